@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace troupe {
+
+/// Monotonic time in nanoseconds since an arbitrary start.
+inline std::uint64_t now_ns() noexcept {
+  using namespace std::chrono;
+  auto since = steady_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(duration_cast<nanoseconds>(since).count());
+}
+
+} // namespace troupe

@@ -1,0 +1,41 @@
+# One function for all layers: a static library `troupe_<name>` with the alias
+# `troupe::<name>`, whose include root is the layer's own folder. A layer that
+# does not link another cannot even find its headers.
+#
+#   troupe_library(graph SOURCES a.cpp b.cpp LINK troupe::kernels [PRIVATE x])
+function(troupe_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK;PRIVATE" ${ARGN})
+  add_library(troupe_${name} STATIC ${arg_SOURCES})
+  add_library(troupe::${name} ALIAS troupe_${name})
+  set_target_properties(troupe_${name} PROPERTIES
+    EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
+  target_compile_features(troupe_${name} PUBLIC cxx_std_20)
+  target_include_directories(troupe_${name} PUBLIC
+    $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(troupe_${name} PUBLIC ${arg_LINK} PRIVATE ${arg_PRIVATE}
+    $<BUILD_INTERFACE:troupe_warnings>)
+  install(TARGETS troupe_${name} EXPORT troupe ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(DIRECTORY troupe DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+    FILES_MATCHING PATTERN "*.hpp")
+endfunction()
+
+# A doctest executable `<name>_test`, one ctest test per test case.
+#   troupe_test(kernels SOURCES a_test.cpp LINK troupe::kernels [LABELS unit])
+function(troupe_test name)
+  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+  if(NOT arg_LABELS)
+    set(arg_LABELS unit)
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_executable(${name}_test ${arg_SOURCES})
+  target_link_libraries(${name}_test PRIVATE ${arg_LINK} troupe_test_main troupe_warnings)
+  target_compile_definitions(${name}_test PRIVATE
+    TROUPE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
+    TROUPE_DATA="${PROJECT_SOURCE_DIR}/data")
+  doctest_discover_tests(${name}_test
+    TEST_PREFIX "${name}/"
+    PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+endfunction()

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/graph/ssa_graph.hpp>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe::graph {
+
+/// How gradients of several devices become one update.
+enum class merge_strategy : std::uint8_t {
+  all_reduce, ///< every device gets every merged gradient and runs every update
+  reduce,     ///< each parameter has a home device that updates and broadcasts
+  replicate,  ///< device 0 is home to all parameters (PyTorch's DataParallel)
+  none,       ///< no merging: devices train apart on their shards
+};
+
+std::string_view to_string(merge_strategy strategy) noexcept;
+/// Throws error(invalid_argument) listing the accepted names.
+merge_strategy parse_merge_strategy(std::string_view name);
+
+/// What loss@GRAD of a device is set to.
+enum class gradient_scale : std::uint8_t {
+  coeff,  ///< n_i/n: the shard's share of the batch's samples
+  one,    ///< 1
+  custom, ///< nothing: the user feeds loss@GRAD
+};
+
+gradient_scale parse_gradient_scale(std::string_view name);
+
+struct build_options {
+  std::vector<device_id> devices{device_id{}};
+  merge_strategy strategy = merge_strategy::all_reduce;
+  gradient_scale scale = gradient_scale::coeff;
+  /// Name of the loss; empty: found by `find_loss` (a program without
+  /// backward ops needs none).
+  std::string loss;
+  /// Variables that a fetch handle per device hands to the caller.
+  std::vector<std::string> fetches;
+  /// Dense gradients of one step that are ready together and smaller than
+  /// this many bytes in sum are merged by one collective; 0: one each.
+  std::size_t fuse_all_reduce_bytes = 256 * 1024;
+};
+
+/// Builds the graph of `p` over the devices: versions per variable and device,
+/// loss scale, collectives in one fixed order, write-after-read and
+/// write-after-write edges without exception, step distances.
+///
+/// Rules: Paddle's multi_devices_graph_pass; where Troupe departs from it,
+/// docs/graph.md says so. Throws error(graph_invalid) with the op and variable
+/// concerned, error(not_found) for an unknown loss or fetch.
+ssa_graph build_ssa_graph(const program& p, const build_options& options);
+
+} // namespace troupe::graph

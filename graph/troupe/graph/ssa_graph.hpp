@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/base/ids.hpp>
+#include <troupe/graph/program.hpp>
+#include <troupe/kernels/device.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe::graph {
+
+/// What an op handle does.
+enum class op_kind : std::uint8_t {
+  computation,     ///< one op of the program on one device
+  scale_loss_grad, ///< writes the shard's weight n_i/n (or 1) into loss@GRAD
+  all_reduce,      ///< sums gradients of all devices, result on each
+  reduce,          ///< sums gradients of all devices, result on `root` alone
+  broadcast,       ///< copies a variable of device `root` to all devices
+  fetch,           ///< hands a variable of one device to the caller
+};
+
+std::string_view to_string(op_kind kind) noexcept;
+
+/// Which of a device's streams a handle runs on.
+enum class stream_kind : std::uint8_t { compute, collective, fetch };
+
+std::string_view to_string(stream_kind kind) noexcept;
+
+/// An operator of the SSA graph, on one device (a collective: on all, listed
+/// under its first input's device).
+struct op_handle {
+  handle_id id = no_handle;
+  op_kind kind = op_kind::computation;
+  /// The op; for kinds other than computation its type is the kind's name and
+  /// its slots are "X" and "Out". Shared by the handles of all devices.
+  const op_desc* desc = nullptr;
+  std::size_t device = 0; ///< index into ssa_graph::devices
+  stream_kind stream = stream_kind::compute;
+  std::vector<handle_id> inputs;  ///< var handles read, in slot order
+  std::vector<handle_id> outputs; ///< var handles written, in slot order
+  /// Collectives: position in the one fixed order, from 0; else -1.
+  std::int32_t collective_index = -1;
+  std::size_t root = 0; ///< reduce, broadcast: device that has the result
+  std::int32_t priority = 0; ///< higher runs first among ready ops of a stream
+};
+
+/// One version of a variable on one device. All versions of a name on a device
+/// share storage; edges keep readers of one version and the writer of the next
+/// apart.
+struct var_handle {
+  handle_id id = no_handle;
+  std::string name;
+  std::size_t device = 0;
+  std::uint32_t version = 0;
+  bool persistable = false;
+  bool feed = false;               ///< version 0 of a fed variable
+  handle_id generator = no_handle; ///< op that writes it; none for version 0
+};
+
+/// Why one handle waits for another.
+enum class edge_kind : std::uint8_t {
+  data,       ///< op -> var that it writes, var -> op that reads it
+  write_after_read,
+  write_after_write,
+  order,      ///< collectives in their fixed order; passes add others
+};
+
+std::string_view to_string(edge_kind kind) noexcept;
+
+/// `to` of step s + distance waits for `from` of step s.
+struct edge {
+  handle_id from = no_handle;
+  handle_id to = no_handle;
+  edge_kind kind = edge_kind::data;
+  std::uint32_t distance = 0;
+  friend auto operator<=>(const edge&, const edge&) = default;
+};
+
+/// A program over several devices in static single assignment form. A value:
+/// passes take one and return another. Handles are numbered ops first
+/// (0 .. ops.size()-1), then vars, so an id tells its kind.
+///
+/// Every op handle has an implicit edge to itself at distance 1 (an actor runs
+/// one step at a time), which is not listed.
+struct ssa_graph {
+  std::vector<device_id> devices;
+  std::vector<op_handle> ops;
+  std::vector<var_handle> vars;
+  std::vector<edge> edges;
+  /// Descriptions that op_handle::desc points into: the program's ops and
+  /// those of handles that the builder made. Shared by copies of the graph.
+  std::shared_ptr<const std::vector<op_desc>> descs;
+
+  bool is_op(handle_id id) const noexcept { return id < ops.size(); }
+  const op_handle& op(handle_id id) const { return ops[id]; }
+  const var_handle& var(handle_id id) const { return vars[id - ops.size()]; }
+  std::size_t size() const noexcept { return ops.size() + vars.size(); }
+  /// Largest distance of any edge, at least 1 (the implicit self edges).
+  std::uint32_t max_distance() const noexcept;
+  /// The last version of a variable on a device; no_handle if there is none.
+  handle_id latest(std::string_view name, std::size_t device) const;
+};
+
+/// "conv2d#12@cpu:1" or "fc_0.w_0:v1@cpu:0": the name that errors, dumps and
+/// actors use.
+std::string handle_name(const ssa_graph& g, handle_id id);
+
+} // namespace troupe::graph

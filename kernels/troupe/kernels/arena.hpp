@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace troupe {
+
+class arena;
+
+/// Memory with a reference count, as an arena hands it out. Use `buffer`.
+struct memory_block {
+  std::byte* data = nullptr;
+  std::size_t capacity = 0; ///< bytes, at least what was asked for
+  arena* owner = nullptr;
+  /// Holders of the block. Increments are relaxed (a holder exists already);
+  /// the decrement is acq_rel so that the last one sees all writes of others
+  /// before the block is handed out again.
+  std::atomic<std::uint32_t> references{0};
+  /// Set once several variables name this memory (see tensor::share): writers
+  /// must then take a new buffer. Written before the sharers are told by
+  /// message, so relaxed reads suffice.
+  std::atomic<bool> shared{false};
+  memory_block* next = nullptr; ///< in the arena's free list
+};
+
+/// Shared handle on a block of device memory. Copying counts references;
+/// the last handle returns the block to its arena. Thread rule: like
+/// shared_ptr (different handles from any thread, one handle from one).
+class buffer {
+public:
+  buffer() = default;
+  /// Takes over one reference to `block`.
+  explicit buffer(memory_block* block) noexcept : block_(block) {}
+  buffer(const buffer& other) noexcept : block_(other.block_) {
+    if (block_)
+      block_->references.fetch_add(1, std::memory_order_relaxed);
+  }
+  buffer(buffer&& other) noexcept
+    : block_(std::exchange(other.block_, nullptr)) {}
+  buffer& operator=(buffer other) noexcept {
+    std::swap(block_, other.block_);
+    return *this;
+  }
+  ~buffer() { reset(); }
+
+  void reset() noexcept;
+  explicit operator bool() const noexcept { return block_ != nullptr; }
+  std::byte* data() const noexcept { return block_ ? block_->data : nullptr; }
+  std::size_t capacity() const noexcept { return block_ ? block_->capacity : 0; }
+  memory_block* block() const noexcept { return block_; }
+
+private:
+  memory_block* block_ = nullptr;
+};
+
+/// Where an arena gets its memory: malloc, cudaMalloc, or a test that fails on
+/// purpose. `allocate` returns null when there is no more.
+class memory_source {
+public:
+  virtual ~memory_source() = default;
+  virtual std::byte* allocate(std::size_t bytes) noexcept = 0;
+  virtual void deallocate(std::byte* data, std::size_t bytes) noexcept = 0;
+};
+
+/// Host memory, 64-byte aligned, huge pages advised for large blocks.
+std::unique_ptr<memory_source> make_host_memory_source();
+
+/// A caching allocator of one device. Blocks are kept when released and given
+/// out again, latest first (still in cache), by size class: powers of two in
+/// four steps each, so at most 25 % is lost. A training step that has run once
+/// allocates nothing from the system.
+///
+/// Thread rule: any thread; a spin flag guards the lists for a few
+/// instructions. The arena must outlive its buffers.
+class arena {
+public:
+  explicit arena(std::unique_ptr<memory_source> source);
+  ~arena();
+  arena(const arena&) = delete;
+  arena& operator=(const arena&) = delete;
+
+  /// Returns at least `bytes` bytes, contents undefined. Zero bytes give a
+  /// valid buffer. Throws error(out_of_memory) after trimming did not help;
+  /// the arena stays usable.
+  buffer allocate(std::size_t bytes);
+
+  /// Gives cached blocks back to the source.
+  void trim() noexcept;
+
+  /// Bytes in blocks that are held now, and the most there ever were.
+  std::size_t live_bytes() const noexcept;
+  std::size_t peak_bytes() const noexcept;
+  /// Bytes taken from the source, held and cached.
+  std::size_t reserved_bytes() const noexcept;
+  void reset_peak() noexcept;
+
+private:
+  friend class buffer;
+  void release(memory_block* block) noexcept;
+
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+inline void buffer::reset() noexcept {
+  if (auto* block = std::exchange(block_, nullptr);
+      block && block->references.fetch_sub(1, std::memory_order_acq_rel) == 1)
+    block->owner->release(block);
+}
+
+} // namespace troupe

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace troupe {
+
+/// A reference to another block of the program (control flow).
+struct block_ref {
+  std::int32_t index = 0;
+  friend bool operator==(block_ref, block_ref) = default;
+};
+
+/// Value of an op's attribute. The alternatives are Paddle's AttrTypes, so
+/// that a program survives a round trip: INT, FLOAT, STRING, INTS, FLOATS,
+/// STRINGS, BOOLEAN, BOOLEANS, BLOCK, LONG, BLOCKS, LONGS, FLOAT64, FLOAT64S.
+using attribute
+  = std::variant<std::int32_t, float, std::string, std::vector<std::int32_t>,
+                 std::vector<float>, std::vector<std::string>, bool,
+                 std::vector<bool>, block_ref, std::int64_t,
+                 std::vector<block_ref>, std::vector<std::int64_t>, double,
+                 std::vector<double>>;
+
+/// Attributes by name.
+///
+/// The typed getters convert between the number types that Paddle uses
+/// interchangeably (INT and LONG, INTS and LONGS, FLOAT and FLOAT64) and throw
+/// error(invalid_argument), naming the attribute, on any other type.
+class attribute_map {
+public:
+  attribute_map() = default;
+  attribute_map(std::initializer_list<std::pair<const std::string, attribute>> init)
+    : values_(init) {}
+
+  bool has(std::string_view name) const { return values_.contains(name); }
+  void set(std::string name, attribute value) {
+    values_.insert_or_assign(std::move(name), std::move(value));
+  }
+  void erase(std::string_view name);
+  /// Null if there is none.
+  const attribute* find(std::string_view name) const;
+
+  std::int64_t get_int(std::string_view name, std::int64_t otherwise) const;
+  float get_float(std::string_view name, float otherwise) const;
+  bool get_bool(std::string_view name, bool otherwise) const;
+  std::string get_string(std::string_view name, std::string_view otherwise) const;
+  std::vector<std::int64_t> get_ints(std::string_view name,
+                                     std::vector<std::int64_t> otherwise) const;
+  std::vector<std::string> get_strings(std::string_view name) const;
+
+  auto begin() const { return values_.begin(); }
+  auto end() const { return values_.end(); }
+  std::size_t size() const { return values_.size(); }
+  friend bool operator==(const attribute_map&, const attribute_map&) = default;
+
+private:
+  std::map<std::string, attribute, std::less<>> values_;
+};
+
+} // namespace troupe

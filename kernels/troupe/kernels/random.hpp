@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace troupe {
+
+/// Philox 4x32-10: a counter-based generator. The numbers depend on key and
+/// counter alone, not on who draws them or in which order, so dropout gives
+/// the same mask on one device and on four.
+/// Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11.
+class philox {
+public:
+  /// @param seed the run's seed  @param stream which sequence of that seed
+  ///   (an op's own number)  @param step the training step, 0 outside of one
+  philox(std::uint64_t seed, std::uint32_t stream, std::uint64_t step) noexcept;
+
+  /// The four 32-bit words of block number `index`.
+  std::array<std::uint32_t, 4> block(std::uint64_t index) const noexcept;
+  /// Word `index` of the sequence, as a uniform float in [0, 1) of 24 bits.
+  float uniform(std::uint64_t index) const noexcept;
+  /// Standard normal number `index` (Box-Muller on blocks of its own).
+  float normal(std::uint64_t index) const noexcept;
+
+private:
+  std::array<std::uint32_t, 2> key_;
+  std::array<std::uint32_t, 2> high_; // upper counter words: step and stream
+};
+
+/// A 32-bit number for a name, stable across runs and machines (FNV-1a). Gives
+/// each random op its own philox stream.
+std::uint32_t stable_hash(const char* text) noexcept;
+
+} // namespace troupe

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <string>
+
+namespace troupe {
+
+class stream;
+
+/// A position in a stream: the value is really there once the stream has got
+/// so far. Position 0 is always reached.
+using ticket = std::uint64_t;
+
+/// What a stream runs. Owned by whoever launches it (an op actor), who keeps
+/// it alive until `execute` has returned and, if the launch was pending,
+/// `completed` was called.
+class work {
+public:
+  virtual ~work() = default;
+  /// Does the work, or queues it on the device behind `on`. Runs once, on a
+  /// thread of the stream's choice. May throw.
+  virtual void execute(stream& on) = 0;
+  /// Called once after a pending launch has finished, on any thread, with the
+  /// exception that `execute` threw, if any. Never called after a launch that
+  /// returned `done`.
+  virtual void completed(std::exception_ptr failure) noexcept = 0;
+};
+
+/// Outcome of a launch.
+struct launch_result {
+  enum class status : std::uint8_t {
+    done,    ///< finished: results may be read by anyone
+    pending, ///< queued: results are there once `position` is reached
+  };
+  status state = status::done;
+  ticket position = 0; ///< 0 if done
+};
+
+struct stream_options {
+  std::string name; ///< "compute", "collective", "fetch"
+  /// How many launches may run at the same time, at least 1. A GPU stream has
+  /// width 1; a CPU device that owns four workers has width 4.
+  int width = 1;
+};
+
+/// An ordered queue of a device's work. Launching is not finishing.
+///
+/// Thread rule: at most `width()` threads inside `launch` at a time, and `wait`
+/// from the thread that launches next; its stream actor sees to both.
+/// `finished` and `synchronize` from any thread.
+class stream {
+public:
+  virtual ~stream() = default;
+
+  virtual const std::string& name() const noexcept = 0;
+  virtual int width() const noexcept = 0;
+
+  /// Runs or queues `w`. If `w.execute` ran right here and threw, the
+  /// exception comes out of `launch` and `completed` is not called.
+  virtual launch_result launch(work& w) = 0;
+
+  /// Work launched here from now on begins after `position` of `producer` is
+  /// reached. Does not block the host where the device can wait by itself.
+  /// Position 0 is a no-op. Both streams belong to devices of one kind.
+  virtual void wait(stream& producer, ticket position) = 0;
+
+  virtual bool finished(ticket position) const noexcept = 0;
+  /// Blocks the calling thread until `position` is reached.
+  virtual void synchronize(ticket position) = 0;
+};
+
+} // namespace troupe

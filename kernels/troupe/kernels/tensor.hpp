@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/base/assert.hpp>
+#include <troupe/kernels/arena.hpp>
+#include <troupe/kernels/dtype.hpp>
+#include <troupe/kernels/shape.hpp>
+
+#include <memory>
+#include <span>
+#include <string>
+
+namespace troupe {
+
+/// How a tensor's elements lie in memory, known only to the kernels of one
+/// library (a oneDNN blocked format, a CUDA tensor format). Graph, actors and
+/// comm carry it and never look inside; a null layout is plain row-major.
+class layout {
+public:
+  virtual ~layout() = default;
+  /// Bytes that a tensor of this layout takes, padding included.
+  virtual std::size_t bytes() const noexcept = 0;
+  virtual bool equals(const layout& other) const noexcept = 0;
+  /// For people: "nChw16c".
+  virtual std::string name() const = 0;
+};
+
+/// A value: shape, dtype, layout and shared memory. Copies share memory.
+/// Invariant: a plain tensor is contiguous, row-major, and its buffer holds at
+/// least numel * size_of(dtype) bytes from `data()` on.
+class tensor {
+public:
+  tensor() = default; ///< no memory; `operator bool` is false
+  tensor(troupe::shape dims, troupe::dtype type, buffer memory,
+         std::shared_ptr<const layout> format = nullptr);
+
+  /// A plain tensor with memory of `memory`; contents undefined.
+  static tensor make(arena& memory, const troupe::shape& dims,
+                     troupe::dtype type);
+
+  explicit operator bool() const noexcept { return static_cast<bool>(memory_); }
+  const troupe::shape& dims() const noexcept { return dims_; }
+  troupe::dtype type() const noexcept { return type_; }
+  std::int64_t numel() const { return dims_.numel(); }
+  /// Bytes of the value: layout().bytes() or numel * size_of(type).
+  std::size_t bytes() const;
+  const std::shared_ptr<const layout>& format() const noexcept { return format_; }
+  bool is_plain() const noexcept { return format_ == nullptr; }
+  const buffer& memory() const noexcept { return memory_; }
+
+  /// First element. `T` must be the dtype's type; asserted.
+  template <class T> const T* data() const {
+    TROUPE_ASSERT(dtype_of<T> == type_);
+    return reinterpret_cast<const T*>(memory_.data());
+  }
+  template <class T> T* data() {
+    TROUPE_ASSERT(dtype_of<T> == type_);
+    return reinterpret_cast<T*>(memory_.data());
+  }
+  /// All elements of a plain tensor.
+  template <class T> std::span<const T> values() const {
+    TROUPE_ASSERT(is_plain());
+    return {data<T>(), static_cast<std::size_t>(numel())};
+  }
+  template <class T> std::span<T> values() {
+    TROUPE_ASSERT(is_plain());
+    return {data<T>(), static_cast<std::size_t>(numel())};
+  }
+  const std::byte* raw() const noexcept { return memory_.data(); }
+  std::byte* raw() noexcept { return memory_.data(); }
+
+  /// The same memory under another shape of equal numel (plain tensors only).
+  /// Throws error(shape_mismatch).
+  tensor reshaped(const troupe::shape& dims) const;
+
+  /// Another handle on this memory for a second variable: marks the memory as
+  /// shared, after which kernels write elsewhere instead of in place.
+  tensor share() const;
+  bool is_shared() const noexcept;
+
+private:
+  troupe::shape dims_;
+  troupe::dtype type_ = dtype::float32;
+  buffer memory_;
+  std::shared_ptr<const layout> format_;
+};
+
+/// A deep, plain copy in `memory`. Both tensors are in host memory and plain.
+tensor clone(const tensor& source, arena& memory);
+
+/// Converts elements as a C++ static_cast would (float16 and bfloat16 through
+/// float; to boolean: != 0). Host memory, plain.
+tensor cast(const tensor& source, dtype type, arena& memory);
+
+} // namespace troupe

@@ -1,0 +1,12 @@
+# OpenBLAS, the serial flavour first: Troupe's kernels run on one thread each,
+# its workers are the threads. Defines OpenBLAS::openblas.
+find_path(OpenBLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas-serial openblas)
+find_library(OpenBLAS_LIBRARY openblas PATH_SUFFIXES openblas-serial)
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(OpenBLAS REQUIRED_VARS OpenBLAS_LIBRARY OpenBLAS_INCLUDE_DIR)
+if(OpenBLAS_FOUND AND NOT TARGET OpenBLAS::openblas)
+  add_library(OpenBLAS::openblas UNKNOWN IMPORTED)
+  set_target_properties(OpenBLAS::openblas PROPERTIES
+    IMPORTED_LOCATION ${OpenBLAS_LIBRARY}
+    INTERFACE_SYSTEM_INCLUDE_DIRECTORIES ${OpenBLAS_INCLUDE_DIR})
+endif()
