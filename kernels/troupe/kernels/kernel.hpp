@@ -72,6 +72,13 @@ public:
   /// The output variable itself, for kernels that make rows or share memory.
   variable& output_variable(std::string_view slot, std::size_t index = 0) const;
 
+  /// Name of the variable that is output `index` of `slot`; random ops derive
+  /// their philox stream from it.
+  std::string_view output_name(std::string_view slot,
+                               std::size_t index = 0) const {
+    return argument(outputs_, slot, index).name;
+  }
+
   /// Uninitialised float32 scratch memory, released with the tensor.
   tensor scratch(std::int64_t elements) const;
 
