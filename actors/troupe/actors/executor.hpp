@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/base/trace.hpp>
+#include <troupe/graph/program.hpp>
+#include <troupe/graph/ssa_builder.hpp>
+#include <troupe/kernels/device.hpp>
+#include <troupe/kernels/kernel.hpp>
+#include <troupe/kernels/scope.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace caf {
+class actor_system;
+} // namespace caf
+
+namespace troupe {
+
+/// Tensors by variable name: plain, in host memory, axis 0 counts samples of
+/// the whole batch; the executor scatters them over the devices.
+using feed_map = std::map<std::string, tensor, std::less<>>;
+
+/// In which form readiness travels along an edge. Results are bit-equal.
+enum class edge_form : std::uint8_t {
+  counter, ///< a counting mailbox in this process: the fast form
+  message, ///< a CAF message in the receiver's ordinary door
+  mixed,   ///< every other edge a message (tests)
+};
+
+/// Disturbs a run on purpose: the order in which messages are sent, who runs
+/// inline, how long ready ops are held back, all drawn from the seed. Results
+/// must not change; tests run thousands of seeds.
+struct delivery_shuffle {
+  std::uint64_t seed = 0;
+  std::uint32_t max_delay_us = 50; ///< longest hold of a ready op
+};
+
+/// A graph -> graph function, applied after building and before checking.
+using graph_pass = std::function<graph::ssa_graph(graph::ssa_graph)>;
+
+struct executor_options {
+  std::vector<device_id> devices{device_id{}};
+  /// Workers of an actor system that the executor makes for itself; 0: one
+  /// per core. Never more than the cores.
+  int threads = 0;
+  graph::merge_strategy strategy = graph::merge_strategy::all_reduce;
+  graph::gradient_scale scale = graph::gradient_scale::coeff;
+  std::string loss; ///< empty: found in the program, if it trains
+  /// Variables that `run` may be asked for, beside the loss.
+  std::vector<std::string> fetches;
+  /// Steps that may overlap, at least 1.
+  std::uint32_t steps_in_flight = 2;
+  std::uint64_t seed = 0;    ///< of dropout and other random ops
+  bool deterministic = true; ///< sums over devices in device order
+  /// End the step at the first op that makes a NaN or an infinity.
+  bool check_nan = false;
+  bool dry_run = false; ///< schedule everything, run no kernel
+  std::size_t fuse_all_reduce_bytes = 256 * 1024;
+  edge_form form = edge_form::counter;
+  std::optional<delivery_shuffle> shuffle;
+  std::vector<graph_pass> passes;
+  /// Skips the proof that all accesses are ordered (tests of the proof).
+  bool skip_hazard_check = false;
+  /// Receives every message, launch and completion; outlives the executor.
+  trace_sink* trace = nullptr;
+  /// Parameters and statistics; null: the executor makes a scope of its own.
+  std::shared_ptr<scope> parameters;
+  /// Kernels to run; null: `cpu_kernels()`.
+  std::shared_ptr<const kernel_table> kernels;
+  /// The devices themselves, one per entry of `devices`; empty: made by
+  /// `make_devices`. Shared so that fetched tensors may outlive the executor.
+  std::vector<std::shared_ptr<device>> device_instances;
+  /// Run the actors in this system (it must outlive the executor); null: a
+  /// system of the executor's own, with Troupe's scheduling policy.
+  caf::actor_system* system = nullptr;
+};
+
+/// What one step gave.
+struct step_result {
+  step_id step = 0;
+  /// Mean loss of each device's shard; NaN for a device without samples. Empty
+  /// if the program has no loss.
+  std::vector<double> losses;
+  /// Mean of `losses` weighted by samples: the loss of the whole batch.
+  double loss = 0;
+  /// Samples per device.
+  std::vector<std::int64_t> samples;
+  /// Fetched variables, one tensor per device in host memory; a device without
+  /// samples has a tensor without memory, except for persistable variables.
+  std::map<std::string, std::vector<tensor>, std::less<>> fetched;
+  double ms = 0; ///< from admission to end
+
+  /// The devices' tensors of `name` joined along axis 0 (the whole batch
+  /// again). Throws error(not_found) if it was not fetched.
+  tensor merged(std::string_view name) const;
+};
+
+/// Counts of a running graph.
+struct executor_stats {
+  std::size_t op_actors = 0;
+  std::size_t variable_actors = 0;
+  std::size_t stream_actors = 0;
+  std::size_t messages_per_step = 0; ///< readiness messages, starts included
+  std::uint64_t messages = 0;        ///< since the executor was made
+  std::uint64_t steps = 0;           ///< ended, failed ones included
+  std::vector<std::size_t> peak_bytes; ///< arena peak per device
+};
+
+/// Runs a program on several devices, each op and variable handle of its SSA
+/// graph an actor.
+///
+/// The constructor builds and checks the graph, makes the actors and copies
+/// persistable variables that a replica lacks from the first device. All input
+/// is checked before the first message is sent.
+///
+/// Errors: a step that fails ends with the error of the op that failed first
+/// (by time); ops behind it and steps submitted already do not run. Parameters
+/// may then hold the updates of ops that had run before. The executor can run
+/// again at once or be destroyed at any moment.
+///
+/// Thread rule: one thread at a time; `cancel` from any thread.
+class executor {
+public:
+  /// @param main the program, e.g. `network.main`; copied.
+  /// Throws error(unsupported_op) listing all ops without a kernel,
+  /// error(not_found | graph_invalid | invalid_argument) as the builder does.
+  explicit executor(const graph::program& main, executor_options options = {});
+  ~executor(); ///< cancels and waits for what is running
+  executor(const executor&) = delete;
+  executor& operator=(const executor&) = delete;
+
+  /// Runs one step on a batch of n >= 1 samples and waits for it.
+  /// @param feeds a tensor per fed variable  @param fetches names among
+  /// `executor_options::fetches`; the loss needs none.
+  /// Throws what the step failed with, or error(not_found | shape_mismatch |
+  /// dtype_mismatch) before anything runs.
+  step_result run(const feed_map& feeds,
+                  std::span<const std::string> fetches = {});
+
+  /// Admits a step and returns its number without waiting, unless
+  /// `steps_in_flight` are under way: then waits for the oldest to end first.
+  step_id submit(const feed_map& feeds,
+                 std::span<const std::string> fetches = {});
+  /// Waits for a submitted step; each once, in the order of submission.
+  step_result wait(step_id step);
+
+  /// Makes steps under way end with error(cancelled) as soon as the kernels
+  /// that run now return. Later steps run again. Any thread.
+  void cancel() noexcept;
+
+  const graph::ssa_graph& graph() const noexcept;
+  scope& parameters() noexcept;
+  executor_stats stats() const;
+
+private:
+  struct impl;
+  std::unique_ptr<impl> impl_;
+};
+
+/// Runs a startup program in order on one device, filling `parameters`.
+/// Random initialisers draw from `seed` where they have none of their own.
+void run_startup(const graph::program& startup, scope& parameters,
+                 std::uint64_t seed = 0, const kernel_table* kernels = nullptr);
+
+} // namespace troupe
