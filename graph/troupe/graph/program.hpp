@@ -117,14 +117,17 @@ struct program {
 std::string find_loss(const program& p);
 
 /// Names that must be fed: dense, not persistable, read by an op of the main
-/// block before any op wrote them. Sorted.
+/// block before any op wrote them (the op `feed` does not count as a writer).
+/// Sorted.
 std::vector<std::string> feed_names(const program& p);
 
 /// "x@GRAD".
 std::string gradient_name(std::string_view variable);
 
-/// A copy for evaluation: without backward, optimizer and learning-rate ops,
-/// and with attribute is_test = true on ops that know it (batch_norm, dropout).
+/// A copy for evaluation: without backward, optimizer, learning-rate and
+/// communication ops, without variables that no remaining op uses (inputs of
+/// the program stay), and with attribute is_test = true on ops that know it
+/// (batch_norm, dropout, and all that carry the attribute).
 program clone_for_test(const program& p);
 
 } // namespace troupe::graph
