@@ -1,0 +1,43 @@
+# shellcheck shell=bash
+# What the scripts of this folder share. Source it; it moves to the root of
+# the repository.
+
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+fail() {
+  echo "${0##*/}: $*" >&2
+  exit 1
+}
+
+# phase TEXT COMMAND...: one line on stderr, the command's output only if it
+# fails.
+phase() {
+  local text=$1 log start=$SECONDS
+  shift
+  log=$(mktemp)
+  printf '%s ... ' "$text" >&2
+  if "$@" >"$log" 2>&1 </dev/null; then
+    printf 'done (%d s)\n' $((SECONDS - start)) >&2
+    rm -f "$log"
+  else
+    local status=$?
+    printf 'failed\n' >&2
+    tail -n 60 "$log" >&2
+    rm -f "$log"
+    return "$status"
+  fi
+}
+
+# configure PRESET [OPTION...]: runs CMake if the build folder has not been
+# configured with these options yet; Ninja runs it again when a list changes.
+configure() {
+  local preset=$1 stamp="build/$1/configured-with"
+  shift
+  if [[ -f "build/$preset/build.ninja" && -f "$stamp" &&
+    "$(cat "$stamp")" == "$*" ]]; then
+    return
+  fi
+  phase "configure build/$preset" cmake --preset "$preset" "$@"
+  echo "$*" >"$stamp"
+}
