@@ -15,9 +15,12 @@ function(troupe_library name)
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(troupe_${name} PUBLIC ${arg_LINK} PRIVATE ${arg_PRIVATE}
     $<BUILD_INTERFACE:troupe_warnings>)
-  install(TARGETS troupe_${name} EXPORT troupe ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  install(DIRECTORY troupe DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-    FILES_MATCHING PATTERN "*.hpp")
+  if(TROUPE_INSTALL)
+    install(TARGETS troupe_${name} EXPORT troupe
+      ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    install(DIRECTORY troupe DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+      FILES_MATCHING PATTERN "*.hpp")
+  endif()
 endfunction()
 
 # A doctest executable `<name>_test`, one ctest test per test case.
