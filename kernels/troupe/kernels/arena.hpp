@@ -9,13 +9,13 @@
 
 namespace troupe {
 
-class arena;
+struct arena_state;
 
 /// Memory with a reference count, as an arena hands it out. Use `buffer`.
 struct memory_block {
   std::byte* data = nullptr;
   std::size_t capacity = 0; ///< bytes, at least what was asked for
-  arena* owner = nullptr;
+  arena_state* owner = nullptr;
   /// Holders of the block. Increments are relaxed (a holder exists already);
   /// the decrement is acq_rel so that the last one sees all writes of others
   /// before the block is handed out again.
@@ -58,7 +58,8 @@ private:
 };
 
 /// Where an arena gets its memory: malloc, cudaMalloc, or a test that fails on
-/// purpose. `allocate` returns null when there is no more.
+/// purpose. `allocate` returns null when there is no more. Thread rule: any
+/// thread, concurrently.
 class memory_source {
 public:
   virtual ~memory_source() = default;
@@ -71,11 +72,13 @@ std::unique_ptr<memory_source> make_host_memory_source();
 
 /// A caching allocator of one device. Blocks are kept when released and given
 /// out again, latest first (still in cache), by size class: powers of two in
-/// four steps each, so at most 25 % is lost. A training step that has run once
-/// allocates nothing from the system.
+/// four steps each and multiples of 64 bytes, so at most 25 % (below 256 bytes:
+/// 63 bytes) is lost. A training step that has run once allocates nothing from
+/// the system.
 ///
 /// Thread rule: any thread; a spin flag guards the lists for a few
-/// instructions. The arena must outlive its buffers.
+/// instructions. Buffers may outlive their arena: its memory source then lives
+/// until the last of them is gone.
 class arena {
 public:
   explicit arena(std::unique_ptr<memory_source> source);
@@ -99,17 +102,17 @@ public:
   void reset_peak() noexcept;
 
 private:
-  friend class buffer;
-  void release(memory_block* block) noexcept;
-
-  struct state;
-  std::unique_ptr<state> state_;
+  arena_state* state_;
 };
+
+/// Gives a block that nobody holds any more back to its arena; `buffer` calls
+/// it.
+void release(memory_block* block) noexcept;
 
 inline void buffer::reset() noexcept {
   if (auto* block = std::exchange(block_, nullptr);
       block && block->references.fetch_sub(1, std::memory_order_acq_rel) == 1)
-    block->owner->release(block);
+    release(block);
 }
 
 } // namespace troupe

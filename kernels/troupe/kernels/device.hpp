@@ -57,8 +57,8 @@ std::unique_ptr<device> make_cpu_device(int index);
 
 /// Parses "cpu", "cpu:4", "cuda:0,cuda:1", "sim:4" into ids: `cpu:N` and
 /// `sim:N` mean N devices 0..N-1, `cuda:I` means the GPU of index I. Bare
-/// "cpu" gives one device. Throws error(invalid_argument) with the accepted
-/// forms.
+/// "cpu" gives one device. All ids are of one kind and differ, at most 4096.
+/// Throws error(invalid_argument) with the accepted forms.
 std::vector<device_id> parse_devices(std::string_view text);
 
 /// Makes a device per id. Throws error(not_found) for a kind that this build

@@ -6,6 +6,12 @@
 
 namespace troupe {
 
+/// The bijection behind `philox`: four counter words and two key words to four
+/// random words.
+std::array<std::uint32_t, 4>
+philox_4x32_10(std::array<std::uint32_t, 4> counter,
+               std::array<std::uint32_t, 2> key) noexcept;
+
 /// Philox 4x32-10: a counter-based generator. The numbers depend on key and
 /// counter alone, not on who draws them or in which order, so dropout gives
 /// the same mask on one device and on four.
@@ -13,7 +19,8 @@ namespace troupe {
 class philox {
 public:
   /// @param seed the run's seed  @param stream which sequence of that seed
-  ///   (an op's own number)  @param step the training step, 0 outside of one
+  ///   (an op's own number)  @param step the training step modulo 2^32, 0
+  ///   outside of one
   philox(std::uint64_t seed, std::uint32_t stream, std::uint64_t step) noexcept;
 
   /// The four 32-bit words of block number `index`.

@@ -12,6 +12,9 @@
 
 namespace troupe {
 
+class stream;
+class tensor;
+
 /// How a tensor's elements lie in memory, known only to the kernels of one
 /// library (a oneDNN blocked format, a CUDA tensor format). Graph, actors and
 /// comm carry it and never look inside; a null layout is plain row-major.
@@ -23,6 +26,11 @@ public:
   virtual bool equals(const layout& other) const noexcept = 0;
   /// For people: "nChw16c".
   virtual std::string name() const = 0;
+  /// Copies the elements of `source`, a tensor of this layout, to `target`, a
+  /// plain tensor of the same dims and dtype in memory that the device can
+  /// write. The copy is queued on `queue`; null: it is there at return.
+  virtual void to_plain(const tensor& source, tensor& target,
+                        stream* queue) const = 0;
 };
 
 /// A value: shape, dtype, layout and shared memory. Copies share memory.
@@ -31,6 +39,7 @@ public:
 class tensor {
 public:
   tensor() = default; ///< no memory; `operator bool` is false
+  /// Throws error(invalid_argument) if the value does not fit into `memory`.
   tensor(troupe::shape dims, troupe::dtype type, buffer memory,
          std::shared_ptr<const layout> format = nullptr);
 
@@ -89,7 +98,9 @@ private:
 tensor clone(const tensor& source, arena& memory);
 
 /// Converts elements as a C++ static_cast would (float16 and bfloat16 through
-/// float; to boolean: != 0). Host memory, plain.
+/// float; to boolean: != 0); where that is undefined, a floating value outside
+/// the integer's range gives the nearest end of the range and NaN gives 0. Host
+/// memory, plain.
 tensor cast(const tensor& source, dtype type, arena& memory);
 
 } // namespace troupe

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/base/error.hpp>
+#include <troupe/kernels/device.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace troupe {
+
+namespace {
+
+constexpr int max_devices = 4096;
+
+struct kind_entry {
+  device_kind kind;
+  std::string_view name;
+  std::string_view in_words;                  ///< for errors
+  std::unique_ptr<device> (*make)(int index); ///< null: not in this build
+};
+
+constexpr std::array<kind_entry, 3> kinds{{
+  {device_kind::cpu, "cpu", "CPU devices", &make_cpu_device},
+  {device_kind::cuda, "cuda", "CUDA device support", nullptr},
+  {device_kind::sim, "sim", "simulated devices", nullptr},
+}};
+
+[[noreturn]] void bad_devices(std::string_view text, const std::string& why) {
+  throw error(errc::invalid_argument,
+              "devices \"" + std::string(text) + "\": " + why
+                + "; expected cpu, cpu:N, sim:N (N from 1 to "
+                + std::to_string(max_devices)
+                + ") or cuda:I,cuda:J,... (I, J from 0)");
+}
+
+const kind_entry& entry_of(device_kind kind) noexcept {
+  return kinds[static_cast<std::size_t>(kind)];
+}
+
+const kind_entry& parse_kind(std::string_view text, std::string_view name) {
+  auto found = std::find_if(kinds.begin(), kinds.end(),
+                            [name](auto& entry) { return entry.name == name; });
+  if (found == kinds.end())
+    bad_devices(text, "unknown kind \"" + std::string(name) + "\"");
+  return *found;
+}
+
+int parse_number(std::string_view text, std::string_view digits) {
+  int number = 0;
+  auto* end = digits.data() + digits.size();
+  auto [stop, failure] = std::from_chars(digits.data(), end, number);
+  if (failure != std::errc{} || stop != end || number < 0
+      || number > max_devices)
+    bad_devices(text, "bad number \"" + std::string(digits) + "\"");
+  return number;
+}
+
+std::vector<device_id> first_devices(device_kind kind, int count) {
+  std::vector<device_id> ids;
+  for (int i = 0; i < count; ++i)
+    ids.push_back({kind, i});
+  return ids;
+}
+
+// One item between commas.
+std::vector<device_id> parse_item(std::string_view text,
+                                  std::string_view item) {
+  auto colon = item.find(':');
+  auto kind = parse_kind(text, item.substr(0, colon)).kind;
+  if (colon == item.npos) {
+    if (kind != device_kind::cpu)
+      bad_devices(text, "\"" + std::string(item) + "\" lacks a number");
+    return first_devices(kind, 1);
+  }
+  auto number = parse_number(text, item.substr(colon + 1));
+  if (kind == device_kind::cuda)
+    return {{kind, number}};
+  if (number == 0)
+    bad_devices(text, "no devices");
+  return first_devices(kind, number);
+}
+
+void check_list(std::string_view text, const std::vector<device_id>& ids) {
+  auto sorted = ids;
+  std::sort(sorted.begin(), sorted.end());
+  if (auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+      twice != sorted.end())
+    bad_devices(text, to_string(*twice) + " is there twice");
+  if (sorted.front().kind != sorted.back().kind)
+    bad_devices(text, "devices of several kinds");
+}
+
+std::unique_ptr<device> make_device(device_id id) {
+  auto& entry = entry_of(id.kind);
+  if (!entry.make)
+    throw error(errc::not_found,
+                "this build has no " + std::string(entry.in_words),
+                {.device = to_string(id)});
+  return entry.make(id.index);
+}
+
+} // namespace
+
+std::string_view to_string(device_kind kind) noexcept {
+  return entry_of(kind).name;
+}
+
+std::string to_string(device_id id) {
+  return std::string(to_string(id.kind)) + ":" + std::to_string(id.index);
+}
+
+std::vector<device_id> parse_devices(std::string_view text) {
+  std::vector<device_id> ids;
+  for (std::size_t first = 0; first <= text.size();) {
+    auto last = std::min(text.find(',', first), text.size());
+    auto more = parse_item(text, text.substr(first, last - first));
+    ids.insert(ids.end(), more.begin(), more.end());
+    first = last + 1;
+  }
+  check_list(text, ids);
+  return ids;
+}
+
+std::vector<std::unique_ptr<device>>
+make_devices(const std::vector<device_id>& ids) {
+  std::vector<std::unique_ptr<device>> devices;
+  for (auto id : ids)
+    devices.push_back(make_device(id));
+  return devices;
+}
+
+} // namespace troupe

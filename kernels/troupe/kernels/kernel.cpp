@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/base/error.hpp>
+#include <troupe/kernels/kernel.hpp>
+
+#include <algorithm>
+
+namespace troupe {
+
+namespace {
+
+using arguments = std::span<const op_argument>;
+
+bool has(arguments all, std::string_view slot) noexcept {
+  return std::any_of(all.begin(), all.end(), [slot](const op_argument& arg) {
+    return arg.slot == slot && arg.var;
+  });
+}
+
+std::size_t count(arguments all, std::string_view slot) noexcept {
+  auto in_slot = [slot](const op_argument& arg) { return arg.slot == slot; };
+  return static_cast<std::size_t>(
+    std::count_if(all.begin(), all.end(), in_slot));
+}
+
+std::string describe(std::string_view slot, std::size_t index) {
+  return std::string(slot) + "[" + std::to_string(index) + "]";
+}
+
+[[noreturn]] void bad_argument(const op_argument& arg, std::string_view slot,
+                               std::size_t index, const char* why) {
+  throw error(errc::kernel_failure, "argument " + describe(slot, index) + why,
+              {.variable = std::string(arg.name)});
+}
+
+tensor in_plain_layout(const tensor& value, device& on, stream* queue) {
+  auto plain = tensor::make(on.memory(), value.dims(), value.type());
+  value.format()->to_plain(value, plain, queue);
+  return plain;
+}
+
+bool can_write_in_place(const variable& var, const shape& dims, dtype type) {
+  if (!var.is_tensor())
+    return false;
+  auto& held = var.as_tensor();
+  return held && held.is_plain() && held.type() == type && !held.is_shared()
+         && held.numel() == dims.numel();
+}
+
+class function_kernel final : public kernel {
+public:
+  explicit function_kernel(kernel_function run) : run_(run) {}
+  void run(kernel_context& ctx) override { run_(ctx); }
+
+private:
+  kernel_function run_;
+};
+
+} // namespace
+
+bool kernel_context::has_input(std::string_view slot) const noexcept {
+  return has(inputs_, slot);
+}
+
+bool kernel_context::has_output(std::string_view slot) const noexcept {
+  return has(outputs_, slot);
+}
+
+std::size_t kernel_context::num_inputs(std::string_view slot) const noexcept {
+  return count(inputs_, slot);
+}
+
+std::size_t kernel_context::num_outputs(std::string_view slot) const noexcept {
+  return count(outputs_, slot);
+}
+
+tensor kernel_context::input(std::string_view slot, std::size_t index) const {
+  auto& arg = argument(inputs_, slot, index);
+  if (!arg.var->has_value())
+    bad_argument(arg, slot, index, " holds no value");
+  if (!arg.var->is_tensor())
+    bad_argument(arg, slot, index, " holds selected rows, expected a tensor");
+  auto& value = std::as_const(*arg.var).as_tensor();
+  return value.is_plain() ? value : in_plain_layout(value, device_, stream_);
+}
+
+const variable& kernel_context::input_variable(std::string_view slot,
+                                               std::size_t index) const {
+  return *argument(inputs_, slot, index).var;
+}
+
+tensor kernel_context::output(std::string_view slot, const shape& dims,
+                              dtype type, std::size_t index) const {
+  auto& var = output_variable(slot, index);
+  auto value = can_write_in_place(var, dims, type)
+                 ? var.as_tensor().reshaped(dims)
+                 : tensor::make(device_.memory(), dims, type);
+  var.set(value);
+  return value;
+}
+
+variable& kernel_context::output_variable(std::string_view slot,
+                                          std::size_t index) const {
+  return *argument(outputs_, slot, index).var;
+}
+
+tensor kernel_context::scratch(std::int64_t elements) const {
+  return tensor::make(device_.memory(), {elements}, dtype::float32);
+}
+
+const op_argument& kernel_context::argument(arguments all,
+                                            std::string_view slot,
+                                            std::size_t index) const {
+  auto left = index;
+  for (auto& arg : all)
+    if (arg.slot == slot && left-- == 0) {
+      if (!arg.var)
+        bad_argument(arg, slot, index, " has no variable");
+      return arg;
+    }
+  throw error(errc::kernel_failure,
+              "argument " + describe(slot, index) + " is missing");
+}
+
+void kernel_table::add(std::string op_type, device_kind kind,
+                       kernel_factory make) {
+  entries_[{std::move(op_type), kind}] = {.make = make};
+}
+
+void kernel_table::add(std::string op_type, device_kind kind,
+                       kernel_function run) {
+  entries_[{std::move(op_type), kind}] = {.run = run};
+}
+
+bool kernel_table::has(std::string_view op_type, device_kind kind) const {
+  return entries_.contains(std::pair{std::string(op_type), kind});
+}
+
+std::unique_ptr<kernel>
+kernel_table::make(std::string_view op_type, device_kind kind,
+                   const attribute_map& attributes) const {
+  auto found = entries_.find(std::pair{std::string(op_type), kind});
+  if (found == entries_.end())
+    throw error(errc::unsupported_op,
+                "no kernel for \"" + std::string(op_type) + "\" on "
+                  + std::string(to_string(kind)),
+                {.op_type = std::string(op_type)});
+  auto& entry = found->second;
+  return entry.make ? entry.make(attributes)
+                    : std::make_unique<function_kernel>(entry.run);
+}
+
+std::vector<std::string> kernel_table::op_types(device_kind kind) const {
+  std::vector<std::string> result;
+  for (const auto& [key, entry] : entries_)
+    if (key.second == kind)
+      result.push_back(key.first);
+  return result;
+}
+
+} // namespace troupe

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/kernels/random.hpp>
+
+#include <cmath>
+#include <numbers>
+
+namespace troupe {
+
+namespace {
+
+struct product {
+  std::uint32_t high;
+  std::uint32_t low;
+};
+
+product multiply(std::uint32_t a, std::uint32_t b) noexcept {
+  auto both = static_cast<std::uint64_t>(a) * b;
+  return {static_cast<std::uint32_t>(both >> 32),
+          static_cast<std::uint32_t>(both)};
+}
+
+std::uint32_t low_word(std::uint64_t value) noexcept {
+  return static_cast<std::uint32_t>(value);
+}
+
+std::uint32_t high_word(std::uint64_t value) noexcept {
+  return static_cast<std::uint32_t>(value >> 32);
+}
+
+// Numbers of blocks that `normal` draws from; `uniform` cannot reach them.
+constexpr std::uint64_t normal_blocks = std::uint64_t{1} << 63;
+
+} // namespace
+
+std::array<std::uint32_t, 4>
+philox_4x32_10(std::array<std::uint32_t, 4> counter,
+               std::array<std::uint32_t, 2> key) noexcept {
+  for (int round = 0; round < 10; ++round) {
+    auto first = multiply(0xd251'1f53, counter[0]);
+    auto second = multiply(0xcd9e'8d57, counter[2]);
+    counter = {second.high ^ counter[1] ^ key[0], second.low,
+               first.high ^ counter[3] ^ key[1], first.low};
+    key[0] += 0x9e37'79b9; // golden ratio
+    key[1] += 0xbb67'ae85; // sqrt(3) - 1
+  }
+  return counter;
+}
+
+philox::philox(std::uint64_t seed, std::uint32_t stream,
+               std::uint64_t step) noexcept
+  : key_{low_word(seed), high_word(seed)}, high_{low_word(step), stream} {}
+
+std::array<std::uint32_t, 4> philox::block(std::uint64_t index) const noexcept {
+  return philox_4x32_10({low_word(index), high_word(index), high_[0], high_[1]},
+                        key_);
+}
+
+float philox::uniform(std::uint64_t index) const noexcept {
+  return static_cast<float>(block(index / 4)[index % 4] >> 8) * 0x1p-24f;
+}
+
+float philox::normal(std::uint64_t index) const noexcept {
+  auto words = block(normal_blocks | index / 4);
+  auto pair = index % 4 / 2 * 2;
+  auto radius_uniform = (words[pair] + 1.0) * 0x1p-32; // (0, 1]
+  auto radius = std::sqrt(-2 * std::log(static_cast<float>(radius_uniform)));
+  auto angle = static_cast<float>(words[pair + 1] >> 8) * 0x1p-24f * 2
+               * std::numbers::pi_v<float>;
+  return radius * (index % 2 == 0 ? std::cos(angle) : std::sin(angle));
+}
+
+std::uint32_t stable_hash(const char* text) noexcept {
+  std::uint32_t hash = 2166136261u;
+  for (; *text; ++text)
+    hash = (hash ^ static_cast<unsigned char>(*text)) * 16777619u;
+  return hash;
+}
+
+} // namespace troupe

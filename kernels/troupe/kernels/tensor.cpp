@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/base/error.hpp>
+#include <troupe/kernels/tensor.hpp>
+
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+namespace troupe {
+
+namespace {
+
+std::size_t plain_bytes(const shape& dims, dtype type) {
+  auto count = static_cast<std::size_t>(dims.numel());
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(count, size_of(type), &bytes))
+    throw error(errc::invalid_argument,
+                "a tensor " + to_string(dims) + " of more than 2^64 bytes");
+  return bytes;
+}
+
+template <class T>
+constexpr bool is_half =
+  std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
+
+// A static_cast whose result is defined for every input.
+template <class To>
+To saturate(double value) noexcept {
+  using limits = std::numeric_limits<To>;
+  if (value != value)
+    return 0;
+  if (value <= static_cast<double>(limits::min()))
+    return limits::min();
+  if (value >= static_cast<double>(limits::max()))
+    return limits::max();
+  return static_cast<To>(value);
+}
+
+template <class To, class From>
+To convert(From value) noexcept {
+  if constexpr (is_half<From>)
+    return convert<To>(static_cast<float>(value));
+  else if constexpr (is_half<To>)
+    return To{static_cast<float>(value)};
+  else if constexpr (std::is_same_v<To, bool>)
+    return value != From{0};
+  else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>)
+    return saturate<To>(static_cast<double>(value));
+  else
+    return static_cast<To>(value);
+}
+
+template <class From, class To>
+void convert_all(const tensor& source, tensor& target) {
+  auto from = source.values<From>();
+  auto to = target.values<To>();
+  for (std::size_t i = 0; i < from.size(); ++i)
+    to[i] = convert<To>(from[i]);
+}
+
+// Calls `use` with a value of the C++ type that `type` stands for.
+template <class Use>
+void with_type(dtype type, Use use) {
+  switch (type) {
+  case dtype::float32: return use(float{});
+  case dtype::float64: return use(double{});
+  case dtype::float16: return use(float16{});
+  case dtype::bfloat16: return use(bfloat16{});
+  case dtype::int8: return use(std::int8_t{});
+  case dtype::uint8: return use(std::uint8_t{});
+  case dtype::int16: return use(std::int16_t{});
+  case dtype::int32: return use(std::int32_t{});
+  case dtype::int64: return use(std::int64_t{});
+  case dtype::boolean: return use(bool{});
+  }
+}
+
+} // namespace
+
+tensor::tensor(troupe::shape dims, troupe::dtype type, buffer memory,
+               std::shared_ptr<const layout> format)
+  : dims_(dims), type_(type), memory_(std::move(memory)),
+    format_(std::move(format)) {
+  if (memory_.capacity() < bytes())
+    throw error(errc::invalid_argument,
+                "a tensor " + to_string(dims_) + " of "
+                  + std::string(to_string(type_)) + " in a buffer of "
+                  + std::to_string(memory_.capacity()) + " bytes");
+}
+
+tensor tensor::make(arena& memory, const troupe::shape& dims,
+                    troupe::dtype type) {
+  return {dims, type, memory.allocate(plain_bytes(dims, type))};
+}
+
+std::size_t tensor::bytes() const {
+  return format_ ? format_->bytes() : plain_bytes(dims_, type_);
+}
+
+tensor tensor::reshaped(const troupe::shape& dims) const {
+  if (!is_plain())
+    throw error(errc::shape_mismatch, "a tensor in the layout "
+                                        + format_->name()
+                                        + " cannot be reshaped");
+  if (dims.numel() != numel())
+    throw error(errc::shape_mismatch, "a tensor " + to_string(dims_)
+                                        + " cannot be reshaped to "
+                                        + to_string(dims));
+  auto result = *this;
+  result.dims_ = dims;
+  return result;
+}
+
+tensor tensor::share() const {
+  if (memory_)
+    memory_.block()->shared.store(true, std::memory_order_relaxed);
+  return *this;
+}
+
+bool tensor::is_shared() const noexcept {
+  return memory_ && memory_.block()->shared.load(std::memory_order_relaxed);
+}
+
+tensor clone(const tensor& source, arena& memory) {
+  TROUPE_ASSERT(source.is_plain());
+  auto copy = tensor::make(memory, source.dims(), source.type());
+  if (auto bytes = source.bytes())
+    std::memcpy(copy.raw(), source.raw(), bytes);
+  return copy;
+}
+
+tensor cast(const tensor& source, dtype type, arena& memory) {
+  TROUPE_ASSERT(source.is_plain());
+  if (source.type() == type)
+    return clone(source, memory);
+  auto result = tensor::make(memory, source.dims(), type);
+  with_type(source.type(), [&](auto from) {
+    with_type(type, [&](auto to) {
+      convert_all<decltype(from), decltype(to)>(source, result);
+    });
+  });
+  return result;
+}
+
+} // namespace troupe
