@@ -75,6 +75,9 @@ private:
 
 // Belongs to the arena and, after it, to the blocks that are still held.
 struct arena_state {
+  explicit arena_state(std::unique_ptr<memory_source> from)
+    : source(std::move(from)) {}
+
   std::unique_ptr<memory_source> source;
   mutable spin_lock lock; ///< guards all that follows
   std::array<memory_block*, class_of(max_request).index + 1> free_lists{};
@@ -163,7 +166,7 @@ std::unique_ptr<memory_source> make_host_memory_source() {
 }
 
 arena::arena(std::unique_ptr<memory_source> source)
-  : state_(new arena_state{.source = std::move(source)}) {}
+  : state_(new arena_state{std::move(source)}) {}
 
 arena::~arena() {
   trim_cached(*state_);

@@ -50,7 +50,9 @@ public:
   void reset() noexcept;
   explicit operator bool() const noexcept { return block_ != nullptr; }
   std::byte* data() const noexcept { return block_ ? block_->data : nullptr; }
-  std::size_t capacity() const noexcept { return block_ ? block_->capacity : 0; }
+  std::size_t capacity() const noexcept {
+    return block_ ? block_->capacity : 0;
+  }
   memory_block* block() const noexcept { return block_; }
 
 private:

@@ -19,12 +19,12 @@ struct block_ref {
 /// Value of an op's attribute. The alternatives are Paddle's AttrTypes, so
 /// that a program survives a round trip: INT, FLOAT, STRING, INTS, FLOATS,
 /// STRINGS, BOOLEAN, BOOLEANS, BLOCK, LONG, BLOCKS, LONGS, FLOAT64, FLOAT64S.
-using attribute
-  = std::variant<std::int32_t, float, std::string, std::vector<std::int32_t>,
-                 std::vector<float>, std::vector<std::string>, bool,
-                 std::vector<bool>, block_ref, std::int64_t,
-                 std::vector<block_ref>, std::vector<std::int64_t>, double,
-                 std::vector<double>>;
+using attribute =
+  std::variant<std::int32_t, float, std::string, std::vector<std::int32_t>,
+               std::vector<float>, std::vector<std::string>, bool,
+               std::vector<bool>, block_ref, std::int64_t,
+               std::vector<block_ref>, std::vector<std::int64_t>, double,
+               std::vector<double>>;
 
 /// Attributes by name.
 ///
@@ -34,7 +34,8 @@ using attribute
 class attribute_map {
 public:
   attribute_map() = default;
-  attribute_map(std::initializer_list<std::pair<const std::string, attribute>> init)
+  attribute_map(
+    std::initializer_list<std::pair<const std::string, attribute>> init)
     : values_(init) {}
 
   bool has(std::string_view name) const { return values_.contains(name); }
@@ -48,7 +49,8 @@ public:
   std::int64_t get_int(std::string_view name, std::int64_t otherwise) const;
   float get_float(std::string_view name, float otherwise) const;
   bool get_bool(std::string_view name, bool otherwise) const;
-  std::string get_string(std::string_view name, std::string_view otherwise) const;
+  std::string get_string(std::string_view name,
+                         std::string_view otherwise) const;
   std::vector<std::int64_t> get_ints(std::string_view name,
                                      std::vector<std::int64_t> otherwise) const;
   std::vector<std::string> get_strings(std::string_view name) const;

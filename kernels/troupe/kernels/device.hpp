@@ -42,7 +42,8 @@ public:
   /// The device's caching arena; lives as long as the device.
   virtual arena& memory() noexcept = 0;
   /// Makes an ordered queue of work. The device must outlive it.
-  virtual std::unique_ptr<stream> make_stream(const stream_options& options) = 0;
+  virtual std::unique_ptr<stream>
+  make_stream(const stream_options& options) = 0;
 
   /// A plain copy of `value` in host memory that `host` hands out; waits for
   /// the transfer. The caller has made sure that the value is there (ticket).
@@ -63,6 +64,7 @@ std::vector<device_id> parse_devices(std::string_view text);
 
 /// Makes a device per id. Throws error(not_found) for a kind that this build
 /// or machine has not, saying which.
-std::vector<std::unique_ptr<device>> make_devices(const std::vector<device_id>& ids);
+std::vector<std::unique_ptr<device>>
+make_devices(const std::vector<device_id>& ids);
 
 } // namespace troupe

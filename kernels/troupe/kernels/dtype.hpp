@@ -49,6 +49,7 @@ struct bfloat16 {
 /// The dtype of a C++ element type: `dtype_of<float> == dtype::float32`.
 template <class T>
 inline constexpr dtype dtype_of = dtype(255);
+// clang-format off: a table
 template <> inline constexpr dtype dtype_of<float> = dtype::float32;
 template <> inline constexpr dtype dtype_of<double> = dtype::float64;
 template <> inline constexpr dtype dtype_of<float16> = dtype::float16;
@@ -59,5 +60,6 @@ template <> inline constexpr dtype dtype_of<std::int16_t> = dtype::int16;
 template <> inline constexpr dtype dtype_of<std::int32_t> = dtype::int32;
 template <> inline constexpr dtype dtype_of<std::int64_t> = dtype::int64;
 template <> inline constexpr dtype dtype_of<bool> = dtype::boolean;
+// clang-format on
 
 } // namespace troupe

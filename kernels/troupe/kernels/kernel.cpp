@@ -48,7 +48,7 @@ bool can_write_in_place(const variable& var, const shape& dims, dtype type) {
 
 class function_kernel final : public kernel {
 public:
-  explicit function_kernel(kernel_function run) : run_(run) {}
+  explicit function_kernel(kernel_function function) : run_(function) {}
   void run(kernel_context& ctx) override { run_(ctx); }
 
 private:
@@ -122,13 +122,13 @@ const op_argument& kernel_context::argument(arguments all,
 }
 
 void kernel_table::add(std::string op_type, device_kind kind,
-                       kernel_factory make) {
-  entries_[{std::move(op_type), kind}] = {.make = make};
+                       kernel_factory factory) {
+  entries_[{std::move(op_type), kind}] = {.make = factory};
 }
 
 void kernel_table::add(std::string op_type, device_kind kind,
-                       kernel_function run) {
-  entries_[{std::move(op_type), kind}] = {.run = run};
+                       kernel_function function) {
+  entries_[{std::move(op_type), kind}] = {.run = function};
 }
 
 bool kernel_table::has(std::string_view op_type, device_kind kind) const {
@@ -144,14 +144,14 @@ kernel_table::make(std::string_view op_type, device_kind kind,
                 "no kernel for \"" + std::string(op_type) + "\" on "
                   + std::string(to_string(kind)),
                 {.op_type = std::string(op_type)});
-  auto& entry = found->second;
-  return entry.make ? entry.make(attributes)
-                    : std::make_unique<function_kernel>(entry.run);
+  auto& code = found->second;
+  return code.make ? code.make(attributes)
+                   : std::make_unique<function_kernel>(code.run);
 }
 
 std::vector<std::string> kernel_table::op_types(device_kind kind) const {
   std::vector<std::string> result;
-  for (const auto& [key, entry] : entries_)
+  for (const auto& [key, code] : entries_)
     if (key.second == kind)
       result.push_back(key.first);
   return result;

@@ -60,7 +60,8 @@ public:
   /// no value, or holds selected rows.
   tensor input(std::string_view slot, std::size_t index = 0) const;
   /// The input variable itself, for kernels that take tensors and rows.
-  const variable& input_variable(std::string_view slot, std::size_t index = 0) const;
+  const variable& input_variable(std::string_view slot,
+                                 std::size_t index = 0) const;
 
   /// Makes output `index` of `slot` a plain tensor of `dims` and `type` with
   /// memory of the device and returns it; contents are undefined. A tensor of
@@ -116,8 +117,8 @@ using kernel_function = void (*)(kernel_context&);
 class kernel_table {
 public:
   /// Adds or replaces an entry.
-  void add(std::string op_type, device_kind kind, kernel_factory make);
-  void add(std::string op_type, device_kind kind, kernel_function run);
+  void add(std::string op_type, device_kind kind, kernel_factory factory);
+  void add(std::string op_type, device_kind kind, kernel_function function);
 
   bool has(std::string_view op_type, device_kind kind) const;
   /// Throws error(unsupported_op) naming op type and device kind.

@@ -25,7 +25,9 @@ public:
   /// Extent of `axis`; negative axes count from the end. Throws
   /// error(out_of_range) for an axis the shape has not.
   std::int64_t dim(int axis) const;
-  std::int64_t operator[](std::size_t axis) const noexcept { return dims_[axis]; }
+  std::int64_t operator[](std::size_t axis) const noexcept {
+    return dims_[axis];
+  }
   std::int64_t& operator[](std::size_t axis) noexcept { return dims_[axis]; }
   std::span<const std::int64_t> dims() const noexcept {
     return {dims_.data(), rank_};

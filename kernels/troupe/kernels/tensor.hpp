@@ -53,25 +53,31 @@ public:
   std::int64_t numel() const { return dims_.numel(); }
   /// Bytes of the value: layout().bytes() or numel * size_of(type).
   std::size_t bytes() const;
-  const std::shared_ptr<const layout>& format() const noexcept { return format_; }
+  const std::shared_ptr<const layout>& format() const noexcept {
+    return format_;
+  }
   bool is_plain() const noexcept { return format_ == nullptr; }
   const buffer& memory() const noexcept { return memory_; }
 
   /// First element. `T` must be the dtype's type; asserted.
-  template <class T> const T* data() const {
+  template <class T>
+  const T* data() const {
     TROUPE_ASSERT(dtype_of<T> == type_);
     return reinterpret_cast<const T*>(memory_.data());
   }
-  template <class T> T* data() {
+  template <class T>
+  T* data() {
     TROUPE_ASSERT(dtype_of<T> == type_);
     return reinterpret_cast<T*>(memory_.data());
   }
   /// All elements of a plain tensor.
-  template <class T> std::span<const T> values() const {
+  template <class T>
+  std::span<const T> values() const {
     TROUPE_ASSERT(is_plain());
     return {data<T>(), static_cast<std::size_t>(numel())};
   }
-  template <class T> std::span<T> values() {
+  template <class T>
+  std::span<T> values() {
     TROUPE_ASSERT(is_plain());
     return {data<T>(), static_cast<std::size_t>(numel())};
   }
