@@ -23,7 +23,9 @@ merge_strategy parse_merge_strategy(std::string_view name);
 
 /// What loss@GRAD of a device is set to.
 enum class gradient_scale : std::uint8_t {
-  coeff,  ///< n_i/n: the shard's share of the batch's samples
+  /// n_i/n: the shard's share of the batch's samples. With
+  /// merge_strategy::none, where each device trains on its shard alone, 1.
+  coeff,
   one,    ///< 1
   custom, ///< nothing: the user feeds loss@GRAD
 };
@@ -39,8 +41,9 @@ struct build_options {
   std::string loss;
   /// Variables that a fetch handle per device hands to the caller.
   std::vector<std::string> fetches;
-  /// Dense gradients of one step that are ready together and smaller than
-  /// this many bytes in sum are merged by one collective; 0: one each.
+  /// Dense gradients of one dtype that follow each other in the order of
+  /// collectives are merged by one all_reduce up to this many bytes in sum;
+  /// 0: one each.
   std::size_t fuse_all_reduce_bytes = 256 * 1024;
 };
 
@@ -49,8 +52,9 @@ struct build_options {
 /// write-after-write edges without exception, step distances.
 ///
 /// Rules: Paddle's multi_devices_graph_pass; where Troupe departs from it,
-/// docs/graph.md says so. Throws error(graph_invalid) with the op and variable
-/// concerned, error(not_found) for an unknown loss or fetch.
+/// docs/ssa_graph.md says so. Throws error(graph_invalid) with the op and
+/// variable concerned, error(not_found) for an unknown loss or fetch,
+/// error(invalid_argument) for no device or one listed twice.
 ssa_graph build_ssa_graph(const program& p, const build_options& options);
 
 } // namespace troupe::graph

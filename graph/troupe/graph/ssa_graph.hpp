@@ -30,21 +30,32 @@ enum class stream_kind : std::uint8_t { compute, collective, fetch };
 
 std::string_view to_string(stream_kind kind) noexcept;
 
+/// Paddle's name for an argument that an op does without. Such arguments, and
+/// empty names, have no handle.
+inline constexpr std::string_view empty_argument = "@EMPTY@";
+
 /// An operator of the SSA graph, on one device (a collective: on all, listed
 /// under its first input's device).
 struct op_handle {
   handle_id id = no_handle;
   op_kind kind = op_kind::computation;
   /// The op; for kinds other than computation its type is the kind's name and
-  /// its slots are "X" and "Out". Shared by the handles of all devices.
+  /// its slots are "X" and "Out", with an argument per input and output of the
+  /// handle. scale_loss_grad has the attributes of the op that it stands for
+  /// and "gradient_scale", "coeff" (n_i/n) or "one". Shared by the handles of
+  /// all devices.
   const op_desc* desc = nullptr;
   std::size_t device = 0; ///< index into ssa_graph::devices
   stream_kind stream = stream_kind::compute;
-  std::vector<handle_id> inputs;  ///< var handles read, in slot order
-  std::vector<handle_id> outputs; ///< var handles written, in slot order
+  /// Var handles read and written, in slot order: one per argument other than
+  /// `empty_argument` and "". A collective has one per device, in device order
+  /// (the root alone has only its own); a fused all_reduce of gradients a, b
+  /// over devices 0, 1 has a@0, a@1, b@0, b@1, outputs alike.
+  std::vector<handle_id> inputs;
+  std::vector<handle_id> outputs;
   /// Collectives: position in the one fixed order, from 0; else -1.
   std::int32_t collective_index = -1;
-  std::size_t root = 0; ///< reduce, broadcast: device that has the result
+  std::size_t root = 0;      ///< reduce, broadcast: device that has the result
   std::int32_t priority = 0; ///< higher runs first among ready ops of a stream
 };
 
@@ -63,10 +74,10 @@ struct var_handle {
 
 /// Why one handle waits for another.
 enum class edge_kind : std::uint8_t {
-  data,       ///< op -> var that it writes, var -> op that reads it
+  data, ///< op -> var that it writes, var -> op that reads it
   write_after_read,
   write_after_write,
-  order,      ///< collectives in their fixed order; passes add others
+  order, ///< collectives in their fixed order; passes add others
 };
 
 std::string_view to_string(edge_kind kind) noexcept;

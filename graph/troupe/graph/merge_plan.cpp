@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/graph/merge_plan.hpp>
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
+
+namespace troupe::graph {
+
+namespace {
+
+using name_index = std::map<std::string_view, std::size_t, std::less<>>;
+
+bool is_backward(const op_desc& op) {
+  return (op.role() & role_backward) != 0;
+}
+
+// Learning-rate ops carry Optimize as well in Paddle's newer programs.
+bool is_optimizer(const op_desc& op) {
+  return (op.role() & role_optimize) != 0 && (op.role() & role_lr_sched) == 0;
+}
+
+// Gradient -> parameter, and the gradients in the order they are first named.
+struct role_pairs {
+  std::map<std::string, std::string, std::less<>> parameter_of;
+  std::vector<std::string> gradients;
+};
+
+role_pairs find_role_pairs(const block& b) {
+  role_pairs result;
+  for (auto& op : b.ops) {
+    if (!is_backward(op))
+      continue;
+    for (auto& [parameter, gradient] : op.role_vars())
+      if (result.parameter_of.emplace(gradient, parameter).second)
+        result.gradients.push_back(gradient);
+  }
+  return result;
+}
+
+std::map<std::string, std::size_t, std::less<>>
+find_last_backward_writers(const block& b, const role_pairs& pairs) {
+  std::map<std::string, std::size_t, std::less<>> last;
+  for (std::size_t i = 0; i < b.ops.size(); ++i) {
+    if (!is_backward(b.ops[i]))
+      continue;
+    for (auto& name : b.ops[i].output_names())
+      if (pairs.parameter_of.contains(name))
+        last.insert_or_assign(name, i);
+  }
+  return last;
+}
+
+std::vector<merged_gradient> find_gradients(const block& b) {
+  auto pairs = find_role_pairs(b);
+  auto complete = find_last_backward_writers(b, pairs);
+  std::vector<merged_gradient> result;
+  for (auto& gradient : pairs.gradients)
+    if (auto at = complete.find(gradient); at != complete.end())
+      result.push_back({.parameter = pairs.parameter_of.at(gradient),
+                        .gradient = gradient,
+                        .complete_after = at->second,
+                        .home = std::nullopt});
+  std::stable_sort(result.begin(), result.end(), [](auto& a, auto& c) {
+    return a.complete_after < c.complete_after;
+  });
+  return result;
+}
+
+std::size_t numel_or_zero(const block& b, std::string_view name) {
+  auto* var = b.find_var(name);
+  if (var == nullptr)
+    return 0;
+  std::size_t result = 1;
+  for (auto extent : var->dims)
+    result *= static_cast<std::size_t>(std::max<std::int64_t>(extent, 0));
+  return result;
+}
+
+// Where a variable or op of the update belongs: to no parameter, to the
+// parameters of one group that share a home, or to all devices.
+using owner = std::size_t;
+constexpr owner nobody = merged_gradient::never;
+constexpr owner everyone = nobody - 1;
+
+owner join(owner a, owner b) {
+  if (a == nobody)
+    return b;
+  if (b == nobody || a == b)
+    return a;
+  return everyone;
+}
+
+// Finds the owner of each parameter, gradient and optimizer state by growing
+// owners along the ops until nothing changes.
+class owner_search {
+public:
+  owner_search(const block& b, const std::vector<merged_gradient>& gradients,
+               merge_strategy strategy);
+
+  void run(const std::vector<std::string>& fetches);
+  owner of(std::string_view name) const;
+  owner of(const op_desc& op) const;
+  std::size_t last_update(std::string_view parameter) const;
+
+private:
+  struct updates {
+    std::size_t first;
+    std::size_t last;
+  };
+
+  void find_updates();
+  void share_what_others_read();
+  bool may_read(const std::string& name, std::size_t op) const;
+  bool grow();
+  bool raise(std::string_view name, owner to);
+
+  const block& block_;
+  const std::vector<merged_gradient>& gradients_;
+  std::map<std::string, owner, std::less<>> owners_;
+  std::map<std::string, updates, std::less<>> updates_; // optimizer's outputs
+  name_index parameters_;
+  name_index complete_after_; // of gradients
+};
+
+owner_search::owner_search(const block& b,
+                           const std::vector<merged_gradient>& gradients,
+                           merge_strategy strategy)
+  : block_(b), gradients_(gradients) {
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    auto& g = gradients[i];
+    auto group = strategy == merge_strategy::replicate ? owner{0} : i;
+    raise(g.parameter, group);
+    raise(g.gradient, group);
+    parameters_.emplace(g.parameter, i);
+    complete_after_.emplace(g.gradient, g.complete_after);
+  }
+}
+
+owner owner_search::of(std::string_view name) const {
+  auto at = owners_.find(name);
+  return at == owners_.end() ? nobody : at->second;
+}
+
+owner owner_search::of(const op_desc& op) const {
+  owner result = nobody;
+  for (auto& name : op.input_names())
+    result = join(result, of(name));
+  for (auto& name : op.output_names())
+    result = join(result, of(name));
+  return result;
+}
+
+std::size_t owner_search::last_update(std::string_view parameter) const {
+  auto at = updates_.find(parameter);
+  return at == updates_.end() ? merged_gradient::never : at->second.last;
+}
+
+bool owner_search::raise(std::string_view name, owner to) {
+  if (to == nobody)
+    return false;
+  auto at = owners_.try_emplace(std::string{name}, nobody).first;
+  auto joined = join(at->second, to);
+  return std::exchange(at->second, joined) != joined;
+}
+
+void owner_search::find_updates() {
+  for (std::size_t i = 0; i < block_.ops.size(); ++i) {
+    if (!is_optimizer(block_.ops[i]))
+      continue;
+    for (auto& name : block_.ops[i].output_names()) {
+      auto [at, added] = updates_.try_emplace(name, updates{i, i});
+      at->second.last = i;
+    }
+  }
+}
+
+// Whether an op that runs on every device finds `name` equally on each, if
+// only its home has the merged gradient and the update.
+bool owner_search::may_read(const std::string& name, std::size_t op) const {
+  if (auto g = complete_after_.find(name); g != complete_after_.end())
+    return op <= g->second;
+  auto update = updates_.find(name);
+  if (update == updates_.end())
+    return true;
+  auto between = update->second.first < op && op < update->second.last;
+  return parameters_.contains(name) && !between;
+}
+
+void owner_search::share_what_others_read() {
+  for (std::size_t i = 0; i < block_.ops.size(); ++i) {
+    if (is_optimizer(block_.ops[i]))
+      continue;
+    for (auto& name : block_.ops[i].input_names())
+      if (!may_read(name, i))
+        raise(name, everyone);
+  }
+}
+
+bool owner_search::grow() {
+  bool changed = false;
+  for (auto& op : block_.ops) {
+    if (!is_optimizer(op))
+      continue;
+    auto owner_of_op = of(op);
+    for (auto& name : op.output_names())
+      changed |= raise(name, owner_of_op);
+    if (owner_of_op == everyone)
+      for (auto& name : op.input_names())
+        if (of(name) != nobody)
+          changed |= raise(name, everyone);
+  }
+  // A parameter and its gradient go together.
+  for (auto& g : gradients_) {
+    auto both = join(of(g.parameter), of(g.gradient));
+    changed |= raise(g.parameter, both) | raise(g.gradient, both);
+  }
+  return changed;
+}
+
+void owner_search::run(const std::vector<std::string>& fetches) {
+  find_updates();
+  share_what_others_read();
+  for (auto& name : fetches)
+    if (!may_read(name, block_.ops.size()))
+      raise(name, everyone);
+  while (grow()) {
+  }
+}
+
+void choose_homes(const block& b, const build_options& options,
+                  const owner_search& owners,
+                  std::vector<merged_gradient>& gradients) {
+  std::vector<std::size_t> load(options.devices.size(), 0);
+  for (auto& g : gradients) {
+    if (owners.of(g.gradient) == everyone)
+      continue;
+    auto lightest = std::min_element(load.begin(), load.end());
+    if (options.strategy == merge_strategy::replicate)
+      lightest = load.begin();
+    *lightest += numel_or_zero(b, g.parameter);
+    g.home = static_cast<std::size_t>(lightest - load.begin());
+    g.broadcast_after = owners.last_update(g.parameter);
+  }
+}
+
+} // namespace
+
+merge_plan plan_merges(const block& b, const build_options& options) {
+  merge_plan plan{.gradients = {}, .only_device = {}};
+  plan.only_device.resize(b.ops.size());
+  if (options.devices.size() < 2 || options.strategy == merge_strategy::none)
+    return plan;
+  plan.gradients = find_gradients(b);
+  if (options.strategy == merge_strategy::all_reduce)
+    return plan;
+  owner_search owners{b, plan.gradients, options.strategy};
+  owners.run(options.fetches);
+  choose_homes(b, options, owners, plan.gradients);
+  auto replicate = options.strategy == merge_strategy::replicate;
+  for (std::size_t i = 0; i < b.ops.size(); ++i) {
+    auto owner_of_op = is_optimizer(b.ops[i]) ? owners.of(b.ops[i]) : nobody;
+    if (owner_of_op < everyone)
+      plan.only_device[i] = replicate ? 0 : plan.gradients[owner_of_op].home;
+  }
+  return plan;
+}
+
+} // namespace troupe::graph

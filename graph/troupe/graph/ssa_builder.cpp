@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/graph/ssa_builder.hpp>
+
+#include <troupe/base/error.hpp>
+#include <troupe/graph/handle_maker.hpp>
+#include <troupe/graph/merge_plan.hpp>
+#include <troupe/graph/ssa_edges.hpp>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+namespace troupe::graph {
+
+namespace {
+
+template <class Enum, std::size_t N>
+Enum parse_name(std::string_view what, std::string_view name,
+                const std::array<std::pair<std::string_view, Enum>, N>& table) {
+  std::string accepted;
+  for (auto& [key, value] : table) {
+    if (key == name)
+      return value;
+    accepted += accepted.empty() ? "" : ", ";
+    accepted += key;
+  }
+  throw error{errc::invalid_argument, "unknown " + std::string{what} + " \""
+                                        + std::string{name}
+                                        + "\", accepted: " + accepted};
+}
+
+bool is_loss_gradient(const op_desc& op) {
+  constexpr auto both = role_backward | role_loss;
+  return (op.role() & both) == both;
+}
+
+// Inference programs hand variables over with ops; here the executor does.
+bool is_feed_or_fetch(const op_desc& op) {
+  return op.type == "feed" || op.type == "fetch";
+}
+
+bool names_variable(std::string_view argument) {
+  return !argument.empty() && argument != empty_argument;
+}
+
+/// A variable on a device.
+struct placed_var {
+  std::string name;
+  std::size_t device;
+};
+
+std::vector<std::string> names_of(const std::vector<placed_var>& vars) {
+  std::vector<std::string> result;
+  for (auto& v : vars)
+    result.push_back(v.name);
+  return result;
+}
+
+/// Walks the program once and adds its handles.
+class graph_builder {
+public:
+  graph_builder(const program& p, const build_options& options)
+    : block_(p.main()), options_(options), plan_(plan_merges(block_, options)),
+      handles_(block_, options.devices) {
+    for (auto& g : plan_.gradients)
+      if (g.home)
+        broadcasts_.emplace(g.broadcast_after, &g);
+  }
+
+  ssa_graph build();
+
+private:
+  void add_program_op(std::size_t position);
+  void add_computation(const op_desc& op, std::size_t device);
+  void add_loss_scale(const op_desc& op);
+  void add_fetch(const std::string& name);
+  void add_fetches();
+
+  void add_collective(op_kind kind, std::size_t root,
+                      const std::vector<placed_var>& inputs,
+                      const std::vector<placed_var>& outputs);
+  void merge_gradients(std::size_t position);
+  void all_reduce(const merged_gradient& g);
+  void reduce(const merged_gradient& g);
+  void broadcast_parameters(std::size_t position);
+  std::optional<std::size_t> fusible_bytes(const merged_gradient& g) const;
+  bool touches_pending(const op_desc& op) const;
+  void flush_pending();
+  std::vector<placed_var> on_all_devices(const std::string& name) const;
+
+  const block& block_;
+  const build_options& options_;
+  const merge_plan plan_;
+  handle_maker handles_;
+  std::multimap<std::size_t, const merged_gradient*> broadcasts_;
+  std::int32_t num_collectives_ = 0;
+  std::size_t next_gradient_ = 0;
+  // Gradients that wait to be merged by one all-reduce, and their type.
+  std::vector<std::string> pending_;
+  std::size_t pending_bytes_ = 0;
+  dtype pending_type_ = dtype::float32;
+};
+
+// ---------------------------------------------------------------- ops
+
+void graph_builder::add_computation(const op_desc& op, std::size_t device) {
+  handles_.add_op(op_kind::computation, device);
+  for (auto& name : op.input_names())
+    if (names_variable(name))
+      handles_.read(name, device);
+  for (auto& name : op.output_names())
+    if (names_variable(name))
+      handles_.write(name, device);
+}
+
+void graph_builder::add_loss_scale(const op_desc& op) {
+  if (options_.scale == gradient_scale::custom)
+    return;
+  // Without merging, a device's shard is all the batch that it trains on.
+  auto one = options_.scale == gradient_scale::one
+             || options_.strategy == merge_strategy::none;
+  op_desc desc;
+  desc.type = to_string(op_kind::scale_loss_grad);
+  desc.attributes = op.attributes;
+  desc.attributes.set("gradient_scale", std::string{one ? "one" : "coeff"});
+  desc.set_output("Out", op.output_names());
+  handles_.add_desc(std::move(desc));
+  for (std::size_t device = 0; device < handles_.num_devices(); ++device) {
+    handles_.add_op(op_kind::scale_loss_grad, device);
+    for (auto& name : op.output_names())
+      handles_.write(name, device);
+  }
+}
+
+void graph_builder::add_program_op(std::size_t position) {
+  auto& op = block_.ops[position];
+  if (is_feed_or_fetch(op))
+    return;
+  if (touches_pending(op))
+    flush_pending();
+  if (is_loss_gradient(op))
+    return add_loss_scale(op);
+  handles_.add_desc(op);
+  if (auto device = plan_.only_device[position])
+    return add_computation(op, *device);
+  for (std::size_t device = 0; device < handles_.num_devices(); ++device)
+    add_computation(op, device);
+}
+
+void graph_builder::add_fetch(const std::string& name) {
+  op_desc desc;
+  desc.type = to_string(op_kind::fetch);
+  desc.set_input("X", {name});
+  handles_.add_desc(std::move(desc));
+  for (std::size_t device = 0; device < handles_.num_devices(); ++device) {
+    if (!handles_.has_value(name, device)) {
+      error_context where;
+      where.variable = name;
+      throw error{errc::not_found,
+                  "cannot fetch \"" + name
+                    + "\": no op reads or writes it, and it is not persistable",
+                  std::move(where)};
+    }
+    handles_.add_op(op_kind::fetch, device).stream = stream_kind::fetch;
+    handles_.read(name, device);
+  }
+}
+
+void graph_builder::add_fetches() {
+  std::set<std::string_view> done;
+  for (auto& name : options_.fetches)
+    if (done.insert(name).second)
+      add_fetch(name);
+}
+
+// ---------------------------------------------------------------- collectives
+
+std::vector<placed_var>
+graph_builder::on_all_devices(const std::string& name) const {
+  std::vector<placed_var> result;
+  for (std::size_t device = 0; device < handles_.num_devices(); ++device)
+    result.push_back({name, device});
+  return result;
+}
+
+void graph_builder::add_collective(op_kind kind, std::size_t root,
+                                   const std::vector<placed_var>& inputs,
+                                   const std::vector<placed_var>& outputs) {
+  op_desc desc;
+  desc.type = to_string(kind);
+  desc.set_input("X", names_of(inputs));
+  desc.set_output("Out", names_of(outputs));
+  handles_.add_desc(std::move(desc));
+  auto& op = handles_.add_op(kind, inputs.front().device);
+  op.stream = stream_kind::collective;
+  op.collective_index = num_collectives_++;
+  op.root = root;
+  for (auto& [name, device] : inputs)
+    handles_.read(name, device);
+  for (auto& [name, device] : outputs)
+    handles_.write(name, device);
+}
+
+// Bytes of a gradient that may share an all-reduce: dense, of known size.
+std::optional<std::size_t>
+graph_builder::fusible_bytes(const merged_gradient& g) const {
+  auto* gradient = block_.find_var(g.gradient);
+  auto* parameter = block_.find_var(g.parameter);
+  if (gradient == nullptr || parameter == nullptr
+      || gradient->kind != var_kind::dense || parameter->dims.has_unknown())
+    return std::nullopt;
+  auto numel = static_cast<std::size_t>(parameter->dims.numel());
+  return numel * size_of(gradient->type);
+}
+
+bool graph_builder::touches_pending(const op_desc& op) const {
+  auto any_pending = [this](const std::vector<std::string>& names) {
+    return std::find_first_of(names.begin(), names.end(), pending_.begin(),
+                              pending_.end())
+           != names.end();
+  };
+  return !pending_.empty()
+         && (any_pending(op.input_names()) || any_pending(op.output_names()));
+}
+
+void graph_builder::flush_pending() {
+  if (pending_.empty())
+    return;
+  std::vector<placed_var> vars;
+  for (auto& name : pending_)
+    for (auto& var : on_all_devices(name))
+      vars.push_back(std::move(var));
+  pending_.clear();
+  pending_bytes_ = 0;
+  add_collective(op_kind::all_reduce, 0, vars, vars);
+}
+
+void graph_builder::all_reduce(const merged_gradient& g) {
+  auto bytes = fusible_bytes(g);
+  if (!bytes) {
+    flush_pending();
+    auto vars = on_all_devices(g.gradient);
+    return add_collective(op_kind::all_reduce, 0, vars, vars);
+  }
+  auto limit = options_.fuse_all_reduce_bytes;
+  auto type = block_.find_var(g.gradient)->type;
+  if (pending_type_ != type || pending_bytes_ + *bytes > limit)
+    flush_pending();
+  pending_.push_back(g.gradient);
+  pending_bytes_ += *bytes;
+  pending_type_ = type;
+  if (pending_bytes_ >= limit)
+    flush_pending();
+}
+
+void graph_builder::reduce(const merged_gradient& g) {
+  flush_pending();
+  add_collective(op_kind::reduce, *g.home, on_all_devices(g.gradient),
+                 {{g.gradient, *g.home}});
+}
+
+void graph_builder::merge_gradients(std::size_t position) {
+  auto& gradients = plan_.gradients;
+  for (; next_gradient_ < gradients.size(); ++next_gradient_) {
+    auto& g = gradients[next_gradient_];
+    if (g.complete_after != position)
+      return;
+    if (g.home)
+      reduce(g);
+    else
+      all_reduce(g);
+  }
+}
+
+void graph_builder::broadcast_parameters(std::size_t position) {
+  auto [first, last] = broadcasts_.equal_range(position);
+  for (; first != last; ++first) {
+    auto& g = *first->second;
+    flush_pending();
+    add_collective(op_kind::broadcast, *g.home, {{g.parameter, *g.home}},
+                   on_all_devices(g.parameter));
+  }
+}
+
+ssa_graph graph_builder::build() {
+  for (std::size_t i = 0; i < block_.ops.size(); ++i) {
+    add_program_op(i);
+    merge_gradients(i);
+    broadcast_parameters(i);
+  }
+  flush_pending();
+  add_fetches();
+  auto graph = handles_.finish();
+  graph.edges = derive_edges(graph);
+  return graph;
+}
+
+// ---------------------------------------------------------------- checks
+
+void check_devices(const std::vector<device_id>& devices) {
+  if (devices.empty())
+    throw error{errc::invalid_argument, "a graph needs at least one device"};
+  std::set<device_id> seen;
+  for (auto& device : devices)
+    if (!seen.insert(device).second)
+      throw error{errc::invalid_argument,
+                  "device " + to_string(device) + " is listed twice"};
+}
+
+void check_loss(const program& p, const build_options& options) {
+  if (!options.loss.empty()) {
+    p.main().var(options.loss); // throws if there is none
+    return;
+  }
+  auto& ops = p.main().ops;
+  auto backward = std::any_of(ops.begin(), ops.end(), [](const op_desc& op) {
+    return (op.role() & role_backward) != 0;
+  });
+  if (backward && options.scale != gradient_scale::custom)
+    find_loss(p); // throws if there is none
+}
+
+} // namespace
+
+std::string_view to_string(merge_strategy strategy) noexcept {
+  switch (strategy) {
+  case merge_strategy::all_reduce: return "all_reduce";
+  case merge_strategy::reduce: return "reduce";
+  case merge_strategy::replicate: return "replicate";
+  case merge_strategy::none: return "none";
+  }
+  return "unknown";
+}
+
+merge_strategy parse_merge_strategy(std::string_view name) {
+  using enum merge_strategy;
+  using entry = std::pair<std::string_view, merge_strategy>;
+  return parse_name(
+    "merge strategy", name,
+    std::array{entry{"all_reduce", all_reduce}, entry{"reduce", reduce},
+               entry{"replicate", replicate}, entry{"none", none}});
+}
+
+gradient_scale parse_gradient_scale(std::string_view name) {
+  using enum gradient_scale;
+  using entry = std::pair<std::string_view, gradient_scale>;
+  return parse_name("gradient scale", name,
+                    std::array{entry{"coeff", coeff}, entry{"one", one},
+                               entry{"custom", custom}});
+}
+
+ssa_graph build_ssa_graph(const program& p, const build_options& options) {
+  check_devices(options.devices);
+  if (p.blocks.empty())
+    throw error{errc::graph_invalid, "the program has no block"};
+  check_loss(p, options);
+  return graph_builder{p, options}.build();
+}
+
+} // namespace troupe::graph

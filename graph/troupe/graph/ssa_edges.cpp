@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/graph/ssa_edges.hpp>
+
+#include <troupe/graph/storage_accesses.hpp>
+
+#include <algorithm>
+#include <tuple>
+
+namespace troupe::graph {
+
+namespace {
+
+class edge_list {
+public:
+  explicit edge_list(const ssa_graph& g) : graph_(g) {}
+
+  void add_data_edges();
+  void add_storage_edges(const storage_accesses& storage);
+  void add_collective_order();
+
+  std::vector<edge> take() {
+    merge_edges(edges_);
+    return std::move(edges_);
+  }
+
+private:
+  void add(handle_id from, handle_id to, edge_kind kind, std::uint32_t d) {
+    edges_.push_back({from, to, kind, d});
+  }
+  bool feeds_directly(handle_id from, handle_id to) const;
+  void add_write_after_reads(const version_accesses& old, handle_id writer,
+                             std::uint32_t distance);
+  void add_step_boundary(const storage_accesses& storage);
+
+  const ssa_graph& graph_;
+  std::vector<edge> edges_;
+};
+
+void edge_list::add_data_edges() {
+  for (auto& op : graph_.ops) {
+    for (auto input : op.inputs) {
+      auto& v = graph_.var(input);
+      if (v.feed || v.generator != no_handle)
+        add(input, op.id, edge_kind::data, 0);
+    }
+    for (auto output : op.outputs)
+      add(op.id, output, edge_kind::data, 0);
+  }
+}
+
+bool edge_list::feeds_directly(handle_id from, handle_id to) const {
+  auto& inputs = graph_.op(to).inputs;
+  auto& outputs = graph_.op(from).outputs;
+  return std::any_of(outputs.begin(), outputs.end(), [&](handle_id out) {
+    return std::find(inputs.begin(), inputs.end(), out) != inputs.end();
+  });
+}
+
+void edge_list::add_write_after_reads(const version_accesses& old,
+                                      handle_id writer,
+                                      std::uint32_t distance) {
+  for (auto reader : old.readers)
+    if (reader != writer && !feeds_directly(reader, writer))
+      add(reader, writer, edge_kind::write_after_read, distance);
+}
+
+// The last version of a step is what the next step starts with: its writer is
+// followed by the readers of version 0, they and its own readers by the first
+// writer.
+void edge_list::add_step_boundary(const storage_accesses& storage) {
+  auto* first = storage.first_written();
+  if (first == nullptr)
+    return;
+  auto& last = storage.versions.back();
+  auto* initial = storage.initial();
+  if (initial != nullptr)
+    for (auto reader : initial->readers)
+      add(last.var, reader, edge_kind::data, 1);
+  add_write_after_reads(last, first->writer, 1);
+  auto unread =
+    last.readers.empty() && (initial == nullptr || initial->readers.empty());
+  if (unread && last.writer != first->writer)
+    add(last.writer, first->writer, edge_kind::write_after_write, 1);
+}
+
+void edge_list::add_storage_edges(const storage_accesses& storage) {
+  for (std::size_t i = 1; i < storage.versions.size(); ++i) {
+    auto& old = storage.versions[i - 1];
+    auto writer = storage.versions[i].writer;
+    add_write_after_reads(old, writer, 0);
+    if (old.readers.empty() && old.writer != no_handle)
+      add(old.writer, writer, edge_kind::write_after_write, 0);
+  }
+  if (storage.persistable)
+    add_step_boundary(storage);
+}
+
+void edge_list::add_collective_order() {
+  std::vector<const op_handle*> collectives;
+  for (auto& op : graph_.ops)
+    if (op.collective_index >= 0)
+      collectives.push_back(&op);
+  if (collectives.size() < 2)
+    return;
+  std::sort(collectives.begin(), collectives.end(), [](auto* a, auto* b) {
+    return a->collective_index < b->collective_index;
+  });
+  for (std::size_t i = 1; i < collectives.size(); ++i)
+    add(collectives[i - 1]->id, collectives[i]->id, edge_kind::order, 0);
+  add(collectives.back()->id, collectives.front()->id, edge_kind::order, 1);
+}
+
+} // namespace
+
+std::vector<edge> derive_edges(const ssa_graph& g) {
+  edge_list edges{g};
+  edges.add_data_edges();
+  for (auto& storage : list_accesses(g))
+    edges.add_storage_edges(storage);
+  edges.add_collective_order();
+  return edges.take();
+}
+
+void merge_edges(std::vector<edge>& edges) {
+  auto key = [](const edge& e) {
+    return std::tuple{e.from, e.to, e.distance, e.kind};
+  };
+  std::sort(edges.begin(), edges.end(),
+            [&](const edge& a, const edge& b) { return key(a) < key(b); });
+  auto same_pair = [](const edge& a, const edge& b) {
+    return a.from == b.from && a.to == b.to;
+  };
+  edges.erase(std::unique(edges.begin(), edges.end(), same_pair), edges.end());
+}
+
+} // namespace troupe::graph
