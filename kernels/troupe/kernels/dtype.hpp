@@ -49,7 +49,8 @@ struct bfloat16 {
 /// The dtype of a C++ element type: `dtype_of<float> == dtype::float32`.
 template <class T>
 inline constexpr dtype dtype_of = dtype(255);
-// clang-format off: a table
+// A table reads better on one line each.
+// clang-format off
 template <> inline constexpr dtype dtype_of<float> = dtype::float32;
 template <> inline constexpr dtype dtype_of<double> = dtype::float64;
 template <> inline constexpr dtype dtype_of<float16> = dtype::float16;
