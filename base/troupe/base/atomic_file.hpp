@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string_view>
+
+namespace troupe {
+
+/// A file that appears whole or not at all: written as NAME.tmp.PID in the
+/// target's folder, flushed to disk and renamed by `commit`. A target that
+/// exists stays as it was until then.
+///
+/// Every failure throws error(io_failure) with the path and the system's
+/// text; the temporary file is removed. Thread rule: one thread.
+class atomic_file {
+public:
+  /// Refuses a target that exists and is not a regular file.
+  explicit atomic_file(std::filesystem::path target);
+  /// Discards what was written, unless committed.
+  ~atomic_file();
+  atomic_file(const atomic_file&) = delete;
+  atomic_file& operator=(const atomic_file&) = delete;
+
+  void write(const void* data, std::size_t bytes);
+  void write(std::string_view bytes) { write(bytes.data(), bytes.size()); }
+  /// Makes the file visible under its name. Call it once, last.
+  void commit();
+
+private:
+  void discard() noexcept;
+  [[noreturn]] void fail(const char* action, int code);
+
+  std::filesystem::path target_;
+  std::filesystem::path temporary_;
+  int descriptor_ = -1;
+};
+
+/// A folder that appears whole or not at all: filled under `path()`, a fresh
+/// folder NAME.tmp.PID beside the target, and renamed by `commit`.
+///
+/// A target that is a folder with contents is kept and the new files are
+/// renamed into it one by one, so that files of others survive.
+class atomic_directory {
+public:
+  /// Throws error(io_failure), likewise if the target is not a folder.
+  explicit atomic_directory(std::filesystem::path target);
+  /// Discards all that was written, unless committed.
+  ~atomic_directory();
+  atomic_directory(const atomic_directory&) = delete;
+  atomic_directory& operator=(const atomic_directory&) = delete;
+
+  /// Where to write.
+  const std::filesystem::path& path() const noexcept { return temporary_; }
+  /// Makes the contents visible under the target's name. Call it once, last.
+  void commit();
+
+private:
+  std::filesystem::path target_;
+  std::filesystem::path temporary_;
+};
+
+} // namespace troupe

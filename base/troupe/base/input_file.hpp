@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace troupe {
+
+/// A regular file that is read from front to back, with its size known before
+/// anything is allocated for its contents.
+///
+/// All messages begin with the file's path. Thread rule: one thread.
+class input_file {
+public:
+  /// Throws error(not_found) if there is no such file, error(bad_file) if it
+  /// is a folder, pipe or device, error(io_failure) if it cannot be opened.
+  explicit input_file(std::filesystem::path path);
+  ~input_file();
+  input_file(const input_file&) = delete;
+  input_file& operator=(const input_file&) = delete;
+
+  const std::filesystem::path& path() const noexcept { return path_; }
+  std::uint64_t size() const noexcept { return size_; }         ///< bytes
+  std::uint64_t position() const noexcept { return position_; } ///< bytes read
+  std::uint64_t remaining() const noexcept { return size_ - position_; }
+
+  /// Fills `target` with the next `bytes` bytes. Throws error(bad_file) with
+  /// byte counts if fewer remain; `what` says whose bytes they are.
+  void read(void* target, std::size_t bytes, const char* what = "data");
+
+  /// The next `bytes` bytes; nothing is allocated if fewer remain.
+  std::string read_string(std::uint64_t bytes, const char* what = "data");
+
+  /// Throws error(bad_file) with byte counts unless `bytes` bytes remain.
+  void require(std::uint64_t bytes, const char* what) const;
+
+private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+  std::uint64_t size_ = 0;
+  std::uint64_t position_ = 0;
+};
+
+/// The whole file. Throws like input_file, and error(bad_file) if it is longer
+/// than `limit` bytes.
+std::string read_whole_file(const std::filesystem::path& path,
+                            std::uint64_t limit);
+
+} // namespace troupe

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/base/atomic_file.hpp>
+#include <troupe/base/input_file.hpp>
+
+#include <support/files.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace troupe;
+using test::contains;
+using test::error_of;
+
+TEST_SUITE("base.atomic_file") {
+
+TEST_CASE("a committed file has what was written and leaves nothing else") {
+  test::temporary_folder folder;
+  atomic_file file(folder / "a");
+  file.write("one ");
+  file.write("two");
+  CHECK_FALSE(std::filesystem::exists(folder / "a"));
+  file.commit();
+  CHECK(test::read_bytes(folder / "a") == "one two");
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("a file that is not committed leaves the old one as it was") {
+  test::temporary_folder folder;
+  test::write_bytes(folder / "a", "old");
+  {
+    atomic_file file(folder / "a");
+    file.write("new");
+  }
+  CHECK(test::read_bytes(folder / "a") == "old");
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("two writers of one target do not disturb each other") {
+  test::temporary_folder folder;
+  atomic_file first(folder / "a"), second(folder / "a");
+  first.write("1");
+  second.write("2");
+  second.commit();
+  first.commit();
+  CHECK(test::read_bytes(folder / "a") == "1");
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("a full disk is an error with the system's text, nothing is left") {
+  test::temporary_folder folder;
+  test::file_size_limit limit(1000);
+  auto message = error_of([&] {
+    atomic_file file(folder / "a");
+    file.write(std::string(2000, 'x'));
+    file.commit();
+  });
+  CHECK(contains(message, "io_failure"));
+  CHECK(contains(message, "File too large"));
+  CHECK(folder.entries() == 0);
+}
+
+TEST_CASE("a missing folder is an error that names the target") {
+  test::temporary_folder folder;
+  auto message = error_of([&] { atomic_file file(folder / "no/a"); });
+  CHECK(contains(message, "no/a: cannot create it: No such file"));
+}
+
+TEST_CASE("a device is never replaced by a file") {
+  CHECK(contains(error_of([] { atomic_file file("/dev/full"); }),
+                 "/dev/full: exists and is not a regular file"));
+}
+
+TEST_CASE("a link keeps pointing to the file that is replaced") {
+  test::temporary_folder folder;
+  test::write_bytes(folder / "a", "old");
+  std::filesystem::create_symlink("a", folder / "link");
+  atomic_file file(folder / "link");
+  file.write("new");
+  file.commit();
+  CHECK(std::filesystem::is_symlink(folder / "link"));
+  CHECK(test::read_bytes(folder / "a") == "new");
+}
+
+TEST_CASE("a folder appears with all its contents on commit") {
+  test::temporary_folder folder;
+  atomic_directory made(folder / "d");
+  test::write_bytes(made.path() / "a", "1");
+  CHECK_FALSE(std::filesystem::exists(folder / "d"));
+  made.commit();
+  CHECK(test::read_bytes(folder / "d/a") == "1");
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("committing into a folder keeps the files of others") {
+  test::temporary_folder folder;
+  std::filesystem::create_directories(folder / "d/sub");
+  test::write_bytes(folder / "d/a", "old");
+  test::write_bytes(folder / "d/other", "mine");
+  atomic_directory made((folder / "d").string() + "/");
+  std::filesystem::create_directory(made.path() / "sub");
+  test::write_bytes(made.path() / "a", "new");
+  test::write_bytes(made.path() / "sub/b", "2");
+  made.commit();
+  CHECK(test::read_bytes(folder / "d/a") == "new");
+  CHECK(test::read_bytes(folder / "d/sub/b") == "2");
+  CHECK(test::read_bytes(folder / "d/other") == "mine");
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("a folder that is not committed leaves nothing") {
+  test::temporary_folder folder;
+  {
+    atomic_directory made(folder / "d");
+    test::write_bytes(made.path() / "a", "1");
+  }
+  CHECK(folder.entries() == 0);
+}
+
+TEST_CASE("a folder cannot replace a file") {
+  test::temporary_folder folder;
+  test::write_bytes(folder / "a", "1");
+  CHECK(contains(error_of([&] { atomic_directory made(folder / "a"); }),
+                 "exists and is not a folder"));
+}
+
+} // TEST_SUITE("base.atomic_file")
+
+TEST_SUITE("base.input_file") {
+
+TEST_CASE("reading past the end says how many bytes are missing") {
+  test::temporary_folder folder;
+  test::write_bytes(folder / "a", "12345");
+  input_file file(folder / "a");
+  CHECK(file.size() == 5);
+  CHECK(file.read_string(3) == "123");
+  CHECK(contains(error_of([&] { file.read_string(3, "a label"); }),
+                 "a: too short: a label needs 3 bytes at byte 3 but only 2"));
+  CHECK(file.read_string(2) == "45");
+  CHECK(file.remaining() == 0);
+}
+
+TEST_CASE("an impossible length allocates nothing") {
+  test::temporary_folder folder;
+  test::write_bytes(folder / "a", "12345");
+  input_file file(folder / "a");
+  CHECK(contains(error_of([&] { file.read_string(~std::uint64_t{0}); }),
+                 "bad_file"));
+}
+
+TEST_CASE("missing files, folders and long files are told apart") {
+  test::temporary_folder folder;
+  test::write_bytes(folder / "a", "12345");
+  CHECK(
+    contains(error_of([&] { input_file file(folder / "b"); }), "not_found"));
+  CHECK(contains(error_of([&] { input_file file(folder.path()); }),
+                 "not a regular file"));
+  CHECK(read_whole_file(folder / "a", 5) == "12345");
+  CHECK(contains(error_of([&] { read_whole_file(folder / "a", 4); }),
+                 "has 5 bytes, more than the 4"));
+}
+
+} // TEST_SUITE("base.input_file")
