@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/kernels/tensor.hpp>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+struct csv_options {
+  std::string label_column{}; ///< by name; empty: the last column
+  /// int64 for classes (fractions are then an error) or float32 for values.
+  dtype label_type = dtype::int64;
+};
+
+/// A table of samples.
+struct csv_table {
+  std::vector<std::string> columns; ///< of `features`; empty without header
+  tensor features;                  ///< float32 [rows, columns]
+  tensor labels;                    ///< label_type [rows, 1]
+};
+
+/// Reads comma-separated numbers into host memory of `memory`. The first line
+/// is a header if any of its fields is not a number. Fields may stand in
+/// double quotes and between blanks; blank lines are skipped.
+///
+/// Throws error(not_found) for a file or label column that is not there,
+/// error(bad_file) with line and column for a row of another length, a field
+/// that is not a finite number, or a file without rows.
+csv_table read_csv(const std::filesystem::path& path,
+                   const csv_options& options, arena& memory);
+
+} // namespace troupe

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/kernels/io/text.hpp>
+
+#include <troupe/base/error.hpp>
+#include <troupe/base/input_file.hpp>
+
+#include <algorithm>
+#include <limits>
+
+namespace troupe {
+
+tensor read_text(const std::filesystem::path& path, arena& memory) {
+  auto text = read_whole_file(path, std::numeric_limits<std::uint64_t>::max());
+  if (text.empty())
+    throw error(errc::bad_file, path.string() + ": is empty");
+  auto result = tensor::make(
+    memory, shape{static_cast<std::int64_t>(text.size())}, dtype::int64);
+  std::transform(text.begin(), text.end(), result.data<std::int64_t>(),
+                 [](char c) { return static_cast<unsigned char>(c); });
+  return result;
+}
+
+} // namespace troupe

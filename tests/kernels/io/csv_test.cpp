@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/kernels/io/csv.hpp>
+#include <troupe/kernels/io/text.hpp>
+
+#include <support/files.hpp>
+
+#include <doctest/doctest.h>
+
+#include <random>
+
+using namespace troupe;
+using test::contains;
+using test::error_of;
+
+namespace {
+
+struct fixture {
+  arena memory{make_host_memory_source()};
+  test::temporary_folder folder;
+
+  csv_table read(const std::string& text, const csv_options& options = {}) {
+    test::write_bytes(folder / "t.csv", text);
+    return read_csv(folder / "t.csv", options, memory);
+  }
+  std::string reading(const std::string& text,
+                      const csv_options& options = {}) {
+    return error_of([&] { read(text, options); });
+  }
+};
+
+} // namespace
+
+TEST_SUITE("kernels.csv") {
+
+TEST_CASE_FIXTURE(fixture, "numbers become features, the last column labels") {
+  auto table = read("1,2.5,0\n-3e2,+4,1\n");
+  CHECK(table.columns.empty());
+  CHECK(table.features.dims() == shape{2, 2});
+  auto features = table.features.values<float>();
+  CHECK(features[1] == 2.5f);
+  CHECK(features[2] == -300.0f);
+  CHECK(features[3] == 4.0f);
+  CHECK(table.labels.dims() == shape{2, 1});
+  CHECK(table.labels.values<std::int64_t>()[1] == 1);
+}
+
+TEST_CASE_FIXTURE(fixture, "a header names columns and chooses the label") {
+  auto table = read("\"kind\", width ,\"a,b\"\r\n2,0.5,7\r\n\r\n1,1.5,8",
+                    {.label_column = "kind"});
+  CHECK(table.columns == std::vector<std::string>{"width", "a,b"});
+  CHECK(table.labels.values<std::int64_t>()[0] == 2);
+  CHECK(table.features.dims() == shape{2, 2});
+  CHECK(table.features.values<float>()[3] == 8.0f);
+}
+
+TEST_CASE_FIXTURE(fixture, "labels may be values") {
+  auto table = read("1,0.25\n", {.label_type = dtype::float32});
+  CHECK(table.labels.values<float>()[0] == 0.25f);
+  CHECK(contains(reading("1,0.25\n"), "line 1, column 2: '0.25' is not a "
+                                      "class number"));
+  CHECK(contains(reading("1,2\n", {.label_type = dtype::int8}),
+                 "invalid_argument"));
+}
+
+TEST_CASE_FIXTURE(fixture, "errors name file, line and column") {
+  CHECK(contains(reading("a,b\n1,2\n\n3\n"),
+                 "t.csv: line 4: expected 2 fields, found 1"));
+  CHECK(contains(reading("a,b\n1,2\nx,2\n"),
+                 "line 3, column 'a': 'x' is not a finite number"));
+  CHECK(contains(reading("1,2\n,2\n"), "line 2, column 1: ''"));
+  CHECK(contains(reading("1,2\nnan,2\n"), "'nan' is not a finite"));
+  CHECK(contains(reading("1,2\n1e39,2\n"), "'1e39' is not a finite"));
+  CHECK(contains(reading("1,2\n1e999,2\n"), "'1e999' is not a finite"));
+  CHECK(contains(reading(""), "has no rows"));
+  CHECK(contains(reading("a,b\n"), "has a header but no rows"));
+  CHECK(contains(reading("a,b\n1,2\n", {.label_column = "c"}), "not_found"));
+  CHECK(contains(error_of([&] { read_csv(folder / "no", {}, memory); }),
+                 "not_found"));
+}
+
+TEST_CASE_FIXTURE(fixture, "damaged text never crashes the reader") {
+  const std::string whole = "a,\"b\",c\n1,2,3\n4.5,-6e1,7\n";
+  std::mt19937 random(7);
+  for (int i = 0; i < 2000; ++i) {
+    auto changed = whole.substr(0, random() % (whole.size() + 1));
+    if (!changed.empty())
+      changed[random() % changed.size()] ^= 1 << random() % 8;
+    REQUIRE(test::survives([&] { read(changed); }));
+  }
+}
+
+} // TEST_SUITE("kernels.csv")
+
+TEST_SUITE("kernels.text") {
+
+TEST_CASE_FIXTURE(fixture, "the bytes of a text are its tokens") {
+  test::write_bytes(folder / "a.txt", "a\xff\n");
+  auto tokens = read_text(folder / "a.txt", memory);
+  CHECK(tokens.dims() == shape{3});
+  CHECK(tokens.values<std::int64_t>()[0] == 'a');
+  CHECK(tokens.values<std::int64_t>()[1] == 255);
+  test::write_bytes(folder / "b.txt", "");
+  CHECK(contains(error_of([&] { read_text(folder / "b.txt", memory); }),
+                 "is empty"));
+}
+
+} // TEST_SUITE("kernels.text")
