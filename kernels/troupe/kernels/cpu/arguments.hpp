@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/kernels/kernel.hpp>
+
+#include <cstdint>
+#include <string_view>
+
+namespace troupe::cpu {
+
+/// Throws error(shape_mismatch): "X [2, 3] and Y [4, 5]: <why>".
+[[noreturn]] void throw_shapes(std::string_view slot_a, const shape& a,
+                               std::string_view slot_b, const shape& b,
+                               std::string_view why);
+/// Throws error(shape_mismatch): "X [2, 3]: <why>".
+[[noreturn]] void throw_shape(std::string_view slot, const shape& dims,
+                              std::string_view why);
+/// Throws error(shape_mismatch), naming both shapes, unless `dims` is
+/// `expected`.
+void require_shape(std::string_view slot, const shape& dims,
+                   const shape& expected);
+/// Throws error(shape_mismatch) unless `dims` has `rank` extents.
+void require_rank(std::string_view slot, const shape& dims, std::size_t rank);
+
+/// Input tensor that must be float32; throws error(dtype_mismatch).
+tensor float_input(const kernel_context& ctx, std::string_view slot,
+                   std::size_t index = 0);
+/// Float32 output tensor of `dims`.
+tensor float_output(const kernel_context& ctx, std::string_view slot,
+                    const shape& dims, std::size_t index = 0);
+/// The one value of a float32 input with one element (a learning rate).
+float scalar_input(const kernel_context& ctx, std::string_view slot);
+
+/// Output XShape, if the op has it: X's extents behind a zero, so that the
+/// gradient knows them and no memory is taken.
+void write_xshape(kernel_context& ctx, const shape& dims, dtype type);
+
+/// Zero-based axis of a tensor of `rank` extents for `axis` in [-rank, rank);
+/// throws error(out_of_range) naming the slot.
+std::size_t normal_axis(std::int64_t axis, std::size_t rank,
+                        std::string_view slot);
+
+/// A plain tensor around one axis: element (o, e, i) lies at
+/// (o * extent + e) * inner + i.
+struct axis_view {
+  std::int64_t outer = 1;
+  std::int64_t extent = 1;
+  std::int64_t inner = 1;
+
+  axis_view(const shape& dims, std::size_t axis)
+    : outer(dims.numel(0, axis)), extent(dims[axis]),
+      inner(dims.numel(axis + 1, dims.rank())) {}
+};
+
+/// The int64 or int32 elements of a tensor (labels, ids).
+class index_values {
+public:
+  /// Throws error(dtype_mismatch) for other dtypes.
+  index_values(const tensor& source, std::string_view slot);
+  std::int64_t operator[](std::int64_t i) const noexcept {
+    return wide_ ? wide_[i] : narrow_[i];
+  }
+
+private:
+  const std::int64_t* wide_ = nullptr;
+  const std::int32_t* narrow_ = nullptr;
+};
+
+/// The dtype of an attribute that holds a number of Paddle's VarType.Type
+/// ("dtype", "out_dtype"). Throws error(invalid_argument) for other numbers.
+dtype dtype_attribute(const attribute_map& attributes, std::string_view name,
+                      dtype otherwise);
+
+} // namespace troupe::cpu

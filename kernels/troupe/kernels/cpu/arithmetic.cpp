@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/kernels/cpu/arguments.hpp>
+#include <troupe/kernels/cpu/factories.hpp>
+#include <troupe/kernels/cpu/vector_ops.hpp>
+
+#include <troupe/base/error.hpp>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace troupe::cpu {
+
+namespace {
+
+void require_float(const tensor& value) {
+  if (value.type() != dtype::float32)
+    throw error(errc::dtype_mismatch, "X is "
+                                        + std::string(to_string(value.type()))
+                                        + ", expected float32");
+}
+
+// Out names X's memory; nothing is copied.
+void pass(kernel_context& ctx) {
+  const variable& x = ctx.input_variable("X");
+  variable& out = ctx.output_variable("Out");
+  if (&x == &out)
+    return;
+  if (!x.is_rows())
+    return out.set(ctx.input("X").share());
+  const selected_rows& rows = x.as_rows();
+  out.set(selected_rows{rows.rows, rows.height, rows.values.share()});
+}
+
+void scale_rows(kernel_context& ctx, float scale, float bias) {
+  const selected_rows& x = ctx.input_variable("X").as_rows();
+  require_float(x.values);
+  selected_rows out{
+    x.rows, x.height,
+    tensor::make(ctx.on().memory(), x.values.dims(), dtype::float32)};
+  scale_add(out.values.data<float>(), x.values.data<float>(), scale, bias,
+            x.values.numel());
+  ctx.output_variable("Out").set(std::move(out));
+}
+
+} // namespace
+
+void run_scale(kernel_context& ctx) {
+  const auto& attributes = ctx.attributes();
+  const float scale = ctx.has_input("ScaleTensor")
+                        ? scalar_input(ctx, "ScaleTensor")
+                        : attributes.get_float("scale", 1.0f);
+  float bias = attributes.get_float("bias", 0.0f);
+  if (!attributes.get_bool("bias_after_scale", true))
+    bias *= scale;
+  if (scale == 1.0f && bias == 0.0f)
+    return pass(ctx);
+  if (ctx.input_variable("X").is_rows())
+    return scale_rows(ctx, scale, bias);
+  const tensor x = float_input(ctx, "X");
+  tensor out = float_output(ctx, "Out", x.dims());
+  scale_add(out.data<float>(), x.data<float>(), scale, bias, x.numel());
+}
+
+void run_assign(kernel_context& ctx) {
+  pass(ctx);
+}
+
+void run_cast(kernel_context& ctx) {
+  const tensor x = ctx.input("X");
+  const dtype type = dtype_attribute(ctx.attributes(), "out_dtype", x.type());
+  if (type == x.type())
+    return pass(ctx);
+  ctx.output_variable("Out").set(cast(x, type, ctx.on().memory()));
+}
+
+namespace {
+
+// The inputs of a sum: tensors of one shape, rows of tensors of that shape.
+struct sum_terms {
+  std::vector<tensor> tensors;
+  std::vector<selected_rows> rows;
+};
+
+sum_terms terms_of(const kernel_context& ctx) {
+  sum_terms terms;
+  for (std::size_t i = 0; i < ctx.num_inputs("X"); ++i) {
+    const variable& x = ctx.input_variable("X", i);
+    if (x.is_rows())
+      terms.rows.push_back(x.as_rows());
+    else
+      terms.tensors.push_back(float_input(ctx, "X", i));
+  }
+  if (terms.tensors.empty() && terms.rows.empty())
+    throw error(errc::invalid_argument, "sum has no inputs X");
+  return terms;
+}
+
+void require_equal_shapes(const std::vector<tensor>& tensors) {
+  for (const tensor& x : tensors)
+    if (!(x.dims() == tensors[0].dims()))
+      throw_shapes("X", tensors[0].dims(), "X", x.dims(),
+                   "the terms of sum differ in shape");
+}
+
+// Block by block through a buffer, so that Out may be any of the terms.
+void add_tensors(float* out, const std::vector<tensor>& terms, std::int64_t n) {
+  constexpr std::int64_t block = 2048;
+  float total[block];
+  for (std::int64_t at = 0; at < n; at += block) {
+    const std::int64_t count = std::min(block, n - at);
+    copy(total, terms[0].data<float>() + at, count);
+    for (std::size_t i = 1; i < terms.size(); ++i)
+      add(total, total, terms[i].data<float>() + at, count);
+    copy(out + at, total, count);
+  }
+}
+
+void add_rows(float* out, const shape& dims, const selected_rows& rows) {
+  const std::int64_t width = dims.rank() == 0 ? 1 : dims.numel(1, dims.rank());
+  const auto count = static_cast<std::int64_t>(rows.rows.size());
+  if (dims.rank() == 0 || rows.height != dims[0]
+      || rows.values.numel() != count * width)
+    throw_shapes("X", dims, "X", rows.values.dims(),
+                 "the rows are not rows of the tensor");
+  require_float(rows.values);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t row = rows.rows[static_cast<std::size_t>(i)];
+    if (row < 0 || row >= rows.height)
+      throw error(errc::out_of_range, "sum of a row " + std::to_string(row)
+                                        + " outside of the tensor");
+    accumulate(out + row * width, rows.values.data<float>() + i * width, 1.0f,
+               width);
+  }
+}
+
+void sum_dense(kernel_context& ctx, const sum_terms& terms) {
+  require_equal_shapes(terms.tensors);
+  const shape dims = terms.tensors[0].dims();
+  tensor out = float_output(ctx, "Out", dims);
+  if (terms.tensors.size() == 2)
+    add(out.data<float>(), terms.tensors[0].data<float>(),
+        terms.tensors[1].data<float>(), out.numel());
+  else
+    add_tensors(out.data<float>(), terms.tensors, out.numel());
+  for (const selected_rows& rows : terms.rows)
+    add_rows(out.data<float>(), dims, rows);
+}
+
+// One after the other; rows that occur twice stay apart.
+void join_rows(kernel_context& ctx, const std::vector<selected_rows>& terms) {
+  selected_rows out{{}, terms[0].height, {}};
+  shape dims = terms[0].values.dims();
+  dims[0] = 0;
+  for (const selected_rows& rows : terms) {
+    shape expected = rows.values.dims();
+    expected[0] = 0;
+    if (rows.height != out.height)
+      throw_shapes("X", terms[0].values.dims(), "X", rows.values.dims(),
+                   "rows of tensors of different height");
+    require_shape("X", expected, dims);
+    require_float(rows.values);
+    out.rows.insert(out.rows.end(), rows.rows.begin(), rows.rows.end());
+  }
+  dims[0] = static_cast<std::int64_t>(out.rows.size());
+  out.values = tensor::make(ctx.on().memory(), dims, dtype::float32);
+  float* to = out.values.data<float>();
+  for (const selected_rows& rows : terms) {
+    copy(to, rows.values.data<float>(), rows.values.numel());
+    to += rows.values.numel();
+  }
+  ctx.output_variable("Out").set(std::move(out));
+}
+
+} // namespace
+
+void run_sum(kernel_context& ctx) {
+  const sum_terms terms = terms_of(ctx);
+  if (terms.tensors.empty())
+    join_rows(ctx, terms.rows);
+  else
+    sum_dense(ctx, terms);
+}
+
+} // namespace troupe::cpu

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/kernels/cpu/broadcast.hpp>
+
+#include <troupe/kernels/cpu/arguments.hpp>
+#include <troupe/kernels/cpu/vector_ops.hpp>
+
+#include <algorithm>
+
+namespace troupe::cpu {
+
+namespace {
+
+// `low` with ones around it, so that it lies at `axis` of `rank` extents.
+// Paddle drops trailing ones of the smaller operand.
+bool place(const shape& low, std::size_t rank, std::int64_t axis, shape& out) {
+  const auto extents = static_cast<std::int64_t>(low.rank());
+  const std::int64_t first =
+    axis < 0 ? static_cast<std::int64_t>(rank) - extents : axis;
+  std::vector<std::int64_t> dims(rank, 1);
+  for (std::int64_t i = 0; i < extents; ++i) {
+    const std::int64_t extent = low[static_cast<std::size_t>(i)];
+    if (first + i < static_cast<std::int64_t>(rank))
+      dims[static_cast<std::size_t>(first + i)] = extent;
+    else if (extent != 1)
+      return false;
+  }
+  out = shape(dims);
+  return true;
+}
+
+void append_axis(broadcast_plan& plan, broadcast_plan::axis next) {
+  if (next.extent == 1)
+    return;
+  if (!plan.axes.empty()) {
+    auto& last = plan.axes.back();
+    if (last.x_step == next.x_step * next.extent
+        && last.y_step == next.y_step * next.extent) {
+      last = {last.extent * next.extent, next.x_step, next.y_step};
+      return;
+    }
+  }
+  plan.axes.push_back(next);
+}
+
+std::int64_t step_of(const shape& dims, std::size_t axis) {
+  return dims[axis] == 1 ? 0 : dims.numel(axis + 1, dims.rank());
+}
+
+} // namespace
+
+broadcast_plan plan_broadcast(const shape& x, const shape& y,
+                              std::int64_t axis) {
+  const std::size_t rank = std::max(x.rank(), y.rank());
+  shape wide_x = x;
+  shape wide_y = y;
+  if ((y.rank() < rank && !place(y, rank, axis, wide_y))
+      || (x.rank() < rank && !place(x, rank, axis, wide_x)))
+    throw_shapes("X", x, "Y", y, "cannot be aligned at the axis attribute");
+  broadcast_plan plan;
+  plan.out = wide_x;
+  for (std::size_t i = 0; i < rank; ++i) {
+    const std::int64_t a = wide_x[i];
+    const std::int64_t b = wide_y[i];
+    if (a != b && a != 1 && b != 1)
+      throw_shapes("X", x, "Y", y, "cannot be broadcast");
+    plan.out[i] = a == 1 ? b : a;
+    plan.x_repeats = plan.x_repeats || a != plan.out[i];
+    plan.y_repeats = plan.y_repeats || b != plan.out[i];
+  }
+  for (std::size_t i = 0; i < rank; ++i)
+    append_axis(plan, {plan.out[i], step_of(wide_x, i), step_of(wide_y, i)});
+  if (plan.axes.empty())
+    plan.axes.push_back({1, 1, 1});
+  return plan;
+}
+
+void reduce_to_x(const broadcast_plan& plan, const float* dout, float scale,
+                 float* dx, std::int64_t dx_size) {
+  const auto& axes = plan.axes;
+  if (axes.size() == 2 && axes[0].x_step == 0 && axes[1].x_step == 1) {
+    sum_rows(dx, dout, axes[0].extent, axes[1].extent);
+    return scale_add(dx, dx, scale, 0.0f, dx_size);
+  }
+  fill(dx, dx_size, 0.0f);
+  const auto& last = axes.back();
+  for_each_row(plan, [&](std::int64_t o, std::int64_t i, std::int64_t) {
+    if (last.x_step == 0)
+      dx[i] += scale * static_cast<float>(sum(dout + o, last.extent));
+    else
+      accumulate(dx + i, dout + o, scale, last.extent);
+  });
+}
+
+} // namespace troupe::cpu

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/kernels/shape.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace troupe::cpu {
+
+/// How the elements of X and Y meet in Out = f(X, Y), with runs of axes that
+/// behave alike merged. Step 0 repeats the operand along the axis. Only the
+/// last axis has steps of 0 or 1.
+struct broadcast_plan {
+  struct axis {
+    std::int64_t extent = 1;
+    std::int64_t x_step = 0; ///< elements between neighbours along the axis
+    std::int64_t y_step = 0;
+  };
+  shape out;
+  std::vector<axis> axes; ///< outermost first, never empty
+  bool x_repeats = false; ///< some axis has x_step 0
+  bool y_repeats = false;
+};
+
+/// Plans Paddle's rule: the operand of lower rank is placed at `axis` of the
+/// other (-1: at its end); extents of 1 repeat. Throws error(shape_mismatch).
+broadcast_plan plan_broadcast(const shape& x, const shape& y,
+                              std::int64_t axis);
+
+/// dx[i] = scale * sum of dout over the outputs that X's element i goes into;
+/// dout has Out's elements, dx has `dx_size`.
+void reduce_to_x(const broadcast_plan& plan, const float* dout, float scale,
+                 float* dx, std::int64_t dx_size);
+
+/// Calls `row(out_offset, x_offset, y_offset)` for every run along the last
+/// axis, in the order of Out's elements.
+template <class Row>
+void for_each_row(const broadcast_plan& plan, Row row) {
+  const std::size_t outer = plan.axes.size() - 1;
+  std::int64_t index[shape::max_rank] = {};
+  std::int64_t out = 0;
+  std::int64_t x = 0;
+  std::int64_t y = 0;
+  if (plan.out.numel() == 0)
+    return;
+  for (;;) {
+    row(out, x, y);
+    out += plan.axes[outer].extent;
+    std::size_t i = outer;
+    for (; i > 0; --i) {
+      const auto& a = plan.axes[i - 1];
+      x += a.x_step;
+      y += a.y_step;
+      if (++index[i - 1] < a.extent)
+        break;
+      x -= a.x_step * a.extent;
+      y -= a.y_step * a.extent;
+      index[i - 1] = 0;
+    }
+    if (i == 0)
+      return;
+  }
+}
+
+} // namespace troupe::cpu

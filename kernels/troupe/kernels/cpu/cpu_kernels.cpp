@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/kernels/cpu/factories.hpp>
+
+namespace troupe {
+
+namespace {
+
+struct made_kernel {
+  const char* op_type;
+  kernel_factory make;
+};
+
+struct plain_kernel {
+  const char* op_type;
+  kernel_function run;
+};
+
+constexpr made_kernel made_kernels[] = {
+  {"mul", cpu::make_mul},
+  {"mul_grad", cpu::make_mul_grad},
+  {"matmul_v2", cpu::make_matmul},
+  {"matmul_v2_grad", cpu::make_matmul_grad},
+  {"elementwise_add", cpu::make_elementwise_add},
+  {"elementwise_add_grad", cpu::make_elementwise_add_grad},
+  {"elementwise_sub", cpu::make_elementwise_sub},
+  {"elementwise_sub_grad", cpu::make_elementwise_sub_grad},
+  {"elementwise_mul", cpu::make_elementwise_mul},
+  {"elementwise_mul_grad", cpu::make_elementwise_mul_grad},
+  {"softmax_with_cross_entropy", cpu::make_cross_entropy},
+  {"softmax_with_cross_entropy_grad", cpu::make_cross_entropy_grad},
+  {"reduce_sum", cpu::make_reduce_sum},
+  {"reduce_sum_grad", cpu::make_reduce_sum_grad},
+  {"reduce_mean", cpu::make_reduce_mean},
+  {"reduce_mean_grad", cpu::make_reduce_mean_grad},
+  {"sgd", cpu::make_sgd},
+  {"momentum", cpu::make_momentum},
+  {"adam", cpu::make_adam},
+};
+
+constexpr plain_kernel plain_kernels[] = {
+  {"relu", cpu::run_relu},
+  {"relu_grad", cpu::run_relu_grad},
+  {"sigmoid", cpu::run_sigmoid},
+  {"sigmoid_grad", cpu::run_sigmoid_grad},
+  {"tanh", cpu::run_tanh},
+  {"tanh_grad", cpu::run_tanh_grad},
+  {"square", cpu::run_square},
+  {"square_grad", cpu::run_square_grad},
+  {"gelu", cpu::run_gelu},
+  {"gelu_grad", cpu::run_gelu_grad},
+  {"softmax", cpu::run_softmax},
+  {"softmax_grad", cpu::run_softmax_grad},
+  {"mean", cpu::run_mean},
+  {"mean_grad", cpu::run_mean_grad},
+  {"scale", cpu::run_scale},
+  {"assign", cpu::run_assign},
+  {"cast", cpu::run_cast},
+  {"sum", cpu::run_sum},
+  {"reshape2", cpu::run_reshape},
+  {"reshape2_grad", cpu::run_reshape_grad},
+  {"flatten_contiguous_range", cpu::run_flatten},
+  {"flatten_contiguous_range_grad", cpu::run_reshape_grad},
+  {"transpose2", cpu::run_transpose},
+  {"transpose2_grad", cpu::run_transpose_grad},
+  {"concat", cpu::run_concat},
+  {"concat_grad", cpu::run_concat_grad},
+  {"split", cpu::run_split},
+  {"slice", cpu::run_slice},
+  {"slice_grad", cpu::run_slice_grad},
+  {"fill_constant", cpu::run_fill_constant},
+  {"uniform_random", cpu::run_uniform_random},
+  {"gaussian_random", cpu::run_gaussian_random},
+  {"truncated_gaussian_random", cpu::run_truncated_gaussian_random},
+};
+
+} // namespace
+
+kernel_table cpu_kernels() {
+  kernel_table table;
+  for (const auto& entry : made_kernels)
+    table.add(entry.op_type, device_kind::cpu, entry.make);
+  for (const auto& entry : plain_kernels)
+    table.add(entry.op_type, device_kind::cpu, entry.run);
+  return table;
+}
+
+} // namespace troupe

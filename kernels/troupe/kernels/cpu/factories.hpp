@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/kernels/kernel.hpp>
+
+#include <memory>
+
+/// The fast CPU kernels: `make_...` builds a kernel that keeps something
+/// between steps, `run_...` is one that does not. Slots and attributes are
+/// Paddle's. All are float32 with int64 or int32 indices, single-threaded on
+/// the caller, and throw error on shapes and dtypes they cannot take.
+/// Gradients compute just the outputs that the op has.
+namespace troupe::cpu {
+
+// mul.cpp, matmul.cpp
+std::unique_ptr<kernel> make_mul(const attribute_map&);
+std::unique_ptr<kernel> make_mul_grad(const attribute_map&);
+std::unique_ptr<kernel> make_matmul(const attribute_map&);
+std::unique_ptr<kernel> make_matmul_grad(const attribute_map&);
+
+// elementwise.cpp
+std::unique_ptr<kernel> make_elementwise_add(const attribute_map&);
+std::unique_ptr<kernel> make_elementwise_sub(const attribute_map&);
+std::unique_ptr<kernel> make_elementwise_mul(const attribute_map&);
+std::unique_ptr<kernel> make_elementwise_add_grad(const attribute_map&);
+std::unique_ptr<kernel> make_elementwise_sub_grad(const attribute_map&);
+std::unique_ptr<kernel> make_elementwise_mul_grad(const attribute_map&);
+
+// activation.cpp
+void run_relu(kernel_context&);
+void run_relu_grad(kernel_context&);
+void run_sigmoid(kernel_context&);
+void run_sigmoid_grad(kernel_context&);
+void run_tanh(kernel_context&);
+void run_tanh_grad(kernel_context&);
+void run_square(kernel_context&);
+void run_square_grad(kernel_context&);
+void run_gelu(kernel_context&);
+void run_gelu_grad(kernel_context&);
+
+// softmax.cpp, cross_entropy.cpp
+void run_softmax(kernel_context&);
+void run_softmax_grad(kernel_context&);
+std::unique_ptr<kernel> make_cross_entropy(const attribute_map&);
+std::unique_ptr<kernel> make_cross_entropy_grad(const attribute_map&);
+
+// reduce.cpp
+void run_mean(kernel_context&);
+void run_mean_grad(kernel_context&);
+std::unique_ptr<kernel> make_reduce_sum(const attribute_map&);
+std::unique_ptr<kernel> make_reduce_mean(const attribute_map&);
+std::unique_ptr<kernel> make_reduce_sum_grad(const attribute_map&);
+std::unique_ptr<kernel> make_reduce_mean_grad(const attribute_map&);
+
+// arithmetic.cpp
+void run_scale(kernel_context&);
+void run_assign(kernel_context&);
+void run_cast(kernel_context&);
+void run_sum(kernel_context&);
+
+// manipulation.cpp; run_reshape_grad serves both
+void run_reshape(kernel_context&);
+void run_reshape_grad(kernel_context&);
+void run_flatten(kernel_context&);
+
+// transpose.cpp, concat.cpp, slice.cpp
+void run_transpose(kernel_context&);
+void run_transpose_grad(kernel_context&);
+void run_concat(kernel_context&);
+void run_concat_grad(kernel_context&);
+void run_split(kernel_context&);
+void run_slice(kernel_context&);
+void run_slice_grad(kernel_context&);
+
+// random_fill.cpp
+void run_fill_constant(kernel_context&);
+void run_uniform_random(kernel_context&);
+void run_gaussian_random(kernel_context&);
+void run_truncated_gaussian_random(kernel_context&);
+
+// sgd.cpp, momentum.cpp, adam.cpp
+std::unique_ptr<kernel> make_sgd(const attribute_map&);
+std::unique_ptr<kernel> make_momentum(const attribute_map&);
+std::unique_ptr<kernel> make_adam(const attribute_map&);
+
+} // namespace troupe::cpu

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/kernels/cpu/arguments.hpp>
+#include <troupe/kernels/cpu/factories.hpp>
+#include <troupe/kernels/cpu/gemm.hpp>
+#include <troupe/kernels/cpu/vector_ops.hpp>
+
+#include <algorithm>
+#include <vector>
+
+namespace troupe::cpu {
+
+namespace {
+
+// One product of matrices per element of the broadcast batch shape. Batch b of
+// the output is op(X[x_batch[b]]) op(Y[y_batch[b]]).
+struct matmul_plan {
+  shape x;
+  shape y;
+  shape out;
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  std::vector<std::int64_t> x_batch;
+  std::vector<std::int64_t> y_batch;
+  // True if x_batch (y_batch) names each matrix once: no sums over batches.
+  bool x_once = true;
+  bool y_once = true;
+};
+
+// A vector X is a row, a vector Y is a column.
+shape as_matrices(const shape& dims, bool row) {
+  if (dims.rank() != 1)
+    return dims;
+  return row ? shape{1, dims[0]} : shape{dims[0], 1};
+}
+
+std::vector<std::int64_t> broadcast_batches(const shape& x, const shape& y) {
+  const std::size_t rank = std::max(x.rank(), y.rank()) - 2;
+  std::vector<std::int64_t> dims(rank);
+  const auto extent = [rank](const shape& s, std::size_t axis) {
+    const std::size_t missing = rank - (s.rank() - 2);
+    return axis < missing ? std::int64_t{1} : s[axis - missing];
+  };
+  for (std::size_t i = 0; i < rank; ++i) {
+    const std::int64_t a = extent(x, i);
+    const std::int64_t b = extent(y, i);
+    if (a != b && a != 1 && b != 1)
+      throw_shapes("X", x, "Y", y, "batch extents differ");
+    dims[i] = a == 1 ? b : a;
+  }
+  return dims;
+}
+
+// Number of the matrix of `operand` that each output batch reads.
+std::vector<std::int64_t> batch_index(const shape& operand,
+                                      const std::vector<std::int64_t>& dims) {
+  std::vector<std::int64_t> index{0};
+  const std::size_t missing = dims.size() - (operand.rank() - 2);
+  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+    const std::int64_t extent = axis < missing ? 1 : operand[axis - missing];
+    std::vector<std::int64_t> next;
+    for (const std::int64_t base : index)
+      for (std::int64_t i = 0; i < dims[axis]; ++i)
+        next.push_back(base * extent + (extent == 1 ? 0 : i));
+    index = std::move(next);
+  }
+  return index;
+}
+
+class matmul_base : public kernel {
+public:
+  explicit matmul_base(const attribute_map& attributes)
+    : trans_x_(attributes.get_bool("trans_x", false)),
+      trans_y_(attributes.get_bool("trans_y", false)) {}
+
+protected:
+  const matmul_plan& plan(const shape& x, const shape& y) {
+    if (!planned_ || !(plan_.x == x) || !(plan_.y == y))
+      plan_ = make_plan(x, y);
+    planned_ = true;
+    return plan_;
+  }
+
+  // With one Y for all batches and X's rows in order, the batches of X are
+  // further rows.
+  bool folds_into_rows(const matmul_plan& p) const {
+    return !trans_x_ && p.y.rank() <= 2 && p.x.rank() > 2;
+  }
+
+  matrix x_matrix(const matmul_plan& p, const float* data, bool flip) const {
+    return {data, trans_x_ ? p.m : p.k, trans_x_ != flip};
+  }
+  matrix y_matrix(const matmul_plan& p, const float* data, bool flip) const {
+    return {data, trans_y_ ? p.k : p.n, trans_y_ != flip};
+  }
+
+  bool trans_x_;
+  bool trans_y_;
+
+private:
+  matmul_plan make_plan(const shape& x_dims, const shape& y_dims) const;
+
+  matmul_plan plan_;
+  bool planned_ = false;
+};
+
+shape squeezed_output(std::vector<std::int64_t> batches, const shape& x_dims,
+                      const shape& y_dims, std::int64_t m, std::int64_t n) {
+  if (x_dims.rank() > 1)
+    batches.push_back(m);
+  if (y_dims.rank() > 1)
+    batches.push_back(n);
+  if (batches.empty())
+    batches.push_back(1);
+  return shape(batches);
+}
+
+matmul_plan matmul_base::make_plan(const shape& x_dims,
+                                   const shape& y_dims) const {
+  if (x_dims.rank() == 0 || y_dims.rank() == 0)
+    throw_shapes("X", x_dims, "Y", y_dims, "a scalar cannot be multiplied");
+  const shape x = as_matrices(x_dims, !trans_x_);
+  const shape y = as_matrices(y_dims, trans_y_);
+  matmul_plan p;
+  p.x = x_dims;
+  p.y = y_dims;
+  p.m = x.dim(trans_x_ ? -1 : -2);
+  p.k = x.dim(trans_x_ ? -2 : -1);
+  p.n = y.dim(trans_y_ ? -2 : -1);
+  if (p.k != y.dim(trans_y_ ? -1 : -2))
+    throw_shapes("X", x_dims, "Y", y_dims, "inner extents differ");
+  const auto batches = broadcast_batches(x, y);
+  p.x_batch = batch_index(x, batches);
+  p.y_batch = batch_index(y, batches);
+  const auto count = static_cast<std::int64_t>(p.x_batch.size());
+  p.x_once = x.numel(0, x.rank() - 2) == count;
+  p.y_once = y.numel(0, y.rank() - 2) == count;
+  p.out = squeezed_output(batches, x_dims, y_dims, p.m, p.n);
+  return p;
+}
+
+class matmul_kernel final : public matmul_base {
+public:
+  using matmul_base::matmul_base;
+  void run(kernel_context& ctx) override {
+    const tensor x = float_input(ctx, "X");
+    const tensor y = float_input(ctx, "Y");
+    const matmul_plan& p = plan(x.dims(), y.dims());
+    tensor out = float_output(ctx, "Out", p.out);
+    const auto batches = static_cast<std::int64_t>(p.x_batch.size());
+    if (folds_into_rows(p))
+      return multiply_one(p, batches * p.m, x.data<float>(), y.data<float>(),
+                          out.data<float>());
+    for (std::size_t b = 0; b < p.x_batch.size(); ++b)
+      multiply_one(p, p.m, x.data<float>() + p.x_batch[b] * p.m * p.k,
+                   y.data<float>() + p.y_batch[b] * p.k * p.n,
+                   out.data<float>()
+                     + static_cast<std::int64_t>(b) * p.m * p.n);
+  }
+
+private:
+  void multiply_one(const matmul_plan& p, std::int64_t rows, const float* x,
+                    const float* y, float* out) const {
+    gemm(rows, p.n, p.k, x_matrix(p, x, false), y_matrix(p, y, false), 0.0f,
+         out, p.n);
+  }
+};
+
+class matmul_grad_kernel final : public matmul_base {
+public:
+  using matmul_base::matmul_base;
+  void run(kernel_context& ctx) override {
+    const tensor x = float_input(ctx, "X");
+    const tensor y = float_input(ctx, "Y");
+    const tensor dout = float_input(ctx, "Out@GRAD");
+    const matmul_plan& p = plan(x.dims(), y.dims());
+    if (dout.numel() != p.out.numel())
+      require_shape("Out@GRAD", dout.dims(), p.out);
+    if (ctx.has_output("X@GRAD"))
+      x_gradient(ctx, p, dout.data<float>(), y.data<float>());
+    if (ctx.has_output("Y@GRAD"))
+      y_gradient(ctx, p, dout.data<float>(), x.data<float>());
+  }
+
+private:
+  void x_gradient(kernel_context& ctx, const matmul_plan& p, const float* dout,
+                  const float* y) const {
+    tensor dx = float_output(ctx, "X@GRAD", p.x);
+    if (folds_into_rows(p)) {
+      const auto batches = static_cast<std::int64_t>(p.x_batch.size());
+      return x_gradient_one(p, batches * p.m, dout, y, 0.0f, dx.data<float>());
+    }
+    if (!p.x_once)
+      fill(dx.data<float>(), dx.numel(), 0.0f);
+    for (std::size_t b = 0; b < p.x_batch.size(); ++b)
+      x_gradient_one(p, p.m, dout + static_cast<std::int64_t>(b) * p.m * p.n,
+                     y + p.y_batch[b] * p.k * p.n, p.x_once ? 0.0f : 1.0f,
+                     dx.data<float>() + p.x_batch[b] * p.m * p.k);
+  }
+
+  // dX = dOut op(Y)^T, or its transpose.
+  void x_gradient_one(const matmul_plan& p, std::int64_t rows,
+                      const float* dout, const float* y, float beta,
+                      float* dx) const {
+    if (trans_x_)
+      gemm(p.k, rows, p.n, y_matrix(p, y, false), {dout, p.n, true}, beta, dx,
+           rows);
+    else
+      gemm(rows, p.k, p.n, {dout, p.n}, y_matrix(p, y, true), beta, dx, p.k);
+  }
+
+  void y_gradient(kernel_context& ctx, const matmul_plan& p, const float* dout,
+                  const float* x) const {
+    tensor dy = float_output(ctx, "Y@GRAD", p.y);
+    if (folds_into_rows(p)) {
+      const auto batches = static_cast<std::int64_t>(p.x_batch.size());
+      return y_gradient_one(p, batches * p.m, dout, x, 0.0f, dy.data<float>());
+    }
+    if (!p.y_once)
+      fill(dy.data<float>(), dy.numel(), 0.0f);
+    for (std::size_t b = 0; b < p.x_batch.size(); ++b)
+      y_gradient_one(p, p.m, dout + static_cast<std::int64_t>(b) * p.m * p.n,
+                     x + p.x_batch[b] * p.m * p.k, p.y_once ? 0.0f : 1.0f,
+                     dy.data<float>() + p.y_batch[b] * p.k * p.n);
+  }
+
+  // dY = op(X)^T dOut, or its transpose.
+  void y_gradient_one(const matmul_plan& p, std::int64_t rows,
+                      const float* dout, const float* x, float beta,
+                      float* dy) const {
+    if (trans_y_)
+      gemm(p.n, p.k, rows, {dout, p.n, true}, x_matrix(p, x, false), beta, dy,
+           p.k);
+    else
+      gemm(p.k, p.n, rows, x_matrix(p, x, true), {dout, p.n}, beta, dy, p.n);
+  }
+};
+
+} // namespace
+
+std::unique_ptr<kernel> make_matmul(const attribute_map& attributes) {
+  return std::make_unique<matmul_kernel>(attributes);
+}
+
+std::unique_ptr<kernel> make_matmul_grad(const attribute_map& attributes) {
+  return std::make_unique<matmul_grad_kernel>(attributes);
+}
+
+} // namespace troupe::cpu

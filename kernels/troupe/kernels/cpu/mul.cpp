@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/kernels/cpu/arguments.hpp>
+#include <troupe/kernels/cpu/factories.hpp>
+#include <troupe/kernels/cpu/gemm.hpp>
+
+#include <algorithm>
+#include <vector>
+
+namespace troupe::cpu {
+
+namespace {
+
+// X [rows..., inner...] and Y [inner..., cols...] flattened to matrices.
+struct mul_shape {
+  std::int64_t rows = 0;
+  std::int64_t inner = 0;
+  std::int64_t cols = 0;
+};
+
+class mul_base : public kernel {
+public:
+  explicit mul_base(const attribute_map& attributes)
+    : x_dims_(attributes.get_int("x_num_col_dims", 1)),
+      y_dims_(attributes.get_int("y_num_col_dims", 1)) {}
+
+protected:
+  mul_shape flatten(const shape& x, const shape& y) const {
+    const std::size_t x_split = split("X", x, x_dims_);
+    const std::size_t y_split = split("Y", y, y_dims_);
+    const std::int64_t inner = x.numel(x_split, x.rank());
+    if (inner != y.numel(0, y_split))
+      throw_shapes("X", x, "Y", y, "columns of X differ from rows of Y");
+    return {x.numel(0, x_split), inner, y.numel(y_split, y.rank())};
+  }
+
+  shape output_shape(const shape& x, const shape& y) const {
+    std::vector<std::int64_t> dims(x.begin(), x.begin() + x_dims_);
+    dims.insert(dims.end(), y.begin() + y_dims_, y.end());
+    return shape(dims);
+  }
+
+private:
+  static std::size_t split(std::string_view slot, const shape& dims,
+                           std::int64_t count) {
+    if (count < 1 || count >= static_cast<std::int64_t>(dims.rank()))
+      throw_shape(slot, dims,
+                  "cannot be split into a matrix by its "
+                  "num_col_dims attribute");
+    return static_cast<std::size_t>(count);
+  }
+
+  std::int64_t x_dims_;
+  std::int64_t y_dims_;
+};
+
+class mul_kernel final : public mul_base {
+public:
+  using mul_base::mul_base;
+  void run(kernel_context& ctx) override {
+    const tensor x = float_input(ctx, "X");
+    const tensor y = float_input(ctx, "Y");
+    const mul_shape s = flatten(x.dims(), y.dims());
+    tensor out = float_output(ctx, "Out", output_shape(x.dims(), y.dims()));
+    gemm(s.rows, s.cols, s.inner, {x.data<float>(), s.inner},
+         {y.data<float>(), s.cols}, 0.0f, out.data<float>(), s.cols);
+  }
+};
+
+class mul_grad_kernel final : public mul_base {
+public:
+  using mul_base::mul_base;
+  void run(kernel_context& ctx) override {
+    const tensor x = float_input(ctx, "X");
+    const tensor y = float_input(ctx, "Y");
+    const tensor dout = float_input(ctx, "Out@GRAD");
+    const mul_shape s = flatten(x.dims(), y.dims());
+    if (dout.numel() != s.rows * s.cols)
+      throw_shape("Out@GRAD", dout.dims(),
+                  "expected " + to_string(output_shape(x.dims(), y.dims())));
+    if (ctx.has_output("X@GRAD"))
+      input_gradient(ctx, s, dout, x, y);
+    if (ctx.has_output("Y@GRAD"))
+      weight_gradient(ctx, s, dout, x, y);
+  }
+
+private:
+  // dX = dOut Y^T
+  static void input_gradient(kernel_context& ctx, const mul_shape& s,
+                             const tensor& dout, const tensor& x,
+                             const tensor& y) {
+    tensor dx = float_output(ctx, "X@GRAD", x.dims());
+    gemm(s.rows, s.inner, s.cols, {dout.data<float>(), s.cols},
+         {y.data<float>(), s.cols, true}, 0.0f, dx.data<float>(), s.inner);
+  }
+
+  // dY = X^T dOut
+  static void weight_gradient(kernel_context& ctx, const mul_shape& s,
+                              const tensor& dout, const tensor& x,
+                              const tensor& y) {
+    tensor dy = float_output(ctx, "Y@GRAD", y.dims());
+    gemm(s.inner, s.cols, s.rows, {x.data<float>(), s.inner, true},
+         {dout.data<float>(), s.cols}, 0.0f, dy.data<float>(), s.cols);
+  }
+};
+
+} // namespace
+
+std::unique_ptr<kernel> make_mul(const attribute_map& attributes) {
+  return std::make_unique<mul_kernel>(attributes);
+}
+
+std::unique_ptr<kernel> make_mul_grad(const attribute_map& attributes) {
+  return std::make_unique<mul_grad_kernel>(attributes);
+}
+
+} // namespace troupe::cpu

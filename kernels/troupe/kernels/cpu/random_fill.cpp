@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/kernels/cpu/arguments.hpp>
+#include <troupe/kernels/cpu/factories.hpp>
+
+#include <troupe/base/error.hpp>
+#include <troupe/kernels/random.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <string>
+
+namespace troupe::cpu {
+
+namespace {
+
+shape shape_attribute(const kernel_context& ctx) {
+  const shape dims(ctx.attributes().get_ints("shape", {}));
+  if (dims.has_unknown())
+    throw error(errc::invalid_argument,
+                "attribute shape " + to_string(dims) + " has unknown extents");
+  return dims;
+}
+
+double constant(const kernel_context& ctx) {
+  const std::string text = ctx.attributes().get_string("str_value", "");
+  if (text.empty())
+    return ctx.attributes().get_float("value", 0.0f);
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (end != text.c_str() + text.size())
+    throw error(errc::invalid_argument,
+                "attribute str_value " + text + " is not a number");
+  return value;
+}
+
+template <class T>
+void fill_with(tensor& out, double value) {
+  const auto all = out.values<T>();
+  std::fill(all.begin(), all.end(), static_cast<T>(value));
+}
+
+// Through float64, so that every dtype rounds as a cast does.
+void fill_other(kernel_context& ctx, const shape& dims, dtype type,
+                double value) {
+  tensor wide = tensor::make(ctx.on().memory(), dims, dtype::float64);
+  fill_with<double>(wide, value);
+  ctx.output_variable("Out").set(cast(wide, type, ctx.on().memory()));
+}
+
+// The op's own sequence; the attribute seed, if any, replaces the run's.
+philox generator(const kernel_context& ctx) {
+  const std::int64_t own = ctx.attributes().get_int("seed", 0);
+  const auto seed =
+    own != 0 ? static_cast<std::uint64_t>(own) : ctx.step().seed;
+  const std::string name(ctx.output_name("Out"));
+  return {seed, stable_hash(name.c_str()), 0};
+}
+
+// Draws float32; a program that asks for another dtype gets a cast.
+template <class Draw>
+void draw_all(kernel_context& ctx, Draw draw) {
+  const dtype type = dtype_attribute(ctx.attributes(), "dtype", dtype::float32);
+  const shape dims = shape_attribute(ctx);
+  const bool plain = type == dtype::float32;
+  tensor out = plain ? float_output(ctx, "Out", dims)
+                     : tensor::make(ctx.on().memory(), dims, dtype::float32);
+  const philox random = generator(ctx);
+  std::uint64_t index = 0;
+  for (float& value : out.values<float>())
+    value = draw(random, index++);
+  if (!plain)
+    ctx.output_variable("Out").set(cast(out, type, ctx.on().memory()));
+}
+
+} // namespace
+
+void run_fill_constant(kernel_context& ctx) {
+  const dtype type = dtype_attribute(ctx.attributes(), "dtype", dtype::float32);
+  const shape dims = shape_attribute(ctx);
+  const double value = constant(ctx);
+  if (type != dtype::float32)
+    return fill_other(ctx, dims, type, value);
+  tensor out = float_output(ctx, "Out", dims);
+  fill_with<float>(out, value);
+}
+
+void run_uniform_random(kernel_context& ctx) {
+  const float low = ctx.attributes().get_float("min", -1.0f);
+  const float high = ctx.attributes().get_float("max", 1.0f);
+  draw_all(ctx, [=](const philox& random, std::uint64_t i) {
+    return low + (high - low) * random.uniform(i);
+  });
+}
+
+void run_gaussian_random(kernel_context& ctx) {
+  const float mean = ctx.attributes().get_float("mean", 0.0f);
+  const float deviation = ctx.attributes().get_float("std", 1.0f);
+  draw_all(ctx, [=](const philox& random, std::uint64_t i) {
+    return mean + deviation * random.normal(i);
+  });
+}
+
+void run_truncated_gaussian_random(kernel_context& ctx) {
+  const float mean = ctx.attributes().get_float("mean", 0.0f);
+  const float deviation = ctx.attributes().get_float("std", 1.0f);
+  const auto count = static_cast<std::uint64_t>(shape_attribute(ctx).numel());
+  draw_all(ctx, [=](const philox& random, std::uint64_t i) {
+    // A number beyond two deviations is drawn again, `count` further on.
+    float value = random.normal(i);
+    for (std::uint64_t index = i; std::abs(value) > 2.0f;) {
+      index += count;
+      value = random.normal(index);
+    }
+    return mean + deviation * value;
+  });
+}
+
+} // namespace troupe::cpu

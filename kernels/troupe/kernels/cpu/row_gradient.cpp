@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/kernels/cpu/row_gradient.hpp>
+
+#include <troupe/kernels/cpu/arguments.hpp>
+#include <troupe/kernels/cpu/vector_ops.hpp>
+
+#include <troupe/base/error.hpp>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+namespace troupe::cpu {
+
+void row_gradient::read(const kernel_context& ctx, const shape& dims) {
+  size_ = dims.numel();
+  const variable& grad = ctx.input_variable("Grad");
+  if (!grad.is_rows())
+    return read_dense(ctx, dims);
+  dense_ = {};
+  width_ = dims.rank() == 0 ? 1 : dims.numel(1, dims.rank());
+  check(grad.as_rows(), dims);
+  zeros_.resize(static_cast<std::size_t>(width_));
+  merge(ctx, grad.as_rows());
+}
+
+void row_gradient::clear() noexcept {
+  dense_ = {};
+  sums_ = {};
+  rows_.clear();
+}
+
+void row_gradient::read_dense(const kernel_context& ctx, const shape& dims) {
+  dense_ = float_input(ctx, "Grad");
+  if (dense_.numel() != size_)
+    throw_shapes("Grad", dense_.dims(), "Param", dims, "shapes differ");
+}
+
+void row_gradient::check(const selected_rows& grad, const shape& dims) const {
+  const auto count = static_cast<std::int64_t>(grad.rows.size());
+  if (dims.rank() == 0 || grad.height != dims[0]
+      || grad.values.numel() != count * width_)
+    throw_shapes("Grad", grad.values.dims(), "Param", dims,
+                 "the rows are not rows of the parameter");
+  if (grad.values.type() != dtype::float32)
+    throw error(errc::dtype_mismatch,
+                "rows of Grad are " + std::string(to_string(grad.values.type()))
+                  + ", expected float32");
+  for (const std::int64_t row : grad.rows)
+    if (row < 0 || row >= grad.height)
+      throw error(errc::out_of_range,
+                  "Grad has row " + std::to_string(row) + " of a tensor of "
+                    + std::to_string(grad.height) + " rows");
+}
+
+void row_gradient::merge(const kernel_context& ctx, const selected_rows& grad) {
+  const auto& rows = grad.rows;
+  const float* values = grad.values.data<float>();
+  order_.resize(rows.size());
+  std::iota(order_.begin(), order_.end(), 0);
+  const auto row_of = [&](std::int64_t i) {
+    return rows[static_cast<std::size_t>(i)];
+  };
+  std::sort(order_.begin(), order_.end(), [&](auto a, auto b) {
+    return row_of(a) != row_of(b) ? row_of(a) < row_of(b) : a < b;
+  });
+  sums_ = ctx.scratch(grad.values.numel());
+  rows_.clear();
+  for (std::size_t first = 0; first < order_.size();) {
+    std::size_t last = first + 1;
+    while (last < order_.size()
+           && row_of(order_[last]) == row_of(order_[first]))
+      ++last;
+    const float* merged = values + order_[first] * width_;
+    if (last - first > 1) {
+      float* sum =
+        sums_.data<float>() + static_cast<std::int64_t>(first) * width_;
+      add_up(values, first, last, sum);
+      merged = sum;
+    }
+    rows_.push_back({row_of(order_[first]), merged});
+    first = last;
+  }
+}
+
+void row_gradient::add_up(const float* values, std::size_t first,
+                          std::size_t last, float* sum) {
+  copy(sum, values + order_[first] * width_, width_);
+  for (std::size_t i = first + 1; i < last; ++i)
+    accumulate(sum, values + order_[i] * width_, 1.0f, width_);
+}
+
+} // namespace troupe::cpu

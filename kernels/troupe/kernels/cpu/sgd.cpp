@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/kernels/cpu/arguments.hpp>
+#include <troupe/kernels/cpu/factories.hpp>
+#include <troupe/kernels/cpu/row_gradient.hpp>
+#include <troupe/kernels/cpu/simd.hpp>
+#include <troupe/kernels/cpu/vector_ops.hpp>
+
+namespace troupe::cpu {
+
+namespace {
+
+TROUPE_SIMD void sgd_loop(float* out, const float* p, const float* g, float lr,
+                          std::int64_t n) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i)
+    out[i] = p[i] - lr * g[i];
+}
+
+// p -= lr g. Rows that do not occur stay as they are.
+class sgd_kernel final : public kernel {
+public:
+  void run(kernel_context& ctx) override {
+    const tensor p = float_input(ctx, "Param");
+    const float lr = scalar_input(ctx, "LearningRate");
+    grad_.read(ctx, p.dims());
+    tensor out = float_output(ctx, "ParamOut", p.dims());
+    if (ctx.input_variable("Grad").is_rows())
+      copy(out.data<float>(), p.data<float>(), p.numel());
+    grad_.for_each_present(
+      [&](std::int64_t at, const float* g, std::int64_t n) {
+        sgd_loop(out.data<float>() + at, p.data<float>() + at, g, lr, n);
+      });
+    grad_.clear();
+  }
+
+private:
+  row_gradient grad_;
+};
+
+} // namespace
+
+std::unique_ptr<kernel> make_sgd(const attribute_map&) {
+  return std::make_unique<sgd_kernel>();
+}
+
+} // namespace troupe::cpu

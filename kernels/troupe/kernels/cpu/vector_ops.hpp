@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace troupe::cpu {
+
+// Loops over float32 arrays, compiled for the machine's vectors. Output and
+// inputs may be the same memory, element for element. Sums are taken in a
+// fixed order, so equal data give equal bits.
+
+void fill(float* out, std::int64_t n, float value);
+/// Copies; `out` and `x` may be equal.
+void copy(float* out, const float* x, std::int64_t n);
+
+void add(float* out, const float* a, const float* b, std::int64_t n);
+void subtract(float* out, const float* a, const float* b, std::int64_t n);
+void multiply(float* out, const float* a, const float* b, std::int64_t n);
+/// out = x * scale + bias
+void scale_add(float* out, const float* x, float scale, float bias,
+               std::int64_t n);
+/// out += x * scale
+void accumulate(float* out, const float* x, float scale, std::int64_t n);
+
+/// Sum of x, blocks of 4096 added up in double.
+double sum(const float* x, std::int64_t n);
+/// out[c] = sum over r of x[r, c], blocks of rows added up first.
+void sum_rows(float* out, const float* x, std::int64_t rows, std::int64_t cols);
+
+} // namespace troupe::cpu
