@@ -4,6 +4,7 @@
 #include <kernels/memory_sources.hpp>
 #include <support/caught.hpp>
 
+#include <array>
 #include <cstring>
 #include <deque>
 #include <mutex>
@@ -87,6 +88,21 @@ int hammer(arena& memory, exchange& others, unsigned seed, int rounds) {
     if (auto theirs = others.take())
       broken += !is_filled(theirs);
     broken += !is_filled(mine);
+  }
+  return broken;
+}
+
+// Swaps small blocks as fast as it can, each marked as its own meanwhile.
+int swap_blocks(arena& memory, unsigned thread, int rounds) {
+  std::array<buffer, 8> held;
+  int broken = 0;
+  for (int i = 0; i < rounds; ++i) {
+    auto& slot = held[static_cast<std::size_t>(i) % held.size()];
+    if (slot)
+      broken += *reinterpret_cast<unsigned*>(slot.data()) != thread;
+    slot.reset();
+    slot = memory.allocate(8);
+    *reinterpret_cast<unsigned*>(slot.data()) = thread;
   }
   return broken;
 }
@@ -192,7 +208,9 @@ TEST_CASE("live, peak and reserved bytes follow the buffers") {
   first.reset();
   CHECK(memory.live_bytes() == 32 * kib);
   CHECK(memory.peak_bytes() == 96 * kib);
-  CHECK(memory.reserved_bytes() == 96 * kib);
+  memory.allocate(16 * kib).reset();
+  CHECK(memory.peak_bytes() == 96 * kib);
+  CHECK(memory.reserved_bytes() == 112 * kib);
   memory.reset_peak();
   CHECK(memory.peak_bytes() == 32 * kib);
   first = memory.allocate(64 * kib);
@@ -279,6 +297,23 @@ TEST_CASE("threads that share an arena never share a block by accident") {
   CHECK(recorded.memory.live_bytes() == 0);
   CHECK(recorded.memory.peak_bytes() > 0);
   CHECK(recorded.memory.reserved_bytes() == recorded.record.outstanding);
+  recorded.memory.trim();
+  CHECK(recorded.record.outstanding == 0);
+}
+
+TEST_CASE("threads that swap blocks at full speed keep the lists whole") {
+  recorded_arena recorded;
+  std::atomic<int> broken{0};
+  {
+    std::vector<std::jthread> threads;
+    for (unsigned thread = 0; thread < 4; ++thread)
+      threads.emplace_back([&, thread] {
+        broken += swap_blocks(recorded.memory, thread, 200'000);
+      });
+  }
+  CHECK(broken == 0);
+  CHECK(recorded.memory.live_bytes() == 0);
+  CHECK(recorded.record.allocations <= 4 * 8);
   recorded.memory.trim();
   CHECK(recorded.record.outstanding == 0);
 }

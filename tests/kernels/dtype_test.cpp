@@ -135,6 +135,7 @@ TEST_CASE("NaN stays NaN in both 16-bit types") {
   auto low_payload = std::bit_cast<float>(0x7f800001u);
   CHECK(std::isnan(from_half(half(nan))));
   CHECK(std::isnan(from_half(half(low_payload))));
+  CHECK(std::bit_cast<std::uint32_t>(from_half(0x7c01)) == 0x7fc02000);
   CHECK(std::isnan(from_brain(brain(nan))));
   CHECK(std::isnan(from_brain(brain(low_payload))));
   CHECK(std::isnan(from_brain(brain(std::bit_cast<float>(0x7fffffffu)))));

@@ -204,6 +204,8 @@ TEST_CASE("casts from floating to integer stop at the ends of the range") {
   CHECK(converted<std::int64_t>(-INFINITY)
         == std::numeric_limits<std::int64_t>::min());
   CHECK(converted<std::int16_t>(NAN) == 0);
+  CHECK(converted<std::int32_t>(NAN) == 0);
+  CHECK(converted<std::int64_t>(float16{NAN}) == 0);
 }
 
 TEST_CASE("casts between integers wrap around as static_cast does") {
