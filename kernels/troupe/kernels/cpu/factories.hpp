@@ -26,6 +26,28 @@ std::unique_ptr<kernel> make_elementwise_add_grad(const attribute_map&);
 std::unique_ptr<kernel> make_elementwise_sub_grad(const attribute_map&);
 std::unique_ptr<kernel> make_elementwise_mul_grad(const attribute_map&);
 
+// conv2d.cpp (depthwise_conv2d too), pool2d.cpp
+std::unique_ptr<kernel> make_conv2d(const attribute_map&);
+std::unique_ptr<kernel> make_conv2d_grad(const attribute_map&);
+std::unique_ptr<kernel> make_pool2d(const attribute_map&);
+std::unique_ptr<kernel> make_pool2d_grad(const attribute_map&);
+
+// batch_norm.cpp, layer_norm.cpp
+std::unique_ptr<kernel> make_batch_norm(const attribute_map&);
+std::unique_ptr<kernel> make_batch_norm_grad(const attribute_map&);
+std::unique_ptr<kernel> make_layer_norm(const attribute_map&);
+std::unique_ptr<kernel> make_layer_norm_grad(const attribute_map&);
+
+// dropout.cpp, embedding.cpp
+std::unique_ptr<kernel> make_dropout(const attribute_map&);
+std::unique_ptr<kernel> make_dropout_grad(const attribute_map&);
+std::unique_ptr<kernel> make_lookup(const attribute_map&);
+std::unique_ptr<kernel> make_lookup_grad(const attribute_map&);
+
+// metrics.cpp
+void run_top_k(kernel_context&);
+void run_accuracy(kernel_context&);
+
 // activation.cpp
 void run_relu(kernel_context&);
 void run_relu_grad(kernel_context&);

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/kernels/cpu/arguments.hpp>
+#include <troupe/kernels/cpu/channel_statistics.hpp>
+#include <troupe/kernels/cpu/factories.hpp>
+#include <troupe/kernels/cpu/vector_ops.hpp>
+
+#include <troupe/base/error.hpp>
+
+#include <cmath>
+#include <vector>
+
+namespace troupe::cpu {
+
+namespace {
+
+// Source: Ioffe and Szegedy, "Batch normalization", 2015, section 3. In
+// Paddle's slots SavedVariance is the inverse standard deviation.
+class batch_norm_base : public kernel {
+public:
+  explicit batch_norm_base(const attribute_map& attributes)
+    : momentum_(attributes.get_float("momentum", 0.9f)),
+      epsilon_(attributes.get_float("epsilon", 1e-5f)),
+      fixed_((attributes.get_bool("is_test", false)
+              && !attributes.get_bool("trainable_statistics", false))
+             || attributes.get_bool("use_global_stats", false)) {
+    const auto layout = attributes.get_string("data_layout", "NCHW");
+    if (layout != "NCHW" && layout != "AnyLayout")
+      throw error(errc::invalid_argument,
+                  "attribute data_layout " + layout + " is not NCHW");
+  }
+
+protected:
+  static channel_view view_of(const shape& x) {
+    if (x.rank() < 2)
+      throw_shape("X", x, "expected [N, C, ...]");
+    return {x[0], x[1], x.numel(2, x.rank())};
+  }
+
+  static tensor parameter(const kernel_context& ctx, std::string_view slot,
+                          const channel_view& v) {
+    tensor value = float_input(ctx, slot);
+    if (value.numel() != v.channels)
+      require_shape(slot, value.dims(), {v.channels});
+    return value;
+  }
+
+  // 1 / sqrt(variance + epsilon)
+  void invert(float* out, const float* variance, std::int64_t n) const {
+    for (std::int64_t i = 0; i < n; ++i)
+      out[i] = 1.0f / std::sqrt(variance[i] + epsilon_);
+  }
+
+  float momentum_;
+  float epsilon_;
+  bool fixed_; // statistics are given, not the batch's
+};
+
+class batch_norm_kernel final : public batch_norm_base {
+public:
+  using batch_norm_base::batch_norm_base;
+  void run(kernel_context& ctx) override {
+    const tensor x = float_input(ctx, "X");
+    const channel_view v = view_of(x.dims());
+    const tensor mean = parameter(ctx, "Mean", v);
+    const tensor variance = parameter(ctx, "Variance", v);
+    if (fixed_)
+      use_given(ctx, v, x, mean, variance);
+    else if (v.samples * v.pixels > 1)
+      train(ctx, v, x, mean, variance);
+    else
+      pass_through(ctx, v, x, mean, variance);
+  }
+
+private:
+  void train(kernel_context& ctx, const channel_view& v, const tensor& x,
+             const tensor& mean, const tensor& variance) {
+    const auto channels = static_cast<std::size_t>(v.channels);
+    mean_.resize(channels);
+    variance_.resize(channels);
+    inverse_.resize(channels);
+    channel_moments(v, x.data<float>(), mean_.data(), variance_.data());
+    invert(inverse_.data(), variance_.data(), v.channels);
+    write_y(ctx, v, x, mean_.data());
+    move(ctx, "MeanOut", mean, mean_);
+    move(ctx, "VarianceOut", variance, variance_);
+    write(ctx, "SavedMean", v, mean_.data());
+    write(ctx, "SavedVariance", v, inverse_.data());
+  }
+
+  void use_given(kernel_context& ctx, const channel_view& v, const tensor& x,
+                 const tensor& mean, const tensor& variance) {
+    inverse_.resize(static_cast<std::size_t>(v.channels));
+    invert(inverse_.data(), variance.data<float>(), v.channels);
+    write_y(ctx, v, x, mean.data<float>());
+    write(ctx, "MeanOut", v, mean.data<float>());
+    write(ctx, "VarianceOut", v, variance.data<float>());
+  }
+
+  // One element per channel has no variance: Paddle passes X through, saves
+  // zeros and leaves the running statistics alone.
+  void pass_through(kernel_context& ctx, const channel_view& v, const tensor& x,
+                    const tensor& mean, const tensor& variance) {
+    tensor y = float_output(ctx, "Y", x.dims());
+    copy(y.data<float>(), x.data<float>(), x.numel());
+    write(ctx, "MeanOut", v, mean.data<float>());
+    write(ctx, "VarianceOut", v, variance.data<float>());
+    mean_.assign(static_cast<std::size_t>(v.channels), 0.0f);
+    write(ctx, "SavedMean", v, mean_.data());
+    write(ctx, "SavedVariance", v, mean_.data());
+  }
+
+  // y = (x - mean) * (scale / deviation) + bias
+  void write_y(kernel_context& ctx, const channel_view& v, const tensor& x,
+               const float* mean) {
+    const tensor scale = parameter(ctx, "Scale", v);
+    const tensor bias = parameter(ctx, "Bias", v);
+    factor_.resize(inverse_.size());
+    multiply(factor_.data(), scale.data<float>(), inverse_.data(), v.channels);
+    tensor y = float_output(ctx, "Y", x.dims());
+    channel_affine(v, y.data<float>(), x.data<float>(), mean, factor_.data(),
+                   bias.data<float>());
+  }
+
+  static void write(kernel_context& ctx, std::string_view slot,
+                    const channel_view& v, const float* values) {
+    if (!ctx.has_output(slot))
+      return;
+    tensor out = float_output(ctx, slot, {v.channels});
+    copy(out.data<float>(), values, v.channels);
+  }
+
+  // running = momentum running + (1 - momentum) batch
+  void move(kernel_context& ctx, std::string_view slot, const tensor& running,
+            const std::vector<float>& batch) const {
+    if (!ctx.has_output(slot))
+      return;
+    tensor out = float_output(ctx, slot, running.dims());
+    scale_add(out.data<float>(), running.data<float>(), momentum_, 0.0f,
+              out.numel());
+    accumulate(out.data<float>(), batch.data(), 1.0f - momentum_, out.numel());
+  }
+
+  std::vector<float> mean_;
+  std::vector<float> variance_;
+  std::vector<float> inverse_;
+  std::vector<float> factor_;
+};
+
+// dX = scale inv_std (dY - mean(dY) - xhat mean(dY xhat)); with given
+// statistics dX = scale inv_std dY.
+class batch_norm_grad_kernel final : public batch_norm_base {
+public:
+  using batch_norm_base::batch_norm_base;
+  void run(kernel_context& ctx) override {
+    const tensor x = float_input(ctx, "X");
+    const tensor dy = float_input(ctx, "Y@GRAD");
+    require_shape("Y@GRAD", dy.dims(), x.dims());
+    const channel_view v = view_of(x.dims());
+    const tensor scale = parameter(ctx, "Scale", v);
+    const tensor mean = parameter(ctx, fixed_ ? "Mean" : "SavedMean", v);
+    read_inverse(ctx, v);
+    const bool passed = !fixed_ && v.samples * v.pixels <= 1;
+    dscale_.assign(inverse_.size(), 0.0f);
+    dbias_.assign(inverse_.size(), 0.0f);
+    if (!passed)
+      channel_gradient_sums(v, x.data<float>(), dy.data<float>(),
+                            mean.data<float>(), dscale_.data(), dbias_.data());
+    multiply(dscale_.data(), dscale_.data(), inverse_.data(), v.channels);
+    if (ctx.has_output("X@GRAD"))
+      input_gradient(ctx, v, x, dy, scale, mean, passed);
+    write(ctx, "Scale@GRAD", dscale_);
+    write(ctx, "Bias@GRAD", dbias_);
+  }
+
+private:
+  void read_inverse(const kernel_context& ctx, const channel_view& v) {
+    inverse_.resize(static_cast<std::size_t>(v.channels));
+    if (fixed_)
+      invert(inverse_.data(), parameter(ctx, "Variance", v).data<float>(),
+             v.channels);
+    else
+      copy(inverse_.data(), parameter(ctx, "SavedVariance", v).data<float>(),
+           v.channels);
+  }
+
+  void input_gradient(kernel_context& ctx, const channel_view& v,
+                      const tensor& x, const tensor& dy, const tensor& scale,
+                      const tensor& mean, bool passed) {
+    tensor dx = float_output(ctx, "X@GRAD", x.dims());
+    if (passed)
+      return copy(dx.data<float>(), dy.data<float>(), dx.numel());
+    dy_factor_.resize(inverse_.size());
+    x_factor_.assign(inverse_.size(), 0.0f);
+    offset_.assign(inverse_.size(), 0.0f);
+    multiply(dy_factor_.data(), scale.data<float>(), inverse_.data(),
+             v.channels);
+    const float share = 1.0f / static_cast<float>(v.samples * v.pixels);
+    for (std::size_t c = 0; c < inverse_.size() && !fixed_; ++c) {
+      x_factor_[c] = -dy_factor_[c] * dscale_[c] * inverse_[c] * share;
+      offset_[c] = -dy_factor_[c] * dbias_[c] * share;
+    }
+    channel_combine(v, dx.data<float>(), dy.data<float>(), x.data<float>(),
+                    mean.data<float>(), dy_factor_.data(), x_factor_.data(),
+                    offset_.data());
+  }
+
+  static void write(kernel_context& ctx, std::string_view slot,
+                    const std::vector<float>& values) {
+    if (!ctx.has_output(slot))
+      return;
+    const auto n = static_cast<std::int64_t>(values.size());
+    tensor out = float_output(ctx, slot, {n});
+    copy(out.data<float>(), values.data(), n);
+  }
+
+  std::vector<float> inverse_;
+  std::vector<float> dscale_;
+  std::vector<float> dbias_;
+  std::vector<float> dy_factor_;
+  std::vector<float> x_factor_;
+  std::vector<float> offset_;
+};
+
+} // namespace
+
+std::unique_ptr<kernel> make_batch_norm(const attribute_map& attributes) {
+  return std::make_unique<batch_norm_kernel>(attributes);
+}
+
+std::unique_ptr<kernel> make_batch_norm_grad(const attribute_map& attributes) {
+  return std::make_unique<batch_norm_grad_kernel>(attributes);
+}
+
+} // namespace troupe::cpu

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/kernels/cpu/blocked_primitive.hpp>
+
+#include <troupe/kernels/cpu/single_threaded.hpp>
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+namespace troupe::cpu {
+
+namespace {
+
+constexpr std::size_t alignment = 64;
+
+std::size_t aligned(std::size_t bytes) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+dnnl::memory without_data(const dnnl::memory::desc& desc) {
+  return {desc, cpu_engine(), nullptr};
+}
+
+} // namespace
+
+const dnnl::engine& cpu_engine() {
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+dnnl::primitive_attr user_scratchpad() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+blocked_primitive::port::port(const operand& o, bool output)
+  : argument(o.argument), converts(o.plain != o.inner), is_output(output),
+    plain(without_data(o.plain)), inner(without_data(o.inner)) {
+  if (!converts)
+    return;
+  const dnnl::reorder::primitive_desc desc(
+    cpu_engine(), is_output ? o.inner : o.plain, cpu_engine(),
+    is_output ? o.plain : o.inner, user_scratchpad());
+  reorder = dnnl::reorder(desc);
+  reorder_scratchpad = without_data(desc.scratchpad_desc());
+}
+
+void blocked_primitive::port::convert(dnnl::stream& queue,
+                                      std::byte* scratchpad) {
+  if (!converts)
+    return;
+  reorder_scratchpad.set_data_handle(scratchpad);
+  reorder.execute(queue, {{DNNL_ARG_FROM, is_output ? inner : plain},
+                          {DNNL_ARG_TO, is_output ? plain : inner},
+                          {DNNL_ARG_SCRATCHPAD, reorder_scratchpad}});
+}
+
+std::size_t blocked_primitive::port::inner_bytes() const {
+  return converts ? aligned(inner.get_desc().get_size()) : 0;
+}
+
+blocked_primitive::blocked_primitive(dnnl::primitive primitive,
+                                     const dnnl::memory::desc& scratchpad,
+                                     const std::array<operand, 2>& inputs,
+                                     const operand& output)
+  : primitive_(std::move(primitive)), inputs_{port(inputs[0], false),
+                                              port(inputs[1], false)},
+    output_(output, true), scratchpad_(without_data(scratchpad)),
+    queue_(cpu_engine()) {
+  std::size_t shared = scratchpad.get_size();
+  for (const port* p : {&inputs_[0], &inputs_[1], &output_}) {
+    scratch_bytes_ += p->inner_bytes();
+    if (p->converts)
+      shared = std::max(shared, p->reorder_scratchpad.get_desc().get_size());
+  }
+  scratch_bytes_ += aligned(shared);
+}
+
+void blocked_primitive::bind(port& p, float* data, std::byte*& scratch) {
+  p.plain.set_data_handle(data);
+  if (!p.converts)
+    return;
+  p.inner.set_data_handle(scratch);
+  scratch += p.inner_bytes();
+}
+
+void blocked_primitive::run(kernel_context& ctx, const float* a, const float* b,
+                            float* out) {
+  ensure_single_threaded();
+  tensor scratch =
+    ctx.scratch(static_cast<std::int64_t>(scratch_bytes_ / sizeof(float) + 1));
+  std::byte* next = scratch.raw();
+  bind(inputs_[0], const_cast<float*>(a), next);
+  bind(inputs_[1], const_cast<float*>(b), next);
+  bind(output_, out, next);
+  scratchpad_.set_data_handle(next);
+  for (auto& input : inputs_)
+    input.convert(queue_, next);
+  const auto used = [](const port& p) {
+    return p.converts ? p.inner : p.plain;
+  };
+  primitive_.execute(queue_, {{inputs_[0].argument, used(inputs_[0])},
+                              {inputs_[1].argument, used(inputs_[1])},
+                              {output_.argument, used(output_)},
+                              {DNNL_ARG_SCRATCHPAD, scratchpad_}});
+  output_.convert(queue_, next);
+  queue_.wait();
+}
+
+} // namespace troupe::cpu

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/kernels/kernel.hpp>
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace troupe::cpu {
+
+/// The process's oneDNN engine; an immutable handle.
+const dnnl::engine& cpu_engine();
+
+/// Attributes for all primitives: scratch memory comes from the caller, since
+/// the library's own belongs to the thread that made the primitive.
+dnnl::primitive_attr user_scratchpad();
+
+/// A oneDNN primitive of two inputs and one output that are plain outside and
+/// in formats of the primitive's choice inside. Thread rule: one thread at a
+/// time, any thread; runs on the caller alone.
+class blocked_primitive {
+public:
+  struct operand {
+    int argument = 0;         ///< DNNL_ARG_...
+    dnnl::memory::desc plain; ///< what the caller passes
+    dnnl::memory::desc inner; ///< what the primitive wants
+  };
+
+  blocked_primitive() = default;
+  blocked_primitive(dnnl::primitive primitive,
+                    const dnnl::memory::desc& scratchpad,
+                    const std::array<operand, 2>& inputs,
+                    const operand& output);
+
+  /// Throws dnnl::error.
+  void run(kernel_context& ctx, const float* a, const float* b, float* out);
+
+private:
+  // An operand with its conversion, if the formats differ.
+  struct port {
+    port() = default;
+    port(const operand& o, bool is_output);
+    void convert(dnnl::stream& queue, std::byte* scratchpad);
+    std::size_t inner_bytes() const;
+
+    int argument = 0;
+    bool converts = false;
+    bool is_output = false;
+    dnnl::memory plain;
+    dnnl::memory inner;
+    dnnl::reorder reorder;
+    dnnl::memory reorder_scratchpad;
+  };
+
+  void bind(port& p, float* data, std::byte*& scratch);
+
+  dnnl::primitive primitive_;
+  std::array<port, 2> inputs_;
+  port output_;
+  dnnl::memory scratchpad_;
+  std::size_t scratch_bytes_ = 0;
+  dnnl::stream queue_;
+};
+
+} // namespace troupe::cpu
