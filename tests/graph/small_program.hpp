@@ -31,7 +31,7 @@ public:
 /// y = x * w + b, loss = mean(y), sgd on w and b: `b_grad` is completed first.
 small_program linear_with_sgd();
 
-/// `n` CPU devices.
+/// `n` CPU devices 0 .. n-1.
 std::vector<device_id> cpus(std::size_t n);
 
 /// Options for `n` CPU devices.

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/graph/reachability.hpp>
+
+#include <troupe/graph/topological_order.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe::graph {
+
+namespace {
+
+using bits = std::uint64_t;
+constexpr std::size_t bits_per_pass = 64;
+
+// Length of the longest prefix of `queries` about at most 64 different firsts;
+// equal firsts follow each other.
+std::size_t batch_size(std::span<const order_query* const> queries) {
+  std::size_t firsts = 1;
+  for (std::size_t i = 1; i < queries.size(); ++i) {
+    firsts += queries[i]->first != queries[i - 1]->first;
+    if (firsts > bits_per_pass
+        || queries[i]->distance != queries.front()->distance)
+      return i;
+  }
+  return queries.size();
+}
+
+} // namespace
+
+reachability::reachability(const ssa_graph& g)
+  : num_ops_(g.ops.size()), targets_(g.size()), order_(topological_order(g)),
+    position_(g.size()) {
+  for (auto& e : g.edges)
+    if (e.distance <= 1)
+      targets_[e.from].push_back({e.to, e.distance});
+  for (std::size_t i = 0; i < order_.size(); ++i)
+    position_[order_[i]] = i;
+}
+
+// Calls visit(handle, distance) for all handles one or two edges away.
+template <class Visit>
+void reachability::visit_near(handle_id from, Visit visit) const {
+  for (auto& one : targets_[from]) {
+    visit(one.to, one.distance);
+    for (auto& two : targets_[one.to])
+      visit(two.to, one.distance + two.distance);
+  }
+}
+
+reachability::query_list
+reachability::drop_near(const query_list& queries) const {
+  constexpr std::uint32_t not_near = 3;
+  std::vector<std::uint32_t> nearest(targets_.size(), not_near);
+  query_list open;
+  auto first = no_handle;
+  for (auto* query : queries) {
+    if (first != query->first) {
+      if (first != no_handle)
+        visit_near(first, [&](handle_id id, auto) { nearest[id] = not_near; });
+      first = query->first;
+      visit_near(first, [&](handle_id id, std::uint32_t distance) {
+        nearest[id] = std::min(nearest[id], distance);
+      });
+    }
+    if (nearest[query->second] > query->distance)
+      open.push_back(query);
+  }
+  return open;
+}
+
+// Passes the bits on: `now` within the step, `next` to the step behind it.
+void reachability::flow(std::vector<bits>& now, std::vector<bits>& next,
+                        std::size_t begin, std::size_t end) const {
+  for (auto i = begin; i < end; ++i) {
+    auto id = order_[i];
+    if (now[id] == 0)
+      continue;
+    if (id < num_ops_)
+      next[id] |= now[id];
+    for (auto& t : targets_[id])
+      (t.distance == 0 ? now : next)[t.to] |= now[id];
+  }
+}
+
+// A batch of queries of one distance about at most 64 different firsts, each
+// of which has a bit.
+reachability::query_list
+reachability::drop_reached(std::span<const order_query* const> queries) const {
+  std::vector<bits> now(targets_.size());
+  std::vector<bits> next(targets_.size());
+  auto begin = order_.size();
+  std::size_t end = 0;
+  std::vector<bits> bit_of_query;
+  bits bit = 1;
+  for (std::size_t i = 0; i < queries.size(); ++i) {
+    if (i > 0 && queries[i]->first != queries[i - 1]->first)
+      bit <<= 1;
+    bit_of_query.push_back(bit);
+    now[queries[i]->first] |= bit;
+    begin = std::min(begin, position_[queries[i]->first]);
+    end = std::max(end, position_[queries[i]->second] + 1);
+  }
+  auto across = queries.front()->distance > 0;
+  flow(now, next, begin, across ? order_.size() : end);
+  if (across) {
+    std::vector<bits> beyond(targets_.size());
+    flow(next, beyond, 0, end);
+  }
+  query_list open;
+  auto& reached = across ? next : now;
+  for (std::size_t i = 0; i < queries.size(); ++i)
+    if ((reached[queries[i]->second] & bit_of_query[i]) == 0)
+      open.push_back(queries[i]);
+  return open;
+}
+
+std::vector<std::size_t>
+reachability::find_unordered(const std::vector<order_query>& queries) const {
+  query_list open;
+  for (auto& query : queries)
+    open.push_back(&query);
+  std::sort(open.begin(), open.end(), [](auto* a, auto* b) {
+    return std::pair{a->first, a->distance} < std::pair{b->first, b->distance};
+  });
+  open = drop_near(open);
+  std::sort(open.begin(), open.end(), [this](auto* a, auto* b) {
+    return std::pair{a->distance, position_[a->first]}
+           < std::pair{b->distance, position_[b->first]};
+  });
+  std::vector<std::size_t> unordered;
+  for (std::span<const order_query* const> rest{open}; !rest.empty();) {
+    auto size = batch_size(rest);
+    for (auto* query : drop_reached(rest.first(size)))
+      unordered.push_back(static_cast<std::size_t>(query - queries.data()));
+    rest = rest.subspan(size);
+  }
+  std::sort(unordered.begin(), unordered.end());
+  return unordered;
+}
+
+} // namespace troupe::graph

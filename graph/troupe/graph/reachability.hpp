@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/graph/ssa_graph.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace troupe::graph {
+
+/// "Does op `second` of step s + distance run after op `first` of step s?"
+struct order_query {
+  handle_id first = no_handle;
+  handle_id second = no_handle;
+  std::uint32_t distance = 0; ///< 0 or 1
+};
+
+/// Which ops wait, through any chain of edges, for which others of the same
+/// step or the one before; the implicit edge of an op to itself at distance 1
+/// counts.
+///
+/// Cost: queries about handles at most two edges apart take time in the edges
+/// of `first` and its successors. The others are answered for 64 different
+/// `first` at a time, each time by one pass over the edges between them.
+class reachability {
+public:
+  /// Throws error(graph_invalid) if the graph has a cycle.
+  explicit reachability(const ssa_graph& g);
+
+  /// Positions in `queries` whose answer is no, ascending.
+  std::vector<std::size_t>
+  find_unordered(const std::vector<order_query>& queries) const;
+
+private:
+  struct target {
+    handle_id to;
+    std::uint32_t distance;
+  };
+  using query_list = std::vector<const order_query*>;
+
+  query_list drop_near(const query_list& queries) const;
+  query_list drop_reached(std::span<const order_query* const> queries) const;
+  template <class Visit>
+  void visit_near(handle_id from, Visit visit) const;
+  void flow(std::vector<std::uint64_t>& now, std::vector<std::uint64_t>& next,
+            std::size_t begin, std::size_t end) const;
+
+  std::size_t num_ops_;
+  std::vector<std::vector<target>> targets_; // per handle, distance 0 or 1
+  std::vector<handle_id> order_;
+  std::vector<std::size_t> position_; // in order_
+};
+
+} // namespace troupe::graph
