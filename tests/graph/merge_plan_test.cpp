@@ -225,6 +225,24 @@ TEST_CASE("state that other ops or fetches see is kept on every device") {
   CHECK_FALSE(gradient_of(plan(p, options), "p1").home.has_value());
 }
 
+TEST_CASE("a parameter goes where its gradient goes") {
+  sized_program p{{4}};
+  p.op("decay", {"p0"}, {"p0"}, role_optimize);
+  auto result = plan(p, on_cpus(2, merge_strategy::reduce));
+  CHECK(result.only_device[3] == 0);
+  result = plan(p, on_cpus(2, merge_strategy::reduce, {"p0@GRAD"}));
+  CHECK_FALSE(result.only_device[3].has_value());
+}
+
+TEST_CASE("a parameter that others read half updated is updated everywhere") {
+  sized_program p{{4}};
+  p.update().op("peek", {"p0"}, {"peeked"});
+  auto options = on_cpus(2, merge_strategy::reduce);
+  CHECK(plan(p, options).only_device[3] == 0);
+  p.op("shrink", {"p0"}, {"p0"}, role_optimize);
+  CHECK_FALSE(plan(p, options).only_device[3].has_value());
+}
+
 TEST_CASE("a counter shared by all updates does not tie them together") {
   sized_program p{{4, 4}};
   p.persistable("counter").op("count", {"counter"}, {"counter"}, role_optimize);

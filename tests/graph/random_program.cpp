@@ -101,6 +101,8 @@ private:
       read.push_back("norm");
     program_.op("update", read, {param(i), state(i)}, role_optimize,
                 {param(i), grad(i)});
+    if (dice_.one_in(8))
+      program_.op("glance", {param(i)}, {"glanced"});
     if (dice_.one_in(6))
       program_.op("shrink", {param(i)}, {param(i)}, role_optimize);
     if (dice_.one_in(8))
