@@ -230,8 +230,10 @@ TEST_CASE("a parameter goes where its gradient goes") {
   p.op("decay", {"p0"}, {"p0"}, role_optimize);
   auto result = plan(p, on_cpus(2, merge_strategy::reduce));
   CHECK(result.only_device[3] == 0);
-  result = plan(p, on_cpus(2, merge_strategy::reduce, {"p0@GRAD"}));
-  CHECK_FALSE(result.only_device[3].has_value());
+  for (auto strategy : {merge_strategy::reduce, merge_strategy::replicate}) {
+    result = plan(p, on_cpus(2, strategy, {"p0@GRAD"}));
+    CHECK_FALSE(result.only_device[3].has_value());
+  }
 }
 
 TEST_CASE("a parameter that others read half updated is updated everywhere") {
