@@ -22,7 +22,8 @@ enum op_role : std::int32_t {
   role_dist = 0x0008,
   role_lr_sched = 0x0010,
   role_collective = 0x0020,
-  role_loss = 0x0100, ///< Forward|Loss made the loss, Backward|Loss its gradient
+  role_loss =
+    0x0100, ///< Forward|Loss made the loss, Backward|Loss its gradient
 };
 
 /// What a variable holds (numbers of Paddle's VarType.Type).
@@ -42,7 +43,7 @@ struct var_desc {
   std::string name;
   var_kind kind = var_kind::dense;
   dtype type = dtype::float32;
-  shape dims;                ///< -1 where known only when fed
+  shape dims; ///< -1 where known only when fed
   std::int32_t lod_level = 0;
   bool persistable = false;  ///< outlives the step: lives in the scope
   bool is_parameter = false; ///< trained; its gradient is merged over devices

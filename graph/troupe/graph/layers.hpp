@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/graph/initializer.hpp>
+#include <troupe/graph/network.hpp>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <source_location>
+#include <string>
+#include <vector>
+
+/// Layers append ops to the network of their input and return the result.
+///
+///     graph::network net;
+///     auto image = net.data("image", {-1, 1, 28, 28});
+///     auto h = layers::conv2d(image, {.filters = 20, .kernel = {5, 5}});
+///
+/// Each op remembers the line of the layer call. Shapes are checked at once: a
+/// layer that does not fit throws error(shape_mismatch) naming op, slot and
+/// shapes, error(dtype_mismatch | invalid_argument) for other bad input; the
+/// network is then unfinished and must not be used. Images are
+/// [batch, channels, height, width].
+namespace troupe::graph::layers {
+
+using call = std::source_location;
+
+/// A parameter of a layer: its name (empty: made up, e.g. "fc_0.w_0"; that of
+/// another layer's parameter: shared), how it starts (empty: the layer's
+/// default), whether it is trained.
+struct parameter_options {
+  std::string name = {};
+  std::optional<initializer::any> init = std::nullopt;
+  bool trainable = true;
+};
+
+/// Height and width.
+struct extents {
+  std::int32_t height = 1;
+  std::int32_t width = 1;
+  extents(std::int32_t both) : height(both), width(both) {}
+  extents(std::int32_t h, std::int32_t w) : height(h), width(w) {}
+};
+
+// Layers with parameters (layers/parametric.cpp).
+
+struct fc_options {
+  std::string act = {};              ///< name of an activation, or empty
+  std::int32_t num_flatten_dims = 1; ///< leading extents that stay
+  bool with_bias = true;
+  parameter_options weight = {}; ///< [in, size]; default xavier uniform
+  parameter_options bias = {};   ///< [size]; default 0
+};
+
+/// act(x * weight + bias): [batch, ...] -> [batch, size]. With
+/// num_flatten_dims = 2 [batch, time, in] -> [batch, time, size].
+variable_ref fc(const variable_ref& x, std::int64_t size,
+                const fc_options& options = {}, call at = call::current());
+
+struct conv2d_options {
+  std::int64_t filters = 0; ///< output channels; must be given
+  extents kernel = 3;
+  extents stride = 1;
+  extents padding = 0;
+  extents dilation = 1;
+  std::int32_t groups = 1; ///< = input channels: a depthwise convolution
+  std::string act = {};
+  bool with_bias = true;
+  /// [filters, channels / groups, height, width]; default normal of variance
+  /// 2 / fan_in.
+  parameter_options weight = {};
+  parameter_options bias = {}; ///< [filters]; default 0
+};
+
+/// [batch, channels, h, w] -> [batch, filters, h', w'].
+variable_ref conv2d(const variable_ref& x, const conv2d_options& options,
+                    call at = call::current());
+
+struct batch_norm_options {
+  std::string act = {};
+  float momentum = 0.9f; ///< share of the running statistics that is kept
+  float epsilon = 1e-5f;
+  bool use_global_stats = false; ///< normalise with the running statistics
+  parameter_options scale = {};  ///< [channels]; default 1
+  parameter_options bias = {};   ///< [channels]; default 0
+};
+
+/// Normalises each channel over the batch of a device. x is [batch, channels]
+/// or [batch, channels, h, w]. Source: Ioffe and Szegedy, ICML 2015.
+variable_ref batch_norm(const variable_ref& x,
+                        const batch_norm_options& options = {},
+                        call at = call::current());
+
+struct layer_norm_options {
+  std::int32_t begin_norm_axis = 1; ///< this extent and those behind it
+  float epsilon = 1e-5f;
+  parameter_options scale = {}; ///< default 1
+  parameter_options bias = {};  ///< default 0
+};
+
+/// Normalises each sample. Source: Ba, Kiros and Hinton, 2016.
+variable_ref layer_norm(const variable_ref& x,
+                        const layer_norm_options& options = {},
+                        call at = call::current());
+
+struct embedding_options {
+  std::int64_t rows = 0; ///< both must be given
+  std::int64_t width = 0;
+  bool is_sparse = false;        ///< the gradient is selected rows
+  std::int64_t padding_idx = -1; ///< this id gives zeros; -1: none
+  parameter_options weight = {}; ///< [rows, width]; default xavier uniform
+};
+
+/// Rows of a table: int64 ids [...] -> [..., width].
+variable_ref embedding(const variable_ref& ids,
+                       const embedding_options& options,
+                       call at = call::current());
+
+// Activations and other functions of one input (layers/functions.cpp).
+
+variable_ref relu(const variable_ref& x, call at = call::current());
+variable_ref sigmoid(const variable_ref& x, call at = call::current());
+variable_ref tanh(const variable_ref& x, call at = call::current());
+variable_ref square(const variable_ref& x, call at = call::current());
+
+struct gelu_options {
+  bool approximate = false; ///< the tanh form
+};
+
+/// x times the normal distribution function of x. Hendrycks and Gimpel, 2016.
+variable_ref gelu(const variable_ref& x, const gelu_options& options = {},
+                  call at = call::current());
+
+struct softmax_options {
+  std::int32_t axis = -1;
+};
+
+variable_ref softmax(const variable_ref& x, const softmax_options& options = {},
+                     call at = call::current());
+
+/// The activation of that name, x itself for an empty one. Throws
+/// error(invalid_argument) listing the names.
+variable_ref activation(const variable_ref& x, const std::string& name,
+                        call at = call::current());
+
+struct scale_options {
+  float scale = 1;
+  float bias = 0;
+};
+
+/// scale * x + bias.
+variable_ref scale(const variable_ref& x, const scale_options& options,
+                   call at = call::current());
+
+struct dropout_options {
+  float probability = 0.5f; ///< that an element is dropped, in [0, 1]
+  /// Kept elements are scaled by 1 / (1 - p) in training; otherwise all by
+  /// 1 - p in tests (Paddle's old default).
+  bool upscale_in_train = true;
+  std::int32_t seed = 0; ///< 0: the run's seed and the variable's name
+};
+
+/// Drops the same elements whatever the number of devices. Source: Srivastava
+/// et al., JMLR 2014.
+variable_ref dropout(const variable_ref& x, const dropout_options& options = {},
+                     call at = call::current());
+
+variable_ref cast(const variable_ref& x, dtype type, call at = call::current());
+variable_ref assign(const variable_ref& x, call at = call::current());
+
+// Functions of several inputs (layers/functions.cpp). Extents of 1 repeat.
+
+variable_ref add(const variable_ref& x, const variable_ref& y,
+                 call at = call::current());
+variable_ref sub(const variable_ref& x, const variable_ref& y,
+                 call at = call::current());
+variable_ref mul(const variable_ref& x, const variable_ref& y,
+                 call at = call::current());
+
+/// Sum of one or more variables of one shape.
+variable_ref sum(const std::vector<variable_ref>& x, call at = call::current());
+
+struct matmul_options {
+  bool transpose_x = false; ///< of the last two axes
+  bool transpose_y = false;
+};
+
+/// Product of the last two axes; the leading ones broadcast.
+variable_ref matmul(const variable_ref& x, const variable_ref& y,
+                    const matmul_options& options = {},
+                    call at = call::current());
+
+// Windows (layers/windows.cpp).
+
+struct pool2d_options {
+  extents kernel = 2;
+  extents stride = 2;
+  extents padding = 0;
+  bool average = false;  ///< else the maximum
+  bool exclusive = true; ///< averages leave the padding out
+  bool ceil_mode = false;
+};
+
+/// [batch, channels, h, w] -> [batch, channels, h', w'].
+variable_ref pool2d(const variable_ref& x, const pool2d_options& options = {},
+                    call at = call::current());
+
+struct adaptive_pool2d_options {
+  extents output = 1;
+  bool average = true; ///< else the maximum
+};
+
+/// Pools to a given output size, whatever the input's.
+variable_ref adaptive_pool2d(const variable_ref& x,
+                             const adaptive_pool2d_options& options = {},
+                             call at = call::current());
+
+// Shapes (layers/shapes.cpp).
+
+struct concat_options {
+  std::int32_t axis = 0;
+};
+
+variable_ref concat(const std::vector<variable_ref>& x,
+                    const concat_options& options = {},
+                    call at = call::current());
+
+struct split_options {
+  std::int32_t parts = 2; ///< of equal size
+  std::int32_t axis = -1;
+  std::vector<std::int32_t> sections = {}; ///< extents; replaces `parts`
+};
+
+std::vector<variable_ref> split(const variable_ref& x,
+                                const split_options& options = {},
+                                call at = call::current());
+
+/// 0 copies the extent of x, one -1 takes what is left.
+variable_ref reshape(const variable_ref& x,
+                     const std::vector<std::int32_t>& dims,
+                     call at = call::current());
+
+/// Axis i of the result is axis axes[i] of x.
+variable_ref transpose(const variable_ref& x,
+                       const std::vector<std::int32_t>& axes,
+                       call at = call::current());
+
+struct flatten_options {
+  std::int32_t start_axis = 1;
+  std::int32_t stop_axis = -1;
+};
+
+/// Joins axes start_axis to stop_axis, both included.
+variable_ref flatten(const variable_ref& x, const flatten_options& options = {},
+                     call at = call::current());
+
+struct slice_options {
+  std::vector<std::int32_t> axes;
+  std::vector<std::int32_t> starts; ///< negative ones count from the end
+  std::vector<std::int32_t> ends;   ///< not included
+};
+
+variable_ref slice(const variable_ref& x, const slice_options& options,
+                   call at = call::current());
+
+struct reduce_options {
+  std::vector<std::int32_t> axes = {}; ///< empty: all, to shape [1]
+  bool keep_dims = false;
+};
+
+variable_ref reduce_mean(const variable_ref& x,
+                         const reduce_options& options = {},
+                         call at = call::current());
+variable_ref reduce_sum(const variable_ref& x,
+                        const reduce_options& options = {},
+                        call at = call::current());
+
+// Losses and metrics (layers/losses.cpp).
+
+/// Mean of all elements, shape [1]: what `minimize` takes.
+variable_ref mean(const variable_ref& x, call at = call::current());
+
+struct softmax_with_cross_entropy_options {
+  bool soft_label = false; ///< labels are distributions of the logits' shape
+  std::int32_t ignore_index = -100; ///< a label whose loss is 0
+};
+
+/// Cross entropy between softmax(logits) [..., classes] and int64 labels
+/// [..., 1], per line: [..., 1]. Labels outside [0, classes) end the step with
+/// error(out_of_range).
+variable_ref softmax_with_cross_entropy(
+  const variable_ref& logits, const variable_ref& label,
+  const softmax_with_cross_entropy_options& options = {},
+  call at = call::current());
+
+/// Mean softmax cross entropy, shape [1].
+variable_ref cross_entropy(const variable_ref& logits,
+                           const variable_ref& label,
+                           call at = call::current());
+
+struct accuracy_options {
+  std::int32_t k = 1; ///< right if among the k largest
+};
+
+/// Share of samples whose label is among the k largest scores; shape [1].
+/// scores [batch, classes] (logits or probabilities), label [batch, 1].
+variable_ref accuracy(const variable_ref& scores, const variable_ref& label,
+                      const accuracy_options& options = {},
+                      call at = call::current());
+
+} // namespace troupe::graph::layers
+
+namespace troupe {
+namespace layers = graph::layers;
+} // namespace troupe

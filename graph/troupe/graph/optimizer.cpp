@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/graph/optimizer.hpp>
+
+#include <troupe/base/error.hpp>
+
+#include <string>
+#include <utility>
+
+namespace troupe::graph::optimizer {
+
+namespace {
+
+void check_option(bool condition, const std::string& name, float value,
+                  const std::string& range) {
+  if (!condition)
+    throw error{errc::invalid_argument, "optimizer option " + name + " must be "
+                                          + range + ", not "
+                                          + std::to_string(value)};
+}
+
+void check_learning_rate(float value) {
+  check_option(value >= 0, "learning_rate", value, ">= 0");
+}
+
+void check_share(const std::string& name, float value) {
+  check_option(value >= 0 && value < 1, name, value, "in [0, 1)");
+}
+
+/// One `minimize`: what its update ops have in common.
+struct update_writer {
+  network& net;
+  std::source_location at;
+  std::string learning_rate;
+
+  update_writer(const variable_ref& loss, float rate, std::source_location from)
+    : net(loss.net()), at(from),
+      learning_rate(net
+                      .state(net.unique_name("learning_rate"), {1},
+                             initializer::constant{rate}, from)
+                      .name()) {}
+
+  /// A state variable named after the parameter: "fc_0.w_0_velocity_0".
+  std::string state(const std::string& parameter, std::string_view kind,
+                    const shape& dims, float value = 0) {
+    auto name = net.unique_name(parameter + "_" + std::string{kind});
+    return net.state(std::move(name), dims, initializer::constant{value}, at)
+      .name();
+  }
+
+  /// The update op of a parameter, still without state and attributes.
+  op_desc begin(std::string type, const parameter_gradient& p) const {
+    op_desc op;
+    op.type = std::move(type);
+    op.set_input("Param", {p.parameter});
+    op.set_input("Grad", {p.gradient});
+    op.set_input("LearningRate", {learning_rate});
+    op.set_output("ParamOut", {p.parameter});
+    op.attributes.set("op_role", std::int32_t{role_optimize});
+    op.attributes.set("op_role_var",
+                      std::vector<std::string>{p.parameter, p.gradient});
+    return op;
+  }
+
+  /// Adds a variable that the op updates in place.
+  static void add_state(op_desc& op, const std::string& slot,
+                        std::string name) {
+    op.set_input(slot, {name});
+    op.set_output(slot + "Out", {std::move(name)});
+  }
+
+  const shape& dims(const parameter_gradient& p) const {
+    return net.main.main().var(p.parameter).dims;
+  }
+};
+
+/// Appends gradients, then for each parameter the op that
+/// `make_update(writer, parameter)` returns.
+template <class MakeUpdate>
+std::vector<parameter_gradient>
+append_updates(const variable_ref& loss, float learning_rate,
+               std::source_location at, MakeUpdate make_update) {
+  auto& net = loss.net();
+  auto gradients = append_backward(net.main, loss.name(), net.schemas());
+  update_writer writer{loss, learning_rate, at};
+  for (const auto& p : gradients)
+    net.append(make_update(writer, p), at);
+  return gradients;
+}
+
+} // namespace
+
+sgd::sgd(const sgd_options& options) : options_(options) {
+  check_learning_rate(options.learning_rate);
+}
+
+std::vector<parameter_gradient> sgd::minimize(const variable_ref& loss,
+                                              std::source_location at) const {
+  auto update = [](update_writer& w, const parameter_gradient& p) {
+    return w.begin("sgd", p);
+  };
+  return append_updates(loss, options_.learning_rate, at, update);
+}
+
+momentum::momentum(const momentum_options& options) : options_(options) {
+  check_learning_rate(options.learning_rate);
+  check_share("mu", options.mu);
+  check_option(options.l2_decay >= 0, "l2_decay", options.l2_decay, ">= 0");
+}
+
+std::vector<parameter_gradient>
+momentum::minimize(const variable_ref& loss, std::source_location at) const {
+  auto update = [this](update_writer& w, const parameter_gradient& p) {
+    auto op = w.begin("momentum", p);
+    w.add_state(op, "Velocity", w.state(p.parameter, "velocity", w.dims(p)));
+    op.attributes.set("mu", options_.mu);
+    op.attributes.set("use_nesterov", options_.nesterov);
+    op.attributes.set("regularization_method",
+                      std::string{options_.l2_decay > 0 ? "l2_decay" : ""});
+    op.attributes.set("regularization_coeff", options_.l2_decay);
+    return op;
+  };
+  return append_updates(loss, options_.learning_rate, at, update);
+}
+
+adam::adam(const adam_options& options) : options_(options) {
+  check_learning_rate(options.learning_rate);
+  check_share("beta1", options.beta1);
+  check_share("beta2", options.beta2);
+  check_option(options.epsilon > 0, "epsilon", options.epsilon, "> 0");
+}
+
+std::vector<parameter_gradient> adam::minimize(const variable_ref& loss,
+                                               std::source_location at) const {
+  auto update = [this](update_writer& w, const parameter_gradient& p) {
+    auto op = w.begin("adam", p);
+    auto state = [&](const char* slot, const char* kind, const shape& dims,
+                     float value) {
+      w.add_state(op, slot, w.state(p.parameter, kind, dims, value));
+    };
+    const auto dims = w.dims(p);
+    state("Moment1", "moment1", dims, 0);
+    state("Moment2", "moment2", dims, 0);
+    state("Beta1Pow", "beta1_pow_acc", {1}, options_.beta1);
+    state("Beta2Pow", "beta2_pow_acc", {1}, options_.beta2);
+    op.attributes.set("beta1", options_.beta1);
+    op.attributes.set("beta2", options_.beta2);
+    op.attributes.set("epsilon", options_.epsilon);
+    op.attributes.set("lazy_mode", options_.lazy);
+    return op;
+  };
+  return append_updates(loss, options_.learning_rate, at, update);
+}
+
+} // namespace troupe::graph::optimizer

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/graph/gradients.hpp>
+#include <troupe/graph/network.hpp>
+
+#include <source_location>
+#include <vector>
+
+/// Optimizers complete a network: `minimize` appends the gradient ops of the
+/// loss and an update op per trained parameter (role Optimize, op_role_var
+/// [parameter, gradient]), in place: ParamOut is Param. State variables and the
+/// learning rate "learning_rate_0" are persistable and start in the startup
+/// program. Gradients may be dense or selected rows.
+///
+/// `minimize` returns the parameters with their gradients; it throws as
+/// `append_backward` does. Options outside their range throw
+/// error(invalid_argument) when the optimizer is made.
+namespace troupe::graph::optimizer {
+
+struct sgd_options {
+  float learning_rate = 0.01f; ///< >= 0
+};
+
+/// param -= learning_rate * grad.
+class sgd {
+public:
+  explicit sgd(const sgd_options& options = {});
+  std::vector<parameter_gradient>
+  minimize(const variable_ref& loss,
+           std::source_location at = std::source_location::current()) const;
+
+private:
+  sgd_options options_;
+};
+
+struct momentum_options {
+  float learning_rate = 0.01f; ///< >= 0
+  float mu = 0.9f;             ///< share of the velocity that is kept, [0, 1)
+  bool nesterov = false;
+  float l2_decay = 0; ///< adds l2_decay * param to the gradient, >= 0
+};
+
+/// velocity = mu * velocity + grad; param -= learning_rate * velocity; with
+/// Nesterov's look-ahead param -= learning_rate * (grad + mu * velocity).
+class momentum {
+public:
+  explicit momentum(const momentum_options& options = {});
+  std::vector<parameter_gradient>
+  minimize(const variable_ref& loss,
+           std::source_location at = std::source_location::current()) const;
+
+private:
+  momentum_options options_;
+};
+
+struct adam_options {
+  float learning_rate = 0.001f; ///< >= 0
+  float beta1 = 0.9f;           ///< [0, 1)
+  float beta2 = 0.999f;         ///< [0, 1)
+  float epsilon = 1e-8f;        ///< > 0
+  /// Sparse gradients update only the rows that occur; otherwise missing rows
+  /// count as zero gradient.
+  bool lazy = false;
+};
+
+/// Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015.
+class adam {
+public:
+  explicit adam(const adam_options& options = {});
+  std::vector<parameter_gradient>
+  minimize(const variable_ref& loss,
+           std::source_location at = std::source_location::current()) const;
+
+private:
+  adam_options options_;
+};
+
+} // namespace troupe::graph::optimizer
+
+namespace troupe {
+namespace optimizer = graph::optimizer;
+} // namespace troupe

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/graph/op_schema.hpp>
+
+#include <initializer_list>
+
+/// The schemas of `op_schemas()`, one function per family and file.
+namespace troupe::graph::schemas {
+
+void add(op_schema_table& table, std::initializer_list<op_schema> family);
+
+void add_activations(op_schema_table& table);
+void add_arithmetic(op_schema_table& table);
+void add_convolutions(op_schema_table& table);
+void add_initializers(op_schema_table& table);
+void add_losses(op_schema_table& table);
+void add_movement(op_schema_table& table);
+void add_normalizations(op_schema_table& table);
+void add_optimizers(op_schema_table& table);
+void add_products(op_schema_table& table);
+void add_reductions(op_schema_table& table);
+
+/// True if two extents can be equal: they are, or one is unknown.
+constexpr bool fits(std::int64_t a, std::int64_t b) noexcept {
+  return a == b || a < 0 || b < 0;
+}
+
+/// True if two shapes can be equal.
+bool fits(const shape& a, const shape& b) noexcept;
+
+/// Product of the extents in [first, last), -1 if one is unknown.
+std::int64_t product(const shape& dims, std::size_t first,
+                     std::size_t last) noexcept;
+
+shape to_shape(const std::vector<std::int64_t>& dims);
+
+/// Out has X's shape and dtype.
+void same_as_x(shape_inference& s);
+
+} // namespace troupe::graph::schemas

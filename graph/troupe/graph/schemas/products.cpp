@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/graph/schemas/families.hpp>
+
+#include <algorithm>
+
+namespace troupe::graph::schemas {
+
+namespace {
+
+std::size_t column_start(const shape_inference& s, std::string_view attribute,
+                         std::size_t rank) {
+  const auto count = s.attributes().get_int(attribute, 1);
+  s.check_attribute(count > 0 && count < static_cast<std::int64_t>(rank),
+                    attribute,
+                    "in [1, " + std::to_string(rank) + ") for a tensor of rank "
+                      + std::to_string(rank));
+  return static_cast<std::size_t>(count);
+}
+
+/// X and Y seen as matrices, split behind the first x_num_col_dims
+/// (y_num_col_dims) extents.
+void infer_mul(shape_inference& s) {
+  const auto& x = s.dims("X");
+  const auto& y = s.dims("Y");
+  const auto x_split = column_start(s, "x_num_col_dims", x.rank());
+  const auto y_split = column_start(s, "y_num_col_dims", y.rank());
+  const auto columns = product(x, x_split, x.rank());
+  s.check(fits(columns, product(y, 0, y_split)), "Y",
+          "a matrix of " + std::to_string(columns) + " rows to multiply X "
+            + to_string(x) + " with");
+  std::vector<std::int64_t> out{x.begin(), x.begin() + x_split};
+  out.insert(out.end(), y.begin() + y_split, y.end());
+  s.output("Out", to_shape(out), s.type("X"));
+}
+
+/// The last two extents of an operand, in the order of the product.
+struct matrix {
+  std::int64_t rows, columns;
+};
+
+matrix matrix_of(const shape& dims, bool transposed) {
+  const auto rank = dims.rank();
+  matrix m{dims[rank - 2], dims[rank - 1]};
+  return transposed ? matrix{m.columns, m.rows} : m;
+}
+
+/// Batched product over the last two axes; the others broadcast.
+void infer_matmul(shape_inference& s) {
+  const auto& x = s.dims("X");
+  const auto& y = s.dims("Y");
+  s.check(x.rank() >= 2, "X", "of rank 2 at least");
+  s.check(y.rank() >= 2, "Y", "of rank 2 at least");
+  const auto a = matrix_of(x, s.attributes().get_bool("trans_x", false));
+  const auto b = matrix_of(y, s.attributes().get_bool("trans_y", false));
+  s.check(fits(a.columns, b.rows), "Y",
+          "a matrix of " + std::to_string(a.columns) + " rows to multiply X "
+            + to_string(x) + " with");
+  auto out = x.rank() < y.rank() ? y : x;
+  const auto& low = x.rank() < y.rank() ? x : y;
+  const auto offset = out.rank() - low.rank();
+  for (std::size_t i = 0; i + 2 < low.rank(); ++i) {
+    auto& extent = out[i + offset];
+    s.check(fits(extent, low[i]) || extent == 1 || low[i] == 1, "Y",
+            "a batch of matrices that broadcasts with X " + to_string(x));
+    extent = extent == 1 || extent < 0 ? low[i] : extent;
+  }
+  out[out.rank() - 2] = a.rows;
+  out[out.rank() - 1] = b.columns;
+  s.output("Out", out, s.type("X"));
+}
+
+op_schema product_of(std::string_view type, void (*infer)(shape_inference&)) {
+  return {.type = type,
+          .inputs = {{"X"}, {"Y"}},
+          .outputs = {{"Out"}},
+          .infer = infer,
+          .gradient = {
+            .groups = {{"X"}, {"Y"}}, .reads = {"X", "Y"}, .outputs = {"Out"}}};
+}
+
+/// W [rows, width], Ids of any shape: Out [Ids..., width].
+void infer_lookup(shape_inference& s) {
+  const auto& w = s.dims("W");
+  const auto& ids = s.dims("Ids");
+  s.check(w.rank() == 2, "W", "of rank 2, [rows, width]");
+  s.check_index_type("Ids");
+  s.check(ids.rank() < shape::max_rank, "Ids",
+          "of rank " + std::to_string(shape::max_rank - 1) + " at most");
+  std::vector<std::int64_t> out{ids.begin(), ids.end()};
+  out.push_back(w[1]);
+  s.output("Out", to_shape(out), s.type("W"));
+}
+
+} // namespace
+
+void add_products(op_schema_table& table) {
+  add(table,
+      {product_of("mul", infer_mul),
+       product_of("matmul_v2", infer_matmul),
+       {.type = "lookup_table_v2",
+        .inputs = {{"W"}, {"Ids"}},
+        .outputs = {{"Out"}},
+        .infer = infer_lookup,
+        .gradient = {
+          .groups = {{"W"}}, .reads = {"W", "Ids"}, .outputs = {"Out"}}}});
+}
+
+} // namespace troupe::graph::schemas

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <support/op_case.hpp>
+
+#include <string>
+
+namespace troupe::test {
+
+/// Says where `actual` differs from `expected`, or nothing. Shapes, dtypes and
+/// integers must be equal; a floating element may be off by `tolerance` times
+/// the largest magnitude of the expected value. Selected rows are compared by
+/// the tensor they stand for.
+std::string difference(const op_value& actual, const op_value& expected,
+                       double tolerance);
+/// The same for all slots of `expected`; names the slot.
+std::string difference(const op_values& actual, const op_values& expected,
+                       double tolerance);
+
+/// The largest finite magnitude of the elements; 0 if there are none.
+double magnitude(const op_value& value);
+
+} // namespace troupe::test

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <support/op_case.hpp>
+
+#include <troupe/kernels/device.hpp>
+#include <troupe/kernels/kernel.hpp>
+
+#include <memory>
+#include <string>
+
+namespace troupe::test {
+
+/// Runs one op on a CPU device, as often as wanted with the same kernel
+/// instance, so that what the kernel keeps between runs is tested too.
+class op_runner {
+public:
+  /// Throws error(unsupported_op) if the table has not the case's op.
+  op_runner(const kernel_table& table, const op_case& c);
+
+  /// Runs the kernel on the case's inputs and returns its outputs. The case
+  /// may differ from the first in all but type and attributes. Variables are
+  /// named slot_index: "Out_0".
+  op_values run(const op_case& c);
+
+private:
+  attribute_map attributes_;
+  std::unique_ptr<device> device_;
+  std::unique_ptr<kernel> kernel_;
+};
+
+/// Runs the case once.
+op_values run_op(const kernel_table& table, const op_case& c);
+
+} // namespace troupe::test
