@@ -2,6 +2,7 @@
 #include <troupe/graph/program.hpp>
 
 #include <troupe/base/error.hpp>
+#include <troupe/graph/op_schema.hpp>
 
 #include <algorithm>
 #include <set>
@@ -102,9 +103,12 @@ bool runs_in_test(const op_desc& op) {
   return (op.role() & roles_not_for_test) == 0;
 }
 
-void set_is_test(op_desc& op) {
-  if (op.type == "batch_norm" || op.type == "dropout"
-      || op.attributes.has("is_test"))
+/// Programs of others carry the attribute on ops that have no schema here.
+void set_is_test(op_desc& op, const op_schema_table& schemas) {
+  auto known = schemas.find(op.type);
+  if (known != schemas.end() && !known->second.is_test.empty())
+    op.attributes.set(std::string{known->second.is_test}, true);
+  else if (op.attributes.has("is_test"))
     op.attributes.set("is_test", true);
 }
 
@@ -233,12 +237,13 @@ std::string gradient_name(std::string_view variable) {
 }
 
 program clone_for_test(const program& p) {
+  const auto schemas = op_schemas();
   auto copy = p;
   name_set used;
   for (auto& b : copy.blocks) {
     std::erase_if(b.ops, [](const op_desc& op) { return !runs_in_test(op); });
     for (auto& op : b.ops) {
-      set_is_test(op);
+      set_is_test(op, schemas);
       add_names(used, op.input_names());
       add_names(used, op.output_names());
     }
