@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <support/caught.hpp>
+
+#include <troupe/graph/layers.hpp>
+#include <troupe/graph/optimizer.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+using namespace troupe;
+using namespace troupe::graph;
+using test::caught;
+using test::says;
+
+namespace {
+
+variable_ref small_loss(network& net) {
+  return layers::mean(layers::fc(net.data("x", {-1, 4}), 3));
+}
+
+std::vector<op_desc> updates(const network& net) {
+  std::vector<op_desc> found;
+  for (const auto& op : net.main.main().ops)
+    if (op.role() & role_optimize)
+      found.push_back(op);
+  return found;
+}
+
+float start_value(const network& net, const std::string& variable) {
+  for (const auto& op : net.startup.main().ops)
+    if (op.only_output("Out") == variable)
+      return op.attributes.get_float("value", -1);
+  return -1;
+}
+
+} // namespace
+
+TEST_SUITE("graph.optimizer") {
+
+TEST_CASE("each parameter gets one update in place, with role and pair") {
+  network net;
+  auto found =
+    optimizer::sgd({.learning_rate = 0.25f}).minimize(small_loss(net));
+  REQUIRE(updates(net).size() == 2);
+  const auto op = updates(net).front();
+  CHECK(op.type == "sgd");
+  CHECK(op.only_input("Param") == "fc_0.w_0");
+  CHECK(op.only_output("ParamOut") == "fc_0.w_0");
+  CHECK(op.only_input("Grad") == "fc_0.w_0@GRAD");
+  CHECK(op.only_input("LearningRate") == "learning_rate_0");
+  CHECK(op.role_vars().front().second == "fc_0.w_0@GRAD");
+  CHECK(start_value(net, "learning_rate_0") == 0.25f);
+  CHECK(found.size() == 2);
+}
+
+TEST_CASE("momentum keeps a velocity per parameter") {
+  network net;
+  optimizer::momentum({.mu = 0.5f, .nesterov = true, .l2_decay = 0.125f})
+    .minimize(small_loss(net));
+  const auto op = updates(net).front();
+  CHECK(op.only_input("Velocity") == "fc_0.w_0_velocity_0");
+  CHECK(op.only_output("VelocityOut") == "fc_0.w_0_velocity_0");
+  CHECK(op.attributes.get_float("mu", 0) == 0.5f);
+  CHECK(op.attributes.get_bool("use_nesterov", false));
+  CHECK(op.attributes.get_string("regularization_method", "") == "l2_decay");
+  CHECK(op.attributes.get_float("regularization_coeff", 0) == 0.125f);
+  const auto& velocity = net.main.main().var("fc_0.w_0_velocity_0");
+  CHECK(velocity.dims == shape{4, 3});
+  CHECK(velocity.persistable);
+  CHECK_FALSE(velocity.is_parameter);
+  CHECK(start_value(net, "fc_0.w_0_velocity_0") == 0);
+}
+
+TEST_CASE("adam keeps two moments and the powers of its betas") {
+  network net;
+  optimizer::adam({.beta1 = 0.5f, .beta2 = 0.75f, .lazy = true})
+    .minimize(small_loss(net));
+  const auto op = updates(net).front();
+  for (std::string slot : {"Moment1", "Moment2", "Beta1Pow", "Beta2Pow"})
+    CHECK(op.only_input(slot) == op.only_output(slot + "Out"));
+  CHECK(net.main.main().var("fc_0.w_0_moment2_0").dims == shape{4, 3});
+  CHECK(net.main.main().var("fc_0.w_0_beta1_pow_acc_0").dims == shape{1});
+  CHECK(start_value(net, "fc_0.w_0_beta1_pow_acc_0") == 0.5f);
+  CHECK(start_value(net, "fc_0.w_0_beta2_pow_acc_0") == 0.75f);
+  CHECK(op.attributes.get_bool("lazy_mode", false));
+}
+
+TEST_CASE("update ops know the line of minimize") {
+  network net;
+  auto loss = small_loss(net);
+  auto line = std::to_string(__LINE__ + 1);
+  optimizer::sgd().minimize(loss);
+  CHECK(updates(net).front().call_stack().front()
+        == "optimizer_test.cpp:" + line);
+}
+
+TEST_CASE("options outside their range are refused") {
+  auto e = caught([] { optimizer::momentum({.mu = 1}); });
+  CHECK(e.code() == errc::invalid_argument);
+  CHECK(says(e, "mu"));
+  CHECK(says(e, "[0, 1)"));
+  CHECK(says(caught([] { optimizer::sgd({.learning_rate = -1}); }),
+             "learning_rate"));
+  CHECK(says(caught([] { optimizer::adam({.beta2 = -0.5f}); }), "beta2"));
+  CHECK(says(caught([] { optimizer::adam({.epsilon = 0}); }), "epsilon"));
+  CHECK(
+    says(caught([] { optimizer::momentum({.l2_decay = -1}); }), "l2_decay"));
+}
+
+TEST_CASE("a loss without parameters leaves the network alone") {
+  network net;
+  auto loss = layers::mean(net.data("x", {-1, 4}));
+  CHECK(caught([&] { optimizer::sgd().minimize(loss); }).code()
+        == errc::invalid_argument);
+  CHECK(net.main.main().ops.size() == 1);
+  CHECK(net.startup.main().ops.empty());
+}
+
+} // TEST_SUITE("graph.optimizer")
