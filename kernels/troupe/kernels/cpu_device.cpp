@@ -29,6 +29,7 @@ public:
       producer.synchronize(position);
   }
 
+  bool completes_at_launch() const noexcept override { return true; }
   bool finished(ticket) const noexcept override { return true; }
   void synchronize(ticket) override {}
 

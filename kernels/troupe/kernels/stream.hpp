@@ -66,6 +66,15 @@ public:
   /// Position 0 is a no-op. Both streams belong to devices of one kind.
   virtual void wait(stream& producer, ticket position) = 0;
 
+  /// Whether `wait` on `producer` leaves the waiting to the device. If not, a
+  /// consumer here is told only when the producer's work has finished.
+  virtual bool can_wait_for(const stream& producer) const noexcept {
+    (void)producer;
+    return false;
+  }
+  /// True if every launch returns `done` (host streams).
+  virtual bool completes_at_launch() const noexcept { return false; }
+
   virtual bool finished(ticket position) const noexcept = 0;
   /// Blocks the calling thread until `position` is reached.
   virtual void synchronize(ticket position) = 0;

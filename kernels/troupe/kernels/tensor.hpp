@@ -63,12 +63,12 @@ public:
   template <class T>
   const T* data() const {
     TROUPE_ASSERT(dtype_of<T> == type_);
-    return reinterpret_cast<const T*>(memory_.data());
+    return reinterpret_cast<const T*>(raw());
   }
   template <class T>
   T* data() {
     TROUPE_ASSERT(dtype_of<T> == type_);
-    return reinterpret_cast<T*>(memory_.data());
+    return reinterpret_cast<T*>(raw());
   }
   /// All elements of a plain tensor.
   template <class T>
@@ -81,12 +81,16 @@ public:
     TROUPE_ASSERT(is_plain());
     return {data<T>(), static_cast<std::size_t>(numel())};
   }
-  const std::byte* raw() const noexcept { return memory_.data(); }
-  std::byte* raw() noexcept { return memory_.data(); }
+  const std::byte* raw() const noexcept { return memory_.data() + offset_; }
+  std::byte* raw() noexcept { return memory_.data() + offset_; }
 
   /// The same memory under another shape of equal numel (plain tensors only).
   /// Throws error(shape_mismatch).
   tensor reshaped(const troupe::shape& dims) const;
+
+  /// Rows [first, first + count) along axis 0, on the same memory (plain
+  /// tensors only). Throws error(out_of_range).
+  tensor rows(std::int64_t first, std::int64_t count) const;
 
   /// Another handle on this memory for a second variable: marks the memory as
   /// shared, after which kernels write elsewhere instead of in place.
@@ -97,6 +101,7 @@ private:
   troupe::shape dims_;
   troupe::dtype type_ = dtype::float32;
   buffer memory_;
+  std::size_t offset_ = 0; // bytes from the start of the memory
   std::shared_ptr<const layout> format_;
 };
 
