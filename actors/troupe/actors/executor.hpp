@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/base/error.hpp>
 #include <troupe/base/trace.hpp>
 #include <troupe/graph/program.hpp>
 #include <troupe/graph/ssa_builder.hpp>
@@ -52,9 +53,9 @@ struct executor_options {
   int threads = 0;
   graph::merge_strategy strategy = graph::merge_strategy::all_reduce;
   graph::gradient_scale scale = graph::gradient_scale::coeff;
-  std::string loss; ///< empty: found in the program, if it trains
+  std::string loss = {}; ///< empty: found in the program, if it trains
   /// Variables that `run` may be asked for, beside the loss.
-  std::vector<std::string> fetches;
+  std::vector<std::string> fetches = {};
   /// Steps that may overlap, at least 1.
   std::uint32_t steps_in_flight = 2;
   std::uint64_t seed = 0;    ///< of dropout and other random ops
@@ -64,19 +65,19 @@ struct executor_options {
   bool dry_run = false; ///< schedule everything, run no kernel
   std::size_t fuse_all_reduce_bytes = 256 * 1024;
   edge_form form = edge_form::counter;
-  std::optional<delivery_shuffle> shuffle;
-  std::vector<graph_pass> passes;
+  std::optional<delivery_shuffle> shuffle = {};
+  std::vector<graph_pass> passes = {};
   /// Skips the proof that all accesses are ordered (tests of the proof).
   bool skip_hazard_check = false;
   /// Receives every message, launch and completion; outlives the executor.
   trace_sink* trace = nullptr;
   /// Parameters and statistics; null: the executor makes a scope of its own.
-  std::shared_ptr<scope> parameters;
+  std::shared_ptr<scope> parameters = {};
   /// Kernels to run; null: `cpu_kernels()`.
-  std::shared_ptr<const kernel_table> kernels;
+  std::shared_ptr<const kernel_table> kernels = {};
   /// The devices themselves, one per entry of `devices`; empty: made by
   /// `make_devices`. Shared so that fetched tensors may outlive the executor.
-  std::vector<std::shared_ptr<device>> device_instances;
+  std::vector<std::shared_ptr<device>> device_instances = {};
   /// Run the actors in this system (it must outlive the executor); null: a
   /// system of the executor's own, with Troupe's scheduling policy.
   caf::actor_system* system = nullptr;

@@ -16,13 +16,13 @@ struct plain_executor_options {
   std::vector<device_id> devices{device_id{}};
   /// Parameters whose gradients are merged over the devices after the op that
   /// makes them; empty: all parameters of the program.
-  std::vector<std::string> parameter_names;
-  std::string loss;
+  std::vector<std::string> parameter_names = {};
+  std::string loss = {};
   std::uint64_t seed = 0;
-  op_hook before_op;
-  op_hook after_op;
-  std::shared_ptr<scope> parameters;
-  std::shared_ptr<const kernel_table> kernels;
+  op_hook before_op = {};
+  op_hook after_op = {};
+  std::shared_ptr<scope> parameters = {};
+  std::shared_ptr<const kernel_table> kernels = {};
 };
 
 /// Runs the ops of a program one after the other in program order, on each

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/actors/all_reduce_actor.hpp>
+#include <troupe/actors/executor.hpp>
+#include <troupe/actors/handle_actor.hpp>
+#include <troupe/actors/op_actor.hpp>
+#include <troupe/actors/scheduling.hpp>
+#include <troupe/actors/var_actor.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace troupe::actors {
+
+/// Which process runs which device's handles. Collectives run where their
+/// first device does. One process: everything is here.
+struct placement {
+  std::vector<std::size_t> process_of_device; ///< empty: all in process 0
+  std::size_t this_process = 0;
+
+  std::size_t process_of(std::size_t device) const {
+    return process_of_device.empty() ? 0 : process_of_device[device];
+  }
+  bool is_here(std::size_t device) const {
+    return process_of(device) == this_process;
+  }
+};
+
+/// The actors of an SSA graph, wired and armed: op and variable actors, a
+/// compute and a fetch stream per device, the all-reduce actor; with the
+/// storages they work on.
+///
+/// Thread rule: construction, `connect`, `start` by the executor's thread.
+class actor_graph {
+public:
+  struct parts {
+    caf::actor_system* system;
+    worker_pool* workers;
+    const graph::ssa_graph* graph;
+    std::vector<std::shared_ptr<device>> devices;
+    scope* parameters;
+    const kernel_table* kernels;
+    const executor_options* options;
+    placement where;
+  };
+
+  /// Throws error(unsupported_op) listing all op types without a kernel.
+  explicit actor_graph(const parts& p);
+  /// No step may be under way.
+  ~actor_graph();
+  actor_graph(const actor_graph&) = delete;
+  actor_graph& operator=(const actor_graph&) = delete;
+
+  graph_context& context() noexcept { return context_; }
+  arena& host_memory() noexcept { return host_memory_; }
+
+  /// Sends the messages that begin the step of `slot`: fed variables are
+  /// ready, ops that wait for nothing else may run.
+  void start(std::uint32_t slot);
+
+  /// The value of a variable on a device, or null if the graph has none.
+  storage* find_storage(std::string_view name, std::size_t device) const;
+  /// A fetch handle's variable and device; index: position in
+  /// step_state::fetched.
+  struct fetch_entry {
+    std::string name;
+    std::size_t device;
+  };
+  const std::vector<fetch_entry>& fetches() const noexcept { return fetches_; }
+
+  /// Handles whose end a step waits for, in this process.
+  std::uint32_t ends_per_step() const noexcept { return ends_per_step_; }
+  std::size_t messages_per_step() const noexcept;
+  std::size_t stream_actors() const noexcept { return streams_.size(); }
+
+  /// Address of a handle's actor; null if it is in another process.
+  const caf::strong_actor_ptr& address(handle_id id) const {
+    return actors_[id];
+  }
+  /// Handles of other processes that this one sends to.
+  std::vector<handle_id> remote_receivers() const;
+  /// Tells all senders where the actor of a handle elsewhere is.
+  void connect(handle_id id, const caf::strong_actor_ptr& address);
+
+private:
+  struct device_streams {
+    stream_actor* compute;
+    stream_actor* fetch;
+  };
+
+  void make_streams();
+  void make_storages();
+  void make_op_actors();
+  void make_var_actors();
+  void wire();
+  void wire_edge(const graph::edge& e, std::size_t number);
+  void add_starts();
+  void require_kernels() const;
+
+  template <class T>
+  T* make_stream(std::size_t device, const char* name, int width);
+  std::unique_ptr<op_task> make_task(const graph::op_handle& op);
+  std::unique_ptr<op_task> make_kernel_task(const graph::op_handle& op);
+  std::unique_ptr<op_task> make_group_task(const graph::op_handle& op);
+  stream_actor& stream_of(const graph::op_handle& op);
+  storage& storage_of(handle_id var) const;
+  bool is_here(handle_id id) const;
+  handle_actor* actor(handle_id id) const;
+  op_actor* op(handle_id id) const;
+
+  parts parts_;
+  const graph::ssa_graph& graph_;
+  graph_context context_;
+  arena host_memory_;
+  std::map<std::pair<std::string, std::size_t>, std::unique_ptr<storage>,
+           std::less<>>
+    storages_;
+  std::vector<storage*> storage_of_var_; // by var handle
+  std::vector<fetch_entry> fetches_;
+  std::vector<caf::strong_actor_ptr> stream_handles_;
+  std::vector<stream_actor*> streams_;
+  std::vector<device_streams> device_streams_;
+  all_reduce_actor* all_reduce_ = nullptr;
+  std::vector<caf::strong_actor_ptr> actors_; // by handle
+  std::vector<std::uint32_t> in_edges_;       // by handle: announced so far
+  std::vector<std::pair<handle_actor*, std::uint32_t>> starts_;
+  std::uint32_t ends_per_step_ = 0;
+};
+
+} // namespace troupe::actors

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/actors/stream_actor.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace troupe::actors {
+
+/// Runs all collectives of a graph, in the one order that the graph fixes.
+///
+/// Devices and nodes that run collectives in different orders wait for each
+/// other for ever. Order edges make it impossible within a graph; this actor,
+/// through which every collective goes, proves it at run time: one that comes
+/// out of turn fails its step with error(order_mismatch) and both orders.
+class all_reduce_actor final : public stream_actor {
+public:
+  using stream_actor::stream_actor;
+
+  /// Names of the collectives in their order. Before the first step.
+  void set_order(std::vector<std::string> names) { order_ = std::move(names); }
+
+protected:
+  void admit(op_actor& op) override;
+
+private:
+  std::vector<std::string> order_;
+  std::size_t next_ = 0; // position of the collective whose turn it is
+};
+
+} // namespace troupe::actors

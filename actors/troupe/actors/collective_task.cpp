@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/op_tasks.hpp>
+#include <troupe/actors/part_runner.hpp>
+#include <troupe/base/assert.hpp>
+#include <troupe/comm/collective.hpp>
+#include <troupe/comm/sparse.hpp>
+
+#include <optional>
+#include <utility>
+
+namespace troupe::actors {
+
+namespace {
+
+comm::collective_kind kind_of(graph::op_kind kind) {
+  switch (kind) {
+    case graph::op_kind::reduce: return comm::collective_kind::reduce;
+    case graph::op_kind::broadcast: return comm::collective_kind::broadcast;
+    default: return comm::collective_kind::all_reduce;
+  }
+}
+
+class collective_task final : public op_task {
+public:
+  collective_task(graph::op_kind kind, std::size_t root,
+                  std::vector<device*> ranks,
+                  std::vector<collective_group> groups, job_queue& helpers,
+                  bool deterministic)
+    : kind_(kind), root_(root), ranks_(std::move(ranks)),
+      groups_(std::move(groups)), helpers_(helpers) {
+    dense_ = comm::make_local_collective(
+      ranks_.size(), {.kind = kind_of(kind),
+                      .root = root,
+                      .deterministic = deterministic,
+                      .share_results = true,
+                      .max_parts = helpers.workers()});
+    for (auto& g : groups_) {
+      for (auto* s : g.inputs)
+        add_use(*s);
+      for (auto* s : g.outputs)
+        add_use(*s);
+    }
+  }
+
+  void run(step_state& step, stream&) override {
+    for (auto& g : groups_) {
+      if (is_sparse(g, step.slot))
+        run_sparse(g, step.slot);
+      else
+        run_dense(g, step.slot);
+    }
+  }
+
+private:
+  static bool is_sparse(const collective_group& g, std::uint32_t slot) {
+    for (auto* s : g.inputs)
+      if (s->at(slot).is_rows())
+        return true;
+    return false;
+  }
+
+  void run_dense(const collective_group& g, std::uint32_t slot) {
+    take_inputs(g, slot);
+    // Results go into the inputs' memory; ranks without any share it.
+    outputs_ = inputs_;
+    if (kind_ == graph::op_kind::reduce && !outputs_[root_])
+      outputs_[root_] = memory_like_inputs();
+    dense_->bind(inputs_, outputs_);
+    inputs_.clear();
+    if (dense_->parts() == 1)
+      dense_->run_part(0);
+    else
+      helpers_.run(dense_->parts(),
+                   [this](std::size_t part) { dense_->run_part(part); });
+    dense_->finish();
+    for (std::size_t i = 0; i < g.outputs.size(); ++i)
+      g.outputs[i]->at(slot).set(
+        std::move(outputs_[g.outputs.size() == 1 ? root_ : i]));
+    outputs_.clear();
+  }
+
+  /// One tensor per rank; a broadcast reads its root alone.
+  void take_inputs(const collective_group& g, std::uint32_t slot) {
+    inputs_.assign(ranks_.size(), tensor{});
+    for (std::size_t i = 0; i < g.inputs.size(); ++i)
+      if (auto& value = g.inputs[i]->at(slot); value.is_tensor())
+        inputs_[g.inputs.size() == 1 ? root_ : i] = value.as_tensor();
+  }
+
+  /// For a root that has no samples and so no gradient of its own.
+  tensor memory_like_inputs() {
+    for (auto& t : inputs_)
+      if (t)
+        return tensor::make(ranks_[root_]->memory(), t.dims(), t.type());
+    return {};
+  }
+
+  void run_sparse(const collective_group& g, std::uint32_t slot) {
+    TROUPE_ASSERT(kind_ != graph::op_kind::broadcast);
+    rows_.clear();
+    for (auto* s : g.inputs)
+      if (s->at(slot).is_rows())
+        rows_.push_back(&s->at(slot).as_rows());
+    auto merged = comm::merge_rows(rows_, ranks_[root_]->memory());
+    for (std::size_t i = 1; i < g.outputs.size(); ++i) {
+      selected_rows shared = merged;
+      shared.values = merged.values.share();
+      g.outputs[i]->at(slot).set(std::move(shared));
+    }
+    g.outputs[0]->at(slot).set(std::move(merged));
+  }
+
+  graph::op_kind kind_;
+  std::size_t root_;
+  std::vector<device*> ranks_;
+  std::vector<collective_group> groups_;
+  part_runner helpers_;
+  std::unique_ptr<comm::collective> dense_;
+  // Of the group under way; kept for their memory.
+  std::vector<tensor> inputs_;
+  std::vector<tensor> outputs_;
+  std::vector<const selected_rows*> rows_;
+};
+
+class fetch_task final : public op_task {
+public:
+  fetch_task(device& on, std::size_t index, storage& from, arena& host)
+    : device_(on), index_(index), from_(from), host_(host) {
+    add_use(from);
+  }
+
+  void run(step_state& step, stream&) override {
+    auto& value = from_.at(step.slot);
+    if (!step.wanted[index_] || !value.has_value())
+      return;
+    if (value.is_rows())
+      throw error(errc::invalid_argument,
+                  "a row-sparse variable cannot be fetched",
+                  {.variable = from_.name()});
+    step.fetched[index_] = device_.to_host(value.as_tensor(), host_);
+  }
+
+private:
+  device& device_;
+  std::size_t index_;
+  storage& from_;
+  arena& host_;
+};
+
+} // namespace
+
+std::unique_ptr<op_task>
+make_collective_task(graph::op_kind kind, std::size_t root,
+                     std::vector<device*> ranks,
+                     std::vector<collective_group> groups, job_queue& helpers,
+                     bool deterministic) {
+  return std::make_unique<collective_task>(kind, root, std::move(ranks),
+                                           std::move(groups), helpers,
+                                           deterministic);
+}
+
+std::unique_ptr<op_task> make_fetch_task(device& on, std::size_t index,
+                                         storage& from, arena& host) {
+  return std::make_unique<fetch_task>(on, index, from, host);
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/op_tasks.hpp>
+
+#include <cmath>
+#include <utility>
+
+namespace troupe::actors {
+
+namespace {
+
+/// Arguments of a kernel whose variables change with the slot of the step.
+class bound_arguments {
+public:
+  explicit bound_arguments(std::vector<task_argument> arguments)
+    : arguments_(std::move(arguments)) {
+    for (auto& a : arguments_)
+      bound_.push_back({a.slot, a.value->name(), nullptr});
+  }
+
+  std::span<const op_argument> bind(std::uint32_t slot) {
+    for (std::size_t i = 0; i < bound_.size(); ++i)
+      bound_[i].var = &arguments_[i].value->at(slot);
+    return bound_;
+  }
+
+  const std::vector<task_argument>& arguments() const { return arguments_; }
+
+private:
+  std::vector<task_argument> arguments_;
+  std::vector<op_argument> bound_;
+};
+
+bool is_forward_or_backward(std::int32_t role) {
+  const auto base = role & ~graph::role_loss;
+  return base == graph::role_forward || base == graph::role_backward;
+}
+
+class computation_task final : public op_task {
+public:
+  computation_task(const graph::op_desc& desc, device& on,
+                   std::size_t device_index, std::unique_ptr<kernel> code,
+                   std::vector<task_argument> inputs,
+                   std::vector<task_argument> outputs, bool check_nan)
+    : attributes_(desc.attributes), device_(on), device_index_(device_index),
+      kernel_(std::move(code)), inputs_(std::move(inputs)),
+      outputs_(std::move(outputs)), check_nan_(check_nan),
+      per_sample_(is_forward_or_backward(desc.role())) {
+    for (auto& a : inputs_.arguments())
+      add_use(*a.value);
+    for (auto& a : outputs_.arguments())
+      add_use(*a.value);
+  }
+
+  void run(step_state& step, stream& on) override {
+    if (step.idle(device_index_) && nothing_to_do(step.slot))
+      return;
+    kernel_context ctx{device_,
+                       &on,
+                       attributes_,
+                       inputs_.bind(step.slot),
+                       outputs_.bind(step.slot),
+                       step.devices[device_index_]};
+    kernel_->run(ctx);
+    if (check_nan_)
+      for (auto& a : outputs_.arguments())
+        require_finite(a.value->at(step.slot), a.value->name());
+  }
+
+private:
+  bool nothing_to_do(std::uint32_t slot) const {
+    if (per_sample_)
+      return true;
+    for (auto& a : inputs_.arguments())
+      if (!a.value->persistable() && !a.value->at(slot).has_value())
+        return true;
+    return false;
+  }
+
+  attribute_map attributes_;
+  device& device_;
+  std::size_t device_index_;
+  std::unique_ptr<kernel> kernel_;
+  bound_arguments inputs_;
+  bound_arguments outputs_;
+  bool check_nan_;
+  bool per_sample_;
+};
+
+class scale_loss_grad_task final : public op_task {
+public:
+  scale_loss_grad_task(device& on, std::size_t device_index,
+                       bool weigh_by_samples, storage& out)
+    : device_(on), device_index_(device_index), weigh_(weigh_by_samples),
+      out_(out) {
+    add_use(out);
+  }
+
+  void run(step_state& step, stream&) override {
+    const auto& info = step.devices[device_index_];
+    if (info.shard_samples == 0)
+      return;
+    auto host = tensor::make(host_, {1}, dtype::float32);
+    host.values<float>()[0]
+      = weigh_ ? static_cast<float>(static_cast<double>(info.shard_samples)
+                                    / static_cast<double>(info.batch_samples))
+               : 1.0f;
+    out_.at(step.slot).set(device_.to_device(host));
+  }
+
+private:
+  device& device_;
+  std::size_t device_index_;
+  bool weigh_;
+  storage& out_;
+  arena host_{make_host_memory_source()};
+};
+
+template <class T> bool all_finite(const tensor& t) {
+  for (auto v : t.values<T>())
+    if (!std::isfinite(v))
+      return false;
+  return true;
+}
+
+bool all_finite(const tensor& t) {
+  switch (t.type()) {
+    case dtype::float32: return all_finite<float>(t);
+    case dtype::float64: return all_finite<double>(t);
+    default: return true;
+  }
+}
+
+} // namespace
+
+std::unique_ptr<op_task>
+make_computation_task(const graph::op_desc& desc, device& on,
+                      std::size_t device_index, std::unique_ptr<kernel> code,
+                      std::vector<task_argument> inputs,
+                      std::vector<task_argument> outputs, bool check_nan) {
+  return std::make_unique<computation_task>(
+    desc, on, device_index, std::move(code), std::move(inputs),
+    std::move(outputs), check_nan);
+}
+
+std::unique_ptr<op_task> make_scale_loss_grad_task(device& on,
+                                                   std::size_t device_index,
+                                                   bool weigh_by_samples,
+                                                   storage& out) {
+  return std::make_unique<scale_loss_grad_task>(on, device_index,
+                                                weigh_by_samples, out);
+}
+
+void require_finite(const variable& value, const std::string& name) {
+  const tensor* t = nullptr;
+  if (value.is_tensor())
+    t = &value.as_tensor();
+  else if (value.is_rows())
+    t = &value.as_rows().values;
+  if (t && *t && t->is_plain() && !all_finite(*t))
+    throw error(errc::not_finite, "a value is not finite", {.variable = name});
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/executor.hpp>
+
+#include <troupe/actors/actor_graph.hpp>
+#include <troupe/actors/scatter.hpp>
+#include <troupe/base/assert.hpp>
+#include <troupe/base/clock.hpp>
+#include <troupe/graph/hazard_checker.hpp>
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+
+#include <algorithm>
+#include <deque>
+#include <set>
+
+namespace troupe {
+
+using actors::actor_graph;
+using actors::step_state;
+
+namespace {
+
+/// An actor system of the executor's own.
+struct own_system {
+  caf::actor_system_config config;
+  std::unique_ptr<caf::actor_system> system;
+
+  explicit own_system(int threads) {
+    configure(config, threads);
+    system = std::make_unique<caf::actor_system>(config);
+  }
+};
+
+std::vector<std::shared_ptr<device>>
+devices_of(const executor_options& options) {
+  if (!options.device_instances.empty()) {
+    if (options.device_instances.size() != options.devices.size())
+      throw error(errc::invalid_argument,
+                  "as many device instances as devices are needed");
+    return options.device_instances;
+  }
+  std::vector<std::shared_ptr<device>> made;
+  for (auto& d : make_devices(options.devices))
+    made.push_back(std::move(d));
+  return made;
+}
+
+/// The loss, or nothing for a program that has none.
+std::string loss_of(const graph::program& p, const std::string& named) {
+  if (!named.empty())
+    return named;
+  try {
+    return graph::find_loss(p);
+  } catch (const error& e) {
+    if (e.code() != errc::not_found)
+      throw;
+    return {};
+  }
+}
+
+graph::ssa_graph build(const graph::program& p, const executor_options& options,
+                       const std::string& loss) {
+  graph::build_options build;
+  build.devices = options.devices;
+  build.strategy = options.strategy;
+  build.scale = options.scale;
+  build.loss = loss;
+  build.fetches = options.fetches;
+  build.fuse_all_reduce_bytes = options.fuse_all_reduce_bytes;
+  if (!loss.empty()
+      && std::find(build.fetches.begin(), build.fetches.end(), loss)
+           == build.fetches.end())
+    build.fetches.push_back(loss);
+  auto g = graph::build_ssa_graph(p, build);
+  for (auto& pass : options.passes)
+    g = pass(std::move(g));
+  if (!options.skip_hazard_check)
+    graph::check_hazards(g, options.steps_in_flight);
+  return g;
+}
+
+/// (variable, device) pairs that a step reads before it writes them.
+std::set<std::pair<std::string, std::size_t>>
+values_needed(const graph::ssa_graph& g) {
+  std::set<std::pair<std::string, std::size_t>> needed;
+  for (auto& o : g.ops)
+    for (auto id : o.inputs)
+      if (auto& v = g.var(id); v.persistable && v.version == 0)
+        needed.emplace(v.name, v.device);
+  return needed;
+}
+
+/// A step that was submitted and not yet waited for.
+struct step_in_flight {
+  step_id id;
+  std::vector<std::string> wanted;
+  bool collected = false; // its slot has been given back
+  step_result result;
+  std::optional<error> failure;
+};
+
+} // namespace
+
+struct executor::impl {
+  impl(const graph::program& main, executor_options opts);
+  ~impl();
+
+  void spread_parameters();
+  void collect_oldest();
+  void collect(step_in_flight& s);
+  bool wants(const std::vector<std::string>& wanted,
+             const std::string& name) const;
+  void feed(const feed_map& feeds, const step_state& step);
+  void admit(step_in_flight& s, const feed_map& feeds, std::int64_t samples);
+  void fail_steps_after(step_id id, const error& reason) noexcept;
+  static void step_ended(void* owner, step_state& step);
+
+  step_state& state_of(step_id id) {
+    auto& steps = actors->context().steps;
+    return *steps[id % steps.size()];
+  }
+
+  executor_options options;
+  graph::program program;
+  std::string loss;
+  std::vector<std::string> feeds_needed;
+  std::shared_ptr<scope> parameters;
+  std::vector<std::shared_ptr<device>> devices;
+  graph::ssa_graph ssa;
+  std::unique_ptr<own_system> own;
+  std::unique_ptr<actors::worker_pool> workers;
+  // Number of steps that have ended. Release by the thread that ends one,
+  // acquire by the one that waits.
+  std::atomic<std::uint64_t> ended{0};
+  std::mutex failing; // orders failures with admissions
+  std::unique_ptr<actor_graph> actors;
+  std::deque<step_in_flight> in_flight; // oldest first
+  step_id next_step = 0;
+};
+
+executor::impl::impl(const graph::program& main, executor_options opts)
+  : options(std::move(opts)), program(main) {
+  if (options.steps_in_flight == 0)
+    throw error(errc::invalid_argument, "steps_in_flight is 0");
+  if (options.devices.empty())
+    throw error(errc::invalid_argument, "no devices");
+  if (!options.kernels)
+    options.kernels = std::make_shared<kernel_table>(cpu_kernels());
+  parameters = options.parameters ? options.parameters
+                                  : std::make_shared<scope>();
+  loss = loss_of(program, options.loss);
+  feeds_needed = graph::feed_names(program);
+  ssa = build(program, options, loss);
+  devices = devices_of(options);
+  if (!options.system) {
+    own = std::make_unique<own_system>(options.threads);
+    options.system = own->system.get();
+  }
+  workers = std::make_unique<actors::worker_pool>(*options.system);
+  if (!options.dry_run)
+    spread_parameters();
+  actors = std::make_unique<actor_graph>(
+    actor_graph::parts{options.system, workers.get(), &ssa, devices,
+                       parameters.get(), options.kernels.get(), &options,
+                       {}});
+  actors->context().step_ended = &step_ended;
+  actors->context().owner = this;
+}
+
+executor::impl::~impl() {
+  if (!actors)
+    return;
+  fail_steps_after(0, error(errc::cancelled, "the executor is destroyed"));
+  while (!in_flight.empty()) {
+    collect_oldest();
+    in_flight.pop_front();
+  }
+  actors.reset();
+}
+
+void executor::impl::spread_parameters() {
+  for (auto& [name, d] : values_needed(ssa)) {
+    auto* first = parameters->find(name);
+    if (!first || !first->has_value())
+      throw error(errc::not_found,
+                  "a persistable variable has no value: run the startup "
+                  "program or load parameters first",
+                  {.variable = name});
+    auto& here = parameters->replica(d).var(name);
+    if (!here.has_value() && first->is_tensor())
+      here.set(devices[d]->to_device(first->as_tensor()));
+  }
+}
+
+bool executor::impl::wants(const std::vector<std::string>& wanted,
+                           const std::string& name) const {
+  return name == loss
+         || std::find(wanted.begin(), wanted.end(), name) != wanted.end();
+}
+
+void executor::impl::feed(const feed_map& feeds, const step_state& step) {
+  for (auto& [name, value] : feeds)
+    for (std::size_t d = 0; d < devices.size(); ++d) {
+      const auto& shard = step.devices[d];
+      auto* target = actors->find_storage(name, d);
+      if (target && shard.shard_samples > 0)
+        target->at(step.slot).set(devices[d]->to_device(
+          value.rows(shard.first_sample, shard.shard_samples)));
+    }
+}
+
+void executor::impl::admit(step_in_flight& s, const feed_map& feeds,
+                           std::int64_t samples) {
+  auto& state = state_of(s.id);
+  auto shards = actors::split_batch(samples, devices.size(), s.id,
+                                    options.seed);
+  {
+    std::lock_guard guard{failing};
+    state.id = s.id;
+    state.devices = std::move(shards);
+    state.wanted.clear();
+    for (auto& f : actors->fetches())
+      state.wanted.push_back(wants(s.wanted, f.name));
+    state.fetched.assign(actors->fetches().size(), tensor{});
+    state.take_error();
+    state.failed.store(false, std::memory_order_relaxed);
+    state.remaining.store(actors->ends_per_step(), std::memory_order_relaxed);
+    for (auto& before : in_flight)
+      if (before.id != s.id && !before.collected
+          && state_of(before.id).failed.load(std::memory_order_relaxed))
+        state.fail(error(errc::cancelled, "a step before it failed",
+                         {.step = s.id}));
+  }
+  state.started_ns = now_ns();
+  if (!options.dry_run)
+    feed(feeds, state);
+  workers->begin_step();
+  actors->start(state.slot);
+}
+
+void executor::impl::step_ended(void* owner, step_state& step) {
+  auto& self = *static_cast<impl*>(owner);
+  step.ended_ns = now_ns();
+  if (step.failed.load(std::memory_order_relaxed))
+    self.fail_steps_after(step.id + 1, error(errc::cancelled,
+                                             "a step before it failed"));
+  self.workers->end_step();
+  self.ended.fetch_add(1, std::memory_order_release);
+  self.ended.notify_all();
+}
+
+void executor::impl::fail_steps_after(step_id id,
+                                      const error& reason) noexcept {
+  std::lock_guard guard{failing};
+  for (auto& s : actors->context().steps)
+    if (s->id >= id && s->remaining.load(std::memory_order_relaxed) > 0)
+      s->fail(reason.with_context({.step = s->id}));
+}
+
+void executor::impl::collect(step_in_flight& s) {
+  // Steps end in their order: each op of a step waits for itself in the step
+  // before.
+  auto done = [&] { return ended.load(std::memory_order_acquire) > s.id; };
+  workers->help_until(done);
+  for (auto count = ended.load(std::memory_order_acquire); count <= s.id;
+       count = ended.load(std::memory_order_acquire))
+    ended.wait(count, std::memory_order_acquire);
+  auto& state = state_of(s.id);
+  s.collected = true;
+  s.failure = state.take_error();
+  std::vector<actors::fetched_value> values;
+  for (std::size_t i = 0; i < state.fetched.size(); ++i)
+    values.push_back({actors->fetches()[i].name, actors->fetches()[i].device,
+                      std::move(state.fetched[i])});
+  s.result = actors::gather(s.id, loss, state.devices, values, s.wanted);
+  s.result.ms = static_cast<double>(state.ended_ns - state.started_ns) / 1e6;
+}
+
+void executor::impl::collect_oldest() {
+  for (auto& s : in_flight)
+    if (!s.collected) {
+      collect(s);
+      return;
+    }
+}
+
+executor::executor(const graph::program& main, executor_options options)
+  : impl_(std::make_unique<impl>(main, std::move(options))) {}
+
+executor::~executor() = default;
+
+step_result executor::run(const feed_map& feeds,
+                          std::span<const std::string> fetches) {
+  return wait(submit(feeds, fetches));
+}
+
+step_id executor::submit(const feed_map& feeds,
+                         std::span<const std::string> fetches) {
+  auto& self = *impl_;
+  if (self.actors->context().dead.load())
+    throw error(errc::peer_failure, "an actor of the graph was told to exit");
+  for (auto& name : fetches)
+    if (!self.wants(self.options.fetches, name))
+      throw error(errc::not_found, "not among the fetches of this executor",
+                  {.variable = name});
+  const auto samples
+    = actors::check_feeds(feeds, self.feeds_needed, self.program.main(),
+                          self.devices.size());
+  const auto running = [](const step_in_flight& s) { return !s.collected; };
+  while (std::count_if(self.in_flight.begin(), self.in_flight.end(), running)
+         >= static_cast<long>(self.options.steps_in_flight))
+    self.collect_oldest();
+  auto& s = self.in_flight.emplace_back();
+  s.id = self.next_step++;
+  s.wanted.assign(fetches.begin(), fetches.end());
+  self.admit(s, feeds, samples);
+  return s.id;
+}
+
+step_result executor::wait(step_id step) {
+  auto& self = *impl_;
+  if (self.in_flight.empty() || self.in_flight.front().id != step)
+    throw error(errc::invalid_argument,
+                "step " + std::to_string(step)
+                  + " is not the oldest that was submitted");
+  if (!self.in_flight.front().collected)
+    self.collect_oldest();
+  auto ended = std::move(self.in_flight.front());
+  self.in_flight.pop_front();
+  if (ended.failure)
+    throw *ended.failure;
+  return std::move(ended.result);
+}
+
+void executor::cancel() noexcept {
+  impl_->fail_steps_after(0, error(errc::cancelled, "stopped on request"));
+}
+
+const graph::ssa_graph& executor::graph() const noexcept {
+  return impl_->ssa;
+}
+
+scope& executor::parameters() noexcept { return *impl_->parameters; }
+
+executor_stats executor::stats() const {
+  executor_stats s;
+  s.op_actors = impl_->ssa.ops.size();
+  s.variable_actors = impl_->ssa.vars.size();
+  s.stream_actors = impl_->actors->stream_actors();
+  s.messages_per_step = impl_->actors->messages_per_step();
+  s.steps = impl_->ended.load(std::memory_order_acquire);
+  s.messages = s.messages_per_step * s.steps;
+  for (auto& d : impl_->devices)
+    s.peak_bytes.push_back(d->memory().peak_bytes());
+  return s;
+}
+
+} // namespace troupe

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/host.hpp>
+
+namespace troupe::actors {
+
+void actor_base::enqueue(caf::mailbox_element_ptr element, context ctx) {
+  auto& content = element->content();
+  if (content.match_elements<caf::exit_msg>()) {
+    auto reason = content.get_as<caf::exit_msg>(0).reason;
+    if (reason && !getf(is_cleaned_up_flag)) {
+      on_exit(reason);
+      cleanup(std::move(reason), ctx);
+    }
+    return;
+  }
+  if (getf(is_cleaned_up_flag) && element->mid.is_request()) {
+    reply(*element,
+          caf::make_message(make_error(caf::sec::request_receiver_down)), ctx);
+    return;
+  }
+  // Plain messages are still handled after the end: readiness that is under
+  // way must be counted, or the step would never end.
+  if (!on_message(*element, ctx))
+    reply(*element, caf::make_message(make_error(caf::sec::unexpected_message)),
+          ctx);
+}
+
+void actor_base::on_destroy() {
+  // 0.17's base tells monitors nothing when the last handle goes.
+  if (!getf(is_cleaned_up_flag))
+    cleanup(caf::exit_reason::unreachable, nullptr);
+  caf::monitorable_actor::on_destroy();
+}
+
+void actor_base::reply(caf::mailbox_element& element, caf::message answer,
+                       context ctx) {
+  if (element.mid.is_request() && element.sender)
+    element.sender->enqueue(nullptr, element.mid.response_id(),
+                            std::move(answer), ctx);
+}
+
+} // namespace troupe::actors

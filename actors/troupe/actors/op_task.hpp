@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/actors/step_state.hpp>
+#include <troupe/actors/storage.hpp>
+#include <troupe/kernels/stream.hpp>
+
+#include <string>
+#include <vector>
+
+namespace troupe::actors {
+
+/// What an op handle does once it is ready: a kernel, a collective, a fetch.
+/// The op actor owns it and runs it once a step, never twice at a time.
+class op_task {
+public:
+  virtual ~op_task() = default;
+
+  /// Computes the step's outputs from its inputs, on `on`. Throws on failure.
+  virtual void run(step_state& step, stream& on) = 0;
+
+  /// Storages that the op reads and writes, each once: what it releases when
+  /// it is done.
+  const std::vector<storage*>& uses() const noexcept { return uses_; }
+
+protected:
+  void add_use(storage& s);
+
+private:
+  std::vector<storage*> uses_;
+};
+
+} // namespace troupe::actors

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/actors/op_task.hpp>
+#include <troupe/base/job_queue.hpp>
+#include <troupe/graph/ssa_graph.hpp>
+#include <troupe/kernels/kernel.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace troupe::actors {
+
+/// A storage in a slot of an op.
+struct task_argument {
+  std::string slot;
+  storage* value;
+};
+
+/// Runs the kernel of one op of the program on one device.
+///
+/// A device without samples skips forward and backward ops, and other ops for
+/// which an input was not computed; so it contributes nothing, whatever the
+/// kernel would do with an empty tensor.
+/// @param check_nan throw error(not_finite) when an output is not finite
+std::unique_ptr<op_task>
+make_computation_task(const graph::op_desc& desc, device& on,
+                      std::size_t device_index, std::unique_ptr<kernel> code,
+                      std::vector<task_argument> inputs,
+                      std::vector<task_argument> outputs, bool check_nan);
+
+/// Writes the weight of the device's shard, n_i/n or 1, into loss@GRAD [1].
+std::unique_ptr<op_task> make_scale_loss_grad_task(device& on,
+                                                   std::size_t device_index,
+                                                   bool weigh_by_samples,
+                                                   storage& out);
+
+/// What a collective works on: the same variable on each device.
+struct collective_group {
+  std::vector<storage*> inputs;  ///< one per rank
+  std::vector<storage*> outputs; ///< one per rank; reduce: of the root alone
+};
+
+/// all_reduce, reduce or broadcast of one or several variables in turn. Dense
+/// values are summed in rank order; row-sparse ones are joined and duplicate
+/// rows merged. Large tensors are cut in pieces that idle workers help with.
+std::unique_ptr<op_task>
+make_collective_task(graph::op_kind kind, std::size_t root,
+                     std::vector<device*> ranks,
+                     std::vector<collective_group> groups, job_queue& helpers,
+                     bool deterministic);
+
+/// Copies a variable into `step_state::fetched[index]`, if the step wants it.
+std::unique_ptr<op_task> make_fetch_task(device& on, std::size_t index,
+                                         storage& from, arena& host);
+
+/// Throws error(not_finite), naming `name`, if a float32 or float64 value (or
+/// the values of selected rows) has a NaN or an infinity.
+void require_finite(const variable& value, const std::string& name);
+
+} // namespace troupe::actors

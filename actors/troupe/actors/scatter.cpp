@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/scatter.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace troupe {
+
+namespace actors {
+
+namespace {
+
+void check_feed(const std::string& name, const tensor& fed,
+                const graph::var_desc& declared) {
+  if (!fed || !fed.is_plain())
+    throw error(errc::invalid_argument, "a feed without a plain value",
+                {.variable = name});
+  if (fed.type() != declared.type)
+    throw error(errc::dtype_mismatch,
+                "fed " + std::string{to_string(fed.type())} + ", declared "
+                  + std::string{to_string(declared.type)},
+                {.variable = name});
+  auto matches = fed.dims().rank() == declared.dims.rank()
+                 && fed.dims().rank() > 0;
+  for (std::size_t i = 0; matches && i < declared.dims.rank(); ++i)
+    matches = declared.dims[i] < 0 || fed.dims()[i] == declared.dims[i];
+  if (!matches)
+    throw error(errc::shape_mismatch,
+                "fed " + to_string(fed.dims()) + ", declared "
+                  + to_string(declared.dims),
+                {.variable = name});
+}
+
+double mean_of(const tensor& value) {
+  double sum = 0;
+  if (value.type() == dtype::float64)
+    for (auto v : value.values<double>())
+      sum += v;
+  else if (value.type() == dtype::float32)
+    for (auto v : value.values<float>())
+      sum += static_cast<double>(v);
+  else
+    return std::numeric_limits<double>::quiet_NaN();
+  return sum / static_cast<double>(value.numel());
+}
+
+} // namespace
+
+std::vector<step_info> split_batch(std::int64_t samples, std::size_t devices,
+                                   step_id step, std::uint64_t seed) {
+  const auto n = static_cast<std::int64_t>(devices);
+  std::vector<step_info> shards(devices);
+  std::int64_t first = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    auto& s = shards[static_cast<std::size_t>(i)];
+    s.step = step;
+    s.seed = seed;
+    s.first_sample = first;
+    s.shard_samples = samples / n + (i < samples % n);
+    s.batch_samples = samples;
+    first += s.shard_samples;
+  }
+  return shards;
+}
+
+std::int64_t check_feeds(const feed_map& feeds,
+                         const std::vector<std::string>& needed,
+                         const graph::block& declarations,
+                         std::size_t devices) {
+  for (auto& [name, value] : feeds)
+    if (std::find(needed.begin(), needed.end(), name) == needed.end())
+      throw error(errc::not_found, "the program has no feed of that name",
+                  {.variable = name});
+  std::int64_t samples = needed.empty() ? static_cast<std::int64_t>(devices)
+                                        : -1;
+  for (auto& name : needed) {
+    auto fed = feeds.find(name);
+    if (fed == feeds.end())
+      throw error(errc::not_found, "nothing was fed", {.variable = name});
+    check_feed(name, fed->second, declarations.var(name));
+    const auto rows = fed->second.dims()[0];
+    if (samples >= 0 && rows != samples)
+      throw error(errc::shape_mismatch,
+                  "fed " + std::to_string(rows) + " samples where other feeds "
+                    + "have " + std::to_string(samples),
+                  {.variable = name});
+    samples = rows;
+  }
+  if (samples == 0)
+    throw error(errc::invalid_argument, "a batch without samples");
+  return samples;
+}
+
+step_result gather(step_id step, const std::string& loss,
+                   const std::vector<step_info>& shards,
+                   const std::vector<fetched_value>& values,
+                   const std::vector<std::string>& wanted) {
+  step_result result;
+  result.step = step;
+  for (auto& s : shards)
+    result.samples.push_back(s.shard_samples);
+  for (auto& name : wanted)
+    result.fetched[name].resize(shards.size());
+  if (!loss.empty())
+    result.losses.assign(shards.size(),
+                         std::numeric_limits<double>::quiet_NaN());
+  for (auto& v : values) {
+    if (!v.value)
+      continue;
+    if (v.name == loss)
+      result.losses[v.device] = mean_of(v.value);
+    if (auto entry = result.fetched.find(v.name); entry != result.fetched.end())
+      entry->second[v.device] = v.value;
+  }
+  for (std::size_t i = 0; i < result.losses.size(); ++i)
+    if (shards[i].shard_samples > 0)
+      result.loss += result.losses[i]
+                     * (static_cast<double>(shards[i].shard_samples)
+                        / static_cast<double>(shards[i].batch_samples));
+  return result;
+}
+
+} // namespace actors
+
+tensor step_result::merged(std::string_view name) const {
+  auto entry = fetched.find(name);
+  if (entry == fetched.end())
+    throw error(errc::not_found, "the step did not fetch it",
+                {.variable = std::string{name}});
+  std::vector<const tensor*> parts;
+  for (auto& t : entry->second)
+    if (t)
+      parts.push_back(&t);
+  if (parts.empty())
+    return {};
+  auto dims = parts.front()->dims();
+  if (dims.rank() == 0)
+    return *parts.front();
+  dims[0] = 0;
+  for (auto* p : parts)
+    dims[0] += p->dims()[0];
+  arena memory{make_host_memory_source()}; // its blocks outlive it
+  auto joined = tensor::make(memory, dims, parts.front()->type());
+  auto* to = joined.raw();
+  for (auto* p : parts) {
+    std::memcpy(to, p->raw(), p->bytes());
+    to += p->bytes();
+  }
+  return joined;
+}
+
+} // namespace troupe

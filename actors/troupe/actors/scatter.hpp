@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/actors/executor.hpp>
+#include <troupe/graph/program.hpp>
+#include <troupe/kernels/kernel.hpp>
+
+#include <string>
+#include <vector>
+
+namespace troupe::actors {
+
+/// How the samples of a batch fall on devices: shard sizes differ by at most
+/// one, the larger ones first; devices may get none.
+std::vector<step_info> split_batch(std::int64_t samples, std::size_t devices,
+                                   step_id step, std::uint64_t seed);
+
+/// Checks the feeds of a step against the program's declarations and returns
+/// the number of samples: extent of axis 0, the same for all feeds; as many as
+/// devices if the program needs no feed. Every fed tensor is split over the
+/// devices along axis 0.
+///
+/// Throws error(not_found) for a missing or unknown feed, error(dtype_mismatch
+/// | shape_mismatch) naming variable, expected and actual, and
+/// error(invalid_argument) for an empty batch.
+std::int64_t check_feeds(const feed_map& feeds,
+                         const std::vector<std::string>& needed,
+                         const graph::block& declarations, std::size_t devices);
+
+/// The step_result of what devices fetched.
+struct fetched_value {
+  std::string name;
+  std::size_t device;
+  tensor value; ///< without memory if there is none
+};
+step_result gather(step_id step, const std::string& loss,
+                   const std::vector<step_info>& shards,
+                   const std::vector<fetched_value>& values,
+                   const std::vector<std::string>& wanted);
+
+} // namespace troupe::actors

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/scheduling.hpp>
+
+#include <troupe/base/assert.hpp>
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/atom.hpp>
+#include <caf/ref_counted.hpp>
+#include <caf/resumable.hpp>
+#include <caf/scheduler/coordinator.hpp>
+
+#include <algorithm>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+/// A worker thread of CAF's while it serves the queue.
+class caf_worker : public worker {
+public:
+  using worker::worker;
+  caf::resumable* handed_over = nullptr; // for CAF's own loop to run
+};
+
+/// One of CAF's own actors in Troupe's queue. CAF's resumables have no link of
+/// their own, so each push takes a node.
+class resumable_job final : public job {
+public:
+  explicit resumable_job(caf::resumable* target) : target_(target) {}
+  void run(worker& on) override {
+    static_cast<caf_worker&>(on).handed_over = target_;
+    delete this;
+  }
+  caf::resumable* target() const noexcept { return target_; }
+
+private:
+  caf::resumable* target_;
+};
+
+void enqueue(job_queue& queue, caf::resumable* target) {
+  queue.push(*new resumable_job(target));
+}
+
+/// Scheduling policy for caf::scheduler::coordinator: jobs of Troupe run
+/// inside `dequeue`, CAF's own resumables come out of it.
+class policy {
+public:
+  struct coordinator_data {
+    explicit coordinator_data(caf::scheduler::abstract_coordinator*) {}
+    std::unique_ptr<job_queue> queue;
+  };
+
+  struct worker_data {
+    // Constructed once by the coordinator when the number of workers is known,
+    // before any of them starts; then copied into each.
+    explicit worker_data(caf::scheduler::abstract_coordinator* parent) {
+      auto& data
+        = static_cast<caf::scheduler::coordinator<policy>*>(parent)->data();
+      data.queue = std::make_unique<job_queue>(parent->num_workers());
+    }
+    bool pinned = false;
+  };
+
+  template <class Coordinator>
+  void central_enqueue(Coordinator* self, caf::resumable* target) {
+    enqueue(*self->data().queue, target);
+  }
+
+  template <class Worker>
+  void external_enqueue(Worker* self, caf::resumable* target) {
+    enqueue(*self->parent()->data().queue, target);
+  }
+
+  template <class Worker>
+  void internal_enqueue(Worker* self, caf::resumable* target) {
+    enqueue(*self->parent()->data().queue, target);
+  }
+
+  template <class Worker>
+  void resume_job_later(Worker* self, caf::resumable* target) {
+    enqueue(*self->parent()->data().queue, target);
+  }
+
+  template <class Worker> caf::resumable* dequeue(Worker* self) {
+    auto& queue = *self->parent()->data().queue;
+    if (!std::exchange(self->data().pinned, true)
+        && queue.workers() <= usable_cores())
+      pin_this_thread(self->id());
+    caf_worker here{queue, self->id(), self};
+    while (!here.handed_over)
+      here.run_chain(*queue.wait(self->id()));
+    return here.handed_over;
+  }
+
+  template <class Worker> void before_resume(Worker*, caf::resumable*) {}
+  template <class Worker> void after_resume(Worker*, caf::resumable*) {}
+  template <class Worker> void after_completion(Worker*, caf::resumable*) {}
+  template <class Worker> void before_shutdown(Worker*) {}
+
+  template <class Worker, class F> void foreach_resumable(Worker*, F) {}
+
+  template <class Coordinator, class F>
+  void foreach_central_resumable(Coordinator* self, F f) {
+    // All workers have left. Executors are gone before their system, so what
+    // waits here is CAF's.
+    auto& queue = *self->data().queue;
+    while (auto* j = queue.pop(0)) {
+      auto* mine = static_cast<resumable_job*>(j);
+      f(mine->target());
+      delete mine;
+    }
+  }
+};
+
+using coordinator = caf::scheduler::coordinator<policy>;
+
+} // namespace
+
+void configure(caf::actor_system_config& cfg, int threads) {
+  const auto cores = static_cast<int>(usable_cores());
+  const auto count = threads <= 0 ? cores : std::min(threads, cores);
+  cfg.set("scheduler.max-threads", static_cast<std::size_t>(count));
+  cfg.load<coordinator>();
+}
+
+namespace actors {
+
+struct worker_pool::state {
+  explicit state(caf::actor_system& sys) : system(sys) {
+    if (auto* own = dynamic_cast<coordinator*>(&sys.scheduler())) {
+      queue = own->data().queue.get();
+      return;
+    }
+    borrowed = std::make_unique<job_queue>(
+      std::max<std::size_t>(1, sys.scheduler().num_workers()));
+    queue = borrowed.get();
+  }
+
+  std::size_t helper_slot() const { return queue->workers() - 1; }
+
+  caf::actor_system& system;
+  job_queue* queue = nullptr;
+  std::unique_ptr<job_queue> borrowed; // null under Troupe's policy
+  std::mutex mutex;                    // guards the two counts
+  std::size_t steps = 0;               // begun and not ended
+  std::size_t lent = 0;                // drainers that have not left
+};
+
+namespace {
+
+/// Keeps one CAF worker in Troupe's queue until the queue is stopped.
+template <class State>
+class drainer : public caf::resumable, public caf::ref_counted {
+public:
+  drainer(std::shared_ptr<State> pool, std::size_t slot)
+    : pool_(std::move(pool)), slot_(slot) {}
+
+  subtype_t subtype() const override { return function_object; }
+
+  resume_result resume(caf::execution_unit* host, std::size_t) override {
+    {
+      worker here{*pool_->queue, slot_, host};
+      while (auto* j = pool_->queue->wait(slot_))
+        here.run_chain(*j);
+    }
+    std::lock_guard guard{pool_->mutex};
+    --pool_->lent;
+    return done;
+  }
+
+  void intrusive_ptr_add_ref_impl() override { ref(); }
+  void intrusive_ptr_release_impl() override { deref(); }
+
+private:
+  std::shared_ptr<State> pool_;
+  std::size_t slot_;
+};
+
+} // namespace
+
+worker_pool::worker_pool(caf::actor_system& sys)
+  : state_(std::make_shared<state>(sys)) {}
+
+worker_pool::~worker_pool() = default;
+
+job_queue& worker_pool::queue() noexcept { return *state_->queue; }
+
+bool worker_pool::own_policy() const noexcept { return !state_->borrowed; }
+
+void worker_pool::begin_step() {
+  if (own_policy())
+    return;
+  auto& s = *state_;
+  for (;;) {
+    std::unique_lock guard{s.mutex};
+    if (s.steps > 0) {
+      ++s.steps;
+      return;
+    }
+    // Drainers of the steps before may still be on their way out; a slot must
+    // not be served twice.
+    if (s.lent == 0) {
+      s.steps = 1;
+      s.queue->restart();
+      s.lent = s.helper_slot();
+      break;
+    }
+    guard.unlock();
+    std::this_thread::yield();
+  }
+  for (std::size_t slot = 0; slot < s.helper_slot(); ++slot)
+    s.system.scheduler().enqueue(new drainer<state>(state_, slot));
+}
+
+void worker_pool::end_step() noexcept {
+  if (own_policy())
+    return;
+  std::lock_guard guard{state_->mutex};
+  TROUPE_ASSERT(state_->steps > 0);
+  if (--state_->steps == 0)
+    state_->queue->stop();
+}
+
+bool worker_pool::help_once() {
+  auto& s = *state_;
+  worker here{*s.queue, s.helper_slot(), nullptr};
+  auto* j = s.queue->wait(s.helper_slot());
+  if (j)
+    here.run_chain(*j);
+  return j != nullptr;
+}
+
+} // namespace actors
+
+} // namespace troupe

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/stream_actor.hpp>
+
+#include <troupe/actors/messages.hpp>
+#include <troupe/actors/op_actor.hpp>
+#include <troupe/base/clock.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe::actors {
+
+namespace {
+
+/// In a stream's inbox: nobody drains it.
+op_actor* const idle_mark = reinterpret_cast<op_actor*>(std::uintptr_t{1});
+
+/// The stream that this thread drains.
+thread_local stream_actor* draining = nullptr;
+
+/// Ops that one drain launches before it lets others of the queue run.
+constexpr int launches_before_yield = 16;
+
+} // namespace
+
+stream_actor::stream_actor(caf::actor_config& cfg, std::string name,
+                           std::unique_ptr<stream> device_stream,
+                           job_queue& queue, std::size_t home,
+                           std::uint64_t shuffle_seed,
+                           std::uint32_t shuffle_max_delay_us)
+  : actor_base(cfg), name_(std::move(name)), stream_(std::move(device_stream)),
+    queue_(queue), home_(home), inbox_(idle_mark), shuffled_(shuffle_seed != 0),
+    shuffle_max_delay_us_(shuffle_max_delay_us), draw_(shuffle_seed) {}
+
+bool stream_actor::can_wait_for(const stream_actor& producer) const noexcept {
+  return stream_->can_wait_for(*producer.stream_);
+}
+
+void stream_actor::submit(op_actor& op) {
+  if (stream_->width() > 1 && !shuffled_) {
+    submit_wide(op);
+    return;
+  }
+  if (draining == this) {
+    ready_.push_back(&op);
+    return;
+  }
+  auto* top = inbox_.load(std::memory_order_relaxed);
+  do
+    op.next_in_stream = top == idle_mark ? nullptr : top;
+  while (!inbox_.compare_exchange_weak(top, &op, std::memory_order_release,
+                                       std::memory_order_relaxed));
+  if (top == idle_mark)
+    queue_.push_to(home_, *this);
+}
+
+void stream_actor::submit_wide(op_actor& op) {
+  const auto priority
+    = op.op().priority > 0 ? job_priority::high : job_priority::normal;
+  auto* w = worker::current();
+  if (w && &w->queue() == &queue_ && w->run_next(op))
+    return;
+  queue_.push(op, priority);
+}
+
+void stream_actor::run(worker& on) {
+  draining = this;
+  for (int launches = 0;;) {
+    take_inbox();
+    auto* op = next_op();
+    if (!op && ready_.empty() && held_.empty()) {
+      op_actor* empty = nullptr;
+      // Release: the next drainer, on whichever worker, sees `ready_` and
+      // `draw_` as they were left here.
+      if (inbox_.compare_exchange_strong(empty, idle_mark,
+                                         std::memory_order_acq_rel,
+                                         std::memory_order_relaxed))
+        break;
+      continue;
+    }
+    if (op)
+      launch(*op, on);
+    if (!op || (++launches >= launches_before_yield
+                && queue_.others_wait(on.index()))) {
+      draining = nullptr;
+      queue_.yield(*this); // may run on another worker at once
+      return;
+    }
+  }
+  draining = nullptr;
+}
+
+void stream_actor::take_inbox() {
+  if (inbox_.load(std::memory_order_relaxed) == nullptr)
+    return;
+  auto* newest = inbox_.exchange(nullptr, std::memory_order_acquire);
+  // The last of `ready_` runs next, so newcomers go in front of all others,
+  // the newest first: it is the last to run.
+  std::vector<op_actor*>::size_type count = 0;
+  for (auto* op = newest; op; op = op->next_in_stream) {
+    ready_.push_back(op);
+    ++count;
+  }
+  std::rotate(ready_.begin(), ready_.end() - static_cast<long>(count),
+              ready_.end());
+}
+
+op_actor* stream_actor::next_op() {
+  if (shuffled_)
+    return next_shuffled();
+  if (ready_.empty())
+    return nullptr;
+  auto chosen = ready_.end() - 1;
+  for (auto i = ready_.rbegin(); i != ready_.rend(); ++i)
+    if ((*i)->op().priority > (*chosen)->op().priority)
+      chosen = i.base() - 1;
+  auto* op = *chosen;
+  ready_.erase(chosen);
+  return op;
+}
+
+op_actor* stream_actor::next_shuffled() {
+  const auto now = held_.empty() ? 0 : now_ns();
+  std::erase_if(held_, [&](const held_op& h) {
+    if (h.until_ns > now)
+      return false;
+    ready_.push_back(h.op);
+    return true;
+  });
+  if (ready_.empty())
+    return nullptr;
+  const auto chosen
+    = ready_.begin() + static_cast<long>(draw_.below(ready_.size()));
+  auto* op = *chosen;
+  ready_.erase(chosen);
+  if (shuffle_max_delay_us_ == 0 || draw_.below(8) != 0)
+    return op;
+  held_.push_back(
+    {op, now_ns() + 1000 * draw_.below(shuffle_max_delay_us_ + 1)});
+  return nullptr;
+}
+
+void stream_actor::launch(op_actor& op, worker& on) {
+  const auto before = ready_.size();
+  admit(op);
+  op.run(on);
+  // What this launch made ready runs next, the first told first.
+  std::reverse(ready_.begin() + static_cast<long>(before), ready_.end());
+}
+
+bool stream_actor::on_message(caf::mailbox_element& element, context ctx) {
+  if (!element.content().match_elements<describe_atom>())
+    return false;
+  reply(element,
+        caf::make_message(name_ + ": width " + std::to_string(stream_->width())),
+        ctx);
+  return true;
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/actors/host.hpp>
+#include <troupe/base/job_queue.hpp>
+#include <troupe/base/random.hpp>
+#include <troupe/kernels/stream.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace troupe::actors {
+
+class op_actor;
+
+/// Owns a stream of a device: takes ops that are ready and launches them, one
+/// at a time if the stream's width is 1.
+///
+/// There is no shared ready queue: each stream has its own. A width of 1 makes
+/// the actor a serial executor (whichever worker runs it drains it), which
+/// keeps a device's data in one core's cache. A wider stream hands its ops to
+/// the workers directly.
+///
+/// Order: ops that one completion makes ready run next, the first told first;
+/// ops of other threads come after what is ready already, in their order of
+/// arrival.
+///
+/// Thread rule: `submit` from any thread. At most one thread drains at a time:
+/// the inbox says whether one does. It holds `idle_mark` when none does, so the
+/// push that replaces the mark is the one that schedules the actor. Pushes are
+/// release, the drain's exchange is acquire: the op's counters and the values
+/// behind them come along.
+class stream_actor : public actor_base, public job {
+public:
+  /// @param home the worker that the stream prefers
+  stream_actor(caf::actor_config& cfg, std::string name,
+               std::unique_ptr<stream> device_stream, job_queue& queue,
+               std::size_t home, std::uint64_t shuffle_seed,
+               std::uint32_t shuffle_max_delay_us);
+
+  const char* name() const override { return name_.c_str(); }
+  stream& device_stream() noexcept { return *stream_; }
+  job_queue& queue() noexcept { return queue_; }
+  /// Whether a value made on `producer` can be waited for on this stream.
+  bool can_wait_for(const stream_actor& producer) const noexcept;
+
+  /// Gives the device's stream back; it has called all completions then. No
+  /// step may be under way.
+  void close() noexcept { stream_.reset(); }
+
+  /// Takes an op that is ready.
+  void submit(op_actor& op);
+
+  void run(worker& on) override;
+
+protected:
+  bool on_message(caf::mailbox_element& element, context ctx) override;
+  /// Called before an op is launched, by the draining thread.
+  virtual void admit(op_actor& op) { (void)op; }
+
+private:
+  void submit_wide(op_actor& op);
+  void take_inbox();
+  op_actor* next_op();
+  void launch(op_actor& op, worker& on);
+  op_actor* next_shuffled();
+
+  std::string name_;
+  std::unique_ptr<stream> stream_;
+  job_queue& queue_;
+  std::size_t home_;
+  std::atomic<op_actor*> inbox_; // newest first; idle mark if nobody drains
+  std::vector<op_actor*> ready_; // last runs next; the draining thread's
+
+  /// An op that a shuffled run keeps back for a while.
+  struct held_op {
+    op_actor* op;
+    std::uint64_t until_ns;
+  };
+  bool shuffled_;
+  std::uint32_t shuffle_max_delay_us_;
+  splitmix64 draw_;           // the draining thread's
+  std::vector<held_op> held_; // the draining thread's
+};
+
+} // namespace troupe::actors

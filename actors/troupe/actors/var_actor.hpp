@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/actors/handle_actor.hpp>
+
+namespace troupe::actors {
+
+/// One version of a variable on one device. It has at most one generator, so
+/// it counts nothing: when it hears that its value is ready it tells all ops
+/// that read it, at once and in the sender's thread. A fed variable hears it
+/// from the executor, a mirror of a variable elsewhere from another process.
+class var_actor final : public handle_actor {
+public:
+  var_actor(caf::actor_config& cfg, graph_context& graph, handle_id id,
+            std::string name, storage& value);
+
+  void arrive(std::uint32_t in_edge, const readiness& r) override;
+  std::uint32_t add_in_edge(stream_actor* producer, storage* value,
+                            std::uint32_t distance) override;
+  std::string describe() const override;
+
+private:
+  void take_value(std::uint32_t in_edge, std::uint32_t slot,
+                  const std::string& bytes) override;
+
+  storage& value_;
+};
+
+} // namespace troupe::actors
