@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/executor.hpp>
+
+#include <actors/small_nets.hpp>
+#include <support/caught.hpp>
+
+#include <troupe/actors/plain_executor.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+std::vector<device_id> cpus(int count) {
+  return parse_devices("cpu:" + std::to_string(count));
+}
+
+/// Losses of the oracle on one device.
+std::vector<double> oracle_losses(const small_net& net, int steps,
+                                  std::int64_t samples) {
+  plain_executor oracle{net.main, {.parameters = net.parameters()}};
+  std::vector<double> losses;
+  for (int s = 0; s < steps; ++s)
+    losses.push_back(oracle.run(net.batch(0, samples)).loss);
+  return losses;
+}
+
+executor_options options_for(const small_net& net, int devices) {
+  executor_options o;
+  o.devices = cpus(devices);
+  o.parameters = net.parameters();
+  return o;
+}
+
+std::vector<small_net> nets_without_device_statistics() {
+  return {make_mlp(), make_lenet(), make_resnet(false), make_word2vec()};
+}
+
+} // namespace
+
+TEST_SUITE("actors.executor") {
+
+TEST_CASE("1, 2 and 4 devices follow the oracle's losses for 20 steps") {
+  for (auto& net : nets_without_device_statistics()) {
+    CAPTURE(net.name);
+    const auto expected = oracle_losses(net, 20, 24);
+    REQUIRE(expected.back() < 0.9 * expected.front());
+    for (int devices : {1, 2, 4})
+      for (auto strategy : {graph::merge_strategy::all_reduce,
+                            graph::merge_strategy::reduce,
+                            graph::merge_strategy::replicate}) {
+        CAPTURE(devices);
+        CAPTURE(to_string(strategy));
+        auto options = options_for(net, devices);
+        options.strategy = strategy;
+        executor exe{net.main, options};
+        for (auto loss : expected)
+          CHECK(exe.run(net.batch(0, 24)).loss
+                == doctest::Approx(loss).epsilon(1e-5));
+      }
+  }
+}
+
+TEST_CASE("odd batches on 4 devices weigh every sample once") {
+  for (auto& net : nets_without_device_statistics())
+    for (std::int64_t samples : {1, 3, 7, 10}) {
+      CAPTURE(net.name);
+      CAPTURE(samples);
+      plain_executor oracle{net.main, {.parameters = net.parameters()}};
+      executor exe{net.main, options_for(net, 4)};
+      for (int step = 0; step < 3; ++step) {
+        const auto feeds = net.batch(static_cast<std::uint64_t>(step), samples);
+        const auto expected = oracle.run(feeds);
+        const auto got = exe.run(feeds);
+        CHECK(got.loss == doctest::Approx(expected.loss).epsilon(1e-5));
+        CHECK(got.samples.size() == 4);
+      }
+      CHECK(relative_difference(values_of(oracle.parameters()),
+                                values_of(exe.parameters()))
+            < 1e-3);
+    }
+}
+
+TEST_CASE("a device without samples reports no loss") {
+  auto net = make_mlp();
+  executor exe{net.main, options_for(net, 4)};
+  const auto result = exe.run(net.batch(0, 3));
+  CHECK(result.samples == std::vector<std::int64_t>{1, 1, 1, 0});
+  CHECK(std::isnan(result.losses[3]));
+  CHECK(std::isfinite(result.loss));
+}
+
+TEST_CASE("runs are bit-equal, whatever the form of edges and overlap") {
+  for (auto& net : {make_lenet(), make_resnet(true), make_word2vec()}) {
+    CAPTURE(net.name);
+    auto train = [&](edge_form form, std::uint32_t in_flight) {
+      auto options = options_for(net, 3);
+      options.form = form;
+      options.steps_in_flight = in_flight;
+      executor exe{net.main, options};
+      std::vector<step_id> under_way;
+      for (std::uint64_t s = 0; s < 6; ++s)
+        under_way.push_back(exe.submit(net.batch(s, 10)));
+      for (auto id : under_way)
+        exe.wait(id);
+      return options.parameters;
+    };
+    const auto first = train(edge_form::counter, 2);
+    CHECK(bit_equal(*first, *train(edge_form::counter, 2)));
+    CHECK(bit_equal(*first, *train(edge_form::message, 2)));
+    CHECK(bit_equal(*first, *train(edge_form::mixed, 2)));
+    CHECK(bit_equal(*first, *train(edge_form::counter, 1)));
+    CHECK(bit_equal(*first, *train(edge_form::counter, 4)));
+    CHECK_FALSE(bit_equal(*first, *net.parameters()));
+  }
+}
+
+TEST_CASE("replicas hold the same parameters after training") {
+  for (auto strategy :
+       {graph::merge_strategy::all_reduce, graph::merge_strategy::reduce}) {
+    auto net = make_lenet();
+    auto options = options_for(net, 2);
+    options.strategy = strategy;
+    executor exe{net.main, options};
+    for (std::uint64_t s = 0; s < 3; ++s)
+      exe.run(net.batch(s, 8));
+    auto& first = exe.parameters();
+    for (auto& name : first.names()) {
+      if (!net.main.main().var(name).is_parameter)
+        continue;
+      CAPTURE(name);
+      const auto a = first.find(name)->as_tensor().values<float>();
+      const auto b = first.replica(1).find(name)->as_tensor().values<float>();
+      CHECK(std::equal(a.begin(), a.end(), b.begin(), b.end()));
+    }
+  }
+}
+
+TEST_CASE("without merging, devices train apart on their shards") {
+  auto net = make_mlp();
+  auto options = options_for(net, 2);
+  options.strategy = graph::merge_strategy::none;
+  executor exe{net.main, options};
+  exe.run(net.batch(0, 8));
+  const auto& name = "fc_0.w_0";
+  const auto a = exe.parameters().find(name)->as_tensor().values<float>();
+  const auto b
+    = exe.parameters().replica(1).find(name)->as_tensor().values<float>();
+  CHECK_FALSE(std::equal(a.begin(), a.end(), b.begin(), b.end()));
+}
+
+TEST_CASE("dropout draws the same numbers on any number of devices") {
+  auto net = make_dropout_net();
+  std::vector<double> first;
+  for (int devices : {1, 2, 4}) {
+    auto options = options_for(net, devices);
+    options.seed = 7;
+    executor exe{net.main, options};
+    for (std::size_t s = 0; s < 5; ++s) {
+      const auto loss = exe.run(net.batch(s, 12)).loss;
+      if (devices == 1)
+        first.push_back(loss);
+      else
+        CHECK(loss == doctest::Approx(first[s]).epsilon(1e-5));
+    }
+  }
+}
+
+TEST_CASE("test and training executors share parameters") {
+  auto net = make_lenet();
+  auto options = options_for(net, 2);
+  executor training{net.main, options};
+  executor_options test_options;
+  test_options.devices = cpus(2);
+  test_options.parameters = options.parameters;
+  test_options.loss = net.loss;
+  executor evaluation{net.evaluation, test_options};
+  const auto feeds = net.batch(3, 8);
+  const auto before = evaluation.run(feeds).loss;
+  const auto trained = training.run(feeds).loss;
+  CHECK(before == doctest::Approx(trained).epsilon(1e-6));
+  CHECK(evaluation.run(feeds).loss < before);
+}
+
+TEST_CASE("fetched tensors come per device and joined") {
+  auto net = make_mlp();
+  auto options = options_for(net, 2);
+  options.fetches = {"image", "fc_0.w_0"};
+  executor exe{net.main, options};
+  const auto feeds = net.batch(0, 5);
+  const std::vector<std::string> names{"image", "fc_0.w_0"};
+  const auto before = clone(
+    exe.parameters().find("fc_0.w_0")->as_tensor(),
+    *std::make_unique<arena>(make_host_memory_source()));
+  const auto result = exe.run(feeds, names);
+  CHECK(result.fetched.at("image")[0].dims() == shape{3, 16});
+  CHECK(result.fetched.at("image")[1].dims() == shape{2, 16});
+  const auto joined = result.merged("image");
+  const auto fed = feeds.at("image").values<float>();
+  const auto got = joined.values<float>();
+  CHECK(std::equal(fed.begin(), fed.end(), got.begin(), got.end()));
+  // A persistable variable is fetched as the step leaves it.
+  const auto weight = result.fetched.at("fc_0.w_0")[0].values<float>();
+  const auto now
+    = exe.parameters().find("fc_0.w_0")->as_tensor().values<float>();
+  CHECK(std::equal(weight.begin(), weight.end(), now.begin(), now.end()));
+  const auto old = before.values<float>();
+  CHECK_FALSE(std::equal(weight.begin(), weight.end(), old.begin()));
+  CHECK(exe.run(feeds).fetched.empty());
+}
+
+TEST_CASE("a dry run schedules everything and computes nothing") {
+  auto net = make_lenet();
+  executor_options options;
+  options.devices = cpus(2);
+  options.dry_run = true;
+  executor exe{net.main, options};
+  for (std::uint64_t s = 0; s < 10; ++s)
+    exe.run(net.batch(s, 8));
+  const auto stats = exe.stats();
+  CHECK(stats.steps == 10);
+  CHECK(stats.messages == 10 * stats.messages_per_step);
+  CHECK(stats.op_actors == exe.graph().ops.size());
+  CHECK(stats.variable_actors == exe.graph().vars.size());
+}
+
+} // TEST_SUITE
+
+TEST_SUITE("actors.executor.errors") {
+
+TEST_CASE("wrong feeds are named before anything runs") {
+  auto net = make_mlp();
+  executor exe{net.main, options_for(net, 2)};
+  arena memory{make_host_memory_source()};
+  auto with = [&](const char* name, tensor value) {
+    auto feeds = net.batch(0, 4);
+    feeds[name] = std::move(value);
+    return caught([&] { exe.run(feeds); });
+  };
+  auto e = with("image", tensor::make(memory, {4, 17}, dtype::float32));
+  CHECK(e.code() == errc::shape_mismatch);
+  CHECK(says(e, "fed [4, 17], declared [-1, 16]"));
+  CHECK(says(e, "variable image"));
+  e = with("label", tensor::make(memory, {4, 1}, dtype::float32));
+  CHECK(e.code() == errc::dtype_mismatch);
+  CHECK(says(e, "fed float32, declared int64"));
+  e = with("label", tensor::make(memory, {3, 1}, dtype::int64));
+  CHECK(e.code() == errc::shape_mismatch);
+  e = with("unheard_of", tensor::make(memory, {4, 1}, dtype::float32));
+  CHECK(e.code() == errc::not_found);
+  e = caught([&] { exe.run({}); });
+  CHECK(e.code() == errc::not_found);
+  e = caught([&] { exe.run(net.batch(0, 0)); });
+  CHECK(e.code() == errc::invalid_argument);
+  CHECK(exe.stats().steps == 0);
+}
+
+TEST_CASE("what was not declared cannot be fetched") {
+  auto net = make_mlp();
+  executor exe{net.main, options_for(net, 1)};
+  const std::vector<std::string> names{"fc_0.w_0"};
+  auto e = caught([&] { exe.run(net.batch(0, 4), names); });
+  CHECK(e.code() == errc::not_found);
+  auto options = options_for(net, 1);
+  options.fetches = {"no_such_variable"};
+  e = caught([&] { executor other(net.main, options); });
+  CHECK(e.code() == errc::not_found);
+  CHECK(says(e, "no_such_variable"));
+}
+
+TEST_CASE("parameters without a value are named") {
+  auto net = make_mlp();
+  executor_options options;
+  auto e = caught([&] { executor exe(net.main, options); });
+  CHECK(e.code() == errc::not_found);
+  CHECK(says(e, "run the startup program"));
+}
+
+TEST_CASE("all ops without a kernel are listed at once") {
+  auto net = make_mlp();
+  for (auto& op : net.main.main().ops)
+    if (op.type == "relu" || op.type == "tanh")
+      op.type += "_of_another_world";
+  auto e = caught([&] { executor exe(net.main, options_for(net, 2)); });
+  CHECK(e.code() == errc::unsupported_op);
+  CHECK(says(e, "relu_of_another_world (2)"));
+  CHECK(says(e, "tanh_of_another_world (2)"));
+}
+
+TEST_CASE("a step that fails names its op, and the next one runs") {
+  for (auto form : {edge_form::counter, edge_form::message}) {
+    auto net = make_mlp();
+    auto options = options_for(net, 2);
+    options.form = form;
+    executor exe{net.main, options};
+    auto bad = net.batch(0, 4);
+    bad["label"].values<std::int64_t>()[3] = 99;
+    for (int round = 0; round < 20; ++round) {
+      auto e = caught([&] { exe.run(bad); });
+      CHECK(e.code() == errc::out_of_range);
+      CHECK(e.where().op_type == "softmax_with_cross_entropy");
+      CHECK(says(e, "@cpu:1"));
+      CHECK(says(e, "99"));
+      CHECK(e.where().step == exe.stats().steps - 1);
+      CHECK(std::isfinite(exe.run(net.batch(0, 4)).loss));
+    }
+  }
+}
+
+TEST_CASE("steps submitted behind a failing one do not run") {
+  auto net = make_mlp();
+  auto options = options_for(net, 2);
+  options.steps_in_flight = 3;
+  executor exe{net.main, options};
+  auto bad = net.batch(0, 4);
+  bad["label"].values<std::int64_t>()[0] = -5;
+  const auto first = exe.submit(bad);
+  const auto second = exe.submit(net.batch(1, 4));
+  CHECK(caught([&] { exe.wait(first); }).code() == errc::out_of_range);
+  CHECK(caught([&] { exe.wait(second); }).code() == errc::cancelled);
+  CHECK(std::isfinite(exe.run(net.batch(2, 4)).loss));
+}
+
+TEST_CASE("the first op that makes a NaN is named") {
+  auto net = make_mlp();
+  auto options = options_for(net, 1);
+  options.check_nan = true;
+  executor exe{net.main, options};
+  exe.run(net.batch(0, 4));
+  exe.parameters().find("fc_1.w_0")->as_tensor().values<float>()[0] = NAN;
+  const auto e = caught([&] { exe.run(net.batch(0, 4)); });
+  CHECK(e.code() == errc::not_finite);
+  CHECK(e.where().op_type == "mul");
+  CHECK(says(e, "mul#"));
+}
+
+TEST_CASE("steps are waited for in their order") {
+  auto net = make_mlp();
+  executor exe{net.main, options_for(net, 1)};
+  const auto a = exe.submit(net.batch(0, 4));
+  const auto b = exe.submit(net.batch(1, 4));
+  CHECK(caught([&] { exe.wait(b); }).code() == errc::invalid_argument);
+  exe.wait(a);
+  exe.wait(b);
+}
+
+TEST_CASE("an executor is destroyed at any moment") {
+  auto net = make_lenet();
+  for (int round = 0; round < 30; ++round) {
+    executor exe{net.main, options_for(net, 2)};
+    for (int s = 0; s <= round % 3; ++s)
+      exe.submit(net.batch(0, 16));
+  }
+}
+
+TEST_CASE("a cancelled step ends with an error and the next one runs") {
+  auto net = make_lenet();
+  executor exe{net.main, options_for(net, 2)};
+  int cancelled = 0;
+  for (int round = 0; round < 50; ++round) {
+    const auto id = exe.submit(net.batch(0, 64));
+    exe.cancel();
+    try {
+      exe.wait(id);
+    } catch (const error& e) {
+      CHECK(e.code() == errc::cancelled);
+      ++cancelled;
+    }
+  }
+  CHECK(cancelled > 0);
+  CHECK(std::isfinite(exe.run(net.batch(0, 8)).loss));
+}
+
+} // TEST_SUITE
