@@ -1,9 +1,14 @@
-# OpenBLAS, the serial flavour first: Troupe's kernels run on one thread each,
-# its workers are the threads. Defines OpenBLAS::openblas.
-find_path(OpenBLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas-serial openblas)
-find_library(OpenBLAS_LIBRARY openblas PATH_SUFFIXES openblas-serial)
+# OpenBLAS, the flavour with threads first: its serial flavour shares work
+# buffers between calling threads without a lock, which gives wrong products
+# when two workers call it at once. Kernels keep OpenBLAS at one thread each.
+# Defines OpenBLAS::openblas.
+find_path(OpenBLAS_INCLUDE_DIR cblas.h
+  PATH_SUFFIXES openblas-pthread openblas-openmp openblas)
+find_library(OpenBLAS_LIBRARY openblas
+  PATH_SUFFIXES openblas-pthread openblas-openmp)
 include(FindPackageHandleStandardArgs)
-find_package_handle_standard_args(OpenBLAS REQUIRED_VARS OpenBLAS_LIBRARY OpenBLAS_INCLUDE_DIR)
+find_package_handle_standard_args(OpenBLAS
+  REQUIRED_VARS OpenBLAS_LIBRARY OpenBLAS_INCLUDE_DIR)
 if(OpenBLAS_FOUND AND NOT TARGET OpenBLAS::openblas)
   add_library(OpenBLAS::openblas UNKNOWN IMPORTED)
   set_target_properties(OpenBLAS::openblas PROPERTIES
