@@ -61,8 +61,13 @@ private:
 
   void run_dense(const collective_group& g, std::uint32_t slot) {
     take_inputs(g, slot);
-    // Results go into the inputs' memory; ranks without any share it.
+    // Results go into the inputs' memory, unless another variable has it too;
+    // ranks without any share the result.
     outputs_ = inputs_;
+    for (std::size_t i = 0; i < outputs_.size(); ++i)
+      if (outputs_[i] && outputs_[i].is_shared())
+        outputs_[i] = tensor::make(ranks_[i]->memory(), outputs_[i].dims(),
+                                   outputs_[i].type());
     if (kind_ == graph::op_kind::reduce && !outputs_[root_])
       outputs_[root_] = memory_like_inputs();
     dense_->bind(inputs_, outputs_);
