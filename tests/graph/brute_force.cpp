@@ -29,12 +29,25 @@ public:
       for (std::size_t op = 0; op < g.ops.size() && s + 1 < steps; ++op)
         before_[node(s, op)][node(s + 1, op)] = true;
     }
-    // The last step is admitted when the first has wholly ended.
+  }
+
+  // The last step is admitted when the first has wholly ended.
+  void admit_last_step() {
+    auto last = before_.size() / n_ - 1;
     for (std::size_t from = 0; from < n_; ++from)
       for (std::size_t to = 0; to < n_; ++to)
-        before_[node(0, from)][node(steps - 1, to)] = true;
-    close();
+        before_[node(0, from)][node(last, to)] = true;
   }
+
+  void close() {
+    auto size = before_.size();
+    for (std::size_t via = 0; via < size; ++via)
+      for (std::size_t from = 0; from < size; ++from)
+        if (before_[from][via])
+          before_[from] |= before_[via];
+  }
+
+  bool operator==(const unrolled&) const = default;
 
   bool ordered(std::size_t step_a, handle_id a, std::size_t step_b,
                handle_id b) const {
@@ -44,14 +57,6 @@ public:
 private:
   std::size_t node(std::size_t step, std::size_t handle) const {
     return step * n_ + handle;
-  }
-
-  void close() {
-    auto size = before_.size();
-    for (std::size_t via = 0; via < size; ++via)
-      for (std::size_t from = 0; from < size; ++from)
-        if (before_[from][via])
-          before_[from] |= before_[via];
   }
 
   std::size_t n_;
@@ -103,6 +108,8 @@ bool conflict(const storage& s, const access& a, const access& b,
 
 bool brute_force_ordered(const ssa_graph& g, std::uint32_t steps_in_flight) {
   unrolled steps{g, steps_in_flight + 1};
+  steps.admit_last_step();
+  steps.close();
   for (auto& [key, s] : find_storages(g))
     for (auto& a : s.accesses)
       for (auto& b : s.accesses)
@@ -112,6 +119,15 @@ bool brute_force_ordered(const ssa_graph& g, std::uint32_t steps_in_flight) {
                 && !steps.ordered(step, a.op, step + d, b.op))
               return false;
   return true;
+}
+
+bool brute_force_same_order(const ssa_graph& a, const ssa_graph& b,
+                            std::uint32_t steps) {
+  unrolled first{a, steps};
+  unrolled second{b, steps};
+  first.close();
+  second.close();
+  return first == second;
 }
 
 } // namespace troupe::graph::testing

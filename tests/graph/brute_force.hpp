@@ -11,4 +11,9 @@ namespace troupe::graph::testing {
 /// looks at every pair of accesses to every storage. For small graphs only.
 bool brute_force_ordered(const ssa_graph& g, std::uint32_t steps_in_flight);
 
+/// Says whether the same handles wait, through any chain of edges, for the
+/// same others in both graphs, over `steps` steps without admission.
+bool brute_force_same_order(const ssa_graph& a, const ssa_graph& b,
+                            std::uint32_t steps);
+
 } // namespace troupe::graph::testing

@@ -10,14 +10,14 @@
 
 namespace troupe::graph {
 
-/// "Does op `second` of step s + distance run after op `first` of step s?"
+/// "Does `second` of step s + distance wait for `first` of step s?"
 struct order_query {
   handle_id first = no_handle;
   handle_id second = no_handle;
   std::uint32_t distance = 0; ///< 0 or 1
 };
 
-/// Which ops wait, through any chain of edges, for which others of the same
+/// Which handles wait, through any chain of edges, for which others of the same
 /// step or the one before; the implicit edge of an op to itself at distance 1
 /// counts.
 ///

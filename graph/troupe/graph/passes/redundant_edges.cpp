@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/graph/passes/redundant_edges.hpp>
+
+#include <troupe/graph/reachability.hpp>
+
+#include <vector>
+
+namespace troupe::graph {
+
+namespace {
+
+bool may_go(const edge& e) {
+  return e.distance == 1 || (e.distance == 0 && e.kind != edge_kind::data);
+}
+
+/// Ways around each edge: begin with another edge of the same handle, then
+/// any chain. An edge is redundant if the chain of one of its ways exists.
+struct detours {
+  std::vector<order_query> queries;
+  std::vector<std::size_t> edge_of_query;
+
+  void add(std::size_t index, handle_id from, handle_id to,
+           std::uint32_t distance) {
+    queries.push_back({from, to, distance});
+    edge_of_query.push_back(index);
+  }
+};
+
+detours find_detours(const ssa_graph& g) {
+  std::vector<std::vector<std::size_t>> out(g.size());
+  for (std::size_t i = 0; i < g.edges.size(); ++i)
+    out[g.edges[i].from].push_back(i);
+  detours result;
+  for (std::size_t i = 0; i < g.edges.size(); ++i) {
+    auto& e = g.edges[i];
+    if (!may_go(e))
+      continue;
+    for (auto other : out[e.from]) {
+      auto& way = g.edges[other];
+      if (other != i && way.distance <= e.distance)
+        result.add(i, way.to, e.to, e.distance - way.distance);
+    }
+    // The edges of ops to themselves lead to the next step as well.
+    if (e.distance == 1 && g.is_op(e.from))
+      result.add(i, e.from, e.to, 0);
+  }
+  return result;
+}
+
+} // namespace
+
+// All redundant edges can go at once: the unrolled steps have no cycle, so a
+// chain that uses another redundant edge can use that one's chain instead.
+ssa_graph remove_redundant_edges(ssa_graph g) {
+  reachability reach{g};
+  auto ways = find_detours(g);
+  std::vector<bool> exists(ways.queries.size(), true);
+  for (auto query : reach.find_unordered(ways.queries))
+    exists[query] = false;
+  std::vector<bool> redundant(g.edges.size(), false);
+  for (std::size_t query = 0; query < exists.size(); ++query)
+    if (exists[query])
+      redundant[ways.edge_of_query[query]] = true;
+  std::vector<edge> kept;
+  for (std::size_t i = 0; i < g.edges.size(); ++i)
+    if (!redundant[i])
+      kept.push_back(g.edges[i]);
+  g.edges = std::move(kept);
+  return g;
+}
+
+} // namespace troupe::graph
