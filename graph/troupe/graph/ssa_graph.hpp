@@ -48,9 +48,9 @@ struct op_handle {
   std::size_t device = 0; ///< index into ssa_graph::devices
   stream_kind stream = stream_kind::compute;
   /// Var handles read and written, in slot order: one per argument other than
-  /// `empty_argument` and "". A collective has one per device, in device order
-  /// (the root alone has only its own); a fused all_reduce of gradients a, b
-  /// over devices 0, 1 has a@0, a@1, b@0, b@1, outputs alike.
+  /// `empty_argument` and "". A collective has one per device, in device order,
+  /// or only the root's (output of reduce, input of broadcast). An all_reduce
+  /// of gradients a and b over devices 0 and 1 has a@0, a@1, b@0, b@1.
   std::vector<handle_id> inputs;
   std::vector<handle_id> outputs;
   /// Collectives: position in the one fixed order, from 0; else -1.
