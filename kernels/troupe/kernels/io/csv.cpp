@@ -3,6 +3,7 @@
 
 #include <troupe/base/error.hpp>
 #include <troupe/base/input_file.hpp>
+#include <troupe/base/quoted_name.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -92,10 +93,10 @@ private:
   }
 
   [[noreturn]] void fail_field(std::size_t column, const char* why) const {
-    auto name = column < columns_.size() ? "'" + columns_[column] + "'"
+    auto name = column < columns_.size() ? quoted_name(columns_[column])
                                          : std::to_string(column + 1);
-    fail("line " + std::to_string(line_) + ", column " + name + ": '"
-         + std::string(fields_[column].substr(0, 40)) + "' " + why);
+    fail("line " + std::to_string(line_) + ", column " + name + ": "
+         + quoted_name(fields_[column]) + " " + why);
   }
 
   /// Splits the next line that is not blank; false at the end.
@@ -130,8 +131,8 @@ private:
     auto found =
       std::find(columns_.begin(), columns_.end(), options_.label_column);
     if (found == columns_.end())
-      throw error(errc::not_found, path_.string() + ": no column is named '"
-                                     + options_.label_column + "'");
+      throw error(errc::not_found, path_.string() + ": no column is named "
+                                     + quoted_name(options_.label_column));
     label_ = static_cast<std::size_t>(found - columns_.begin());
   }
 

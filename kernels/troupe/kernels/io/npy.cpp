@@ -2,6 +2,7 @@
 #include <troupe/kernels/io/npy.hpp>
 
 #include <troupe/base/error.hpp>
+#include <troupe/base/quoted_name.hpp>
 
 #include <array>
 #include <charconv>
@@ -129,14 +130,14 @@ private:
       throw error(errc::bad_file, name_ + ": object arrays are not supported");
     if (text.starts_with('>'))
       throw error(errc::bad_file,
-                  name_ + ": big-endian dtype '" + std::string(text)
-                    + "' is not supported; store it as little endian");
+                  name_ + ": big-endian dtype " + quoted_name(text)
+                    + " is not supported; store it as little endian");
     for (const auto& [code, type] : type_codes)
       if (text.size() == 3 && text.substr(1) == code
           && (text[0] == '<' || (text[0] == '|' && size_of(type) == 1)))
         return type;
     throw error(errc::bad_file,
-                name_ + ": dtype '" + std::string(text) + "' is not supported");
+                name_ + ": dtype " + quoted_name(text) + " is not supported");
   }
 
   std::int64_t parse_extent() {

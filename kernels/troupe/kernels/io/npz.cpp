@@ -4,6 +4,7 @@
 #include <troupe/base/atomic_file.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/input_file.hpp>
+#include <troupe/base/quoted_name.hpp>
 #include <troupe/kernels/io/npy.hpp>
 
 #include <zip.h>
@@ -68,7 +69,7 @@ zip_stat_t stat_member(zip_t* archive, zip_uint64_t index,
   if (zip_stat_index(archive, index, 0, &info) != 0
       || (info.valid & needed) != needed)
     bad(path, "member " + std::to_string(index) + " has no directory entry");
-  std::string name = path + ": '" + info.name + "'";
+  std::string name = path + ": " + quoted_name(info.name);
   if (info.comp_method != ZIP_CM_STORE && info.comp_method != ZIP_CM_DEFLATE)
     bad(name, "compression method " + std::to_string(info.comp_method)
                 + " is not supported");
@@ -162,7 +163,7 @@ tensor read_array(member_reader& member, std::uint64_t size, arena& memory) {
 /// "image" for "image.npy".
 std::string array_name(std::string_view member, const std::string& path) {
   if (!member.ends_with(suffix) || member.size() == suffix.size())
-    bad(path, "member '" + std::string(member) + "' is not an .npy array");
+    bad(path, "member " + quoted_name(member) + " is not an .npy array");
   return std::string(member.substr(0, member.size() - suffix.size()));
 }
 
@@ -184,8 +185,9 @@ void add_member(zip_t* archive, const std::string& name,
                       : -1;
   if (index < 0) {
     zip_source_free(source);
-    throw error(errc::invalid_argument,
-                "cannot store array '" + name + "': " + zip_strerror(archive));
+    throw error(errc::invalid_argument, "cannot store array "
+                                          + quoted_name(name) + ": "
+                                          + zip_strerror(archive));
   }
   zip_set_file_compression(archive, static_cast<zip_uint64_t>(index),
                            ZIP_CM_STORE, 0);
@@ -193,8 +195,9 @@ void add_member(zip_t* archive, const std::string& name,
 
 void check_writable(const std::string& name, const tensor& value) {
   if (!value || !value.is_plain())
-    throw error(errc::invalid_argument,
-                "cannot store array '" + name + "': not a plain tensor");
+    throw error(errc::invalid_argument, "cannot store array "
+                                          + quoted_name(name)
+                                          + ": not a plain tensor");
 }
 
 /// An archive in memory, empty. The source stays valid after the archive is
@@ -257,9 +260,9 @@ named_tensors read_npz(const std::filesystem::path& path, arena& memory) {
     compressed += info.comp_size;
     auto name = array_name(info.name, path.string());
     member_reader member(archive.get(), index,
-                         path.string() + ": '" + name + "'");
+                         path.string() + ": " + quoted_name(name));
     if (!result.emplace(name, read_array(member, info.size, memory)).second)
-      bad(path.string(), "array '" + name + "' occurs twice");
+      bad(path.string(), "array " + quoted_name(name) + " occurs twice");
   }
   return result;
 }
