@@ -31,10 +31,16 @@ std::int32_t dtype_number(dtype type) noexcept {
   TROUPE_ASSERT(false);
 }
 
-dtype dtype_of_number(std::int64_t number) {
+std::optional<dtype> find_dtype(std::int64_t number) noexcept {
   for (const auto& entry : numbers)
     if (entry.number == number)
       return entry.type;
+  return std::nullopt;
+}
+
+dtype dtype_of_number(std::int64_t number) {
+  if (auto type = find_dtype(number))
+    return *type;
   throw error{errc::dtype_mismatch,
               "no tensor element type has number " + std::to_string(number)};
 }

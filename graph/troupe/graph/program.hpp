@@ -38,6 +38,12 @@ enum class var_kind : std::int32_t {
   raw = 17,
 };
 
+/// What a program file says and the struct it belongs to has no member for
+/// (attributes of unknown type, version tables, fields of later versions), as
+/// a serialized message of Paddle's. Written back with the struct; empty in
+/// programs made here.
+using unknown_fields = std::string;
+
 /// Declaration of a variable in a block.
 struct var_desc {
   std::string name;
@@ -49,6 +55,7 @@ struct var_desc {
   bool is_parameter = false; ///< trained; its gradient is merged over devices
   bool stop_gradient = false;
   bool need_check_feed = false; ///< an input of the program
+  unknown_fields extra{};
 };
 
 /// A slot of an op and the names of the variables in it.
@@ -64,6 +71,7 @@ struct op_desc {
   std::vector<op_slot> inputs;
   std::vector<op_slot> outputs;
   attribute_map attributes;
+  unknown_fields extra{};
 
   /// Arguments of a slot; empty if the op has no such slot.
   const std::vector<std::string>& input(std::string_view slot) const;
@@ -94,6 +102,7 @@ struct block {
   std::int32_t forward_block = -1;
   std::map<std::string, var_desc, std::less<>> vars;
   std::vector<op_desc> ops;
+  unknown_fields extra{};
 
   const var_desc* find_var(std::string_view name) const;
   var_desc* find_var(std::string_view name);
@@ -107,6 +116,7 @@ struct block {
 struct program {
   std::vector<block> blocks{1};
   std::int64_t version = 0;
+  unknown_fields extra{};
 
   block& main() { return blocks.front(); }
   const block& main() const { return blocks.front(); }

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/graph/paddle/program_file.hpp>
+
+#include <troupe/base/error.hpp>
+#include <troupe/base/quoted_name.hpp>
+#include <troupe/graph/dtype_number.hpp>
+
+#include <framework.pb.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace troupe::graph {
+
+namespace {
+
+namespace pb = paddle::framework::proto;
+
+// Every function here takes what a member of graph::program can hold out of a
+// message; what is left in the message then becomes the struct's `extra`.
+// Booleans and numbers that equal their default stay, so that they are written
+// back as present.
+
+[[noreturn]] void bad(const std::string& where, const std::string& why) {
+  throw error(errc::bad_file, where + ": " + why);
+}
+
+template <class Message>
+unknown_fields serialized(const Message& rest) {
+  return rest.SerializePartialAsString();
+}
+
+/// Bytes of a tensor, unknown extents counted as 1; none if beyond 2^63.
+std::optional<std::int64_t> bytes_of(const std::vector<std::int64_t>& dims,
+                                     dtype type) {
+  auto bytes = static_cast<std::int64_t>(size_of(type));
+  for (auto extent : dims)
+    if (extent > 1 && __builtin_mul_overflow(bytes, extent, &bytes))
+      return std::nullopt;
+  return bytes;
+}
+
+void take_dims(pb::VarType::TensorDesc& tensor, var_desc& desc,
+               const std::string& where) {
+  std::vector<std::int64_t> dims(tensor.dims().begin(), tensor.dims().end());
+  for (auto& extent : dims)
+    extent = std::max<std::int64_t>(extent, -1);
+  if (dims.size() > shape::max_rank)
+    bad(where, "has " + std::to_string(dims.size())
+                 + " axes, at most 8 are supported");
+  if (!bytes_of(dims, desc.type))
+    bad(where, "shape " + to_string(shape(dims)) + " is too large");
+  desc.dims = shape(dims);
+  tensor.clear_dims();
+}
+
+void take_tensor(pb::VarType::TensorDesc& tensor, var_desc& desc,
+                 const std::string& where) {
+  if (auto type = find_dtype(tensor.data_type());
+      type && tensor.has_data_type()) {
+    desc.type = *type;
+    tensor.clear_data_type();
+  }
+  take_dims(tensor, desc, where);
+}
+
+void take_lod_tensor(pb::VarType::LoDTensorDesc& lod_tensor, var_desc& desc,
+                     const std::string& where) {
+  desc.lod_level = lod_tensor.lod_level();
+  if (desc.lod_level != 0)
+    lod_tensor.clear_lod_level();
+  take_tensor(*lod_tensor.mutable_tensor(), desc, where);
+  if (lod_tensor.tensor().ByteSizeLong() == 0)
+    lod_tensor.clear_tensor();
+}
+
+void take_type(pb::VarType& type, var_desc& desc, const std::string& where) {
+  if (!type.has_type())
+    bad(where, "has no type");
+  desc.kind = static_cast<var_kind>(type.type());
+  type.clear_type();
+  if (desc.kind == var_kind::dense && type.has_lod_tensor()) {
+    take_lod_tensor(*type.mutable_lod_tensor(), desc, where);
+    if (type.lod_tensor().ByteSizeLong() == 0)
+      type.clear_lod_tensor();
+  } else if (desc.kind == var_kind::tensor_array && type.has_tensor_array()) {
+    take_lod_tensor(*type.mutable_tensor_array(), desc, where);
+    if (type.tensor_array().ByteSizeLong() == 0)
+      type.clear_tensor_array();
+  } else if (desc.kind == var_kind::selected_rows && type.has_selected_rows()) {
+    take_tensor(*type.mutable_selected_rows(), desc, where);
+    if (type.selected_rows().ByteSizeLong() == 0)
+      type.clear_selected_rows();
+  }
+}
+
+void take_flags(pb::VarDesc& var, var_desc& desc) {
+  if ((desc.persistable = var.persistable()))
+    var.clear_persistable();
+  if ((desc.need_check_feed = var.need_check_feed()))
+    var.clear_need_check_feed();
+  if ((desc.is_parameter = var.is_parameter()))
+    var.clear_is_parameter();
+  if ((desc.stop_gradient = var.stop_gradient()))
+    var.clear_stop_gradient();
+}
+
+var_desc take_var(pb::VarDesc& var, const std::string& block) {
+  var_desc desc;
+  desc.name = std::move(*var.mutable_name());
+  var.clear_name();
+  if (desc.name.empty())
+    bad(block, "a variable has no name");
+  take_type(*var.mutable_type(), desc,
+            block + ", variable " + quoted_name(desc.name));
+  if (var.type().ByteSizeLong() == 0)
+    var.clear_type();
+  take_flags(var, desc);
+  desc.extra = serialized(var);
+  return desc;
+}
+
+using slot_list = google::protobuf::RepeatedPtrField<pb::OpDesc::Var>;
+
+std::vector<op_slot> take_slots(slot_list& list, const std::string& where) {
+  std::vector<op_slot> slots;
+  std::set<std::string_view> names;
+  slots.reserve(static_cast<std::size_t>(list.size()));
+  for (auto& from : list) {
+    auto& slot = slots.emplace_back();
+    slot.name = std::move(*from.mutable_parameter());
+    slot.arguments.assign(
+      std::make_move_iterator(from.mutable_arguments()->begin()),
+      std::make_move_iterator(from.mutable_arguments()->end()));
+    if (!names.insert(slot.name).second)
+      bad(where, "slot " + quoted_name(slot.name) + " occurs twice");
+  }
+  list.Clear();
+  return slots;
+}
+
+template <class T, class List>
+std::vector<T> list_of(const List& list) {
+  return {list.begin(), list.end()};
+}
+
+std::vector<block_ref> blocks_of(const pb::OpDesc::Attr& attr) {
+  std::vector<block_ref> blocks;
+  for (auto index : attr.blocks_idx())
+    blocks.push_back({index});
+  return blocks;
+}
+
+/// None for a type that troupe::attribute has no alternative for.
+std::optional<attribute> value_of(const pb::OpDesc::Attr& attr) {
+  switch (attr.type()) {
+  case pb::INT: return attr.i();
+  case pb::FLOAT: return attr.f();
+  case pb::STRING: return attr.s();
+  case pb::INTS: return list_of<std::int32_t>(attr.ints());
+  case pb::FLOATS: return list_of<float>(attr.floats());
+  case pb::STRINGS: return list_of<std::string>(attr.strings());
+  case pb::BOOLEAN: return attr.b();
+  case pb::BOOLEANS: return list_of<bool>(attr.bools());
+  case pb::BLOCK: return block_ref{attr.block_idx()};
+  case pb::LONG: return attr.l();
+  case pb::BLOCKS: return blocks_of(attr);
+  case pb::LONGS: return list_of<std::int64_t>(attr.longs());
+  case pb::FLOAT64: return attr.float64();
+  case pb::FLOAT64S: return list_of<double>(attr.float64s());
+  default: return std::nullopt;
+  }
+}
+
+/// Checks that attributes refer to blocks that there are.
+void check_blocks(const pb::OpDesc::Attr& attr, int num_blocks,
+                  const std::string& where) {
+  auto outside = [&](int index) { return index < 0 || index >= num_blocks; };
+  const auto& list = attr.blocks_idx();
+  if ((attr.type() == pb::BLOCK && outside(attr.block_idx()))
+      || (attr.type() == pb::BLOCKS
+          && std::any_of(list.begin(), list.end(), outside)))
+    bad(where, "attribute " + quoted_name(attr.name())
+                 + " refers to a block that is not there");
+}
+
+attribute_map take_attributes(pb::OpDesc& op, int num_blocks,
+                              const std::string& where) {
+  attribute_map attributes;
+  google::protobuf::RepeatedPtrField<pb::OpDesc::Attr> unknown;
+  for (auto& attr : *op.mutable_attrs()) {
+    if (attr.name().empty() || !attr.has_type())
+      bad(where, "an attribute has no name or type");
+    check_blocks(attr, num_blocks, where);
+    if (auto value = value_of(attr))
+      attributes.set(attr.name(), std::move(*value));
+    else
+      unknown.Add(std::move(attr));
+  }
+  op.mutable_attrs()->Swap(&unknown);
+  return attributes;
+}
+
+op_desc take_op(pb::OpDesc& op, int index, int num_blocks,
+                const std::string& block) {
+  auto where = block + ", op " + std::to_string(index);
+  op_desc desc;
+  desc.type = std::move(*op.mutable_type());
+  op.clear_type();
+  if (desc.type.empty())
+    bad(where, "has no type");
+  where += " (" + quoted_name(desc.type) + ")";
+  desc.inputs = take_slots(*op.mutable_inputs(), where);
+  desc.outputs = take_slots(*op.mutable_outputs(), where);
+  desc.attributes = take_attributes(op, num_blocks, where);
+  desc.extra = serialized(op);
+  return desc;
+}
+
+/// A parent has a smaller index than its children, in Paddle as here, so there
+/// are no cycles.
+void check_indices(const pb::BlockDesc& from, int index, int num_blocks,
+                   const std::string& where) {
+  if (from.idx() != index)
+    bad(where, "has index " + std::to_string(from.idx()));
+  if (!from.has_parent_idx() || from.parent_idx() < -1
+      || from.parent_idx() >= index)
+    bad(where, "parent " + std::to_string(from.parent_idx())
+                 + " is not a block before it");
+  if (from.forward_block_idx() < -1 || from.forward_block_idx() >= num_blocks)
+    bad(where, "forward block " + std::to_string(from.forward_block_idx())
+                 + " is not there");
+}
+
+block take_block(pb::BlockDesc& from, int index, int num_blocks,
+                 const std::string& name) {
+  auto where = name + ": block " + std::to_string(index);
+  check_indices(from, index, num_blocks, where);
+  block result;
+  result.index = index;
+  result.parent = from.parent_idx();
+  for (auto& var : *from.mutable_vars()) {
+    auto desc = take_var(var, where);
+    auto key = desc.name;
+    if (!result.vars.emplace(key, std::move(desc)).second)
+      bad(where, "variable " + quoted_name(key) + " occurs twice");
+  }
+  for (int i = 0; i < from.ops_size(); ++i)
+    result.ops.push_back(take_op(*from.mutable_ops(i), i, num_blocks, where));
+  if (from.forward_block_idx() != -1) {
+    result.forward_block = from.forward_block_idx();
+    from.clear_forward_block_idx();
+  }
+  from.clear_idx();
+  from.clear_parent_idx();
+  from.clear_vars();
+  from.clear_ops();
+  result.extra = serialized(from);
+  return result;
+}
+
+std::int64_t take_version(pb::ProgramDesc& from) {
+  auto version = from.version().version();
+  if (version == 0)
+    return 0;
+  from.mutable_version()->clear_version();
+  if (from.version().ByteSizeLong() == 0)
+    from.clear_version();
+  return version;
+}
+
+} // namespace
+
+program parse_program(std::string_view bytes, const std::string& name) {
+  pb::ProgramDesc from;
+  if (bytes.size() > std::numeric_limits<std::int32_t>::max()
+      || !from.ParsePartialFromArray(bytes.data(),
+                                     static_cast<int>(bytes.size())))
+    bad(name, "not a Paddle program, or truncated");
+  if (from.blocks().empty())
+    bad(name, "not a Paddle program: it has no block");
+  program result;
+  result.blocks.clear();
+  for (int i = 0; i < from.blocks_size(); ++i)
+    result.blocks.push_back(
+      take_block(*from.mutable_blocks(i), i, from.blocks_size(), name));
+  from.clear_blocks();
+  result.version = take_version(from);
+  result.extra = serialized(from);
+  return result;
+}
+
+} // namespace troupe::graph
