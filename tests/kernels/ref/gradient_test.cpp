@@ -64,6 +64,7 @@ TEST_CASE("activations have the gradient of central differences") {
 }
 TEST_CASE("softmax and its loss have the gradient of central differences") {
   check_gradients(softmax_cases());
+  check_gradients({loss_along_axis_1()});
 }
 TEST_CASE("reductions have the gradient of central differences") {
   check_gradients(reduce_cases());
