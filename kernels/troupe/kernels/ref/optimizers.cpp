@@ -26,9 +26,11 @@ struct gradient {
       occurs[static_cast<std::size_t>(row)] = true;
   }
 
+  bool is_rows() const { return !occurs.empty(); }
+
   /// True if element `i` belongs to a row that the gradient names.
   bool names(std::int64_t i) const {
-    if (occurs.empty())
+    if (!is_rows())
       return true;
     const auto width = values.dims.numel(1, values.dims.rank());
     return occurs[static_cast<std::size_t>(i / width)];
@@ -86,14 +88,20 @@ void adam(kernel_context& ctx) {
   const double lr = input_scalar(ctx, "LearningRate");
   const double beta1_pow = input_scalar(ctx, "Beta1Pow");
   const double beta2_pow = input_scalar(ctx, "Beta2Pow");
+  // Paddle's CPU kernel for rows advances the powers in place before it reads
+  // them (phi/kernels/selected_rows/cpu/adam_kernel.cc), so that its bias
+  // correction is that of the next step.
+  const bool ahead = grad.is_rows() && ctx.has_output("Beta1PowOut");
+  const double correction1 = 1 - beta1_pow * (ahead ? beta1 : 1);
+  const double correction2 = 1 - beta2_pow * (ahead ? beta2 : 1);
   for (std::int64_t i = 0; i < p.size(); ++i) {
     if (lazy && !grad.names(i))
       continue;
     const double g = grad.values[i];
     m[i] = beta1 * m[i] + (1 - beta1) * g;
     v[i] = beta2 * v[i] + (1 - beta2) * g * g;
-    const double m_hat = m[i] / (1 - beta1_pow);
-    const double v_hat = v[i] / (1 - beta2_pow);
+    const double m_hat = m[i] / correction1;
+    const double v_hat = v[i] / correction2;
     p[i] -= lr * m_hat / (std::sqrt(v_hat) + epsilon);
   }
   const auto type = input_type(ctx, "Param");
