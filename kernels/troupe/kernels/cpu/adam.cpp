@@ -69,8 +69,15 @@ public:
 private:
   void correct_bias(const kernel_context& ctx) {
     const float lr = scalar_input(ctx, "LearningRate");
-    const float beta1_power = scalar_input(ctx, "Beta1Pow");
-    const float beta2_power = scalar_input(ctx, "Beta2Pow");
+    float beta1_power = scalar_input(ctx, "Beta1Pow");
+    float beta2_power = scalar_input(ctx, "Beta2Pow");
+    // Paddle's CPU kernel for rows advances the powers in place before it
+    // reads them, so its bias correction is that of the next step; the same
+    // losses need the same correction.
+    if (ctx.input_variable("Grad").is_rows() && ctx.has_output("Beta1PowOut")) {
+      beta1_power *= factors_.beta1;
+      beta2_power *= factors_.beta2;
+    }
     const float root = std::sqrt(1.0f - beta2_power);
     factors_.step = lr * root / (1.0f - beta1_power);
     factors_.epsilon = epsilon_ * root;
