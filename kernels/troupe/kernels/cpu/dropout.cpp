@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
+#include <troupe/kernels/cpu/philox_uniform.hpp>
 #include <troupe/kernels/cpu/simd.hpp>
 
 #include <troupe/base/error.hpp>
@@ -100,23 +101,12 @@ private:
   // batch, so that masks do not depend on how samples are spread over devices.
   void draw(const kernel_context& ctx, const shape& dims,
             std::uint8_t* mask) const {
-    const philox random(ctx.step().seed, sequence(ctx), ctx.step().step);
     const std::int64_t per_sample =
       dims.rank() == 0 ? 1 : dims.numel(1, dims.rank());
-    auto index =
+    const auto first =
       static_cast<std::uint64_t>(ctx.step().first_sample * per_sample);
-    const std::uint64_t last = index + static_cast<std::uint64_t>(dims.numel());
-    while (index < last) {
-      const auto words = random.block(index / 4);
-      for (std::uint64_t end = std::min(last, index / 4 * 4 + 4); index < end;
-           ++index)
-        *mask++ = kept(words[index % 4]);
-    }
-  }
-
-  std::uint8_t kept(std::uint32_t word) const {
-    const float uniform = static_cast<float>(word >> 8) * 0x1p-24f;
-    return uniform < probability_ ? 0 : 1;
+    draw_mask({ctx.step().seed, sequence(ctx), ctx.step().step}, first,
+              probability_, mask, dims.numel());
   }
 };
 
