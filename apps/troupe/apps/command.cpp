@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/command.hpp>
+
+#include <troupe/apps/subcommands.hpp>
+#include <troupe/apps/usage_error.hpp>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+
+namespace troupe::apps {
+
+namespace {
+
+constexpr int run_failed = 1, wrong_usage = 2;
+
+int complain(const std::string& message, int code) {
+  std::fprintf(stderr, "troupe: %s\n", message.c_str());
+  return code;
+}
+
+std::string help_hint(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  return " (see troupe " + (chosen.empty() ? "" : chosen[0]->get_name() + " ")
+         + "--help)";
+}
+
+int parse_and_run(int argc, const char* const* argv) {
+  CLI::App app{"Troupe trains neural networks: every op and every variable of "
+               "the graph is an actor.",
+               "troupe"};
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "troupe " TROUPE_VERSION);
+  app.footer("Example:\n  troupe train digits --data data/digits "
+             "--devices cpu:2");
+  action chosen;
+  add_train(app, chosen);
+  add_eval(app, chosen);
+  add_graph(app, chosen);
+  add_inspect(app, chosen);
+  add_doctor(app, chosen);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& request) {
+    return app.exit(request);
+  } catch (const CLI::ParseError& failure) {
+    return complain(failure.what() + help_hint(app), wrong_usage);
+  }
+  const int code = chosen();
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    return complain("cannot write to standard output", run_failed);
+  return code;
+}
+
+} // namespace
+
+int run_command(int argc, const char* const* argv) noexcept {
+  try {
+    return parse_and_run(argc, argv);
+  } catch (const usage_error& failure) {
+    return complain(failure.what(), wrong_usage);
+  } catch (const std::bad_alloc&) {
+    return complain("out of memory", run_failed);
+  } catch (const std::exception& failure) {
+    return complain(failure.what(), run_failed);
+  } catch (...) {
+    return complain("unknown failure", run_failed);
+  }
+}
+
+} // namespace troupe::apps

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/common_options.hpp>
+
+#include <troupe/apps/usage_error.hpp>
+#include <troupe/base/error.hpp>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+namespace troupe::apps {
+
+void add_program_argument(CLI::App& command, network_options& options) {
+  command
+    .add_option("PROGRAM|NET", options.program,
+                "a program folder, or a built-in net by name")
+    ->required();
+  command.add_option("--loss", options.loss,
+                     "the loss variable (default: found in the program)");
+}
+
+void add_device_options(CLI::App& command, network_options& options) {
+  command
+    .add_option("--devices", options.devices,
+                "cpu, cpu:2 (two CPU devices), cuda:0,cuda:1 or sim:4")
+    ->capture_default_str();
+}
+
+void add_strategy_options(CLI::App& command, network_options& options) {
+  command
+    .add_option("--strategy", options.strategy,
+                "how gradients are merged: all_reduce, reduce, replicate, none")
+    ->capture_default_str();
+  command
+    .add_option("--gradient-scale", options.gradient_scale,
+                "loss@GRAD of a device: coeff (its share of the batch), one, "
+                "custom (fed)")
+    ->capture_default_str();
+}
+
+void add_data_options(CLI::App& command, data_options& options) {
+  auto* feeds = command.add_option("--feeds", options.feeds,
+                                   ".npz file: an array per feed with a "
+                                   "leading axis of steps");
+  auto* data = command.add_option(
+    "--data", options.data, "folder of IDX files (MNIST), a .csv or .txt file");
+  auto* batch = command.add_option("--batch", options.batch,
+                                   "samples per step, over all devices");
+  batch->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 32, "N >= 1"));
+  feeds->excludes(data);
+}
+
+void add_output_options(CLI::App& command, bool& json, const char* example) {
+  command.add_flag("--json", json, "one JSON object per result line on stdout");
+  command.footer(std::string("Example:\n  ") + example);
+}
+
+executor_options make_executor_options(const network_options& options) {
+  executor_options made;
+  try {
+    made.devices = parse_devices(options.devices);
+    made.strategy = graph::parse_merge_strategy(options.strategy);
+    made.scale = graph::parse_gradient_scale(options.gradient_scale);
+  } catch (const error& failure) {
+    throw usage_error(failure.what());
+  }
+  made.threads = options.threads;
+  return made;
+}
+
+std::int64_t choose_batch(const data_options& options,
+                          const program_bundle& bundle) {
+  if (options.batch > 0)
+    return options.batch;
+  return bundle.batch > 0 ? bundle.batch : 32;
+}
+
+std::unique_ptr<batch_source> open_feeds(const data_options& options,
+                                         std::span<const feed_info> feeds,
+                                         arena& memory) {
+  auto source = make_npz_source(options.feeds, feeds, memory);
+  const std::int64_t held = source->batch_samples(0);
+  if (options.batch > 0 && options.batch != held)
+    throw usage_error("--batch " + std::to_string(options.batch) + ", but "
+                      + options.feeds + " has " + std::to_string(held)
+                      + " samples per step");
+  return source;
+}
+
+std::vector<std::string> split_names(const std::string& text) {
+  std::vector<std::string> names;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    if (end > begin)
+      names.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return names;
+}
+
+} // namespace troupe::apps

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/actors/executor.hpp>
+#include <troupe/apps/batch_source.hpp>
+#include <troupe/apps/program_source.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+} // namespace CLI
+
+namespace troupe::apps {
+
+/// Which network, where it runs: what train, eval and graph share.
+struct network_options {
+  std::string program; ///< a program folder or the name of a net
+  std::string loss;
+  std::string devices = "cpu";
+  std::string strategy = "all_reduce";
+  std::string gradient_scale = "coeff";
+  int threads = 0;
+};
+
+void add_program_argument(CLI::App& command, network_options& options);
+void add_device_options(CLI::App& command, network_options& options);
+void add_strategy_options(CLI::App& command, network_options& options);
+
+/// Parses the text options. Throws usage_error.
+executor_options make_executor_options(const network_options& options);
+
+/// Where batches come from.
+struct data_options {
+  std::string feeds; ///< .npz file
+  std::string data;  ///< IDX folder, .csv or .txt
+  bool synthetic = false;
+  std::int64_t batch = 0; ///< 0: what the program was made for, else 32
+};
+
+void add_data_options(CLI::App& command, data_options& options);
+
+/// Samples per step of a run.
+std::int64_t choose_batch(const data_options& options,
+                          const program_bundle& bundle);
+
+/// The source of `--feeds`. Throws usage_error if `--batch` contradicts it.
+std::unique_ptr<batch_source> open_feeds(const data_options& options,
+                                         std::span<const feed_info> feeds,
+                                         arena& memory);
+
+/// Where `text` names variables with commas between them.
+std::vector<std::string> split_names(const std::string& text);
+
+/// Adds `--json` and `--help` with an example.
+void add_output_options(CLI::App& command, bool& json, const char* example);
+
+} // namespace troupe::apps

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/graph/program.hpp>
+#include <troupe/kernels/dtype.hpp>
+#include <troupe/kernels/shape.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe::apps {
+
+/// What a program wants to be fed under one name.
+struct feed_info {
+  std::string name;
+  dtype type = dtype::float32;
+  shape dims; ///< axis 0 counts samples; -1 where the program leaves it open
+  /// Values are whole numbers in [0, below): class labels, table rows.
+  std::optional<std::int64_t> below;
+};
+
+/// The feeds of a program, sorted by name. Ranges of labels and ids follow
+/// from the ops that read them: the classes of a cross entropy, the rows of an
+/// embedding table.
+std::vector<feed_info> describe_feeds(const graph::program& p);
+
+/// Null if there is no feed of that name.
+const feed_info* find_feed(std::span<const feed_info> feeds,
+                           std::string_view name);
+
+/// Elements of one sample. Throws error(shape_mismatch) if the program leaves
+/// more than the batch open.
+std::int64_t sample_elements(const feed_info& feed);
+
+/// "image float32 [-1, 784]".
+std::string to_string(const feed_info& feed);
+
+} // namespace troupe::apps

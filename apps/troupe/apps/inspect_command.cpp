@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/common_options.hpp>
+#include <troupe/apps/subcommands.hpp>
+#include <troupe/kernels/io/npz.hpp>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+#include <map>
+#include <memory>
+
+namespace troupe::apps {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+json describe(const std::string& name, dtype type, const shape& dims) {
+  json out;
+  out["name"] = name;
+  out["dtype"] = to_string(type);
+  out["shape"] = std::vector<std::int64_t>(dims.begin(), dims.end());
+  return out;
+}
+
+json describe_feed(const feed_info& feed) {
+  json out = describe(feed.name, feed.type, feed.dims);
+  out["below"] = nullptr;
+  if (feed.below)
+    out["below"] = *feed.below;
+  return out;
+}
+
+json describe_program(const program_bundle& bundle) {
+  const graph::block& main = bundle.main.main();
+  json out;
+  out["name"] = bundle.name;
+  out["loss"] = nullptr;
+  if (!bundle.loss.empty())
+    out["loss"] = bundle.loss;
+  out["feeds"] = json::array();
+  for (const feed_info& feed : bundle.feeds)
+    out["feeds"].push_back(describe_feed(feed));
+  std::int64_t elements = 0;
+  out["parameters"] = json::array();
+  for (auto& [name, var] : main.vars)
+    if (var.is_parameter) {
+      out["parameters"].push_back(describe(name, var.type, var.dims));
+      elements += var.dims.numel();
+    }
+  out["parameter_elements"] = elements;
+  out["variables"] = main.vars.size();
+  out["ops"] = main.ops.size();
+  std::map<std::string, int> types;
+  for (const graph::op_desc& op : main.ops)
+    ++types[op.type];
+  out["op_types"] = types;
+  return out;
+}
+
+json describe_arrays(const std::string& file) {
+  arena memory(make_host_memory_source());
+  json out;
+  out["name"] = file;
+  out["arrays"] = json::array();
+  for (auto& [name, array] : read_npz(file, memory))
+    out["arrays"].push_back(describe(name, array.type(), array.dims()));
+  return out;
+}
+
+void print_table(const char* title, const json& rows) {
+  if (rows.empty())
+    return;
+  std::printf("%s\n", title);
+  for (const json& row : rows) {
+    const auto name = row["name"].get<std::string>();
+    const auto type = row["dtype"].get<std::string>();
+    std::printf("  %-28s %-8s %s", name.c_str(), type.c_str(),
+                row["shape"].dump().c_str());
+    if (row.contains("below") && !row["below"].is_null())
+      std::printf(" below %s", row["below"].dump().c_str());
+    std::printf("\n");
+  }
+}
+
+void print_program(const json& program) {
+  std::printf("%s\n", program["name"].get<std::string>().c_str());
+  std::printf("loss %s\n", program["loss"].dump().c_str());
+  print_table("feeds", program["feeds"]);
+  print_table("parameters", program["parameters"]);
+  std::printf("%s elements in parameters\n",
+              program["parameter_elements"].dump().c_str());
+  std::printf("%s variables, %s ops\n", program["variables"].dump().c_str(),
+              program["ops"].dump().c_str());
+  for (auto& [type, count] : program["op_types"].items())
+    std::printf("  %-28s %s\n", type.c_str(), count.dump().c_str());
+}
+
+int run_inspect(const std::string& what, const std::string& loss,
+                bool as_json) {
+  const bool arrays = what.ends_with(".npz");
+  const json found =
+    arrays ? describe_arrays(what) : describe_program(load_program(what, loss));
+  if (as_json)
+    std::printf(
+      "%s\n",
+      found.dump(-1, ' ', false, json::error_handler_t::replace).c_str());
+  else if (arrays)
+    print_table(what.c_str(), found["arrays"]);
+  else
+    print_program(found);
+  return 0;
+}
+
+} // namespace
+
+void add_inspect(CLI::App& app, action& chosen) {
+  struct inspect_options {
+    network_options network;
+    bool json = false;
+  };
+  auto options = std::make_shared<inspect_options>();
+  auto& command = *app.add_subcommand(
+    "inspect", "feeds, parameters and ops of a program, or the arrays of an "
+               ".npz file");
+  add_program_argument(command, options->network);
+  add_output_options(command, options->json, "troupe inspect resnet18");
+  command.callback([options, &chosen] {
+    chosen = [options] {
+      return run_inspect(options->network.program, options->network.loss,
+                         options->json);
+    };
+  });
+}
+
+} // namespace troupe::apps

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/machine.hpp>
+
+#include <troupe/base/error.hpp>
+#include <troupe/kernels/cpu/library_versions.hpp>
+#include <troupe/kernels/device.hpp>
+
+#include <caf/config.hpp>
+#include <google/protobuf/stubs/common.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+
+namespace troupe::apps {
+
+namespace {
+
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+/// The value behind the first "NAME : value" of a file of /proc.
+std::string proc_value(const char* file, std::string_view name) {
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    const auto colon = line.find(':');
+    if (!line.starts_with(name) || colon == std::string::npos)
+      continue;
+    const auto begin = line.find_first_not_of(" \t", colon + 1);
+    return begin == std::string::npos ? "" : line.substr(begin);
+  }
+  return "";
+}
+
+/// "24576000 kB" in bytes.
+std::uint64_t proc_bytes(std::string_view name) {
+  std::istringstream text(proc_value("/proc/meminfo", name));
+  std::uint64_t kib = 0;
+  text >> kib;
+  return kib * 1024;
+}
+
+std::vector<std::string> instruction_sets() {
+  constexpr std::array<std::string_view, 8> known = {
+    "sse4_2",      "avx2",        "fma",      "avx512f",
+    "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16"};
+  std::istringstream flags(proc_value("/proc/cpuinfo", "flags"));
+  std::vector<std::string> found;
+  for (std::string flag; flags >> flag;)
+    if (std::ranges::find(known, flag) != known.end())
+      found.push_back(flag);
+  return found;
+}
+
+std::vector<std::string> usable_devices() {
+  std::vector<std::string> found;
+  for (auto kind : {device_kind::cpu, device_kind::cuda, device_kind::sim}) {
+    try {
+      make_devices({{kind, 0}});
+      found.emplace_back(to_string(kind));
+    } catch (const error&) {
+    }
+  }
+  return found;
+}
+
+/// 1706 in base 100 is CAF's 0.17.6; protobuf counts in base 1000.
+std::string dotted(int version, int base) {
+  return std::to_string(version / base / base) + "."
+         + std::to_string(version / base % base) + "."
+         + std::to_string(version % base);
+}
+
+std::vector<std::string> find_advice(const machine_report& report) {
+  std::vector<std::string> advice;
+  if (std::ranges::find(report.instruction_sets, "avx2")
+      == report.instruction_sets.end())
+    advice.push_back("no AVX2: kernels run several times slower");
+  if (blas_has_threads())
+    advice.push_back("OpenBLAS starts threads of its own; install "
+                     "libopenblas-serial-dev");
+  if (std::ranges::find(report.devices, "cuda") == report.devices.end())
+    advice.push_back("no GPU: this build or machine has no CUDA");
+  if (report.available_bytes < (1u << 30))
+    advice.push_back("less than 1 GiB of memory is available");
+  return advice;
+}
+
+} // namespace
+
+machine_report examine_machine() {
+  machine_report report;
+  report.cores = usable_cores();
+  report.processor = proc_value("/proc/cpuinfo", "model name");
+  report.instruction_sets = instruction_sets();
+  report.memory_bytes = proc_bytes("MemTotal");
+  report.available_bytes = proc_bytes("MemAvailable");
+  report.devices = usable_devices();
+  report.libraries = cpu_library_versions();
+  report.libraries.insert(
+    report.libraries.begin(),
+    {{"CAF", dotted(CAF_VERSION, 100)},
+     {"protobuf", dotted(GOOGLE_PROTOBUF_VERSION, 1000)}});
+  report.advice = find_advice(report);
+  return report;
+}
+
+} // namespace troupe::apps

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe::apps {
+
+/// What this machine and this build can do.
+struct machine_report {
+  int cores = 0; ///< that this process may use
+  std::string processor;
+  std::vector<std::string> instruction_sets; ///< those that kernels make use of
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t available_bytes = 0;
+  std::vector<std::string> devices; ///< kinds that can be used: "cpu"
+  std::vector<std::pair<std::string, std::string>> libraries; ///< and version
+  std::vector<std::string> advice; ///< one line for each thing amiss
+};
+
+machine_report examine_machine();
+
+} // namespace troupe::apps

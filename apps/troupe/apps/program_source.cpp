@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/program_source.hpp>
+
+#include <troupe/base/error.hpp>
+#include <troupe/graph/models.hpp>
+#include <troupe/graph/paddle/program_file.hpp>
+#include <troupe/graph/paddle/program_folder.hpp>
+
+namespace troupe::apps {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The loss that was asked for, else the one that the program has, if any.
+std::string choose_loss(const graph::program& p, const std::string& wanted) {
+  if (!wanted.empty())
+    return p.main().var(wanted).name;
+  try {
+    return graph::find_loss(p);
+  } catch (const error&) {
+    return "";
+  }
+}
+
+/// Adds what `program.json` knows of a feed; its limit wins.
+void complete(feed_info& feed, const graph::feed_info& note) {
+  if (note.below)
+    feed.below = note.below;
+  if (note.dims.rank() != feed.dims.rank())
+    return;
+  for (std::size_t axis = 1; axis < feed.dims.rank(); ++axis)
+    if (feed.dims[axis] < 0)
+      feed.dims[axis] = note.dims[axis];
+}
+
+program_bundle read_folder(const fs::path& path, const std::string& loss) {
+  graph::program_folder folder = graph::read_program_folder(path);
+  program_bundle bundle;
+  bundle.loss =
+    choose_loss(folder.main, loss.empty() ? folder.info.loss : loss);
+  bundle.batch = folder.info.batch.value_or(0);
+  bundle.feeds = describe_feeds(folder.main);
+  for (feed_info& feed : bundle.feeds)
+    if (auto note = folder.info.feeds.find(feed.name);
+        note != folder.info.feeds.end())
+      complete(feed, note->second);
+  bundle.test =
+    folder.test ? std::move(*folder.test) : graph::clone_for_test(folder.main);
+  bundle.startup = std::move(folder.startup);
+  bundle.main = std::move(folder.main);
+  return bundle;
+}
+
+program_bundle read_file(const fs::path& path, const std::string& loss) {
+  program_bundle bundle;
+  bundle.main = graph::read_program(path);
+  bundle.test = graph::clone_for_test(bundle.main);
+  bundle.loss = choose_loss(bundle.main, loss);
+  bundle.feeds = describe_feeds(bundle.main);
+  return bundle;
+}
+
+program_bundle build_net(const std::string& name, const std::string& loss) {
+  graph::model net = graph::build_model(name);
+  program_bundle bundle;
+  bundle.loss = loss.empty() ? net.loss : choose_loss(net.main, loss);
+  bundle.batch = net.batch;
+  bundle.feeds = describe_feeds(net.main);
+  for (const graph::model_feed& known : net.feeds)
+    for (feed_info& feed : bundle.feeds)
+      if (feed.name == known.name && known.below > 0)
+        feed.below = known.below;
+  bundle.startup = std::move(net.startup);
+  bundle.main = std::move(net.main);
+  bundle.test = std::move(net.test);
+  return bundle;
+}
+
+/// What goes into `program.json`.
+graph::program_info describe(const program_bundle& bundle) {
+  graph::program_info info;
+  info.loss = bundle.loss;
+  if (bundle.batch > 0)
+    info.batch = bundle.batch;
+  for (const feed_info& feed : bundle.feeds) {
+    shape dims = feed.dims;
+    if (dims.rank() > 0 && dims[0] < 0)
+      dims[0] = bundle.batch > 0 ? bundle.batch : 1;
+    if (!dims.has_unknown())
+      info.feeds.emplace(feed.name,
+                         graph::feed_info{dims, feed.type, feed.below});
+  }
+  return info;
+}
+
+} // namespace
+
+program_bundle load_program(const std::string& program_or_net,
+                            const std::string& loss) {
+  const fs::path path = program_or_net;
+  program_bundle bundle = fs::is_directory(path) ? read_folder(path, loss)
+                          : fs::exists(path)     ? read_file(path, loss)
+                                             : build_net(program_or_net, loss);
+  bundle.name = program_or_net;
+  return bundle;
+}
+
+const std::string& require_loss(const program_bundle& bundle) {
+  if (bundle.loss.empty())
+    throw error(errc::not_found,
+                bundle.name + " has no loss; name a variable with --loss");
+  return bundle.loss;
+}
+
+void save_program(const program_bundle& bundle, const scope& parameters,
+                  const fs::path& folder) {
+  graph::write_program_folder({.main = bundle.main,
+                               .startup = bundle.startup,
+                               .test = bundle.test,
+                               .info = describe(bundle)},
+                              folder, &parameters);
+}
+
+} // namespace troupe::apps

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/apps/feed_info.hpp>
+#include <troupe/graph/program.hpp>
+#include <troupe/kernels/scope.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace troupe::apps {
+
+/// A network as the command line names it, with all that is known of it.
+struct program_bundle {
+  std::string name; ///< net or folder, as given
+  graph::program startup;
+  graph::program main;
+  graph::program test; ///< for evaluation: no gradients, no updates
+  std::string loss;    ///< empty if the program has none
+  std::vector<feed_info> feeds;
+  std::int64_t batch = 0; ///< samples per step that it was made for; 0: unknown
+};
+
+/// Reads a program folder or file, or builds the built-in net of that name.
+/// @param loss name of the loss variable; empty: from `program.json`, else
+/// found in the program.
+/// Throws error(not_found) naming the nets there are, error(bad_file).
+program_bundle load_program(const std::string& program_or_net,
+                            const std::string& loss);
+
+/// Like `bundle.loss`, but throws error(not_found) if there is none.
+const std::string& require_loss(const program_bundle& bundle);
+
+/// Writes a program folder with the trained parameters, whole or not at all.
+void save_program(const program_bundle& bundle, const scope& parameters,
+                  const std::filesystem::path& folder);
+
+} // namespace troupe::apps

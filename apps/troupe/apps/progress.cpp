@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/progress.hpp>
+
+#include <troupe/base/clock.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <utility>
+
+namespace troupe::apps {
+
+namespace {
+
+constexpr std::uint64_t bar_interval_ns = 100'000'000;
+constexpr std::uint64_t line_interval_ns = 10'000'000'000;
+constexpr int bar_cells = 30;
+
+std::string numbers(const progress_state& state) {
+  std::array<char, 120> text{};
+  std::snprintf(text.data(), text.size(),
+                "%llu/%llu  loss %.4f  %.0f samples/s",
+                static_cast<unsigned long long>(state.step),
+                static_cast<unsigned long long>(state.steps), state.loss,
+                state.samples_per_s);
+  return text.data();
+}
+
+void print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+} // namespace
+
+std::string progress_bar(const progress_state& state, int cells) {
+  const auto total = std::max<std::uint64_t>(1, state.steps);
+  const auto filled = static_cast<std::size_t>(
+    std::min(state.step, total) * static_cast<std::uint64_t>(cells) / total);
+  std::string bar(filled, '=');
+  if (bar.size() < static_cast<std::size_t>(cells))
+    bar += '>';
+  bar.resize(static_cast<std::size_t>(cells), ' ');
+  return "[" + bar + "] " + numbers(state);
+}
+
+progress::progress() : progress(isatty(STDERR_FILENO) == 1) {}
+
+progress::progress(bool terminal) : terminal_(terminal), last_ns_(now_ns()) {}
+
+progress::~progress() {
+  clear();
+}
+
+void progress::clear() {
+  if (std::exchange(drawn_, false))
+    print("\r\033[K");
+}
+
+void progress::update(const progress_state& state) {
+  const auto now = now_ns();
+  if (now - last_ns_ < (terminal_ ? bar_interval_ns : line_interval_ns))
+    return;
+  last_ns_ = now;
+  if (terminal_)
+    print("\r" + progress_bar(state, bar_cells) + "\033[K");
+  else
+    print("step " + numbers(state) + "\n");
+  drawn_ = terminal_;
+}
+
+void progress::note(std::string_view line) {
+  clear();
+  print(std::string(line) + "\n");
+}
+
+} // namespace troupe::apps

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/common_options.hpp>
+#include <troupe/apps/subcommands.hpp>
+#include <troupe/apps/train_run.hpp>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+#include <memory>
+
+namespace troupe::apps {
+
+namespace {
+
+void add_length_options(CLI::App& command, train_options& options) {
+  auto* steps = command.add_option("--steps", options.steps, "steps to train")
+                  ->check(CLI::PositiveNumber);
+  command
+    .add_option("--epochs", options.epochs, "passes over the data (default: 1)")
+    ->check(CLI::PositiveNumber)
+    ->excludes(steps);
+}
+
+void add_result_options(CLI::App& command, train_options& options) {
+  command.add_option("--save", options.save,
+                     "write a program folder with the trained parameters");
+  command.add_option("--metrics", options.metrics,
+                     "write a line of JSON per step");
+  command.add_option("--loss-curve", options.loss_curve,
+                     "draw the losses as an .svg file");
+  auto* fetch = command.add_option("--fetch", options.fetch,
+                                   "variables to fetch, VAR,VAR,...");
+  auto* out = command.add_option("--fetch-out", options.fetch_out,
+                                 ".npz file for fetched variables");
+  fetch->needs(out);
+  out->needs(fetch);
+}
+
+void add_run_options(CLI::App& command, train_options& options) {
+  command
+    .add_option("--threads", options.network.threads,
+                "workers (default: one per core)")
+    ->check(CLI::NonNegativeNumber);
+  command.add_option("--params", options.params,
+                     "start from parameters: a file, a folder, or a saved "
+                     "program folder");
+  command
+    .add_option("--seed", options.seed,
+                "of initial values, dropout, order of samples")
+    ->capture_default_str();
+  command.add_flag("--deterministic", options.deterministic,
+                   "add gradients in device order: the same bits in each run");
+  command.add_flag("--check-nan", options.check_nan,
+                   "stop at the first op that makes a NaN or infinity");
+  command.add_flag("--dry-run", options.dry_run,
+                   "send all messages, run no kernel");
+}
+
+} // namespace
+
+void add_train(CLI::App& app, action& chosen) {
+  auto options = std::make_shared<train_options>();
+  auto& command = *app.add_subcommand("train", "train a network");
+  add_program_argument(command, options->network);
+  add_device_options(command, options->network);
+  add_strategy_options(command, options->network);
+  add_data_options(command, options->data);
+  command
+    .add_flag("--synthetic", options->data.synthetic,
+              "random batches of the program's shapes")
+    ->excludes("--feeds")
+    ->excludes("--data");
+  add_length_options(command, *options);
+  add_run_options(command, *options);
+  add_result_options(command, *options);
+  add_output_options(command, options->json,
+                     "troupe train digits --data data/digits --devices cpu:2 "
+                     "--epochs 12 --save saved");
+  command.callback(
+    [options, &chosen] { chosen = [options] { return run_train(*options); }; });
+}
+
+} // namespace troupe::apps

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/train_run.hpp>
+
+#include <troupe/apps/dataset.hpp>
+#include <troupe/apps/evaluation.hpp>
+#include <troupe/apps/fetch_file.hpp>
+#include <troupe/apps/progress.hpp>
+#include <troupe/apps/stop_request.hpp>
+#include <troupe/apps/training.hpp>
+#include <troupe/apps/usage_error.hpp>
+#include <troupe/base/atomic_file.hpp>
+#include <troupe/graph/paddle/parameter_file.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <optional>
+
+namespace troupe::apps {
+
+namespace {
+
+/// printf into a string, for lines of at most 200 characters.
+template <class... Values>
+std::string line(const char* format, Values... values) {
+  std::array<char, 201> text{};
+  std::snprintf(text.data(), text.size(), format, values...);
+  return text.data();
+}
+
+using ull = unsigned long long;
+
+/// The feeds that the user gives: with a custom gradient scale, the gradient
+/// of the loss is one of them.
+std::vector<feed_info> wanted_feeds(const train_options& options,
+                                    const program_bundle& bundle) {
+  std::vector<feed_info> feeds = bundle.feeds;
+  const std::string gradient = graph::gradient_name(bundle.loss);
+  if (options.network.gradient_scale == "custom"
+      && !find_feed(feeds, gradient)) {
+    shape dims = bundle.main.main().var(bundle.loss).dims;
+    feeds.push_back({gradient, dtype::float32, dims, std::nullopt});
+  }
+  return feeds;
+}
+
+std::unique_ptr<batch_source> make_source(const train_options& options,
+                                          const program_bundle& bundle,
+                                          arena& memory) {
+  const data_options& data = options.data;
+  if (!data.feeds.empty())
+    return open_feeds(data, wanted_feeds(options, bundle), memory);
+  const std::int64_t batch = choose_batch(data, bundle);
+  if (!data.data.empty())
+    return make_dataset_source(
+      load_dataset(data.data, bundle.feeds, dataset_part::train, memory),
+      {.batch = batch, .seed = options.seed}, memory);
+  if (!data.synthetic && !options.dry_run)
+    throw usage_error("train needs --data, --feeds or --synthetic");
+  return make_synthetic_source(bundle.feeds, batch, options.seed, memory);
+}
+
+std::shared_ptr<scope> make_parameters(const train_options& options,
+                                       const program_bundle& bundle,
+                                       arena& memory) {
+  auto parameters = std::make_shared<scope>();
+  run_startup(bundle.startup, *parameters, options.seed);
+  if (!options.params.empty())
+    load_parameters(bundle.main, options.params, *parameters, memory);
+  return parameters;
+}
+
+executor_options make_options(const train_options& options,
+                              const program_bundle& bundle) {
+  executor_options made = make_executor_options(options.network);
+  made.loss = bundle.loss;
+  made.fetches = split_names(options.fetch);
+  made.seed = options.seed;
+  made.deterministic = options.deterministic;
+  made.check_nan = options.check_nan;
+  made.dry_run = options.dry_run;
+  return made;
+}
+
+/// The fetched variables that are the same on all devices.
+std::vector<std::string> persistable(const program_bundle& bundle,
+                                     const std::vector<std::string>& names) {
+  std::vector<std::string> found;
+  for (const std::string& name : names)
+    if (const auto* var = bundle.main.main().find_var(name);
+        var && var->persistable)
+      found.push_back(name);
+  return found;
+}
+
+/// Everything that a run writes, opened before the first step, so that a path
+/// that cannot be written costs no training.
+class run_outputs {
+public:
+  run_outputs(const train_options& options, const program_bundle& bundle) {
+    if (!options.save.empty())
+      atomic_directory{options.save}; // made and removed: it can be written
+    if (!options.metrics.empty())
+      metrics_.emplace(options.metrics);
+    if (!options.loss_curve.empty())
+      curve_.emplace(options.loss_curve);
+    const auto names = split_names(options.fetch);
+    if (!names.empty())
+      fetched_.emplace(options.fetch_out, names, persistable(bundle, names));
+  }
+
+  void add(const step_metrics& metrics) {
+    if (metrics_)
+      metrics_->write(metrics);
+  }
+
+  void add(const step_result& result) {
+    if (fetched_)
+      fetched_->add(result);
+  }
+
+  void finish(const program_bundle& bundle, const loss_history& history,
+              const train_options& options, arena& memory) {
+    if (curve_) {
+      curve_->write(draw_loss_curve(history, bundle.name + " on "
+                                               + options.network.devices));
+      curve_->commit();
+    }
+    if (fetched_)
+      fetched_->write(memory);
+  }
+
+private:
+  std::optional<metrics_file> metrics_;
+  std::optional<atomic_file> curve_;
+  std::optional<fetch_file> fetched_;
+};
+
+std::uint64_t count_steps(const train_options& options,
+                          const batch_source& source) {
+  if (options.steps > 0)
+    return options.steps;
+  return std::max<std::uint64_t>(1, options.epochs) * source.steps_per_epoch();
+}
+
+void describe_graph(const executor& exe, const train_options& options,
+                    progress& shown) {
+  const executor_stats stats = exe.stats();
+  shown.note(line("%s on %s: %zu op actors, %zu variable actors, %zu stream "
+                  "actors, %zu messages per step",
+                  options.network.program.c_str(),
+                  options.network.devices.c_str(), stats.op_actors,
+                  stats.variable_actors, stats.stream_actors,
+                  stats.messages_per_step));
+}
+
+training_report train(executor& exe, batch_source& source,
+                      const train_options& options, run_outputs& outputs,
+                      const stop_request& stop) {
+  progress shown;
+  describe_graph(exe, options, shown);
+  const std::uint64_t steps = count_steps(options, source);
+  const std::uint64_t epochs =
+    (steps + source.steps_per_epoch() - 1) / source.steps_per_epoch();
+  training_observer observer;
+  observer.stop = [&] { return stop.stopped(); };
+  observer.fetched = [&](const step_result& result) { outputs.add(result); };
+  observer.step = [&](const step_metrics& metrics) {
+    outputs.add(metrics);
+    shown.update(
+      {metrics.step + 1, steps, metrics.loss, metrics.samples_per_s});
+  };
+  observer.epoch = [&](std::uint64_t epoch, double loss, double rate) {
+    shown.note(line("epoch %llu/%llu  loss %.4f  %.0f samples/s", ull{epoch},
+                    ull{epochs}, loss, rate));
+  };
+  return run_training(exe, source, steps, executor_options{}.steps_in_flight,
+                      split_names(options.fetch), observer);
+}
+
+void print_summary(const training_report& report, const executor_stats& stats,
+                   bool json) {
+  if (!json) {
+    std::fprintf(stderr, "%s\n",
+                 line("trained %llu steps in %.2f s: %.0f samples/s, %llu "
+                      "messages",
+                      ull{report.steps}, report.seconds, report.samples_per_s(),
+                      ull{stats.messages})
+                   .c_str());
+    return;
+  }
+  nlohmann::ordered_json result;
+  result["steps"] = report.steps;
+  result["loss"] = report.history.steps.back();
+  result["seconds"] = report.seconds;
+  result["samples_per_s"] = report.samples_per_s();
+  result["op_actors"] = stats.op_actors;
+  result["variable_actors"] = stats.variable_actors;
+  result["messages"] = stats.messages;
+  std::printf("%s\n", result.dump().c_str());
+}
+
+void print_held_out(const hits& found, bool json) {
+  if (!json) {
+    std::printf("held_out_accuracy=%.4f correct=%lld total=%lld\n",
+                found.accuracy(), static_cast<long long>(found.correct),
+                static_cast<long long>(found.total));
+    return;
+  }
+  nlohmann::ordered_json result;
+  result["held_out_accuracy"] = found.accuracy();
+  result["correct"] = found.correct;
+  result["total"] = found.total;
+  std::printf("%s\n", result.dump().c_str());
+}
+
+/// Tests what was learned on the held-out samples beside the training data, if
+/// there are any and the network is a classifier.
+void test_held_out(const train_options& options, const program_bundle& bundle,
+                   std::shared_ptr<scope> parameters, arena& memory) {
+  if (options.dry_run || !has_held_out(options.data.data)
+      || !find_classifier(bundle.test))
+    return;
+  auto source =
+    make_dataset_source(load_dataset(options.data.data, bundle.feeds,
+                                     dataset_part::held_out, memory),
+                        {.batch = 256, .shuffle = false}, memory);
+  executor_options one_device;
+  one_device.threads = options.network.threads;
+  one_device.devices = {make_executor_options(options.network).devices.front()};
+  one_device.parameters = std::move(parameters);
+  const evaluation result =
+    evaluate(bundle, one_device, *source, source->steps_per_epoch());
+  print_held_out(*result.answers, options.json);
+}
+
+} // namespace
+
+int run_train(const train_options& options) {
+  arena host(make_host_memory_source());
+  const program_bundle bundle =
+    load_program(options.network.program, options.network.loss);
+  require_loss(bundle);
+  executor_options wanted = make_options(options, bundle);
+  auto source = make_source(options, bundle, host);
+  const stop_request stop;
+  run_outputs outputs(options, bundle);
+  const auto parameters = make_parameters(options, bundle, host);
+  wanted.parameters = parameters;
+  training_report report;
+  {
+    executor exe(bundle.main, wanted);
+    report = train(exe, *source, options, outputs, stop);
+    if (!report.stopped)
+      print_summary(report, exe.stats(), options.json);
+  }
+  if (report.stopped) {
+    std::fprintf(stderr, "troupe: stopped after step %llu of %llu\n",
+                 ull{report.steps}, ull{count_steps(options, *source)});
+    return 1;
+  }
+  if (!options.save.empty())
+    save_program(bundle, *parameters, options.save);
+  outputs.finish(bundle, report.history, options, host);
+  test_held_out(options, bundle, parameters, host);
+  return 0;
+}
+
+} // namespace troupe::apps

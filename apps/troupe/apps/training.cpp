@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/training.hpp>
+
+#include <troupe/base/clock.hpp>
+
+#include <algorithm>
+#include <deque>
+
+namespace troupe::apps {
+
+namespace {
+
+class training {
+public:
+  training(executor& exe, batch_source& source, std::uint64_t steps,
+           const std::vector<std::string>& fetches,
+           const training_observer& observer)
+    : exe_(exe), source_(source), steps_(steps), fetches_(fetches),
+      observer_(observer) {}
+
+  training_report run(std::uint32_t in_flight) {
+    const auto start = now_ns();
+    epoch_start_ = start;
+    for (std::uint64_t step = 0; step < steps_ && !stop(); ++step) {
+      admit(step);
+      if (under_way_.size() >= in_flight)
+        finish_oldest();
+    }
+    while (!under_way_.empty())
+      finish_oldest();
+    report_.seconds = static_cast<double>(now_ns() - start) * 1e-9;
+    report_.stopped = report_.steps < steps_;
+    return std::move(report_);
+  }
+
+private:
+  bool stop() const { return observer_.stop && observer_.stop(); }
+
+  void admit(std::uint64_t step) {
+    const auto per_epoch = source_.steps_per_epoch();
+    const feed_map feeds = source_.batch(step / per_epoch, step % per_epoch);
+    const auto now = now_ns();
+    under_way_.push_back({exe_.submit(feeds, fetches_), now});
+  }
+
+  void finish_oldest() {
+    const auto [step, admitted_ns] = under_way_.front();
+    under_way_.pop_front();
+    const step_result result = exe_.wait(step);
+    const auto index = report_.steps % source_.steps_per_epoch();
+    record(result, source_.batch_samples(index),
+           own_ms(admitted_ns, result.ms));
+    if (index + 1 == source_.steps_per_epoch() || report_.steps == steps_)
+      end_epoch(now_ns());
+  }
+
+  /// Steps overlap; a step's own time begins when the step before ends.
+  double own_ms(std::uint64_t admitted_ns, double ms) {
+    const double admitted = static_cast<double>(admitted_ns) * 1e-6;
+    const double end = admitted + ms;
+    const double begin = std::max(admitted, last_end_ms_);
+    last_end_ms_ = std::max(end, last_end_ms_);
+    return std::max(0.0, end - begin);
+  }
+
+  void record(const step_result& result, std::int64_t samples, double ms) {
+    const auto n = static_cast<double>(samples);
+    if (observer_.step)
+      observer_.step({report_.steps, result.loss, result.losses, ms,
+                      ms > 0 ? n * 1e3 / ms : 0});
+    if (observer_.fetched)
+      observer_.fetched(result);
+    report_.history.steps.push_back(result.loss);
+    report_.samples += static_cast<std::uint64_t>(samples);
+    ++report_.steps;
+    epoch_loss_ += result.loss * n;
+    epoch_samples_ += n;
+  }
+
+  void end_epoch(std::uint64_t now) {
+    auto& history = report_.history;
+    const double seconds = static_cast<double>(now - epoch_start_) * 1e-9;
+    history.epochs.push_back(epoch_loss_ / epoch_samples_);
+    history.epoch_ends.push_back(report_.steps);
+    if (observer_.epoch)
+      observer_.epoch(history.epochs.size(), history.epochs.back(),
+                      epoch_samples_ / seconds);
+    epoch_loss_ = epoch_samples_ = 0;
+    epoch_start_ = now;
+  }
+
+  executor& exe_;
+  batch_source& source_;
+  std::uint64_t steps_;
+  const std::vector<std::string>& fetches_;
+  const training_observer& observer_;
+  struct admitted_step {
+    step_id id;
+    std::uint64_t admitted_ns;
+  };
+  std::deque<admitted_step> under_way_;
+  training_report report_;
+  double epoch_loss_ = 0, epoch_samples_ = 0;
+  double last_end_ms_ = 0;
+  std::uint64_t epoch_start_ = 0;
+};
+
+} // namespace
+
+training_report run_training(executor& exe, batch_source& source,
+                             std::uint64_t steps, std::uint32_t in_flight,
+                             const std::vector<std::string>& fetches,
+                             const training_observer& observer) {
+  return training(exe, source, steps, fetches, observer).run(in_flight);
+}
+
+} // namespace troupe::apps

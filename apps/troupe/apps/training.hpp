@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/actors/executor.hpp>
+#include <troupe/apps/batch_source.hpp>
+#include <troupe/apps/loss_curve.hpp>
+#include <troupe/apps/metrics_file.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace troupe::apps {
+
+/// What happens while a training runs. All are called on the caller's thread,
+/// in the order of steps; empty ones are skipped.
+struct training_observer {
+  std::function<void(const step_metrics&)> step;
+  /// The step's fetched variables.
+  std::function<void(const step_result&)> fetched;
+  /// Epoch number from 1, its mean loss, samples per second.
+  std::function<void(std::uint64_t epoch, double loss, double samples_per_s)>
+    epoch;
+  /// Asked before each step: true ends the run after the steps under way.
+  std::function<bool()> stop;
+};
+
+struct training_report {
+  loss_history history;
+  std::uint64_t steps = 0;
+  std::uint64_t samples = 0;
+  double seconds = 0;
+  bool stopped = false; ///< ended before all steps were done
+
+  double samples_per_s() const {
+    return seconds > 0 ? static_cast<double>(samples) / seconds : 0;
+  }
+};
+
+/// Runs `steps` steps of `exe` on batches of `source`, `in_flight` at a time,
+/// so that the next batch is made while a step runs. Throws what a step failed
+/// with.
+training_report run_training(executor& exe, batch_source& source,
+                             std::uint64_t steps, std::uint32_t in_flight,
+                             const std::vector<std::string>& fetches,
+                             const training_observer& observer);
+
+} // namespace troupe::apps
