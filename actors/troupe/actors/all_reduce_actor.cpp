@@ -6,12 +6,14 @@
 namespace troupe::actors {
 
 void all_reduce_actor::admit(op_actor& op) {
-  if (op.op().collective_index != order_[next_].index)
+  const auto index = static_cast<std::size_t>(op.op().collective_index);
+  if (index != next_)
     op.fail_step(error(errc::order_mismatch,
                        "collective " + std::string{op.name()}
-                         + " runs when it is the turn of "
-                         + order_[next_].name));
-  next_ = (next_ + 1) % order_.size();
+                         + " runs at position " + std::to_string(next_)
+                         + ", where the order of the graph has "
+                         + order_[next_]));
+  next_ = (index + 1) % order_.size();
 }
 
 } // namespace troupe::actors

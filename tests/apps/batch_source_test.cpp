@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <support/caught.hpp>
+#include <support/files.hpp>
+#include <troupe/apps/batch_source.hpp>
+#include <troupe/kernels/io/npz.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <numeric>
+
+using namespace troupe;
+using namespace troupe::apps;
+using namespace troupe::test;
+
+namespace {
+
+struct host {
+  arena memory{make_host_memory_source()};
+
+  tensor counting(const shape& dims) {
+    tensor out = tensor::make(memory, dims, dtype::int64);
+    std::iota(out.values<std::int64_t>().begin(),
+              out.values<std::int64_t>().end(), 0);
+    return out;
+  }
+  dataset samples(std::int64_t n) {
+    return {{{"x", counting({n, 1})}, {"y", counting({n, 2})}}, n};
+  }
+};
+
+std::vector<std::int64_t> values(const feed_map& feeds, const char* name) {
+  const auto all = feeds.find(name)->second.values<std::int64_t>();
+  return {all.begin(), all.end()};
+}
+
+std::vector<std::int64_t> epoch_of(batch_source& source, std::uint64_t epoch) {
+  std::vector<std::int64_t> all;
+  for (std::uint64_t i = 0; i < source.steps_per_epoch(); ++i) {
+    const auto part = values(source.batch(epoch, i), "x");
+    CHECK(static_cast<std::int64_t>(part.size()) == source.batch_samples(i));
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+const feed_info ids{"ids", dtype::int64, {-1, 2}, 5};
+const feed_info image{"image", dtype::float32, {-1, 3}, std::nullopt};
+
+} // namespace
+
+TEST_SUITE("apps.batch_source") {
+TEST_CASE_FIXTURE(host, "an epoch holds each sample once, the last batch "
+                        "what is left") {
+  auto source = make_dataset_source(samples(7), {.batch = 3}, memory);
+  CHECK(source->steps_per_epoch() == 3);
+  CHECK(source->batch_samples(2) == 1);
+  auto all = epoch_of(*source, 0);
+  std::ranges::sort(all);
+  CHECK(all == std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6});
+}
+
+TEST_CASE_FIXTURE(host, "columns of a sample stay together") {
+  auto source = make_dataset_source(samples(7), {.batch = 7}, memory);
+  const feed_map feeds = source->batch(0, 0);
+  const auto x = values(feeds, "x"), y = values(feeds, "y");
+  for (std::size_t i = 0; i < x.size(); ++i)
+    CHECK(y[2 * i] == 2 * x[i]);
+}
+
+TEST_CASE_FIXTURE(host, "orders differ from epoch to epoch and seed to seed, "
+                        "and come back") {
+  auto a = make_dataset_source(samples(50), {.batch = 8, .seed = 1}, memory);
+  auto b = make_dataset_source(samples(50), {.batch = 8, .seed = 2}, memory);
+  const auto first = epoch_of(*a, 0), second = epoch_of(*a, 1);
+  CHECK(first != second);
+  CHECK(first != epoch_of(*b, 0));
+  CHECK(first == epoch_of(*a, 0));
+}
+
+TEST_CASE_FIXTURE(host, "without shuffling samples keep their order") {
+  auto source =
+    make_dataset_source(samples(4), {.batch = 4, .shuffle = false}, memory);
+  CHECK(epoch_of(*source, 3) == std::vector<std::int64_t>{0, 1, 2, 3});
+}
+
+TEST_CASE_FIXTURE(host, "a batch below one is refused") {
+  CHECK(caught([&] {
+          make_dataset_source(samples(4), {.batch = 0}, memory);
+        }).code()
+        == errc::invalid_argument);
+  CHECK(caught([&] { make_synthetic_source({}, -1, 0, memory); }).code()
+        == errc::invalid_argument);
+}
+
+TEST_CASE_FIXTURE(host, "synthetic ids lie below their limit and reach it") {
+  auto source = make_synthetic_source({{ids, image}}, 50, 3, memory);
+  const feed_map feeds = source->batch(0, 0);
+  const auto drawn = values(feeds, "ids");
+  CHECK(std::ranges::min(drawn) == 0);
+  CHECK(std::ranges::max(drawn) == 4);
+  CHECK(feeds.find("image")->second.dims() == shape{50, 3});
+  CHECK(values(source->batch(1, 0), "ids") == drawn);
+  CHECK(values(source->batch(0, 1), "ids") != drawn);
+}
+
+TEST_CASE_FIXTURE(host, "synthetic whole numbers need a limit") {
+  feed_info open = ids;
+  open.below.reset();
+  const error failure =
+    caught([&] { make_synthetic_source({{open}}, 2, 0, memory); });
+  CHECK(says(failure, "ids int64 [-1, 2]"));
+  CHECK(says(failure, "program.json"));
+}
+
+TEST_CASE_FIXTURE(host, "an npz file gives a batch per step") {
+  const temporary_folder folder;
+  const auto file = folder / "f.npz";
+  tensor array = tensor::make(memory, {2, 1, 2}, dtype::int64);
+  std::iota(array.values<std::int64_t>().begin(),
+            array.values<std::int64_t>().end(), 1);
+  write_npz(file, {{"ids", array}});
+  auto source = make_npz_source(file, {{ids}}, memory);
+  CHECK(source->steps_per_epoch() == 2);
+  CHECK(source->batch_samples(0) == 1);
+  CHECK(values(source->batch(0, 1), "ids") == std::vector<std::int64_t>{3, 4});
+}
+
+TEST_CASE_FIXTURE(host, "an npz file that does not fit is refused by name") {
+  const temporary_folder folder;
+  const auto file = folder / "f.npz";
+  const auto refusal = [&](const named_tensors& arrays,
+                           std::vector<feed_info> feeds) {
+    write_npz(file, arrays);
+    return error_of([&] { make_npz_source(file, feeds, memory); });
+  };
+  const tensor right = counting({2, 1, 2});
+  CHECK(contains(refusal({{"other", right}}, {ids}), "no array for feed ids"));
+  CHECK(contains(refusal({{"ids", right}, {"more", right}}, {ids}),
+                 "no feed more"));
+  CHECK(contains(refusal({{"ids", counting({2, 1, 3})}}, {ids}),
+                 "cannot be int64 [1, 3]"));
+  CHECK(contains(
+    refusal({{"ids", tensor::make(memory, {2, 1, 2}, dtype::int32)}}, {ids}),
+    "dtype_mismatch"));
+  CHECK(contains(refusal({{"ids", counting({2, 2, 2})}}, {ids}),
+                 "ids [1, 0, 1] is 5, outside [0, 5)"));
+  CHECK(contains(refusal({{"ids", counting({4})}}, {ids}),
+                 "no leading axis of steps"));
+  CHECK(contains(
+    refusal({{"ids", right},
+             {"image", tensor::make(memory, {3, 1, 3}, dtype::float32)}},
+            {ids, image}),
+    "3 steps"));
+}
+} // TEST_SUITE("apps.batch_source")

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/command_runner.hpp"
+
+#include <support/files.hpp>
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <sstream>
+#include <thread>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace troupe::test {
+
+namespace {
+
+void redirect(const std::string& file, int flags, int target) {
+  const int descriptor = ::open(file.c_str(), flags, 0600);
+  ::dup2(descriptor, target);
+}
+
+pid_t start(const std::vector<std::string>& arguments, const std::string& out,
+            const std::string& err) {
+  std::vector<char*> argv{const_cast<char*>(TROUPE_COMMAND)};
+  for (const std::string& argument : arguments)
+    argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    redirect("/dev/null", O_RDONLY, STDIN_FILENO);
+    redirect(out, O_WRONLY | O_CREAT, STDOUT_FILENO);
+    redirect(err, O_WRONLY | O_CREAT, STDERR_FILENO);
+    ::execv(TROUPE_COMMAND, argv.data());
+    ::_exit(127);
+  }
+  return child;
+}
+
+bool ended(pid_t child, int& status, int flags) {
+  return ::waitpid(child, &status, flags) == child;
+}
+
+} // namespace
+
+command_result run_troupe(
+  const std::vector<std::string>& arguments,
+  const std::function<bool(pid_t, const std::string&)>& while_running) {
+  const temporary_folder folder;
+  const std::string out = folder / "out", err = folder / "err";
+  write_bytes(out, "");
+  write_bytes(err, "");
+  const pid_t child = start(arguments, out, err);
+  int status = 0;
+  bool over = false;
+  for (bool done = !while_running; !done && !over;) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    over = ended(child, status, WNOHANG);
+    done = over || while_running(child, read_bytes(err));
+  }
+  if (!over)
+    ended(child, status, 0);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+          read_bytes(out), read_bytes(err)};
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);)
+    lines.push_back(line);
+  return lines;
+}
+
+bool fails_with(const command_result& result, int code,
+                const std::vector<std::string>& parts) {
+  const auto lines = lines_of(result.err);
+  bool right = result.code == code && result.out.empty() && !lines.empty()
+               && lines.back().starts_with("troupe: ");
+  for (const std::string& part : parts)
+    right = right && contains(lines.back(), part);
+  if (!right)
+    MESSAGE("exit ", result.code, " out: ", result.out, " err: ", result.err);
+  return right;
+}
+
+} // namespace troupe::test

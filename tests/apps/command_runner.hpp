@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace troupe::test {
+
+/// How a run of the command ended.
+struct command_result {
+  int code = -1; ///< exit code; 128 + number if a signal ended it
+  std::string out;
+  std::string err;
+};
+
+/// Runs the command `troupe` with `arguments` in the folder `data`'s parent,
+/// stdin empty. `while_running`, if given, is called with the process number
+/// and what stderr holds so far, every 5 ms until it returns true.
+command_result run_troupe(
+  const std::vector<std::string>& arguments,
+  const std::function<bool(pid_t, const std::string&)>& while_running = {});
+
+/// The lines of a text, without their ends.
+std::vector<std::string> lines_of(const std::string& text);
+
+/// True if `result` is a failure as users should see it: exit code `code`,
+/// nothing on stdout, `parts` in the last line of stderr, which begins with
+/// "troupe: ".
+bool fails_with(const command_result& result, int code,
+                const std::vector<std::string>& parts);
+
+} // namespace troupe::test

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <support/caught.hpp>
+#include <troupe/apps/classifier.hpp>
+#include <troupe/apps/feed_info.hpp>
+#include <troupe/graph/layers.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace troupe;
+using namespace troupe::apps;
+using namespace troupe::test;
+
+namespace {
+
+/// Ids through an embedding of 7 rows, classes of 3.
+struct tagged_text {
+  graph::network net;
+
+  tagged_text() {
+    auto ids = net.data("ids", {-1, 4}, dtype::int64);
+    auto tag = net.data("tag", {-1, 1}, dtype::int64);
+    auto rows = layers::embedding(layers::reshape(ids, {0, 2, 2}),
+                                  {.rows = 7, .width = 2});
+    auto logits = layers::fc(rows, 3);
+    layers::mean(layers::softmax_with_cross_entropy(logits, tag));
+  }
+};
+
+} // namespace
+
+TEST_SUITE("apps.feed_info") {
+TEST_CASE_FIXTURE(tagged_text, "limits follow from tables and classes, also "
+                               "through a reshape") {
+  const auto feeds = describe_feeds(net.main);
+  REQUIRE(feeds.size() == 2);
+  CHECK(find_feed(feeds, "ids")->below == 7);
+  CHECK(find_feed(feeds, "tag")->below == 3);
+  CHECK(sample_elements(feeds[0]) == 4);
+  CHECK(find_feed(feeds, "none") == nullptr);
+}
+
+TEST_CASE("a feed with two open extents has no sample size") {
+  const feed_info open{"x", dtype::float32, {-1, -1}, std::nullopt};
+  CHECK(says(caught([&] { sample_elements(open); }), "x float32 [-1, -1]"));
+}
+
+TEST_CASE_FIXTURE(tagged_text, "a classifier is found by its cross entropy") {
+  const auto found = find_classifier(net.main);
+  REQUIRE(found);
+  CHECK(found->label == "tag");
+  CHECK(net.main.main().var(found->scores).dims.dim(-1) == 3);
+}
+
+TEST_CASE("hits are rows whose largest score is the label's") {
+  arena memory(make_host_memory_source());
+  tensor scores = tensor::make(memory, {3, 2}, dtype::float32);
+  tensor labels = tensor::make(memory, {3, 1}, dtype::int64);
+  const float given[] = {1, 2, 5, 4, 3, 3};
+  std::copy_n(given, 6, scores.data<float>());
+  const std::int64_t wanted[] = {1, 1, 0};
+  std::copy_n(wanted, 3, labels.data<std::int64_t>());
+  const hits found = count_hits(scores, labels);
+  CHECK(found.correct == 2);
+  CHECK(found.total == 3);
+  CHECK(caught([&] {
+          count_hits(scores.reshaped({2, 3}), labels);
+        }).code()
+        == errc::shape_mismatch);
+}
+} // TEST_SUITE("apps.feed_info")

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/command_runner.hpp"
+
+#include <support/files.hpp>
+#include <troupe/kernels/arena.hpp>
+#include <troupe/kernels/io/npz.hpp>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <csignal>
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+using json = nlohmann::json;
+namespace fs = std::filesystem;
+
+const std::string digits = TROUPE_DATA "/digits";
+const std::string paddle_mlp = TROUPE_TEST_DATA "/paddle/mlp";
+
+std::vector<std::string> operator+(std::vector<std::string> a,
+                                   const std::vector<std::string>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+std::vector<json> json_lines(const fs::path& file) {
+  std::vector<json> all;
+  for (const std::string& line : lines_of(read_bytes(file)))
+    all.push_back(json::parse(line));
+  return all;
+}
+
+std::vector<double> losses(const fs::path& metrics) {
+  std::vector<double> all;
+  for (const json& line : json_lines(metrics))
+    all.push_back(line["loss"].get<double>());
+  return all;
+}
+
+/// Writes feeds for `mlp`: two steps of four samples.
+struct mlp_feeds {
+  arena memory{make_host_memory_source()};
+  temporary_folder folder;
+  std::string file = folder / "f.npz";
+  tensor image = tensor::make(memory, {2, 4, 784}, dtype::float32);
+  tensor label = tensor::make(memory, {2, 4, 1}, dtype::int64);
+
+  mlp_feeds() {
+    std::ranges::fill(image.values<float>(), 0.5f);
+    std::ranges::fill(label.values<std::int64_t>(), 3);
+  }
+  command_result train(const named_tensors& arrays,
+                       const std::vector<std::string>& more = {}) {
+    write_npz(file, arrays);
+    return run_troupe(std::vector<std::string>{"train", "mlp", "--feeds", file}
+                      + more);
+  }
+};
+
+} // namespace
+
+TEST_SUITE("apps.train") {
+TEST_CASE("digits are learned, saved, and evaluated to the same numbers") {
+  const temporary_folder folder;
+  const std::string saved = folder / "saved";
+  const std::string curve = folder / "loss.svg";
+  const auto trained = run_troupe(
+    {"train", "digits", "--data", digits, "--devices", "cpu:2", "--epochs", "4",
+     "--seed", "1", "--save", saved, "--loss-curve", curve});
+  INFO(trained.err);
+  REQUIRE(trained.code == 0);
+  REQUIRE(lines_of(trained.out).size() == 1);
+  double accuracy = 0;
+  long long correct = 0, total = 0;
+  CHECK(std::sscanf(trained.out.c_str(),
+                    "held_out_accuracy=%lf correct=%lld total=%lld\n",
+                    &accuracy, &correct, &total)
+        == 3);
+  CHECK(total == 297);
+  CHECK(accuracy > 0.9);
+  CHECK(accuracy
+        == doctest::Approx(static_cast<double>(correct) / 297).epsilon(1e-3));
+  CHECK(contains(trained.err, "epoch 4/4"));
+  CHECK(contains(trained.err, "op actors"));
+  CHECK(read_bytes(curve).starts_with("<svg"));
+  CHECK(folder.entries() == 2);
+
+  const auto evaluated =
+    run_troupe({"eval", saved, "--params", saved, "--data", digits});
+  INFO(evaluated.err);
+  REQUIRE(evaluated.code == 0);
+  const json result = json::parse(evaluated.out);
+  CHECK(result["correct"] == correct);
+  CHECK(result["total"] == 297);
+  CHECK(result["loss"].get<double>() > 0);
+  CHECK(json::parse(run_troupe({"eval", "digits", "--params",
+                                saved + "/params.pdiparams", "--data", digits})
+                      .out)
+        == result);
+}
+
+TEST_CASE("a program of Paddle gives the losses of Paddle's executor") {
+  const temporary_folder folder;
+  const auto wanted =
+    json::parse(read_bytes(paddle_mlp + "/expected.json"))["losses"];
+  for (const std::string devices : {"cpu", "cpu:2", "cpu:4"}) {
+    CAPTURE(devices);
+    const std::string metrics = folder / "m.jsonl";
+    const auto result =
+      run_troupe({"train", paddle_mlp, "--feeds", paddle_mlp + "/feeds.npz",
+                  "--params", paddle_mlp + "/params0.pdiparams", "--devices",
+                  devices, "--metrics", metrics});
+    INFO(result.err);
+    REQUIRE(result.code == 0);
+    const auto given = losses(metrics);
+    REQUIRE(given.size() == wanted["executor"].size());
+    for (std::size_t i = 0; i < given.size(); ++i)
+      CHECK(
+        given[i]
+        == doctest::Approx(wanted["executor"][i].get<double>()).epsilon(1e-5));
+  }
+}
+
+TEST_CASE("metrics are one line per step with five keys") {
+  const temporary_folder folder;
+  const std::string metrics = folder / "m.jsonl";
+  REQUIRE(
+    run_troupe({"train", "mlp", "--synthetic", "--batch", "5", "--devices",
+                "cpu:2", "--steps", "3", "--metrics", metrics})
+      .code
+    == 0);
+  const auto lines = json_lines(metrics);
+  REQUIRE(lines.size() == 3);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const json& line = lines[i];
+    CHECK(line.size() == 5);
+    CHECK(line["step"] == i);
+    CHECK(line["ms"].get<double>() >= 0);
+    CHECK(line["samples_per_s"].is_number());
+    REQUIRE(line["losses"].size() == 2);
+    const double a = line["losses"][0], b = line["losses"][1];
+    CHECK(line["loss"].get<double>() == doctest::Approx((3 * a + 2 * b) / 5));
+  }
+}
+
+TEST_CASE("a device without samples has no loss") {
+  const temporary_folder folder;
+  const std::string metrics = folder / "m.jsonl";
+  REQUIRE(
+    run_troupe({"train", "mlp", "--synthetic", "--batch", "1", "--devices",
+                "cpu:2", "--steps", "1", "--metrics", metrics})
+      .code
+    == 0);
+  const auto line = json_lines(metrics).at(0);
+  CHECK(line["loss"] == line["losses"][0]);
+  CHECK(line["losses"][1].is_null());
+}
+
+TEST_CASE("the same seed gives the same losses, another seed others") {
+  const temporary_folder folder;
+  const std::string metrics = folder / "m.jsonl";
+  const auto run = [&](const std::string& seed) {
+    REQUIRE(run_troupe({"train", "digits", "--data", digits, "--steps", "4",
+                        "--devices", "cpu:2", "--deterministic", "--seed", seed,
+                        "--metrics", metrics})
+              .code
+            == 0);
+    return losses(metrics);
+  };
+  const auto first = run("1");
+  CHECK(run("1") == first);
+  CHECK(run("2") != first);
+}
+
+TEST_CASE("results are JSON lines on stdout with --json") {
+  const auto result =
+    run_troupe({"train", "digits", "--data", digits, "--steps", "2", "--json"});
+  REQUIRE(result.code == 0);
+  const auto lines = lines_of(result.out);
+  REQUIRE(lines.size() == 2);
+  CHECK(json::parse(lines[0])["steps"] == 2);
+  CHECK(json::parse(lines[0])["messages"].get<int>() > 0);
+  CHECK(json::parse(lines[1])["total"] == 297);
+}
+
+TEST_CASE("fetched variables have a leading axis of steps") {
+  arena memory(make_host_memory_source());
+  const temporary_folder folder;
+  const auto inspected =
+    json::parse(run_troupe({"inspect", "mlp", "--json"}).out);
+  const std::string loss = inspected["loss"];
+  const std::string weight = inspected["parameters"][0]["name"];
+  const std::string out = folder / "f.npz";
+  const auto result =
+    run_troupe({"train", "mlp", "--synthetic", "--steps", "3", "--devices",
+                "cpu:2", "--fetch", loss + "," + weight, "--fetch-out", out});
+  INFO(result.err);
+  REQUIRE(result.code == 0);
+  const auto arrays = read_npz(out, memory);
+  CHECK(arrays.at(loss).dims() == shape{3, 2});
+  CHECK(arrays.at(weight).dims()[0] == 3);
+}
+
+TEST_CASE("a dry run sends messages and computes nothing") {
+  const auto result = run_troupe({"train", "mlp", "--dry-run", "--steps", "5",
+                                  "--devices", "cpu:2", "--json"});
+  INFO(result.err);
+  REQUIRE(result.code == 0);
+  CHECK(json::parse(result.out)["steps"] == 5);
+}
+
+TEST_CASE_FIXTURE(mlp_feeds, "feeds of another shape, dtype or range name "
+                             "the feed") {
+  CHECK(train({{"image", image}, {"label", label}}).code == 0);
+  CHECK(fails_with(train({{"image", image}}), 1, {file, "label"}));
+  CHECK(fails_with(
+    train({{"image", tensor::make(memory, {2, 4, 785}, dtype::float32)},
+           {"label", label}}),
+    1, {"image", "[4, 785]", "784"}));
+  CHECK(fails_with(
+    train({{"image", tensor::make(memory, {2, 4, 784}, dtype::float64)},
+           {"label", label}}),
+    1, {"image", "float64"}));
+  label.values<std::int64_t>()[5] = 10;
+  CHECK(fails_with(train({{"image", image}, {"label", label}}), 1,
+                   {file, "label [1, 1, 0] is 10, outside [0, 10)"}));
+}
+
+TEST_CASE_FIXTURE(mlp_feeds, "a NaN is named where it arises if it is looked "
+                             "for") {
+  image.values<float>()[0] = std::numeric_limits<float>::quiet_NaN();
+  const named_tensors arrays{{"image", image}, {"label", label}};
+  CHECK(train(arrays).code == 0);
+  CHECK(fails_with(train(arrays, {"--check-nan"}), 1, {"mul", "step 0"}));
+}
+
+TEST_CASE("broken data files are named") {
+  const temporary_folder folder;
+  for (const auto& entry : fs::directory_iterator(digits))
+    fs::copy(entry.path(), folder.path());
+  const std::string labels = folder / "train-labels-idx1-ubyte";
+  const auto train = [&] {
+    return run_troupe(
+      {"train", "digits", "--data", folder.path(), "--steps", "1"});
+  };
+  CHECK(train().code == 0);
+  std::string bytes = read_bytes(labels);
+  bytes[8 + 17] = 12;
+  write_bytes(labels, bytes);
+  CHECK(fails_with(train(), 1, {labels, "[17, 0] is 12, outside [0, 10)"}));
+  write_bytes(labels, bytes.substr(0, 100));
+  CHECK(fails_with(train(), 1, {labels}));
+  write_bytes(labels, bytes + "more");
+  CHECK(fails_with(train(), 1, {labels}));
+  fs::remove(labels);
+  CHECK(fails_with(train(), 1, {labels}));
+}
+
+TEST_CASE("a folder that cannot be written stops before training") {
+  const temporary_folder folder;
+  write_bytes(folder / "file", "x");
+  const auto result = run_troupe({"train", "mlp", "--synthetic", "--steps", "1",
+                                  "--save", folder / "file" / "saved"});
+  CHECK(fails_with(result, 1, {"saved"}));
+  CHECK_FALSE(contains(result.err, "actors"));
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("a disk that fills up leaves nothing behind") {
+  const temporary_folder folder;
+  command_result result;
+  {
+    const file_size_limit limit(100'000);
+    result = run_troupe({"train", "mlp", "--synthetic", "--steps", "1",
+                         "--save", folder / "saved"});
+  }
+  CHECK(result.code == 1);
+  CHECK(lines_of(result.err).back().starts_with("troupe: "));
+  CHECK(folder.entries() == 0);
+}
+
+TEST_CASE("Ctrl-C ends the run after a step and saves nothing") {
+  const temporary_folder folder;
+  for (int signal : {SIGINT, SIGTERM}) {
+    const auto result = run_troupe({"train", "mlp", "--synthetic", "--steps",
+                                    "100000000", "--save", folder / "saved"},
+                                   [&](pid_t process, const std::string& err) {
+                                     if (!contains(err, "epoch 2"))
+                                       return false;
+                                     ::kill(process, signal);
+                                     return true;
+                                   });
+    CHECK(fails_with(result, 1, {"stopped after step", "of 100000000"}));
+    CHECK(folder.entries() == 0);
+  }
+}
+} // TEST_SUITE("apps.train")

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/command_runner.hpp"
+
+#include <support/files.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace troupe::test;
+
+TEST_SUITE("apps.usage") {
+TEST_CASE("help names an example and leaves with 0") {
+  for (const char* command : {"train", "eval", "graph", "inspect", "doctor"}) {
+    CAPTURE(command);
+    const auto result = run_troupe({command, "--help"});
+    CHECK(result.code == 0);
+    CHECK(contains(result.out, std::string("Example:\n  troupe ") + command));
+    CHECK(contains(result.out, "--json"));
+    CHECK(result.err.empty());
+  }
+  CHECK(run_troupe({"--help"}).code == 0);
+  CHECK(run_troupe({"--version"}).out.starts_with("troupe 0."));
+}
+
+TEST_CASE("a wrong command line leaves with 2 and one line") {
+  const std::vector<std::string> train{"train", "mlp", "--synthetic"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), train.begin(), train.end());
+    return run_troupe(more);
+  };
+  CHECK(fails_with(run_troupe({}), 2, {"--help"}));
+  CHECK(fails_with(run_troupe({"fly"}), 2, {"--help"}));
+  CHECK(fails_with(run_troupe({"train"}), 2, {"PROGRAM|NET"}));
+  CHECK(fails_with(run_troupe({"train", "mlp"}), 2, {"--synthetic"}));
+  CHECK(fails_with(with({"--no-such"}), 2, {"--no-such", "troupe train"}));
+  CHECK(fails_with(with({"--steps", "0"}), 2, {"--steps"}));
+  CHECK(fails_with(with({"--steps", "x"}), 2, {"--steps"}));
+  CHECK(fails_with(with({"--steps", "1", "--epochs", "1"}), 2, {"--epochs"}));
+  CHECK(fails_with(with({"--batch", "-1"}), 2, {"--batch"}));
+  CHECK(fails_with(with({"--batch"}), 2, {"--batch"}));
+  CHECK(fails_with(with({"--data", "x"}), 2, {"--synthetic"}));
+  CHECK(fails_with(with({"--fetch", "x"}), 2, {"--fetch-out"}));
+  CHECK(fails_with(with({"--strategy", "vote"}), 2, {"vote", "all_reduce"}));
+  CHECK(fails_with(with({"--gradient-scale", "2"}), 2, {"coeff"}));
+  CHECK(fails_with(with({"--devices", "tpu:1"}), 2, {"tpu"}));
+  CHECK(fails_with(with({"--devices", "cpu:0"}), 2, {"cpu"}));
+  CHECK(
+    fails_with(run_troupe({"graph", "mlp", "--format", "png"}), 2, {"png"}));
+  CHECK(fails_with(run_troupe({"eval", "mlp"}), 2, {"--params"}));
+}
+
+TEST_CASE("what is not there leaves with 1 and one line") {
+  CHECK(fails_with(run_troupe({"train", "nonet", "--synthetic"}), 1,
+                   {"nonet", "resnet18"}));
+  CHECK(fails_with(run_troupe({"train", "mlp", "--synthetic", "--loss", "l"}),
+                   1, {"l"}));
+  CHECK(fails_with(
+    run_troupe({"train", "mlp", "--synthetic", "--devices", "cuda:0"}), 1,
+    {"cuda"}));
+  CHECK(fails_with(run_troupe({"train", "mlp", "--synthetic", "--fetch",
+                               "ghost", "--fetch-out", "/tmp/x.npz"}),
+                   1, {"ghost"}));
+  CHECK(fails_with(run_troupe({"train", "mlp", "--data", "/no/such"}), 1,
+                   {"/no/such"}));
+  CHECK(fails_with(run_troupe({"train", "mlp", "--feeds", "/no/such.npz"}), 1,
+                   {"/no/such.npz"}));
+  CHECK(fails_with(
+    run_troupe({"train", "mlp", "--synthetic", "--params", "/no/such"}), 1,
+    {"/no/such"}));
+  CHECK(
+    fails_with(run_troupe({"inspect", "/no/such.npz"}), 1, {"/no/such.npz"}));
+}
+
+TEST_CASE("output that cannot be written is a failure") {
+  const temporary_folder folder;
+  const std::string script = folder / "run.sh";
+  write_bytes(script, "exec " TROUPE_COMMAND " graph mlp > /dev/full\n");
+  const int status = std::system(("sh " + script + " 2> /dev/null").c_str());
+  CHECK(WEXITSTATUS(status) == 1);
+}
+} // TEST_SUITE("apps.usage")
