@@ -61,17 +61,20 @@ std::int64_t padded_to_block(std::int64_t channels) {
 // Whether oneDNN's multiplication of unfolded plain tensors is faster than its
 // blocked kernels with conversions before and after. Measured on AVX-512 with
 // the shapes of bench/kernel_bench.cpp: pointwise convolutions gain 1.1 to 1.5
-// times if images are not tiny, gradients of images with a few channels 3 to 6
-// times, and channels that fill half of their blocks 1.2 times.
+// times (but for tiny images, and filter gradients to fewer channels),
+// gradients of images with a few channels 3 to 6 times, and channels that fill
+// half of their blocks 1.2 times.
 bool prefers_plain(conv_direction direction, const conv_shape& s) {
   const std::int64_t in = s.filter[1];
   const std::int64_t out = s.filter[0];
   const std::int64_t taps = s.filter[2] * s.filter[3];
   if (s.in[1] != in) // groups
     return false;
-  if (taps == 1 && s.in.numel(2, 4) == s.out.numel(2, 4))
+  const std::int64_t pixels = s.out.numel(2, 4);
+  if (taps == 1 && s.in.numel(2, 4) == pixels)
     return direction == conv_direction::filter_gradient
-           || s.out.numel(2, 4) >= 14 * 14;
+             ? out >= in || pixels <= 14 * 14
+             : pixels >= 14 * 14;
   if (in > 16 && out > 16
       && 2 * in * out < padded_to_block(in) * padded_to_block(out))
     return true;
