@@ -3,6 +3,7 @@
 #include <troupe/graph/paddle/program_file.hpp>
 #include <troupe/graph/paddle/tensor_record.hpp>
 
+#include <graph/paddle/wire.hpp>
 #include <support/files.hpp>
 
 #include <doctest/doctest.h>
@@ -290,6 +291,16 @@ TEST_CASE_FIXTURE(fixture, "a parameter file cut off anywhere is refused") {
     test::write_bytes(folder / "b", bytes.substr(0, length));
     CHECK(contains(loading(p, folder / "b"), "bad_file"));
   }
+}
+
+TEST_CASE_FIXTURE(fixture, "memory is taken only for data that is there") {
+  auto desc = test::field(1, 5) + test::field(2, std::int64_t{1} << 30);
+  std::string head(20, '\0'); // versions, no levels, length of `desc`
+  head[16] = static_cast<char>(desc.size());
+  test::write_bytes(folder / "a", head + desc + "data");
+  CHECK(contains(loading(program_with(dtype::float32, {-1}), folder / "a"),
+                 "needs 4294967296 bytes at byte "));
+  CHECK(memory.peak_bytes() == 0);
 }
 
 TEST_CASE_FIXTURE(fixture, "flipped bits take no memory and crash nothing") {

@@ -47,16 +47,16 @@ void put_type(const var_desc& desc, pb::VarType& to) {
     put_tensor(desc, *to.mutable_selected_rows());
 }
 
-/// Flags that were present stay so.
+/// Flags that were there as false still are.
 void put_flags(const var_desc& desc, pb::VarDesc& to) {
-  if (desc.persistable || to.has_persistable())
-    to.set_persistable(desc.persistable);
-  if (desc.need_check_feed || to.has_need_check_feed())
-    to.set_need_check_feed(desc.need_check_feed);
-  if (desc.is_parameter || to.has_is_parameter())
-    to.set_is_parameter(desc.is_parameter);
-  if (desc.stop_gradient || to.has_stop_gradient())
-    to.set_stop_gradient(desc.stop_gradient);
+  if (desc.persistable)
+    to.set_persistable(true);
+  if (desc.need_check_feed)
+    to.set_need_check_feed(true);
+  if (desc.is_parameter)
+    to.set_is_parameter(true);
+  if (desc.stop_gradient)
+    to.set_stop_gradient(true);
 }
 
 void put_var(const var_desc& desc, pb::VarDesc& to) {
