@@ -142,6 +142,21 @@ TEST_CASE("replicas hold the same parameters after training") {
   }
 }
 
+TEST_CASE("state kept on other devices is brought home before saving") {
+  auto net = make_mlp();
+  auto train = [&](graph::merge_strategy strategy) {
+    auto options = options_for(net, 2);
+    options.strategy = strategy;
+    executor exe{net.main, options};
+    for (std::uint64_t s = 0; s < 3; ++s)
+      exe.run(net.batch(s, 8));
+    exe.synchronize_parameters();
+    return options.parameters;
+  };
+  CHECK(bit_equal(*train(graph::merge_strategy::all_reduce),
+                  *train(graph::merge_strategy::reduce)));
+}
+
 TEST_CASE("without merging, devices train apart on their shards") {
   auto net = make_mlp();
   auto options = options_for(net, 2);

@@ -99,14 +99,12 @@ void actor_graph::make_streams() {
     device_streams_.push_back(
       {make_stream<stream_actor>(d, "compute", width),
        make_stream<stream_actor>(d, "fetch", 1)});
-  std::vector<std::string> order;
+  std::vector<all_reduce_actor::turn> order;
   for (auto& o : graph_.ops)
-    if (o.collective_index >= 0) {
-      order.resize(std::max<std::size_t>(
-        order.size(), static_cast<std::size_t>(o.collective_index) + 1));
-      order[static_cast<std::size_t>(o.collective_index)]
-        = handle_name(graph_, o.id);
-    }
+    if (o.collective_index >= 0 && is_here(o.id))
+      order.push_back({o.collective_index, handle_name(graph_, o.id)});
+  std::sort(order.begin(), order.end(),
+            [](auto& a, auto& b) { return a.index < b.index; });
   if (order.empty())
     return;
   all_reduce_ = make_stream<all_reduce_actor>(0, "collective", 1);
@@ -203,7 +201,8 @@ std::unique_ptr<op_task> actor_graph::make_task(const graph::op_handle& o) {
     case graph::op_kind::computation: return make_kernel_task(o);
     case graph::op_kind::scale_loss_grad:
       return make_scale_loss_grad_task(
-        on, o.device, parts_.options->scale == graph::gradient_scale::coeff,
+        on, o.device,
+        o.desc->attributes.get_string("gradient_scale", "coeff") == "coeff",
         storage_of(o.outputs.front()));
     case graph::op_kind::fetch: {
       const auto& v = graph_.var(o.inputs.front());
@@ -335,8 +334,11 @@ void actor_graph::add_starts() {
   for (auto& v : graph_.vars)
     if (v.feed && actor(v.id))
       starts_.emplace_back(actor(v.id), 0);
+  // With other processes around, a message may come before the step is
+  // admitted here: then every op waits for the admission.
+  const auto all = !parts_.where.process_of_device.empty();
   for (auto& o : graph_.ops)
-    if (auto* a = op(o.id); a && !waits[o.id])
+    if (auto* a = op(o.id); a && (all || !waits[o.id]))
       starts_.emplace_back(a, a->add_in_edge(nullptr, nullptr, 0));
 }
 

@@ -19,15 +19,20 @@ class all_reduce_actor final : public stream_actor {
 public:
   using stream_actor::stream_actor;
 
-  /// Names of the collectives in their order. Before the first step.
-  void set_order(std::vector<std::string> names) { order_ = std::move(names); }
+  /// A collective that runs here: its place in the graph's order, its name.
+  struct turn {
+    std::int32_t index;
+    std::string name;
+  };
+  /// Sets the collectives that run here, in their order. Before the first step.
+  void set_order(std::vector<turn> order) { order_ = std::move(order); }
 
 protected:
   void admit(op_actor& op) override;
 
 private:
-  std::vector<std::string> order_;
-  std::size_t next_ = 0; // position of the collective whose turn it is
+  std::vector<turn> order_;
+  std::size_t next_ = 0; // in order_: whose turn it is
 };
 
 } // namespace troupe::actors

@@ -2,6 +2,7 @@
 #include <troupe/actors/executor.hpp>
 
 #include <troupe/actors/actor_graph.hpp>
+#include <troupe/actors/node_link.hpp>
 #include <troupe/actors/scatter.hpp>
 #include <troupe/base/assert.hpp>
 #include <troupe/base/clock.hpp>
@@ -9,6 +10,7 @@
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
+#include <caf/io/middleman.hpp>
 
 #include <algorithm>
 #include <deque>
@@ -26,8 +28,10 @@ struct own_system {
   caf::actor_system_config config;
   std::unique_ptr<caf::actor_system> system;
 
-  explicit own_system(int threads) {
+  own_system(int threads, bool over_processes) {
     configure(config, threads);
+    if (over_processes)
+      config.load<caf::io::middleman>();
     system = std::make_unique<caf::actor_system>(config);
   }
 };
@@ -115,6 +119,10 @@ struct executor::impl {
   void admit(step_in_flight& s, const feed_map& feeds, std::int64_t samples);
   void fail_steps_after(step_id id, const error& reason) noexcept;
   static void step_ended(void* owner, step_state& step);
+  void part_ended(step_state& step);
+  void remote_part_ended(step_id id, const std::string& failure);
+  void peer_lost(const std::string& why);
+  actors::placement where() const;
 
   step_state& state_of(step_id id) {
     auto& steps = actors->context().steps;
@@ -135,6 +143,11 @@ struct executor::impl {
   std::atomic<std::uint64_t> ended{0};
   std::mutex failing; // orders failures with admissions
   std::unique_ptr<actor_graph> actors;
+  std::unique_ptr<actors::node_link> link; // null in a run of one process
+  // Why no step from `abandoned_from` on will end. Set before `ended` is raised
+  // to release those who wait; guarded by `failing`.
+  std::optional<error> abandoned;
+  step_id abandoned_from = 0;
   std::deque<step_in_flight> in_flight; // oldest first
   step_id next_step = 0;
 };
@@ -154,7 +167,8 @@ executor::impl::impl(const graph::program& main, executor_options opts)
   ssa = build(program, options, loss);
   devices = devices_of(options);
   if (!options.system) {
-    own = std::make_unique<own_system>(options.threads);
+    own = std::make_unique<own_system>(options.threads,
+                                       options.nodes.has_value());
     options.system = own->system.get();
   }
   workers = std::make_unique<actors::worker_pool>(*options.system);
@@ -163,9 +177,26 @@ executor::impl::impl(const graph::program& main, executor_options opts)
   actors = std::make_unique<actor_graph>(
     actor_graph::parts{options.system, workers.get(), &ssa, devices,
                        parameters.get(), options.kernels.get(), &options,
-                       {}});
+                       where()});
   actors->context().step_ended = &step_ended;
   actors->context().owner = this;
+  if (options.nodes) {
+    for (auto& s : actors->context().steps)
+      s->parts.store(static_cast<std::uint32_t>(options.nodes->processes()));
+    link = std::make_unique<actors::node_link>(
+      *options.system, *options.nodes, ssa, *actors,
+      actors::node_link::listener{
+        [this](step_id id, const std::string& failure) {
+          remote_part_ended(id, failure);
+        },
+        [this](const std::string& why) { peer_lost(why); }});
+  }
+}
+
+actors::placement executor::impl::where() const {
+  if (!options.nodes)
+    return {};
+  return {options.nodes->process_of_device, options.nodes->process};
 }
 
 executor::impl::~impl() {
@@ -176,6 +207,7 @@ executor::impl::~impl() {
     collect_oldest();
     in_flight.pop_front();
   }
+  link.reset();
   actors.reset();
 }
 
@@ -245,9 +277,46 @@ void executor::impl::step_ended(void* owner, step_state& step) {
   if (step.failed.load(std::memory_order_relaxed))
     self.fail_steps_after(step.id + 1, error(errc::cancelled,
                                              "a step before it failed"));
+  if (self.link)
+    self.link->tell_part_ended(step.id, step.failure_text());
   self.workers->end_step();
-  self.ended.fetch_add(1, std::memory_order_release);
-  self.ended.notify_all();
+  self.part_ended(step);
+}
+
+void executor::impl::part_ended(step_state& step) {
+  if (step.parts.fetch_sub(1, std::memory_order_acq_rel) != 1)
+    return;
+  step.parts.store(options.nodes ? static_cast<std::uint32_t>(
+                     options.nodes->processes())
+                                 : 1,
+                   std::memory_order_relaxed);
+  ended.fetch_add(1, std::memory_order_release);
+  ended.notify_all();
+}
+
+void executor::impl::remote_part_ended(step_id id,
+                                       const std::string& failure) {
+  auto& step = state_of(id);
+  if (!failure.empty())
+    step.fail(error(errc::peer_failure, "in another process: " + failure));
+  part_ended(step);
+}
+
+void executor::impl::peer_lost(const std::string& why) {
+  const error reason{errc::peer_failure, why};
+  {
+    std::lock_guard guard{failing};
+    if (abandoned)
+      return;
+    abandoned = reason;
+    abandoned_from = ended.load(std::memory_order_acquire);
+  }
+  actors->context().dead.store(true);
+  fail_steps_after(0, reason);
+  // No step can end any more; whoever waits finds out why.
+  constexpr auto for_ever = std::uint64_t{1} << 62;
+  ended.fetch_add(for_ever, std::memory_order_release);
+  ended.notify_all();
 }
 
 void executor::impl::fail_steps_after(step_id id,
@@ -269,6 +338,11 @@ void executor::impl::collect(step_in_flight& s) {
   auto& state = state_of(s.id);
   s.collected = true;
   s.failure = state.take_error();
+  {
+    std::lock_guard guard{failing};
+    if (abandoned && s.id >= abandoned_from)
+      s.failure = abandoned;
+  }
   std::vector<actors::fetched_value> values;
   for (std::size_t i = 0; i < state.fetched.size(); ++i)
     values.push_back({actors->fetches()[i].name, actors->fetches()[i].device,
@@ -283,6 +357,13 @@ void executor::impl::collect_oldest() {
       collect(s);
       return;
     }
+}
+
+std::size_t node_options::processes() const {
+  std::size_t last = process;
+  for (auto p : process_of_device)
+    last = std::max(last, p);
+  return process_of_device.empty() ? 1 : last + 1;
 }
 
 executor::executor(const graph::program& main, executor_options options)
@@ -337,6 +418,22 @@ void executor::cancel() noexcept {
   impl_->fail_steps_after(0, error(errc::cancelled, "stopped on request"));
 }
 
+void executor::synchronize_parameters() {
+  auto& self = *impl_;
+  for (auto& v : self.ssa.vars) {
+    // Written on another device and never on the first.
+    if (!v.persistable || v.device == 0 || v.generator == no_handle)
+      continue;
+    const auto first = self.ssa.latest(v.name, 0);
+    if (first != no_handle && self.ssa.var(first).version > 0)
+      continue;
+    auto& here = self.parameters->replica(v.device).var(v.name);
+    if (here.is_tensor())
+      self.parameters->var(v.name).set(
+        self.devices[0]->to_device(here.as_tensor()));
+  }
+}
+
 const graph::ssa_graph& executor::graph() const noexcept {
   return impl_->ssa;
 }
@@ -349,7 +446,8 @@ executor_stats executor::stats() const {
   s.variable_actors = impl_->ssa.vars.size();
   s.stream_actors = impl_->actors->stream_actors();
   s.messages_per_step = impl_->actors->messages_per_step();
-  s.steps = impl_->ended.load(std::memory_order_acquire);
+  s.steps = std::min(impl_->ended.load(std::memory_order_acquire),
+                     impl_->next_step); // fewer if the run was abandoned
   s.messages = s.messages_per_step * s.steps;
   for (auto& d : impl_->devices)
     s.peak_bytes.push_back(d->memory().peak_bytes());

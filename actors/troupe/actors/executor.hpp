@@ -43,6 +43,21 @@ struct delivery_shuffle {
   std::uint32_t max_delay_us = 50; ///< longest hold of a ready op
 };
 
+/// One process of a run over several. All processes make an executor of the
+/// same program with the same options (but `process`), and submit the same
+/// steps with the same feeds; each runs the handles of its devices.
+struct node_options {
+  std::vector<std::size_t> process_of_device; ///< one per device
+  std::size_t process = 0;                    ///< which one this is
+  std::string host = "127.0.0.1";             ///< of process 0; loopback only
+  std::uint16_t port = 0; ///< of process 0; it may ask for any with 0
+  /// Process 0: called with the port once it listens.
+  std::function<void(std::uint16_t port)> listening = {};
+  int timeout_ms = 30000; ///< for all processes to join
+
+  std::size_t processes() const;
+};
+
 /// A graph -> graph function, applied after building and before checking.
 using graph_pass = std::function<graph::ssa_graph(graph::ssa_graph)>;
 
@@ -78,6 +93,10 @@ struct executor_options {
   /// The devices themselves, one per entry of `devices`; empty: made by
   /// `make_devices`. Shared so that fetched tensors may outlive the executor.
   std::vector<std::shared_ptr<device>> device_instances = {};
+  /// Split the graph over processes; the losses of other processes' devices
+  /// are then unknown here (NaN). An own `system` must have loaded CAF's
+  /// middleman.
+  std::optional<node_options> nodes = {};
   /// Run the actors in this system (it must outlive the executor); null: a
   /// system of the executor's own, with Troupe's scheduling policy.
   caf::actor_system* system = nullptr;
@@ -89,7 +108,8 @@ struct step_result {
   /// Mean loss of each device's shard; NaN for a device without samples. Empty
   /// if the program has no loss.
   std::vector<double> losses;
-  /// Mean of `losses` weighted by samples: the loss of the whole batch.
+  /// Mean of the known `losses` weighted by samples: the loss of the whole
+  /// batch. NaN if the program has none.
   double loss = 0;
   /// Samples per device.
   std::vector<std::int64_t> samples;
@@ -155,6 +175,11 @@ public:
   /// Makes steps under way end with error(cancelled) as soon as the kernels
   /// that run now return. Later steps run again. Any thread.
   void cancel() noexcept;
+
+  /// Brings `parameters()` up to date: with the strategies reduce and
+  /// replicate, optimizer state is kept on the device that updates it. Call it
+  /// before saving; no step may be under way.
+  void synchronize_parameters();
 
   const graph::ssa_graph& graph() const noexcept;
   scope& parameters() noexcept;

@@ -114,11 +114,17 @@ step_result gather(step_id step, const std::string& loss,
     if (auto entry = result.fetched.find(v.name); entry != result.fetched.end())
       entry->second[v.device] = v.value;
   }
-  for (std::size_t i = 0; i < result.losses.size(); ++i)
-    if (shards[i].shard_samples > 0)
-      result.loss += result.losses[i]
-                     * (static_cast<double>(shards[i].shard_samples)
-                        / static_cast<double>(shards[i].batch_samples));
+  // Over the devices whose loss came; in another process's part of a run
+  // there are more.
+  double samples = 0;
+  for (auto& v : values)
+    if (v.value && v.name == loss) {
+      const auto n = static_cast<double>(shards[v.device].shard_samples);
+      result.loss += n * result.losses[v.device];
+      samples += n;
+    }
+  result.loss = samples > 0 ? result.loss / samples
+                            : std::numeric_limits<double>::quiet_NaN();
   return result;
 }
 

@@ -40,6 +40,11 @@ struct step_state {
   /// it to zero has seen all that the others wrote.
   std::atomic<std::uint32_t> remaining{0};
 
+  /// Parts of the step that have not ended: this process's and those of
+  /// others. Armed for the slot's next step when the last one ends, since
+  /// another process may be ahead. acq_rel, as `remaining`.
+  std::atomic<std::uint32_t> parts{1};
+
   bool idle(std::size_t device) const {
     return devices[device].shard_samples == 0;
   }
@@ -50,6 +55,11 @@ struct step_state {
     if (!first_error_)
       first_error_ = std::move(reason);
     failed.store(true, std::memory_order_relaxed);
+  }
+
+  std::string failure_text() {
+    std::lock_guard guard{mutex_};
+    return first_error_ ? first_error_->what() : "";
   }
 
   std::optional<error> take_error() {

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// One graph, its handles in two processes on loopback: readiness and values as
+// CAF messages, the same losses as in one process.
+
+#include <troupe/actors/executor.hpp>
+
+#include <actors/small_nets.hpp>
+#include <support/caught.hpp>
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <functional>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+constexpr int steps = 5;
+
+struct pipe_pair {
+  std::array<int, 2> ends{};
+  pipe_pair() { REQUIRE(::pipe(ends.data()) == 0); }
+  ~pipe_pair() {
+    ::close(ends[0]);
+    ::close(ends[1]);
+  }
+  template <class T> void put(T value) const {
+    [[maybe_unused]] auto n = ::write(ends[1], &value, sizeof value);
+  }
+  template <class T> T get() const {
+    T value{};
+    REQUIRE(::read(ends[0], &value, sizeof value) == sizeof value);
+    return value;
+  }
+};
+
+executor_options options_for(const small_net& net,
+                             graph::merge_strategy strategy) {
+  executor_options o;
+  o.devices = parse_devices("cpu:2");
+  o.threads = 1;
+  o.strategy = strategy;
+  o.parameters = net.parameters();
+  return o;
+}
+
+node_options node(std::size_t process) {
+  node_options n;
+  n.process_of_device = {0, 1};
+  n.process = process;
+  n.timeout_ms = 20000;
+  return n;
+}
+
+/// Runs `act` in a child process, which ends with it.
+pid_t in_child(const std::function<void()>& act) {
+  const auto child = ::fork();
+  if (child != 0)
+    return child;
+  try {
+    act();
+    ::_exit(0);
+  } catch (const std::exception& e) {
+    (void)!::write(2, e.what(), std::char_traits<char>::length(e.what()));
+    ::_exit(1);
+  }
+}
+
+int exit_code(pid_t child) {
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+void split_run_agrees(const small_net& net, graph::merge_strategy strategy) {
+  CAPTURE(net.name);
+  CAPTURE(to_string(strategy));
+  pipe_pair port, losses;
+  const auto child = in_child([&] {
+    auto options = options_for(net, strategy);
+    options.nodes = node(1);
+    options.nodes->port = port.get<std::uint16_t>();
+    executor exe{net.main, options};
+    for (std::uint64_t s = 0; s < steps; ++s)
+      losses.put(exe.run(net.batch(s, 7)).losses[1]);
+  });
+  std::vector<double> here, there;
+  {
+    auto options = options_for(net, strategy);
+    options.nodes = node(0);
+    options.nodes->listening = [&](std::uint16_t p) { port.put(p); };
+    executor exe{net.main, options};
+    for (std::uint64_t s = 0; s < steps; ++s) {
+      here.push_back(exe.run(net.batch(s, 7)).losses[0]);
+      there.push_back(losses.get<double>());
+    }
+  }
+  CHECK(exit_code(child) == 0);
+  executor together{net.main, options_for(net, strategy)};
+  for (std::uint64_t s = 0; s < steps; ++s) {
+    const auto expected = together.run(net.batch(s, 7)).losses;
+    CHECK(here[s] == expected[0]);
+    CHECK(there[s] == expected[1]);
+  }
+}
+
+} // namespace
+
+TEST_SUITE("actors.two_processes") {
+
+TEST_CASE("a graph split over two processes gives the same losses") {
+  split_run_agrees(make_mlp(), graph::merge_strategy::all_reduce);
+  split_run_agrees(make_lenet(), graph::merge_strategy::all_reduce);
+  split_run_agrees(make_lenet(), graph::merge_strategy::reduce);
+  split_run_agrees(make_word2vec(), graph::merge_strategy::all_reduce);
+}
+
+TEST_CASE("a process that dies ends the run of the other with an error") {
+  const auto net = make_mlp();
+  pipe_pair port;
+  const auto child = in_child([&] {
+    auto options = options_for(net, graph::merge_strategy::all_reduce);
+    options.nodes = node(1);
+    options.nodes->port = port.get<std::uint16_t>();
+    executor exe{net.main, options};
+    exe.run(net.batch(0, 4));
+    ::raise(SIGKILL);
+  });
+  auto options = options_for(net, graph::merge_strategy::all_reduce);
+  options.nodes = node(0);
+  options.nodes->listening = [&](std::uint16_t p) { port.put(p); };
+  executor exe{net.main, options};
+  exe.run(net.batch(0, 4));
+  const auto e = caught([&] {
+    for (;;)
+      exe.run(net.batch(1, 4));
+  });
+  CHECK(e.code() == errc::peer_failure);
+  CHECK(exit_code(child) == -1);
+}
+
+TEST_CASE("an error in one process ends the step in both") {
+  const auto net = make_mlp();
+  auto bad = net.batch(0, 4);
+  bad["label"].values<std::int64_t>()[3] = 99; // on device 1
+  pipe_pair port;
+  const auto child = in_child([&] {
+    auto options = options_for(net, graph::merge_strategy::all_reduce);
+    options.nodes = node(1);
+    options.nodes->port = port.get<std::uint16_t>();
+    executor exe{net.main, options};
+    if (caught([&] { exe.run(bad); }).code() != errc::out_of_range)
+      ::_exit(2);
+    exe.run(net.batch(1, 4));
+  });
+  auto options = options_for(net, graph::merge_strategy::all_reduce);
+  options.nodes = node(0);
+  options.nodes->listening = [&](std::uint16_t p) { port.put(p); };
+  executor exe{net.main, options};
+  const auto e = caught([&] { exe.run(bad); });
+  CHECK(e.code() == errc::peer_failure);
+  CHECK(says(e, "99"));
+  exe.run(net.batch(1, 4));
+  CHECK(exit_code(child) == 0);
+}
+
+TEST_CASE("processes with different graphs are refused") {
+  const auto net = make_mlp();
+  pipe_pair port;
+  const auto child = in_child([&] {
+    auto options = options_for(net, graph::merge_strategy::reduce);
+    options.nodes = node(1);
+    options.nodes->port = port.get<std::uint16_t>();
+    const auto e = caught([&] { executor exe(net.main, options); });
+    ::_exit(says(e, "different graphs") ? 0 : 1);
+  });
+  auto options = options_for(net, graph::merge_strategy::all_reduce);
+  options.nodes = node(0);
+  options.nodes->timeout_ms = 1500;
+  options.nodes->listening = [&](std::uint16_t p) { port.put(p); };
+  const auto e = caught([&] { executor exe(net.main, options); });
+  CHECK(e.code() == errc::peer_failure);
+  CHECK(exit_code(child) == 0);
+}
+
+TEST_CASE("addresses off loopback are refused") {
+  const auto net = make_mlp();
+  auto options = options_for(net, graph::merge_strategy::all_reduce);
+  options.nodes = node(0);
+  options.nodes->host = "192.0.2.1";
+  const auto e = caught([&] { executor exe(net.main, options); });
+  CHECK(e.code() == errc::invalid_argument);
+}
+
+} // TEST_SUITE
