@@ -69,7 +69,7 @@ TEST_CASE("uniform numbers are the upper 24 bits of the words in order") {
   }
 }
 
-TEST_CASE("uniform numbers fill [0, 1) evenly") {
+TEST_CASE("uniform numbers fill 0 to 1 evenly") {
   philox random{1, 0, 0};
   std::vector<int> bins(10);
   double sum = 0;

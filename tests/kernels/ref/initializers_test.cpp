@@ -53,7 +53,7 @@ double truncated_deviation() {
 TEST_SUITE("kernels.ref.initializers") {
 // A mean of n numbers of deviation s is off by more than 5 s / sqrt(n) once
 // in two million seeds; the seed is fixed.
-TEST_CASE("uniform_random fills [min, max) evenly") {
+TEST_CASE("uniform_random fills its range evenly") {
   const moments m(drawn("uniform_random", {{"min", -2.0f}, {"max", 6.0f}}));
   CHECK(m.least >= -2);
   CHECK(m.most < 6);
