@@ -12,9 +12,9 @@ namespace troupe::apps {
 /// What one step gave, as the metrics file tells it.
 struct step_metrics {
   std::uint64_t step = 0;
-  double loss = 0;                ///< sample-weighted mean over devices
+  double loss = 0;                     ///< sample-weighted mean over devices
   std::span<const double> losses = {}; ///< per device
-  double ms = 0;                  ///< since the step before ended, or its own start
+  double ms = 0; ///< since the step before ended, or its own start
   double samples_per_s = 0;
 };
 
