@@ -74,6 +74,14 @@ TEST_CASE("a loss curve has a line for steps, a dot per epoch, labels") {
   CHECK_FALSE(contains(svg, "nan"));
 }
 
+TEST_CASE("a loss that diverged leaves the others visible") {
+  const std::string svg =
+    draw_loss_curve({{2, 1, HUGE_VAL}, {HUGE_VAL}, {3}}, "x");
+  CHECK_FALSE(contains(svg, "inf"));
+  CHECK_FALSE(contains(svg, "nan"));
+  CHECK(contains(svg, ">2<"));
+}
+
 TEST_CASE("a long loss curve is thinned and keeps its extremes") {
   loss_history history;
   history.steps.assign(100'000, 1.0);

@@ -48,6 +48,13 @@ TEST_CASE("a wrong command line leaves with 2 and one line") {
   CHECK(fails_with(run_troupe({"eval", "mlp"}), 2, {"--params"}));
 }
 
+TEST_CASE("of an option that is given twice the last one counts") {
+  const auto result = run_troupe(
+    {"train", "mlp", "--synthetic", "--steps", "5", "--steps", "1", "--json"});
+  CHECK(result.code == 0);
+  CHECK(contains(result.out, "\"steps\":1,"));
+}
+
 TEST_CASE("what is not there leaves with 1 and one line") {
   CHECK(fails_with(run_troupe({"train", "nonet", "--synthetic"}), 1,
                    {"nonet", "resnet18"}));

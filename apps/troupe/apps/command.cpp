@@ -35,6 +35,9 @@ int parse_and_run(int argc, const char* const* argv) {
                "the graph is an actor.",
                "troupe"};
   app.require_subcommand(1);
+  // Of an option that is given twice the last one counts, so that scripts can
+  // have defaults. Subcommands inherit it.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.set_version_flag("--version", "troupe " TROUPE_VERSION);
   app.footer("Example:\n  troupe train digits --data data/digits "
              "--devices cpu:2");
