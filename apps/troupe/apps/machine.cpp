@@ -82,8 +82,9 @@ std::vector<std::string> find_advice(const machine_report& report) {
   if (std::ranges::find(report.instruction_sets, "avx2")
       == report.instruction_sets.end())
     advice.push_back("no AVX2: kernels run several times slower");
-  if (blas_has_threads())
-    advice.push_back("OpenBLAS starts threads of its own; install "
+  if (!blas_takes_concurrent_calls())
+    advice.push_back("the serial OpenBLAS is loaded, which Troupe does without; "
+                     "libopenblas-pthread-dev makes small products faster"); install "
                      "libopenblas-serial-dev");
   if (std::ranges::find(report.devices, "cuda") == report.devices.end())
     advice.push_back("no GPU: this build or machine has no CUDA");

@@ -2,6 +2,7 @@
 #include <troupe/kernels/cpu/gemm.hpp>
 
 #include <troupe/base/error.hpp>
+#include <troupe/kernels/cpu/library_versions.hpp>
 #include <troupe/kernels/cpu/single_threaded.hpp>
 
 #include <cblas.h>
@@ -20,16 +21,11 @@ namespace {
 constexpr std::int64_t smallest_for_onednn = 1 << 17;
 
 // The system's alternatives choose at run time which OpenBLAS is loaded. Its
-// serial build (0.3.21) hands the same work buffer to two threads that call it
-// at once; then every product is oneDNN's.
-bool openblas_takes_concurrent_calls() noexcept {
-  static const bool yes = openblas_get_parallel() != 0;
-  return yes;
-}
-
+// serial build hands the same work buffer to two threads that call it at once;
+// then every product is oneDNN's.
 bool prefer_onednn(std::int64_t m, std::int64_t n, std::int64_t k) noexcept {
   return m == 1 || m * n * k >= smallest_for_onednn
-         || !openblas_takes_concurrent_calls();
+         || !blas_takes_concurrent_calls();
 }
 
 void onednn_gemm(std::int64_t m, std::int64_t n, std::int64_t k,

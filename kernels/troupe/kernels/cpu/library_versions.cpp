@@ -20,8 +20,9 @@ std::vector<std::pair<std::string, std::string>> cpu_library_versions() {
           {"OpenBLAS", version + " (" + openblas_get_corename() + ")"}};
 }
 
-bool blas_has_threads() noexcept {
-  return openblas_get_parallel() != 0;
+bool blas_takes_concurrent_calls() noexcept {
+  static const bool yes = openblas_get_parallel() != 0;
+  return yes;
 }
 
 } // namespace troupe

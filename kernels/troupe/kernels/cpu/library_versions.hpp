@@ -11,8 +11,8 @@ namespace troupe {
 /// time: {"oneDNN", "2.6.3"}.
 std::vector<std::pair<std::string, std::string>> cpu_library_versions();
 
-/// True if OpenBLAS was built to start threads of its own, which compete with
-/// Troupe's workers for the cores.
-bool blas_has_threads() noexcept;
+/// True if the OpenBLAS that the system loads may be called by several threads
+/// at once. Its serial build may not (0.3.21); kernels then do without it.
+bool blas_takes_concurrent_calls() noexcept;
 
 } // namespace troupe
