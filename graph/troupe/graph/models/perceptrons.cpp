@@ -35,17 +35,18 @@ model build_digits(const model_options& options) {
   network net;
   auto feeds = image_feeds({-1, 1, 8, 8}, 10);
   declare(net, feeds);
-  const layers::conv2d_options first{
-    .filters = 32, .kernel = 3, .padding = 1, .act = "relu"};
-  auto second = first;
-  second.filters = 64;
-  auto h = layers::conv2d(input(net, feeds[0]), first);
-  h = layers::pool2d(layers::conv2d(h, second));
-  if (options.dropout > 0)
-    h = layers::dropout(h, {.probability = options.dropout});
-  h = layers::fc(h, 128, {.act = "relu"});
-  if (options.dropout > 0)
-    h = layers::dropout(h, {.probability = options.dropout});
+  auto drop = [&options](const variable_ref& x) {
+    const auto p = options.dropout;
+    return p > 0 ? layers::dropout(x, {.probability = p}) : x;
+  };
+  auto h = input(net, feeds[0]);
+  for (std::int64_t filters : {32, 64}) {
+    const layers::conv2d_options same_size{
+      .filters = filters, .kernel = 3, .padding = 1, .act = "relu"};
+    h = layers::conv2d(layers::conv2d(h, same_size), same_size);
+    h = drop(layers::pool2d(h));
+  }
+  h = drop(layers::fc(h, 128, {.act = "relu"}));
   return finish(net, classifier("digits", 32, layers::fc(h, 10), feeds),
                 options, [](const variable_ref& loss) {
                   optimizer::adam({.learning_rate = 0.001f}).minimize(loss);
