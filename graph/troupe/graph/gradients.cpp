@@ -5,6 +5,7 @@
 #include <troupe/graph/dtype_number.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>

@@ -4,7 +4,6 @@
 #include <troupe/graph/initializer.hpp>
 #include <troupe/graph/network.hpp>
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <source_location>

@@ -3,6 +3,8 @@
 
 #include <troupe/base/error.hpp>
 
+#include <utility>
+
 namespace troupe::graph::layers {
 
 namespace {

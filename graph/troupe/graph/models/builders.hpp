@@ -3,6 +3,11 @@
 
 #include <troupe/graph/models.hpp>
 
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
 /// The builders behind `models()`, by file.
 namespace troupe::graph {
 

@@ -3,7 +3,7 @@
 
 #include <troupe/graph/dtype_number.hpp>
 
-#include <algorithm>
+#include <utility>
 
 namespace troupe::graph::schemas {
 

@@ -2,6 +2,7 @@
 #include <troupe/graph/schemas/families.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace troupe::graph::schemas {
 

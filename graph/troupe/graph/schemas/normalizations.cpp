@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/graph/schemas/families.hpp>
 
+#include <utility>
+
 namespace troupe::graph::schemas {
 
 namespace {

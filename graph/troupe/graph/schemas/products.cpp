@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/graph/schemas/families.hpp>
 
-#include <algorithm>
-
 namespace troupe::graph::schemas {
 
 namespace {
