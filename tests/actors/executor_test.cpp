@@ -8,8 +8,11 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace troupe;
@@ -325,6 +328,44 @@ TEST_CASE("a step that fails names its op, and the next one runs") {
       CHECK(e.where().step == exe.stats().steps - 1);
       CHECK(std::isfinite(exe.run(net.batch(0, 4)).loss));
     }
+  }
+}
+
+/// Keeps back one message of the first step until told otherwise.
+class message_stopper final : public trace_sink {
+public:
+  explicit message_stopper(handle_id to) : to_(to) {}
+
+  void record(const trace_event& e) noexcept override {
+    if (e.kind == trace_kind::message && e.to == to_ && e.step == 0)
+      for (int ms = 0; ms < 100 && !let_go_.load(); ++ms)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  void let_go() { let_go_.store(true); }
+
+private:
+  handle_id to_;
+  std::atomic<bool> let_go_{false};
+};
+
+TEST_CASE("what is still said of a failed step does not fail the next one") {
+  auto net = make_mlp();
+  auto bad = net.batch(0, 4);
+  bad["label"].values<std::int64_t>()[0] = 99;
+  auto options = options_for(net, 2);
+  options.strategy = graph::merge_strategy::reduce;
+  options.threads = 2;
+  const auto vars = executor{net.main, options}.graph().vars;
+  for (auto& v : vars) {
+    if (!v.persistable || v.generator == no_handle)
+      continue;
+    message_stopper stopper{v.id};
+    options.trace = &stopper;
+    executor exe{net.main, options};
+    CHECK(caught([&] { exe.run(bad); }).code() == errc::out_of_range);
+    const auto next = exe.submit(net.batch(1, 4));
+    stopper.let_go();
+    CHECK(std::isfinite(exe.wait(next).loss));
   }
 }
 

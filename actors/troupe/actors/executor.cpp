@@ -118,6 +118,7 @@ struct executor::impl {
   void feed(const feed_map& feeds, const step_state& step);
   void admit(step_in_flight& s, const feed_map& feeds, std::int64_t samples);
   void fail_steps_after(step_id id, const error& reason) noexcept;
+  static void step_failed(void* owner, step_state& step);
   static void step_ended(void* owner, step_state& step);
   void part_ended(step_state& step);
   void remote_part_ended(step_id id, const std::string& failure);
@@ -178,6 +179,7 @@ executor::impl::impl(const graph::program& main, executor_options opts)
     actor_graph::parts{options.system, workers.get(), &ssa, devices,
                        parameters.get(), options.kernels.get(), &options,
                        where()});
+  actors->context().step_failed = &step_failed;
   actors->context().step_ended = &step_ended;
   actors->context().owner = this;
   if (options.nodes) {
@@ -269,6 +271,11 @@ void executor::impl::admit(step_in_flight& s, const feed_map& feeds,
     feed(feeds, state);
   workers->begin_step();
   actors->start(state.slot);
+}
+
+void executor::impl::step_failed(void* owner, step_state& step) {
+  static_cast<impl*>(owner)->fail_steps_after(
+    step.id + 1, error(errc::cancelled, "a step before it failed"));
 }
 
 void executor::impl::step_ended(void* owner, step_state& step) {

@@ -56,6 +56,10 @@ void handle_actor::deliver_shuffled(const readiness& r) {
 void handle_actor::send(const port& p, const readiness& r) {
   auto out = r;
   out.slot = graph_.slot_after(r.slot, p.distance);
+  // A failure concerns its own step. Along an edge to a later one this may be
+  // said after the step has ended, of a step that was admitted since; those
+  // that were admitted before fail by `step_failed`.
+  out.failed = r.failed && p.distance == 0;
   if (graph_.trace)
     trace(trace_kind::message, p.to, r.slot);
   switch (p.kind) {

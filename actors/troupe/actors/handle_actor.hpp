@@ -30,6 +30,8 @@ struct graph_context {
   bool dry_run = false;
   /// A handle was told to exit: no further step can run.
   std::atomic<bool> dead{false};
+  /// Called when an op has made a step fail, before others hear of it.
+  void (*step_failed)(void* owner, step_state& step) = nullptr;
   /// Called by whoever ends a step, on its thread.
   void (*step_ended)(void* owner, step_state& step) = nullptr;
   void* owner = nullptr;

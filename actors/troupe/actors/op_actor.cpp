@@ -155,6 +155,8 @@ void op_actor::fail_step(error reason) {
   where.step = running_->id;
   where.call_stack = handle_.desc->call_stack();
   running_->fail(reason.with_context(where));
+  if (graph().step_failed)
+    graph().step_failed(graph().owner, *running_);
 }
 
 void op_actor::take_value(std::uint32_t in_edge, std::uint32_t slot,
