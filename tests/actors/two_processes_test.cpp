@@ -8,6 +8,9 @@
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
 
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/io/middleman.hpp>
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +18,7 @@
 #include <array>
 #include <csignal>
 #include <functional>
+#include <optional>
 #include <vector>
 
 using namespace troupe;
@@ -111,6 +115,36 @@ void split_run_agrees(const small_net& net, graph::merge_strategy strategy) {
   }
 }
 
+void dying_peer_ends_run(bool in_system_of_application) {
+  const auto net = make_mlp();
+  pipe_pair port;
+  const auto child = in_child([&] {
+    auto options = options_for(net, graph::merge_strategy::all_reduce);
+    options.nodes = node(1);
+    options.nodes->port = port.get<std::uint16_t>();
+    executor exe{net.main, options};
+    exe.run(net.batch(0, 4));
+    ::raise(SIGKILL);
+  });
+  caf::actor_system_config config;
+  config.load<caf::io::middleman>();
+  config.set("scheduler.max-threads", std::size_t{4});
+  std::optional<caf::actor_system> system;
+  auto options = options_for(net, graph::merge_strategy::all_reduce);
+  if (in_system_of_application)
+    options.system = &system.emplace(config);
+  options.nodes = node(0);
+  options.nodes->listening = [&](std::uint16_t p) { port.put(p); };
+  executor exe{net.main, options};
+  exe.run(net.batch(0, 4));
+  const auto e = caught([&] {
+    for (;;)
+      exe.run(net.batch(1, 4));
+  });
+  CHECK(e.code() == errc::peer_failure);
+  CHECK(exit_code(child) == -1);
+}
+
 } // namespace
 
 TEST_SUITE("actors.two_processes") {
@@ -123,27 +157,12 @@ TEST_CASE("a graph split over two processes gives the same losses") {
 }
 
 TEST_CASE("a process that dies ends the run of the other with an error") {
-  const auto net = make_mlp();
-  pipe_pair port;
-  const auto child = in_child([&] {
-    auto options = options_for(net, graph::merge_strategy::all_reduce);
-    options.nodes = node(1);
-    options.nodes->port = port.get<std::uint16_t>();
-    executor exe{net.main, options};
-    exe.run(net.batch(0, 4));
-    ::raise(SIGKILL);
-  });
-  auto options = options_for(net, graph::merge_strategy::all_reduce);
-  options.nodes = node(0);
-  options.nodes->listening = [&](std::uint16_t p) { port.put(p); };
-  executor exe{net.main, options};
-  exe.run(net.batch(0, 4));
-  const auto e = caught([&] {
-    for (;;)
-      exe.run(net.batch(1, 4));
-  });
-  CHECK(e.code() == errc::peer_failure);
-  CHECK(exit_code(child) == -1);
+  dying_peer_ends_run(false);
+}
+
+TEST_CASE("so it does in an application's system without Troupe's policy") {
+  for (int round = 0; round < 5; ++round)
+    dying_peer_ends_run(true);
 }
 
 TEST_CASE("an error in one process ends the step in both") {

@@ -320,6 +320,7 @@ void executor::impl::peer_lost(const std::string& why) {
   }
   actors->context().dead.store(true);
   fail_steps_after(0, reason);
+  workers->abandon();
   // No step can end any more; whoever waits finds out why.
   constexpr auto for_ever = std::uint64_t{1} << 62;
   ended.fetch_add(for_ever, std::memory_order_release);

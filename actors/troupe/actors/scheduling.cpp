@@ -147,6 +147,7 @@ struct worker_pool::state {
   std::unique_ptr<job_queue> borrowed; // null under Troupe's policy
   std::mutex mutex;                    // guards the two counts
   std::size_t steps = 0;               // begun and not ended
+  bool abandoned = false;              // no step will end any more
   std::size_t lent = 0;                // drainers that have not left
 };
 
@@ -197,6 +198,8 @@ void worker_pool::begin_step() {
   auto& s = *state_;
   for (;;) {
     std::unique_lock guard{s.mutex};
+    if (s.abandoned)
+      return;
     if (s.steps > 0) {
       ++s.steps;
       return;
@@ -220,9 +223,19 @@ void worker_pool::end_step() noexcept {
   if (own_policy())
     return;
   std::lock_guard guard{state_->mutex};
+  if (state_->abandoned)
+    return;
   TROUPE_ASSERT(state_->steps > 0);
   if (--state_->steps == 0)
     state_->queue->stop();
+}
+
+void worker_pool::abandon() noexcept {
+  if (own_policy())
+    return;
+  std::lock_guard guard{state_->mutex};
+  state_->abandoned = true;
+  state_->queue->stop();
 }
 
 bool worker_pool::help_once() {

@@ -42,6 +42,9 @@ public:
   void begin_step();
   /// A step has ended; with the last one, lent workers go back. Any thread.
   void end_step() noexcept;
+  /// No step will end any more: lent workers go back, and later steps get none.
+  /// Any thread.
+  void abandon() noexcept;
   /// The calling thread serves the queue until `done()` holds or all steps
   /// have ended; returns at once under Troupe's own policy.
   template <class Done> void help_until(Done done) {
