@@ -76,7 +76,7 @@ void add_train(CLI::App& app, action& chosen) {
   add_result_options(command, *options);
   add_output_options(command, options->json,
                      "troupe train digits --data data/digits --devices cpu:2 "
-                     "--epochs 12 --save saved");
+                     "--epochs 30 --save saved");
   command.callback(
     [options, &chosen] { chosen = [options] { return run_train(*options); }; });
 }

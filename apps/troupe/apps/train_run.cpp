@@ -253,8 +253,10 @@ int run_train(const train_options& options) {
   {
     executor exe(bundle.main, wanted);
     report = train(exe, *source, options, outputs, stop);
-    if (!report.stopped)
+    if (!report.stopped) {
+      exe.synchronize_parameters();
       print_summary(report, exe.stats(), options.json);
+    }
   }
   if (report.stopped) {
     std::fprintf(stderr, "troupe: stopped after step %llu of %llu\n",
