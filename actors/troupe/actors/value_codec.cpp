@@ -11,12 +11,26 @@ namespace {
 
 enum class content : std::uint8_t { dense = 1, rows = 2 };
 
+/// No value can be larger, in bytes.
+constexpr std::size_t largest_value = std::size_t{1} << 62;
+
+error malformed(const std::string& how) {
+  return error(errc::peer_failure, "a value from another process " + how);
+}
+
 template <class T> void put(std::string& out, T value) {
   static_assert(std::is_trivially_copyable_v<T>);
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
 void put_tensor(std::string& out, const tensor& t) {
+  if (!t.is_plain()) {
+    arena host{make_host_memory_source()}; // its blocks outlive it
+    auto plain = tensor::make(host, t.dims(), t.type());
+    t.format()->to_plain(t, plain, nullptr);
+    put_tensor(out, plain);
+    return;
+  }
   put(out, t.type());
   put(out, static_cast<std::uint8_t>(t.dims().rank()));
   for (auto d : t.dims())
@@ -31,10 +45,9 @@ public:
 
   std::string_view take(std::size_t count) {
     if (count > rest_.size())
-      throw error(errc::peer_failure,
-                  "a value from another process is cut short: "
-                    + std::to_string(count) + " bytes expected, "
-                    + std::to_string(rest_.size()) + " left");
+      throw malformed("is cut short: " + std::to_string(count)
+                      + " bytes expected, " + std::to_string(rest_.size())
+                      + " left");
     auto part = rest_.substr(0, count);
     rest_.remove_prefix(count);
     return part;
@@ -48,26 +61,55 @@ public:
 
   std::size_t left() const noexcept { return rest_.size(); }
 
+  void require_end() const {
+    if (!rest_.empty())
+      throw malformed("has " + std::to_string(rest_.size())
+                      + " bytes too many");
+  }
+
 private:
   std::string_view rest_;
 };
+
+/// Bytes of a tensor of these extents, none of which can be trusted.
+std::size_t bytes_of(const std::vector<std::int64_t>& dims, std::size_t element,
+                     std::size_t at_most) {
+  // Extents beside a 0 are bounded too: their product must fit an int64.
+  std::size_t bytes = element;
+  auto empty = false;
+  for (auto d : dims) {
+    empty |= d == 0;
+    if (d < 0 || (d > 0 && bytes > largest_value / static_cast<std::size_t>(d)))
+      throw malformed("has impossible extents");
+    bytes *= d > 0 ? static_cast<std::size_t>(d) : 1;
+  }
+  if (!empty && bytes > at_most)
+    throw malformed("is cut short: " + std::to_string(bytes)
+                    + " bytes expected, " + std::to_string(at_most) + " left");
+  return empty ? 0 : bytes;
+}
+
+/// Kernels index by rows without a look.
+void require_consistent(const selected_rows& r) {
+  auto& dims = r.values.dims();
+  auto fits = r.height >= 0 && dims.rank() > 0
+              && dims[0] == static_cast<std::int64_t>(r.rows.size());
+  for (auto row : r.rows)
+    fits &= row >= 0 && row < r.height;
+  if (!fits)
+    throw malformed("has rows that do not fit");
+}
 
 tensor get_tensor(reader& in, arena& memory) {
   const auto type = in.get<dtype>();
   const auto rank = in.get<std::uint8_t>();
   if (type > dtype::boolean || rank > shape::max_rank)
-    throw error(errc::peer_failure,
-                "a value from another process has an unknown dtype or rank");
+    throw malformed("has an unknown dtype or rank");
   std::vector<std::int64_t> dims(rank);
-  for (auto& d : dims) {
+  for (auto& d : dims)
     d = in.get<std::int64_t>();
-    if (d < 0 || static_cast<std::uint64_t>(d) > in.left())
-      if (d != 0)
-        throw error(errc::peer_failure,
-                    "a value from another process has impossible extents");
-  }
   const shape extents{std::span<const std::int64_t>(dims)};
-  const auto bytes = in.take(static_cast<std::size_t>(extents.numel()) * size_of(type));
+  const auto bytes = in.take(bytes_of(dims, size_of(type), in.left()));
   auto t = tensor::make(memory, extents, type);
   std::memcpy(t.raw(), bytes.data(), bytes.size());
   return t;
@@ -77,7 +119,7 @@ tensor get_tensor(reader& in, arena& memory) {
 
 std::string encode_value(const variable& value) {
   std::string out;
-  if (value.is_tensor()) {
+  if (value.is_tensor() && value.as_tensor()) {
     put(out, content::dense);
     put_tensor(out, value.as_tensor());
   } else if (value.is_rows()) {
@@ -98,20 +140,26 @@ void decode_value(std::string_view bytes, arena& memory, variable& target) {
     return;
   }
   reader in{bytes};
-  if (in.get<content>() == content::dense) {
-    target.set(get_tensor(in, memory));
+  const auto kind = in.get<content>();
+  if (kind == content::dense) {
+    auto t = get_tensor(in, memory);
+    in.require_end();
+    target.set(std::move(t));
     return;
   }
+  if (kind != content::rows)
+    throw malformed("is of an unknown kind");
   selected_rows r;
   r.height = in.get<std::int64_t>();
   const auto count = in.get<std::uint64_t>();
   if (count > in.left() / sizeof(std::int64_t))
-    throw error(errc::peer_failure,
-                "a value from another process has impossible extents");
+    throw malformed("has impossible extents");
   const auto rows = in.take(count * sizeof(std::int64_t));
   r.rows.resize(count);
   std::memcpy(r.rows.data(), rows.data(), rows.size());
   r.values = get_tensor(in, memory);
+  in.require_end();
+  require_consistent(r);
   target.set(std::move(r));
 }
 

@@ -10,8 +10,9 @@
 namespace troupe::actors {
 
 /// The bytes of a variable's value as they travel between processes of one
-/// machine type: kind, dtype, shape, rows, elements. Empty: no value. A string,
-/// because CAF copies strings in one piece.
+/// machine type: kind, dtype, shape, rows, elements in plain layout. Empty: no
+/// value. A string, because CAF copies strings in one piece. The value is in
+/// memory that the host can read.
 std::string encode_value(const variable& value);
 
 /// Puts the value back into `target` with memory of `memory`. Throws
