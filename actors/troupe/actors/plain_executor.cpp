@@ -81,6 +81,7 @@ struct plain_executor::impl {
   variable& find(replica& r, const std::string& name);
   std::vector<op_argument> bind(replica& r,
                                 const std::vector<graph::op_slot>& slots);
+  void spread_parameters();
   void feed(const feed_map& feeds);
   void run_op(std::size_t op, std::size_t device);
   bool nothing_to_do(const graph::op_desc& op, std::size_t device);
@@ -114,6 +115,8 @@ plain_executor::impl::impl(const graph::program& main,
     if (e.code() != errc::not_found)
       throw;
   }
+  if (!loss.empty() && !program.main().find_var(loss))
+    throw error(errc::not_found, "no such variable", {.variable = loss});
   feeds_needed = graph::feed_names(program);
   for (auto& on : make_devices(options.devices)) {
     replica r;
@@ -129,13 +132,19 @@ plain_executor::impl::impl(const graph::program& main,
 
 variable& plain_executor::impl::find(replica& r, const std::string& name) {
   const auto* desc = program.main().find_var(name);
-  if (!desc || !desc->persistable)
-    return r.temporaries[name];
-  auto& here = r.persistable->var(name);
-  auto* first = parameters->find(name);
-  if (!here.has_value() && first && first->is_tensor())
-    here.set(r.on->to_device(first->as_tensor()));
-  return here;
+  return desc && desc->persistable ? r.persistable->var(name)
+                                   : r.temporaries[name];
+}
+
+void plain_executor::impl::spread_parameters() {
+  for (auto& [name, desc] : program.main().vars) {
+    const auto* first = desc.persistable ? parameters->find(name) : nullptr;
+    if (!first || !first->is_tensor())
+      continue;
+    for (std::size_t d = 1; d < replicas.size(); ++d)
+      if (auto& here = find(replicas[d], name); !here.has_value())
+        here.set(replicas[d].on->to_device(first->as_tensor()));
+  }
 }
 
 std::vector<op_argument>
@@ -182,14 +191,19 @@ void plain_executor::impl::run_op(std::size_t number, std::size_t device) {
   const auto outputs = bind(r, op.outputs);
   kernel_context ctx{*r.on,  r.queue.get(), op.attributes,
                      inputs, outputs,       shards[device]};
+  const auto where = [&]() -> error_context {
+    return {.op = op.type + "#" + std::to_string(number),
+            .op_type = op.type,
+            .device = to_string(r.on->id()),
+            .step = shards[device].step,
+            .call_stack = op.call_stack()};
+  };
   try {
     r.kernels[number]->run(ctx);
   } catch (const error& e) {
-    throw e.with_context({.op = op.type + "#" + std::to_string(number),
-                          .op_type = op.type,
-                          .device = to_string(r.on->id()),
-                          .step = shards[device].step,
-                          .call_stack = op.call_stack()});
+    throw e.with_context(where());
+  } catch (const std::exception& e) {
+    throw error(errc::kernel_failure, e.what(), where());
   }
   if (makes_loss_gradient(op) && replicas.size() > 1)
     outputs.front().var->as_tensor().values<float>()[0]
@@ -231,8 +245,6 @@ plain_executor::impl::collect(std::span<const std::string> fetches) {
   std::vector<actors::fetched_value> values;
   arena host{make_host_memory_source()}; // its blocks outlive it
   for (auto& name : names) {
-    if (!program.main().find_var(name))
-      throw error(errc::not_found, "no such variable", {.variable = name});
     for (std::size_t d = 0; d < replicas.size(); ++d)
       if (auto& value = find(replicas[d], name); value.is_tensor())
         values.push_back(
@@ -250,11 +262,15 @@ plain_executor::~plain_executor() = default;
 step_result plain_executor::run(const feed_map& feeds,
                                 std::span<const std::string> fetches) {
   auto& self = *impl_;
+  for (auto& name : fetches)
+    if (!self.program.main().find_var(name))
+      throw error(errc::not_found, "no such variable", {.variable = name});
   const auto samples
     = actors::check_feeds(feeds, self.feeds_needed, self.program.main(),
                           self.replicas.size());
   self.shards = actors::split_batch(samples, self.replicas.size(),
                                     self.next_step++, self.options.seed);
+  self.spread_parameters();
   self.feed(feeds);
   const auto& ops = self.program.main().ops;
   const auto& merged = self.options.parameter_names;
