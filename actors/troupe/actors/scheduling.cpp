@@ -11,9 +11,11 @@
 #include <caf/scheduler/coordinator.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace troupe {
 
@@ -25,6 +27,14 @@ public:
   using worker::worker;
   caf::resumable* handed_over = nullptr; // for CAF's own loop to run
 };
+
+/// Which worker of a system with Troupe's policy this thread is.
+struct worker_thread {
+  job_queue* queue = nullptr; // null: none
+  std::size_t index = 0;
+  void* host = nullptr;
+};
+thread_local worker_thread this_thread;
 
 /// One of CAF's own actors in Troupe's queue. CAF's resumables have no link of
 /// their own, so each push takes a node.
@@ -62,7 +72,7 @@ public:
         = static_cast<caf::scheduler::coordinator<policy>*>(parent)->data();
       data.queue = std::make_unique<job_queue>(parent->num_workers());
     }
-    bool pinned = false;
+    bool begun = false;
   };
 
   template <class Coordinator>
@@ -87,9 +97,11 @@ public:
 
   template <class Worker> caf::resumable* dequeue(Worker* self) {
     auto& queue = *self->parent()->data().queue;
-    if (!std::exchange(self->data().pinned, true)
-        && queue.workers() <= usable_cores())
-      pin_this_thread(self->id());
+    if (!std::exchange(self->data().begun, true)) {
+      this_thread = {&queue, self->id(), self};
+      if (queue.workers() <= usable_cores())
+        pin_this_thread(self->id());
+    }
     caf_worker here{queue, self->id(), self};
     while (!here.handed_over)
       here.run_chain(*queue.wait(self->id()));
@@ -138,6 +150,7 @@ struct worker_pool::state {
     borrowed = std::make_unique<job_queue>(
       std::max<std::size_t>(1, sys.scheduler().num_workers()));
     queue = borrowed.get();
+    called.resize(helper_slot());
   }
 
   std::size_t helper_slot() const { return queue->workers() - 1; }
@@ -145,10 +158,11 @@ struct worker_pool::state {
   caf::actor_system& system;
   job_queue* queue = nullptr;
   std::unique_ptr<job_queue> borrowed; // null under Troupe's policy
-  std::mutex mutex;                    // guards the two counts
+  std::mutex mutex;                    // guards the rest
   std::size_t steps = 0;               // begun and not ended
   bool abandoned = false;              // no step will end any more
-  std::size_t lent = 0;                // drainers that have not left
+  std::size_t serving = 0;             // drainers that run
+  std::vector<bool> called;            // by slot: a drainer waits for CAF
 };
 
 namespace {
@@ -164,12 +178,17 @@ public:
 
   resume_result resume(caf::execution_unit* host, std::size_t) override {
     {
+      std::lock_guard guard{pool_->mutex};
+      pool_->called[slot_] = false;
+      ++pool_->serving;
+    }
+    {
       worker here{*pool_->queue, slot_, host};
       while (auto* j = pool_->queue->wait(slot_))
         here.run_chain(*j);
     }
     std::lock_guard guard{pool_->mutex};
-    --pool_->lent;
+    --pool_->serving;
     return done;
   }
 
@@ -196,6 +215,7 @@ void worker_pool::begin_step() {
   if (own_policy())
     return;
   auto& s = *state_;
+  std::vector<std::size_t> idle;
   for (;;) {
     std::unique_lock guard{s.mutex};
     if (s.abandoned)
@@ -205,17 +225,21 @@ void worker_pool::begin_step() {
       return;
     }
     // Drainers of the steps before may still be on their way out; a slot must
-    // not be served twice.
-    if (s.lent == 0) {
+    // not be served twice. Those that CAF has not run yet serve this step when
+    // it does: waiting for them could take for ever.
+    if (s.serving == 0) {
       s.steps = 1;
       s.queue->restart();
-      s.lent = s.helper_slot();
+      for (std::size_t slot = 0; slot < s.helper_slot(); ++slot)
+        if (!s.called[slot])
+          idle.push_back(slot);
+      s.called.assign(s.helper_slot(), true);
       break;
     }
     guard.unlock();
     std::this_thread::yield();
   }
-  for (std::size_t slot = 0; slot < s.helper_slot(); ++slot)
+  for (auto slot : idle)
     s.system.scheduler().enqueue(new drainer<state>(state_, slot));
 }
 
@@ -238,8 +262,38 @@ void worker_pool::abandon() noexcept {
   state_->queue->stop();
 }
 
+namespace {
+
+/// One round of a worker of Troupe's policy whose actor waits for a step.
+void serve_once(const worker_thread& thread) {
+  constexpr std::chrono::microseconds pause{20};
+  auto& queue = *thread.queue;
+  std::vector<job*> of_caf;
+  auto* j = queue.pop(thread.index);
+  for (; j && dynamic_cast<resumable_job*>(j); j = queue.pop(thread.index))
+    of_caf.push_back(j);
+  for (auto* other : of_caf)
+    queue.push_to(thread.index + 1, *other); // of a worker that may be free
+  if (j) {
+    worker here{queue, thread.index, thread.host};
+    here.run_chain(*j);
+  } else {
+    // The step may end without a job for this thread, so it cannot sleep in
+    // the queue.
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+} // namespace
+
 bool worker_pool::help_once() {
   auto& s = *state_;
+  if (own_policy()) {
+    const auto is_worker = this_thread.queue == s.queue;
+    if (is_worker)
+      serve_once(this_thread);
+    return is_worker;
+  }
   worker here{*s.queue, s.helper_slot(), nullptr};
   auto* j = s.queue->wait(s.helper_slot());
   if (j)

@@ -26,7 +26,8 @@ namespace actors {
 /// and lending does nothing. In any other system *drainers* do: resumables
 /// that keep a CAF worker until the queue is stopped, on all workers but one,
 /// whose slot the thread takes that waits for a step; so the application's own
-/// actors always find a worker.
+/// actors always find a worker. No step needs a drainer: if CAF runs none in
+/// time, the thread that waits does all.
 class worker_pool {
 public:
   explicit worker_pool(caf::actor_system& sys);
@@ -46,11 +47,13 @@ public:
   /// Any thread.
   void abandon() noexcept;
   /// The calling thread serves the queue until `done()` holds or all steps
-  /// have ended; returns at once under Troupe's own policy.
+  /// have ended. Under Troupe's own policy only a worker of the system does,
+  /// that is, a handler of an actor that waits for a step: without it a system
+  /// whose workers all wait would stand still. It leaves CAF's own actors to
+  /// the other workers. Other threads return at once.
   template <class Done> void help_until(Done done) {
-    if (!own_policy())
-      while (!done() && help_once()) {
-      }
+    while (!done() && help_once()) {
+    }
   }
 
 private:
