@@ -3,6 +3,7 @@
 
 #include <troupe/actors/op_tasks.hpp>
 #include <troupe/base/assert.hpp>
+#include <troupe/base/clock.hpp>
 
 #include <algorithm>
 #include <set>
@@ -34,6 +35,8 @@ actor_graph::actor_graph(const parts& p)
     context_.steps.push_back(std::make_unique<step_state>());
     context_.steps.back()->slot = slot;
   }
+  for (auto& d : graph_.devices)
+    context_.devices.push_back(to_string(d));
   context_.trace = options.trace;
   context_.dry_run = options.dry_run;
   if (options.shuffle)
@@ -55,6 +58,28 @@ actor_graph::~actor_graph() {
   for (auto* s : streams_)
     s->close();
   parts_.workers->queue().quiesce();
+  // Others may hold the actors' addresses, but nothing behind them stays.
+  retire();
+  for (auto& a : actors_)
+    if (a)
+      object_of<handle_actor>(a).forget();
+}
+
+void actor_graph::retire() {
+  for (auto* all : {&actors_, &stream_handles_})
+    for (auto& a : *all)
+      if (a)
+        object_of<actor_base>(a).retire();
+}
+
+bool actor_graph::idle() const noexcept {
+  for (auto* s : streams_)
+    if (!s->idle())
+      return false;
+  for (auto& o : graph_.ops)
+    if (auto* a = op(o.id); a && !a->task().idle())
+      return false;
+  return true;
 }
 
 void actor_graph::require_kernels() const {
@@ -343,8 +368,12 @@ void actor_graph::add_starts() {
 }
 
 void actor_graph::start(std::uint32_t slot) {
-  for (auto& [to, in_edge] : starts_)
+  for (auto& [to, in_edge] : starts_) {
+    if (context_.trace)
+      context_.trace->record({trace_kind::message, no_handle, to->handle(),
+                              context_.steps[slot]->id, now_ns()});
     to->arrive(in_edge, {slot, phase::both, false, 0});
+  }
 }
 
 std::size_t actor_graph::messages_per_step() const noexcept {

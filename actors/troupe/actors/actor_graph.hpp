@@ -53,7 +53,7 @@ public:
 
   /// Throws error(unsupported_op) listing all op types without a kernel.
   explicit actor_graph(const parts& p);
-  /// No step may be under way.
+  /// No step may be under way; retired and idle if there ever was one.
   ~actor_graph();
   actor_graph(const actor_graph&) = delete;
   actor_graph& operator=(const actor_graph&) = delete;
@@ -75,12 +75,20 @@ public:
   };
   const std::vector<fetch_entry>& fetches() const noexcept { return fetches_; }
 
+  /// Ends all actors: messages from outside find them gone, whoever holds their
+  /// addresses.
+  void retire();
+  /// True if none of the graph's jobs is in a queue any more: after the end of
+  /// the last step some may be, that find nothing to do. Any thread.
+  bool idle() const noexcept;
+
   /// Handles whose end a step waits for, in this process.
   std::uint32_t ends_per_step() const noexcept { return ends_per_step_; }
   std::size_t messages_per_step() const noexcept;
   std::size_t stream_actors() const noexcept { return streams_.size(); }
 
-  /// Address of a handle's actor; null if it is in another process.
+  /// Address of a handle's actor; null if it is in another process. `id` is
+  /// below graph.size().
   const caf::strong_actor_ptr& address(handle_id id) const {
     return actors_[id];
   }

@@ -51,6 +51,8 @@ public:
     }
   }
 
+  bool idle() const noexcept override { return helpers_.idle(); }
+
 private:
   static bool is_sparse(const collective_group& g, std::uint32_t slot) {
     for (auto* s : g.inputs)

@@ -2,6 +2,7 @@
 #include <troupe/actors/executor.hpp>
 
 #include <troupe/actors/actor_graph.hpp>
+#include <troupe/actors/handles.hpp>
 #include <troupe/actors/node_link.hpp>
 #include <troupe/actors/scatter.hpp>
 #include <troupe/base/assert.hpp>
@@ -15,6 +16,7 @@
 #include <algorithm>
 #include <deque>
 #include <set>
+#include <thread>
 
 namespace troupe {
 
@@ -210,6 +212,11 @@ executor::impl::~impl() {
     in_flight.pop_front();
   }
   link.reset();
+  actors->retire();
+  while (!actors->idle()) {
+    workers->help_ready();
+    std::this_thread::yield();
+  }
   actors.reset();
 }
 
@@ -440,6 +447,21 @@ void executor::synchronize_parameters() {
       self.parameters->var(v.name).set(
         self.devices[0]->to_device(here.as_tensor()));
   }
+}
+
+/// The way in for functions of headers that include CAF.
+struct actors::executor_access {
+  static const actor_graph& graph_of(const executor& exe) {
+    return *exe.impl_->actors;
+  }
+};
+
+caf::actor handle_address(const executor& exe, handle_id id) {
+  auto& graph = actors::executor_access::graph_of(exe);
+  if (id >= exe.graph().size() || !graph.address(id))
+    throw error(errc::not_found, "no actor of handle " + std::to_string(id)
+                                   + " in this process");
+  return caf::actor_cast<caf::actor>(graph.address(id));
 }
 
 const graph::ssa_graph& executor::graph() const noexcept {

@@ -24,6 +24,10 @@ class actor_system;
 
 namespace troupe {
 
+namespace actors {
+struct executor_access;
+} // namespace actors
+
 /// Tensors by variable name: plain, in host memory, axis 0 counts samples of
 /// the whole batch; the executor scatters them over the devices.
 using feed_map = std::map<std::string, tensor, std::less<>>;
@@ -84,7 +88,8 @@ struct executor_options {
   std::vector<graph_pass> passes = {};
   /// Skips the proof that all accesses are ordered (tests of the proof).
   bool skip_hazard_check = false;
-  /// Receives every message, launch and completion; outlives the executor.
+  /// Receives every message, launch and completion; outlives the executor. A
+  /// message that begins a step comes from `no_handle`.
   trace_sink* trace = nullptr;
   /// Parameters and statistics; null: the executor makes a scope of its own.
   std::shared_ptr<scope> parameters = {};
@@ -146,7 +151,9 @@ struct executor_stats {
 /// may then hold the updates of ops that had run before. The executor can run
 /// again at once or be destroyed at any moment.
 ///
-/// Thread rule: one thread at a time; `cancel` from any thread.
+/// Thread rule: one thread at a time; `cancel` from any thread. `run`, `submit`
+/// and `wait` in a handler of an actor are allowed: the handler's thread works
+/// for the step meanwhile, but its actor answers nobody.
 class executor {
 public:
   /// @param main the program, e.g. `network.main`; copied.
@@ -186,6 +193,7 @@ public:
   executor_stats stats() const;
 
 private:
+  friend struct actors::executor_access;
   struct impl;
   std::unique_ptr<impl> impl_;
 };

@@ -90,6 +90,9 @@ bool handle_actor::on_message(caf::mailbox_element& element, context ctx) {
     readiness r;
     r.slot = content.get_as<std::uint32_t>(2);
     r.what = static_cast<phase>(content.get_as<std::uint8_t>(3));
+    if (!has_in_edge(in_edge) || r.slot >= graph_.slots()
+        || r.what > phase::both)
+      return false;
     r.position = content.get_as<ticket>(4);
     r.failed = content.get_as<bool>(5);
     try {
@@ -114,10 +117,16 @@ void handle_actor::on_exit(const caf::error& reason) {
   // steps end, and each reports why.
   graph_.dead.store(true);
   for (auto& s : graph_.steps)
-    s->fail(error(errc::peer_failure,
-                  "the actor of a handle was told to exit: "
-                    + to_string(reason),
-                  {.op = name_}));
+    if (s->remaining.load(std::memory_order_relaxed) > 0)
+      s->fail(
+        error(errc::peer_failure,
+              "the actor of a handle was told to exit: " + to_string(reason),
+              {.op = name_}));
+}
+
+void handle_actor::forget() {
+  // In message form ports hold their receivers, in a circle.
+  ports_.clear();
 }
 
 } // namespace troupe::actors

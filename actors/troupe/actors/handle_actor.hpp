@@ -22,6 +22,7 @@ class stream_actor;
 /// steps run, except for what `steps` holds.
 struct graph_context {
   std::vector<std::unique_ptr<step_state>> steps; ///< one per slot
+  std::vector<std::string> devices;               ///< "cpu:0", ...: for errors
   trace_sink* trace = nullptr;
   /// Draws for delivery_shuffle; 0: off.
   std::uint64_t shuffle_seed = 0;
@@ -93,6 +94,10 @@ public:
   /// Gives remote ports to handle `to` their address.
   void connect(handle_id to, const caf::strong_actor_ptr& address);
 
+  /// Drops what refers to other actors and to the graph. Retired, no job of
+  /// its own in a queue.
+  virtual void forget();
+
   /// One line for people: name and what it waits for.
   virtual std::string describe() const = 0;
 
@@ -106,6 +111,8 @@ protected:
 
   graph_context& graph() const noexcept { return graph_; }
   void trace(trace_kind kind, handle_id to, std::uint32_t slot) const;
+  /// Whether there is an in-edge of that number.
+  virtual bool has_in_edge(std::uint32_t in_edge) const = 0;
   /// Stores the value that came with a remote message.
   virtual void take_value(std::uint32_t in_edge, std::uint32_t slot,
                           const std::string& bytes) = 0;

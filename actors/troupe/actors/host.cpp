@@ -1,10 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/host.hpp>
 
+#include <thread>
+
 namespace troupe::actors {
 
 void actor_base::enqueue(caf::mailbox_element_ptr element, context ctx) {
-  auto& content = element->content();
+  if ((gate_.fetch_add(1, std::memory_order_acq_rel) & closed) == 0)
+    receive(*element, ctx);
+  else
+    reply(*element,
+          caf::make_message(make_error(caf::sec::request_receiver_down)), ctx);
+  gate_.fetch_sub(1, std::memory_order_release);
+}
+
+void actor_base::receive(caf::mailbox_element& element, context ctx) {
+  auto& content = element.content();
   if (content.match_elements<caf::exit_msg>()) {
     auto reason = content.get_as<caf::exit_msg>(0).reason;
     if (reason && !getf(is_cleaned_up_flag)) {
@@ -13,16 +24,24 @@ void actor_base::enqueue(caf::mailbox_element_ptr element, context ctx) {
     }
     return;
   }
-  if (getf(is_cleaned_up_flag) && element->mid.is_request()) {
-    reply(*element,
+  if (getf(is_cleaned_up_flag) && element.mid.is_request()) {
+    reply(element,
           caf::make_message(make_error(caf::sec::request_receiver_down)), ctx);
     return;
   }
   // Plain messages are still handled after the end: readiness that is under
   // way must be counted, or the step would never end.
-  if (!on_message(*element, ctx))
-    reply(*element, caf::make_message(make_error(caf::sec::unexpected_message)),
+  if (!on_message(element, ctx))
+    reply(element, caf::make_message(make_error(caf::sec::unexpected_message)),
           ctx);
+}
+
+void actor_base::retire() {
+  gate_.fetch_or(closed, std::memory_order_acq_rel);
+  while (gate_.load(std::memory_order_acquire) != closed)
+    std::this_thread::yield();
+  if (!getf(is_cleaned_up_flag))
+    cleanup(caf::exit_reason::user_shutdown, nullptr);
 }
 
 void actor_base::on_destroy() {

@@ -19,6 +19,7 @@
 #include <caf/sec.hpp>
 #include <caf/system_messages.hpp>
 
+#include <atomic>
 #include <utility>
 
 #if CAF_MAJOR_VERSION != 0
@@ -32,7 +33,8 @@ using context = caf::execution_unit*;
 
 /// A CAF actor without a mailbox: `on_message` is called in the sender's
 /// thread, possibly by several at once. Has an address, can be monitored,
-/// linked and asked, ends when told to exit or when its last handle goes.
+/// linked and asked, ends when told to exit, retired, or when its last handle
+/// goes.
 class actor_base : public caf::monitorable_actor {
 public:
   explicit actor_base(caf::actor_config& cfg) : caf::monitorable_actor(cfg) {}
@@ -41,6 +43,12 @@ public:
   void enqueue(caf::mailbox_element_ptr element, context ctx) final;
 
   void on_destroy() override;
+
+  /// Ends the actor from within: monitors hear `user_shutdown` unless it has
+  /// ended already, and no message reaches `on_message` or `on_exit` any more;
+  /// waits for those that are inside. What the actor works on may go then,
+  /// though others hold its address. Not from inside a message; again: nothing.
+  void retire();
 
 protected:
   /// Handles `element`, which is no exit message. Returns false if the actor
@@ -52,6 +60,15 @@ protected:
   /// Answers a request; does nothing if `element` is none.
   static void reply(caf::mailbox_element& element, caf::message answer,
                     context ctx);
+
+private:
+  void receive(caf::mailbox_element& element, context ctx);
+
+  // Messages inside, plus `closed` once retired. A message adds itself first
+  // and looks then (acquire): it either finds the gate closed and leaves, or
+  // `retire`, which closes it and waits, sees it inside.
+  static constexpr int closed = 1 << 30;
+  std::atomic<int> gate_{0};
 };
 
 /// Creates an actor of type `T` that counts as a handle only (no registry).

@@ -76,6 +76,7 @@ void op_actor::run(worker&) {
   if (tickets_possible_)
     wait_for_tickets(slot);
   rearm(slot);
+  next_step_.store(step.id + 1, std::memory_order_relaxed);
   if (graph().trace)
     trace(trace_kind::launch, no_handle, slot);
   launch_result launched;
@@ -152,11 +153,18 @@ void op_actor::fail_step(error reason) {
   error_context where;
   where.op = name();
   where.op_type = handle_.desc->type;
+  if (handle_.device < graph().devices.size())
+    where.device = graph().devices[handle_.device];
   where.step = running_->id;
   where.call_stack = handle_.desc->call_stack();
   running_->fail(reason.with_context(where));
   if (graph().step_failed)
     graph().step_failed(graph().owner, *running_);
+}
+
+void op_actor::forget() {
+  handle_actor::forget();
+  task_.reset();
 }
 
 void op_actor::take_value(std::uint32_t in_edge, std::uint32_t slot,
@@ -168,9 +176,10 @@ void op_actor::take_value(std::uint32_t in_edge, std::uint32_t slot,
 
 std::string op_actor::describe() const {
   auto text = std::string{name()} + ": ";
+  const auto first = next_step_.load(std::memory_order_relaxed);
   const step_state* oldest = nullptr;
   for (auto& s : graph().steps)
-    if (s->remaining.load(std::memory_order_relaxed) > 0
+    if (s->remaining.load(std::memory_order_relaxed) > 0 && s->id >= first
         && missing_[s->slot].load(std::memory_order_relaxed) > 0
         && (!oldest || s->id < oldest->id))
       oldest = s.get();

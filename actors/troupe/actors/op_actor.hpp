@@ -55,6 +55,7 @@ public:
   /// Makes the step that this op runs fail. By its stream, before `run`.
   void fail_step(error reason);
 
+  void forget() override;
   std::string describe() const override;
   stream_actor& on_stream() const noexcept { return stream_; }
   const graph::op_handle& op() const noexcept { return handle_; }
@@ -75,6 +76,9 @@ private:
     ticket position = 0;
   };
 
+  bool has_in_edge(std::uint32_t in_edge) const override {
+    return in_edge < in_edges_.size();
+  }
   void take_value(std::uint32_t in_edge, std::uint32_t slot,
                   const std::string& bytes) override;
   void execute(stream& on) override;
@@ -98,6 +102,7 @@ private:
   bool ends_step_ = true;
   bool tickets_possible_ = false; // a producer's stream may finish later
   step_state* running_ = nullptr; // the step that is ready or running
+  std::atomic<step_id> next_step_{0}; // the first not launched; `describe`
   // Pending launches end twice, by the launcher and by `completed`, in either
   // order; the second one finishes. acq_rel: it sees what the first one wrote.
   std::atomic<int> halves_{0};

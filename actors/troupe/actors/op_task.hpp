@@ -18,6 +18,8 @@ public:
 
   /// Computes the step's outputs from its inputs, on `on`. Throws on failure.
   virtual void run(step_state& step, stream& on) = 0;
+  /// False while a job of the task's own is still in a queue. Any thread.
+  virtual bool idle() const noexcept { return true; }
 
   /// Storages that the op reads and writes, each once: what it releases when
   /// it is done.

@@ -23,7 +23,9 @@ public:
     queued_.store(false, std::memory_order_release);
   }
 
-  bool queued() const { return queued_.load(std::memory_order_acquire); }
+  bool queued() const noexcept {
+    return queued_.load(std::memory_order_acquire);
+  }
 
 private:
   part_runner& owner_;
@@ -36,9 +38,13 @@ part_runner::part_runner(job_queue& queue) : queue_(queue) {
 }
 
 part_runner::~part_runner() {
-  for (auto& h : helpers_)
-    while (h->queued())
-      std::this_thread::yield();
+  while (!idle())
+    std::this_thread::yield();
+}
+
+bool part_runner::idle() const noexcept {
+  return std::none_of(helpers_.begin(), helpers_.end(),
+                      [](auto& h) { return h->queued(); });
 }
 
 void part_runner::run(std::size_t parts,
@@ -48,7 +54,7 @@ void part_runner::run(std::size_t parts,
   done_.store(0, std::memory_order_relaxed);
   next_.store(0, std::memory_order_relaxed);
   gate_.fetch_and(~closed, std::memory_order_release);
-  const auto wanted = std::min(helpers_.size(), parts - 1);
+  const auto wanted = std::min(helpers_.size(), parts > 0 ? parts - 1 : 0);
   for (std::size_t i = 0; i < wanted; ++i)
     helpers_[i]->ask();
   take_parts();

@@ -27,6 +27,9 @@ public:
   /// i, and returns when all calls have. `part` must not throw.
   void run(std::size_t parts, const std::function<void(std::size_t)>& part);
 
+  /// True if no helper is in the queue. Any thread.
+  bool idle() const noexcept;
+
 private:
   class helper;
   void take_parts();

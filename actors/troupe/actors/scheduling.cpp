@@ -286,6 +286,17 @@ void serve_once(const worker_thread& thread) {
 
 } // namespace
 
+void worker_pool::help_ready() {
+  auto& s = *state_;
+  if (own_policy()) {
+    help_once();
+    return;
+  }
+  worker here{*s.queue, s.helper_slot(), nullptr};
+  while (auto* j = s.queue->pop(s.helper_slot()))
+    here.run_chain(*j);
+}
+
 bool worker_pool::help_once() {
   auto& s = *state_;
   if (own_policy()) {

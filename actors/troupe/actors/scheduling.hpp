@@ -56,6 +56,9 @@ public:
     }
   }
 
+  /// The same for the jobs that are ready now; never waits for others.
+  void help_ready();
+
 private:
   bool help_once();
 

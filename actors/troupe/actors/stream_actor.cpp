@@ -36,6 +36,10 @@ bool stream_actor::can_wait_for(const stream_actor& producer) const noexcept {
   return stream_->can_wait_for(*producer.stream_);
 }
 
+bool stream_actor::idle() const noexcept {
+  return inbox_.load(std::memory_order_acquire) == idle_mark;
+}
+
 void stream_actor::submit(op_actor& op) {
   if (stream_->width() > 1 && !shuffled_) {
     submit_wide(op);

@@ -51,6 +51,10 @@ public:
   /// step may be under way.
   void close() noexcept { stream_.reset(); }
 
+  /// True if the actor is in no queue and no thread drains it, but for one
+  /// that is on its way out. Any thread.
+  bool idle() const noexcept;
+
   /// Takes an op that is ready.
   void submit(op_actor& op);
 

@@ -20,6 +20,7 @@ public:
   std::string describe() const override;
 
 private:
+  bool has_in_edge(std::uint32_t) const override { return true; }
   void take_value(std::uint32_t in_edge, std::uint32_t slot,
                   const std::string& bytes) override;
 
