@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/handles.hpp>
+
+#include <actors/small_nets.hpp>
+#include <support/caught.hpp>
+
+#include <troupe/actors/scheduling.hpp>
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/event_based_actor.hpp>
+#include <caf/exit_reason.hpp>
+#include <caf/scoped_actor.hpp>
+#include <caf/send.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::test;
+using actors::describe_atom;
+using actors::ready_atom;
+
+namespace {
+
+constexpr std::chrono::seconds patience{60};
+
+struct application {
+  caf::actor_system_config config;
+  std::optional<caf::actor_system> system;
+
+  application() {
+    configure(config, 2);
+    system.emplace(config);
+  }
+};
+
+executor_options options_for(const small_net& net, application& app) {
+  executor_options o;
+  o.devices = parse_devices("cpu:2");
+  o.parameters = net.parameters();
+  o.system = &*app.system;
+  return o;
+}
+
+/// What a request of `content` is answered with: a line, or an error.
+template <class... Ts>
+std::string answer(caf::scoped_actor& self, const caf::actor& to,
+                   const Ts&... content) {
+  std::string line;
+  self->request(to, patience, content...)
+    .receive(
+      [&](const std::string& text) { line = text; },
+      [&](const caf::error& e) { line = "error: " + caf::to_string(e); });
+  return line;
+}
+
+bool is_error(const std::string& line, const char* which) {
+  return line.rfind("error: ", 0) == 0 && line.find(which) != line.npos;
+}
+
+/// The reason with which a monitored actor has ended.
+caf::error down_reason(caf::scoped_actor& self) {
+  caf::error reason;
+  self->receive([&](const caf::down_msg& m) { reason = m.reason; },
+                caf::after(patience) >> [] { FAIL("no down message"); });
+  return reason;
+}
+
+/// Ops "tanh" stay in their kernel until the gate is open.
+struct gate {
+  static std::atomic<int>& inside() {
+    static std::atomic<int> count{0};
+    return count;
+  }
+  static std::atomic<bool>& open() {
+    static std::atomic<bool> value{true};
+    return value;
+  }
+  static void run(kernel_context& ctx) {
+    ++inside();
+    while (!open())
+      std::this_thread::yield();
+    const auto x = ctx.input("X");
+    auto out = ctx.output("Out", x.dims(), x.type());
+    std::copy_n(x.data<float>(), x.numel(), out.data<float>());
+  }
+  static std::shared_ptr<kernel_table> kernels() {
+    auto table = std::make_shared<kernel_table>(cpu_kernels());
+    table->add("tanh", device_kind::cpu, &gate::run);
+    return table;
+  }
+};
+
+} // namespace
+
+TEST_SUITE("actors.caf") {
+
+TEST_CASE("every handle says in one line who it is") {
+  application app;
+  auto net = make_mlp();
+  executor exe{net.main, options_for(net, app)};
+  exe.run(net.batch(0, 4));
+  caf::scoped_actor self{*app.system};
+  auto& g = exe.graph();
+  for (handle_id id = 0; id < g.size(); ++id) {
+    const auto line =
+      answer(self, handle_address(exe, id), describe_atom::value);
+    CHECK(line.rfind(graph::handle_name(g, id) + ": ", 0) == 0);
+    CHECK(line.find('\n') == line.npos);
+    if (g.is_op(id))
+      CHECK(line.find("waits for nothing") != line.npos);
+  }
+  const auto e =
+    caught([&] { handle_address(exe, static_cast<handle_id>(g.size())); });
+  CHECK(e.code() == errc::not_found);
+}
+
+TEST_CASE("what a handle does not know is answered so and changes nothing") {
+  application app;
+  auto net = make_mlp();
+  executor exe{net.main, options_for(net, app)};
+  caf::scoped_actor self{*app.system};
+  for (handle_id id : {handle_id{0}, exe.graph().vars.front().id}) {
+    const auto handle = handle_address(exe, id);
+    CHECK(is_error(answer(self, handle, 42), "unexpected_message"));
+    CHECK(is_error(answer(self, handle, std::string{"hello"}),
+                   "unexpected_message"));
+    CHECK(is_error(answer(self, handle, describe_atom::value, 1),
+                   "unexpected_message"));
+    self->send(handle, std::string{"hello"});
+    caf::anon_send_exit(handle, caf::exit_reason::normal);
+  }
+  CHECK(std::isfinite(exe.run(net.batch(0, 4)).loss));
+}
+
+TEST_CASE("readiness for a place that is not there is refused") {
+  application app;
+  auto net = make_mlp();
+  executor exe{net.main, options_for(net, app)};
+  caf::scoped_actor self{*app.system};
+  auto told = [&](handle_id id, std::uint32_t edge, std::uint32_t slot,
+                  std::uint8_t what) {
+    return answer(self, handle_address(exe, id), ready_atom::value, edge, slot,
+                  what, std::uint64_t{0}, false, std::string{});
+  };
+  const auto var = exe.graph().vars.front().id;
+  CHECK(is_error(told(0, 100000, 0, 2), "unexpected_message"));
+  CHECK(is_error(told(0, 1, 100000, 2), "unexpected_message"));
+  CHECK(is_error(told(0, 1, 0, 7), "unexpected_message"));
+  CHECK(is_error(told(var, 0, 100000, 2), "unexpected_message"));
+  CHECK(std::isfinite(exe.run(net.batch(0, 4)).loss));
+}
+
+TEST_CASE("a handle that is told to exit ends, and so does the training") {
+  application app;
+  for (bool op : {true, false}) {
+    CAPTURE(op);
+    auto net = make_mlp();
+    executor exe{net.main, options_for(net, app)};
+    exe.run(net.batch(0, 4));
+    const auto finished = exe.submit(net.batch(0, 4));
+    while (exe.stats().steps < 2)
+      std::this_thread::yield();
+    caf::scoped_actor self{*app.system};
+    const auto handle =
+      handle_address(exe, op ? 0 : exe.graph().vars.front().id);
+    self->monitor(handle);
+    caf::anon_send_exit(handle, caf::exit_reason::kill);
+    CHECK(down_reason(self) == caf::exit_reason::kill);
+    CHECK(std::isfinite(exe.wait(finished).loss)); // it had ended before
+    for (int i = 0; i < 2; ++i) {
+      const auto e = caught([&] { exe.run(net.batch(0, 4)); });
+      CHECK(e.code() == errc::peer_failure);
+    }
+    CHECK(is_error(answer(self, handle, describe_atom::value),
+                   "request_receiver_down"));
+    self->monitor(handle); // too late, but answered
+    down_reason(self);
+  }
+}
+
+TEST_CASE("steps under way when a handle exits end with an error") {
+  application app;
+  for (auto form : {edge_form::counter, edge_form::message}) {
+    auto net = make_mlp();
+    auto options = options_for(net, app);
+    options.kernels = gate::kernels();
+    options.form = form;
+    gate::open() = false;
+    gate::inside() = 0;
+    executor exe{net.main, options};
+    const auto first = exe.submit(net.batch(0, 4));
+    const auto second = exe.submit(net.batch(1, 4));
+    while (gate::inside() == 0)
+      std::this_thread::yield();
+    caf::scoped_actor self{*app.system};
+    const auto handle = handle_address(exe, 3);
+    self->monitor(handle);
+    self->send_exit(handle, caf::exit_reason::user_shutdown);
+    CHECK(down_reason(self) == caf::exit_reason::user_shutdown);
+    gate::open() = true;
+    for (auto id : {first, second}) {
+      const auto e = caught([&] { exe.wait(id); });
+      CHECK(e.code() == errc::peer_failure);
+      CHECK(e.where().op == graph::handle_name(exe.graph(), 3));
+    }
+  }
+}
+
+TEST_CASE("describe tells which messages a step waits for") {
+  application app;
+  auto net = make_mlp();
+  auto options = options_for(net, app);
+  options.kernels = gate::kernels();
+  gate::open() = false;
+  gate::inside() = 0;
+  executor exe{net.main, options};
+  const auto id = exe.submit(net.batch(0, 4));
+  while (gate::inside() == 0)
+    std::this_thread::yield();
+  caf::scoped_actor self{*app.system};
+  int waiting = 0;
+  for (auto& o : exe.graph().ops) {
+    const auto line =
+      answer(self, handle_address(exe, o.id), describe_atom::value);
+    const auto waits = line.find("step 0 waits for in-edges") != line.npos;
+    waiting += waits;
+    if (o.desc->type == "sgd" || o.desc->type == "momentum")
+      CHECK(waits);
+  }
+  CHECK(waiting > 0);
+  CHECK(waiting < static_cast<int>(exe.graph().ops.size()));
+  gate::open() = true;
+  exe.wait(id);
+}
+
+TEST_CASE("links work both ways") {
+  application app;
+  auto net = make_mlp();
+  auto idle = [](caf::event_based_actor*) -> caf::behavior {
+    return {[](int x) { return x; }};
+  };
+  {
+    executor exe{net.main, options_for(net, app)};
+    auto partner = app.system->spawn(idle);
+    caf::scoped_actor self{*app.system};
+    const auto handle = handle_address(exe, 1);
+    partner->link_to(caf::actor_cast<caf::strong_actor_ptr>(handle)->address());
+    self->monitor(handle);
+    caf::anon_send_exit(partner, caf::exit_reason::kill);
+    CHECK(down_reason(self) == caf::exit_reason::kill);
+    CHECK(caught([&] { exe.run(net.batch(0, 4)); }).code()
+          == errc::peer_failure);
+  }
+  {
+    executor exe{net.main, options_for(net, app)};
+    auto partner = app.system->spawn(idle);
+    caf::scoped_actor self{*app.system};
+    const auto handle = handle_address(exe, 1);
+    partner->link_to(caf::actor_cast<caf::strong_actor_ptr>(handle)->address());
+    self->monitor(partner);
+    caf::anon_send_exit(handle, caf::exit_reason::kill);
+    CHECK(down_reason(self) == caf::exit_reason::kill);
+  }
+}
+
+TEST_CASE("handles can be named and looked up") {
+  application app;
+  auto net = make_mlp();
+  executor exe{net.main, options_for(net, app)};
+  const auto name = caf::atom("firstop");
+  app.system->registry().put(name, handle_address(exe, 0));
+  caf::scoped_actor self{*app.system};
+  const auto found =
+    caf::actor_cast<caf::actor>(app.system->registry().get(name));
+  CHECK(answer(self, found, describe_atom::value)
+          .rfind(graph::handle_name(exe.graph(), 0), 0)
+        == 0);
+  app.system->registry().erase(name);
+}
+
+TEST_CASE("addresses outlive the executor and answer that it is gone") {
+  application app;
+  for (auto form : {edge_form::counter, edge_form::message}) {
+    auto net = make_mlp();
+    auto options = options_for(net, app);
+    options.form = form;
+    caf::scoped_actor self{*app.system};
+    std::vector<caf::actor> kept;
+    {
+      executor exe{net.main, options};
+      exe.run(net.batch(0, 4));
+      for (handle_id id = 0; id < exe.graph().size(); ++id)
+        kept.push_back(handle_address(exe, id));
+      self->monitor(kept.front());
+    }
+    CHECK(down_reason(self) == caf::exit_reason::user_shutdown);
+    for (auto& handle : kept) {
+      CHECK(is_error(answer(self, handle, describe_atom::value),
+                     "request_receiver_down"));
+      self->send(handle, ready_atom::value, std::uint32_t{1}, std::uint32_t{0},
+                 std::uint8_t{2}, std::uint64_t{0}, false, std::string{});
+      caf::anon_send_exit(handle, caf::exit_reason::kill);
+    }
+  }
+}
+
+TEST_CASE("questions may come at any time, the executor's end included") {
+  application app;
+  auto net = make_mlp();
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::thread> askers;
+    std::atomic<int> lines{0}, downs{0}, others{0};
+    {
+      executor exe{net.main, options_for(net, app)};
+      for (handle_id id : {handle_id{0}, handle_id{5}})
+        askers.emplace_back([&, handle = handle_address(exe, id)] {
+          caf::scoped_actor self{*app.system};
+          for (;;) {
+            const auto line = answer(self, handle, describe_atom::value);
+            if (is_error(line, "request_receiver_down")) {
+              ++downs;
+              return;
+            }
+            ++(is_error(line, "") ? others : lines);
+          }
+        });
+      for (std::uint64_t s = 0; s < 3; ++s)
+        exe.submit(net.batch(s, 4));
+    }
+    for (auto& t : askers)
+      t.join();
+    CHECK(downs == 2);
+    CHECK(others == 0);
+  }
+}
+
+} // TEST_SUITE("actors.caf")

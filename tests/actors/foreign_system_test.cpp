@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/scheduling.hpp>
+
+#include <actors/small_nets.hpp>
+#include <support/caught.hpp>
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/event_based_actor.hpp>
+#include <caf/scoped_actor.hpp>
+#include <caf/send.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+constexpr std::chrono::seconds patience{60};
+
+/// An application's own actor system.
+struct application {
+  enum class kind { stealing, sharing, troupe };
+  caf::actor_system_config config;
+  std::optional<caf::actor_system> system;
+
+  application(kind k, int threads) {
+    if (k == kind::troupe) {
+      configure(config, threads);
+    } else {
+      config.set("scheduler.max-threads", static_cast<std::size_t>(threads));
+      if (k == kind::sharing)
+        config.set("scheduler.policy", caf::atom("sharing"));
+    }
+    system.emplace(config);
+  }
+};
+
+using kind = application::kind;
+
+executor_options options_for(const small_net& net, application* app) {
+  executor_options o;
+  o.devices = parse_devices("cpu:2");
+  o.parameters = net.parameters();
+  if (app)
+    o.system = &*app->system;
+  return o;
+}
+
+std::vector<double> train(const small_net& net, executor& exe, int steps) {
+  std::vector<double> losses;
+  for (int s = 0; s < steps; ++s)
+    losses.push_back(exe.run(net.batch(static_cast<std::uint64_t>(s), 6)).loss);
+  return losses;
+}
+
+/// Losses in a system of the executor's own.
+std::vector<double> expected(const small_net& net, int steps) {
+  executor exe{net.main, options_for(net, nullptr)};
+  return train(net, exe, steps);
+}
+
+/// Runs `act` with every kind of system that an application may have.
+template <class Act>
+void in_all_systems(Act act) {
+  for (auto k : {kind::stealing, kind::sharing, kind::troupe})
+    for (int threads : {1, 2, 4}) {
+      CAPTURE(static_cast<int>(k));
+      CAPTURE(threads);
+      application app{k, threads};
+      act(app);
+    }
+}
+
+caf::behavior doubling(caf::event_based_actor*) {
+  return {[](int x) { return 2 * x; }};
+}
+
+/// Asks `to` and returns whether the answer is right.
+bool answers(caf::scoped_actor& self, const caf::actor& to, int x) {
+  bool right = false;
+  self->request(to, patience, x)
+    .receive([&](int y) { right = y == 2 * x; }, [](const caf::error&) {});
+  return right;
+}
+
+/// An actor that does `act` in its handler, and whether it came to its end.
+template <class Act>
+caf::actor spawn_doer(application& app, Act act) {
+  return app.system->spawn([act](caf::event_based_actor*) -> caf::behavior {
+    return {[act](int x) {
+      act();
+      return 2 * x;
+    }};
+  });
+}
+
+} // namespace
+
+TEST_SUITE("actors.foreign_system") {
+
+TEST_CASE("losses are those of a system of the executor's own") {
+  auto net = make_lenet();
+  const auto losses = expected(net, 4);
+  in_all_systems([&](application& app) {
+    executor exe{net.main, options_for(net, &app)};
+    CHECK(train(net, exe, 4) == losses);
+  });
+}
+
+TEST_CASE("steps in flight end in any system, waited for or not") {
+  auto net = make_mlp();
+  const auto losses = expected(net, 9);
+  in_all_systems([&](application& app) {
+    auto options = options_for(net, &app);
+    options.steps_in_flight = 3;
+    executor exe{net.main, options};
+    std::vector<step_id> ids;
+    for (std::uint64_t s = 0; s < 9; ++s)
+      ids.push_back(exe.submit(net.batch(s, 6)));
+    std::vector<double> got;
+    for (auto id : ids)
+      got.push_back(exe.wait(id).loss);
+    CHECK(got == losses);
+    exe.submit(net.batch(0, 6)); // destroyed with this one under way
+  });
+}
+
+TEST_CASE("an application's actor answers while steps run") {
+  auto net = make_mlp();
+  in_all_systems([&](application& app) {
+    auto peer = app.system->spawn(doubling);
+    caf::scoped_actor self{*app.system};
+    executor exe{net.main, options_for(net, &app)};
+    int right = 0;
+    for (int s = 0; s < 10; ++s) {
+      const auto id = exe.submit(net.batch(static_cast<std::uint64_t>(s), 6));
+      for (int i = 0; i < 5; ++i)
+        right += answers(self, peer, s * 100 + i);
+      exe.wait(id);
+    }
+    CHECK(right == 50);
+  });
+}
+
+TEST_CASE("two executors take turns in one system") {
+  auto first = make_mlp();
+  auto second = make_word2vec();
+  const auto first_losses = expected(first, 5);
+  const auto second_losses = expected(second, 5);
+  in_all_systems([&](application& app) {
+    executor a{first.main, options_for(first, &app)};
+    executor b{second.main, options_for(second, &app)};
+    std::vector<double> of_a, of_b;
+    for (std::uint64_t s = 0; s < 5; ++s) {
+      const auto in_a = a.submit(first.batch(s, 6));
+      const auto in_b = b.submit(second.batch(s, 6));
+      of_b.push_back(b.wait(in_b).loss);
+      of_a.push_back(a.wait(in_a).loss);
+    }
+    CHECK(of_a == first_losses);
+    CHECK(of_b == second_losses);
+  });
+}
+
+TEST_CASE("executors come and go in one system") {
+  auto net = make_mlp();
+  const auto losses = expected(net, 2);
+  in_all_systems([&](application& app) {
+    for (int i = 0; i < 10; ++i) {
+      executor exe{net.main, options_for(net, &app)};
+      CHECK(train(net, exe, 2) == losses);
+    }
+  });
+}
+
+TEST_CASE("a handler of an actor may run steps") {
+  auto net = make_mlp();
+  const auto losses = expected(net, 3);
+  in_all_systems([&](application& app) {
+    std::vector<double> got;
+    auto trainer = spawn_doer(app, [&] {
+      executor exe{net.main, options_for(net, &app)};
+      got = train(net, exe, 3);
+      exe.submit(net.batch(0, 6)); // and destroy one under way
+    });
+    caf::scoped_actor self{*app.system};
+    for (int round = 0; round < 3; ++round) {
+      CHECK(answers(self, trainer, round));
+      CHECK(got == losses);
+    }
+  });
+}
+
+TEST_CASE("handlers of all workers may run steps at once") {
+  auto net = make_mlp();
+  const auto losses = expected(net, 3);
+  in_all_systems([&](application& app) {
+    constexpr std::size_t count = 5;
+    std::vector<std::vector<double>> got(count);
+    std::vector<caf::actor> trainers;
+    for (std::size_t i = 0; i < count; ++i)
+      trainers.push_back(spawn_doer(app, [&, i] {
+        executor exe{net.main, options_for(net, &app)};
+        for (int round = 0; round < 3; ++round)
+          train(net, exe, 2);
+        executor fresh{net.main, options_for(net, &app)};
+        got[i] = train(net, fresh, 3);
+      }));
+    caf::scoped_actor self{*app.system};
+    for (auto& t : trainers)
+      self->send(t, 1);
+    for (auto& t : trainers)
+      CHECK(answers(self, t, 2));
+    for (auto& g : got)
+      CHECK(g == losses);
+  });
+}
+
+TEST_CASE("other actors are served when a handler has run its steps") {
+  auto net = make_mlp();
+  in_all_systems([&](application& app) {
+    auto peer = app.system->spawn(doubling);
+    std::atomic<bool> begun{false};
+    auto trainer = spawn_doer(app, [&] {
+      begun = true;
+      executor exe{net.main, options_for(net, &app)};
+      train(net, exe, 5);
+    });
+    caf::scoped_actor self{*app.system};
+    self->send(trainer, 1);
+    while (!begun)
+      std::this_thread::yield();
+    for (int i = 0; i < 20; ++i)
+      CHECK(answers(self, peer, i));
+    CHECK(answers(self, trainer, 3));
+  });
+}
+
+TEST_CASE("an error in a handler's step reaches the handler") {
+  auto net = make_mlp();
+  auto bad = net.batch(0, 4);
+  bad["label"].values<std::int64_t>()[0] = 99;
+  in_all_systems([&](application& app) {
+    std::optional<errc> code;
+    auto trainer = spawn_doer(app, [&] {
+      executor exe{net.main, options_for(net, &app)};
+      try {
+        exe.run(bad);
+      } catch (const error& e) {
+        code = e.code();
+      }
+    });
+    caf::scoped_actor self{*app.system};
+    CHECK(answers(self, trainer, 1));
+    CHECK(code == errc::out_of_range);
+  });
+}
+
+} // TEST_SUITE("actors.foreign_system")
+
+TEST_SUITE("actors.scheduling") {
+
+TEST_CASE("under Troupe's policy actors keep all that CAF gives them") {
+  for (int threads : {1, 2}) {
+    application app{kind::troupe, threads};
+    caf::scoped_actor self{*app.system};
+    // Two actors that throw a number to and fro.
+    auto pong = app.system->spawn(doubling);
+    auto ping =
+      app.system->spawn([pong](caf::event_based_actor* me) -> caf::behavior {
+        return {[me, pong](int x) {
+          auto promise = me->make_response_promise<int>();
+          me->request(pong, patience, x).then([promise](int y) mutable {
+            promise.deliver(y);
+          });
+          return promise;
+        }};
+      });
+    for (int i = 0; i < 300; ++i)
+      REQUIRE(answers(self, ping, i));
+    // A message that is sent later.
+    auto late =
+      app.system->spawn([](caf::event_based_actor* me) -> caf::behavior {
+        return {[me](int x) {
+                  auto promise = me->make_response_promise<int>();
+                  me->delayed_send(me, std::chrono::milliseconds(5), promise,
+                                   x);
+                  return promise;
+                },
+                [](caf::typed_response_promise<int>& promise, int x) {
+                  promise.deliver(2 * x);
+                }};
+      });
+    CHECK(answers(self, late, 4));
+    auto detached = app.system->spawn<caf::detached>(doubling);
+    CHECK(answers(self, detached, 5));
+    auto hidden = app.system->spawn<caf::hidden>(doubling);
+    CHECK(answers(self, hidden, 6));
+  }
+}
+
+TEST_CASE("a system shuts down with actors that were never asked") {
+  for (int round = 0; round < 20; ++round) {
+    application app{kind::troupe, 1 + round % 2};
+    for (int i = 0; i < 10; ++i)
+      caf::anon_send(app.system->spawn(doubling), i);
+  }
+}
+
+TEST_CASE("many senders from outside lose no message") {
+  application app{kind::troupe, 2};
+  auto counted = std::make_shared<std::atomic<int>>(0);
+  auto counter =
+    app.system->spawn([counted](caf::event_based_actor*) -> caf::behavior {
+      return {[counted](int x) { *counted += x; }};
+    });
+  std::vector<std::thread> senders;
+  for (int t = 0; t < 3; ++t)
+    senders.emplace_back([&] {
+      for (int i = 0; i < 2000; ++i)
+        caf::anon_send(counter, 1);
+    });
+  for (auto& s : senders)
+    s.join();
+  while (*counted < 6000)
+    std::this_thread::yield();
+  CHECK(*counted == 6000);
+}
+
+} // TEST_SUITE("actors.scheduling")

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/part_runner.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <set>
+#include <thread>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::actors;
+
+namespace {
+
+/// Threads that serve a queue until the end.
+class serving_threads {
+public:
+  serving_threads(job_queue& queue, std::size_t first, std::size_t count)
+    : queue_(queue) {
+    for (std::size_t i = first; i < first + count; ++i)
+      threads_.emplace_back([&queue, i] {
+        worker here{queue, i, nullptr};
+        while (auto* j = queue.wait(i))
+          here.run_chain(*j);
+      });
+  }
+  ~serving_threads() {
+    queue_.stop();
+    for (auto& t : threads_)
+      t.join();
+  }
+
+private:
+  job_queue& queue_;
+  std::vector<std::thread> threads_;
+};
+
+void serve_all(job_queue& queue) {
+  worker here{queue, 0, nullptr};
+  while (auto* j = queue.pop(0))
+    here.run_chain(*j);
+}
+
+/// How often each part ran.
+std::vector<int> counts_of(part_runner& runner, std::size_t parts) {
+  std::vector<std::atomic<int>> counts(parts);
+  runner.run(parts, [&](std::size_t i) { ++counts[i]; });
+  return {counts.begin(), counts.end()};
+}
+
+bool each_once(const std::vector<int>& counts) {
+  return std::all_of(counts.begin(), counts.end(),
+                     [](int n) { return n == 1; });
+}
+
+} // namespace
+
+TEST_SUITE("actors.part_runner") {
+
+TEST_CASE("without other workers the caller does all parts") {
+  job_queue queue{1};
+  part_runner runner{queue};
+  for (std::size_t parts : {0, 1, 2, 7, 100}) {
+    CAPTURE(parts);
+    const auto counts = counts_of(runner, parts);
+    CHECK(counts.size() == parts);
+    CHECK(each_once(counts));
+  }
+}
+
+TEST_CASE("a caller whom no helper ever joins does not wait") {
+  job_queue queue{3}; // nobody serves it
+  auto runner = std::make_unique<part_runner>(queue);
+  std::set<std::thread::id> threads;
+  for (int round = 0; round < 50; ++round)
+    runner->run(
+      5, [&](std::size_t) { threads.insert(std::this_thread::get_id()); });
+  CHECK(threads == std::set{std::this_thread::get_id()});
+  serve_all(queue); // helpers that come too late do nothing
+  runner.reset();
+}
+
+TEST_CASE("the end waits for helpers that are in the queue") {
+  job_queue queue{2};
+  auto runner = std::make_unique<part_runner>(queue);
+  CHECK(each_once(counts_of(*runner, 3)));
+  std::atomic<bool> gone{false};
+  std::thread ending{[&] {
+    runner.reset();
+    gone = true;
+  }};
+  serve_all(queue);
+  ending.join();
+  CHECK(gone);
+  CHECK(queue.pop(0) == nullptr);
+}
+
+TEST_CASE("every part runs once in many rounds with helpers") {
+  job_queue queue{4};
+  serving_threads helpers{queue, 1, 3};
+  part_runner runner{queue};
+  for (int round = 0; round < 3000; ++round)
+    REQUIRE(each_once(counts_of(runner, static_cast<std::size_t>(round % 9))));
+}
+
+TEST_CASE("what parts wrote is there when run returns") {
+  job_queue queue{3};
+  serving_threads helpers{queue, 1, 2};
+  part_runner runner{queue};
+  for (int round = 0; round < 500; ++round) {
+    std::vector<int> written(64); // plain ints: a race shows under a sanitizer
+    runner.run(written.size(), [&](std::size_t i) {
+      written[i] = static_cast<int>(i) + round;
+    });
+    for (std::size_t i = 0; i < written.size(); ++i)
+      REQUIRE(written[i] == static_cast<int>(i) + round);
+  }
+}
+
+TEST_CASE("idle workers help") {
+  job_queue queue{2};
+  serving_threads helpers{queue, 1, 1};
+  part_runner runner{queue};
+  std::atomic<int> inside{0};
+  // Both parts stay until both run: only two threads can end this.
+  runner.run(2, [&](std::size_t) {
+    ++inside;
+    while (inside.load() < 2)
+      std::this_thread::yield();
+  });
+  CHECK(inside == 2);
+}
+
+TEST_CASE("runners share a queue") {
+  job_queue queue{4};
+  serving_threads helpers{queue, 2, 2};
+  auto work = [&](std::size_t index) {
+    worker here{queue, index, nullptr};
+    part_runner runner{queue};
+    for (int round = 0; round < 1000; ++round)
+      if (!each_once(counts_of(runner, 6)))
+        return false;
+    return true;
+  };
+  bool other = false;
+  std::thread second{[&] { other = work(1); }};
+  const auto mine = work(0);
+  second.join();
+  CHECK(mine);
+  CHECK(other);
+}
+
+} // TEST_SUITE("actors.part_runner")
