@@ -244,30 +244,22 @@ TEST_CASE("describe tells which messages a step waits for") {
 TEST_CASE("links work both ways") {
   application app;
   auto net = make_mlp();
-  auto idle = [](caf::event_based_actor*) -> caf::behavior {
-    return {[](int x) { return x; }};
-  };
-  {
+  for (bool handle_first : {false, true}) {
     executor exe{net.main, options_for(net, app)};
-    auto partner = app.system->spawn(idle);
-    caf::scoped_actor self{*app.system};
     const auto handle = handle_address(exe, 1);
-    partner->link_to(caf::actor_cast<caf::strong_actor_ptr>(handle)->address());
-    self->monitor(handle);
-    caf::anon_send_exit(partner, caf::exit_reason::kill);
+    auto partner =
+      app.system->spawn([handle](caf::event_based_actor* me) -> caf::behavior {
+        me->link_to(handle);
+        return {[](int) { return std::string{"linked"}; }};
+      });
+    caf::scoped_actor self{*app.system};
+    REQUIRE(answer(self, partner, 1) == "linked");
+    self->monitor(handle_first ? partner : handle);
+    caf::anon_send_exit(handle_first ? handle : partner,
+                        caf::exit_reason::kill);
     CHECK(down_reason(self) == caf::exit_reason::kill);
     CHECK(caught([&] { exe.run(net.batch(0, 4)); }).code()
           == errc::peer_failure);
-  }
-  {
-    executor exe{net.main, options_for(net, app)};
-    auto partner = app.system->spawn(idle);
-    caf::scoped_actor self{*app.system};
-    const auto handle = handle_address(exe, 1);
-    partner->link_to(caf::actor_cast<caf::strong_actor_ptr>(handle)->address());
-    self->monitor(partner);
-    caf::anon_send_exit(handle, caf::exit_reason::kill);
-    CHECK(down_reason(self) == caf::exit_reason::kill);
   }
 }
 

@@ -272,31 +272,33 @@ TEST_CASE("under Troupe's policy actors keep all that CAF gives them") {
   for (int threads : {1, 2}) {
     application app{kind::troupe, threads};
     caf::scoped_actor self{*app.system};
-    // Two actors that throw a number to and fro.
-    auto pong = app.system->spawn(doubling);
-    auto ping =
-      app.system->spawn([pong](caf::event_based_actor* me) -> caf::behavior {
-        return {[me, pong](int x) {
-          auto promise = me->make_response_promise<int>();
-          me->request(pong, patience, x).then([promise](int y) mutable {
+    // An actor that asks another one before it answers.
+    auto other = app.system->spawn(doubling);
+    auto asking =
+      app.system->spawn([other](caf::event_based_actor* me) -> caf::behavior {
+        return {[me, other](int x) {
+          auto promise = me->make_response_promise();
+          me->request(other, patience, x).then([promise](int y) mutable {
             promise.deliver(y);
           });
           return promise;
         }};
       });
     for (int i = 0; i < 300; ++i)
-      REQUIRE(answers(self, ping, i));
+      REQUIRE(answers(self, asking, i));
     // A message that is sent later.
     auto late =
       app.system->spawn([](caf::event_based_actor* me) -> caf::behavior {
-        return {[me](int x) {
-                  auto promise = me->make_response_promise<int>();
-                  me->delayed_send(me, std::chrono::milliseconds(5), promise,
-                                   x);
-                  return promise;
+        auto promise = std::make_shared<caf::response_promise>();
+        return {[me, promise](int x) {
+                  *promise = me->make_response_promise();
+                  me->delayed_send(me, std::chrono::milliseconds(5),
+                                   caf::atom("later"), x);
+                  return *promise;
                 },
-                [](caf::typed_response_promise<int>& promise, int x) {
-                  promise.deliver(2 * x);
+                [promise](caf::atom_value, int x) {
+                  promise->deliver(2 * x);
+                  *promise = {}; // it holds the actor
                 }};
       });
     CHECK(answers(self, late, 4));

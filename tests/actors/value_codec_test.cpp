@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -75,6 +76,26 @@ std::string dense_header(dtype type, const std::vector<std::int64_t>& dims) {
   return out;
 }
 
+/// A library's layout: elements backwards, behind one of padding.
+class backwards final : public layout {
+public:
+  explicit backwards(std::size_t count) : count_(count) {}
+  std::size_t bytes() const noexcept override {
+    return (count_ + 1) * sizeof(float);
+  }
+  bool equals(const layout& other) const noexcept override {
+    return &other == this;
+  }
+  std::string name() const override { return "backwards"; }
+  void to_plain(const tensor& source, tensor& target, stream*) const override {
+    for (std::size_t i = 0; i < count_; ++i)
+      target.data<float>()[i] = source.data<float>()[count_ - i];
+  }
+
+private:
+  std::size_t count_;
+};
+
 } // namespace
 
 TEST_SUITE("actors.value_codec") {
@@ -121,6 +142,21 @@ TEST_CASE("a part of a tensor is sent alone") {
   variable back;
   decode_value(encode_value(holding(part)), memory(), back);
   CHECK(same(back.as_tensor(), part));
+}
+
+TEST_CASE("a value in a library's layout arrives in the plain one") {
+  auto block = memory().allocate(4 * sizeof(float));
+  const tensor value{
+    {3}, dtype::float32, block, std::make_shared<backwards>(3)};
+  for (int i = 0; i < 4; ++i)
+    reinterpret_cast<float*>(block.data())[i] = static_cast<float>(i);
+  variable back;
+  decode_value(encode_value(holding(value)), memory(), back);
+  REQUIRE(back.is_tensor());
+  CHECK(back.as_tensor().is_plain());
+  const auto got = back.as_tensor().values<float>();
+  CHECK(std::vector<float>(got.begin(), got.end())
+        == std::vector<float>{3, 2, 1});
 }
 
 TEST_CASE("no value is no bytes and empties the target") {
