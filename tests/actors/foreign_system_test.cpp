@@ -278,7 +278,7 @@ TEST_CASE("under Troupe's policy actors keep all that CAF gives them") {
       app.system->spawn([other](caf::event_based_actor* me) -> caf::behavior {
         return {[me, other](int x) {
           auto promise = me->make_response_promise();
-          me->request(other, patience, x).then([promise](int y) mutable {
+          me->request(other, caf::infinite, x).then([promise](int y) mutable {
             promise.deliver(y);
           });
           return promise;
