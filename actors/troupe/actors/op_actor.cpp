@@ -73,22 +73,11 @@ void op_actor::wait_for_tickets(std::uint32_t slot) {
 void op_actor::run(worker&) {
   auto& step = *running_;
   const auto slot = step.slot;
-  if (tickets_possible_)
-    wait_for_tickets(slot);
-  rearm(slot);
-  next_step_.store(step.id + 1, std::memory_order_relaxed);
   if (graph().trace)
     trace(trace_kind::launch, no_handle, slot);
-  launch_result launched;
-  if (!step.failed.load(std::memory_order_relaxed)) {
-    halves_.store(2, std::memory_order_relaxed);
-    try {
-      launched = stream_.device_stream().launch(*this);
-    } catch (...) {
-      launched = {};
-      fail(std::current_exception());
-    }
-  }
+  const auto launched = launch(step);
+  rearm(slot);
+  next_step_.store(step.id + 1, std::memory_order_relaxed);
   const auto failed = step.failed.load(std::memory_order_relaxed);
   if (launched.state == launch_result::status::done) {
     deliver({slot, phase::both, failed, 0});
@@ -97,6 +86,20 @@ void op_actor::run(worker&) {
   }
   deliver({slot, phase::launched, failed, launched.position});
   half_done();
+}
+
+launch_result op_actor::launch(const step_state& step) {
+  if (step.failed.load(std::memory_order_relaxed))
+    return {};
+  halves_.store(2, std::memory_order_relaxed);
+  try {
+    if (tickets_possible_)
+      wait_for_tickets(step.slot);
+    return stream_.device_stream().launch(*this);
+  } catch (...) {
+    fail(std::current_exception());
+    return {};
+  }
 }
 
 void op_actor::execute(stream& on) {

@@ -87,6 +87,7 @@ private:
   in_edge_state& place(std::uint32_t slot, std::uint32_t in_edge) const {
     return places_[slot * in_edges_.size() + in_edge];
   }
+  launch_result launch(const step_state& step);
   void rearm(std::uint32_t slot);
   void wait_for_tickets(std::uint32_t slot);
   void fail(std::exception_ptr reason);
