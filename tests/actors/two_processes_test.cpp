@@ -124,6 +124,7 @@ void dying_peer_ends_run(bool in_system_of_application) {
     options.nodes->port = port.get<std::uint16_t>();
     executor exe{net.main, options};
     exe.run(net.batch(0, 4));
+    port.get<char>(); // until the first step has ended there too
     ::raise(SIGKILL);
   });
   caf::actor_system_config config;
@@ -137,6 +138,7 @@ void dying_peer_ends_run(bool in_system_of_application) {
   options.nodes->listening = [&](std::uint16_t p) { port.put(p); };
   executor exe{net.main, options};
   exe.run(net.batch(0, 4));
+  port.put('k');
   const auto e = caught([&] {
     for (;;)
       exe.run(net.batch(1, 4));

@@ -326,8 +326,13 @@ void actor_graph::wire_edge(const graph::edge& e, std::size_t number) {
     const auto announced = to->add_in_edge(producer, value, e.distance);
     TROUPE_ASSERT(!graph_.is_op(e.to) || announced == in_edge);
   }
-  if (!from)
+  if (!from) {
+    if (to) {
+      to->mark_remote(in_edge);
+      remote_in_edges_.emplace_back(to, in_edge);
+    }
     return;
+  }
   port p;
   p.in_edge = in_edge;
   p.distance = e.distance;
@@ -394,6 +399,11 @@ std::vector<handle_id> actor_graph::remote_receivers() const {
         if (p.kind == port::form::remote)
           ids.insert(p.to);
   return {ids.begin(), ids.end()};
+}
+
+void actor_graph::make_up_remote(std::uint32_t slot) {
+  for (auto& [to, in_edge] : remote_in_edges_)
+    to->make_up(in_edge, slot);
 }
 
 void actor_graph::connect(handle_id id, const caf::strong_actor_ptr& address) {

@@ -94,6 +94,9 @@ public:
   }
   /// Handles of other processes that this one sends to.
   std::vector<handle_id> remote_receivers() const;
+  /// Makes up the messages of other processes that a step has not got, as
+  /// failed ones, so that it ends. For a process that is lost.
+  void make_up_remote(std::uint32_t slot);
   /// Tells all senders where the actor of a handle elsewhere is.
   void connect(handle_id id, const caf::strong_actor_ptr& address);
 
@@ -139,6 +142,7 @@ private:
   std::vector<caf::strong_actor_ptr> actors_; // by handle
   std::vector<std::uint32_t> in_edges_;       // by handle: announced so far
   std::vector<std::pair<handle_actor*, std::uint32_t>> starts_;
+  std::vector<std::pair<handle_actor*, std::uint32_t>> remote_in_edges_;
   std::uint32_t ends_per_step_ = 0;
 };
 

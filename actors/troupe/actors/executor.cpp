@@ -123,8 +123,11 @@ struct executor::impl {
   static void step_failed(void* owner, step_state& step);
   static void step_ended(void* owner, step_state& step);
   void part_ended(step_state& step);
-  void remote_part_ended(step_id id, const std::string& failure);
-  void peer_lost(const std::string& why);
+  void remote_part_ended(std::size_t process, step_id id,
+                         const std::string& failure);
+  void peer_lost(std::size_t process, const std::string& why);
+  /// What a lost process owes to steps [first, last), as failed messages.
+  void make_up(step_id first, step_id last);
   actors::placement where() const;
 
   step_state& state_of(step_id id) {
@@ -147,8 +150,11 @@ struct executor::impl {
   std::mutex failing; // orders failures with admissions
   std::unique_ptr<actor_graph> actors;
   std::unique_ptr<actors::node_link> link; // null in a run of one process
-  // Why no step from `abandoned_from` on will end. Set before `ended` is raised
-  // to release those who wait; guarded by `failing`.
+  // Of a run over several processes; guarded by `failing`. Steps from
+  // `abandoned_from` on have not run whole, since a process is lost.
+  std::set<std::size_t> lost;
+  std::map<std::size_t, step_id> parts_heard; // by process: steps
+  step_id admitted = 0;                       // steps
   std::optional<error> abandoned;
   step_id abandoned_from = 0;
   std::deque<step_in_flight> in_flight; // oldest first
@@ -190,10 +196,12 @@ executor::impl::impl(const graph::program& main, executor_options opts)
     link = std::make_unique<actors::node_link>(
       *options.system, *options.nodes, ssa, *actors,
       actors::node_link::listener{
-        [this](step_id id, const std::string& failure) {
-          remote_part_ended(id, failure);
+        [this](std::size_t process, step_id id, const std::string& failure) {
+          remote_part_ended(process, id, failure);
         },
-        [this](const std::string& why) { peer_lost(why); }});
+        [this](std::size_t process, const std::string& why) {
+          peer_lost(process, why);
+        }});
   }
 }
 
@@ -256,6 +264,7 @@ void executor::impl::admit(step_in_flight& s, const feed_map& feeds,
   auto& state = state_of(s.id);
   auto shards = actors::split_batch(samples, devices.size(), s.id,
                                     options.seed);
+  std::size_t owed = 0; // parts of processes that were lost before
   {
     std::lock_guard guard{failing};
     state.id = s.id;
@@ -267,6 +276,10 @@ void executor::impl::admit(step_in_flight& s, const feed_map& feeds,
     state.take_error();
     state.failed.store(false, std::memory_order_relaxed);
     state.remaining.store(actors->ends_per_step(), std::memory_order_relaxed);
+    admitted = s.id + 1;
+    owed = lost.size();
+    if (owed > 0)
+      state.fail(*abandoned);
     for (auto& before : in_flight)
       if (before.id != s.id && !before.collected
           && state_of(before.id).failed.load(std::memory_order_relaxed))
@@ -278,6 +291,8 @@ void executor::impl::admit(step_in_flight& s, const feed_map& feeds,
     feed(feeds, state);
   workers->begin_step();
   actors->start(state.slot);
+  for (; owed > 0; --owed)
+    make_up(s.id, s.id + 1);
 }
 
 void executor::impl::step_failed(void* owner, step_state& step) {
@@ -308,30 +323,44 @@ void executor::impl::part_ended(step_state& step) {
   ended.notify_all();
 }
 
-void executor::impl::remote_part_ended(step_id id,
+void executor::impl::remote_part_ended(std::size_t process, step_id id,
                                        const std::string& failure) {
+  {
+    std::lock_guard guard{failing};
+    if (lost.count(process) > 0)
+      return; // made up already
+    parts_heard[process] = id + 1;
+  }
   auto& step = state_of(id);
   if (!failure.empty())
     step.fail(error(errc::peer_failure, "in another process: " + failure));
   part_ended(step);
 }
 
-void executor::impl::peer_lost(const std::string& why) {
+void executor::impl::peer_lost(std::size_t process, const std::string& why) {
   const error reason{errc::peer_failure, why};
+  step_id first = 0, last = 0;
   {
     std::lock_guard guard{failing};
-    if (abandoned)
+    if (!lost.insert(process).second)
       return;
+    first = parts_heard[process];
+    last = admitted;
+    if (!abandoned || first < abandoned_from)
+      abandoned_from = first;
     abandoned = reason;
-    abandoned_from = ended.load(std::memory_order_acquire);
   }
   actors->context().dead.store(true);
   fail_steps_after(0, reason);
-  workers->abandon();
-  // No step can end any more; whoever waits finds out why.
-  constexpr auto for_ever = std::uint64_t{1} << 62;
-  ended.fetch_add(for_ever, std::memory_order_release);
-  ended.notify_all();
+  make_up(first, last);
+}
+
+void executor::impl::make_up(step_id first, step_id last) {
+  for (auto id = first; id < last; ++id) {
+    auto& step = state_of(id);
+    actors->make_up_remote(step.slot);
+    part_ended(step);
+  }
 }
 
 void executor::impl::fail_steps_after(step_id id,
@@ -476,8 +505,7 @@ executor_stats executor::stats() const {
   s.variable_actors = impl_->ssa.vars.size();
   s.stream_actors = impl_->actors->stream_actors();
   s.messages_per_step = impl_->actors->messages_per_step();
-  s.steps = std::min(impl_->ended.load(std::memory_order_acquire),
-                     impl_->next_step); // fewer if the run was abandoned
+  s.steps = impl_->ended.load(std::memory_order_acquire);
   s.messages = s.messages_per_step * s.steps;
   for (auto& d : impl_->devices)
     s.peak_bytes.push_back(d->memory().peak_bytes());

@@ -95,6 +95,8 @@ bool handle_actor::on_message(caf::mailbox_element& element, context ctx) {
       return false;
     r.position = content.get_as<ticket>(4);
     r.failed = content.get_as<bool>(5);
+    if (!claim(in_edge, r.slot))
+      return true;
     try {
       const auto& bytes = content.get_as<std::string>(6);
       if (!bytes.empty())
@@ -110,6 +112,11 @@ bool handle_actor::on_message(caf::mailbox_element& element, context ctx) {
     return true;
   }
   return false;
+}
+
+void handle_actor::make_up(std::uint32_t in_edge, std::uint32_t slot) {
+  if (claim(in_edge, slot))
+    arrive(in_edge, {slot, phase::both, true, 0});
 }
 
 void handle_actor::on_exit(const caf::error& reason) {

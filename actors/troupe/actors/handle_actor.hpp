@@ -94,6 +94,11 @@ public:
   /// Gives remote ports to handle `to` their address.
   void connect(handle_id to, const caf::strong_actor_ptr& address);
 
+  /// Says that an in-edge comes from another process. Before the first step.
+  virtual void mark_remote(std::uint32_t in_edge) = 0;
+  /// The message that a lost process owes along a remote in-edge: failed.
+  void make_up(std::uint32_t in_edge, std::uint32_t slot);
+
   /// Drops what refers to other actors and to the graph. Retired, no job of
   /// its own in a queue.
   virtual void forget();
@@ -111,6 +116,10 @@ protected:
 
   graph_context& graph() const noexcept { return graph_; }
   void trace(trace_kind kind, handle_id to, std::uint32_t slot) const;
+  /// Counts a message from another process once: true the first time for an
+  /// in-edge and slot. When a process is lost its messages are made up, and
+  /// one may still be under way.
+  virtual bool claim(std::uint32_t in_edge, std::uint32_t slot) = 0;
   /// Whether there is an in-edge of that number.
   virtual bool has_in_edge(std::uint32_t in_edge) const = 0;
   /// Stores the value that came with a remote message.

@@ -66,14 +66,18 @@ struct node_link::state {
   listener listens;
   caf::actor self;
 
+  // Held while the listener is called, and when it is taken away: the executor
+  // behind it may then go. Taken before `mutex` where both are.
+  std::mutex calling;
+  bool closed = false; // guarded by `calling`
+
   std::mutex mutex; // guards what follows
   std::condition_variable changed;
   std::map<std::uint64_t, caf::actor> nodes; // joined, by process
   std::vector<handle_id> ids;                // of all addresses
   std::vector<caf::actor> addresses;
-  std::vector<caf::actor> others; // set by welcome
+  std::map<std::uint64_t, caf::actor> others; // set by welcome
   bool welcomed = false;
-  bool closing = false;
   std::string refused;
 
   void add_own_addresses() {
@@ -84,13 +88,16 @@ struct node_link::state {
       }
   }
 
-  void lose(const std::string& why) {
-    {
-      std::lock_guard guard{mutex};
-      if (closing)
-        return;
-    }
-    listens.lost(why);
+  void lose(std::size_t other, const std::string& why) {
+    std::lock_guard guard{calling};
+    if (!closed)
+      listens.lost(other, why);
+  }
+
+  void part_ended(std::size_t other, step_id step, const std::string& failure) {
+    std::lock_guard guard{calling};
+    if (!closed)
+      listens.part_ended(other, step, failure);
   }
 
   void on_join(std::uint64_t from, std::uint64_t digest,
@@ -120,8 +127,8 @@ protected:
     using actors_t = std::vector<caf::actor>;
     if (m.match_elements<ended_atom, std::uint64_t, std::uint64_t,
                          std::string>())
-      link_->listens.part_ended(m.get_as<std::uint64_t>(2),
-                                m.get_as<std::string>(3));
+      link_->part_ended(m.get_as<std::uint64_t>(1), m.get_as<std::uint64_t>(2),
+                        m.get_as<std::string>(3));
     else if (m.match_elements<join_atom, std::uint64_t, std::uint64_t,
                               std::string, actors_t, caf::actor>())
       link_->on_join(m.get_as<std::uint64_t>(1), m.get_as<std::uint64_t>(2),
@@ -189,7 +196,7 @@ void node_link::state::on_welcome(const std::vector<handle_id>& all_ids,
   std::lock_guard guard{mutex};
   for (std::uint64_t p = 0; p < all_nodes.size(); ++p)
     if (p != process)
-      others.push_back(all_nodes[p]);
+      others[p] = all_nodes[p];
   welcomed = true;
   changed.notify_all();
 }
@@ -208,6 +215,16 @@ node_link::node_link(caf::actor_system& system, const node_options& options,
   s.listens = std::move(listens);
   s.add_own_addresses();
   s.self = caf::actor_cast<caf::actor>(make<node_actor>(system, state_));
+  try {
+    connect(options);
+  } catch (...) {
+    close();
+    throw;
+  }
+}
+
+void node_link::connect(const node_options& options) {
+  auto& s = *state_;
   if (options.process == 0)
     listen(options);
   else
@@ -222,21 +239,21 @@ node_link::node_link(caf::actor_system& system, const node_options& options,
     throw error(errc::peer_failure,
                 "after " + std::to_string(options.timeout_ms)
                   + " ms not all processes have joined");
-  for (auto& node : s.others)
-    node->attach_functor([link = std::weak_ptr<state>(state_)](
-                           const caf::error& reason) {
-      if (auto here = link.lock())
-        here->lose("another process is gone: " + to_string(reason));
-    });
+  for (auto& [process, node] : s.others)
+    node->attach_functor(
+      [link = std::weak_ptr<state>(state_), number = process](
+        const caf::error& reason) {
+        if (auto here = link.lock())
+          here->lose(number, "another process is gone: " + to_string(reason));
+      });
 }
 
-node_link::~node_link() {
+node_link::~node_link() { close(); }
+
+void node_link::close() noexcept {
   {
-    std::lock_guard guard{state_->mutex};
-    state_->closing = true;
-    state_->others.clear();
-    state_->nodes.clear();
-    state_->addresses.clear();
+    std::lock_guard guard{state_->calling};
+    state_->closed = true;
   }
   // Addresses that went to other processes stand in the registry since, which
   // would keep the handles alive.
@@ -244,8 +261,14 @@ node_link::~node_link() {
   for (handle_id id = 0; id < state_->handles; ++id)
     if (auto& a = state_->actors->address(id))
       system.registry().erase(a->id());
-  auto self = std::exchange(state_->self, nullptr);
-  anon_send_exit(self, caf::exit_reason::user_shutdown);
+  object_of<node_actor>(caf::actor_cast<caf::strong_actor_ptr>(state_->self))
+    .retire();
+  // The node actor and the state hold each other.
+  std::lock_guard guard{state_->mutex};
+  state_->others.clear();
+  state_->nodes.clear();
+  state_->addresses.clear();
+  state_->self = nullptr;
 }
 
 void node_link::listen(const node_options& options) {
@@ -274,7 +297,7 @@ void node_link::join(const node_options& options) {
 }
 
 void node_link::tell_part_ended(step_id step, const std::string& failure) {
-  for (auto& node : state_->others)
+  for (auto& [process, node] : state_->others)
     tell(node, ended_atom::value, state_->process, step, failure);
 }
 

@@ -26,11 +26,12 @@ class node_link {
 public:
   /// What the executor wants to hear. Called on threads of the actor system.
   struct listener {
-    /// Another process's part of the step has ended; `failure` is empty or
-    /// says why it failed.
-    std::function<void(step_id, const std::string& failure)> part_ended;
-    /// Another process is gone.
-    std::function<void(const std::string& why)> lost;
+    /// A process's part of the step has ended; `failure` is empty or says why
+    /// it failed.
+    std::function<void(std::size_t process, step_id, const std::string& failure)>
+      part_ended;
+    /// A process is gone.
+    std::function<void(std::size_t process, const std::string& why)> lost;
   };
 
   /// Connects and waits until all processes have. Throws error(peer_failure)
@@ -40,6 +41,7 @@ public:
   node_link(caf::actor_system& system, const node_options& options,
             const graph::ssa_graph& graph, actor_graph& actors,
             listener listens);
+  /// Afterwards the listener is not called any more.
   ~node_link();
 
   /// Tells the others that this process's part of a step has ended.
@@ -50,6 +52,8 @@ public:
 private:
   class node_actor;
   struct state;
+  void connect(const node_options& options);
+  void close() noexcept;
   void listen(const node_options& options);
   void join(const node_options& options);
 

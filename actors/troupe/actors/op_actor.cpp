@@ -170,6 +170,12 @@ void op_actor::forget() {
   task_.reset();
 }
 
+bool op_actor::claim(std::uint32_t in_edge, std::uint32_t slot) {
+  return !in_edges_[in_edge].remote
+         || !place(slot, in_edge).arrived.exchange(true,
+                                                   std::memory_order_acq_rel);
+}
+
 void op_actor::take_value(std::uint32_t in_edge, std::uint32_t slot,
                           const std::string& bytes) {
   TROUPE_ASSERT(in_edge < in_edges_.size());

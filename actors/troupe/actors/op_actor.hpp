@@ -43,6 +43,9 @@ public:
   void arrive(std::uint32_t in_edge, const readiness& r) override;
   std::uint32_t add_in_edge(stream_actor* producer, storage* value,
                             std::uint32_t distance) override;
+  void mark_remote(std::uint32_t in_edge) override {
+    in_edges_[in_edge].remote = true;
+  }
   /// Whether the step's end waits for this op. Before the first step.
   void ends_step(bool yes) noexcept { ends_step_ = yes; }
   /// Arms the counters for steps 0, 1, ...: call once, when all in-edges are
@@ -68,6 +71,7 @@ private:
     stream_actor* producer;
     storage* value;
     std::uint32_t distance;
+    bool remote = false; // the sender is in another process
   };
   /// What has come along an in-edge in one step. Written by the one sender
   /// before its decrement, read after the last decrement.
@@ -79,6 +83,7 @@ private:
   bool has_in_edge(std::uint32_t in_edge) const override {
     return in_edge < in_edges_.size();
   }
+  bool claim(std::uint32_t in_edge, std::uint32_t slot) override;
   void take_value(std::uint32_t in_edge, std::uint32_t slot,
                   const std::string& bytes) override;
   void execute(stream& on) override;

@@ -160,7 +160,6 @@ struct worker_pool::state {
   std::unique_ptr<job_queue> borrowed; // null under Troupe's policy
   std::mutex mutex;                    // guards the rest
   std::size_t steps = 0;               // begun and not ended
-  bool abandoned = false;              // no step will end any more
   std::size_t serving = 0;             // drainers that run
   std::vector<bool> called;            // by slot: a drainer waits for CAF
 };
@@ -218,8 +217,6 @@ void worker_pool::begin_step() {
   std::vector<std::size_t> idle;
   for (;;) {
     std::unique_lock guard{s.mutex};
-    if (s.abandoned)
-      return;
     if (s.steps > 0) {
       ++s.steps;
       return;
@@ -247,19 +244,9 @@ void worker_pool::end_step() noexcept {
   if (own_policy())
     return;
   std::lock_guard guard{state_->mutex};
-  if (state_->abandoned)
-    return;
   TROUPE_ASSERT(state_->steps > 0);
   if (--state_->steps == 0)
     state_->queue->stop();
-}
-
-void worker_pool::abandon() noexcept {
-  if (own_policy())
-    return;
-  std::lock_guard guard{state_->mutex};
-  state_->abandoned = true;
-  state_->queue->stop();
 }
 
 namespace {

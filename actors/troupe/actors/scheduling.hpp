@@ -43,9 +43,6 @@ public:
   void begin_step();
   /// A step has ended; with the last one, lent workers go back. Any thread.
   void end_step() noexcept;
-  /// No step will end any more: lent workers go back, and later steps get none.
-  /// Any thread.
-  void abandon() noexcept;
   /// The calling thread serves the queue until `done()` holds or all steps
   /// have ended. Under Troupe's own policy only a worker of the system does,
   /// that is, a handler of an actor that waits for a step: without it a system

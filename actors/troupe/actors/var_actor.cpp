@@ -22,6 +22,21 @@ std::string var_actor::describe() const {
          + std::to_string(ports().size()) + " readers";
 }
 
+void var_actor::mark_remote(std::uint32_t) {
+  claimed_ = std::make_unique<std::atomic<bool>[]>(graph().slots());
+}
+
+bool var_actor::claim(std::uint32_t, std::uint32_t slot) {
+  if (!claimed_)
+    return true;
+  if (claimed_[slot].exchange(true, std::memory_order_acq_rel))
+    return false;
+  // The one generator tells in the order of steps, so the slot behind this one
+  // was last that of a step long ended.
+  claimed_[graph().slot_after(slot, 1)].store(false, std::memory_order_relaxed);
+  return true;
+}
+
 void var_actor::take_value(std::uint32_t, std::uint32_t slot,
                            const std::string& bytes) {
   decode_value(bytes, value_.memory(), value_.at(slot));

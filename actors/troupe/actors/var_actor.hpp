@@ -3,6 +3,9 @@
 
 #include <troupe/actors/handle_actor.hpp>
 
+#include <atomic>
+#include <memory>
+
 namespace troupe::actors {
 
 /// One version of a variable on one device. It has at most one generator, so
@@ -17,14 +20,19 @@ public:
   void arrive(std::uint32_t in_edge, const readiness& r) override;
   std::uint32_t add_in_edge(stream_actor* producer, storage* value,
                             std::uint32_t distance) override;
+  void mark_remote(std::uint32_t in_edge) override;
   std::string describe() const override;
 
 private:
   bool has_in_edge(std::uint32_t) const override { return true; }
+  bool claim(std::uint32_t in_edge, std::uint32_t slot) override;
   void take_value(std::uint32_t in_edge, std::uint32_t slot,
                   const std::string& bytes) override;
 
   storage& value_;
+  // Per slot: the message from another process has come. Null if the generator
+  // is in this one.
+  std::unique_ptr<std::atomic<bool>[]> claimed_;
 };
 
 } // namespace troupe::actors
