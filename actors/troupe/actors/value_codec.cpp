@@ -156,7 +156,8 @@ void decode_value(std::string_view bytes, arena& memory, variable& target) {
     throw malformed("has impossible extents");
   const auto rows = in.take(count * sizeof(std::int64_t));
   r.rows.resize(count);
-  std::memcpy(r.rows.data(), rows.data(), rows.size());
+  if (count > 0)
+    std::memcpy(r.rows.data(), rows.data(), rows.size());
   r.values = get_tensor(in, memory);
   in.require_end();
   require_consistent(r);
