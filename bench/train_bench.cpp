@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trains a model in two configurations in turns (A B A B ...), so that
+// whatever else the machine does meets both alike.
+#include <training.hpp>
+
+#include <troupe/base/job_queue.hpp>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+#include <optional>
+
+namespace {
+
+using namespace troupe;
+using namespace troupe::bench;
+
+struct options {
+  std::string net = "lenet";
+  std::int64_t batch = 0;
+  training_options first{.devices = "cpu:1", .threads = 1};
+  training_options second{.devices = "cpu:2", .threads = 2};
+  std::size_t rounds = 15;
+  std::size_t steps = 20;
+  bool json = false;
+};
+
+struct measurement {
+  std::vector<double> first_ms, second_ms, ratios; // per round
+};
+
+measurement measure(const options& o, const graph::model& net, training& first,
+                    training& second) {
+  arena memory{make_host_memory_source()};
+  const auto batches = random_batches(net, o.batch, 4, memory);
+  const auto warm_up = o.steps;
+  first.run(batches, warm_up);
+  second.run(batches, warm_up);
+  measurement m;
+  for (std::size_t i = 0; i < o.rounds; ++i) {
+    m.first_ms.push_back(first.run(batches, o.steps));
+    m.second_ms.push_back(second.run(batches, o.steps));
+    m.ratios.push_back(m.first_ms.back() / m.second_ms.back());
+  }
+  return m;
+}
+
+nlohmann::ordered_json to_json(const options& o, const measurement& m,
+                               const machine& on) {
+  return {{"net", o.net},
+          {"batch", o.batch},
+          {"devices", o.first.devices},
+          {"threads", o.first.threads},
+          {"vs_devices", o.second.devices},
+          {"vs_threads", o.second.threads},
+          {"steps_in_flight", o.first.steps_in_flight},
+          {"rounds", o.rounds},
+          {"steps", o.steps},
+          {"ms", quantile(m.first_ms, 0.5)},
+          {"min_ms", quantile(m.first_ms, 0)},
+          {"vs_ms", quantile(m.second_ms, 0.5)},
+          {"vs_min_ms", quantile(m.second_ms, 0)},
+          {"ratio", quantile(m.ratios, 0.5)},
+          {"ratio_low", quantile(m.ratios, 0.25)},
+          {"ratio_high", quantile(m.ratios, 0.75)},
+          {"ratio_of_min", quantile(m.first_ms, 0) / quantile(m.second_ms, 0)},
+          {"machine",
+           {{"cores", on.cores},
+            {"model", on.model},
+            {"avx512", on.avx512},
+            {"load", on.load}}}};
+}
+
+void print_line(const std::string& devices, int threads,
+                const std::vector<double>& ms) {
+  std::printf("%-8s %d threads  median %9.3f ms  min %9.3f ms per step\n",
+              devices.c_str(), threads, quantile(ms, 0.5), quantile(ms, 0));
+}
+
+void print(const options& o, const measurement& m, const machine& on) {
+  if (o.json) {
+    std::printf("%s\n", to_json(o, m, on).dump().c_str());
+    return;
+  }
+  std::printf("%s, batch %lld, %zu cores (%s, AVX-512 %s), load %.2f\n",
+              o.net.c_str(), static_cast<long long>(o.batch), on.cores,
+              on.model.c_str(), on.avx512 ? "yes" : "no", on.load);
+  print_line(o.first.devices, o.first.threads, m.first_ms);
+  print_line(o.second.devices, o.second.threads, m.second_ms);
+  std::printf("ratio %.3f (quartiles %.3f to %.3f), of the minima %.3f\n",
+              quantile(m.ratios, 0.5), quantile(m.ratios, 0.25),
+              quantile(m.ratios, 0.75),
+              quantile(m.first_ms, 0) / quantile(m.second_ms, 0));
+}
+
+void add_options(CLI::App& app, options& o) {
+  app.add_option("--net", o.net, "a built-in model");
+  app.add_option("--batch", o.batch,
+                 "samples over all devices; default: the "
+                 "model's");
+  app.add_option("--devices", o.first.devices, "first configuration");
+  app.add_option("--threads", o.first.threads, "its workers, 0: one per core");
+  app.add_option("--vs-devices", o.second.devices, "second configuration");
+  app.add_option("--vs-threads", o.second.threads, "its workers");
+  app
+    .add_option("--in-flight", o.first.steps_in_flight,
+                "steps that may overlap")
+    ->check(CLI::PositiveNumber);
+  app.add_option("--rounds", o.rounds, "turns of which medians are taken")
+    ->check(CLI::PositiveNumber);
+  app.add_option("--steps", o.steps, "steps in a turn")
+    ->check(CLI::PositiveNumber);
+  app.add_flag("--json", o.json, "one JSON object");
+}
+
+void run(options& o) {
+  const auto net = graph::build_model(o.net);
+  if (o.batch == 0)
+    o.batch = net.batch;
+  o.second.steps_in_flight = o.first.steps_in_flight;
+  training first{net, o.first};
+  training second{net, o.second};
+  const auto m = measure(o, net, first, second);
+  print(o, m, this_machine());
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  options o;
+  CLI::App app{"Steps of a model in two configurations, in turns; ratio is "
+               "first over second, of each round.\n"
+               "Example: train_bench --net lenet --batch 64 --json"};
+  add_options(app, o);
+  CLI11_PARSE(app, argc, argv);
+  try {
+    run(o);
+  } catch (const error& e) {
+    std::fprintf(stderr, "train_bench: %s\n", e.what());
+    return 1;
+  }
+}
