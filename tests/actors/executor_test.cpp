@@ -55,9 +55,9 @@ TEST_CASE("1, 2 and 4 devices follow the oracle's losses for 20 steps") {
     const auto expected = oracle_losses(net, 20, 24);
     REQUIRE(expected.back() < 0.9 * expected.front());
     for (int devices : {1, 2, 4})
-      for (auto strategy : {graph::merge_strategy::all_reduce,
-                            graph::merge_strategy::reduce,
-                            graph::merge_strategy::replicate}) {
+      for (auto strategy :
+           {graph::merge_strategy::all_reduce, graph::merge_strategy::reduce,
+            graph::merge_strategy::replicate}) {
         CAPTURE(devices);
         CAPTURE(to_string(strategy));
         auto options = options_for(net, devices);
@@ -168,8 +168,8 @@ TEST_CASE("without merging, devices train apart on their shards") {
   exe.run(net.batch(0, 8));
   const auto& name = "fc_0.w_0";
   const auto a = exe.parameters().find(name)->as_tensor().values<float>();
-  const auto b
-    = exe.parameters().replica(1).find(name)->as_tensor().values<float>();
+  const auto b =
+    exe.parameters().replica(1).find(name)->as_tensor().values<float>();
   CHECK_FALSE(std::equal(a.begin(), a.end(), b.begin(), b.end()));
 }
 
@@ -213,9 +213,9 @@ TEST_CASE("fetched tensors come per device and joined") {
   executor exe{net.main, options};
   const auto feeds = net.batch(0, 5);
   const std::vector<std::string> names{"image", "fc_0.w_0"};
-  const auto before = clone(
-    exe.parameters().find("fc_0.w_0")->as_tensor(),
-    *std::make_unique<arena>(make_host_memory_source()));
+  const auto before =
+    clone(exe.parameters().find("fc_0.w_0")->as_tensor(),
+          *std::make_unique<arena>(make_host_memory_source()));
   const auto result = exe.run(feeds, names);
   CHECK(result.fetched.at("image")[0].dims() == shape{3, 16});
   CHECK(result.fetched.at("image")[1].dims() == shape{2, 16});
@@ -225,8 +225,8 @@ TEST_CASE("fetched tensors come per device and joined") {
   CHECK(std::equal(fed.begin(), fed.end(), got.begin(), got.end()));
   // A persistable variable is fetched as the step leaves it.
   const auto weight = result.fetched.at("fc_0.w_0")[0].values<float>();
-  const auto now
-    = exe.parameters().find("fc_0.w_0")->as_tensor().values<float>();
+  const auto now =
+    exe.parameters().find("fc_0.w_0")->as_tensor().values<float>();
   CHECK(std::equal(weight.begin(), weight.end(), now.begin(), now.end()));
   const auto old = before.values<float>();
   CHECK_FALSE(std::equal(weight.begin(), weight.end(), old.begin()));
@@ -248,7 +248,7 @@ TEST_CASE("a dry run schedules everything and computes nothing") {
   CHECK(stats.variable_actors == exe.graph().vars.size());
 }
 
-} // TEST_SUITE
+} // TEST_SUITE("actors.executor")
 
 TEST_SUITE("actors.executor.errors") {
 
@@ -433,4 +433,4 @@ TEST_CASE("a cancelled step ends with an error and the next one runs") {
   CHECK(std::isfinite(exe.run(net.batch(0, 8)).loss));
 }
 
-} // TEST_SUITE
+} // TEST_SUITE("actors.executor.errors")

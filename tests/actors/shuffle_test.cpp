@@ -172,4 +172,4 @@ TEST_CASE("without a hazard edge the checker objects and shuffles differ") {
   CHECK(differed);
 }
 
-} // TEST_SUITE
+} // TEST_SUITE("actors.shuffle")

@@ -36,8 +36,8 @@ feed_map banded_images(std::uint64_t seed, const shape& dims,
       draw.below(static_cast<std::uint64_t>(classes)));
     label.values<std::int64_t>()[static_cast<std::size_t>(n)] = c;
     for (std::int64_t i = 0; i < pixels; ++i)
-      x[n * pixels + i]
-        = 0.3f * centred(draw) + (i * classes / pixels == c ? 1.0f : 0.0f);
+      x[n * pixels + i] =
+        0.3f * centred(draw) + (i * classes / pixels == c ? 1.0f : 0.0f);
   }
   feed_map feeds;
   feeds["image"] = image;
@@ -137,16 +137,16 @@ small_net make_word2vec() {
   graph::network net;
   std::vector<graph::variable_ref> embedded;
   for (auto* name : {"first", "second", "third"})
-    embedded.push_back(layers::reshape(
-      layers::embedding(net.data(name, {-1, 1}, dtype::int64),
-                        {.rows = vocabulary,
-                         .width = 8,
-                         .is_sparse = true,
-                         .weight = {.name = "shared_w"}}),
-      {-1, 8}));
+    embedded.push_back(
+      layers::reshape(layers::embedding(net.data(name, {-1, 1}, dtype::int64),
+                                        {.rows = vocabulary,
+                                         .width = 8,
+                                         .is_sparse = true,
+                                         .weight = {.name = "shared_w"}}),
+                      {-1, 8}));
   auto next = net.data("next", {-1, 1}, dtype::int64);
-  auto h = layers::fc(layers::concat(embedded, {.axis = 1}), 16,
-                      {.act = "sigmoid"});
+  auto h =
+    layers::fc(layers::concat(embedded, {.axis = 1}), 16, {.act = "sigmoid"});
   auto loss = classify(h, next, vocabulary);
   optimizer::sgd({.learning_rate = 0.5f}).minimize(loss);
   auto made = finish("word2vec", net, loss);

@@ -35,10 +35,12 @@ struct pipe_pair {
     ::close(ends[0]);
     ::close(ends[1]);
   }
-  template <class T> void put(T value) const {
+  template <class T>
+  void put(T value) const {
     [[maybe_unused]] auto n = ::write(ends[1], &value, sizeof value);
   }
-  template <class T> T get() const {
+  template <class T>
+  T get() const {
     T value{};
     REQUIRE(::read(ends[0], &value, sizeof value) == sizeof value);
     return value;
@@ -220,4 +222,4 @@ TEST_CASE("addresses off loopback are refused") {
   CHECK(e.code() == errc::invalid_argument);
 }
 
-} // TEST_SUITE
+} // TEST_SUITE("actors.two_processes")

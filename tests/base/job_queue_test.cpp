@@ -203,4 +203,4 @@ TEST_CASE("quiesce waits for a job that runs") {
   releaser.join();
 }
 
-} // TEST_SUITE
+} // TEST_SUITE("base.job_queue")

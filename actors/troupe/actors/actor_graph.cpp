@@ -92,8 +92,8 @@ void actor_graph::require_kernels() const {
     return;
   std::string list;
   for (auto& [type, count] : missing)
-    list += (list.empty() ? "" : ", ") + type + " (" + std::to_string(count)
-            + ")";
+    list +=
+      (list.empty() ? "" : ", ") + type + " (" + std::to_string(count) + ")";
   throw error(errc::unsupported_op, "no kernels for these ops: " + list);
 }
 
@@ -121,9 +121,8 @@ void actor_graph::make_streams() {
   const auto wide = workers / graph_.devices.size() > 1;
   const auto width = wide ? static_cast<int>(workers) : 1;
   for (std::size_t d = 0; d < graph_.devices.size(); ++d)
-    device_streams_.push_back(
-      {make_stream<stream_actor>(d, "compute", width),
-       make_stream<stream_actor>(d, "fetch", 1)});
+    device_streams_.push_back({make_stream<stream_actor>(d, "compute", width),
+                               make_stream<stream_actor>(d, "fetch", 1)});
   std::vector<all_reduce_actor::turn> order;
   for (auto& o : graph_.ops)
     if (o.collective_index >= 0 && is_here(o.id))
@@ -138,9 +137,9 @@ void actor_graph::make_streams() {
 
 stream_actor& actor_graph::stream_of(const graph::op_handle& o) {
   switch (o.stream) {
-    case graph::stream_kind::collective: return *all_reduce_;
-    case graph::stream_kind::fetch: return *device_streams_[o.device].fetch;
-    case graph::stream_kind::compute: break;
+  case graph::stream_kind::collective: return *all_reduce_;
+  case graph::stream_kind::fetch: return *device_streams_[o.device].fetch;
+  case graph::stream_kind::compute: break;
   }
   return *device_streams_[o.device].compute;
 }
@@ -165,11 +164,10 @@ void actor_graph::make_storages() {
     auto& slot = storages_[key];
     if (!slot) {
       auto& memory = parts_.devices[v.device]->memory();
-      slot = v.persistable
-               ? std::make_unique<storage>(
-                 v.name, memory, parts_.parameters->replica(v.device).var(v.name))
-               : std::make_unique<storage>(v.name, memory, context_.slots(),
-                                           users[key]);
+      slot = v.persistable ? std::make_unique<storage>(
+               v.name, memory, parts_.parameters->replica(v.device).var(v.name))
+                           : std::make_unique<storage>(
+                             v.name, memory, context_.slots(), users[key]);
     }
     storage_of_var_.push_back(slot.get());
   }
@@ -205,9 +203,9 @@ void actor_graph::make_op_actors() {
   for (auto& o : graph_.ops) {
     if (!is_here(o.id))
       continue;
-    actors_[o.id] = make<op_actor>(*parts_.system, context_, o,
-                                   handle_name(graph_, o.id), make_task(o),
-                                   stream_of(o));
+    actors_[o.id] =
+      make<op_actor>(*parts_.system, context_, o, handle_name(graph_, o.id),
+                     make_task(o), stream_of(o));
     op(o.id)->add_in_edge(nullptr, nullptr, 1); // from itself
   }
 }
@@ -215,27 +213,27 @@ void actor_graph::make_op_actors() {
 void actor_graph::make_var_actors() {
   for (auto& v : graph_.vars)
     if (is_here(v.id))
-      actors_[v.id]
-        = make<var_actor>(*parts_.system, context_, v.id,
-                          handle_name(graph_, v.id), storage_of(v.id));
+      actors_[v.id] =
+        make<var_actor>(*parts_.system, context_, v.id,
+                        handle_name(graph_, v.id), storage_of(v.id));
 }
 
 std::unique_ptr<op_task> actor_graph::make_task(const graph::op_handle& o) {
   auto& on = *parts_.devices[o.device];
   switch (o.kind) {
-    case graph::op_kind::computation: return make_kernel_task(o);
-    case graph::op_kind::scale_loss_grad:
-      return make_scale_loss_grad_task(
-        on, o.device,
-        o.desc->attributes.get_string("gradient_scale", "coeff") == "coeff",
-        storage_of(o.outputs.front()));
-    case graph::op_kind::fetch: {
-      const auto& v = graph_.var(o.inputs.front());
-      fetches_.push_back({v.name, v.device});
-      return make_fetch_task(on, fetches_.size() - 1,
-                             storage_of(o.inputs.front()), host_memory_);
-    }
-    default: return make_group_task(o);
+  case graph::op_kind::computation: return make_kernel_task(o);
+  case graph::op_kind::scale_loss_grad:
+    return make_scale_loss_grad_task(
+      on, o.device,
+      o.desc->attributes.get_string("gradient_scale", "coeff") == "coeff",
+      storage_of(o.outputs.front()));
+  case graph::op_kind::fetch: {
+    const auto& v = graph_.var(o.inputs.front());
+    fetches_.push_back({v.name, v.device});
+    return make_fetch_task(on, fetches_.size() - 1,
+                           storage_of(o.inputs.front()), host_memory_);
+  }
+  default: return make_group_task(o);
   }
 }
 
@@ -300,9 +298,8 @@ void actor_graph::wire() {
   }
   for (auto& o : graph_.ops)
     if (auto* a = op(o.id)) {
-      const auto ends
-        = !has_successor[o.id]
-          || !stream_of(o).device_stream().completes_at_launch();
+      const auto ends = !has_successor[o.id]
+                        || !stream_of(o).device_stream().completes_at_launch();
       a->ends_step(ends);
       ends_per_step_ += ends;
     }
@@ -313,15 +310,14 @@ void actor_graph::wire_edge(const graph::edge& e, std::size_t number) {
   auto* from = actor(e.from);
   auto* to = actor(e.to);
   const auto carries_value = e.kind == graph::edge_kind::data;
-  auto* value = !carries_value ? nullptr
+  auto* value = !carries_value         ? nullptr
                 : graph_.is_op(e.from) ? &storage_of(e.to)
                                        : &storage_of(e.from);
   // Whose tickets come along: a variable passes on those of its generator.
-  const auto source
-    = graph_.is_op(e.from) ? e.from : graph_.var(e.from).generator;
-  auto* producer = source != no_handle && actor(source)
-                     ? &op(source)->on_stream()
-                     : nullptr;
+  const auto source =
+    graph_.is_op(e.from) ? e.from : graph_.var(e.from).generator;
+  auto* producer =
+    source != no_handle && actor(source) ? &op(source)->on_stream() : nullptr;
   if (to) {
     const auto announced = to->add_in_edge(producer, value, e.distance);
     TROUPE_ASSERT(!graph_.is_op(e.to) || announced == in_edge);

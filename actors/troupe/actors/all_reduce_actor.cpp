@@ -7,10 +7,10 @@ namespace troupe::actors {
 
 void all_reduce_actor::admit(op_actor& op) {
   if (op.op().collective_index != order_[next_].index)
-    op.fail_step(error(errc::order_mismatch,
-                       "collective " + std::string{op.name()}
-                         + " runs when it is the turn of "
-                         + order_[next_].name));
+    op.fail_step(error(errc::order_mismatch, "collective "
+                                               + std::string{op.name()}
+                                               + " runs when it is the turn of "
+                                               + order_[next_].name));
   next_ = (next_ + 1) % order_.size();
 }
 

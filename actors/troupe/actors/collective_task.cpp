@@ -14,9 +14,9 @@ namespace {
 
 comm::collective_kind kind_of(graph::op_kind kind) {
   switch (kind) {
-    case graph::op_kind::reduce: return comm::collective_kind::reduce;
-    case graph::op_kind::broadcast: return comm::collective_kind::broadcast;
-    default: return comm::collective_kind::all_reduce;
+  case graph::op_kind::reduce: return comm::collective_kind::reduce;
+  case graph::op_kind::broadcast: return comm::collective_kind::broadcast;
+  default: return comm::collective_kind::all_reduce;
   }
 }
 
@@ -28,12 +28,12 @@ public:
                   bool deterministic)
     : kind_(kind), root_(root), ranks_(std::move(ranks)),
       groups_(std::move(groups)), helpers_(helpers) {
-    dense_ = comm::make_local_collective(
-      ranks_.size(), {.kind = kind_of(kind),
-                      .root = root,
-                      .deterministic = deterministic,
-                      .share_results = true,
-                      .max_parts = helpers.workers()});
+    dense_ = comm::make_local_collective(ranks_.size(),
+                                         {.kind = kind_of(kind),
+                                          .root = root,
+                                          .deterministic = deterministic,
+                                          .share_results = true,
+                                          .max_parts = helpers.workers()});
     for (auto& g : groups_) {
       for (auto* s : g.inputs)
         add_use(*s);
@@ -161,9 +161,8 @@ make_collective_task(graph::op_kind kind, std::size_t root,
                      std::vector<device*> ranks,
                      std::vector<collective_group> groups, job_queue& helpers,
                      bool deterministic) {
-  return std::make_unique<collective_task>(kind, root, std::move(ranks),
-                                           std::move(groups), helpers,
-                                           deterministic);
+  return std::make_unique<collective_task>(
+    kind, root, std::move(ranks), std::move(groups), helpers, deterministic);
 }
 
 std::unique_ptr<op_task> make_fetch_task(device& on, std::size_t index,

@@ -100,10 +100,10 @@ public:
     if (info.shard_samples == 0)
       return;
     auto host = tensor::make(host_, {1}, dtype::float32);
-    host.values<float>()[0]
-      = weigh_ ? static_cast<float>(static_cast<double>(info.shard_samples)
-                                    / static_cast<double>(info.batch_samples))
-               : 1.0f;
+    host.values<float>()[0] =
+      weigh_ ? static_cast<float>(static_cast<double>(info.shard_samples)
+                                  / static_cast<double>(info.batch_samples))
+             : 1.0f;
     out_.at(step.slot).set(device_.to_device(host));
   }
 
@@ -115,7 +115,8 @@ private:
   arena host_{make_host_memory_source()};
 };
 
-template <class T> bool all_finite(const tensor& t) {
+template <class T>
+bool all_finite(const tensor& t) {
   for (auto v : t.values<T>())
     if (!std::isfinite(v))
       return false;
@@ -124,9 +125,9 @@ template <class T> bool all_finite(const tensor& t) {
 
 bool all_finite(const tensor& t) {
   switch (t.type()) {
-    case dtype::float32: return all_finite<float>(t);
-    case dtype::float64: return all_finite<double>(t);
-    default: return true;
+  case dtype::float32: return all_finite<float>(t);
+  case dtype::float64: return all_finite<double>(t);
+  default: return true;
   }
 }
 
@@ -137,9 +138,9 @@ make_computation_task(const graph::op_desc& desc, device& on,
                       std::size_t device_index, std::unique_ptr<kernel> code,
                       std::vector<task_argument> inputs,
                       std::vector<task_argument> outputs, bool check_nan) {
-  return std::make_unique<computation_task>(
-    desc, on, device_index, std::move(code), std::move(inputs),
-    std::move(outputs), check_nan);
+  return std::make_unique<computation_task>(desc, on, device_index,
+                                            std::move(code), std::move(inputs),
+                                            std::move(outputs), check_nan);
 }
 
 std::unique_ptr<op_task> make_scale_loss_grad_task(device& on,

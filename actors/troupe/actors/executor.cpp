@@ -169,24 +169,23 @@ executor::impl::impl(const graph::program& main, executor_options opts)
     throw error(errc::invalid_argument, "no devices");
   if (!options.kernels)
     options.kernels = std::make_shared<kernel_table>(cpu_kernels());
-  parameters = options.parameters ? options.parameters
-                                  : std::make_shared<scope>();
+  parameters =
+    options.parameters ? options.parameters : std::make_shared<scope>();
   loss = loss_of(program, options.loss);
   feeds_needed = graph::feed_names(program);
   ssa = build(program, options, loss);
   devices = devices_of(options);
   if (!options.system) {
-    own = std::make_unique<own_system>(options.threads,
-                                       options.nodes.has_value());
+    own =
+      std::make_unique<own_system>(options.threads, options.nodes.has_value());
     options.system = own->system.get();
   }
   workers = std::make_unique<actors::worker_pool>(*options.system);
   if (!options.dry_run)
     spread_parameters();
-  actors = std::make_unique<actor_graph>(
-    actor_graph::parts{options.system, workers.get(), &ssa, devices,
-                       parameters.get(), options.kernels.get(), &options,
-                       where()});
+  actors = std::make_unique<actor_graph>(actor_graph::parts{
+    options.system, workers.get(), &ssa, devices, parameters.get(),
+    options.kernels.get(), &options, where()});
   actors->context().step_failed = &step_failed;
   actors->context().step_ended = &step_ended;
   actors->context().owner = this;
@@ -262,8 +261,8 @@ void executor::impl::feed(const feed_map& feeds, const step_state& step) {
 void executor::impl::admit(step_in_flight& s, const feed_map& feeds,
                            std::int64_t samples) {
   auto& state = state_of(s.id);
-  auto shards = actors::split_batch(samples, devices.size(), s.id,
-                                    options.seed);
+  auto shards =
+    actors::split_batch(samples, devices.size(), s.id, options.seed);
   std::size_t owed = 0; // parts of processes that were lost before
   {
     std::lock_guard guard{failing};
@@ -283,8 +282,8 @@ void executor::impl::admit(step_in_flight& s, const feed_map& feeds,
     for (auto& before : in_flight)
       if (before.id != s.id && !before.collected
           && state_of(before.id).failed.load(std::memory_order_relaxed))
-        state.fail(error(errc::cancelled, "a step before it failed",
-                         {.step = s.id}));
+        state.fail(
+          error(errc::cancelled, "a step before it failed", {.step = s.id}));
   }
   state.started_ns = now_ns();
   if (!options.dry_run)
@@ -304,8 +303,8 @@ void executor::impl::step_ended(void* owner, step_state& step) {
   auto& self = *static_cast<impl*>(owner);
   step.ended_ns = now_ns();
   if (step.failed.load(std::memory_order_relaxed))
-    self.fail_steps_after(step.id + 1, error(errc::cancelled,
-                                             "a step before it failed"));
+    self.fail_steps_after(step.id + 1,
+                          error(errc::cancelled, "a step before it failed"));
   if (self.link)
     self.link->tell_part_ended(step.id, step.failure_text());
   self.workers->end_step();
@@ -315,10 +314,9 @@ void executor::impl::step_ended(void* owner, step_state& step) {
 void executor::impl::part_ended(step_state& step) {
   if (step.parts.fetch_sub(1, std::memory_order_acq_rel) != 1)
     return;
-  step.parts.store(options.nodes ? static_cast<std::uint32_t>(
-                     options.nodes->processes())
-                                 : 1,
-                   std::memory_order_relaxed);
+  step.parts.store(
+    options.nodes ? static_cast<std::uint32_t>(options.nodes->processes()) : 1,
+    std::memory_order_relaxed);
   ended.fetch_add(1, std::memory_order_release);
   ended.notify_all();
 }
@@ -429,9 +427,8 @@ step_id executor::submit(const feed_map& feeds,
     if (!self.wants(self.options.fetches, name))
       throw error(errc::not_found, "not among the fetches of this executor",
                   {.variable = name});
-  const auto samples
-    = actors::check_feeds(feeds, self.feeds_needed, self.program.main(),
-                          self.devices.size());
+  const auto samples = actors::check_feeds(
+    feeds, self.feeds_needed, self.program.main(), self.devices.size());
   const auto running = [](const step_in_flight& s) { return !s.collected; };
   while (std::count_if(self.in_flight.begin(), self.in_flight.end(), running)
          >= static_cast<long>(self.options.steps_in_flight))
@@ -497,7 +494,9 @@ const graph::ssa_graph& executor::graph() const noexcept {
   return impl_->ssa;
 }
 
-scope& executor::parameters() noexcept { return *impl_->parameters; }
+scope& executor::parameters() noexcept {
+  return *impl_->parameters;
+}
 
 executor_stats executor::stats() const {
   executor_stats s;

@@ -133,9 +133,9 @@ struct executor_stats {
   std::size_t op_actors = 0;
   std::size_t variable_actors = 0;
   std::size_t stream_actors = 0;
-  std::size_t messages_per_step = 0; ///< readiness messages, starts included
-  std::uint64_t messages = 0;        ///< since the executor was made
-  std::uint64_t steps = 0;           ///< ended, failed ones included
+  std::size_t messages_per_step = 0;   ///< readiness messages, starts included
+  std::uint64_t messages = 0;          ///< since the executor was made
+  std::uint64_t steps = 0;             ///< ended, failed ones included
   std::vector<std::size_t> peak_bytes; ///< arena peak per device
 };
 

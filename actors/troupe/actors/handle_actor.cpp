@@ -14,10 +14,11 @@ handle_actor::handle_actor(caf::actor_config& cfg, graph_context& graph,
                            handle_id id, std::string name)
   : actor_base(cfg), graph_(graph), id_(id), name_(std::move(name)) {}
 
-void handle_actor::add_port(port p) { ports_.push_back(std::move(p)); }
+void handle_actor::add_port(port p) {
+  ports_.push_back(std::move(p));
+}
 
-void handle_actor::connect(handle_id to,
-                           const caf::strong_actor_ptr& address) {
+void handle_actor::connect(handle_id to, const caf::strong_actor_ptr& address) {
   for (auto& p : ports_)
     if (p.kind == port::form::remote && p.to == to)
       p.address = address;
@@ -63,17 +64,17 @@ void handle_actor::send(const port& p, const readiness& r) {
   if (graph_.trace)
     trace(trace_kind::message, p.to, r.slot);
   switch (p.kind) {
-    case port::form::counter: p.receiver->arrive(p.in_edge, out); break;
-    case port::form::message:
-      post(p.address, ready_atom::value, p.in_edge, out.slot,
-           static_cast<std::uint8_t>(out.what), out.position, out.failed,
-           std::string{});
-      break;
-    case port::form::remote:
-      post(p.address, ready_atom::value, p.in_edge, out.slot,
-           static_cast<std::uint8_t>(phase::both), ticket{0}, out.failed,
-           p.value ? encode_value(p.value->at(r.slot)) : std::string{});
-      break;
+  case port::form::counter: p.receiver->arrive(p.in_edge, out); break;
+  case port::form::message:
+    post(p.address, ready_atom::value, p.in_edge, out.slot,
+         static_cast<std::uint8_t>(out.what), out.position, out.failed,
+         std::string{});
+    break;
+  case port::form::remote:
+    post(p.address, ready_atom::value, p.in_edge, out.slot,
+         static_cast<std::uint8_t>(phase::both), ticket{0}, out.failed,
+         p.value ? encode_value(p.value->at(r.slot)) : std::string{});
+    break;
   }
 }
 

@@ -40,7 +40,8 @@ struct graph_context {
   std::uint32_t slots() const noexcept {
     return static_cast<std::uint32_t>(steps.size());
   }
-  std::uint32_t slot_after(std::uint32_t slot, std::uint32_t distance) const noexcept {
+  std::uint32_t slot_after(std::uint32_t slot,
+                           std::uint32_t distance) const noexcept {
     const auto sum = slot + distance; // distance < slots
     return sum < slots() ? sum : sum - slots();
   }
@@ -61,9 +62,9 @@ struct port {
   std::uint32_t in_edge = 0; ///< number of this edge at the receiver
   std::uint32_t distance = 0;
   handle_id to = no_handle;
-  handle_actor* receiver = nullptr;   ///< counter
-  caf::strong_actor_ptr address;      ///< message, remote
-  storage* value = nullptr;           ///< remote: what the edge carries, or null
+  handle_actor* receiver = nullptr; ///< counter
+  caf::strong_actor_ptr address;    ///< message, remote
+  storage* value = nullptr;         ///< remote: what the edge carries, or null
 };
 
 /// An op or variable of the SSA graph: receives readiness along numbered

@@ -23,7 +23,7 @@
 #include <utility>
 
 #if CAF_MAJOR_VERSION != 0
-#  error "host.hpp is written for CAF 0.17; see docs/actors.md on porting"
+#error "host.hpp is written for CAF 0.17; see docs/actors.md on porting"
 #endif
 
 namespace troupe::actors {
@@ -88,7 +88,8 @@ void post(const caf::strong_actor_ptr& to, Ts&&... content) {
 }
 
 /// The object behind a handle that `make` returned.
-template <class T> T& object_of(const caf::strong_actor_ptr& handle) {
+template <class T>
+T& object_of(const caf::strong_actor_ptr& handle) {
   return *static_cast<T*>(caf::actor_cast<caf::abstract_actor*>(handle));
 }
 

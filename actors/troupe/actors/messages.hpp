@@ -33,8 +33,8 @@ enum class phase : std::uint8_t {
 struct readiness {
   std::uint32_t slot = 0; ///< the step, as its slot among the steps in flight
   phase what = phase::both;
-  bool failed = false;    ///< nothing was computed; receivers must not either
-  ticket position = 0;    ///< on the sender's stream; 0: there already
+  bool failed = false; ///< nothing was computed; receivers must not either
+  ticket position = 0; ///< on the sender's stream; 0: there already
 };
 
 } // namespace troupe::actors

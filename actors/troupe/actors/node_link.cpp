@@ -135,8 +135,8 @@ protected:
                      unpack(m.get_as<std::string>(3)), m.get_as<actors_t>(4),
                      m.get_as<caf::actor>(5));
     else if (m.match_elements<welcome_atom, std::string, actors_t, actors_t>())
-      link_->on_welcome(unpack(m.get_as<std::string>(1)),
-                        m.get_as<actors_t>(2), m.get_as<actors_t>(3));
+      link_->on_welcome(unpack(m.get_as<std::string>(1)), m.get_as<actors_t>(2),
+                        m.get_as<actors_t>(3));
     else if (m.match_elements<refuse_atom, std::string>())
       link_->on_refusal(m.get_as<std::string>(1));
     else
@@ -150,7 +150,8 @@ private:
 
 namespace {
 
-template <class... Ts> void tell(const caf::actor& to, Ts&&... content) {
+template <class... Ts>
+void tell(const caf::actor& to, Ts&&... content) {
   post(caf::actor_cast<caf::strong_actor_ptr>(to),
        std::forward<Ts>(content)...);
 }
@@ -230,25 +231,26 @@ void node_link::connect(const node_options& options) {
   else
     join(options);
   std::unique_lock guard{s.mutex};
-  const auto come = s.changed.wait_for(
-    guard, std::chrono::milliseconds(options.timeout_ms),
-    [&s] { return s.welcomed || !s.refused.empty(); });
+  const auto come =
+    s.changed.wait_for(guard, std::chrono::milliseconds(options.timeout_ms),
+                       [&s] { return s.welcomed || !s.refused.empty(); });
   if (!s.refused.empty())
     throw error(errc::peer_failure, s.refused);
   if (!come)
-    throw error(errc::peer_failure,
-                "after " + std::to_string(options.timeout_ms)
-                  + " ms not all processes have joined");
+    throw error(errc::peer_failure, "after "
+                                      + std::to_string(options.timeout_ms)
+                                      + " ms not all processes have joined");
   for (auto& [process, node] : s.others)
-    node->attach_functor(
-      [link = std::weak_ptr<state>(state_), number = process](
-        const caf::error& reason) {
-        if (auto here = link.lock())
-          here->lose(number, "another process is gone: " + to_string(reason));
-      });
+    node->attach_functor([link = std::weak_ptr<state>(state_),
+                          number = process](const caf::error& reason) {
+      if (auto here = link.lock())
+        here->lose(number, "another process is gone: " + to_string(reason));
+    });
 }
 
-node_link::~node_link() { close(); }
+node_link::~node_link() {
+  close();
+}
 
 void node_link::close() noexcept {
   {
@@ -274,24 +276,22 @@ void node_link::close() noexcept {
 void node_link::listen(const node_options& options) {
   auto& s = *state_;
   s.nodes[0] = s.self;
-  auto port = s.self.home_system().middleman().publish(
-    s.self, options.port, options.host.c_str());
+  auto port = s.self.home_system().middleman().publish(s.self, options.port,
+                                                       options.host.c_str());
   if (!port)
-    throw error(errc::peer_failure,
-                "cannot listen on " + options.host + ":"
-                  + std::to_string(options.port));
+    throw error(errc::peer_failure, "cannot listen on " + options.host + ":"
+                                      + std::to_string(options.port));
   if (options.listening)
     options.listening(*port);
 }
 
 void node_link::join(const node_options& options) {
   auto& s = *state_;
-  auto first = s.self.home_system().middleman().remote_actor(options.host,
-                                                             options.port);
+  auto first =
+    s.self.home_system().middleman().remote_actor(options.host, options.port);
   if (!first)
-    throw error(errc::peer_failure,
-                "cannot reach process 0 at " + options.host + ":"
-                  + std::to_string(options.port));
+    throw error(errc::peer_failure, "cannot reach process 0 at " + options.host
+                                      + ":" + std::to_string(options.port));
   tell(*first, join_atom::value, s.process, s.graph_digest, pack(s.ids),
        s.addresses, s.self);
 }

@@ -28,7 +28,8 @@ public:
   struct listener {
     /// A process's part of the step has ended; `failure` is empty or says why
     /// it failed.
-    std::function<void(std::size_t process, step_id, const std::string& failure)>
+    std::function<void(std::size_t process, step_id,
+                       const std::string& failure)>
       part_ended;
     /// A process is gone.
     std::function<void(std::size_t process, const std::string& why)> lost;

@@ -65,7 +65,8 @@ void op_actor::arrive(std::uint32_t in_edge, const readiness& r) {
 
 void op_actor::wait_for_tickets(std::uint32_t slot) {
   for (std::uint32_t i = 0; i < in_edges_.size(); ++i)
-    if (auto* producer = in_edges_[i].producer; producer && producer != &stream_)
+    if (auto* producer = in_edges_[i].producer;
+        producer && producer != &stream_)
       if (auto position = place(slot, i).position)
         stream_.device_stream().wait(producer->device_stream(), position);
 }
@@ -131,8 +132,7 @@ void op_actor::finish() {
     if (used->released(slot) && graph().trace)
       trace(trace_kind::release, no_handle, slot);
   const auto next = graph().slot_after(slot, 1);
-  if (ends_step_
-      && step.remaining.fetch_sub(1, std::memory_order_acq_rel) == 1)
+  if (ends_step_ && step.remaining.fetch_sub(1, std::memory_order_acq_rel) == 1)
     graph().step_ended(graph().owner, step);
   // In-edge 0 is the one from itself: from here on this op may run in the next
   // step. It comes last, so that no step ends before the one ahead of it has
@@ -172,8 +172,8 @@ void op_actor::forget() {
 
 bool op_actor::claim(std::uint32_t in_edge, std::uint32_t slot) {
   return !in_edges_[in_edge].remote
-         || !place(slot, in_edge).arrived.exchange(true,
-                                                   std::memory_order_acq_rel);
+         || !place(slot, in_edge)
+               .arrived.exchange(true, std::memory_order_acq_rel);
 }
 
 void op_actor::take_value(std::uint32_t in_edge, std::uint32_t slot,

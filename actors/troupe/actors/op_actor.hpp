@@ -106,8 +106,8 @@ private:
   std::unique_ptr<std::atomic<std::uint32_t>[]> missing_; // per slot
   std::unique_ptr<in_edge_state[]> places_;               // per slot, in-edge
   bool ends_step_ = true;
-  bool tickets_possible_ = false; // a producer's stream may finish later
-  step_state* running_ = nullptr; // the step that is ready or running
+  bool tickets_possible_ = false;     // a producer's stream may finish later
+  step_state* running_ = nullptr;     // the step that is ready or running
   std::atomic<step_id> next_step_{0}; // the first not launched; `describe`
   // Pending launches end twice, by the launcher and by `completed`, in either
   // order; the second one finishes. acq_rel: it sees what the first one wrote.

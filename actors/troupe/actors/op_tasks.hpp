@@ -47,11 +47,9 @@ struct collective_group {
 /// all_reduce, reduce or broadcast of one or several variables in turn. Dense
 /// values are summed in rank order; row-sparse ones are joined and duplicate
 /// rows merged. Large tensors are cut in pieces that idle workers help with.
-std::unique_ptr<op_task>
-make_collective_task(graph::op_kind kind, std::size_t root,
-                     std::vector<device*> ranks,
-                     std::vector<collective_group> groups, job_queue& helpers,
-                     bool deterministic);
+std::unique_ptr<op_task> make_collective_task(
+  graph::op_kind kind, std::size_t root, std::vector<device*> ranks,
+  std::vector<collective_group> groups, job_queue& helpers, bool deterministic);
 
 /// Copies a variable into `step_state::fetched[index]`, if the step wants it.
 std::unique_ptr<op_task> make_fetch_task(device& on, std::size_t index,

@@ -206,9 +206,9 @@ void plain_executor::impl::run_op(std::size_t number, std::size_t device) {
     throw error(errc::kernel_failure, e.what(), where());
   }
   if (makes_loss_gradient(op) && replicas.size() > 1)
-    outputs.front().var->as_tensor().values<float>()[0]
-      = static_cast<float>(static_cast<double>(shards[device].shard_samples)
-                           / static_cast<double>(shards[device].batch_samples));
+    outputs.front().var->as_tensor().values<float>()[0] =
+      static_cast<float>(static_cast<double>(shards[device].shard_samples)
+                         / static_cast<double>(shards[device].batch_samples));
 }
 
 void plain_executor::impl::merge(const std::string& gradient) {
@@ -265,9 +265,8 @@ step_result plain_executor::run(const feed_map& feeds,
   for (auto& name : fetches)
     if (!self.program.main().find_var(name))
       throw error(errc::not_found, "no such variable", {.variable = name});
-  const auto samples
-    = actors::check_feeds(feeds, self.feeds_needed, self.program.main(),
-                          self.replicas.size());
+  const auto samples = actors::check_feeds(
+    feeds, self.feeds_needed, self.program.main(), self.replicas.size());
   self.shards = actors::split_batch(samples, self.replicas.size(),
                                     self.next_step++, self.options.seed);
   self.spread_parameters();
@@ -291,7 +290,9 @@ step_result plain_executor::run(const feed_map& feeds,
   return self.collect(fetches);
 }
 
-scope& plain_executor::parameters() noexcept { return *impl_->parameters; }
+scope& plain_executor::parameters() noexcept {
+  return *impl_->parameters;
+}
 
 void run_startup(const graph::program& startup, scope& parameters,
                  std::uint64_t seed, const kernel_table* kernels) {

@@ -22,8 +22,8 @@ void check_feed(const std::string& name, const tensor& fed,
                 "fed " + std::string{to_string(fed.type())} + ", declared "
                   + std::string{to_string(declared.type)},
                 {.variable = name});
-  auto matches = fed.dims().rank() == declared.dims.rank()
-                 && fed.dims().rank() > 0;
+  auto matches =
+    fed.dims().rank() == declared.dims.rank() && fed.dims().rank() > 0;
   for (std::size_t i = 0; matches && i < declared.dims.rank(); ++i)
     matches = declared.dims[i] < 0 || fed.dims()[i] == declared.dims[i];
   if (!matches)
@@ -73,8 +73,8 @@ std::int64_t check_feeds(const feed_map& feeds,
     if (std::find(needed.begin(), needed.end(), name) == needed.end())
       throw error(errc::not_found, "the program has no feed of that name",
                   {.variable = name});
-  std::int64_t samples = needed.empty() ? static_cast<std::int64_t>(devices)
-                                        : -1;
+  std::int64_t samples =
+    needed.empty() ? static_cast<std::int64_t>(devices) : -1;
   for (auto& name : needed) {
     auto fed = feeds.find(name);
     if (fed == feeds.end())

@@ -68,8 +68,8 @@ public:
     // Constructed once by the coordinator when the number of workers is known,
     // before any of them starts; then copied into each.
     explicit worker_data(caf::scheduler::abstract_coordinator* parent) {
-      auto& data
-        = static_cast<caf::scheduler::coordinator<policy>*>(parent)->data();
+      auto& data =
+        static_cast<caf::scheduler::coordinator<policy>*>(parent)->data();
       data.queue = std::make_unique<job_queue>(parent->num_workers());
     }
     bool begun = false;
@@ -95,7 +95,8 @@ public:
     enqueue(*self->parent()->data().queue, target);
   }
 
-  template <class Worker> caf::resumable* dequeue(Worker* self) {
+  template <class Worker>
+  caf::resumable* dequeue(Worker* self) {
     auto& queue = *self->parent()->data().queue;
     if (!std::exchange(self->data().begun, true)) {
       this_thread = {&queue, self->id(), self};
@@ -108,12 +109,17 @@ public:
     return here.handed_over;
   }
 
-  template <class Worker> void before_resume(Worker*, caf::resumable*) {}
-  template <class Worker> void after_resume(Worker*, caf::resumable*) {}
-  template <class Worker> void after_completion(Worker*, caf::resumable*) {}
-  template <class Worker> void before_shutdown(Worker*) {}
+  template <class Worker>
+  void before_resume(Worker*, caf::resumable*) {}
+  template <class Worker>
+  void after_resume(Worker*, caf::resumable*) {}
+  template <class Worker>
+  void after_completion(Worker*, caf::resumable*) {}
+  template <class Worker>
+  void before_shutdown(Worker*) {}
 
-  template <class Worker, class F> void foreach_resumable(Worker*, F) {}
+  template <class Worker, class F>
+  void foreach_resumable(Worker*, F) {}
 
   template <class Coordinator, class F>
   void foreach_central_resumable(Coordinator* self, F f) {
@@ -206,9 +212,13 @@ worker_pool::worker_pool(caf::actor_system& sys)
 
 worker_pool::~worker_pool() = default;
 
-job_queue& worker_pool::queue() noexcept { return *state_->queue; }
+job_queue& worker_pool::queue() noexcept {
+  return *state_->queue;
+}
 
-bool worker_pool::own_policy() const noexcept { return !state_->borrowed; }
+bool worker_pool::own_policy() const noexcept {
+  return !state_->borrowed;
+}
 
 void worker_pool::begin_step() {
   if (own_policy())

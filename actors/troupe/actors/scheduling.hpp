@@ -48,7 +48,8 @@ public:
   /// that is, a handler of an actor that waits for a step: without it a system
   /// whose workers all wait would stand still. It leaves CAF's own actors to
   /// the other workers. Other threads return at once.
-  template <class Done> void help_until(Done done) {
+  template <class Done>
+  void help_until(Done done) {
     while (!done() && help_once()) {
     }
   }

@@ -59,8 +59,8 @@ void stream_actor::submit(op_actor& op) {
 }
 
 void stream_actor::submit_wide(op_actor& op) {
-  const auto priority
-    = op.op().priority > 0 ? job_priority::high : job_priority::normal;
+  const auto priority =
+    op.op().priority > 0 ? job_priority::high : job_priority::normal;
   auto* w = worker::current();
   if (w && &w->queue() == &queue_ && w->run_next(op))
     return;
@@ -84,8 +84,9 @@ void stream_actor::run(worker& on) {
     }
     if (op)
       launch(*op, on);
-    if (!op || (++launches >= launches_before_yield
-                && queue_.others_wait(on.index()))) {
+    if (!op
+        || (++launches >= launches_before_yield
+            && queue_.others_wait(on.index()))) {
       draining = nullptr;
       queue_.yield(*this); // may run on another worker at once
       return;
@@ -133,8 +134,8 @@ op_actor* stream_actor::next_shuffled() {
   });
   if (ready_.empty())
     return nullptr;
-  const auto chosen
-    = ready_.begin() + static_cast<long>(draw_.below(ready_.size()));
+  const auto chosen =
+    ready_.begin() + static_cast<long>(draw_.below(ready_.size()));
   auto* op = *chosen;
   ready_.erase(chosen);
   if (shuffle_max_delay_us_ == 0 || draw_.below(8) != 0)
@@ -155,9 +156,10 @@ void stream_actor::launch(op_actor& op, worker& on) {
 bool stream_actor::on_message(caf::mailbox_element& element, context ctx) {
   if (!element.content().match_elements<describe_atom>())
     return false;
-  reply(element,
-        caf::make_message(name_ + ": width " + std::to_string(stream_->width())),
-        ctx);
+  reply(
+    element,
+    caf::make_message(name_ + ": width " + std::to_string(stream_->width())),
+    ctx);
   return true;
 }
 

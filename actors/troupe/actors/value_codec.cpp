@@ -18,7 +18,8 @@ error malformed(const std::string& how) {
   return error(errc::peer_failure, "a value from another process " + how);
 }
 
-template <class T> void put(std::string& out, T value) {
+template <class T>
+void put(std::string& out, T value) {
   static_assert(std::is_trivially_copyable_v<T>);
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
@@ -53,7 +54,8 @@ public:
     return part;
   }
 
-  template <class T> T get() {
+  template <class T>
+  T get() {
     T value;
     std::memcpy(&value, take(sizeof value).data(), sizeof value);
     return value;

@@ -11,7 +11,9 @@ var_actor::var_actor(caf::actor_config& cfg, graph_context& graph, handle_id id,
                      std::string name, storage& value)
   : handle_actor(cfg, graph, id, std::move(name)), value_(value) {}
 
-void var_actor::arrive(std::uint32_t, const readiness& r) { deliver(r); }
+void var_actor::arrive(std::uint32_t, const readiness& r) {
+  deliver(r);
+}
 
 std::uint32_t var_actor::add_in_edge(stream_actor*, storage*, std::uint32_t) {
   return 0;

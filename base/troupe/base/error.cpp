@@ -34,30 +34,28 @@ std::string describe(const std::string& message, const error_context& where) {
 
 std::string_view to_string(errc code) noexcept {
   switch (code) {
-    case errc::invalid_argument: return "invalid_argument";
-    case errc::not_found: return "not_found";
-    case errc::shape_mismatch: return "shape_mismatch";
-    case errc::dtype_mismatch: return "dtype_mismatch";
-    case errc::bad_file: return "bad_file";
-    case errc::unsupported_op: return "unsupported_op";
-    case errc::graph_invalid: return "graph_invalid";
-    case errc::out_of_range: return "out_of_range";
-    case errc::not_finite: return "not_finite";
-    case errc::io_failure: return "io_failure";
-    case errc::out_of_memory: return "out_of_memory";
-    case errc::kernel_failure: return "kernel_failure";
-    case errc::peer_failure: return "peer_failure";
-    case errc::order_mismatch: return "order_mismatch";
-    case errc::cancelled: return "cancelled";
+  case errc::invalid_argument: return "invalid_argument";
+  case errc::not_found: return "not_found";
+  case errc::shape_mismatch: return "shape_mismatch";
+  case errc::dtype_mismatch: return "dtype_mismatch";
+  case errc::bad_file: return "bad_file";
+  case errc::unsupported_op: return "unsupported_op";
+  case errc::graph_invalid: return "graph_invalid";
+  case errc::out_of_range: return "out_of_range";
+  case errc::not_finite: return "not_finite";
+  case errc::io_failure: return "io_failure";
+  case errc::out_of_memory: return "out_of_memory";
+  case errc::kernel_failure: return "kernel_failure";
+  case errc::peer_failure: return "peer_failure";
+  case errc::order_mismatch: return "order_mismatch";
+  case errc::cancelled: return "cancelled";
   }
   return "unknown";
 }
 
 error::error(errc code, const std::string& message, error_context where)
-  : std::runtime_error(describe(message, where)),
-    code_(code),
-    message_(message),
-    where_(std::move(where)) {}
+  : std::runtime_error(describe(message, where)), code_(code),
+    message_(message), where_(std::move(where)) {}
 
 error error::with_context(const error_context& where) const {
   auto merged = where_;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #if defined(__x86_64__) || defined(__i386__)
-#  include <immintrin.h>
+#include <immintrin.h>
 #endif
 
 namespace troupe {
@@ -74,11 +74,16 @@ public:
     flag_.unlock();
   }
 
-  job* take_newest() noexcept { return take([this] { return newest_; }); }
-  job* take_oldest() noexcept { return take([this] { return oldest_; }); }
+  job* take_newest() noexcept {
+    return take([this] { return newest_; });
+  }
+  job* take_oldest() noexcept {
+    return take([this] { return oldest_; });
+  }
 
 private:
-  template <class Which> job* take(Which which) noexcept {
+  template <class Which>
+  job* take(Which which) noexcept {
     if (empty())
       return nullptr;
     flag_.lock();
@@ -204,9 +209,13 @@ worker::worker(job_queue& queue, std::size_t index, void* host) noexcept
   TROUPE_ASSERT(index < queue.workers());
 }
 
-worker::~worker() { current_worker = outer_; }
+worker::~worker() {
+  current_worker = outer_;
+}
 
-worker* worker::current() noexcept { return current_worker; }
+worker* worker::current() noexcept {
+  return current_worker;
+}
 
 void worker::run_chain(job& j) {
   chain_length_ = 0;
@@ -233,7 +242,9 @@ job_queue::job_queue(std::size_t workers)
 
 job_queue::~job_queue() = default;
 
-std::size_t job_queue::workers() const noexcept { return state_->own.size(); }
+std::size_t job_queue::workers() const noexcept {
+  return state_->own.size();
+}
 
 void job_queue::push(job& j, job_priority priority) noexcept {
   auto* w = worker::current();
@@ -310,7 +321,9 @@ void job_queue::enter(std::size_t index) noexcept {
               std::memory_order_release);
 }
 
-void job_queue::leave(std::size_t index) noexcept { enter(index); }
+void job_queue::leave(std::size_t index) noexcept {
+  enter(index);
+}
 
 void job_queue::quiesce() const noexcept {
   for (auto& each : state_->each) {

@@ -29,7 +29,9 @@ public:
   }
 
   /// Uniform in [0, bound), bound > 0 (bias below 2^-32 for small bounds).
-  std::uint64_t below(std::uint64_t bound) noexcept { return (*this)() % bound; }
+  std::uint64_t below(std::uint64_t bound) noexcept {
+    return (*this)() % bound;
+  }
 
 private:
   std::uint64_t state_;

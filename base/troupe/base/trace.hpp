@@ -19,8 +19,8 @@ enum class trace_kind : std::uint8_t {
 /// One event, small enough to copy into a ring without looking at it.
 struct trace_event {
   trace_kind kind;
-  handle_id from;       ///< sender, or the op itself
-  handle_id to;         ///< receiver of a message, else `no_handle`
+  handle_id from; ///< sender, or the op itself
+  handle_id to;   ///< receiver of a message, else `no_handle`
   step_id step;
   std::uint64_t time_ns; ///< `now_ns()` when it happened
 };

@@ -114,10 +114,9 @@ tensor tensor::reshaped(const troupe::shape& dims) const {
 tensor tensor::rows(std::int64_t first, std::int64_t count) const {
   TROUPE_ASSERT(is_plain());
   if (dims_.rank() == 0 || first < 0 || count < 0 || first + count > dims_[0])
-    throw error(errc::out_of_range,
-                "rows " + std::to_string(first) + " to "
-                  + std::to_string(first + count) + " of a tensor "
-                  + to_string(dims_));
+    throw error(errc::out_of_range, "rows " + std::to_string(first) + " to "
+                                      + std::to_string(first + count)
+                                      + " of a tensor " + to_string(dims_));
   tensor part = *this;
   part.dims_[0] = count;
   const auto row = static_cast<std::size_t>(dims_.numel(1, dims_.rank()));

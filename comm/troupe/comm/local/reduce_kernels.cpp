@@ -26,7 +26,6 @@
 #define TROUPE_VECTOR_CLONES
 #endif
 
-
 namespace troupe::comm::local {
 
 namespace {
