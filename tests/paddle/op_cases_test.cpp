@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every case that tests/paddle/make_cases.py kept: one op, with the gradient
+// ops that Paddle appended, run here on the values that Paddle ran it on.
+
+#include <troupe/actors/plain_executor.hpp>
+#include <troupe/graph/paddle/program_file.hpp>
+#include <troupe/kernels/io/npz.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double smallest_magnitude = 1e-6;
+
+/// Part of an array's name behind "prefix:"; empty if it has another prefix.
+std::string behind(const std::string& name, const std::string& prefix) {
+  return name.starts_with(prefix + ":") ? name.substr(prefix.size() + 1) : "";
+}
+
+/// One archive.
+class op_case {
+public:
+  explicit op_case(const fs::path& path)
+    : arrays_(read_npz(path, memory_)), program_(read(path)) {}
+
+  double tolerance() const {
+    return arrays_.at("tolerance").values<double>()[0];
+  }
+
+  void run(scope& values) {
+    set_inputs(values);
+    plain_executor_options options;
+    options.parameters = {std::shared_ptr<scope>{}, &values};
+    plain_executor{program_, std::move(options)}.run({});
+  }
+
+  /// Calls `check(variable, expected)` for each value that is compared.
+  template <class Check>
+  void for_each_output(Check check) const {
+    for (const auto& [name, expected] : arrays_)
+      if (auto var = behind(name, "out"); !var.empty())
+        check(var, expected);
+  }
+
+  /// Calls `check(variable, dims)` for each value known only by its shape.
+  template <class Check>
+  void for_each_shape(Check check) const {
+    for (const auto& [name, dims] : arrays_)
+      if (auto var = behind(name, "dims"); !var.empty())
+        check(var, dims);
+  }
+
+  const tensor* find(const std::string& name) const {
+    auto it = arrays_.find(name);
+    return it == arrays_.end() ? nullptr : &it->second;
+  }
+
+private:
+  graph::program read(const fs::path& path) const {
+    const auto bytes = arrays_.at("program").values<std::uint8_t>();
+    return graph::parse_program(
+      {reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+      path.string());
+  }
+
+  void set_inputs(scope& values) {
+    for (const auto& [name, value] : arrays_) {
+      const auto var = behind(name, "in");
+      if (var.empty())
+        continue;
+      if (const auto* numbers = find("rows:" + var)) {
+        const auto rows = numbers->values<std::int64_t>();
+        values.var(var).set(
+          selected_rows{{rows.begin(), rows.end()},
+                        arrays_.at("height:" + var).values<std::int64_t>()[0],
+                        clone(value, memory_)});
+      } else {
+        values.var(var).set(clone(value, memory_));
+      }
+    }
+  }
+
+  arena memory_{make_host_memory_source()};
+  named_tensors arrays_;
+  graph::program program_;
+};
+
+/// Largest difference over the largest magnitude; infinite where only one of
+/// both is a number.
+double relative_error(const tensor& actual, const tensor& expected,
+                      arena& memory) {
+  const auto a = cast(actual, dtype::float64, memory);
+  const auto e = cast(expected, dtype::float64, memory);
+  double difference = 0;
+  double magnitude = smallest_magnitude;
+  for (std::int64_t i = 0; i < e.numel(); ++i) {
+    const double x = a.data<double>()[i];
+    const double y = e.data<double>()[i];
+    if (x == y || (std::isnan(x) && std::isnan(y)))
+      continue;
+    if (!std::isfinite(x) || !std::isfinite(y))
+      return HUGE_VAL;
+    difference = std::max(difference, std::abs(x - y));
+  }
+  for (double y : e.values<double>())
+    if (std::isfinite(y))
+      magnitude = std::max(magnitude, std::abs(y));
+  return difference / magnitude;
+}
+
+void check_value(const op_case& c, const std::string& var,
+                 const tensor& expected, const variable& actual,
+                 arena& memory) {
+  CAPTURE(var);
+  const tensor* value = nullptr;
+  if (const auto* rows = c.find("rows:" + var)) {
+    REQUIRE(actual.is_rows());
+    CHECK(
+      std::ranges::equal(actual.as_rows().rows, rows->values<std::int64_t>()));
+    CHECK(actual.as_rows().height
+          == c.find("height:" + var)->values<std::int64_t>()[0]);
+    value = &actual.as_rows().values;
+  } else {
+    REQUIRE(actual.is_tensor());
+    value = &actual.as_tensor();
+  }
+  CHECK(to_string(value->dims()) == to_string(expected.dims()));
+  CHECK(to_string(value->type()) == to_string(expected.type()));
+  if (value->numel() == expected.numel())
+    CHECK(relative_error(*value, expected, memory) <= c.tolerance());
+}
+
+void check_case(const fs::path& path) {
+  arena memory{make_host_memory_source()};
+  op_case c{path};
+  scope values;
+  c.run(values);
+  c.for_each_output([&](const std::string& var, const tensor& expected) {
+    check_value(c, var, expected, values.var(var), memory);
+  });
+  c.for_each_shape([&](const std::string& var, const tensor& dims) {
+    CAPTURE(var);
+    REQUIRE(values.var(var).is_tensor());
+    CHECK(std::ranges::equal(values.var(var).as_tensor().dims(),
+                             dims.values<std::int64_t>()));
+  });
+}
+
+/// Checks all cases of a family; a case that throws fails alone.
+void check_family(const std::string& family) {
+  std::vector<fs::path> cases;
+  for (auto& entry : fs::directory_iterator(fs::path{TROUPE_TEST_DATA}
+                                            / "paddle_ops" / family))
+    cases.push_back(entry.path());
+  std::ranges::sort(cases);
+  REQUIRE_FALSE(cases.empty());
+  for (auto& path : cases) {
+    INFO(path.stem().string());
+    try {
+      check_case(path);
+    } catch (const error& e) {
+      FAIL_CHECK(e.what());
+    }
+  }
+}
+
+} // namespace
+
+TEST_SUITE("paddle.op_cases") {
+TEST_CASE("activations compute what Paddle computes") {
+  check_family("activations");
+}
+} // TEST_SUITE("paddle.op_cases")
+
+} // namespace troupe
