@@ -196,10 +196,20 @@ TEST_CASE("fetched tensors are joined in device order without idle ones") {
   CHECK(e.where().variable == "y");
 }
 
-TEST_CASE("a fetched scalar is that of the first device that has one") {
+TEST_CASE("the scalars of several devices become a vector") {
   const auto r =
-    gather(0, "", split_batch(2, 2, 0, 0),
+    gather(0, "", split_batch(2, 3, 0, 0),
            {{"s", 0, floats({}, 4)}, {"s", 1, floats({}, 5)}}, {"s"});
+  const auto joined = r.merged("s");
+  CHECK(joined.dims() == shape{2});
+  CHECK(joined.values<float>()[0] == 4);
+  CHECK(joined.values<float>()[1] == 5);
+}
+
+TEST_CASE("the scalar of a single device stays one") {
+  const auto r =
+    gather(0, "", split_batch(2, 1, 0, 0), {{"s", 0, floats({}, 4)}}, {"s"});
+  CHECK(r.merged("s").dims() == shape{});
   CHECK(r.merged("s").values<float>()[0] == 4);
 }
 

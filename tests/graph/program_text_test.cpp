@@ -33,13 +33,13 @@ TEST_CASE("the programs of a linear model with sgd") {
   var fc_0.w_0: float32 [3, 1], persistable, parameter
   var fc_0.w_0@GRAD: float32 [3, 1]
   var learning_rate_0: float32 [1], persistable, stop_gradient
-  var mean_0.tmp_0: float32 [1]
-  var mean_0.tmp_0@GRAD: float32 [1]
+  var mean_0.tmp_0: float32 []
+  var mean_0.tmp_0@GRAD: float32 []
   var x: float32 [-1, 3], stop_gradient, feed
   {Out: fc_0.tmp_0} = mul {X: x, Y: fc_0.w_0} role=forward x_num_col_dims=1 y_num_col_dims=1
   {Out: fc_0.tmp_1} = elementwise_add {X: fc_0.tmp_0, Y: fc_0.b_0} axis=1 role=forward
   {Out: mean_0.tmp_0} = mean {X: fc_0.tmp_1} role=forward|loss
-  {Out: mean_0.tmp_0@GRAD} = fill_constant {} dtype=5 role=backward|loss shape=[1] value=1
+  {Out: mean_0.tmp_0@GRAD} = fill_constant {} dtype=5 role=backward|loss shape=[] value=1
   {X@GRAD: fc_0.tmp_1@GRAD} = mean_grad {X: fc_0.tmp_1, Out@GRAD: mean_0.tmp_0@GRAD} role=backward
   {X@GRAD: fc_0.tmp_0@GRAD} = elementwise_add_grad {X: fc_0.tmp_0, Y: fc_0.b_0, Out@GRAD: fc_0.tmp_1@GRAD} axis=1 role=backward
   {Y@GRAD: fc_0.b_0@GRAD} = elementwise_add_grad {X: fc_0.tmp_0, Y: fc_0.b_0, Out@GRAD: fc_0.tmp_1@GRAD} axis=1 role=backward op_role_var=["fc_0.b_0", "fc_0.b_0@GRAD"]

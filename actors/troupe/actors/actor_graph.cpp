@@ -223,10 +223,8 @@ std::unique_ptr<op_task> actor_graph::make_task(const graph::op_handle& o) {
   switch (o.kind) {
   case graph::op_kind::computation: return make_kernel_task(o);
   case graph::op_kind::scale_loss_grad:
-    return make_scale_loss_grad_task(
-      on, o.device,
-      o.desc->attributes.get_string("gradient_scale", "coeff") == "coeff",
-      storage_of(o.outputs.front()));
+    return make_scale_loss_grad_task(*o.desc, on, o.device,
+                                     storage_of(o.outputs.front()));
   case graph::op_kind::fetch: {
     const auto& v = graph_.var(o.inputs.front());
     fetches_.push_back({v.name, v.device});

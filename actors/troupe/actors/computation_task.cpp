@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/op_tasks.hpp>
 
+#include <troupe/graph/dtype_number.hpp>
+
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -88,9 +91,12 @@ private:
 
 class scale_loss_grad_task final : public op_task {
 public:
-  scale_loss_grad_task(device& on, std::size_t device_index,
-                       bool weigh_by_samples, storage& out)
-    : device_(on), device_index_(device_index), weigh_(weigh_by_samples),
+  scale_loss_grad_task(const graph::op_desc& desc, device& on,
+                       std::size_t device_index, storage& out)
+    : device_(on), device_index_(device_index),
+      weigh_(desc.attributes.get_string("gradient_scale", "coeff") == "coeff"),
+      dims_(desc.attributes.get_ints("shape", {})),
+      type_(graph::dtype_of_number(desc.attributes.get_int("dtype", float32))),
       out_(out) {
     add_use(out);
   }
@@ -99,18 +105,22 @@ public:
     const auto& info = step.devices[device_index_];
     if (info.shard_samples == 0)
       return;
-    auto host = tensor::make(host_, {1}, dtype::float32);
-    host.values<float>()[0] =
-      weigh_ ? static_cast<float>(static_cast<double>(info.shard_samples)
-                                  / static_cast<double>(info.batch_samples))
-             : 1.0f;
-    out_.at(step.slot).set(device_.to_device(host));
+    auto host = tensor::make(host_, dims_, dtype::float64);
+    const double weight = weigh_ ? static_cast<double>(info.shard_samples)
+                                     / static_cast<double>(info.batch_samples)
+                                 : 1.0;
+    std::ranges::fill(host.values<double>(), weight);
+    out_.at(step.slot).set(device_.to_device(cast(host, type_, host_)));
   }
 
 private:
+  static constexpr std::int64_t float32 = 5; // of framework.proto
+
   device& device_;
   std::size_t device_index_;
   bool weigh_;
+  shape dims_;
+  dtype type_;
   storage& out_;
   arena host_{make_host_memory_source()};
 };
@@ -143,12 +153,11 @@ make_computation_task(const graph::op_desc& desc, device& on,
                                             std::move(outputs), check_nan);
 }
 
-std::unique_ptr<op_task> make_scale_loss_grad_task(device& on,
+std::unique_ptr<op_task> make_scale_loss_grad_task(const graph::op_desc& desc,
+                                                   device& on,
                                                    std::size_t device_index,
-                                                   bool weigh_by_samples,
                                                    storage& out) {
-  return std::make_unique<scale_loss_grad_task>(on, device_index,
-                                                weigh_by_samples, out);
+  return std::make_unique<scale_loss_grad_task>(desc, on, device_index, out);
 }
 
 void require_finite(const variable& value, const std::string& name) {

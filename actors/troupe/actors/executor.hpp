@@ -124,7 +124,8 @@ struct step_result {
   double ms = 0; ///< from admission to end
 
   /// The devices' tensors of `name` joined along axis 0 (the whole batch
-  /// again). Throws error(not_found) if it was not fetched.
+  /// again); scalars of several devices become [devices]. Throws
+  /// error(not_found) if it was not fetched.
   tensor merged(std::string_view name) const;
 };
 

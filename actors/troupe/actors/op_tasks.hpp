@@ -32,10 +32,12 @@ make_computation_task(const graph::op_desc& desc, device& on,
                       std::vector<task_argument> inputs,
                       std::vector<task_argument> outputs, bool check_nan);
 
-/// Writes the weight of the device's shard, n_i/n or 1, into loss@GRAD [1].
-std::unique_ptr<op_task> make_scale_loss_grad_task(device& on,
+/// Writes the weight of the device's shard, n_i/n or 1 as the attribute
+/// "gradient_scale" says, into loss@GRAD; its shape and dtype are attributes,
+/// too (those of the program's fill_constant).
+std::unique_ptr<op_task> make_scale_loss_grad_task(const graph::op_desc& desc,
+                                                   device& on,
                                                    std::size_t device_index,
-                                                   bool weigh_by_samples,
                                                    storage& out);
 
 /// What a collective works on: the same variable on each device.

@@ -31,6 +31,16 @@ bool per_sample(const graph::op_desc& op) {
   return base == graph::role_forward || base == graph::role_backward;
 }
 
+/// Sets a loss gradient to the device's share of the samples.
+void weigh_loss(variable& gradient, const step_info& shard, device& on) {
+  auto& value = gradient.as_tensor();
+  auto weight = tensor::make(on.memory(), value.dims(), dtype::float64);
+  std::ranges::fill(weight.values<double>(),
+                    static_cast<double>(shard.shard_samples)
+                      / static_cast<double>(shard.batch_samples));
+  gradient.set(cast(weight, value.type(), on.memory()));
+}
+
 /// a[i] += b[i] for dense values of equal shape.
 void add(tensor& a, const tensor& b) {
   auto to = a.values<float>();
@@ -206,9 +216,7 @@ void plain_executor::impl::run_op(std::size_t number, std::size_t device) {
     throw error(errc::kernel_failure, e.what(), where());
   }
   if (makes_loss_gradient(op) && replicas.size() > 1)
-    outputs.front().var->as_tensor().values<float>()[0] =
-      static_cast<float>(static_cast<double>(shards[device].shard_samples)
-                         / static_cast<double>(shards[device].batch_samples));
+    weigh_loss(*outputs.front().var, shards[device], *r.on);
 }
 
 void plain_executor::impl::merge(const std::string& gradient) {

@@ -142,11 +142,14 @@ tensor step_result::merged(std::string_view name) const {
   if (parts.empty())
     return {};
   auto dims = parts.front()->dims();
-  if (dims.rank() == 0)
-    return *parts.front();
+  if (dims.rank() == 0) {
+    if (entry->second.size() == 1)
+      return *parts.front();
+    dims = {0};
+  }
   dims[0] = 0;
   for (auto* p : parts)
-    dims[0] += p->dims()[0];
+    dims[0] += p->dims().rank() == 0 ? 1 : p->dims()[0];
   arena memory{make_host_memory_source()}; // its blocks outlive it
   auto joined = tensor::make(memory, dims, parts.front()->type());
   auto* to = joined.raw();

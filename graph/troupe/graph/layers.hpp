@@ -264,7 +264,7 @@ variable_ref slice(const variable_ref& x, const slice_options& options,
                    call at = call::current());
 
 struct reduce_options {
-  std::vector<std::int32_t> axes = {}; ///< empty: all, to shape [1]
+  std::vector<std::int32_t> axes = {}; ///< empty: all, to shape []
   bool keep_dims = false;
 };
 
@@ -277,7 +277,7 @@ variable_ref reduce_sum(const variable_ref& x,
 
 // Losses and metrics (layers/losses.cpp).
 
-/// Mean of all elements, shape [1]: what `minimize` takes.
+/// Mean of all elements, shape []: what `minimize` takes.
 variable_ref mean(const variable_ref& x, call at = call::current());
 
 struct softmax_with_cross_entropy_options {
@@ -293,7 +293,7 @@ variable_ref softmax_with_cross_entropy(
   const softmax_with_cross_entropy_options& options = {},
   call at = call::current());
 
-/// Mean softmax cross entropy, shape [1].
+/// Mean softmax cross entropy, shape [].
 variable_ref cross_entropy(const variable_ref& logits,
                            const variable_ref& label,
                            call at = call::current());
@@ -302,7 +302,7 @@ struct accuracy_options {
   std::int32_t k = 1; ///< right if among the k largest
 };
 
-/// Share of samples whose label is among the k largest scores; shape [1].
+/// Share of samples whose label is among the k largest scores; shape [].
 /// scores [batch, classes] (logits or probabilities), label [batch, 1].
 variable_ref accuracy(const variable_ref& scores, const variable_ref& label,
                       const accuracy_options& options = {},

@@ -62,9 +62,9 @@ void infer_accuracy(shape_inference& s) {
   s.check(label.rank() > 0 && fits(label[0], indices[0])
             && fits(product(label, 0, label.rank()), indices[0]),
           "Label", "a class for each sample of Indices " + to_string(indices));
-  s.output("Accuracy", {1}, dtype::float32);
-  s.output("Correct", {1}, dtype::int32);
-  s.output("Total", {1}, dtype::int32);
+  s.output("Accuracy", {}, dtype::float32);
+  s.output("Correct", {}, dtype::int32);
+  s.output("Total", {}, dtype::int32);
 }
 
 } // namespace

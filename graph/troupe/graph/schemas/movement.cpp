@@ -189,7 +189,7 @@ void infer_slice(shape_inference& s) {
   for (std::size_t i = 0; i < dims.rank(); ++i)
     if (!dropped[i])
       kept.push_back(dims[i]);
-  s.output("Out", kept.empty() ? shape{1} : to_shape(kept), s.type("Input"));
+  s.output("Out", to_shape(kept), s.type("Input"));
 }
 
 op_schema with_xshape(std::string_view type, void (*infer)(shape_inference&)) {

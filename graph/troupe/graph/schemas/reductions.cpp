@@ -6,7 +6,7 @@ namespace troupe::graph::schemas {
 namespace {
 
 void infer_mean(shape_inference& s) {
-  s.output("Out", {1}, s.type("X"));
+  s.output("Out", {}, s.type("X"));
 }
 
 std::vector<bool> reduced_axes(const shape_inference& s, std::size_t rank) {
@@ -19,7 +19,7 @@ std::vector<bool> reduced_axes(const shape_inference& s, std::size_t rank) {
   return reduced;
 }
 
-/// A result without axes has shape [1].
+/// A result without axes is a scalar of shape [].
 void infer_reduction(shape_inference& s) {
   const auto& x = s.dims("X");
   const bool keep = s.attributes().get_bool("keep_dim", false);
@@ -28,8 +28,6 @@ void infer_reduction(shape_inference& s) {
   for (std::size_t i = 0; i < x.rank(); ++i)
     if (!reduced[i] || keep)
       out.push_back(reduced[i] ? 1 : x[i]);
-  if (out.empty())
-    out.push_back(1);
   s.output("Out", to_shape(out), s.type("X"));
 }
 

@@ -110,8 +110,6 @@ shape squeezed_output(std::vector<std::int64_t> batches, const shape& x_dims,
     batches.push_back(m);
   if (y_dims.rank() > 1)
     batches.push_back(n);
-  if (batches.empty())
-    batches.push_back(1);
   return shape(batches);
 }
 

@@ -69,7 +69,7 @@ std::int64_t count_correct(const index_values& indices, std::int64_t k,
 void write_count(kernel_context& ctx, std::string_view slot,
                  std::int64_t count) {
   if (ctx.has_output(slot))
-    ctx.output(slot, {1}, dtype::int32).data<std::int32_t>()[0] =
+    ctx.output(slot, {}, dtype::int32).data<std::int32_t>()[0] =
       static_cast<std::int32_t>(count);
 }
 
@@ -115,7 +115,7 @@ void run_accuracy(kernel_context& ctx) {
   const std::int64_t correct =
     count_correct(index_values(indices, "Indices"), indices.dims()[1],
                   index_values(label, "Label"), samples);
-  tensor accuracy = float_output(ctx, "Accuracy", {1});
+  tensor accuracy = float_output(ctx, "Accuracy", {});
   accuracy.data<float>()[0] =
     samples == 0 ? 0.0f
                  : static_cast<float>(correct) / static_cast<float>(samples);

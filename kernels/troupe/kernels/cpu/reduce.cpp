@@ -40,8 +40,6 @@ protected:
       if (!reduced[i] || keep_)
         extents.push_back(r.kept[i]);
     }
-    if (extents.empty())
-      extents.push_back(1); // Paddle 2's scalar
     r.out = shape(extents);
     return r;
   }
@@ -115,7 +113,7 @@ private:
 
 void run_mean(kernel_context& ctx) {
   const tensor x = float_input(ctx, "X");
-  tensor out = float_output(ctx, "Out", {1});
+  tensor out = float_output(ctx, "Out", {});
   const auto n = x.numel();
   const double total = sum(x.data<float>(), n);
   out.data<float>()[0] =

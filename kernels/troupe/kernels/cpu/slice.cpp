@@ -54,7 +54,7 @@ shape output_shape(const kernel_context& ctx, const shape& dims) {
   for (std::size_t i = 0; i < dims.rank(); ++i)
     if (!drop[i])
       kept.push_back(dims[i]);
-  return kept.empty() ? shape{1} : shape(kept);
+  return shape(kept);
 }
 
 // Calls `run(whole_offset, box_offset, count)` for each contiguous run, in

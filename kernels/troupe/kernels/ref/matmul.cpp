@@ -124,8 +124,6 @@ struct stacked_product {
       dims.push_back(x.out_rows());
     if (!y.is_vector())
       dims.push_back(y.out_columns());
-    if (dims.empty())
-      dims.push_back(1); // Paddle 2's scalar
     return shape(dims);
   }
 

@@ -70,10 +70,10 @@ void accuracy(kernel_context& ctx) {
         break;
       }
   const auto total = static_cast<double>(samples);
-  output(ctx, "Accuracy", array(shape{1}, samples == 0 ? 0 : right / total),
+  output(ctx, "Accuracy", array(shape{}, samples == 0 ? 0 : right / total),
          dtype::float32);
-  output(ctx, "Correct", array(shape{1}, right), dtype::int32);
-  output(ctx, "Total", array(shape{1}, total), dtype::int32);
+  output(ctx, "Correct", array(shape{}, right), dtype::int32);
+  output(ctx, "Total", array(shape{}, total), dtype::int32);
 }
 
 } // namespace troupe::ref

@@ -133,7 +133,7 @@ struct box {
     for (std::size_t i = 0; i < dims.rank(); ++i)
       if (!drop[i])
         kept.push_back(dims[i]);
-    return kept.empty() ? shape{1} : shape(kept);
+    return shape(kept);
   }
 
   /// Offset in the whole tensor of element `offset` of the box.

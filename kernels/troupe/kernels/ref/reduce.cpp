@@ -27,8 +27,6 @@ struct reduction {
       if (!reduced[i] || keep)
         extents.push_back(kept[i]);
     }
-    if (extents.empty())
-      extents.push_back(1); // Paddle 2's scalar
     out = shape(extents);
   }
 
@@ -88,7 +86,7 @@ void reduce_grad(kernel_context& ctx, bool average) {
 
 void mean(kernel_context& ctx) {
   auto x = input(ctx, "X");
-  array out(shape{1});
+  array out(shape{});
   for (double value : x.values)
     out[0] += value;
   out[0] *= inverse_count(x.size());
