@@ -2,12 +2,9 @@
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/arena.hpp>
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstdlib>
 #include <mutex>
 #include <new>
 #include <string>
@@ -18,7 +15,6 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t cache_line = 64;
-constexpr std::size_t huge_page = std::size_t{2} << 20;
 
 // A request above this cannot be served on any machine; the bound keeps the
 // arithmetic of size classes free of overflow.
@@ -38,23 +34,6 @@ constexpr size_class class_of(std::size_t bytes) noexcept {
   auto steps = ((lines - 1) >> exponent) + 1; // 5 to 8
   return {4 * exponent + steps - 1, (steps << exponent) * cache_line};
 }
-
-class host_memory_source final : public memory_source {
-public:
-  std::byte* allocate(std::size_t bytes) noexcept override {
-    auto alignment = bytes < huge_page ? cache_line : huge_page;
-    void* data = nullptr;
-    if (::posix_memalign(&data, alignment, bytes) != 0)
-      return nullptr;
-    if (bytes >= huge_page) // advice only: a refusal costs nothing but speed
-      ::madvise(data, bytes, MADV_HUGEPAGE);
-    return static_cast<std::byte*>(data);
-  }
-
-  void deallocate(std::byte* data, std::size_t) noexcept override {
-    std::free(data);
-  }
-};
 
 // Guards a few instructions. Yields after a while, because the holder may have
 // lost its core.
@@ -160,10 +139,6 @@ error out_of_memory(const arena_state& state, std::size_t bytes) {
 }
 
 } // namespace
-
-std::unique_ptr<memory_source> make_host_memory_source() {
-  return std::make_unique<host_memory_source>();
-}
 
 arena::arena(std::unique_ptr<memory_source> source)
   : state_(new arena_state{std::move(source)}) {}

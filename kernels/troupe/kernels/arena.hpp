@@ -69,7 +69,8 @@ public:
   virtual void deallocate(std::byte* data, std::size_t bytes) noexcept = 0;
 };
 
-/// Host memory, 64-byte aligned, huge pages advised for large blocks.
+/// Host memory, 64-byte aligned; once more than 1 MiB has been taken, blocks
+/// share huge pages.
 std::unique_ptr<memory_source> make_host_memory_source();
 
 /// A caching allocator of one device. Blocks are kept when released and given

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/kernels/arena.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <vector>
+
+namespace troupe {
+
+namespace {
+
+struct block {
+  std::byte* data;
+  std::size_t bytes;
+};
+
+std::vector<block> take(memory_source& from, std::size_t count,
+                        std::size_t largest) {
+  std::mt19937 random{7};
+  std::vector<block> blocks;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto bytes = 1 + random() % largest;
+    blocks.push_back({from.allocate(bytes), bytes});
+  }
+  return blocks;
+}
+
+void give_back(memory_source& to, const std::vector<block>& blocks) {
+  for (auto& b : blocks)
+    to.deallocate(b.data, b.bytes);
+}
+
+std::size_t bytes_between(const block& a, const block& b) {
+  const auto x = reinterpret_cast<std::uintptr_t>(a.data);
+  const auto y = reinterpret_cast<std::uintptr_t>(b.data);
+  return x < y ? y - x : x - y;
+}
+
+} // namespace
+
+TEST_SUITE("kernels.host_memory") {
+TEST_CASE("host memory begins at cache lines, small and large blocks alike") {
+  auto source = make_host_memory_source();
+  const auto blocks = take(*source, 200, 500'000);
+  for (auto& b : blocks)
+    CHECK(reinterpret_cast<std::uintptr_t>(b.data) % 64 == 0);
+  give_back(*source, blocks);
+}
+
+TEST_CASE("blocks of host memory do not overlap") {
+  auto source = make_host_memory_source();
+  auto blocks = take(*source, 300, 300'000);
+  blocks.push_back({source->allocate(40'000'000), 40'000'000});
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    std::memset(blocks[i].data, static_cast<int>(i % 251), blocks[i].bytes);
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    CHECK(std::all_of(blocks[i].data, blocks[i].data + blocks[i].bytes,
+                      [&](std::byte v) { return v == std::byte(i % 251); }));
+  give_back(*source, blocks);
+}
+
+TEST_CASE("beyond a mebibyte blocks lie side by side") {
+  auto source = make_host_memory_source();
+  const auto first = source->allocate(2'000'000);
+  const std::vector<block> blocks{{source->allocate(100'000), 100'000},
+                                  {source->allocate(100'000), 100'000}};
+  CHECK(bytes_between(blocks[0], blocks[1]) >= 100'000);
+  CHECK(bytes_between(blocks[0], blocks[1]) < 110'000);
+  // Equal offsets in their pages would share sets of the first cache.
+  CHECK(bytes_between(blocks[0], blocks[1]) % 4096 != 0);
+  give_back(*source, blocks);
+  source->deallocate(first, 2'000'000);
+}
+
+TEST_CASE("memory that was given back is cut again from a new slab") {
+  auto source = make_host_memory_source();
+  for (int round = 0; round < 50; ++round) {
+    const auto blocks = take(*source, 20, 2'000'000);
+    for (auto& b : blocks) {
+      REQUIRE(b.data != nullptr);
+      b.data[b.bytes - 1] = std::byte{1};
+    }
+    give_back(*source, blocks);
+  }
+}
+} // TEST_SUITE("kernels.host_memory")
+
+} // namespace troupe
