@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs that real Paddle wrote, trained here: the losses, device by device,
+// and the parameters are those of Paddle's own executors.
+
+#include "paddle/program_fixture.hpp"
+
+#include <troupe/actors/executor.hpp>
+#include <troupe/graph/paddle/parameter_file.hpp>
+#include <troupe/graph/paddle/program_file.hpp>
+#include <troupe/kernels/io/npz.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+/// The arrays of step `step`, which are rows of arrays over all steps.
+feed_map feeds_of(const named_tensors& arrays, std::int64_t step) {
+  feed_map feeds;
+  for (const auto& [name, all] : arrays) {
+    const shape& dims = all.dims();
+    feeds.emplace(name, all.rows(step, 1).reshaped(
+                          shape(std::vector(dims.begin() + 1, dims.end()))));
+  }
+  return feeds;
+}
+
+std::shared_ptr<scope> parameters_of(const program_fixture& fixture,
+                                     const std::string& file, arena& memory) {
+  auto parameters = std::make_shared<scope>();
+  load_parameters(fixture.main(), fixture.file(file), *parameters, memory);
+  return parameters;
+}
+
+loss_curve train(executor& exe, const program_fixture& fixture,
+                 const named_tensors& arrays) {
+  loss_curve curve;
+  for (std::size_t i = 0; i < fixture.steps(); ++i) {
+    const auto result = exe.run(feeds_of(arrays, static_cast<std::int64_t>(i)));
+    curve.losses.push_back(result.loss);
+    curve.device_losses.push_back(result.losses);
+  }
+  return curve;
+}
+
+void check_training(const std::string& name, const std::string& mode_name) {
+  const program_fixture fixture{name};
+  const run_mode mode = mode_of(mode_name);
+  arena memory{make_host_memory_source()};
+  executor_options options;
+  options.devices = parse_devices(mode.devices);
+  options.strategy = graph::parse_merge_strategy(mode.strategy);
+  options.parameters = parameters_of(fixture, "params0.pdiparams", memory);
+  executor exe{fixture.main(), options};
+  fixture.check_losses(
+    mode, train(exe, fixture, read_npz(fixture.file("feeds.npz"), memory)));
+  exe.synchronize_parameters();
+  if (mode_name == "executor")
+    fixture.check_parameters(exe.parameters());
+}
+
+void check_test_loss(const std::string& name) {
+  const program_fixture fixture{name};
+  arena memory{make_host_memory_source()};
+  executor_options options;
+  options.loss = graph::find_loss(fixture.main());
+  options.parameters = parameters_of(fixture, "params8.pdiparams", memory);
+  executor exe{graph::read_program(fixture.file("test.pdmodel")), options};
+  const auto arrays = read_npz(fixture.file("feeds.npz"), memory);
+  const double loss = exe.run(feeds_of(arrays, 0)).loss;
+  CHECK(std::abs(loss - fixture.test_loss()) <= 2e-5 * fixture.test_loss());
+}
+
+} // namespace
+
+TEST_SUITE("paddle.program_losses") {
+
+TEST_CASE("lenet trains as in Paddle, executor") {
+  check_training("lenet", "executor");
+}
+TEST_CASE("lenet trains as in Paddle, allreduce2") {
+  check_training("lenet", "allreduce2");
+}
+TEST_CASE("lenet trains as in Paddle, allreduce4") {
+  check_training("lenet", "allreduce4");
+}
+TEST_CASE("lenet trains as in Paddle, reduce2") {
+  check_training("lenet", "reduce2");
+}
+TEST_CASE("lenet trains as in Paddle, reduce4") {
+  check_training("lenet", "reduce4");
+}
+TEST_CASE("lenet evaluates as in Paddle") {
+  check_test_loss("lenet");
+}
+
+TEST_CASE("mlp trains as in Paddle, executor") {
+  check_training("mlp", "executor");
+}
+TEST_CASE("mlp trains as in Paddle, allreduce2") {
+  check_training("mlp", "allreduce2");
+}
+TEST_CASE("mlp trains as in Paddle, allreduce4") {
+  check_training("mlp", "allreduce4");
+}
+TEST_CASE("mlp trains as in Paddle, reduce2") {
+  check_training("mlp", "reduce2");
+}
+TEST_CASE("mlp trains as in Paddle, reduce4") {
+  check_training("mlp", "reduce4");
+}
+TEST_CASE("mlp evaluates as in Paddle") {
+  check_test_loss("mlp");
+}
+
+TEST_CASE("resnet8_bn trains as in Paddle, executor") {
+  check_training("resnet8_bn", "executor");
+}
+TEST_CASE("resnet8_bn trains as in Paddle, allreduce2") {
+  check_training("resnet8_bn", "allreduce2");
+}
+TEST_CASE("resnet8_bn trains as in Paddle, allreduce4") {
+  check_training("resnet8_bn", "allreduce4");
+}
+TEST_CASE("resnet8_bn trains as in Paddle, reduce2") {
+  check_training("resnet8_bn", "reduce2");
+}
+TEST_CASE("resnet8_bn trains as in Paddle, reduce4") {
+  check_training("resnet8_bn", "reduce4");
+}
+TEST_CASE("resnet8_bn evaluates as in Paddle") {
+  check_test_loss("resnet8_bn");
+}
+
+TEST_CASE("resnet8_plain trains as in Paddle, executor") {
+  check_training("resnet8_plain", "executor");
+}
+TEST_CASE("resnet8_plain trains as in Paddle, allreduce2") {
+  check_training("resnet8_plain", "allreduce2");
+}
+TEST_CASE("resnet8_plain trains as in Paddle, allreduce4") {
+  check_training("resnet8_plain", "allreduce4");
+}
+TEST_CASE("resnet8_plain trains as in Paddle, reduce2") {
+  check_training("resnet8_plain", "reduce2");
+}
+TEST_CASE("resnet8_plain trains as in Paddle, reduce4") {
+  check_training("resnet8_plain", "reduce4");
+}
+TEST_CASE("resnet8_plain evaluates as in Paddle") {
+  check_test_loss("resnet8_plain");
+}
+
+TEST_CASE("word2vec_dense_adam trains as in Paddle, executor") {
+  check_training("word2vec_dense_adam", "executor");
+}
+TEST_CASE("word2vec_dense_adam trains as in Paddle, allreduce2") {
+  check_training("word2vec_dense_adam", "allreduce2");
+}
+TEST_CASE("word2vec_dense_adam trains as in Paddle, allreduce4") {
+  check_training("word2vec_dense_adam", "allreduce4");
+}
+TEST_CASE("word2vec_dense_adam trains as in Paddle, reduce2") {
+  check_training("word2vec_dense_adam", "reduce2");
+}
+TEST_CASE("word2vec_dense_adam trains as in Paddle, reduce4") {
+  check_training("word2vec_dense_adam", "reduce4");
+}
+TEST_CASE("word2vec_dense_adam evaluates as in Paddle") {
+  check_test_loss("word2vec_dense_adam");
+}
+
+TEST_CASE("word2vec_sparse trains as in Paddle, executor") {
+  check_training("word2vec_sparse", "executor");
+}
+TEST_CASE("word2vec_sparse trains as in Paddle, allreduce2") {
+  check_training("word2vec_sparse", "allreduce2");
+}
+TEST_CASE("word2vec_sparse trains as in Paddle, allreduce4") {
+  check_training("word2vec_sparse", "allreduce4");
+}
+TEST_CASE("word2vec_sparse trains as in Paddle, reduce2") {
+  check_training("word2vec_sparse", "reduce2");
+}
+TEST_CASE("word2vec_sparse trains as in Paddle, reduce4") {
+  check_training("word2vec_sparse", "reduce4");
+}
+TEST_CASE("word2vec_sparse evaluates as in Paddle") {
+  check_test_loss("word2vec_sparse");
+}
+
+TEST_CASE("word2vec_sparse_adam_lazy trains as in Paddle, executor") {
+  check_training("word2vec_sparse_adam_lazy", "executor");
+}
+TEST_CASE("word2vec_sparse_adam_lazy trains as in Paddle, allreduce2") {
+  check_training("word2vec_sparse_adam_lazy", "allreduce2");
+}
+TEST_CASE("word2vec_sparse_adam_lazy trains as in Paddle, allreduce4") {
+  check_training("word2vec_sparse_adam_lazy", "allreduce4");
+}
+TEST_CASE("word2vec_sparse_adam_lazy trains as in Paddle, reduce2") {
+  check_training("word2vec_sparse_adam_lazy", "reduce2");
+}
+TEST_CASE("word2vec_sparse_adam_lazy trains as in Paddle, reduce4") {
+  check_training("word2vec_sparse_adam_lazy", "reduce4");
+}
+TEST_CASE("word2vec_sparse_adam_lazy evaluates as in Paddle") {
+  check_test_loss("word2vec_sparse_adam_lazy");
+}
+
+} // TEST_SUITE("paddle.program_losses")
