@@ -86,6 +86,50 @@ TEST_CASE("adam keeps two moments and the powers of its betas") {
   CHECK(op.attributes.get_bool("lazy_mode", false));
 }
 
+TEST_CASE("adamw takes a share of the parameter at each step") {
+  network net;
+  optimizer::adamw({.weight_decay = 0.25f}).minimize(small_loss(net));
+  const auto op = updates(net).front();
+  CHECK(op.type == "adamw");
+  CHECK(op.only_input("Moment1") == op.only_output("Moment1Out"));
+  CHECK(op.attributes.get_float("coeff", 0) == 0.25f);
+  CHECK(op.attributes.get_bool("with_decay", false));
+}
+
+TEST_CASE("adagrad starts its sum of squares as asked") {
+  network net;
+  optimizer::adagrad({.epsilon = 0.5f, .initial_moment = 0.125f})
+    .minimize(small_loss(net));
+  const auto op = updates(net).front();
+  CHECK(op.only_input("Moment") == "fc_0.w_0_moment_0");
+  CHECK(op.only_output("MomentOut") == "fc_0.w_0_moment_0");
+  CHECK(op.attributes.get_float("epsilon", 0) == 0.5f);
+  CHECK(start_value(net, "fc_0.w_0_moment_0") == 0.125f);
+}
+
+TEST_CASE("rmsprop keeps its step and two means") {
+  network net;
+  optimizer::rmsprop({.rho = 0.5f, .momentum = 0.25f, .centered = true})
+    .minimize(small_loss(net));
+  const auto op = updates(net).front();
+  for (std::string slot : {"Moment", "MeanSquare", "MeanGrad"})
+    CHECK(op.only_input(slot) == op.only_output(slot + "Out"));
+  CHECK(op.attributes.get_float("decay", 0) == 0.5f);
+  CHECK(op.attributes.get_float("momentum", 0) == 0.25f);
+  CHECK(op.attributes.get_bool("centered", false));
+}
+
+TEST_CASE("lamb has Adam's state and a weight decay") {
+  network net;
+  optimizer::lamb({.beta1 = 0.5f, .weight_decay = 0.25f, .always_adapt = true})
+    .minimize(small_loss(net));
+  const auto op = updates(net).front();
+  CHECK(op.only_output("Moment2Out") == "fc_0.w_0_moment2_0");
+  CHECK(start_value(net, "fc_0.w_0_beta1_pow_acc_0") == 0.5f);
+  CHECK(op.attributes.get_float("weight_decay", 0) == 0.25f);
+  CHECK(op.attributes.get_bool("always_adapt", false));
+}
+
 TEST_CASE("update ops know the line of minimize") {
   network net;
   auto loss = small_loss(net);
@@ -106,6 +150,12 @@ TEST_CASE("options outside their range are refused") {
   CHECK(says(caught([] { optimizer::adam({.epsilon = 0}); }), "epsilon"));
   CHECK(
     says(caught([] { optimizer::momentum({.l2_decay = -1}); }), "l2_decay"));
+  CHECK(says(caught([] { optimizer::adamw({.weight_decay = -1}); }),
+             "weight_decay"));
+  CHECK(says(caught([] { optimizer::adagrad({.initial_moment = -1}); }),
+             "initial_moment"));
+  CHECK(says(caught([] { optimizer::rmsprop({.rho = 1}); }), "rho"));
+  CHECK(says(caught([] { optimizer::lamb({.epsilon = 0}); }), "epsilon"));
 }
 
 TEST_CASE("a loss without parameters leaves the network alone") {

@@ -180,6 +180,14 @@ TEST_SUITE("paddle.op_cases") {
 TEST_CASE("activations compute what Paddle computes") {
   check_family("activations");
 }
+
+TEST_CASE("ops between gradients and updates compute what Paddle computes") {
+  check_family("gradient_ops");
+}
+
+TEST_CASE("optimizers compute what Paddle computes") {
+  check_family("optimizers");
+}
 } // TEST_SUITE("paddle.op_cases")
 
 } // namespace troupe

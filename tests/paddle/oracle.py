@@ -70,13 +70,23 @@ def _set(scope, name, value):
 def _declare(block, name, value):
     array = value.values if isinstance(value, (Rows, Lod)) else np.asarray(value)
     kind = core.VarDesc.VarType
+    dims = list(array.shape)
+    if isinstance(value, Rows):  # declared like the whole tensor
+        dims[0] = value.height
     var = block.create_var(
-        name=name, shape=list(array.shape), dtype=str(array.dtype),
+        name=name, shape=dims, dtype=str(array.dtype),
         type=kind.SELECTED_ROWS if isinstance(value, Rows) else kind.LOD_TENSOR,
-        lod_level=len(value.levels) if isinstance(value, Lod) else 0,
+        lod_level=None if isinstance(value, Rows) else len(getattr(value, "levels", [])),
         persistable=True)
     var.stop_gradient = array.dtype.kind != "f"
     return var
+
+
+def _output(block, name, dtype):
+    if dtype != "rows":
+        return block.create_var(name=name, dtype=dtype, persistable=True)
+    return block.create_var(name=name, dtype="float32", persistable=True,
+                            type=core.VarDesc.VarType.SELECTED_ROWS)
 
 
 def _offsets(lengths):
@@ -131,8 +141,8 @@ def case(family, name, op, inputs, outputs, attrs=None, grads=(),
     """Runs one op in Paddle and writes its case.
 
     inputs        slot -> array, Rows, Lod, or a list of them
-    outputs       slot -> dtype ("float32"), a list of dtypes, or "=VAR": the
-                  variable of an input, written in place
+    outputs       slot -> dtype ("float32"), a list of dtypes, "rows" (selected
+                  rows), or "=VAR": the variable of an input, written in place
     grads         input slots whose gradients are made too, by Paddle's backward
     grad_outputs  output slots through which gradients flow in; default: first
     ignore        variables whose values are not compared (random numbers,
@@ -145,8 +155,7 @@ def case(family, name, op, inputs, outputs, attrs=None, grads=(),
         made = {}
         for slot, dtype in outputs.items():
             made[slot] = [
-                block.var(d[1:]) if d.startswith("=") else
-                block.create_var(name=var, dtype=d, persistable=True)
+                block.var(d[1:]) if d.startswith("=") else _output(block, var, d)
                 for var, d in _variables(slot, dtype)]
         block.append_op(
             type=op,

@@ -198,6 +198,7 @@ op_schema_table op_schemas() {
   schemas::add_activations(table);
   schemas::add_arithmetic(table);
   schemas::add_convolutions(table);
+  schemas::add_gradient_ops(table);
   schemas::add_initializers(table);
   schemas::add_losses(table);
   schemas::add_movement(table);

@@ -26,6 +26,23 @@ void check_share(const std::string& name, float value) {
   check_option(value >= 0 && value < 1, name, value, "in [0, 1)");
 }
 
+void check_epsilon(float value) {
+  check_option(value > 0, "epsilon", value, "> 0");
+}
+
+void check_decay(const std::string& name, float value) {
+  check_option(value >= 0, name, value, ">= 0");
+}
+
+/// Options that all of Adam's kind have.
+template <class Options>
+void check_adam(const Options& options) {
+  check_learning_rate(options.learning_rate);
+  check_share("beta1", options.beta1);
+  check_share("beta2", options.beta2);
+  check_epsilon(options.epsilon);
+}
+
 /// One `minimize`: what its update ops have in common.
 struct update_writer {
   network& net;
@@ -68,8 +85,23 @@ struct update_writer {
     op.set_output(slot + "Out", {std::move(name)});
   }
 
-  const shape& dims(const parameter_gradient& p) const {
-    return net.main.main().var(p.parameter).dims;
+  /// Adds a state of the parameter's shape, first filled with `value`.
+  void add_state_like(op_desc& op, const parameter_gradient& p,
+                      const std::string& slot, std::string_view kind,
+                      float value = 0) {
+    const auto dims = net.main.main().var(p.parameter).dims;
+    add_state(op, slot, state(p.parameter, kind, dims, value));
+  }
+
+  /// Adds two moments and the powers of the betas, as Adam has them.
+  void add_moments(op_desc& op, const parameter_gradient& p, float beta1,
+                   float beta2) {
+    add_state_like(op, p, "Moment1", "moment1");
+    add_state_like(op, p, "Moment2", "moment2");
+    add_state(op, "Beta1Pow", state(p.parameter, "beta1_pow_acc", {1}, beta1));
+    add_state(op, "Beta2Pow", state(p.parameter, "beta2_pow_acc", {1}, beta2));
+    op.attributes.set("beta1", beta1);
+    op.attributes.set("beta2", beta2);
   }
 };
 
@@ -104,14 +136,14 @@ std::vector<parameter_gradient> sgd::minimize(const variable_ref& loss,
 momentum::momentum(const momentum_options& options) : options_(options) {
   check_learning_rate(options.learning_rate);
   check_share("mu", options.mu);
-  check_option(options.l2_decay >= 0, "l2_decay", options.l2_decay, ">= 0");
+  check_decay("l2_decay", options.l2_decay);
 }
 
 std::vector<parameter_gradient>
 momentum::minimize(const variable_ref& loss, std::source_location at) const {
   auto update = [this](update_writer& w, const parameter_gradient& p) {
     auto op = w.begin("momentum", p);
-    w.add_state(op, "Velocity", w.state(p.parameter, "velocity", w.dims(p)));
+    w.add_state_like(op, p, "Velocity", "velocity");
     op.attributes.set("mu", options_.mu);
     op.attributes.set("use_nesterov", options_.nesterov);
     op.attributes.set("regularization_method",
@@ -123,29 +155,94 @@ momentum::minimize(const variable_ref& loss, std::source_location at) const {
 }
 
 adam::adam(const adam_options& options) : options_(options) {
-  check_learning_rate(options.learning_rate);
-  check_share("beta1", options.beta1);
-  check_share("beta2", options.beta2);
-  check_option(options.epsilon > 0, "epsilon", options.epsilon, "> 0");
+  check_adam(options);
 }
 
 std::vector<parameter_gradient> adam::minimize(const variable_ref& loss,
                                                std::source_location at) const {
   auto update = [this](update_writer& w, const parameter_gradient& p) {
     auto op = w.begin("adam", p);
-    auto state = [&](const char* slot, const char* kind, const shape& dims,
-                     float value) {
-      w.add_state(op, slot, w.state(p.parameter, kind, dims, value));
-    };
-    const auto dims = w.dims(p);
-    state("Moment1", "moment1", dims, 0);
-    state("Moment2", "moment2", dims, 0);
-    state("Beta1Pow", "beta1_pow_acc", {1}, options_.beta1);
-    state("Beta2Pow", "beta2_pow_acc", {1}, options_.beta2);
-    op.attributes.set("beta1", options_.beta1);
-    op.attributes.set("beta2", options_.beta2);
+    w.add_moments(op, p, options_.beta1, options_.beta2);
     op.attributes.set("epsilon", options_.epsilon);
     op.attributes.set("lazy_mode", options_.lazy);
+    return op;
+  };
+  return append_updates(loss, options_.learning_rate, at, update);
+}
+
+adamw::adamw(const adamw_options& options) : options_(options) {
+  check_adam(options);
+  check_decay("weight_decay", options.weight_decay);
+}
+
+std::vector<parameter_gradient> adamw::minimize(const variable_ref& loss,
+                                                std::source_location at) const {
+  auto update = [this](update_writer& w, const parameter_gradient& p) {
+    auto op = w.begin("adamw", p);
+    w.add_moments(op, p, options_.beta1, options_.beta2);
+    op.attributes.set("epsilon", options_.epsilon);
+    op.attributes.set("coeff", options_.weight_decay);
+    op.attributes.set("with_decay", options_.weight_decay > 0);
+    op.attributes.set("lr_ratio", 1.0f);
+    op.attributes.set("lazy_mode", options_.lazy);
+    return op;
+  };
+  return append_updates(loss, options_.learning_rate, at, update);
+}
+
+adagrad::adagrad(const adagrad_options& options) : options_(options) {
+  check_learning_rate(options.learning_rate);
+  check_epsilon(options.epsilon);
+  check_decay("initial_moment", options.initial_moment);
+}
+
+std::vector<parameter_gradient>
+adagrad::minimize(const variable_ref& loss, std::source_location at) const {
+  auto update = [this](update_writer& w, const parameter_gradient& p) {
+    auto op = w.begin("adagrad", p);
+    w.add_state_like(op, p, "Moment", "moment", options_.initial_moment);
+    op.attributes.set("epsilon", options_.epsilon);
+    return op;
+  };
+  return append_updates(loss, options_.learning_rate, at, update);
+}
+
+rmsprop::rmsprop(const rmsprop_options& options) : options_(options) {
+  check_learning_rate(options.learning_rate);
+  check_share("rho", options.rho);
+  check_epsilon(options.epsilon);
+  check_share("momentum", options.momentum);
+}
+
+std::vector<parameter_gradient>
+rmsprop::minimize(const variable_ref& loss, std::source_location at) const {
+  auto update = [this](update_writer& w, const parameter_gradient& p) {
+    auto op = w.begin("rmsprop", p);
+    w.add_state_like(op, p, "Moment", "momentum");
+    w.add_state_like(op, p, "MeanSquare", "mean_square");
+    w.add_state_like(op, p, "MeanGrad", "mean_grad");
+    op.attributes.set("decay", options_.rho);
+    op.attributes.set("epsilon", options_.epsilon);
+    op.attributes.set("momentum", options_.momentum);
+    op.attributes.set("centered", options_.centered);
+    return op;
+  };
+  return append_updates(loss, options_.learning_rate, at, update);
+}
+
+lamb::lamb(const lamb_options& options) : options_(options) {
+  check_adam(options);
+  check_decay("weight_decay", options.weight_decay);
+}
+
+std::vector<parameter_gradient> lamb::minimize(const variable_ref& loss,
+                                               std::source_location at) const {
+  auto update = [this](update_writer& w, const parameter_gradient& p) {
+    auto op = w.begin("lamb", p);
+    w.add_moments(op, p, options_.beta1, options_.beta2);
+    op.attributes.set("epsilon", options_.epsilon);
+    op.attributes.set("weight_decay", options_.weight_decay);
+    op.attributes.set("always_adapt", options_.always_adapt);
     return op;
   };
   return append_updates(loss, options_.learning_rate, at, update);

@@ -76,6 +76,91 @@ private:
   adam_options options_;
 };
 
+struct adamw_options {
+  float learning_rate = 0.001f; ///< >= 0
+  float beta1 = 0.9f;           ///< [0, 1)
+  float beta2 = 0.999f;         ///< [0, 1)
+  float epsilon = 1e-8f;        ///< > 0
+  /// Share of the parameter that a step at learning rate 1 takes away, >= 0.
+  float weight_decay = 0.01f;
+  bool lazy = false; ///< as in `adam_options`
+};
+
+/// Adam; before each step param *= 1 - learning_rate * weight_decay.
+/// Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019.
+class adamw {
+public:
+  explicit adamw(const adamw_options& options = {});
+  std::vector<parameter_gradient>
+  minimize(const variable_ref& loss,
+           std::source_location at = std::source_location::current()) const;
+
+private:
+  adamw_options options_;
+};
+
+struct adagrad_options {
+  float learning_rate = 0.01f; ///< >= 0
+  float epsilon = 1e-6f;       ///< > 0
+  float initial_moment = 0.0f; ///< what the sum of squares starts with, >= 0
+};
+
+/// moment += grad^2; param -= learning_rate * grad / (sqrt(moment) + epsilon).
+/// Duchi, Hazan and Singer, "Adaptive subgradient methods", JMLR 2011.
+class adagrad {
+public:
+  explicit adagrad(const adagrad_options& options = {});
+  std::vector<parameter_gradient>
+  minimize(const variable_ref& loss,
+           std::source_location at = std::source_location::current()) const;
+
+private:
+  adagrad_options options_;
+};
+
+struct rmsprop_options {
+  float learning_rate = 0.01f; ///< >= 0
+  float rho = 0.95f;           ///< share of the mean that is kept, [0, 1)
+  float epsilon = 1e-6f;       ///< > 0
+  float momentum = 0.0f;       ///< share of the step that is kept, [0, 1)
+  bool centered = false;       ///< divide by the deviation, not the mean square
+};
+
+/// Tieleman and Hinton, "Lecture 6.5: rmsprop", 2012; centered: Graves,
+/// "Generating sequences with recurrent neural networks", 2013.
+class rmsprop {
+public:
+  explicit rmsprop(const rmsprop_options& options = {});
+  std::vector<parameter_gradient>
+  minimize(const variable_ref& loss,
+           std::source_location at = std::source_location::current()) const;
+
+private:
+  rmsprop_options options_;
+};
+
+struct lamb_options {
+  float learning_rate = 0.001f; ///< >= 0
+  float beta1 = 0.9f;           ///< [0, 1)
+  float beta2 = 0.999f;         ///< [0, 1)
+  float epsilon = 1e-6f;        ///< > 0
+  float weight_decay = 0.01f;   ///< >= 0
+  bool always_adapt = false;    ///< to norms even without weight decay
+};
+
+/// You et al., "Large batch optimization for deep learning: training BERT in
+/// 76 minutes", ICLR 2020.
+class lamb {
+public:
+  explicit lamb(const lamb_options& options = {});
+  std::vector<parameter_gradient>
+  minimize(const variable_ref& loss,
+           std::source_location at = std::source_location::current()) const;
+
+private:
+  lamb_options options_;
+};
+
 } // namespace troupe::graph::optimizer
 
 namespace troupe {

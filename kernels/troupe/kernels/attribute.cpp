@@ -86,6 +86,18 @@ attribute_map::get_ints(std::string_view name,
     name, *value, "INTS or LONGS");
 }
 
+std::vector<double>
+attribute_map::get_floats(std::string_view name,
+                          std::vector<double> otherwise) const {
+  auto* value = find(name);
+  if (!value)
+    return otherwise;
+  if (auto* floats = std::get_if<std::vector<float>>(value))
+    return {floats->begin(), floats->end()};
+  return convert_from<std::vector<double>, std::vector<double>>(
+    name, *value, "FLOATS or FLOAT64S");
+}
+
 std::vector<std::string>
 attribute_map::get_strings(std::string_view name) const {
   using strings = std::vector<std::string>;

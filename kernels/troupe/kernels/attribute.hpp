@@ -29,7 +29,8 @@ using attribute =
 /// Attributes by name.
 ///
 /// The typed getters convert between the number types that Paddle uses
-/// interchangeably (INT and LONG, INTS and LONGS, FLOAT and FLOAT64) and throw
+/// interchangeably (INT and LONG, INTS and LONGS, FLOAT and FLOAT64,
+/// FLOATS and FLOAT64S) and throw
 /// error(invalid_argument), naming the attribute, on any other type.
 class attribute_map {
 public:
@@ -53,6 +54,8 @@ public:
                          std::string_view otherwise) const;
   std::vector<std::int64_t> get_ints(std::string_view name,
                                      std::vector<std::int64_t> otherwise) const;
+  std::vector<double> get_floats(std::string_view name,
+                                 std::vector<double> otherwise) const;
   std::vector<std::string> get_strings(std::string_view name) const;
 
   auto begin() const { return values_.begin(); }

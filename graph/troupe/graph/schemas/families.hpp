@@ -13,6 +13,7 @@ void add(op_schema_table& table, std::initializer_list<op_schema> family);
 void add_activations(op_schema_table& table);
 void add_arithmetic(op_schema_table& table);
 void add_convolutions(op_schema_table& table);
+void add_gradient_ops(op_schema_table& table);
 void add_initializers(op_schema_table& table);
 void add_losses(op_schema_table& table);
 void add_movement(op_schema_table& table);

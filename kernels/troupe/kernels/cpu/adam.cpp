@@ -16,6 +16,7 @@ struct adam_factors {
   float beta2 = 0.999f;
   float step = 0.0f;    // learning rate with both corrections of the bias
   float epsilon = 0.0f; // scaled like the root of the second moment
+  float keep = 1.0f;    // of the parameter, 1 - decay
 };
 
 // Where the step writes and what it reads; outputs may be the inputs.
@@ -26,6 +27,10 @@ struct adam_arrays {
   const float* p;
   const float* m;
   const float* v;
+
+  adam_arrays from(std::int64_t at) const {
+    return {p_out + at, m_out + at, v_out + at, p + at, m + at, v + at};
+  }
 };
 
 // Source: Kingma and Ba, "Adam", 2015, the efficient form at the end of
@@ -37,20 +42,33 @@ TROUPE_SIMD void adam_loop(adam_arrays a, const float* grad, adam_factors f,
     const float g = grad[i];
     const float m = f.beta1 * a.m[i] + (1.0f - f.beta1) * g;
     const float v = f.beta2 * a.v[i] + (1.0f - f.beta2) * g * g;
-    a.p_out[i] = a.p[i] - f.step * m / (__builtin_sqrtf(v) + f.epsilon);
+    a.p_out[i] =
+      f.keep * a.p[i] - f.step * m / (__builtin_sqrtf(v) + f.epsilon);
     a.m_out[i] = m;
     a.v_out[i] = v;
   }
 }
 
+bool writes_in_place(const kernel_context& ctx, std::string_view slot,
+                     std::string_view out_slot) {
+  return ctx.has_output(out_slot)
+         && &ctx.input_variable(slot) == &ctx.output_variable(out_slot);
+}
+
+// Source of the decay: Loshchilov and Hutter, "Decoupled weight decay
+// regularization", 2019.
 class adam_kernel final : public kernel {
 public:
-  explicit adam_kernel(const attribute_map& attributes)
-    : epsilon_(attributes.get_float("epsilon", 1e-8f)),
-      lazy_(attributes.get_bool("lazy_mode", false)) {
-    factors_.beta1 = attributes.get_float("beta1", 0.9f);
-    factors_.beta2 = attributes.get_float("beta2", 0.999f);
-  }
+  adam_kernel(const attribute_map& attributes, bool decays)
+    : beta1_(attributes.get_float("beta1", 0.9f)),
+      beta2_(attributes.get_float("beta2", 0.999f)),
+      epsilon_(attributes.get_float("epsilon", 1e-8f)),
+      decay_(decays && attributes.get_bool("with_decay", false)
+               ? attributes.get_float("coeff", 0.01f)
+                   * attributes.get_float("lr_ratio", 1.0f)
+               : 0.0f),
+      lazy_(attributes.get_bool("lazy_mode", false)),
+      global_powers_(attributes.get_bool("use_global_beta_pow", false)) {}
 
   void run(kernel_context& ctx) override {
     const tensor p = float_input(ctx, "Param");
@@ -58,55 +76,71 @@ public:
     const tensor v = float_input(ctx, "Moment2");
     require_shape("Moment1", m.dims(), p.dims());
     require_shape("Moment2", v.dims(), p.dims());
-    correct_bias(ctx);
     grad_.read(ctx, p.dims());
-    update(ctx, p, m, v);
+    const bool skip = flag_input(ctx, "SkipUpdate") || grad_.empty();
+    const float beta1 = scalar_input(ctx, "Beta1Tensor", beta1_);
+    const float beta2 = scalar_input(ctx, "Beta2Tensor", beta2_);
+    const adam_factors f = factors(ctx, beta1, beta2);
+    const adam_arrays arrays = arrays_of(ctx, p, m, v, skip || lazy_);
+    if (!skip)
+      update(ctx, arrays, f);
     grad_.clear();
-    advance_power(ctx, "Beta1Pow", "Beta1PowOut", factors_.beta1);
-    advance_power(ctx, "Beta2Pow", "Beta2PowOut", factors_.beta2);
+    if (global_powers_)
+      return;
+    advance_power(ctx, "Beta1Pow", "Beta1PowOut", skip ? 1.0f : beta1);
+    advance_power(ctx, "Beta2Pow", "Beta2PowOut", skip ? 1.0f : beta2);
   }
 
 private:
-  void correct_bias(const kernel_context& ctx) {
+  adam_factors factors(const kernel_context& ctx, float beta1,
+                       float beta2) const {
     const float lr = scalar_input(ctx, "LearningRate");
     float beta1_power = scalar_input(ctx, "Beta1Pow");
     float beta2_power = scalar_input(ctx, "Beta2Pow");
-    // Paddle's CPU kernel for rows advances the powers in place before it
-    // reads them, so its bias correction is that of the next step; the same
-    // losses need the same correction.
-    if (ctx.input_variable("Grad").is_rows() && ctx.has_output("Beta1PowOut")) {
-      beta1_power *= factors_.beta1;
-      beta2_power *= factors_.beta2;
-    }
+    // Paddle's CPU kernel for rows advances the powers before it reads them;
+    // where they are updated in place its bias correction is therefore that of
+    // the next step. The same losses need the same correction.
+    const bool ahead = !global_powers_ && !grad_.is_dense();
+    if (ahead && writes_in_place(ctx, "Beta1Pow", "Beta1PowOut"))
+      beta1_power *= beta1;
+    if (ahead && writes_in_place(ctx, "Beta2Pow", "Beta2PowOut"))
+      beta2_power *= beta2;
     const float root = std::sqrt(1.0f - beta2_power);
-    factors_.step = lr * root / (1.0f - beta1_power);
-    factors_.epsilon = epsilon_ * root;
+    return {.beta1 = beta1,
+            .beta2 = beta2,
+            .step = lr * root / (1.0f - beta1_power),
+            .epsilon = scalar_input(ctx, "EpsilonTensor", epsilon_) * root,
+            .keep = 1.0f - lr * decay_};
   }
 
-  void update(kernel_context& ctx, const tensor& p, const tensor& m,
-              const tensor& v) {
-    tensor p_out = output_like(ctx, "ParamOut", p);
-    tensor m_out = output_like(ctx, "Moment1Out", m);
-    tensor v_out = output_like(ctx, "Moment2Out", v);
+  static adam_arrays arrays_of(kernel_context& ctx, const tensor& p,
+                               const tensor& m, const tensor& v, bool copied) {
+    const auto out = [&](std::string_view slot, const tensor& value) {
+      float* to = float_output(ctx, slot, value.dims()).data<float>();
+      if (copied)
+        copy(to, value.data<float>(), value.numel());
+      return to;
+    };
+    float* p_out = out("ParamOut", p);
+    float* m_out = out("Moment1Out", m);
+    float* v_out = out("Moment2Out", v);
+    return {p_out,           m_out,           v_out,
+            p.data<float>(), m.data<float>(), v.data<float>()};
+  }
+
+  void update(const kernel_context& ctx, const adam_arrays& arrays,
+              const adam_factors& f) {
     const auto run = [&](std::int64_t at, const float* g, std::int64_t n) {
-      adam_loop({p_out.data<float>() + at, m_out.data<float>() + at,
-                 v_out.data<float>() + at, p.data<float>() + at,
-                 m.data<float>() + at, v.data<float>() + at},
-                g, factors_, n);
+      adam_loop(arrays.from(at), g, f, n);
     };
     if (lazy_)
-      grad_.for_each_present(run);
-    else
-      grad_.for_each(run);
-  }
-
-  // With lazy_mode rows may be left out, so the output starts as the input.
-  tensor output_like(kernel_context& ctx, std::string_view slot,
-                     const tensor& value) const {
-    tensor out = float_output(ctx, slot, value.dims());
-    if (lazy_)
-      copy(out.data<float>(), value.data<float>(), value.numel());
-    return out;
+      return grad_.for_each_present(run);
+    // Paddle does not scale epsilon where a row does not occur.
+    adam_factors missing = f;
+    missing.epsilon = scalar_input(ctx, "EpsilonTensor", epsilon_);
+    grad_.for_each(run, [&](std::int64_t at, const float* g, std::int64_t n) {
+      adam_loop(arrays.from(at), g, missing, n);
+    });
   }
 
   static void advance_power(kernel_context& ctx, std::string_view slot,
@@ -118,16 +152,23 @@ private:
     out.data<float>()[0] = power * beta;
   }
 
+  float beta1_;
+  float beta2_;
   float epsilon_;
+  float decay_; // share of the parameter per unit of learning rate
   bool lazy_;
-  adam_factors factors_;
+  bool global_powers_; // other ops advance the powers
   row_gradient grad_;
 };
 
 } // namespace
 
 std::unique_ptr<kernel> make_adam(const attribute_map& attributes) {
-  return std::make_unique<adam_kernel>(attributes);
+  return std::make_unique<adam_kernel>(attributes, false);
+}
+
+std::unique_ptr<kernel> make_adamw(const attribute_map& attributes) {
+  return std::make_unique<adam_kernel>(attributes, true);
 }
 
 } // namespace troupe::cpu

@@ -80,6 +80,22 @@ float scalar_input(const kernel_context& ctx, std::string_view slot) {
   return value.data<float>()[0];
 }
 
+float scalar_input(const kernel_context& ctx, std::string_view slot,
+                   float otherwise) {
+  return ctx.has_input(slot) ? scalar_input(ctx, slot) : otherwise;
+}
+
+bool flag_input(const kernel_context& ctx, std::string_view slot) {
+  if (!ctx.has_input(slot))
+    return false;
+  const tensor value = ctx.input(slot);
+  if (value.type() != dtype::boolean)
+    throw_dtype(slot, value.type(), "bool");
+  if (value.numel() != 1)
+    throw_shape(slot, value.dims(), "expected one element");
+  return value.data<bool>()[0];
+}
+
 void write_xshape(kernel_context& ctx, const shape& dims, dtype type) {
   if (!ctx.has_output("XShape"))
     return;

@@ -30,6 +30,11 @@ tensor float_output(const kernel_context& ctx, std::string_view slot,
                     const shape& dims, std::size_t index = 0);
 /// The one value of a float32 input with one element (a learning rate).
 float scalar_input(const kernel_context& ctx, std::string_view slot);
+/// The same for an input that may be missing.
+float scalar_input(const kernel_context& ctx, std::string_view slot,
+                   float otherwise);
+/// The one value of a boolean input; false if it is missing.
+bool flag_input(const kernel_context& ctx, std::string_view slot);
 
 /// Output XShape, if the op has it: X's extents behind a zero, so that the
 /// gradient knows them and no memory is taken.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
+#include <troupe/kernels/cpu/merged_rows.hpp>
 #include <troupe/kernels/cpu/vector_ops.hpp>
 
 #include <troupe/base/error.hpp>
@@ -147,7 +148,7 @@ void sum_dense(kernel_context& ctx, const sum_terms& terms) {
     add_rows(out.data<float>(), dims, rows);
 }
 
-// One after the other; rows that occur twice stay apart.
+// All rows, each once.
 void join_rows(kernel_context& ctx, const std::vector<selected_rows>& terms) {
   selected_rows out{{}, terms[0].height, {}};
   shape dims = terms[0].values.dims();
@@ -169,7 +170,7 @@ void join_rows(kernel_context& ctx, const std::vector<selected_rows>& terms) {
     copy(to, rows.values.data<float>(), rows.values.numel());
     to += rows.values.numel();
   }
-  ctx.output_variable("Out").set(std::move(out));
+  ctx.output_variable("Out").set(merge_rows("X", out, ctx.on().memory()));
 }
 
 } // namespace

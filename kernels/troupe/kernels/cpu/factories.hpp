@@ -100,9 +100,35 @@ void run_uniform_random(kernel_context&);
 void run_gaussian_random(kernel_context&);
 void run_truncated_gaussian_random(kernel_context&);
 
+// norm_clip.cpp
+void run_clip_by_norm(kernel_context&);
+void run_dgc_clip_by_norm(kernel_context&);
+void run_squared_l2_norm(kernel_context&);
+void run_squared_l2_norm_grad(kernel_context&);
+void run_merge_selected_rows(kernel_context&);
+void run_get_tensor_from_selected_rows(kernel_context&);
+
+// loss_scaling.cpp
+void run_check_finite_and_unscale(kernel_context&);
+void run_update_loss_scaling(kernel_context&);
+
 // sgd.cpp, momentum.cpp, adam.cpp
 std::unique_ptr<kernel> make_sgd(const attribute_map&);
 std::unique_ptr<kernel> make_momentum(const attribute_map&);
+std::unique_ptr<kernel> make_dgc_momentum(const attribute_map&);
 std::unique_ptr<kernel> make_adam(const attribute_map&);
+std::unique_ptr<kernel> make_adamw(const attribute_map&);
+
+// elementwise_optimizers.cpp
+std::unique_ptr<kernel> make_adagrad(const attribute_map&);
+std::unique_ptr<kernel> make_decayed_adagrad(const attribute_map&);
+std::unique_ptr<kernel> make_adadelta(const attribute_map&);
+std::unique_ptr<kernel> make_adamax(const attribute_map&);
+std::unique_ptr<kernel> make_rmsprop(const attribute_map&);
+std::unique_ptr<kernel> make_ftrl(const attribute_map&);
+
+// layerwise_optimizers.cpp
+std::unique_ptr<kernel> make_lamb(const attribute_map&);
+std::unique_ptr<kernel> make_lars_momentum(const attribute_map&);
 
 } // namespace troupe::cpu

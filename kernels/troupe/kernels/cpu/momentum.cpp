@@ -3,6 +3,11 @@
 #include <troupe/kernels/cpu/factories.hpp>
 #include <troupe/kernels/cpu/row_gradient.hpp>
 #include <troupe/kernels/cpu/simd.hpp>
+#include <troupe/kernels/cpu/vector_ops.hpp>
+
+#include <troupe/base/error.hpp>
+
+#include <cmath>
 
 namespace troupe::cpu {
 
@@ -52,9 +57,9 @@ TROUPE_SIMD void nesterov_loop(momentum_arrays a, const float* grad,
 class momentum_kernel final : public kernel {
 public:
   explicit momentum_kernel(const attribute_map& attributes)
-    : nesterov_(attributes.get_bool("use_nesterov", false)) {
+    : nesterov_(attributes.get_bool("use_nesterov", false)),
+      rescale_(attributes.get_float("rescale_grad", 1.0f)) {
     factors_.mu = attributes.get_float("mu", 0.0f);
-    factors_.rescale = attributes.get_float("rescale_grad", 1.0f);
     if (attributes.get_string("regularization_method", "") == "l2_decay")
       factors_.decay = attributes.get_float("regularization_coeff", 0.0f);
   }
@@ -65,27 +70,83 @@ public:
     require_shape("Velocity", v.dims(), p.dims());
     factors_.lr = scalar_input(ctx, "LearningRate");
     grad_.read(ctx, p.dims());
+    // Paddle's CPU kernel rescales rows alone.
+    factors_.rescale = grad_.is_dense() ? 1.0f : rescale_;
     tensor p_out = float_output(ctx, "ParamOut", p.dims());
     tensor v_out = float_output(ctx, "VelocityOut", p.dims());
-    const auto loop = nesterov_ ? nesterov_loop : momentum_loop;
-    grad_.for_each([&](std::int64_t at, const float* g, std::int64_t n) {
-      loop({p_out.data<float>() + at, v_out.data<float>() + at,
-            p.data<float>() + at, v.data<float>() + at},
-           g, factors_, n);
-    });
+    const momentum_arrays a{p_out.data<float>(), v_out.data<float>(),
+                            p.data<float>(), v.data<float>()};
+    if (grad_.empty())
+      stand_still(a, p.numel());
+    else
+      update(a);
     grad_.clear();
   }
 
 private:
+  static void stand_still(const momentum_arrays& a, std::int64_t n) {
+    copy(a.p_out, a.p, n);
+    copy(a.v_out, a.v, n);
+  }
+
+  void update(const momentum_arrays& a) const {
+    const auto loop = nesterov_ ? nesterov_loop : momentum_loop;
+    grad_.for_each([&](std::int64_t at, const float* g, std::int64_t n) {
+      loop({a.p_out + at, a.v_out + at, a.p + at, a.v + at}, g, factors_, n);
+    });
+  }
+
   bool nesterov_;
+  float rescale_;
   momentum_factors factors_;
   row_gradient grad_;
+};
+
+// Momentum until the step from which gradients are compressed, then plain
+// descent: the op that compresses keeps a momentum of its own.
+// Source: Lin et al., "Deep gradient compression", 2018.
+class dgc_momentum_kernel final : public kernel {
+public:
+  explicit dgc_momentum_kernel(const attribute_map& attributes)
+    : begin_(std::trunc(attributes.get_float("rampup_begin_step", -1.0f))),
+      momentum_(make_momentum(attributes)), descent_(make_sgd(attributes)) {}
+
+  void run(kernel_context& ctx) override {
+    if (begin_ < 0.0f)
+      return;
+    const float ranks = std::trunc(scalar_input(ctx, "nranks"));
+    if (!(ranks > 1.0f))
+      throw error(errc::invalid_argument,
+                  "dgc_momentum needs more than one trainer");
+    const bool early = std::trunc(scalar_input(ctx, "current_step")) < begin_;
+    write_mean(ctx, ranks);
+    (early ? momentum_ : descent_)->run(ctx);
+  }
+
+private:
+  // The compressing op multiplied by the number of trainers.
+  static void write_mean(kernel_context& ctx, float ranks) {
+    if (!ctx.has_output("Grad_out"))
+      return;
+    const tensor grad = float_input(ctx, "Grad");
+    tensor out = float_output(ctx, "Grad_out", grad.dims());
+    scale_add(out.data<float>(), grad.data<float>(), 1.0f / ranks, 0.0f,
+              grad.numel());
+  }
+
+  float begin_;
+  std::unique_ptr<kernel> momentum_;
+  std::unique_ptr<kernel> descent_;
 };
 
 } // namespace
 
 std::unique_ptr<kernel> make_momentum(const attribute_map& attributes) {
   return std::make_unique<momentum_kernel>(attributes);
+}
+
+std::unique_ptr<kernel> make_dgc_momentum(const attribute_map& attributes) {
+  return std::make_unique<dgc_momentum_kernel>(attributes);
 }
 
 } // namespace troupe::cpu

@@ -2,13 +2,8 @@
 #include <troupe/kernels/cpu/row_gradient.hpp>
 
 #include <troupe/kernels/cpu/arguments.hpp>
+#include <troupe/kernels/cpu/merged_rows.hpp>
 #include <troupe/kernels/cpu/vector_ops.hpp>
-
-#include <troupe/base/error.hpp>
-
-#include <algorithm>
-#include <numeric>
-#include <string>
 
 namespace troupe::cpu {
 
@@ -37,35 +32,25 @@ void row_gradient::read_dense(const kernel_context& ctx, const shape& dims) {
 }
 
 void row_gradient::check(const selected_rows& grad, const shape& dims) const {
+  require_rows("Grad", grad);
   const auto count = static_cast<std::int64_t>(grad.rows.size());
   if (dims.rank() == 0 || grad.height != dims[0]
-      || grad.values.numel() != count * width_)
+      || (count > 0 && grad.values.numel() != count * width_))
     throw_shapes("Grad", grad.values.dims(), "Param", dims,
                  "the rows are not rows of the parameter");
-  if (grad.values.type() != dtype::float32)
-    throw error(errc::dtype_mismatch,
-                "rows of Grad are " + std::string(to_string(grad.values.type()))
-                  + ", expected float32");
-  for (const std::int64_t row : grad.rows)
-    if (row < 0 || row >= grad.height)
-      throw error(errc::out_of_range,
-                  "Grad has row " + std::to_string(row) + " of a tensor of "
-                    + std::to_string(grad.height) + " rows");
 }
 
 void row_gradient::merge(const kernel_context& ctx, const selected_rows& grad) {
   const auto& rows = grad.rows;
+  rows_.clear();
+  if (rows.empty())
+    return;
   const float* values = grad.values.data<float>();
-  order_.resize(rows.size());
-  std::iota(order_.begin(), order_.end(), 0);
+  sort_rows(rows, order_);
   const auto row_of = [&](std::int64_t i) {
     return rows[static_cast<std::size_t>(i)];
   };
-  std::sort(order_.begin(), order_.end(), [&](auto a, auto b) {
-    return row_of(a) != row_of(b) ? row_of(a) < row_of(b) : a < b;
-  });
   sums_ = ctx.scratch(grad.values.numel());
-  rows_.clear();
   for (std::size_t first = 0; first < order_.size();) {
     std::size_t last = first + 1;
     while (last < order_.size()

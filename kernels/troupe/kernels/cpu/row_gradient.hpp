@@ -23,13 +23,20 @@ public:
   /// cover all of it; rows that do not occur have gradient zero.
   template <class Update>
   void for_each(Update update) const {
+    for_each(update, update);
+  }
+
+  /// The same with `update_missing` for the rows that do not occur.
+  template <class Update, class UpdateMissing>
+  void for_each(Update update, UpdateMissing update_missing) const {
     if (dense_)
       return update(std::int64_t{0}, dense_.data<float>(), size_);
     auto next = rows_.begin();
-    for (std::int64_t row = 0; row * width_ < size_; ++row) {
-      const bool occurs = next != rows_.end() && next->row == row;
-      update(row * width_, occurs ? (next++)->values : zeros_.data(), width_);
-    }
+    for (std::int64_t row = 0; row * width_ < size_; ++row)
+      if (next != rows_.end() && next->row == row)
+        update(row * width_, (next++)->values, width_);
+      else
+        update_missing(row * width_, zeros_.data(), width_);
   }
 
   /// The same for the rows that occur alone.
@@ -40,6 +47,10 @@ public:
     for (const auto& r : rows_)
       update(r.row * width_, r.values, width_);
   }
+
+  bool is_dense() const noexcept { return static_cast<bool>(dense_); }
+  /// Rows of which there are none: Paddle's optimizers then do nothing.
+  bool empty() const noexcept { return !dense_ && rows_.empty(); }
 
   /// Lets go of the memory that `read` took.
   void clear() noexcept;

@@ -18,6 +18,16 @@ TROUPE_SIMD float block_sum(const float* x, std::int64_t n) {
   return total;
 }
 
+TROUPE_SIMD float block_sum_squares(const float* x, std::int64_t n) {
+  float total = 0.0f;
+#pragma omp simd reduction(+ : total)
+  for (std::int64_t i = 0; i < n; ++i)
+    total += x[i] * x[i];
+  return total;
+}
+
+constexpr std::int64_t sum_block = 4096;
+
 // Adds `rows` rows of one strip of columns; the strip stays in registers or
 // the first cache.
 constexpr std::int64_t strip_columns = 64;
@@ -84,10 +94,17 @@ TROUPE_SIMD void accumulate(float* out, const float* x, float scale,
 }
 
 double sum(const float* x, std::int64_t n) {
-  constexpr std::int64_t block = 4096;
   double total = 0.0;
-  for (std::int64_t i = 0; i < n; i += block)
-    total += static_cast<double>(block_sum(x + i, std::min(block, n - i)));
+  for (std::int64_t i = 0; i < n; i += sum_block)
+    total += static_cast<double>(block_sum(x + i, std::min(sum_block, n - i)));
+  return total;
+}
+
+double sum_squares(const float* x, std::int64_t n) {
+  double total = 0.0;
+  for (std::int64_t i = 0; i < n; i += sum_block)
+    total +=
+      static_cast<double>(block_sum_squares(x + i, std::min(sum_block, n - i)));
   return total;
 }
 

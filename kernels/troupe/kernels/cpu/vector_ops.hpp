@@ -24,6 +24,8 @@ void accumulate(float* out, const float* x, float scale, std::int64_t n);
 
 /// Sum of x, blocks of 4096 added up in double.
 double sum(const float* x, std::int64_t n);
+/// Sum of the squares of x, in the same blocks.
+double sum_squares(const float* x, std::int64_t n);
 /// out[c] = sum over r of x[r, c], blocks of rows added up first.
 void sum_rows(float* out, const float* x, std::int64_t rows, std::int64_t cols);
 
