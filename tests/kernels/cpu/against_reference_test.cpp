@@ -112,12 +112,13 @@ TEST_CASE("bad inputs give the reference's error") {
     CHECK_MESSAGE(failure(fast, op) == code, describe(op));
 }
 
-TEST_CASE("every op of cpu_kernels() has a reference and is tested") {
+TEST_CASE("every op with a reference has a CPU kernel and is tested") {
   const auto covered = covered_types();
-  const auto types = cpu_kernels().op_types(device_kind::cpu);
-  CHECK(types == reference_kernels().op_types(device_kind::cpu));
-  for (const auto& type : types)
+  const auto fast = cpu_kernels();
+  for (const auto& type : reference_kernels().op_types(device_kind::cpu)) {
+    CHECK_MESSAGE(fast.has(type, device_kind::cpu), type);
     CHECK_MESSAGE(covered.contains(type), type);
+  }
 }
 
 TEST_CASE("a kernel that is wrong by 1e-4 is noticed") {

@@ -28,6 +28,12 @@ struct gradient {
 
   bool is_rows() const { return !occurs.empty(); }
 
+  /// Rows of which there are none: Paddle's optimizers then do nothing.
+  bool empty() const {
+    return is_rows()
+           && std::find(occurs.begin(), occurs.end(), true) == occurs.end();
+  }
+
   /// True if element `i` belongs to a row that the gradient names.
   bool names(std::int64_t i) const {
     if (!is_rows())
@@ -58,11 +64,12 @@ void momentum(kernel_context& ctx) {
   const double lr = input_scalar(ctx, "LearningRate");
   const auto& a = ctx.attributes();
   const double mu = a.get_float("mu", 0);
-  const double rescale = a.get_float("rescale_grad", 1);
+  // Paddle's CPU kernel rescales rows alone.
+  const double rescale = grad.is_rows() ? a.get_float("rescale_grad", 1) : 1;
   const bool nesterov = a.get_bool("use_nesterov", false);
   const bool decays = a.get_string("regularization_method", "") == "l2_decay";
   const double coeff = decays ? a.get_float("regularization_coeff", 0) : 0;
-  for (std::int64_t i = 0; i < p.size(); ++i) {
+  for (std::int64_t i = 0; i < p.size() && !grad.empty(); ++i) {
     const double g = rescale * grad.values[i] + coeff * p[i];
     v[i] = mu * v[i] + g;
     p[i] -= lr * (nesterov ? g + mu * v[i] : v[i]);
@@ -91,10 +98,14 @@ void adam(kernel_context& ctx) {
   // Paddle's CPU kernel for rows advances the powers in place before it reads
   // them (phi/kernels/selected_rows/cpu/adam_kernel.cc), so that its bias
   // correction is that of the next step.
-  const bool ahead = grad.is_rows() && ctx.has_output("Beta1PowOut");
+  const bool ahead =
+    grad.is_rows() && ctx.has_output("Beta1PowOut")
+    && &ctx.input_variable("Beta1Pow") == &ctx.output_variable("Beta1PowOut");
   const double correction1 = 1 - beta1_pow * (ahead ? beta1 : 1);
   const double correction2 = 1 - beta2_pow * (ahead ? beta2 : 1);
-  for (std::int64_t i = 0; i < p.size(); ++i) {
+  // Nor does it scale epsilon in rows that do not occur.
+  const double unscaled = epsilon / std::sqrt(correction2);
+  for (std::int64_t i = 0; i < p.size() && !grad.empty(); ++i) {
     if (lazy && !grad.names(i))
       continue;
     const double g = grad.values[i];
@@ -102,15 +113,18 @@ void adam(kernel_context& ctx) {
     v[i] = beta2 * v[i] + (1 - beta2) * g * g;
     const double m_hat = m[i] / correction1;
     const double v_hat = v[i] / correction2;
-    p[i] -= lr * m_hat / (std::sqrt(v_hat) + epsilon);
+    p[i] -=
+      lr * m_hat / (std::sqrt(v_hat) + (grad.names(i) ? epsilon : unscaled));
   }
   const auto type = input_type(ctx, "Param");
   output(ctx, "ParamOut", p, type);
   output(ctx, "Moment1Out", m, type);
   output(ctx, "Moment2Out", v, type);
-  output_if_present(ctx, "Beta1PowOut", array(shape{1}, beta1_pow * beta1),
+  output_if_present(ctx, "Beta1PowOut",
+                    array(shape{1}, beta1_pow * (grad.empty() ? 1 : beta1)),
                     input_type(ctx, "Beta1Pow"));
-  output_if_present(ctx, "Beta2PowOut", array(shape{1}, beta2_pow * beta2),
+  output_if_present(ctx, "Beta2PowOut",
+                    array(shape{1}, beta2_pow * (grad.empty() ? 1 : beta2)),
                     input_type(ctx, "Beta2Pow"));
 }
 
