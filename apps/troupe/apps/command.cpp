@@ -47,6 +47,7 @@ int parse_and_run(int argc, const char* const* argv) {
   add_graph(app, chosen);
   add_inspect(app, chosen);
   add_doctor(app, chosen);
+  add_bench(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& request) {

@@ -19,5 +19,6 @@ void add_eval(CLI::App& app, action& chosen);
 void add_graph(CLI::App& app, action& chosen);
 void add_inspect(CLI::App& app, action& chosen);
 void add_doctor(CLI::App& app, action& chosen);
+void add_bench(CLI::App& app, action& chosen);
 
 } // namespace troupe::apps

@@ -122,13 +122,13 @@ const op_argument& kernel_context::argument(arguments all,
 }
 
 void kernel_table::add(std::string op_type, device_kind kind,
-                       kernel_factory factory) {
-  entries_[{std::move(op_type), kind}] = {.make = factory};
+                       kernel_maker make) {
+  entries_[{std::move(op_type), kind}] = {.make = std::move(make), .run = nullptr};
 }
 
 void kernel_table::add(std::string op_type, device_kind kind,
                        kernel_function function) {
-  entries_[{std::move(op_type), kind}] = {.run = function};
+  entries_[{std::move(op_type), kind}] = {.make = {}, .run = function};
 }
 
 bool kernel_table::has(std::string_view op_type, device_kind kind) const {

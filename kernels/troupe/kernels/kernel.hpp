@@ -6,6 +6,7 @@
 #include <troupe/kernels/device.hpp>
 #include <troupe/kernels/variable.hpp>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -109,6 +110,9 @@ public:
 
 /// Makes the kernel of one op; may read the attributes once and for all.
 using kernel_factory = std::unique_ptr<kernel> (*)(const attribute_map&);
+/// The same with something of the user's own at hand.
+using kernel_maker =
+  std::function<std::unique_ptr<kernel>(const attribute_map&)>;
 /// A kernel that keeps nothing between steps.
 using kernel_function = void (*)(kernel_context&);
 
@@ -117,7 +121,7 @@ using kernel_function = void (*)(kernel_context&);
 class kernel_table {
 public:
   /// Adds or replaces an entry.
-  void add(std::string op_type, device_kind kind, kernel_factory factory);
+  void add(std::string op_type, device_kind kind, kernel_maker make);
   void add(std::string op_type, device_kind kind, kernel_function function);
 
   bool has(std::string_view op_type, device_kind kind) const;
@@ -129,7 +133,7 @@ public:
 
 private:
   struct entry {
-    kernel_factory make = nullptr;
+    kernel_maker make;
     kernel_function run = nullptr;
   };
   std::map<std::pair<std::string, device_kind>, entry, std::less<>> entries_;

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/bench/task_engine.hpp>
+
+namespace troupe::apps {
+
+std::vector<engine_entry> task_engines() {
+  return {
+    {"troupe", "op and variable actors, edges as counters", make_troupe_engine},
+    {"troupe_messages", "the same, every edge a CAF message",
+     make_troupe_message_engine},
+    {"caf", "a behaviour-based CAF actor per task", make_caf_engine},
+    {"ready_queue", "atomic counters and a shared queue of ready ops",
+     make_ready_queue_engine},
+    {"ready_variables", "a master, a shared queue of ready variables, a pool",
+     make_ready_variables_engine},
+    {"onetbb", "oneTBB's flow graph", onetbb_engine()},
+    {"openmp", "OpenMP tasks with depend clauses", make_openmp_engine},
+  };
+}
+
+} // namespace troupe::apps

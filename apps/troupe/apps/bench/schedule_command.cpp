@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/bench/bench_commands.hpp>
+#include <troupe/apps/bench/sampling.hpp>
+#include <troupe/apps/common_options.hpp>
+#include <troupe/base/clock.hpp>
+#include <troupe/base/job_queue.hpp>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <nlohmann/json.hpp>
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+namespace troupe::apps {
+
+namespace {
+
+struct schedule_options {
+  network_options network;
+  int repeat = 7;
+  double sample_ms = 50;
+  std::uint32_t in_flight = 2;
+  bool json = false;
+};
+
+constexpr double ns_per_ms = 1e6;
+
+/// What a dry run of a program costs.
+struct schedule_figures {
+  std::size_t ops = 0; ///< of the program
+  std::size_t devices = 0;
+  std::size_t workers = 0;
+  double build_ms = 0;
+  double bytes = 0; ///< of heap that the executor took
+  executor_stats stats;
+  samples steps;
+
+  std::size_t handles() const {
+    return stats.op_actors + stats.variable_actors;
+  }
+  double ns_per_op() const {
+    return steps.median() * static_cast<double>(workers)
+           / static_cast<double>(ops * devices);
+  }
+};
+
+double heap_bytes() {
+  const auto info = ::mallinfo2();
+  return static_cast<double>(info.uordblks + info.hblkhd);
+}
+
+/// Values of the right shape that no kernel reads.
+feed_map empty_feeds(const program_bundle& bundle, std::int64_t batch,
+                     arena& memory) {
+  feed_map feeds;
+  for (const feed_info& f : bundle.feeds) {
+    std::vector<std::int64_t> dims{f.dims.begin(), f.dims.end()};
+    for (auto& extent : dims)
+      if (extent < 0)
+        extent = &extent == dims.data() ? batch : 1;
+    feeds.emplace(f.name, tensor::make(memory, shape{dims}, f.type));
+  }
+  return feeds;
+}
+
+schedule_figures measure(const schedule_options& o) {
+  const auto bundle = load_program(o.network.program, o.network.loss);
+  auto options = make_executor_options(o.network);
+  options.loss = bundle.loss;
+  options.dry_run = true;
+  options.steps_in_flight = o.in_flight;
+  options.fuse_all_reduce_bytes = 0;
+  arena memory{make_host_memory_source()};
+  const auto batch = static_cast<std::int64_t>(options.devices.size());
+  const auto feeds = empty_feeds(bundle, batch, memory);
+
+  schedule_figures figures;
+  figures.ops = bundle.main.main().ops.size();
+  figures.devices = options.devices.size();
+  figures.workers = options.threads > 0
+                      ? static_cast<std::size_t>(options.threads)
+                      : usable_cores();
+  const auto heap = heap_bytes();
+  const auto start = now_ns();
+  executor exe{bundle.main, options};
+  figures.build_ms = static_cast<double>(now_ns() - start) / ns_per_ms;
+  figures.bytes = heap_bytes() - heap;
+  exe.run(feeds);
+  for (int i = 0; i < o.repeat; ++i)
+    figures.steps.add(
+      time_of([&] { exe.run(feeds); }, o.sample_ms * ns_per_ms));
+  figures.stats = exe.stats();
+  return figures;
+}
+
+void print_json(const schedule_options& o, const schedule_figures& f) {
+  nlohmann::ordered_json out;
+  out["program"] = o.network.program;
+  out["devices"] = o.network.devices;
+  out["strategy"] = o.network.strategy;
+  out["threads"] = f.workers;
+  out["ops"] = f.ops;
+  out["op_handles"] = f.stats.op_actors;
+  out["variable_handles"] = f.stats.variable_actors;
+  out["messages_per_step"] = f.stats.messages_per_step;
+  out["ms"] = f.steps.median() / ns_per_ms;
+  out["min_ms"] = f.steps.least() / ns_per_ms;
+  out["ns_per_op"] = f.ns_per_op();
+  out["build_ms"] = f.build_ms;
+  out["bytes_per_handle"] = f.bytes / static_cast<double>(f.handles());
+  std::printf("%s\n", out.dump().c_str());
+}
+
+void print_text(const schedule_options& o, const schedule_figures& f) {
+  std::printf("%s on %s, %zu threads\n", o.network.program.c_str(),
+              o.network.devices.c_str(), f.workers);
+  std::printf("%zu program ops, %zu op handles, %zu variable handles, %zu "
+              "messages per step\n",
+              f.ops, f.stats.op_actors, f.stats.variable_actors,
+              f.stats.messages_per_step);
+  std::printf("step %.4f ms (least %.4f), %.1f ns per op and device\n",
+              f.steps.median() / ns_per_ms, f.steps.least() / ns_per_ms,
+              f.ns_per_op());
+  std::printf("built in %.1f ms, %.0f bytes per handle\n", f.build_ms,
+              f.bytes / static_cast<double>(f.handles()));
+}
+
+int run_schedule(const schedule_options& o) {
+  const auto figures = measure(o);
+  o.json ? print_json(o, figures) : print_text(o, figures);
+  return 0;
+}
+
+} // namespace
+
+void add_bench_schedule(CLI::App& bench, action& chosen) {
+  auto o = std::make_shared<schedule_options>();
+  auto& command = *bench.add_subcommand(
+    "schedule", "cost of a step of a program when no kernel runs");
+  add_program_argument(command, o->network);
+  add_device_options(command, o->network);
+  add_strategy_options(command, o->network);
+  command
+    .add_option("--threads", o->network.threads,
+                "workers (default: one per core)")
+    ->check(CLI::NonNegativeNumber);
+  command.add_option("--repeat", o->repeat, "samples, of which the median")
+    ->check(CLI::PositiveNumber)
+    ->capture_default_str();
+  command
+    .add_option("--sample-ms", o->sample_ms, "length of a sample at least")
+    ->check(CLI::NonNegativeNumber)
+    ->capture_default_str();
+  add_output_options(command, o->json,
+                     "troupe bench schedule resnet18 --devices cpu:2");
+  command.callback([o, &chosen] { chosen = [o] { return run_schedule(*o); }; });
+}
+
+} // namespace troupe::apps

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/bench/task_graph.hpp>
+
+#include <troupe/base/error.hpp>
+#include <troupe/base/random.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+namespace troupe::apps {
+
+namespace {
+
+/// A row of the grid: columns [first, first + count).
+struct row {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+
+  bool has(std::int64_t column) const {
+    return column >= first && column < first + count;
+  }
+};
+
+using columns = std::vector<std::int64_t>;
+
+/// Where a task stands and what it may depend on.
+struct place {
+  const task_pattern& pattern;
+  std::int64_t step;
+  std::int64_t column;
+
+  std::int64_t width() const { return pattern.width; }
+};
+
+columns interval(std::int64_t first, std::int64_t last) {
+  columns found;
+  for (auto c = first; c <= last; ++c)
+    found.push_back(c);
+  return found;
+}
+
+columns nothing(const place&) {
+  return {};
+}
+
+columns itself(const place& p) {
+  return {p.column};
+}
+
+columns neighbours(const place& p) {
+  return interval(p.column - 1, p.column + 1);
+}
+
+columns neighbours_around(const place& p) {
+  columns found;
+  for (auto c : neighbours(p))
+    found.push_back((c + p.width()) % p.width());
+  return found;
+}
+
+columns left_and_itself(const place& p) {
+  return interval(p.column - 1, p.column);
+}
+
+columns parent(const place& p) {
+  return {p.column / 2};
+}
+
+columns butterfly(const place& p) {
+  const auto stages = std::max<std::int64_t>(
+    1, std::bit_width(static_cast<std::uint64_t>(p.width() - 1)));
+  const auto reach = std::int64_t{1} << ((p.step - 1) % stages);
+  return {p.column - reach, p.column, p.column + reach};
+}
+
+columns everything(const place& p) {
+  return interval(0, p.width() - 1);
+}
+
+columns window(const place& p) {
+  const auto r = p.pattern.radix;
+  if (r == 0)
+    return {};
+  return interval(p.column - r / 2, p.column + (r - 1) / 2);
+}
+
+columns spread_out(const place& p) {
+  const auto r = p.pattern.radix;
+  columns found;
+  for (std::int64_t k = 0; k < r; ++k)
+    found.push_back((p.column + k * p.width() / r + (k > 0 ? p.step % 3 : 0))
+                    % p.width());
+  return found;
+}
+
+/// A quarter of the window, the task's own column always.
+columns random_window(const place& p) {
+  auto found = window(p);
+  std::erase_if(found, [&](std::int64_t c) {
+    splitmix64 draw{static_cast<std::uint64_t>(p.column * 7919 + c)};
+    return c != p.column && draw.below(4) != 0;
+  });
+  return found;
+}
+
+row whole_row(const task_pattern& p, std::int64_t) {
+  return {0, p.width};
+}
+
+row sweep_row(const task_pattern& p, std::int64_t step) {
+  return {std::max<std::int64_t>(0, step + p.width - p.steps),
+          std::min({p.width, step + 1, p.steps - step})};
+}
+
+row tree_row(const task_pattern& p, std::int64_t step) {
+  return {0, step > 40 ? p.width : std::min(p.width, std::int64_t{1} << step)};
+}
+
+struct pattern_entry {
+  std::string_view name;
+  columns (*depends_on)(const place&);
+  row (*active)(const task_pattern&, std::int64_t step) = whole_row;
+};
+
+constexpr std::array<pattern_entry, 11> patterns{{
+  {"trivial", nothing},
+  {"no_comm", itself},
+  {"stencil_1d", neighbours},
+  {"stencil_1d_periodic", neighbours_around},
+  {"dom", left_and_itself, sweep_row},
+  {"tree", parent, tree_row},
+  {"fft", butterfly},
+  {"all_to_all", everything},
+  {"nearest", window},
+  {"spread", spread_out},
+  {"random_nearest", random_window},
+}};
+
+constexpr auto pattern_names = [] {
+  std::array<std::string_view, patterns.size()> names{};
+  for (std::size_t i = 0; i < patterns.size(); ++i)
+    names[i] = patterns[i].name;
+  return names;
+}();
+
+const pattern_entry& find_pattern(const task_pattern& wanted) {
+  for (const auto& p : patterns)
+    if (p.name == wanted.name)
+      return p;
+  throw error(errc::invalid_argument, "no such task pattern: " + wanted.name);
+}
+
+void check(const task_pattern& p) {
+  constexpr std::int64_t most = std::int64_t{1} << 31;
+  if (p.width < 1 || p.steps < 1 || p.width > most / p.steps)
+    throw error(errc::invalid_argument, "a task grid has 1 to 2^31 tasks, not "
+                                          + std::to_string(p.width) + " x "
+                                          + std::to_string(p.steps));
+  if (p.radix < 0 || p.radix > p.width)
+    throw error(errc::invalid_argument,
+                "a radix is at most the width, " + std::to_string(p.width));
+}
+
+} // namespace
+
+std::span<const std::string_view> task_patterns() {
+  return pattern_names;
+}
+
+task_graph make_task_graph(const task_pattern& pattern) {
+  check(pattern);
+  const auto& entry = find_pattern(pattern);
+  task_graph graph;
+  row before;
+  std::size_t before_at = 0; // number of the first task of the row before
+  for (std::int64_t step = 0; step < pattern.steps; ++step) {
+    const auto now = entry.active(pattern, step);
+    const auto now_at = graph.tasks();
+    for (auto c = now.first; c < now.first + now.count; ++c) {
+      auto wanted = entry.depends_on({pattern, step, c});
+      std::sort(wanted.begin(), wanted.end());
+      wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+      for (auto w : wanted)
+        if (step > 0 && before.has(w))
+          graph.predecessors.push_back(static_cast<std::uint32_t>(
+            before_at + static_cast<std::size_t>(w - before.first)));
+      graph.first.push_back(
+        static_cast<std::uint32_t>(graph.predecessors.size()));
+    }
+    before = now;
+    before_at = now_at;
+  }
+  return graph;
+}
+
+std::vector<std::vector<std::uint32_t>> task_graph::successors() const {
+  std::vector<std::vector<std::uint32_t>> after(tasks());
+  for (std::uint32_t t = 0; t < tasks(); ++t)
+    for (auto p : before(t))
+      after[p].push_back(t);
+  return after;
+}
+
+} // namespace troupe::apps

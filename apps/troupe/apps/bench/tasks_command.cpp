@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/bench/bench_commands.hpp>
+#include <troupe/apps/bench/sampling.hpp>
+#include <troupe/apps/bench/task_engine.hpp>
+#include <troupe/apps/common_options.hpp>
+#include <troupe/apps/usage_error.hpp>
+#include <troupe/base/error.hpp>
+#include <troupe/base/job_queue.hpp>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+namespace troupe::apps {
+
+namespace {
+
+struct tasks_options {
+  task_pattern pattern;
+  int threads = 0;
+  std::int64_t grain = 0;
+  std::string engines = "troupe";
+  int repeat = 7;
+  double sample_ms = 20;
+  bool metg = false;
+  bool check = false;
+  bool json = false;
+};
+
+constexpr double ns_per_ms = 1e6;
+
+/// An engine with its graph, ready to be timed.
+class contestant {
+public:
+  contestant(const engine_entry& entry, const task_graph& graph,
+             const tasks_options& o, std::int64_t grain)
+    : name_(entry.name), work_(graph, grain, o.check) {
+    build_ns_ =
+      time_of([&] { engine_ = entry.make(graph, work_, o.threads); }, 0);
+    pass(); // warm
+  }
+
+  const std::string& name() const { return name_; }
+  double build_ms() const { return build_ns_ / ns_per_ms; }
+  std::uint64_t messages() const { return engine_->messages(); }
+  const samples& passes() const { return passes_; }
+
+  void sample(double at_least_ms) {
+    passes_.add(time_of([this] { pass(); }, at_least_ms * ns_per_ms));
+    if (auto wrong = work_.violations())
+      throw error(errc::graph_invalid, name_ + ": " + std::to_string(wrong)
+                                         + " tasks ran before a predecessor");
+  }
+
+private:
+  void pass() {
+    work_.begin_pass();
+    engine_->run_pass();
+  }
+
+  std::string name_;
+  task_work work_;
+  std::unique_ptr<task_engine> engine_;
+  double build_ns_ = 0;
+  samples passes_;
+};
+
+/// Nanoseconds of a task's own work on one core.
+double work_ns(std::int64_t grain) {
+  if (grain == 0)
+    return 0;
+  samples s;
+  for (int i = 0; i < 5; ++i)
+    s.add(time_of([&] { task_work::compute(grain); }, ns_per_ms));
+  return s.least();
+}
+
+/// Share of the workers' time that the tasks' own work takes.
+double efficiency(const task_graph& graph, const tasks_options& o,
+                  double own_ns, double pass_ns) {
+  return own_ns * static_cast<double>(graph.tasks())
+         / (pass_ns * static_cast<double>(o.threads));
+}
+
+std::vector<engine_entry> chosen_engines(const std::string& text) {
+  const auto all = task_engines();
+  std::vector<engine_entry> chosen;
+  for (const auto& name :
+       text == "all" ? std::vector<std::string>{} : split_names(text)) {
+    const auto found = std::ranges::find(all, name, &engine_entry::name);
+    if (found == all.end())
+      throw usage_error("--engine: no such engine: " + name);
+    if (!found->make)
+      throw error(errc::unsupported_op, "this build has no engine " + name
+                                          + ": its library was not found");
+    chosen.push_back(*found);
+  }
+  if (text == "all")
+    std::ranges::copy_if(
+      all, std::back_inserter(chosen),
+      [](const engine_entry& e) { return e.make != nullptr; });
+  return chosen;
+}
+
+nlohmann::ordered_json describe(const tasks_options& o,
+                                const task_graph& graph) {
+  return {{"pattern", o.pattern.name}, {"width", o.pattern.width},
+          {"steps", o.pattern.steps},  {"radix", o.pattern.radix},
+          {"threads", o.threads},      {"grain", o.grain},
+          {"tasks", graph.tasks()},    {"edges", graph.edges()}};
+}
+
+void print_rates(const tasks_options& o, const task_graph& graph,
+                 const std::vector<std::unique_ptr<contestant>>& all) {
+  const auto tasks = static_cast<double>(graph.tasks());
+  const auto own = work_ns(o.grain);
+  if (!o.json)
+    std::printf("%s %lld x %lld, %zu tasks, %zu edges, %d threads, grain "
+                "%lld (%.1f ns)\n%-16s %9s %9s %9s %9s %9s %10s\n",
+                o.pattern.name.c_str(), static_cast<long long>(o.pattern.width),
+                static_cast<long long>(o.pattern.steps), graph.tasks(),
+                graph.edges(), o.threads, static_cast<long long>(o.grain), own,
+                "engine", "ns/task", "least", "quartiles", "", "build ms",
+                "efficiency");
+  for (const auto& c : all) {
+    const auto& p = c->passes();
+    const auto share = efficiency(graph, o, own, p.median());
+    if (o.json) {
+      auto line = describe(o, graph);
+      line["engine"] = c->name();
+      line["messages"] = c->messages();
+      line["build_ms"] = c->build_ms();
+      line["ms"] = p.median() / ns_per_ms;
+      line["ns_per_task"] = p.median() / tasks;
+      line["ns_per_task_min"] = p.least() / tasks;
+      line["ns_per_task_low"] = p.quantile(0.25) / tasks;
+      line["ns_per_task_high"] = p.quantile(0.75) / tasks;
+      line["efficiency"] = share;
+      std::printf("%s\n", line.dump().c_str());
+    } else {
+      std::printf("%-16s %9.1f %9.1f %9.1f %9.1f %9.1f %10.3f\n",
+                  c->name().c_str(), p.median() / tasks, p.least() / tasks,
+                  p.quantile(0.25) / tasks, p.quantile(0.75) / tasks,
+                  c->build_ms(), share);
+    }
+  }
+}
+
+/// Samples all engines in turns, so that whatever else the machine does meets
+/// all alike.
+int compare(const tasks_options& o) {
+  const auto graph = make_task_graph(o.pattern);
+  std::vector<std::unique_ptr<contestant>> all;
+  for (const auto& entry : chosen_engines(o.engines))
+    all.push_back(std::make_unique<contestant>(entry, graph, o, o.grain));
+  for (int i = 0; i < o.repeat; ++i)
+    for (auto& c : all)
+      c->sample(o.sample_ms);
+  print_rates(o, graph, all);
+  return 0;
+}
+
+/// Mean work and wall time of a task at one grain, in nanoseconds of a worker.
+struct grain_point {
+  double granularity_ns = 0;
+  double efficiency = 0;
+};
+
+grain_point measure(const engine_entry& entry, const task_graph& graph,
+                    const tasks_options& o, std::int64_t grain) {
+  contestant c{entry, graph, o, grain};
+  for (int i = 0; i < o.repeat; ++i)
+    c.sample(o.sample_ms);
+  const auto pass = c.passes().median();
+  return {pass * o.threads / static_cast<double>(graph.tasks()),
+          efficiency(graph, o, work_ns(grain), pass)};
+}
+
+/// The smallest granularity at which half of the time is the tasks' own work,
+/// between the last grain that reaches it and the first that does not.
+double find_metg(const engine_entry& entry, const task_graph& graph,
+                 const tasks_options& o) {
+  constexpr std::int64_t coarsest = 1 << 16;
+  grain_point above{};
+  for (auto grain = coarsest; grain >= 1; grain /= 2) {
+    const auto here = measure(entry, graph, o, grain);
+    if (here.efficiency < 0.5) {
+      if (above.granularity_ns == 0)
+        return here.granularity_ns; // never reached
+      const auto t =
+        (0.5 - here.efficiency) / (above.efficiency - here.efficiency);
+      return std::min(above.granularity_ns,
+                      here.granularity_ns
+                        + t * (above.granularity_ns - here.granularity_ns));
+    }
+    above = here;
+  }
+  return above.granularity_ns;
+}
+
+int print_metg(const tasks_options& o) {
+  const auto graph = make_task_graph(o.pattern);
+  for (const auto& entry : chosen_engines(o.engines)) {
+    const auto us = find_metg(entry, graph, o) / 1e3;
+    if (o.json) {
+      auto line = describe(o, graph);
+      line.erase("grain");
+      line["engine"] = entry.name;
+      line["metg_us"] = us;
+      std::printf("%s\n", line.dump().c_str());
+    } else {
+      std::printf("%-16s METG(50 %%) %.3f us\n",
+                  std::string(entry.name).c_str(), us);
+    }
+  }
+  return 0;
+}
+
+int run_tasks(tasks_options o) {
+  if (o.threads == 0)
+    o.threads = static_cast<int>(usable_cores());
+  return o.metg ? print_metg(o) : compare(o);
+}
+
+std::string engine_help() {
+  std::string text = "all, or some of:";
+  for (const auto& e : task_engines())
+    text += "\n  " + std::string(e.name) + ": " + std::string(e.what)
+            + (e.make ? "" : " (not in this build)");
+  return text;
+}
+
+} // namespace
+
+void add_bench_tasks(CLI::App& bench, action& chosen) {
+  auto o = std::make_shared<tasks_options>();
+  auto& command = *bench.add_subcommand(
+    "tasks", "cost of a task in graphs of small tasks (Task Bench)");
+  std::vector<std::string> patterns(task_patterns().begin(),
+                                    task_patterns().end());
+  command.add_option("--pattern", o->pattern.name, "who depends on whom")
+    ->check(CLI::IsMember(patterns))
+    ->capture_default_str();
+  command.add_option("--width", o->pattern.width, "tasks side by side")
+    ->check(CLI::PositiveNumber)
+    ->capture_default_str();
+  command.add_option("--steps", o->pattern.steps, "rows of tasks")
+    ->check(CLI::PositiveNumber)
+    ->capture_default_str();
+  command
+    .add_option("--radix", o->pattern.radix,
+                "dependencies of nearest, spread and random_nearest")
+    ->check(CLI::NonNegativeNumber)
+    ->capture_default_str();
+  command
+    .add_option("--threads", o->threads, "workers (default: one per core)")
+    ->check(CLI::NonNegativeNumber);
+  command
+    .add_option("--grain", o->grain,
+                "rounds of 128 floating-point operations in each task")
+    ->check(CLI::NonNegativeNumber)
+    ->capture_default_str();
+  command.add_option("--engine", o->engines, engine_help())
+    ->capture_default_str();
+  command.add_option("--repeat", o->repeat, "samples of each engine, in turns")
+    ->check(CLI::PositiveNumber)
+    ->capture_default_str();
+  command
+    .add_option("--sample-ms", o->sample_ms, "length of a sample at least")
+    ->check(CLI::NonNegativeNumber)
+    ->capture_default_str();
+  command.add_flag("--metg", o->metg,
+                   "search the granularity at which efficiency is 50 %");
+  command.add_flag("--check", o->check,
+                   "let each task check that its predecessors have run");
+  add_output_options(command, o->json,
+                     "troupe bench tasks --pattern fft --threads 2 --engine "
+                     "troupe,onetbb,ready_queue");
+  command.callback([o, &chosen] { chosen = [o] { return run_tasks(*o); }; });
+}
+
+} // namespace troupe::apps
