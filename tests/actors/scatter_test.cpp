@@ -213,4 +213,35 @@ TEST_CASE("the scalar of a single device stays one") {
   CHECK(r.merged("s").values<float>()[0] == 4);
 }
 
+TEST_CASE("sequences count as samples") {
+  declared d;
+  auto x = floats({5, 3}, 0);
+  x.set_levels(make_lod({{0, 2, 5}}, 5));
+  CHECK(d.check(fed(x, labels(2))) == 2);
+  const auto e = d.failure(fed(x, labels(5)));
+  CHECK(e.code() == errc::shape_mismatch);
+  x.set_levels(std::make_shared<const lod>(lod{{0, 2, 4}}));
+  CHECK(d.failure(fed(x, labels(2))).code() == errc::invalid_argument);
+}
+
+TEST_CASE("a feed that is declared as sequences needs their offsets") {
+  declared d;
+  d.net.main.main().find_var("x")->lod_level = 1;
+  const auto e = d.failure(fed(floats({2, 3}, 0), labels(2)));
+  CHECK(e.code() == errc::invalid_argument);
+  CHECK(e.where().variable == "x");
+}
+
+TEST_CASE("sequences of several devices are joined one behind the other") {
+  const auto part = [](std::int64_t rows, lod levels) {
+    auto t = floats({rows, 1}, 0);
+    t.set_levels(make_lod(std::move(levels), rows));
+    return t;
+  };
+  const auto r = gather(
+    0, "", split_batch(3, 2, 0, 0),
+    {{"x", 0, part(3, {{0, 1, 3}})}, {"x", 1, part(2, {{0, 2}})}}, {"x"});
+  CHECK(*r.merged("x").levels() == lod{{0, 1, 3, 5}});
+}
+
 } // TEST_SUITE("actors.scatter")

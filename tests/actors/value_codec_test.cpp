@@ -136,6 +136,19 @@ TEST_CASE("selected rows without a row come back") {
   CHECK(back.as_rows().height == 9);
 }
 
+TEST_CASE("sequences come back") {
+  auto value = filled({5, 2}, dtype::float32);
+  value.set_levels(make_lod({{0, 1, 2}, {0, 2, 5}}, 5));
+  variable back;
+  const auto bytes = encode_value(holding(value));
+  decode_value(bytes, memory(), back);
+  CHECK(*back.as_tensor().levels() == *value.levels());
+  for (std::size_t cut = 1; cut < bytes.size(); ++cut)
+    CHECK(
+      caught([&] { decode_value(bytes.substr(0, cut), memory(), back); }).code()
+      == errc::peer_failure);
+}
+
 TEST_CASE("a part of a tensor is sent alone") {
   const auto whole = filled({6, 2}, dtype::int32);
   const auto part = whole.rows(2, 3);

@@ -126,6 +126,46 @@ TEST_CASE_FIXTURE(host, "an npz file gives a batch per step") {
   CHECK(values(source->batch(0, 1), "ids") == std::vector<std::int64_t>{3, 4});
 }
 
+TEST_CASE_FIXTURE(host, "sequences of a step are cut out of an npz file") {
+  const temporary_folder folder;
+  const auto file = folder / "f.npz";
+  const auto offsets = [&](const shape& dims, std::vector<std::int64_t> list) {
+    tensor out = tensor::make(memory, dims, dtype::int64);
+    std::ranges::copy(list, out.data<std::int64_t>());
+    return out;
+  };
+  const feed_info words{"x", dtype::int64, {-1, 1}, std::nullopt};
+  const named_tensors right{{"x", counting({6, 1})},
+                            {"x.lod0", offsets({2, 3}, {0, 1, 2, 0, 0, 1})},
+                            {"x.lod1", offsets({5}, {0, 1, 4, 0, 2})}};
+  write_npz(file, right);
+  auto source = make_npz_source(file, {{words}}, memory);
+  CHECK(source->steps_per_epoch() == 2);
+  CHECK(source->batch_samples(0) == 2);
+  CHECK(values(source->batch(0, 1), "x") == std::vector<std::int64_t>{4, 5});
+  CHECK(*source->batch(0, 0).at("x").levels() == lod{{0, 1, 2}, {0, 1, 4}});
+  CHECK(*source->batch(0, 1).at("x").levels() == lod{{0, 0, 1}, {0, 2}});
+
+  const auto refusal = [&](const char* name, const tensor& level) {
+    auto arrays = right;
+    arrays.insert_or_assign(name, level);
+    write_npz(file, arrays);
+    return error_of([&] { make_npz_source(file, {{words}}, memory); });
+  };
+  CHECK(contains(refusal("x.lod1", offsets({5}, {0, 1, 4, 0, 3})),
+                 "has 6 rows, its sequences have 7"));
+  CHECK(contains(refusal("x.lod1", offsets({4}, {0, 1, 4, 0})),
+                 "too few offsets in lod1"));
+  CHECK(contains(refusal("x.lod1", offsets({6}, {0, 1, 4, 0, 2, 9})),
+                 "offsets left over in lod1"));
+  CHECK(contains(refusal("x.lod0", offsets({2, 3}, {0, 1, 2, 1, 0, 1})),
+                 "do not begin with 0"));
+  CHECK(contains(refusal("x.lod0", offsets({2, 3}, {0, 1, -2, 0, 0, 1})),
+                 "negative offset in lod0"));
+  CHECK(contains(refusal("x.lod0", offsets({6}, {0, 1, 2, 0, 0, 1})),
+                 "[steps, samples + 1]"));
+}
+
 TEST_CASE_FIXTURE(host, "an npz file that does not fit is refused by name") {
   const temporary_folder folder;
   const auto file = folder / "f.npz";

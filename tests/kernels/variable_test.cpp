@@ -29,6 +29,18 @@ TEST_CASE("a variable holds nothing, a tensor or selected rows") {
   CHECK(memory.live_bytes() == 0);
 }
 
+TEST_CASE("a variable holds a tensor array or step scopes") {
+  variable var;
+  var.set(tensor_array(3));
+  CHECK(var.is_array());
+  CHECK(var.as_array().size() == 3);
+  CHECK(says(caught([&] { var.as_tensor(); }), "holds a tensor array"));
+  var.set(step_scopes{});
+  CHECK(var.is_scopes());
+  CHECK(var.as_scopes().steps.empty());
+  CHECK(says(caught([&] { var.as_array(); }), "holds step scopes"));
+}
+
 TEST_CASE("asking for what a variable does not hold is an error") {
   variable var;
   const auto& read_only = var;

@@ -65,6 +65,17 @@ public:
     return it == arrays_.end() ? nullptr : &it->second;
   }
 
+  /// Levels of the value "prefix:var"; null without sequences.
+  shared_lod levels_of(const std::string& prefixed, std::int64_t rows) const {
+    lod levels;
+    while (const auto* level =
+             find("lod" + std::to_string(levels.size()) + ":" + prefixed)) {
+      const auto offsets = level->values<std::int64_t>();
+      levels.emplace_back(offsets.begin(), offsets.end());
+    }
+    return make_lod(std::move(levels), rows);
+  }
+
 private:
   graph::program read(const fs::path& path) const {
     const auto bytes = arrays_.at("program").values<std::uint8_t>();
@@ -85,9 +96,15 @@ private:
                         arrays_.at("height:" + var).values<std::int64_t>()[0],
                         clone(value, memory_)});
       } else {
-        values.var(var).set(clone(value, memory_));
+        auto dense = clone(value, memory_);
+        dense.set_levels(levels_of(name, rows_of(dense)));
+        values.var(var).set(std::move(dense));
       }
     }
+  }
+
+  static std::int64_t rows_of(const tensor& value) {
+    return value.dims().rank() == 0 ? 1 : value.dims()[0];
   }
 
   arena memory_{make_host_memory_source()};
@@ -118,6 +135,15 @@ double relative_error(const tensor& actual, const tensor& expected,
   return difference / magnitude;
 }
 
+void check_levels(const op_case& c, const std::string& var,
+                  const tensor& value) {
+  const auto rows = value.dims().rank() == 0 ? 1 : value.dims()[0];
+  const auto expected = c.levels_of("out:" + var, rows);
+  CHECK((value.levels() != nullptr) == (expected != nullptr));
+  if (value.levels() && expected)
+    CHECK(*value.levels() == *expected);
+}
+
 void check_value(const op_case& c, const std::string& var,
                  const tensor& expected, const variable& actual,
                  arena& memory) {
@@ -136,6 +162,7 @@ void check_value(const op_case& c, const std::string& var,
   }
   CHECK(to_string(value->dims()) == to_string(expected.dims()));
   CHECK(to_string(value->type()) == to_string(expected.type()));
+  check_levels(c, var, *value);
   if (value->numel() == expected.numel())
     CHECK(relative_error(*value, expected, memory) <= c.tolerance());
 }
@@ -169,7 +196,7 @@ void check_family(const std::string& family) {
     try {
       check_case(path);
     } catch (const error& e) {
-      FAIL_CHECK(e.what());
+      FAIL_CHECK(std::string{e.what()});
     }
   }
 }
@@ -187,6 +214,10 @@ TEST_CASE("ops between gradients and updates compute what Paddle computes") {
 
 TEST_CASE("optimizers compute what Paddle computes") {
   check_family("optimizers");
+}
+
+TEST_CASE("ops over sequences compute what Paddle computes") {
+  check_family("sequences");
 }
 } // TEST_SUITE("paddle.op_cases")
 

@@ -184,15 +184,18 @@ def program_case(family, name, build, values, wanted=(), tolerance=1e-5, ignore=
                 for var, value in before.items():
                     _set(scope, var, value)
                 exe = paddle.static.Executor(paddle.CPUPlace())
-                shapes = [np.array(x).shape for x in exe.run(
+                shapes = [(np.array(x).shape, x.recursive_sequence_lengths()) for x in exe.run(
                     probe, fetch_list=[t.name for t in targets], return_numpy=False)]
             scope = core.Scope()
             random = np.random.RandomState(len(name))
             seeds = []
-            for target, dims in zip(targets, shapes):
+            for target, (dims, lengths) in zip(targets, shapes):
                 seed = random.uniform(-1, 1, dims).astype(str(paddle.base.data_feeder.convert_dtype(target.dtype)))
+                seed = Lod(seed, *lengths) if lengths else seed
                 before[target.name + "@SEED"] = seed
                 seeds.append(_declare(block, target.name + "@SEED", seed))
+                # Rows of sequences are unknown or wrong before the run.
+                seeds[-1].desc.set_shape(target.shape)
             paddle.static.gradients(targets, [block.var(v) for v in wanted], seeds)
     for var in main.list_vars():
         var.persistable = True

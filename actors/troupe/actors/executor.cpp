@@ -254,7 +254,7 @@ void executor::impl::feed(const feed_map& feeds, const step_state& step) {
       auto* target = actors->find_storage(name, d);
       if (target && shard.shard_samples > 0)
         target->at(step.slot).set(devices[d]->to_device(
-          value.rows(shard.first_sample, shard.shard_samples)));
+          value.samples(shard.first_sample, shard.shard_samples)));
     }
 }
 

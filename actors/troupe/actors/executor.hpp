@@ -28,8 +28,9 @@ namespace actors {
 struct executor_access;
 } // namespace actors
 
-/// Tensors by variable name: plain, in host memory, axis 0 counts samples of
-/// the whole batch; the executor scatters them over the devices.
+/// Tensors by variable name: plain, in host memory, of the whole batch; axis 0
+/// counts samples, or the rows of sequences if the tensor has levels: then each
+/// outermost sequence is a sample. The executor scatters them over the devices.
 using feed_map = std::map<std::string, tensor, std::less<>>;
 
 /// In which form readiness travels along an edge. Results are bit-equal.

@@ -176,7 +176,7 @@ void plain_executor::impl::feed(const feed_map& feeds) {
     if (shards[d].shard_samples > 0)
       for (auto& [name, value] : feeds)
         r.temporaries[name].set(r.on->to_device(
-          value.rows(shards[d].first_sample, shards[d].shard_samples)));
+          value.samples(shards[d].first_sample, shards[d].shard_samples)));
   }
 }
 

@@ -12,6 +12,24 @@ namespace actors {
 
 namespace {
 
+void check_levels(const std::string& name, const tensor& fed,
+                  const graph::var_desc& declared) {
+  const auto wanted = static_cast<std::size_t>(declared.lod_level);
+  if (declared.lod_level > 0
+      && (!fed.levels() || fed.levels()->size() < wanted))
+    throw error(errc::invalid_argument,
+                "fed without offsets of sequences, declared with lod_level "
+                  + std::to_string(declared.lod_level),
+                {.variable = name});
+  if (!fed.levels())
+    return;
+  try {
+    check_lod(*fed.levels(), fed.dims()[0]);
+  } catch (const error& e) {
+    throw e.with_context({.variable = name});
+  }
+}
+
 void check_feed(const std::string& name, const tensor& fed,
                 const graph::var_desc& declared) {
   if (!fed || !fed.is_plain())
@@ -31,6 +49,19 @@ void check_feed(const std::string& name, const tensor& fed,
                 "fed " + to_string(fed.dims()) + ", declared "
                   + to_string(declared.dims),
                 {.variable = name});
+  check_levels(name, fed, declared);
+}
+
+/// Levels of all parts, one behind the other; none unless all have some.
+shared_lod joined_levels(const std::vector<const tensor*>& parts) {
+  lod levels;
+  for (auto* p : parts) {
+    if (!p->levels())
+      return nullptr;
+    levels =
+      p == parts.front() ? *p->levels() : append_lod(levels, *p->levels());
+  }
+  return std::make_shared<const lod>(std::move(levels));
 }
 
 double mean_of(const tensor& value) {
@@ -80,13 +111,14 @@ std::int64_t check_feeds(const feed_map& feeds,
     if (fed == feeds.end())
       throw error(errc::not_found, "nothing was fed", {.variable = name});
     check_feed(name, fed->second, declarations.var(name));
-    const auto rows = fed->second.dims()[0];
-    if (samples >= 0 && rows != samples)
+    const auto fed_samples = fed->second.num_samples();
+    if (samples >= 0 && fed_samples != samples)
       throw error(errc::shape_mismatch,
-                  "fed " + std::to_string(rows) + " samples where other feeds "
-                    + "have " + std::to_string(samples),
+                  "fed " + std::to_string(fed_samples)
+                    + " samples where other feeds have "
+                    + std::to_string(samples),
                   {.variable = name});
-    samples = rows;
+    samples = fed_samples;
   }
   if (samples == 0)
     throw error(errc::invalid_argument, "a batch without samples");
@@ -152,6 +184,7 @@ tensor step_result::merged(std::string_view name) const {
     dims[0] += p->dims().rank() == 0 ? 1 : p->dims()[0];
   arena memory{make_host_memory_source()}; // its blocks outlive it
   auto joined = tensor::make(memory, dims, parts.front()->type());
+  joined.set_levels(actors::joined_levels(parts));
   auto* to = joined.raw();
   for (auto* p : parts) {
     std::memcpy(to, p->raw(), p->bytes());

@@ -16,9 +16,10 @@ std::vector<step_info> split_batch(std::int64_t samples, std::size_t devices,
                                    step_id step, std::uint64_t seed);
 
 /// Checks the feeds of a step against the program's declarations and returns
-/// the number of samples: extent of axis 0, the same for all feeds; as many as
-/// devices if the program needs no feed. Every fed tensor is split over the
-/// devices along axis 0.
+/// the number of samples, the same for all feeds: extent of axis 0, or the
+/// outermost sequences of a feed that has levels; as many as devices if the
+/// program needs no feed. Every fed tensor is split over the devices by samples
+/// (Paddle's SplitLoDTensor).
 ///
 /// Throws error(not_found) for a missing or unknown feed, error(dtype_mismatch
 /// | shape_mismatch) naming variable, expected and actual, and

@@ -9,7 +9,7 @@ namespace troupe::actors {
 
 namespace {
 
-enum class content : std::uint8_t { dense = 1, rows = 2 };
+enum class content : std::uint8_t { dense = 1, rows = 2, sequences = 3 };
 
 /// No value can be larger, in bytes.
 constexpr std::size_t largest_value = std::size_t{1} << 62;
@@ -37,6 +37,15 @@ void put_tensor(std::string& out, const tensor& t) {
   for (auto d : t.dims())
     put(out, d);
   out.append(reinterpret_cast<const char*>(t.raw()), t.bytes());
+}
+
+void put_levels(std::string& out, const lod& levels) {
+  put(out, static_cast<std::uint64_t>(levels.size()));
+  for (auto& level : levels) {
+    put(out, static_cast<std::uint64_t>(level.size()));
+    out.append(reinterpret_cast<const char*>(level.data()),
+               level.size() * sizeof(std::uint64_t));
+  }
 }
 
 /// Takes values off the front of the bytes, never beyond their end.
@@ -117,12 +126,38 @@ tensor get_tensor(reader& in, arena& memory) {
   return t;
 }
 
+lod get_levels(reader& in) {
+  lod levels;
+  for (auto count = in.get<std::uint64_t>(); count > 0; --count) {
+    const auto size = in.get<std::uint64_t>();
+    if (size > in.left() / sizeof(std::uint64_t))
+      throw malformed("has impossible levels");
+    const auto bytes = in.take(size * sizeof(std::uint64_t));
+    auto& level = levels.emplace_back(size);
+    if (size > 0)
+      std::memcpy(level.data(), bytes.data(), bytes.size());
+  }
+  return levels;
+}
+
+void set_levels(tensor& value, lod levels) {
+  const auto rows = value.dims().rank() == 0 ? 1 : value.dims()[0];
+  try {
+    value.set_levels(make_lod(std::move(levels), rows));
+  } catch (const error& e) {
+    throw malformed(std::string{"is refused: "} + e.what());
+  }
+}
+
 } // namespace
 
 std::string encode_value(const variable& value) {
   std::string out;
   if (value.is_tensor() && value.as_tensor()) {
-    put(out, content::dense);
+    const auto& levels = value.as_tensor().levels();
+    put(out, levels ? content::sequences : content::dense);
+    if (levels)
+      put_levels(out, *levels);
     put_tensor(out, value.as_tensor());
   } else if (value.is_rows()) {
     const auto& r = value.as_rows();
@@ -143,9 +178,11 @@ void decode_value(std::string_view bytes, arena& memory, variable& target) {
   }
   reader in{bytes};
   const auto kind = in.get<content>();
-  if (kind == content::dense) {
+  if (kind == content::dense || kind == content::sequences) {
+    auto levels = kind == content::sequences ? get_levels(in) : lod{};
     auto t = get_tensor(in, memory);
     in.require_end();
+    set_levels(t, std::move(levels));
     target.set(std::move(t));
     return;
   }

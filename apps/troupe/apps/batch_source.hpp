@@ -41,7 +41,8 @@ struct sampling {
 std::unique_ptr<batch_source>
 make_dataset_source(dataset data, const sampling& options, arena& memory);
 
-/// Batches of an .npz file: an array per feed with a leading axis of steps.
+/// Batches of an .npz file: an array per feed with a leading axis of steps; for
+/// feeds of sequences see docs/formats.md.
 /// Throws error(bad_file | not_found | shape_mismatch | dtype_mismatch |
 /// out_of_range) naming file, array, expected and actual.
 std::unique_ptr<batch_source> make_npz_source(const std::filesystem::path& file,

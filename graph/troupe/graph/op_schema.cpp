@@ -206,6 +206,7 @@ op_schema_table op_schemas() {
   schemas::add_optimizers(table);
   schemas::add_products(table);
   schemas::add_reductions(table);
+  schemas::add_sequences(table);
   return table;
 }
 

@@ -55,6 +55,7 @@ public:
       return clone(value, host);
     auto plain = tensor::make(host, value.dims(), value.type());
     value.format()->to_plain(value, plain, nullptr);
+    plain.set_levels(value.levels());
     return plain;
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/kernel.hpp>
+#include <troupe/kernels/lod_sharing.hpp>
 
 #include <algorithm>
 
@@ -35,6 +36,7 @@ std::string describe(std::string_view slot, std::size_t index) {
 tensor in_plain_layout(const tensor& value, device& on, stream* queue) {
   auto plain = tensor::make(on.memory(), value.dims(), value.type());
   value.format()->to_plain(value, plain, queue);
+  plain.set_levels(value.levels());
   return plain;
 }
 
@@ -78,7 +80,10 @@ tensor kernel_context::input(std::string_view slot, std::size_t index) const {
   if (!arg.var->has_value())
     bad_argument(arg, slot, index, " holds no value");
   if (!arg.var->is_tensor())
-    bad_argument(arg, slot, index, " holds selected rows, expected a tensor");
+    bad_argument(arg, slot, index,
+                 arg.var->is_rows()
+                   ? " holds selected rows, expected a tensor"
+                   : " holds no single tensor, expected a tensor");
   auto& value = std::as_const(*arg.var).as_tensor();
   return value.is_plain() ? value : in_plain_layout(value, device_, stream_);
 }
@@ -94,6 +99,7 @@ tensor kernel_context::output(std::string_view slot, const shape& dims,
   auto value = can_write_in_place(var, dims, type)
                  ? var.as_tensor().reshaped(dims)
                  : tensor::make(device_.memory(), dims, type);
+  value.set_levels(nullptr);
   var.set(value);
   return value;
 }
@@ -145,8 +151,9 @@ kernel_table::make(std::string_view op_type, device_kind kind,
                   + std::string(to_string(kind)),
                 {.op_type = std::string(op_type)});
   auto& code = found->second;
-  return code.make ? code.make(attributes)
-                   : std::make_unique<function_kernel>(code.run);
+  return share_lod(op_type, code.make
+                              ? code.make(attributes)
+                              : std::make_unique<function_kernel>(code.run));
 }
 
 std::vector<std::string> kernel_table::op_types(device_kind kind) const {

@@ -50,6 +50,10 @@ public:
   const attribute_map& attributes() const noexcept { return attributes_; }
   const step_info& step() const noexcept { return step_; }
 
+  /// All arguments, in the op's order.
+  std::span<const op_argument> inputs() const noexcept { return inputs_; }
+  std::span<const op_argument> outputs() const noexcept { return outputs_; }
+
   bool has_input(std::string_view slot) const noexcept;
   bool has_output(std::string_view slot) const noexcept;
   std::size_t num_inputs(std::string_view slot) const noexcept;
@@ -68,7 +72,7 @@ public:
   /// memory of the device and returns it; contents are undefined. A tensor of
   /// the same size and dtype that the variable holds already is written in
   /// place unless other variables share its memory; so an update in place
-  /// (ParamOut = Param) costs no memory.
+  /// (ParamOut = Param) costs no memory. It has no levels.
   tensor output(std::string_view slot, const shape& dims, dtype type,
                 std::size_t index = 0) const;
   /// The output variable itself, for kernels that make rows or share memory.
@@ -125,7 +129,8 @@ public:
   void add(std::string op_type, device_kind kind, kernel_function function);
 
   bool has(std::string_view op_type, device_kind kind) const;
-  /// Throws error(unsupported_op) naming op type and device kind.
+  /// The kernel hands sequences on as `lod_sharing.hpp` says. Throws
+  /// error(unsupported_op) naming op type and device kind.
   std::unique_ptr<kernel> make(std::string_view op_type, device_kind kind,
                                const attribute_map& attributes) const;
   /// All op types with a kernel for `kind`, sorted.

@@ -107,6 +107,8 @@ tensor tensor::reshaped(const troupe::shape& dims) const {
                                         + " cannot be reshaped to "
                                         + to_string(dims));
   auto result = *this;
+  if (dims.rank() == 0 || dims_.rank() == 0 || dims[0] != dims_[0])
+    result.levels_.reset();
   result.dims_ = dims;
   return result;
 }
@@ -118,10 +120,26 @@ tensor tensor::rows(std::int64_t first, std::int64_t count) const {
                                       + std::to_string(first + count)
                                       + " of a tensor " + to_string(dims_));
   tensor part = *this;
+  part.levels_.reset();
   part.dims_[0] = count;
   const auto row = static_cast<std::size_t>(dims_.numel(1, dims_.rank()));
   part.offset_ += static_cast<std::size_t>(first) * row * size_of(type_);
   return part;
+}
+
+std::int64_t tensor::num_samples() const {
+  if (levels_)
+    return num_sequences(*levels_);
+  return dims_.rank() == 0 ? 1 : dims_[0];
+}
+
+tensor tensor::samples(std::int64_t first, std::int64_t count) const {
+  if (!levels_)
+    return rows(first, count);
+  auto part = slice_lod(*levels_, first, count);
+  auto result = rows(part.first_row, part.last_row - part.first_row);
+  result.levels_ = std::make_shared<const lod>(std::move(part.levels));
+  return result;
 }
 
 tensor tensor::share() const {
@@ -139,6 +157,7 @@ tensor clone(const tensor& source, arena& memory) {
   auto copy = tensor::make(memory, source.dims(), source.type());
   if (auto bytes = source.bytes())
     std::memcpy(copy.raw(), source.raw(), bytes);
+  copy.set_levels(source.levels());
   return copy;
 }
 
@@ -147,6 +166,7 @@ tensor cast(const tensor& source, dtype type, arena& memory) {
   if (source.type() == type)
     return clone(source, memory);
   auto result = tensor::make(memory, source.dims(), type);
+  result.set_levels(source.levels());
   with_type(source.type(), [&](auto from) {
     with_type(type, [&](auto to) {
       convert_all<decltype(from), decltype(to)>(source, result);

@@ -4,6 +4,7 @@
 #include <troupe/base/assert.hpp>
 #include <troupe/kernels/arena.hpp>
 #include <troupe/kernels/dtype.hpp>
+#include <troupe/kernels/lod.hpp>
 #include <troupe/kernels/shape.hpp>
 
 #include <memory>
@@ -58,6 +59,10 @@ public:
   }
   bool is_plain() const noexcept { return format_ == nullptr; }
   const buffer& memory() const noexcept { return memory_; }
+  /// How the rows form sequences; null where they form none.
+  const shared_lod& levels() const noexcept { return levels_; }
+  /// `levels` fit the rows (`check_lod`); null takes them away.
+  void set_levels(shared_lod levels) noexcept { levels_ = std::move(levels); }
 
   /// First element. `T` must be the dtype's type; asserted.
   template <class T>
@@ -84,13 +89,20 @@ public:
   const std::byte* raw() const noexcept { return memory_.data() + offset_; }
   std::byte* raw() noexcept { return memory_.data() + offset_; }
 
-  /// The same memory under another shape of equal numel (plain tensors only).
-  /// Throws error(shape_mismatch).
+  /// The same memory under another shape of equal numel (plain tensors only),
+  /// with the same levels if the number of rows stays. Throws
+  /// error(shape_mismatch).
   tensor reshaped(const troupe::shape& dims) const;
 
-  /// Rows [first, first + count) along axis 0, on the same memory (plain
-  /// tensors only). Throws error(out_of_range).
+  /// Rows [first, first + count) along axis 0, on the same memory, without
+  /// levels (plain tensors only). Throws error(out_of_range).
   tensor rows(std::int64_t first, std::int64_t count) const;
+
+  /// How many samples the tensor holds: its outermost sequences, or rows.
+  std::int64_t num_samples() const;
+  /// Samples [first, first + count), on the same memory, with the levels that
+  /// concern them (plain tensors only). Throws error(out_of_range).
+  tensor samples(std::int64_t first, std::int64_t count) const;
 
   /// Another handle on this memory for a second variable: marks the memory as
   /// shared, after which kernels write elsewhere instead of in place.
@@ -103,15 +115,17 @@ private:
   buffer memory_;
   std::size_t offset_ = 0; // bytes from the start of the memory
   std::shared_ptr<const layout> format_;
+  shared_lod levels_;
 };
 
-/// A deep, plain copy in `memory`. Both tensors are in host memory and plain.
+/// A deep, plain copy in `memory`, levels included. Both tensors are in host
+/// memory and plain.
 tensor clone(const tensor& source, arena& memory);
 
 /// Converts elements as a C++ static_cast would (float16 and bfloat16 through
 /// float; to boolean: != 0); where that is undefined, a floating value outside
-/// the integer's range gives the nearest end of the range and NaN gives 0. Host
-/// memory, plain.
+/// the integer's range gives the nearest end of the range and NaN gives 0.
+/// Levels stay. Host memory, plain.
 tensor cast(const tensor& source, dtype type, arena& memory);
 
 } // namespace troupe

@@ -7,8 +7,8 @@ namespace troupe {
 namespace {
 
 [[noreturn]] void wrong_content(const char* wanted, std::size_t held) {
-  static constexpr const char* contents[] = {"no value", "a tensor",
-                                             "selected rows"};
+  static constexpr const char* contents[] = {
+    "no value", "a tensor", "selected rows", "a tensor array", "step scopes"};
   throw error(errc::kernel_failure, std::string("the variable holds ")
                                       + contents[held] + " instead of "
                                       + wanted);
@@ -38,6 +38,22 @@ const selected_rows& variable::as_rows() const {
 
 selected_rows& variable::as_rows() {
   return content<selected_rows>(value_, "selected rows");
+}
+
+const tensor_array& variable::as_array() const {
+  return content<tensor_array>(value_, "a tensor array");
+}
+
+tensor_array& variable::as_array() {
+  return content<tensor_array>(value_, "a tensor array");
+}
+
+const step_scopes& variable::as_scopes() const {
+  return content<step_scopes>(value_, "step scopes");
+}
+
+step_scopes& variable::as_scopes() {
+  return content<step_scopes>(value_, "step scopes");
 }
 
 } // namespace troupe

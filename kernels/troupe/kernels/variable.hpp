@@ -4,6 +4,7 @@
 #include <troupe/kernels/tensor.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <variant>
 #include <vector>
 
@@ -18,27 +19,48 @@ struct selected_rows {
   tensor values;                  ///< [rows.size(), row extents...]
 };
 
-/// The value of a program's variable on one device: nothing yet, a tensor, or
-/// selected rows. Thread rule: none of its own; the graph's edges order all
-/// accesses.
+/// A list of tensors by index (Paddle's LoDTensorArray); entries that nobody
+/// wrote have no memory.
+using tensor_array = std::vector<tensor>;
+
+class scope;
+
+/// What a control-flow op leaves for its gradient: the variables of its
+/// sub-block, a scope for each time that the block ran.
+struct step_scopes {
+  std::vector<std::shared_ptr<scope>> steps;
+};
+
+/// The value of a program's variable on one device: nothing yet, a tensor,
+/// selected rows, a tensor array, or step scopes. Thread rule: none of its own;
+/// the graph's edges order all accesses.
 class variable {
 public:
   bool has_value() const noexcept { return value_.index() != 0; }
   bool is_tensor() const noexcept { return value_.index() == 1; }
   bool is_rows() const noexcept { return value_.index() == 2; }
+  bool is_array() const noexcept { return value_.index() == 3; }
+  bool is_scopes() const noexcept { return value_.index() == 4; }
 
   /// Throw error(kernel_failure) when the variable holds something else.
   const tensor& as_tensor() const;
   tensor& as_tensor();
   const selected_rows& as_rows() const;
   selected_rows& as_rows();
+  const tensor_array& as_array() const;
+  tensor_array& as_array();
+  const step_scopes& as_scopes() const;
+  step_scopes& as_scopes();
 
   void set(tensor value) { value_ = std::move(value); }
   void set(selected_rows value) { value_ = std::move(value); }
+  void set(tensor_array value) { value_ = std::move(value); }
+  void set(step_scopes value) { value_ = std::move(value); }
   void clear() noexcept { value_ = std::monostate{}; }
 
 private:
-  std::variant<std::monostate, tensor, selected_rows> value_;
+  std::variant<std::monostate, tensor, selected_rows, tensor_array, step_scopes>
+    value_;
 };
 
 } // namespace troupe

@@ -208,15 +208,32 @@ TEST_CASE_FIXTURE(fixture, "a record's prefix is as published") {
 }
 
 TEST_CASE_FIXTURE(fixture, "levels of detail survive a round trip") {
-  lod levels{{0, 1, 3}, {0, 2, 2, 5}};
+  const lod levels{{0, 1, 3}, {0, 2, 2, 5}};
   {
     atomic_file file(folder / "a");
-    write_tensor_record(file, ramp({5}), "w", levels);
+    auto value = ramp({5});
+    value.set_levels(make_lod(levels, 5));
+    write_tensor_record(file, value, "w");
     file.commit();
   }
   input_file file(folder / "a");
-  CHECK(read_tensor_record(file, "w", memory).levels == levels);
+  const auto value = read_tensor_record(file, "w", memory);
+  REQUIRE(value.levels());
+  CHECK(*value.levels() == levels);
   CHECK(file.remaining() == 0);
+}
+
+TEST_CASE_FIXTURE(fixture, "levels of detail that do not fit are refused") {
+  {
+    atomic_file file(folder / "a");
+    auto value = ramp({5});
+    value.set_levels(std::make_shared<const lod>(lod{{0, 2, 4}}));
+    write_tensor_record(file, value, "w");
+    file.commit();
+  }
+  input_file file(folder / "a");
+  CHECK(contains(error_of([&] { read_tensor_record(file, "w", memory); }),
+                 "end with 4 instead of 5"));
 }
 
 TEST_CASE_FIXTURE(fixture, "mismatches name file, variable and both values") {

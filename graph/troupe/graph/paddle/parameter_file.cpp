@@ -76,10 +76,10 @@ variable read_value(input_file& file, const var_desc& var, arena& memory) {
     check_dims(whole_dims(rows), var, file.path());
     value.set(std::move(rows));
   } else {
-    auto record = read_tensor_record(file, var.name, memory);
-    check_type(record.value.type(), var, file.path());
-    check_dims(record.value.dims(), var, file.path());
-    value.set(std::move(record.value));
+    auto dense = read_tensor_record(file, var.name, memory);
+    check_type(dense.type(), var, file.path());
+    check_dims(dense.dims(), var, file.path());
+    value.set(std::move(dense));
   }
   return value;
 }

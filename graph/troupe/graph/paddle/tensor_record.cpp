@@ -133,7 +133,8 @@ void put(std::string& to, T number) {
   to.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
 
-void put_levels(std::string& to, const lod& levels) {
+void put_levels(std::string& to, const shared_lod& shared) {
+  const auto levels = shared ? *shared : lod{};
   put<std::uint64_t>(to, levels.size());
   for (const auto& level : levels) {
     put<std::uint64_t>(to, level.size() * sizeof(std::uint64_t));
@@ -163,22 +164,27 @@ void check_plain(const tensor& value, const std::string& name) {
 
 } // namespace
 
-tensor_record read_tensor_record(input_file& file, const std::string& name,
-                                 arena& memory) {
+tensor read_tensor_record(input_file& file, const std::string& name,
+                          arena& memory) {
   record_reader reader(file, name);
   reader.version();
-  tensor_record record;
-  record.levels = reader.levels();
-  record.value = reader.plain_tensor(memory);
-  return record;
+  auto levels = reader.levels();
+  auto value = reader.plain_tensor(memory);
+  try {
+    const auto rows = value.dims().rank() == 0 ? 1 : value.dims()[0];
+    value.set_levels(make_lod(std::move(levels), rows));
+  } catch (const error& e) {
+    reader.bad(e.what());
+  }
+  return value;
 }
 
 void write_tensor_record(atomic_file& file, const tensor& value,
-                         const std::string& name, const lod& levels) {
+                         const std::string& name) {
   check_plain(value, name);
   std::string head;
   put<std::uint32_t>(head, 0);
-  put_levels(head, levels);
+  put_levels(head, value.levels());
   put_description(head, value);
   file.write(head);
   file.write(value.raw(), value.bytes());

@@ -8,34 +8,25 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace troupe::graph {
 
-/// Level of detail: offsets that cut the first axis into sequences, a vector
-/// for each level.
-using lod = std::vector<std::vector<std::uint64_t>>;
-
-/// A stored tensor.
-struct tensor_record {
-  tensor value;
-  lod levels; ///< none for parameters
-};
-
 /// Reads the LoDTensor record that begins at the file's position into host
-/// memory of `memory`. `name` is the variable's name, for errors.
+/// memory of `memory`, levels included. `name` is the variable's name, for
+/// errors.
 ///
 /// Throws error(bad_file), naming file and variable, for a record that is cut
-/// off, of another version, or of a dtype that Troupe has not. Memory is taken
-/// only for data that is there.
+/// off, of another version, of a dtype that Troupe has not, or with offsets of
+/// sequences that do not fit its rows. Memory is taken only for data that is
+/// there.
 /// Source: Paddle, lod_tensor.cc and tensor_util.cc.
-tensor_record read_tensor_record(input_file& file, const std::string& name,
-                                 arena& memory);
+tensor read_tensor_record(input_file& file, const std::string& name,
+                          arena& memory);
 
-/// Appends a record. `value` is a plain host tensor; throws
+/// Appends a record, levels included. `value` is a plain host tensor; throws
 /// error(invalid_argument) if not, error(io_failure).
 void write_tensor_record(atomic_file& file, const tensor& value,
-                         const std::string& name, const lod& levels = {});
+                         const std::string& name);
 
 /// The same for a SelectedRows record. Rows outside of [0, height) or of
 /// another number than the values have are error(bad_file).

@@ -21,6 +21,7 @@ void add_normalizations(op_schema_table& table);
 void add_optimizers(op_schema_table& table);
 void add_products(op_schema_table& table);
 void add_reductions(op_schema_table& table);
+void add_sequences(op_schema_table& table);
 
 /// True if two extents can be equal: they are, or one is unknown.
 constexpr bool fits(std::int64_t a, std::int64_t b) noexcept {

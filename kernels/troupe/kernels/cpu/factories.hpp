@@ -94,6 +94,25 @@ void run_split(kernel_context&);
 void run_slice(kernel_context&);
 void run_slice_grad(kernel_context&);
 
+// sequence_rows.cpp, sequence_pool.cpp, lod_reset.cpp
+void run_sequence_expand(kernel_context&);
+void run_sequence_expand_grad(kernel_context&);
+void run_sequence_expand_as(kernel_context&);
+void run_sequence_expand_as_grad(kernel_context&);
+void run_sequence_concat(kernel_context&);
+void run_sequence_concat_grad(kernel_context&);
+void run_sequence_reverse(kernel_context&);
+void run_sequence_pad(kernel_context&);
+void run_sequence_pad_grad(kernel_context&);
+void run_sequence_unpad(kernel_context&);
+void run_sequence_unpad_grad(kernel_context&);
+std::unique_ptr<kernel> make_sequence_pool(const attribute_map&);
+std::unique_ptr<kernel> make_sequence_pool_grad(const attribute_map&);
+void run_sequence_softmax(kernel_context&);
+void run_sequence_softmax_grad(kernel_context&);
+void run_lod_reset(kernel_context&);
+void run_lod_reset_grad(kernel_context&);
+
 // random_fill.cpp
 void run_fill_constant(kernel_context&);
 void run_uniform_random(kernel_context&);

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/kernels/kernel.hpp>
+
+#include <string_view>
+
+namespace troupe::cpu {
+
+/// Levels of an input; throws error(invalid_argument), naming the slot, if it
+/// has none or they do not fit its rows.
+const lod& require_levels(const tensor& value, std::string_view slot);
+
+/// Elements of a row: product of all extents but the first.
+std::int64_t row_elements(const shape& dims);
+
+} // namespace troupe::cpu
