@@ -219,6 +219,22 @@ TEST_CASE("optimizers compute what Paddle computes") {
 TEST_CASE("ops over sequences compute what Paddle computes") {
   check_family("sequences");
 }
+
+TEST_CASE("embeddings compute what Paddle computes") {
+  check_family("embedding");
+}
+
+TEST_CASE("concat, stack and their like compute what Paddle computes") {
+  check_family("joining");
+}
+
+TEST_CASE("ranges compute what Paddle computes") {
+  check_family("ranges");
+}
+
+TEST_CASE("triangles compute what Paddle computes") {
+  check_family("triangles");
+}
 } // TEST_SUITE("paddle.op_cases")
 
 } // namespace troupe

@@ -143,7 +143,8 @@ def case(family, name, op, inputs, outputs, attrs=None, grads=(),
     inputs        slot -> array, Rows, Lod, or a list of them
     outputs       slot -> dtype ("float32"), a list of dtypes, "rows" (selected
                   rows), or "=VAR": the variable of an input, written in place
-    grads         input slots whose gradients are made too, by Paddle's backward
+    grads         input slots, or single variables of a slot ("X1"), whose
+                  gradients are made too, by Paddle's backward
     grad_outputs  output slots through which gradients flow in; default: first
     ignore        variables whose values are not compared (random numbers,
                   scratch): only their shapes are
@@ -151,7 +152,8 @@ def case(family, name, op, inputs, outputs, attrs=None, grads=(),
     def build(block):
         for slot, value in inputs.items():
             for var, v in _variables(slot, value):
-                _declare(block, var, v)
+                _declare(block, var, v).stop_gradient |= bool(grads) and not (
+                    slot in grads or var in grads)
         made = {}
         for slot, dtype in outputs.items():
             made[slot] = [
@@ -164,7 +166,7 @@ def case(family, name, op, inputs, outputs, attrs=None, grads=(),
         return [var for slot in (grad_outputs or list(outputs)[:1]) for var in made[slot]]
 
     values = {v: x for s, y in inputs.items() for v, x in _variables(s, y)}
-    wanted = [v for s in grads for v, _ in _variables(s, inputs[s])]
+    wanted = [v for s in grads for v, _ in _variables(s, inputs.get(s))]
     program_case(family, name, build, values, wanted, tolerance, ignore)
 
 

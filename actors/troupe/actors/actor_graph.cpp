@@ -246,6 +246,8 @@ actor_graph::make_kernel_task(const graph::op_handle& o) {
         if (is_present(name)) {
           TROUPE_ASSERT(next != handles.end());
           arguments.push_back({s.name, &storage_of(*next++)});
+        } else {
+          arguments.push_back({s.name, nullptr});
         }
     return arguments;
   };

@@ -17,16 +17,24 @@ public:
   explicit bound_arguments(std::vector<task_argument> arguments)
     : arguments_(std::move(arguments)) {
     for (auto& a : arguments_)
-      bound_.push_back({a.slot, a.value->name(), nullptr});
+      bound_.push_back(
+        {a.slot, a.value ? a.value->name() : std::string_view{}, nullptr});
   }
 
   std::span<const op_argument> bind(std::uint32_t slot) {
     for (std::size_t i = 0; i < bound_.size(); ++i)
-      bound_[i].var = &arguments_[i].value->at(slot);
+      if (arguments_[i].value)
+        bound_[i].var = &arguments_[i].value->at(slot);
     return bound_;
   }
 
-  const std::vector<task_argument>& arguments() const { return arguments_; }
+  /// Calls `visit(storage)` for each argument that is not absent.
+  template <class Visit>
+  void for_each_present(Visit visit) const {
+    for (auto& a : arguments_)
+      if (a.value)
+        visit(*a.value);
+  }
 
 private:
   std::vector<task_argument> arguments_;
@@ -48,10 +56,8 @@ public:
       kernel_(std::move(code)), inputs_(std::move(inputs)),
       outputs_(std::move(outputs)), check_nan_(check_nan),
       per_sample_(is_forward_or_backward(desc.role())) {
-    for (auto& a : inputs_.arguments())
-      add_use(*a.value);
-    for (auto& a : outputs_.arguments())
-      add_use(*a.value);
+    inputs_.for_each_present([this](storage& s) { add_use(s); });
+    outputs_.for_each_present([this](storage& s) { add_use(s); });
   }
 
   void run(step_state& step, stream& on) override {
@@ -65,18 +71,19 @@ public:
                        step.devices[device_index_]};
     kernel_->run(ctx);
     if (check_nan_)
-      for (auto& a : outputs_.arguments())
-        require_finite(a.value->at(step.slot), a.value->name());
+      outputs_.for_each_present(
+        [&step](storage& s) { require_finite(s.at(step.slot), s.name()); });
   }
 
 private:
   bool nothing_to_do(std::uint32_t slot) const {
     if (per_sample_)
       return true;
-    for (auto& a : inputs_.arguments())
-      if (!a.value->persistable() && !a.value->at(slot).has_value())
-        return true;
-    return false;
+    bool missing = false;
+    inputs_.for_each_present([&](storage& s) {
+      missing = missing || (!s.persistable() && !s.at(slot).has_value());
+    });
+    return missing;
   }
 
   attribute_map attributes_;

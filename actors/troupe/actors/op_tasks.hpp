@@ -17,7 +17,7 @@ namespace troupe::actors {
 /// A storage in a slot of an op.
 struct task_argument {
   std::string slot;
-  storage* value;
+  storage* value; ///< null: the program names nothing here
 };
 
 /// Runs the kernel of one op of the program on one device.

@@ -163,8 +163,9 @@ plain_executor::impl::bind(replica& r,
   std::vector<op_argument> bound;
   for (auto& s : slots)
     for (auto& name : s.arguments)
-      if (!name.empty() && name != empty_argument)
-        bound.push_back({s.name, name, &find(r, name)});
+      bound.push_back(
+        {s.name, name,
+         name.empty() || name == empty_argument ? nullptr : &find(r, name)});
   return bound;
 }
 

@@ -282,7 +282,7 @@ var_kind backward_pass::kind_of(const op_desc& op) const {
     });
     return rows ? var_kind::selected_rows : var_kind::dense;
   }
-  if (op.type != "lookup_table_v2_grad"
+  if ((op.type != "lookup_table_grad" && op.type != "lookup_table_v2_grad")
       || !op.attributes.get_bool("is_sparse", false))
     return var_kind::dense;
   const auto& table = op.only_input("W");

@@ -25,6 +25,7 @@ bool arity_holds(slot_arity arity, std::size_t count) {
   case slot_arity::one: return count == 1;
   case slot_arity::optional: return count <= 1;
   case slot_arity::many: return count >= 1;
+  case slot_arity::any: return true;
   }
   return false;
 }
@@ -34,6 +35,7 @@ std::string_view wanted_count(slot_arity arity) {
   case slot_arity::one: return "exactly one variable";
   case slot_arity::optional: return "at most one variable";
   case slot_arity::many: return "at least one variable";
+  case slot_arity::any: return "any number of variables";
   }
   return "";
 }
@@ -200,11 +202,13 @@ op_schema_table op_schemas() {
   schemas::add_convolutions(table);
   schemas::add_gradient_ops(table);
   schemas::add_initializers(table);
+  schemas::add_joining(table);
   schemas::add_losses(table);
   schemas::add_movement(table);
   schemas::add_normalizations(table);
   schemas::add_optimizers(table);
   schemas::add_products(table);
+  schemas::add_ranges(table);
   schemas::add_reductions(table);
   schemas::add_sequences(table);
   return table;

@@ -12,8 +12,8 @@
 
 namespace troupe::graph {
 
-/// How many variables a slot takes.
-enum class slot_arity : std::uint8_t { one, optional, many };
+/// How many variables a slot takes: 1, at most 1, at least 1, any number.
+enum class slot_arity : std::uint8_t { one, optional, many, any };
 
 /// A slot that an op type has.
 struct slot_schema {

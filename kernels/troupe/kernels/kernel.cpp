@@ -67,6 +67,14 @@ bool kernel_context::has_output(std::string_view slot) const noexcept {
   return has(outputs_, slot);
 }
 
+bool kernel_context::has_output(std::string_view slot,
+                                std::size_t index) const noexcept {
+  for (const op_argument& arg : outputs_)
+    if (arg.slot == slot && index-- == 0)
+      return arg.var != nullptr;
+  return false;
+}
+
 std::size_t kernel_context::num_inputs(std::string_view slot) const noexcept {
   return count(inputs_, slot);
 }

@@ -22,7 +22,7 @@ namespace troupe {
 struct op_argument {
   std::string_view slot;
   std::string_view name; ///< the variable's name, for errors
-  variable* var;
+  variable* var;         ///< null: the program names nothing here
 };
 
 /// What a kernel may know of the step that it runs in.
@@ -56,6 +56,10 @@ public:
 
   bool has_input(std::string_view slot) const noexcept;
   bool has_output(std::string_view slot) const noexcept;
+  /// Whether argument `index` of an output slot is asked for: programs name
+  /// some gradients of a list `@EMPTY@`.
+  bool has_output(std::string_view slot, std::size_t index) const noexcept;
+  /// Arguments of a slot, absent ones among them included.
   std::size_t num_inputs(std::string_view slot) const noexcept;
   std::size_t num_outputs(std::string_view slot) const noexcept;
 
@@ -77,6 +81,12 @@ public:
                 std::size_t index = 0) const;
   /// The output variable itself, for kernels that make rows or share memory.
   variable& output_variable(std::string_view slot, std::size_t index = 0) const;
+
+  /// Name of the variable that is input `index` of `slot`, for errors.
+  std::string_view input_name(std::string_view slot,
+                              std::size_t index = 0) const {
+    return argument(inputs_, slot, index).name;
+  }
 
   /// Name of the variable that is output `index` of `slot`; random ops derive
   /// their philox stream from it.

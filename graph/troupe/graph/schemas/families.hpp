@@ -15,11 +15,13 @@ void add_arithmetic(op_schema_table& table);
 void add_convolutions(op_schema_table& table);
 void add_gradient_ops(op_schema_table& table);
 void add_initializers(op_schema_table& table);
+void add_joining(op_schema_table& table);
 void add_losses(op_schema_table& table);
 void add_movement(op_schema_table& table);
 void add_normalizations(op_schema_table& table);
 void add_optimizers(op_schema_table& table);
 void add_products(op_schema_table& table);
+void add_ranges(op_schema_table& table);
 void add_reductions(op_schema_table& table);
 void add_sequences(op_schema_table& table);
 

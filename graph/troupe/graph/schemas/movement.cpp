@@ -2,7 +2,6 @@
 #include <troupe/graph/schemas/families.hpp>
 
 #include <algorithm>
-#include <utility>
 
 namespace troupe::graph::schemas {
 
@@ -93,76 +92,6 @@ void infer_transpose(shape_inference& s) {
   s.output("Out", out, s.type("X"));
 }
 
-void infer_concat(shape_inference& s) {
-  auto out = s.dims("X");
-  const auto axis =
-    s.axis("axis", s.attributes().get_int("axis", 0), out.rank());
-  for (std::size_t i = 1; i < s.num_inputs("X"); ++i) {
-    auto other = s.dims("X", i);
-    const auto& first = s.dims("X");
-    const auto extent = other.rank() == out.rank() ? other[axis] : 0;
-    if (other.rank() == out.rank())
-      other[axis] = first[axis];
-    s.check(fits(other, first), "X",
-            "of the first one's shape " + to_string(first)
-              + " except along axis " + std::to_string(axis),
-            i);
-    out[axis] = out[axis] < 0 || extent < 0 ? -1 : out[axis] + extent;
-  }
-  s.output("Out", out, s.type("X"));
-}
-
-/// Extents of the parts: attribute `sections`, of which one may be -1, or
-/// equal parts.
-std::vector<std::int64_t> part_extents(const shape_inference& s,
-                                       std::int64_t whole) {
-  const auto count = s.num_outputs("Out");
-  auto sections = s.attributes().get_ints("sections", {});
-  if (s.attributes().get_int("num", 0) > 0 || sections.empty()) {
-    const auto n = static_cast<std::int64_t>(count);
-    s.check(whole < 0 || whole % n == 0, "X",
-            "divisible into " + std::to_string(n) + " equal parts");
-    return std::vector<std::int64_t>(count, whole < 0 ? -1 : whole / n);
-  }
-  s.check_attribute(sections.size() == count, "sections",
-                    "as many as variables in Out");
-  auto rest = std::ranges::find(sections, -1);
-  std::int64_t known = 0;
-  for (auto extent : sections)
-    known += extent < 0 ? 0 : extent;
-  s.check(whole < 0
-            || (rest == sections.end() ? known == whole : known <= whole),
-          "X", "as long as the sections, " + std::to_string(known));
-  if (rest != sections.end())
-    *rest = whole < 0 ? -1 : whole - known;
-  return sections;
-}
-
-void infer_split(shape_inference& s) {
-  auto dims = s.dims("X");
-  const auto axis =
-    s.axis("axis", s.attributes().get_int("axis", 0), dims.rank());
-  const auto extents = part_extents(s, dims[axis]);
-  for (std::size_t i = 0; i < extents.size(); ++i) {
-    dims[axis] = extents[i];
-    s.output("Out", dims, s.type("X"), i);
-  }
-}
-
-std::vector<op_desc> split_gradient(const gradient_context& context) {
-  const auto& forward = context.forward;
-  std::vector<std::string> parts;
-  for (const auto& name : forward.output("Out"))
-    parts.push_back(gradient_name(name));
-  op_desc op;
-  op.type = "concat";
-  op.set_input("X", std::move(parts));
-  op.set_output("Out", {gradient_name(forward.only_input("X"))});
-  op.attributes.set(
-    "axis", static_cast<std::int32_t>(forward.attributes.get_int("axis", 0)));
-  return {std::move(op)};
-}
-
 /// Negative bounds count from the end, all are clamped to the extent.
 std::int64_t bound(std::int64_t at, std::int64_t extent) {
   return std::clamp<std::int64_t>(at < 0 ? at + extent : at, 0, extent);
@@ -192,6 +121,11 @@ void infer_slice(shape_inference& s) {
   s.output("Out", to_shape(kept), s.type("Input"));
 }
 
+void infer_triangle(shape_inference& s) {
+  s.check(s.dims("X").rank() >= 2, "X", "of rank 2 at least");
+  same_as_x(s);
+}
+
 op_schema with_xshape(std::string_view type, void (*infer)(shape_inference&)) {
   return {
     .type = type,
@@ -208,19 +142,11 @@ void add_movement(op_schema_table& table) {
       {with_xshape("reshape2", infer_reshape),
        with_xshape("flatten_contiguous_range", infer_flatten),
        with_xshape("transpose2", infer_transpose),
-       {.type = "concat",
-        .inputs = {{"X", slot_arity::many}},
-        .outputs = {{"Out"}},
-        .infer = infer_concat,
-        .gradient = {.groups = {{"X"}}, .reads = {"X"}, .outputs = {"Out"}}},
-       {.type = "split",
+       {.type = "tril_triu",
         .inputs = {{"X"}},
-        .outputs = {{"Out", slot_arity::many}},
-        .infer = infer_split,
-        .gradient = {.groups = {{"X"}},
-                     .reads = {},
-                     .outputs = {"Out"},
-                     .make = split_gradient}},
+        .outputs = {{"Out"}},
+        .infer = infer_triangle,
+        .gradient = {.groups = {{"X"}}, .reads = {}, .outputs = {"Out"}}},
        {.type = "slice",
         .inputs = {{"Input"}},
         .outputs = {{"Out"}},

@@ -76,8 +76,9 @@ op_schema product_of(std::string_view type, void (*infer)(shape_inference&)) {
             .groups = {{"X"}, {"Y"}}, .reads = {"X", "Y"}, .outputs = {"Out"}}};
 }
 
-/// W [rows, width], Ids of any shape: Out [Ids..., width].
-void infer_lookup(shape_inference& s) {
+/// W [rows, width], Ids of any shape: Out [Ids..., width]; of ids [..., 1] the
+/// first version of the op drops the last axis.
+void infer_lookup(shape_inference& s, bool drops_last) {
   const auto& w = s.dims("W");
   const auto& ids = s.dims("Ids");
   s.check(w.rank() == 2, "W", "of rank 2, [rows, width]");
@@ -85,22 +86,32 @@ void infer_lookup(shape_inference& s) {
   s.check(ids.rank() < shape::max_rank, "Ids",
           "of rank " + std::to_string(shape::max_rank - 1) + " at most");
   std::vector<std::int64_t> out{ids.begin(), ids.end()};
+  if (drops_last) {
+    s.check(!out.empty() && fits(out.back(), 1), "Ids", "[..., 1]");
+    out.pop_back();
+  }
   out.push_back(w[1]);
   s.output("Out", to_shape(out), s.type("W"));
+}
+
+op_schema lookup(std::string_view type, void (*infer)(shape_inference&)) {
+  return {
+    .type = type,
+    .inputs = {{"W"}, {"Ids"}},
+    .outputs = {{"Out"}},
+    .infer = infer,
+    .gradient = {.groups = {{"W"}}, .reads = {"W", "Ids"}, .outputs = {"Out"}}};
 }
 
 } // namespace
 
 void add_products(op_schema_table& table) {
-  add(table,
-      {product_of("mul", infer_mul),
-       product_of("matmul_v2", infer_matmul),
-       {.type = "lookup_table_v2",
-        .inputs = {{"W"}, {"Ids"}},
-        .outputs = {{"Out"}},
-        .infer = infer_lookup,
-        .gradient = {
-          .groups = {{"W"}}, .reads = {"W", "Ids"}, .outputs = {"Out"}}}});
+  add(
+    table,
+    {product_of("mul", infer_mul), product_of("matmul_v2", infer_matmul),
+     lookup("lookup_table", [](shape_inference& s) { infer_lookup(s, true); }),
+     lookup("lookup_table_v2",
+            [](shape_inference& s) { infer_lookup(s, false); })});
 }
 
 } // namespace troupe::graph::schemas

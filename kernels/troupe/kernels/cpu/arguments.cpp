@@ -21,6 +21,12 @@ std::string quote(std::string_view slot, const shape& dims) {
                                       + ", expected " + std::string(expected));
 }
 
+std::int64_t one_integer(const tensor& value, std::string_view slot) {
+  if (value.numel() != 1)
+    throw_shape(slot, value.dims(), "expected one element");
+  return index_values(value, slot)[0];
+}
+
 struct dtype_number {
   std::int64_t number;
   dtype type;
@@ -94,6 +100,44 @@ bool flag_input(const kernel_context& ctx, std::string_view slot) {
   if (value.numel() != 1)
     throw_shape(slot, value.dims(), "expected one element");
   return value.data<bool>()[0];
+}
+
+std::vector<std::int64_t> integers(const tensor& value, std::string_view slot) {
+  const index_values from(value, slot);
+  std::vector<std::int64_t> all;
+  for (std::int64_t i = 0; i < value.numel(); ++i)
+    all.push_back(from[i]);
+  return all;
+}
+
+std::int64_t integer_of(const kernel_context& ctx, std::string_view slot,
+                        std::string_view name, std::int64_t otherwise) {
+  if (!ctx.has_input(slot))
+    return ctx.attributes().get_int(name, otherwise);
+  return one_integer(ctx.input(slot), slot);
+}
+
+std::vector<std::int64_t> integers_of(const kernel_context& ctx,
+                                      std::string_view list_slot,
+                                      std::string_view slot,
+                                      std::string_view name) {
+  if (ctx.has_input(list_slot)) {
+    std::vector<std::int64_t> all;
+    for (std::size_t i = 0; i < ctx.num_inputs(list_slot); ++i)
+      all.push_back(one_integer(ctx.input(list_slot, i), list_slot));
+    return all;
+  }
+  if (ctx.has_input(slot))
+    return integers(ctx.input(slot), slot);
+  return ctx.attributes().get_ints(name, {});
+}
+
+void throw_index(const kernel_context& ctx, std::string_view slot,
+                 std::int64_t index, std::int64_t extent) {
+  throw error(errc::out_of_range,
+              "index " + std::to_string(index) + " in " + std::string(slot)
+                + " is not in [0, " + std::to_string(extent) + ")",
+              {.variable = std::string(ctx.input_name(slot))});
 }
 
 void write_xshape(kernel_context& ctx, const shape& dims, dtype type) {

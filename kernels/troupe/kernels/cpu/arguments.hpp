@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 namespace troupe::cpu {
 
@@ -35,6 +36,23 @@ float scalar_input(const kernel_context& ctx, std::string_view slot,
                    float otherwise);
 /// The one value of a boolean input; false if it is missing.
 bool flag_input(const kernel_context& ctx, std::string_view slot);
+
+/// All elements of an int32 or int64 tensor; throws error(dtype_mismatch).
+std::vector<std::int64_t> integers(const tensor& value, std::string_view slot);
+/// The number that input `slot` holds; without it, attribute `name`.
+std::int64_t integer_of(const kernel_context& ctx, std::string_view slot,
+                        std::string_view name, std::int64_t otherwise);
+/// The numbers that the tensors of `list_slot` hold, one each; without them
+/// those of the tensor in `slot`; without it attribute `name`.
+std::vector<std::int64_t> integers_of(const kernel_context& ctx,
+                                      std::string_view list_slot,
+                                      std::string_view slot,
+                                      std::string_view name);
+
+/// Throws error(out_of_range) naming the variable: "index 7 in Ids is not in
+/// [0, 4)".
+[[noreturn]] void throw_index(const kernel_context& ctx, std::string_view slot,
+                              std::int64_t index, std::int64_t extent);
 
 /// Output XShape, if the op has it: X's extents behind a zero, so that the
 /// gradient knows them and no memory is taken.

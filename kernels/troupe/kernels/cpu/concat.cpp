@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
+#include <troupe/kernels/cpu/part_runs.hpp>
 
 #include <troupe/base/error.hpp>
 
-#include <algorithm>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,46 +13,9 @@ namespace troupe::cpu {
 
 namespace {
 
-// Copies `outer` runs of `bytes` bytes between memory with different steps.
-void copy_runs(std::byte* to, std::size_t to_step, const std::byte* from,
-               std::size_t from_step, std::size_t bytes, std::int64_t outer) {
-  if (bytes == 0)
-    return;
-  for (std::int64_t i = 0; i < outer; ++i)
-    std::memcpy(to + static_cast<std::size_t>(i) * to_step,
-                from + static_cast<std::size_t>(i) * from_step, bytes);
-}
-
-// One part of a whole along an axis, as runs of bytes.
-struct part_runs {
-  std::int64_t outer = 1;
-  std::size_t whole_step = 0; // bytes
-  std::size_t part_step = 0;
-  std::size_t offset = 0; // of the part's first run in the whole
-
-  part_runs(const shape& whole, const shape& part, std::size_t axis,
-            std::int64_t start, dtype type)
-    : outer(whole.numel(0, axis)) {
-    const auto inner =
-      static_cast<std::size_t>(whole.numel(axis + 1, whole.rank()))
-      * size_of(type);
-    whole_step = static_cast<std::size_t>(whole[axis]) * inner;
-    part_step = static_cast<std::size_t>(part[axis]) * inner;
-    offset = static_cast<std::size_t>(start) * inner;
-  }
-
-  void to_whole(tensor& whole, const tensor& part) const {
-    copy_runs(whole.raw() + offset, whole_step, part.raw(), part_step,
-              part_step, outer);
-  }
-  void to_part(const tensor& whole, tensor& part) const {
-    copy_runs(part.raw(), part_step, whole.raw() + offset, whole_step,
-              part_step, outer);
-  }
-};
-
 std::size_t axis_of(const kernel_context& ctx, const shape& dims) {
-  return normal_axis(ctx.attributes().get_int("axis", 0), dims.rank(), "X");
+  return normal_axis(integer_of(ctx, "AxisTensor", "axis", 0), dims.rank(),
+                     "X");
 }
 
 std::vector<tensor> parts_of(const kernel_context& ctx) {
@@ -117,8 +79,9 @@ void run_concat(kernel_context& ctx) {
   tensor out = ctx.output("Out", whole, parts[0].type());
   std::int64_t start = 0;
   for (const tensor& part : parts) {
-    part_runs(whole, part.dims(), axis, start, part.type()).to_whole(out, part);
-    start += part.dims()[axis];
+    const std::int64_t extent = part.dims()[axis];
+    part_runs(whole, axis, start, extent, part.type()).to_whole(out, part);
+    start += extent;
   }
 }
 
@@ -132,10 +95,13 @@ void run_concat_grad(kernel_context& ctx) {
                 "concat_grad needs one output X@GRAD for each input X");
   std::int64_t start = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    tensor part = ctx.output("X@GRAD", parts[i].dims(), dout.type(), i);
-    part_runs(dout.dims(), part.dims(), axis, start, dout.type())
-      .to_part(dout, part);
-    start += part.dims()[axis];
+    const std::int64_t extent = parts[i].dims()[axis];
+    if (ctx.has_output("X@GRAD", i)) {
+      tensor part = ctx.output("X@GRAD", parts[i].dims(), dout.type(), i);
+      part_runs(dout.dims(), axis, start, extent, dout.type())
+        .to_part(dout, part);
+    }
+    start += extent;
   }
 }
 
@@ -150,7 +116,7 @@ void run_split(kernel_context& ctx) {
     shape dims = x.dims();
     dims[axis] = extents[i];
     tensor part = ctx.output("Out", dims, x.type(), i);
-    part_runs(x.dims(), dims, axis, start, x.type()).to_part(x, part);
+    part_runs(x.dims(), axis, start, extents[i], x.type()).to_part(x, part);
     start += extents[i];
   }
 }

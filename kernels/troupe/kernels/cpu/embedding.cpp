@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/arguments.hpp>
+#include <troupe/kernels/cpu/element_types.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
-#include <troupe/kernels/cpu/vector_ops.hpp>
 
-#include <troupe/base/error.hpp>
-
-#include <string>
+#include <cstring>
 #include <vector>
 
 namespace troupe::cpu {
@@ -13,32 +11,37 @@ namespace troupe::cpu {
 namespace {
 
 // W [height, width] and Ids of any shape: Out[..., :] = W[id, :], and zero for
-// padding_idx.
+// padding_idx. Of ids [..., 1], the first version of the op drops the last
+// axis.
 class lookup_base : public kernel {
 public:
-  explicit lookup_base(const attribute_map& attributes)
+  lookup_base(const attribute_map& attributes, bool drops_last)
     : padding_(attributes.get_int("padding_idx", -1)),
-      sparse_(attributes.get_bool("is_sparse", false)) {}
+      sparse_(attributes.get_bool("is_sparse", false)),
+      drops_last_(drops_last) {}
 
 protected:
   bool is_padding(std::int64_t id) const noexcept {
     return padding_ != -1 && id == padding_;
   }
 
-  index_values checked_ids(const tensor& ids, const shape& table) const {
+  index_values checked_ids(const kernel_context& ctx, const tensor& ids,
+                           const shape& table) const {
     const index_values values(ids, "Ids");
     require_rank("W", table, 2);
     for (std::int64_t i = 0; i < ids.numel(); ++i)
       if (const std::int64_t id = values[i];
           !is_padding(id) && (id < 0 || id >= table[0]))
-        throw error(errc::out_of_range, "id " + std::to_string(id)
-                                          + " in a table of "
-                                          + std::to_string(table[0]) + " rows");
+        throw_index(ctx, "Ids", id, table[0]);
     return values;
   }
 
-  static shape output_shape(const shape& ids, const shape& table) {
+  shape output_shape(const shape& ids, const shape& table) const {
     std::vector<std::int64_t> dims(ids.begin(), ids.end());
+    if (drops_last_ && (dims.empty() || dims.back() != 1))
+      throw_shape("Ids", ids, "expected [..., 1]");
+    if (drops_last_)
+      dims.pop_back();
     dims.push_back(table[1]);
     return shape(dims);
   }
@@ -48,24 +51,27 @@ protected:
 private:
   std::int64_t padding_;
   bool sparse_;
+  bool drops_last_;
 };
 
 class lookup_kernel final : public lookup_base {
 public:
   using lookup_base::lookup_base;
   void run(kernel_context& ctx) override {
-    const tensor w = float_input(ctx, "W");
+    const tensor w = ctx.input("W");
     const tensor ids = ctx.input("Ids");
-    const index_values id = checked_ids(ids, w.dims());
-    const std::int64_t width = w.dims()[1];
-    tensor out = float_output(ctx, "Out", output_shape(ids.dims(), w.dims()));
-    for (std::int64_t i = 0; i < ids.numel(); ++i) {
-      float* row = out.data<float>() + i * width;
+    const index_values id = checked_ids(ctx, ids, w.dims());
+    const auto row = static_cast<std::size_t>(w.dims()[1]) * size_of(w.type());
+    tensor out =
+      ctx.output("Out", output_shape(ids.dims(), w.dims()), w.type());
+    if (row == 0)
+      return;
+    std::byte* to = out.raw();
+    for (std::int64_t i = 0; i < ids.numel(); ++i, to += row)
       if (is_padding(id[i]))
-        fill(row, width, 0.0f);
+        std::memset(to, 0, row);
       else
-        copy(row, w.data<float>() + id[i] * width, width);
-    }
+        std::memcpy(to, w.raw() + static_cast<std::size_t>(id[i]) * row, row);
   }
 };
 
@@ -75,65 +81,61 @@ public:
   void run(kernel_context& ctx) override {
     const shape table = ctx.input("W").dims();
     const tensor ids = ctx.input("Ids");
-    const tensor dout = float_input(ctx, "Out@GRAD");
-    const index_values id = checked_ids(ids, table);
+    const tensor dout = ctx.input("Out@GRAD");
+    const index_values id = checked_ids(ctx, ids, table);
     require_shape("Out@GRAD", dout.dims(), output_shape(ids.dims(), table));
     if (sparse())
-      row_gradient(ctx, table, id, ids.numel(), dout);
-    else
-      dense_gradient(ctx, table, id, ids.numel(), dout);
+      return row_gradient(ctx, table, id, ids.numel(), dout);
+    with_floating(dout.type(), "Out@GRAD", [&](auto zero) {
+      dense_gradient<decltype(zero)>(ctx, table, id, ids.numel(), dout);
+    });
   }
 
 private:
+  template <class T>
   void dense_gradient(kernel_context& ctx, const shape& table,
                       const index_values& id, std::int64_t count,
                       const tensor& dout) const {
     const std::int64_t width = table[1];
-    tensor dw = float_output(ctx, "W@GRAD", table);
-    fill(dw.data<float>(), dw.numel(), 0.0f);
+    tensor dw = ctx.output("W@GRAD", table, dout.type());
+    std::memset(dw.raw(), 0, dw.bytes());
     for (std::int64_t i = 0; i < count; ++i)
       if (!is_padding(id[i]))
-        accumulate(dw.data<float>() + id[i] * width,
-                   dout.data<float>() + i * width, 1.0f, width);
+        add_into(dw.data<T>() + id[i] * width, dout.data<T>() + i * width,
+                 width);
   }
 
-  // One row per id, in order. The values are Out@GRAD's memory, unless the
-  // padding's rows must be cleared.
-  void row_gradient(kernel_context& ctx, const shape& table,
-                    const index_values& id, std::int64_t count,
-                    const tensor& dout) const {
+  // One row per id, in order, on Out@GRAD's memory. As in Paddle, the row of
+  // padding_idx has a gradient here, unlike in the dense case.
+  static void row_gradient(kernel_context& ctx, const shape& table,
+                           const index_values& id, std::int64_t count,
+                           const tensor& dout) {
     selected_rows rows;
     rows.height = table[0];
-    rows.rows.resize(static_cast<std::size_t>(count));
-    bool has_padding = false;
-    for (std::int64_t i = 0; i < count; ++i) {
-      rows.rows[static_cast<std::size_t>(i)] = id[i];
-      has_padding = has_padding || is_padding(id[i]);
-    }
-    const shape dims{count, table[1]};
-    rows.values = has_padding ? without_padding(ctx, id, dims, dout)
-                              : dout.reshaped(dims).share();
+    for (std::int64_t i = 0; i < count; ++i)
+      rows.rows.push_back(id[i]);
+    rows.values = dout.reshaped({count, table[1]}).share();
     ctx.output_variable("W@GRAD").set(std::move(rows));
-  }
-
-  tensor without_padding(kernel_context& ctx, const index_values& id,
-                         const shape& dims, const tensor& dout) const {
-    tensor values = clone(dout, ctx.on().memory()).reshaped(dims);
-    for (std::int64_t i = 0; i < dims[0]; ++i)
-      if (is_padding(id[i]))
-        fill(values.data<float>() + i * dims[1], dims[1], 0.0f);
-    return values;
   }
 };
 
 } // namespace
 
 std::unique_ptr<kernel> make_lookup(const attribute_map& attributes) {
-  return std::make_unique<lookup_kernel>(attributes);
+  return std::make_unique<lookup_kernel>(attributes, false);
 }
 
 std::unique_ptr<kernel> make_lookup_grad(const attribute_map& attributes) {
-  return std::make_unique<lookup_grad_kernel>(attributes);
+  return std::make_unique<lookup_grad_kernel>(attributes, false);
+}
+
+std::unique_ptr<kernel> make_lookup_column(const attribute_map& attributes) {
+  return std::make_unique<lookup_kernel>(attributes, true);
+}
+
+std::unique_ptr<kernel>
+make_lookup_column_grad(const attribute_map& attributes) {
+  return std::make_unique<lookup_grad_kernel>(attributes, true);
 }
 
 } // namespace troupe::cpu

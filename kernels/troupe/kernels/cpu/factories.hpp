@@ -43,6 +43,8 @@ std::unique_ptr<kernel> make_dropout(const attribute_map&);
 std::unique_ptr<kernel> make_dropout_grad(const attribute_map&);
 std::unique_ptr<kernel> make_lookup(const attribute_map&);
 std::unique_ptr<kernel> make_lookup_grad(const attribute_map&);
+std::unique_ptr<kernel> make_lookup_column(const attribute_map&);
+std::unique_ptr<kernel> make_lookup_column_grad(const attribute_map&);
 
 // metrics.cpp
 void run_top_k(kernel_context&);
@@ -84,6 +86,17 @@ void run_sum(kernel_context&);
 void run_reshape(kernel_context&);
 void run_reshape_grad(kernel_context&);
 void run_flatten(kernel_context&);
+
+// range.cpp, triangle.cpp
+void run_range(kernel_context&);
+void run_tril_triu(kernel_context&);
+void run_tril_triu_grad(kernel_context&);
+
+// stack.cpp
+void run_stack(kernel_context&);
+void run_stack_grad(kernel_context&);
+void run_unstack(kernel_context&);
+void run_unstack_grad(kernel_context&);
 
 // transpose.cpp, concat.cpp, slice.cpp
 void run_transpose(kernel_context&);

@@ -60,10 +60,10 @@ void lookup_table_v2_grad(kernel_context& ctx) {
   require_same("Out@GRAD", d.dims, l.out_dims());
   const auto type = input_type(ctx, "W");
   if (ctx.attributes().get_bool("is_sparse", false)) {
-    // One row per id, in order; the padding's is zero.
+    // One row per id, in order; as in Paddle, padding_idx has one like others.
     const auto count = static_cast<std::int64_t>(l.ids.size());
     array values(shape{count, l.table[1]});
-    l.for_each([&](auto, auto o) { values[o] = d[o]; });
+    values.values = d.values;
     return output_rows(ctx, "W@GRAD", l.ids, l.table[0], values, type);
   }
   array dw(l.table);

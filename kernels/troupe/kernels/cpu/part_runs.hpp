@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/kernels/tensor.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace troupe::cpu {
+
+/// The part [start, start + extent) of a whole tensor along an axis, as runs of
+/// bytes: what concat, split, stack and their like copy.
+class part_runs {
+public:
+  part_runs(const shape& whole, std::size_t axis, std::int64_t start,
+            std::int64_t extent, dtype type);
+
+  void to_whole(tensor& whole, const tensor& part) const;
+  void to_part(const tensor& whole, tensor& part) const;
+
+private:
+  std::int64_t outer_ = 1;
+  std::size_t whole_step_ = 0; // bytes
+  std::size_t part_step_ = 0;
+  std::size_t offset_ = 0; // of the part's first run in the whole
+};
+
+} // namespace troupe::cpu

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/kernels/cpu/arguments.hpp>
+#include <troupe/kernels/cpu/element_types.hpp>
+#include <troupe/kernels/cpu/factories.hpp>
+
+#include <troupe/base/error.hpp>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <type_traits>
+
+namespace troupe::cpu {
+
+namespace {
+
+// The one number in `slot`, of the type that Start has.
+template <class T>
+T bound(const kernel_context& ctx, std::string_view slot) {
+  const tensor value = ctx.input(slot);
+  if (value.numel() != 1)
+    throw_shape(slot, value.dims(), "expected one element");
+  if (value.type() != dtype_of<T>)
+    throw error(errc::dtype_mismatch, std::string(slot) + " is "
+                                        + std::string(to_string(value.type()))
+                                        + ", Start is "
+                                        + std::string(to_string(dtype_of<T>)));
+  return value.data<T>()[0];
+}
+
+// Numbers in [start, end); rounded up as Paddle does.
+template <class T>
+std::int64_t count_of(T start, T end, T step) {
+  if (!(step > 0 || step < 0) || (start < end && step < 0)
+      || (start > end && step > 0))
+    throw error(errc::invalid_argument, "a range from " + std::to_string(start)
+                                          + " to " + std::to_string(end)
+                                          + " has no end with step "
+                                          + std::to_string(step));
+  const double count =
+    std::is_integral_v<T>
+      ? std::ceil(
+        static_cast<double>((static_cast<long double>(end) - start) / step))
+      : std::ceil(std::abs(static_cast<double>((end - start) / step)));
+  if (!(count <= static_cast<double>(std::numeric_limits<std::int32_t>::max())))
+    throw error(errc::invalid_argument,
+                "a range of " + std::to_string(count) + " numbers");
+  return static_cast<std::int64_t>(count);
+}
+
+template <class T>
+void write_range(kernel_context& ctx) {
+  const T start = bound<T>(ctx, "Start");
+  const T step = bound<T>(ctx, "Step");
+  const std::int64_t count = count_of(start, bound<T>(ctx, "End"), step);
+  tensor out = ctx.output("Out", {count}, dtype_of<T>);
+  T value = start; // sums up, as Paddle's does
+  for (T& element : out.values<T>()) {
+    element = value;
+    value = static_cast<T>(value + step);
+  }
+}
+
+} // namespace
+
+void run_range(kernel_context& ctx) {
+  with_number(ctx.input("Start").type(), "Start",
+              [&](auto zero) { write_range<decltype(zero)>(ctx); });
+}
+
+} // namespace troupe::cpu

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ops that join tensors along an axis and take them apart again."""
+import numpy as np
+from oracle import case
+
+random = np.random.RandomState(3)
+
+
+def values(*dims, dtype="float32"):
+    return (random.uniform(-3, 3, dims) * (1 if dtype[0] == "f" else 9)).astype(dtype)
+
+
+def join(name, op, x, attrs, grads=("X",), **more):
+    out = "Out" if op == "concat" else "Y"
+    inputs = {"X": x, **more}
+    case("joining", f"{op}_{name}", op, inputs, {out: str(x[0].dtype)}, attrs, grads=grads)
+
+
+def make_concat():
+    def parts(dtype="float32"):
+        return [values(2, n, 3, dtype=dtype) for n in (1, 4, 2)]
+    join("middle", "concat", parts(), {"axis": 1})
+    join("negative_axis", "concat", parts(), {"axis": -2})
+    join("first", "concat", [values(2, 3), values(1, 3)], {"axis": 0})
+    join("last", "concat", [values(2, 3), values(2, 2)], {"axis": 1})
+    join("one_gradient", "concat", parts(), {"axis": 1}, grads=["X1"])
+    join("last_gradient", "concat", parts(), {"axis": 1}, grads=["X2"])
+    join("axis_tensor", "concat", parts(), {"axis": 0},
+         AxisTensor=np.array([1], "int32"))
+    for dtype in ("float64", "int32", "int64", "bool", "uint8"):
+        join(dtype, "concat", parts(dtype), {"axis": 1},
+             grads=["X"] if dtype == "float64" else [])
+
+
+def make_stack():
+    def parts(dtype="float32", n=3):
+        return [values(2, 3, dtype=dtype) for _ in range(n)]
+    for axis in (0, 1, 2, -1, -2):
+        join(f"axis{axis}", "stack", parts(), {"axis": axis})
+    join("one", "stack", parts(n=1), {"axis": 1})
+    join("scalars", "stack", [values(), values()], {"axis": 0})
+    join("one_gradient", "stack", parts(), {"axis": 1}, grads=["X1"])
+    join("int64", "stack", parts("int64"), {"axis": 0}, grads=[])
+
+
+def make():
+    make_concat()
+    make_stack()
