@@ -235,6 +235,26 @@ TEST_CASE("ranges compute what Paddle computes") {
 TEST_CASE("triangles compute what Paddle computes") {
   check_family("triangles");
 }
+
+TEST_CASE("reshapes, transposes and casts compute what Paddle computes") {
+  check_family("movement");
+}
+
+TEST_CASE("slices, flips and rolls compute what Paddle computes") {
+  check_family("slicing");
+}
+
+TEST_CASE("expansions and paddings compute what Paddle computes") {
+  check_family("expanding");
+}
+
+TEST_CASE("ops on indices compute what Paddle computes") {
+  check_family("indexing");
+}
+
+TEST_CASE("rankings compute what Paddle computes") {
+  check_family("ranking");
+}
 } // TEST_SUITE("paddle.op_cases")
 
 } // namespace troupe

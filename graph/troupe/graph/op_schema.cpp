@@ -201,6 +201,8 @@ op_schema_table op_schemas() {
   schemas::add_arithmetic(table);
   schemas::add_convolutions(table);
   schemas::add_gradient_ops(table);
+  schemas::add_expansions(table);
+  schemas::add_indexing(table);
   schemas::add_initializers(table);
   schemas::add_joining(table);
   schemas::add_losses(table);
@@ -209,8 +211,10 @@ op_schema_table op_schemas() {
   schemas::add_optimizers(table);
   schemas::add_products(table);
   schemas::add_ranges(table);
+  schemas::add_rankings(table);
   schemas::add_reductions(table);
   schemas::add_sequences(table);
+  schemas::add_slices(table);
   return table;
 }
 
@@ -267,6 +271,20 @@ std::int64_t product(const shape& dims, std::size_t first,
     result *= dims[i];
   }
   return result;
+}
+
+shape unknown_extents(std::size_t rank) {
+  return to_shape(std::vector<std::int64_t>(rank, -1));
+}
+
+op_schema plain_schema(std::string_view type,
+                       std::vector<std::string_view> inputs,
+                       void (*infer)(shape_inference&)) {
+  op_schema schema{
+    .type = type, .inputs = {}, .outputs = {{"Out"}}, .infer = infer};
+  for (auto slot : inputs)
+    schema.inputs.push_back({slot});
+  return schema;
 }
 
 shape to_shape(const std::vector<std::int64_t>& dims) {

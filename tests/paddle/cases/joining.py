@@ -43,6 +43,41 @@ def make_stack():
     join("int64", "stack", parts("int64"), {"axis": 0}, grads=[])
 
 
+def take_apart(name, op, x, count, attrs, grads=("X",), **more):
+    out = "Out" if op == "split" else "Y"
+    case("joining", f"{op}_{name}", op, {"X": x, **more}, {out: [str(x.dtype)] * count},
+         attrs, grads=grads, grad_outputs=[out])
+
+
+def make_split():  # of negative axes Paddle's op computes nonsense
+    x = values(2, 6, 3)
+    for name, axis, count, attrs in (
+            ("equal", 1, 3, {"num": 3}), ("last", 2, 3, {"num": 3}),
+            ("first", 0, 2, {"num": 2}), ("sections", 1, 3, {"sections": [1, 3, 2]}),
+            ("rest", 1, 3, {"sections": [1, -1, 2]}),
+            ("sections_last", 2, 2, {"sections": [1, 2]}),
+            ("one", 1, 1, {"num": 1})):
+        take_apart(name, "split", x, count, {"axis": axis, "num": 0, "sections": [], **attrs})
+    take_apart("axis_tensor", "split", x, 3, {"axis": 0, "num": 3, "sections": []},
+               AxisTensor=np.array([1], "int32"))
+    take_apart("section_tensors", "split", x, 2, {"axis": 1, "num": 0, "sections": [-1, -1]},
+               grads=[], SectionsTensorList=[np.array([n], "int32") for n in (2, 4)])
+    for dtype in ("float64", "int32", "int64", "bool"):
+        take_apart(dtype, "split", values(4, 2, dtype=dtype), 2,
+                   {"axis": 0, "num": 2, "sections": []}, grads=[])
+
+
+def make_unstack():
+    x = values(2, 3, 4)
+    for axis in (0, 1, -1):
+        take_apart(f"axis{axis}", "unstack", x, x.shape[axis],
+                   {"axis": axis, "num": x.shape[axis]})
+    take_apart("int64", "unstack", values(2, 3, dtype="int64"), 2, {"axis": 0, "num": 2},
+               grads=[])
+
+
 def make():
     make_concat()
     make_stack()
+    make_split()
+    make_unstack()

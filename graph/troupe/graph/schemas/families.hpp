@@ -14,6 +14,8 @@ void add_activations(op_schema_table& table);
 void add_arithmetic(op_schema_table& table);
 void add_convolutions(op_schema_table& table);
 void add_gradient_ops(op_schema_table& table);
+void add_expansions(op_schema_table& table);
+void add_indexing(op_schema_table& table);
 void add_initializers(op_schema_table& table);
 void add_joining(op_schema_table& table);
 void add_losses(op_schema_table& table);
@@ -22,8 +24,10 @@ void add_normalizations(op_schema_table& table);
 void add_optimizers(op_schema_table& table);
 void add_products(op_schema_table& table);
 void add_ranges(op_schema_table& table);
+void add_rankings(op_schema_table& table);
 void add_reductions(op_schema_table& table);
 void add_sequences(op_schema_table& table);
+void add_slices(op_schema_table& table);
 
 /// True if two extents can be equal: they are, or one is unknown.
 constexpr bool fits(std::int64_t a, std::int64_t b) noexcept {
@@ -37,7 +41,15 @@ bool fits(const shape& a, const shape& b) noexcept;
 std::int64_t product(const shape& dims, std::size_t first,
                      std::size_t last) noexcept;
 
+/// A shape of which nothing but the rank is known.
+shape unknown_extents(std::size_t rank);
+
 shape to_shape(const std::vector<std::int64_t>& dims);
+
+/// A schema of slots that all take one variable, without gradient.
+op_schema plain_schema(std::string_view type,
+                       std::vector<std::string_view> inputs,
+                       void (*infer)(shape_inference&));
 
 /// Out has X's shape and dtype.
 void same_as_x(shape_inference& s);

@@ -13,10 +13,6 @@ bool has_dynamic_axis(const shape_inference& s) {
   return s.has_input("AxisTensor");
 }
 
-shape unknown_extents(std::size_t rank) {
-  return to_shape(std::vector<std::int64_t>(rank, -1));
-}
-
 void infer_concat(shape_inference& s) {
   auto out = s.dims("X");
   if (has_dynamic_axis(s))

@@ -40,20 +40,6 @@ void infer_softmax_with_cross_entropy(shape_inference& s) {
   s.output("Loss", lines, s.type("Logits"));
 }
 
-void infer_top_k(shape_inference& s) {
-  auto dims = s.dims("X");
-  const auto axis =
-    s.axis("axis", s.attributes().get_int("axis", -1), dims.rank());
-  const auto k = s.attributes().get_int("k", 1);
-  s.check_attribute(k > 0, "k", "positive");
-  s.check(dims[axis] < 0 || k <= dims[axis], "X",
-          "at least " + std::to_string(k) + " long along axis "
-            + std::to_string(axis));
-  dims[axis] = k;
-  s.output("Out", dims, s.type("X"));
-  s.output("Indices", dims, dtype::int64);
-}
-
 void infer_accuracy(shape_inference& s) {
   const auto& indices = s.dims("Indices");
   s.check(indices.rank() == 2, "Indices", "of rank 2, [samples, k]");
@@ -77,10 +63,6 @@ void add_losses(op_schema_table& table) {
                .gradient = {.groups = {{"Logits"}},
                             .reads = {"Label", "Softmax"},
                             .outputs = {"Loss"}}},
-              {.type = "top_k_v2",
-               .inputs = {{"X"}},
-               .outputs = {{"Out"}, {"Indices"}},
-               .infer = infer_top_k},
               {.type = "accuracy",
                .inputs = {{"Out"}, {"Indices"}, {"Label"}},
                .outputs = {{"Accuracy"}, {"Correct"}, {"Total"}},

@@ -35,10 +35,22 @@ std::vector<std::int64_t> wanted_extents(const shape_inference& s) {
   return dims;
 }
 
+/// Of a shape that is an input, at most the rank is known.
+void infer_dynamic_reshape(shape_inference& s) {
+  auto rank = s.num_inputs("ShapeTensor");
+  if (rank == 0)
+    rank = static_cast<std::size_t>(
+      std::max<std::int64_t>(product(s.dims("Shape"), 0, 1), 1));
+  output_xshape(s);
+  s.output("Out", unknown_extents(rank), s.type("X"));
+}
+
 /// Extents that are copied (0) drop out on both sides; what is left of X must
 /// fill what is left of Out. So an unknown batch that is copied is no obstacle.
 void infer_reshape(shape_inference& s) {
   const auto& x = s.dims("X");
+  if (s.has_input("ShapeTensor") || s.has_input("Shape"))
+    return infer_dynamic_reshape(s);
   const auto wanted = s.attributes().get_ints("shape", {});
   auto dims = wanted_extents(s);
   std::int64_t rest = 1;
@@ -64,6 +76,10 @@ void infer_reshape(shape_inference& s) {
 
 void infer_flatten(shape_inference& s) {
   const auto& x = s.dims("X");
+  if (x.rank() == 0) {
+    output_xshape(s);
+    return s.output("Out", {1}, s.type("X"));
+  }
   const auto& a = s.attributes();
   const auto start = s.axis("start_axis", a.get_int("start_axis", 1), x.rank());
   const auto stop = s.axis("stop_axis", a.get_int("stop_axis", 1), x.rank());
@@ -72,6 +88,48 @@ void infer_flatten(shape_inference& s) {
   dims.push_back(product(x, start, stop + 1));
   dims.insert(dims.end(), x.begin() + stop + 1, x.end());
   output_xshape(s);
+  s.output("Out", to_shape(dims), s.type("X"));
+}
+
+void infer_flatten_matrix(shape_inference& s) {
+  const auto& x = s.dims("X");
+  const auto axis = s.attributes().get_int("axis", 1);
+  s.check_attribute(axis >= 0 && axis <= static_cast<std::int64_t>(x.rank()),
+                    "axis", "between axes of X " + to_string(x));
+  const auto at = static_cast<std::size_t>(axis);
+  output_xshape(s);
+  s.output("Out", {product(x, 0, at), product(x, at, x.rank())}, s.type("X"));
+}
+
+/// An unknown extent that an axis names is taken for 1.
+void infer_squeeze(shape_inference& s) {
+  const auto& x = s.dims("X");
+  const auto axes = s.attributes().get_ints("axes", {});
+  std::vector<bool> drops(x.rank(), axes.empty());
+  for (auto axis : axes)
+    drops[s.axis("axes", axis, x.rank())] = true;
+  std::vector<std::int64_t> dims;
+  for (std::size_t i = 0; i < x.rank(); ++i)
+    if (!drops[i] || !(x[i] == 1 || (x[i] < 0 && !axes.empty())))
+      dims.push_back(x[i]);
+  output_xshape(s);
+  s.output("Out", to_shape(dims), s.type("X"));
+}
+
+void infer_unsqueeze(shape_inference& s) {
+  const auto& x = s.dims("X");
+  std::vector<std::int64_t> dims{x.begin(), x.end()};
+  auto added = s.num_inputs("AxesTensorList");
+  if (s.has_input("AxesTensor"))
+    added = static_cast<std::size_t>(
+      std::max<std::int64_t>(product(s.dims("AxesTensor"), 0, 1), 1));
+  output_xshape(s);
+  if (added > 0)
+    return s.output("Out", unknown_extents(x.rank() + added), s.type("X"));
+  for (auto axis : s.attributes().get_ints("axes", {})) {
+    const auto at = s.axis("axes", axis, dims.size() + 1);
+    dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(at), 1);
+  }
   s.output("Out", to_shape(dims), s.type("X"));
 }
 
@@ -92,67 +150,69 @@ void infer_transpose(shape_inference& s) {
   s.output("Out", out, s.type("X"));
 }
 
-/// Negative bounds count from the end, all are clamped to the extent.
-std::int64_t bound(std::int64_t at, std::int64_t extent) {
-  return std::clamp<std::int64_t>(at < 0 ? at + extent : at, 0, extent);
-}
-
-void infer_slice(shape_inference& s) {
-  auto dims = s.dims("Input");
-  const auto& a = s.attributes();
-  const auto axes = a.get_ints("axes", {});
-  const auto starts = a.get_ints("starts", {});
-  const auto ends = a.get_ints("ends", {});
-  s.check_attribute(axes.size() == starts.size() && axes.size() == ends.size(),
-                    "axes", "as many as starts and ends");
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    auto& extent = dims[s.axis("axes", axes[i], dims.rank())];
-    if (extent >= 0)
-      extent = std::max<std::int64_t>(
-        bound(ends[i], extent) - bound(starts[i], extent), 0);
-  }
-  std::vector<bool> dropped(dims.rank());
-  for (auto drop : a.get_ints("decrease_axis", {}))
-    dropped[s.axis("decrease_axis", drop, dims.rank())] = true;
-  std::vector<std::int64_t> kept;
-  for (std::size_t i = 0; i < dims.rank(); ++i)
-    if (!dropped[i])
-      kept.push_back(dims[i]);
-  s.output("Out", to_shape(kept), s.type("Input"));
-}
-
 void infer_triangle(shape_inference& s) {
   s.check(s.dims("X").rank() >= 2, "X", "of rank 2 at least");
   same_as_x(s);
 }
 
-op_schema with_xshape(std::string_view type, void (*infer)(shape_inference&)) {
-  return {
+/// An op that has XShape for its gradient, which otherwise reads X.
+op_schema with_xshape(std::string_view type, void (*infer)(shape_inference&),
+                      std::vector<slot_schema> more = {}) {
+  op_schema schema{
     .type = type,
     .inputs = {{"X"}},
     .outputs = {{"Out"}, {"XShape", slot_arity::optional}},
     .infer = infer,
     .gradient = {.groups = {{"X"}}, .reads = {"XShape"}, .outputs = {"Out"}}};
+  schema.inputs.insert(schema.inputs.end(), more.begin(), more.end());
+  return schema;
+}
+
+op_schema without_xshape(std::string_view type, const op_schema& like) {
+  auto schema = like;
+  schema.type = type;
+  schema.outputs = {{"Out"}};
+  schema.gradient.reads = {"X"};
+  return schema;
 }
 
 } // namespace
 
 void add_movement(op_schema_table& table) {
+  const auto reshape = with_xshape(
+    "reshape2", infer_reshape,
+    {{"Shape", slot_arity::optional}, {"ShapeTensor", slot_arity::any}});
+  const auto squeeze = with_xshape("squeeze2", infer_squeeze);
+  const auto unsqueeze = with_xshape("unsqueeze2", infer_unsqueeze,
+                                     {{"AxesTensor", slot_arity::optional},
+                                      {"AxesTensorList", slot_arity::any}});
+  const auto flatten = with_xshape("flatten2", infer_flatten_matrix);
+  const auto transpose = with_xshape("transpose2", infer_transpose);
   add(table,
-      {with_xshape("reshape2", infer_reshape),
+      {reshape,
+       squeeze,
+       unsqueeze,
+       flatten,
+       transpose,
+       without_xshape("reshape", reshape),
+       without_xshape("squeeze", squeeze),
+       without_xshape("unsqueeze", unsqueeze),
+       without_xshape("flatten", flatten),
+       without_xshape("transpose", transpose),
        with_xshape("flatten_contiguous_range", infer_flatten),
-       with_xshape("transpose2", infer_transpose),
+       {.type = "share_data",
+        .inputs = {{"X"}},
+        .outputs = {{"Out"}},
+        .infer = same_as_x},
+       {.type = "memcpy",
+        .inputs = {{"X"}},
+        .outputs = {{"Out"}},
+        .infer = same_as_x},
        {.type = "tril_triu",
         .inputs = {{"X"}},
         .outputs = {{"Out"}},
         .infer = infer_triangle,
-        .gradient = {.groups = {{"X"}}, .reads = {}, .outputs = {"Out"}}},
-       {.type = "slice",
-        .inputs = {{"Input"}},
-        .outputs = {{"Out"}},
-        .infer = infer_slice,
-        .gradient = {
-          .groups = {{"Input"}}, .reads = {"Input"}, .outputs = {"Out"}}}});
+        .gradient = {.groups = {{"X"}}, .reads = {}, .outputs = {"Out"}}}});
 }
 
 } // namespace troupe::graph::schemas

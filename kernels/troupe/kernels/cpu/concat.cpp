@@ -48,12 +48,12 @@ shape joined_shape(const std::vector<tensor>& parts, std::size_t axis) {
   return whole;
 }
 
-// Extents of the parts along the axis: equal, or as attribute sections says,
-// where one -1 takes the rest.
+// Extents of the parts along the axis: equal, or as the inputs or attribute
+// sections say, where one -1 takes the rest.
 std::vector<std::int64_t> split_extents(const kernel_context& ctx,
                                         std::int64_t whole) {
   const std::size_t count = ctx.num_outputs("Out");
-  auto sections = ctx.attributes().get_ints("sections", {});
+  auto sections = integers_of(ctx, "SectionsTensorList", "", "sections");
   if (ctx.attributes().get_int("num", 0) > 0 || sections.empty())
     sections.assign(count,
                     count == 0 ? 0 : whole / static_cast<std::int64_t>(count));

@@ -47,7 +47,6 @@ std::unique_ptr<kernel> make_lookup_column(const attribute_map&);
 std::unique_ptr<kernel> make_lookup_column_grad(const attribute_map&);
 
 // metrics.cpp
-void run_top_k(kernel_context&);
 void run_accuracy(kernel_context&);
 
 // activation.cpp
@@ -82,10 +81,59 @@ void run_assign(kernel_context&);
 void run_cast(kernel_context&);
 void run_sum(kernel_context&);
 
-// manipulation.cpp; run_reshape_grad serves both
+// manipulation.cpp; run_reshape_grad serves all
 void run_reshape(kernel_context&);
-void run_reshape_grad(kernel_context&);
+void run_squeeze(kernel_context&);
+void run_unsqueeze(kernel_context&);
+void run_flatten_matrix(kernel_context&);
 void run_flatten(kernel_context&);
+void run_reshape_grad(kernel_context&);
+
+// expand.cpp; run_expand_grad serves run_expand_as too
+void run_expand(kernel_context&);
+void run_expand_as(kernel_context&);
+void run_expand_grad(kernel_context&);
+void run_tile(kernel_context&);
+void run_tile_grad(kernel_context&);
+
+// gather.cpp, scatter.cpp
+void run_gather(kernel_context&);
+void run_gather_grad(kernel_context&);
+void run_index_select(kernel_context&);
+void run_index_select_grad(kernel_context&);
+void run_gather_nd(kernel_context&);
+void run_gather_nd_grad(kernel_context&);
+void run_scatter(kernel_context&);
+void run_scatter_grad(kernel_context&);
+void run_scatter_nd_add(kernel_context&);
+void run_scatter_nd_add_grad(kernel_context&);
+
+// pad.cpp, rearrange.cpp
+void run_pad(kernel_context&);
+void run_pad_grad(kernel_context&);
+void run_pad3d(kernel_context&);
+void run_pad3d_grad(kernel_context&);
+void run_flip(kernel_context&);
+void run_roll(kernel_context&);
+void run_roll_grad(kernel_context&);
+void run_meshgrid(kernel_context&);
+void run_meshgrid_grad(kernel_context&);
+
+// where.cpp, one_hot.cpp
+void run_where(kernel_context&);
+void run_where_grad(kernel_context&);
+void run_where_index(kernel_context&);
+void run_one_hot(kernel_context&);
+void run_one_hot_column(kernel_context&);
+void run_shape(kernel_context&);
+void run_size(kernel_context&);
+
+// ranking.cpp; run_top_k_grad serves argsort too
+void run_top_k(kernel_context&);
+void run_top_k_grad(kernel_context&);
+void run_argsort(kernel_context&);
+void run_arg_max(kernel_context&);
+void run_arg_min(kernel_context&);
 
 // range.cpp, triangle.cpp
 void run_range(kernel_context&);
@@ -106,6 +154,8 @@ void run_concat_grad(kernel_context&);
 void run_split(kernel_context&);
 void run_slice(kernel_context&);
 void run_slice_grad(kernel_context&);
+void run_strided_slice(kernel_context&);
+void run_strided_slice_grad(kernel_context&);
 
 // sequence_rows.cpp, sequence_pool.cpp, lod_reset.cpp
 void run_sequence_expand(kernel_context&);

@@ -1,55 +1,123 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
+#include <troupe/kernels/cpu/slice_box.hpp>
+#include <troupe/kernels/cpu/strided_box.hpp>
 
 #include <troupe/base/error.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <string>
 #include <vector>
 
 namespace troupe::cpu {
 
 namespace {
 
-// The part of Input that Out is.
-struct box {
-  shape first;
-  shape dims;
-};
-
-// Negative bounds count from the end, all are clamped.
-std::int64_t clamp_bound(std::int64_t bound, std::int64_t extent) {
-  bound = bound < 0 ? bound + extent : bound;
-  return std::clamp<std::int64_t>(bound, 0, extent);
+std::ptrdiff_t bytes_of(std::int64_t elements, dtype type) {
+  return elements * static_cast<std::ptrdiff_t>(size_of(type));
 }
 
-box box_of(const kernel_context& ctx, const shape& in) {
-  const auto& attributes = ctx.attributes();
-  const auto axes = attributes.get_ints("axes", {});
-  const auto starts = attributes.get_ints("starts", {});
-  const auto ends = attributes.get_ints("ends", {});
-  if (axes.size() != starts.size() || axes.size() != ends.size())
+// Backwards, an end of -1 lies before the first element, and those before it
+// are the first element: so does Paddle, unlike Python.
+std::int64_t end_of(std::int64_t end, std::int64_t step, std::int64_t extent) {
+  if (step > 0 || end >= 0)
+    return end;
+  return end == -1 ? -extent - 1 : std::max<std::int64_t>(end + extent, 0);
+}
+
+// The attributes or inputs of slice and strided_slice.
+slice_box box_of(const kernel_context& ctx, const shape& in, bool strided) {
+  const auto axes = ctx.attributes().get_ints("axes", {});
+  const auto starts =
+    integers_of(ctx, "StartsTensorList", "StartsTensor", "starts");
+  const auto ends = integers_of(ctx, "EndsTensorList", "EndsTensor", "ends");
+  auto steps = std::vector<std::int64_t>(axes.size(), 1);
+  if (strided)
+    steps = integers_of(ctx, "StridesTensorList", "StridesTensor", "strides");
+  if (axes.size() != starts.size() || axes.size() != ends.size()
+      || axes.size() != steps.size())
     throw error(errc::invalid_argument,
-                "attributes axes, starts and ends of slice differ in number");
-  box b{in, in};
-  for (std::size_t i = 0; i < in.rank(); ++i)
-    b.first[i] = 0;
+                "axes, starts, ends and strides of a slice differ in number");
+  slice_box b(in);
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const std::size_t axis = normal_axis(axes[i], in.rank(), "Input");
-    b.first[axis] = clamp_bound(starts[i], in[axis]);
-    b.dims[axis] =
-      std::max<std::int64_t>(clamp_bound(ends[i], in[axis]) - b.first[axis], 0);
+    b.cut(axis, starts[i], end_of(ends[i], steps[i], in[axis]), steps[i]);
   }
   return b;
 }
 
-// The box's extents without those that decrease_axis drops.
-shape output_shape(const kernel_context& ctx, const shape& dims) {
+void run(kernel_context& ctx, bool strided) {
+  const tensor x = ctx.input("Input");
+  const slice_box b = box_of(ctx, x.dims(), strided);
+  tensor out =
+    ctx.output("Out", without_axes(ctx, b.dims, "decrease_axis"), x.type());
+  b.copy_to(out, x);
+}
+
+void run_gradient(kernel_context& ctx, bool strided) {
+  const shape dims = ctx.input("Input").dims();
+  const tensor dout = ctx.input("Out@GRAD");
+  const slice_box b = box_of(ctx, dims, strided);
+  if (dout.numel() != b.dims.numel())
+    require_shape("Out@GRAD", dout.dims(),
+                  without_axes(ctx, b.dims, "decrease_axis"));
+  tensor dx = ctx.output("Input@GRAD", dims, dout.type());
+  std::memset(dx.raw(), 0, dx.bytes());
+  b.copy_from(dout, dx);
+}
+
+} // namespace
+
+slice_box::slice_box(const shape& of) : whole(of), dims(of), steps(of) {
+  for (std::size_t i = 0; i < of.rank(); ++i)
+    steps[i] = plain_step(of, i);
+}
+
+void slice_box::cut(std::size_t axis, std::int64_t start, std::int64_t stop,
+                    std::int64_t step) {
+  if (step == 0)
+    throw error(errc::invalid_argument, "a slice with a stride of 0");
+  const std::int64_t n = whole[axis];
+  const std::int64_t low = step > 0 ? 0 : -1;
+  const auto bound = [&](std::int64_t at) {
+    return std::clamp(at < 0 ? at + n : at, low, low + n);
+  };
+  const std::int64_t begin = bound(start);
+  const std::int64_t length =
+    step > 0 ? bound(stop) - begin : begin - bound(stop);
+  const std::int64_t stride = std::abs(step);
+  dims[axis] = length <= 0 ? 0 : (length - 1) / stride + 1;
+  first += dims[axis] == 0 ? 0 : begin * steps[axis];
+  steps[axis] *= step;
+}
+
+void slice_box::copy_to(tensor& part, const tensor& from) const {
+  strided_box box;
+  for (std::size_t i = 0; i < dims.rank(); ++i)
+    box.add_axis(dims[i], plain_step(dims, i), steps[i]);
+  box.copy(part.raw(), from.raw() + bytes_of(first, from.type()), from.type());
+}
+
+void slice_box::copy_from(const tensor& part, tensor& to) const {
+  strided_box box;
+  for (std::size_t i = 0; i < dims.rank(); ++i)
+    box.add_axis(dims[i], steps[i], plain_step(dims, i));
+  box.copy(to.raw() + bytes_of(first, to.type()), part.raw(), to.type());
+}
+
+shape without_axes(const kernel_context& ctx, const shape& dims,
+                   std::string_view name) {
   std::array<bool, shape::max_rank> drop{};
-  for (const auto axis : ctx.attributes().get_ints("decrease_axis", {}))
-    drop[normal_axis(axis, dims.rank(), "Input")] = true;
+  for (const auto axis : ctx.attributes().get_ints(name, {})) {
+    const std::size_t at = normal_axis(axis, dims.rank(), "Input");
+    if (dims[at] != 1)
+      throw_shape("the part", dims,
+                  "axis " + std::to_string(at) + " cannot be dropped");
+    drop[at] = true;
+  }
   std::vector<std::int64_t> kept;
   for (std::size_t i = 0; i < dims.rank(); ++i)
     if (!drop[i])
@@ -57,62 +125,20 @@ shape output_shape(const kernel_context& ctx, const shape& dims) {
   return shape(kept);
 }
 
-// Calls `run(whole_offset, box_offset, count)` for each contiguous run, in
-// elements.
-template <class Run>
-void for_each_run(const shape& whole, const box& b, Run run) {
-  const std::int64_t size = b.dims.numel();
-  if (size == 0)
-    return;
-  std::size_t axis = whole.rank(); // all axes from here on are whole
-  while (axis > 0 && b.dims[axis - 1] == whole[axis - 1])
-    --axis;
-  const std::size_t outer = axis == 0 ? 0 : axis - 1;
-  const std::int64_t count = b.dims.numel(outer, whole.rank());
-  for (std::int64_t at = 0; at < size; at += count) {
-    std::int64_t rest = at / count;
-    std::int64_t offset = 0;
-    for (std::size_t i = outer; i-- > 0;) {
-      offset +=
-        (b.first[i] + rest % b.dims[i]) * whole.numel(i + 1, whole.rank());
-      rest /= b.dims[i];
-    }
-    if (axis > 0)
-      offset += b.first[outer] * whole.numel(axis, whole.rank());
-    run(offset, at, count);
-  }
-}
-
-} // namespace
-
 void run_slice(kernel_context& ctx) {
-  const tensor x = ctx.input("Input");
-  const box b = box_of(ctx, x.dims());
-  tensor out = ctx.output("Out", output_shape(ctx, b.dims), x.type());
-  if (out.numel() != b.dims.numel())
-    throw_shape("Input", x.dims(), "decrease_axis drops more than one element");
-  const std::size_t width = size_of(x.type());
-  for_each_run(x.dims(), b, [&](auto from, auto to, auto count) {
-    std::memcpy(out.raw() + static_cast<std::size_t>(to) * width,
-                x.raw() + static_cast<std::size_t>(from) * width,
-                static_cast<std::size_t>(count) * width);
-  });
+  run(ctx, false);
 }
 
 void run_slice_grad(kernel_context& ctx) {
-  const shape dims = ctx.input("Input").dims();
-  const tensor dout = ctx.input("Out@GRAD");
-  const box b = box_of(ctx, dims);
-  if (dout.numel() != b.dims.numel())
-    require_shape("Out@GRAD", dout.dims(), output_shape(ctx, b.dims));
-  tensor dx = ctx.output("Input@GRAD", dims, dout.type());
-  std::memset(dx.raw(), 0, dx.bytes());
-  const std::size_t width = size_of(dout.type());
-  for_each_run(dims, b, [&](auto to, auto from, auto count) {
-    std::memcpy(dx.raw() + static_cast<std::size_t>(to) * width,
-                dout.raw() + static_cast<std::size_t>(from) * width,
-                static_cast<std::size_t>(count) * width);
-  });
+  run_gradient(ctx, false);
+}
+
+void run_strided_slice(kernel_context& ctx) {
+  run(ctx, true);
+}
+
+void run_strided_slice_grad(kernel_context& ctx) {
+  run_gradient(ctx, true);
 }
 
 } // namespace troupe::cpu

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/kernels/kernel.hpp>
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace troupe::cpu {
+
+/// A regular part of a tensor: element (i, j, ...) is the tensor's element
+/// (first[0] + i * step[0], first[1] + j * step[1], ...).
+struct slice_box {
+  shape whole;
+  std::int64_t first = 0; ///< offset of the first element
+  shape dims;             ///< extents of the part
+  shape steps;            ///< in elements of the whole, may be negative
+
+  explicit slice_box(const shape& of);
+
+  /// Cuts an axis with Python's rule for start:stop:step, step not 0.
+  void cut(std::size_t axis, std::int64_t start, std::int64_t stop,
+           std::int64_t step);
+
+  /// The part's elements one after the other.
+  void copy_to(tensor& part, const tensor& from) const;
+  /// Puts the part's elements in their places.
+  void copy_from(const tensor& part, tensor& to) const;
+};
+
+/// `dims` without the axes that attribute `name` lists; each must be of extent
+/// 1. Throws error(shape_mismatch).
+shape without_axes(const kernel_context& ctx, const shape& dims,
+                   std::string_view name);
+
+} // namespace troupe::cpu
