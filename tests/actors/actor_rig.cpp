@@ -63,7 +63,7 @@ all_reduce_actor& actor_rig::add_all_reduce() {
 
 op_actor& actor_rig::add_op(stream_actor& on, body run, std::int32_t priority,
                             std::int32_t collective_index) {
-  graph::op_handle handle;
+  auto& handle = op_handles_.emplace_back();
   handle.id = static_cast<handle_id>(ops_.size());
   handle.desc = &desc_;
   handle.priority = priority;

@@ -8,6 +8,7 @@
 
 #include <caf/actor_system_config.hpp>
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -74,6 +75,7 @@ private:
 
   std::unique_ptr<device> device_;
   graph::op_desc desc_;
+  std::deque<graph::op_handle> op_handles_;
   std::vector<caf::strong_actor_ptr> handles_;
   std::vector<actors::stream_actor*> streams_;
   std::vector<actors::op_actor*> ops_;

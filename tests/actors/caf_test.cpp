@@ -230,7 +230,7 @@ TEST_CASE("describe tells which messages a step waits for") {
   for (auto& o : exe.graph().ops) {
     const auto line =
       answer(self, handle_address(exe, o.id), describe_atom::value);
-    const auto waits = line.find("step 0 waits for in-edges") != line.npos;
+    const auto waits = line.find("step 0 waits for ") != line.npos;
     waiting += waits;
     if (o.desc->type == "sgd" || o.desc->type == "momentum")
       CHECK(waits);

@@ -4,6 +4,7 @@
 #include <troupe/actors/op_tasks.hpp>
 #include <troupe/base/assert.hpp>
 #include <troupe/base/clock.hpp>
+#include <troupe/graph/op_order.hpp>
 
 #include <algorithm>
 #include <set>
@@ -42,10 +43,15 @@ actor_graph::actor_graph(const parts& p)
   if (options.shuffle)
     context_.shuffle_seed = options.shuffle->seed + 1; // 0 means off
   make_streams();
+  direct_ = can_go_direct();
   make_storages();
   make_op_actors();
   make_var_actors();
   wire();
+  if (direct_) {
+    wire_direct();
+    return;
+  }
   add_starts();
   for (auto& o : graph_.ops)
     if (auto* a = op(o.id))
@@ -135,7 +141,7 @@ void actor_graph::make_streams() {
   all_reduce_->set_order(std::move(order));
 }
 
-stream_actor& actor_graph::stream_of(const graph::op_handle& o) {
+stream_actor& actor_graph::stream_of(const graph::op_handle& o) const {
   switch (o.stream) {
   case graph::stream_kind::collective: return *all_reduce_;
   case graph::stream_kind::fetch: return *device_streams_[o.device].fetch;
@@ -146,31 +152,86 @@ stream_actor& actor_graph::stream_of(const graph::op_handle& o) {
 
 // -- storages -----------------------------------------------------------------
 
-void actor_graph::make_storages() {
-  // Users: the ops of this process that touch a (name, device) in a step.
-  std::map<std::pair<std::string, std::size_t>, std::uint32_t> users;
-  for (auto& o : graph_.ops) {
-    if (!is_here(o.id))
-      continue;
-    std::set<std::pair<std::string, std::size_t>> used;
-    for (auto* list : {&o.inputs, &o.outputs})
-      for (auto id : *list)
-        used.emplace(graph_.var(id).name, graph_.var(id).device);
-    for (auto& u : used)
-      ++users[u];
-  }
+/// The versions of one variable on one device.
+struct actor_graph::version_list {
+  std::vector<const graph::var_handle*> versions;
+};
+
+std::vector<actor_graph::version_list> actor_graph::list_versions() const {
+  std::map<std::pair<std::string_view, std::size_t>, std::size_t> position;
+  std::vector<version_list> lists;
   for (auto& v : graph_.vars) {
-    auto key = std::pair{v.name, v.device};
-    auto& slot = storages_[key];
-    if (!slot) {
-      auto& memory = parts_.devices[v.device]->memory();
-      slot = v.persistable ? std::make_unique<storage>(
-               v.name, memory, parts_.parameters->replica(v.device).var(v.name))
-                           : std::make_unique<storage>(
-                             v.name, memory, context_.slots(), users[key]);
-    }
-    storage_of_var_.push_back(slot.get());
+    const auto [at, added] =
+      position.try_emplace({v.name, v.device}, lists.size());
+    if (added)
+      lists.emplace_back();
+    lists[at->second].versions.push_back(&v);
   }
+  return lists;
+}
+
+std::vector<std::vector<handle_id>> actor_graph::readers_of_vars() const {
+  std::vector<std::vector<handle_id>> readers(graph_.vars.size());
+  for (auto& o : graph_.ops)
+    if (is_here(o.id))
+      for (auto id : o.inputs)
+        if (auto& of = readers[id - graph_.ops.size()];
+            of.empty() || of.back() != o.id)
+          of.push_back(o.id);
+  return readers;
+}
+
+void actor_graph::make_storages() {
+  const auto readers = readers_of_vars();
+  const auto readers_of = [&](const graph::var_handle& v) -> auto& {
+    return readers[v.id - graph_.ops.size()];
+  };
+  // Direct form: edges put all other users before the readers of the last
+  // version. Otherwise everyone counts: a message to another process carries
+  // the value after a reader here may be done with it.
+  const auto users_of = [&](const version_list& list) {
+    std::set<handle_id> users;
+    for (auto v = list.versions.rbegin(); v != list.versions.rend(); ++v) {
+      users.insert(readers_of(**v).begin(), readers_of(**v).end());
+      if (auto writer = (*v)->generator;
+          writer != no_handle && is_here(writer) && (!direct_ || users.empty()))
+        users.insert(writer);
+      if (direct_ && !users.empty())
+        break;
+    }
+    return users;
+  };
+  storage_of_var_.resize(graph_.vars.size());
+  releases_.resize(graph_.ops.size());
+  for (auto& list : list_versions()) {
+    const auto& v = *list.versions.front();
+    const auto users = users_of(list);
+    auto& memory = parts_.devices[v.device]->memory();
+    storages_.push_back(
+      v.persistable ? std::make_unique<storage>(
+        v.name, memory, parts_.parameters->replica(v.device).var(v.name))
+                    : std::make_unique<storage>(
+                      v.name, memory, context_.slots(),
+                      storage_users{static_cast<std::uint32_t>(users.size()),
+                                    direct_ && on_one_thread(users)}));
+    auto* made = storages_.back().get();
+    storage_by_name_[{made->name(), v.device}] = made;
+    for (auto* version : list.versions)
+      storage_of_var_[version->id - graph_.ops.size()] = made;
+    if (!v.persistable)
+      for (auto user : users)
+        releases_[user].push_back(made);
+  }
+}
+
+bool actor_graph::on_one_thread(const std::set<handle_id>& ops) const {
+  if (ops.empty())
+    return true;
+  auto& first = stream_of(graph_.op(*ops.begin()));
+  return first.device_stream().width() == 1
+         && std::ranges::all_of(ops, [&](handle_id id) {
+              return &stream_of(graph_.op(id)) == &first;
+            });
 }
 
 storage& actor_graph::storage_of(handle_id var) const {
@@ -179,8 +240,8 @@ storage& actor_graph::storage_of(handle_id var) const {
 
 storage* actor_graph::find_storage(std::string_view name,
                                    std::size_t device) const {
-  auto found = storages_.find(std::pair{std::string{name}, device});
-  return found == storages_.end() ? nullptr : found->second.get();
+  auto found = storage_by_name_.find(std::pair{name, device});
+  return found == storage_by_name_.end() ? nullptr : found->second;
 }
 
 // -- actors -------------------------------------------------------------------
@@ -256,7 +317,7 @@ actor_graph::make_kernel_task(const graph::op_handle& o) {
     parts_.kernels->make(o.desc->type, graph_.devices[o.device].kind,
                          o.desc->attributes),
     bind(o.desc->inputs, o.inputs), bind(o.desc->outputs, o.outputs),
-    parts_.options->check_nan);
+    context_.slots(), parts_.options->check_nan);
 }
 
 std::unique_ptr<op_task>
@@ -368,7 +429,51 @@ void actor_graph::add_starts() {
       starts_.emplace_back(a, a->add_in_edge(nullptr, nullptr, 0));
 }
 
+bool actor_graph::can_go_direct() const {
+  const auto& options = *parts_.options;
+  return options.form == edge_form::counter && !options.trace && !options.nodes
+         && context_.slots() <= op_actor::max_direct_slots
+         && std::ranges::all_of(streams_, [](stream_actor* s) {
+              return s->device_stream().completes_at_launch();
+            });
+}
+
+void actor_graph::wire_direct() {
+  const graph::op_order order{graph_};
+  // Steps that do not overlap need no messages from one to the next.
+  const auto overlap = parts_.options->steps_in_flight > 1;
+  std::vector<op_actor::direct_count> counts(graph_.ops.size());
+  for (auto& c : counts)
+    c = {0, overlap ? 1u : 0u, true};
+  for (auto& from : graph_.ops)
+    for (auto& to : order.successors(from.id)) {
+      auto& count = counts[to.op];
+      if (to.distance > 0 && !overlap)
+        continue;
+      ++(to.distance == 0 ? count.same_step : count.step_before);
+      count.one_thread &= &stream_of(graph_.op(to.op)) == &stream_of(from);
+    }
+  for (auto& o : graph_.ops) {
+    auto& count = counts[o.id];
+    count.one_thread &= stream_of(o).device_stream().width() == 1;
+    if (count.same_step == 0) {
+      count.same_step = 1; // the start, by the executor's thread
+      count.one_thread = false;
+      first_ops_.push_back(op(o.id));
+    }
+    std::vector<op_actor::successor> successors;
+    for (auto& to : order.successors(o.id))
+      if (to.distance == 0 || overlap)
+        successors.push_back({op(to.op), to.distance});
+    direct_messages_ += count.same_step + count.step_before;
+    op(o.id)->arm_direct(std::move(successors), std::move(releases_[o.id]),
+                         count, overlap);
+  }
+}
+
 void actor_graph::start(std::uint32_t slot) {
+  for (auto* first : first_ops_)
+    first->arrive_direct(slot);
   for (auto& [to, in_edge] : starts_) {
     if (context_.trace)
       context_.trace->record({trace_kind::message, no_handle, to->handle(),
@@ -378,6 +483,8 @@ void actor_graph::start(std::uint32_t slot) {
 }
 
 std::size_t actor_graph::messages_per_step() const noexcept {
+  if (direct_)
+    return direct_messages_;
   auto count = starts_.size();
   for (auto& a : actors_)
     if (a)

@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -107,11 +108,17 @@ private:
   };
 
   void make_streams();
+  struct version_list;
+  std::vector<version_list> list_versions() const;
+  std::vector<std::vector<handle_id>> readers_of_vars() const;
+  bool on_one_thread(const std::set<handle_id>& ops) const;
   void make_storages();
   void make_op_actors();
   void make_var_actors();
   void wire();
   void wire_edge(const graph::edge& e, std::size_t number);
+  bool can_go_direct() const;
+  void wire_direct();
   void add_starts();
   void require_kernels() const;
 
@@ -120,7 +127,7 @@ private:
   std::unique_ptr<op_task> make_task(const graph::op_handle& op);
   std::unique_ptr<op_task> make_kernel_task(const graph::op_handle& op);
   std::unique_ptr<op_task> make_group_task(const graph::op_handle& op);
-  stream_actor& stream_of(const graph::op_handle& op);
+  stream_actor& stream_of(const graph::op_handle& op) const;
   storage& storage_of(handle_id var) const;
   bool is_here(handle_id id) const;
   handle_actor* actor(handle_id id) const;
@@ -130,10 +137,10 @@ private:
   const graph::ssa_graph& graph_;
   graph_context context_;
   arena host_memory_;
-  std::map<std::pair<std::string, std::size_t>, std::unique_ptr<storage>,
-           std::less<>>
-    storages_;
-  std::vector<storage*> storage_of_var_; // by var handle
+  std::vector<std::unique_ptr<storage>> storages_;
+  std::map<std::pair<std::string_view, std::size_t>, storage*> storage_by_name_;
+  std::vector<std::vector<storage*>> releases_; // by op
+  std::vector<storage*> storage_of_var_;        // by var handle
   std::vector<fetch_entry> fetches_;
   std::vector<caf::strong_actor_ptr> stream_handles_;
   std::vector<stream_actor*> streams_;
@@ -144,6 +151,9 @@ private:
   std::vector<std::pair<handle_actor*, std::uint32_t>> starts_;
   std::vector<std::pair<handle_actor*, std::uint32_t>> remote_in_edges_;
   std::uint32_t ends_per_step_ = 0;
+  bool direct_ = false;              // ops tell ops, see op_actor
+  std::vector<op_actor*> first_ops_; // direct form: wait for the start alone
+  std::size_t direct_messages_ = 0;
 };
 
 } // namespace troupe::actors

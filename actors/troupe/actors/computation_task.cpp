@@ -11,21 +11,22 @@ namespace troupe::actors {
 
 namespace {
 
-/// Arguments of a kernel whose variables change with the slot of the step.
+/// Arguments of a kernel, bound once for each slot that a step may have.
 class bound_arguments {
 public:
-  explicit bound_arguments(std::vector<task_argument> arguments)
+  bound_arguments(std::vector<task_argument> arguments, std::uint32_t slots)
     : arguments_(std::move(arguments)) {
-    for (auto& a : arguments_)
-      bound_.push_back(
-        {a.slot, a.value ? a.value->name() : std::string_view{}, nullptr});
+    bound_.reserve(slots * arguments_.size());
+    for (std::uint32_t slot = 0; slot < slots; ++slot)
+      for (auto& a : arguments_)
+        bound_.push_back(
+          a.value ? op_argument{a.slot, a.value->name(), &a.value->at(slot)}
+                  : op_argument{a.slot, {}, nullptr});
   }
 
-  std::span<const op_argument> bind(std::uint32_t slot) {
-    for (std::size_t i = 0; i < bound_.size(); ++i)
-      if (arguments_[i].value)
-        bound_[i].var = &arguments_[i].value->at(slot);
-    return bound_;
+  std::span<const op_argument> of_slot(std::uint32_t slot) const {
+    return std::span{bound_}.subspan(slot * arguments_.size(),
+                                     arguments_.size());
   }
 
   /// Calls `visit(storage)` for each argument that is not absent.
@@ -51,10 +52,11 @@ public:
   computation_task(const graph::op_desc& desc, device& on,
                    std::size_t device_index, std::unique_ptr<kernel> code,
                    std::vector<task_argument> inputs,
-                   std::vector<task_argument> outputs, bool check_nan)
+                   std::vector<task_argument> outputs, std::uint32_t slots,
+                   bool check_nan)
     : attributes_(desc.attributes), device_(on), device_index_(device_index),
-      kernel_(std::move(code)), inputs_(std::move(inputs)),
-      outputs_(std::move(outputs)), check_nan_(check_nan),
+      kernel_(std::move(code)), inputs_(std::move(inputs), slots),
+      outputs_(std::move(outputs), slots), check_nan_(check_nan),
       per_sample_(is_forward_or_backward(desc.role())) {
     inputs_.for_each_present([this](storage& s) { add_use(s); });
     outputs_.for_each_present([this](storage& s) { add_use(s); });
@@ -66,8 +68,8 @@ public:
     kernel_context ctx{device_,
                        &on,
                        attributes_,
-                       inputs_.bind(step.slot),
-                       outputs_.bind(step.slot),
+                       inputs_.of_slot(step.slot),
+                       outputs_.of_slot(step.slot),
                        step.devices[device_index_]};
     kernel_->run(ctx);
     if (check_nan_)
@@ -150,14 +152,13 @@ bool all_finite(const tensor& t) {
 
 } // namespace
 
-std::unique_ptr<op_task>
-make_computation_task(const graph::op_desc& desc, device& on,
-                      std::size_t device_index, std::unique_ptr<kernel> code,
-                      std::vector<task_argument> inputs,
-                      std::vector<task_argument> outputs, bool check_nan) {
-  return std::make_unique<computation_task>(desc, on, device_index,
-                                            std::move(code), std::move(inputs),
-                                            std::move(outputs), check_nan);
+std::unique_ptr<op_task> make_computation_task(
+  const graph::op_desc& desc, device& on, std::size_t device_index,
+  std::unique_ptr<kernel> code, std::vector<task_argument> inputs,
+  std::vector<task_argument> outputs, std::uint32_t slots, bool check_nan) {
+  return std::make_unique<computation_task>(
+    desc, on, device_index, std::move(code), std::move(inputs),
+    std::move(outputs), slots, check_nan);
 }
 
 std::unique_ptr<op_task> make_scale_loss_grad_task(const graph::op_desc& desc,

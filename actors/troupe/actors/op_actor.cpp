@@ -5,7 +5,9 @@
 #include <troupe/actors/value_codec.hpp>
 #include <troupe/base/assert.hpp>
 #include <troupe/base/clock.hpp>
+#include <troupe/base/random.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace troupe::actors {
@@ -36,6 +38,66 @@ void op_actor::arm() {
     }
     missing_[slot].store(expected, std::memory_order_relaxed);
   }
+}
+
+void op_actor::arm_direct(std::vector<successor> successors,
+                          std::vector<storage*> releases,
+                          const direct_count& count, bool tells_itself) {
+  direct_.on = true;
+  direct_.one_thread = count.one_thread;
+  direct_.tells_itself = tells_itself;
+  direct_.expected = count.same_step + count.step_before;
+  direct_.successors = std::move(successors);
+  direct_.releases = std::move(releases);
+  for (std::uint32_t slot = 0; slot < graph().slots(); ++slot)
+    direct_.missing[slot].store(slot == 0 ? count.same_step : direct_.expected,
+                                std::memory_order_relaxed);
+}
+
+void op_actor::arrive_direct(std::uint32_t slot) {
+  auto& missing = direct_.missing[slot];
+  if (direct_.one_thread) {
+    const auto left = missing.load(std::memory_order_relaxed) - 1;
+    missing.store(left, std::memory_order_relaxed);
+    if (left > 0)
+      return;
+  } else if (missing.load(std::memory_order_acquire) != 1
+             && missing.fetch_sub(1, std::memory_order_acq_rel) != 1) {
+    return;
+  }
+  running_ = graph().steps[slot].get();
+  stream_.submit(*this);
+}
+
+void op_actor::run_direct() {
+  auto& step = *running_;
+  const auto slot = step.slot;
+  direct_.missing[slot].store(direct_.expected, std::memory_order_relaxed);
+  try {
+    execute(stream_.device_stream());
+  } catch (...) {
+    fail(std::current_exception());
+  }
+  next_step_.store(step.id + 1, std::memory_order_relaxed);
+  for (auto* used : direct_.releases)
+    used->released(slot);
+  tell_successors(slot);
+  const auto tells_itself = direct_.tells_itself;
+  const auto next = graph().slot_after(slot, 1);
+  if (ends_step_ && step.remaining.fetch_sub(1, std::memory_order_acq_rel) == 1)
+    graph().step_ended(graph().owner, step);
+  if (tells_itself)
+    arrive_direct(next); // last, as in `finish`
+}
+
+void op_actor::tell_successors(std::uint32_t slot) {
+  if (graph().shuffle_seed != 0) {
+    splitmix64 draw{graph().shuffle_seed ^ (std::uint64_t{handle()} << 32)
+                    ^ running_->id};
+    std::shuffle(direct_.successors.begin(), direct_.successors.end(), draw);
+  }
+  for (const auto& s : direct_.successors)
+    s.to->arrive_direct(graph().slot_after(slot, s.distance));
 }
 
 void op_actor::rearm(std::uint32_t slot) {
@@ -72,6 +134,10 @@ void op_actor::wait_for_tickets(std::uint32_t slot) {
 }
 
 void op_actor::run(worker&) {
+  if (direct_.on) {
+    run_direct();
+    return;
+  }
   auto& step = *running_;
   const auto slot = step.slot;
   if (graph().trace)
@@ -183,18 +249,25 @@ void op_actor::take_value(std::uint32_t in_edge, std::uint32_t slot,
     decode_value(bytes, target->memory(), target->at(slot));
 }
 
+std::uint32_t op_actor::missing(std::uint32_t slot) const noexcept {
+  const auto& count = direct_.on ? direct_.missing[slot] : missing_[slot];
+  return count.load(std::memory_order_relaxed);
+}
+
 std::string op_actor::describe() const {
   auto text = std::string{name()} + ": ";
   const auto first = next_step_.load(std::memory_order_relaxed);
   const step_state* oldest = nullptr;
   for (auto& s : graph().steps)
     if (s->remaining.load(std::memory_order_relaxed) > 0 && s->id >= first
-        && missing_[s->slot].load(std::memory_order_relaxed) > 0
-        && (!oldest || s->id < oldest->id))
+        && missing(s->slot) > 0 && (!oldest || s->id < oldest->id))
       oldest = s.get();
   if (!oldest)
     return text + "waits for nothing";
-  text += "step " + std::to_string(oldest->id) + " waits for in-edges";
+  text += "step " + std::to_string(oldest->id) + " waits for ";
+  if (direct_.on)
+    return text + std::to_string(missing(oldest->slot)) + " messages";
+  text += "in-edges";
   for (std::uint32_t i = 0; i < in_edges_.size(); ++i)
     if (!place(oldest->slot, i).arrived.load(std::memory_order_relaxed))
       text += " " + std::to_string(i);

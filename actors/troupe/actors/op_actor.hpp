@@ -6,6 +6,7 @@
 #include <troupe/base/job_queue.hpp>
 #include <troupe/graph/ssa_graph.hpp>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -27,6 +28,15 @@ namespace troupe::actors {
 /// counter form a release sequence. Handing the actor to another worker
 /// happens through the stream's inbox or the job queue, which order it again.
 ///
+/// The direct form (one process, edges as counters, streams that are done at
+/// launch): ops tell the ops behind them, without the variables between and
+/// without messages that others imply (`graph::op_order`). The last message
+/// needs no decrement: who reads a count of one, acquire, has seen all others
+/// and is the only one left. So a chain runs without any locked instruction.
+/// An op whose messages all come from the thread that drains its stream counts
+/// with plain loads and stores; the stream's inbox orders drains on different
+/// workers.
+///
 /// A step in life: arrive (x n) -> ready -> stream.submit -> run: launch ->
 /// deliver launched -> [completed, any thread] -> deliver finished -> release
 /// buffers -> tell itself (distance 1) -> tell the step.
@@ -36,9 +46,36 @@ namespace troupe::actors {
 /// counters stay whole.
 class op_actor final : public handle_actor, public job, private work {
 public:
+  /// @param handle outlives the actor's steps
   op_actor(caf::actor_config& cfg, graph_context& graph,
            const graph::op_handle& handle, std::string name,
            std::unique_ptr<op_task> task, stream_actor& on);
+
+  /// An op that hears directly that this one is done.
+  struct successor {
+    op_actor* to;
+    std::uint32_t distance;
+  };
+  /// How many messages an op waits for in the direct form.
+  struct direct_count {
+    std::uint32_t same_step = 0;   ///< from ops of the step and from its start
+    std::uint32_t step_before = 0; ///< from ops of the step before, itself too
+    /// All come from the thread that drains the op's stream.
+    bool one_thread = false;
+  };
+  /// Switches to the direct form: what all the graph's messages to an op say is
+  /// said by those of its nearest predecessors alone, as calls. Instead of
+  /// `arm`; every op of the graph or none.
+  /// @param releases storages that this op is among the last users of
+  /// @param tells_itself steps overlap, so a step waits for the one before
+  void arm_direct(std::vector<successor> successors,
+                  std::vector<storage*> releases, const direct_count& count,
+                  bool tells_itself);
+  /// Slots that a graph may have for the direct form.
+  static constexpr std::uint32_t max_direct_slots = 4;
+  /// The direct form of a message, sent by a thread of the graph or by the
+  /// start of a step.
+  void arrive_direct(std::uint32_t slot);
 
   void arrive(std::uint32_t in_edge, const readiness& r) override;
   std::uint32_t add_in_edge(stream_actor* producer, storage* value,
@@ -92,6 +129,9 @@ private:
   in_edge_state& place(std::uint32_t slot, std::uint32_t in_edge) const {
     return places_[slot * in_edges_.size() + in_edge];
   }
+  std::uint32_t missing(std::uint32_t slot) const noexcept;
+  void run_direct();
+  void tell_successors(std::uint32_t slot);
   launch_result launch(const step_state& step);
   void rearm(std::uint32_t slot);
   void wait_for_tickets(std::uint32_t slot);
@@ -99,7 +139,20 @@ private:
   void half_done();
   void finish();
 
-  graph::op_handle handle_;
+  /// All of the direct form that a message touches, on one cache line, and
+  /// what a run touches on the next.
+  struct alignas(64) direct_state {
+    std::array<std::atomic<std::uint32_t>, max_direct_slots> missing{};
+    std::uint32_t expected = 0; ///< messages per step
+    bool on = false;            ///< this is the form
+    bool one_thread = false;
+    bool tells_itself = false;
+    std::vector<successor> successors;
+    std::vector<storage*> releases;
+  };
+
+  direct_state direct_;
+  const graph::op_handle& handle_;
   std::unique_ptr<op_task> task_;
   stream_actor& stream_;
   std::vector<in_edge_info> in_edges_;

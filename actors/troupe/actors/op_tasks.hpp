@@ -25,12 +25,12 @@ struct task_argument {
 /// A device without samples skips forward and backward ops, and other ops for
 /// which an input was not computed; so it contributes nothing, whatever the
 /// kernel would do with an empty tensor.
+/// @param slots of steps, as the storages have
 /// @param check_nan throw error(not_finite) when an output is not finite
-std::unique_ptr<op_task>
-make_computation_task(const graph::op_desc& desc, device& on,
-                      std::size_t device_index, std::unique_ptr<kernel> code,
-                      std::vector<task_argument> inputs,
-                      std::vector<task_argument> outputs, bool check_nan);
+std::unique_ptr<op_task> make_computation_task(
+  const graph::op_desc& desc, device& on, std::size_t device_index,
+  std::unique_ptr<kernel> code, std::vector<task_argument> inputs,
+  std::vector<task_argument> outputs, std::uint32_t slots, bool check_nan);
 
 /// Writes the weight of the device's shard, n_i/n or 1 as the attribute
 /// "gradient_scale" says, into loss@GRAD; its shape and dtype are attributes,

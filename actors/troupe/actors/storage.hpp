@@ -3,6 +3,7 @@
 
 #include <troupe/kernels/variable.hpp>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -10,6 +11,13 @@
 #include <vector>
 
 namespace troupe::actors {
+
+/// Who says that the value of a step is not needed any more.
+struct storage_users {
+  std::uint32_t count = 0; ///< releases that empty the place
+  /// All come from threads that are ordered anyway (one stream's drains).
+  bool one_thread = false;
+};
 
 /// Where the values of one variable live on one device. Persistable variables
 /// have one place, in the scope; others one per slot, filled by the step's
@@ -20,10 +28,9 @@ namespace troupe::actors {
 /// from any thread.
 class storage {
 public:
-  /// A temporary with a place per slot. `users`: ops that read or write it in
-  /// a step.
+  /// A temporary with a place per slot.
   storage(std::string name, arena& memory, std::uint32_t slots,
-          std::uint32_t users);
+          const storage_users& users);
   /// A persistable variable of the scope.
   storage(std::string name, arena& memory, variable& in_scope);
 
@@ -48,11 +55,13 @@ private:
     std::atomic<std::uint32_t> users{0};
   };
 
-  std::string name_;
-  arena& memory_;
+  bool is_last(std::atomic<std::uint32_t>& users) const noexcept;
+
   variable* in_scope_ = nullptr;
-  std::uint32_t users_ = 0;
+  storage_users users_;
   std::vector<place> places_;
+  arena& memory_;
+  std::string name_;
 };
 
 } // namespace troupe::actors

@@ -46,6 +46,7 @@ void stream_actor::submit(op_actor& op) {
     return;
   }
   if (draining == this) {
+    prioritised_ |= op.op().priority != 0;
     ready_.push_back(&op);
     return;
   }
@@ -103,6 +104,7 @@ void stream_actor::take_inbox() {
   // the newest first: it is the last to run.
   std::vector<op_actor*>::size_type count = 0;
   for (auto* op = newest; op; op = op->next_in_stream) {
+    prioritised_ |= op->op().priority != 0;
     ready_.push_back(op);
     ++count;
   }
@@ -115,6 +117,11 @@ op_actor* stream_actor::next_op() {
     return next_shuffled();
   if (ready_.empty())
     return nullptr;
+  if (!prioritised_) {
+    auto* op = ready_.back();
+    ready_.pop_back();
+    return op;
+  }
   auto chosen = ready_.end() - 1;
   for (auto i = ready_.rbegin(); i != ready_.rend(); ++i)
     if ((*i)->op().priority > (*chosen)->op().priority)

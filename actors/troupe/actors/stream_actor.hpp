@@ -78,6 +78,7 @@ private:
   std::size_t home_;
   std::atomic<op_actor*> inbox_; // newest first; idle mark if nobody drains
   std::vector<op_actor*> ready_; // last runs next; the draining thread's
+  bool prioritised_ = false;     // an op had a priority; the draining thread's
 
   /// An op that a shuffled run keeps back for a while.
   struct held_op {

@@ -70,6 +70,7 @@ private:
                  });
     executor_options o;
     o.threads = threads;
+    o.steps_in_flight = 1; // a pass at a time
     o.form = form;
     o.kernels = std::move(kernels);
     return o;
