@@ -199,6 +199,7 @@ op_schema_table op_schemas() {
   op_schema_table table;
   schemas::add_activations(table);
   schemas::add_arithmetic(table);
+  schemas::add_comparisons(table);
   schemas::add_convolutions(table);
   schemas::add_gradient_ops(table);
   schemas::add_expansions(table);

@@ -9,44 +9,23 @@ namespace troupe::graph::schemas {
 
 namespace {
 
-/// Extent of the result where `a` meets `b`; 1 repeats, the known one wins.
-std::int64_t meet(std::int64_t a, std::int64_t b) noexcept {
-  if (a == 1 || b == 1)
-    return a == 1 ? b : a;
-  return a < 0 ? b : a;
-}
-
-/// Paddle's broadcast: the operand of lower rank lies over the other from
-/// attribute `axis` on, -1 meaning that their last extents meet.
 void infer_elementwise(shape_inference& s) {
-  const auto& x = s.dims("X");
-  const auto& y = s.dims("Y");
-  const bool x_is_low = x.rank() < y.rank();
-  auto out = x_is_low ? y : x;
-  const auto& low = x_is_low ? x : y;
-  const auto offset = out.rank() - low.rank();
-  auto axis = s.attributes().get_int("axis", -1);
-  if (axis < 0 || offset == 0)
-    axis = static_cast<std::int64_t>(offset);
-  s.check_attribute(axis <= static_cast<std::int64_t>(offset), "axis",
-                    "at most " + std::to_string(offset) + " for X "
-                      + to_string(x) + " and Y " + to_string(y));
-  for (std::size_t i = 0; i < low.rank(); ++i) {
-    auto& extent = out[i + static_cast<std::size_t>(axis)];
-    s.check(fits(extent, low[i]) || extent == 1 || low[i] == 1, "Y",
-            "a shape that broadcasts with X " + to_string(x));
-    extent = meet(extent, low[i]);
-  }
-  s.output("Out", out, s.type("X"));
+  s.output("Out", broadcast(s), s.type("X"));
 }
 
-op_schema elementwise(std::string_view type) {
+op_schema without_gradient(std::string_view type) {
   return {.type = type,
           .inputs = {{"X"}, {"Y"}},
           .outputs = {{"Out"}},
-          .infer = infer_elementwise,
-          .gradient = {
-            .groups = {{"X"}, {"Y"}}, .reads = {"X", "Y"}, .outputs = {"Out"}}};
+          .infer = infer_elementwise};
+}
+
+op_schema elementwise(std::string_view type,
+                      std::vector<std::string_view> reads = {"X", "Y"}) {
+  auto schema = without_gradient(type);
+  schema.gradient = {
+    .groups = {{"X"}, {"Y"}}, .reads = std::move(reads), .outputs = {"Out"}};
+  return schema;
 }
 
 void infer_sum(shape_inference& s) {
@@ -76,11 +55,49 @@ attribute_map scale_by(float factor) {
   return {{"scale", factor}, {"bias", 0.0f}, {"bias_after_scale", true}};
 }
 
+void infer_cumsum(shape_inference& s) {
+  const auto& x = s.dims("X");
+  const auto& a = s.attributes();
+  const auto size = product(x, 0, x.rank());
+  if (x.rank() > 0)
+    s.axis("axis", a.get_int("axis", -1), x.rank());
+  s.output("Out", a.get_bool("flatten", false) ? shape{size} : x, s.type("X"));
+}
+
+void infer_increment(shape_inference& s) {
+  const auto& x = s.dims("X");
+  s.check(fits(product(x, 0, x.rank()), 1), "X", "of one element");
+  same_as_x(s);
+}
+
+op_schema one_input(std::string_view type, void (*infer)(shape_inference&)) {
+  return {
+    .type = type, .inputs = {{"X"}}, .outputs = {{"Out"}}, .infer = infer};
+}
+
+op_schema cumsum_schema() {
+  auto schema = one_input("cumsum", infer_cumsum);
+  schema.gradient = {.groups = {{"X"}}, .reads = {"X"}, .outputs = {"Out"}};
+  return schema;
+}
+
+op_schema clip_schema() {
+  auto schema = one_input("clip", same_as_x);
+  schema.inputs.push_back({"Min", slot_arity::optional});
+  schema.inputs.push_back({"Max", slot_arity::optional});
+  schema.gradient = {
+    .groups = {{"X"}}, .reads = {"X", "Min", "Max"}, .outputs = {"Out"}};
+  return schema;
+}
+
 std::vector<op_desc> scale_gradient(const gradient_context& context) {
   const auto& forward = context.forward;
   auto factor = forward.attributes.get_float("scale", 1);
-  return {
-    pass_gradient(context, "scale", forward.only_input("X"), scale_by(factor))};
+  auto op =
+    pass_gradient(context, "scale", forward.only_input("X"), scale_by(factor));
+  if (const auto& tensor = forward.input("ScaleTensor"); !tensor.empty())
+    op.set_input("ScaleTensor", tensor);
+  return {op};
 }
 
 std::vector<op_desc> sum_gradient(const gradient_context& context) {
@@ -119,11 +136,19 @@ op_schema passing(std::string_view type, void (*infer)(shape_inference&),
 void add_arithmetic(op_schema_table& table) {
   auto sum = passing("sum", infer_sum, sum_gradient);
   sum.inputs = {{"X", slot_arity::many}};
-  add(table, {elementwise("elementwise_add"), elementwise("elementwise_sub"),
-              elementwise("elementwise_mul"), sum,
-              passing("scale", same_as_x, scale_gradient),
-              passing("assign", same_as_x, assign_gradient),
-              passing("cast", infer_cast, cast_gradient)});
+  auto scale = passing("scale", same_as_x, scale_gradient);
+  scale.inputs.push_back({"ScaleTensor", slot_arity::optional});
+  add(table,
+      {elementwise("elementwise_add"), elementwise("elementwise_sub"),
+       elementwise("elementwise_mul"),
+       elementwise("elementwise_div", {"X", "Y", "Out"}),
+       elementwise("elementwise_max"), elementwise("elementwise_min"),
+       elementwise("elementwise_pow"), without_gradient("elementwise_mod"),
+       without_gradient("elementwise_floordiv"), without_gradient("grad_add"),
+       sum, scale, passing("assign", same_as_x, assign_gradient),
+       passing("cast", infer_cast, cast_gradient),
+       one_input("increment", infer_increment),
+       one_input("clip_by_norm", same_as_x), cumsum_schema(), clip_schema()});
 }
 
 } // namespace troupe::graph::schemas

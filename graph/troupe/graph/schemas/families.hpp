@@ -12,6 +12,7 @@ void add(op_schema_table& table, std::initializer_list<op_schema> family);
 
 void add_activations(op_schema_table& table);
 void add_arithmetic(op_schema_table& table);
+void add_comparisons(op_schema_table& table);
 void add_convolutions(op_schema_table& table);
 void add_gradient_ops(op_schema_table& table);
 void add_expansions(op_schema_table& table);
@@ -50,6 +51,10 @@ shape to_shape(const std::vector<std::int64_t>& dims);
 op_schema plain_schema(std::string_view type,
                        std::vector<std::string_view> inputs,
                        void (*infer)(shape_inference&));
+/// The shape of X and Y together: the operand of lower rank lies over the other
+/// from attribute `axis` on, -1 meaning that their last extents meet; extents
+/// of 1 repeat. Checks that they fit.
+shape broadcast(const shape_inference& s);
 
 /// Out has X's shape and dtype.
 void same_as_x(shape_inference& s);

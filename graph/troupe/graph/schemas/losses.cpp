@@ -40,6 +40,113 @@ void infer_softmax_with_cross_entropy(shape_inference& s) {
   s.output("Loss", lines, s.type("Logits"));
 }
 
+/// Probabilities X [..., classes], labels along the last axis.
+void infer_cross_entropy(shape_inference& s) {
+  const auto& x = s.dims("X");
+  const auto& label = s.dims("Label");
+  s.check(x.rank() > 0, "X", "of rank 1 at least");
+  const auto lines = line_shape(x, x.rank() - 1);
+  if (s.attributes().get_bool("soft_label", false)) {
+    s.check(fits(label, x), "Label",
+            "of the shape of X " + to_string(x) + " with soft_label");
+  } else {
+    s.check_index_type("Label");
+    s.check(fits(label, lines) || fits(label, without(x, x.rank() - 1)),
+            "Label",
+            to_string(lines) + ", a class for each line of X " + to_string(x));
+  }
+  s.output("Y", lines, s.type("X"));
+}
+
+void infer_cross_entropy2(shape_inference& s) {
+  infer_cross_entropy(s);
+  const auto& x = s.dims("X");
+  std::vector<std::int64_t> saved{0};
+  saved.insert(saved.end(), x.begin(), x.end());
+  s.output("XShape", to_shape(saved), s.type("X"));
+  s.output("MatchX", line_shape(x, x.rank() - 1), s.type("X"));
+}
+
+/// One loss per element of slot `x`, whose labels have its shape.
+void infer_pointwise(shape_inference& s, std::string_view x,
+                     std::string_view label, std::string_view out) {
+  s.check(fits(s.dims(label), s.dims(x)), label,
+          "of the shape of " + std::string{x} + " " + to_string(s.dims(x)));
+  s.output(out, s.dims(x), s.type(x));
+}
+
+void infer_log_loss(shape_inference& s) {
+  infer_pointwise(s, "Predicted", "Labels", "Loss");
+}
+
+void infer_hinge_loss(shape_inference& s) {
+  infer_pointwise(s, "Logits", "Labels", "Loss");
+}
+
+void infer_binary_loss(shape_inference& s) {
+  infer_pointwise(s, "X", "Label", "Out");
+}
+
+void infer_huber_loss(shape_inference& s) {
+  infer_pointwise(s, "X", "Y", "Out");
+  s.output("Residual", s.dims("X"), s.type("X"));
+}
+
+void infer_kldiv_loss(shape_inference& s) {
+  infer_pointwise(s, "X", "Target", "Loss");
+  if (s.attributes().get_string("reduction", "mean") != "none")
+    s.output("Loss", {}, s.type("X"));
+}
+
+/// A loss of a prediction in slot `x` and of labels that have no gradient.
+op_schema loss_of(std::string_view type, std::string_view x,
+                  std::string_view label, std::string_view out,
+                  void (*infer)(shape_inference&)) {
+  return {.type = type,
+          .inputs = {{x}, {label}},
+          .outputs = {{out}},
+          .infer = infer,
+          .gradient = {.groups = {{x}}, .reads = {x, label}, .outputs = {out}}};
+}
+
+op_schema cross_entropy2_schema() {
+  auto schema =
+    loss_of("cross_entropy2", "X", "Label", "Y", infer_cross_entropy2);
+  schema.outputs = {{"Y"}, {"XShape"}, {"MatchX"}};
+  schema.gradient.reads = {"Label", "MatchX", "XShape"};
+  schema.gradient.make = [](const gradient_context& context) {
+    const auto& forward = context.forward;
+    op_desc op;
+    op.type = "cross_entropy_grad2";
+    op.attributes = forward.attributes;
+    op.set_input("Label", forward.input("Label"));
+    op.set_input("MatchX", forward.output("MatchX"));
+    op.set_input("XShape", forward.output("XShape"));
+    op.set_input("Y@GRAD", {gradient_name(forward.only_output("Y"))});
+    op.set_output("X@GRAD", {gradient_name(forward.only_input("X"))});
+    return std::vector<op_desc>{op};
+  };
+  return schema;
+}
+
+op_schema huber_loss_schema() {
+  return {.type = "huber_loss",
+          .inputs = {{"X"}, {"Y"}},
+          .outputs = {{"Out"}, {"Residual"}},
+          .infer = infer_huber_loss,
+          .gradient = {.groups = {{"X"}, {"Y"}},
+                       .reads = {"Residual"},
+                       .outputs = {"Out"}}};
+}
+
+op_schema sigmoid_loss_schema() {
+  auto schema = loss_of("sigmoid_cross_entropy_with_logits", "X", "Label",
+                        "Out", infer_binary_loss);
+  schema.inputs.push_back({"pos_weight", slot_arity::optional});
+  schema.gradient.reads.push_back("pos_weight");
+  return schema;
+}
+
 void infer_accuracy(shape_inference& s) {
   const auto& indices = s.dims("Indices");
   s.check(indices.rank() == 2, "Indices", "of rank 2, [samples, k]");
@@ -56,6 +163,13 @@ void infer_accuracy(shape_inference& s) {
 } // namespace
 
 void add_losses(op_schema_table& table) {
+  add(table,
+      {loss_of("cross_entropy", "X", "Label", "Y", infer_cross_entropy),
+       cross_entropy2_schema(), huber_loss_schema(), sigmoid_loss_schema(),
+       loss_of("log_loss", "Predicted", "Labels", "Loss", infer_log_loss),
+       loss_of("hinge_loss", "Logits", "Labels", "Loss", infer_hinge_loss),
+       loss_of("bce_loss", "X", "Label", "Out", infer_binary_loss),
+       loss_of("kldiv_loss", "X", "Target", "Loss", infer_kldiv_loss)});
   add(table, {{.type = "softmax_with_cross_entropy",
                .inputs = {{"Logits"}, {"Label"}},
                .outputs = {{"Softmax", slot_arity::optional}, {"Loss"}},

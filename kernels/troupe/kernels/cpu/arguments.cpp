@@ -14,13 +14,6 @@ std::string quote(std::string_view slot, const shape& dims) {
   return std::string(slot) + " " + to_string(dims);
 }
 
-[[noreturn]] void throw_dtype(std::string_view slot, dtype actual,
-                              std::string_view expected) {
-  throw error(errc::dtype_mismatch, std::string(slot) + " is "
-                                      + std::string(to_string(actual))
-                                      + ", expected " + std::string(expected));
-}
-
 std::int64_t one_integer(const tensor& value, std::string_view slot) {
   if (value.numel() != 1)
     throw_shape(slot, value.dims(), "expected one element");
@@ -64,6 +57,18 @@ void require_shape(std::string_view slot, const shape& dims,
 void require_rank(std::string_view slot, const shape& dims, std::size_t rank) {
   if (dims.rank() != rank)
     throw_shape(slot, dims, "expected rank " + std::to_string(rank));
+}
+
+void throw_dtype(std::string_view slot, dtype actual,
+                 std::string_view expected) {
+  throw error(errc::dtype_mismatch, std::string(slot) + " is "
+                                      + std::string(to_string(actual))
+                                      + ", expected " + std::string(expected));
+}
+
+void require_type(std::string_view slot, dtype type, dtype expected) {
+  if (type != expected)
+    throw_dtype(slot, type, to_string(expected));
 }
 
 tensor float_input(const kernel_context& ctx, std::string_view slot,
@@ -165,6 +170,25 @@ index_values::index_values(const tensor& source, std::string_view slot) {
     narrow_ = source.data<std::int32_t>();
   else
     throw_dtype(slot, source.type(), "int64 or int32");
+}
+
+double number_of(const tensor& value, std::string_view slot) {
+  if (value.numel() != 1)
+    throw_shape(slot, value.dims(), "expected one element");
+  if (value.type() == dtype::boolean)
+    return value.data<bool>()[0] ? 1.0 : 0.0;
+  double number = 0.0;
+  for_number_type(slot, value.type(), [&]<class T>(T) {
+    number = static_cast<double>(value.data<T>()[0]);
+  });
+  return number;
+}
+
+double number_input(const kernel_context& ctx, std::string_view slot,
+                    std::string_view name, float otherwise) {
+  if (ctx.has_input(slot))
+    return number_of(ctx.input(slot), slot);
+  return static_cast<double>(ctx.attributes().get_float(name, otherwise));
 }
 
 dtype dtype_attribute(const attribute_map& attributes, std::string_view name,

@@ -4,6 +4,7 @@
 #include <troupe/kernels/kernel.hpp>
 
 #include <cstdint>
+#include <limits>
 #include <string_view>
 #include <vector>
 
@@ -22,6 +23,53 @@ void require_shape(std::string_view slot, const shape& dims,
                    const shape& expected);
 /// Throws error(shape_mismatch) unless `dims` has `rank` extents.
 void require_rank(std::string_view slot, const shape& dims, std::size_t rank);
+
+/// Throws error(dtype_mismatch), naming the slot, unless `type` is `expected`.
+void require_type(std::string_view slot, dtype type, dtype expected);
+/// Throws error(dtype_mismatch): "X is int8, expected <expected>".
+[[noreturn]] void throw_dtype(std::string_view slot, dtype actual,
+                              std::string_view expected);
+
+/// Calls `f(T{})` with the C++ type of `type`: float or double, with Integers
+/// std::int32_t or std::int64_t, too. Throws error(dtype_mismatch) for others.
+template <bool Integers = true, class F>
+void for_number_type(std::string_view slot, dtype type, F f) {
+  switch (type) {
+  case dtype::float32: return f(float{});
+  case dtype::float64: return f(double{});
+  case dtype::int32:
+    if constexpr (Integers)
+      return f(std::int32_t{});
+    break;
+  case dtype::int64:
+    if constexpr (Integers)
+      return f(std::int64_t{});
+    break;
+  default: break;
+  }
+  throw_dtype(slot, type,
+              Integers ? "float32, float64, int32 or int64"
+                       : "float32 or float64");
+}
+
+/// `value` as a T; an integer is cut to its range, NaN becomes 0.
+template <class T>
+T number_as(double value) {
+  using limits = std::numeric_limits<T>;
+  if constexpr (limits::is_integer) {
+    if (!(value > static_cast<double>(limits::min())))
+      return value == value ? limits::min() : T(0);
+    if (value >= static_cast<double>(limits::max()))
+      return limits::max();
+  }
+  return static_cast<T>(value);
+}
+
+/// The elements of a tensor whose dtype is T's, not to be written.
+template <class T>
+const T* values_in(const tensor& value) {
+  return value.data<T>();
+}
 
 /// Input tensor that must be float32; throws error(dtype_mismatch).
 tensor float_input(const kernel_context& ctx, std::string_view slot,
@@ -88,6 +136,13 @@ private:
   const std::int64_t* wide_ = nullptr;
   const std::int32_t* narrow_ = nullptr;
 };
+
+/// The one number of a tensor with one element of any number type or bool: a
+/// factor, a bound. Throws error(shape_mismatch | dtype_mismatch).
+double number_of(const tensor& value, std::string_view slot);
+/// That of input `slot`, or attribute `name` if the op lacks the input.
+double number_input(const kernel_context& ctx, std::string_view slot,
+                    std::string_view name, float otherwise);
 
 /// The dtype of an attribute that holds a number of Paddle's VarType.Type
 /// ("dtype", "out_dtype"). Throws error(invalid_argument) for other numbers.

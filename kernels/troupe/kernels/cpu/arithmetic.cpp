@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/arguments.hpp>
+#include <troupe/kernels/cpu/elementwise_ops.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
 #include <troupe/kernels/cpu/merged_rows.hpp>
+#include <troupe/kernels/cpu/simd.hpp>
 #include <troupe/kernels/cpu/vector_ops.hpp>
 
 #include <troupe/base/error.hpp>
@@ -33,6 +35,22 @@ void pass(kernel_context& ctx) {
   out.set(selected_rows{rows.rows, rows.height, rows.values.share()});
 }
 
+// Integers are scaled by the attributes' whole parts.
+template <class T>
+void scale_numbers(const tensor& x, tensor& out, double scale, double bias,
+                   bool bias_after_scale) {
+  const T factor = number_as<T>(scale);
+  const T added = number_as<T>(bias);
+  const auto from = x.values<T>();
+  T* to = out.data<T>();
+  for (std::size_t i = 0; i < from.size(); ++i)
+    to[i] = elementwise::add::apply(
+      elementwise::multiply::apply(
+        factor,
+        bias_after_scale ? from[i] : elementwise::add::apply(from[i], added)),
+      bias_after_scale ? added : T(0));
+}
+
 void scale_rows(kernel_context& ctx, float scale, float bias) {
   const selected_rows& x = ctx.input_variable("X").as_rows();
   require_float(x.values);
@@ -48,19 +66,23 @@ void scale_rows(kernel_context& ctx, float scale, float bias) {
 
 void run_scale(kernel_context& ctx) {
   const auto& attributes = ctx.attributes();
-  const float scale = ctx.has_input("ScaleTensor")
-                        ? scalar_input(ctx, "ScaleTensor")
-                        : attributes.get_float("scale", 1.0f);
-  float bias = attributes.get_float("bias", 0.0f);
-  if (!attributes.get_bool("bias_after_scale", true))
-    bias *= scale;
+  const double factor = number_input(ctx, "ScaleTensor", "scale", 1.0f);
+  const auto scale = static_cast<float>(factor);
+  const float bias = attributes.get_float("bias", 0.0f);
+  const bool after = attributes.get_bool("bias_after_scale", true);
   if (scale == 1.0f && bias == 0.0f)
     return pass(ctx);
   if (ctx.input_variable("X").is_rows())
-    return scale_rows(ctx, scale, bias);
-  const tensor x = float_input(ctx, "X");
-  tensor out = float_output(ctx, "Out", x.dims());
-  scale_add(out.data<float>(), x.data<float>(), scale, bias, x.numel());
+    return scale_rows(ctx, scale, after ? bias : bias * scale);
+  const tensor x = ctx.input("X");
+  for_number_type("X", x.type(), [&]<class T>(T) {
+    tensor out = ctx.output("Out", x.dims(), x.type());
+    if constexpr (std::is_same_v<T, float>)
+      scale_add(out.data<float>(), x.data<float>(), scale,
+                after ? bias : bias * scale, x.numel());
+    else
+      scale_numbers<T>(x, out, factor, static_cast<double>(bias), after);
+  });
 }
 
 void run_assign(kernel_context& ctx) {
@@ -90,30 +112,52 @@ sum_terms terms_of(const kernel_context& ctx) {
     if (x.is_rows())
       terms.rows.push_back(x.as_rows());
     else
-      terms.tensors.push_back(float_input(ctx, "X", i));
+      terms.tensors.push_back(ctx.input("X", i));
   }
   if (terms.tensors.empty() && terms.rows.empty())
     throw error(errc::invalid_argument, "sum has no inputs X");
   return terms;
 }
 
-void require_equal_shapes(const std::vector<tensor>& tensors) {
-  for (const tensor& x : tensors)
-    if (!(x.dims() == tensors[0].dims()))
-      throw_shapes("X", tensors[0].dims(), "X", x.dims(),
+// The terms' shape; of scalars and tensors of one element that of the latter.
+shape common_shape(const std::vector<tensor>& tensors) {
+  shape dims = tensors[0].dims();
+  for (const tensor& x : tensors) {
+    require_type("X", x.type(), tensors[0].type());
+    const bool single = x.numel() == 1 && dims.numel() == 1;
+    if (!(x.dims() == dims) && !single)
+      throw_shapes("X", dims, "X", x.dims(),
                    "the terms of sum differ in shape");
+    if (x.dims().rank() > dims.rank())
+      dims = x.dims();
+  }
+  return dims;
 }
 
+struct add_loop {
+  template <class T>
+  TROUPE_INLINE static void run(T* out, const T* x, const T* y,
+                                std::int64_t n) {
+#pragma omp simd
+    for (std::int64_t i = 0; i < n; ++i)
+      out[i] = elementwise::add::apply(x[i], y[i]);
+  }
+};
+
 // Block by block through a buffer, so that Out may be any of the terms.
-void add_tensors(float* out, const std::vector<tensor>& terms, std::int64_t n) {
+template <class T>
+void add_tensors(T* out, const std::vector<tensor>& terms, std::int64_t n) {
+  if (terms.size() == 2)
+    return run_simd<add_loop>(out, terms[0].data<T>(), terms[1].data<T>(), n);
   constexpr std::int64_t block = 2048;
-  float total[block];
+  T total[block];
   for (std::int64_t at = 0; at < n; at += block) {
     const std::int64_t count = std::min(block, n - at);
-    copy(total, terms[0].data<float>() + at, count);
+    std::copy_n(terms[0].data<T>() + at, count, total);
     for (std::size_t i = 1; i < terms.size(); ++i)
-      add(total, total, terms[i].data<float>() + at, count);
-    copy(out + at, total, count);
+      run_simd<add_loop>(total, static_cast<const T*>(total),
+                         terms[i].data<T>() + at, count);
+    std::copy_n(total, count, out + at);
   }
 }
 
@@ -136,16 +180,17 @@ void add_rows(float* out, const shape& dims, const selected_rows& rows) {
 }
 
 void sum_dense(kernel_context& ctx, const sum_terms& terms) {
-  require_equal_shapes(terms.tensors);
-  const shape dims = terms.tensors[0].dims();
-  tensor out = float_output(ctx, "Out", dims);
-  if (terms.tensors.size() == 2)
-    add(out.data<float>(), terms.tensors[0].data<float>(),
-        terms.tensors[1].data<float>(), out.numel());
-  else
-    add_tensors(out.data<float>(), terms.tensors, out.numel());
-  for (const selected_rows& rows : terms.rows)
-    add_rows(out.data<float>(), dims, rows);
+  const shape dims = common_shape(terms.tensors);
+  const dtype type = terms.tensors[0].type();
+  if (!terms.rows.empty())
+    require_float(terms.tensors[0]);
+  for_number_type("X", type, [&]<class T>(T) {
+    tensor out = ctx.output("Out", dims, type);
+    add_tensors(out.data<T>(), terms.tensors, out.numel());
+    if constexpr (std::is_same_v<T, float>)
+      for (const selected_rows& rows : terms.rows)
+        add_rows(out.data<float>(), dims, rows);
+  });
 }
 
 // All rows, each once.

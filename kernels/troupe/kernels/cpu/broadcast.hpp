@@ -32,6 +32,12 @@ broadcast_plan plan_broadcast(const shape& x, const shape& y,
 /// dout has Out's elements, dx has `dx_size`.
 void reduce_to_x(const broadcast_plan& plan, const float* dout, float scale,
                  float* dx, std::int64_t dx_size);
+void reduce_to_x(const broadcast_plan& plan, const double* dout, double scale,
+                 double* dx, std::int64_t dx_size);
+void reduce_to_x(const broadcast_plan& plan, const std::int32_t* dout,
+                 std::int32_t scale, std::int32_t* dx, std::int64_t dx_size);
+void reduce_to_x(const broadcast_plan& plan, const std::int64_t* dout,
+                 std::int64_t scale, std::int64_t* dx, std::int64_t dx_size);
 
 /// Calls `row(out_offset, x_offset, y_offset)` for every run along the last
 /// axis, in the order of Out's elements.

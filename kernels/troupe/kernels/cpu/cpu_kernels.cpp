@@ -20,12 +20,6 @@ constexpr made_kernel made_kernels[] = {
   {"mul_grad", cpu::make_mul_grad},
   {"matmul_v2", cpu::make_matmul},
   {"matmul_v2_grad", cpu::make_matmul_grad},
-  {"elementwise_add", cpu::make_elementwise_add},
-  {"elementwise_add_grad", cpu::make_elementwise_add_grad},
-  {"elementwise_sub", cpu::make_elementwise_sub},
-  {"elementwise_sub_grad", cpu::make_elementwise_sub_grad},
-  {"elementwise_mul", cpu::make_elementwise_mul},
-  {"elementwise_mul_grad", cpu::make_elementwise_mul_grad},
   {"conv2d", cpu::make_conv2d},
   {"conv2d_grad", cpu::make_conv2d_grad},
   {"depthwise_conv2d", cpu::make_conv2d},
@@ -46,10 +40,6 @@ constexpr made_kernel made_kernels[] = {
   {"sequence_pool_grad", cpu::make_sequence_pool_grad},
   {"softmax_with_cross_entropy", cpu::make_cross_entropy},
   {"softmax_with_cross_entropy_grad", cpu::make_cross_entropy_grad},
-  {"reduce_sum", cpu::make_reduce_sum},
-  {"reduce_sum_grad", cpu::make_reduce_sum_grad},
-  {"reduce_mean", cpu::make_reduce_mean},
-  {"reduce_mean_grad", cpu::make_reduce_mean_grad},
   {"sgd", cpu::make_sgd},
   {"momentum", cpu::make_momentum},
   {"dgc_momentum", cpu::make_dgc_momentum},
@@ -66,21 +56,23 @@ constexpr made_kernel made_kernels[] = {
 };
 
 constexpr plain_kernel plain_kernels[] = {
-  {"relu", cpu::run_relu},
-  {"relu_grad", cpu::run_relu_grad},
-  {"sigmoid", cpu::run_sigmoid},
-  {"sigmoid_grad", cpu::run_sigmoid_grad},
-  {"tanh", cpu::run_tanh},
-  {"tanh_grad", cpu::run_tanh_grad},
-  {"square", cpu::run_square},
-  {"square_grad", cpu::run_square_grad},
-  {"gelu", cpu::run_gelu},
-  {"gelu_grad", cpu::run_gelu_grad},
   {"softmax", cpu::run_softmax},
   {"softmax_grad", cpu::run_softmax_grad},
-  {"mean", cpu::run_mean},
-  {"mean_grad", cpu::run_mean_grad},
+  {"log_softmax", cpu::run_log_softmax},
+  {"log_softmax_grad", cpu::run_log_softmax_grad},
+  {"cross_entropy", cpu::run_cross_entropy},
+  {"cross_entropy_grad", cpu::run_cross_entropy_grad},
+  {"cross_entropy2", cpu::run_cross_entropy2},
+  {"cross_entropy_grad2", cpu::run_cross_entropy2_grad},
+  {"huber_loss", cpu::run_huber_loss},
+  {"huber_loss_grad", cpu::run_huber_loss_grad},
   {"scale", cpu::run_scale},
+  {"cumsum", cpu::run_cumsum},
+  {"cumsum_grad", cpu::run_cumsum_grad},
+  {"increment", cpu::run_increment},
+  {"clip", cpu::run_clip},
+  {"clip_grad", cpu::run_clip_grad},
+  {"clip_by_norm", cpu::run_clip_by_norm},
   {"assign", cpu::run_assign},
   {"cast", cpu::run_cast},
   {"sum", cpu::run_sum},
@@ -200,6 +192,15 @@ kernel_table cpu_kernels() {
     table.add(entry.op_type, device_kind::cpu, entry.make);
   for (const auto& entry : plain_kernels)
     table.add(entry.op_type, device_kind::cpu, entry.run);
+  cpu::add_activations(table);
+  cpu::add_unary_math(table);
+  cpu::add_elementwise(table);
+  cpu::add_elementwise_gradients(table);
+  cpu::add_comparisons(table);
+  cpu::add_reductions(table);
+  cpu::add_reduction_gradients(table);
+  cpu::add_norms(table);
+  cpu::add_pointwise_losses(table);
   return table;
 }
 

@@ -1,194 +1,227 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/kernels/cpu/arguments.hpp>
+#include <troupe/kernels/cpu/class_labels.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
+#include <troupe/kernels/cpu/lines.hpp>
 #include <troupe/kernels/cpu/row_softmax.hpp>
 #include <troupe/kernels/cpu/simd.hpp>
-#include <troupe/kernels/cpu/vector_ops.hpp>
 
-#include <troupe/base/error.hpp>
-
-#include <string>
+#include <algorithm>
 
 namespace troupe::cpu {
 
 namespace {
 
-// Sum of weight[i] * (x[i] - origin).
-TROUPE_SIMD float weighted_sum(const float* weight, const float* x,
-                               float origin, std::int64_t n) {
-  float total = 0.0f;
-#pragma omp simd reduction(+ : total)
+// Loss = sum(label * (log(sum(exp(x))) - x)) with x = logits - largest logit:
+// no logarithm of a probability that has become zero.
+template <class T>
+T soft_loss(const T* x, const T* label, const softmax_total<T>& total,
+            std::int64_t n) {
+  T loss = 0;
   for (std::int64_t i = 0; i < n; ++i)
-    total += weight[i] * (x[i] - origin);
-  return total;
+    loss += label[i] * (total.log_total - clip_logit(x[i] - total.largest));
+  return loss;
 }
 
-// Rows of classes; the class axis is the last one.
-struct class_rows {
-  std::int64_t rows = 0;
-  std::int64_t classes = 0;
+template <class T>
+T soft_loss_of_probabilities(const T* p, const T* label, std::int64_t n) {
+  T loss = 0;
+  for (std::int64_t i = 0; i < n; ++i)
+    loss += label[i] == T(0) ? T(0) : label[i] * negative_log(p[i]);
+  return loss;
+}
+
+struct scaled_loop {
+  template <class T>
+  TROUPE_INLINE static void run(T* out, const T* x, T factor, std::int64_t n) {
+#pragma omp simd
+    for (std::int64_t i = 0; i < n; ++i)
+      out[i] = x[i] * factor;
+  }
+};
+
+struct scaled_difference_loop {
+  template <class T>
+  TROUPE_INLINE static void run(T* out, const T* x, const T* y, T factor,
+                                std::int64_t n) {
+#pragma omp simd
+    for (std::int64_t i = 0; i < n; ++i)
+      out[i] = (x[i] - y[i]) * factor;
+  }
 };
 
 class cross_entropy_base : public kernel {
 public:
   explicit cross_entropy_base(const attribute_map& attributes)
-    : soft_(attributes.get_bool("soft_label", false)),
-      ignored_(attributes.get_int("ignore_index", -100)),
-      axis_(attributes.get_int("axis", -1)) {}
+    : labels_(attributes),
+      use_softmax_(attributes.get_bool("use_softmax", true)) {}
 
 protected:
-  class_rows rows_of(std::string_view slot, const shape& dims) const {
-    if (dims.rank() == 0)
-      throw_shape(slot, dims, "expected classes along the last axis");
-    const std::size_t axis = normal_axis(axis_, dims.rank(), slot);
-    if (dims.numel(axis + 1, dims.rank()) != 1)
-      throw_shape(slot, dims, "the class axis must be the last one");
-    return {dims.numel(0, axis), dims[axis]};
-  }
-
-  // The class of each row; checks that each is one.
-  index_values hard_labels(const tensor& label, const class_rows& r,
-                           const shape& logits) const {
-    if (label.numel() != r.rows)
-      throw_shapes("Label", label.dims(), "Logits", logits,
-                   "expected one label per row");
-    const index_values classes(label, "Label");
-    for (std::int64_t i = 0; i < r.rows; ++i)
-      require_class(classes[i], r.classes);
-    return classes;
-  }
-
-  const float* soft_labels(const tensor& label, const shape& logits) const {
-    if (label.type() != dtype::float32)
-      throw error(errc::dtype_mismatch, "soft Label is "
-                                          + std::string(to_string(label.type()))
-                                          + ", expected float32");
-    if (!(label.dims() == logits))
-      throw_shapes("Label", label.dims(), "Logits", logits,
-                   "soft labels need the shape of Logits");
-    return label.data<float>();
-  }
-
-  bool soft_;
-  std::int64_t ignored_;
-  std::int64_t axis_;
-
-private:
-  void require_class(std::int64_t label, std::int64_t classes) const {
-    if (label != ignored_ && (label < 0 || label >= classes))
-      throw error(errc::out_of_range, "label " + std::to_string(label) + " of "
-                                        + std::to_string(classes) + " classes");
-  }
+  class_labels labels_;
+  bool use_softmax_;
 };
 
-// Loss = log(sum(exp(x))) * sum(label) - sum(label * x) with x = logits -
-// largest logit: no logarithm of a probability that has become zero.
 class cross_entropy_kernel final : public cross_entropy_base {
 public:
   using cross_entropy_base::cross_entropy_base;
   void run(kernel_context& ctx) override {
-    const tensor logits = float_input(ctx, "Logits");
+    tensor logits = ctx.input("Logits");
     const tensor label = ctx.input("Label");
-    const class_rows r = rows_of("Logits", logits.dims());
-    shape loss_dims = logits.dims();
-    loss_dims[normal_axis(axis_, loss_dims.rank(), "Logits")] = 1;
-    tensor kept; // Softmax may be written over Logits, which Loss still needs
-    tensor softmax = softmax_output(ctx, logits, kept);
-    const float* x = kept ? kept.data<float>() : logits.data<float>();
-    if (soft_) {
-      const float* y = soft_labels(label, logits.dims());
-      tensor loss = float_output(ctx, "Loss", loss_dims);
-      soft_loss(r, x, y, softmax.data<float>(), loss.data<float>());
-    } else {
-      const index_values y = hard_labels(label, r, logits.dims());
-      tensor loss = float_output(ctx, "Loss", loss_dims);
-      hard_loss(r, x, y, softmax.data<float>(), loss.data<float>());
-    }
+    const shape lines = labels_.line_dims("Logits", logits.dims());
+    for_number_type<false>("Logits", logits.type(), [&]<class T>(T) {
+      tensor softmax = softmax_output(ctx, logits);
+      if (labels_.soft()) {
+        labels_.require_soft(label, "Logits", logits.dims(), logits.type());
+        tensor loss = ctx.output("Loss", lines, logits.type());
+        soft<T>(ctx, logits, label, softmax, loss);
+      } else {
+        const auto classes = labels_.hard(label, "Logits", logits.dims());
+        tensor loss = ctx.output("Loss", lines, logits.type());
+        hard<T>(ctx, logits, classes, softmax, loss);
+      }
+    });
   }
 
 private:
-  static tensor softmax_output(kernel_context& ctx, const tensor& logits,
-                               tensor& kept) {
+  // Softmax may be written over Logits, which Loss still needs.
+  static tensor softmax_output(kernel_context& ctx, tensor& logits) {
+    auto& memory = ctx.on().memory();
     if (!ctx.has_output("Softmax"))
-      return ctx.scratch(logits.numel());
-    tensor out = float_output(ctx, "Softmax", logits.dims());
+      return tensor::make(memory, logits.dims(), logits.type());
+    tensor out = ctx.output("Softmax", logits.dims(), logits.type());
     if (out.raw() == logits.raw())
-      kept = clone(logits, ctx.on().memory());
+      logits = clone(logits, memory);
     return out;
   }
 
-  void hard_loss(const class_rows& r, const float* x, const index_values& y,
-                 float* softmax, float* loss) const {
-    for (std::int64_t i = 0; i < r.rows; ++i) {
-      const float* row = x + i * r.classes;
-      const softmax_total total =
-        row_softmax(softmax + i * r.classes, row, r.classes);
-      loss[i] =
-        y[i] == ignored_ ? 0.0f : total.log_total - (row[y[i]] - total.largest);
-    }
+  axis_view view_of(const tensor& logits) const {
+    return {logits.dims(), labels_.axis_of("Logits", logits.dims())};
   }
 
-  static void soft_loss(const class_rows& r, const float* x, const float* y,
-                        float* softmax, float* loss) {
-    for (std::int64_t i = 0; i < r.rows; ++i) {
-      const std::int64_t at = i * r.classes;
-      const softmax_total total = row_softmax(softmax + at, x + at, r.classes);
-      const auto weight = static_cast<float>(sum(y + at, r.classes));
-      loss[i] = total.log_total * weight
-                - weighted_sum(y + at, x + at, total.largest, r.classes);
-    }
+  // Writes line (o, i) of Softmax; calls `loss_of(x, probabilities, total)`.
+  template <class T, class Loss>
+  void each_line(kernel_context& ctx, const tensor& logits, tensor& softmax,
+                 Loss loss_of) const {
+    const axis_view v = view_of(logits);
+    line_buffer<T> in(ctx, v), out(ctx, v);
+    const T* from = logits.data<T>();
+    T* to = softmax.data<T>();
+    for_each_line(v, [&](auto o, auto i, auto number) {
+      const T* x = in.read(from, o, i);
+      T* p = out.write(to, o, i);
+      softmax_total<T> total;
+      if (use_softmax_)
+        total = row_softmax(p, x, v.extent);
+      else
+        std::copy_n(x, v.extent, p);
+      loss_of(o, i, number, x, total);
+      out.wrote(to, o, i);
+    });
+  }
+
+  template <class T>
+  void hard(kernel_context& ctx, const tensor& logits, const index_values& y,
+            tensor& softmax, tensor& loss) const {
+    T* to = loss.data<T>();
+    each_line<T>(ctx, logits, softmax,
+                 [&](auto, auto, auto n, const T* x, const auto& total) {
+                   if (labels_.ignores(y[n]))
+                     to[n] = T(0);
+                   else if (use_softmax_)
+                     to[n] =
+                       total.log_total - clip_logit(x[y[n]] - total.largest);
+                   else
+                     to[n] = negative_log(x[y[n]]);
+                 });
+  }
+
+  template <class T>
+  void soft(kernel_context& ctx, const tensor& logits, const tensor& label,
+            tensor& softmax, tensor& loss) const {
+    const axis_view v = view_of(logits);
+    line_buffer<T> label_line(ctx, v);
+    T* to = loss.data<T>();
+    each_line<T>(ctx, logits, softmax,
+                 [&](auto o, auto i, auto n, const T* x, const auto& total) {
+                   const T* y = label_line.read(label.data<T>(), o, i);
+                   to[n] = use_softmax_
+                             ? soft_loss(x, y, total, v.extent)
+                             : soft_loss_of_probabilities(x, y, v.extent);
+                 });
   }
 };
 
-// dLogits = dLoss * (softmax - label)
+// dLogits = dLoss * (softmax - label); of probabilities -dLoss * label /
+// softmax.
 class cross_entropy_grad_kernel final : public cross_entropy_base {
 public:
   using cross_entropy_base::cross_entropy_base;
   void run(kernel_context& ctx) override {
-    const tensor softmax = float_input(ctx, "Softmax");
+    const tensor softmax = ctx.input("Softmax");
     const tensor label = ctx.input("Label");
-    const tensor dloss = float_input(ctx, "Loss@GRAD");
-    const class_rows r = rows_of("Softmax", softmax.dims());
-    if (dloss.numel() != r.rows)
+    tensor dloss = ctx.input("Loss@GRAD");
+    const axis_view v{softmax.dims(),
+                      labels_.axis_of("Softmax", softmax.dims())};
+    require_type("Loss@GRAD", dloss.type(), softmax.type());
+    if (dloss.numel() != v.outer * v.inner)
       throw_shapes("Loss@GRAD", dloss.dims(), "Softmax", softmax.dims(),
                    "expected one gradient per row");
-    if (soft_)
-      soft_gradient(ctx, r, softmax, soft_labels(label, softmax.dims()),
-                    dloss.data<float>());
-    else
-      hard_gradient(ctx, r, softmax, hard_labels(label, r, softmax.dims()),
-                    dloss.data<float>());
+    for_number_type<false>("Softmax", softmax.type(), [&]<class T>(T) {
+      if (labels_.soft())
+        soft<T>(ctx, v, softmax, label, dloss);
+      else
+        hard<T>(ctx, v, softmax, label, dloss);
+    });
   }
 
 private:
-  void hard_gradient(kernel_context& ctx, const class_rows& r,
-                     const tensor& softmax, const index_values& y,
-                     const float* dloss) const {
-    tensor dx = float_output(ctx, "Logits@GRAD", softmax.dims());
-    for (std::int64_t i = 0; i < r.rows; ++i) {
-      const std::int64_t at = i * r.classes;
-      float* row = dx.data<float>() + at;
-      if (y[i] == ignored_) {
-        fill(row, r.classes, 0.0f);
-        continue;
-      }
-      const float scale = dloss[i]; // dLogits may be written over it
-      scale_add(row, softmax.data<float>() + at, scale, 0.0f, r.classes);
-      row[y[i]] -= scale;
+  template <class T>
+  void hard(kernel_context& ctx, const axis_view& v, const tensor& softmax,
+            const tensor& label, const tensor& dloss) const {
+    const auto y = labels_.hard(label, "Softmax", softmax.dims());
+    tensor dx = ctx.output("Logits@GRAD", softmax.dims(), softmax.type());
+    line_buffer<T> in(ctx, v), out(ctx, v);
+    for_each_line(v, [&](auto o, auto i, auto n) {
+      const T* p = in.read(softmax.data<T>(), o, i);
+      T* row = out.write(dx.data<T>(), o, i);
+      const T scale = dloss.data<T>()[n]; // dLogits may be written over it
+      hard_line(row, p, y[n], scale, v.extent);
+      out.wrote(dx.data<T>(), o, i);
+    });
+  }
+
+  template <class T>
+  void hard_line(T* dx, const T* p, std::int64_t label, T scale,
+                 std::int64_t n) const {
+    if (labels_.ignores(label)) {
+      std::fill_n(dx, n, T(0));
+    } else if (use_softmax_) {
+      run_simd<scaled_loop>(dx, p, scale, n);
+      dx[label] -= scale;
+    } else {
+      const T probability = p[label];
+      std::fill_n(dx, n, T(0));
+      dx[label] = -scale / probability;
     }
   }
 
-  static void soft_gradient(kernel_context& ctx, const class_rows& r,
-                            const tensor& softmax, const float* y,
-                            const float* dloss) {
-    tensor dx = float_output(ctx, "Logits@GRAD", softmax.dims());
-    for (std::int64_t i = 0; i < r.rows; ++i) {
-      const std::int64_t at = i * r.classes;
-      float* row = dx.data<float>() + at;
-      const float scale = dloss[i];
-      subtract(row, softmax.data<float>() + at, y + at, r.classes);
-      scale_add(row, row, scale, 0.0f, r.classes);
-    }
+  template <class T>
+  void soft(kernel_context& ctx, const axis_view& v, const tensor& softmax,
+            const tensor& label, const tensor& dloss) const {
+    labels_.require_soft(label, "Softmax", softmax.dims(), softmax.type());
+    tensor dx = ctx.output("Logits@GRAD", softmax.dims(), softmax.type());
+    line_buffer<T> in(ctx, v), label_line(ctx, v), out(ctx, v);
+    for_each_line(v, [&](auto o, auto i, auto n) {
+      const T* p = in.read(softmax.data<T>(), o, i);
+      const T* y = label_line.read(label.data<T>(), o, i);
+      T* row = out.write(dx.data<T>(), o, i);
+      const T scale = dloss.data<T>()[n];
+      if (use_softmax_)
+        run_simd<scaled_difference_loop>(row, p, y, scale, v.extent);
+      else
+        for (std::int64_t e = 0; e < v.extent; ++e)
+          row[e] = -scale * y[e] / p[e];
+      out.wrote(dx.data<T>(), o, i);
+    });
   }
 };
 

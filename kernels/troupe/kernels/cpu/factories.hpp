@@ -18,13 +18,10 @@ std::unique_ptr<kernel> make_mul_grad(const attribute_map&);
 std::unique_ptr<kernel> make_matmul(const attribute_map&);
 std::unique_ptr<kernel> make_matmul_grad(const attribute_map&);
 
-// elementwise.cpp
-std::unique_ptr<kernel> make_elementwise_add(const attribute_map&);
-std::unique_ptr<kernel> make_elementwise_sub(const attribute_map&);
-std::unique_ptr<kernel> make_elementwise_mul(const attribute_map&);
-std::unique_ptr<kernel> make_elementwise_add_grad(const attribute_map&);
-std::unique_ptr<kernel> make_elementwise_sub_grad(const attribute_map&);
-std::unique_ptr<kernel> make_elementwise_mul_grad(const attribute_map&);
+// elementwise.cpp, elementwise_grad.cpp, comparison.cpp
+void add_elementwise(kernel_table&);
+void add_elementwise_gradients(kernel_table&);
+void add_comparisons(kernel_table&);
 
 // conv2d.cpp (depthwise_conv2d too), pool2d.cpp
 std::unique_ptr<kernel> make_conv2d(const attribute_map&);
@@ -49,31 +46,39 @@ std::unique_ptr<kernel> make_lookup_column_grad(const attribute_map&);
 // metrics.cpp
 void run_accuracy(kernel_context&);
 
-// activation.cpp
-void run_relu(kernel_context&);
-void run_relu_grad(kernel_context&);
-void run_sigmoid(kernel_context&);
-void run_sigmoid_grad(kernel_context&);
-void run_tanh(kernel_context&);
-void run_tanh_grad(kernel_context&);
-void run_square(kernel_context&);
-void run_square_grad(kernel_context&);
-void run_gelu(kernel_context&);
-void run_gelu_grad(kernel_context&);
+// activation.cpp, unary_math.cpp: families of one table each
+void add_activations(kernel_table&);
+void add_unary_math(kernel_table&);
 
 // softmax.cpp, cross_entropy.cpp
 void run_softmax(kernel_context&);
 void run_softmax_grad(kernel_context&);
+void run_log_softmax(kernel_context&);
+void run_log_softmax_grad(kernel_context&);
 std::unique_ptr<kernel> make_cross_entropy(const attribute_map&);
 std::unique_ptr<kernel> make_cross_entropy_grad(const attribute_map&);
 
-// reduce.cpp
-void run_mean(kernel_context&);
-void run_mean_grad(kernel_context&);
-std::unique_ptr<kernel> make_reduce_sum(const attribute_map&);
-std::unique_ptr<kernel> make_reduce_mean(const attribute_map&);
-std::unique_ptr<kernel> make_reduce_sum_grad(const attribute_map&);
-std::unique_ptr<kernel> make_reduce_mean_grad(const attribute_map&);
+// class_losses.cpp, huber.cpp, pointwise_losses.cpp
+void run_cross_entropy(kernel_context&);
+void run_cross_entropy_grad(kernel_context&);
+void run_cross_entropy2(kernel_context&);
+void run_cross_entropy2_grad(kernel_context&);
+void run_huber_loss(kernel_context&);
+void run_huber_loss_grad(kernel_context&);
+void add_pointwise_losses(kernel_table&);
+
+// running_sum.cpp, clip.cpp
+void run_cumsum(kernel_context&);
+void run_cumsum_grad(kernel_context&);
+void run_increment(kernel_context&);
+void run_clip(kernel_context&);
+void run_clip_grad(kernel_context&);
+void run_clip_by_norm(kernel_context&);
+
+// reduce.cpp, reduce_grad.cpp, norm.cpp
+void add_reductions(kernel_table&);
+void add_reduction_gradients(kernel_table&);
+void add_norms(kernel_table&);
 
 // arithmetic.cpp
 void run_scale(kernel_context&);

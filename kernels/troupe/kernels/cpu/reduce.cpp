@@ -1,143 +1,204 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/arguments.hpp>
-#include <troupe/kernels/cpu/broadcast.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
+#include <troupe/kernels/cpu/reduction.hpp>
 #include <troupe/kernels/cpu/vector_ops.hpp>
 
-#include <array>
+#include <limits>
 
 namespace troupe::cpu {
 
 namespace {
 
-float inverse(std::int64_t count) {
-  return count == 0 ? 0.0f : 1.0f / static_cast<float>(count);
+struct maximum {
+  template <class A>
+  static A start() {
+    return std::numeric_limits<A>::has_infinity
+             ? -std::numeric_limits<A>::infinity()
+             : std::numeric_limits<A>::lowest();
+  }
+  template <class A, class T>
+  static A fold(A total, T x, A) {
+    return total < x ? x : total;
+  }
+  template <class A>
+  static A join(A a, A b) {
+    return a < b ? b : a;
+  }
+};
+
+struct minimum {
+  template <class A>
+  static A start() {
+    return std::numeric_limits<A>::has_infinity
+             ? std::numeric_limits<A>::infinity()
+             : std::numeric_limits<A>::max();
+  }
+  template <class A, class T>
+  static A fold(A total, T x, A) {
+    return x < total ? x : total;
+  }
+  template <class A>
+  static A join(A a, A b) {
+    return b < a ? b : a;
+  }
+};
+
+// Integers wrap around in the unsigned type of their size.
+struct product {
+  template <class A>
+  static A start() {
+    return A(1);
+  }
+  template <class A, class T>
+  static A fold(A total, T x, A) {
+    return total * static_cast<A>(x);
+  }
+  template <class A>
+  static A join(A a, A b) {
+    return a * b;
+  }
+};
+
+struct all_true {
+  template <class A>
+  static A start() {
+    return true;
+  }
+  template <class A, class T>
+  static A fold(A total, T x, A) {
+    return total && x != T(0);
+  }
+  template <class A>
+  static A join(A a, A b) {
+    return a && b;
+  }
+};
+
+struct any_true {
+  template <class A>
+  static A start() {
+    return false;
+  }
+  template <class A, class T>
+  static A fold(A total, T x, A) {
+    return total || x != T(0);
+  }
+  template <class A>
+  static A join(A a, A b) {
+    return a || b;
+  }
+};
+
+template <class Fold>
+void run_extreme(kernel_context& ctx) {
+  const tensor x = ctx.input("X");
+  const reduction r = reduction_of(ctx, x.dims());
+  if (r.count == 0)
+    throw_shape("X", x.dims(), "has nothing to reduce");
+  for_number_type("X", x.type(), [&]<class T>(T) {
+    tensor out = ctx.output("Out", r.out, x.type());
+    fold_all<Fold>(r, out.data<T>(), x.data<T>());
+  });
 }
 
-struct reduction {
-  shape kept;             // X's extents, 1 where reduced
-  shape out;              // the result's shape
-  std::int64_t count = 1; // elements behind one result
+template <class T>
+struct unsigned_of {
+  using type = T;
+};
+template <>
+struct unsigned_of<std::int32_t> {
+  using type = std::uint32_t;
+};
+template <>
+struct unsigned_of<std::int64_t> {
+  using type = std::uint64_t;
 };
 
-class reduce_base : public kernel {
-public:
-  reduce_base(bool average, const attribute_map& attributes)
-    : average_(average), dims_(attributes.get_ints("dim", {0})),
-      keep_(attributes.get_bool("keep_dim", false)),
-      all_(attributes.get_bool("reduce_all", false) || dims_.empty()) {}
+void run_product(kernel_context& ctx) {
+  const tensor x = ctx.input("X");
+  const reduction r = reduction_of(ctx, x.dims());
+  for_number_type("X", x.type(), [&]<class T>(T) {
+    using sum_type = typename unsigned_of<T>::type;
+    tensor out = ctx.output("Out", r.out, x.type());
+    fold_all<product>(r, reinterpret_cast<sum_type*>(out.data<T>()),
+                      x.data<T>());
+  });
+}
 
-protected:
-  reduction reduction_of(const shape& x) const {
-    const auto reduced = reduced_axes(x);
-    reduction r{x, {}, 1};
-    std::vector<std::int64_t> extents;
-    for (std::size_t i = 0; i < x.rank(); ++i) {
-      if (reduced[i]) {
-        r.count *= x[i];
-        r.kept[i] = 1;
-      }
-      if (!reduced[i] || keep_)
-        extents.push_back(r.kept[i]);
-    }
-    r.out = shape(extents);
-    return r;
-  }
+template <class Fold>
+void run_logical(kernel_context& ctx) {
+  const tensor x = ctx.input("X");
+  const reduction r = reduction_of(ctx, x.dims());
+  tensor out = ctx.output("Out", r.out, dtype::boolean);
+  bool* to = out.data<bool>();
+  if (x.type() == dtype::boolean)
+    return fold_all<Fold>(r, to, x.data<bool>());
+  for_number_type("X", x.type(),
+                  [&]<class T>(T) { fold_all<Fold>(r, to, x.data<T>()); });
+}
 
-  float factor(const reduction& r) const {
-    return average_ ? inverse(r.count) : 1.0f;
-  }
+// Sums of integers and booleans are int64 unless out_dtype says otherwise.
+dtype sum_type(const kernel_context& ctx, dtype x) {
+  const bool narrow = x == dtype::boolean || x == dtype::int32;
+  return dtype_attribute(ctx.attributes(), "out_dtype",
+                         narrow ? dtype::int64 : x);
+}
 
-private:
-  std::array<bool, shape::max_rank> reduced_axes(const shape& x) const {
-    std::array<bool, shape::max_rank> reduced{};
-    if (all_)
-      reduced.fill(true);
-    else
-      for (const std::int64_t axis : dims_)
-        reduced[normal_axis(axis, x.rank(), "X")] = true;
-    return reduced;
-  }
+template <class T>
+void sum_to(const reduction& r, const tensor& x, tensor& out) {
+  reduce_to_x(r.plan, x.data<T>(), T(1), out.data<T>(), out.numel());
+}
 
-  bool average_;
-  std::vector<std::int64_t> dims_;
-  bool keep_;
-  bool all_;
-};
+void run_sum_of_axes(kernel_context& ctx) {
+  tensor x = ctx.input("X");
+  const dtype type = sum_type(ctx, x.type());
+  if (type != x.type())
+    x = cast(x, type, ctx.on().memory());
+  const reduction r = reduction_of(ctx, x.dims());
+  for_number_type("X", type, [&]<class T>(T) {
+    tensor out = ctx.output("Out", r.out, type);
+    sum_to<T>(r, x, out);
+  });
+}
 
-class reduce_kernel final : public reduce_base {
-public:
-  using reduce_base::reduce_base;
-  void run(kernel_context& ctx) override {
-    const tensor x = float_input(ctx, "X");
-    const reduction r = reduction_of(x.dims());
-    tensor out = float_output(ctx, "Out", r.out);
-    if (r.count == 0)
-      return fill(out.data<float>(), out.numel(), 0.0f);
-    reduce_to_x(plan_broadcast(r.kept, x.dims(), -1), x.data<float>(),
-                factor(r), out.data<float>(), out.numel());
-  }
-};
+template <class T>
+void divide_by(tensor& value, std::int64_t count) {
+  for (T& each : value.values<T>())
+    each = count == 0 ? T(0) : static_cast<T>(each / static_cast<T>(count));
+}
 
-class reduce_grad_kernel final : public reduce_base {
-public:
-  using reduce_base::reduce_base;
-  void run(kernel_context& ctx) override {
-    const shape dims = ctx.input("X").dims();
-    const tensor dout = float_input(ctx, "Out@GRAD");
-    const reduction r = reduction_of(dims);
-    if (dout.numel() != r.out.numel())
-      require_shape("Out@GRAD", dout.dims(), r.out);
-    tensor dx = float_output(ctx, "X@GRAD", dims);
-    spread(r, dims, dout.data<float>(), dx.data<float>());
-  }
+void average(kernel_context& ctx, const reduction& r) {
+  const tensor x = ctx.input("X");
+  for_number_type("X", x.type(), [&]<class T>(T) {
+    tensor out = ctx.output("Out", r.out, x.type());
+    sum_to<T>(r, x, out);
+    divide_by<T>(out, r.count);
+  });
+}
 
-private:
-  void spread(const reduction& r, const shape& dims, const float* dout,
-              float* dx) const {
-    if (r.count == 0)
-      return;
-    const broadcast_plan plan = plan_broadcast(r.kept, dims, -1);
-    const auto& last = plan.axes.back();
-    const float scale = factor(r);
-    for_each_row(plan, [&](std::int64_t o, std::int64_t i, std::int64_t) {
-      if (last.x_step == 0)
-        fill(dx + o, last.extent, dout[i] * scale);
-      else
-        scale_add(dx + o, dout + i, scale, 0.0f, last.extent);
-    });
-  }
-};
+void run_mean_of_axes(kernel_context& ctx) {
+  average(ctx, reduction_of(ctx, ctx.input("X").dims()));
+}
+
+void run_mean(kernel_context& ctx) {
+  average(ctx, make_reduction(ctx.input("X").dims(), {}, true, false));
+}
 
 } // namespace
 
-void run_mean(kernel_context& ctx) {
-  const tensor x = float_input(ctx, "X");
-  tensor out = float_output(ctx, "Out", {});
-  const auto n = x.numel();
-  const double total = sum(x.data<float>(), n);
-  out.data<float>()[0] =
-    n == 0 ? 0.0f : static_cast<float>(total / static_cast<double>(n));
-}
-
-void run_mean_grad(kernel_context& ctx) {
-  const shape dims = ctx.input("X").dims();
-  const float dout = scalar_input(ctx, "Out@GRAD");
-  tensor dx = float_output(ctx, "X@GRAD", dims);
-  fill(dx.data<float>(), dx.numel(), dout * inverse(dx.numel()));
-}
-
-std::unique_ptr<kernel> make_reduce_sum(const attribute_map& attributes) {
-  return std::make_unique<reduce_kernel>(false, attributes);
-}
-std::unique_ptr<kernel> make_reduce_mean(const attribute_map& attributes) {
-  return std::make_unique<reduce_kernel>(true, attributes);
-}
-std::unique_ptr<kernel> make_reduce_sum_grad(const attribute_map& attributes) {
-  return std::make_unique<reduce_grad_kernel>(false, attributes);
-}
-std::unique_ptr<kernel> make_reduce_mean_grad(const attribute_map& attributes) {
-  return std::make_unique<reduce_grad_kernel>(true, attributes);
+void add_reductions(kernel_table& table) {
+  const auto add = [&table](const char* op_type, kernel_function run) {
+    table.add(op_type, device_kind::cpu, run);
+  };
+  add("mean", run_mean);
+  add("reduce_sum", run_sum_of_axes);
+  add("reduce_mean", run_mean_of_axes);
+  add("reduce_prod", run_product);
+  add("reduce_max", run_extreme<maximum>);
+  add("reduce_min", run_extreme<minimum>);
+  add("reduce_all", run_logical<all_true>);
+  add("reduce_any", run_logical<any_true>);
 }
 
 } // namespace troupe::cpu

@@ -4,6 +4,7 @@
 #include <troupe/kernels/cpu/simd.hpp>
 #include <troupe/kernels/cpu/vector_math.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -39,11 +40,29 @@ TROUPE_SIMD void scale_row(float* out, float factor, std::int64_t n) {
 
 } // namespace
 
-softmax_total row_softmax(float* out, const float* x, std::int64_t n) {
+softmax_total<float> row_softmax(float* out, const float* x, std::int64_t n) {
   const float most = row_max(x, n);
   const float total = shifted_exp(out, x, most, n);
   scale_row(out, 1.0f / total, n);
   return {most, std::log(total)};
+}
+
+softmax_total<double> row_softmax(double* out, const double* x,
+                                  std::int64_t n) {
+  const double largest = *std::max_element(x, x + n);
+  double total = 0.0;
+  for (std::int64_t i = 0; i < n; ++i)
+    total += out[i] = std::exp(x[i] - largest);
+  for (std::int64_t i = 0; i < n; ++i)
+    out[i] /= total;
+  return {largest, std::log(total)};
+}
+
+double row_dot(const double* a, const double* b, std::int64_t n) {
+  double total = 0.0;
+  for (std::int64_t i = 0; i < n; ++i)
+    total += a[i] * b[i];
+  return total;
 }
 
 TROUPE_SIMD float row_dot(const float* a, const float* b, std::int64_t n) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <type_traits>
+
 /// Compiles a hot loop's function for AVX-512, AVX2 with FMA, and the build's
 /// own target; the loader picks one by the machine. It goes before a plain
 /// function (no template, not inline). Off under sanitizers, whose runtime is
@@ -9,10 +11,52 @@
   && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define TROUPE_SIMD                                                            \
   __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#define TROUPE_SIMD_TARGET(arch) [[gnu::target("arch=" arch), gnu::flatten]]
 #else
 #define TROUPE_SIMD
+#define TROUPE_SIMD_TARGET(arch)
 #endif
 
 /// Helpers that hot loops call: inlined, so that they are compiled for the
 /// caller's target.
 #define TROUPE_INLINE [[gnu::always_inline]] inline
+
+namespace troupe::cpu {
+
+/// The instruction sets that hot loops are compiled for.
+enum class vector_level : unsigned char { build, v3, v4 };
+
+/// The best one that this machine has; `build` where TROUPE_SIMD is off.
+vector_level machine_vectors() noexcept;
+
+template <class Loop, class... Args>
+TROUPE_SIMD_TARGET("x86-64-v4")
+void run_for_v4(Args... args) {
+  Loop::run(args...);
+}
+
+template <class Loop, class... Args>
+TROUPE_SIMD_TARGET("x86-64-v3")
+void run_for_v3(Args... args) {
+  Loop::run(args...);
+}
+
+/// What TROUPE_SIMD is for plain functions, for templates: calls
+/// `Loop::run(args...)`, a static function marked TROUPE_INLINE, compiled for
+/// the machine's vectors with all that it calls. Loops over dtypes other than
+/// float32 are compiled for the build's target alone.
+template <class Loop, class T, class... Args>
+void run_simd(T* out, Args... args) {
+  if constexpr (std::is_same_v<
+                  std::remove_const_t<T>,
+                  float> || (std::is_same_v<const float*, Args> || ...)) {
+    switch (machine_vectors()) {
+    case vector_level::v4: return run_for_v4<Loop>(out, args...);
+    case vector_level::v3: return run_for_v3<Loop>(out, args...);
+    case vector_level::build: break;
+    }
+  }
+  Loop::run(out, args...);
+}
+
+} // namespace troupe::cpu

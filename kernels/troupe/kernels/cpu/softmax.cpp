@@ -1,101 +1,139 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
+#include <troupe/kernels/cpu/lines.hpp>
 #include <troupe/kernels/cpu/row_softmax.hpp>
 #include <troupe/kernels/cpu/simd.hpp>
+#include <troupe/kernels/cpu/vector_math.hpp>
 
 namespace troupe::cpu {
 
 namespace {
 
+// A scalar is a line of one element.
 axis_view view_of(const kernel_context& ctx, const shape& dims,
                   std::string_view slot) {
+  if (dims.rank() == 0)
+    return {shape{1}, 0};
   const auto axis = ctx.attributes().get_int("axis", -1);
   return {dims, normal_axis(axis, dims.rank(), slot)};
 }
 
-TROUPE_SIMD void gradient_row(float* dx, const float* out, const float* dout,
-                              float dot, std::int64_t n) {
+struct softmax_line {
+  template <class T>
+  static void forward(T* out, const T* x, T*, std::int64_t n) {
+    row_softmax(out, x, n);
+  }
+
+  template <class T>
+  static void gradient(T* dx, const T* out, const T* dout, std::int64_t n) {
+    run_simd<loop>(dx, out, dout, row_dot(out, dout, n), n);
+  }
+
+private:
+  struct loop {
+    template <class T>
+    TROUPE_INLINE static void run(T* dx, const T* out, const T* dout, T dot,
+                                  std::int64_t n) {
 #pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i)
-    dx[i] = out[i] * (dout[i] - dot);
-}
-
-void gather(float* line, const float* x, std::int64_t n, std::int64_t step) {
-  for (std::int64_t i = 0; i < n; ++i)
-    line[i] = x[i * step];
-}
-
-void scatter(float* out, const float* line, std::int64_t n, std::int64_t step) {
-  for (std::int64_t i = 0; i < n; ++i)
-    out[i * step] = line[i];
-}
-
-void softmax_rows(const axis_view& v, float* out, const float* x) {
-  for (std::int64_t o = 0; o < v.outer; ++o)
-    row_softmax(out + o * v.extent, x + o * v.extent, v.extent);
-}
-
-// Lines that do not lie together go through a buffer.
-void softmax_lines(const axis_view& v, float* out, const float* x,
-                   float* line) {
-  for (std::int64_t o = 0; o < v.outer; ++o)
-    for (std::int64_t i = 0; i < v.inner; ++i) {
-      const std::int64_t first = o * v.extent * v.inner + i;
-      gather(line, x + first, v.extent, v.inner);
-      row_softmax(line, line, v.extent);
-      scatter(out + first, line, v.extent, v.inner);
+      for (std::int64_t i = 0; i < n; ++i)
+        dx[i] = out[i] * (dout[i] - dot);
     }
-}
+  };
+};
 
-void gradient_line(float* dx, const float* out, const float* dout,
-                   std::int64_t n) {
-  gradient_row(dx, out, dout, row_dot(out, dout, n), n);
-}
+struct log_softmax_line {
+  template <class T>
+  static void forward(T* out, const T* x, T* scratch, std::int64_t n) {
+    const auto total = row_softmax(scratch, x, n);
+    for (std::int64_t i = 0; i < n; ++i)
+      out[i] = clip_logit(x[i] - total.largest) - total.log_total;
+  }
 
-void gradient_lines(const axis_view& v, float* dx, const float* out,
-                    const float* dout, float* buffer) {
-  float* out_line = buffer;
-  float* dout_line = buffer + v.extent;
-  for (std::int64_t o = 0; o < v.outer; ++o)
-    for (std::int64_t i = 0; i < v.inner; ++i) {
-      const std::int64_t first = o * v.extent * v.inner + i;
-      gather(out_line, out + first, v.extent, v.inner);
-      gather(dout_line, dout + first, v.extent, v.inner);
-      gradient_line(dout_line, out_line, dout_line, v.extent);
-      scatter(dx + first, dout_line, v.extent, v.inner);
+  template <class T>
+  static void gradient(T* dx, const T* out, const T* dout, std::int64_t n) {
+    T total = 0;
+    for (std::int64_t i = 0; i < n; ++i)
+      total += dout[i];
+    run_simd<loop>(dx, out, dout, total, n);
+  }
+
+private:
+  struct loop {
+    template <class T>
+    TROUPE_INLINE static void run(T* dx, const T* out, const T* dout, T total,
+                                  std::int64_t n) {
+#pragma omp simd
+      for (std::int64_t i = 0; i < n; ++i)
+        dx[i] = dout[i] - exp_of(out[i]) * total;
     }
+  };
+};
+
+template <class Line, class T>
+void forward_lines(kernel_context& ctx, const axis_view& v, T* out,
+                   const T* x) {
+  line_buffer<T> from(ctx, v), to(ctx, v);
+  tensor scratch = tensor::make(ctx.on().memory(), {v.extent}, dtype_of<T>);
+  for_each_line(v, [&](auto o, auto i, auto) {
+    Line::forward(to.write(out, o, i), from.read(x, o, i), scratch.data<T>(),
+                  v.extent);
+    to.wrote(out, o, i);
+  });
+}
+
+template <class Line, class T>
+void gradient_lines(kernel_context& ctx, const axis_view& v, T* dx,
+                    const T* out, const T* dout) {
+  line_buffer<T> out_line(ctx, v), dout_line(ctx, v), dx_line(ctx, v);
+  for_each_line(v, [&](auto o, auto i, auto) {
+    Line::gradient(dx_line.write(dx, o, i), out_line.read(out, o, i),
+                   dout_line.read(dout, o, i), v.extent);
+    dx_line.wrote(dx, o, i);
+  });
+}
+
+template <class Line>
+void run_forward(kernel_context& ctx) {
+  const tensor x = ctx.input("X");
+  const axis_view v = view_of(ctx, x.dims(), "X");
+  tensor out = ctx.output("Out", x.dims(), x.type());
+  if (x.numel() == 0)
+    return;
+  for_number_type<false>("X", x.type(), [&]<class T>(T) {
+    forward_lines<Line>(ctx, v, out.data<T>(), x.data<T>());
+  });
+}
+
+template <class Line>
+void run_gradient(kernel_context& ctx) {
+  const tensor out = ctx.input("Out");
+  const tensor dout = ctx.input("Out@GRAD");
+  require_shape("Out@GRAD", dout.dims(), out.dims());
+  require_type("Out@GRAD", dout.type(), out.type());
+  const axis_view v = view_of(ctx, out.dims(), "Out");
+  tensor dx = ctx.output("X@GRAD", out.dims(), out.type());
+  for_number_type<false>("Out", out.type(), [&]<class T>(T) {
+    gradient_lines<Line>(ctx, v, dx.data<T>(), out.data<T>(), dout.data<T>());
+  });
 }
 
 } // namespace
 
 void run_softmax(kernel_context& ctx) {
-  const tensor x = float_input(ctx, "X");
-  tensor out = float_output(ctx, "Out", x.dims());
-  const axis_view v = view_of(ctx, x.dims(), "X");
-  if (x.numel() == 0)
-    return;
-  if (v.inner == 1)
-    return softmax_rows(v, out.data<float>(), x.data<float>());
-  tensor line = ctx.scratch(v.extent);
-  softmax_lines(v, out.data<float>(), x.data<float>(), line.data<float>());
+  run_forward<softmax_line>(ctx);
 }
 
 void run_softmax_grad(kernel_context& ctx) {
-  const tensor out = float_input(ctx, "Out");
-  const tensor dout = float_input(ctx, "Out@GRAD");
-  require_shape("Out@GRAD", dout.dims(), out.dims());
-  tensor dx = float_output(ctx, "X@GRAD", out.dims());
-  const axis_view v = view_of(ctx, out.dims(), "Out");
-  if (v.inner != 1) {
-    tensor buffer = ctx.scratch(2 * v.extent);
-    return gradient_lines(v, dx.data<float>(), out.data<float>(),
-                          dout.data<float>(), buffer.data<float>());
-  }
-  for (std::int64_t o = 0; o < v.outer; ++o)
-    gradient_line(dx.data<float>() + o * v.extent,
-                  out.data<float>() + o * v.extent,
-                  dout.data<float>() + o * v.extent, v.extent);
+  run_gradient<softmax_line>(ctx);
+}
+
+void run_log_softmax(kernel_context& ctx) {
+  run_forward<log_softmax_line>(ctx);
+}
+
+void run_log_softmax_grad(kernel_context& ctx) {
+  run_gradient<log_softmax_line>(ctx);
 }
 
 } // namespace troupe::cpu

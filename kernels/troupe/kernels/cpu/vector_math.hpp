@@ -4,6 +4,7 @@
 #include <troupe/kernels/cpu/simd.hpp>
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 
 namespace troupe::cpu {
@@ -80,6 +81,73 @@ TROUPE_INLINE float fast_erf(float value) noexcept {
   q = q * x2 + -7.37332916720468e-03f;
   q = q * x2 + -1.42647390514189e-02f;
   return x * p / q;
+}
+
+/// log(x) within 2 units in the last place; -infinity at 0, NaN below.
+/// Branch-free. Source: Cephes logf (Moshier).
+TROUPE_INLINE float fast_log(float x) noexcept {
+  constexpr float ln2_high = 0.693359375f;
+  constexpr float ln2_low = -2.12194440e-4f;
+  constexpr float smallest_normal = 1.17549435e-38f;
+  const bool denormal = x < smallest_normal;
+  const std::int32_t bits =
+    std::bit_cast<std::int32_t>(denormal ? x * 8388608.0f : x);
+  const float m = std::bit_cast<float>((bits & 0x007fffff) | 0x3f000000);
+  const bool low = m < 0.707106781186547524f;
+  const float e = static_cast<float>((bits >> 23) - 126)
+                  - (denormal ? 23.0f : 0.0f) - (low ? 1.0f : 0.0f);
+  const float r = (low ? m + m : m) - 1.0f;
+  const float z = r * r;
+  float p = 7.0376836292e-2f;
+  p = p * r + -1.1514610310e-1f;
+  p = p * r + 1.1676998740e-1f;
+  p = p * r + -1.2420140846e-1f;
+  p = p * r + 1.4249322787e-1f;
+  p = p * r + -1.6668057665e-1f;
+  p = p * r + 2.0000714765e-1f;
+  p = p * r + -2.4999993993e-1f;
+  p = p * r + 3.3333331174e-1f;
+  const float y = p * r * z + ln2_low * e - 0.5f * z;
+  const float result = r + y + ln2_high * e;
+  const float at_zero = x == 0.0f ? -HUGE_VALF : result;
+  return x > 3.4028234e38f ? x : (x >= 0.0f ? at_zero : std::nanf(""));
+}
+
+// The same functions for loops over T = float or double.
+
+TROUPE_INLINE float exp_of(float x) noexcept {
+  return fast_exp(x);
+}
+TROUPE_INLINE double exp_of(double x) noexcept {
+  return std::exp(x);
+}
+TROUPE_INLINE float log_of(float x) noexcept {
+  return fast_log(x);
+}
+TROUPE_INLINE double log_of(double x) noexcept {
+  return std::log(x);
+}
+TROUPE_INLINE float tanh_of(float x) noexcept {
+  return fast_tanh(x);
+}
+TROUPE_INLINE double tanh_of(double x) noexcept {
+  return std::tanh(x);
+}
+TROUPE_INLINE float erf_of(float x) noexcept {
+  return fast_erf(x);
+}
+TROUPE_INLINE double erf_of(double x) noexcept {
+  return std::erf(x);
+}
+template <class T>
+TROUPE_INLINE T sigmoid_of(T x) noexcept {
+  return T(1) / (T(1) + exp_of(-x));
+}
+/// log(1 + e^x) without overflow.
+template <class T>
+TROUPE_INLINE T softplus_of(T x) noexcept {
+  const T distance = x < T(0) ? x : -x;
+  return (x < T(0) ? T(0) : x) + log_of(T(1) + exp_of(distance));
 }
 
 } // namespace troupe::cpu

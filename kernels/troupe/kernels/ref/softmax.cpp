@@ -23,7 +23,8 @@ void for_each_line(const axis_view& v, Function f) {
       f(o, i);
 }
 
-/// log softmax(x) = x - max - log(sum(exp(x - max))).
+/// log softmax(x) = x - max - log(sum(exp(x - max))), with x - max at least -64
+/// as in Paddle.
 array log_softmax(const array& x, const axis_view& v) {
   array result(x.dims);
   for_each_line(v, [&](auto o, auto i) {
@@ -34,7 +35,8 @@ array log_softmax(const array& x, const axis_view& v) {
     for (std::int64_t e = 0; e < v.extent; ++e)
       total += std::exp(x[v.at(o, e, i)] - most);
     for (std::int64_t e = 0; e < v.extent; ++e)
-      result[v.at(o, e, i)] = x[v.at(o, e, i)] - most - std::log(total);
+      result[v.at(o, e, i)] =
+        std::max(x[v.at(o, e, i)] - most, -64.0) - std::log(total);
   });
   return result;
 }
