@@ -254,6 +254,20 @@ TEST_CASE("ops on indices compute what Paddle computes") {
 
 TEST_CASE("rankings compute what Paddle computes") {
   check_family("ranking");
+TEST_CASE("elementwise ops and comparisons compute what Paddle computes") {
+  check_family("elementwise");
+}
+
+TEST_CASE("reductions and norms compute what Paddle computes") {
+  check_family("reductions");
+}
+
+TEST_CASE("scaling, clipping and sums compute what Paddle computes") {
+  check_family("arithmetic");
+}
+
+TEST_CASE("losses compute what Paddle computes") {
+  check_family("losses");
 }
 } // TEST_SUITE("paddle.op_cases")
 

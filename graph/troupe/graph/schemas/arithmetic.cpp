@@ -147,8 +147,8 @@ void add_arithmetic(op_schema_table& table) {
        without_gradient("elementwise_floordiv"), without_gradient("grad_add"),
        sum, scale, passing("assign", same_as_x, assign_gradient),
        passing("cast", infer_cast, cast_gradient),
-       one_input("increment", infer_increment),
-       one_input("clip_by_norm", same_as_x), cumsum_schema(), clip_schema()});
+       one_input("increment", infer_increment), cumsum_schema(),
+       clip_schema()});
 }
 
 } // namespace troupe::graph::schemas

@@ -100,8 +100,7 @@ void add_reductions(op_schema_table& table) {
        logical("reduce_all"), logical("reduce_any"),
        reduction("p_norm", infer_p_norm, {"X", "Out"}),
        reduction("frobenius_norm", infer_reduction, {"X", "Out"}),
-       reduction("logsumexp", infer_logsumexp, {"X", "Out"}),
-       reduction("squared_l2_norm", infer_single)});
+       reduction("logsumexp", infer_logsumexp, {"X", "Out"})});
 }
 
 } // namespace troupe::graph::schemas

@@ -72,7 +72,6 @@ constexpr plain_kernel plain_kernels[] = {
   {"increment", cpu::run_increment},
   {"clip", cpu::run_clip},
   {"clip_grad", cpu::run_clip_grad},
-  {"clip_by_norm", cpu::run_clip_by_norm},
   {"assign", cpu::run_assign},
   {"cast", cpu::run_cast},
   {"sum", cpu::run_sum},

@@ -73,7 +73,6 @@ void run_cumsum_grad(kernel_context&);
 void run_increment(kernel_context&);
 void run_clip(kernel_context&);
 void run_clip_grad(kernel_context&);
-void run_clip_by_norm(kernel_context&);
 
 // reduce.cpp, reduce_grad.cpp, norm.cpp
 void add_reductions(kernel_table&);
