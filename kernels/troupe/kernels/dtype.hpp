@@ -7,8 +7,8 @@
 
 namespace troupe {
 
-/// Element types. float32 is computed with; the others are stored and cast,
-/// int32 and int64 are indices as well. float64 is the reference kernels' type.
+/// Element types. float32 is computed with by all kernels, float64, int32 and
+/// int64 by those of the mathematical ops; the others are stored and cast.
 enum class dtype : std::uint8_t {
   float32,
   float64,

@@ -154,7 +154,7 @@ private:
   std::map<std::pair<std::string, device_kind>, entry, std::less<>> entries_;
 };
 
-/// Kernels for `device_kind::cpu`: oneDNN, OpenBLAS and own loops, float32.
+/// Kernels for `device_kind::cpu`: oneDNN, OpenBLAS and own loops.
 kernel_table cpu_kernels();
 
 /// Kernels for `device_kind::cpu` in plain loops and double precision, for any

@@ -56,6 +56,30 @@ TEST_CASE("fast_exp keeps the limits of the exponential") {
   CHECK(fast_exp(-100.0f) == doctest::Approx(std::exp(-100.0)).epsilon(1e-2));
 }
 
+TEST_CASE("fast_log is within two units of the last place") {
+  const auto exact = [](double x) { return std::log(x); };
+  const auto log = [](float x) { return fast_log(x); };
+  CHECK(worst_ulp(1e-3f, 0.9f, 0.0, log, exact) < 2.0);
+  CHECK(worst_ulp(0.9f, 1.1f, 0.1, log, exact) < 2.0);
+  CHECK(worst_ulp(1.1f, 1e6f, 0.0, log, exact) < 2.0);
+  CHECK(worst_ulp(1e-40f, 1e-37f, 0.0, log, exact) < 2.0);
+  CHECK(fast_log(1.0f) == 0.0f);
+}
+
+TEST_CASE("fast_log keeps the limits of the logarithm") {
+  CHECK(fast_log(0.0f) == -infinity);
+  CHECK(fast_log(-0.0f) == -infinity);
+  CHECK(fast_log(infinity) == infinity);
+  CHECK(std::isnan(fast_log(-1.0f)));
+  CHECK(std::isnan(fast_log(not_a_number)));
+}
+
+TEST_CASE("softplus does not overflow") {
+  CHECK(softplus_of(1000.0f) == 1000.0f);
+  CHECK(softplus_of(-1000.0f) == 0.0f);
+  CHECK(softplus_of(0.0) == doctest::Approx(std::log(2.0)));
+}
+
 TEST_CASE("fast_tanh and fast_erf stay close and keep NaN") {
   const auto tanh_of = [](double x) { return std::tanh(x); };
   const auto erf_of = [](double x) { return std::erf(x); };

@@ -28,11 +28,19 @@ op_schema elementwise(std::string_view type,
   return schema;
 }
 
+/// Terms of one shape; a scalar may meet tensors of one element.
 void infer_sum(shape_inference& s) {
-  for (std::size_t i = 1; i < s.num_inputs("X"); ++i)
-    s.check(fits(s.dims("X", i), s.dims("X")), "X",
+  auto out = s.dims("X");
+  for (std::size_t i = 1; i < s.num_inputs("X"); ++i) {
+    const auto& x = s.dims("X", i);
+    const bool single =
+      product(x, 0, x.rank()) == 1 && product(out, 0, out.rank()) == 1;
+    s.check(fits(x, out) || single, "X",
             "of the first one's shape " + to_string(s.dims("X")), i);
-  same_as_x(s);
+    if (x.rank() > out.rank())
+      out = x;
+  }
+  s.output("Out", out, s.type("X"));
 }
 
 void infer_cast(shape_inference& s) {

@@ -42,14 +42,29 @@ matrix matrix_of(const shape& dims, bool transposed) {
   return transposed ? matrix{m.columns, m.rows} : m;
 }
 
-/// Batched product over the last two axes; the others broadcast.
-void infer_matmul(shape_inference& s) {
-  const auto& x = s.dims("X");
-  const auto& y = s.dims("Y");
-  s.check(x.rank() >= 2, "X", "of rank 2 at least");
-  s.check(y.rank() >= 2, "Y", "of rank 2 at least");
-  const auto a = matrix_of(x, s.attributes().get_bool("trans_x", false));
-  const auto b = matrix_of(y, s.attributes().get_bool("trans_y", false));
+/// The shape without the extent of 1 at `axis` that a vector got.
+shape squeezed(const shape& dims, std::size_t axis) {
+  std::vector<std::int64_t> kept;
+  for (std::size_t i = 0; i < dims.rank(); ++i)
+    if (i != axis)
+      kept.push_back(dims[i]);
+  return to_shape(kept);
+}
+
+/// Batched product over the last two axes; the others broadcast. A vector X is
+/// a row, a vector Y a column; the first version of the op can flip them.
+void infer_product(shape_inference& s, bool flip_x, bool flip_y,
+                   bool flips_vectors) {
+  s.check(s.dims("X").rank() > 0, "X", "of rank 1 at least");
+  s.check(s.dims("Y").rank() > 0, "Y", "of rank 1 at least");
+  bool row = s.dims("X").rank() == 1;
+  bool column = s.dims("Y").rank() == 1;
+  const shape x = row ? shape{1, s.dims("X")[0]} : s.dims("X");
+  const shape y = column ? shape{s.dims("Y")[0], 1} : s.dims("Y");
+  const auto a = matrix_of(x, flip_x && (flips_vectors || !row));
+  const auto b = matrix_of(y, flip_y && (flips_vectors || !column));
+  row = row && !(flips_vectors && flip_x);
+  column = column && !(flips_vectors && flip_y);
   s.check(fits(a.columns, b.rows), "Y",
           "a matrix of " + std::to_string(a.columns) + " rows to multiply X "
             + to_string(x) + " with");
@@ -64,7 +79,34 @@ void infer_matmul(shape_inference& s) {
   }
   out[out.rank() - 2] = a.rows;
   out[out.rank() - 1] = b.columns;
+  if (column)
+    out = squeezed(out, out.rank() - 1);
+  if (row)
+    out = squeezed(out, out.rank() - (column ? 1 : 2));
   s.output("Out", out, s.type("X"));
+}
+
+void infer_matmul_v2(shape_inference& s) {
+  infer_product(s, s.attributes().get_bool("trans_x", false),
+                s.attributes().get_bool("trans_y", false), false);
+}
+
+void infer_matmul(shape_inference& s) {
+  infer_product(s, s.attributes().get_bool("transpose_X", false),
+                s.attributes().get_bool("transpose_Y", false), true);
+}
+
+void infer_bmm(shape_inference& s) {
+  s.check(s.dims("X").rank() == 3, "X", "of rank 3");
+  s.check(s.dims("Y").rank() == 3, "Y", "of rank 3");
+  infer_product(s, false, false, false);
+}
+
+void infer_dot(shape_inference& s) {
+  const auto& x = s.dims("X");
+  s.check(x.rank() > 0, "X", "of rank 1 at least");
+  s.check(fits(x, s.dims("Y")), "Y", "of the shape of X " + to_string(x));
+  s.output("Out", squeezed(x, x.rank() - 1), s.type("X"));
 }
 
 op_schema product_of(std::string_view type, void (*infer)(shape_inference&)) {
@@ -108,7 +150,9 @@ op_schema lookup(std::string_view type, void (*infer)(shape_inference&)) {
 void add_products(op_schema_table& table) {
   add(
     table,
-    {product_of("mul", infer_mul), product_of("matmul_v2", infer_matmul),
+    {product_of("mul", infer_mul), product_of("matmul_v2", infer_matmul_v2),
+     product_of("matmul", infer_matmul), product_of("bmm", infer_bmm),
+     product_of("dot", infer_dot),
      lookup("lookup_table", [](shape_inference& s) { infer_lookup(s, true); }),
      lookup("lookup_table_v2",
             [](shape_inference& s) { infer_lookup(s, false); })});

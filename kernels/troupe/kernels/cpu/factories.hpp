@@ -7,16 +7,19 @@
 
 /// The fast CPU kernels: `make_...` builds a kernel that keeps something
 /// between steps, `run_...` is one that does not. Slots and attributes are
-/// Paddle's. All are float32 with int64 or int32 indices, single-threaded on
-/// the caller, and throw error on shapes and dtypes they cannot take.
+/// Paddle's; indices are int64 or int32. `add_...` adds a family to the table.
+/// All are single-threaded on the caller and throw error on shapes and dtypes
+/// they cannot take.
 /// Gradients compute just the outputs that the op has.
 namespace troupe::cpu {
 
-// mul.cpp, matmul.cpp
+// mul.cpp, matmul.cpp (both versions, bmm), dot.cpp
 std::unique_ptr<kernel> make_mul(const attribute_map&);
 std::unique_ptr<kernel> make_mul_grad(const attribute_map&);
 std::unique_ptr<kernel> make_matmul(const attribute_map&);
 std::unique_ptr<kernel> make_matmul_grad(const attribute_map&);
+void run_dot(kernel_context&);
+void run_dot_grad(kernel_context&);
 
 // elementwise.cpp, elementwise_grad.cpp, comparison.cpp
 void add_elementwise(kernel_table&);

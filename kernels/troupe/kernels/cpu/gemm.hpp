@@ -5,13 +5,15 @@
 
 namespace troupe::cpu {
 
-/// A row-major float32 matrix as an argument of `gemm`. `stride` is the
-/// distance of stored rows; a transposed matrix is read as its transpose.
-struct matrix {
-  const float* data = nullptr;
+/// A row-major matrix as an argument of `gemm`. `stride` is the distance of
+/// stored rows; a transposed matrix is read as its transpose.
+template <class T>
+struct matrix_of {
+  const T* data = nullptr;
   std::int64_t stride = 0;
   bool transposed = false;
 };
+using matrix = matrix_of<float>;
 
 /// c[m, n] = op(a)[m, k] op(b)[k, n] + beta c, c row-major with rows `stride_c`
 /// apart; beta 0 ignores what c holds, k 0 gives zeros (or beta c). c must not
@@ -19,5 +21,16 @@ struct matrix {
 /// Thread rule: any thread; runs on the caller alone.
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const matrix& a,
           const matrix& b, float beta, float* c, std::int64_t stride_c);
+/// The same in double precision.
+void gemm(std::int64_t m, std::int64_t n, std::int64_t k,
+          const matrix_of<double>& a, const matrix_of<double>& b, double beta,
+          double* c, std::int64_t stride_c);
+/// The same for integers, which wrap around; plain loops.
+void gemm(std::int64_t m, std::int64_t n, std::int64_t k,
+          const matrix_of<std::int32_t>& a, const matrix_of<std::int32_t>& b,
+          std::int32_t beta, std::int32_t* c, std::int64_t stride_c);
+void gemm(std::int64_t m, std::int64_t n, std::int64_t k,
+          const matrix_of<std::int64_t>& a, const matrix_of<std::int64_t>& b,
+          std::int64_t beta, std::int64_t* c, std::int64_t stride_c);
 
 } // namespace troupe::cpu

@@ -2,7 +2,6 @@
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
 #include <troupe/kernels/cpu/gemm.hpp>
-#include <troupe/kernels/cpu/vector_ops.hpp>
 
 #include <algorithm>
 #include <vector>
@@ -70,8 +69,13 @@ std::vector<std::int64_t> batch_index(const shape& operand,
 class matmul_base : public kernel {
 public:
   explicit matmul_base(const attribute_map& attributes)
-    : trans_x_(attributes.get_bool("trans_x", false)),
-      trans_y_(attributes.get_bool("trans_y", false)) {}
+    : trans_x_(attributes.get_bool("trans_x",
+                                   attributes.get_bool("transpose_X", false))),
+      trans_y_(attributes.get_bool("trans_y",
+                                   attributes.get_bool("transpose_Y", false))),
+      flips_vectors_(attributes.has("transpose_X")
+                     || attributes.has("transpose_Y")),
+      alpha_(attributes.get_float("alpha", 1.0f)) {}
 
 protected:
   const matmul_plan& plan(const shape& x, const shape& y) {
@@ -87,11 +91,22 @@ protected:
     return !trans_x_ && p.y.rank() <= 2 && p.x.rank() > 2;
   }
 
-  matrix x_matrix(const matmul_plan& p, const float* data, bool flip) const {
+  template <class T>
+  matrix_of<T> x_matrix(const matmul_plan& p, const T* data, bool flip) const {
     return {data, trans_x_ ? p.m : p.k, trans_x_ != flip};
   }
-  matrix y_matrix(const matmul_plan& p, const float* data, bool flip) const {
+  template <class T>
+  matrix_of<T> y_matrix(const matmul_plan& p, const T* data, bool flip) const {
     return {data, trans_y_ ? p.k : p.n, trans_y_ != flip};
+  }
+
+  // Times the attribute alpha of the first version of the op.
+  template <class T>
+  void scale(tensor& product) const {
+    if (alpha_ == 1.0f)
+      return;
+    for (T& each : product.values<T>())
+      each = static_cast<T>(each * static_cast<T>(alpha_));
   }
 
   bool trans_x_;
@@ -100,15 +115,19 @@ protected:
 private:
   matmul_plan make_plan(const shape& x_dims, const shape& y_dims) const;
 
+  // The first version of the op transposes vectors, too.
+  bool flips_vectors_;
+  float alpha_;
   matmul_plan plan_;
   bool planned_ = false;
 };
 
-shape squeezed_output(std::vector<std::int64_t> batches, const shape& x_dims,
-                      const shape& y_dims, std::int64_t m, std::int64_t n) {
-  if (x_dims.rank() > 1)
+// A row has no extent m, a column no extent n.
+shape squeezed_output(std::vector<std::int64_t> batches, bool row, bool column,
+                      std::int64_t m, std::int64_t n) {
+  if (!row)
     batches.push_back(m);
-  if (y_dims.rank() > 1)
+  if (!column)
     batches.push_back(n);
   return shape(batches);
 }
@@ -117,8 +136,8 @@ matmul_plan matmul_base::make_plan(const shape& x_dims,
                                    const shape& y_dims) const {
   if (x_dims.rank() == 0 || y_dims.rank() == 0)
     throw_shapes("X", x_dims, "Y", y_dims, "a scalar cannot be multiplied");
-  const shape x = as_matrices(x_dims, !trans_x_);
-  const shape y = as_matrices(y_dims, trans_y_);
+  const shape x = as_matrices(x_dims, flips_vectors_ || !trans_x_);
+  const shape y = as_matrices(y_dims, !flips_vectors_ && trans_y_);
   matmul_plan p;
   p.x = x_dims;
   p.y = y_dims;
@@ -133,7 +152,9 @@ matmul_plan matmul_base::make_plan(const shape& x_dims,
   const auto count = static_cast<std::int64_t>(p.x_batch.size());
   p.x_once = x.numel(0, x.rank() - 2) == count;
   p.y_once = y.numel(0, y.rank() - 2) == count;
-  p.out = squeezed_output(batches, x_dims, y_dims, p.m, p.n);
+  const bool row = x_dims.rank() == 1 && !(flips_vectors_ && trans_x_);
+  const bool column = y_dims.rank() == 1 && !(flips_vectors_ && trans_y_);
+  p.out = squeezed_output(batches, row, column, p.m, p.n);
   return p;
 }
 
@@ -141,25 +162,33 @@ class matmul_kernel final : public matmul_base {
 public:
   using matmul_base::matmul_base;
   void run(kernel_context& ctx) override {
-    const tensor x = float_input(ctx, "X");
-    const tensor y = float_input(ctx, "Y");
+    const tensor x = ctx.input("X");
+    const tensor y = ctx.input("Y");
+    require_type("Y", y.type(), x.type());
     const matmul_plan& p = plan(x.dims(), y.dims());
-    tensor out = float_output(ctx, "Out", p.out);
-    const auto batches = static_cast<std::int64_t>(p.x_batch.size());
-    if (folds_into_rows(p))
-      return multiply_one(p, batches * p.m, x.data<float>(), y.data<float>(),
-                          out.data<float>());
-    for (std::size_t b = 0; b < p.x_batch.size(); ++b)
-      multiply_one(p, p.m, x.data<float>() + p.x_batch[b] * p.m * p.k,
-                   y.data<float>() + p.y_batch[b] * p.k * p.n,
-                   out.data<float>()
-                     + static_cast<std::int64_t>(b) * p.m * p.n);
+    for_number_type("X", x.type(), [&]<class T>(T) {
+      tensor out = ctx.output("Out", p.out, x.type());
+      multiply(p, x.data<T>(), y.data<T>(), out.data<T>());
+      scale<T>(out);
+    });
   }
 
 private:
-  void multiply_one(const matmul_plan& p, std::int64_t rows, const float* x,
-                    const float* y, float* out) const {
-    gemm(rows, p.n, p.k, x_matrix(p, x, false), y_matrix(p, y, false), 0.0f,
+  template <class T>
+  void multiply(const matmul_plan& p, const T* x, const T* y, T* out) const {
+    const auto batches = static_cast<std::int64_t>(p.x_batch.size());
+    if (folds_into_rows(p))
+      return multiply_one(p, batches * p.m, x, y, out);
+    for (std::size_t b = 0; b < p.x_batch.size(); ++b)
+      multiply_one(p, p.m, x + p.x_batch[b] * p.m * p.k,
+                   y + p.y_batch[b] * p.k * p.n,
+                   out + static_cast<std::int64_t>(b) * p.m * p.n);
+  }
+
+  template <class T>
+  void multiply_one(const matmul_plan& p, std::int64_t rows, const T* x,
+                    const T* y, T* out) const {
+    gemm(rows, p.n, p.k, x_matrix(p, x, false), y_matrix(p, y, false), T(0),
          out, p.n);
   }
 };
@@ -168,69 +197,83 @@ class matmul_grad_kernel final : public matmul_base {
 public:
   using matmul_base::matmul_base;
   void run(kernel_context& ctx) override {
-    const tensor x = float_input(ctx, "X");
-    const tensor y = float_input(ctx, "Y");
-    const tensor dout = float_input(ctx, "Out@GRAD");
+    const tensor x = ctx.input("X");
+    const tensor y = ctx.input("Y");
+    const tensor dout = ctx.input("Out@GRAD");
+    require_type("Y", y.type(), x.type());
+    require_type("Out@GRAD", dout.type(), x.type());
     const matmul_plan& p = plan(x.dims(), y.dims());
     if (dout.numel() != p.out.numel())
       require_shape("Out@GRAD", dout.dims(), p.out);
-    if (ctx.has_output("X@GRAD"))
-      x_gradient(ctx, p, dout.data<float>(), y.data<float>());
-    if (ctx.has_output("Y@GRAD"))
-      y_gradient(ctx, p, dout.data<float>(), x.data<float>());
+    for_number_type<false>("X", x.type(), [&]<class T>(T) {
+      if (ctx.has_output("X@GRAD")) {
+        tensor dx = ctx.output("X@GRAD", p.x, x.type());
+        x_gradient(p, dout.data<T>(), y.data<T>(), dx);
+        scale<T>(dx);
+      }
+      if (ctx.has_output("Y@GRAD")) {
+        tensor dy = ctx.output("Y@GRAD", p.y, x.type());
+        y_gradient(p, dout.data<T>(), x.data<T>(), dy);
+        scale<T>(dy);
+      }
+    });
   }
 
 private:
-  void x_gradient(kernel_context& ctx, const matmul_plan& p, const float* dout,
-                  const float* y) const {
-    tensor dx = float_output(ctx, "X@GRAD", p.x);
+  template <class T>
+  void x_gradient(const matmul_plan& p, const T* dout, const T* y,
+                  tensor& dx) const {
+    T* to = dx.data<T>();
     if (folds_into_rows(p)) {
       const auto batches = static_cast<std::int64_t>(p.x_batch.size());
-      return x_gradient_one(p, batches * p.m, dout, y, 0.0f, dx.data<float>());
+      return x_gradient_one(p, batches * p.m, dout, y, T(0), to);
     }
     if (!p.x_once)
-      fill(dx.data<float>(), dx.numel(), 0.0f);
+      std::fill_n(to, dx.numel(), T(0));
     for (std::size_t b = 0; b < p.x_batch.size(); ++b)
       x_gradient_one(p, p.m, dout + static_cast<std::int64_t>(b) * p.m * p.n,
-                     y + p.y_batch[b] * p.k * p.n, p.x_once ? 0.0f : 1.0f,
-                     dx.data<float>() + p.x_batch[b] * p.m * p.k);
+                     y + p.y_batch[b] * p.k * p.n, p.x_once ? T(0) : T(1),
+                     to + p.x_batch[b] * p.m * p.k);
   }
 
   // dX = dOut op(Y)^T, or its transpose.
-  void x_gradient_one(const matmul_plan& p, std::int64_t rows,
-                      const float* dout, const float* y, float beta,
-                      float* dx) const {
+  template <class T>
+  void x_gradient_one(const matmul_plan& p, std::int64_t rows, const T* dout,
+                      const T* y, T beta, T* dx) const {
+    const matrix_of<T> d{dout, p.n};
+    const matrix_of<T> transposed{dout, p.n, true};
     if (trans_x_)
-      gemm(p.k, rows, p.n, y_matrix(p, y, false), {dout, p.n, true}, beta, dx,
-           rows);
+      gemm(p.k, rows, p.n, y_matrix(p, y, false), transposed, beta, dx, rows);
     else
-      gemm(rows, p.k, p.n, {dout, p.n}, y_matrix(p, y, true), beta, dx, p.k);
+      gemm(rows, p.k, p.n, d, y_matrix(p, y, true), beta, dx, p.k);
   }
 
-  void y_gradient(kernel_context& ctx, const matmul_plan& p, const float* dout,
-                  const float* x) const {
-    tensor dy = float_output(ctx, "Y@GRAD", p.y);
+  template <class T>
+  void y_gradient(const matmul_plan& p, const T* dout, const T* x,
+                  tensor& dy) const {
+    T* to = dy.data<T>();
     if (folds_into_rows(p)) {
       const auto batches = static_cast<std::int64_t>(p.x_batch.size());
-      return y_gradient_one(p, batches * p.m, dout, x, 0.0f, dy.data<float>());
+      return y_gradient_one(p, batches * p.m, dout, x, T(0), to);
     }
     if (!p.y_once)
-      fill(dy.data<float>(), dy.numel(), 0.0f);
+      std::fill_n(to, dy.numel(), T(0));
     for (std::size_t b = 0; b < p.x_batch.size(); ++b)
       y_gradient_one(p, p.m, dout + static_cast<std::int64_t>(b) * p.m * p.n,
-                     x + p.x_batch[b] * p.m * p.k, p.y_once ? 0.0f : 1.0f,
-                     dy.data<float>() + p.y_batch[b] * p.k * p.n);
+                     x + p.x_batch[b] * p.m * p.k, p.y_once ? T(0) : T(1),
+                     to + p.y_batch[b] * p.k * p.n);
   }
 
   // dY = op(X)^T dOut, or its transpose.
-  void y_gradient_one(const matmul_plan& p, std::int64_t rows,
-                      const float* dout, const float* x, float beta,
-                      float* dy) const {
+  template <class T>
+  void y_gradient_one(const matmul_plan& p, std::int64_t rows, const T* dout,
+                      const T* x, T beta, T* dy) const {
+    const matrix_of<T> d{dout, p.n};
+    const matrix_of<T> transposed{dout, p.n, true};
     if (trans_y_)
-      gemm(p.n, p.k, rows, {dout, p.n, true}, x_matrix(p, x, false), beta, dy,
-           p.k);
+      gemm(p.n, p.k, rows, transposed, x_matrix(p, x, false), beta, dy, p.k);
     else
-      gemm(p.k, p.n, rows, x_matrix(p, x, true), {dout, p.n}, beta, dy, p.n);
+      gemm(p.k, p.n, rows, x_matrix(p, x, true), d, beta, dy, p.n);
   }
 };
 

@@ -57,12 +57,16 @@ class mul_kernel final : public mul_base {
 public:
   using mul_base::mul_base;
   void run(kernel_context& ctx) override {
-    const tensor x = float_input(ctx, "X");
-    const tensor y = float_input(ctx, "Y");
+    const tensor x = ctx.input("X");
+    const tensor y = ctx.input("Y");
+    require_type("Y", y.type(), x.type());
     const mul_shape s = flatten(x.dims(), y.dims());
-    tensor out = float_output(ctx, "Out", output_shape(x.dims(), y.dims()));
-    gemm(s.rows, s.cols, s.inner, {x.data<float>(), s.inner},
-         {y.data<float>(), s.cols}, 0.0f, out.data<float>(), s.cols);
+    for_number_type<false>("X", x.type(), [&]<class T>(T) {
+      tensor out =
+        ctx.output("Out", output_shape(x.dims(), y.dims()), x.type());
+      gemm(s.rows, s.cols, s.inner, matrix_of<T>{x.data<T>(), s.inner},
+           matrix_of<T>{y.data<T>(), s.cols}, T(0), out.data<T>(), s.cols);
+    });
   }
 };
 
@@ -70,36 +74,42 @@ class mul_grad_kernel final : public mul_base {
 public:
   using mul_base::mul_base;
   void run(kernel_context& ctx) override {
-    const tensor x = float_input(ctx, "X");
-    const tensor y = float_input(ctx, "Y");
-    const tensor dout = float_input(ctx, "Out@GRAD");
+    const tensor x = ctx.input("X");
+    const tensor y = ctx.input("Y");
+    const tensor dout = ctx.input("Out@GRAD");
+    require_type("Y", y.type(), x.type());
+    require_type("Out@GRAD", dout.type(), x.type());
     const mul_shape s = flatten(x.dims(), y.dims());
     if (dout.numel() != s.rows * s.cols)
       throw_shape("Out@GRAD", dout.dims(),
                   "expected " + to_string(output_shape(x.dims(), y.dims())));
-    if (ctx.has_output("X@GRAD"))
-      input_gradient(ctx, s, dout, x, y);
-    if (ctx.has_output("Y@GRAD"))
-      weight_gradient(ctx, s, dout, x, y);
+    for_number_type<false>("X", x.type(), [&]<class T>(T) {
+      if (ctx.has_output("X@GRAD"))
+        input_gradient<T>(ctx, s, dout, x, y);
+      if (ctx.has_output("Y@GRAD"))
+        weight_gradient<T>(ctx, s, dout, x, y);
+    });
   }
 
 private:
   // dX = dOut Y^T
+  template <class T>
   static void input_gradient(kernel_context& ctx, const mul_shape& s,
                              const tensor& dout, const tensor& x,
                              const tensor& y) {
-    tensor dx = float_output(ctx, "X@GRAD", x.dims());
-    gemm(s.rows, s.inner, s.cols, {dout.data<float>(), s.cols},
-         {y.data<float>(), s.cols, true}, 0.0f, dx.data<float>(), s.inner);
+    tensor dx = ctx.output("X@GRAD", x.dims(), x.type());
+    gemm(s.rows, s.inner, s.cols, matrix_of<T>{dout.data<T>(), s.cols},
+         matrix_of<T>{y.data<T>(), s.cols, true}, T(0), dx.data<T>(), s.inner);
   }
 
   // dY = X^T dOut
+  template <class T>
   static void weight_gradient(kernel_context& ctx, const mul_shape& s,
                               const tensor& dout, const tensor& x,
                               const tensor& y) {
-    tensor dy = float_output(ctx, "Y@GRAD", y.dims());
-    gemm(s.inner, s.cols, s.rows, {x.data<float>(), s.inner, true},
-         {dout.data<float>(), s.cols}, 0.0f, dy.data<float>(), s.cols);
+    tensor dy = ctx.output("Y@GRAD", y.dims(), y.type());
+    gemm(s.inner, s.cols, s.rows, matrix_of<T>{x.data<T>(), s.inner, true},
+         matrix_of<T>{dout.data<T>(), s.cols}, T(0), dy.data<T>(), s.cols);
   }
 };
 
