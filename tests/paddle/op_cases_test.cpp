@@ -254,6 +254,8 @@ TEST_CASE("ops on indices compute what Paddle computes") {
 
 TEST_CASE("rankings compute what Paddle computes") {
   check_family("ranking");
+}
+
 TEST_CASE("elementwise ops and comparisons compute what Paddle computes") {
   check_family("elementwise");
 }
@@ -264,6 +266,10 @@ TEST_CASE("reductions and norms compute what Paddle computes") {
 
 TEST_CASE("scaling, clipping and sums compute what Paddle computes") {
   check_family("arithmetic");
+}
+
+TEST_CASE("products compute what Paddle computes") {
+  check_family("products");
 }
 
 TEST_CASE("losses compute what Paddle computes") {

@@ -119,8 +119,9 @@ void check_schemas(const std::string& family) {
 TEST_SUITE("paddle.schemas") {
 TEST_CASE("shapes and gradient ops are Paddle's") {
   for (auto family :
-       {"embedding", "expanding", "indexing", "joining", "movement", "ranges",
-        "ranking", "slicing", "triangles"}) {
+       {"activations", "arithmetic", "elementwise", "embedding", "expanding",
+        "indexing", "joining", "losses", "movement", "products", "ranges",
+        "ranking", "reductions", "slicing", "triangles"}) {
     CAPTURE(family);
     check_schemas(family);
   }
