@@ -61,9 +61,11 @@ void op_actor::arrive_direct(std::uint32_t slot) {
     missing.store(left, std::memory_order_relaxed);
     if (left > 0)
       return;
-  } else if (missing.load(std::memory_order_acquire) != 1
-             && missing.fetch_sub(1, std::memory_order_acq_rel) != 1) {
-    return;
+  } else if (missing.load(std::memory_order_acquire) != 1) {
+    if (missing.fetch_sub(1, std::memory_order_acq_rel) != 1)
+      return;
+  } else {
+    missing.store(0, std::memory_order_relaxed); // for `describe`
   }
   running_ = graph().steps[slot].get();
   stream_.submit(*this);
