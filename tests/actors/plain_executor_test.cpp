@@ -71,6 +71,30 @@ TEST_CASE("hooks are called around each op, devices in turn") {
   }
 }
 
+TEST_CASE("gradients in float64 are not merged, which is said") {
+  graph::program p;
+  p.main().add_var({.name = "w",
+                    .type = dtype::float64,
+                    .dims = {2},
+                    .persistable = true,
+                    .is_parameter = true});
+  p.main().add_var({.name = "w@GRAD", .type = dtype::float64, .dims = {2}});
+  graph::op_desc op;
+  op.type = "fill_constant";
+  op.set_output("Out", {"w@GRAD"});
+  op.attributes = {{"shape", std::vector<std::int64_t>{2}},
+                   {"dtype", std::int32_t{6}},
+                   {"op_role", std::int32_t{graph::role_backward}},
+                   {"op_role_var", std::vector<std::string>{"w", "w@GRAD"}}};
+  p.main().ops.push_back(op);
+  plain_executor_options options;
+  options.devices = parse_devices("cpu:2");
+  plain_executor exe{p, options};
+  const auto e = caught([&] { exe.run({}); });
+  CHECK(e.code() == errc::dtype_mismatch);
+  CHECK(e.where().variable == "w@GRAD");
+}
+
 TEST_CASE("an exception of a hook comes out of run, and the next one runs") {
   auto net = make_mlp();
   auto options = options_for(net, 1);

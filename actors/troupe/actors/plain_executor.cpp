@@ -41,6 +41,14 @@ void weigh_loss(variable& gradient, const step_info& shard, device& on) {
   gradient.set(cast(weight, value.type(), on.memory()));
 }
 
+void require_float32(const tensor& value, const std::string& gradient) {
+  if (value.type() != dtype::float32)
+    throw error(errc::dtype_mismatch,
+                "a gradient to merge is " + std::string{to_string(value.type())}
+                  + ", expected float32",
+                {.variable = gradient});
+}
+
 /// a[i] += b[i] for dense values of equal shape.
 void add(tensor& a, const tensor& b) {
   auto to = a.values<float>();
@@ -229,6 +237,10 @@ void plain_executor::impl::merge(const std::string& gradient) {
       dense.push_back(&value.as_tensor());
     else if (value.is_rows())
       sparse.push_back(&value.as_rows());
+    else
+      continue;
+    require_float32(
+      value.is_rows() ? value.as_rows().values : value.as_tensor(), gradient);
   }
   auto& memory = replicas.front().on->memory();
   if (!sparse.empty()) {
