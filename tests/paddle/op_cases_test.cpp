@@ -232,6 +232,18 @@ TEST_CASE("ranges compute what Paddle computes") {
   check_family("ranges");
 }
 
+TEST_CASE("convolutions and poolings compute what Paddle computes") {
+  check_family("convolutions");
+}
+
+TEST_CASE("normalizations compute what Paddle computes") {
+  check_family("normalizations");
+}
+
+TEST_CASE("dropout computes what Paddle computes") {
+  check_family("dropout");
+}
+
 TEST_CASE("triangles compute what Paddle computes") {
   check_family("triangles");
 }

@@ -15,17 +15,54 @@ void check_vector(shape_inference& s, std::string_view slot,
               + std::string{of} + " of X " + to_string(s.dims("X")));
 }
 
-/// X [batch, channels] or [batch, channels, height, width]; the others
-/// [channels].
-void infer_batch_norm(shape_inference& s) {
+std::int64_t channels_of(const shape_inference& s) {
   const auto& x = s.dims("X");
-  s.check(x.rank() == 2 || x.rank() == 4, "X",
-          "[batch, channels] or [batch, channels, height, width]");
+  s.check(x.rank() >= 2, "X", "[batch, channels, ...]");
+  const bool last = s.attributes().get_string("data_layout", "NCHW") == "NHWC";
+  return x[last ? x.rank() - 1 : 1];
+}
+
+/// X [batch, channels, ...] or [batch, ..., channels]; the others [channels].
+void infer_batch_norm(shape_inference& s) {
+  const auto channels = channels_of(s);
   for (auto slot : {"Scale", "Bias", "Mean", "Variance"})
-    check_vector(s, slot, x[1], "channel");
-  s.output("Y", x, s.type("X"));
+    check_vector(s, slot, channels, "channel");
+  s.output("Y", s.dims("X"), s.type("X"));
   for (auto slot : {"MeanOut", "VarianceOut", "SavedMean", "SavedVariance"})
-    s.output(slot, {x[1]}, dtype::float32);
+    s.output(slot, {channels}, dtype::float32);
+  s.output("ReserveSpace", {0}, dtype::float32);
+}
+
+/// Statistics of each sample's groups of channels: Mean, Variance [batch,
+/// groups].
+void infer_group_norm(shape_inference& s) {
+  const auto channels = channels_of(s);
+  const auto groups = s.attributes().get_int("groups", 1);
+  s.check_attribute(groups > 0 && (channels < 0 || channels % groups == 0),
+                    "groups", "a divisor of the number of channels");
+  check_vector(s, "Scale", channels, "channel");
+  check_vector(s, "Bias", channels, "channel");
+  s.output("Y", s.dims("X"), s.type("X"));
+  s.output("Mean", {s.dims("X")[0], groups}, dtype::float32);
+  s.output("Variance", {s.dims("X")[0], groups}, dtype::float32);
+}
+
+/// Statistics of each sample's channels: [batch * channels].
+void infer_instance_norm(shape_inference& s) {
+  const auto& x = s.dims("X");
+  const auto channels = channels_of(s);
+  check_vector(s, "Scale", channels, "channel");
+  check_vector(s, "Bias", channels, "channel");
+  s.output("Y", x, s.type("X"));
+  s.output("SavedMean", {product(x, 0, 2)}, dtype::float32);
+  s.output("SavedVariance", {product(x, 0, 2)}, dtype::float32);
+}
+
+void infer_norm(shape_inference& s) {
+  auto dims = s.dims("X");
+  same_as_x(s);
+  dims[s.axis("axis", s.attributes().get_int("axis", -1), dims.rank())] = 1;
+  s.output("Norm", dims, s.type("X"));
 }
 
 /// Statistics of the batch are read as the forward pass saved them; fixed ones
@@ -36,8 +73,10 @@ std::vector<op_desc> batch_norm_gradient(const gradient_context& context) {
   op.type = "batch_norm_grad";
   op.attributes = forward.attributes;
   for (auto slot : {"X", "Scale", "Bias"})
-    op.set_input(slot, forward.input(slot));
-  const bool fixed = forward.attributes.get_bool("use_global_stats", false);
+    if (!forward.input(slot).empty())
+      op.set_input(slot, forward.input(slot));
+  const bool fixed = forward.attributes.get_bool("use_global_stats", false)
+                     || forward.attributes.get_bool("is_test", false);
   for (auto slot : {"Mean", "Variance"})
     if (fixed)
       op.set_input(slot, forward.input(slot));
@@ -46,13 +85,14 @@ std::vector<op_desc> batch_norm_gradient(const gradient_context& context) {
       op.set_input(slot, forward.output(slot));
   op.set_input("Y@GRAD", {gradient_name(forward.only_output("Y"))});
   for (auto slot : {"X", "Scale", "Bias"})
-    if (const auto& name = forward.only_input(slot); context.wanted(name))
-      op.set_output(gradient_name(slot), {gradient_name(name)});
+    for (const auto& name : forward.input(slot))
+      if (context.wanted(name))
+        op.set_output(gradient_name(slot), {gradient_name(name)});
   return {std::move(op)};
 }
 
 /// X seen as [rows, columns] split at begin_norm_axis; Scale and Bias
-/// [columns], Mean and Variance [rows].
+/// [columns], Mean and Variance of the extents before the axis.
 void infer_layer_norm(shape_inference& s) {
   const auto& x = s.dims("X");
   const auto begin = s.attributes().get_int("begin_norm_axis", 1);
@@ -64,8 +104,9 @@ void infer_layer_norm(shape_inference& s) {
   check_vector(s, "Scale", columns, "column");
   check_vector(s, "Bias", columns, "column");
   s.output("Y", x, s.type("X"));
-  s.output("Mean", {product(x, 0, split)}, dtype::float32);
-  s.output("Variance", {product(x, 0, split)}, dtype::float32);
+  const shape rows(x.dims().first(split));
+  s.output("Mean", rows, dtype::float32);
+  s.output("Variance", rows, dtype::float32);
 }
 
 void infer_dropout(shape_inference& s) {
@@ -77,12 +118,18 @@ void infer_dropout(shape_inference& s) {
 
 op_schema batch_norm() {
   return {.type = "batch_norm",
-          .inputs = {{"X"}, {"Scale"}, {"Bias"}, {"Mean"}, {"Variance"}},
+          .inputs = {{"X"},
+                     {"Scale", slot_arity::optional},
+                     {"Bias", slot_arity::optional},
+                     {"Mean"},
+                     {"Variance"},
+                     {"MomentumTensor", slot_arity::optional}},
           .outputs = {{"Y"},
                       {"MeanOut"},
                       {"VarianceOut"},
                       {"SavedMean"},
-                      {"SavedVariance"}},
+                      {"SavedVariance"},
+                      {"ReserveSpace", slot_arity::optional}},
           .infer = infer_batch_norm,
           .gradient = {.groups = {{"X", "Scale", "Bias"}},
                        .reads = {},
@@ -91,30 +138,54 @@ op_schema batch_norm() {
           .is_test = "is_test"};
 }
 
-op_schema layer_norm() {
-  return {.type = "layer_norm",
+/// An op with optional Scale and Bias that saves its statistics.
+op_schema scaled_norm(std::string_view type, void (*infer)(shape_inference&),
+                      std::string_view mean, std::string_view variance,
+                      std::vector<std::string_view> reads) {
+  return {.type = type,
           .inputs = {{"X"},
                      {"Scale", slot_arity::optional},
                      {"Bias", slot_arity::optional}},
-          .outputs = {{"Y"}, {"Mean"}, {"Variance"}},
-          .infer = infer_layer_norm,
+          .outputs = {{"Y"}, {mean}, {variance}},
+          .infer = infer,
           .gradient = {.groups = {{"X", "Scale", "Bias"}},
-                       .reads = {"X", "Scale", "Bias", "Mean", "Variance"},
+                       .reads = std::move(reads),
                        .outputs = {"Y"}}};
+}
+
+op_schema prelu() {
+  auto schema = plain_schema("prelu", {"X", "Alpha"}, same_as_x);
+  schema.gradient = {
+    .groups = {{"X"}, {"Alpha"}}, .reads = {"X", "Alpha"}, .outputs = {"Out"}};
+  return schema;
 }
 
 } // namespace
 
 void add_normalizations(op_schema_table& table) {
-  add(table,
-      {batch_norm(),
-       layer_norm(),
-       {.type = "dropout",
-        .inputs = {{"X"}},
-        .outputs = {{"Out"}, {"Mask", slot_arity::optional}},
-        .infer = infer_dropout,
-        .gradient = {.groups = {{"X"}}, .reads = {"Mask"}, .outputs = {"Out"}},
-        .is_test = "is_test"}});
+  add(
+    table,
+    {batch_norm(),
+     scaled_norm("layer_norm", infer_layer_norm, "Mean", "Variance",
+                 {"X", "Scale", "Bias", "Mean", "Variance"}),
+     scaled_norm("group_norm", infer_group_norm, "Mean", "Variance",
+                 {"X", "Scale", "Bias", "Mean", "Variance"}),
+     scaled_norm("instance_norm", infer_instance_norm, "SavedMean",
+                 "SavedVariance", {"X", "Scale", "SavedMean", "SavedVariance"}),
+     prelu(),
+     {.type = "norm",
+      .inputs = {{"X"}},
+      .outputs = {{"Out"}, {"Norm", slot_arity::optional}},
+      .infer = infer_norm,
+      .gradient = {.groups = {{"X"}},
+                   .reads = {"X", "Norm"},
+                   .outputs = {"Out"}}},
+     {.type = "dropout",
+      .inputs = {{"X"}, {"Seed", slot_arity::optional}},
+      .outputs = {{"Out"}, {"Mask", slot_arity::optional}},
+      .infer = infer_dropout,
+      .gradient = {.groups = {{"X"}}, .reads = {"Mask"}, .outputs = {"Out"}},
+      .is_test = "is_test"}});
 }
 
 } // namespace troupe::graph::schemas

@@ -2,11 +2,13 @@
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/channel_statistics.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
+#include <troupe/kernels/cpu/image_layout.hpp>
 #include <troupe/kernels/cpu/vector_ops.hpp>
 
 #include <troupe/base/error.hpp>
 
 #include <cmath>
+#include <string>
 #include <vector>
 
 namespace troupe::cpu {
@@ -17,23 +19,21 @@ namespace {
 // Paddle's slots SavedVariance is the inverse standard deviation.
 class batch_norm_base : public kernel {
 public:
-  explicit batch_norm_base(const attribute_map& attributes)
+  batch_norm_base(const attribute_map& attributes, bool fixed_in_test)
     : momentum_(attributes.get_float("momentum", 0.9f)),
       epsilon_(attributes.get_float("epsilon", 1e-5f)),
-      fixed_((attributes.get_bool("is_test", false)
-              && !attributes.get_bool("trainable_statistics", false))
-             || attributes.get_bool("use_global_stats", false)) {
-    const auto layout = attributes.get_string("data_layout", "NCHW");
-    if (layout != "NCHW" && layout != "AnyLayout")
-      throw error(errc::invalid_argument,
-                  "attribute data_layout " + layout + " is not NCHW");
-  }
+      fixed_((attributes.get_bool("is_test", false) && fixed_in_test)
+             || attributes.get_bool("use_global_stats", false)),
+      channels_last_(has_channels_last(attributes, "data_layout")) {}
 
 protected:
-  static channel_view view_of(const shape& x) {
-    if (x.rank() < 2)
-      throw_shape("X", x, "expected [N, C, ...]");
-    return {x[0], x[1], x.numel(2, x.rank())};
+  channel_view view_of(const shape& x) const {
+    const std::size_t rank = x.rank();
+    if (rank < 2)
+      throw_shape("X", x, "expected [N, C, ...] or [N, ..., C]");
+    if (channels_last_)
+      return {x.numel(0, rank - 1), x[rank - 1], 1};
+    return {x[0], x[1], x.numel(2, rank)};
   }
 
   static tensor parameter(const kernel_context& ctx, std::string_view slot,
@@ -41,6 +41,16 @@ protected:
     tensor value = float_input(ctx, slot);
     if (value.numel() != v.channels)
       require_shape(slot, value.dims(), {v.channels});
+    return value;
+  }
+
+  // An optional one; without it, `otherwise` everywhere.
+  static tensor parameter(const kernel_context& ctx, std::string_view slot,
+                          const channel_view& v, float otherwise) {
+    if (ctx.has_input(slot))
+      return parameter(ctx, slot, v);
+    tensor value = ctx.scratch(v.channels);
+    fill(value.data<float>(), v.channels, otherwise);
     return value;
   }
 
@@ -53,16 +63,22 @@ protected:
   float momentum_;
   float epsilon_;
   bool fixed_; // statistics are given, not the batch's
+  bool channels_last_;
 };
 
+// As in Paddle, input MomentumTensor changes nothing.
 class batch_norm_kernel final : public batch_norm_base {
 public:
-  using batch_norm_base::batch_norm_base;
+  explicit batch_norm_kernel(const attribute_map& attributes)
+    : batch_norm_base(attributes,
+                      !attributes.get_bool("trainable_statistics", false)) {}
   void run(kernel_context& ctx) override {
     const tensor x = float_input(ctx, "X");
     const channel_view v = view_of(x.dims());
     const tensor mean = parameter(ctx, "Mean", v);
     const tensor variance = parameter(ctx, "Variance", v);
+    if (ctx.has_output("ReserveSpace")) // other libraries' scratch
+      float_output(ctx, "ReserveSpace", {0});
     if (fixed_)
       use_given(ctx, v, x, mean, variance);
     else if (v.samples * v.pixels > 1)
@@ -94,6 +110,8 @@ private:
     write_y(ctx, v, x, mean.data<float>());
     write(ctx, "MeanOut", v, mean.data<float>());
     write(ctx, "VarianceOut", v, variance.data<float>());
+    write(ctx, "SavedMean", v, mean.data<float>());
+    write(ctx, "SavedVariance", v, inverse_.data());
   }
 
   // One element per channel has no variance: Paddle passes X through, saves
@@ -112,8 +130,8 @@ private:
   // y = (x - mean) * (scale / deviation) + bias
   void write_y(kernel_context& ctx, const channel_view& v, const tensor& x,
                const float* mean) {
-    const tensor scale = parameter(ctx, "Scale", v);
-    const tensor bias = parameter(ctx, "Bias", v);
+    const tensor scale = parameter(ctx, "Scale", v, 1.0f);
+    const tensor bias = parameter(ctx, "Bias", v, 0.0f);
     factor_.resize(inverse_.size());
     multiply(factor_.data(), scale.data<float>(), inverse_.data(), v.channels);
     tensor y = float_output(ctx, "Y", x.dims());
@@ -150,14 +168,16 @@ private:
 // statistics dX = scale inv_std dY.
 class batch_norm_grad_kernel final : public batch_norm_base {
 public:
-  using batch_norm_base::batch_norm_base;
+  // As in Paddle, trainable_statistics changes the forward pass alone.
+  explicit batch_norm_grad_kernel(const attribute_map& attributes)
+    : batch_norm_base(attributes, true) {}
   void run(kernel_context& ctx) override {
     const tensor x = float_input(ctx, "X");
     const tensor dy = float_input(ctx, "Y@GRAD");
     require_shape("Y@GRAD", dy.dims(), x.dims());
     const channel_view v = view_of(x.dims());
-    const tensor scale = parameter(ctx, "Scale", v);
-    const tensor mean = parameter(ctx, fixed_ ? "Mean" : "SavedMean", v);
+    const tensor scale = parameter(ctx, "Scale", v, 1.0f);
+    const tensor mean = parameter(ctx, statistic(ctx, "Mean"), v);
     read_inverse(ctx, v);
     const bool passed = !fixed_ && v.samples * v.pixels <= 1;
     dscale_.assign(inverse_.size(), 0.0f);
@@ -173,10 +193,19 @@ public:
   }
 
 private:
+  // Where a statistic comes from: the batch's as the forward pass saved it; the
+  // given one from its input, which some programs list as its output.
+  std::string statistic(const kernel_context& ctx, const char* name) const {
+    if (!fixed_)
+      return std::string("Saved") + name;
+    return ctx.has_input(name) ? name : std::string(name) + "Out";
+  }
+
   void read_inverse(const kernel_context& ctx, const channel_view& v) {
     inverse_.resize(static_cast<std::size_t>(v.channels));
     if (fixed_)
-      invert(inverse_.data(), parameter(ctx, "Variance", v).data<float>(),
+      invert(inverse_.data(),
+             parameter(ctx, statistic(ctx, "Variance"), v).data<float>(),
              v.channels);
     else
       copy(inverse_.data(), parameter(ctx, "SavedVariance", v).data<float>(),

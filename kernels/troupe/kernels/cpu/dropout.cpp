@@ -35,8 +35,7 @@ class dropout_base : public kernel {
 public:
   explicit dropout_base(const attribute_map& attributes)
     : probability_(attributes.get_float("dropout_prob", 0.5f)),
-      test_(attributes.get_bool("is_test", false)),
-      seed_(attributes.get_int("seed", 0)) {
+      test_(attributes.get_bool("is_test", false)) {
     const auto how =
       attributes.get_string("dropout_implementation", "downgrade_in_infer");
     upscale_ = how == "upscale_in_train";
@@ -61,7 +60,6 @@ protected:
   float probability_;
   bool test_;
   bool upscale_ = false;
-  std::int64_t seed_;
 };
 
 class dropout_kernel final : public dropout_base {
@@ -92,8 +90,8 @@ private:
   }
 
   std::uint32_t sequence(const kernel_context& ctx) const {
-    if (seed_ != 0)
-      return static_cast<std::uint32_t>(seed_);
+    if (const auto seed = integer_of(ctx, "Seed", "seed", 0); seed != 0)
+      return static_cast<std::uint32_t>(seed);
     return stable_hash(std::string(ctx.output_name("Out")).c_str());
   }
 

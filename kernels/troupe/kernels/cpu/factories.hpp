@@ -26,11 +26,26 @@ void add_elementwise(kernel_table&);
 void add_elementwise_gradients(kernel_table&);
 void add_comparisons(kernel_table&);
 
-// conv2d.cpp (depthwise_conv2d too), pool2d.cpp
+// conv2d.cpp, conv2d_transpose.cpp (both depthwise too), pool2d.cpp,
+// pool2d_index.cpp
 std::unique_ptr<kernel> make_conv2d(const attribute_map&);
 std::unique_ptr<kernel> make_conv2d_grad(const attribute_map&);
+std::unique_ptr<kernel> make_conv2d_transpose(const attribute_map&);
+std::unique_ptr<kernel> make_conv2d_transpose_grad(const attribute_map&);
 std::unique_ptr<kernel> make_pool2d(const attribute_map&);
 std::unique_ptr<kernel> make_pool2d_grad(const attribute_map&);
+void run_max_pool2d_with_index(kernel_context&);
+void run_max_pool2d_with_index_grad(kernel_context&);
+
+// group_norm.cpp, l2_normalize.cpp, prelu.cpp
+void run_group_norm(kernel_context&);
+void run_group_norm_grad(kernel_context&);
+void run_instance_norm(kernel_context&);
+void run_instance_norm_grad(kernel_context&);
+void run_l2_normalize(kernel_context&);
+void run_l2_normalize_grad(kernel_context&);
+void run_prelu(kernel_context&);
+void run_prelu_grad(kernel_context&);
 
 // batch_norm.cpp, layer_norm.cpp
 std::unique_ptr<kernel> make_batch_norm(const attribute_map&);

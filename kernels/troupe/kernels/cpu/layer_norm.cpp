@@ -111,11 +111,11 @@ protected:
     return 1.0f / std::sqrt(variance + epsilon_);
   }
 
+  std::int64_t axis_;
   std::vector<float> ones_;
   std::vector<float> zeros_;
 
 private:
-  std::int64_t axis_;
   float epsilon_;
 };
 
@@ -132,8 +132,8 @@ public:
     const float* bias =
       parameter(ctx, "Bias", v.width, 0.0f, bias_held, zeros_);
     tensor y = float_output(ctx, "Y", x.dims());
-    tensor mean = statistic(ctx, "Mean", v.rows);
-    tensor variance = statistic(ctx, "Variance", v.rows);
+    tensor mean = statistic(ctx, "Mean", x.dims());
+    tensor variance = statistic(ctx, "Variance", x.dims());
     for (std::int64_t r = 0; r < v.rows; ++r)
       normalize(x.data<float>() + r * v.width, scale, bias, v.width,
                 y.data<float>() + r * v.width, mean.data<float>()[r],
@@ -150,10 +150,12 @@ private:
     normalize_row(y, x, scale, bias, mean, inverse(variance), width);
   }
 
-  static tensor statistic(kernel_context& ctx, std::string_view slot,
-                          std::int64_t rows) {
-    return ctx.has_output(slot) ? float_output(ctx, slot, {rows})
-                                : ctx.scratch(rows);
+  // One value per row, with the extents before the axis.
+  tensor statistic(kernel_context& ctx, std::string_view slot,
+                   const shape& x) const {
+    const shape dims(x.dims().first(static_cast<std::size_t>(axis_)));
+    return ctx.has_output(slot) ? float_output(ctx, slot, dims)
+                                : ctx.scratch(dims.numel());
   }
 };
 

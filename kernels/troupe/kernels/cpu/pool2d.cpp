@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
+#include <troupe/kernels/cpu/image_layout.hpp>
 #include <troupe/kernels/cpu/pool_plan.hpp>
 #include <troupe/kernels/cpu/simd.hpp>
 #include <troupe/kernels/cpu/vector_ops.hpp>
@@ -13,7 +14,8 @@ namespace troupe::cpu {
 
 namespace {
 
-constexpr float lowest = -std::numeric_limits<float>::infinity();
+// What a window over padding alone gives.
+constexpr float lowest = -std::numeric_limits<float>::max();
 
 // One element of each window of a row: window i sees x[i * stride]. NaN wins.
 TROUPE_INLINE void max_step(float* best, const float* x, std::int64_t n,
@@ -101,9 +103,31 @@ TROUPE_SIMD void divide_row(float* out, const float* x, const float* divisor,
 
 class pool_base : public kernel {
 public:
-  explicit pool_base(const attribute_map& attributes) : options_(attributes) {}
+  explicit pool_base(const attribute_map& attributes)
+    : options_(attributes),
+      channels_last_(has_channels_last(attributes, "data_format")) {}
 
 protected:
+  // Images with their channels second, whatever the program has.
+  tensor images(kernel_context& ctx, std::string_view slot) const {
+    tensor x = float_input(ctx, slot);
+    require_rank(slot, x.dims(), 4);
+    return channels_last_ ? with_channels_second(ctx, x) : x;
+  }
+
+  // Calls `write(tensor)` with an output of `dims` with channels second.
+  template <class Write>
+  void write_images(kernel_context& ctx, std::string_view slot,
+                    const shape& dims, Write write) const {
+    if (!channels_last_) {
+      tensor out = float_output(ctx, slot, dims);
+      return write(out);
+    }
+    tensor out = tensor::make(ctx.on().memory(), dims, dtype::float32);
+    write(out);
+    ctx.output_variable(slot).set(with_channels_last(ctx, out));
+  }
+
   const pool_plan& plan(const shape& in) {
     if (!planned_ || !(plan_.in == in)) {
       plan_ = make_pool_plan(options_, in);
@@ -130,6 +154,7 @@ protected:
 
 private:
   pool_options options_;
+  bool channels_last_;
   pool_plan plan_;
   bool planned_ = false;
 };
@@ -138,13 +163,15 @@ class pool_kernel final : public pool_base {
 public:
   using pool_base::pool_base;
   void run(kernel_context& ctx) override {
-    const tensor x = float_input(ctx, "X");
+    const tensor x = images(ctx, "X");
     const pool_plan& p = plan(x.dims());
-    tensor out = float_output(ctx, "Out", p.out);
     const std::int64_t in_size = p.in.numel(2, 4);
     const std::int64_t out_size = p.out.numel(2, 4);
-    for (std::int64_t i = 0; i < p.in.numel(0, 2); ++i)
-      plane(p, x.data<float>() + i * in_size, out.data<float>() + i * out_size);
+    write_images(ctx, "Out", p.out, [&](tensor& out) {
+      for (std::int64_t i = 0; i < p.in.numel(0, 2); ++i)
+        plane(p, x.data<float>() + i * in_size,
+              out.data<float>() + i * out_size);
+    });
   }
 
 private:
@@ -197,20 +224,22 @@ class pool_grad_kernel final : public pool_base {
 public:
   using pool_base::pool_base;
   void run(kernel_context& ctx) override {
-    const tensor x = float_input(ctx, "X");
-    const tensor dout = float_input(ctx, "Out@GRAD");
+    const tensor x = images(ctx, "X");
+    const tensor dout = images(ctx, "Out@GRAD");
     const pool_plan& p = plan(x.dims());
     require_shape("Out@GRAD", dout.dims(), p.out);
-    tensor dx = float_output(ctx, "X@GRAD", p.in);
-    fill(dx.data<float>(), dx.numel(), 0.0f);
     best_.resize(static_cast<std::size_t>(p.out[3]));
     index_.resize(best_.size());
     spread_.resize(padded_.size());
     const std::int64_t in_size = p.in.numel(2, 4);
     const std::int64_t out_size = p.out.numel(2, 4);
-    for (std::int64_t i = 0; i < p.in.numel(0, 2); ++i)
-      plane(p, x.data<float>() + i * in_size, dout.data<float>() + i * out_size,
-            dx.data<float>() + i * in_size);
+    write_images(ctx, "X@GRAD", p.in, [&](tensor& dx) {
+      fill(dx.data<float>(), dx.numel(), 0.0f);
+      for (std::int64_t i = 0; i < p.in.numel(0, 2); ++i)
+        plane(p, x.data<float>() + i * in_size,
+              dout.data<float>() + i * out_size,
+              dx.data<float>() + i * in_size);
+    });
   }
 
 private:

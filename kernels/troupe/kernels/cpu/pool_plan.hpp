@@ -44,10 +44,12 @@ struct pool_plan {
   bool whole = false;        ///< one window over all of the input
   bool exclusive = true;
 
-  /// A window's share of the divisor of averages.
+  /// A window's share of the divisor of averages. As in Paddle, one that lies
+  /// behind the padding has none, if the padding counts.
   float divisor(const pool_window& w) const noexcept {
-    const std::int64_t n = exclusive ? w.last - w.first : w.padded;
-    return static_cast<float>(n < 1 ? 1 : n);
+    if (!exclusive)
+      return static_cast<float>(w.padded);
+    return static_cast<float>(w.last > w.first ? w.last - w.first : 1);
   }
 };
 

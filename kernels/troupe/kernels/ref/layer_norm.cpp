@@ -13,6 +13,7 @@ namespace {
 
 struct row_view {
   std::int64_t rows, width;
+  shape leading; ///< extents before the axis, of the statistics
 
   row_view(const kernel_context& ctx, const shape& dims) {
     const auto axis = ctx.attributes().get_int("begin_norm_axis", 1);
@@ -23,6 +24,7 @@ struct row_view {
     const auto split = static_cast<std::size_t>(axis);
     rows = dims.numel(0, split);
     width = dims.numel(split, dims.rank());
+    leading = shape(dims.dims().first(split));
   }
 };
 
@@ -58,7 +60,7 @@ void layer_norm(kernel_context& ctx) {
   const row_view v(ctx, x.dims);
   const auto scale = parameter(ctx, "Scale", v.width, 1);
   const auto bias = parameter(ctx, "Bias", v.width, 0);
-  array y(x.dims), mean(shape{v.rows}), variance(shape{v.rows});
+  array y(x.dims), mean(v.leading), variance(v.leading);
   for (std::int64_t r = 0; r < v.rows; ++r) {
     const auto start = r * v.width;
     mean[r] = mean_of(v.width, [&](auto i) { return x[start + i]; });
