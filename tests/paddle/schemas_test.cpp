@@ -119,8 +119,8 @@ void check_schemas(const std::string& family) {
 TEST_SUITE("paddle.schemas") {
 TEST_CASE("shapes and gradient ops are Paddle's") {
   for (auto family :
-       {"activations", "arithmetic", "convolutions", "elementwise",
-        "embedding", "expanding", "indexing", "joining", "losses", "movement",
+       {"activations", "arithmetic", "convolutions", "elementwise", "embedding",
+        "expanding", "indexing", "joining", "losses", "movement",
         "normalizations", "products", "ranges", "ranking", "reductions",
         "slicing", "triangles"}) {
     CAPTURE(family);
