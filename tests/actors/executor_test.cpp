@@ -41,6 +41,12 @@ executor_options options_for(const small_net& net, int devices) {
   return o;
 }
 
+bool equal(const tensor& a, const tensor& b) {
+  const auto x = a.values<float>();
+  const auto y = b.values<float>();
+  return std::equal(x.begin(), x.end(), y.begin(), y.end());
+}
+
 std::vector<small_net> nets_without_device_statistics() {
   return {make_mlp(), make_lenet(), make_resnet(false), make_word2vec()};
 }
@@ -68,6 +74,44 @@ TEST_CASE("1, 2 and 4 devices follow the oracle's losses for 20 steps") {
                 == doctest::Approx(loss).epsilon(1e-5));
       }
   }
+}
+
+TEST_CASE("a fed persistable variable is set on every device and stays") {
+  const auto net = make_mlp();
+  arena memory{make_host_memory_source()};
+  auto rate = tensor::make(memory, {1}, dtype::float32);
+  rate.data<float>()[0] = 0;
+  auto feeds = net.batch(1, 6);
+  feeds.emplace("learning_rate_0", rate);
+  for (int devices : {1, 3}) {
+    auto options = options_for(net, devices);
+    options.fetches = {"fc_0.w_0"};
+    executor exe{net.main, options};
+    // Submitted while a step that reads the old rate is under way.
+    const auto first = exe.submit(net.batch(0, 6), options.fetches);
+    const auto second = exe.submit(feeds, options.fetches);
+    const auto moved = exe.wait(first).fetched.at("fc_0.w_0");
+    const auto kept = exe.wait(second).fetched.at("fc_0.w_0");
+    const auto still =
+      exe.run(net.batch(2, 6), options.fetches).fetched.at("fc_0.w_0");
+    CHECK_FALSE(equal(moved[0], net.parameters()->var("fc_0.w_0").as_tensor()));
+    for (std::size_t d = 0; d < moved.size(); ++d) {
+      CHECK(equal(moved[d], kept[d]));
+      CHECK(equal(moved[d], still[d]));
+    }
+  }
+}
+
+TEST_CASE("a fed persistable variable must have its declared shape") {
+  const auto net = make_mlp();
+  arena memory{make_host_memory_source()};
+  executor exe{net.main, options_for(net, 2)};
+  auto feeds = net.batch(0, 6);
+  feeds.insert_or_assign("learning_rate_0",
+                         tensor::make(memory, {2}, dtype::float32));
+  const error e = caught([&] { exe.run(feeds); });
+  CHECK(e.code() == errc::shape_mismatch);
+  CHECK(says(e, "learning_rate_0"));
 }
 
 TEST_CASE("odd batches on 4 devices weigh every sample once") {

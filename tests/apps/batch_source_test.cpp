@@ -166,6 +166,22 @@ TEST_CASE_FIXTURE(host, "sequences of a step are cut out of an npz file") {
                  "[steps, samples + 1]"));
 }
 
+TEST_CASE_FIXTURE(host, "an npz file may set persistable variables") {
+  const temporary_folder folder;
+  const auto file = folder / "f.npz";
+  const feed_info rate{"rate", dtype::float32, {1}, std::nullopt, true};
+  tensor rates = tensor::make(memory, {2, 1}, dtype::float32);
+  rates.data<float>()[0] = 0.5f;
+  rates.data<float>()[1] = 0.25f;
+  write_npz(file, {{"ids", counting({2, 1, 2})}, {"rate", rates}});
+  auto source = make_npz_source(file, {{ids, rate}}, memory);
+  const auto feeds = source->batch(0, 1);
+  CHECK(feeds.find("rate")->second.dims() == shape{1});
+  CHECK(feeds.find("rate")->second.values<float>()[0] == 0.25f);
+  write_npz(file, {{"ids", counting({2, 1, 2})}});
+  CHECK(make_npz_source(file, {{ids, rate}}, memory)->batch(0, 0).size() == 1);
+}
+
 TEST_CASE_FIXTURE(host, "an npz file that does not fit is refused by name") {
   const temporary_folder folder;
   const auto file = folder / "f.npz";

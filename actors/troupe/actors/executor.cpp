@@ -74,6 +74,8 @@ graph::ssa_graph build(const graph::program& p, const executor_options& options,
   build.loss = loss;
   build.fetches = options.fetches;
   build.fuse_all_reduce_bytes = options.fuse_all_reduce_bytes;
+  if (options.sync_batch_norm)
+    build.batch_norms = graph::sync_batch_norm::all;
   if (!loss.empty()
       && std::find(build.fetches.begin(), build.fetches.end(), loss)
            == build.fetches.end())
@@ -250,6 +252,10 @@ bool executor::impl::wants(const std::vector<std::string>& wanted,
 void executor::impl::feed(const feed_map& feeds, const step_state& step) {
   for (auto& [name, value] : feeds)
     for (std::size_t d = 0; d < devices.size(); ++d) {
+      if (actors::feeds_persistable(program.main(), name)) {
+        parameters->replica(d).var(name).set(devices[d]->to_device(value));
+        continue;
+      }
       const auto& shard = step.devices[d];
       auto* target = actors->find_storage(name, d);
       if (target && shard.shard_samples > 0)
@@ -429,9 +435,15 @@ step_id executor::submit(const feed_map& feeds,
                   {.variable = name});
   const auto samples = actors::check_feeds(
     feeds, self.feeds_needed, self.program.main(), self.devices.size());
+  // A persistable variable has one place, which steps under way may read.
+  const auto apart =
+    std::any_of(feeds.begin(), feeds.end(), [&](const auto& fed) {
+      return actors::feeds_persistable(self.program.main(), fed.first);
+    });
+  const auto most = apart ? 1 : self.options.steps_in_flight;
   const auto running = [](const step_in_flight& s) { return !s.collected; };
   while (std::count_if(self.in_flight.begin(), self.in_flight.end(), running)
-         >= static_cast<long>(self.options.steps_in_flight))
+         >= static_cast<long>(most))
     self.collect_oldest();
   auto& s = self.in_flight.emplace_back();
   s.id = self.next_step++;

@@ -31,6 +31,9 @@ struct executor_access;
 /// Tensors by variable name: plain, in host memory, of the whole batch; axis 0
 /// counts samples, or the rows of sequences if the tensor has levels: then each
 /// outermost sequence is a sample. The executor scatters them over the devices.
+/// The name of a persistable variable (a learning rate) gives every device the
+/// whole value, which stays; such a step begins when those before it have
+/// ended.
 using feed_map = std::map<std::string, tensor, std::less<>>;
 
 /// In which form readiness travels along an edge. Results are bit-equal.
@@ -84,6 +87,10 @@ struct executor_options {
   bool check_nan = false;
   bool dry_run = false; ///< schedule everything, run no kernel
   std::size_t fuse_all_reduce_bytes = 256 * 1024;
+  /// Batch norms that train take their statistics over all devices, so that
+  /// several compute what one does on the whole batch; else each device has its
+  /// own, but for ops of type sync_batch_norm. Not with merge_strategy::none.
+  bool sync_batch_norm = false;
   edge_form form = edge_form::counter;
   std::optional<delivery_shuffle> shuffle = {};
   std::vector<graph_pass> passes = {};

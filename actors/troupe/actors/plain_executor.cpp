@@ -182,8 +182,10 @@ void plain_executor::impl::feed(const feed_map& feeds) {
     auto& r = replicas[d];
     for (auto& [name, value] : r.temporaries)
       value.clear();
-    if (shards[d].shard_samples > 0)
-      for (auto& [name, value] : feeds)
+    for (auto& [name, value] : feeds)
+      if (actors::feeds_persistable(program.main(), name))
+        r.persistable->var(name).set(r.on->to_device(value));
+      else if (shards[d].shard_samples > 0)
         r.temporaries[name].set(r.on->to_device(
           value.samples(shards[d].first_sample, shards[d].shard_samples)));
   }

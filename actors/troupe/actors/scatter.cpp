@@ -40,8 +40,8 @@ void check_feed(const std::string& name, const tensor& fed,
                 "fed " + std::string{to_string(fed.type())} + ", declared "
                   + std::string{to_string(declared.type)},
                 {.variable = name});
-  auto matches =
-    fed.dims().rank() == declared.dims.rank() && fed.dims().rank() > 0;
+  auto matches = fed.dims().rank() == declared.dims.rank()
+                 && (fed.dims().rank() > 0 || declared.persistable);
   for (std::size_t i = 0; matches && i < declared.dims.rank(); ++i)
     matches = declared.dims[i] < 0 || fed.dims()[i] == declared.dims[i];
   if (!matches)
@@ -91,9 +91,18 @@ std::vector<step_info> split_batch(std::int64_t samples, std::size_t devices,
     s.first_sample = first;
     s.shard_samples = samples / n + (i < samples % n);
     s.batch_samples = samples;
+    s.device = i;
+    s.devices = n;
     first += s.shard_samples;
   }
   return shards;
+}
+
+bool feeds_persistable(const graph::block& declarations,
+                       const std::string& name) {
+  const auto* declared = declarations.find_var(name);
+  return declared && declared->persistable
+         && declared->kind == graph::var_kind::dense;
 }
 
 std::int64_t check_feeds(const feed_map& feeds,
@@ -101,7 +110,9 @@ std::int64_t check_feeds(const feed_map& feeds,
                          const graph::block& declarations,
                          std::size_t devices) {
   for (auto& [name, value] : feeds)
-    if (std::find(needed.begin(), needed.end(), name) == needed.end())
+    if (feeds_persistable(declarations, name))
+      check_feed(name, value, declarations.var(name));
+    else if (std::find(needed.begin(), needed.end(), name) == needed.end())
       throw error(errc::not_found, "the program has no feed of that name",
                   {.variable = name});
   std::int64_t samples =

@@ -15,11 +15,16 @@ namespace troupe::actors {
 std::vector<step_info> split_batch(std::int64_t samples, std::size_t devices,
                                    step_id step, std::uint64_t seed);
 
+/// True if a feed of that name replaces the value of a persistable variable,
+/// whole on every device (a learning rate), instead of being split.
+bool feeds_persistable(const graph::block& declarations,
+                       const std::string& name);
+
 /// Checks the feeds of a step against the program's declarations and returns
 /// the number of samples, the same for all feeds: extent of axis 0, or the
 /// outermost sequences of a feed that has levels; as many as devices if the
-/// program needs no feed. Every fed tensor is split over the devices by samples
-/// (Paddle's SplitLoDTensor).
+/// program needs no feed. Fed tensors other than those are split over the devices
+/// by samples (Paddle's SplitLoDTensor).
 ///
 /// Throws error(not_found) for a missing or unknown feed, error(dtype_mismatch
 /// | shape_mismatch) naming variable, expected and actual, and

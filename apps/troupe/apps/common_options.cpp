@@ -36,6 +36,8 @@ void add_strategy_options(CLI::App& command, network_options& options) {
                 "loss@GRAD of a device: coeff (its share of the batch), one, "
                 "custom (fed)")
     ->capture_default_str();
+  command.add_flag("--sync-batch-norm", options.sync_batch_norm,
+                   "batch norms take statistics over all devices");
 }
 
 void add_data_options(CLI::App& command, data_options& options) {
@@ -64,6 +66,7 @@ executor_options make_executor_options(const network_options& options) {
   } catch (const error& failure) {
     throw usage_error(failure.what());
   }
+  made.sync_batch_norm = options.sync_batch_norm;
   made.threads = options.threads;
   return made;
 }

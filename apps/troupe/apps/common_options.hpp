@@ -23,6 +23,7 @@ struct network_options {
   std::string devices = "cpu";
   std::string strategy = "all_reduce";
   std::string gradient_scale = "coeff";
+  bool sync_batch_norm = false;
   int threads = 0;
 };
 

@@ -87,8 +87,16 @@ std::vector<feed_info> describe_feeds(const graph::program& p) {
   std::vector<feed_info> feeds;
   for (const std::string& name : graph::feed_names(p)) {
     const auto& var = p.main().var(name);
-    feeds.push_back({name, var.type, var.dims, find_below(p, name)});
+    feeds.push_back({name, var.type, var.dims, find_below(p, name), false});
   }
+  return feeds;
+}
+
+std::vector<feed_info> describe_persistable(const graph::program& p) {
+  std::vector<feed_info> feeds;
+  for (const auto& [name, var] : p.main().vars)
+    if (var.persistable && var.kind == graph::var_kind::dense)
+      feeds.push_back({name, var.type, var.dims, std::nullopt, true});
   return feeds;
 }
 

@@ -21,12 +21,18 @@ struct feed_info {
   shape dims; ///< axis 0 counts samples; -1 where the program leaves it open
   /// Values are whole numbers in [0, below): class labels, table rows.
   std::optional<std::int64_t> below;
+  /// Not split over devices: the value of a persistable variable, which need
+  /// not be fed.
+  bool persistable = false;
 };
 
 /// The feeds of a program, sorted by name. Ranges of labels and ids follow
 /// from the ops that read them: the classes of a cross entropy, the rows of an
 /// embedding table.
 std::vector<feed_info> describe_feeds(const graph::program& p);
+
+/// The persistable variables of a program, which may be fed as well.
+std::vector<feed_info> describe_persistable(const graph::program& p);
 
 /// Null if there is no feed of that name.
 const feed_info* find_feed(std::span<const feed_info> feeds,

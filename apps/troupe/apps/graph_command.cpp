@@ -30,6 +30,8 @@ int run_graph(const graph_options& options) {
   build.devices = wanted.devices;
   build.strategy = wanted.strategy;
   build.scale = wanted.scale;
+  if (wanted.sync_batch_norm)
+    build.batch_norms = graph::sync_batch_norm::all;
   build.loss = bundle.loss;
   if (!bundle.loss.empty())
     build.fetches.push_back(bundle.loss);

@@ -4,6 +4,7 @@
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/io/npz.hpp>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,10 +21,12 @@ struct step_rows {
 };
 
 /// The array of one feed: [steps, samples, ...]; or [rows, ...], the sequences
-/// of all steps one behind the other.
+/// of all steps one behind the other; or [steps, ...], the values of a
+/// persistable variable.
 struct column {
   tensor values;
   std::vector<step_rows> sequences; ///< one per step; empty: no sequences
+  bool persistable = false;
 
   std::int64_t steps() const {
     return sequences.empty() ? values.dims()[0]
@@ -49,6 +52,12 @@ struct column {
 
 using columns = std::map<std::string, column>;
 
+/// The first feed that has samples; `end` if there is none.
+columns::const_iterator first_with_samples(const columns& feeds) {
+  return std::ranges::find_if(
+    feeds, [](const auto& feed) { return !feed.second.persistable; });
+}
+
 class npz_source : public batch_source {
 public:
   npz_source(columns feeds, arena& memory)
@@ -59,7 +68,7 @@ public:
   }
 
   std::int64_t batch_samples(std::uint64_t) const override {
-    return feeds_.begin()->second.samples();
+    return first_with_samples(feeds_)->second.samples();
   }
 
   feed_map batch(std::uint64_t, std::uint64_t index) override {
@@ -175,7 +184,8 @@ column take(const feed_info& feed, named_tensors& arrays,
   arrays.erase(found);
   level_reader levels(feed.name, arrays, file);
   const std::size_t leading = levels.empty() ? 1 : 0;
-  if (array.dims().rank() < 1 + leading || array.numel() == 0)
+  const std::size_t axes = feed.persistable ? 1 : 1 + leading;
+  if (array.dims().rank() < axes || array.numel() == 0)
     throw error(errc::shape_mismatch,
                 file + ": array " + feed.name + " "
                   + troupe::to_string(array.dims())
@@ -185,12 +195,12 @@ column take(const feed_info& feed, named_tensors& arrays,
              file);
   check_range(feed, array, file);
   if (levels.empty())
-    return {array, {}};
-  return {array, levels.split(array.dims()[0])};
+    return {array, {}, feed.persistable};
+  return {array, levels.split(array.dims()[0]), false};
 }
 
 void check_extents(const columns& feeds, const std::string& file) {
-  const auto& [first_name, first] = *feeds.begin();
+  const auto& [first_name, first] = *first_with_samples(feeds);
   const auto require = [&](const std::string& name, std::int64_t count,
                            std::int64_t expected, const std::string& what) {
     if (count != expected)
@@ -202,7 +212,8 @@ void check_extents(const columns& feeds, const std::string& file) {
   };
   for (auto& [name, feed] : feeds) {
     require(name, feed.steps(), first.steps(), "steps");
-    require(name, feed.samples(), first.samples(), "samples per step");
+    if (!feed.persistable)
+      require(name, feed.samples(), first.samples(), "samples per step");
   }
 }
 
@@ -214,11 +225,12 @@ std::unique_ptr<batch_source> make_npz_source(const std::filesystem::path& file,
   named_tensors arrays = read_npz(file, memory);
   columns taken;
   for (const feed_info& feed : feeds)
-    taken.emplace(feed.name, take(feed, arrays, file.string()));
+    if (!feed.persistable || arrays.contains(feed.name))
+      taken.emplace(feed.name, take(feed, arrays, file.string()));
   if (!arrays.empty())
     throw error(errc::not_found, file.string() + ": the program has no feed "
                                    + arrays.begin()->first);
-  if (taken.empty())
+  if (first_with_samples(taken) == taken.end())
     throw error(errc::invalid_argument,
                 file.string() + ": the program needs no feeds");
   check_extents(taken, file.string());

@@ -33,7 +33,7 @@ std::string line(const char* format, Values... values) {
 using ull = unsigned long long;
 
 /// The feeds that the user gives: with a custom gradient scale, the gradient
-/// of the loss is one of them.
+/// of the loss is one of them. Persistable variables may be.
 std::vector<feed_info> wanted_feeds(const train_options& options,
                                     const program_bundle& bundle) {
   std::vector<feed_info> feeds = bundle.feeds;
@@ -41,8 +41,10 @@ std::vector<feed_info> wanted_feeds(const train_options& options,
   if (options.network.gradient_scale == "custom"
       && !find_feed(feeds, gradient)) {
     shape dims = bundle.main.main().var(bundle.loss).dims;
-    feeds.push_back({gradient, dtype::float32, dims, std::nullopt});
+    feeds.push_back({gradient, dtype::float32, dims, std::nullopt, false});
   }
+  for (feed_info& feed : describe_persistable(bundle.main))
+    feeds.push_back(std::move(feed));
   return feeds;
 }
 

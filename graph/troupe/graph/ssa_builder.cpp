@@ -76,6 +76,7 @@ private:
   void add_program_op(std::size_t position);
   void add_computation(const op_desc& op, std::size_t device);
   void add_loss_scale(const op_desc& op);
+  void add_all_reduce(const op_desc& op);
   void add_fetch(const std::string& name);
   void add_fetches();
 
@@ -143,6 +144,8 @@ void graph_builder::add_program_op(std::size_t position) {
     flush_pending();
   if (is_loss_gradient(op))
     return add_loss_scale(op);
+  if (op.type == to_string(op_kind::all_reduce))
+    return add_all_reduce(op);
   handles_.add_desc(op);
   if (auto device = plan_.only_device[position])
     return add_computation(op, *device);
@@ -262,6 +265,18 @@ void graph_builder::reduce(const merged_gradient& g) {
                  {{g.gradient, *g.home}});
 }
 
+// An op of the program itself; in place, so that one device needs nothing.
+void graph_builder::add_all_reduce(const op_desc& op) {
+  const auto& name = op.only_input("X");
+  if (op.only_output("Out") != name)
+    throw error{errc::graph_invalid,
+                "op all_reduce writes \"" + op.only_output("Out")
+                  + "\" instead of \"" + name + "\", which it reads"};
+  auto vars = on_all_devices(name);
+  if (handles_.num_devices() > 1)
+    add_collective(op_kind::all_reduce, 0, vars, vars);
+}
+
 void graph_builder::merge_gradients(std::size_t position) {
   auto& gradients = plan_.gradients;
   for (; next_gradient_ < gradients.size(); ++next_gradient_) {
@@ -357,6 +372,10 @@ ssa_graph build_ssa_graph(const program& p, const build_options& options) {
   if (p.blocks.empty())
     throw error{errc::graph_invalid, "the program has no block"};
   check_loss(p, options);
+  if (options.devices.size() > 1 && options.strategy != merge_strategy::none
+      && has_batch_norms_to_split(p, options.batch_norms))
+    return graph_builder{split_batch_norms(p, options.batch_norms), options}
+      .build();
   return graph_builder{p, options}.build();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/graph/passes/sync_batch_norm.hpp>
 #include <troupe/graph/ssa_graph.hpp>
 
 #include <string>
@@ -45,6 +46,9 @@ struct build_options {
   /// collectives are merged by one all_reduce up to this many bytes in sum;
   /// 0: one each.
   std::size_t fuse_all_reduce_bytes = 256 * 1024;
+  /// Batch norms of several devices that merge their gradients take statistics
+  /// over the whole batch (see passes/sync_batch_norm.hpp).
+  sync_batch_norm batch_norms = sync_batch_norm::as_written;
 };
 
 /// Builds the graph of `p` over the devices: versions per variable and device,

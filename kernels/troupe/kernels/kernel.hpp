@@ -32,6 +32,8 @@ struct step_info {
   std::int64_t first_sample = 0;  ///< of this device's shard in the batch
   std::int64_t shard_samples = 0; ///< n_i, samples on this device
   std::int64_t batch_samples = 0; ///< n, samples on all devices
+  std::int64_t device = 0;        ///< this device's number among them
+  std::int64_t devices = 1;       ///< how many run the step
 };
 
 /// Everything a kernel works on: arguments, attributes, device, step.

@@ -36,6 +36,8 @@ constexpr made_kernel made_kernels[] = {
   {"pool2d_grad", cpu::make_pool2d_grad},
   {"batch_norm", cpu::make_batch_norm},
   {"batch_norm_grad", cpu::make_batch_norm_grad},
+  {"sync_batch_norm", cpu::make_batch_norm},
+  {"sync_batch_norm_grad", cpu::make_batch_norm_grad},
   {"layer_norm", cpu::make_layer_norm},
   {"layer_norm_grad", cpu::make_layer_norm_grad},
   {"dropout", cpu::make_dropout},
@@ -64,6 +66,11 @@ constexpr made_kernel made_kernels[] = {
 };
 
 constexpr plain_kernel plain_kernels[] = {
+  {"sync_batch_norm_moments", cpu::run_sync_batch_norm_moments},
+  {"sync_batch_norm_normalize", cpu::run_sync_batch_norm_normalize},
+  {"sync_batch_norm_running", cpu::run_sync_batch_norm_running},
+  {"sync_batch_norm_grad_sums", cpu::run_sync_batch_norm_grad_sums},
+  {"sync_batch_norm_grad_apply", cpu::run_sync_batch_norm_grad_apply},
   {"softmax", cpu::run_softmax},
   {"softmax_grad", cpu::run_softmax_grad},
   {"log_softmax", cpu::run_log_softmax},

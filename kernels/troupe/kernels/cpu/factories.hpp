@@ -53,6 +53,13 @@ std::unique_ptr<kernel> make_batch_norm_grad(const attribute_map&);
 std::unique_ptr<kernel> make_layer_norm(const attribute_map&);
 std::unique_ptr<kernel> make_layer_norm_grad(const attribute_map&);
 
+// sync_batch_norm.cpp
+void run_sync_batch_norm_moments(kernel_context&);
+void run_sync_batch_norm_normalize(kernel_context&);
+void run_sync_batch_norm_running(kernel_context&);
+void run_sync_batch_norm_grad_sums(kernel_context&);
+void run_sync_batch_norm_grad_apply(kernel_context&);
+
 // dropout.cpp, embedding.cpp
 std::unique_ptr<kernel> make_dropout(const attribute_map&);
 std::unique_ptr<kernel> make_dropout_grad(const attribute_map&);

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/graph/program.hpp>
+
+namespace troupe::graph {
+
+/// Which batch norms take their statistics over all devices.
+enum class sync_batch_norm : std::uint8_t {
+  as_written, ///< those of op type sync_batch_norm
+  all,        ///< those of type batch_norm too, as far as they train
+};
+
+/// Splits each such op of the main block, and its gradient, into ops that work
+/// on one device and an `all_reduce` between them, so that N devices compute
+/// what one device computes on the whole batch:
+///
+/// | op | reads | writes |
+/// |---|---|---|
+/// | sync_batch_norm_moments | X | Moments [devices, 1 + 2 channels] |
+/// | all_reduce | Moments | Moments |
+/// | sync_batch_norm_normalize | X, Scale, Bias, Moments | Y, SavedMean,
+/// SavedVariance |
+/// | sync_batch_norm_running | Mean, Variance, Moments | MeanOut, VarianceOut |
+/// | sync_batch_norm_grad_sums | X, Y@GRAD, SavedMean, SavedVariance, Moments
+/// | Sums [2 channels], Scale@GRAD, Bias@GRAD |
+/// | all_reduce | Sums | Sums |
+/// | sync_batch_norm_grad_apply | X, Y@GRAD, Scale, SavedMean, SavedVariance,
+/// Moments, Sums | X@GRAD |
+///
+/// A device writes count, means and variances to its own row of Moments; the
+/// others are zero, so the sum puts the rows together without rounding and all
+/// devices combine them in one order, weighing samples equally however they are
+/// sharded. sync_batch_norm_running has role Optimize, so that it also runs on
+/// devices without samples. Gradients of Scale and Bias stay local: they are
+/// merged as every gradient is.
+///
+/// Ops with fixed statistics stay as they are. Throws error(graph_invalid)
+/// naming an op without SavedMean.
+program split_batch_norms(program p, sync_batch_norm which);
+
+/// True if the main block has an op that `split_batch_norms` would split.
+bool has_batch_norms_to_split(const program& p, sync_batch_norm which);
+
+} // namespace troupe::graph

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/kernels/cpu/arguments.hpp>
+#include <troupe/kernels/cpu/channel_statistics.hpp>
+#include <troupe/kernels/cpu/factories.hpp>
+#include <troupe/kernels/cpu/vector_ops.hpp>
+
+#include <troupe/base/error.hpp>
+
+#include <cmath>
+#include <vector>
+
+// Batch norm over several devices, in the parts that graph's pass
+// sync_batch_norm makes. Moments is [devices, 1 + 2 channels]: the number of
+// elements per channel, their means, their biased variances.
+namespace troupe::cpu {
+
+namespace {
+
+using floats = std::vector<float>;
+
+channel_view view_of(const kernel_context& ctx, const shape& x) {
+  if (ctx.attributes().get_string("data_layout", "NCHW") == "NHWC")
+    throw error(errc::invalid_argument,
+                "synchronised batch norm takes data_layout NCHW");
+  if (x.rank() < 2)
+    throw_shape("X", x, "expected [N, C, ...]");
+  return {x[0], x[1], x.numel(2, x.rank())};
+}
+
+tensor of_channels(const kernel_context& ctx, std::string_view slot,
+                   std::int64_t channels) {
+  tensor value = float_input(ctx, slot);
+  if (value.numel() != channels)
+    require_shape(slot, value.dims(), {channels});
+  return value;
+}
+
+// Statistics of the whole batch.
+struct batch_moments {
+  double count = 0.0; // elements per channel
+  floats mean;
+  floats variance;
+
+  bool single() const { return count <= 1.0; }
+};
+
+tensor moments_input(const kernel_context& ctx) {
+  tensor value = float_input(ctx, "Moments");
+  if (value.dims().rank() != 2 || value.dims()[1] % 2 != 1)
+    throw_shape("Moments", value.dims(), "expected [devices, 1 + 2 channels]");
+  return value;
+}
+
+double count_of(const tensor& moments) {
+  double count = 0.0;
+  for (std::int64_t d = 0; d < moments.dims()[0]; ++d)
+    count += static_cast<double>(moments.data<float>()[d * moments.dims()[1]]);
+  return count;
+}
+
+// Source: Chan, Golub and LeVeque, 1979, for any number of parts, device by
+// device in double.
+batch_moments combine(const tensor& moments) {
+  const std::int64_t devices = moments.dims()[0];
+  const std::int64_t width = moments.dims()[1];
+  const std::int64_t channels = width / 2;
+  batch_moments whole{count_of(moments),
+                      floats(static_cast<std::size_t>(channels)),
+                      floats(static_cast<std::size_t>(channels))};
+  const auto sum = [&](auto term) {
+    double total = 0.0;
+    for (std::int64_t d = 0; d < devices; ++d) {
+      const float* row = moments.data<float>() + d * width;
+      total += static_cast<double>(row[0]) * term(row);
+    }
+    return total / whole.count;
+  };
+  for (std::int64_t c = 0; c < channels && whole.count > 0.0; ++c) {
+    const double mean =
+      sum([&](const float* row) { return static_cast<double>(row[1 + c]); });
+    const double variance = sum([&](const float* row) {
+      const double off = static_cast<double>(row[1 + c]) - mean;
+      return static_cast<double>(row[1 + channels + c]) + off * off;
+    });
+    whole.mean[static_cast<std::size_t>(c)] = static_cast<float>(mean);
+    whole.variance[static_cast<std::size_t>(c)] = static_cast<float>(variance);
+  }
+  return whole;
+}
+
+void write(kernel_context& ctx, std::string_view slot, const floats& values) {
+  if (!ctx.has_output(slot))
+    return;
+  const auto n = static_cast<std::int64_t>(values.size());
+  tensor out = float_output(ctx, slot, {n});
+  copy(out.data<float>(), values.data(), n);
+}
+
+floats inverse_deviation(const kernel_context& ctx,
+                         const batch_moments& whole) {
+  const float epsilon = ctx.attributes().get_float("epsilon", 1e-5f);
+  floats inverse(whole.variance.size());
+  for (std::size_t c = 0; c < inverse.size(); ++c)
+    inverse[c] = 1.0f / std::sqrt(whole.variance[c] + epsilon);
+  return inverse;
+}
+
+// running = momentum running + (1 - momentum) batch; a single element has no
+// variance and leaves both alone.
+void move(kernel_context& ctx, std::string_view slot, std::string_view out_slot,
+          const floats& batch, bool single) {
+  if (!ctx.has_output(out_slot))
+    return;
+  const float momentum = scalar_input(
+    ctx, "MomentumTensor", ctx.attributes().get_float("momentum", 0.9f));
+  const tensor running =
+    of_channels(ctx, slot, static_cast<std::int64_t>(batch.size()));
+  tensor out = float_output(ctx, out_slot, running.dims());
+  scale_add(out.data<float>(), running.data<float>(), single ? 1.0f : momentum,
+            0.0f, out.numel());
+  if (!single)
+    accumulate(out.data<float>(), batch.data(), 1.0f - momentum, out.numel());
+}
+
+} // namespace
+
+void run_sync_batch_norm_moments(kernel_context& ctx) {
+  const tensor x = float_input(ctx, "X");
+  const channel_view v = view_of(ctx, x.dims());
+  const std::int64_t width = 1 + 2 * v.channels;
+  tensor moments = float_output(ctx, "Moments", {ctx.step().devices, width});
+  fill(moments.data<float>(), moments.numel(), 0.0f);
+  if (v.samples * v.pixels == 0)
+    return;
+  float* row = moments.data<float>() + ctx.step().device * width;
+  row[0] = static_cast<float>(v.samples * v.pixels);
+  channel_moments(v, x.data<float>(), row + 1, row + 1 + v.channels);
+}
+
+void run_sync_batch_norm_normalize(kernel_context& ctx) {
+  const tensor x = float_input(ctx, "X");
+  const channel_view v = view_of(ctx, x.dims());
+  const tensor scale = of_channels(ctx, "Scale", v.channels);
+  const tensor bias = of_channels(ctx, "Bias", v.channels);
+  const auto whole = combine(moments_input(ctx));
+  tensor y = float_output(ctx, "Y", x.dims());
+  if (whole.single()) {
+    copy(y.data<float>(), x.data<float>(), x.numel());
+    write(ctx, "SavedMean", floats(whole.mean.size()));
+    return write(ctx, "SavedVariance", floats(whole.mean.size()));
+  }
+  const floats inverse = inverse_deviation(ctx, whole);
+  floats factor(inverse.size());
+  multiply(factor.data(), scale.data<float>(), inverse.data(), v.channels);
+  channel_affine(v, y.data<float>(), x.data<float>(), whole.mean.data(),
+                 factor.data(), bias.data<float>());
+  write(ctx, "SavedMean", whole.mean);
+  write(ctx, "SavedVariance", inverse);
+}
+
+void run_sync_batch_norm_running(kernel_context& ctx) {
+  const auto whole = combine(moments_input(ctx));
+  move(ctx, "Mean", "MeanOut", whole.mean, whole.single());
+  move(ctx, "Variance", "VarianceOut", whole.variance, whole.single());
+}
+
+// Sums: of dY (X - mean), then of dY.
+void run_sync_batch_norm_grad_sums(kernel_context& ctx) {
+  const tensor x = float_input(ctx, "X");
+  const tensor dy = float_input(ctx, "Y@GRAD");
+  require_shape("Y@GRAD", dy.dims(), x.dims());
+  const channel_view v = view_of(ctx, x.dims());
+  const tensor mean = of_channels(ctx, "SavedMean", v.channels);
+  const tensor inverse = of_channels(ctx, "SavedVariance", v.channels);
+  tensor sums = float_output(ctx, "Sums", {2 * v.channels});
+  float* dot = sums.data<float>();
+  float* total = dot + v.channels;
+  fill(dot, sums.numel(), 0.0f);
+  if (count_of(moments_input(ctx)) > 1.0)
+    channel_gradient_sums(v, x.data<float>(), dy.data<float>(),
+                          mean.data<float>(), dot, total);
+  if (ctx.has_output("Scale@GRAD"))
+    multiply(float_output(ctx, "Scale@GRAD", {v.channels}).data<float>(), dot,
+             inverse.data<float>(), v.channels);
+  if (ctx.has_output("Bias@GRAD"))
+    copy(float_output(ctx, "Bias@GRAD", {v.channels}).data<float>(), total,
+         v.channels);
+}
+
+// dX = scale inv_std (dY - mean(dY) - xhat mean(dY xhat)) over all devices.
+void run_sync_batch_norm_grad_apply(kernel_context& ctx) {
+  const tensor x = float_input(ctx, "X");
+  const tensor dy = float_input(ctx, "Y@GRAD");
+  require_shape("Y@GRAD", dy.dims(), x.dims());
+  const channel_view v = view_of(ctx, x.dims());
+  const tensor scale = of_channels(ctx, "Scale", v.channels);
+  const tensor mean = of_channels(ctx, "SavedMean", v.channels);
+  const tensor inverse = of_channels(ctx, "SavedVariance", v.channels);
+  const tensor sums = of_channels(ctx, "Sums", 2 * v.channels);
+  const double count = count_of(moments_input(ctx));
+  tensor dx = float_output(ctx, "X@GRAD", x.dims());
+  if (count <= 1.0)
+    return copy(dx.data<float>(), dy.data<float>(), dx.numel());
+  const auto channels = static_cast<std::size_t>(v.channels);
+  floats dy_factor(channels), x_factor(channels), offset(channels);
+  const auto share = static_cast<float>(1.0 / count);
+  for (std::size_t c = 0; c < channels; ++c) {
+    const float inv = inverse.data<float>()[c];
+    dy_factor[c] = scale.data<float>()[c] * inv;
+    x_factor[c] = -dy_factor[c] * sums.data<float>()[c] * inv * inv * share;
+    offset[c] = -dy_factor[c] * sums.data<float>()[channels + c] * share;
+  }
+  channel_combine(v, dx.data<float>(), dy.data<float>(), x.data<float>(),
+                  mean.data<float>(), dy_factor.data(), x_factor.data(),
+                  offset.data());
+}
+
+} // namespace troupe::cpu
