@@ -29,6 +29,7 @@ from paddle.base import core
 paddle.enable_static()
 
 DATA = os.path.join(os.path.dirname(__file__), "..", "data", "paddle_ops")
+RUNS = os.path.join(os.path.dirname(__file__), "..", "data", "paddle_runs")
 
 
 class Rows:
@@ -223,3 +224,48 @@ def program_case(family, name, build, values, wanted=(), tolerance=1e-5, ignore=
             else:
                 _record(arrays, "out", var, value)
     write_archive(os.path.join(DATA, family, name + ".npz"), arrays)
+
+
+def run_case(family, name, build, feeds, fetches=(), tolerance=1e-5):
+    """Trains a program in Paddle's executor and keeps every step:
+    tests/data/paddle_runs/FAMILY/NAME.npz with
+
+      program      uint8    the serialized ProgramDesc
+      tolerance    float64  largest relative error
+      in:VAR       persistable variables before the first step
+      feed:VAR     [steps, ...] what each step was fed
+      loss         [steps] the loss of each step
+      fetch:VAR    [steps, ...] other values of each step
+      out:VAR      persistable variables after the last step
+
+    `build()` makes the network in the default programs and returns the loss
+    and what else is fetched. Feeds may name persistable variables: those are
+    set before the step, as Paddle's executor sets a learning rate."""
+    main, startup = paddle.static.Program(), paddle.static.Program()
+    main.random_seed = startup.random_seed = 5
+    with paddle.utils.unique_name.guard(), paddle.static.program_guard(main, startup):
+        loss, *others = build()
+    others = [v.name for v in others] + list(fetches)
+    for block in main.blocks:
+        for op in block.ops:
+            op.desc.remove_attr("op_callstack")
+    persistable = sorted(v.name for v in main.list_vars() if v.persistable)
+    arrays = {"program": np.frombuffer(main.desc.serialize_to_string(), "uint8"),
+              "tolerance": np.float64(tolerance)}
+    exe, scope = paddle.static.Executor(paddle.CPUPlace()), core.Scope()
+    with paddle.static.scope_guard(scope):
+        exe.run(startup)
+        value = lambda v: np.array(scope.find_var(v).get_tensor())
+        arrays.update({f"in:{v}": value(v) for v in persistable})
+        steps = []
+        for i in range(len(next(iter(feeds.values())))):
+            given = {n: a[i] for n, a in feeds.items()}
+            for n in set(given) & set(persistable):
+                _set(scope, n, given.pop(n))
+            steps.append([np.array(x) for x in exe.run(
+                main, feed=given, fetch_list=[loss.name, *others])])
+        arrays.update({f"out:{v}": value(v) for v in persistable})
+    arrays.update({f"feed:{n}": np.stack(a) for n, a in feeds.items()})
+    arrays["loss"] = np.array([s[0] for s in steps], "float64").reshape(-1)
+    arrays.update({f"fetch:{n}": np.stack([s[i + 1] for s in steps]) for i, n in enumerate(others)})
+    write_archive(os.path.join(RUNS, family, name + ".npz"), arrays)

@@ -40,8 +40,12 @@ void check_feed(const std::string& name, const tensor& fed,
                 "fed " + std::string{to_string(fed.type())} + ", declared "
                   + std::string{to_string(declared.type)},
                 {.variable = name});
-  auto matches = fed.dims().rank() == declared.dims.rank()
-                 && (fed.dims().rank() > 0 || declared.persistable);
+  // Paddle's executor sets a learning rate declared [] to a tensor [1].
+  if (declared.persistable && !declared.dims.has_unknown()
+      && declared.dims.numel() == 1 && fed.numel() == 1)
+    return;
+  auto matches =
+    fed.dims().rank() == declared.dims.rank() && fed.dims().rank() > 0;
   for (std::size_t i = 0; matches && i < declared.dims.rank(); ++i)
     matches = declared.dims[i] < 0 || fed.dims()[i] == declared.dims[i];
   if (!matches)

@@ -53,7 +53,9 @@ void check_feed(const feed_info& feed, dtype type, const shape& dims,
   };
   if (type != feed.type)
     complain(errc::dtype_mismatch);
-  if (!fits(feed.dims, dims))
+  const bool number = feed.persistable && !feed.dims.has_unknown()
+                      && feed.dims.numel() == 1 && dims.numel() == 1;
+  if (!number && !fits(feed.dims, dims))
     complain(errc::shape_mismatch);
 }
 

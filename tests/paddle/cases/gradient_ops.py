@@ -28,6 +28,8 @@ def fan_in():
     write("merge_selected_rows", "merge_selected_rows", {"X": rows([5, 1, 5, 0])}, {"Out": "rows"})
     write("get_tensor", "get_tensor_from_selected_rows", {"X": rows([5, 1, 5])}, {"Out": "float32"})
     write("scale_rows", "scale", {"X": rows([5, 1, 5])}, {"Out": "rows"}, {"scale": 0.5})
+    write("multiply_rows", "elementwise_mul",
+          {"X": rows([5, 1, 5]), "Y": np.array([0.5], "float32")}, {"Out": "rows"}, {"axis": -1})
     write("assign_rows", "assign", {"X": rows([5, 1, 5])}, {"Out": "rows"})
 
 

@@ -3,6 +3,7 @@
 #include <troupe/kernels/cpu/binary.hpp>
 #include <troupe/kernels/cpu/elementwise_ops.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
+#include <troupe/kernels/cpu/merged_rows.hpp>
 #include <troupe/kernels/cpu/planned_broadcast.hpp>
 
 #include <troupe/base/error.hpp>
@@ -33,6 +34,11 @@ class elementwise_kernel final : public planned_broadcast {
 public:
   using planned_broadcast::planned_broadcast;
   void run(kernel_context& ctx) override {
+    if constexpr (std::is_same_v<Op, multiply>)
+      if (ctx.input_variable("X").is_rows())
+        return ctx.output_variable("Out").set(
+          multiply_rows("X", ctx.input_variable("X").as_rows(),
+                        scalar_input(ctx, "Y"), ctx.on().memory()));
     const tensor x = ctx.input("X");
     const tensor y = ctx.input("Y");
     require_type("Y", y.type(), x.type());

@@ -86,4 +86,16 @@ selected_rows merge_rows(std::string_view slot, const selected_rows& value,
   return merged;
 }
 
+selected_rows multiply_rows(std::string_view slot, const selected_rows& value,
+                            float factor, arena& memory) {
+  require_rows(slot, value);
+  selected_rows product{value.rows, value.height, {}};
+  if (value.rows.empty())
+    return product;
+  product.values = tensor::make(memory, value.values.dims(), dtype::float32);
+  scale_add(product.values.data<float>(), value.values.data<float>(), factor,
+            0.0f, value.values.numel());
+  return product;
+}
+
 } // namespace troupe::cpu

@@ -24,4 +24,9 @@ void sort_rows(std::span<const std::int64_t> rows,
 selected_rows merge_rows(std::string_view slot, const selected_rows& value,
                          arena& memory);
 
+/// The same rows, their values times `factor`: what clips a gradient. Throws as
+/// `require_rows`.
+selected_rows multiply_rows(std::string_view slot, const selected_rows& value,
+                            float factor, arena& memory);
+
 } // namespace troupe::cpu

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small programs that tests/paddle/make_cases.py trained in Paddle's executor,
+// trained here on one device and on several: losses, other values of each step
+// and the parameters at the end are Paddle's.
+
+#include <troupe/actors/executor.hpp>
+#include <troupe/graph/paddle/program_file.hpp>
+#include <troupe/kernels/io/npz.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Part of an array's name behind "prefix:"; empty if it has another prefix.
+std::string behind(const std::string& name, const std::string& prefix) {
+  return name.starts_with(prefix + ":") ? name.substr(prefix.size() + 1) : "";
+}
+
+struct way {
+  const char* devices;
+  const char* strategy;
+};
+
+constexpr way ways[] = {{"cpu:1", "all_reduce"}, {"cpu:2", "all_reduce"},
+                        {"cpu:2", "reduce"},     {"cpu:4", "all_reduce"},
+                        {"cpu:4", "reduce"},     {"cpu:2", "replicate"}};
+
+/// One archive.
+class run_case {
+public:
+  explicit run_case(const fs::path& path) : arrays_(read_npz(path, memory_)) {
+    const auto bytes = arrays_.at("program").values<std::uint8_t>();
+    program_ = graph::parse_program(
+      {reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+      path.string());
+    tolerance_ = arrays_.at("tolerance").values<double>()[0];
+  }
+
+  void check(const way& w) {
+    executor exe{program_, options(w)};
+    const auto losses = arrays_.at("loss").values<double>();
+    const auto fetches = all_behind("fetch");
+    for (std::size_t step = 0; step < losses.size(); ++step) {
+      CAPTURE(step);
+      const auto result = exe.run(feeds(step), fetches);
+      CHECK(result.loss == doctest::Approx(losses[step]).epsilon(tolerance_));
+      for (const auto& name : fetches)
+        check_fetch(name, at_step("fetch:" + name, step),
+                    result.fetched.at(name));
+    }
+    exe.synchronize_parameters();
+    for (const auto& name : all_behind("out"))
+      check_value(name, arrays_.at("out:" + name),
+                  exe.parameters().var(name).as_tensor());
+  }
+
+private:
+  executor_options options(const way& w) {
+    executor_options o;
+    o.devices = parse_devices(w.devices);
+    o.strategy = graph::parse_merge_strategy(w.strategy);
+    o.fetches = all_behind("fetch");
+    o.parameters = std::make_shared<scope>();
+    for (const auto& name : all_behind("in"))
+      o.parameters->var(name).set(clone(arrays_.at("in:" + name), memory_));
+    return o;
+  }
+
+  std::vector<std::string> all_behind(const std::string& prefix) const {
+    std::vector<std::string> names;
+    for (const auto& [name, array] : arrays_)
+      if (auto rest = behind(name, prefix); !rest.empty())
+        names.push_back(std::move(rest));
+    return names;
+  }
+
+  tensor at_step(const std::string& name, std::size_t step) const {
+    const tensor& all = arrays_.at(name);
+    return all.rows(static_cast<std::int64_t>(step), 1)
+      .reshaped(shape(all.dims().dims().subspan(1)));
+  }
+
+  feed_map feeds(std::size_t step) const {
+    feed_map fed;
+    for (const auto& name : all_behind("feed"))
+      fed.emplace(name, at_step("feed:" + name, step));
+    return fed;
+  }
+
+  /// Every device has the value: none of them belongs to samples.
+  void check_fetch(const std::string& name, const tensor& expected,
+                   const std::vector<tensor>& by_device) {
+    for (const tensor& actual : by_device)
+      check_value(name, expected, actual);
+  }
+
+  void check_value(const std::string& name, const tensor& expected,
+                   const tensor& actual) {
+    CAPTURE(name);
+    REQUIRE(to_string(actual.dims()) == to_string(expected.dims()));
+    const auto a = cast(actual, dtype::float64, memory_);
+    const auto e = cast(expected, dtype::float64, memory_);
+    double difference = 0;
+    double magnitude = 1e-3;
+    for (std::int64_t i = 0; i < e.numel(); ++i) {
+      const double x = e.data<double>()[i];
+      difference = std::max(difference, std::abs(a.data<double>()[i] - x));
+      magnitude = std::max(magnitude, std::abs(x));
+    }
+    CHECK(difference <= tolerance_ * magnitude);
+  }
+
+  arena memory_{make_host_memory_source()};
+  named_tensors arrays_;
+  graph::program program_;
+  double tolerance_ = 0;
+};
+
+/// Checks all programs of a family; one that throws fails alone.
+void check_family(const std::string& family) {
+  std::vector<fs::path> cases;
+  for (auto& entry : fs::directory_iterator(fs::path{TROUPE_TEST_DATA}
+                                            / "paddle_runs" / family))
+    cases.push_back(entry.path());
+  std::ranges::sort(cases);
+  REQUIRE_FALSE(cases.empty());
+  for (auto& path : cases)
+    for (const auto& w : ways) {
+      INFO(path.stem().string(), " on ", std::string{w.devices}, ", ",
+           std::string{w.strategy});
+      try {
+        run_case{path}.check(w);
+      } catch (const error& e) {
+        FAIL_CHECK(std::string{e.what()});
+      }
+    }
+}
+
+} // namespace
+
+TEST_SUITE("paddle.run_cases") {
+TEST_CASE("clipped gradients train as in Paddle under every strategy") {
+  check_family("clipping");
+}
+
+TEST_CASE("learning-rate schedules of programs follow Paddle's") {
+  check_family("schedules");
+}
+} // TEST_SUITE("paddle.run_cases")
+
+} // namespace troupe
