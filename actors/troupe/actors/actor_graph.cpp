@@ -30,7 +30,6 @@ bool in_message_form(edge_form form, std::size_t number) {
 actor_graph::actor_graph(const parts& p)
   : parts_(p), graph_(*p.graph), host_memory_(make_host_memory_source()) {
   const auto& options = *p.options;
-  require_kernels();
   const auto slots = options.steps_in_flight + graph_.max_distance();
   for (std::uint32_t slot = 0; slot < slots; ++slot) {
     context_.steps.push_back(std::make_unique<step_state>());
@@ -86,21 +85,6 @@ bool actor_graph::idle() const noexcept {
     if (auto* a = op(o.id); a && !a->task().idle())
       return false;
   return true;
-}
-
-void actor_graph::require_kernels() const {
-  std::map<std::string, int> missing;
-  for (auto& o : graph_.ops)
-    if (o.kind == graph::op_kind::computation
-        && !parts_.kernels->has(o.desc->type, graph_.devices[o.device].kind))
-      ++missing[o.desc->type];
-  if (missing.empty())
-    return;
-  std::string list;
-  for (auto& [type, count] : missing)
-    list +=
-      (list.empty() ? "" : ", ") + type + " (" + std::to_string(count) + ")";
-  throw error(errc::unsupported_op, "no kernels for these ops: " + list);
 }
 
 // -- streams ------------------------------------------------------------------

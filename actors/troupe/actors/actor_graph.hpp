@@ -52,7 +52,7 @@ public:
     placement where;
   };
 
-  /// Throws error(unsupported_op) listing all op types without a kernel.
+  /// Throws error(unsupported_op) naming an op type without a kernel.
   explicit actor_graph(const parts& p);
   /// No step may be under way; retired and idle if there ever was one.
   ~actor_graph();
@@ -120,7 +120,6 @@ private:
   bool can_go_direct() const;
   void wire_direct();
   void add_starts();
-  void require_kernels() const;
 
   template <class T>
   T* make_stream(std::size_t device, const char* name, int width);

@@ -8,6 +8,7 @@
 #include <troupe/base/assert.hpp>
 #include <troupe/base/clock.hpp>
 #include <troupe/graph/hazard_checker.hpp>
+#include <troupe/graph/unsupported_ops.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -173,10 +174,11 @@ executor::impl::impl(const graph::program& main, executor_options opts)
     options.kernels = std::make_shared<kernel_table>(cpu_kernels());
   parameters =
     options.parameters ? options.parameters : std::make_shared<scope>();
+  devices = devices_of(options);
+  graph::require_kernels(program, *options.kernels, options.devices);
   loss = loss_of(program, options.loss);
   feeds_needed = graph::feed_names(program);
   ssa = build(program, options, loss);
-  devices = devices_of(options);
   if (!options.system) {
     own =
       std::make_unique<own_system>(options.threads, options.nodes.has_value());

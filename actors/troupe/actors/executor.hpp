@@ -166,7 +166,8 @@ struct executor_stats {
 class executor {
 public:
   /// @param main the program, e.g. `network.main`; copied.
-  /// Throws error(unsupported_op) listing all ops without a kernel,
+  /// Throws error(unsupported_op) listing all ops of all blocks that have no
+  /// kernel,
   /// error(not_found | graph_invalid | invalid_argument) as the builder does.
   explicit executor(const graph::program& main, executor_options options = {});
   ~executor(); ///< cancels and waits for what is running

@@ -2,6 +2,7 @@
 #include <troupe/actors/plain_executor.hpp>
 
 #include <troupe/actors/scatter.hpp>
+#include <troupe/graph/unsupported_ops.hpp>
 
 #include <algorithm>
 #include <map>
@@ -123,6 +124,7 @@ plain_executor::impl::impl(const graph::program& main,
                                   : std::make_shared<scope>()) {
   if (!options.kernels)
     options.kernels = std::make_shared<kernel_table>(cpu_kernels());
+  graph::require_kernels(program, *options.kernels, options.devices);
   if (options.parameter_names.empty())
     for (auto& [name, desc] : program.main().vars)
       if (desc.is_parameter)

@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
-#include <map>
 #include <memory>
 
 namespace troupe::apps {
@@ -54,10 +53,14 @@ json describe_program(const program_bundle& bundle) {
   out["parameter_elements"] = elements;
   out["variables"] = main.vars.size();
   out["ops"] = main.ops.size();
-  std::map<std::string, int> types;
+  graph::op_counts types;
   for (const graph::op_desc& op : main.ops)
     ++types[op.type];
   out["op_types"] = types;
+  const device_id host;
+  const missing_ops missing = find_missing_ops(bundle, {&host, 1});
+  out["unsupported_ops"] = missing.main;
+  out["unsupported_startup_ops"] = missing.startup;
   return out;
 }
 
@@ -86,6 +89,18 @@ void print_table(const char* title, const json& rows) {
   }
 }
 
+void print_counts(const json& counts) {
+  for (auto& [type, count] : counts.items())
+    std::printf("  %-28s %s\n", type.c_str(), count.dump().c_str());
+}
+
+void print_missing(const char* title, const json& counts) {
+  if (counts.empty())
+    return;
+  std::printf("%s\n", title);
+  print_counts(counts);
+}
+
 void print_program(const json& program) {
   std::printf("%s\n", program["name"].get<std::string>().c_str());
   std::printf("loss %s\n", program["loss"].dump().c_str());
@@ -95,8 +110,10 @@ void print_program(const json& program) {
               program["parameter_elements"].dump().c_str());
   std::printf("%s variables, %s ops\n", program["variables"].dump().c_str(),
               program["ops"].dump().c_str());
-  for (auto& [type, count] : program["op_types"].items())
-    std::printf("  %-28s %s\n", type.c_str(), count.dump().c_str());
+  print_counts(program["op_types"]);
+  print_missing("no kernels for these ops", program["unsupported_ops"]);
+  print_missing("no kernels for these ops of the startup program",
+                program["unsupported_startup_ops"]);
 }
 
 int run_inspect(const std::string& what, const std::string& loss,

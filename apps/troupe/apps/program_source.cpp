@@ -113,6 +113,29 @@ const std::string& require_loss(const program_bundle& bundle) {
   return bundle.loss;
 }
 
+missing_ops find_missing_ops(const program_bundle& bundle,
+                             std::span<const device_id> devices) {
+  const kernel_table kernels = cpu_kernels();
+  const device_id host;
+  return {graph::unsupported_ops(bundle.main, kernels, devices),
+          graph::unsupported_ops(bundle.startup, kernels, {&host, 1})};
+}
+
+std::string to_text(const missing_ops& missing) {
+  std::string text = graph::to_text(missing.main);
+  if (!missing.startup.empty())
+    text += (text.empty() ? "" : "; ") + std::string("of the startup program: ")
+            + graph::to_text(missing.startup);
+  return text;
+}
+
+void require_ops(const program_bundle& bundle,
+                 std::span<const device_id> devices) {
+  const std::string missing = to_text(find_missing_ops(bundle, devices));
+  if (!missing.empty())
+    throw error(errc::unsupported_op, "no kernels for these ops: " + missing);
+}
+
 void save_program(const program_bundle& bundle, const scope& parameters,
                   const fs::path& folder) {
   graph::write_program_folder({.main = bundle.main,

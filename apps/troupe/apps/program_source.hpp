@@ -3,10 +3,12 @@
 
 #include <troupe/apps/feed_info.hpp>
 #include <troupe/graph/program.hpp>
+#include <troupe/graph/unsupported_ops.hpp>
 #include <troupe/kernels/scope.hpp>
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,6 +34,21 @@ program_bundle load_program(const std::string& program_or_net,
 
 /// Like `bundle.loss`, but throws error(not_found) if there is none.
 const std::string& require_loss(const program_bundle& bundle);
+
+/// Ops of a program that this build cannot run.
+struct missing_ops {
+  graph::op_counts main;    ///< of the training program, all blocks
+  graph::op_counts startup; ///< of the program that runs first, on a CPU
+};
+missing_ops find_missing_ops(const program_bundle& bundle,
+                             std::span<const device_id> devices);
+
+/// "pad3d (2); of the startup program: eye (1)"; empty if nothing is missing.
+std::string to_text(const missing_ops& missing);
+
+/// Throws error(unsupported_op) listing all of `find_missing_ops`.
+void require_ops(const program_bundle& bundle,
+                 std::span<const device_id> devices);
 
 /// Writes a program folder with the trained parameters, whole or not at all.
 void save_program(const program_bundle& bundle, const scope& parameters,

@@ -246,6 +246,9 @@ int run_train(const train_options& options) {
     load_program(options.network.program, options.network.loss);
   require_loss(bundle);
   executor_options wanted = make_options(options, bundle);
+  for (auto& device : make_devices(wanted.devices))
+    wanted.device_instances.push_back(std::move(device));
+  require_ops(bundle, wanted.devices);
   auto source = make_source(options, bundle, host);
   const stop_request stop;
   run_outputs outputs(options, bundle);

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/graph/unsupported_ops.hpp>
+
+#include <troupe/base/error.hpp>
+
+#include <algorithm>
+
+namespace troupe::graph {
+
+namespace {
+
+bool runs_anywhere(const op_desc& op) {
+  return op.type == "feed" || op.type == "fetch";
+}
+
+} // namespace
+
+op_counts unsupported_ops(const program& p, const kernel_table& kernels,
+                          std::span<const device_id> devices) {
+  op_counts found;
+  for (const block& b : p.blocks)
+    for (const op_desc& op : b.ops)
+      if (!runs_anywhere(op)
+          && !std::ranges::all_of(devices, [&](device_id device) {
+               return kernels.has(op.type, device.kind);
+             }))
+        ++found[op.type];
+  return found;
+}
+
+std::string to_text(const op_counts& counts) {
+  std::string text;
+  for (const auto& [type, count] : counts)
+    text +=
+      (text.empty() ? "" : ", ") + type + " (" + std::to_string(count) + ")";
+  return text;
+}
+
+void require_kernels(const program& p, const kernel_table& kernels,
+                     std::span<const device_id> devices) {
+  const op_counts found = unsupported_ops(p, kernels, devices);
+  if (!found.empty())
+    throw error(errc::unsupported_op,
+                "no kernels for these ops: " + to_text(found));
+}
+
+} // namespace troupe::graph

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/graph/program.hpp>
+#include <troupe/kernels/kernel.hpp>
+
+#include <cstddef>
+#include <map>
+#include <span>
+#include <string>
+
+namespace troupe::graph {
+
+/// How many ops there are of each type.
+using op_counts = std::map<std::string, std::size_t, std::less<>>;
+
+/// Ops of all blocks of `p`, of all roles, that have no kernel on one of
+/// `devices`. The ops `feed` and `fetch` need none.
+op_counts unsupported_ops(const program& p, const kernel_table& kernels,
+                          std::span<const device_id> devices);
+
+/// "pad3d (2), warpctc (1)".
+std::string to_text(const op_counts& counts);
+
+/// Throws error(unsupported_op) that lists all of `unsupported_ops`, if there
+/// are any.
+void require_kernels(const program& p, const kernel_table& kernels,
+                     std::span<const device_id> devices);
+
+} // namespace troupe::graph
