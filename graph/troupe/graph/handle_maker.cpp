@@ -8,8 +8,22 @@
 namespace troupe::graph {
 
 handle_maker::handle_maker(const block& b, std::vector<device_id> devices)
-  : block_(b), latest_(devices.size()) {
+  : block_(b) {
   graph_.devices = std::move(devices);
+  graph_.ops.reserve(b.ops.size() * num_devices());
+  graph_.vars.reserve(b.vars.size() * num_devices());
+  descs_.reserve(b.ops.size());
+  ids_.reserve(b.vars.size());
+}
+
+name_id handle_maker::id_of(std::string_view name) {
+  if (const auto known = ids_.find(name); known != ids_.end())
+    return known->second;
+  const auto id = static_cast<name_id>(names_.size());
+  auto& added = names_.emplace_back(std::string{name}, block_.find_var(name));
+  ids_.emplace(added.name, id);
+  latest_.resize(names_.size() * num_devices(), none);
+  return id;
 }
 
 op_handle& handle_maker::add_op(op_kind kind, std::size_t device) {
@@ -21,9 +35,9 @@ op_handle& handle_maker::add_op(op_kind kind, std::size_t device) {
   return graph_.ops.emplace_back(std::move(op));
 }
 
-std::size_t handle_maker::add_var(var_handle v) {
+std::size_t handle_maker::add_var(name_id name, var_handle v) {
   auto index = graph_.vars.size();
-  latest_[v.device].insert_or_assign(v.name, index);
+  latest(name, v.device) = index;
   graph_.vars.push_back(std::move(v));
   return index;
 }
@@ -44,9 +58,8 @@ void handle_maker::fail_unwritten(const std::string& name,
               std::move(where)};
 }
 
-std::size_t handle_maker::initial_version(const std::string& name,
-                                          std::size_t device) {
-  auto* declared = block_.find_var(name);
+std::size_t handle_maker::initial_version(name_id id, std::size_t device) {
+  auto& [name, declared] = names_[id];
   if (declared == nullptr
       || (!declared->persistable && declared->kind != var_kind::dense))
     fail_unwritten(name, device);
@@ -55,40 +68,39 @@ std::size_t handle_maker::initial_version(const std::string& name,
   v.device = device;
   v.persistable = declared->persistable;
   v.feed = !declared->persistable;
-  return add_var(std::move(v));
+  return add_var(id, std::move(v));
 }
 
-void handle_maker::read(const std::string& name, std::size_t device) {
-  auto at = latest_[device].find(name);
-  auto var =
-    at == latest_[device].end() ? initial_version(name, device) : at->second;
+void handle_maker::read(name_id name, std::size_t device) {
+  auto var = latest(name, device);
+  if (var == none)
+    var = initial_version(name, device);
   graph_.ops.back().inputs.push_back(static_cast<handle_id>(var));
 }
 
-void handle_maker::write(const std::string& name, std::size_t device) {
+void handle_maker::write(name_id id, std::size_t device) {
   auto& op = graph_.ops.back();
-  auto at = latest_[device].find(name);
-  auto* old = at == latest_[device].end() ? nullptr : &graph_.vars[at->second];
+  const auto last = latest(id, device);
+  auto* old = last == none ? nullptr : &graph_.vars[last];
   // An op that names an output twice makes one version of it.
   if (old != nullptr && old->generator == op.id) {
-    op.outputs.push_back(static_cast<handle_id>(at->second));
+    op.outputs.push_back(static_cast<handle_id>(last));
     return;
   }
-  auto* declared = block_.find_var(name);
+  auto& [name, declared] = names_[id];
   var_handle v;
   v.name = name;
   v.device = device;
   v.version = old == nullptr ? 1 : old->version + 1;
   v.persistable = declared != nullptr && declared->persistable;
   v.generator = op.id;
-  op.outputs.push_back(static_cast<handle_id>(add_var(std::move(v))));
+  op.outputs.push_back(static_cast<handle_id>(add_var(id, std::move(v))));
 }
 
-bool handle_maker::has_value(const std::string& name,
-                             std::size_t device) const {
-  auto* declared = block_.find_var(name);
+bool handle_maker::has_value(name_id name, std::size_t device) const {
+  auto* declared = names_[name].declared;
   return (declared != nullptr && declared->persistable)
-         || latest_[device].contains(name);
+         || latest_[name * num_devices() + device] != none;
 }
 
 ssa_graph handle_maker::finish() {

@@ -91,7 +91,7 @@ std::vector<hazard> find_hazards(const ssa_graph& g,
                                  std::uint32_t steps_in_flight) {
   reachability reach{g};
   obligations needed{steps_in_flight};
-  for (auto& storage : list_accesses(g))
+  for (auto& storage : access_list{g})
     needed.add(storage);
   std::vector<hazard> hazards;
   for (auto i : reach.find_unordered(needed.queries)) {

@@ -29,11 +29,8 @@ std::size_t batch_size(std::span<const order_query* const> queries) {
 } // namespace
 
 reachability::reachability(const ssa_graph& g)
-  : num_ops_(g.ops.size()), targets_(g.size()), order_(topological_order(g)),
+  : num_ops_(g.ops.size()), order_(topological_order(g)), targets_(g, 1),
     position_(g.size()) {
-  for (auto& e : g.edges)
-    if (e.distance <= 1)
-      targets_[e.from].push_back({e.to, e.distance});
   for (std::size_t i = 0; i < order_.size(); ++i)
     position_[order_[i]] = i;
 }
@@ -51,7 +48,7 @@ void reachability::visit_near(handle_id from, Visit visit) const {
 reachability::query_list
 reachability::drop_near(const query_list& queries) const {
   constexpr std::uint32_t not_near = 3;
-  std::vector<std::uint32_t> nearest(targets_.size(), not_near);
+  std::vector<std::uint32_t> nearest(order_.size(), not_near);
   query_list open;
   auto first = no_handle;
   for (auto* query : queries) {
@@ -87,8 +84,8 @@ void reachability::flow(std::vector<bits>& now, std::vector<bits>& next,
 // of which has a bit.
 reachability::query_list
 reachability::drop_reached(std::span<const order_query* const> queries) const {
-  std::vector<bits> now(targets_.size());
-  std::vector<bits> next(targets_.size());
+  std::vector<bits> now(order_.size());
+  std::vector<bits> next(order_.size());
   auto begin = order_.size();
   std::size_t end = 0;
   std::vector<bits> bit_of_query;
@@ -104,7 +101,7 @@ reachability::drop_reached(std::span<const order_query* const> queries) const {
   auto across = queries.front()->distance > 0;
   flow(now, next, begin, across ? order_.size() : end);
   if (across) {
-    std::vector<bits> beyond(targets_.size());
+    std::vector<bits> beyond(order_.size());
     flow(next, beyond, 0, end);
   }
   query_list open;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/graph/adjacency.hpp>
 #include <troupe/graph/ssa_graph.hpp>
 
 #include <cstddef>
@@ -34,10 +35,6 @@ public:
   find_unordered(const std::vector<order_query>& queries) const;
 
 private:
-  struct target {
-    handle_id to;
-    std::uint32_t distance;
-  };
   using query_list = std::vector<const order_query*>;
 
   query_list drop_near(const query_list& queries) const;
@@ -48,8 +45,8 @@ private:
             std::size_t begin, std::size_t end) const;
 
   std::size_t num_ops_;
-  std::vector<std::vector<target>> targets_; // per handle, distance 0 or 1
   std::vector<handle_id> order_;
+  adjacency targets_;                 // of distance 0 or 1
   std::vector<std::size_t> position_; // in order_
 };
 

@@ -48,16 +48,9 @@ bool names_variable(std::string_view argument) {
 
 /// A variable on a device.
 struct placed_var {
-  std::string name;
+  name_id name;
   std::size_t device;
 };
-
-std::vector<std::string> names_of(const std::vector<placed_var>& vars) {
-  std::vector<std::string> result;
-  for (auto& v : vars)
-    result.push_back(v.name);
-  return result;
-}
 
 /// Walks the program once and adds its handles.
 class graph_builder {
@@ -74,7 +67,7 @@ public:
 
 private:
   void add_program_op(std::size_t position);
-  void add_computation(const op_desc& op, std::size_t device);
+  void add_computation(std::size_t device);
   void add_loss_scale(const op_desc& op);
   void add_all_reduce(const op_desc& op);
   void add_fetch(const std::string& name);
@@ -88,9 +81,11 @@ private:
   void reduce(const merged_gradient& g);
   void broadcast_parameters(std::size_t position);
   std::optional<std::size_t> fusible_bytes(const merged_gradient& g) const;
-  bool touches_pending(const op_desc& op) const;
+  bool touches_pending() const;
   void flush_pending();
-  std::vector<placed_var> on_all_devices(const std::string& name) const;
+  std::vector<placed_var> on_all_devices(name_id name) const;
+  std::vector<std::string> names_of(const std::vector<placed_var>& vars) const;
+  void list_ids(const std::vector<op_slot>& slots, std::vector<name_id>& ids);
 
   const block& block_;
   const build_options& options_;
@@ -100,21 +95,32 @@ private:
   std::int32_t num_collectives_ = 0;
   std::size_t next_gradient_ = 0;
   // Gradients that wait to be merged by one all-reduce, and their type.
-  std::vector<std::string> pending_;
+  std::vector<name_id> pending_;
+  std::vector<bool> is_pending_; // by name
   std::size_t pending_bytes_ = 0;
   dtype pending_type_ = dtype::float32;
+  // Variables of the op that is being added.
+  std::vector<name_id> inputs_;
+  std::vector<name_id> outputs_;
 };
 
 // ---------------------------------------------------------------- ops
 
-void graph_builder::add_computation(const op_desc& op, std::size_t device) {
+void graph_builder::list_ids(const std::vector<op_slot>& slots,
+                             std::vector<name_id>& ids) {
+  ids.clear();
+  for (auto& slot : slots)
+    for (auto& name : slot.arguments)
+      if (names_variable(name))
+        ids.push_back(handles_.id_of(name));
+}
+
+void graph_builder::add_computation(std::size_t device) {
   handles_.add_op(op_kind::computation, device);
-  for (auto& name : op.input_names())
-    if (names_variable(name))
-      handles_.read(name, device);
-  for (auto& name : op.output_names())
-    if (names_variable(name))
-      handles_.write(name, device);
+  for (auto name : inputs_)
+    handles_.read(name, device);
+  for (auto name : outputs_)
+    handles_.write(name, device);
 }
 
 void graph_builder::add_loss_scale(const op_desc& op) {
@@ -131,7 +137,7 @@ void graph_builder::add_loss_scale(const op_desc& op) {
   handles_.add_desc(std::move(desc));
   for (std::size_t device = 0; device < handles_.num_devices(); ++device) {
     handles_.add_op(op_kind::scale_loss_grad, device);
-    for (auto& name : op.output_names())
+    for (auto name : outputs_)
       handles_.write(name, device);
   }
 }
@@ -140,7 +146,9 @@ void graph_builder::add_program_op(std::size_t position) {
   auto& op = block_.ops[position];
   if (is_feed_or_fetch(op))
     return;
-  if (touches_pending(op))
+  list_ids(op.inputs, inputs_);
+  list_ids(op.outputs, outputs_);
+  if (touches_pending())
     flush_pending();
   if (is_loss_gradient(op))
     return add_loss_scale(op);
@@ -148,9 +156,9 @@ void graph_builder::add_program_op(std::size_t position) {
     return add_all_reduce(op);
   handles_.add_desc(op);
   if (auto device = plan_.only_device[position])
-    return add_computation(op, *device);
+    return add_computation(*device);
   for (std::size_t device = 0; device < handles_.num_devices(); ++device)
-    add_computation(op, device);
+    add_computation(device);
 }
 
 void graph_builder::add_fetch(const std::string& name) {
@@ -158,8 +166,9 @@ void graph_builder::add_fetch(const std::string& name) {
   desc.type = to_string(op_kind::fetch);
   desc.set_input("X", {name});
   handles_.add_desc(std::move(desc));
+  const auto id = handles_.id_of(name);
   for (std::size_t device = 0; device < handles_.num_devices(); ++device) {
-    if (!handles_.has_value(name, device)) {
+    if (!handles_.has_value(id, device)) {
       error_context where;
       where.variable = name;
       throw error{errc::not_found,
@@ -168,7 +177,7 @@ void graph_builder::add_fetch(const std::string& name) {
                   std::move(where)};
     }
     handles_.add_op(op_kind::fetch, device).stream = stream_kind::fetch;
-    handles_.read(name, device);
+    handles_.read(id, device);
   }
 }
 
@@ -181,11 +190,18 @@ void graph_builder::add_fetches() {
 
 // ---------------------------------------------------------------- collectives
 
-std::vector<placed_var>
-graph_builder::on_all_devices(const std::string& name) const {
+std::vector<placed_var> graph_builder::on_all_devices(name_id name) const {
   std::vector<placed_var> result;
   for (std::size_t device = 0; device < handles_.num_devices(); ++device)
     result.push_back({name, device});
+  return result;
+}
+
+std::vector<std::string>
+graph_builder::names_of(const std::vector<placed_var>& vars) const {
+  std::vector<std::string> result;
+  for (auto& v : vars)
+    result.push_back(handles_.name_of(v.name));
   return result;
 }
 
@@ -219,23 +235,24 @@ graph_builder::fusible_bytes(const merged_gradient& g) const {
   return numel * size_of(gradient->type);
 }
 
-bool graph_builder::touches_pending(const op_desc& op) const {
-  auto any_pending = [this](const std::vector<std::string>& names) {
-    return std::find_first_of(names.begin(), names.end(), pending_.begin(),
-                              pending_.end())
-           != names.end();
+bool graph_builder::touches_pending() const {
+  auto any_pending = [this](const std::vector<name_id>& names) {
+    return std::ranges::any_of(names, [this](name_id name) {
+      return name < is_pending_.size() && is_pending_[name];
+    });
   };
-  return !pending_.empty()
-         && (any_pending(op.input_names()) || any_pending(op.output_names()));
+  return !pending_.empty() && (any_pending(inputs_) || any_pending(outputs_));
 }
 
 void graph_builder::flush_pending() {
   if (pending_.empty())
     return;
   std::vector<placed_var> vars;
-  for (auto& name : pending_)
+  for (auto name : pending_) {
+    is_pending_[name] = false;
     for (auto& var : on_all_devices(name))
-      vars.push_back(std::move(var));
+      vars.push_back(var);
+  }
   pending_.clear();
   pending_bytes_ = 0;
   add_collective(op_kind::all_reduce, 0, vars, vars);
@@ -243,16 +260,19 @@ void graph_builder::flush_pending() {
 
 void graph_builder::all_reduce(const merged_gradient& g) {
   auto bytes = fusible_bytes(g);
+  const auto name = handles_.id_of(g.gradient);
   if (!bytes) {
     flush_pending();
-    auto vars = on_all_devices(g.gradient);
+    auto vars = on_all_devices(name);
     return add_collective(op_kind::all_reduce, 0, vars, vars);
   }
   auto limit = options_.fuse_all_reduce_bytes;
   auto type = block_.find_var(g.gradient)->type;
   if (pending_type_ != type || pending_bytes_ + *bytes > limit)
     flush_pending();
-  pending_.push_back(g.gradient);
+  pending_.push_back(name);
+  is_pending_.resize(handles_.num_names());
+  is_pending_[name] = true;
   pending_bytes_ += *bytes;
   pending_type_ = type;
   if (pending_bytes_ >= limit)
@@ -261,8 +281,9 @@ void graph_builder::all_reduce(const merged_gradient& g) {
 
 void graph_builder::reduce(const merged_gradient& g) {
   flush_pending();
-  add_collective(op_kind::reduce, *g.home, on_all_devices(g.gradient),
-                 {{g.gradient, *g.home}});
+  const auto name = handles_.id_of(g.gradient);
+  add_collective(op_kind::reduce, *g.home, on_all_devices(name),
+                 {{name, *g.home}});
 }
 
 // An op of the program itself; in place, so that one device needs nothing.
@@ -295,8 +316,9 @@ void graph_builder::broadcast_parameters(std::size_t position) {
   for (; first != last; ++first) {
     auto& g = *first->second;
     flush_pending();
-    add_collective(op_kind::broadcast, *g.home, {{g.parameter, *g.home}},
-                   on_all_devices(g.parameter));
+    const auto name = handles_.id_of(g.parameter);
+    add_collective(op_kind::broadcast, *g.home, {{name, *g.home}},
+                   on_all_devices(name));
   }
 }
 

@@ -115,7 +115,7 @@ void edge_list::add_collective_order() {
 std::vector<edge> derive_edges(const ssa_graph& g) {
   edge_list edges{g};
   edges.add_data_edges();
-  for (auto& storage : list_accesses(g))
+  for (auto& storage : access_list{g})
     edges.add_storage_edges(storage);
   edges.add_collective_order();
   return edges.take();

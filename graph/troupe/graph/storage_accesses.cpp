@@ -2,33 +2,65 @@
 #include <troupe/graph/storage_accesses.hpp>
 
 #include <algorithm>
+#include <bit>
+#include <functional>
+#include <numeric>
 #include <string_view>
-#include <unordered_map>
+#include <utility>
 
 namespace troupe::graph {
 
 namespace {
 
-// Readers of each variable, indexed like ssa_graph::vars. Ops come in
-// ascending order, so that comparing with the last entry removes duplicates.
-std::vector<std::vector<handle_id>> list_readers(const ssa_graph& g) {
-  std::vector<std::vector<handle_id>> readers(g.vars.size());
-  for (auto& op : g.ops)
-    for (auto input : op.inputs) {
-      auto& of_var = readers[input - g.ops.size()];
-      if (of_var.empty() || of_var.back() != op.id)
-        of_var.push_back(op.id);
-    }
-  return readers;
+// Numbers (name, device) pairs in the order in which they are first asked for.
+// Open addressing; the slots refer to the first var of each pair.
+class storage_numbers {
+public:
+  explicit storage_numbers(const ssa_graph& g)
+    : graph_(g), slots_(std::bit_ceil(2 * g.vars.size() + 1), none) {}
+
+  std::size_t number_of(std::size_t var) {
+    const auto& v = graph_.vars[var];
+    const auto mask = slots_.size() - 1;
+    auto at = hash(v) & mask;
+    for (; slots_[at] != none; at = (at + 1) & mask)
+      if (same(graph_.vars[first_[slots_[at]]], v))
+        return slots_[at];
+    slots_[at] = first_.size();
+    first_.push_back(var);
+    return slots_[at];
+  }
+
+  std::size_t size() const { return first_.size(); }
+
+private:
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+
+  static std::size_t hash(const var_handle& v) {
+    constexpr std::size_t spread = 0x9e3779b97f4a7c15;
+    return std::hash<std::string_view>{}(v.name) + v.device * spread;
+  }
+
+  static bool same(const var_handle& a, const var_handle& b) {
+    return a.device == b.device && a.name == b.name;
+  }
+
+  const ssa_graph& graph_;
+  std::vector<std::size_t> slots_; // number of a pair
+  std::vector<std::size_t> first_; // per number: a var
+};
+
+// Turns counts, each one place too far right, into first positions.
+void sum_up(std::vector<std::size_t>& counts) {
+  std::partial_sum(counts.begin(), counts.end(), counts.begin());
 }
 
-void sort_by_version(const ssa_graph& g, storage_accesses& storage) {
-  auto version = [&g](const version_accesses& v) {
-    return g.var(v.var).version;
+void sort_by_version(const ssa_graph& g, std::span<version_accesses> versions) {
+  auto before = [&g](const version_accesses& a, const version_accesses& b) {
+    return g.var(a.var).version < g.var(b.var).version;
   };
-  std::sort(
-    storage.versions.begin(), storage.versions.end(),
-    [&](const auto& a, const auto& b) { return version(a) < version(b); });
+  if (!std::ranges::is_sorted(versions, before))
+    std::ranges::sort(versions, before);
 }
 
 } // namespace
@@ -48,22 +80,61 @@ const version_accesses* storage_accesses::initial() const {
   return versions.front().writer == no_handle ? &versions.front() : nullptr;
 }
 
-std::vector<storage_accesses> list_accesses(const ssa_graph& g) {
-  auto readers = list_readers(g);
-  std::vector<storage_accesses> result;
-  std::vector<std::unordered_map<std::string_view, std::size_t>> index(
-    g.devices.size());
+access_list::access_list(const ssa_graph& g) {
+  list_readers(g);
+  list_versions(g);
+}
+
+// Ops come in ascending order, so that comparing with the last reader removes
+// duplicates.
+void access_list::list_readers(const ssa_graph& g) {
+  std::vector<handle_id> last(g.vars.size(), no_handle);
+  auto for_each_reader = [&](auto visit) {
+    std::ranges::fill(last, no_handle);
+    for (auto& op : g.ops)
+      for (auto input : op.inputs) {
+        const auto var = input - g.ops.size();
+        if (std::exchange(last[var], op.id) != op.id)
+          visit(var, op.id);
+      }
+  };
+  first_reader_.assign(g.vars.size() + 1, 0);
+  for_each_reader(
+    [&](std::size_t var, handle_id) { ++first_reader_[var + 1]; });
+  sum_up(first_reader_);
+  readers_.resize(first_reader_.back());
+  auto next = first_reader_;
+  for_each_reader(
+    [&](std::size_t var, handle_id op) { readers_[next[var]++] = op; });
+}
+
+void access_list::list_versions(const ssa_graph& g) {
+  storage_numbers numbers{g};
+  std::vector<std::size_t> storage_of(g.vars.size());
+  for (std::size_t i = 0; i < g.vars.size(); ++i)
+    storage_of[i] = numbers.number_of(i);
+  std::vector<std::size_t> next(numbers.size() + 1);
+  for (auto storage : storage_of)
+    ++next[storage + 1];
+  sum_up(next);
+  const auto first = next;
+  versions_.resize(g.vars.size());
+  storages_.resize(numbers.size());
   for (std::size_t i = 0; i < g.vars.size(); ++i) {
     auto& v = g.vars[i];
-    auto [at, added] = index[v.device].try_emplace(v.name, result.size());
-    if (added)
-      result.push_back({.persistable = v.persistable, .versions = {}});
-    result[at->second].versions.push_back(
-      {v.id, v.generator, std::move(readers[i])});
+    const std::span readers{readers_};
+    versions_[next[storage_of[i]]++] = {
+      v.id, v.generator,
+      readers.subspan(first_reader_[i],
+                      first_reader_[i + 1] - first_reader_[i])};
+    storages_[storage_of[i]].persistable = v.persistable;
   }
-  for (auto& storage : result)
-    sort_by_version(g, storage);
-  return result;
+  for (std::size_t s = 0; s < storages_.size(); ++s) {
+    const auto versions =
+      std::span{versions_}.subspan(first[s], first[s + 1] - first[s]);
+    sort_by_version(g, versions);
+    storages_[s].versions = versions;
+  }
 }
 
 } // namespace troupe::graph

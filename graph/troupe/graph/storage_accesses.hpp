@@ -3,6 +3,8 @@
 
 #include <troupe/graph/ssa_graph.hpp>
 
+#include <cstddef>
+#include <span>
 #include <vector>
 
 namespace troupe::graph {
@@ -10,8 +12,9 @@ namespace troupe::graph {
 /// One version of a storage and who touches it.
 struct version_accesses {
   handle_id var = no_handle;
-  handle_id writer = no_handle;   ///< none for version 0
-  std::vector<handle_id> readers; ///< op handles, ascending, each once
+  handle_id writer = no_handle; ///< none for version 0
+  /// Op handles, ascending, each once.
+  std::span<const handle_id> readers = {};
 
   bool read_by(handle_id op) const;
 };
@@ -22,7 +25,7 @@ struct version_accesses {
 /// a step follows the last one of the step before.
 struct storage_accesses {
   bool persistable = false;
-  std::vector<version_accesses> versions; ///< ascending, not empty
+  std::span<const version_accesses> versions = {}; ///< ascending, not empty
 
   /// First version of a step that an op writes; null if nobody writes.
   const version_accesses* first_written() const;
@@ -30,9 +33,26 @@ struct storage_accesses {
   const version_accesses* initial() const;
 };
 
-/// One entry per variable and device, in order of their first var handle.
-/// Counts `op_handle::inputs`, `outputs` and `var_handle::generator` only, no
-/// edges.
-std::vector<storage_accesses> list_accesses(const ssa_graph& g);
+/// The accesses of a graph, one entry per variable and device, in order of
+/// their first var handle. Counts `op_handle::inputs`, `outputs` and
+/// `var_handle::generator` only, no edges.
+class access_list {
+public:
+  explicit access_list(const ssa_graph& g);
+  access_list(const access_list&) = delete; // entries refer to the arrays
+  access_list& operator=(const access_list&) = delete;
+
+  auto begin() const { return storages_.begin(); }
+  auto end() const { return storages_.end(); }
+
+private:
+  void list_readers(const ssa_graph& g);
+  void list_versions(const ssa_graph& g);
+
+  std::vector<handle_id> readers_;
+  std::vector<std::size_t> first_reader_; // per var, and the end of the last
+  std::vector<version_accesses> versions_;
+  std::vector<storage_accesses> storages_;
+};
 
 } // namespace troupe::graph

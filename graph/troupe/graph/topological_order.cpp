@@ -2,6 +2,7 @@
 #include <troupe/graph/topological_order.hpp>
 
 #include <troupe/base/error.hpp>
+#include <troupe/graph/adjacency.hpp>
 
 #include <algorithm>
 #include <string>
@@ -17,14 +18,6 @@ void check_ends(const ssa_graph& g) {
                                          + " to " + handle_name(g, e.to)
                                          + " names a handle that the graph "
                                          + "does not have"};
-}
-
-std::vector<std::vector<handle_id>> successors_in_step(const ssa_graph& g) {
-  std::vector<std::vector<handle_id>> result(g.size());
-  for (auto& e : g.edges)
-    if (e.distance == 0)
-      result[e.from].push_back(e.to);
-  return result;
 }
 
 // Every handle left over waits for another one left over, so walking back from
@@ -61,20 +54,19 @@ std::vector<handle_id> find_cycle(const ssa_graph& g,
 
 std::vector<handle_id> topological_order(const ssa_graph& g) {
   check_ends(g);
-  auto successors = successors_in_step(g);
+  const adjacency successors{g, 0};
   std::vector<std::size_t> waits_for(g.size(), 0);
-  for (auto& list : successors)
-    for (auto to : list)
-      ++waits_for[to];
+  for (auto& e : g.edges)
+    waits_for[e.to] += e.distance == 0;
   std::vector<handle_id> order;
   order.reserve(g.size());
   for (handle_id id = 0; id < g.size(); ++id)
     if (waits_for[id] == 0)
       order.push_back(id);
   for (std::size_t i = 0; i < order.size(); ++i)
-    for (auto to : successors[order[i]])
-      if (--waits_for[to] == 0)
-        order.push_back(to);
+    for (auto& next : successors[order[i]])
+      if (--waits_for[next.to] == 0)
+        order.push_back(next.to);
   if (order.size() < g.size())
     fail_with_cycle(g, find_cycle(g, waits_for));
   return order;

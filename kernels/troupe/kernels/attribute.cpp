@@ -2,6 +2,7 @@
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/attribute.hpp>
 
+#include <algorithm>
 #include <array>
 
 namespace troupe {
@@ -35,16 +36,78 @@ To convert_from(std::string_view name, const attribute& value,
     value);
 }
 
+using entry = attribute_map::entry;
+
+bool name_less(const entry& a, const entry& b) {
+  return a.first < b.first;
+}
+
+/// Sorts by name and keeps the last of entries of the same name.
+void sort_entries(std::vector<entry>& entries) {
+  if (std::ranges::adjacent_find(
+        entries, [](auto& a, auto& b) { return !(a.first < b.first); })
+      == entries.end())
+    return;
+  std::ranges::stable_sort(entries, name_less);
+  std::ranges::reverse(entries); // unique keeps the first
+  const auto twice = std::ranges::unique(
+    entries, [](auto& a, auto& b) { return a.first == b.first; });
+  entries.erase(twice.begin(), twice.end());
+  std::ranges::reverse(entries);
+}
+
+/// The first entry whose name is not less.
+template <class Entries>
+auto lower_bound(Entries& entries, std::string_view name) {
+  return std::lower_bound(
+    entries.begin(), entries.end(), name,
+    [](const entry& e, std::string_view n) { return e.first < n; });
+}
+
 } // namespace
 
+attribute_map::attribute_map(std::initializer_list<entry> init)
+  : attribute_map(std::vector<entry>(init)) {}
+
+attribute_map::attribute_map(std::vector<entry> entries) {
+  sort_entries(entries);
+  if (!entries.empty())
+    entries_ = std::make_shared<std::vector<entry>>(std::move(entries));
+}
+
+std::vector<entry>& attribute_map::own_entries() {
+  if (!entries_)
+    entries_ = std::make_shared<std::vector<entry>>();
+  else if (entries_.use_count() > 1)
+    entries_ = std::make_shared<std::vector<entry>>(*entries_);
+  return *entries_;
+}
+
+void attribute_map::set(std::string name, attribute value) {
+  auto& entries = own_entries();
+  auto at = lower_bound(entries, name);
+  if (at != entries.end() && at->first == name)
+    at->second = std::move(value);
+  else
+    entries.emplace(at, std::move(name), std::move(value));
+}
+
 void attribute_map::erase(std::string_view name) {
-  if (auto found = values_.find(name); found != values_.end())
-    values_.erase(found);
+  if (!has(name))
+    return;
+  auto& entries = own_entries();
+  entries.erase(lower_bound(entries, name));
 }
 
 const attribute* attribute_map::find(std::string_view name) const {
-  auto found = values_.find(name);
-  return found == values_.end() ? nullptr : &found->second;
+  if (!entries_)
+    return nullptr;
+  const auto at = lower_bound(std::as_const(*entries_), name);
+  return at != entries_->end() && at->first == name ? &at->second : nullptr;
+}
+
+bool operator==(const attribute_map& a, const attribute_map& b) {
+  return std::ranges::equal(a, b);
 }
 
 std::int64_t attribute_map::get_int(std::string_view name,

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -26,7 +28,9 @@ using attribute =
                std::vector<block_ref>, std::vector<std::int64_t>, double,
                std::vector<double>>;
 
-/// Attributes by name.
+/// Attributes by name. Copies share memory until one of them is changed, so
+/// that copies of an op are cheap. Thread rule: like std::vector; maps that
+/// share memory are different objects.
 ///
 /// The typed getters convert between the number types that Paddle uses
 /// interchangeably (INT and LONG, INTS and LONGS, FLOAT and FLOAT64,
@@ -34,15 +38,15 @@ using attribute =
 /// error(invalid_argument), naming the attribute, on any other type.
 class attribute_map {
 public:
-  attribute_map() = default;
-  attribute_map(
-    std::initializer_list<std::pair<const std::string, attribute>> init)
-    : values_(init) {}
+  using entry = std::pair<std::string, attribute>;
 
-  bool has(std::string_view name) const { return values_.contains(name); }
-  void set(std::string name, attribute value) {
-    values_.insert_or_assign(std::move(name), std::move(value));
-  }
+  attribute_map() = default;
+  /// Of entries of the same name the last one counts.
+  attribute_map(std::initializer_list<entry> init);
+  explicit attribute_map(std::vector<entry> entries);
+
+  bool has(std::string_view name) const { return find(name) != nullptr; }
+  void set(std::string name, attribute value);
   void erase(std::string_view name);
   /// Null if there is none.
   const attribute* find(std::string_view name) const;
@@ -58,13 +62,16 @@ public:
                                  std::vector<double> otherwise) const;
   std::vector<std::string> get_strings(std::string_view name) const;
 
-  auto begin() const { return values_.begin(); }
-  auto end() const { return values_.end(); }
-  std::size_t size() const { return values_.size(); }
-  friend bool operator==(const attribute_map&, const attribute_map&) = default;
+  /// Entries in the order of names.
+  const entry* begin() const { return entries_ ? entries_->data() : nullptr; }
+  const entry* end() const { return begin() + size(); }
+  std::size_t size() const { return entries_ ? entries_->size() : 0; }
+  friend bool operator==(const attribute_map& a, const attribute_map& b);
 
 private:
-  std::map<std::string, attribute, std::less<>> values_;
+  std::vector<entry>& own_entries();
+
+  std::shared_ptr<std::vector<entry>> entries_; // sorted; null: none
 };
 
 } // namespace troupe

@@ -6,11 +6,12 @@
 #include <troupe/graph/dtype_number.hpp>
 
 #include <framework.pb.h>
+#include <google/protobuf/arena.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,30 @@ namespace pb = paddle::framework::proto;
   throw error(errc::bad_file, where + ": " + why);
 }
 
+/// Where in a file something is wrong; text is made only if it is.
+struct location {
+  const std::string& file;
+  int block;
+  const std::string* variable = nullptr;
+  int op = -1;
+  const std::string* op_type = nullptr;
+
+  std::string text() const {
+    auto place = file + ": block " + std::to_string(block);
+    if (variable != nullptr)
+      place += ", variable " + quoted_name(*variable);
+    if (op >= 0)
+      place += ", op " + std::to_string(op);
+    if (op_type != nullptr)
+      place += " (" + quoted_name(*op_type) + ")";
+    return place;
+  }
+};
+
+[[noreturn]] void bad(const location& where, const std::string& why) {
+  bad(where.text(), why);
+}
+
 template <class Message>
 unknown_fields serialized(const Message& rest) {
   return rest.SerializePartialAsString();
@@ -45,7 +70,7 @@ std::optional<std::int64_t> bytes_of(const std::vector<std::int64_t>& dims,
 }
 
 void take_dims(pb::VarType::TensorDesc& tensor, var_desc& desc,
-               const std::string& where) {
+               const location& where) {
   std::vector<std::int64_t> dims(tensor.dims().begin(), tensor.dims().end());
   for (auto& extent : dims)
     extent = std::max<std::int64_t>(extent, -1);
@@ -59,7 +84,7 @@ void take_dims(pb::VarType::TensorDesc& tensor, var_desc& desc,
 }
 
 void take_tensor(pb::VarType::TensorDesc& tensor, var_desc& desc,
-                 const std::string& where) {
+                 const location& where) {
   if (auto type = find_dtype(tensor.data_type());
       type && tensor.has_data_type()) {
     desc.type = *type;
@@ -69,7 +94,7 @@ void take_tensor(pb::VarType::TensorDesc& tensor, var_desc& desc,
 }
 
 void take_lod_tensor(pb::VarType::LoDTensorDesc& lod_tensor, var_desc& desc,
-                     const std::string& where) {
+                     const location& where) {
   desc.lod_level = lod_tensor.lod_level();
   if (desc.lod_level != 0)
     lod_tensor.clear_lod_level();
@@ -78,7 +103,7 @@ void take_lod_tensor(pb::VarType::LoDTensorDesc& lod_tensor, var_desc& desc,
     lod_tensor.clear_tensor();
 }
 
-void take_type(pb::VarType& type, var_desc& desc, const std::string& where) {
+void take_type(pb::VarType& type, var_desc& desc, const location& where) {
   if (!type.has_type())
     bad(where, "has no type");
   desc.kind = static_cast<var_kind>(type.type());
@@ -109,14 +134,14 @@ void take_flags(pb::VarDesc& var, var_desc& desc) {
     var.clear_stop_gradient();
 }
 
-var_desc take_var(pb::VarDesc& var, const std::string& block) {
+var_desc take_var(pb::VarDesc& var, location where) {
   var_desc desc;
   desc.name = std::move(*var.mutable_name());
   var.clear_name();
   if (desc.name.empty())
-    bad(block, "a variable has no name");
-  take_type(*var.mutable_type(), desc,
-            block + ", variable " + quoted_name(desc.name));
+    bad(where, "a variable has no name");
+  where.variable = &desc.name;
+  take_type(*var.mutable_type(), desc, where);
   if (var.type().ByteSizeLong() == 0)
     var.clear_type();
   take_flags(var, desc);
@@ -126,19 +151,31 @@ var_desc take_var(pb::VarDesc& var, const std::string& block) {
 
 using slot_list = google::protobuf::RepeatedPtrField<pb::OpDesc::Var>;
 
-std::vector<op_slot> take_slots(slot_list& list, const std::string& where) {
+/// Moves strings out of a message.
+std::vector<std::string>
+take_strings(google::protobuf::RepeatedPtrField<std::string>& list) {
+  return {std::make_move_iterator(list.begin()),
+          std::make_move_iterator(list.end())};
+}
+
+void check_slot_names(const std::vector<op_slot>& slots,
+                      const location& where) {
+  std::vector<std::string_view> names;
+  names.reserve(slots.size());
+  for (const auto& slot : slots)
+    names.push_back(slot.name);
+  std::ranges::sort(names);
+  if (auto twice = std::ranges::adjacent_find(names); twice != names.end())
+    bad(where, "slot " + quoted_name(*twice) + " occurs twice");
+}
+
+std::vector<op_slot> take_slots(slot_list& list, const location& where) {
   std::vector<op_slot> slots;
-  std::set<std::string_view> names;
   slots.reserve(static_cast<std::size_t>(list.size()));
-  for (auto& from : list) {
-    auto& slot = slots.emplace_back();
-    slot.name = std::move(*from.mutable_parameter());
-    slot.arguments.assign(
-      std::make_move_iterator(from.mutable_arguments()->begin()),
-      std::make_move_iterator(from.mutable_arguments()->end()));
-    if (!names.insert(slot.name).second)
-      bad(where, "slot " + quoted_name(slot.name) + " occurs twice");
-  }
+  for (auto& from : list)
+    slots.push_back({std::move(*from.mutable_parameter()),
+                     take_strings(*from.mutable_arguments())});
+  check_slot_names(slots, where);
   list.Clear();
   return slots;
 }
@@ -156,14 +193,14 @@ std::vector<block_ref> blocks_of(const pb::OpDesc::Attr& attr) {
 }
 
 /// None for a type that troupe::attribute has no alternative for.
-std::optional<attribute> value_of(const pb::OpDesc::Attr& attr) {
+std::optional<attribute> take_value(pb::OpDesc::Attr& attr) {
   switch (attr.type()) {
   case pb::INT: return attr.i();
   case pb::FLOAT: return attr.f();
-  case pb::STRING: return attr.s();
+  case pb::STRING: return std::move(*attr.mutable_s());
   case pb::INTS: return list_of<std::int32_t>(attr.ints());
   case pb::FLOATS: return list_of<float>(attr.floats());
-  case pb::STRINGS: return list_of<std::string>(attr.strings());
+  case pb::STRINGS: return take_strings(*attr.mutable_strings());
   case pb::BOOLEAN: return attr.b();
   case pb::BOOLEANS: return list_of<bool>(attr.bools());
   case pb::BLOCK: return block_ref{attr.block_idx()};
@@ -178,7 +215,7 @@ std::optional<attribute> value_of(const pb::OpDesc::Attr& attr) {
 
 /// Checks that attributes refer to blocks that there are.
 void check_blocks(const pb::OpDesc::Attr& attr, int num_blocks,
-                  const std::string& where) {
+                  const location& where) {
   auto outside = [&](int index) { return index < 0 || index >= num_blocks; };
   const auto& list = attr.blocks_idx();
   if ((attr.type() == pb::BLOCK && outside(attr.block_idx()))
@@ -189,31 +226,32 @@ void check_blocks(const pb::OpDesc::Attr& attr, int num_blocks,
 }
 
 attribute_map take_attributes(pb::OpDesc& op, int num_blocks,
-                              const std::string& where) {
-  attribute_map attributes;
-  google::protobuf::RepeatedPtrField<pb::OpDesc::Attr> unknown;
-  for (auto& attr : *op.mutable_attrs()) {
+                              const location& where) {
+  std::vector<attribute_map::entry> entries;
+  entries.reserve(static_cast<std::size_t>(op.attrs_size()));
+  auto& attrs = *op.mutable_attrs();
+  int unknown = 0; // these stay, at the front
+  for (int i = 0; i < attrs.size(); ++i) {
+    auto& attr = *attrs.Mutable(i);
     if (attr.name().empty() || !attr.has_type())
       bad(where, "an attribute has no name or type");
     check_blocks(attr, num_blocks, where);
-    if (auto value = value_of(attr))
-      attributes.set(attr.name(), std::move(*value));
+    if (auto value = take_value(attr))
+      entries.emplace_back(std::move(*attr.mutable_name()), std::move(*value));
     else
-      unknown.Add(std::move(attr));
+      attrs.SwapElements(unknown++, i);
   }
-  op.mutable_attrs()->Swap(&unknown);
-  return attributes;
+  attrs.DeleteSubrange(unknown, attrs.size() - unknown);
+  return attribute_map(std::move(entries));
 }
 
-op_desc take_op(pb::OpDesc& op, int index, int num_blocks,
-                const std::string& block) {
-  auto where = block + ", op " + std::to_string(index);
+op_desc take_op(pb::OpDesc& op, int num_blocks, location where) {
   op_desc desc;
   desc.type = std::move(*op.mutable_type());
   op.clear_type();
   if (desc.type.empty())
     bad(where, "has no type");
-  where += " (" + quoted_name(desc.type) + ")";
+  where.op_type = &desc.type;
   desc.inputs = take_slots(*op.mutable_inputs(), where);
   desc.outputs = take_slots(*op.mutable_outputs(), where);
   desc.attributes = take_attributes(op, num_blocks, where);
@@ -224,7 +262,7 @@ op_desc take_op(pb::OpDesc& op, int index, int num_blocks,
 /// A parent has a smaller index than its children, in Paddle as here, so there
 /// are no cycles.
 void check_indices(const pb::BlockDesc& from, int index, int num_blocks,
-                   const std::string& where) {
+                   const location& where) {
   if (from.idx() != index)
     bad(where, "has index " + std::to_string(from.idx()));
   if (!from.has_parent_idx() || from.parent_idx() < -1
@@ -238,19 +276,25 @@ void check_indices(const pb::BlockDesc& from, int index, int num_blocks,
 
 block take_block(pb::BlockDesc& from, int index, int num_blocks,
                  const std::string& name) {
-  auto where = name + ": block " + std::to_string(index);
+  const location where{.file = name, .block = index};
   check_indices(from, index, num_blocks, where);
   block result;
   result.index = index;
   result.parent = from.parent_idx();
   for (auto& var : *from.mutable_vars()) {
     auto desc = take_var(var, where);
-    auto key = desc.name;
-    if (!result.vars.emplace(key, std::move(desc)).second)
-      bad(where, "variable " + quoted_name(key) + " occurs twice");
+    const auto before = result.vars.size();
+    // Paddle writes them in this order.
+    const auto at =
+      result.vars.emplace_hint(result.vars.end(), desc.name, var_desc{});
+    if (result.vars.size() == before)
+      bad(where, "variable " + quoted_name(desc.name) + " occurs twice");
+    at->second = std::move(desc);
   }
+  result.ops.reserve(static_cast<std::size_t>(from.ops_size()));
   for (int i = 0; i < from.ops_size(); ++i)
-    result.ops.push_back(take_op(*from.mutable_ops(i), i, num_blocks, where));
+    result.ops.push_back(take_op(*from.mutable_ops(i), num_blocks,
+                                 {.file = name, .block = index, .op = i}));
   if (from.forward_block_idx() != -1) {
     result.forward_block = from.forward_block_idx();
     from.clear_forward_block_idx();
@@ -261,6 +305,14 @@ block take_block(pb::BlockDesc& from, int index, int num_blocks,
   from.clear_ops();
   result.extra = serialized(from);
   return result;
+}
+
+/// Most programs take a few blocks of memory.
+google::protobuf::ArenaOptions arena_options() {
+  google::protobuf::ArenaOptions options;
+  options.start_block_size = std::size_t{64} << 10;
+  options.max_block_size = std::size_t{1} << 20;
+  return options;
 }
 
 std::int64_t take_version(pb::ProgramDesc& from) {
@@ -276,7 +328,9 @@ std::int64_t take_version(pb::ProgramDesc& from) {
 } // namespace
 
 program parse_program(std::string_view bytes, const std::string& name) {
-  pb::ProgramDesc from;
+  google::protobuf::Arena messages(arena_options());
+  auto& from =
+    *google::protobuf::Arena::CreateMessage<pb::ProgramDesc>(&messages);
   if (bytes.size() > std::numeric_limits<std::int32_t>::max()
       || !from.ParsePartialFromArray(bytes.data(),
                                      static_cast<int>(bytes.size())))
