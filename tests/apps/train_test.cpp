@@ -20,7 +20,7 @@ using json = nlohmann::json;
 namespace fs = std::filesystem;
 
 const std::string digits = TROUPE_DATA "/digits";
-const std::string paddle_mlp = TROUPE_TEST_DATA "/paddle/mlp";
+const std::string paddle_mlp = TROUPE_TEST_DATA "/paddle_programs/mlp";
 
 std::vector<std::string> operator+(std::vector<std::string> a,
                                    const std::vector<std::string>& b) {

@@ -97,6 +97,26 @@ TEST_CASE("maps are equal if names, types and values are") {
   CHECK_FALSE(a == b);
 }
 
+TEST_CASE("a copy keeps its values when the original changes") {
+  attribute_map changed = samples;
+  const attribute_map copy = changed;
+  changed.set("int", std::int32_t{7});
+  changed.set("new", true);
+  changed.erase("string");
+  CHECK(copy == samples);
+  CHECK(changed.get_int("int", 0) == 7);
+  CHECK(changed.size() == samples.size());
+  CHECK_FALSE(changed.has("string"));
+}
+
+TEST_CASE("entries are in the order of names, of equal ones the last") {
+  const attribute_map map{{"b", 1}, {"a", 2}, {"b", 3}, {"a", 4}, {"c", 5}};
+  std::string text;
+  for (const auto& [name, value] : map)
+    text += name + std::to_string(std::get<std::int32_t>(value));
+  CHECK(text == "a4b3c5");
+}
+
 } // TEST_SUITE("kernels.attribute")
 
 } // namespace troupe

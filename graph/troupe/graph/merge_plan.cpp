@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace troupe::graph {
 
@@ -92,8 +94,29 @@ owner join(owner a, owner b) {
   return everyone;
 }
 
+// Variables that have one owner: what the outputs belong to is what all of the
+// rule's variables belong to. Of an optimizer op, or of a parameter and its
+// gradient, which go together.
+struct ownership_rule {
+  std::vector<std::string_view> inputs;
+  std::vector<std::string_view> outputs;
+};
+
+std::vector<std::string_view> variables_in(const std::vector<op_slot>& slots) {
+  std::vector<std::string_view> names;
+  for (auto& slot : slots)
+    for (auto& name : slot.arguments)
+      if (!name.empty() && name != empty_argument)
+        names.push_back(name);
+  return names;
+}
+
+ownership_rule rule_of(const op_desc& op) {
+  return {variables_in(op.inputs), variables_in(op.outputs)};
+}
+
 // Finds the owner of each parameter, gradient and optimizer state by growing
-// owners along the ops until nothing changes.
+// owners along the ops until nothing changes. Each owner changes at most twice.
 class owner_search {
 public:
   owner_search(const block& b, const std::vector<merged_gradient>& gradients,
@@ -101,7 +124,7 @@ public:
 
   void run(const std::vector<std::string>& fetches);
   owner of(std::string_view name) const;
-  owner of(const op_desc& op) const;
+  owner of(const ownership_rule& rule) const;
   std::size_t last_update(std::string_view parameter) const;
 
 private:
@@ -113,13 +136,19 @@ private:
   void find_updates();
   void share_what_others_read();
   bool may_read(const std::string& name, std::size_t op) const;
-  bool grow();
-  bool raise(std::string_view name, owner to);
+  void list_rules();
+  void apply(const ownership_rule& rule);
+  void raise(std::string_view name, owner to);
+  void reopen(std::size_t rule);
 
   const block& block_;
   const std::vector<merged_gradient>& gradients_;
   std::map<std::string, owner, std::less<>> owners_;
   std::map<std::string, updates, std::less<>> updates_; // optimizer's outputs
+  std::vector<ownership_rule> rules_;
+  std::unordered_map<std::string_view, std::vector<std::size_t>> rules_of_;
+  std::vector<std::size_t> open_; // rules to apply, each once
+  std::vector<bool> is_open_;     // by rule
   name_index parameters_;
   name_index complete_after_; // of gradients
 };
@@ -143,12 +172,11 @@ owner owner_search::of(std::string_view name) const {
   return at == owners_.end() ? nobody : at->second;
 }
 
-owner owner_search::of(const op_desc& op) const {
+owner owner_search::of(const ownership_rule& rule) const {
   owner result = nobody;
-  for (auto& name : op.input_names())
-    result = join(result, of(name));
-  for (auto& name : op.output_names())
-    result = join(result, of(name));
+  for (auto* names : {&rule.inputs, &rule.outputs})
+    for (auto name : *names)
+      result = join(result, of(name));
   return result;
 }
 
@@ -157,12 +185,23 @@ std::size_t owner_search::last_update(std::string_view parameter) const {
   return at == updates_.end() ? merged_gradient::never : at->second.last;
 }
 
-bool owner_search::raise(std::string_view name, owner to) {
+void owner_search::raise(std::string_view name, owner to) {
   if (to == nobody)
-    return false;
+    return;
   auto at = owners_.try_emplace(std::string{name}, nobody).first;
   auto joined = join(at->second, to);
-  return std::exchange(at->second, joined) != joined;
+  if (std::exchange(at->second, joined) == joined)
+    return;
+  if (auto touching = rules_of_.find(name); touching != rules_of_.end())
+    for (auto rule : touching->second)
+      reopen(rule);
+}
+
+void owner_search::reopen(std::size_t rule) {
+  if (is_open_[rule])
+    return;
+  is_open_[rule] = true;
+  open_.push_back(rule);
 }
 
 void owner_search::find_updates() {
@@ -198,25 +237,29 @@ void owner_search::share_what_others_read() {
   }
 }
 
-bool owner_search::grow() {
-  bool changed = false;
-  for (auto& op : block_.ops) {
-    if (!is_optimizer(op))
-      continue;
-    auto owner_of_op = of(op);
-    for (auto& name : op.output_names())
-      changed |= raise(name, owner_of_op);
-    if (owner_of_op == everyone)
-      for (auto& name : op.input_names())
-        if (of(name) != nobody)
-          changed |= raise(name, everyone);
+void owner_search::list_rules() {
+  for (auto& op : block_.ops)
+    if (is_optimizer(op))
+      rules_.push_back(rule_of(op));
+  for (auto& g : gradients_)
+    rules_.push_back({{}, {g.parameter, g.gradient}});
+  is_open_.resize(rules_.size());
+  for (std::size_t i = 0; i < rules_.size(); ++i) {
+    for (auto* names : {&rules_[i].inputs, &rules_[i].outputs})
+      for (auto name : *names)
+        rules_of_[name].push_back(i);
+    reopen(i);
   }
-  // A parameter and its gradient go together.
-  for (auto& g : gradients_) {
-    auto both = join(of(g.parameter), of(g.gradient));
-    changed |= raise(g.parameter, both) | raise(g.gradient, both);
-  }
-  return changed;
+}
+
+void owner_search::apply(const ownership_rule& rule) {
+  const auto all = of(rule);
+  for (auto name : rule.outputs)
+    raise(name, all);
+  if (all == everyone)
+    for (auto name : rule.inputs)
+      if (of(name) != nobody)
+        raise(name, everyone);
 }
 
 void owner_search::run(const std::vector<std::string>& fetches) {
@@ -225,7 +268,12 @@ void owner_search::run(const std::vector<std::string>& fetches) {
   for (auto& name : fetches)
     if (!may_read(name, block_.ops.size()))
       raise(name, everyone);
-  while (grow()) {
+  list_rules();
+  while (!open_.empty()) {
+    const auto next = open_.back();
+    open_.pop_back();
+    is_open_[next] = false;
+    apply(rules_[next]);
   }
 }
 
@@ -260,7 +308,8 @@ merge_plan plan_merges(const block& b, const build_options& options) {
   choose_homes(b, options, owners, plan.gradients);
   auto replicate = options.strategy == merge_strategy::replicate;
   for (std::size_t i = 0; i < b.ops.size(); ++i) {
-    auto owner_of_op = is_optimizer(b.ops[i]) ? owners.of(b.ops[i]) : nobody;
+    auto owner_of_op =
+      is_optimizer(b.ops[i]) ? owners.of(rule_of(b.ops[i])) : nobody;
     if (owner_of_op < everyone)
       plan.only_device[i] = replicate ? 0 : plan.gradients[owner_of_op].home;
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace troupe::graph {
 
@@ -12,7 +13,8 @@ namespace {
 
 class edge_list {
 public:
-  explicit edge_list(const ssa_graph& g) : graph_(g) {}
+  explicit edge_list(const ssa_graph& g)
+    : graph_(g), feeds_(g.ops.size(), no_handle) {}
 
   void add_data_edges();
   void add_storage_edges(const storage_accesses& storage);
@@ -27,13 +29,16 @@ private:
   void add(handle_id from, handle_id to, edge_kind kind, std::uint32_t d) {
     edges_.push_back({from, to, kind, d});
   }
-  bool feeds_directly(handle_id from, handle_id to) const;
+  bool feeds_directly(handle_id from, handle_id to);
   void add_write_after_reads(const version_accesses& old, handle_id writer,
                              std::uint32_t distance);
   void add_step_boundary(const storage_accesses& storage);
 
   const ssa_graph& graph_;
   std::vector<edge> edges_;
+  // Ops whose outputs `fed_` reads have it as entry.
+  std::vector<handle_id> feeds_;
+  handle_id fed_ = no_handle;
 };
 
 void edge_list::add_data_edges() {
@@ -48,12 +53,12 @@ void edge_list::add_data_edges() {
   }
 }
 
-bool edge_list::feeds_directly(handle_id from, handle_id to) const {
-  auto& inputs = graph_.op(to).inputs;
-  auto& outputs = graph_.op(from).outputs;
-  return std::any_of(outputs.begin(), outputs.end(), [&](handle_id out) {
-    return std::find(inputs.begin(), inputs.end(), out) != inputs.end();
-  });
+bool edge_list::feeds_directly(handle_id from, handle_id to) {
+  if (std::exchange(fed_, to) != to)
+    for (auto input : graph_.op(to).inputs)
+      if (auto writer = graph_.var(input).generator; writer != no_handle)
+        feeds_[writer] = to;
+  return feeds_[from] == to;
 }
 
 void edge_list::add_write_after_reads(const version_accesses& old,

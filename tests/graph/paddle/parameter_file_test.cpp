@@ -21,7 +21,7 @@ using test::error_of;
 namespace {
 
 const std::filesystem::path data =
-  std::filesystem::path(TROUPE_TEST_DATA) / "paddle";
+  std::filesystem::path(TROUPE_TEST_DATA) / "paddle_programs";
 
 struct sums {
   double plain = 0;
@@ -221,6 +221,32 @@ TEST_CASE_FIXTURE(fixture, "levels of detail survive a round trip") {
   REQUIRE(value.levels());
   CHECK(*value.levels() == levels);
   CHECK(file.remaining() == 0);
+}
+
+// Written by the op `save` of Paddle 2.6.2.
+TEST_CASE_FIXTURE(fixture, "records of Paddle come back byte for byte") {
+  const std::filesystem::path records =
+    std::filesystem::path(TROUPE_TEST_DATA) / "paddle_records";
+  {
+    input_file with_levels(records / "lod");
+    const auto value = read_tensor_record(with_levels, "b", memory);
+    CHECK(value.dims() == shape{2, 2});
+    REQUIRE(value.levels());
+    CHECK(*value.levels() == lod{{0, 1, 2}});
+    atomic_file copy(folder / "lod");
+    write_tensor_record(copy, value, "b");
+    copy.commit();
+  }
+  input_file of_rows(records / "rows");
+  const auto rows = read_rows_record(of_rows, "c", memory);
+  CHECK(rows.rows == std::vector<std::int64_t>{1, 7});
+  CHECK(rows.height == 10);
+  CHECK(rows.values.dims() == shape{2, 2});
+  atomic_file copy(folder / "rows");
+  write_rows_record(copy, rows, "c");
+  copy.commit();
+  for (const char* name : {"lod", "rows"})
+    CHECK(test::read_bytes(folder / name) == test::read_bytes(records / name));
 }
 
 TEST_CASE_FIXTURE(fixture, "levels of detail that do not fit are refused") {

@@ -19,7 +19,7 @@ using test::program_of;
 namespace {
 
 const std::filesystem::path data =
-  std::filesystem::path(TROUPE_TEST_DATA) / "paddle";
+  std::filesystem::path(TROUPE_TEST_DATA) / "paddle_programs";
 
 std::map<std::string, int> count_ops(const program& p) {
   std::map<std::string, int> counts;

@@ -14,7 +14,7 @@ using test::error_of;
 namespace {
 
 const std::filesystem::path data =
-  std::filesystem::path(TROUPE_TEST_DATA) / "paddle";
+  std::filesystem::path(TROUPE_TEST_DATA) / "paddle_programs";
 
 /// Error of reading a folder whose program.json is `text`.
 std::string reading(const std::string& text) {

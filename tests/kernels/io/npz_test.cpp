@@ -43,7 +43,7 @@ TEST_SUITE("kernels.npz") {
 
 TEST_CASE("feeds that NumPy wrote have its shapes, dtypes and sums") {
   arena memory(make_host_memory_source());
-  auto mlp = read_npz(data / "paddle/mlp/feeds.npz", memory);
+  auto mlp = read_npz(data / "paddle_programs/mlp/feeds.npz", memory);
   REQUIRE(mlp.size() == 2);
   CHECK(mlp.at("image").dims() == shape{8, 16, 784});
   CHECK(mlp.at("image").type() == dtype::float32);
@@ -51,7 +51,8 @@ TEST_CASE("feeds that NumPy wrote have its shapes, dtypes and sums") {
   CHECK(mlp.at("label").dims() == shape{8, 16, 1});
   CHECK(mlp.at("label").type() == dtype::int64);
   CHECK(sum(mlp.at("label"), memory) == 558);
-  auto words = read_npz(data / "paddle/word2vec_sparse/feeds.npz", memory);
+  auto words =
+    read_npz(data / "paddle_programs/word2vec_sparse/feeds.npz", memory);
   CHECK(words.size() == 5);
   CHECK(sum(words.at("first"), memory) == 12284);
   CHECK(sum(words.at("next"), memory) == 13010);

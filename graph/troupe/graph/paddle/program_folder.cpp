@@ -31,11 +31,10 @@ constexpr std::uint64_t max_info_bytes = 16 << 20;
 /// Reads the values of program.json; errors name file and key.
 class info_reader {
 public:
-  explicit info_reader(const fs::path& path) : path_(path) {}
+  explicit info_reader(const std::string& name) : name_(name) {}
 
-  program_info read() const {
-    auto root =
-      json::parse(read_whole_file(path_, max_info_bytes), nullptr, false);
+  program_info read(std::string_view text) const {
+    auto root = json::parse(text, nullptr, false);
     if (!root.is_object())
       fail("is not a JSON object");
     program_info info;
@@ -49,7 +48,7 @@ public:
 
 private:
   [[noreturn]] void fail(const std::string& why) const {
-    throw error(errc::bad_file, path_.string() + ": " + why);
+    throw error(errc::bad_file, name_ + ": " + why);
   }
 
   /// Null if the key is missing or its value is null.
@@ -112,7 +111,7 @@ private:
          + ", which is unknown");
   }
 
-  const fs::path& path_;
+  const std::string& name_;
 };
 
 json to_json(const feed_info& feed) {
@@ -156,6 +155,11 @@ void remove_stale(const fs::path& path, const program_folder& folder,
 
 } // namespace
 
+program_info parse_program_info(std::string_view text,
+                                const std::string& name) {
+  return info_reader(name).read(text);
+}
+
 program_folder read_program_folder(const fs::path& path) {
   program_folder folder{read_program(path / main_name),
                         read_program(path / startup_name)};
@@ -163,7 +167,8 @@ program_folder read_program_folder(const fs::path& path) {
   if (fs::exists(path / test_name, ignored))
     folder.test = read_program(path / test_name);
   if (auto info = path / info_name; fs::exists(info, ignored))
-    folder.info = info_reader(info).read();
+    folder.info =
+      parse_program_info(read_whole_file(info, max_info_bytes), info.string());
   return folder;
 }
 

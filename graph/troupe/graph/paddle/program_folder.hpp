@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace troupe::graph {
 
@@ -36,9 +37,13 @@ struct program_folder {
   program_info info{};
 };
 
+/// Parses the text of a `program.json`; `name` is what errors call it. Throws
+/// error(bad_file) naming the key for one that is not as described. Keys that
+/// are not known are ignored.
+program_info parse_program_info(std::string_view text, const std::string& name);
+
 /// Throws error(not_found) naming a missing main or startup program, and what
-/// read_program throws; error(bad_file) naming the key for a `program.json`
-/// that is not as described. Keys that are not known are ignored.
+/// read_program and parse_program_info throw.
 program_folder read_program_folder(const std::filesystem::path& path);
 
 /// Writes the folder, and the parameters of the main program as
