@@ -115,7 +115,10 @@ def _read(scope, name):
     try:
         tensor = var.get_tensor()
     except Exception:
-        rows = var.get_selected_rows()
+        try:
+            rows = var.get_selected_rows()
+        except Exception:  # a tensor array, step scopes
+            return None
         values = np.array(rows.get_tensor())
         return Rows(values, list(rows.rows()), rows.height())
     if not tensor._is_initialized():
@@ -138,7 +141,7 @@ def write_archive(path, arrays):
 
 
 def case(family, name, op, inputs, outputs, attrs=None, grads=(),
-         grad_outputs=None, tolerance=1e-5, ignore=()):
+         grad_outputs=None, tolerance=1e-5, ignore=(), opaque=()):
     """Runs one op in Paddle and writes its case.
 
     inputs        slot -> array, Rows, Lod, or a list of them
@@ -149,6 +152,8 @@ def case(family, name, op, inputs, outputs, attrs=None, grads=(),
     grad_outputs  output slots through which gradients flow in; default: first
     ignore        variables whose values are not compared (random numbers,
                   scratch): only their shapes are
+    opaque        variables that are not compared at all: only Paddle's own
+                  gradient op knows what is in them
     """
     def build(block):
         for slot, value in inputs.items():
@@ -168,20 +173,23 @@ def case(family, name, op, inputs, outputs, attrs=None, grads=(),
 
     values = {v: x for s, y in inputs.items() for v, x in _variables(s, y)}
     wanted = [v for s in grads for v, _ in _variables(s, inputs.get(s))]
-    program_case(family, name, build, values, wanted, tolerance, ignore)
+    program_case(family, name, build, values, wanted, tolerance, ignore, opaque)
 
 
-def program_case(family, name, build, values, wanted=(), tolerance=1e-5, ignore=()):
+def program_case(family, name, build, values, wanted=(), tolerance=1e-5, ignore=(), opaque=(), loss=False):
     """Like `case` for a program that `build(block)` makes; it declares the
     variables of `values` itself (`_declare`) and returns the variables through
-    which gradients flow in."""
+    which gradients flow in. With `loss` there is one such variable, of one
+    element, whose gradient is 1 (Paddle cannot start loops elsewhere)."""
     main = paddle.static.Program()
     with paddle.utils.unique_name.guard(), paddle.static.program_guard(main, paddle.static.Program()):
         block = main.global_block()
         targets = build(block)
         scope = core.Scope()
         before = dict(values)
-        if wanted:
+        if wanted and loss:
+            paddle.static.append_backward(targets[0])
+        elif wanted:
             with paddle.static.scope_guard(scope):  # shapes of the targets
                 probe = main.clone()
                 for var, value in before.items():
@@ -200,24 +208,31 @@ def program_case(family, name, build, values, wanted=(), tolerance=1e-5, ignore=
                 # Rows of sequences are unknown or wrong before the run.
                 seeds[-1].desc.set_shape(target.shape)
             paddle.static.gradients(targets, [block.var(v) for v in wanted], seeds)
-    for var in main.list_vars():
-        var.persistable = True
-    for block in main.blocks:  # where the op was made: paths of this machine
-        for op in block.ops:
-            op.desc.remove_attr("op_callstack")
+    # Sub-blocks have scopes of their own: of their programs, targets and
+    # gradients are fetched and compared, not whatever an op wrote.
+    fetched = sorted({t.name for t in targets} | {v + "@GRAD" for v in wanted}) if len(main.blocks) > 1 else []
+    original = main.clone()
+    for var in main.global_block().vars.values():
+        if not fetched or var.name in fetched:
+            var.persistable = True
+    for program in (main, original):
+        for block in program.blocks:  # where the op was made: paths of this machine
+            for op in block.ops:
+                op.desc.remove_attr("op_callstack")
     with paddle.static.scope_guard(scope):
         for var, value in before.items():
             _set(scope, var, value)
-        program = main.desc.serialize_to_string()
         exe = paddle.static.Executor(paddle.CPUPlace())
-        exe.run(main, feed={}, fetch_list=[])
-        arrays = {"program": np.frombuffer(program, "uint8"), "tolerance": np.float64(tolerance)}
+        got = exe.run(original if fetched else main, feed={}, fetch_list=fetched, return_numpy=False)
+        arrays = {"program": np.frombuffer(main.desc.serialize_to_string(), "uint8"), "tolerance": np.float64(tolerance)}
         for var, value in before.items():
             _record(arrays, "in", var, value)
+        for var, value in zip(fetched, got):
+            _record(arrays, "out", var, np.array(value))
         written = {a for op in main.global_block().ops for a in op.output_arg_names}
-        for var in sorted(written):
+        for var in sorted(written if not fetched else ()):
             value = _read(scope, var)
-            if value is None:
+            if value is None or var in opaque:
                 continue
             if var in ignore:
                 arrays[f"dims:{var}"] = np.asarray(np.shape(value), "int64")

@@ -213,6 +213,7 @@ op_schema_table op_schemas() {
   schemas::add_products(table);
   schemas::add_ranges(table);
   schemas::add_rankings(table);
+  schemas::add_recurrent(table);
   schemas::add_reductions(table);
   schemas::add_sequences(table);
   schemas::add_slices(table);

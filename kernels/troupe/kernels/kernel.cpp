@@ -17,6 +17,13 @@ bool has(arguments all, std::string_view slot) noexcept {
   });
 }
 
+bool has(arguments all, std::string_view slot, std::size_t index) noexcept {
+  for (auto& arg : all)
+    if (arg.slot == slot && index-- == 0)
+      return arg.var != nullptr;
+  return false;
+}
+
 std::size_t count(arguments all, std::string_view slot) noexcept {
   auto in_slot = [slot](const op_argument& arg) { return arg.slot == slot; };
   return static_cast<std::size_t>(
@@ -67,12 +74,14 @@ bool kernel_context::has_output(std::string_view slot) const noexcept {
   return has(outputs_, slot);
 }
 
+bool kernel_context::has_input(std::string_view slot,
+                               std::size_t index) const noexcept {
+  return has(inputs_, slot, index);
+}
+
 bool kernel_context::has_output(std::string_view slot,
                                 std::size_t index) const noexcept {
-  for (const op_argument& arg : outputs_)
-    if (arg.slot == slot && index-- == 0)
-      return arg.var != nullptr;
-  return false;
+  return has(outputs_, slot, index);
 }
 
 std::size_t kernel_context::num_inputs(std::string_view slot) const noexcept {
@@ -137,7 +146,8 @@ const op_argument& kernel_context::argument(arguments all,
 
 void kernel_table::add(std::string op_type, device_kind kind,
                        kernel_maker make) {
-  entries_[{std::move(op_type), kind}] = {.make = std::move(make), .run = nullptr};
+  entries_[{std::move(op_type), kind}] = {.make = std::move(make),
+                                          .run = nullptr};
 }
 
 void kernel_table::add(std::string op_type, device_kind kind,

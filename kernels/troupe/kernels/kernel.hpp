@@ -58,8 +58,9 @@ public:
 
   bool has_input(std::string_view slot) const noexcept;
   bool has_output(std::string_view slot) const noexcept;
-  /// Whether argument `index` of an output slot is asked for: programs name
-  /// some gradients of a list `@EMPTY@`.
+  /// Whether argument `index` of a slot is there: programs name some of a list
+  /// `@EMPTY@`.
+  bool has_input(std::string_view slot, std::size_t index) const noexcept;
   bool has_output(std::string_view slot, std::size_t index) const noexcept;
   /// Arguments of a slot, absent ones among them included.
   std::size_t num_inputs(std::string_view slot) const noexcept;

@@ -26,6 +26,7 @@ void add_optimizers(op_schema_table& table);
 void add_products(op_schema_table& table);
 void add_ranges(op_schema_table& table);
 void add_rankings(op_schema_table& table);
+void add_recurrent(op_schema_table& table);
 void add_reductions(op_schema_table& table);
 void add_sequences(op_schema_table& table);
 void add_slices(op_schema_table& table);

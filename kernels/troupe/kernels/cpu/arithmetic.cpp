@@ -4,6 +4,7 @@
 #include <troupe/kernels/cpu/factories.hpp>
 #include <troupe/kernels/cpu/merged_rows.hpp>
 #include <troupe/kernels/cpu/simd.hpp>
+#include <troupe/kernels/cpu/tensor_arrays.hpp>
 #include <troupe/kernels/cpu/vector_ops.hpp>
 
 #include <troupe/base/error.hpp>
@@ -86,6 +87,10 @@ void run_scale(kernel_context& ctx) {
 }
 
 void run_assign(kernel_context& ctx) {
+  if (const auto& x = ctx.input_variable("X"); x.is_array()) {
+    ctx.output_variable("Out") = share_value(x);
+    return;
+  }
   pass(ctx);
 }
 
@@ -221,6 +226,8 @@ void join_rows(kernel_context& ctx, const std::vector<selected_rows>& terms) {
 } // namespace
 
 void run_sum(kernel_context& ctx) {
+  if (ctx.has_input("X") && ctx.input_variable("X").is_array())
+    return sum_arrays(ctx);
   const sum_terms terms = terms_of(ctx);
   if (terms.tensors.empty())
     join_rows(ctx, terms.rows);

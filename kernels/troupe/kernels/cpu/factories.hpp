@@ -186,6 +186,17 @@ void run_slice_grad(kernel_context&);
 void run_strided_slice(kernel_context&);
 void run_strided_slice_grad(kernel_context&);
 
+// rnn.cpp
+std::unique_ptr<kernel> make_rnn(const attribute_map&);
+std::unique_ptr<kernel> make_rnn_grad(const attribute_map&);
+
+// tensor_arrays.cpp
+void run_write_to_array(kernel_context&);
+void run_read_from_array(kernel_context&);
+void run_lod_array_length(kernel_context&);
+void run_select_input(kernel_context&);
+void run_select_output(kernel_context&);
+
 // sequence_rows.cpp, sequence_pool.cpp, lod_reset.cpp
 void run_sequence_expand(kernel_context&);
 void run_sequence_expand_grad(kernel_context&);

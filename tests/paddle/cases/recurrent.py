@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recurrent nets: the op rnn, and the older ops over sequences."""
+import numpy as np
+from oracle import Lod, case
+
+random = np.random.RandomState(11)
+GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
+
+
+def values(*dims):
+    return random.uniform(-0.7, 0.7, dims).astype("float32")
+
+
+def weights(mode, layers, directions, width, hidden):
+    gates = GATES[mode] * hidden
+    matrices = []
+    for layer in range(layers):
+        for _ in range(directions):
+            matrices.append(values(gates, width if layer == 0 else directions * hidden))
+            matrices.append(values(gates, hidden))
+    return matrices + [values(gates) for _ in matrices]
+
+
+def rnn(name, mode, steps=4, batch=2, width=3, hidden=3, layers=1, directions=1,
+        lengths=None, is_test=False, start=values):
+    state = [start(layers * directions, batch, hidden) for _ in range(2 if mode == "LSTM" else 1)]
+    inputs = {"Input": values(steps, batch, width), "PreState": state,
+              "WeightList": weights(mode, layers, directions, width, hidden)}
+    if lengths:
+        inputs["SequenceLength"] = np.int32(lengths)
+    outputs = {"Out": "float32", "State": ["float32"] * len(state),
+               "Reserve": "float32", "DropoutState": "uint8"}
+    case("recurrent", name, "rnn", inputs, outputs,
+         {"mode": mode, "hidden_size": hidden, "input_size": width, "num_layers": layers,
+          "is_bidirec": directions == 2, "dropout_prob": 0.0, "is_test": is_test, "seed": 0},
+         grads=() if is_test else ["Input", "PreState", "WeightList"],
+         grad_outputs=["Out", "State"],
+         opaque=("Reserve0", "Reserve", "DropoutState"))
+
+
+def make():
+    for mode in GATES:
+        short = mode.lower()
+        rnn(short, mode)
+        rnn(f"{short}_layers", mode, layers=2)
+        rnn(f"{short}_both_ways", mode, directions=2, width=2)
+        rnn(f"{short}_both_ways_layers", mode, directions=2, layers=2, steps=3, hidden=2)
+        rnn(f"{short}_lengths", mode, batch=3, lengths=[4, 2, 3])
+        # From another state than zero, Paddle's gradient of the way back is not
+        # the derivative: it takes masked outputs for the state before.
+        rnn(f"{short}_lengths_both_ways", mode, directions=2, batch=3, steps=5, lengths=[1, 5, 3],
+            start=lambda *dims: np.zeros(dims, "float32"))
+        rnn(f"{short}_lengths_layers", mode, layers=2, lengths=[3, 1])
+        rnn(f"{short}_test", mode, is_test=True, layers=2)
+    rnn("lstm_one_step", "LSTM", steps=1, batch=1, hidden=1, width=1)
