@@ -216,6 +216,14 @@ TEST_CASE("optimizers compute what Paddle computes") {
   check_family("optimizers");
 }
 
+TEST_CASE("branches and loops compute what Paddle computes") {
+  check_family("control_flow");
+}
+
+TEST_CASE("recurrent nets compute what Paddle computes") {
+  check_family("recurrent");
+}
+
 TEST_CASE("ops over sequences compute what Paddle computes") {
   check_family("sequences");
 }

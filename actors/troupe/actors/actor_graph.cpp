@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/actor_graph.hpp>
 
+#include <troupe/actors/control_flow.hpp>
 #include <troupe/actors/op_tasks.hpp>
 #include <troupe/base/assert.hpp>
 #include <troupe/base/clock.hpp>
@@ -298,8 +299,8 @@ actor_graph::make_kernel_task(const graph::op_handle& o) {
   };
   return make_computation_task(
     *o.desc, *parts_.devices[o.device], o.device,
-    parts_.kernels->make(o.desc->type, graph_.devices[o.device].kind,
-                         o.desc->attributes),
+    make_op_kernel(*parts_.program, *o.desc, *parts_.kernels,
+                   graph_.devices[o.device].kind),
     bind(o.desc->inputs, o.inputs), bind(o.desc->outputs, o.outputs),
     context_.slots(), parts_.options->check_nan);
 }

@@ -44,6 +44,7 @@ public:
   struct parts {
     caf::actor_system* system;
     worker_pool* workers;
+    const graph::program* program; ///< exposed (graph/sub_blocks.hpp)
     const graph::ssa_graph* graph;
     std::vector<std::shared_ptr<device>> devices;
     scope* parameters;

@@ -140,9 +140,10 @@ public:
     auto& value = from_.at(step.slot);
     if (!step.wanted[index_] || !value.has_value())
       return;
-    if (value.is_rows())
+    if (!value.is_tensor())
       throw error(errc::invalid_argument,
-                  "a row-sparse variable cannot be fetched",
+                  value.is_rows() ? "a row-sparse variable cannot be fetched"
+                                  : "only a tensor can be fetched",
                   {.variable = from_.name()});
     step.fetched[index_] = device_.to_host(value.as_tensor(), host_);
   }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/control_flow.hpp>
 #include <troupe/actors/op_tasks.hpp>
 
 #include <troupe/graph/dtype_number.hpp>
@@ -57,7 +58,8 @@ public:
     : attributes_(desc.attributes), device_(on), device_index_(device_index),
       kernel_(std::move(code)), inputs_(std::move(inputs), slots),
       outputs_(std::move(outputs), slots), check_nan_(check_nan),
-      per_sample_(is_forward_or_backward(desc.role())) {
+      per_sample_(is_forward_or_backward(desc.role())),
+      takes_absent_inputs_(takes_absent_inputs(desc.type)) {
     inputs_.for_each_present([this](storage& s) { add_use(s); });
     outputs_.for_each_present([this](storage& s) { add_use(s); });
   }
@@ -81,6 +83,8 @@ private:
   bool nothing_to_do(std::uint32_t slot) const {
     if (per_sample_)
       return true;
+    if (takes_absent_inputs_)
+      return false;
     bool missing = false;
     inputs_.for_each_present([&](storage& s) {
       missing = missing || (!s.persistable() && !s.at(slot).has_value());
@@ -96,6 +100,7 @@ private:
   bound_arguments outputs_;
   bool check_nan_;
   bool per_sample_;
+  bool takes_absent_inputs_;
 };
 
 class scale_loss_grad_task final : public op_task {

@@ -8,6 +8,7 @@
 #include <troupe/base/assert.hpp>
 #include <troupe/base/clock.hpp>
 #include <troupe/graph/hazard_checker.hpp>
+#include <troupe/graph/sub_blocks.hpp>
 #include <troupe/graph/unsupported_ops.hpp>
 
 #include <caf/actor_system.hpp>
@@ -165,7 +166,7 @@ struct executor::impl {
 };
 
 executor::impl::impl(const graph::program& main, executor_options opts)
-  : options(std::move(opts)), program(main) {
+  : options(std::move(opts)), program(graph::expose_sub_blocks(main)) {
   if (options.steps_in_flight == 0)
     throw error(errc::invalid_argument, "steps_in_flight is 0");
   if (options.devices.empty())
@@ -188,7 +189,7 @@ executor::impl::impl(const graph::program& main, executor_options opts)
   if (!options.dry_run)
     spread_parameters();
   actors = std::make_unique<actor_graph>(actor_graph::parts{
-    options.system, workers.get(), &ssa, devices, parameters.get(),
+    options.system, workers.get(), &program, &ssa, devices, parameters.get(),
     options.kernels.get(), &options, where()});
   actors->context().step_failed = &step_failed;
   actors->context().step_ended = &step_ended;

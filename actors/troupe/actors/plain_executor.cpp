@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/plain_executor.hpp>
 
+#include <troupe/actors/control_flow.hpp>
 #include <troupe/actors/scatter.hpp>
+#include <troupe/graph/sub_blocks.hpp>
 #include <troupe/graph/unsupported_ops.hpp>
 
 #include <algorithm>
@@ -22,6 +24,10 @@ struct replica {
   std::map<std::string, variable> temporaries;
   std::vector<std::unique_ptr<kernel>> kernels;
 };
+
+bool is_present(std::string_view name) {
+  return !name.empty() && name != empty_argument;
+}
 
 bool makes_loss_gradient(const graph::op_desc& op) {
   return op.role() == (graph::role_backward | graph::role_loss);
@@ -119,7 +125,7 @@ struct plain_executor::impl {
 
 plain_executor::impl::impl(const graph::program& main,
                            plain_executor_options opts)
-  : options(std::move(opts)), program(main),
+  : options(std::move(opts)), program(graph::expose_sub_blocks(main)),
     parameters(options.parameters ? options.parameters
                                   : std::make_shared<scope>()) {
   if (!options.kernels)
@@ -138,13 +144,15 @@ plain_executor::impl::impl(const graph::program& main,
   if (!loss.empty() && !program.main().find_var(loss))
     throw error(errc::not_found, "no such variable", {.variable = loss});
   feeds_needed = graph::feed_names(program);
+  if (options.devices.size() > 1)
+    graph::check_gradients_in_main(program);
   for (auto& on : make_devices(options.devices)) {
     replica r;
     r.persistable = &parameters->replica(replicas.size());
     r.queue = on->make_stream({"plain", 1});
     for (auto& op : program.main().ops)
       r.kernels.push_back(
-        options.kernels->make(op.type, on->id().kind, op.attributes));
+        actors::make_op_kernel(program, op, *options.kernels, on->id().kind));
     r.on = std::move(on);
     replicas.push_back(std::move(r));
   }
@@ -174,8 +182,7 @@ plain_executor::impl::bind(replica& r,
   for (auto& s : slots)
     for (auto& name : s.arguments)
       bound.push_back(
-        {s.name, name,
-         name.empty() || name == empty_argument ? nullptr : &find(r, name)});
+        {s.name, name, is_present(name) ? &find(r, name) : nullptr});
   return bound;
 }
 
@@ -199,10 +206,11 @@ bool plain_executor::impl::nothing_to_do(const graph::op_desc& op,
     return false;
   if (per_sample(op))
     return true;
-  for (auto& name : op.input_names())
-    if (name != empty_argument && !find(replicas[device], name).has_value())
-      return true;
-  return false;
+  const auto absent = [&](const std::string& name) {
+    return is_present(name) && !find(replicas[device], name).has_value();
+  };
+  return !actors::takes_absent_inputs(op.type)
+         && std::ranges::any_of(op.input_names(), absent);
 }
 
 void plain_executor::impl::run_op(std::size_t number, std::size_t device) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/common_options.hpp>
 #include <troupe/apps/subcommands.hpp>
+#include <troupe/graph/sub_blocks.hpp>
 #include <troupe/kernels/io/npz.hpp>
 
 #include <CLI/App.hpp>
@@ -54,8 +55,8 @@ json describe_program(const program_bundle& bundle) {
   out["variables"] = main.vars.size();
   out["ops"] = main.ops.size();
   graph::op_counts types;
-  for (const graph::op_desc& op : main.ops)
-    ++types[op.type];
+  graph::for_each_op(bundle.main,
+                     [&](const graph::op_desc& op) { ++types[op.type]; });
   out["op_types"] = types;
   const device_id host;
   const missing_ops missing = find_missing_ops(bundle, {&host, 1});

@@ -61,13 +61,15 @@ void handle_maker::fail_unwritten(const std::string& name,
 std::size_t handle_maker::initial_version(name_id id, std::size_t device) {
   auto& [name, declared] = names_[id];
   if (declared == nullptr
-      || (!declared->persistable && declared->kind != var_kind::dense))
+      || (!declared->persistable && declared->kind != var_kind::dense
+          && declared->kind != var_kind::tensor_array))
     fail_unwritten(name, device);
   var_handle v;
   v.name = name;
   v.device = device;
   v.persistable = declared->persistable;
-  v.feed = !declared->persistable;
+  // A tensor array begins each step empty.
+  v.feed = !declared->persistable && declared->kind == var_kind::dense;
   return add_var(id, std::move(v));
 }
 

@@ -37,7 +37,8 @@ public:
   op_handle& add_op(op_kind kind, std::size_t device);
 
   /// Adds the last version of `name` on `device` to the inputs of the last op.
-  /// Without one it is version 0: held by the scope if persistable, else fed.
+  /// Without one it is version 0: held by the scope if persistable, an empty
+  /// tensor array, else fed.
   /// Throws error(graph_invalid), naming op and variable, if it can be neither.
   void read(name_id name, std::size_t device);
   /// Adds a new version of `name` on `device` to the outputs of the last op.

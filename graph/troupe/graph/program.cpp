@@ -3,6 +3,7 @@
 
 #include <troupe/base/error.hpp>
 #include <troupe/graph/op_schema.hpp>
+#include <troupe/graph/sub_blocks.hpp>
 
 #include <algorithm>
 #include <set>
@@ -218,6 +219,11 @@ std::string find_loss(const program& p) {
 }
 
 std::vector<std::string> feed_names(const program& p) {
+  const auto runs_block = [](const op_desc& op) {
+    return sub_block_of(op).has_value();
+  };
+  if (!is_exposed(p) && std::ranges::any_of(p.main().ops, runs_block))
+    return feed_names(expose_sub_blocks(p));
   name_set fed;
   name_set written;
   for (const auto& op : p.main().ops) {

@@ -128,8 +128,8 @@ struct program {
 std::string find_loss(const program& p);
 
 /// Names that must be fed: dense, not persistable, read by an op of the main
-/// block before any op wrote them (the op `feed` does not count as a writer).
-/// Sorted.
+/// block, or of a block that one runs, before any op wrote them (the op `feed`
+/// does not count as a writer). Sorted.
 std::vector<std::string> feed_names(const program& p);
 
 /// "x@GRAD".

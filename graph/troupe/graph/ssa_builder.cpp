@@ -5,6 +5,7 @@
 #include <troupe/graph/handle_maker.hpp>
 #include <troupe/graph/merge_plan.hpp>
 #include <troupe/graph/ssa_edges.hpp>
+#include <troupe/graph/sub_blocks.hpp>
 
 #include <algorithm>
 #include <array>
@@ -360,6 +361,17 @@ void check_loss(const program& p, const build_options& options) {
     find_loss(p); // throws if there is none
 }
 
+ssa_graph build_exposed(const program& p, const build_options& options) {
+  const auto merges =
+    options.devices.size() > 1 && options.strategy != merge_strategy::none;
+  if (merges)
+    check_gradients_in_main(p);
+  if (merges && has_batch_norms_to_split(p, options.batch_norms))
+    return graph_builder{split_batch_norms(p, options.batch_norms), options}
+      .build();
+  return graph_builder{p, options}.build();
+}
+
 } // namespace
 
 std::string_view to_string(merge_strategy strategy) noexcept {
@@ -394,11 +406,8 @@ ssa_graph build_ssa_graph(const program& p, const build_options& options) {
   if (p.blocks.empty())
     throw error{errc::graph_invalid, "the program has no block"};
   check_loss(p, options);
-  if (options.devices.size() > 1 && options.strategy != merge_strategy::none
-      && has_batch_norms_to_split(p, options.batch_norms))
-    return graph_builder{split_batch_norms(p, options.batch_norms), options}
-      .build();
-  return graph_builder{p, options}.build();
+  return p.blocks.size() == 1 ? build_exposed(p, options)
+                              : build_exposed(expose_sub_blocks(p), options);
 }
 
 } // namespace troupe::graph

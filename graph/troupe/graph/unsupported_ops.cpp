@@ -2,6 +2,7 @@
 #include <troupe/graph/unsupported_ops.hpp>
 
 #include <troupe/base/error.hpp>
+#include <troupe/graph/sub_blocks.hpp>
 
 #include <algorithm>
 
@@ -10,7 +11,7 @@ namespace troupe::graph {
 namespace {
 
 bool runs_anywhere(const op_desc& op) {
-  return op.type == "feed" || op.type == "fetch";
+  return op.type == "feed" || op.type == "fetch" || is_control_flow(op.type);
 }
 
 } // namespace

@@ -15,7 +15,8 @@ namespace troupe::graph {
 using op_counts = std::map<std::string, std::size_t, std::less<>>;
 
 /// Ops of all blocks of `p`, of all roles, that have no kernel on one of
-/// `devices`. The ops `feed` and `fetch` need none.
+/// `devices`. The ops `feed`, `fetch` and those of
+/// control flow need none.
 op_counts unsupported_ops(const program& p, const kernel_table& kernels,
                           std::span<const device_id> devices);
 

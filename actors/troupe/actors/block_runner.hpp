@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/graph/program.hpp>
+#include <troupe/kernels/kernel.hpp>
+#include <troupe/kernels/scope.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe::actors {
+
+/// Finds variables by name for the ops of a block: in the block's scope first,
+/// then among the arguments of the op that runs it. As in Paddle, a name that
+/// the scope has hides an outer one, which is how a gradient block sees values
+/// that have changed since.
+class block_scope {
+public:
+  /// All outlive it. `locals`: names that belong to the scope.
+  block_scope(scope& inside, const std::set<std::string, std::less<>>& locals,
+              const kernel_context& outside)
+    : inside_(inside), locals_(locals), outside_(outside) {}
+
+  /// Throws error(graph_invalid) for a name that neither has.
+  variable& find(std::string_view name) const;
+  scope& inside() const noexcept { return inside_; }
+
+private:
+  scope& inside_;
+  const std::set<std::string, std::less<>>& locals_;
+  const kernel_context& outside_;
+};
+
+/// The variable of that name among the arguments; null if there is none.
+variable* find_argument(const kernel_context& ctx, std::string_view name);
+
+/// Runs the ops of a block in order on one device.
+class block_runner {
+public:
+  /// Throws error(unsupported_op) for an op without a kernel.
+  block_runner(const graph::program& p, std::int32_t block,
+               const kernel_table& kernels, device_kind kind);
+
+  /// Runs all ops. An error names the op and its place in the block.
+  void run(const block_scope& variables, kernel_context& ctx);
+
+  /// Names that live in the block's scope.
+  const std::set<std::string, std::less<>>& locals() const noexcept {
+    return locals_;
+  }
+  /// One more name that does.
+  void add_local(std::string name) { locals_.insert(std::move(name)); }
+
+private:
+  struct compiled_op {
+    graph::op_desc desc;
+    std::unique_ptr<kernel> code;
+  };
+
+  static void run_op(compiled_op& op, const block_scope& variables,
+                     kernel_context& ctx);
+
+  std::int32_t block_;
+  std::vector<compiled_op> ops_;
+  std::set<std::string, std::less<>> locals_;
+};
+
+} // namespace troupe::actors

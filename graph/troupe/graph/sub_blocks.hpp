@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/graph/program.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace troupe::graph {
+
+/// Slots that `expose_sub_blocks` adds to an op that runs a block.
+inline constexpr std::string_view outer_reads = "sub_block@READS";
+inline constexpr std::string_view outer_writes = "sub_block@WRITES";
+
+/// True for the types of ops that run a block: conditional_block, while, their
+/// gradients. Executors run them without a kernel of a table.
+bool is_control_flow(std::string_view op_type) noexcept;
+
+/// Number of the block that a control-flow op runs (attribute sub_block).
+std::optional<std::int32_t> sub_block_of(const op_desc& op);
+
+/// Names that live in the step scope of block `index`: its variables that are
+/// not persistable and, if it is the gradient of another block, that block's,
+/// in whose scope it runs.
+std::set<std::string, std::less<>> local_names(const program& p,
+                                               std::int32_t index);
+
+/// A copy in which each control-flow op lists, in two slots of its own, all
+/// variables outside of its block that the ops of the block (and of the blocks
+/// that those run) read before they write them, and all that they write. To
+/// everyone else it is then an op like any other. Persistable variables that
+/// only a sub-block declares are declared in the main block. Called twice, it
+/// changes nothing.
+///
+/// Throws error(graph_invalid) for a block that runs itself or is not there.
+program expose_sub_blocks(program p);
+
+/// Whether `expose_sub_blocks` has been here.
+bool is_exposed(const program& p);
+
+/// Calls `visit(op)` for each op of the main block and of all blocks that
+/// they run.
+void for_each_op(const program& p,
+                 const std::function<void(const op_desc&)>& visit);
+
+/// The same for the ops of the block that `op` runs, if it runs one, and of all
+/// blocks that those run.
+void for_each_op_inside(const program& p, const op_desc& op,
+                        const std::function<void(const op_desc&)>& visit);
+
+/// Throws error(unsupported_op), naming op and gradient, if an op of a
+/// sub-block completes the gradient of a parameter: gradients are merged over
+/// devices between ops of the main block alone.
+void check_gradients_in_main(const program& p);
+
+} // namespace troupe::graph
