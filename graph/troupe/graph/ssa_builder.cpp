@@ -294,7 +294,7 @@ void graph_builder::add_all_reduce(const op_desc& op) {
     throw error{errc::graph_invalid,
                 "op all_reduce writes \"" + op.only_output("Out")
                   + "\" instead of \"" + name + "\", which it reads"};
-  auto vars = on_all_devices(name);
+  auto vars = on_all_devices(handles_.id_of(name));
   if (handles_.num_devices() > 1)
     add_collective(op_kind::all_reduce, 0, vars, vars);
 }

@@ -3,11 +3,10 @@
 
 #include <troupe/base/error.hpp>
 
-#include <utility>
-#include <vector>
-
 #include <algorithm>
 #include <array>
+#include <utility>
+#include <vector>
 
 namespace troupe::graph {
 
