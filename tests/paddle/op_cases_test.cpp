@@ -220,6 +220,10 @@ TEST_CASE("branches and loops compute what Paddle computes") {
   check_family("control_flow");
 }
 
+TEST_CASE("fills compute what Paddle computes") {
+  check_family("filling");
+}
+
 TEST_CASE("recurrent nets compute what Paddle computes") {
   check_family("recurrent");
 }

@@ -38,7 +38,43 @@ def rnn(name, mode, steps=4, batch=2, width=3, hidden=3, layers=1, directions=1,
          opaque=("Reserve0", "Reserve", "DropoutState"))
 
 
+def over_sequences(name, op, gates, outputs, attrs, start=False, bias=None, lengths=(2, 4, 1)):
+    width, rows, d = sum(lengths), len(lengths), 3
+    inputs = {"Input": Lod(values(width, gates * d), list(lengths)), "Weight": values(d, gates * d)}
+    if bias:
+        inputs["Bias"] = values(1, bias * d)
+    states = [s for s in (("H0", "C0") if op == "lstm" else ("H0",)) if start]
+    inputs.update({s: values(rows, d) for s in states})
+    case("recurrent", name, op, inputs, outputs, attrs,
+         grads=["Input", "Weight"] + (["Bias"] if bias else []) + states, grad_outputs=["Hidden"],
+         opaque=("BatchGate", "BatchCellPreAct", "BatchResetHiddenPrev", "BatchHidden"))
+
+
+def older():
+    lstm = {"Hidden": "float32", "Cell": "float32", "BatchGate": "float32", "BatchCellPreAct": "float32"}
+    plain = {"use_peepholes": False}
+    over_sequences("lstm_op", "lstm", 4, lstm, {"use_peepholes": True}, bias=7)
+    over_sequences("lstm_op_reverse", "lstm", 4, lstm, {"use_peepholes": True, "is_reverse": True}, True, 7)
+    over_sequences("lstm_op_plain", "lstm", 4, lstm, plain, bias=4)
+    over_sequences("lstm_op_activations", "lstm", 4, lstm,
+                   {**plain, "gate_activation": "relu", "cell_activation": "identity",
+                    "candidate_activation": "sigmoid"}, True, 4)
+    gru = {"Hidden": "float32", "BatchGate": "float32", "BatchResetHiddenPrev": "float32", "BatchHidden": "float32"}
+    over_sequences("gru_op", "gru", 3, gru, {})
+    over_sequences("gru_op_reverse", "gru", 3, gru, {"is_reverse": True}, True, 3)
+    over_sequences("gru_op_origin", "gru", 3, gru, {"origin_mode": True}, True, 3)
+    over_sequences("gru_op_activations", "gru", 3, gru,
+                   {"activation": "relu", "gate_activation": "tanh"}, True, 3, (1, 2, 2))
+    for name, attrs in (("gru_unit", {}), ("gru_unit_origin", {"origin_mode": True}),
+                        ("gru_unit_activations", {"activation": 3, "gate_activation": 0})):
+        case("recurrent", name, "gru_unit",
+             {"Input": values(4, 9), "HiddenPrev": values(4, 3), "Weight": values(3, 9), "Bias": values(1, 9)},
+             {"Gate": "float32", "ResetHiddenPrev": "float32", "Hidden": "float32"}, attrs,
+             grads=["Input", "HiddenPrev", "Weight", "Bias"], grad_outputs=["Hidden"])
+
+
 def make():
+    older()
     for mode in GATES:
         short = mode.lower()
         rnn(short, mode)

@@ -18,6 +18,32 @@ void infer_from_attributes(shape_inference& s) {
   s.output("Out", to_shape(dims), dtype_of_number(type));
 }
 
+/// The extents may come in tensors: then the attribute says what is known.
+void infer_fill(shape_inference& s) {
+  if (!s.has_input("ShapeTensor") && !s.has_input("ShapeTensorList"))
+    return infer_from_attributes(s);
+  const auto type = s.attributes().get_int("dtype", 5);
+  s.output("Out", to_shape(s.attributes().get_ints("shape", {})),
+           dtype_of_number(type));
+}
+
+void infer_like(shape_inference& s) {
+  const auto type = s.attributes().get_int("dtype", -1);
+  s.output("Out", s.dims("X"), type < 0 ? s.type("X") : dtype_of_number(type));
+}
+
+void infer_batch_size_like(shape_inference& s) {
+  auto dims = s.attributes().get_ints("shape", {});
+  const auto to = s.axis(
+    "output_dim_idx", s.attributes().get_int("output_dim_idx", 0), dims.size());
+  const auto& input = s.dims("Input");
+  const auto from = s.axis(
+    "input_dim_idx", s.attributes().get_int("input_dim_idx", 0), input.rank());
+  dims[to] = from == 0 && s.input("Input").lod_level > 0 ? -1 : input[from];
+  s.output("Out", to_shape(dims),
+           dtype_of_number(s.attributes().get_int("dtype", 5)));
+}
+
 op_schema initializer(std::string_view type) {
   return {.type = type,
           .inputs = {},
@@ -28,7 +54,26 @@ op_schema initializer(std::string_view type) {
 } // namespace
 
 void add_initializers(op_schema_table& table) {
-  add(table, {initializer("fill_constant"), initializer("uniform_random"),
+  constexpr auto optional = slot_arity::optional;
+  add(table, {{.type = "fill_constant",
+               .inputs = {{"ShapeTensor", optional},
+                          {"ShapeTensorList", slot_arity::any},
+                          {"ValueTensor", optional}},
+               .outputs = {{"Out"}},
+               .infer = infer_fill},
+              {.type = "fill_any_like",
+               .inputs = {{"X"}},
+               .outputs = {{"Out"}},
+               .infer = infer_like},
+              {.type = "fill_zeros_like",
+               .inputs = {{"X"}},
+               .outputs = {{"Out"}},
+               .infer = same_as_x},
+              {.type = "fill_constant_batch_size_like",
+               .inputs = {{"Input"}},
+               .outputs = {{"Out"}},
+               .infer = infer_batch_size_like},
+              initializer("uniform_random"),
               initializer("gaussian_random"),
               initializer("truncated_gaussian_random")});
 }

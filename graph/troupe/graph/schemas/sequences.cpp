@@ -58,6 +58,23 @@ std::vector<op_desc> reverse_gradient(const gradient_context& context) {
   return {std::move(op)};
 }
 
+/// MaxIndex says where the maxima came from; other pools have no use for it.
+std::vector<op_desc> pool_gradient(const gradient_context& context) {
+  const auto& forward = context.forward;
+  const auto& x = forward.only_input("X");
+  if (!context.wanted(x))
+    return {};
+  op_desc op;
+  op.type = "sequence_pool_grad";
+  op.attributes = forward.attributes;
+  op.set_input("X", {x});
+  if (forward.attributes.get_string("pooltype", "AVERAGE") == "MAX")
+    op.set_input("MaxIndex", forward.output("MaxIndex"));
+  op.set_input("Out@GRAD", {gradient_name(forward.only_output("Out"))});
+  op.set_output("X@GRAD", {gradient_name(x)});
+  return {std::move(op)};
+}
+
 op_schema expanding(std::string_view type) {
   return {
     .type = type,
@@ -78,7 +95,8 @@ void add_sequences(op_schema_table& table) {
         .infer = infer_pool,
         .gradient = {.groups = {{"X"}},
                      .reads = {"X", "MaxIndex"},
-                     .outputs = {"Out"}},
+                     .outputs = {"Out"},
+                     .make = pool_gradient},
         .is_test = "is_test"},
        {.type = "sequence_softmax",
         .inputs = {{"X"}},
@@ -111,9 +129,7 @@ void add_sequences(op_schema_table& table) {
         .inputs = {{"X"}, {"Length"}},
         .outputs = {{"Out"}},
         .infer = infer_unpad,
-        .gradient = {.groups = {{"X"}},
-                     .reads = {"X"},
-                     .outputs = {"Out"}}},
+        .gradient = {.groups = {{"X"}}, .reads = {"X"}, .outputs = {"Out"}}},
        {.type = "lod_reset",
         .inputs = {{"X"}, {"Y", optional}},
         .outputs = {{"Out"}},

@@ -190,6 +190,14 @@ void run_strided_slice_grad(kernel_context&);
 std::unique_ptr<kernel> make_rnn(const attribute_map&);
 std::unique_ptr<kernel> make_rnn_grad(const attribute_map&);
 
+// dynamic_lstm.cpp, dynamic_gru.cpp, gru_unit.cpp
+void run_lstm(kernel_context&);
+void run_lstm_grad(kernel_context&);
+void run_gru(kernel_context&);
+void run_gru_grad(kernel_context&);
+void run_gru_unit(kernel_context&);
+void run_gru_unit_grad(kernel_context&);
+
 // tensor_arrays.cpp
 void run_write_to_array(kernel_context&);
 void run_read_from_array(kernel_context&);
@@ -216,8 +224,13 @@ void run_sequence_softmax_grad(kernel_context&);
 void run_lod_reset(kernel_context&);
 void run_lod_reset_grad(kernel_context&);
 
-// random_fill.cpp
+// fill.cpp
 void run_fill_constant(kernel_context&);
+void run_fill_any_like(kernel_context&);
+void run_fill_zeros_like(kernel_context&);
+void run_fill_constant_batch_size_like(kernel_context&);
+
+// random_fill.cpp
 void run_uniform_random(kernel_context&);
 void run_gaussian_random(kernel_context&);
 void run_truncated_gaussian_random(kernel_context&);

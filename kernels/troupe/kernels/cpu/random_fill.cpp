@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <string>
 
 namespace troupe::cpu {
@@ -20,32 +19,6 @@ shape shape_attribute(const kernel_context& ctx) {
     throw error(errc::invalid_argument,
                 "attribute shape " + to_string(dims) + " has unknown extents");
   return dims;
-}
-
-double constant(const kernel_context& ctx) {
-  const std::string text = ctx.attributes().get_string("str_value", "");
-  if (text.empty())
-    return ctx.attributes().get_float("value", 0.0f);
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  if (end != text.c_str() + text.size())
-    throw error(errc::invalid_argument,
-                "attribute str_value " + text + " is not a number");
-  return value;
-}
-
-template <class T>
-void fill_with(tensor& out, double value) {
-  const auto all = out.values<T>();
-  std::fill(all.begin(), all.end(), static_cast<T>(value));
-}
-
-// Through float64, so that every dtype rounds as a cast does.
-void fill_other(kernel_context& ctx, const shape& dims, dtype type,
-                double value) {
-  tensor wide = tensor::make(ctx.on().memory(), dims, dtype::float64);
-  fill_with<double>(wide, value);
-  ctx.output_variable("Out").set(cast(wide, type, ctx.on().memory()));
 }
 
 // The op's own sequence; the attribute seed, if any, replaces the run's.
@@ -74,16 +47,6 @@ void draw_all(kernel_context& ctx, Draw draw) {
 }
 
 } // namespace
-
-void run_fill_constant(kernel_context& ctx) {
-  const dtype type = dtype_attribute(ctx.attributes(), "dtype", dtype::float32);
-  const shape dims = shape_attribute(ctx);
-  const double value = constant(ctx);
-  if (type != dtype::float32)
-    return fill_other(ctx, dims, type, value);
-  tensor out = float_output(ctx, "Out", dims);
-  fill_with<float>(out, value);
-}
 
 void run_uniform_random(kernel_context& ctx) {
   const float low = ctx.attributes().get_float("min", -1.0f);

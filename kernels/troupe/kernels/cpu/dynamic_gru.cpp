@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// The op gru: a GRU over sequences of different length.
+#include <troupe/kernels/cpu/arguments.hpp>
+#include <troupe/kernels/cpu/factories.hpp>
+#include <troupe/kernels/cpu/gru_cell.hpp>
+#include <troupe/kernels/cpu/sequence_batches.hpp>
+#include <troupe/kernels/cpu/sequences.hpp>
+#include <troupe/kernels/cpu/vector_ops.hpp>
+
+namespace troupe::cpu {
+
+namespace {
+
+/// Input [rows, 3d] of sequences, Weight [d, 3d], Bias [1, 3d], H0
+/// [sequences, d]. BatchGate, BatchResetHiddenPrev and BatchHidden lie by time.
+struct gru_arguments {
+  tensor input, weights, h0;
+  sequence_batches batches;
+  gru_cell cell;
+
+  explicit gru_arguments(const kernel_context& ctx)
+    : input(float_input(ctx, "Input")), weights(float_input(ctx, "Weight")),
+      batches(require_levels(input, "Input").front(),
+              ctx.attributes().get_bool("is_reverse", false)),
+      cell{.gate = find_gate_activation(
+             ctx.attributes().get_string("gate_activation", "sigmoid")),
+           .candidate = find_gate_activation(
+             ctx.attributes().get_string("activation", "tanh"))} {
+    require_rank("Weight", weights.dims(), 2);
+    const auto d = weights.dims()[0];
+    require_shape("Weight", weights.dims(), {d, 3 * d});
+    require_shape("Input", input.dims(), {input.dims()[0], 3 * d});
+    cell.origin_mode = ctx.attributes().get_bool("origin_mode", false);
+    cell.hidden = d;
+    cell.weights = weights.data<float>();
+    read_start(ctx);
+  }
+
+  shape rows_of(std::int64_t width) const { return {input.dims()[0], width}; }
+
+  /// State before a step: rows of the step before, or H0.
+  const float* before(const tensor& hidden, std::int64_t step) const {
+    if (step == 0)
+      return h0 ? h0.data<float>() : nullptr;
+    return hidden.data<float>() + batches.start(step - 1) * cell.hidden;
+  }
+
+private:
+  /// H0 in the order of the sequences by length.
+  void read_start(const kernel_context& ctx) {
+    if (!ctx.has_input("H0"))
+      return;
+    const tensor given = float_input(ctx, "H0");
+    const shape dims{batches.num_sequences(), cell.hidden};
+    require_shape("H0", given.dims(), dims);
+    h0 = tensor::make(ctx.on().memory(), dims, dtype::float32);
+    batches.gather_sequences(h0.data<float>(), given.data<float>(),
+                             cell.hidden);
+  }
+};
+
+void add_bias(const kernel_context& ctx, tensor& gates) {
+  if (!ctx.has_input("Bias"))
+    return;
+  const tensor bias = float_input(ctx, "Bias");
+  const auto width = gates.dims()[1];
+  if (bias.numel() != width)
+    throw_shape("Bias", bias.dims(), "expected a value per gate");
+  for (std::int64_t i = 0; i < gates.dims()[0]; ++i)
+    accumulate(gates.data<float>() + i * width, bias.data<float>(), 1.0f,
+               width);
+}
+
+} // namespace
+
+void run_gru(kernel_context& ctx) {
+  const gru_arguments a(ctx);
+  const auto d = a.cell.hidden;
+  tensor gates = float_output(ctx, "BatchGate", a.rows_of(3 * d));
+  tensor reset = float_output(ctx, "BatchResetHiddenPrev", a.rows_of(d));
+  tensor hidden = float_output(ctx, "BatchHidden", a.rows_of(d));
+  a.batches.gather(gates.data<float>(), a.input.data<float>(), 3 * d);
+  add_bias(ctx, gates);
+  for (std::int64_t step = 0; step < a.batches.steps(); ++step) {
+    const auto at = a.batches.start(step);
+    a.cell.forward(a.batches.size(step), gates.data<float>() + at * 3 * d,
+                   a.before(hidden, step), reset.data<float>() + at * d,
+                   hidden.data<float>() + at * d);
+  }
+  tensor out = float_output(ctx, "Hidden", a.rows_of(d));
+  a.batches.scatter(out.data<float>(), hidden.data<float>(), d);
+  ctx.output_variable("Hidden").as_tensor().set_levels(a.input.levels());
+}
+
+void run_gru_grad(kernel_context& ctx) {
+  const gru_arguments a(ctx);
+  const auto d = a.cell.hidden;
+  const tensor gates = float_input(ctx, "BatchGate");
+  const tensor reset = float_input(ctx, "BatchResetHiddenPrev");
+  const tensor hidden = float_input(ctx, "BatchHidden");
+  const tensor dout = float_input(ctx, "Hidden@GRAD");
+  require_shape("BatchGate", gates.dims(), a.rows_of(3 * d));
+  require_shape("BatchHidden", hidden.dims(), a.rows_of(d));
+  require_shape("BatchResetHiddenPrev", reset.dims(), a.rows_of(d));
+  require_shape("Hidden@GRAD", dout.dims(), a.rows_of(d));
+  const auto rows = a.input.dims()[0];
+  const auto sequences = a.batches.num_sequences();
+  tensor dh = ctx.scratch(rows * d);
+  tensor dgates = ctx.scratch(rows * 3 * d);
+  tensor scratch = ctx.scratch(rows * d);
+  tensor dstart = ctx.scratch(sequences * d);
+  fill(dstart.data<float>(), dstart.numel(), 0.0f);
+  tensor dweights;
+  if (ctx.has_output("Weight@GRAD")) {
+    dweights = float_output(ctx, "Weight@GRAD", a.weights.dims());
+    fill(dweights.data<float>(), dweights.numel(), 0.0f);
+  }
+  a.batches.gather(dh.data<float>(), dout.data<float>(), d);
+  for (std::int64_t step = a.batches.steps() - 1; step >= 0; --step) {
+    const auto at = a.batches.start(step);
+    float* dbefore = step > 0 ? dh.data<float>() + a.batches.start(step - 1) * d
+                              : dstart.data<float>();
+    a.cell.backward(
+      a.batches.size(step), gates.data<float>() + at * 3 * d,
+      a.before(hidden, step), reset.data<float>() + at * d,
+      dh.data<float>() + at * d, dgates.data<float>() + at * 3 * d, dbefore,
+      dweights ? dweights.data<float>() : nullptr, scratch.data<float>());
+  }
+  if (ctx.has_output("Input@GRAD")) {
+    tensor dx = float_output(ctx, "Input@GRAD", a.input.dims());
+    a.batches.scatter(dx.data<float>(), dgates.data<float>(), 3 * d);
+  }
+  if (ctx.has_output("H0@GRAD")) {
+    tensor dh0 = float_output(ctx, "H0@GRAD", {sequences, d});
+    a.batches.scatter_sequences(dh0.data<float>(), dstart.data<float>(), d);
+  }
+  if (ctx.has_output("Bias@GRAD")) {
+    tensor dbias = float_output(ctx, "Bias@GRAD", {1, 3 * d});
+    sum_rows(dbias.data<float>(), dgates.data<float>(), rows, 3 * d);
+  }
+}
+
+} // namespace troupe::cpu
