@@ -23,9 +23,9 @@ SKIPPED = 77
 STEPS = 4
 LIMIT = 2e-5  # relative, of losses
 
-# net: batch
-NETS = {"mlp": 8, "digits": 8, "lenet": 4, "resnet8": 4, "word2vec": 8,
-        "widedeep": 4, "gpt": 1}
+# net: batch; without digits, whose dropout draws other numbers in Paddle
+NETS = {"mlp": 8, "lenet": 4, "resnet8": 4, "word2vec": 8, "widedeep": 4,
+        "gpt": 1}
 
 
 def use_other_python():

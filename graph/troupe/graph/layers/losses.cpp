@@ -16,7 +16,8 @@ variable_ref softmax_with_cross_entropy(
                            {{"soft_label", options.soft_label},
                             {"ignore_index", options.ignore_index},
                             {"axis", std::int32_t{-1}},
-                            {"numeric_stable_mode", true}},
+                            {"numeric_stable_mode", true},
+                            {"use_softmax", true}},
                            "Loss");
 }
 

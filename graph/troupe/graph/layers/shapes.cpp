@@ -15,7 +15,9 @@ variable_ref reduce(const char* type, const variable_ref& x,
   return layer.append(type, {slot("X", x)},
                       {{"dim", options.axes},
                        {"keep_dim", options.keep_dims},
-                       {"reduce_all", options.axes.empty()}});
+                       {"reduce_all", options.axes.empty()},
+                       {"in_dtype", std::int32_t{-1}}, // that of X
+                       {"out_dtype", std::int32_t{-1}}});
 }
 
 std::size_t part_count(const split_options& options) {
