@@ -23,8 +23,8 @@ bool feeds_persistable(const graph::block& declarations,
 /// Checks the feeds of a step against the program's declarations and returns
 /// the number of samples, the same for all feeds: extent of axis 0, or the
 /// outermost sequences of a feed that has levels; as many as devices if the
-/// program needs no feed. Fed tensors other than those are split over the devices
-/// by samples (Paddle's SplitLoDTensor).
+/// program needs no feed. Fed tensors other than those are split over the
+/// devices by samples (Paddle's SplitLoDTensor).
 ///
 /// Throws error(not_found) for a missing or unknown feed, error(dtype_mismatch
 /// | shape_mismatch) naming variable, expected and actual, and

@@ -18,13 +18,25 @@ void infer_from_attributes(shape_inference& s) {
   s.output("Out", to_shape(dims), dtype_of_number(type));
 }
 
-/// The extents may come in tensors: then the attribute says what is known.
+/// Extents that come in a tensor, or in one each, are unknown before a run;
+/// how many there are is known.
+std::vector<std::int64_t> extents_from_tensors(const shape_inference& s) {
+  const auto count =
+    s.has_input("ShapeTensor")
+      ? s.dims("ShapeTensor").numel()
+      : static_cast<std::int64_t>(s.num_inputs("ShapeTensorList"));
+  auto known = s.attributes().get_ints("shape", {});
+  if (static_cast<std::int64_t>(known.size()) != count)
+    known.assign(static_cast<std::size_t>(std::max<std::int64_t>(count, 0)),
+                 -1);
+  return known;
+}
+
 void infer_fill(shape_inference& s) {
   if (!s.has_input("ShapeTensor") && !s.has_input("ShapeTensorList"))
     return infer_from_attributes(s);
   const auto type = s.attributes().get_int("dtype", 5);
-  s.output("Out", to_shape(s.attributes().get_ints("shape", {})),
-           dtype_of_number(type));
+  s.output("Out", to_shape(extents_from_tensors(s)), dtype_of_number(type));
 }
 
 void infer_like(shape_inference& s) {
