@@ -76,8 +76,19 @@ def make_unstack():
                grads=[])
 
 
+def make_coalesce():
+    for name, attrs in (("copy", {"copy_data": True}), ("constant", {"set_constant": True, "constant": 0.5}),
+                        ("packed", {"copy_data": True, "use_align": False}),
+                        ("aligned", {"copy_data": True, "align_size": 64})):
+        case("joining", f"coalesce_{name}", "coalesce_tensor", {"Input": [values(3, 5), values(7)]},
+             {"Output": ["=Input0", "=Input1"], "FusedOutput": "float32"}, {"dtype": 5, **attrs},
+             # What lies between the parts is uninitialised in Paddle.
+             ignore=() if name == "packed" else ("FusedOutput",))
+
+
 def make():
     make_concat()
     make_stack()
     make_split()
     make_unstack()
+    make_coalesce()

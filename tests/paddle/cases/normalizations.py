@@ -88,9 +88,7 @@ def make_group_norm():
         case("normalizations", f"group_norm_{name}", "group_norm", inputs,
              {"Y": "float32", "Mean": "float32", "Variance": "float32"},
              {"epsilon": 1e-5, "groups": groups, "data_layout": layout},
-             # Without Scale, Paddle's gradient of X is wrong on CPUs.
-             grads=list(inputs) if "Scale" in inputs else [],
-             tolerance=3e-5)
+             grads=list(inputs), tolerance=3e-5)
 
 
 def make_instance_norm():

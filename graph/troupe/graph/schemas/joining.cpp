@@ -118,6 +118,24 @@ void infer_unstack(shape_inference& s) {
     s.output("Y", to_shape(out), s.type("X"), i);
 }
 
+/// Paddle's layout of the fused tensor.
+void infer_coalesce(shape_inference& s) {
+  const auto& a = s.attributes();
+  const auto wanted = a.get_int("align_size", -1);
+  const auto alignment = wanted > 0 ? wanted : 4096;
+  const auto size = static_cast<std::int64_t>(size_of(s.type("Input")));
+  std::int64_t elements = 0;
+  for (std::size_t i = 0; i < s.num_inputs("Input"); ++i) {
+    const auto& dims = s.dims("Input", i);
+    s.output("Output", dims, s.type("Input", i), i);
+    const auto bytes = product(dims, 0, dims.rank()) * size;
+    elements += a.get_bool("use_align", true)
+                  ? (bytes + alignment - 1) / alignment * alignment / size
+                  : bytes / size;
+  }
+  s.output("FusedOutput", to_shape({elements}), s.type("Input"));
+}
+
 } // namespace
 
 void add_joining(op_schema_table& table) {
@@ -149,7 +167,11 @@ void add_joining(op_schema_table& table) {
       .inputs = {{"X"}},
       .outputs = {{"Y", slot_arity::many}},
       .infer = infer_unstack,
-      .gradient = {.groups = {{"X"}}, .reads = {}, .outputs = {"Y"}}}});
+      .gradient = {.groups = {{"X"}}, .reads = {}, .outputs = {"Y"}}},
+     {.type = "coalesce_tensor",
+      .inputs = {{"Input", slot_arity::many}},
+      .outputs = {{"Output", slot_arity::many}, {"FusedOutput"}},
+      .infer = infer_coalesce}});
 }
 
 } // namespace troupe::graph::schemas

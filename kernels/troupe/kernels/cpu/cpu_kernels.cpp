@@ -93,6 +93,7 @@ constexpr plain_kernel plain_kernels[] = {
   {"clip_grad", cpu::run_clip_grad},
   {"assign", cpu::run_assign},
   {"cast", cpu::run_cast},
+  {"coalesce_tensor", cpu::run_coalesce_tensor},
   {"sum", cpu::run_sum},
   {"range", cpu::run_range},
   {"tril_triu", cpu::run_tril_triu},

@@ -178,6 +178,7 @@ void run_unstack_grad(kernel_context&);
 // transpose.cpp, concat.cpp, slice.cpp
 void run_transpose(kernel_context&);
 void run_transpose_grad(kernel_context&);
+void run_coalesce_tensor(kernel_context& ctx);
 void run_concat(kernel_context&);
 void run_concat_grad(kernel_context&);
 void run_split(kernel_context&);

@@ -193,6 +193,7 @@ private:
 
   // With g = dY scale, over each group:
   // dX = inv_std (g - mean(g) - xhat mean(g xhat)).
+  // Paddle's group_norm leaves mean(g) out if there is no Scale.
   void input_gradient(const tensor& dy, const floats& means, const floats& dot,
                       const floats& total) const {
     const tensor scale = parameter("Scale", 1.0f);
@@ -213,8 +214,9 @@ private:
       const float inv = inverse_[group];
       return -inv * inv * inv * g_dot[group] * share;
     });
+    const float centred = slots_.inverse || ctx_.has_input("Scale") ? 1 : 0;
     const floats offset = per_plane([&](std::size_t group, std::size_t) {
-      return -inverse_[group] * g_total[group] * share;
+      return -centred * inverse_[group] * g_total[group] * share;
     });
     write_images("X@GRAD", [&](tensor& dx) {
       channel_combine(view_.by_plane(), dx.data<float>(), dy.data<float>(),
