@@ -14,6 +14,7 @@
 #include <cmath>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace troupe {
 
@@ -50,6 +51,16 @@ public:
     }
   }
 
+  void check_overlapping(executor& exe) {
+    std::vector<step_id> steps;
+    for (std::uint64_t i = 0; i < feeds_->steps_per_epoch(); ++i)
+      steps.push_back(exe.submit(feeds_->batch(0, i)));
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const double wanted = losses_.values<double>()[i];
+      CHECK(std::abs(exe.wait(steps[i]).loss - wanted) <= limit * wanted);
+    }
+  }
+
 private:
   arena memory_{make_host_memory_source()};
   std::filesystem::path folder_;
@@ -67,6 +78,18 @@ void check_actors(const std::string& name, const std::string& devices,
   options.parameters = p.parameters();
   executor exe{p.main(), options};
   p.check(exe);
+}
+
+/// Steps overlap, edges are messages, and all of it is disturbed.
+void check_disturbed(const std::string& name) {
+  trained_program p{name};
+  executor_options options;
+  options.devices = parse_devices("cpu:2");
+  options.form = edge_form::mixed;
+  options.shuffle = delivery_shuffle{.seed = 5};
+  options.parameters = p.parameters();
+  executor exe{p.main(), options};
+  p.check_overlapping(exe);
 }
 
 void check_plain(const std::string& name, const std::string& devices) {
@@ -94,6 +117,9 @@ void check_training(const std::string& name) {
   }
   SUBCASE("by actors on four devices") {
     check_actors(name, "cpu:4", all_reduce);
+  }
+  SUBCASE("by actors, disturbed") {
+    check_disturbed(name);
   }
   SUBCASE("in order on two devices") {
     check_plain(name, "cpu:2");

@@ -71,6 +71,49 @@ void add_bias(const kernel_context& ctx, tensor& gates) {
                width);
 }
 
+/// What goes back through the steps, by time.
+struct gru_gradient {
+  tensor gates, reset, hidden; ///< of the forward pass
+  tensor dh, dgates, scratch;
+  tensor dstart; ///< of H0, sequences by length
+  tensor dweights;
+
+  gru_gradient(kernel_context& ctx, const gru_arguments& a) {
+    const auto d = a.cell.hidden;
+    const auto read = [&](std::string_view slot, std::int64_t width) {
+      const tensor value = float_input(ctx, slot);
+      require_shape(slot, value.dims(), a.rows_of(width));
+      return value;
+    };
+    gates = read("BatchGate", 3 * d);
+    reset = read("BatchResetHiddenPrev", d);
+    hidden = read("BatchHidden", d);
+    dh = ctx.scratch(hidden.numel());
+    a.batches.gather(dh.data<float>(), read("Hidden@GRAD", d).data<float>(), d);
+    dgates = ctx.scratch(gates.numel());
+    scratch = ctx.scratch(hidden.numel());
+    dstart = ctx.scratch(a.batches.num_sequences() * d);
+    fill(dstart.data<float>(), dstart.numel(), 0.0f);
+    if (!ctx.has_output("Weight@GRAD"))
+      return;
+    dweights = float_output(ctx, "Weight@GRAD", a.weights.dims());
+    fill(dweights.data<float>(), dweights.numel(), 0.0f);
+  }
+
+  void step(const gru_arguments& a, std::int64_t number) {
+    const auto d = a.cell.hidden;
+    const auto at = a.batches.start(number);
+    float* dbefore = number > 0
+                       ? dh.data<float>() + a.batches.start(number - 1) * d
+                       : dstart.data<float>();
+    a.cell.backward(
+      a.batches.size(number), gates.data<float>() + at * 3 * d,
+      a.before(hidden, number), reset.data<float>() + at * d,
+      dh.data<float>() + at * d, dgates.data<float>() + at * 3 * d, dbefore,
+      dweights ? dweights.data<float>() : nullptr, scratch.data<float>());
+  }
+};
+
 } // namespace
 
 void run_gru(kernel_context& ctx) {
@@ -95,48 +138,21 @@ void run_gru(kernel_context& ctx) {
 void run_gru_grad(kernel_context& ctx) {
   const gru_arguments a(ctx);
   const auto d = a.cell.hidden;
-  const tensor gates = float_input(ctx, "BatchGate");
-  const tensor reset = float_input(ctx, "BatchResetHiddenPrev");
-  const tensor hidden = float_input(ctx, "BatchHidden");
-  const tensor dout = float_input(ctx, "Hidden@GRAD");
-  require_shape("BatchGate", gates.dims(), a.rows_of(3 * d));
-  require_shape("BatchHidden", hidden.dims(), a.rows_of(d));
-  require_shape("BatchResetHiddenPrev", reset.dims(), a.rows_of(d));
-  require_shape("Hidden@GRAD", dout.dims(), a.rows_of(d));
   const auto rows = a.input.dims()[0];
-  const auto sequences = a.batches.num_sequences();
-  tensor dh = ctx.scratch(rows * d);
-  tensor dgates = ctx.scratch(rows * 3 * d);
-  tensor scratch = ctx.scratch(rows * d);
-  tensor dstart = ctx.scratch(sequences * d);
-  fill(dstart.data<float>(), dstart.numel(), 0.0f);
-  tensor dweights;
-  if (ctx.has_output("Weight@GRAD")) {
-    dweights = float_output(ctx, "Weight@GRAD", a.weights.dims());
-    fill(dweights.data<float>(), dweights.numel(), 0.0f);
-  }
-  a.batches.gather(dh.data<float>(), dout.data<float>(), d);
-  for (std::int64_t step = a.batches.steps() - 1; step >= 0; --step) {
-    const auto at = a.batches.start(step);
-    float* dbefore = step > 0 ? dh.data<float>() + a.batches.start(step - 1) * d
-                              : dstart.data<float>();
-    a.cell.backward(
-      a.batches.size(step), gates.data<float>() + at * 3 * d,
-      a.before(hidden, step), reset.data<float>() + at * d,
-      dh.data<float>() + at * d, dgates.data<float>() + at * 3 * d, dbefore,
-      dweights ? dweights.data<float>() : nullptr, scratch.data<float>());
-  }
+  gru_gradient g(ctx, a);
+  for (std::int64_t step = a.batches.steps() - 1; step >= 0; --step)
+    g.step(a, step);
   if (ctx.has_output("Input@GRAD")) {
     tensor dx = float_output(ctx, "Input@GRAD", a.input.dims());
-    a.batches.scatter(dx.data<float>(), dgates.data<float>(), 3 * d);
+    a.batches.scatter(dx.data<float>(), g.dgates.data<float>(), 3 * d);
   }
   if (ctx.has_output("H0@GRAD")) {
-    tensor dh0 = float_output(ctx, "H0@GRAD", {sequences, d});
-    a.batches.scatter_sequences(dh0.data<float>(), dstart.data<float>(), d);
+    tensor dh0 = float_output(ctx, "H0@GRAD", {a.batches.num_sequences(), d});
+    a.batches.scatter_sequences(dh0.data<float>(), g.dstart.data<float>(), d);
   }
   if (ctx.has_output("Bias@GRAD")) {
     tensor dbias = float_output(ctx, "Bias@GRAD", {1, 3 * d});
-    sum_rows(dbias.data<float>(), dgates.data<float>(), rows, 3 * d);
+    sum_rows(dbias.data<float>(), g.dgates.data<float>(), rows, 3 * d);
   }
 }
 

@@ -212,6 +212,43 @@ void backward_step(const lstm_arguments& a, lstm_gradient& g,
          g.dweights.data<float>(), 4 * d);
 }
 
+tensor zeros(tensor value) {
+  fill(value.data<float>(), value.numel(), 0.0f);
+  return value;
+}
+
+lstm_gradient read_gradient(kernel_context& ctx, const lstm_arguments& a) {
+  const auto d = a.d;
+  const auto rows = a.input.dims()[0];
+  const auto sequences = a.batches.num_sequences();
+  const auto read = [&](std::string_view slot, std::int64_t width) {
+    const tensor value = float_input(ctx, slot);
+    require_shape(slot, value.dims(), a.rows_of(width));
+    return value;
+  };
+  const auto by_time = [&](std::string_view slot) {
+    const tensor value = read(slot, d);
+    tensor ordered = ctx.scratch(rows * d);
+    a.batches.gather(ordered.data<float>(), value.data<float>(), d);
+    return ordered;
+  };
+  lstm_gradient g;
+  g.gates = read("BatchGate", 4 * d);
+  g.active = read("BatchCellPreAct", d);
+  g.cells = by_time("Cell");
+  g.hidden = by_time("Hidden");
+  g.dh = by_time("Hidden@GRAD");
+  g.dc = zeros(ctx.scratch(rows * d));
+  g.dgates = ctx.scratch(rows * 4 * d);
+  g.dh0 = zeros(ctx.scratch(sequences * d));
+  g.dc0 = zeros(ctx.scratch(sequences * d));
+  if (ctx.has_output("Weight@GRAD"))
+    g.dweights = zeros(float_output(ctx, "Weight@GRAD", a.weights.dims()));
+  if (a.bias && ctx.has_output("Bias@GRAD"))
+    g.dbias = zeros(float_output(ctx, "Bias@GRAD", a.bias.dims()));
+  return g;
+}
+
 } // namespace
 
 void run_lstm(kernel_context& ctx) {
@@ -234,45 +271,17 @@ void run_lstm(kernel_context& ctx) {
 // As in Paddle, a gradient of Cell is not asked for.
 void run_lstm_grad(kernel_context& ctx) {
   const lstm_arguments a(ctx);
-  const auto d = a.d;
-  const auto rows = a.input.dims()[0];
-  const auto by_time = [&](std::string_view slot) {
-    const tensor value = float_input(ctx, slot);
-    require_shape(slot, value.dims(), a.rows_of(d));
-    tensor ordered = ctx.scratch(rows * d);
-    a.batches.gather(ordered.data<float>(), value.data<float>(), d);
-    return ordered;
-  };
-  const auto zeros = [](tensor value) {
-    fill(value.data<float>(), value.numel(), 0.0f);
-    return value;
-  };
-  lstm_gradient g;
-  g.gates = float_input(ctx, "BatchGate");
-  g.active = float_input(ctx, "BatchCellPreAct");
-  require_shape("BatchGate", g.gates.dims(), a.rows_of(4 * d));
-  require_shape("BatchCellPreAct", g.active.dims(), a.rows_of(d));
-  g.cells = by_time("Cell");
-  g.hidden = by_time("Hidden");
-  g.dh = by_time("Hidden@GRAD");
-  g.dc = zeros(ctx.scratch(rows * d));
-  g.dgates = ctx.scratch(rows * 4 * d);
-  const auto sequences = a.batches.num_sequences();
-  g.dh0 = zeros(ctx.scratch(sequences * d));
-  g.dc0 = zeros(ctx.scratch(sequences * d));
-  if (ctx.has_output("Weight@GRAD"))
-    g.dweights = zeros(float_output(ctx, "Weight@GRAD", a.weights.dims()));
-  if (a.bias && ctx.has_output("Bias@GRAD"))
-    g.dbias = zeros(float_output(ctx, "Bias@GRAD", a.bias.dims()));
+  auto g = read_gradient(ctx, a);
   for (std::int64_t step = a.batches.steps() - 1; step >= 0; --step)
     backward_step(a, g, step);
-  scatter_output(ctx, a, "Input@GRAD", g.dgates, 4 * d);
+  scatter_output(ctx, a, "Input@GRAD", g.dgates, 4 * a.d);
   if (g.dbias)
-    sum_rows(g.dbias.data<float>(), g.dgates.data<float>(), rows, 4 * d);
+    sum_rows(g.dbias.data<float>(), g.dgates.data<float>(), a.input.dims()[0],
+             4 * a.d);
   for (auto [slot, from] : {std::pair{"H0@GRAD", &g.dh0}, {"C0@GRAD", &g.dc0}})
     if (ctx.has_output(slot)) {
-      tensor to = float_output(ctx, slot, {sequences, d});
-      a.batches.scatter_sequences(to.data<float>(), from->data<float>(), d);
+      tensor to = float_output(ctx, slot, {a.batches.num_sequences(), a.d});
+      a.batches.scatter_sequences(to.data<float>(), from->data<float>(), a.d);
     }
 }
 

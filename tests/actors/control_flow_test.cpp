@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// How branches and loops fail. What they compute: tests/paddle.
+#include <troupe/actors/plain_executor.hpp>
+
+#include <support/caught.hpp>
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+using test::caught;
+using test::says;
+
+namespace {
+
+using names = std::vector<std::string>;
+
+graph::op_desc make_op(const std::string& type, const names& in,
+                       const names& out) {
+  graph::op_desc op;
+  op.type = type;
+  op.set_input("X", in);
+  op.set_output("Out", out);
+  return op;
+}
+
+/// flag, x -> conditional_block { y = inner(x) }
+graph::program branch(const std::string& inner) {
+  graph::program p;
+  for (auto& [name, type] : {std::pair{"flag", dtype::boolean},
+                             {"x", dtype::float32},
+                             {"y", dtype::float32}})
+    p.main().add_var({.name = name, .type = type, .dims = {-1}});
+  graph::op_desc op;
+  op.type = "conditional_block";
+  op.set_input("Cond", {"flag"});
+  op.set_input("Input", {"x"});
+  op.set_output("Out", {"y"});
+  op.attributes.set("sub_block", block_ref{1});
+  op.attributes.set("is_scalar_condition", true);
+  p.main().ops.push_back(op);
+  graph::block body;
+  body.index = 1;
+  body.parent = 0;
+  body.ops.push_back(make_op(inner, {"x"}, {"y"}));
+  p.blocks.push_back(body);
+  return p;
+}
+
+arena& memory() {
+  static arena made{make_host_memory_source()};
+  return made;
+}
+
+feed_map feeds(std::vector<bool> flag) {
+  feed_map fed;
+  fed["x"] = tensor::make(memory(), {static_cast<std::int64_t>(flag.size())},
+                          dtype::float32);
+  for (auto& v : fed["x"].values<float>())
+    v = -2;
+  fed["flag"] = tensor::make(memory(), {static_cast<std::int64_t>(flag.size())},
+                             dtype::boolean);
+  std::copy(flag.begin(), flag.end(), fed["flag"].data<bool>());
+  return fed;
+}
+
+const names y{"y"};
+
+} // namespace
+
+TEST_SUITE("actors.control_flow") {
+TEST_CASE("a branch that is not taken writes nothing") {
+  executor_options options;
+  options.fetches = y;
+  executor exe{branch("relu"), options};
+  CHECK(exe.run(feeds({true}), y).merged("y").values<float>()[0] == 0);
+  CHECK_FALSE(exe.run(feeds({false}), y).merged("y"));
+}
+
+TEST_CASE("ops of a sub-block without a kernel are listed") {
+  CHECK(says(caught([] { executor{branch("no_such_op")}; }), "no_such_op"));
+  CHECK(
+    says(caught([] { plain_executor{branch("no_such_op")}; }), "no_such_op"));
+}
+
+TEST_CASE("an error in a block names the op and where it is") {
+  auto p = branch("reshape2");
+  p.blocks[1].ops[0].attributes.set("shape", std::vector{7});
+  executor exe{p};
+  const auto e = caught([&] { exe.run(feeds({true})); });
+  CHECK(says(e, "reshape2"));
+  CHECK(e.code() == errc::shape_mismatch);
+  CHECK_NOTHROW(exe.run(feeds({false})));
+}
+
+TEST_CASE("a condition of several elements is refused") {
+  executor exe{branch("relu")};
+  const auto e = caught([&] { exe.run(feeds({true, true})); });
+  CHECK(e.code() == errc::shape_mismatch);
+  CHECK(says(e, "Cond [2]"));
+}
+
+TEST_CASE("a variable that no block declares is named") {
+  auto p = branch("relu");
+  p.blocks[1].ops.push_back(make_op("relu", {"nowhere"}, {"y"}));
+  CHECK(says(caught([&] {
+               executor exe{p};
+               exe.run(feeds({true}));
+             }),
+             "nowhere"));
+}
+
+TEST_CASE("an op that names no block is refused") {
+  auto p = branch("relu");
+  p.main().ops.front().attributes.erase("sub_block");
+  CHECK(caught([&] { executor{p}; }).code() == errc::graph_invalid);
+}
+} // TEST_SUITE("actors.control_flow")
+
+} // namespace troupe

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/graph/sub_blocks.hpp>
+
+#include "small_program.hpp"
+
+#include <support/caught.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+namespace troupe::graph {
+
+using test::caught;
+using testing::names;
+using testing::small_program;
+
+namespace {
+
+op_desc make_op(const std::string& type, const names& in, const names& out) {
+  op_desc op;
+  op.type = type;
+  op.set_input("X", in);
+  op.set_output("Out", out);
+  return op;
+}
+
+op_desc running(const std::string& type, std::int32_t block) {
+  auto op = make_op(type, {"going"}, {});
+  op.attributes.set("sub_block", block_ref{block});
+  return op;
+}
+
+/// A block with these ops whose own variables are `locals`.
+void add_block(program& p, const names& locals, std::vector<op_desc> ops,
+               std::int32_t parent = 0, std::int32_t forward = -1) {
+  block b;
+  b.index = static_cast<std::int32_t>(p.blocks.size());
+  b.parent = parent;
+  b.forward_block = forward;
+  for (auto& name : locals)
+    b.add_var({.name = name, .dims = {1}});
+  b.ops = std::move(ops);
+  p.blocks.push_back(std::move(b));
+}
+
+/// x -> while { t = x; x = t; inner { w += t } } -> y
+program nested() {
+  auto p = small_program{}
+             .temporary("x")
+             .temporary("y")
+             .temporary("going")
+             .persistable("w")
+             .op("relu", {"x"}, {"y"})
+             .desc;
+  p.main().ops.insert(p.main().ops.begin(), running("while", 1));
+  add_block(p, {"t"},
+            {make_op("copy", {"x"}, {"t"}), running("conditional_block", 2),
+             make_op("copy", {"t"}, {"x"})});
+  add_block(p, {}, {make_op("add", {"w", "t"}, {"w"})}, 1);
+  return p;
+}
+
+} // namespace
+
+TEST_SUITE("graph.sub_blocks") {
+TEST_CASE("an op lists what its block and those within touch outside") {
+  const auto p = expose_sub_blocks(nested());
+  const auto& outer = p.main().ops.front();
+  CHECK(outer.input(outer_reads) == names{"going", "w", "x"});
+  CHECK(outer.output(outer_writes) == names{"w", "x"});
+  const auto& inner = p.blocks[1].ops[1];
+  CHECK(inner.input(outer_reads) == names{"t", "w"});
+  CHECK(inner.output(outer_writes) == names{"w"});
+}
+
+TEST_CASE("exposing twice changes nothing") {
+  const auto once = expose_sub_blocks(nested());
+  const auto twice = expose_sub_blocks(once);
+  CHECK(twice.main().ops.front().inputs == once.main().ops.front().inputs);
+  CHECK(twice.main().ops.front().outputs == once.main().ops.front().outputs);
+}
+
+TEST_CASE("what a block writes first is not read outside") {
+  auto p = nested();
+  p.blocks[1].ops.insert(p.blocks[1].ops.begin(), make_op("fill", {}, {"x"}));
+  const auto exposed = expose_sub_blocks(p);
+  CHECK(exposed.main().ops.front().input(outer_reads) == names{"going", "w"});
+}
+
+TEST_CASE("a gradient block has the names of the block it is the gradient of") {
+  auto p = nested();
+  p.main().ops.push_back(running("while_grad", 3));
+  add_block(p, {"t@GRAD"}, {make_op("copy_grad", {"t", "x"}, {"t@GRAD"})}, 0,
+            1);
+  CHECK(local_names(p, 3).contains("t"));
+  const auto exposed = expose_sub_blocks(p);
+  CHECK(exposed.main().ops.back().input(outer_reads) == names{"x"});
+}
+
+TEST_CASE("persistable variables of blocks belong to the main block") {
+  auto p = nested();
+  p.blocks[2].add_var({.name = "rate", .dims = {1}, .persistable = true});
+  p.blocks[2].ops.push_back(make_op("fill", {}, {"rate"}));
+  const auto exposed = expose_sub_blocks(p);
+  REQUIRE(exposed.main().find_var("rate") != nullptr);
+  CHECK(exposed.main().var("rate").persistable);
+  CHECK(exposed.main().ops.front().output(outer_writes)
+        == names{"rate", "w", "x"});
+}
+
+TEST_CASE("a block that is not there or runs itself is refused") {
+  auto absent = nested();
+  absent.blocks[1].ops.push_back(running("while", 7));
+  CHECK(caught([&] { expose_sub_blocks(absent); }).code()
+        == errc::graph_invalid);
+  auto circular = nested();
+  circular.blocks[2].ops.push_back(running("while", 1));
+  CHECK(caught([&] { expose_sub_blocks(circular); }).code()
+        == errc::graph_invalid);
+}
+
+TEST_CASE("feeds that only a block reads are fed") {
+  auto p = nested();
+  p.main().add_var({.name = "inside_only", .dims = {-1}});
+  p.blocks[2].ops.push_back(make_op("use", {"inside_only"}, {"w"}));
+  const auto fed = feed_names(p);
+  CHECK(std::ranges::count(fed, "inside_only") == 1);
+}
+
+TEST_CASE("readers and writers wait for an op that runs a block") {
+  auto p = nested();
+  small_program whole;
+  whole.desc = p;
+  const auto g = testing::build(whole);
+  const auto loop = testing::find_op(g, "while");
+  const auto relu = testing::find_op(g, "relu");
+  const auto x = g.op(relu).inputs.front();
+  CHECK(g.var(x).name == "x");
+  CHECK(g.var(x).generator == loop);
+}
+
+TEST_CASE("a gradient that is completed in a block is refused over devices") {
+  auto p = nested();
+  auto op = make_op("mul_grad", {"x"}, {"w@GRAD"});
+  op.attributes.set("op_role", static_cast<std::int32_t>(role_backward));
+  op.attributes.set("op_role_var", std::vector<std::string>{"w", "w@GRAD"});
+  p.blocks[2].ops.push_back(op);
+  const auto e = caught([&] { check_gradients_in_main(p); });
+  CHECK(e.code() == errc::unsupported_op);
+  CHECK(test::says(e, "\"w@GRAD\" in a sub-block"));
+  p.main().ops.push_back(op);
+  CHECK_NOTHROW(check_gradients_in_main(p));
+}
+} // TEST_SUITE("graph.sub_blocks")
+
+} // namespace troupe::graph
