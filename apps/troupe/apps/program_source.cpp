@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/program_source.hpp>
 
+#include <troupe/actors/executor.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/graph/models.hpp>
 #include <troupe/graph/paddle/program_file.hpp>
@@ -134,6 +135,18 @@ void require_ops(const program_bundle& bundle,
   const std::string missing = to_text(find_missing_ops(bundle, devices));
   if (!missing.empty())
     throw error(errc::unsupported_op, "no kernels for these ops: " + missing);
+}
+
+void refresh_coalesced(const program_bundle& bundle, scope& parameters) {
+  graph::program fused;
+  fused.main().vars = bundle.startup.main().vars;
+  for (graph::op_desc op : bundle.startup.main().ops)
+    if (op.type == "coalesce_tensor") {
+      op.attributes.set("set_constant", false);
+      fused.main().ops.push_back(std::move(op));
+    }
+  if (!fused.main().ops.empty())
+    run_startup(fused, parameters);
 }
 
 void save_program(const program_bundle& bundle, const scope& parameters,

@@ -50,6 +50,11 @@ std::string to_text(const missing_ops& missing);
 void require_ops(const program_bundle& bundle,
                  std::span<const device_id> devices);
 
+/// Brings the persistable outputs of the startup program's coalesce_tensor ops
+/// up to date with the parameters that they were made from: in Paddle they
+/// share memory and follow every update. Call it before saving.
+void refresh_coalesced(const program_bundle& bundle, scope& parameters);
+
 /// Writes a program folder with the trained parameters, whole or not at all.
 void save_program(const program_bundle& bundle, const scope& parameters,
                   const std::filesystem::path& folder);

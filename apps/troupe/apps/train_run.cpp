@@ -268,8 +268,10 @@ int run_train(const train_options& options) {
                  ull{report.steps}, ull{count_steps(options, *source)});
     return 1;
   }
-  if (!options.save.empty())
+  if (!options.save.empty()) {
+    refresh_coalesced(bundle, *parameters);
     save_program(bundle, *parameters, options.save);
+  }
   outputs.finish(bundle, report.history, options, host);
   test_held_out(options, bundle, parameters, host);
   return 0;
