@@ -178,11 +178,11 @@ task_graph make_task_graph(const task_pattern& pattern) {
     const auto now = entry.active(pattern, step);
     const auto now_at = graph.tasks();
     for (auto c = now.first; c < now.first + now.count; ++c) {
-      auto wanted = entry.depends_on({pattern, step, c});
+      auto wanted = step > 0 ? entry.depends_on({pattern, step, c}) : columns{};
       std::sort(wanted.begin(), wanted.end());
       wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
       for (auto w : wanted)
-        if (step > 0 && before.has(w))
+        if (before.has(w))
           graph.predecessors.push_back(static_cast<std::uint32_t>(
             before_at + static_cast<std::size_t>(w - before.first)));
       graph.first.push_back(
