@@ -86,6 +86,7 @@ TEST_CASE("bad grids are refused") {
   CHECK_THROWS_AS(make_task_graph({"no_such", 4, 4, 3}), troupe::error);
   CHECK_THROWS_AS(make_task_graph({"fft", 0, 4, 3}), troupe::error);
   CHECK_THROWS_AS(make_task_graph({"nearest", 4, 4, 5}), troupe::error);
+  CHECK_NOTHROW(make_task_graph({"stencil_1d", 2, 4, 3})); // has no radix
 }
 
 TEST_CASE("every engine runs every pattern in order, on one thread and two") {

@@ -121,6 +121,7 @@ struct pattern_entry {
   std::string_view name;
   columns (*depends_on)(const place&);
   row (*active)(const task_pattern&, std::int64_t step) = whole_row;
+  bool has_radix = false;
 };
 
 constexpr std::array<pattern_entry, 11> patterns{{
@@ -132,9 +133,9 @@ constexpr std::array<pattern_entry, 11> patterns{{
   {"tree", parent, tree_row},
   {"fft", butterfly},
   {"all_to_all", everything},
-  {"nearest", window},
-  {"spread", spread_out},
-  {"random_nearest", random_window},
+  {"nearest", window, whole_row, true},
+  {"spread", spread_out, whole_row, true},
+  {"random_nearest", random_window, whole_row, true},
 }};
 
 constexpr auto pattern_names = [] {
@@ -151,13 +152,13 @@ const pattern_entry& find_pattern(const task_pattern& wanted) {
   throw error(errc::invalid_argument, "no such task pattern: " + wanted.name);
 }
 
-void check(const task_pattern& p) {
+void check(const task_pattern& p, bool has_radix) {
   constexpr std::int64_t most = std::int64_t{1} << 31;
   if (p.width < 1 || p.steps < 1 || p.width > most / p.steps)
     throw error(errc::invalid_argument, "a task grid has 1 to 2^31 tasks, not "
                                           + std::to_string(p.width) + " x "
                                           + std::to_string(p.steps));
-  if (p.radix < 0 || p.radix > p.width)
+  if (has_radix && (p.radix < 0 || p.radix > p.width))
     throw error(errc::invalid_argument,
                 "a radix is at most the width, " + std::to_string(p.width));
 }
@@ -169,8 +170,8 @@ std::span<const std::string_view> task_patterns() {
 }
 
 task_graph make_task_graph(const task_pattern& pattern) {
-  check(pattern);
   const auto& entry = find_pattern(pattern);
+  check(pattern, entry.has_radix);
   task_graph graph;
   row before;
   std::size_t before_at = 0; // number of the first task of the row before
