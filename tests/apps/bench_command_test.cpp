@@ -153,6 +153,11 @@ TEST_CASE("bench names what it does not know") {
                    {"magic"}));
   CHECK(fails_with(run_troupe({"bench", "schedule", "no_such_net"}), 1,
                    {"no_such_net"}));
+  CHECK(fails_with(run_troupe({"bench", "tasks", "--threads", "100000"}), 2,
+                   {"--threads", "cores"}));
+  CHECK(
+    fails_with(run_troupe({"bench", "schedule", "mlp", "--threads", "100000"}),
+               2, {"--threads", "cores"}));
   CHECK(fails_with(run_troupe({"bench"}), 2, {}));
 }
 

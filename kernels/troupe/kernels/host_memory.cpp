@@ -34,8 +34,7 @@ std::byte* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
 
 /// Blocks cut one behind the other from slabs of huge pages. A training step
 /// walks over all its buffers; in pages of 4 KiB the processor looks up more
-/// translations than it can keep, and a LeNet step takes up to 1.25 times as
-/// long.
+/// translations than it can keep.
 ///
 /// A slab goes back to the system with the last of its blocks. Arenas keep
 /// their blocks, so none is cut twice.

@@ -1,11 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/bench/bench_commands.hpp>
+#include <troupe/apps/usage_error.hpp>
+#include <troupe/base/job_queue.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
+#include <string>
+
 namespace troupe::apps {
+
+int choose_workers(int threads) {
+  const auto cores = static_cast<int>(usable_cores());
+  if (threads > cores)
+    throw usage_error("--threads " + std::to_string(threads)
+                      + ", but this process may use " + std::to_string(cores)
+                      + " cores");
+  return threads == 0 ? cores : threads;
+}
 
 void add_bench(CLI::App& app, action& chosen) {
   auto& bench = *app.add_subcommand("bench", "measure what Troupe costs");

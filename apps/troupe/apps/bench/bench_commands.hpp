@@ -5,6 +5,10 @@
 
 namespace troupe::apps {
 
+/// The workers that `--threads` asks for; 0: one per core. Throws usage_error
+/// if they are more than the cores, since figures per worker would be wrong.
+int choose_workers(int threads);
+
 /// Each adds one subcommand of `troupe bench`.
 void add_bench_tasks(CLI::App& bench, action& chosen);
 void add_bench_schedule(CLI::App& bench, action& chosen);

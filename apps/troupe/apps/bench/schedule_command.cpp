@@ -3,7 +3,6 @@
 #include <troupe/apps/bench/sampling.hpp>
 #include <troupe/apps/common_options.hpp>
 #include <troupe/base/clock.hpp>
-#include <troupe/base/job_queue.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -82,9 +81,7 @@ schedule_figures measure(const schedule_options& o) {
   schedule_figures figures;
   figures.ops = bundle.main.main().ops.size();
   figures.devices = options.devices.size();
-  figures.workers = options.threads > 0
-                      ? static_cast<std::size_t>(options.threads)
-                      : usable_cores();
+  figures.workers = static_cast<std::size_t>(choose_workers(options.threads));
   const auto heap = heap_bytes();
   const auto start = now_ns();
   executor exe{bundle.main, options};

@@ -5,7 +5,6 @@
 #include <troupe/apps/common_options.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/error.hpp>
-#include <troupe/base/job_queue.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -222,8 +221,7 @@ int print_metg(const tasks_options& o) {
 }
 
 int run_tasks(tasks_options o) {
-  if (o.threads == 0)
-    o.threads = static_cast<int>(usable_cores());
+  o.threads = choose_workers(o.threads);
   return o.metg ? print_metg(o) : compare(o);
 }
 
