@@ -154,6 +154,33 @@ TEST_CASE("what is not known survives a round trip") {
   }
 }
 
+TEST_CASE("scalars are read as numbers and written as scalars") {
+  auto scalars = [](const char* name, std::initializer_list<std::string> all) {
+    auto list = field(1, name) + field(2, 17);
+    for (const auto& each : all)
+      list += field(21, each);
+    return list;
+  };
+  auto integer = [](int value) { return field(1, 2) + field(3, value); };
+  auto integers = scalars("values", {integer(5), integer(-1)});
+  auto truths = scalars("truths", {field(1, 1) + field(2, 1)});
+  auto mixed = scalars("mixed", {integer(5), field(1, 1) + field(2, 1)});
+  auto op = field(3, "set_value") + field(4, integers) + field(4, truths)
+            + field(4, mixed);
+  auto bytes = program_of(field(4, op)) + field(4, field(1, 3));
+  auto p = parse_program(bytes, "p");
+  const auto& attributes = p.main().ops[0].attributes;
+  CHECK(attributes.get_ints("values", {}) == std::vector<std::int64_t>{5, -1});
+  CHECK(*attributes.find("truths") == attribute(std::vector<bool>{true}));
+  CHECK_FALSE(attributes.has("mixed"));
+  auto written = serialize_program(p);
+  CHECK(written.size() == bytes.size());
+  for (const auto& part : {integers, truths, mixed})
+    CHECK(contains(written, part));
+  p.main().ops[0].attributes.set("values", std::vector<std::int64_t>{7});
+  CHECK(contains(serialize_program(p), scalars("values", {integer(7)})));
+}
+
 TEST_CASE("every attribute type survives a round trip") {
   program p;
   p.version = 7;

@@ -192,6 +192,28 @@ std::vector<block_ref> blocks_of(const pb::OpDesc::Attr& attr) {
   return blocks;
 }
 
+/// The numbers of scalars that are all of one type; none for others.
+std::optional<attribute> numbers_of(const pb::OpDesc::Attr& attr) {
+  const auto& scalars = attr.scalars();
+  const auto all = [&](pb::ScalarType type) {
+    return std::ranges::all_of(
+      scalars, [type](const pb::Scalar& s) { return s.type() == type; });
+  };
+  const auto list = [&](auto number) {
+    std::vector<decltype(number(pb::Scalar{}))> numbers;
+    for (const auto& scalar : scalars)
+      numbers.push_back(number(scalar));
+    return attribute{std::move(numbers)};
+  };
+  if (all(pb::SCALAR_FLOAT64))
+    return list([](const pb::Scalar& s) { return s.r(); });
+  if (all(pb::SCALAR_LONG))
+    return list([](const pb::Scalar& s) { return std::int64_t{s.i()}; });
+  if (all(pb::SCALAR_BOOLEAN))
+    return list([](const pb::Scalar& s) { return s.b(); });
+  return std::nullopt;
+}
+
 /// None for a type that troupe::attribute has no alternative for.
 std::optional<attribute> take_value(pb::OpDesc::Attr& attr) {
   switch (attr.type()) {
@@ -209,6 +231,7 @@ std::optional<attribute> take_value(pb::OpDesc::Attr& attr) {
   case pb::LONGS: return list_of<std::int64_t>(attr.longs());
   case pb::FLOAT64: return attr.float64();
   case pb::FLOAT64S: return list_of<double>(attr.float64s());
+  case pb::SCALARS: return numbers_of(attr);
   default: return std::nullopt;
   }
 }
@@ -236,9 +259,12 @@ attribute_map take_attributes(pb::OpDesc& op, int num_blocks,
     if (attr.name().empty() || !attr.has_type())
       bad(where, "an attribute has no name or type");
     check_blocks(attr, num_blocks, where);
-    if (auto value = take_value(attr))
-      entries.emplace_back(std::move(*attr.mutable_name()), std::move(*value));
-    else
+    auto value = take_value(attr);
+    if (value)
+      entries.emplace_back(attr.name(), std::move(*value));
+    if (value && attr.type() == pb::SCALARS)
+      attr.clear_scalars(); // what is left says that they were scalars
+    if (!value || attr.type() == pb::SCALARS)
       attrs.SwapElements(unknown++, i);
   }
   attrs.DeleteSubrange(unknown, attrs.size() - unknown);

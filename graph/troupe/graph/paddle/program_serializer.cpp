@@ -135,6 +135,43 @@ struct put_value {
   }
 };
 
+/// The same for a list that was one of scalars when it was read.
+struct put_scalars {
+  pb::OpDesc::Attr& to;
+
+  pb::Scalar& add(pb::ScalarType type) const {
+    auto& scalar = *to.add_scalars();
+    scalar.set_type(type);
+    return scalar;
+  }
+  void operator()(const std::vector<double>& values) const {
+    for (auto value : values)
+      add(pb::SCALAR_FLOAT64).set_r(value);
+  }
+  void operator()(const std::vector<std::int64_t>& values) const {
+    for (auto value : values)
+      add(pb::SCALAR_LONG).set_i(value);
+  }
+  void operator()(const std::vector<bool>& values) const {
+    for (auto value : values)
+      add(pb::SCALAR_BOOLEAN).set_b(value);
+  }
+  template <class Other>
+  void operator()(const Other& value) const {
+    put_value{to}(value);
+  }
+};
+
+/// The attribute among the first `count` that tells of scalars; null if none.
+pb::OpDesc::Attr* find_scalars(pb::OpDesc& op, int count,
+                               const std::string& name) {
+  for (int i = 0; i < count; ++i)
+    if (auto& attr = *op.mutable_attrs(i);
+        attr.type() == pb::SCALARS && attr.name() == name)
+      return &attr;
+  return nullptr;
+}
+
 void put_op(const op_desc& desc, pb::OpDesc& to) {
   restore(to, desc.extra);
   to.set_type(desc.type);
@@ -142,7 +179,12 @@ void put_op(const op_desc& desc, pb::OpDesc& to) {
     put_slot(slot, *to.add_inputs());
   for (const auto& slot : desc.outputs)
     put_slot(slot, *to.add_outputs());
+  const int kept = to.attrs_size();
   for (const auto& [name, value] : desc.attributes) {
+    if (auto* scalars = find_scalars(to, kept, name)) {
+      std::visit(put_scalars{*scalars}, value);
+      continue;
+    }
     auto& attr = *to.add_attrs();
     attr.set_name(name);
     std::visit(put_value{attr}, value);
