@@ -273,4 +273,19 @@ TEST_CASE("every strategy leaves the same values in what can be fetched") {
   }
 }
 
+TEST_CASE("of gradients added up over steps, what is added is merged") {
+  sized_program p({8});
+  p.persistable("sum", {8})
+    .op("elementwise_add", {"p0@GRAD", "sum"}, {"sum"}, role_backward,
+        {"p0", "sum"});
+  auto& ops = p.desc.main().ops;
+  ops[2].attributes.erase("op_role_var");
+  ops[3].attributes.set("grad_merge_cond_name", std::string("every_third"));
+  ops[3].inputs = {{"X", {"p0@GRAD"}}, {"Y", {"sum"}}};
+  const auto result = plan(p, on_cpus(2));
+  REQUIRE(result.gradients.size() == 1);
+  CHECK(result.gradients[0].gradient == "p0@GRAD");
+  CHECK(result.gradients[0].complete_after == 2);
+}
+
 TEST_SUITE_END();

@@ -29,14 +29,23 @@ struct role_pairs {
   std::vector<std::string> gradients;
 };
 
+// Gradients that are added up over steps are named by the op that adds; what it
+// adds is what the devices merge, so that all of them add up the same.
+const std::string& merged_part(const op_desc& op, const std::string& gradient) {
+  return op.attributes.has("grad_merge_cond_name") ? op.only_input("X")
+                                                   : gradient;
+}
+
 role_pairs find_role_pairs(const block& b) {
   role_pairs result;
   for (auto& op : b.ops) {
     if (!is_backward(op))
       continue;
-    for (auto& [parameter, gradient] : op.role_vars())
+    for (auto& [parameter, named] : op.role_vars()) {
+      const auto& gradient = merged_part(op, named);
       if (result.parameter_of.emplace(gradient, parameter).second)
         result.gradients.push_back(gradient);
+    }
   }
   return result;
 }

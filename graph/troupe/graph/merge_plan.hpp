@@ -38,7 +38,9 @@ struct merge_plan {
 
 /// Plans the merging of `b`'s gradients, those that ops of role Backward name
 /// in op_role_var and write. Gradients are ordered by where the program
-/// completes them. No gradients for one device or merge_strategy::none.
+/// completes them. Of an op that adds gradients up over steps (attribute
+/// grad_merge_cond_name) what it adds is merged, in every step. No gradients
+/// for one device or merge_strategy::none.
 ///
 /// With a home per parameter (`reduce`, `replicate`), an op of role Optimize
 /// runs on the home of the parameter that it concerns: the one whose parameter,
