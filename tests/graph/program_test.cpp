@@ -122,6 +122,24 @@ TEST_CASE("without a loss op the first gradient tells the loss") {
   CHECK(find_loss(p) == "loss");
 }
 
+TEST_CASE("a loss that is scaled for mixed precision counts unscaled") {
+  auto p = small_training();
+  auto& ops = p.main().ops;
+  op_desc scaled;
+  scaled.type = "elementwise_mul";
+  scaled.set_input("X", {"loss"});
+  scaled.set_input("Y", {"factor"});
+  scaled.set_output("Out", {"scaled"});
+  std::swap(scaled.attributes, ops[1].attributes);
+  ops.insert(ops.begin() + 2, scaled);
+  CHECK(find_loss(p) == "scaled");
+  op_desc unscale;
+  unscale.type = "check_finite_and_unscale";
+  unscale.set_input("Scale", {"factor"});
+  ops.push_back(unscale);
+  CHECK(find_loss(p) == "loss");
+}
+
 TEST_CASE("a program without loss says so") {
   program p;
   p.main().ops.push_back(make_op("relu", {"x"}, {"y"}));

@@ -95,6 +95,28 @@ std::string loss_of_backward_op(const program& p) {
   return loss;
 }
 
+bool names(const std::vector<std::string>& arguments, const std::string& name) {
+  return std::ranges::find(arguments, name) != arguments.end();
+}
+
+/// Mixed precision multiplies the loss by a factor that it takes out of the
+/// gradients; the loss is what is multiplied.
+std::string before_scaling(const program& p, const std::string& loss) {
+  const op_desc* scaling = nullptr;
+  for (const auto& op : p.main().ops)
+    if (op.type == "elementwise_mul" && names(op.output("Out"), loss))
+      scaling = &op;
+  if (!scaling || scaling->input("X").size() != 1
+      || scaling->input("Y").size() != 1)
+    return loss;
+  const auto& factor = scaling->only_input("Y");
+  const bool undone = std::ranges::any_of(p.main().ops, [&](const auto& op) {
+    return op.type == "check_finite_and_unscale"
+           && names(op.input("Scale"), factor);
+  });
+  return undone ? scaling->only_input("X") : loss;
+}
+
 bool is_fed(const block& b, const std::string& name) {
   auto var = b.find_var(name);
   return var && var->kind == var_kind::dense && !var->persistable;
@@ -215,7 +237,7 @@ std::string find_loss(const program& p) {
     throw error{errc::not_found,
                 "the program names no loss: it has neither an op with op_role "
                 "256 (Forward|Loss) nor one with 257 (Backward|Loss)"};
-  return loss;
+  return before_scaling(p, loss);
 }
 
 std::vector<std::string> feed_names(const program& p) {

@@ -122,9 +122,9 @@ struct program {
   const block& main() const { return blocks.front(); }
 };
 
-/// Name of the loss variable: the output of the op with role Forward|Loss,
-/// else what the op with role Backward|Loss writes the gradient of. Throws
-/// error(not_found) if the program has neither.
+/// Name of the loss: the output of the op with role Forward|Loss, else what the
+/// op with role Backward|Loss writes the gradient of; before it is scaled for
+/// mixed precision. Throws error(not_found) if the program has neither.
 std::string find_loss(const program& p);
 
 /// Names that must be fed: dense, not persistable, read by an op of the main
