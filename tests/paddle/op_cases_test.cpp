@@ -220,7 +220,7 @@ TEST_CASE("branches and loops compute what Paddle computes") {
   check_family("control_flow");
 }
 
-TEST_CASE("fills compute what Paddle computes") {
+TEST_CASE("fills and random fills compute what Paddle computes") {
   check_family("filling");
 }
 

@@ -18,12 +18,12 @@ using ints = std::vector<std::int32_t>;
 constexpr int count = 100'000;
 
 std::vector<double> drawn(const std::string& type, attribute_map attributes,
-                          std::uint64_t seed = 1) {
+                          std::uint64_t seed = 1, step_id step = 5) {
   attributes.set("shape", ints{count / 10, 10});
   const op_case c{.type = type,
                   .inputs = {},
                   .attributes = std::move(attributes),
-                  .step = {.step = 5, .seed = seed}};
+                  .step = {.step = step, .seed = seed}};
   return run_op(reference_kernels(), c).at("Out")[0].elements;
 }
 
@@ -79,13 +79,14 @@ TEST_CASE("truncated_gaussian_random stays within two deviations") {
   CHECK(std::abs(m.deviation - 2 * truncated_deviation()) < 0.02);
 }
 
-TEST_CASE("the numbers depend on the seed, the op's own first, not the step") {
+TEST_CASE("the numbers depend on seed and step, or on the op's own seed") {
   const auto base = drawn("gaussian_random", {});
   CHECK(base == drawn("gaussian_random", {}));
   CHECK(base != drawn("gaussian_random", {}, 2));
+  CHECK(base != drawn("gaussian_random", {}, 1, 6));
   const auto own = drawn("gaussian_random", {{"seed", 9}});
   CHECK(own != base);
-  CHECK(own == drawn("gaussian_random", {{"seed", 9}}, 2));
+  CHECK(own == drawn("gaussian_random", {{"seed", 9}}, 2, 6));
 }
 
 TEST_CASE("fill_constant takes str_value before value") {

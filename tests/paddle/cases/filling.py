@@ -1,17 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ops that fill a tensor with one value."""
+"""Ops that fill a tensor: with one value, at random."""
 import numpy as np
 from oracle import Lod, case
 
 random = np.random.RandomState(3)
-FLOAT, DOUBLE, INT64, BOOL = 5, 6, 3, 0
+FLOAT, DOUBLE, INT32, INT64, BOOL = 5, 6, 2, 3, 0
 
 
 def kept(name, op, inputs, dtype, attrs):
     case("filling", name, op, inputs, {"Out": dtype}, attrs)
 
 
+def make_random():
+    def drawn(name, op, inputs, dtype, attrs):
+        case("filling", name, op, inputs, {"Out": dtype}, attrs, ignore=["Out"])
+    x = np.zeros((5, 2), "float32")
+    for op in ("uniform_random", "gaussian_random", "randint"):
+        dtype, number = ("int64", INT64) if op == "randint" else ("float32", FLOAT)
+        more = {"low": 2, "high": 5} if op == "randint" else {}
+        drawn(op, op, {}, dtype, {"shape": [3, 2], "dtype": number, **more})
+        drawn(f"{op}_shape_tensor", op, {"ShapeTensor": np.int64([2, 3])}, dtype, {"dtype": number, **more})
+        drawn(f"{op}_shape_list", op, {"ShapeTensorList": [np.int32([2]), np.int32([3])]}, dtype,
+              {"shape": [-1, 3], "dtype": number, **more})
+    drawn("randint_int32", "randint", {}, "int32", {"shape": [3], "dtype": INT32, "low": -2, "high": 1})
+    drawn("uniform_random_float64", "uniform_random", {}, "float64", {"shape": [3], "dtype": DOUBLE})
+    drawn("truncated_gaussian_random", "truncated_gaussian_random", {}, "float32", {"shape": [3, 2], "dtype": FLOAT})
+    drawn("uniform_random_like", "uniform_random_batch_size_like", {"Input": x}, "float32",
+          {"shape": [3, -1], "dtype": FLOAT, "output_dim_idx": 1, "input_dim_idx": 0})
+    drawn("uniform_random_like_sequences", "uniform_random_batch_size_like", {"Input": Lod(x, [2, 3])}, "float32",
+          {"shape": [-1, 3], "dtype": FLOAT})
+    # An interval of one number, so that only the diagonal is something else.
+    for name, attrs in (("diagonal", {"diag_num": 3, "diag_step": 4}), ("diagonal_dense", {"diag_num": 5}),
+                        ("diagonal_full", {"diag_num": 2, "diag_step": 10})):
+        kept(f"uniform_random_{name}", "uniform_random", {}, "float32",
+             {"shape": [3, 4], "dtype": FLOAT, "min": 0.5, "max": 0.5, "diag_val": -2.0, **attrs})
+
+
 def make():
+    make_random()
     for dtype, number, value in (("float32", FLOAT, 1.5), ("float64", DOUBLE, -0.1), ("int64", INT64, 7.0), ("bool", BOOL, 1.0)):
         kept(f"constant_{dtype}", "fill_constant", {}, dtype, {"shape": [2, 3], "dtype": number, "value": value})
     kept("constant_text", "fill_constant", {}, "float32", {"shape": [3], "dtype": FLOAT, "str_value": "0.3"})

@@ -9,13 +9,16 @@ namespace troupe::graph::schemas {
 
 namespace {
 
-/// Ops without inputs whose shape and dtype are attributes.
-void infer_from_attributes(shape_inference& s) {
+dtype wanted(const shape_inference& s, dtype otherwise) {
+  const auto number = s.attributes().get_int("dtype", -1);
+  return number < 0 ? otherwise : dtype_of_number(number);
+}
+
+void infer_from_shape(shape_inference& s, dtype otherwise) {
   const auto dims = s.attributes().get_ints("shape", {});
   s.check_attribute(std::ranges::none_of(dims, [](auto d) { return d < 0; }),
                     "shape", "known in all extents");
-  const auto type = s.attributes().get_int("dtype", 5);
-  s.output("Out", to_shape(dims), dtype_of_number(type));
+  s.output("Out", to_shape(dims), wanted(s, otherwise));
 }
 
 /// Extents that come in a tensor, or in one each, are unknown before a run;
@@ -32,16 +35,18 @@ std::vector<std::int64_t> extents_from_tensors(const shape_inference& s) {
   return known;
 }
 
-void infer_fill(shape_inference& s) {
+void infer_filled(shape_inference& s, dtype otherwise) {
   if (!s.has_input("ShapeTensor") && !s.has_input("ShapeTensorList"))
-    return infer_from_attributes(s);
-  const auto type = s.attributes().get_int("dtype", 5);
-  s.output("Out", to_shape(extents_from_tensors(s)), dtype_of_number(type));
+    return infer_from_shape(s, otherwise);
+  s.output("Out", to_shape(extents_from_tensors(s)), wanted(s, otherwise));
+}
+
+void infer_floats(shape_inference& s) {
+  infer_filled(s, dtype::float32);
 }
 
 void infer_like(shape_inference& s) {
-  const auto type = s.attributes().get_int("dtype", -1);
-  s.output("Out", s.dims("X"), type < 0 ? s.type("X") : dtype_of_number(type));
+  s.output("Out", s.dims("X"), wanted(s, s.type("X")));
 }
 
 void infer_batch_size_like(shape_inference& s) {
@@ -52,42 +57,50 @@ void infer_batch_size_like(shape_inference& s) {
   const auto from = s.axis(
     "input_dim_idx", s.attributes().get_int("input_dim_idx", 0), input.rank());
   dims[to] = from == 0 && s.input("Input").lod_level > 0 ? -1 : input[from];
-  s.output("Out", to_shape(dims),
-           dtype_of_number(s.attributes().get_int("dtype", 5)));
+  s.output("Out", to_shape(dims), wanted(s, dtype::float32));
 }
 
-op_schema initializer(std::string_view type) {
+void infer_randint(shape_inference& s) {
+  const auto& a = s.attributes();
+  s.check_attribute(a.get_int("low", 0) < a.get_int("high", 0), "low",
+                    "less than high");
+  infer_filled(s, dtype::int64);
+}
+
+/// An op whose extents are attribute `shape` or come in tensors.
+op_schema filled(std::string_view type, void (*infer)(shape_inference&),
+                 std::vector<slot_schema> more = {}) {
+  op_schema schema{.type = type,
+                   .inputs = {{"ShapeTensor", slot_arity::optional},
+                              {"ShapeTensorList", slot_arity::any}},
+                   .outputs = {{"Out"}},
+                   .infer = infer};
+  schema.inputs.insert(schema.inputs.end(), more.begin(), more.end());
+  return schema;
+}
+
+op_schema like_batch(std::string_view type) {
   return {.type = type,
-          .inputs = {},
+          .inputs = {{"Input"}},
           .outputs = {{"Out"}},
-          .infer = infer_from_attributes};
+          .infer = infer_batch_size_like};
 }
 
 } // namespace
 
 void add_initializers(op_schema_table& table) {
-  constexpr auto optional = slot_arity::optional;
-  add(table, {{.type = "fill_constant",
-               .inputs = {{"ShapeTensor", optional},
-                          {"ShapeTensorList", slot_arity::any},
-                          {"ValueTensor", optional}},
-               .outputs = {{"Out"}},
-               .infer = infer_fill},
-              {.type = "fill_any_like",
-               .inputs = {{"X"}},
-               .outputs = {{"Out"}},
-               .infer = infer_like},
-              {.type = "fill_zeros_like",
-               .inputs = {{"X"}},
-               .outputs = {{"Out"}},
-               .infer = same_as_x},
-              {.type = "fill_constant_batch_size_like",
-               .inputs = {{"Input"}},
-               .outputs = {{"Out"}},
-               .infer = infer_batch_size_like},
-              initializer("uniform_random"),
-              initializer("gaussian_random"),
-              initializer("truncated_gaussian_random")});
+  add(table, {filled("fill_constant", infer_floats,
+                     {{"ValueTensor", slot_arity::optional}}),
+              filled("uniform_random", infer_floats),
+              filled("gaussian_random", infer_floats),
+              filled("truncated_gaussian_random", infer_floats),
+              filled("randint", infer_randint),
+              like_batch("fill_constant_batch_size_like"),
+              like_batch("uniform_random_batch_size_like"),
+              like_batch("gaussian_random_batch_size_like"),
+              plain_schema("fill_any_like", {"X"}, infer_like),
+              plain_schema("fill_zeros_like", {"X"}, same_as_x),
+              plain_schema("assign_value", {}, infer_constant)});
 }
 
 } // namespace troupe::graph::schemas

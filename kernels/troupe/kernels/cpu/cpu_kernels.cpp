@@ -225,6 +225,9 @@ constexpr plain_kernel plain_kernels[] = {
   {"uniform_random", cpu::run_uniform_random},
   {"gaussian_random", cpu::run_gaussian_random},
   {"truncated_gaussian_random", cpu::run_truncated_gaussian_random},
+  {"uniform_random_batch_size_like", cpu::run_uniform_random_batch_size_like},
+  {"gaussian_random_batch_size_like", cpu::run_gaussian_random_batch_size_like},
+  {"randint", cpu::run_randint},
 };
 
 } // namespace

@@ -233,8 +233,11 @@ void run_fill_constant_batch_size_like(kernel_context&);
 
 // random_fill.cpp
 void run_uniform_random(kernel_context&);
+void run_uniform_random_batch_size_like(kernel_context&);
 void run_gaussian_random(kernel_context&);
+void run_gaussian_random_batch_size_like(kernel_context&);
 void run_truncated_gaussian_random(kernel_context&);
+void run_randint(kernel_context&);
 
 // norm_clip.cpp
 void run_clip_by_norm(kernel_context&);

@@ -2,13 +2,13 @@
 // Ops that fill a tensor with one value.
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
+#include <troupe/kernels/cpu/filled_shape.hpp>
 
 #include <troupe/base/error.hpp>
 
 #include <algorithm>
 #include <cstdlib>
 #include <string>
-#include <vector>
 
 namespace troupe::cpu {
 
@@ -32,29 +32,6 @@ double constant(const kernel_context& ctx) {
   return value;
 }
 
-// Extents in a tensor, in a tensor each, or in the attribute.
-shape wanted_shape(const kernel_context& ctx) {
-  std::vector<std::int64_t> dims;
-  const auto read = [&](std::string_view slot, std::size_t index) {
-    const tensor value = ctx.input(slot, index);
-    const index_values extents(value, slot);
-    for (std::int64_t i = 0; i < value.numel(); ++i)
-      dims.push_back(extents[i]);
-  };
-  if (ctx.has_input("ShapeTensor"))
-    read("ShapeTensor", 0);
-  else if (ctx.has_input("ShapeTensorList"))
-    for (std::size_t i = 0; i < ctx.num_inputs("ShapeTensorList"); ++i)
-      read("ShapeTensorList", i);
-  else
-    dims = ctx.attributes().get_ints("shape", {});
-  const shape result(dims);
-  if (result.has_unknown())
-    throw error(errc::invalid_argument, "attribute shape " + to_string(result)
-                                          + " has unknown extents");
-  return result;
-}
-
 // Through float64, so that every dtype rounds as a cast does.
 void fill_output(kernel_context& ctx, const shape& dims, dtype type,
                  double value) {
@@ -72,7 +49,7 @@ void fill_output(kernel_context& ctx, const shape& dims, dtype type,
 
 void run_fill_constant(kernel_context& ctx) {
   const dtype type = dtype_attribute(ctx.attributes(), "dtype", dtype::float32);
-  fill_output(ctx, wanted_shape(ctx), type, constant(ctx));
+  fill_output(ctx, filled_shape(ctx), type, constant(ctx));
 }
 
 // Attribute dtype -1 means X's.
@@ -92,22 +69,9 @@ void run_fill_zeros_like(kernel_context& ctx) {
   ctx.output_variable("Out").as_tensor().set_levels(x.levels());
 }
 
-// Extent output_dim_idx of attribute shape is extent input_dim_idx of Input; of
-// sequences, their number.
 void run_fill_constant_batch_size_like(kernel_context& ctx) {
-  const auto& attributes = ctx.attributes();
-  const tensor input = ctx.input("Input");
-  shape dims(attributes.get_ints("shape", {}));
-  const auto to =
-    normal_axis(attributes.get_int("output_dim_idx", 0), dims.rank(), "Out");
-  const auto from = normal_axis(attributes.get_int("input_dim_idx", 0),
-                                input.dims().rank(), "Input");
-  dims[to] = from == 0 ? input.num_samples() : input.dims()[from];
-  if (dims.has_unknown())
-    throw error(errc::invalid_argument,
-                "attribute shape " + to_string(dims) + " has unknown extents");
-  const dtype type = dtype_attribute(attributes, "dtype", dtype::float32);
-  fill_output(ctx, dims, type, constant(ctx));
+  const dtype type = dtype_attribute(ctx.attributes(), "dtype", dtype::float32);
+  fill_output(ctx, filled_shape_like_batch(ctx, true), type, constant(ctx));
 }
 
 } // namespace troupe::cpu

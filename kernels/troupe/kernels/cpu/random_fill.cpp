@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
+#include <troupe/kernels/cpu/filled_shape.hpp>
 
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/random.hpp>
 
-#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -13,70 +13,189 @@ namespace troupe::cpu {
 
 namespace {
 
-shape shape_attribute(const kernel_context& ctx) {
-  const shape dims(ctx.attributes().get_ints("shape", {}));
-  if (dims.has_unknown())
-    throw error(errc::invalid_argument,
-                "attribute shape " + to_string(dims) + " has unknown extents");
-  return dims;
-}
-
-// The op's own sequence; the attribute seed, if any, replaces the run's.
+// The op's own sequence. Attribute seed, if any, replaces the run's, and then
+// every step draws the same numbers.
 philox generator(const kernel_context& ctx) {
   const std::int64_t own = ctx.attributes().get_int("seed", 0);
-  const auto seed =
-    own != 0 ? static_cast<std::uint64_t>(own) : ctx.step().seed;
   const std::string name(ctx.output_name("Out"));
-  return {seed, stable_hash(name.c_str()), 0};
+  const std::uint32_t stream = stable_hash(name.c_str());
+  if (own != 0)
+    return {static_cast<std::uint64_t>(own), stream, 0};
+  return {ctx.step().seed, stream, ctx.step().step};
 }
 
-// Draws float32; a program that asks for another dtype gets a cast.
-template <class Draw>
-void draw_all(kernel_context& ctx, Draw draw) {
-  const dtype type = dtype_attribute(ctx.attributes(), "dtype", dtype::float32);
-  const shape dims = shape_attribute(ctx);
-  const bool plain = type == dtype::float32;
-  tensor out = plain ? float_output(ctx, "Out", dims)
-                     : tensor::make(ctx.on().memory(), dims, dtype::float32);
+// Which number of the sequence an element is. Where the samples of the batch
+// lie along an axis, a device draws those of its own samples, so that N devices
+// draw what one draws; elsewhere all devices draw the same.
+class element_numbers {
+public:
+  explicit element_numbers(const shape& dims)
+    : all_(static_cast<std::uint64_t>(dims.numel())) {}
+
+  element_numbers(const shape& dims, std::size_t axis, const step_info& step)
+    : element_numbers(dims) {
+    if (axis >= dims.rank() || dims[axis] != step.shard_samples)
+      return;
+    const auto inner = dims.numel(axis + 1, dims.rank());
+    slice_ = static_cast<std::uint64_t>(dims[axis] * inner);
+    whole_ = static_cast<std::uint64_t>(step.batch_samples * inner);
+    first_ = static_cast<std::uint64_t>(step.first_sample * inner);
+    if (slice_ > 0)
+      all_ = all_ / slice_ * whole_;
+  }
+
+  std::uint64_t operator()(std::uint64_t i) const noexcept {
+    return slice_ == 0 ? i : i / slice_ * whole_ + first_ + i % slice_;
+  }
+  /// How many there are on all devices.
+  std::uint64_t all() const noexcept { return all_; }
+
+private:
+  std::uint64_t slice_ = 0; // elements here and on all devices, per outer index
+  std::uint64_t whole_ = 0;
+  std::uint64_t first_ = 0; // of the batch that are drawn elsewhere, before
+  std::uint64_t all_;
+};
+
+element_numbers numbers_of(const kernel_context& ctx, const shape& dims) {
+  // An extent that the batch gives comes in a tensor.
+  const bool dynamic =
+    ctx.has_input("ShapeTensor") || ctx.has_input("ShapeTensorList");
+  return dynamic ? element_numbers(dims, 0, ctx.step()) : element_numbers(dims);
+}
+
+dtype wanted_type(const kernel_context& ctx, dtype drawn) {
+  return dtype_attribute(ctx.attributes(), "dtype", drawn);
+}
+
+// Element i is draw(generator, numbers(i)), a T. This is Out itself unless the
+// program asks for another dtype.
+template <class T, class Draw>
+tensor draw_all(kernel_context& ctx, const shape& dims,
+                const element_numbers& numbers, Draw draw) {
+  constexpr dtype drawn = dtype_of<T>;
+  tensor out = wanted_type(ctx, drawn) == drawn
+                 ? ctx.output("Out", dims, drawn)
+                 : tensor::make(ctx.on().memory(), dims, drawn);
   const philox random = generator(ctx);
   std::uint64_t index = 0;
-  for (float& value : out.values<float>())
-    value = draw(random, index++);
-  if (!plain)
-    ctx.output_variable("Out").set(cast(out, type, ctx.on().memory()));
+  for (T& value : out.values<T>())
+    value = draw(random, numbers(index++));
+  return out;
+}
+
+void give(kernel_context& ctx, const tensor& drawn) {
+  const dtype type = wanted_type(ctx, drawn.type());
+  if (type != drawn.type())
+    ctx.output_variable("Out").set(cast(drawn, type, ctx.on().memory()));
+}
+
+// Elements 0, diag_step + 1, 2 (diag_step + 1)... are diag_val, diag_num of
+// them.
+void set_diagonal(const attribute_map& attributes, tensor& out) {
+  const std::int64_t count = attributes.get_int("diag_num", 0);
+  const std::int64_t step = attributes.get_int("diag_step", 0) + 1;
+  if (count <= 0)
+    return;
+  if (step <= 0 || (count - 1) > (out.numel() - 1) / step || out.numel() == 0)
+    throw error(errc::invalid_argument,
+                "diag_num " + std::to_string(count) + " with diag_step "
+                  + std::to_string(step - 1) + " does not fit into Out "
+                  + to_string(out.dims()));
+  for (std::int64_t i = 0; i < count; ++i)
+    out.data<float>()[i * step] = attributes.get_float("diag_val", 1.0f);
+}
+
+void draw_uniform(kernel_context& ctx, const shape& dims,
+                  const element_numbers& numbers) {
+  const float low = ctx.attributes().get_float("min", -1.0f);
+  const float high = ctx.attributes().get_float("max", 1.0f);
+  const auto draw = [=](const philox& random, std::uint64_t i) {
+    return low + (high - low) * random.uniform(i);
+  };
+  tensor out = draw_all<float>(ctx, dims, numbers, draw);
+  set_diagonal(ctx.attributes(), out);
+  give(ctx, out);
+}
+
+void draw_gaussian(kernel_context& ctx, const shape& dims,
+                   const element_numbers& numbers) {
+  const float mean = ctx.attributes().get_float("mean", 0.0f);
+  const float deviation = ctx.attributes().get_float("std", 1.0f);
+  const auto draw = [=](const philox& random, std::uint64_t i) {
+    return mean + deviation * random.normal(i);
+  };
+  give(ctx, draw_all<float>(ctx, dims, numbers, draw));
+}
+
+element_numbers numbers_like_batch(const kernel_context& ctx,
+                                   const shape& dims) {
+  const auto& attributes = ctx.attributes();
+  if (attributes.get_int("input_dim_idx", 0) != 0)
+    return element_numbers(dims);
+  const auto axis =
+    normal_axis(attributes.get_int("output_dim_idx", 0), dims.rank(), "Out");
+  return {dims, axis, ctx.step()};
 }
 
 } // namespace
 
 void run_uniform_random(kernel_context& ctx) {
-  const float low = ctx.attributes().get_float("min", -1.0f);
-  const float high = ctx.attributes().get_float("max", 1.0f);
-  draw_all(ctx, [=](const philox& random, std::uint64_t i) {
-    return low + (high - low) * random.uniform(i);
-  });
+  const shape dims = filled_shape(ctx);
+  draw_uniform(ctx, dims, numbers_of(ctx, dims));
+}
+
+void run_uniform_random_batch_size_like(kernel_context& ctx) {
+  const shape dims = filled_shape_like_batch(ctx, false);
+  draw_uniform(ctx, dims, numbers_like_batch(ctx, dims));
 }
 
 void run_gaussian_random(kernel_context& ctx) {
-  const float mean = ctx.attributes().get_float("mean", 0.0f);
-  const float deviation = ctx.attributes().get_float("std", 1.0f);
-  draw_all(ctx, [=](const philox& random, std::uint64_t i) {
-    return mean + deviation * random.normal(i);
-  });
+  const shape dims = filled_shape(ctx);
+  draw_gaussian(ctx, dims, numbers_of(ctx, dims));
+}
+
+void run_gaussian_random_batch_size_like(kernel_context& ctx) {
+  const shape dims = filled_shape_like_batch(ctx, false);
+  draw_gaussian(ctx, dims, numbers_like_batch(ctx, dims));
 }
 
 void run_truncated_gaussian_random(kernel_context& ctx) {
   const float mean = ctx.attributes().get_float("mean", 0.0f);
   const float deviation = ctx.attributes().get_float("std", 1.0f);
-  const auto count = static_cast<std::uint64_t>(shape_attribute(ctx).numel());
-  draw_all(ctx, [=](const philox& random, std::uint64_t i) {
-    // A number beyond two deviations is drawn again, `count` further on.
+  const shape dims = filled_shape(ctx);
+  const auto numbers = numbers_of(ctx, dims);
+  const auto draw = [=](const philox& random, std::uint64_t i) {
+    // A number beyond two deviations is drawn again, further on.
     float value = random.normal(i);
     for (std::uint64_t index = i; std::abs(value) > 2.0f;) {
-      index += count;
+      index += numbers.all();
       value = random.normal(index);
     }
     return mean + deviation * value;
-  });
+  };
+  give(ctx, draw_all<float>(ctx, dims, numbers, draw));
+}
+
+// Source: Lemire, "Fast random integer generation in an interval", 2019,
+// without the rejection: a number's probability is off by less than 2^-32.
+void run_randint(kernel_context& ctx) {
+  const auto& attributes = ctx.attributes();
+  const std::int64_t low = attributes.get_int("low", 0);
+  const std::int64_t high = attributes.get_int("high", 0);
+  const auto range =
+    static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
+  if (low >= high || range > std::uint64_t{1} << 32)
+    throw error(errc::invalid_argument,
+                "randint draws from [" + std::to_string(low) + ", "
+                  + std::to_string(high) + "): low must be less than high, by "
+                  + "2^32 at most");
+  const auto draw = [=](const philox& random, std::uint64_t i) {
+    const std::uint64_t word = random.block(i / 4)[i % 4];
+    return low + static_cast<std::int64_t>((word * range) >> 32);
+  };
+  const shape dims = filled_shape(ctx);
+  give(ctx, draw_all<std::int64_t>(ctx, dims, numbers_of(ctx, dims), draw));
 }
 
 } // namespace troupe::cpu

@@ -19,12 +19,14 @@ dtype wanted_type(const kernel_context& ctx) {
   return from_paddle_type(ctx.attributes().get_int("dtype", 5));
 }
 
-/// The op's own sequence; the attribute seed, if any, replaces the run's.
+/// The op's own sequence. Attribute seed, if any, replaces the run's, and then
+/// every step draws the same numbers.
 philox generator(const kernel_context& ctx) {
   const auto own = ctx.attributes().get_int("seed", 0);
-  const auto seed =
-    own != 0 ? static_cast<std::uint64_t>(own) : ctx.step().seed;
-  return {seed, stable_hash(std::string(ctx.output_name("Out")).c_str()), 0};
+  const auto stream = stable_hash(std::string(ctx.output_name("Out")).c_str());
+  if (own != 0)
+    return {static_cast<std::uint64_t>(own), stream, 0};
+  return {ctx.step().seed, stream, ctx.step().step};
 }
 
 /// Out[i] = draw(generator, i).
