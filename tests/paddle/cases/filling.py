@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ops that fill a tensor: with one value, at random."""
+"""Ops that fill a tensor: with one value, with an attribute's, at random."""
 import numpy as np
 from oracle import Lod, case
 
@@ -9,6 +9,15 @@ FLOAT, DOUBLE, INT32, INT64, BOOL = 5, 6, 2, 3, 0
 
 def kept(name, op, inputs, dtype, attrs):
     case("filling", name, op, inputs, {"Out": dtype}, attrs)
+
+
+def make_values():
+    for dtype, number, name, values in (
+            ("float32", FLOAT, "fp32_values", [0.1, -2.0, 3.5]), ("float64", DOUBLE, "fp64_values", [0.1, -2.0, 1e300]),
+            ("int32", INT32, "int32_values", [1, -2, 2**31 - 1]), ("int64", INT64, "int64_values", [1, -2, 2**62 + 1]),
+            ("bool", BOOL, "bool_values", [1, 0, 2])):
+        kept(f"values_{dtype}", "assign_value", {}, dtype, {"shape": [3, 1], "dtype": number, name: values})
+    kept("values_scalar", "assign_value", {}, "float32", {"shape": [], "dtype": FLOAT, "fp32_values": [4.0]})
 
 
 def make_random():
@@ -37,6 +46,7 @@ def make_random():
 
 
 def make():
+    make_values()
     make_random()
     for dtype, number, value in (("float32", FLOAT, 1.5), ("float64", DOUBLE, -0.1), ("int64", INT64, 7.0), ("bool", BOOL, 1.0)):
         kept(f"constant_{dtype}", "fill_constant", {}, dtype, {"shape": [2, 3], "dtype": number, "value": value})

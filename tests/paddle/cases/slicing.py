@@ -68,6 +68,48 @@ def make_strided_slice():
             grads=["Input"] if dtype == "float64" else [])
 
 
+def set_value(name, x, axes=(), starts=(), ends=(), steps=None, value=None, numbers=None, grads=None,
+              shape=None, **more):
+    inputs = {"Input": x, **({} if value is None else {"ValueTensor": value})}
+    inputs.update({k: more.pop(k) for k in list(more) if k.endswith("TensorList")})
+    attrs = {"axes": list(axes), "starts": list(starts), "ends": list(ends),
+             "steps": list(steps or [1] * len(axes)), "decrease_axes": [], "none_axes": [],
+             "dtype": {"float32": 5, "float64": 6, "int32": 2, "int64": 3, "bool": 0}[str(x.dtype)],
+             "values": numbers or [], "shape": shape or ([len(numbers)] if numbers else []), **more}
+    if grads is None:
+        grads = ["Input"] + (["ValueTensor"] if value is not None else [])
+    case("slicing", f"set_value_{name}", "set_value", inputs, {"Out": str(x.dtype)}, attrs, grads=grads)
+
+
+def make_set_value():
+    x = values(4, 3, 2)
+    for name, axes, starts, ends, steps in (
+            ("rows", [0], [1], [3], None), ("all", [], [], [], None), ("two", [0, 2], [0, -1], [2, 10], None),
+            ("steps", [0], [0], [4], [3]), ("backwards", [0], [3], [-1], [-1]),
+            ("backwards_two", [0], [2147483647], [-4], [-2]), ("beyond", [0], [-9], [2], None),
+            ("far_back", [0], [2], [-100], [-1]), ("empty", [0], [9], [12], None)):
+        # Paddle's gradient of an empty part ends by a signal; backwards beyond the first element it
+        # takes another part than the op does.
+        set_value(name, x, axes, starts, ends, steps, numbers=[1.5],
+                  grads=[] if name in ("empty", "far_back") else None)
+    set_value("column", x, [1], [0], [3], [2], numbers=[1.0, 2.0, 3.0, 4.0], shape=[2, 2])
+    set_value("dropped", x, [0], [-1], [10000], decrease_axes=[0], numbers=[1.0, 2.0])
+    for name, dims in (("tensor", (2, 3, 2)), ("tensor_repeated", (1, 2)), ("tensor_scalar", ()),
+                       ("tensor_middle", (2, 1, 2)), ("tensor_one", (1,)), ("tensor_more_axes", (1, 2, 3, 1))):
+        set_value(name, x, [0], [1], [3], value=values(*dims), grads=["Input"] if name == "tensor_more_axes" else None)
+    set_value("tensor_steps", x, [0, 1], [3, 0], [-1, 3], [-2, 2], value=values(2, 1, 2))
+    set_value("tensor_dropped", x, [0, 1], [1, 2], [3, 3], decrease_axes=[1], value=values(2, 2))
+    # Paddle's gradient of a value does not know of none_axes.
+    set_value("tensor_none", x, [0], [1], [3], none_axes=[1], value=values(2, 1, 3, 2), grads=["Input"])
+    set_value("tensor_none_dropped", x, [1], [1], [2], none_axes=[1], decrease_axes=[1], value=values(4, 1, 2))
+    set_value("tensor_none_last", x, none_axes=[3], value=values(2, 1), grads=["Input"])
+    set_value("lists", x, [0, 1], [], [], StartsTensorList=[ints(1), ints(0)], EndsTensorList=[ints(4), ints(2)],
+              StepsTensorList=[ints(2), ints(1)], value=values(2))
+    for dtype, numbers in (("float64", [0.1]), ("int32", [7]), ("int64", [2**62 + 1]), ("bool", [True])):
+        set_value(dtype, values(3, 2, dtype=dtype), [0], [1], [3], numbers=numbers,
+                  grads=["Input"] if dtype == "float64" else [])
+
+
 def order(op, name, x, attrs, grads=("X",), **more):
     case("slicing", f"{op}_{name}", op, {"X": x, **more}, {"Out": str(x.dtype)}, attrs,
          grads=grads)
@@ -93,3 +135,4 @@ def make():
     make_slice()
     make_strided_slice()
     make_order()
+    make_set_value()

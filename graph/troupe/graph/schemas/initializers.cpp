@@ -21,6 +21,10 @@ void infer_from_shape(shape_inference& s, dtype otherwise) {
   s.output("Out", to_shape(dims), wanted(s, otherwise));
 }
 
+void infer_constant(shape_inference& s) {
+  infer_from_shape(s, dtype::float32);
+}
+
 /// Extents that come in a tensor, or in one each, are unknown before a run;
 /// how many there are is known.
 std::vector<std::int64_t> extents_from_tensors(const shape_inference& s) {

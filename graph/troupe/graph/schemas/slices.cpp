@@ -91,6 +91,25 @@ op_schema strided_slice() {
   return schema;
 }
 
+/// x[starts:ends:steps] = value, on a copy of x.
+op_schema set_value() {
+  return {.type = "set_value",
+          .inputs = {{"Input"},
+                     {"ValueTensor", slot_arity::optional},
+                     {"StartsTensorList", slot_arity::any},
+                     {"EndsTensorList", slot_arity::any},
+                     {"StepsTensorList", slot_arity::any}},
+          .outputs = {{"Out"}},
+          .infer =
+            [](shape_inference& s) {
+              s.output("Out", s.dims("Input"), s.type("Input"));
+            },
+          .gradient = {.groups = {{"Input"}, {"ValueTensor"}},
+                       .reads = {"ValueTensor", "StartsTensorList",
+                                 "EndsTensorList", "StepsTensorList"},
+                       .outputs = {"Out"}}};
+}
+
 void infer_flip(shape_inference& s) {
   for (auto axis : s.attributes().get_ints("axis", {}))
     s.axis("axis", axis, s.dims("X").rank());
@@ -126,7 +145,7 @@ op_schema roll() {
 } // namespace
 
 void add_slices(op_schema_table& table) {
-  add(table, {slice(), strided_slice(), flip(), roll()});
+  add(table, {slice(), strided_slice(), set_value(), flip(), roll()});
 }
 
 } // namespace troupe::graph::schemas

@@ -228,6 +228,9 @@ constexpr plain_kernel plain_kernels[] = {
   {"uniform_random_batch_size_like", cpu::run_uniform_random_batch_size_like},
   {"gaussian_random_batch_size_like", cpu::run_gaussian_random_batch_size_like},
   {"randint", cpu::run_randint},
+  {"assign_value", cpu::run_assign_value},
+  {"set_value", cpu::run_set_value},
+  {"set_value_grad", cpu::run_set_value_grad},
 };
 
 } // namespace

@@ -239,6 +239,11 @@ void run_gaussian_random_batch_size_like(kernel_context&);
 void run_truncated_gaussian_random(kernel_context&);
 void run_randint(kernel_context&);
 
+// set_value.cpp
+void run_assign_value(kernel_context&);
+void run_set_value(kernel_context&);
+void run_set_value_grad(kernel_context&);
+
 // norm_clip.cpp
 void run_clip_by_norm(kernel_context&);
 void run_dgc_clip_by_norm(kernel_context&);
