@@ -224,6 +224,10 @@ TEST_CASE("fills and random fills compute what Paddle computes") {
   check_family("filling");
 }
 
+TEST_CASE("metrics compute what Paddle computes") {
+  check_family("metrics");
+}
+
 TEST_CASE("recurrent nets compute what Paddle computes") {
   check_family("recurrent");
 }

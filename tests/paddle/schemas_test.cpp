@@ -119,11 +119,12 @@ void check_schemas(const std::string& family) {
 TEST_SUITE("paddle.schemas") {
 TEST_CASE("shapes and gradient ops are Paddle's") {
   for (auto family :
-       {"activations", "arithmetic", "convolutions", "elementwise",
-        "embedding",   "expanding",  "filling",      "indexing",
-        "joining",     "losses",     "movement",     "normalizations",
-        "products",    "ranges",     "ranking",      "recurrent",
-        "reductions",  "sequences",  "slicing",      "triangles"}) {
+       {"activations",    "arithmetic", "convolutions", "elementwise",
+        "embedding",      "expanding",  "filling",      "indexing",
+        "joining",        "losses",     "metrics",      "movement",
+        "normalizations", "products",   "ranges",       "ranking",
+        "recurrent",      "reductions", "sequences",    "slicing",
+        "triangles"}) {
     CAPTURE(family);
     check_schemas(family);
   }

@@ -78,6 +78,17 @@ def loss_scaling():
                   {**counts, "stop_update": stop})
 
 
+def overflow():
+    """Whether a whole tensor is sound. Fluid's isfinite is gone in 2.6."""
+    sound = np.float32([[1.5, -2.0, 3e38]])
+    forms = {"sound": sound, "infinite": np.array([[1.0, -np.inf]], "float32"),
+             "nan": np.array([[1.0], [np.nan]], "float32"), "double": np.array([np.inf, np.nan]),
+             "int32": np.int32([1, 2]), "rows": Rows(np.array([[1.0, np.inf]], "float32"), [2], 5)}
+    for op in ("isinf", "isnan"):
+        for name, x in forms.items():
+            write(f"{op}_{name}", op, {"X": x}, {"Out": "bool"})
+
+
 def make():
-    for family in (fan_in, norms, unscale, loss_scaling):
+    for family in (fan_in, norms, unscale, loss_scaling, overflow):
         family()

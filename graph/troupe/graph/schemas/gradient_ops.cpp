@@ -47,6 +47,11 @@ op_schema squared_l2_norm() {
   return schema;
 }
 
+/// One answer for a whole tensor or the rows of a gradient.
+void infer_overflow(shape_inference& s) {
+  s.output("Out", {1}, dtype::boolean);
+}
+
 op_schema dgc_clip_by_norm() {
   auto schema = mapping("dgc_clip_by_norm", same_as_x);
   schema.inputs.push_back({"current_step"});
@@ -59,6 +64,9 @@ void add_gradient_ops(op_schema_table& table) {
   add(table, {mapping("clip_by_norm", same_as_x),
               dgc_clip_by_norm(),
               squared_l2_norm(),
+              mapping("isfinite", infer_overflow),
+              mapping("isinf", infer_overflow),
+              mapping("isnan", infer_overflow),
               mapping("merge_selected_rows", same_as_x),
               mapping("get_tensor_from_selected_rows", infer_row_values),
               {.type = "check_finite_and_unscale",

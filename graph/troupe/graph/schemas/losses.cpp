@@ -139,6 +139,50 @@ op_schema huber_loss_schema() {
                        .outputs = {"Out"}}};
 }
 
+void infer_smooth_l1_loss(shape_inference& s) {
+  const auto& x = s.dims("X");
+  s.check(x.rank() >= 2, "X", "of rank 2 at least");
+  infer_pointwise(s, "X", "Y", "Diff");
+  s.output("Out", {x[0], 1}, s.type("X"));
+}
+
+op_schema smooth_l1_loss_schema() {
+  return {.type = "smooth_l1_loss",
+          .inputs = {{"X"},
+                     {"Y"},
+                     {"InsideWeight", slot_arity::optional},
+                     {"OutsideWeight", slot_arity::optional}},
+          .outputs = {{"Diff"}, {"Out"}},
+          .infer = infer_smooth_l1_loss,
+          .gradient = {.groups = {{"X"}, {"Y"}},
+                       .reads = {"InsideWeight", "OutsideWeight", "Diff"},
+                       .outputs = {"Out"}}};
+}
+
+/// A row of Y for each of X, or one for all.
+void infer_cos_sim(shape_inference& s) {
+  const auto& x = s.dims("X");
+  const auto& y = s.dims("Y");
+  s.check(x.rank() >= 2, "X", "of rank 2 at least");
+  auto one_row = x;
+  one_row[0] = 1;
+  s.check(fits(y, x) || fits(y, one_row), "Y",
+          "of the shape of X " + to_string(x) + " or one row of it");
+  s.output("Out", {x[0], 1}, s.type("X"));
+  s.output("XNorm", {x[0], 1}, s.type("X"));
+  s.output("YNorm", {y[0], 1}, s.type("X"));
+}
+
+op_schema cos_sim_schema() {
+  return {.type = "cos_sim",
+          .inputs = {{"X"}, {"Y"}},
+          .outputs = {{"Out"}, {"XNorm"}, {"YNorm"}},
+          .infer = infer_cos_sim,
+          .gradient = {.groups = {{"X"}, {"Y"}},
+                       .reads = {"X", "Y", "XNorm", "YNorm", "Out"},
+                       .outputs = {"Out"}}};
+}
+
 op_schema sigmoid_loss_schema() {
   auto schema = loss_of("sigmoid_cross_entropy_with_logits", "X", "Label",
                         "Out", infer_binary_loss);
@@ -160,12 +204,36 @@ void infer_accuracy(shape_inference& s) {
   s.output("Total", {}, dtype::int32);
 }
 
+void infer_auc(shape_inference& s) {
+  s.check(s.dims("Predict").rank() == 2, "Predict", "of rank 2");
+  s.check_index_type("Label");
+  const auto buckets = s.attributes().get_int("num_thresholds", 4095) + 1;
+  const auto window = s.attributes().get_int("slide_steps", 1);
+  const auto statistics =
+    window > 0 ? shape{(1 + window) * buckets + 1} : shape{1, buckets};
+  s.output("AUC", {}, dtype::float64);
+  s.output("StatPosOut", statistics, dtype::int64);
+  s.output("StatNegOut", statistics, dtype::int64);
+}
+
+op_schema auc_schema() {
+  return {.type = "auc",
+          .inputs = {{"Predict"},
+                     {"Label"},
+                     {"StatPos"},
+                     {"StatNeg"},
+                     {"InsTagWeight", slot_arity::optional}},
+          .outputs = {{"AUC"}, {"StatPosOut"}, {"StatNegOut"}},
+          .infer = infer_auc};
+}
+
 } // namespace
 
 void add_losses(op_schema_table& table) {
   add(table,
       {loss_of("cross_entropy", "X", "Label", "Y", infer_cross_entropy),
-       cross_entropy2_schema(), huber_loss_schema(), sigmoid_loss_schema(),
+       cross_entropy2_schema(), huber_loss_schema(), smooth_l1_loss_schema(),
+       cos_sim_schema(), sigmoid_loss_schema(), auc_schema(),
        loss_of("log_loss", "Predicted", "Labels", "Loss", infer_log_loss),
        loss_of("hinge_loss", "Logits", "Labels", "Loss", infer_hinge_loss),
        loss_of("bce_loss", "X", "Label", "Out", infer_binary_loss),

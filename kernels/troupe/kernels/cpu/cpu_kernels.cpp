@@ -231,6 +231,14 @@ constexpr plain_kernel plain_kernels[] = {
   {"assign_value", cpu::run_assign_value},
   {"set_value", cpu::run_set_value},
   {"set_value_grad", cpu::run_set_value_grad},
+  {"auc", cpu::run_auc},
+  {"cos_sim", cpu::run_cos_sim},
+  {"cos_sim_grad", cpu::run_cos_sim_grad},
+  {"smooth_l1_loss", cpu::run_smooth_l1_loss},
+  {"smooth_l1_loss_grad", cpu::run_smooth_l1_loss_grad},
+  {"isfinite", cpu::run_isfinite},
+  {"isinf", cpu::run_isinf},
+  {"isnan", cpu::run_isnan},
 };
 
 } // namespace

@@ -244,6 +244,20 @@ void run_assign_value(kernel_context&);
 void run_set_value(kernel_context&);
 void run_set_value_grad(kernel_context&);
 
+// auc.cpp
+void run_auc(kernel_context&);
+
+// cos_sim.cpp, smooth_l1_loss.cpp
+void run_cos_sim(kernel_context&);
+void run_cos_sim_grad(kernel_context&);
+void run_smooth_l1_loss(kernel_context&);
+void run_smooth_l1_loss_grad(kernel_context&);
+
+// overflow.cpp
+void run_isfinite(kernel_context&);
+void run_isinf(kernel_context&);
+void run_isnan(kernel_context&);
+
 // norm_clip.cpp
 void run_clip_by_norm(kernel_context&);
 void run_dgc_clip_by_norm(kernel_context&);
