@@ -29,6 +29,41 @@ def of_ops(schedule):
     return [loss, rate]
 
 
+def number(value, dtype="int64"):
+    return paddle.full([1], value, dtype)
+
+
+def rate(value):
+    return number(value, "float32")
+
+
+def counted(schedule):
+    """A schedule of the number of the step, by branches."""
+    def make_rate():
+        with paddle.static.default_main_program()._lr_schedule_guard():
+            return schedule(lr.autoincreased_step_counter())
+    return make_rate
+
+
+def make_branches():
+    nn, less = paddle.static.nn, paddle.less_than
+    schedules = {
+        "piecewise": lambda: lr.piecewise_decay([2, 5], [0.2, 0.1, 0.02]),
+        "warmup": lambda: lr.linear_lr_warmup(0.2, 3, 0.01, 0.2),
+        "warmup_piecewise": lambda: lr.linear_lr_warmup(
+            lr.piecewise_decay([4, 6], [0.2, 0.1, 0.02]), 3, 0.01, 0.2),
+        "cond": counted(lambda step: nn.cond(
+            less(step, number(4)), lambda: rate(0.2), lambda: rate(0.05))),
+        "case": counted(lambda step: nn.case(
+            [(less(step, number(3)), lambda: rate(0.2)), (less(step, number(6)), lambda: rate(0.1))],
+            lambda: rate(0.02))),
+        "switch_case": counted(lambda step: nn.switch_case(
+            paddle.cast(paddle.remainder(step, number(3)), "int32"),
+            {0: lambda: rate(0.2), 1: lambda: rate(0.1)}, lambda: rate(0.02)))}
+    for name, schedule in schedules.items():
+        run_case("schedules", name, lambda: of_ops(schedule), feeds())
+
+
 def make():
     schedules = {
         "noam": lambda: lr.noam_decay(16, 4),
@@ -47,3 +82,4 @@ def make():
         return [loss]
     rates = np.linspace(0.3, 0.01, STEPS).astype("float32").reshape(-1, 1)
     run_case("schedules", "fed", fed, {**feeds(), "learning_rate_0": rates})
+    make_branches()

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Updates that do not happen in every step: gradients added up over steps, by
+optimizer ops in a branch, and mixed precision's dynamic loss scaling, with all
+ops on its black list, so that it runs in float32."""
+import numpy as np
+import paddle
+from cases.schedules import feeds, network
+from oracle import run_case
+
+optimizer, amp = paddle.optimizer, paddle.static.amp
+OPS = {"mul", "matmul_v2", "elementwise_add", "elementwise_sub", "square", "reduce_mean"}
+
+
+def merged(make_optimizer, **options):
+    def build():
+        loss = network()
+        paddle.incubate.optimizer.GradientMergeOptimizer(make_optimizer(), k_steps=3, **options).minimize(loss)
+        return [loss]
+    return build
+
+
+def scaled(make_optimizer):
+    def build():
+        loss = network()
+        mixed = amp.decorate(make_optimizer(), amp.AutoMixedPrecisionLists(custom_black_list=OPS),
+                             init_loss_scaling=1024.0, incr_every_n_steps=3)
+        mixed.minimize(loss)
+        return [loss, mixed.get_loss_scaling()]
+    return build
+
+
+def make():
+    for name, build in {
+            "merged_sgd": merged(lambda: optimizer.SGD(0.1)),
+            "merged_momentum_sum": merged(lambda: optimizer.Momentum(0.1, 0.9), avg=False),
+            "merged_adam": merged(lambda: optimizer.Adam(0.1)),
+            "scaled": scaled(lambda: optimizer.Momentum(0.1, 0.9)),
+            "scaled_adam": scaled(lambda: optimizer.Adam(0.1)),
+            "scaled_multi_precision": scaled(lambda: optimizer.Momentum(0.1, 0.9, multi_precision=True))}.items():
+        run_case("updates", name, build, feeds())
+    overflowing = feeds()
+    overflowing["x"][4] = np.finfo("float32").max
+    run_case("updates", "scaled_overflow", scaled(lambda: optimizer.Momentum(0.1, 0.9)), overflowing)
