@@ -70,7 +70,7 @@ TEST_CASE("a length beyond the steps is refused") {
   CHECK(caught([&] { run.run(); }).code() == errc::out_of_range);
 }
 
-TEST_CASE("an unknown mode and dropout between layers are refused") {
+TEST_CASE("an unknown mode and a dropout_prob above 1 are refused") {
   CHECK(says(caught([] {
                hand_run{"rnn", {{"mode", std::string{"CNN"}}}};
              }),
@@ -79,9 +79,9 @@ TEST_CASE("an unknown mode and dropout between layers are refused") {
           hand_run{"rnn",
                    {{"mode", std::string{"LSTM"}},
                     {"num_layers", 2},
-                    {"dropout_prob", 0.5f}}};
+                    {"dropout_prob", 1.5f}}};
         }).code()
-        == errc::unsupported_op);
+        == errc::invalid_argument);
 }
 
 TEST_CASE("a Reserve that another forward pass left is refused") {

@@ -22,7 +22,7 @@ def weights(mode, layers, directions, width, hidden):
 
 
 def rnn(name, mode, steps=4, batch=2, width=3, hidden=3, layers=1, directions=1,
-        lengths=None, is_test=False, start=values):
+        lengths=None, is_test=False, start=values, dropout=0.0):
     state = [start(layers * directions, batch, hidden) for _ in range(2 if mode == "LSTM" else 1)]
     inputs = {"Input": values(steps, batch, width), "PreState": state,
               "WeightList": weights(mode, layers, directions, width, hidden)}
@@ -32,10 +32,10 @@ def rnn(name, mode, steps=4, batch=2, width=3, hidden=3, layers=1, directions=1,
                "Reserve": "float32", "DropoutState": "uint8"}
     case("recurrent", name, "rnn", inputs, outputs,
          {"mode": mode, "hidden_size": hidden, "input_size": width, "num_layers": layers,
-          "is_bidirec": directions == 2, "dropout_prob": 0.0, "is_test": is_test, "seed": 0},
+          "is_bidirec": directions == 2, "dropout_prob": dropout, "is_test": is_test, "seed": 0},
          grads=() if is_test else ["Input", "PreState", "WeightList"],
          grad_outputs=["Out", "State"],
-         opaque=("Reserve0", "Reserve", "DropoutState"))
+         opaque=("Reserve0", "Reserve") + (() if dropout == 1.0 else ("DropoutState",)))
 
 
 def over_sequences(name, op, gates, outputs, attrs, start=False, bias=None, lengths=(2, 4, 1)):
@@ -89,3 +89,7 @@ def make():
         rnn(f"{short}_lengths_layers", mode, layers=2, lengths=[3, 1])
         rnn(f"{short}_test", mode, is_test=True, layers=2)
     rnn("lstm_one_step", "LSTM", steps=1, batch=1, hidden=1, width=1)
+    # Nothing is left to chance where all is dropped, or nothing since it is a test.
+    for mode in ("LSTM", "RNN_RELU"):
+        rnn(f"{mode.lower()}_all_dropped", mode, layers=3, directions=2, dropout=1.0)
+        rnn(f"{mode.lower()}_dropout_test", mode, layers=2, dropout=0.5, is_test=True)

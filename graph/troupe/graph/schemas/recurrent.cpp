@@ -22,7 +22,7 @@ void infer_rnn(shape_inference& s) {
   }
   s.output("Out", dims, s.type("Input"));
   s.output("Reserve", {-1}, s.type("Input"));
-  s.output("DropoutState", {-1}, dtype::uint8);
+  s.output("DropoutState", dims, dtype::uint8);
 }
 
 /// Units of a cell whose Weight is [units, gates * units] and whose Input has
@@ -117,7 +117,8 @@ void add_recurrent(op_schema_table& table) {
                .infer = infer_rnn,
                .gradient = {.groups = {{"Input", "PreState", "WeightList"}},
                             .reads = {"Input", "PreState", "WeightList",
-                                      "SequenceLength", "Out", "Reserve"},
+                                      "SequenceLength", "Out", "DropoutState",
+                                      "Reserve"},
                             .outputs = {"Out", "State"}},
                .is_test = "is_test"}});
 }

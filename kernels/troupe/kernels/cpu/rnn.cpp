@@ -2,6 +2,7 @@
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
 #include <troupe/kernels/cpu/rnn_direction.hpp>
+#include <troupe/kernels/cpu/rnn_dropout.hpp>
 #include <troupe/kernels/cpu/vector_ops.hpp>
 
 #include <troupe/base/error.hpp>
@@ -17,22 +18,18 @@ namespace {
 // hidden], WeightList: w_ih and w_hh of each layer and direction, then b_ih and
 // b_hh of each. Out [steps, batch, directions * hidden]. Reserve keeps what the
 // gradient needs: `rnn_saved` of each layer and direction, then the outputs of
-// all layers but the last.
+// all layers but the last, as the next layer reads them.
 class rnn_base : public kernel {
 public:
   explicit rnn_base(const attribute_map& attributes)
     : cell_(find_rnn_cell(attributes.get_string("mode", "RNN_TANH"))),
       layers_(attributes.get_int("num_layers", 1)),
-      is_test_(attributes.get_bool("is_test", false)) {
+      is_test_(attributes.get_bool("is_test", false)), dropout_(attributes) {
     sizes_.hidden = attributes.get_int("hidden_size", 100);
     sizes_.directions = attributes.get_bool("is_bidirec", false) ? 2 : 1;
     if (layers_ < 1 || sizes_.hidden < 1)
       throw error(errc::invalid_argument,
                   "num_layers and hidden_size of rnn must be positive");
-    if (!is_test_ && layers_ > 1
-        && attributes.get_float("dropout_prob", 0.0f) != 0.0f)
-      throw error(errc::unsupported_op,
-                  "rnn with dropout between its layers is not supported");
   }
 
 protected:
@@ -50,6 +47,7 @@ protected:
   }
 
   void clear() {
+    dropout_.release();
     input_ = {};
     states_.clear();
     weights_.clear();
@@ -117,6 +115,7 @@ protected:
   const rnn_cell& cell_;
   std::int64_t layers_;
   bool is_test_;
+  rnn_dropout dropout_;
   rnn_sizes sizes_;
   tensor input_;
   std::vector<tensor> states_;
@@ -171,6 +170,8 @@ public:
 
   void run(kernel_context& ctx) override {
     read(ctx);
+    if (dropout_.drops())
+      dropout_.draw(ctx, sizes_);
     const shape dims{reserve_elements()};
     tensor reserve = ctx.has_output("Reserve") && !is_test_
                        ? float_output(ctx, "Reserve", dims)
@@ -201,6 +202,8 @@ private:
       if (cell_.has_cell_state && last.size() > 1)
         copy(last[1].data<float>() + at, d.last_c(), state_elements());
     }
+    if (dropout_.drops() && layer + 1 < layers_)
+      dropout_.apply(target);
   }
 };
 
@@ -210,6 +213,8 @@ public:
 
   void run(kernel_context& ctx) override {
     read(ctx);
+    if (dropout_.drops())
+      dropout_.read(ctx, sizes_);
     reserve_ = float_input(ctx, "Reserve");
     require_shape("Reserve", reserve_.dims(), {reserve_elements()});
     dout_ = optional_input(ctx, "Out@GRAD", 0,
@@ -226,6 +231,8 @@ public:
     for (std::int64_t layer = layers_ - 1; layer >= 0; --layer) {
       tensor dx = layer == 0 ? dinput : zeros(ctx.scratch(rows * out_width()));
       run_layer(layer, dlayer, dx);
+      if (dropout_.drops() && layer > 0)
+        dropout_.apply(dx.data<float>());
       dlayer = dx;
     }
     release();
