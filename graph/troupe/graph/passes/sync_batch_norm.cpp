@@ -99,7 +99,7 @@ public:
     out.push_back(std::move(normalize));
     auto running = part_of(op, "sync_batch_norm_running");
     running.attributes.set("op_role", std::int32_t{role_optimize});
-    read(running, op, {"Mean", "Variance", "MomentumTensor"});
+    read(running, op, {"Mean", "Variance"});
     running.set_input("Moments", {moments});
     write(running, op, {"MeanOut", "VarianceOut"});
     out.push_back(std::move(running));

@@ -2,9 +2,8 @@
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/channel_statistics.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
+#include <troupe/kernels/cpu/image_layout.hpp>
 #include <troupe/kernels/cpu/vector_ops.hpp>
-
-#include <troupe/base/error.hpp>
 
 #include <cmath>
 #include <vector>
@@ -19,12 +18,12 @@ namespace {
 using floats = std::vector<float>;
 
 channel_view view_of(const kernel_context& ctx, const shape& x) {
-  if (ctx.attributes().get_string("data_layout", "NCHW") == "NHWC")
-    throw error(errc::invalid_argument,
-                "synchronised batch norm takes data_layout NCHW");
-  if (x.rank() < 2)
-    throw_shape("X", x, "expected [N, C, ...]");
-  return {x[0], x[1], x.numel(2, x.rank())};
+  const std::size_t rank = x.rank();
+  if (rank < 2)
+    throw_shape("X", x, "expected [N, C, ...] or [N, ..., C]");
+  if (has_channels_last(ctx.attributes(), "data_layout"))
+    return {x.numel(0, rank - 1), x[rank - 1], 1};
+  return {x[0], x[1], x.numel(2, rank)};
 }
 
 tensor of_channels(const kernel_context& ctx, std::string_view slot,
@@ -111,8 +110,7 @@ void move(kernel_context& ctx, std::string_view slot, std::string_view out_slot,
           const floats& batch, bool single) {
   if (!ctx.has_output(out_slot))
     return;
-  const float momentum = scalar_input(
-    ctx, "MomentumTensor", ctx.attributes().get_float("momentum", 0.9f));
+  const float momentum = ctx.attributes().get_float("momentum", 0.9f);
   const tensor running =
     of_channels(ctx, slot, static_cast<std::int64_t>(batch.size()));
   tensor out = float_output(ctx, out_slot, running.dims());
