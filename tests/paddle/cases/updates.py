@@ -29,6 +29,41 @@ def scaled(make_optimizer):
     return build
 
 
+def averaged():
+    loss = network()
+    optimizer.SGD(0.1).minimize(loss)
+    paddle.static.ExponentialMovingAverage(0.9).update()
+    return [loss]
+
+
+def looking_ahead():
+    loss = network()
+    paddle.incubate.optimizer.LookAhead(optimizer.SGD(0.1), alpha=0.5, k=3).minimize(loss)
+    return [loss]
+
+
+def recomputed():
+    x, y = (paddle.static.data(n, [-1, d], "float32") for n, d in (("x", 3), ("y", 1)))
+    kept = paddle.tanh(paddle.static.nn.fc(x, 4))
+    made_again = paddle.tanh(paddle.static.nn.fc(kept, 4))
+    loss = paddle.mean(paddle.square(paddle.static.nn.fc(made_again, 1) - y))
+    recompute = paddle.incubate.optimizer.RecomputeOptimizer(optimizer.Adam(0.1))
+    recompute._set_checkpoints([kept])
+    recompute.minimize(loss)
+    return [loss]
+
+
+def overwritten():
+    """A net that sets parts of a layer's output."""
+    x, y = (paddle.static.data(n, [-1, d], "float32") for n, d in (("x", 3), ("y", 1)))
+    h, everywhere = paddle.tanh(paddle.static.nn.fc(x, 4)), slice(None)
+    h = paddle.static.setitem(h, (everywhere, slice(1, 3)), 0.5)
+    h = paddle.static.setitem(h, (everywhere, slice(3, 4)), paddle.static.nn.fc(x, 1))
+    loss = paddle.mean(paddle.square(paddle.static.nn.fc(h, 1) - y))
+    optimizer.Momentum(0.1, 0.9).minimize(loss)
+    return [loss]
+
+
 def make():
     for name, build in {
             "merged_sgd": merged(lambda: optimizer.SGD(0.1)),
@@ -41,3 +76,5 @@ def make():
     overflowing = feeds()
     overflowing["x"][4] = np.finfo("float32").max
     run_case("updates", "scaled_overflow", scaled(lambda: optimizer.Momentum(0.1, 0.9)), overflowing)
+    for build in (averaged, looking_ahead, recomputed, overwritten):
+        run_case("updates", build.__name__, build, feeds())
