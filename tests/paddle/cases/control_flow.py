@@ -106,6 +106,21 @@ def arrays():
         return last + middle * paddle.tensor.array_read(outs, n - 3)
     program("while_arrays", {"x": x, "w": w}, recurrence, ["x", "w"])
 
+    def joined(x, w, axis, stack):
+        array = paddle.tensor.array_write(paddle.matmul(x, w), number(0))
+        paddle.tensor.array_write(paddle.tanh(x), number(1), array)
+        return paddle.tensor.manipulation.tensor_array_to_tensor(array, axis, stack)[0]
+    for name, axis, stack in (("stack", 0, True), ("stack_last", 2, True), ("concat", 1, False)):
+        program(f"array_{name}", {"x": x, "w": w}, lambda x, w: joined(x, w, axis, stack), ["x", "w"])
+
+    def extents(x, w):
+        array = paddle.tensor.array_write(paddle.matmul(x, w), number(0))
+        paddle.tensor.array_write(x[:2], number(1), array)
+        return paddle.tensor.manipulation.tensor_array_to_tensor(array, 0, False)[1]
+    program("array_extents", {"x": x, "w": w}, extents)
+    program("array_extents_stack", {"x": x, "w": w}, lambda x, w: paddle.tensor.manipulation.tensor_array_to_tensor(
+        paddle.tensor.array_write(paddle.matmul(x, w), number(0)), 0, True)[1])
+
 
 def make():
     branches()

@@ -44,7 +44,7 @@ def make_stack():
 
 
 def take_apart(name, op, x, count, attrs, grads=("X",), **more):
-    out = "Out" if op == "split" else "Y"
+    out = "Y" if op == "unstack" else "Out"
     case("joining", f"{op}_{name}", op, {"X": x, **more}, {out: [str(x.dtype)] * count},
          attrs, grads=grads, grad_outputs=[out])
 
@@ -86,9 +86,17 @@ def make_coalesce():
              ignore=() if name == "packed" else ("FusedOutput",))
 
 
+def make_unbind():
+    x = values(2, 3, 4)
+    for axis in (0, 1, -1):
+        take_apart(f"axis{axis}", "unbind", x, x.shape[axis], {"axis": axis})
+    take_apart("int64", "unbind", values(2, 3, dtype="int64"), 2, {"axis": 0}, grads=[])
+
+
 def make():
     make_concat()
     make_stack()
     make_split()
     make_unstack()
     make_coalesce()
+    make_unbind()

@@ -24,6 +24,17 @@ def make():
     probability_losses()
     binary_losses()
     regressions()
+    smoothed_labels()
+
+
+def smoothed_labels():
+    for name, dims, prior, dtype in (("even", (3, 4), None, "float32"), ("prior", (3, 4), (1, 4), "float32"),
+                                     ("float64", (2, 1, 5), None, "float64")):
+        inputs = {"X": floats(*dims, dtype=dtype, low=0, high=1)}
+        if prior:
+            inputs["PriorDist"] = distributions(*prior)
+        case("losses", f"label_smooth_{name}", "label_smooth", inputs, {"Out": dtype}, {"epsilon": 0.15},
+             grads=["X"])
 
 
 def softmax_loss(name, logits, label, attrs=None, **options):

@@ -64,6 +64,17 @@ def overwritten():
     return [loss]
 
 
+def cells():
+    """A net whose cells run in a loop, not as one op."""
+    x, y = (paddle.static.data(n, [-1, d], "float32") for n, d in (("x", 3), ("y", 1)))
+    steps = paddle.unbind(paddle.reshape(x, [-1, 3, 1]), axis=1)
+    out, _ = paddle.nn.RNN(paddle.nn.LSTMCell(1, 4))(paddle.stack(steps[::-1], axis=1))
+    both, _ = paddle.nn.BiRNN(paddle.nn.GRUCell(4, 2), paddle.nn.GRUCell(4, 2))(out)
+    loss = paddle.mean(paddle.square(paddle.static.nn.fc(both[:, -1], 1) - y))
+    optimizer.Adam(0.1).minimize(loss)
+    return [loss]
+
+
 def make():
     for name, build in {
             "merged_sgd": merged(lambda: optimizer.SGD(0.1)),
@@ -76,5 +87,5 @@ def make():
     overflowing = feeds()
     overflowing["x"][4] = np.finfo("float32").max
     run_case("updates", "scaled_overflow", scaled(lambda: optimizer.Momentum(0.1, 0.9)), overflowing)
-    for build in (averaged, looking_ahead, recomputed, overwritten):
+    for build in (averaged, looking_ahead, recomputed, overwritten, cells):
         run_case("updates", build.__name__, build, feeds())

@@ -105,17 +105,39 @@ void infer_stack(shape_inference& s) {
   s.output("Y", to_shape(out), s.type("X"));
 }
 
-void infer_unstack(shape_inference& s) {
+void infer_parts(shape_inference& s, std::string_view slot) {
   const auto& x = s.dims("X");
   const auto axis = s.axis("axis", s.attributes().get_int("axis", 0), x.rank());
-  const auto count = static_cast<std::int64_t>(s.num_outputs("Y"));
+  const auto count = static_cast<std::int64_t>(s.num_outputs(slot));
   s.check(fits(x[axis], count), "X",
           "of extent " + std::to_string(count) + " along axis "
             + std::to_string(axis));
   std::vector<std::int64_t> out(x.begin(), x.end());
   out.erase(out.begin() + static_cast<std::ptrdiff_t>(axis));
-  for (std::size_t i = 0; i < s.num_outputs("Y"); ++i)
-    s.output("Y", to_shape(out), s.type("X"), i);
+  for (std::size_t i = 0; i < s.num_outputs(slot); ++i)
+    s.output(slot, to_shape(out), s.type("X"), i);
+}
+
+void infer_unstack(shape_inference& s) {
+  infer_parts(s, "Y");
+}
+
+void infer_unbind(shape_inference& s) {
+  infer_parts(s, "Out");
+}
+
+/// The parts' gradients stacked.
+std::vector<op_desc> unbind_gradient(const gradient_context& context) {
+  const auto& forward = context.forward;
+  op_desc op;
+  op.type = "stack";
+  std::vector<std::string> parts;
+  for (const auto& name : forward.output("Out"))
+    parts.push_back(gradient_name(name));
+  op.set_input("X", std::move(parts));
+  op.set_output("Y", {gradient_name(forward.only_input("X"))});
+  op.attributes = forward.attributes;
+  return {std::move(op)};
 }
 
 /// Paddle's layout of the fused tensor.
@@ -168,6 +190,14 @@ void add_joining(op_schema_table& table) {
       .outputs = {{"Y", slot_arity::many}},
       .infer = infer_unstack,
       .gradient = {.groups = {{"X"}}, .reads = {}, .outputs = {"Y"}}},
+     {.type = "unbind",
+      .inputs = {{"X"}},
+      .outputs = {{"Out", slot_arity::many}},
+      .infer = infer_unbind,
+      .gradient = {.groups = {{"X"}},
+                   .reads = {},
+                   .outputs = {"Out"},
+                   .make = unbind_gradient}},
      {.type = "coalesce_tensor",
       .inputs = {{"Input", slot_arity::many}},
       .outputs = {{"Output", slot_arity::many}, {"FusedOutput"}},

@@ -159,6 +159,13 @@ op_schema smooth_l1_loss_schema() {
                        .outputs = {"Out"}}};
 }
 
+op_schema label_smooth_schema() {
+  auto schema = plain_schema("label_smooth", {"X"}, same_as_x);
+  schema.inputs.push_back({"PriorDist", slot_arity::optional});
+  schema.gradient = {.groups = {{"X"}}, .reads = {}, .outputs = {"Out"}};
+  return schema;
+}
+
 /// A row of Y for each of X, or one for all.
 void infer_cos_sim(shape_inference& s) {
   const auto& x = s.dims("X");
@@ -233,7 +240,8 @@ void add_losses(op_schema_table& table) {
   add(table,
       {loss_of("cross_entropy", "X", "Label", "Y", infer_cross_entropy),
        cross_entropy2_schema(), huber_loss_schema(), smooth_l1_loss_schema(),
-       cos_sim_schema(), sigmoid_loss_schema(), auc_schema(),
+       label_smooth_schema(), cos_sim_schema(), sigmoid_loss_schema(),
+       auc_schema(),
        loss_of("log_loss", "Predicted", "Labels", "Loss", infer_log_loss),
        loss_of("hinge_loss", "Logits", "Labels", "Loss", infer_hinge_loss),
        loss_of("bce_loss", "X", "Label", "Out", infer_binary_loss),

@@ -174,6 +174,7 @@ void run_stack(kernel_context&);
 void run_stack_grad(kernel_context&);
 void run_unstack(kernel_context&);
 void run_unstack_grad(kernel_context&);
+void run_unbind(kernel_context&);
 
 // transpose.cpp, concat.cpp, slice.cpp
 void run_transpose(kernel_context&);
@@ -203,6 +204,8 @@ void run_gru_unit_grad(kernel_context&);
 void run_write_to_array(kernel_context&);
 void run_read_from_array(kernel_context&);
 void run_lod_array_length(kernel_context&);
+void run_tensor_array_to_tensor(kernel_context&);
+void run_tensor_array_to_tensor_grad(kernel_context&);
 void run_select_input(kernel_context&);
 void run_select_output(kernel_context&);
 
@@ -247,7 +250,9 @@ void run_set_value_grad(kernel_context&);
 // auc.cpp
 void run_auc(kernel_context&);
 
-// cos_sim.cpp, smooth_l1_loss.cpp
+// cos_sim.cpp, smooth_l1_loss.cpp, label_smooth.cpp
+void run_label_smooth(kernel_context&);
+void run_label_smooth_grad(kernel_context&);
 void run_cos_sim(kernel_context&);
 void run_cos_sim_grad(kernel_context&);
 void run_smooth_l1_loss(kernel_context&);

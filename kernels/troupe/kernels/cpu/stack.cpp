@@ -87,6 +87,10 @@ void run_unstack(kernel_context& ctx) {
   part(ctx, "X", "Y");
 }
 
+void run_unbind(kernel_context& ctx) {
+  part(ctx, "X", "Out");
+}
+
 void run_unstack_grad(kernel_context& ctx) {
   join(ctx, "Y@GRAD", "X@GRAD");
 }

@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace troupe::cpu {
 
@@ -51,6 +53,14 @@ void write_zeros_like(kernel_context& ctx, const tensor& like) {
   ctx.output_variable("Out").as_tensor().set_levels(like.levels());
 }
 
+void run_on(const kernel_context& ctx, kernel_function run,
+            std::span<const op_argument> inputs,
+            std::span<const op_argument> outputs) {
+  kernel_context inner{ctx.on(), ctx.queue(), ctx.attributes(),
+                       inputs,   outputs,     ctx.step()};
+  run(inner);
+}
+
 /// a + b, as the op `sum` adds.
 tensor sum_of(const kernel_context& ctx, const tensor& a, const tensor& b) {
   variable first, second, total;
@@ -59,10 +69,52 @@ tensor sum_of(const kernel_context& ctx, const tensor& a, const tensor& b) {
   const std::array<op_argument, 2> inputs{op_argument{"X", "", &first},
                                           op_argument{"X", "", &second}};
   const std::array<op_argument, 1> outputs{op_argument{"Out", "", &total}};
-  kernel_context sum{ctx.on(), ctx.queue(), ctx.attributes(),
-                     inputs,   outputs,     ctx.step()};
-  run_sum(sum);
+  run_on(ctx, run_sum, inputs, outputs);
   return total.as_tensor();
+}
+
+/// Entries of the array in slot X, each in a variable.
+std::vector<variable> entries_of(const kernel_context& ctx) {
+  const auto& x = ctx.input_variable("X");
+  if (!x.is_array() || x.as_array().empty())
+    throw error(errc::kernel_failure, "the tensor array in X has no entries",
+                {.variable = std::string(ctx.input_name("X"))});
+  std::vector<variable> entries;
+  for (const auto& entry : x.as_array()) {
+    if (!entry)
+      throw error(errc::kernel_failure,
+                  "entry " + std::to_string(entries.size())
+                    + " of the tensor array in X has no value",
+                  {.variable = std::string(ctx.input_name("X"))});
+    entries.emplace_back().set(entry);
+  }
+  return entries;
+}
+
+void append(std::vector<op_argument>& to, std::string_view slot,
+            std::vector<variable>& values) {
+  for (auto& value : values)
+    to.push_back({slot, slot, &value});
+}
+
+bool stacks(const kernel_context& ctx) {
+  return ctx.attributes().get_bool("use_stack", false);
+}
+
+/// Each entry's extent along the axis.
+void write_extents(kernel_context& ctx, const std::vector<variable>& entries) {
+  if (!ctx.has_output("OutIndex"))
+    return;
+  tensor out = ctx.output(
+    "OutIndex", {static_cast<std::int64_t>(entries.size())}, dtype::int32);
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const auto& dims = entries[i].as_tensor().dims();
+    const auto axis = ctx.attributes().get_int("axis", 0);
+    out.data<std::int32_t>()[i] =
+      stacks(ctx)
+        ? 1
+        : static_cast<std::int32_t>(dims[normal_axis(axis, dims.rank(), "X")]);
+  }
 }
 
 } // namespace
@@ -126,6 +178,34 @@ void run_lod_array_length(kernel_context& ctx) {
   tensor out = ctx.output("Out", {1}, dtype::int64);
   out.data<std::int64_t>()[0] =
     x.is_array() ? static_cast<std::int64_t>(x.as_array().size()) : 0;
+}
+
+// The entries behind each other (concat), or piled up (stack).
+void run_tensor_array_to_tensor(kernel_context& ctx) {
+  auto entries = entries_of(ctx);
+  std::vector<op_argument> inputs;
+  append(inputs, "X", entries);
+  const op_argument out{stacks(ctx) ? "Y" : "Out", ctx.output_name("Out"),
+                        &ctx.output_variable("Out")};
+  run_on(ctx, stacks(ctx) ? run_stack : run_concat, inputs, {&out, 1});
+  write_extents(ctx, entries);
+}
+
+void run_tensor_array_to_tensor_grad(kernel_context& ctx) {
+  auto entries = entries_of(ctx);
+  variable dout;
+  dout.set(ctx.input("Out@GRAD"));
+  std::vector<variable> gradients(entries.size());
+  std::vector<op_argument> inputs{
+    {stacks(ctx) ? "Y@GRAD" : "Out@GRAD", ctx.input_name("Out@GRAD"), &dout}};
+  append(inputs, "X", entries);
+  std::vector<op_argument> outputs;
+  append(outputs, "X@GRAD", gradients);
+  run_on(ctx, stacks(ctx) ? run_stack_grad : run_concat_grad, inputs, outputs);
+  tensor_array array;
+  for (const auto& gradient : gradients)
+    array.push_back(gradient.as_tensor());
+  ctx.output_variable("X@GRAD").set(std::move(array));
 }
 
 void run_select_input(kernel_context& ctx) {
