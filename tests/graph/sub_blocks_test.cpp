@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <string>
 
 namespace troupe::graph {
 
@@ -79,6 +80,28 @@ TEST_CASE("exposing twice changes nothing") {
   const auto twice = expose_sub_blocks(once);
   CHECK(twice.main().ops.front().inputs == once.main().ops.front().inputs);
   CHECK(twice.main().ops.front().outputs == once.main().ops.front().outputs);
+}
+
+TEST_CASE("what adds up gradients over steps, counts and updates is Optimize") {
+  auto p = small_program{}
+             .persistable("steps")
+             .persistable("sum")
+             .op("relu", {"x"}, {"w@GRAD"}, role_backward)
+             .op("increment", {"steps"}, {"steps"})
+             .op("equal", {"steps", "third"}, {"every_third"})
+             .op("add", {"w@GRAD", "sum"}, {"sum"}, role_backward)
+             .desc;
+  p.main().ops[3].attributes.set("grad_merge_cond_name",
+                                 std::string("every_third"));
+  auto branch = running("conditional_block", 1);
+  branch.set_input("Cond", {"every_third"});
+  p.main().ops.push_back(branch);
+  add_block(p, {}, {make_op("sgd", {"sum"}, {"w"})});
+  const auto exposed = expose_sub_blocks(p);
+  const auto& ops = exposed.main().ops;
+  CHECK(ops[0].role() == role_backward);
+  for (std::size_t i = 1; i < ops.size(); ++i)
+    CHECK(ops[i].role() == role_optimize);
 }
 
 TEST_CASE("what a block writes first is not read outside") {

@@ -66,6 +66,20 @@ public:
                   exe.parameters().var(name).as_tensor());
   }
 
+  /// Losses where every other batch has its first samples alone.
+  std::vector<double> losses_of_uneven(const way& w, std::int64_t samples) {
+    executor exe{program_, options(w)};
+    std::vector<double> losses;
+    for (std::int64_t step = 0; step < arrays_.at("loss").numel(); ++step) {
+      auto fed = feeds(static_cast<std::size_t>(step));
+      for (auto& [name, value] : fed)
+        if (step % 2 == 0)
+          value = value.rows(0, samples);
+      losses.push_back(exe.run(fed, {}).loss);
+    }
+    return losses;
+  }
+
 private:
   executor_options options(const way& w) {
     executor_options o;
@@ -157,6 +171,22 @@ TEST_CASE("clipped gradients train as in Paddle under every strategy") {
 
 TEST_CASE("learning-rate schedules of programs follow Paddle's") {
   check_family("schedules");
+}
+
+TEST_CASE("devices without samples merge gradients over steps, too") {
+  run_case c{fs::path{TROUPE_TEST_DATA} / "paddle_runs" / "updates"
+             / "merged_adam.npz"};
+  for (const std::int64_t samples : {1, 3}) {
+    const auto expected = c.losses_of_uneven(ways[0], samples);
+    for (const auto& w : ways) {
+      CAPTURE(w.devices);
+      CAPTURE(w.strategy);
+      const auto losses = c.losses_of_uneven(w, samples);
+      REQUIRE(losses.size() == expected.size());
+      for (std::size_t step = 0; step < losses.size(); ++step)
+        CHECK(losses[step] == doctest::Approx(expected[step]).epsilon(1e-5));
+    }
+  }
 }
 
 TEST_CASE("merged gradients and scaled losses train as in Paddle") {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/graph/merge_plan.hpp>
 
+#include <troupe/graph/sub_blocks.hpp>
+
 #include <algorithm>
 #include <map>
 #include <string_view>
@@ -32,14 +34,13 @@ struct role_pairs {
 // Gradients that are added up over steps are named by the op that adds; what it
 // adds is what the devices merge, so that all of them add up the same.
 const std::string& merged_part(const op_desc& op, const std::string& gradient) {
-  return op.attributes.has("grad_merge_cond_name") ? op.only_input("X")
-                                                   : gradient;
+  return op.attributes.has(merge_condition) ? op.only_input("X") : gradient;
 }
 
 role_pairs find_role_pairs(const block& b) {
   role_pairs result;
   for (auto& op : b.ops) {
-    if (!is_backward(op))
+    if (!is_backward(op) && !op.attributes.has(merge_condition))
       continue;
     for (auto& [parameter, named] : op.role_vars()) {
       const auto& gradient = merged_part(op, named);

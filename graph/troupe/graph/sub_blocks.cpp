@@ -91,6 +91,33 @@ void hoist_persistables(program& p) {
         p.main().add_var(var);
 }
 
+bool names_any(const std::vector<std::string>& arguments,
+               const name_set& names) {
+  return std::ranges::any_of(
+    arguments, [&](const std::string& name) { return names.contains(name); });
+}
+
+/// GradientMergeOptimizer gives roles Forward and Backward to what adds up
+/// gradients, counts steps and updates. None of it concerns samples, so devices
+/// without samples run it, too: its role is Optimize.
+void mark_merged_updates(std::vector<op_desc>& ops) {
+  name_set counted; // conditions and what they are made of
+  for (const auto& op : ops)
+    if (op.attributes.has(merge_condition))
+      counted.insert(op.attributes.get_string(merge_condition, ""));
+  if (counted.empty())
+    return;
+  for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
+    const bool counts = names_any(op->output_names(), counted);
+    if (counts)
+      for (auto& name : op->input_names())
+        counted.insert(name);
+    if (counts || op->attributes.has(merge_condition)
+        || names_any(op->input("Cond"), counted))
+      op->attributes.set("op_role", std::int32_t{role_optimize});
+  }
+}
+
 } // namespace
 
 bool is_control_flow(std::string_view op_type) noexcept {
@@ -126,6 +153,7 @@ program expose_sub_blocks(program p) {
   if (p.blocks.size() < 2 || is_exposed(p))
     return p;
   hoist_persistables(p);
+  mark_merged_updates(p.main().ops);
   exposer{p}.expose_ops(0);
   return p;
 }

@@ -16,6 +16,10 @@ namespace troupe::graph {
 inline constexpr std::string_view outer_reads = "sub_block@READS";
 inline constexpr std::string_view outer_writes = "sub_block@WRITES";
 
+/// Attribute of ops that add up gradients over steps: the condition of the
+/// branch that updates parameters with the sum.
+inline constexpr std::string_view merge_condition = "grad_merge_cond_name";
+
 /// True for the types of ops that run a block: conditional_block, while, their
 /// gradients. Executors run them without a kernel of a table.
 bool is_control_flow(std::string_view op_type) noexcept;
@@ -33,8 +37,9 @@ std::set<std::string, std::less<>> local_names(const program& p,
 /// variables outside of its block that the ops of the block (and of the blocks
 /// that those run) read before they write them, and all that they write. To
 /// everyone else it is then an op like any other. Persistable variables that
-/// only a sub-block declares are declared in the main block. Called twice, it
-/// changes nothing.
+/// only a sub-block declares are declared in the main block. Ops that add up
+/// gradients over steps, and those of their condition and branch, get role
+/// Optimize. Called twice, it changes nothing.
 ///
 /// Throws error(graph_invalid) for a block that runs itself or is not there.
 program expose_sub_blocks(program p);
