@@ -23,7 +23,7 @@ public:
     for (std::size_t i = first; i < first + count; ++i)
       threads_.emplace_back([&queue, i] {
         worker here{queue, i, nullptr};
-        while (auto* j = queue.wait(i))
+        while (auto* j = queue.wait(i).work)
           here.run_chain(*j);
       });
   }

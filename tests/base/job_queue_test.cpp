@@ -6,6 +6,7 @@
 #include <atomic>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using namespace troupe;
@@ -21,7 +22,10 @@ struct recording_job final : job {
 
 struct counting_job final : job {
   explicit counting_job(std::atomic<int>& count) : count_(count) {}
-  void run(worker&) override { count_.fetch_add(1); }
+  void run(worker& on) override {
+    count_.fetch_add(1);
+    on.queue().wake_borrowers();
+  }
   std::atomic<int>& count_;
 };
 
@@ -32,7 +36,7 @@ public:
     for (std::size_t i = 0; i < q.workers(); ++i)
       threads_.emplace_back([this, i] {
         worker here{queue_, i, nullptr};
-        while (auto* j = queue_.wait(i))
+        while (auto* j = queue_.wait(i).work)
           here.run_chain(*j);
       });
   }
@@ -94,21 +98,58 @@ TEST_CASE("a job that yields runs behind the others of its worker") {
   CHECK_FALSE(q.others_wait(0));
 }
 
-TEST_CASE("a chain runs one successor at a time and is bounded") {
+TEST_CASE("a chain runs what is named first and pushes the rest") {
+  job_queue q{1};
+  std::string log;
+  recording_job b{log, 'b'}, c{log, 'c'}, d{log, 'd'};
+  struct naming final : job {
+    naming(std::string& to, std::vector<job*> jobs)
+      : log(to), named(std::move(jobs)) {}
+    void run(worker& on) override {
+      log += 'a';
+      for (auto* j : named)
+        on.run_soon(*j);
+    }
+    std::string& log;
+    std::vector<job*> named;
+  } a{log, {&b, &c, &d}};
+  worker here{q, 0, nullptr};
+  here.run_chain(a);
+  CHECK(log == "ab");
+  while (auto* j = q.pop(0))
+    here.run_chain(*j);
+  CHECK(log == "abdc"); // newest first
+}
+
+TEST_CASE("a chain is bounded and goes on behind what else waits") {
   struct endless final : job {
     void run(worker& on) override {
-      ++runs;
-      refused = !on.run_next(*this);
-      CHECK_FALSE(on.run_next(*this));
+      if (++runs > 2 * worker::chain_limit)
+        return;
+      if (runs == 1)
+        on.queue().push(*other);
+      on.run_soon(*this);
     }
-    int runs = 0;
-    bool refused = false;
-  } j;
+    job* other = nullptr;
+    std::uint32_t runs = 0;
+  };
   job_queue q{1};
+  struct noting final : job {
+    explicit noting(endless& of) : chain(of) {}
+    void run(worker&) override { seen = chain.runs; }
+    endless& chain;
+    std::uint32_t seen = 0;
+  };
+  endless chain;
+  noting other{chain};
+  chain.other = &other;
   worker here{q, 0, nullptr};
-  here.run_chain(j);
-  CHECK(j.runs == worker::chain_limit + 1);
-  CHECK(j.refused);
+  here.run_chain(chain);
+  CHECK(chain.runs == worker::chain_limit + 1);
+  while (auto* j = q.pop(0))
+    here.run_chain(*j);
+  CHECK(other.seen == worker::chain_limit + 1);
+  CHECK(chain.runs == 2 * worker::chain_limit + 1);
 }
 
 TEST_CASE("the current worker is known on its thread and only there") {
@@ -177,6 +218,132 @@ TEST_CASE("a stopped queue lets its workers go and can be restarted") {
     q.restart();
   }
   CHECK(count == 50);
+}
+
+TEST_CASE("a thread that waits serves in the place of a worker that sleeps") {
+  job_queue q{1}; // its worker never comes
+  std::atomic<int> count{0};
+  counting_job a{count}, b{count};
+  const auto seat = q.borrow();
+  REQUIRE(seat == 0);
+  CHECK(q.borrow() == job_queue::no_seat);
+  {
+    worker here{q, seat, nullptr};
+    q.push(a);
+    q.push(b);
+    const auto done = [](void* c) {
+      return static_cast<std::atomic<int>*>(c)->load() == 2;
+    };
+    while (auto* j = q.wait_until(seat, done, &count))
+      here.run_chain(*j);
+  }
+  q.give_back(seat);
+  CHECK(count == 2);
+  CHECK(q.borrow(0) == 0);
+  q.give_back(0);
+}
+
+TEST_CASE(
+  "no job is lost between borrowers and the workers they stand in for") {
+  for (std::size_t workers : {1u, 2u}) {
+    CAPTURE(workers);
+    job_queue q{workers};
+    serving_threads threads{q};
+    std::atomic<int> count{0};
+    counting_job a{count}, b{count};
+    for (int round = 1; round <= 3000; ++round) {
+      struct wait_context {
+        std::atomic<int>& count;
+        int expected;
+      } until{count, 2 * round};
+      const auto seat = round % 3 == 0 ? job_queue::no_seat : q.borrow();
+      if (seat == job_queue::no_seat) {
+        q.push(a);
+        q.push_to(static_cast<std::size_t>(round), b);
+        wait_for(count, until.expected);
+        continue;
+      }
+      worker here{q, seat, nullptr};
+      q.push_to(static_cast<std::size_t>(round), a);
+      q.push(b);
+      if (round % 5 != 0) // else others have to do it all
+        while (auto* j = q.wait_until(
+                 seat,
+                 [](void* c) {
+                   auto& w = *static_cast<wait_context*>(c);
+                   return w.count.load() >= w.expected;
+                 },
+                 &until))
+          here.run_chain(*j);
+      q.give_back(seat);
+      wait_for(count, until.expected);
+    }
+    CHECK(count == 6000);
+  }
+}
+
+TEST_CASE("a borrower that sleeps is woken by what it waits for") {
+  job_queue q{2};
+  serving_threads threads{q};
+  std::atomic<int> count{0};
+  struct slow final : job {
+    explicit slow(std::atomic<int>& c, job_queue& of) : count(c), queue(of) {}
+    void run(worker&) override {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      count.fetch_add(1);
+      queue.wake_borrowers();
+    }
+    std::atomic<int>& count;
+    job_queue& queue;
+  } j{count, q};
+  for (int round = 1; round <= 5; ++round) {
+    q.push(j); // taken by a worker
+    while (q.others_wait(0))
+      std::this_thread::yield();
+    const auto seat = q.borrow();
+    if (seat == job_queue::no_seat) {
+      wait_for(count, round);
+      continue;
+    }
+    std::pair until{&count, round};
+    while (auto* other = q.wait_until(
+             seat,
+             [](void* c) {
+               auto& [value, expected] =
+                 *static_cast<std::pair<std::atomic<int>*, int>*>(c);
+               return value->load() >= expected;
+             },
+             &until)) {
+      worker here{q, seat, nullptr};
+      here.run_chain(*other);
+    }
+    q.give_back(seat);
+    CHECK(count == round);
+  }
+}
+
+TEST_CASE("guests are run by the workers' own threads") {
+  job_queue q{1};
+  std::atomic<int> guests{0};
+  std::thread owner([&] {
+    worker here{q, 0, nullptr};
+    while (auto found = q.wait(0))
+      if (found.guest)
+        guests.fetch_add(1);
+      else
+        here.run_chain(*found.work);
+  });
+  int guest = 0;
+  for (int round = 1; round <= 1000; ++round) {
+    const auto seat = round % 2 == 0 ? q.borrow() : job_queue::no_seat;
+    q.push_guest(&guest); // though the seat may be lent
+    wait_for(guests, round);
+    if (seat != job_queue::no_seat)
+      q.give_back(seat);
+  }
+  q.stop();
+  owner.join();
+  CHECK(guests == 1000);
 }
 
 TEST_CASE("quiesce waits for a job that runs") {

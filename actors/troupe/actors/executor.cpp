@@ -16,7 +16,7 @@
 #include <caf/io/middleman.hpp>
 
 #include <algorithm>
-#include <deque>
+#include <list>
 #include <set>
 #include <thread>
 
@@ -103,7 +103,7 @@ values_needed(const graph::ssa_graph& g) {
 
 /// A step that was submitted and not yet waited for.
 struct step_in_flight {
-  step_id id;
+  step_id id = 0;
   std::vector<std::string> wanted;
   bool collected = false; // its slot has been given back
   step_result result;
@@ -117,8 +117,11 @@ struct executor::impl {
   ~impl();
 
   void spread_parameters();
-  void collect_oldest();
-  void collect(step_in_flight& s);
+  step_id submit(const feed_map& feeds, std::span<const std::string> fetches,
+                 actors::serving_thread& serving);
+  void wait(step_id step, step_result& result, actors::serving_thread& serving);
+  void collect_oldest(actors::serving_thread& serving);
+  void collect(step_in_flight& s, actors::serving_thread& serving);
   bool wants(const std::vector<std::string>& wanted,
              const std::string& name) const;
   void feed(const feed_map& feeds, const step_state& step);
@@ -161,7 +164,9 @@ struct executor::impl {
   step_id admitted = 0;                       // steps
   std::optional<error> abandoned;
   step_id abandoned_from = 0;
-  std::deque<step_in_flight> in_flight; // oldest first
+  std::list<step_in_flight> in_flight; // oldest first
+  std::list<step_in_flight> spare;     // for the next ones, with their memory
+  std::vector<actors::fetched_value> values; // of the step that is collected
   step_id next_step = 0;
 };
 
@@ -220,13 +225,14 @@ executor::impl::~impl() {
     return;
   fail_steps_after(0, error(errc::cancelled, "the executor is destroyed"));
   while (!in_flight.empty()) {
-    collect_oldest();
+    actors::serving_thread serving{*workers};
+    collect_oldest(serving);
     in_flight.pop_front();
   }
   link.reset();
   actors->retire();
   while (!actors->idle()) {
-    workers->help_ready();
+    actors::serving_thread{*workers}.serve_ready();
     std::this_thread::yield();
   }
   actors.reset();
@@ -270,13 +276,12 @@ void executor::impl::feed(const feed_map& feeds, const step_state& step) {
 void executor::impl::admit(step_in_flight& s, const feed_map& feeds,
                            std::int64_t samples) {
   auto& state = state_of(s.id);
-  auto shards =
-    actors::split_batch(samples, devices.size(), s.id, options.seed);
   std::size_t owed = 0; // parts of processes that were lost before
   {
     std::lock_guard guard{failing};
     state.id = s.id;
-    state.devices = std::move(shards);
+    state.devices.resize(devices.size());
+    actors::split_batch(samples, s.id, options.seed, state.devices);
     state.wanted.clear();
     for (auto& f : actors->fetches())
       state.wanted.push_back(wants(s.wanted, f.name));
@@ -328,6 +333,7 @@ void executor::impl::part_ended(step_state& step) {
     std::memory_order_relaxed);
   ended.fetch_add(1, std::memory_order_release);
   ended.notify_all();
+  workers->queue().wake_borrowers();
 }
 
 void executor::impl::remote_part_ended(std::size_t process, step_id id,
@@ -378,11 +384,12 @@ void executor::impl::fail_steps_after(step_id id,
       s->fail(reason.with_context({.step = s->id}));
 }
 
-void executor::impl::collect(step_in_flight& s) {
+void executor::impl::collect(step_in_flight& s,
+                             actors::serving_thread& serving) {
   // Steps end in their order: each op of a step waits for itself in the step
   // before.
-  auto done = [&] { return ended.load(std::memory_order_acquire) > s.id; };
-  workers->help_until(done);
+  serving.serve_until(
+    [&] { return ended.load(std::memory_order_acquire) > s.id; });
   for (auto count = ended.load(std::memory_order_acquire); count <= s.id;
        count = ended.load(std::memory_order_acquire))
     ended.wait(count, std::memory_order_acquire);
@@ -394,18 +401,19 @@ void executor::impl::collect(step_in_flight& s) {
     if (abandoned && s.id >= abandoned_from)
       s.failure = abandoned;
   }
-  std::vector<actors::fetched_value> values;
+  values.clear();
   for (std::size_t i = 0; i < state.fetched.size(); ++i)
     values.push_back({actors->fetches()[i].name, actors->fetches()[i].device,
                       std::move(state.fetched[i])});
-  s.result = actors::gather(s.id, loss, state.devices, values, s.wanted);
+  actors::gather(s.id, loss, state.devices, values, s.wanted, s.result);
+  values.clear();
   s.result.ms = static_cast<double>(state.ended_ns - state.started_ns) / 1e6;
 }
 
-void executor::impl::collect_oldest() {
+void executor::impl::collect_oldest(actors::serving_thread& serving) {
   for (auto& s : in_flight)
     if (!s.collected) {
-      collect(s);
+      collect(s, serving);
       return;
     }
 }
@@ -422,52 +430,77 @@ executor::executor(const graph::program& main, executor_options options)
 
 executor::~executor() = default;
 
+step_id executor::impl::submit(const feed_map& feeds,
+                               std::span<const std::string> fetches,
+                               actors::serving_thread& serving) {
+  if (actors->context().dead.load())
+    throw error(errc::peer_failure, "an actor of the graph was told to exit");
+  for (auto& name : fetches)
+    if (!wants(options.fetches, name))
+      throw error(errc::not_found, "not among the fetches of this executor",
+                  {.variable = name});
+  const auto samples =
+    actors::check_feeds(feeds, feeds_needed, program.main(), devices.size());
+  // A persistable variable has one place, which steps under way may read.
+  const auto apart =
+    std::any_of(feeds.begin(), feeds.end(), [&](const auto& fed) {
+      return actors::feeds_persistable(program.main(), fed.first);
+    });
+  const auto most = apart ? 1 : options.steps_in_flight;
+  const auto running = [](const step_in_flight& s) { return !s.collected; };
+  while (std::count_if(in_flight.begin(), in_flight.end(), running)
+         >= static_cast<long>(most))
+    collect_oldest(serving);
+  if (spare.empty())
+    spare.emplace_back();
+  in_flight.splice(in_flight.end(), spare, spare.begin());
+  auto& s = in_flight.back();
+  s.id = next_step++;
+  s.collected = false;
+  s.failure.reset();
+  s.wanted.assign(fetches.begin(), fetches.end());
+  admit(s, feeds, samples);
+  return s.id;
+}
+
+void executor::impl::wait(step_id step, step_result& result,
+                          actors::serving_thread& serving) {
+  if (in_flight.empty() || in_flight.front().id != step)
+    throw error(errc::invalid_argument,
+                "step " + std::to_string(step)
+                  + " is not the oldest that was submitted");
+  if (!in_flight.front().collected)
+    collect_oldest(serving);
+  auto& oldest = in_flight.front();
+  spare.splice(spare.begin(), in_flight, in_flight.begin());
+  if (oldest.failure)
+    throw *oldest.failure;
+  std::swap(result, oldest.result);
+}
+
 step_result executor::run(const feed_map& feeds,
                           std::span<const std::string> fetches) {
-  return wait(submit(feeds, fetches));
+  actors::serving_thread serving{*impl_->workers};
+  step_result result;
+  impl_->wait(impl_->submit(feeds, fetches, serving), result, serving);
+  return result;
 }
 
 step_id executor::submit(const feed_map& feeds,
                          std::span<const std::string> fetches) {
-  auto& self = *impl_;
-  if (self.actors->context().dead.load())
-    throw error(errc::peer_failure, "an actor of the graph was told to exit");
-  for (auto& name : fetches)
-    if (!self.wants(self.options.fetches, name))
-      throw error(errc::not_found, "not among the fetches of this executor",
-                  {.variable = name});
-  const auto samples = actors::check_feeds(
-    feeds, self.feeds_needed, self.program.main(), self.devices.size());
-  // A persistable variable has one place, which steps under way may read.
-  const auto apart =
-    std::any_of(feeds.begin(), feeds.end(), [&](const auto& fed) {
-      return actors::feeds_persistable(self.program.main(), fed.first);
-    });
-  const auto most = apart ? 1 : self.options.steps_in_flight;
-  const auto running = [](const step_in_flight& s) { return !s.collected; };
-  while (std::count_if(self.in_flight.begin(), self.in_flight.end(), running)
-         >= static_cast<long>(most))
-    self.collect_oldest();
-  auto& s = self.in_flight.emplace_back();
-  s.id = self.next_step++;
-  s.wanted.assign(fetches.begin(), fetches.end());
-  self.admit(s, feeds, samples);
-  return s.id;
+  actors::serving_thread serving{*impl_->workers};
+  return impl_->submit(feeds, fetches, serving);
 }
 
 step_result executor::wait(step_id step) {
-  auto& self = *impl_;
-  if (self.in_flight.empty() || self.in_flight.front().id != step)
-    throw error(errc::invalid_argument,
-                "step " + std::to_string(step)
-                  + " is not the oldest that was submitted");
-  if (!self.in_flight.front().collected)
-    self.collect_oldest();
-  auto ended = std::move(self.in_flight.front());
-  self.in_flight.pop_front();
-  if (ended.failure)
-    throw *ended.failure;
-  return std::move(ended.result);
+  step_result result;
+  wait(step, result);
+  return result;
+}
+
+void executor::wait(step_id step, step_result& result) {
+  actors::serving_thread serving{*impl_->workers};
+  impl_->wait(step, result, serving);
 }
 
 void executor::cancel() noexcept {

@@ -188,6 +188,9 @@ public:
                  std::span<const std::string> fetches = {});
   /// Waits for a submitted step; each once, in the order of submission.
   step_result wait(step_id step);
+  /// The same into a result of an earlier step, in the memory that it has: a
+  /// steady run allocates nothing.
+  void wait(step_id step, step_result& result);
 
   /// Makes steps under way end with error(cancelled) as soon as the kernels
   /// that run now return. Later steps run again. Any thread.

@@ -85,8 +85,14 @@ double mean_of(const tensor& value) {
 
 std::vector<step_info> split_batch(std::int64_t samples, std::size_t devices,
                                    step_id step, std::uint64_t seed) {
-  const auto n = static_cast<std::int64_t>(devices);
   std::vector<step_info> shards(devices);
+  split_batch(samples, step, seed, shards);
+  return shards;
+}
+
+void split_batch(std::int64_t samples, step_id step, std::uint64_t seed,
+                 std::vector<step_info>& shards) {
+  const auto n = static_cast<std::int64_t>(shards.size());
   std::int64_t first = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     auto& s = shards[static_cast<std::size_t>(i)];
@@ -99,7 +105,6 @@ std::vector<step_info> split_batch(std::int64_t samples, std::size_t devices,
     s.devices = n;
     first += s.shard_samples;
   }
-  return shards;
 }
 
 bool feeds_persistable(const graph::block& declarations,
@@ -145,14 +150,26 @@ step_result gather(step_id step, const std::string& loss,
                    const std::vector<fetched_value>& values,
                    const std::vector<std::string>& wanted) {
   step_result result;
+  gather(step, loss, shards, values, wanted, result);
+  return result;
+}
+
+void gather(step_id step, const std::string& loss,
+            const std::vector<step_info>& shards,
+            const std::vector<fetched_value>& values,
+            const std::vector<std::string>& wanted, step_result& result) {
   result.step = step;
+  result.loss = 0;
+  result.samples.clear();
   for (auto& s : shards)
     result.samples.push_back(s.shard_samples);
+  std::erase_if(result.fetched, [&](auto& entry) {
+    return std::find(wanted.begin(), wanted.end(), entry.first) == wanted.end();
+  });
   for (auto& name : wanted)
-    result.fetched[name].resize(shards.size());
-  if (!loss.empty())
-    result.losses.assign(shards.size(),
-                         std::numeric_limits<double>::quiet_NaN());
+    result.fetched[name].assign(shards.size(), tensor{});
+  result.losses.assign(loss.empty() ? 0 : shards.size(),
+                       std::numeric_limits<double>::quiet_NaN());
   for (auto& v : values) {
     if (!v.value)
       continue;
@@ -172,7 +189,6 @@ step_result gather(step_id step, const std::string& loss,
     }
   result.loss = samples > 0 ? result.loss / samples
                             : std::numeric_limits<double>::quiet_NaN();
-  return result;
 }
 
 } // namespace actors

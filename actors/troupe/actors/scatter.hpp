@@ -6,6 +6,7 @@
 #include <troupe/kernels/kernel.hpp>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace troupe::actors {
@@ -14,6 +15,9 @@ namespace troupe::actors {
 /// one, the larger ones first; devices may get none.
 std::vector<step_info> split_batch(std::int64_t samples, std::size_t devices,
                                    step_id step, std::uint64_t seed);
+/// The same over `shards.size()` devices, in the memory that is there.
+void split_batch(std::int64_t samples, step_id step, std::uint64_t seed,
+                 std::vector<step_info>& shards);
 
 /// True if a feed of that name replaces the value of a persistable variable,
 /// whole on every device (a learning rate), instead of being split.
@@ -33,15 +37,22 @@ std::int64_t check_feeds(const feed_map& feeds,
                          const std::vector<std::string>& needed,
                          const graph::block& declarations, std::size_t devices);
 
-/// The step_result of what devices fetched.
+/// What a device fetched.
 struct fetched_value {
-  std::string name;
+  std::string_view name;
   std::size_t device;
   tensor value; ///< without memory if there is none
 };
+/// The step_result of what devices fetched.
 step_result gather(step_id step, const std::string& loss,
                    const std::vector<step_info>& shards,
                    const std::vector<fetched_value>& values,
                    const std::vector<std::string>& wanted);
+/// The same into a result that an earlier step may have filled, in the memory
+/// that it has.
+void gather(step_id step, const std::string& loss,
+            const std::vector<step_info>& shards,
+            const std::vector<fetched_value>& values,
+            const std::vector<std::string>& wanted, step_result& result);
 
 } // namespace troupe::actors

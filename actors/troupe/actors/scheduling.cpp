@@ -11,6 +11,7 @@
 #include <caf/scheduler/coordinator.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <thread>
@@ -21,13 +22,6 @@ namespace troupe {
 
 namespace {
 
-/// A worker thread of CAF's while it serves the queue.
-class caf_worker : public worker {
-public:
-  using worker::worker;
-  caf::resumable* handed_over = nullptr; // for CAF's own loop to run
-};
-
 /// Which worker of a system with Troupe's policy this thread is.
 struct worker_thread {
   job_queue* queue = nullptr; // null: none
@@ -36,23 +30,8 @@ struct worker_thread {
 };
 thread_local worker_thread this_thread;
 
-/// One of CAF's own actors in Troupe's queue. CAF's resumables have no link of
-/// their own, so each push takes a node.
-class resumable_job final : public job {
-public:
-  explicit resumable_job(caf::resumable* target) : target_(target) {}
-  void run(worker& on) override {
-    static_cast<caf_worker&>(on).handed_over = target_;
-    delete this;
-  }
-  caf::resumable* target() const noexcept { return target_; }
-
-private:
-  caf::resumable* target_;
-};
-
 void enqueue(job_queue& queue, caf::resumable* target) {
-  queue.push(*new resumable_job(target));
+  queue.push_guest(target);
 }
 
 /// Scheduling policy for caf::scheduler::coordinator: jobs of Troupe run
@@ -62,6 +41,7 @@ public:
   struct coordinator_data {
     explicit coordinator_data(caf::scheduler::abstract_coordinator*) {}
     std::unique_ptr<job_queue> queue;
+    std::atomic<int> pools{0}; // that share the queue
   };
 
   struct worker_data {
@@ -103,10 +83,13 @@ public:
       if (queue.workers() <= usable_cores())
         pin_this_thread(self->id());
     }
-    caf_worker here{queue, self->id(), self};
-    while (!here.handed_over)
-      here.run_chain(*queue.wait(self->id()));
-    return here.handed_over;
+    worker here{queue, self->id(), self};
+    for (;;) {
+      const auto found = queue.wait(self->id());
+      if (found.guest)
+        return static_cast<caf::resumable*>(found.guest);
+      here.run_chain(*found.work);
+    }
   }
 
   template <class Worker>
@@ -125,12 +108,8 @@ public:
   void foreach_central_resumable(Coordinator* self, F f) {
     // All workers have left. Executors are gone before their system, so what
     // waits here is CAF's.
-    auto& queue = *self->data().queue;
-    while (auto* j = queue.pop(0)) {
-      auto* mine = static_cast<resumable_job*>(j);
-      f(mine->target());
-      delete mine;
-    }
+    while (auto* guest = self->data().queue->pop_guest())
+      f(static_cast<caf::resumable*>(guest));
   }
 };
 
@@ -151,6 +130,8 @@ struct worker_pool::state {
   explicit state(caf::actor_system& sys) : system(sys) {
     if (auto* own = dynamic_cast<coordinator*>(&sys.scheduler())) {
       queue = own->data().queue.get();
+      sharers = &own->data().pools;
+      sharers->fetch_add(1, std::memory_order_relaxed);
       return;
     }
     borrowed = std::make_unique<job_queue>(
@@ -159,15 +140,30 @@ struct worker_pool::state {
     called.resize(helper_slot());
   }
 
+  ~state() {
+    if (sharers)
+      sharers->fetch_sub(1, std::memory_order_relaxed);
+  }
+
   std::size_t helper_slot() const { return queue->workers() - 1; }
+
+  /// The seat for a thread that waits for a step.
+  std::size_t borrow() const noexcept {
+    if (borrowed)
+      return queue->borrow(helper_slot());
+    const auto alone = sharers->load(std::memory_order_relaxed) == 1;
+    return alone ? queue->borrow() : job_queue::no_seat;
+  }
 
   caf::actor_system& system;
   job_queue* queue = nullptr;
   std::unique_ptr<job_queue> borrowed; // null under Troupe's policy
-  std::mutex mutex;                    // guards the rest
-  std::size_t steps = 0;               // begun and not ended
-  std::size_t serving = 0;             // drainers that run
-  std::vector<bool> called;            // by slot: a drainer waits for CAF
+  // Pools of the policy's queue; null otherwise. Relaxed: a hint.
+  std::atomic<int>* sharers = nullptr;
+  std::mutex mutex;         // guards the rest
+  std::size_t steps = 0;    // begun and not ended
+  std::size_t serving = 0;  // drainers that run
+  std::vector<bool> called; // by slot: a drainer waits for CAF
 };
 
 namespace {
@@ -189,8 +185,9 @@ public:
     }
     {
       worker here{*pool_->queue, slot_, host};
-      while (auto* j = pool_->queue->wait(slot_))
+      while (auto* j = pool_->queue->wait(slot_).work)
         here.run_chain(*j);
+      pool_->queue->leave(slot_);
     }
     std::lock_guard guard{pool_->mutex};
     --pool_->serving;
@@ -259,54 +256,47 @@ void worker_pool::end_step() noexcept {
     state_->queue->stop();
 }
 
-namespace {
+// -- serving_thread -----------------------------------------------------------
 
-/// One round of a worker of Troupe's policy whose actor waits for a step.
-void serve_once(const worker_thread& thread) {
-  constexpr std::chrono::microseconds pause{20};
-  auto& queue = *thread.queue;
-  std::vector<job*> of_caf;
-  auto* j = queue.pop(thread.index);
-  for (; j && dynamic_cast<resumable_job*>(j); j = queue.pop(thread.index))
-    of_caf.push_back(j);
-  for (auto* other : of_caf)
-    queue.push_to(thread.index + 1, *other); // of a worker that may be free
-  if (j) {
-    worker here{queue, thread.index, thread.host};
-    here.run_chain(*j);
-  } else {
-    // The step may end without a job for this thread, so it cannot sleep in
-    // the queue.
-    std::this_thread::sleep_for(pause);
-  }
+serving_thread::serving_thread(worker_pool& pool)
+  : queue_(pool.queue()), is_worker_(this_thread.queue == &queue_),
+    seat_(is_worker_ ? this_thread.index : pool.state_->borrow()) {
+  if (seat_ != job_queue::no_seat)
+    here_.emplace(queue_, seat_, is_worker_ ? this_thread.host : nullptr);
 }
 
-} // namespace
+serving_thread::~serving_thread() {
+  here_.reset();
+  if (!is_worker_ && seat_ != job_queue::no_seat)
+    queue_.give_back(seat_);
+}
 
-void worker_pool::help_ready() {
-  auto& s = *state_;
-  if (own_policy()) {
-    help_once();
+void serving_thread::serve(bool (*done)(void*), void* argument) {
+  if (is_worker_) {
+    serve_as_worker(done, argument);
     return;
   }
-  worker here{*s.queue, s.helper_slot(), nullptr};
-  while (auto* j = s.queue->pop(s.helper_slot()))
-    here.run_chain(*j);
+  if (!here_)
+    return;
+  while (auto* j = queue_.wait_until(seat_, done, argument))
+    here_->run_chain(*j);
 }
 
-bool worker_pool::help_once() {
-  auto& s = *state_;
-  if (own_policy()) {
-    const auto is_worker = this_thread.queue == s.queue;
-    if (is_worker)
-      serve_once(this_thread);
-    return is_worker;
-  }
-  worker here{*s.queue, s.helper_slot(), nullptr};
-  auto* j = s.queue->wait(s.helper_slot());
-  if (j)
-    here.run_chain(*j);
-  return j != nullptr;
+void serving_thread::serve_as_worker(bool (*done)(void*), void* argument) {
+  constexpr std::chrono::microseconds pause{20};
+  while (!done(argument))
+    if (auto* j = queue_.pop(seat_))
+      here_->run_chain(*j);
+    else
+      // The step may end without a job for this thread, and its owner's sleep
+      // in the queue does not hear of that.
+      std::this_thread::sleep_for(pause);
+}
+
+void serving_thread::serve_ready() {
+  if (here_)
+    while (auto* j = queue_.pop(seat_))
+      here_->run_chain(*j);
 }
 
 } // namespace actors

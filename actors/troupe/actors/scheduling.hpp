@@ -3,7 +3,9 @@
 
 #include <troupe/base/job_queue.hpp>
 
+#include <cstddef>
 #include <memory>
+#include <optional>
 
 namespace caf {
 class actor_system;
@@ -22,12 +24,12 @@ namespace actors {
 
 /// Lends threads to a queue while steps run.
 ///
-/// In a system with Troupe's policy the workers serve the queue all the time
-/// and lending does nothing. In any other system *drainers* do: resumables
-/// that keep a CAF worker until the queue is stopped, on all workers but one,
-/// whose slot the thread takes that waits for a step; so the application's own
-/// actors always find a worker. No step needs a drainer: if CAF runs none in
-/// time, the thread that waits does all.
+/// In a system with Troupe's policy the workers serve the queue all the time.
+/// In any other system *drainers* do: resumables that keep a CAF worker until
+/// the queue is stopped, on all workers but one, whose seat is left to the
+/// thread that waits for a step; so the application's own actors always find a
+/// worker. No step needs a drainer: if CAF runs none in time, the thread that
+/// waits does all.
 class worker_pool {
 public:
   explicit worker_pool(caf::actor_system& sys);
@@ -43,25 +45,47 @@ public:
   void begin_step();
   /// A step has ended; with the last one, lent workers go back. Any thread.
   void end_step() noexcept;
-  /// The calling thread serves the queue until `done()` holds or all steps
-  /// have ended. Under Troupe's own policy only a worker of the system does,
-  /// that is, a handler of an actor that waits for a step: without it a system
-  /// whose workers all wait would stand still. It leaves CAF's own actors to
-  /// the other workers. Other threads return at once.
-  template <class Done>
-  void help_until(Done done) {
-    while (!done() && help_once()) {
-    }
-  }
-
-  /// The same for the jobs that are ready now; never waits for others.
-  void help_ready();
 
 private:
-  bool help_once();
-
+  friend class serving_thread;
   struct state;
   std::shared_ptr<state> state_;
+};
+
+/// The calling thread while it submits a step and waits for it: it serves the
+/// queue in the place of a worker that sleeps, so that no other thread has to
+/// be woken for what this one can do. Jobs that it pushes are its own.
+///
+/// It has a seat unless all workers are busy, or the pool's queue serves
+/// several executors: what it waits for must not be held up by another graph's
+/// long op. A worker of the system that waits (a handler of an actor that runs
+/// a step) serves from its own seat, always: without it a system whose workers
+/// all wait would stand still. CAF's own actors are left to the workers.
+class serving_thread {
+public:
+  explicit serving_thread(worker_pool& pool);
+  ~serving_thread();
+  serving_thread(const serving_thread&) = delete;
+  serving_thread& operator=(const serving_thread&) = delete;
+
+  /// Serves until `done()` holds; at once without a seat.
+  template <class Done>
+  void serve_until(Done done) {
+    serve([](void* argument) { return (*static_cast<Done*>(argument))(); },
+          &done);
+  }
+
+  /// Runs what is ready now; never waits for others.
+  void serve_ready();
+
+private:
+  void serve(bool (*done)(void*), void* argument);
+  void serve_as_worker(bool (*done)(void*), void* argument);
+
+  job_queue& queue_;
+  bool is_worker_;
+  std::size_t seat_;
+  std::optional<worker> here_;
 };
 
 } // namespace actors

@@ -53,7 +53,7 @@ void stream_actor::submit(op_actor& op) {
   auto* top = inbox_.load(std::memory_order_relaxed);
   do
     op.next_in_stream = top == idle_mark ? nullptr : top;
-  while (!inbox_.compare_exchange_weak(top, &op, std::memory_order_release,
+  while (!inbox_.compare_exchange_weak(top, &op, std::memory_order_acq_rel,
                                        std::memory_order_relaxed));
   if (top == idle_mark)
     queue_.push_to(home_, *this);
@@ -63,9 +63,10 @@ void stream_actor::submit_wide(op_actor& op) {
   const auto priority =
     op.op().priority > 0 ? job_priority::high : job_priority::normal;
   auto* w = worker::current();
-  if (w && &w->queue() == &queue_ && w->run_next(op))
-    return;
-  queue_.push(op, priority);
+  if (w && &w->queue() == &queue_)
+    w->run_soon(op, priority);
+  else
+    queue_.push(op, priority);
 }
 
 void stream_actor::run(worker& on) {

@@ -2,17 +2,18 @@
 #include <troupe/base/job_queue.hpp>
 
 #include <troupe/base/assert.hpp>
+#include <troupe/base/clock.hpp>
+#include <troupe/base/ready_list.hpp>
+#include <troupe/base/spin.hpp>
+#include <troupe/base/worker_seat.hpp>
 
 #include <pthread.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 #include <vector>
-
-#if defined(__x86_64__) || defined(__i386__)
-#include <immintrin.h>
-#endif
 
 namespace troupe {
 
@@ -20,107 +21,26 @@ namespace {
 
 thread_local worker* current_worker = nullptr;
 
-void relax() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-  _mm_pause();
-#endif
-}
+/// How long an idle worker looks for jobs before it sleeps.
+constexpr std::uint64_t search_ns = 50'000;
+/// A worker whose jobs are shorter than this (in `ticks`, of which there are
+/// two to five in a nanosecond) gets to the next one before another could have
+/// fetched it.
+constexpr std::uint32_t short_job_ticks = 256;
+/// Even so, a job that its worker has not come to for so long is taken.
+constexpr std::uint64_t patience_ns = 8'000;
 
-/// Held for a handful of instructions, by a worker on its own list nearly
-/// always; so a flag beats a mutex.
-class spin_flag {
-public:
-  void lock() noexcept {
-    // Acquire pairs with the release in unlock: the list's links and whatever
-    // the pusher wrote before are visible to who takes the job.
-    while (held_.exchange(true, std::memory_order_acquire))
-      while (held_.load(std::memory_order_relaxed))
-        relax();
-  }
-  void unlock() noexcept { held_.store(false, std::memory_order_release); }
-
-private:
-  std::atomic<bool> held_{false};
-};
-
-} // namespace
-
-/// A doubly linked list of jobs under a spin flag. `size_` may be read without
-/// the flag as a hint; the parking protocol's fences make the hint reliable
-/// where that matters (see job_queue::state).
-class job_list {
-public:
-  bool empty() const noexcept {
-    return size_.load(std::memory_order_relaxed) == 0;
-  }
-
-  void push_newest(job& j) noexcept {
-    flag_.lock();
-    j.previous_ = nullptr;
-    j.next_ = newest_;
-    (newest_ ? newest_->previous_ : oldest_) = &j;
-    newest_ = &j;
-    count(1);
-    flag_.unlock();
-  }
-
-  void push_oldest(job& j) noexcept {
-    flag_.lock();
-    j.next_ = nullptr;
-    j.previous_ = oldest_;
-    (oldest_ ? oldest_->next_ : newest_) = &j;
-    oldest_ = &j;
-    count(1);
-    flag_.unlock();
-  }
-
-  job* take_newest() noexcept {
-    return take([this] { return newest_; });
-  }
-  job* take_oldest() noexcept {
-    return take([this] { return oldest_; });
-  }
-
-private:
-  template <class Which>
-  job* take(Which which) noexcept {
-    if (empty())
-      return nullptr;
-    flag_.lock();
-    auto* j = which();
-    if (j) {
-      (j->previous_ ? j->previous_->next_ : newest_) = j->next_;
-      (j->next_ ? j->next_->previous_ : oldest_) = j->previous_;
-      count(-1);
-    }
-    flag_.unlock();
-    return j;
-  }
-
-  void count(int change) noexcept {
-    size_.store(size_.load(std::memory_order_relaxed) + change,
-                std::memory_order_relaxed);
-  }
-
-  spin_flag flag_;
-  std::atomic<int> size_{0}; // written under the flag
-  job* newest_ = nullptr;
-  job* oldest_ = nullptr;
-};
-
-namespace {
-
-/// The two priorities of one worker, on cache lines of their own.
-struct alignas(64) ready_lists {
-  job_list high;
-  job_list normal;
+/// The two priorities of one worker.
+struct ready_lists {
+  ready_list<job> high;
+  ready_list<job> normal;
 
   bool empty() const noexcept { return high.empty() && normal.empty(); }
   void push(job& j, job_priority priority) noexcept {
-    (priority == job_priority::high ? high : normal).push_newest(j);
+    of(priority).push_newest(&j);
   }
   void push_oldest(job& j, job_priority priority) noexcept {
-    (priority == job_priority::high ? high : normal).push_oldest(j);
+    of(priority).push_oldest(&j);
   }
   job* take_newest() noexcept {
     auto* j = high.take_newest();
@@ -130,74 +50,304 @@ struct alignas(64) ready_lists {
     auto* j = high.take_oldest();
     return j ? j : normal.take_oldest();
   }
+
+private:
+  ready_list<job>& of(job_priority priority) noexcept {
+    return priority == job_priority::high ? high : normal;
+  }
 };
+
+std::vector<int> allowed_cores() noexcept {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cores;
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    for (int i = 0; i < CPU_SETSIZE; ++i)
+      if (CPU_ISSET(i, &set))
+        cores.push_back(i);
+  if (cores.empty())
+    cores.push_back(0);
+  return cores;
+}
+
+/// The allowed set is the process's, read once from its main thread's mask
+/// before any thread was pinned.
+const std::vector<int>& process_cores() noexcept {
+  static const auto cores = allowed_cores();
+  return cores;
+}
+
+/// Which of the process's cores this thread runs on now.
+std::size_t current_core() noexcept {
+  const auto& cores = process_cores();
+  const auto found = std::find(cores.begin(), cores.end(), sched_getcpu());
+  return static_cast<std::size_t>(found - cores.begin()) % cores.size();
+}
 
 } // namespace
 
-/// Parking without lost wake-ups.
+/// A worker's place: its jobs and who serves them.
+struct alignas(64) place_of_worker {
+  ready_lists jobs;
+  alignas(64) worker_seat seat;
+  /// Odd while in run_chain. Written release by the server, read acquire by
+  /// quiesce: who sees it even or changed sees all that the chain did.
+  alignas(64) std::atomic<std::uint64_t> epoch{0};
+  /// How long a job took lately, in ticks; 0: not known. A hint for others.
+  std::atomic<std::uint32_t> pace{0};
+  // The server's: looks for work; jobs run since the oldest one had its turn.
+  std::uint32_t looks = 0;
+  std::uint32_t jobs_since_oldest = 0;
+
+  bool has_short_jobs() const noexcept {
+    const auto ticks_each = pace.load(std::memory_order_relaxed);
+    return ticks_each > 0 && ticks_each < short_job_ticks;
+  }
+};
+
+/// Sleeping without lost wake-ups.
 ///
-///   push:  add to a list; fence F1; if sleepers > 0, wake one
-///   park:  ++sleepers; fence F2; if a list is not empty and a claim succeeds,
-///          look again; else sleep until a permit can be taken
+///   push:  add to a list; fence F1; if nobody searches, wake a sleeper
+///   sleep: give up the search, say "asleep"; fence F2; if a list is not
+///          empty, or what else it waits for has come, take that back and look
+///          again; else sleep until someone sets the bit
 ///
-/// F1 and F2 are sequentially consistent. If F1 comes first in their order,
-/// the parker's look sees the job; if F2 does, the pusher sees the sleeper.
-/// Either way the job is found. A *claim* takes one off `sleepers`: only who
-/// claims may act for that sleeper, be it a pusher, who then owes a permit, or
-/// the sleeper itself, who then needs none. So permits never exceed the
-/// sleepers they are for, and none is lost.
+/// F1 and F2 are sequentially consistent. If F1 comes first in their order, the
+/// sleeper's look sees the job; if F2 does, the pusher sees that nobody
+/// searches, and the sleeper.
+///
+/// Who relies on a searcher to find a job can do so: a searcher that finds
+/// something else and was the last one looks once more, behind a fence, for
+/// jobs that nobody will come for, and wakes a sleeper for them.
 struct job_queue::state {
-  explicit state(std::size_t workers) : own(workers), each(workers) {}
+  explicit state(std::size_t workers)
+    : places(workers), may_spin(workers <= process_cores().size()) {}
 
-  /// What only one worker writes.
-  struct alignas(64) worker_state {
-    std::uint32_t looks = 0;
-    /// Odd while in run_chain. Written release by its worker, read acquire by
-    /// quiesce: who sees it even or changed sees all that the chain did.
-    std::atomic<std::uint64_t> epoch{0};
-  };
-
-  std::vector<ready_lists> own;
-  ready_lists foreign;
-  std::vector<worker_state> each;
-  alignas(64) std::atomic<int> sleepers{0};
-  alignas(64) std::atomic<int> permits{0};
+  std::vector<place_of_worker> places;
+  ready_list<job> foreign;
+  ready_list<void> guests;
+  bool may_spin;
+  alignas(64) std::atomic<int> searchers{0};
+  std::atomic<int> sleepers{0}; // servers that can be woken
   std::atomic<bool> stopped{false};
 
-  bool any() const noexcept {
-    if (!foreign.empty())
-      return true;
-    for (auto& lists : own)
-      if (!lists.empty())
-        return true;
-    return false;
+  bool any_job() const noexcept {
+    return !foreign.empty()
+           || std::any_of(places.begin(), places.end(),
+                          [](auto& p) { return !p.jobs.empty(); });
   }
 
-  bool claim() noexcept {
-    auto n = sleepers.load(std::memory_order_relaxed);
-    while (n > 0)
-      if (sleepers.compare_exchange_weak(n, n - 1, std::memory_order_acq_rel,
-                                         std::memory_order_relaxed))
-        return true;
-    return false;
+  // -- waking -----------------------------------------------------------------
+
+  bool wake(place_of_worker& p) noexcept {
+    const auto w = p.seat.now();
+    if (!worker_seat::server_sleeps(w))
+      return false;
+    const auto bit =
+      (w & worker_seat::lent) ? worker_seat::borrower_up : worker_seat::up;
+    std::uint32_t before = 0;
+    const auto searching = worker_seat::searching;
+    if (!p.seat.change(bit | searching, 0, before,
+                       [w](std::uint32_t now) { return now == w; }))
+      return false;
+    sleepers.fetch_sub(1, std::memory_order_relaxed);
+    searchers.fetch_add(1, std::memory_order_relaxed);
+    p.seat.notify();
+    return true;
   }
 
+  /// Wakes a sleeper, best one that has jobs of its own.
   void wake_one() noexcept {
+    for (auto& p : places)
+      if (!p.jobs.empty() && wake(p))
+        return;
+    for (auto& p : places)
+      if (wake(p))
+        return;
+  }
+
+  void after_push() noexcept {
     std::atomic_thread_fence(std::memory_order_seq_cst); // F1
-    if (sleepers.load(std::memory_order_relaxed) > 0 && claim()) {
-      permits.fetch_add(1, std::memory_order_release);
-      permits.notify_one();
+    wake_if_nobody_searches();
+  }
+
+  void wake_if_nobody_searches() noexcept {
+    if (searchers.load(std::memory_order_relaxed) <= 0
+        && sleepers.load(std::memory_order_relaxed) > 0)
+      wake_one();
+  }
+
+  /// A guest needs an owner, not a borrower.
+  void after_push_guest() noexcept {
+    std::atomic_thread_fence(std::memory_order_seq_cst); // F1
+    constexpr auto looking =
+      worker_seat::present | worker_seat::up | worker_seat::searching;
+    for (auto& p : places)
+      if ((p.seat.now() & (looking | worker_seat::lent)) == looking)
+        return;
+    for (auto& p : places)
+      if (wake_owner(p))
+        return;
+  }
+
+  bool wake_owner(place_of_worker& p) noexcept {
+    std::uint32_t before = 0;
+    if (!p.seat.change(worker_seat::up, 0, before, [](std::uint32_t w) {
+          return (w & (worker_seat::present | worker_seat::up))
+                 == worker_seat::present;
+        }))
+      return false;
+    if (!(before & worker_seat::lent))
+      sleepers.fetch_sub(1, std::memory_order_relaxed);
+    p.seat.notify();
+    return true;
+  }
+
+  // -- searching --------------------------------------------------------------
+
+  void begin_search(place_of_worker& p) noexcept {
+    if (!(p.seat.change(worker_seat::searching, 0) & worker_seat::searching))
+      searchers.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  /// The server has found something, or does not look any more.
+  void end_search(place_of_worker& p) noexcept {
+    constexpr auto both = worker_seat::searching | worker_seat::claimed;
+    if (!p.seat.is(both))
+      return;
+    const auto before = p.seat.change(0, both);
+    const auto last = (before & worker_seat::searching)
+                      && searchers.fetch_sub(1, std::memory_order_relaxed) <= 1;
+    if (!last && !(before & worker_seat::claimed))
+      return;
+    std::atomic_thread_fence(std::memory_order_seq_cst); // as F2
+    if (any_job())
+      wake_if_nobody_searches();
+  }
+
+  /// A server that searches, which then waits for the job that it is given.
+  place_of_worker* claim_searcher() noexcept {
+    if (searchers.load(std::memory_order_relaxed) <= 0)
+      return nullptr;
+    for (auto& p : places) {
+      std::uint32_t before = 0;
+      if (p.seat.change(worker_seat::claimed, worker_seat::searching, before,
+                        [](std::uint32_t w) {
+                          return (w & worker_seat::searching) != 0;
+                        })) {
+        searchers.fetch_sub(1, std::memory_order_relaxed);
+        return &p;
+      }
+    }
+    return nullptr;
+  }
+
+  void give(place_of_worker& to, job& j, job_priority priority) noexcept {
+    to.jobs.push(j, priority);
+    std::atomic_thread_fence(std::memory_order_seq_cst); // F1
+    // It may have gone off with another job, so that nobody comes for this one.
+    if (!to.seat.is(worker_seat::claimed))
+      wake_if_nobody_searches();
+  }
+
+  /// What is meant for worker `index`.
+  found_work look_near(std::size_t index, bool with_guests) noexcept {
+    auto& p = places[index];
+    if (p.jobs_since_oldest >= worker::chain_limit) {
+      p.jobs_since_oldest = 0;
+      if (auto* j = p.jobs.take_oldest())
+        return {j};
+    }
+    const auto others_first = ++p.looks % 2 == 0;
+    if (!others_first)
+      if (auto* j = p.jobs.take_newest())
+        return {j};
+    if (with_guests)
+      if (auto* g = guests.take_oldest())
+        return {nullptr, g};
+    if (auto* j = foreign.take_oldest())
+      return {j};
+    return {p.jobs.take_newest()};
+  }
+
+  template <class May>
+  job* steal(std::size_t index, May may) noexcept {
+    for (std::size_t step = 1; step < places.size(); ++step) {
+      auto& victim = places[(index + step) % places.size()];
+      if (!victim.jobs.empty() && may(victim))
+        if (auto* j = victim.jobs.take_oldest())
+          return j;
+    }
+    return nullptr;
+  }
+
+  /// Looks everywhere for `search_ns`. Empty-handed when `give_up()` holds,
+  /// asked after each look.
+  template <class GiveUp>
+  found_work search(std::size_t index, bool with_guests,
+                    GiveUp give_up) noexcept {
+    const auto begin = now_ns();
+    const auto until = begin + (may_spin ? search_ns : 0);
+    for (;;) {
+      constexpr int near_looks = 16;
+      for (int look = 0; look < near_looks; ++look) {
+        if (auto found = look_near(index, with_guests))
+          return found;
+        if (give_up())
+          return {};
+        relax();
+      }
+      const auto now = now_ns();
+      const auto take_all = now >= std::min(until, begin + patience_ns);
+      if (auto* j = steal(index, [&](place_of_worker& victim) {
+            return take_all || !victim.has_short_jobs()
+                   || worker_seat::server_sleeps(victim.seat.now());
+          }))
+        return {j};
+      if (now >= until)
+        return {};
     }
   }
 
-  void take_permit() noexcept {
-    for (;;) {
-      auto n = permits.load(std::memory_order_acquire);
-      while (n > 0)
-        if (permits.compare_exchange_weak(n, n - 1, std::memory_order_acquire))
-          return;
-      permits.wait(0, std::memory_order_acquire);
+  // -- sleeping ---------------------------------------------------------------
+
+  /// Ends a search by sleeping until `bit` is set, unless a job is being given
+  /// or `reason_to_stay()` holds behind the fence.
+  template <class Reason>
+  void sleep(place_of_worker& p, std::uint32_t bit,
+             Reason reason_to_stay) noexcept {
+    std::uint32_t before = 0;
+    if (!p.seat.change(
+          0, bit | worker_seat::searching, before,
+          [](std::uint32_t w) { return (w & worker_seat::claimed) == 0; }))
+      return;
+    if (before & worker_seat::searching)
+      searchers.fetch_sub(1, std::memory_order_relaxed);
+    sleepers.fetch_add(1, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst); // F2
+    if (reason_to_stay()
+        && p.seat.change(bit, 0, before,
+                         [bit](std::uint32_t w) { return !(w & bit); })) {
+      // An owner whose seat was lent meanwhile is none of the sleepers.
+      if (bit == worker_seat::borrower_up || !(before & worker_seat::lent))
+        sleepers.fetch_sub(1, std::memory_order_relaxed);
+      return;
     }
+    p.seat.sleep_until(bit);
+  }
+
+  /// The owner of a lent seat has no guest to run.
+  void sleep_beside_borrower(place_of_worker& p) noexcept {
+    std::uint32_t before = 0;
+    if (!p.seat.change(0, worker_seat::up, before, [](std::uint32_t w) {
+          return (w & worker_seat::lent) != 0;
+        }))
+      return;
+    std::atomic_thread_fence(std::memory_order_seq_cst); // F2
+    if ((!guests.empty() || stopped.load(std::memory_order_relaxed))
+        && wake_owner(p))
+      return;
+    p.seat.sleep_until(worker_seat::up);
   }
 };
 
@@ -218,19 +368,33 @@ worker* worker::current() noexcept {
 }
 
 void worker::run_chain(job& j) {
-  chain_length_ = 0;
-  queue_.enter(index_);
+  auto& place = queue_.state_->places[index_];
+  const auto turn = [&place] {
+    place.epoch.store(place.epoch.load(std::memory_order_relaxed) + 1,
+                      std::memory_order_release);
+  };
+  chain_left_ = chain_limit;
+  turn();
+  const auto begin = ticks();
   for (auto* now = &j; now; now = std::exchange(next_, nullptr))
     now->run(*this);
-  queue_.leave(index_);
+  const auto jobs = static_cast<std::uint32_t>(1 + chain_limit - chain_left_);
+  const auto each = std::min<std::uint64_t>((ticks() - begin) / jobs, 1u << 20);
+  const auto before = place.pace.load(std::memory_order_relaxed);
+  place.pace.store(static_cast<std::uint32_t>((3ull * before + each) / 4 + 1),
+                   std::memory_order_relaxed);
+  place.jobs_since_oldest += jobs;
+  turn();
+  chain_left_ = 0;
 }
 
-bool worker::run_next(job& j) noexcept {
-  if (next_ || chain_length_ >= chain_limit)
-    return false;
-  ++chain_length_;
+void worker::run_soon(job& j, job_priority priority) noexcept {
+  if (next_ || chain_left_ == 0) {
+    queue_.push(j, priority);
+    return;
+  }
+  --chain_left_;
   next_ = &j;
-  return true;
 }
 
 // -- job_queue ----------------------------------------------------------------
@@ -243,125 +407,196 @@ job_queue::job_queue(std::size_t workers)
 job_queue::~job_queue() = default;
 
 std::size_t job_queue::workers() const noexcept {
-  return state_->own.size();
+  return state_->places.size();
 }
 
 void job_queue::push(job& j, job_priority priority) noexcept {
+  auto& s = *state_;
   auto* w = worker::current();
-  if (w && &w->queue() == this)
-    state_->own[w->index()].push(j, priority);
-  else
-    state_->foreign.push(j, priority);
-  state_->wake_one();
+  if (!w || &w->queue() != this) {
+    s.foreign.push_newest(&j);
+    s.after_push();
+    return;
+  }
+  auto& own = s.places[w->index()];
+  if (!own.has_short_jobs())
+    if (auto* idle = s.claim_searcher()) {
+      s.give(*idle, j, priority);
+      return;
+    }
+  own.jobs.push(j, priority);
+  s.after_push();
 }
 
 void job_queue::push_to(std::size_t home, job& j,
                         job_priority priority) noexcept {
-  state_->own[home % state_->own.size()].push(j, priority);
-  state_->wake_one();
+  state_->places[home % workers()].jobs.push(j, priority);
+  state_->after_push();
+}
+
+void job_queue::push_guest(void* guest) noexcept {
+  state_->guests.push_newest(guest);
+  state_->after_push_guest();
 }
 
 void job_queue::yield(job& j, job_priority priority) noexcept {
   auto* w = worker::current();
   TROUPE_ASSERT(w && &w->queue() == this);
-  state_->own[w->index()].push_oldest(j, priority);
+  state_->places[w->index()].jobs.push_oldest(j, priority);
+  state_->after_push();
 }
 
 bool job_queue::others_wait(std::size_t index) const noexcept {
-  return !state_->foreign.empty() || !state_->own[index].empty();
+  auto& s = *state_;
+  return !s.places[index].jobs.empty() || !s.foreign.empty()
+         || !s.guests.empty();
 }
 
 job* job_queue::pop(std::size_t index) noexcept {
-  auto& s = *state_;
-  if (++s.each[index].looks % 2 == 0)
-    if (auto* j = s.foreign.take_oldest())
-      return j;
-  if (auto* j = s.own[index].take_newest())
-    return j;
-  if (auto* j = s.foreign.take_oldest())
-    return j;
-  for (std::size_t step = 1; step < s.own.size(); ++step)
-    if (auto* j = s.own[(index + step) % s.own.size()].take_oldest())
-      return j;
-  return nullptr;
+  if (auto found = state_->look_near(index, false))
+    return found.work;
+  return state_->steal(index, [](auto&) { return true; });
 }
 
-job* job_queue::wait(std::size_t index) noexcept {
-  constexpr int looks_before_sleep = 32;
+void* job_queue::pop_guest() noexcept {
+  return state_->guests.take_oldest();
+}
+
+found_work job_queue::wait(std::size_t index) noexcept {
   auto& s = *state_;
+  auto& p = s.places[index];
+  constexpr auto here = worker_seat::present | worker_seat::up;
+  if ((p.seat.now() & here) != here)
+    p.seat.change(here, 0);
+  const auto stopping = [&s] {
+    return s.stopped.load(std::memory_order_relaxed);
+  };
+  const auto over = [&] { return stopping() && !s.any_job(); };
   for (;;) {
-    for (int look = 0; look < looks_before_sleep; ++look) {
-      if (auto* j = pop(index))
-        return j;
-      relax();
-    }
-    s.sleepers.fetch_add(1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_seq_cst); // F2
-    const auto stopping = s.stopped.load(std::memory_order_relaxed);
-    if (stopping || s.any()) {
-      if (!s.claim())
-        s.take_permit();
-      if (stopping && !s.any())
-        return nullptr;
+    if (p.seat.is(worker_seat::lent)) {
+      if (auto* g = s.guests.take_oldest())
+        return {nullptr, g};
+      if (stopping())
+        return {};
+      s.sleep_beside_borrower(p);
       continue;
     }
-    s.take_permit();
+    auto found = s.look_near(index, true);
+    if (!found) {
+      s.begin_search(p);
+      found = s.search(index, true, over);
+    }
+    if (found || over()) {
+      s.end_search(p);
+      return found;
+    }
+    s.sleep(p, worker_seat::up,
+            [&] { return s.any_job() || !s.guests.empty() || stopping(); });
   }
 }
 
 void job_queue::stop() noexcept {
-  state_->stopped.store(true, std::memory_order_relaxed);
-  for (std::size_t i = 0; i < state_->own.size(); ++i)
-    state_->wake_one();
-}
-
-void job_queue::enter(std::size_t index) noexcept {
-  auto& epoch = state_->each[index].epoch;
-  epoch.store(epoch.load(std::memory_order_relaxed) + 1,
-              std::memory_order_release);
-}
-
-void job_queue::leave(std::size_t index) noexcept {
-  enter(index);
-}
-
-void job_queue::quiesce() const noexcept {
-  for (auto& each : state_->each) {
-    const auto seen = each.epoch.load(std::memory_order_acquire);
-    if (seen % 2 == 0)
-      continue;
-    while (each.epoch.load(std::memory_order_acquire) == seen)
-      std::this_thread::yield();
-  }
+  auto& s = *state_;
+  s.stopped.store(true, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst); // F1
+  for (auto& p : s.places)
+    s.wake_owner(p);
 }
 
 void job_queue::restart() noexcept {
   state_->stopped.store(false, std::memory_order_relaxed);
 }
 
-// -- threads ------------------------------------------------------------------
-
-namespace {
-
-std::vector<int> allowed_cores() noexcept {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cores;
-  if (sched_getaffinity(0, sizeof set, &set) == 0)
-    for (int i = 0; i < CPU_SETSIZE; ++i)
-      if (CPU_ISSET(i, &set))
-        cores.push_back(i);
-  if (cores.empty())
-    cores.push_back(0);
-  return cores;
+void job_queue::leave(std::size_t index) noexcept {
+  auto& p = state_->places[index];
+  state_->end_search(p);
+  p.seat.change(0, worker_seat::present | worker_seat::up);
 }
 
-} // namespace
+// -- borrowing ----------------------------------------------------------------
+
+std::size_t job_queue::borrow(std::size_t preferred) noexcept {
+  auto& s = *state_;
+  const auto first =
+    (preferred == no_seat ? current_core() : preferred) % s.places.size();
+  for (std::size_t step = 0; step < s.places.size(); ++step) {
+    const auto index = (first + step) % s.places.size();
+    std::uint32_t before = 0;
+    if (!s.places[index].seat.change(
+          worker_seat::lent | worker_seat::borrower_up | worker_seat::searching,
+          0, before, [](std::uint32_t w) {
+            return (w & (worker_seat::lent | worker_seat::up)) == 0;
+          }))
+      continue;
+    s.searchers.fetch_add(1, std::memory_order_relaxed);
+    if (before & worker_seat::present)
+      s.sleepers.fetch_sub(1, std::memory_order_relaxed);
+    return index;
+  }
+  return no_seat;
+}
+
+job* job_queue::wait_until(std::size_t index, bool (*done)(void*),
+                           void* context) noexcept {
+  auto& s = *state_;
+  auto& p = s.places[index];
+  const auto is_done = [done, context] { return done(context); };
+  while (!is_done()) {
+    auto found = s.look_near(index, false);
+    if (!found) {
+      s.begin_search(p);
+      found = s.search(index, false, is_done);
+    }
+    if (found) {
+      s.end_search(p);
+      return found.work;
+    }
+    if (!is_done())
+      s.sleep(p, worker_seat::borrower_up,
+              [&] { return s.any_job() || is_done(); });
+  }
+  return nullptr;
+}
+
+void job_queue::wake_borrowers() noexcept {
+  std::atomic_thread_fence(std::memory_order_seq_cst); // F1
+  auto& s = *state_;
+  if (s.sleepers.load(std::memory_order_relaxed) > 0)
+    for (auto& p : s.places)
+      if (p.seat.is(worker_seat::lent))
+        s.wake(p);
+}
+
+void job_queue::give_back(std::size_t index) noexcept {
+  auto& s = *state_;
+  auto& p = s.places[index];
+  const auto before =
+    p.seat.change(0, worker_seat::lent | worker_seat::borrower_up
+                       | worker_seat::searching | worker_seat::claimed);
+  if (before & worker_seat::searching)
+    s.searchers.fetch_sub(1, std::memory_order_relaxed);
+  if ((before & (worker_seat::present | worker_seat::up))
+      == worker_seat::present)
+    s.sleepers.fetch_add(1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst); // F2
+  if (s.any_job())
+    s.wake_if_nobody_searches();
+}
+
+void job_queue::quiesce() const noexcept {
+  for (auto& p : state_->places) {
+    const auto seen = p.epoch.load(std::memory_order_acquire);
+    if (seen % 2 == 0)
+      continue;
+    while (p.epoch.load(std::memory_order_acquire) == seen)
+      std::this_thread::yield();
+  }
+}
+
+// -- threads ------------------------------------------------------------------
 
 bool pin_this_thread(std::size_t index) noexcept {
-  // The allowed set is the process's, read once from its main thread's mask
-  // before any thread was pinned.
-  static const auto cores = allowed_cores();
+  const auto& cores = process_cores();
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(cores[index % cores.size()], &set);
@@ -369,8 +604,7 @@ bool pin_this_thread(std::size_t index) noexcept {
 }
 
 std::size_t usable_cores() noexcept {
-  static const auto count = allowed_cores().size();
-  return count;
+  return process_cores().size();
 }
 
 } // namespace troupe

@@ -11,8 +11,8 @@ namespace troupe {
 class job_queue;
 class worker;
 
-/// Something that a worker runs once per push. Intrusive: whoever pushes it
-/// keeps it alive until it has run, and does not push it again before.
+/// Something that a worker runs once per push. Whoever pushes it keeps it alive
+/// until it has run.
 class job {
 public:
   virtual void run(worker& on) = 0;
@@ -22,11 +22,6 @@ protected:
   job(const job&) = delete;
   job& operator=(const job&) = delete;
   ~job() = default;
-
-private:
-  friend class job_list;
-  job* next_ = nullptr;
-  job* previous_ = nullptr;
 };
 
 enum class job_priority : std::uint8_t { normal, high };
@@ -49,17 +44,17 @@ public:
   /// The worker that runs on this thread, else null.
   static worker* current() noexcept;
 
-  /// Runs `j` and then, at once and on this thread, the jobs that it names
-  /// with `run_next`, at most `chain_limit` of them: the first ready successor
-  /// of an op finds its inputs in this core's cache. The bound keeps other
-  /// users of the queue from waiting for ever.
+  /// Runs `j` and then, at once and on this thread, the first job that each
+  /// names with `run_soon`, at most `chain_limit` of them: the first ready
+  /// successor of an op finds its inputs in this core's cache. The bound keeps
+  /// other users of the queue from waiting for ever.
   void run_chain(job& j);
 
-  /// Makes `j` the next job of the chain. False if there is one already or
-  /// the bound is reached; then push it.
-  bool run_next(job& j) noexcept;
+  /// Runs `j`, which has become ready, soon: as the next job of the chain, or,
+  /// if there is one or the bound is reached, as any job that is pushed.
+  void run_soon(job& j, job_priority priority = job_priority::normal) noexcept;
 
-  static constexpr int chain_limit = 64;
+  static constexpr std::uint32_t chain_limit = 64;
 
 private:
   job_queue& queue_;
@@ -67,19 +62,41 @@ private:
   void* host_;
   worker* outer_; // a worker of another queue that this thread is too
   job* next_ = nullptr;
-  int chain_length_ = 0;
+  std::uint32_t chain_left_ = 0;
 };
 
-/// Ready jobs of a group of workers: two priorities, a list per worker and one
-/// for foreign threads; idle workers take from others and then sleep. A push
-/// wakes one sleeper, never two for one job, and no worker polls.
+/// What a worker finds to do: a job, or a guest, or neither.
+struct found_work {
+  job* work = nullptr;
+  void* guest = nullptr;
+
+  explicit operator bool() const noexcept { return work || guest; }
+};
+
+/// Ready jobs of a group of workers: each worker has a *seat* with a list of
+/// jobs in two priorities; one more list is for foreign threads, one for
+/// guests.
+///
+/// A push reaches an idle worker at once if that pays: the pusher gives the job
+/// to a worker that is looking for one, unless its own jobs are so short that
+/// it gets to this one sooner. It wakes a sleeper only if nobody is looking.
+/// Idle workers look for a short while and then sleep; none polls for long.
 ///
 /// Own jobs are taken newest first (their data is in cache), others' oldest
-/// first; every second look begins with the foreign list, so that nothing
-/// starves.
+/// first. So that nothing starves, every second look begins with the foreign
+/// list and with guests, and after a chain's length of jobs a worker takes the
+/// oldest of its own.
 ///
-/// Thread rule: `push`, `stop` from any thread; `pop` and `wait` by the thread
-/// that is worker `index` now.
+/// *Guests* are what only the workers' own threads can run: the actors of an
+/// actor system that the queue shares its workers with. To the queue they are
+/// pointers.
+///
+/// A thread that waits for jobs' results may *borrow* the seat of a worker that
+/// sleeps and serve in its place: nobody has to be woken, and no more threads
+/// run than there are seats.
+///
+/// Thread rule: `push`, `stop`, `borrow` from any thread; what has a parameter
+/// `index` by the thread that is worker `index` now.
 class job_queue {
 public:
   explicit job_queue(std::size_t workers);
@@ -89,30 +106,53 @@ public:
 
   std::size_t workers() const noexcept;
 
-  /// Adds `j` to the list of the calling worker, or of foreign threads, and
-  /// wakes a sleeping worker if there is one.
+  /// Adds `j` to the list of the calling worker, or of foreign threads.
   void push(job& j, job_priority priority = job_priority::normal) noexcept;
   /// Adds `j` to the list of worker `home`, where it will run unless another
   /// worker is idle first.
   void push_to(std::size_t home, job& j,
                job_priority priority = job_priority::normal) noexcept;
+  /// Adds a guest.
+  void push_guest(void* guest) noexcept;
 
-  /// Adds `j`, which runs just now and has more to do, behind all jobs of the
-  /// calling worker. Wakes nobody.
+  /// Adds `j`, which has more to do, behind all jobs of the calling worker.
   void yield(job& j, job_priority priority = job_priority::normal) noexcept;
-  /// A hint whether jobs wait that worker `index` would take before stealing.
+  /// A hint whether something waits that worker `index` would take before
+  /// stealing.
   bool others_wait(std::size_t index) const noexcept;
 
   /// The next job for worker `index`, or null if there is none anywhere.
   job* pop(std::size_t index) noexcept;
-  /// The same, but sleeps until there is a job; null once the queue is stopped
-  /// and empty.
-  job* wait(std::size_t index) noexcept;
+  /// The next job or guest for worker `index`; sleeps until there is one.
+  /// Nothing once the queue is stopped and has no jobs.
+  found_work wait(std::size_t index) noexcept;
+  /// A guest, oldest first; null if there is none.
+  void* pop_guest() noexcept;
 
-  /// Makes `wait` return null to all workers when no jobs are left.
+  /// Makes `wait` return nothing to all workers when no jobs are left.
   void stop() noexcept;
   /// Takes back `stop`; no worker may be in `wait`.
   void restart() noexcept;
+  /// The thread of worker `index` will not serve for a while: nobody wakes it,
+  /// and its seat may be borrowed.
+  void leave(std::size_t index) noexcept;
+
+  static constexpr std::size_t no_seat = SIZE_MAX;
+  /// Gives the calling thread, which is no worker of this queue, the seat of a
+  /// worker that sleeps or is not there: the preferred one if it can be had,
+  /// else any. Without a preference it is the one of the core that the thread
+  /// is on. `no_seat` if all are taken. The thread makes a `worker` of that
+  /// index while it serves.
+  std::size_t borrow(std::size_t preferred = no_seat) noexcept;
+  /// As `wait` without guests, for the borrower of seat `index`; null once
+  /// `done(context)` holds, which is asked before each job and whenever
+  /// `wake_borrowers` is called.
+  job* wait_until(std::size_t index, bool (*done)(void*),
+                  void* context) noexcept;
+  /// Call it after making something true that a borrower may wait for.
+  void wake_borrowers() noexcept;
+  /// Ends the loan of seat `index`.
+  void give_back(std::size_t index) noexcept;
 
   /// Waits until each worker that is in `worker::run_chain` now has left it at
   /// least once: afterwards no worker touches a job that had run before the
@@ -121,9 +161,6 @@ public:
 
 private:
   friend class worker;
-  void enter(std::size_t index) noexcept;
-  void leave(std::size_t index) noexcept;
-
   struct state;
   std::unique_ptr<state> state_;
 };
