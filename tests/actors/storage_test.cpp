@@ -24,7 +24,8 @@ TEST_SUITE("actors.storage") {
 
 TEST_CASE("the last user of a step empties its place, in every round") {
   arena memory{make_host_memory_source()};
-  storage s{"x", memory, 2, {3}};
+  storage_places places{1, 2};
+  storage s{"x", memory, places, 0, 3};
   CHECK_FALSE(s.persistable());
   CHECK(s.name() == "x");
   CHECK(&s.memory() == &memory);
@@ -45,7 +46,8 @@ TEST_CASE("the last user of a step empties its place, in every round") {
 
 TEST_CASE("slots hold values of their own") {
   arena memory{make_host_memory_source()};
-  storage s{"x", memory, 3, {1}};
+  storage_places places{1, 3};
+  storage s{"x", memory, places, 0, 1};
   s.at(1).set(some(memory));
   CHECK_FALSE(s.at(0).has_value());
   CHECK(s.at(1).has_value());
@@ -70,7 +72,8 @@ TEST_CASE("of users on several threads exactly one is the last") {
   constexpr std::uint32_t users = 4;
   constexpr int rounds = 2000;
   arena memory{make_host_memory_source()};
-  storage s{"x", memory, 1, {users}};
+  storage_places places{1, 1};
+  storage s{"x", memory, places, 0, users};
   std::atomic<int> last{0};
   std::atomic<int> arrived{0};
   std::atomic<int> round{0};

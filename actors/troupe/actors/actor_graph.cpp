@@ -5,7 +5,6 @@
 #include <troupe/actors/op_tasks.hpp>
 #include <troupe/base/assert.hpp>
 #include <troupe/base/clock.hpp>
-#include <troupe/graph/op_order.hpp>
 
 #include <algorithm>
 #include <set>
@@ -43,19 +42,21 @@ actor_graph::actor_graph(const parts& p)
   if (options.shuffle)
     context_.shuffle_seed = options.shuffle->seed + 1; // 0 means off
   make_streams();
-  direct_ = can_go_direct();
+  in_direct_form_ = can_go_direct();
   make_storages();
   make_op_actors();
   make_var_actors();
-  wire();
-  if (direct_) {
+  if (in_direct_form_) {
     wire_direct();
     return;
   }
+  wire();
   add_starts();
   for (auto& o : graph_.ops)
-    if (auto* a = op(o.id))
+    if (auto* a = op(o.id)) {
+      a->releases(std::move(releases_[o.id]));
       a->arm();
+    }
 }
 
 actor_graph::~actor_graph() {
@@ -178,27 +179,32 @@ void actor_graph::make_storages() {
     std::set<handle_id> users;
     for (auto v = list.versions.rbegin(); v != list.versions.rend(); ++v) {
       users.insert(readers_of(**v).begin(), readers_of(**v).end());
-      if (auto writer = (*v)->generator;
-          writer != no_handle && is_here(writer) && (!direct_ || users.empty()))
+      if (auto writer = (*v)->generator; writer != no_handle && is_here(writer)
+                                         && (!in_direct_form_ || users.empty()))
         users.insert(writer);
-      if (direct_ && !users.empty())
+      if (in_direct_form_ && !users.empty())
         break;
     }
     return users;
   };
   storage_of_var_.resize(graph_.vars.size());
   releases_.resize(graph_.ops.size());
-  for (auto& list : list_versions()) {
+  const auto lists = list_versions();
+  places_ = std::make_unique<storage_places>(
+    std::ranges::count_if(
+      lists, [](auto& list) { return !list.versions.front()->persistable; }),
+    context_.slots());
+  std::size_t temporaries = 0;
+  for (auto& list : lists) {
     const auto& v = *list.versions.front();
     const auto users = users_of(list);
     auto& memory = parts_.devices[v.device]->memory();
     storages_.push_back(
-      v.persistable ? std::make_unique<storage>(
-        v.name, memory, parts_.parameters->replica(v.device).var(v.name))
-                    : std::make_unique<storage>(
-                      v.name, memory, context_.slots(),
-                      storage_users{static_cast<std::uint32_t>(users.size()),
-                                    direct_ && on_one_thread(users)}));
+      v.persistable
+        ? std::make_unique<storage>(
+          v.name, memory, parts_.parameters->replica(v.device).var(v.name))
+        : std::make_unique<storage>(v.name, memory, *places_, temporaries++,
+                                    static_cast<std::uint32_t>(users.size())));
     auto* made = storages_.back().get();
     storage_by_name_[{made->name(), v.device}] = made;
     for (auto* version : list.versions)
@@ -207,16 +213,6 @@ void actor_graph::make_storages() {
       for (auto user : users)
         releases_[user].push_back(made);
   }
-}
-
-bool actor_graph::on_one_thread(const std::set<handle_id>& ops) const {
-  if (ops.empty())
-    return true;
-  auto& first = stream_of(graph_.op(*ops.begin()));
-  return first.device_stream().width() == 1
-         && std::ranges::all_of(ops, [&](handle_id id) {
-              return &stream_of(graph_.op(id)) == &first;
-            });
 }
 
 storage& actor_graph::storage_of(handle_id var) const {
@@ -252,16 +248,18 @@ void actor_graph::make_op_actors() {
     actors_[o.id] =
       make<op_actor>(*parts_.system, context_, o, handle_name(graph_, o.id),
                      make_task(o), stream_of(o));
-    op(o.id)->add_in_edge(nullptr, nullptr, 1); // from itself
+    if (!in_direct_form_)
+      op(o.id)->add_in_edge(nullptr, nullptr, 1); // from itself
   }
 }
 
 void actor_graph::make_var_actors() {
+  const auto readers = readers_of_vars();
   for (auto& v : graph_.vars)
     if (is_here(v.id))
-      actors_[v.id] =
-        make<var_actor>(*parts_.system, context_, v.id,
-                        handle_name(graph_, v.id), storage_of(v.id));
+      actors_[v.id] = make<var_actor>(
+        *parts_.system, context_, v.id, handle_name(graph_, v.id),
+        storage_of(v.id), readers[v.id - graph_.ops.size()].size());
 }
 
 std::unique_ptr<op_task> actor_graph::make_task(const graph::op_handle& o) {
@@ -327,6 +325,33 @@ actor_graph::make_group_task(const graph::op_handle& o) {
 }
 
 // -- wiring -------------------------------------------------------------------
+
+bool actor_graph::can_go_direct() const {
+  const auto& options = *parts_.options;
+  return options.form == edge_form::counter && !options.trace && !options.nodes
+         && direct_graph::has_room(context_.slots(), streams_.size())
+         && std::ranges::all_of(streams_, [](stream_actor* s) {
+              return s->device_stream().completes_at_launch();
+            });
+}
+
+void actor_graph::wire_direct() {
+  std::vector<direct_graph::op> ops;
+  for (auto& o : graph_.ops) {
+    const auto stream =
+      std::find(streams_.begin(), streams_.end(), &stream_of(o));
+    ops.push_back({op(o.id),
+                   static_cast<std::size_t>(stream - streams_.begin()),
+                   std::move(releases_[o.id])});
+  }
+  direct_ = std::make_unique<direct_graph>(
+    direct_graph::parts{&context_, &streams_, std::move(ops), places_.get(),
+                        parts_.options->steps_in_flight > 1},
+    graph::op_order{graph_});
+  for (auto& o : graph_.ops)
+    op(o.id)->go_direct(*direct_);
+  ends_per_step_ = direct_->ends_per_step();
+}
 
 void actor_graph::wire() {
   in_edges_.assign(graph_.size(), 1); // an op's edge 0 is from itself
@@ -414,51 +439,9 @@ void actor_graph::add_starts() {
       starts_.emplace_back(a, a->add_in_edge(nullptr, nullptr, 0));
 }
 
-bool actor_graph::can_go_direct() const {
-  const auto& options = *parts_.options;
-  return options.form == edge_form::counter && !options.trace && !options.nodes
-         && context_.slots() <= op_actor::max_direct_slots
-         && std::ranges::all_of(streams_, [](stream_actor* s) {
-              return s->device_stream().completes_at_launch();
-            });
-}
-
-void actor_graph::wire_direct() {
-  const graph::op_order order{graph_};
-  // Steps that do not overlap need no messages from one to the next.
-  const auto overlap = parts_.options->steps_in_flight > 1;
-  std::vector<op_actor::direct_count> counts(graph_.ops.size());
-  for (auto& c : counts)
-    c = {0, overlap ? 1u : 0u, true};
-  for (auto& from : graph_.ops)
-    for (auto& to : order.successors(from.id)) {
-      auto& count = counts[to.op];
-      if (to.distance > 0 && !overlap)
-        continue;
-      ++(to.distance == 0 ? count.same_step : count.step_before);
-      count.one_thread &= &stream_of(graph_.op(to.op)) == &stream_of(from);
-    }
-  for (auto& o : graph_.ops) {
-    auto& count = counts[o.id];
-    count.one_thread &= stream_of(o).device_stream().width() == 1;
-    if (count.same_step == 0) {
-      count.same_step = 1; // the start, by the executor's thread
-      count.one_thread = false;
-      first_ops_.push_back(op(o.id));
-    }
-    std::vector<op_actor::successor> successors;
-    for (auto& to : order.successors(o.id))
-      if (to.distance == 0 || overlap)
-        successors.push_back({op(to.op), to.distance});
-    direct_messages_ += count.same_step + count.step_before;
-    op(o.id)->arm_direct(std::move(successors), std::move(releases_[o.id]),
-                         count, overlap);
-  }
-}
-
 void actor_graph::start(std::uint32_t slot) {
-  for (auto* first : first_ops_)
-    first->arrive_direct(slot);
+  if (direct_)
+    direct_->start(slot);
   for (auto& [to, in_edge] : starts_) {
     if (context_.trace)
       context_.trace->record({trace_kind::message, no_handle, to->handle(),
@@ -469,7 +452,7 @@ void actor_graph::start(std::uint32_t slot) {
 
 std::size_t actor_graph::messages_per_step() const noexcept {
   if (direct_)
-    return direct_messages_;
+    return direct_->messages_per_step();
   auto count = starts_.size();
   for (auto& a : actors_)
     if (a)

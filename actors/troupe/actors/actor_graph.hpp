@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/actors/all_reduce_actor.hpp>
+#include <troupe/actors/direct_graph.hpp>
 #include <troupe/actors/executor.hpp>
 #include <troupe/actors/handle_actor.hpp>
 #include <troupe/actors/op_actor.hpp>
@@ -112,14 +113,13 @@ private:
   struct version_list;
   std::vector<version_list> list_versions() const;
   std::vector<std::vector<handle_id>> readers_of_vars() const;
-  bool on_one_thread(const std::set<handle_id>& ops) const;
   void make_storages();
   void make_op_actors();
   void make_var_actors();
-  void wire();
-  void wire_edge(const graph::edge& e, std::size_t number);
   bool can_go_direct() const;
   void wire_direct();
+  void wire();
+  void wire_edge(const graph::edge& e, std::size_t number);
   void add_starts();
 
   template <class T>
@@ -137,10 +137,13 @@ private:
   const graph::ssa_graph& graph_;
   graph_context context_;
   arena host_memory_;
+  std::unique_ptr<storage_places> places_;
   std::vector<std::unique_ptr<storage>> storages_;
   std::map<std::pair<std::string_view, std::size_t>, storage*> storage_by_name_;
-  std::vector<std::vector<storage*>> releases_; // by op
-  std::vector<storage*> storage_of_var_;        // by var handle
+  // By op: temporaries that it is among the last users of (direct form), or
+  // that it uses. Until the op actors have them.
+  std::vector<std::vector<storage*>> releases_;
+  std::vector<storage*> storage_of_var_; // by var handle
   std::vector<fetch_entry> fetches_;
   std::vector<caf::strong_actor_ptr> stream_handles_;
   std::vector<stream_actor*> streams_;
@@ -151,9 +154,8 @@ private:
   std::vector<std::pair<handle_actor*, std::uint32_t>> starts_;
   std::vector<std::pair<handle_actor*, std::uint32_t>> remote_in_edges_;
   std::uint32_t ends_per_step_ = 0;
-  bool direct_ = false;              // ops tell ops, see op_actor
-  std::vector<op_actor*> first_ops_; // direct form: wait for the start alone
-  std::size_t direct_messages_ = 0;
+  bool in_direct_form_ = false;
+  std::unique_ptr<direct_graph> direct_; // null in the general form
 };
 
 } // namespace troupe::actors

@@ -5,10 +5,10 @@
 
 namespace troupe::actors {
 
-void all_reduce_actor::admit(op_actor& op) {
-  if (op.op().collective_index != order_[next_].index)
+void all_reduce_actor::admit(ready_op& op) {
+  if (op.actor().op().collective_index != order_[next_].index)
     op.fail_step(error(errc::order_mismatch, "collective "
-                                               + std::string{op.name()}
+                                               + std::string{op.actor().name()}
                                                + " runs when it is the turn of "
                                                + order_[next_].name));
   next_ = (next_ + 1) % order_.size();

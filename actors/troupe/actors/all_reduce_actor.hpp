@@ -28,7 +28,7 @@ public:
   void set_order(std::vector<turn> order) { order_ = std::move(order); }
 
 protected:
-  void admit(op_actor& op) override;
+  void admit(ready_op& op) override;
 
 private:
   std::vector<turn> order_;

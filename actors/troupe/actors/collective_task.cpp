@@ -34,12 +34,6 @@ public:
                                           .deterministic = deterministic,
                                           .share_results = true,
                                           .max_parts = helpers.workers()});
-    for (auto& g : groups_) {
-      for (auto* s : g.inputs)
-        add_use(*s);
-      for (auto* s : g.outputs)
-        add_use(*s);
-    }
   }
 
   void run(step_state& step, stream&) override {
@@ -132,9 +126,7 @@ private:
 class fetch_task final : public op_task {
 public:
   fetch_task(device& on, std::size_t index, storage& from, arena& host)
-    : device_(on), index_(index), from_(from), host_(host) {
-    add_use(from);
-  }
+    : device_(on), index_(index), from_(from), host_(host) {}
 
   void run(step_state& step, stream&) override {
     auto& value = from_.at(step.slot);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/op_actor.hpp>
 
+#include <troupe/actors/direct_graph.hpp>
 #include <troupe/actors/stream_actor.hpp>
 #include <troupe/actors/value_codec.hpp>
 #include <troupe/base/assert.hpp>
 #include <troupe/base/clock.hpp>
-#include <troupe/base/random.hpp>
 
-#include <algorithm>
 #include <utility>
 
 namespace troupe::actors {
@@ -15,8 +14,9 @@ namespace troupe::actors {
 op_actor::op_actor(caf::actor_config& cfg, graph_context& graph,
                    const graph::op_handle& handle, std::string name,
                    std::unique_ptr<op_task> task, stream_actor& on)
-  : handle_actor(cfg, graph, handle.id, std::move(name)), handle_(handle),
-    task_(std::move(task)), stream_(on) {}
+  : handle_actor(cfg, graph, handle.id, std::move(name)),
+    ready_op(handle.priority), handle_(handle), task_(std::move(task)),
+    stream_(on) {}
 
 std::uint32_t op_actor::add_in_edge(stream_actor* producer, storage* value,
                                     std::uint32_t distance) {
@@ -38,68 +38,6 @@ void op_actor::arm() {
     }
     missing_[slot].store(expected, std::memory_order_relaxed);
   }
-}
-
-void op_actor::arm_direct(std::vector<successor> successors,
-                          std::vector<storage*> releases,
-                          const direct_count& count, bool tells_itself) {
-  direct_.on = true;
-  direct_.one_thread = count.one_thread;
-  direct_.tells_itself = tells_itself;
-  direct_.expected = count.same_step + count.step_before;
-  direct_.successors = std::move(successors);
-  direct_.releases = std::move(releases);
-  for (std::uint32_t slot = 0; slot < graph().slots(); ++slot)
-    direct_.missing[slot].store(slot == 0 ? count.same_step : direct_.expected,
-                                std::memory_order_relaxed);
-}
-
-void op_actor::arrive_direct(std::uint32_t slot) {
-  auto& missing = direct_.missing[slot];
-  if (direct_.one_thread) {
-    const auto left = missing.load(std::memory_order_relaxed) - 1;
-    missing.store(left, std::memory_order_relaxed);
-    if (left > 0)
-      return;
-  } else if (missing.load(std::memory_order_acquire) != 1) {
-    if (missing.fetch_sub(1, std::memory_order_acq_rel) != 1)
-      return;
-  } else {
-    missing.store(0, std::memory_order_relaxed); // for `describe`
-  }
-  running_ = graph().steps[slot].get();
-  stream_.submit(*this);
-}
-
-void op_actor::run_direct() {
-  auto& step = *running_;
-  const auto slot = step.slot;
-  direct_.missing[slot].store(direct_.expected, std::memory_order_relaxed);
-  try {
-    execute(stream_.device_stream());
-  } catch (...) {
-    fail(std::current_exception());
-  }
-  next_step_.store(step.id + 1, std::memory_order_relaxed);
-  for (auto* used : direct_.releases)
-    used->released(slot);
-  tell_successors(slot);
-  const auto tells_itself = direct_.tells_itself;
-  const auto next = graph().slot_after(slot, 1);
-  if (ends_step_ && step.remaining.fetch_sub(1, std::memory_order_acq_rel) == 1)
-    graph().step_ended(graph().owner, step);
-  if (tells_itself)
-    arrive_direct(next); // last, as in `finish`
-}
-
-void op_actor::tell_successors(std::uint32_t slot) {
-  if (graph().shuffle_seed != 0) {
-    splitmix64 draw{graph().shuffle_seed ^ (std::uint64_t{handle()} << 32)
-                    ^ running_->id};
-    std::shuffle(direct_.successors.begin(), direct_.successors.end(), draw);
-  }
-  for (const auto& s : direct_.successors)
-    s.to->arrive_direct(graph().slot_after(slot, s.distance));
 }
 
 void op_actor::rearm(std::uint32_t slot) {
@@ -136,10 +74,6 @@ void op_actor::wait_for_tickets(std::uint32_t slot) {
 }
 
 void op_actor::run(worker&) {
-  if (direct_.on) {
-    run_direct();
-    return;
-  }
   auto& step = *running_;
   const auto slot = step.slot;
   if (graph().trace)
@@ -166,7 +100,7 @@ launch_result op_actor::launch(const step_state& step) {
       wait_for_tickets(step.slot);
     return stream_.device_stream().launch(*this);
   } catch (...) {
-    fail(std::current_exception());
+    fail(*running_, std::current_exception());
     return {};
   }
 }
@@ -179,7 +113,7 @@ void op_actor::execute(stream& on) {
 
 void op_actor::completed(std::exception_ptr failure) noexcept {
   if (failure)
-    fail(failure);
+    fail(*running_, failure);
   const auto slot = running_->slot;
   deliver({slot, phase::finished,
            running_->failed.load(std::memory_order_relaxed), 0});
@@ -196,7 +130,7 @@ void op_actor::finish() {
   const auto slot = step.slot;
   if (graph().trace)
     trace(trace_kind::completion, no_handle, slot);
-  for (auto* used : task_->uses())
+  for (auto* used : releases_)
     if (used->released(slot) && graph().trace)
       trace(trace_kind::release, no_handle, slot);
   const auto next = graph().slot_after(slot, 1);
@@ -208,29 +142,29 @@ void op_actor::finish() {
   arrive(0, {next, phase::both, false, 0});
 }
 
-void op_actor::fail(std::exception_ptr reason) {
+void op_actor::fail(step_state& step, std::exception_ptr reason) {
   try {
     std::rethrow_exception(reason);
   } catch (const error& e) {
-    fail_step(e);
+    fail(step, e);
   } catch (const std::exception& e) {
-    fail_step(error(errc::kernel_failure, e.what()));
+    fail(step, error(errc::kernel_failure, e.what()));
   } catch (...) {
-    fail_step(error(errc::kernel_failure, "unknown failure"));
+    fail(step, error(errc::kernel_failure, "unknown failure"));
   }
 }
 
-void op_actor::fail_step(error reason) {
+void op_actor::fail(step_state& step, error reason) {
   error_context where;
   where.op = name();
   where.op_type = handle_.desc->type;
   if (handle_.device < graph().devices.size())
     where.device = graph().devices[handle_.device];
-  where.step = running_->id;
+  where.step = step.id;
   where.call_stack = handle_.desc->call_stack();
-  running_->fail(reason.with_context(where));
+  step.fail(reason.with_context(where));
   if (graph().step_failed)
-    graph().step_failed(graph().owner, *running_);
+    graph().step_failed(graph().owner, step);
 }
 
 void op_actor::forget() {
@@ -251,29 +185,44 @@ void op_actor::take_value(std::uint32_t in_edge, std::uint32_t slot,
     decode_value(bytes, target->memory(), target->at(slot));
 }
 
-std::uint32_t op_actor::missing(std::uint32_t slot) const noexcept {
-  const auto& count = direct_.on ? direct_.missing[slot] : missing_[slot];
-  return count.load(std::memory_order_relaxed);
+template <class HasRun>
+const step_state* op_actor::oldest_step_without(HasRun has_run) const {
+  const step_state* oldest = nullptr;
+  for (auto& s : graph().steps)
+    if (s->remaining.load(std::memory_order_relaxed) > 0 && !has_run(*s)
+        && (!oldest || s->id < oldest->id))
+      oldest = s.get();
+  return oldest;
 }
 
 std::string op_actor::describe() const {
-  auto text = std::string{name()} + ": ";
+  if (direct_)
+    return describe_direct();
+  const auto text = std::string{name()} + ": ";
   const auto first = next_step_.load(std::memory_order_relaxed);
-  const step_state* oldest = nullptr;
-  for (auto& s : graph().steps)
-    if (s->remaining.load(std::memory_order_relaxed) > 0 && s->id >= first
-        && missing(s->slot) > 0 && (!oldest || s->id < oldest->id))
-      oldest = s.get();
+  const auto* oldest = oldest_step_without([&](const step_state& s) {
+    return s.id < first
+           || missing_[s.slot].load(std::memory_order_relaxed) == 0;
+  });
   if (!oldest)
     return text + "waits for nothing";
-  text += "step " + std::to_string(oldest->id) + " waits for ";
-  if (direct_.on)
-    return text + std::to_string(missing(oldest->slot)) + " messages";
-  text += "in-edges";
+  std::string in_edges;
   for (std::uint32_t i = 0; i < in_edges_.size(); ++i)
     if (!place(oldest->slot, i).arrived.load(std::memory_order_relaxed))
-      text += " " + std::to_string(i);
-  return text;
+      in_edges += " " + std::to_string(i);
+  return text + "step " + std::to_string(oldest->id) + " waits for in-edges"
+         + in_edges;
+}
+
+std::string op_actor::describe_direct() const {
+  const auto text = std::string{name()} + ": ";
+  const auto* oldest = oldest_step_without([this](const step_state& s) {
+    return direct_->has_run(handle(), s) || direct_->missing(handle(), s) == 0;
+  });
+  if (!oldest)
+    return text + "waits for nothing";
+  return text + "step " + std::to_string(oldest->id) + " waits for "
+         + std::to_string(direct_->missing(handle(), *oldest)) + " messages";
 }
 
 } // namespace troupe::actors

@@ -3,16 +3,18 @@
 
 #include <troupe/actors/handle_actor.hpp>
 #include <troupe/actors/op_task.hpp>
-#include <troupe/base/job_queue.hpp>
+#include <troupe/actors/ready_op.hpp>
 #include <troupe/graph/ssa_graph.hpp>
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace troupe::actors {
+
+class direct_graph;
 
 /// Runs one op of the SSA graph, once per step, when the last readiness message
 /// that it waits for has arrived.
@@ -28,14 +30,8 @@ namespace troupe::actors {
 /// counter form a release sequence. Handing the actor to another worker
 /// happens through the stream's inbox or the job queue, which order it again.
 ///
-/// The direct form (one process, edges as counters, streams that are done at
-/// launch): ops tell the ops behind them, without the variables between and
-/// without messages that others imply (`graph::op_order`). The last message
-/// needs no decrement: who reads a count of one, acquire, has seen all others
-/// and is the only one left. So a chain runs without any locked instruction.
-/// An op whose messages all come from the thread that drains its stream counts
-/// with plain loads and stores; the stream's inbox orders drains on different
-/// workers.
+/// In the direct form (`direct_graph`) the mailbox is there, and the actor has
+/// neither ports nor in-edges: it has the task, the name and the address.
 ///
 /// A step in life: arrive (x n) -> ready -> stream.submit -> run: launch ->
 /// deliver launched -> [completed, any thread] -> deliver finished -> release
@@ -44,38 +40,12 @@ namespace troupe::actors {
 /// Errors: a failed launch fails the step; ops that have not run then skip
 /// their work and pass readiness on, so that the step ends soon and the
 /// counters stay whole.
-class op_actor final : public handle_actor, public job, private work {
+class op_actor final : public handle_actor, public ready_op, private work {
 public:
   /// @param handle outlives the actor's steps
   op_actor(caf::actor_config& cfg, graph_context& graph,
            const graph::op_handle& handle, std::string name,
            std::unique_ptr<op_task> task, stream_actor& on);
-
-  /// An op that hears directly that this one is done.
-  struct successor {
-    op_actor* to;
-    std::uint32_t distance;
-  };
-  /// How many messages an op waits for in the direct form.
-  struct direct_count {
-    std::uint32_t same_step = 0;   ///< from ops of the step and from its start
-    std::uint32_t step_before = 0; ///< from ops of the step before, itself too
-    /// All come from the thread that drains the op's stream.
-    bool one_thread = false;
-  };
-  /// Switches to the direct form: what all the graph's messages to an op say is
-  /// said by those of its nearest predecessors alone, as calls. Instead of
-  /// `arm`; every op of the graph or none.
-  /// @param releases storages that this op is among the last users of
-  /// @param tells_itself steps overlap, so a step waits for the one before
-  void arm_direct(std::vector<successor> successors,
-                  std::vector<storage*> releases, const direct_count& count,
-                  bool tells_itself);
-  /// Slots that a graph may have for the direct form.
-  static constexpr std::uint32_t max_direct_slots = 4;
-  /// The direct form of a message, sent by a thread of the graph or by the
-  /// start of a step.
-  void arrive_direct(std::uint32_t slot);
 
   void arrive(std::uint32_t in_edge, const readiness& r) override;
   std::uint32_t add_in_edge(stream_actor* producer, storage* value,
@@ -85,6 +55,10 @@ public:
   }
   /// Whether the step's end waits for this op. Before the first step.
   void ends_step(bool yes) noexcept { ends_step_ = yes; }
+  /// Storages that the op uses, each once: what it releases when it is done.
+  void releases(std::vector<storage*> used) { releases_ = std::move(used); }
+  /// Leaves the mailbox to `mailboxes`, instead of `arm`.
+  void go_direct(const direct_graph& mailboxes) { direct_ = &mailboxes; }
   /// Arms the counters for steps 0, 1, ...: call once, when all in-edges are
   /// there. Edges of distance d bring nothing to the first d steps.
   void arm();
@@ -92,16 +66,17 @@ public:
   /// Launches the op; its stream calls this.
   void run(worker& on) override;
 
-  /// Makes the step that this op runs fail. By its stream, before `run`.
-  void fail_step(error reason);
+  op_actor& actor() noexcept override { return *this; }
+  void fail_step(error reason) override { fail(*running_, std::move(reason)); }
+  /// Makes a step fail in this op's name. Any thread.
+  void fail(step_state& step, error reason);
+  void fail(step_state& step, std::exception_ptr reason);
 
   void forget() override;
   std::string describe() const override;
   stream_actor& on_stream() const noexcept { return stream_; }
   const graph::op_handle& op() const noexcept { return handle_; }
   op_task& task() const noexcept { return *task_; }
-  /// Link for the lists of its stream.
-  op_actor* next_in_stream = nullptr;
 
 private:
   struct in_edge_info {
@@ -129,32 +104,20 @@ private:
   in_edge_state& place(std::uint32_t slot, std::uint32_t in_edge) const {
     return places_[slot * in_edges_.size() + in_edge];
   }
-  std::uint32_t missing(std::uint32_t slot) const noexcept;
-  void run_direct();
-  void tell_successors(std::uint32_t slot);
   launch_result launch(const step_state& step);
   void rearm(std::uint32_t slot);
   void wait_for_tickets(std::uint32_t slot);
-  void fail(std::exception_ptr reason);
   void half_done();
   void finish();
+  std::string describe_direct() const;
+  template <class HasRun>
+  const step_state* oldest_step_without(HasRun has_run) const;
 
-  /// All of the direct form that a message touches, on one cache line, and
-  /// what a run touches on the next.
-  struct alignas(64) direct_state {
-    std::array<std::atomic<std::uint32_t>, max_direct_slots> missing{};
-    std::uint32_t expected = 0; ///< messages per step
-    bool on = false;            ///< this is the form
-    bool one_thread = false;
-    bool tells_itself = false;
-    std::vector<successor> successors;
-    std::vector<storage*> releases;
-  };
-
-  direct_state direct_;
   const graph::op_handle& handle_;
   std::unique_ptr<op_task> task_;
   stream_actor& stream_;
+  const direct_graph* direct_ = nullptr; // null: the mailbox is below
+  std::vector<storage*> releases_;
   std::vector<in_edge_info> in_edges_;
   std::unique_ptr<std::atomic<std::uint32_t>[]> missing_; // per slot
   std::unique_ptr<in_edge_state[]> places_;               // per slot, in-edge

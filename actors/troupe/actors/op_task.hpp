@@ -2,11 +2,7 @@
 #pragma once
 
 #include <troupe/actors/step_state.hpp>
-#include <troupe/actors/storage.hpp>
 #include <troupe/kernels/stream.hpp>
-
-#include <string>
-#include <vector>
 
 namespace troupe::actors {
 
@@ -20,16 +16,6 @@ public:
   virtual void run(step_state& step, stream& on) = 0;
   /// False while a job of the task's own is still in a queue. Any thread.
   virtual bool idle() const noexcept { return true; }
-
-  /// Storages that the op reads and writes, each once: what it releases when
-  /// it is done.
-  const std::vector<storage*>& uses() const noexcept { return uses_; }
-
-protected:
-  void add_use(storage& s);
-
-private:
-  std::vector<storage*> uses_;
 };
 
 } // namespace troupe::actors

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/actors/op_task.hpp>
+#include <troupe/actors/storage.hpp>
 #include <troupe/base/job_queue.hpp>
 #include <troupe/graph/ssa_graph.hpp>
 #include <troupe/kernels/kernel.hpp>
@@ -10,14 +11,15 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace troupe::actors {
 
 /// A storage in a slot of an op.
 struct task_argument {
-  std::string slot;
-  storage* value; ///< null: the program names nothing here
+  std::string_view slot; ///< of the op's description, which outlives the task
+  storage* value;        ///< null: the program names nothing here
 };
 
 /// Runs the kernel of one op of the program on one device.
@@ -27,10 +29,12 @@ struct task_argument {
 /// kernel would do with an empty tensor.
 /// @param slots of steps, as the storages have
 /// @param check_nan throw error(not_finite) when an output is not finite
-std::unique_ptr<op_task> make_computation_task(
-  const graph::op_desc& desc, device& on, std::size_t device_index,
-  std::unique_ptr<kernel> code, std::vector<task_argument> inputs,
-  std::vector<task_argument> outputs, std::uint32_t slots, bool check_nan);
+std::unique_ptr<op_task>
+make_computation_task(const graph::op_desc& desc, device& on,
+                      std::size_t device_index, std::unique_ptr<kernel> code,
+                      const std::vector<task_argument>& inputs,
+                      const std::vector<task_argument>& outputs,
+                      std::uint32_t slots, bool check_nan);
 
 /// Writes the weight of the device's shard, n_i/n or 1 as the attribute
 /// "gradient_scale" says, into loss@GRAD; its shape and dtype are attributes,

@@ -22,7 +22,9 @@ namespace troupe::actors {
 /// steps_in_flight + D consecutive steps, which is the number of slots.
 struct step_state {
   std::uint32_t slot = 0;
-  step_id id = 0;
+  /// Relaxed: who computes the step is ordered behind its admission; others
+  /// only describe it.
+  std::atomic<step_id> id{0};
   /// Per device: shard sizes and where the shard begins.
   std::vector<step_info> devices;
   /// Names that the caller wants, as a mask over the graph's fetch handles.

@@ -2,7 +2,6 @@
 #include <troupe/actors/stream_actor.hpp>
 
 #include <troupe/actors/messages.hpp>
-#include <troupe/actors/op_actor.hpp>
 #include <troupe/base/clock.hpp>
 
 #include <algorithm>
@@ -13,10 +12,7 @@ namespace troupe::actors {
 namespace {
 
 /// In a stream's inbox: nobody drains it.
-op_actor* const idle_mark = reinterpret_cast<op_actor*>(std::uintptr_t{1});
-
-/// The stream that this thread drains.
-thread_local stream_actor* draining = nullptr;
+ready_op* const idle_mark = reinterpret_cast<ready_op*>(std::uintptr_t{1});
 
 /// Ops that one drain launches before it lets others of the queue run.
 constexpr int launches_before_yield = 16;
@@ -29,8 +25,10 @@ stream_actor::stream_actor(caf::actor_config& cfg, std::string name,
                            std::uint64_t shuffle_seed,
                            std::uint32_t shuffle_max_delay_us)
   : actor_base(cfg), name_(std::move(name)), stream_(std::move(device_stream)),
-    queue_(queue), home_(home), inbox_(idle_mark), shuffled_(shuffle_seed != 0),
-    shuffle_max_delay_us_(shuffle_max_delay_us), draw_(shuffle_seed) {}
+    queue_(queue), home_(home),
+    wide_(stream_->width() > 1 && shuffle_seed == 0), inbox_(idle_mark),
+    shuffled_(shuffle_seed != 0), shuffle_max_delay_us_(shuffle_max_delay_us),
+    draw_(shuffle_seed) {}
 
 bool stream_actor::can_wait_for(const stream_actor& producer) const noexcept {
   return stream_->can_wait_for(*producer.stream_);
@@ -40,14 +38,9 @@ bool stream_actor::idle() const noexcept {
   return inbox_.load(std::memory_order_acquire) == idle_mark;
 }
 
-void stream_actor::submit(op_actor& op) {
-  if (stream_->width() > 1 && !shuffled_) {
+void stream_actor::submit_from_elsewhere(ready_op& op) {
+  if (wide_) {
     submit_wide(op);
-    return;
-  }
-  if (draining == this) {
-    prioritised_ |= op.op().priority != 0;
-    ready_.push_back(&op);
     return;
   }
   auto* top = inbox_.load(std::memory_order_relaxed);
@@ -59,9 +52,9 @@ void stream_actor::submit(op_actor& op) {
     queue_.push_to(home_, *this);
 }
 
-void stream_actor::submit_wide(op_actor& op) {
+void stream_actor::submit_wide(ready_op& op) {
   const auto priority =
-    op.op().priority > 0 ? job_priority::high : job_priority::normal;
+    op.priority > 0 ? job_priority::high : job_priority::normal;
   auto* w = worker::current();
   if (w && &w->queue() == &queue_)
     w->run_soon(op, priority);
@@ -69,13 +62,34 @@ void stream_actor::submit_wide(op_actor& op) {
     queue_.push(op, priority);
 }
 
+inline ready_op* stream_actor::next_op() {
+  if (shuffled_)
+    return next_shuffled();
+  if (ready_.empty())
+    return nullptr;
+  if (prioritised_)
+    return next_by_priority();
+  auto* op = ready_.back();
+  ready_.pop_back();
+  return op;
+}
+
+inline void stream_actor::launch(ready_op& op, worker& on) {
+  const auto before = ready_.size();
+  admit(op);
+  op.run(on);
+  // What this launch made ready runs next, the first told first.
+  std::reverse(ready_.begin() + static_cast<long>(before), ready_.end());
+}
+
 void stream_actor::run(worker& on) {
-  draining = this;
+  draining_ = this;
   for (int launches = 0;;) {
-    take_inbox();
+    if (inbox_.load(std::memory_order_relaxed) != nullptr)
+      take_inbox();
     auto* op = next_op();
     if (!op && ready_.empty() && held_.empty()) {
-      op_actor* empty = nullptr;
+      ready_op* empty = nullptr;
       // Release: the next drainer, on whichever worker, sees `ready_` and
       // `draw_` as they were left here.
       if (inbox_.compare_exchange_strong(empty, idle_mark,
@@ -89,23 +103,21 @@ void stream_actor::run(worker& on) {
     if (!op
         || (++launches >= launches_before_yield
             && queue_.others_wait(on.index()))) {
-      draining = nullptr;
+      draining_ = nullptr;
       queue_.yield(*this); // may run on another worker at once
       return;
     }
   }
-  draining = nullptr;
+  draining_ = nullptr;
 }
 
 void stream_actor::take_inbox() {
-  if (inbox_.load(std::memory_order_relaxed) == nullptr)
-    return;
   auto* newest = inbox_.exchange(nullptr, std::memory_order_acquire);
   // The last of `ready_` runs next, so newcomers go in front of all others,
   // the newest first: it is the last to run.
-  std::vector<op_actor*>::size_type count = 0;
+  std::vector<ready_op*>::size_type count = 0;
   for (auto* op = newest; op; op = op->next_in_stream) {
-    prioritised_ |= op->op().priority != 0;
+    prioritised_ |= op->priority != 0;
     ready_.push_back(op);
     ++count;
   }
@@ -113,26 +125,17 @@ void stream_actor::take_inbox() {
               ready_.end());
 }
 
-op_actor* stream_actor::next_op() {
-  if (shuffled_)
-    return next_shuffled();
-  if (ready_.empty())
-    return nullptr;
-  if (!prioritised_) {
-    auto* op = ready_.back();
-    ready_.pop_back();
-    return op;
-  }
+ready_op* stream_actor::next_by_priority() {
   auto chosen = ready_.end() - 1;
   for (auto i = ready_.rbegin(); i != ready_.rend(); ++i)
-    if ((*i)->op().priority > (*chosen)->op().priority)
+    if ((*i)->priority > (*chosen)->priority)
       chosen = i.base() - 1;
   auto* op = *chosen;
   ready_.erase(chosen);
   return op;
 }
 
-op_actor* stream_actor::next_shuffled() {
+ready_op* stream_actor::next_shuffled() {
   const auto now = held_.empty() ? 0 : now_ns();
   std::erase_if(held_, [&](const held_op& h) {
     if (h.until_ns > now)
@@ -151,14 +154,6 @@ op_actor* stream_actor::next_shuffled() {
   held_.push_back(
     {op, now_ns() + 1000 * draw_.below(shuffle_max_delay_us_ + 1)});
   return nullptr;
-}
-
-void stream_actor::launch(op_actor& op, worker& on) {
-  const auto before = ready_.size();
-  admit(op);
-  op.run(on);
-  // What this launch made ready runs next, the first told first.
-  std::reverse(ready_.begin() + static_cast<long>(before), ready_.end());
 }
 
 bool stream_actor::on_message(caf::mailbox_element& element, context ctx) {

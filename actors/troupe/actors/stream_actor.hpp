@@ -2,7 +2,7 @@
 #pragma once
 
 #include <troupe/actors/host.hpp>
-#include <troupe/base/job_queue.hpp>
+#include <troupe/actors/ready_op.hpp>
 #include <troupe/base/random.hpp>
 #include <troupe/kernels/stream.hpp>
 
@@ -13,8 +13,6 @@
 #include <vector>
 
 namespace troupe::actors {
-
-class op_actor;
 
 /// Owns a stream of a device: takes ops that are ready and launches them, one
 /// at a time if the stream's width is 1.
@@ -31,8 +29,9 @@ class op_actor;
 /// Thread rule: `submit` from any thread. At most one thread drains at a time:
 /// the inbox says whether one does. It holds `idle_mark` when none does, so the
 /// push that replaces the mark is the one that schedules the actor. Pushes are
-/// release, the drain's exchange is acquire: the op's counters and the values
-/// behind them come along.
+/// acq_rel and the drain's exchange is acquire: the op's counters and the
+/// values behind them come along, and who schedules the actor has seen all that
+/// its last drain did.
 class stream_actor : public actor_base, public job {
 public:
   /// @param home the worker that the stream prefers
@@ -56,33 +55,46 @@ public:
   bool idle() const noexcept;
 
   /// Takes an op that is ready.
-  void submit(op_actor& op);
+  void submit(ready_op& op) {
+    if (draining_ == this) {
+      prioritised_ |= op.priority != 0;
+      ready_.push_back(&op);
+    } else {
+      submit_from_elsewhere(op);
+    }
+  }
 
   void run(worker& on) override;
 
 protected:
   bool on_message(caf::mailbox_element& element, context ctx) override;
   /// Called before an op is launched, by the draining thread.
-  virtual void admit(op_actor& op) { (void)op; }
+  virtual void admit(ready_op& op) { (void)op; }
 
 private:
-  void submit_wide(op_actor& op);
+  /// The stream that this thread drains.
+  static inline constinit thread_local stream_actor* draining_ = nullptr;
+
+  void submit_wide(ready_op& op);
+  void submit_from_elsewhere(ready_op& op);
   void take_inbox();
-  op_actor* next_op();
-  void launch(op_actor& op, worker& on);
-  op_actor* next_shuffled();
+  ready_op* next_op();
+  ready_op* next_by_priority();
+  void launch(ready_op& op, worker& on);
+  ready_op* next_shuffled();
 
   std::string name_;
   std::unique_ptr<stream> stream_;
   job_queue& queue_;
   std::size_t home_;
-  std::atomic<op_actor*> inbox_; // newest first; idle mark if nobody drains
-  std::vector<op_actor*> ready_; // last runs next; the draining thread's
+  bool wide_;                    // its ops go to the workers directly
   bool prioritised_ = false;     // an op had a priority; the draining thread's
+  std::vector<ready_op*> ready_; // last runs next; the draining thread's
+  alignas(64) std::atomic<ready_op*> inbox_; // newest first; or the idle mark
 
   /// An op that a shuffled run keeps back for a while.
   struct held_op {
-    op_actor* op;
+    ready_op* op;
     std::uint64_t until_ns;
   };
   bool shuffled_;

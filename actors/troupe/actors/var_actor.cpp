@@ -8,8 +8,9 @@
 namespace troupe::actors {
 
 var_actor::var_actor(caf::actor_config& cfg, graph_context& graph, handle_id id,
-                     std::string name, storage& value)
-  : handle_actor(cfg, graph, id, std::move(name)), value_(value) {}
+                     std::string name, storage& value, std::size_t readers)
+  : handle_actor(cfg, graph, id, std::move(name)), value_(value),
+    readers_(readers) {}
 
 void var_actor::arrive(std::uint32_t, const readiness& r) {
   deliver(r);
@@ -21,7 +22,7 @@ std::uint32_t var_actor::add_in_edge(stream_actor*, storage*, std::uint32_t) {
 
 std::string var_actor::describe() const {
   return std::string{name()} + ": told by its generator, tells "
-         + std::to_string(ports().size()) + " readers";
+         + std::to_string(readers_) + " readers";
 }
 
 void var_actor::mark_remote(std::uint32_t) {

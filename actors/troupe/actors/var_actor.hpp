@@ -14,8 +14,9 @@ namespace troupe::actors {
 /// from the executor, a mirror of a variable elsewhere from another process.
 class var_actor final : public handle_actor {
 public:
+  /// @param readers ops that read it here
   var_actor(caf::actor_config& cfg, graph_context& graph, handle_id id,
-            std::string name, storage& value);
+            std::string name, storage& value, std::size_t readers);
 
   void arrive(std::uint32_t in_edge, const readiness& r) override;
   std::uint32_t add_in_edge(stream_actor* producer, storage* value,
@@ -30,6 +31,7 @@ private:
                   const std::string& bytes) override;
 
   storage& value_;
+  std::size_t readers_;
   // Per slot: the message from another process has come. Null if the generator
   // is in this one.
   std::unique_ptr<std::atomic<bool>[]> claimed_;

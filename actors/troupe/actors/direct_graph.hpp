@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/actors/op_task.hpp>
+#include <troupe/actors/ready_op.hpp>
+#include <troupe/actors/step_state.hpp>
+#include <troupe/actors/storage.hpp>
+#include <troupe/graph/op_order.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace troupe::actors {
+
+class direct_graph;
+class stream_actor;
+struct graph_context;
+
+/// What a step touches of an op actor in the direct form, on one cache line:
+/// its counting mailbox, its task, and where its lists are.
+///
+/// Ops that wait for the same messages share a mailbox, that of the first of
+/// them, their *leader*: who tells it tells all of them at once.
+///
+/// The mailbox counts, per slot, the messages still to come. Who sends the last
+/// one arms the counter for the slot's next step and hands the ops to their
+/// streams. Nobody queues, locks or allocates.
+///
+/// Memory order: the decrement is acq_rel. Its release half publishes the
+/// sender's writes; its acquire half, on the last decrement, takes in those of
+/// all senders, since the decrements of one counter form a release sequence.
+/// Who reads a count of one, acquire, has seen all others and is the only
+/// sender left: it need not decrement, so a chain runs without any locked
+/// instruction. If all messages come from one serial stream, plain loads and
+/// stores count; the stream's inbox orders its drains on different workers.
+/// Handing an op to another worker goes through a stream's inbox or the job
+/// queue, which order it again. Arming is relaxed: the slot's next messages
+/// belong to a step that is admitted after this one has ended.
+class alignas(64) direct_op final : public ready_op {
+public:
+  void run(worker& on) override;
+  op_actor& actor() noexcept override;
+  void fail_step(error reason) override;
+
+private:
+  friend class direct_graph;
+
+  void mark_ran(std::uint32_t slot, std::uint32_t round) noexcept;
+
+  static constexpr std::uint32_t max_slots = 4;
+  static constexpr std::uint32_t none = UINT32_MAX;
+  static constexpr std::uint8_t no_slot = UINT8_MAX;
+
+  std::uint32_t lists_ = 0; // where its lists begin
+  direct_graph* graph_ = nullptr;
+  op_task* task_ = nullptr;
+  std::array<std::atomic<std::uint32_t>, max_slots> missing_{}; // the leader's
+  std::uint32_t next_in_group_ = none;
+  std::uint8_t stream_ = 0;
+  bool counts_plainly_ = false; // the leader's: all messages from one thread
+  // Both relaxed: written by who opens or runs the op; others only describe.
+  std::atomic<std::uint8_t> slot_{no_slot}; // of the step it is ready for
+  // Bit `slot`: direct_graph::round_ of that slot when it last ran there.
+  std::atomic<std::uint8_t> ran_{0};
+};
+static_assert(sizeof(direct_op) == 64);
+
+/// The op actors' mailboxes of a graph in the direct form, laid out in the
+/// order of use.
+///
+/// The direct form (one process, edges as counters, no trace, streams that are
+/// done at launch): ops tell the ops behind them, without the variables between
+/// and without messages that others imply (`graph::op_order`).
+///
+/// A step in life: arrive (x n) -> open: stream.submit -> run: the task ->
+/// release buffers -> tell successors -> tell the step -> tell itself for the
+/// next step, if steps overlap.
+///
+/// Thread rule: construction and `start` by the executor's thread; ops run on
+/// their streams.
+class direct_graph {
+public:
+  /// An op and what it does when it has run.
+  struct op {
+    op_actor* actor = nullptr;
+    std::size_t stream = 0; ///< number among the streams
+    /// Temporaries that it is among the last users of.
+    std::vector<storage*> releases;
+  };
+  struct parts {
+    graph_context* context;
+    const std::vector<stream_actor*>* streams;
+    std::vector<op> ops; ///< by handle
+    storage_places* places;
+    bool overlap; ///< a step may begin before the one ahead of it has ended
+  };
+  /// Whether the direct form has room for so many.
+  static bool has_room(std::size_t slots, std::size_t streams) noexcept {
+    return slots <= direct_op::max_slots && streams <= UINT8_MAX;
+  }
+
+  direct_graph(parts p, const graph::op_order& order);
+
+  /// Sends the messages that begin the step of `slot`.
+  void start(std::uint32_t slot);
+  std::size_t messages_per_step() const noexcept { return messages_; }
+  /// Ops whose end a step waits for.
+  std::uint32_t ends_per_step() const noexcept { return ends_per_step_; }
+  /// Whether an op has run in a step that has not ended. Any thread.
+  bool has_run(handle_id handle, const step_state& step) const noexcept;
+  /// Messages that an op still waits for in a step in which it has not run; 0:
+  /// it is ready. Any thread.
+  std::uint32_t missing(handle_id handle,
+                        const step_state& step) const noexcept;
+
+private:
+  friend class direct_op;
+  struct mailbox;
+
+  /// Temporaries that the same ops release: counted once for all of them.
+  struct alignas(32) shared_release {
+    /// Ops that are not done, by slot. acq_rel: the last one frees memory that
+    /// the others have read. Who reads one, acquire, is the last without
+    /// decrementing. Plain loads and stores if all are on one serial stream.
+    std::array<std::atomic<std::uint32_t>, direct_op::max_slots> users{};
+    std::uint32_t expected = 0;
+    std::uint32_t first = 0; ///< in shared_temporaries_
+    std::uint32_t count = 0;
+    bool on_one_thread = false;
+
+    bool is_last(std::uint32_t slot) noexcept;
+  };
+
+  // What an op reads when it has run, one after the other in `lists_`: the
+  // head, the temporaries that it alone releases, the numbers of those that it
+  // releases with others in `shared_releases_`, the successors that it tells,
+  // each a leader's number with the distance in the last two bits.
+  enum head : std::uint32_t {
+    expected,      ///< messages that the op's mailbox waits for per step
+    leader,        ///< the op whose mailbox that is
+    own_places,    ///< how many
+    shared_places, ///< how many
+    successors,    ///< how many
+    ends_step,     ///< whether the step's end waits for this op
+    head_size
+  };
+  static constexpr std::uint32_t distance_bits = 2;
+
+  void place_ops(const std::vector<op>& ops);
+  std::vector<mailbox> find_mailboxes(const std::vector<op>& ops,
+                                      const graph::op_order& order) const;
+  template <class Predecessors>
+  void count_messages(mailbox& m, Predecessors before,
+                      const std::vector<op>& ops) const;
+  void arm(const std::vector<mailbox>& mailboxes);
+  std::vector<std::vector<std::uint32_t>>
+  find_shared_releases(std::vector<op>& ops);
+  bool on_one_thread(const std::vector<handle_id>& these,
+                     const std::vector<op>& ops) const;
+  void list(const std::vector<op>& ops, const std::vector<mailbox>& mailboxes,
+            const std::vector<std::vector<std::uint32_t>>& shared,
+            const graph::op_order& order);
+
+  void arrive(std::uint32_t leader_number, std::uint32_t slot);
+  void open(direct_op& first, std::uint32_t slot);
+  void run(direct_op& o);
+  void execute(direct_op& o, step_state& step);
+  void release(const std::uint32_t* lists, std::uint32_t slot);
+  void tell(std::uint32_t* lists, const step_state& step, const direct_op& by);
+
+  // What every op's run reads comes first.
+  graph_context& context_;
+  std::array<step_state*, direct_op::max_slots> steps_{};
+  std::unique_ptr<direct_op[]> ops_; // by stream, then by handle
+  std::vector<std::uint32_t> lists_;
+  std::vector<shared_release> shared_releases_;
+  std::vector<std::uint32_t> shared_temporaries_;
+  std::vector<stream_actor*> streams_;
+  storage_places& places_;
+  bool overlap_;
+  // Flips with each step of a slot. Relaxed: others only describe.
+  std::array<std::atomic<std::uint8_t>, direct_op::max_slots> round_{};
+  std::vector<op_actor*> actors_;         // by number
+  std::vector<std::uint32_t> number_;     // by handle
+  std::vector<std::uint32_t> first_ones_; // leaders that the start tells
+  std::size_t messages_ = 0;
+  std::uint32_t ends_per_step_ = 0;
+};
+
+} // namespace troupe::actors
