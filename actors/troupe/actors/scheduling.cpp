@@ -18,6 +18,10 @@
 #include <utility>
 #include <vector>
 
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
+
 namespace troupe {
 
 namespace {
@@ -168,6 +172,19 @@ struct worker_pool::state {
 
 namespace {
 
+// CAF's queues order what goes through them, which ThreadSanitizer cannot see
+// in a library that is not built with it.
+void goes_to_caf([[maybe_unused]] void* what) {
+#if defined(__SANITIZE_THREAD__)
+  __tsan_release(what);
+#endif
+}
+void comes_from_caf([[maybe_unused]] void* what) {
+#if defined(__SANITIZE_THREAD__)
+  __tsan_acquire(what);
+#endif
+}
+
 /// Keeps one CAF worker in Troupe's queue until the queue is stopped.
 template <class State>
 class drainer : public caf::resumable, public caf::ref_counted {
@@ -178,6 +195,7 @@ public:
   subtype_t subtype() const override { return function_object; }
 
   resume_result resume(caf::execution_unit* host, std::size_t) override {
+    comes_from_caf(this);
     {
       std::lock_guard guard{pool_->mutex};
       pool_->called[slot_] = false;
@@ -243,8 +261,11 @@ void worker_pool::begin_step() {
     guard.unlock();
     std::this_thread::yield();
   }
-  for (auto slot : idle)
-    s.system.scheduler().enqueue(new drainer<state>(state_, slot));
+  for (auto slot : idle) {
+    auto* made = new drainer<state>(state_, slot);
+    goes_to_caf(made);
+    s.system.scheduler().enqueue(made);
+  }
 }
 
 void worker_pool::end_step() noexcept {
