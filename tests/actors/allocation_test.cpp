@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Counts what a steady step takes from the heap. This executable has its own
+// operator new; the failure of a case lists where the calls came from.
+#include <troupe/actors/executor.hpp>
+#include <troupe/base/job_queue.hpp>
+
+#include <actors/small_nets.hpp>
+
+#include <doctest/doctest.h>
+#include <execinfo.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <string>
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+/// Where an allocation came from.
+struct call_stack {
+  std::array<void*, 24> frames{};
+  int count = 0;
+};
+
+constexpr std::size_t stacks_kept = 16;
+
+std::atomic<bool> counting{false};
+std::atomic<std::size_t> allocations{0};
+std::array<call_stack, stacks_kept> stacks;
+/// The thread that submits and waits; the others are workers.
+thread_local bool is_caller = false;
+
+[[gnu::noinline]] void count_one() {
+  if (!counting.load(std::memory_order_relaxed) || is_caller)
+    return;
+  const auto number = allocations.fetch_add(1);
+  if (number < stacks_kept) {
+    auto& s = stacks[number];
+    s.count = ::backtrace(s.frames.data(), static_cast<int>(s.frames.size()));
+  }
+}
+
+/// Lines of the stacks that were kept; `c++filt` makes them readable.
+std::string describe_stacks() {
+  std::string text;
+  const auto kept = std::min(allocations.load(), stacks_kept);
+  for (std::size_t i = 0; i < kept; ++i) {
+    const std::unique_ptr<char*, decltype(&std::free)> names{
+      ::backtrace_symbols(stacks[i].frames.data(), stacks[i].count),
+      &std::free};
+    text += "allocation " + std::to_string(i) + "\n";
+    for (int f = 2; names && f < stacks[i].count; ++f)
+      text += "  " + std::string(names.get()[f]) + "\n";
+  }
+  return text;
+}
+
+void* take(std::size_t bytes) {
+  count_one();
+  if (void* taken = std::malloc(bytes > 0 ? bytes : 1))
+    return taken;
+  throw std::bad_alloc{};
+}
+
+void* take_aligned(std::size_t bytes, std::align_val_t alignment) {
+  count_one();
+  const auto to = static_cast<std::size_t>(alignment);
+  if (void* taken = std::aligned_alloc(to, (bytes + to - 1) / to * to))
+    return taken;
+  throw std::bad_alloc{};
+}
+
+/// Allocations of the workers in ten steps, after as many steps as it takes for
+/// all memory to be there.
+std::size_t in_steady_steps(const small_net& net, executor_options options) {
+  is_caller = true;
+  call_stack warm; // the first backtrace loads a library
+  ::backtrace(warm.frames.data(), 1);
+  options.parameters = net.parameters();
+  executor exe{net.main, options};
+  const auto feeds = net.batch(1, 6);
+  for (int s = 0; s < 100; ++s)
+    exe.run(feeds);
+  allocations = 0;
+  counting = true;
+  for (int s = 0; s < 10; ++s)
+    exe.wait(exe.submit(feeds));
+  counting = false;
+  return allocations;
+}
+
+} // namespace
+
+void* operator new(std::size_t bytes) {
+  return take(bytes);
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return take_aligned(bytes, alignment);
+}
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  count_one();
+  return std::malloc(bytes > 0 ? bytes : 1);
+}
+void operator delete(void* taken) noexcept {
+  std::free(taken);
+}
+void operator delete(void* taken, std::size_t) noexcept {
+  std::free(taken);
+}
+void operator delete(void* taken, std::align_val_t) noexcept {
+  std::free(taken);
+}
+void operator delete(void* taken, std::size_t, std::align_val_t) noexcept {
+  std::free(taken);
+}
+
+TEST_SUITE("actors.allocation") {
+
+TEST_CASE("from its start to its end a steady dry step allocates nothing") {
+  for (auto make : {make_mlp, make_lenet, make_word2vec})
+    for (auto* devices : {"cpu", "cpu:2"})
+      for (int threads : {1, 2})
+        for (std::uint32_t in_flight : {1u, 2u, 5u}) { // 5: edges are ports
+          const auto net = make();
+          CAPTURE(net.name);
+          CAPTURE(devices);
+          CAPTURE(threads);
+          CAPTURE(in_flight);
+          executor_options options;
+          options.devices = parse_devices(devices);
+          options.threads = std::min(threads, static_cast<int>(usable_cores()));
+          options.steps_in_flight = in_flight;
+          options.dry_run = true;
+          const auto count = in_steady_steps(net, options);
+          INFO(describe_stacks());
+          CHECK(count == 0);
+        }
+}
+
+TEST_CASE("the counter sees what workers allocate") {
+  executor_options options;
+  options.devices = parse_devices("cpu:2");
+  options.form = edge_form::message; // a CAF message is an allocation
+  options.dry_run = true;
+  CHECK(in_steady_steps(make_mlp(), options) > 0);
+  CHECK(describe_stacks() != "");
+}
+
+} // TEST_SUITE("actors.allocation")
