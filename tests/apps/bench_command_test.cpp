@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/command_runner.hpp"
 
+#include <troupe/apps/bench/delayed_run.hpp>
 #include <troupe/apps/bench/task_engine.hpp>
 #include <troupe/apps/bench/task_graph.hpp>
+#include <troupe/apps/bench/task_program.hpp>
+#include <troupe/apps/usage_error.hpp>
 #include <troupe/base/error.hpp>
+
+#include <support/files.hpp>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -146,6 +151,65 @@ TEST_CASE("bench schedule tells what a dry step costs") {
   CHECK(out["op_handles"] > out["ops"]);
   CHECK(out["messages_per_step"] > 0);
   CHECK(out["ns_per_op"] > 0);
+}
+
+TEST_CASE("a table of delays is text or a file") {
+  const auto table = delay_table::read("conv2d=100us, relu=1.5ms,*=20ns");
+  CHECK(table.of("conv2d") == 100'000);
+  CHECK(table.of("relu") == 1'500'000);
+  CHECK(table.of("mul") == 20);
+  CHECK(delay_table::read("relu=1s").of("mul") == 0);
+  const temporary_folder folder;
+  const auto path = folder / "delays";
+  write_bytes(path, "# of a fast machine\nconv2d = 3us # forward\n\n*=1ns\n");
+  const auto read = delay_table::read(path.string());
+  CHECK(read.of("conv2d") == 3000);
+  CHECK(read.of("mul") == 1);
+}
+
+TEST_CASE("bad delays are refused") {
+  for (auto* text : {"conv2d=", "conv2d=3", "=3us", "relu=-1us", "relu=1h",
+                     "relu=us", "relu=1e30s", "relu=nanus", "no_such_file"}) {
+    CAPTURE(text);
+    CHECK_THROWS_AS(delay_table::read(text), usage_error);
+  }
+  CHECK(fails_with(run_troupe({"bench", "schedule", "mlp", "--delay", "x=y"}),
+                   2, {"--delay", "x=y"}));
+  CHECK(fails_with(run_troupe({"bench", "schedule", "mlp", "--delay", "x=1us",
+                               "--delay-kind", "wait"}),
+                   2, {"--delay-kind"}));
+}
+
+TEST_CASE("delays along the longest path bound a step") {
+  const auto graph = make_task_graph({"tree", 4, 3, 3}); // rows of 1, 2, 4
+  const auto program = make_task_program(graph);
+  const auto delays = delay_table::read("task=10us");
+  troupe::executor_options options;
+  use_delays(options, program, delays, delay_kind::spin);
+  troupe::executor exe{program, options};
+  const auto bounds = bounds_of(exe.graph(), delays);
+  CHECK(bounds.work_ns == 70'000);
+  CHECK(bounds.critical_path_ns == 30'000);
+  CHECK(bounds.ideal_ns(1) == 70'000);
+  CHECK(bounds.ideal_ns(2) == 35'000);
+  CHECK(bounds.ideal_ns(7) == 30'000);
+}
+
+TEST_CASE("bench schedule lets kernels and collectives take time") {
+  for (auto* kind : {"spin", "sleep"}) {
+    const auto result = run_troupe(
+      {"bench", "schedule", "mlp", "--devices", "cpu:2", "--repeat", "1",
+       "--sample-ms", "0", "--delay", "mul=50us,all_reduce=80us,fetch=7us",
+       "--delay-kind", kind, "--json"});
+    INFO(result.err);
+    REQUIRE(result.code == 0);
+    const auto out = nlohmann::json::parse(result.out);
+    CHECK(out["ms"] >= out["ideal_ms"]);
+    CHECK(out["ideal_ms"] >= out["critical_path_ms"]);
+    CHECK(out["overlap"] <= out["ideal_overlap"]);
+    CHECK(out["critical_path_ms"] > 0.23); // mul three times and all_reduce
+    CHECK(out["work_ms"] >= 6 * 0.05 + 0.08 + 2 * 0.007);
+  }
 }
 
 TEST_CASE("bench names what it does not know") {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/bench/bench_commands.hpp>
+#include <troupe/apps/bench/delayed_run.hpp>
 #include <troupe/apps/bench/sampling.hpp>
 #include <troupe/apps/common_options.hpp>
 #include <troupe/base/clock.hpp>
@@ -13,7 +14,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <memory>
+#include <optional>
 
 namespace troupe::apps {
 
@@ -24,12 +27,14 @@ struct schedule_options {
   int repeat = 7;
   double sample_ms = 50;
   std::uint32_t in_flight = 2;
+  std::string delays; ///< a table or its file; empty: a dry run
+  delay_kind delay = delay_kind::spin;
   bool json = false;
 };
 
 constexpr double ns_per_ms = 1e6;
 
-/// What a dry run of a program costs.
+/// What a step costs in which no kernel computes.
 struct schedule_figures {
   std::size_t ops = 0; ///< of the program
   std::size_t devices = 0;
@@ -37,6 +42,7 @@ struct schedule_figures {
   double build_ms = 0;
   double bytes = 0; ///< of heap that the executor took
   executor_stats stats;
+  std::optional<delay_bounds> bounds; ///< of a run with delays
   samples steps;
 
   std::size_t handles() const {
@@ -46,6 +52,9 @@ struct schedule_figures {
     return steps.median() * static_cast<double>(workers)
            / static_cast<double>(ops * devices);
   }
+  double ideal_ns() const { return bounds->ideal_ns(workers); }
+  /// Kernels that run at once, on average.
+  double overlap() const { return bounds->work_ns / steps.median(); }
 };
 
 double heap_bytes() {
@@ -71,7 +80,12 @@ schedule_figures measure(const schedule_options& o) {
   const auto bundle = load_program(o.network.program, o.network.loss);
   auto options = make_executor_options(o.network);
   options.loss = bundle.loss;
-  options.dry_run = true;
+  const auto delays = o.delays.empty() ? std::optional<delay_table>{}
+                                       : delay_table::read(o.delays);
+  if (delays)
+    use_delays(options, bundle.main, *delays, o.delay);
+  else
+    options.dry_run = true;
   options.steps_in_flight = o.in_flight;
   options.fuse_all_reduce_bytes = 0;
   arena memory{make_host_memory_source()};
@@ -92,6 +106,8 @@ schedule_figures measure(const schedule_options& o) {
     figures.steps.add(
       time_of([&] { exe.run(feeds); }, o.sample_ms * ns_per_ms));
   figures.stats = exe.stats();
+  if (delays)
+    figures.bounds = bounds_of(exe.graph(), *delays);
   return figures;
 }
 
@@ -110,6 +126,13 @@ void print_json(const schedule_options& o, const schedule_figures& f) {
   out["ns_per_op"] = f.ns_per_op();
   out["build_ms"] = f.build_ms;
   out["bytes_per_handle"] = f.bytes / static_cast<double>(f.handles());
+  if (f.bounds) {
+    out["work_ms"] = f.bounds->work_ns / ns_per_ms;
+    out["critical_path_ms"] = f.bounds->critical_path_ns / ns_per_ms;
+    out["ideal_ms"] = f.ideal_ns() / ns_per_ms;
+    out["overlap"] = f.overlap();
+    out["ideal_overlap"] = f.bounds->work_ns / f.ideal_ns();
+  }
   std::printf("%s\n", out.dump().c_str());
 }
 
@@ -125,6 +148,12 @@ void print_text(const schedule_options& o, const schedule_figures& f) {
               f.ns_per_op());
   std::printf("built in %.1f ms, %.0f bytes per handle\n", f.build_ms,
               f.bytes / static_cast<double>(f.handles()));
+  if (f.bounds)
+    std::printf(
+      "delays %.4f ms, critical path %.4f, at best %.4f; %.2f kernels "
+      "at once, at best %.2f\n",
+      f.bounds->work_ns / ns_per_ms, f.bounds->critical_path_ns / ns_per_ms,
+      f.ideal_ns() / ns_per_ms, f.overlap(), f.bounds->work_ns / f.ideal_ns());
 }
 
 int run_schedule(const schedule_options& o) {
@@ -153,8 +182,17 @@ void add_bench_schedule(CLI::App& bench, action& chosen) {
     .add_option("--sample-ms", o->sample_ms, "length of a sample at least")
     ->check(CLI::NonNegativeNumber)
     ->capture_default_str();
+  command.add_option("--delay", o->delays,
+                     "let kernels take time: TYPE=TIME,... or a file of such "
+                     "lines, e.g. conv2d=100us,*=1us");
+  command
+    .add_option("--delay-kind", o->delay,
+                "how time passes: spin keeps a core busy, sleep does not")
+    ->transform(CLI::CheckedTransformer(std::map<std::string, delay_kind>{
+      {"spin", delay_kind::spin}, {"sleep", delay_kind::sleep}}));
   add_output_options(command, o->json,
-                     "troupe bench schedule resnet18 --devices cpu:2");
+                     "troupe bench schedule resnet18 --devices cpu:2 --delay "
+                     "conv2d=100us,*=2us");
   command.callback([o, &chosen] { chosen = [o] { return run_schedule(*o); }; });
 }
 

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/bench/delay_table.hpp>
+
+#include <troupe/apps/common_options.hpp>
+#include <troupe/apps/usage_error.hpp>
+
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+namespace troupe::apps {
+
+namespace {
+
+constexpr std::array<std::pair<std::string_view, double>, 4> units = {
+  {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}}};
+
+constexpr double longest_ns = 1e12;
+
+/// Nanoseconds of "10us"; negative if it is no such thing.
+double parse_time(std::string_view text) {
+  double number = 0;
+  const auto* end = text.data() + text.size();
+  const auto [rest, failure] = std::from_chars(text.data(), end, number);
+  if (failure != std::errc{})
+    return -1;
+  for (auto& [unit, ns] : units)
+    if (unit == std::string_view(rest, static_cast<std::size_t>(end - rest)))
+      return number * ns;
+  return -1;
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr auto blanks = " \t\r";
+  const auto first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos)
+    return {};
+  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+} // namespace
+
+delay_table delay_table::read(const std::string& text_or_file) {
+  delay_table table;
+  if (text_or_file.find('=') != std::string::npos) {
+    for (auto& entry : split_names(text_or_file))
+      table.add(trimmed(entry));
+    return table;
+  }
+  std::ifstream file(text_or_file);
+  if (!file || std::filesystem::is_directory(text_or_file))
+    throw usage_error("--delay: neither entries TYPE=TIME nor a file that can "
+                      "be read: "
+                      + text_or_file);
+  for (std::string line; std::getline(file, line);)
+    if (auto entry = trimmed(std::string_view(line).substr(0, line.find('#')));
+        !entry.empty())
+      table.add(entry);
+  return table;
+}
+
+void delay_table::add(std::string_view entry) {
+  const auto sign = entry.find('=');
+  const auto type = trimmed(entry.substr(0, sign));
+  const auto ns = sign == std::string_view::npos
+                    ? -1
+                    : parse_time(trimmed(entry.substr(sign + 1)));
+  if (type.empty() || !(ns >= 0 && ns <= longest_ns))
+    throw usage_error("--delay: not TYPE=TIME with a time such as 10us: "
+                      + std::string(entry));
+  ns_[std::string(type)] = static_cast<std::uint64_t>(ns);
+}
+
+std::uint64_t delay_table::of(std::string_view op_type) const {
+  auto found = ns_.find(op_type);
+  if (found == ns_.end())
+    found = ns_.find("*");
+  return found == ns_.end() ? 0 : found->second;
+}
+
+} // namespace troupe::apps
