@@ -7,6 +7,7 @@
 #include <troupe/apps/bench/task_program.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/base/job_queue.hpp>
 
 #include <support/files.hpp>
 
@@ -210,6 +211,29 @@ TEST_CASE("bench schedule lets kernels and collectives take time") {
     CHECK(out["critical_path_ms"] > 0.23); // mul three times and all_reduce
     CHECK(out["work_ms"] >= 6 * 0.05 + 0.08 + 2 * 0.007);
   }
+}
+
+TEST_CASE("bench latency measures hand-offs, levels, requests and idling") {
+  if (troupe::usable_cores() < 2)
+    return;
+  const auto result =
+    run_troupe({"bench", "latency", "--gap-us", "0,20", "--op-us", "10",
+                "--rounds", "5", "--steps", "2", "--idle-s", "0.01", "--json"});
+  INFO(result.err);
+  REQUIRE(result.code == 0);
+  const auto lines = lines_of(result.out);
+  REQUIRE(lines.size() == 5);
+  const auto handoff = nlohmann::json::parse(lines[1]);
+  CHECK(handoff["what"] == "handoff");
+  CHECK(handoff["gap_us"] == 20);
+  CHECK(handoff["p99_us"] >= handoff["us"]);
+  CHECK(handoff["handshake_us"] > 0);
+  const auto own = nlohmann::json::parse(lines[2]);
+  CHECK(own["ms"] >= own["ideal_ms"]);
+  const auto shared = nlohmann::json::parse(lines[3]);
+  CHECK(shared["system"] == "application");
+  CHECK(shared["request_us"] > 0);
+  CHECK(nlohmann::json::parse(lines[4])["cpu_percent"] >= 0);
 }
 
 TEST_CASE("bench names what it does not know") {

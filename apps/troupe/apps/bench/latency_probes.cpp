@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/bench/latency_probes.hpp>
+
+#include <troupe/actors/executor.hpp>
+#include <troupe/apps/bench/delayed_run.hpp>
+#include <troupe/apps/bench/task_program.hpp>
+#include <troupe/base/clock.hpp>
+#include <troupe/base/error.hpp>
+#include <troupe/base/job_queue.hpp>
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/event_based_actor.hpp>
+#include <caf/scoped_actor.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <ctime>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace troupe::apps {
+
+namespace {
+
+constexpr int workers = 2;
+
+void spin_for(std::uint64_t ns) noexcept {
+  const auto end = now_ns() + ns;
+  while (now_ns() < end) {
+  }
+}
+
+// -- hand-off -----------------------------------------------------------------
+
+/// When the ops of a round began and ended.
+struct round_times {
+  std::uint64_t ended = 0; ///< the op that both wait for
+  std::array<std::atomic<std::uint64_t>, 2> began{}; ///< the two
+};
+
+/// The task graph of `rounds` rounds: task 3 r, then 3 r + 1 and 3 r + 2 behind
+/// it, and behind these the next round.
+task_graph make_rounds(std::size_t rounds) {
+  task_graph g;
+  const auto add = [&g](std::initializer_list<std::size_t> before) {
+    for (auto b : before)
+      g.predecessors.push_back(static_cast<std::uint32_t>(b));
+    g.first.push_back(static_cast<std::uint32_t>(g.predecessors.size()));
+  };
+  for (std::size_t r = 0; r < rounds; ++r) {
+    r == 0 ? add({}) : add({3 * r - 2, 3 * r - 1});
+    add({3 * r});
+    add({3 * r});
+  }
+  return g;
+}
+
+/// The first op of a round: lets time go by.
+class opening_kernel final : public kernel {
+public:
+  opening_kernel(round_times& times, std::uint64_t gap_ns)
+    : times_(times), gap_ns_(gap_ns) {}
+  void run(kernel_context&) override {
+    for (auto& b : times_.began)
+      b.store(0, std::memory_order_relaxed);
+    spin_for(gap_ns_);
+    times_.ended = now_ns();
+  }
+
+private:
+  round_times& times_;
+  std::uint64_t gap_ns_;
+};
+
+/// One of the two behind it: waits for the other, so that each has a worker.
+class meeting_kernel final : public kernel {
+public:
+  meeting_kernel(round_times& times, std::size_t number)
+    : times_(times), number_(number) {}
+  void run(kernel_context&) override {
+    times_.began[number_].store(now_ns(), std::memory_order_release);
+    while (times_.began[1 - number_].load(std::memory_order_acquire) == 0) {
+    }
+  }
+
+private:
+  round_times& times_;
+  std::size_t number_;
+};
+
+// -- levels -------------------------------------------------------------------
+
+executor_options two_workers(caf::actor_system* system) {
+  executor_options o;
+  o.threads = workers;
+  o.steps_in_flight = 1;
+  o.system = system;
+  return o;
+}
+
+/// An executor that runs a net of levels.
+class level_executor {
+public:
+  level_executor(const level_net& net, caf::actor_system* system)
+    : executor_(program_of(net), options(net, system)) {
+    run(); // warm
+  }
+
+  /// Wall time of a step, ns.
+  double run() {
+    const auto begin = now_ns();
+    executor_.run({});
+    return static_cast<double>(now_ns() - begin);
+  }
+
+private:
+  static graph::program program_of(const level_net& net) {
+    return make_task_program(
+      make_task_graph({"all_to_all", workers, net.levels, 0}));
+  }
+
+  static executor_options options(const level_net& net,
+                                  caf::actor_system* system) {
+    auto o = two_workers(system);
+    o.kernels = make_task_kernels([ns = net.op_ns](std::uint32_t) {
+      return make_delay_kernel(ns, delay_kind::spin);
+    });
+    return o;
+  }
+
+  executor executor_;
+};
+
+// -- requests -----------------------------------------------------------------
+
+caf::behavior answering(caf::event_based_actor*) {
+  return {[](int x) { return x + 1; }};
+}
+
+/// Asks an actor at intervals until told to stop.
+class asking_thread {
+public:
+  asking_thread(caf::actor_system& system, samples& times)
+    : thread_([this, &system, &times] { ask(system, times); }) {}
+  ~asking_thread() {
+    stop_ = true;
+    thread_.join();
+  }
+
+private:
+  void ask(caf::actor_system& system, samples& times) {
+    constexpr std::chrono::microseconds interval{1700};
+    caf::scoped_actor self{system};
+    const auto asked = system.spawn(answering);
+    do {
+      const auto begin = now_ns();
+      self->request(asked, caf::infinite, 1)
+        .receive([](int) {}, [](const caf::error&) {});
+      times.add(static_cast<double>(now_ns() - begin));
+      std::this_thread::sleep_for(interval);
+    } while (!stop_);
+  }
+
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+double process_time_ns() {
+  timespec t{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
+}
+
+} // namespace
+
+samples handshake_times(std::size_t rounds, std::uint64_t gap_ns) {
+  std::atomic<std::uint64_t> sent{0}, seen{0};
+  std::uint64_t seen_at = 0; // released by `seen`
+  std::thread receiver([&] {
+    pin_this_thread(1);
+    for (std::uint64_t r = 1; r <= rounds; ++r) {
+      while (sent.load(std::memory_order_acquire) != r) {
+      }
+      seen_at = now_ns();
+      seen.store(r, std::memory_order_release);
+    }
+  });
+  samples times;
+  std::thread sender([&] {
+    pin_this_thread(0);
+    for (std::uint64_t r = 1; r <= rounds; ++r) {
+      spin_for(gap_ns);
+      const auto begin = now_ns();
+      sent.store(r, std::memory_order_release);
+      while (seen.load(std::memory_order_acquire) != r) {
+      }
+      times.add(static_cast<double>(seen_at - begin));
+    }
+  });
+  sender.join();
+  receiver.join();
+  return times;
+}
+
+samples handoff_times(std::size_t rounds, std::uint64_t gap_ns) {
+  const auto graph = make_rounds(rounds);
+  std::vector<round_times> log(rounds);
+  auto options = two_workers(nullptr);
+  options.kernels =
+    make_task_kernels([&](std::uint32_t task) -> std::unique_ptr<kernel> {
+      auto& round = log[task / 3];
+      if (task % 3 == 0)
+        return std::make_unique<opening_kernel>(round, gap_ns);
+      return std::make_unique<meeting_kernel>(round, task % 3 - 1);
+    });
+  executor exe{make_task_program(graph), options};
+  exe.run({}); // warm
+  exe.run({});
+  samples times;
+  for (auto& r : log)
+    times.add(static_cast<double>(std::max(r.began[0].load(), r.began[1].load())
+                                  - r.ended));
+  return times;
+}
+
+samples level_times(const level_net& net, std::size_t steps,
+                    caf::actor_system* system) {
+  level_executor exe{net, system};
+  samples times;
+  for (std::size_t s = 0; s < steps; ++s)
+    times.add(exe.run());
+  return times;
+}
+
+shared_system_times shared_system(const level_net& net, std::size_t steps) {
+  caf::actor_system_config config;
+  config.set("scheduler.max-threads", std::size_t{workers});
+  caf::actor_system system{config};
+  shared_system_times times;
+  {
+    const asking_thread asking{system, times.idle_requests};
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  }
+  {
+    const asking_thread asking{system, times.requests};
+    times.steps = level_times(net, steps, &system);
+  }
+  return times;
+}
+
+double idle_share(std::uint64_t for_ns) {
+  level_executor exe{{}, nullptr};
+  exe.run();
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const auto begin = now_ns();
+  const auto used = process_time_ns();
+  std::this_thread::sleep_for(std::chrono::nanoseconds(for_ns));
+  return (process_time_ns() - used) / static_cast<double>(now_ns() - begin);
+}
+
+} // namespace troupe::apps
