@@ -236,6 +236,15 @@ TEST_CASE("bench latency measures hand-offs, levels, requests and idling") {
   CHECK(nlohmann::json::parse(lines[4])["cpu_percent"] >= 0);
 }
 
+TEST_CASE("the search for the METG is silent away from a terminal") {
+  const auto result =
+    run_troupe({"bench", "tasks", "--metg", "--width", "2", "--steps", "4",
+                "--repeat", "1", "--sample-ms", "0", "--json"});
+  REQUIRE(result.code == 0);
+  CHECK(result.err == "");
+  CHECK(nlohmann::json::parse(result.out)["metg_us"] > 0);
+}
+
 TEST_CASE("bench names what it does not know") {
   CHECK(fails_with(run_troupe({"bench", "tasks", "--engine", "magic"}), 2,
                    {"magic"}));

@@ -10,10 +10,13 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <memory>
+#include <string_view>
 
 namespace troupe::apps {
 
@@ -180,14 +183,40 @@ grain_point measure(const engine_entry& entry, const task_graph& graph,
           efficiency(graph, o, work_ns(grain), pass)};
 }
 
+/// Tells people on a terminal how far the search for an engine is; it takes
+/// minutes.
+class search_progress {
+public:
+  ~search_progress() { print("\r\033[K"); }
+
+  void update(std::string_view engine, std::int64_t grain, double efficiency) {
+    std::array<char, 120> text{};
+    std::snprintf(text.data(), text.size(),
+                  "\r%.*s: grain %lld, efficiency %.2f\033[K",
+                  static_cast<int>(engine.size()), engine.data(),
+                  static_cast<long long>(grain), efficiency);
+    print(text.data());
+  }
+
+private:
+  void print(const char* text) const {
+    if (terminal_)
+      std::fputs(text, stderr);
+  }
+
+  bool terminal_ = isatty(STDERR_FILENO) == 1;
+};
+
 /// The smallest granularity at which half of the time is the tasks' own work,
 /// between the last grain that reaches it and the first that does not.
 double find_metg(const engine_entry& entry, const task_graph& graph,
                  const tasks_options& o) {
   constexpr std::int64_t coarsest = 1 << 16;
   grain_point above{};
+  search_progress progress;
   for (auto grain = coarsest; grain >= 1; grain /= 2) {
     const auto here = measure(entry, graph, o, grain);
+    progress.update(entry.name, grain, here.efficiency);
     if (here.efficiency < 0.5) {
       if (above.granularity_ns == 0)
         return here.granularity_ns; // never reached
