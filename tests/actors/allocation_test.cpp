@@ -125,7 +125,7 @@ TEST_SUITE("actors.allocation") {
 
 TEST_CASE("from its start to its end a steady dry step allocates nothing") {
   for (auto make : {make_mlp, make_lenet, make_word2vec})
-    for (auto* devices : {"cpu", "cpu:2"})
+    for (const std::string devices : {"cpu", "cpu:2"})
       for (int threads : {1, 2})
         for (std::uint32_t in_flight : {1u, 2u, 5u}) { // 5: edges are ports
           const auto net = make();
