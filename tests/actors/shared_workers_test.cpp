@@ -269,4 +269,34 @@ TEST_CASE("an actor of the application is answered beside endless ready ops") {
   CHECK(ran > 0);
 }
 
+TEST_CASE("long ops of several executors leave a worker to other actors") {
+  shared_system shared{false, 2};
+  const auto doubling =
+    shared.system->spawn([](caf::event_based_actor*) -> caf::behavior {
+      return {[](int x) { return 2 * x; }};
+    });
+  gate answered;
+  std::atomic<bool> in_time{true};
+  std::vector<std::unique_ptr<executor>> exes;
+  for (int e = 0; e < 3; ++e)
+    exes.push_back(make_executor(
+      make_chains(1, 1),
+      [&](std::size_t) {
+        if (!answered.wait())
+          in_time = false;
+      },
+      shared));
+  for (auto& e : exes)
+    e->submit({});
+  caf::scoped_actor self{*shared.system};
+  for (int i = 0; i < 10; ++i)
+    self->request(doubling, patience, i)
+      .receive([&](int y) { CHECK(y == 2 * i); },
+               [](const caf::error&) { FAIL("no answer"); });
+  answered.open();
+  for (auto& e : exes)
+    e->wait(0);
+  CHECK(in_time);
+}
+
 } // TEST_SUITE("actors.shared_workers")

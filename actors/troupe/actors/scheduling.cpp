@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/scheduling.hpp>
 
+#include <troupe/actors/host.hpp>
 #include <troupe/base/assert.hpp>
 
+#include <caf/actor_registry.hpp>
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
 #include <caf/atom.hpp>
@@ -130,6 +132,43 @@ void configure(caf::actor_system_config& cfg, int threads) {
 
 namespace actors {
 
+namespace {
+
+/// Counts the workers of an actor system that its executors have been lent, all
+/// of them together.
+class lent_workers final : public actor_base {
+public:
+  using actor_base::actor_base;
+  const char* name() const override { return "troupe.lent_workers"; }
+
+  /// Takes one more unless there are `most` already.
+  bool take(std::size_t most) noexcept {
+    auto count = count_.load(std::memory_order_relaxed);
+    while (count < most)
+      if (count_.compare_exchange_weak(count, count + 1,
+                                       std::memory_order_relaxed))
+        return true;
+    return false;
+  }
+  void give_back() noexcept { count_.fetch_sub(1, std::memory_order_relaxed); }
+
+private:
+  bool on_message(caf::mailbox_element&, context) override { return false; }
+
+  std::atomic<std::size_t> count_{0}; // guards nothing else, so relaxed
+};
+
+/// That of `sys`. Executors know nothing of each other; the registry of their
+/// system knows the first one's counter.
+caf::strong_actor_ptr lent_workers_of(caf::actor_system& sys) {
+  const auto key = caf::atom("troupelent");
+  if (!sys.registry().get(key))
+    sys.registry().put(key, make<lent_workers>(sys)); // keeps what is there
+  return sys.registry().get(key);
+}
+
+} // namespace
+
 struct worker_pool::state {
   explicit state(caf::actor_system& sys) : system(sys) {
     if (auto* own = dynamic_cast<coordinator*>(&sys.scheduler())) {
@@ -142,6 +181,7 @@ struct worker_pool::state {
       std::max<std::size_t>(1, sys.scheduler().num_workers()));
     queue = borrowed.get();
     called.resize(helper_slot());
+    lent = lent_workers_of(sys);
   }
 
   ~state() {
@@ -159,9 +199,16 @@ struct worker_pool::state {
     return alone ? queue->borrow() : job_queue::no_seat;
   }
 
+  /// Takes a worker of the system if another one stays for its own actors.
+  bool take_worker() {
+    return object_of<lent_workers>(lent).take(helper_slot());
+  }
+  void give_worker_back() { object_of<lent_workers>(lent).give_back(); }
+
   caf::actor_system& system;
   job_queue* queue = nullptr;
   std::unique_ptr<job_queue> borrowed; // null under Troupe's policy
+  caf::strong_actor_ptr lent;          // the system's lent_workers
   // Pools of the policy's queue; null otherwise. Relaxed: a hint.
   std::atomic<int>* sharers = nullptr;
   std::mutex mutex;         // guards the rest
@@ -207,6 +254,7 @@ public:
         here.run_chain(*j);
       pool_->queue->leave(slot_);
     }
+    pool_->give_worker_back();
     std::lock_guard guard{pool_->mutex};
     --pool_->serving;
     return done;
@@ -253,9 +301,10 @@ void worker_pool::begin_step() {
       s.steps = 1;
       s.queue->restart();
       for (std::size_t slot = 0; slot < s.helper_slot(); ++slot)
-        if (!s.called[slot])
+        if (!s.called[slot] && s.take_worker()) {
+          s.called[slot] = true;
           idle.push_back(slot);
-      s.called.assign(s.helper_slot(), true);
+        }
       break;
     }
     guard.unlock();

@@ -28,7 +28,8 @@ namespace actors {
 /// In any other system *drainers* do: resumables that keep a CAF worker until
 /// the queue is stopped, on all workers but one, whose seat is left to the
 /// thread that waits for a step; so the application's own actors always find a
-/// worker. No step needs a drainer: if CAF runs none in time, the thread that
+/// worker. All executors of a system together take no more. No step needs a
+/// drainer: if CAF runs none in time or others have taken them, the thread that
 /// waits does all.
 class worker_pool {
 public:
