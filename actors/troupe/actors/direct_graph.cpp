@@ -89,7 +89,7 @@ struct direct_graph::mailbox {
   }
 };
 
-bool direct_graph::shared_release::is_last(std::uint32_t slot) noexcept {
+inline bool direct_graph::shared_release::is_last(std::uint32_t slot) noexcept {
   auto& left = users[slot];
   if (on_one_thread) {
     const auto others = left.load(std::memory_order_relaxed) - 1;

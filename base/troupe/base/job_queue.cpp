@@ -25,8 +25,8 @@ thread_local worker* current_worker = nullptr;
 constexpr std::uint64_t search_ns = 50'000;
 /// A worker whose jobs are shorter than this (in `ticks`, of which there are
 /// two to five in a nanosecond) gets to the next one before another could have
-/// fetched it.
-constexpr std::uint32_t short_job_ticks = 256;
+/// fetched it: a hand-over moves half a dozen cache lines from core to core.
+constexpr std::uint32_t short_job_ticks = 1024;
 /// Even so, a job that its worker has not come to for so long is taken.
 constexpr std::uint64_t patience_ns = 8'000;
 
