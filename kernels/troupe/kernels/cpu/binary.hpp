@@ -41,7 +41,7 @@ struct binary_gradient_loop {
 template <class Op, class R, class T>
 void apply_broadcast(const broadcast_plan& plan, R* out, const T* x,
                      const T* y) {
-  const auto& last = plan.axes.back();
+  const auto& last = plan.axes().back();
   const std::int64_t n = last.extent;
   for_each_row(plan, [&](std::int64_t o, std::int64_t i, std::int64_t j) {
     if (last.y_step == 0)
@@ -57,7 +57,7 @@ void apply_broadcast(const broadcast_plan& plan, R* out, const T* x,
 template <class Op, class T>
 void apply_gradient(const broadcast_plan& plan, T* term, const T* x, const T* y,
                     const T* dout) {
-  const auto& last = plan.axes.back();
+  const auto& last = plan.axes().back();
   const std::int64_t n = last.extent;
   for_each_row(plan, [&](std::int64_t o, std::int64_t i, std::int64_t j) {
     T* to = term + o;

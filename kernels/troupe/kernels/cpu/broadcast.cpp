@@ -16,7 +16,8 @@ bool place(const shape& low, std::size_t rank, std::int64_t axis, shape& out) {
   const auto extents = static_cast<std::int64_t>(low.rank());
   const std::int64_t first =
     axis < 0 ? static_cast<std::int64_t>(rank) - extents : axis;
-  std::vector<std::int64_t> dims(rank, 1);
+  std::array<std::int64_t, shape::max_rank> dims;
+  dims.fill(1);
   for (std::int64_t i = 0; i < extents; ++i) {
     const std::int64_t extent = low[static_cast<std::size_t>(i)];
     if (first + i < static_cast<std::int64_t>(rank))
@@ -24,22 +25,22 @@ bool place(const shape& low, std::size_t rank, std::int64_t axis, shape& out) {
     else if (extent != 1)
       return false;
   }
-  out = shape(dims);
+  out = shape(std::span(dims).first(rank));
   return true;
 }
 
 void append_axis(broadcast_plan& plan, broadcast_plan::axis next) {
   if (next.extent == 1)
     return;
-  if (!plan.axes.empty()) {
-    auto& last = plan.axes.back();
+  if (plan.axis_count > 0) {
+    auto& last = plan.all_axes[plan.axis_count - 1];
     if (last.x_step == next.x_step * next.extent
         && last.y_step == next.y_step * next.extent) {
       last = {last.extent * next.extent, next.x_step, next.y_step};
       return;
     }
   }
-  plan.axes.push_back(next);
+  plan.all_axes[plan.axis_count++] = next;
 }
 
 // Unsigned sums of integers wrap around.
@@ -47,7 +48,7 @@ template <class Sum, class T>
 void reduce_plainly(const broadcast_plan& plan, const T* dout, T scale, T* dx,
                     std::int64_t dx_size) {
   std::fill_n(dx, dx_size, T(0));
-  const auto& last = plan.axes.back();
+  const auto last = plan.axes().back();
   const auto factor = static_cast<Sum>(scale);
   for_each_row(plan, [&](std::int64_t o, std::int64_t i, std::int64_t) {
     const T* from = dout + o;
@@ -91,20 +92,20 @@ broadcast_plan plan_broadcast(const shape& x, const shape& y,
   }
   for (std::size_t i = 0; i < rank; ++i)
     append_axis(plan, {plan.out[i], step_of(wide_x, i), step_of(wide_y, i)});
-  if (plan.axes.empty())
-    plan.axes.push_back({1, 1, 1});
+  if (plan.axis_count == 0)
+    plan.all_axes[plan.axis_count++] = {1, 1, 1};
   return plan;
 }
 
 void reduce_to_x(const broadcast_plan& plan, const float* dout, float scale,
                  float* dx, std::int64_t dx_size) {
-  const auto& axes = plan.axes;
+  const auto axes = plan.axes();
   if (axes.size() == 2 && axes[0].x_step == 0 && axes[1].x_step == 1) {
     sum_rows(dx, dout, axes[0].extent, axes[1].extent);
     return scale_add(dx, dx, scale, 0.0f, dx_size);
   }
   fill(dx, dx_size, 0.0f);
-  const auto& last = axes.back();
+  const auto last = axes.back();
   for_each_row(plan, [&](std::int64_t o, std::int64_t i, std::int64_t) {
     if (last.x_step == 0)
       dx[i] += scale * static_cast<float>(sum(dout + o, last.extent));

@@ -3,8 +3,10 @@
 
 #include <troupe/kernels/shape.hpp>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <span>
 
 namespace troupe::cpu {
 
@@ -17,8 +19,14 @@ struct broadcast_plan {
     std::int64_t x_step = 0; ///< elements between neighbours along the axis
     std::int64_t y_step = 0;
   };
+  /// Outermost first, never empty.
+  std::span<const axis> axes() const noexcept {
+    return {all_axes.data(), axis_count};
+  }
+
   shape out;
-  std::vector<axis> axes; ///< outermost first, never empty
+  std::array<axis, shape::max_rank> all_axes; ///< the first are used
+  std::size_t axis_count = 0;
   bool x_repeats = false; ///< some axis has x_step 0
   bool y_repeats = false;
 };
@@ -43,7 +51,8 @@ void reduce_to_x(const broadcast_plan& plan, const std::int64_t* dout,
 /// axis, in the order of Out's elements.
 template <class Row>
 void for_each_row(const broadcast_plan& plan, Row row) {
-  const std::size_t outer = plan.axes.size() - 1;
+  const auto axes = plan.axes();
+  const std::size_t outer = axes.size() - 1;
   std::int64_t index[shape::max_rank] = {};
   std::int64_t out = 0;
   std::int64_t x = 0;
@@ -52,10 +61,10 @@ void for_each_row(const broadcast_plan& plan, Row row) {
     return;
   for (;;) {
     row(out, x, y);
-    out += plan.axes[outer].extent;
+    out += axes[outer].extent;
     std::size_t i = outer;
     for (; i > 0; --i) {
-      const auto& a = plan.axes[i - 1];
+      const auto& a = axes[i - 1];
       x += a.x_step;
       y += a.y_step;
       if (++index[i - 1] < a.extent)

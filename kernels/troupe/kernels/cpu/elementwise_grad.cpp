@@ -13,7 +13,7 @@ using namespace elementwise;
 
 // The plan read from Y's side.
 broadcast_plan swapped(broadcast_plan plan) {
-  for (auto& a : plan.axes)
+  for (auto& a : plan.all_axes)
     std::swap(a.x_step, a.y_step);
   std::swap(plan.x_repeats, plan.y_repeats);
   return plan;

@@ -4,7 +4,8 @@
 #include <troupe/kernels/cpu/gemm.hpp>
 
 #include <algorithm>
-#include <vector>
+#include <array>
+#include <span>
 
 namespace troupe::cpu {
 
@@ -34,9 +35,10 @@ protected:
   }
 
   shape output_shape(const shape& x, const shape& y) const {
-    std::vector<std::int64_t> dims(x.begin(), x.begin() + x_dims_);
-    dims.insert(dims.end(), y.begin() + y_dims_, y.end());
-    return shape(dims);
+    std::array<std::int64_t, 2 * shape::max_rank> dims;
+    auto end = std::copy_n(x.begin(), x_dims_, dims.begin());
+    end = std::copy(y.begin() + y_dims_, y.end(), end);
+    return shape(std::span(dims.begin(), end));
   }
 
 private:

@@ -72,7 +72,7 @@ struct fold_columns_loop {
 template <class Fold, class A, class T>
 void fold_all(const reduction& r, A* out, const T* x, A p = A(0)) {
   std::fill_n(out, r.kept.numel(), Fold::template start<A>());
-  const auto& last = r.plan.axes.back();
+  const auto& last = r.plan.axes().back();
   for_each_row(r.plan, [&](std::int64_t o, std::int64_t i, std::int64_t) {
     if (last.x_step == 0 || last.extent == 1)
       run_simd<fold_row_loop<Fold>>(out + i, x + o, last.extent, p);
@@ -99,7 +99,7 @@ struct spread_loop {
 template <class Op, class T>
 void spread_all(const reduction& r, T* dx, const T* x, const T* out,
                 const T* dout, T p) {
-  const auto& last = r.plan.axes.back();
+  const auto& last = r.plan.axes().back();
   for_each_row(r.plan, [&](std::int64_t o, std::int64_t i, std::int64_t) {
     if (last.x_step == 0)
       run_simd<spread_loop<Op, false>>(dx + o, x + o, out + i, dout + i,
