@@ -346,6 +346,45 @@ TEST_CASE("guests are run by the workers' own threads") {
   CHECK(guests == 1000);
 }
 
+TEST_CASE("a guest that waits for another one does not keep it waiting") {
+  job_queue q{2};
+  std::atomic<int> jobs{0}, guests{0};
+  std::atomic<bool> in_time{true};
+  int expected = 0;
+  const auto serve = [&](std::size_t index) {
+    worker here{q, index, nullptr};
+    while (auto found = q.wait(index)) {
+      if (found.work) {
+        here.run_chain(*found.work);
+        continue;
+      }
+      const auto together = *static_cast<int*>(found.guest);
+      guests.fetch_add(1);
+      for (int looks = 0; in_time && guests < together; ++looks) {
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+        if (looks > 50'000)
+          in_time = false;
+      }
+    }
+  };
+  std::thread first{serve, 0}, second{serve, 1};
+  for (int round = 1; round <= 100 && in_time; ++round) {
+    // Long enough for both to sleep; then the job leaves one that searches.
+    std::this_thread::sleep_for(std::chrono::microseconds(300));
+    counting_job j{jobs};
+    q.push(j);
+    wait_for(jobs, round);
+    expected = 2 * round;
+    q.push_guest(&expected);
+    q.push_guest(&expected);
+    wait_for(guests, expected);
+  }
+  q.stop();
+  first.join();
+  second.join();
+  CHECK(in_time);
+}
+
 TEST_CASE("quiesce waits for a job that runs") {
   job_queue q{1};
   struct slow final : job {

@@ -354,8 +354,10 @@ void serving_thread::serve(bool (*done)(void*), void* argument) {
 
 void serving_thread::serve_as_worker(bool (*done)(void*), void* argument) {
   constexpr std::chrono::microseconds pause{20};
+  // Two threads must not serve one seat: who has borrowed it does until it
+  // leaves.
   while (!done(argument))
-    if (auto* j = queue_.pop(seat_))
+    if (auto* j = queue_.is_lent(seat_) ? nullptr : queue_.pop(seat_))
       here_->run_chain(*j);
     else
       // The step may end without a job for this thread, and its owner's sleep
@@ -364,7 +366,7 @@ void serving_thread::serve_as_worker(bool (*done)(void*), void* argument) {
 }
 
 void serving_thread::serve_ready() {
-  if (here_)
+  if (here_ && !(is_worker_ && queue_.is_lent(seat_)))
     while (auto* j = queue_.pop(seat_))
       here_->run_chain(*j);
 }

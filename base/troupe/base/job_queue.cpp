@@ -99,6 +99,14 @@ struct alignas(64) place_of_worker {
   std::uint32_t looks = 0;
   std::uint32_t jobs_since_oldest = 0;
 
+  /// By the server: the newest, or the oldest if it is its turn.
+  job* take_own() noexcept {
+    if (jobs_since_oldest < worker::chain_limit)
+      return jobs.take_newest();
+    jobs_since_oldest = 0;
+    return jobs.take_oldest();
+  }
+
   bool has_short_jobs() const noexcept {
     const auto ticks_each = pace.load(std::memory_order_relaxed);
     return ticks_each > 0 && ticks_each < short_job_ticks;
@@ -118,7 +126,8 @@ struct alignas(64) place_of_worker {
 ///
 /// Who relies on a searcher to find a job can do so: a searcher that finds
 /// something else and was the last one looks once more, behind a fence, for
-/// jobs that nobody will come for, and wakes a sleeper for them.
+/// jobs that nobody will come for, and wakes a sleeper for them. Guests need an
+/// owner: each one that ends its search looks for them.
 struct job_queue::state {
   explicit state(std::size_t workers)
     : places(workers), may_spin(workers <= process_cores().size()) {}
@@ -139,21 +148,49 @@ struct job_queue::state {
 
   // -- waking -----------------------------------------------------------------
 
+  /// Sets the bits that `to_set(word)` names and tells who sleeps on them;
+  /// false if it names none. Tries again when the word changes meanwhile: that
+  /// the seat's other thread wakes or sleeps is no reason to leave this one.
+  template <class ToSet>
+  bool wake_by(place_of_worker& p, ToSet to_set) noexcept {
+    for (;;) {
+      const auto w = p.seat.now();
+      const std::uint32_t bits = to_set(w);
+      if (bits == 0)
+        return false;
+      std::uint32_t before = 0;
+      if (!p.seat.change(bits, 0, before,
+                         [w](std::uint32_t now) { return now == w; }))
+        continue;
+      if (bits & worker_seat::searching) {
+        sleepers.fetch_sub(1, std::memory_order_relaxed);
+        searchers.fetch_add(1, std::memory_order_relaxed);
+      }
+      p.seat.notify();
+      return true;
+    }
+  }
+
+  /// Wakes the server, which then searches.
   bool wake(place_of_worker& p) noexcept {
-    const auto w = p.seat.now();
-    if (!worker_seat::server_sleeps(w))
-      return false;
-    const auto bit =
-      (w & worker_seat::lent) ? worker_seat::borrower_up : worker_seat::up;
-    std::uint32_t before = 0;
-    const auto searching = worker_seat::searching;
-    if (!p.seat.change(bit | searching, 0, before,
-                       [w](std::uint32_t now) { return now == w; }))
-      return false;
-    sleepers.fetch_sub(1, std::memory_order_relaxed);
-    searchers.fetch_add(1, std::memory_order_relaxed);
-    p.seat.notify();
-    return true;
+    return wake_by(p, [](std::uint32_t w) -> std::uint32_t {
+      if (!worker_seat::server_sleeps(w))
+        return 0;
+      return worker_seat::searching
+             | ((w & worker_seat::lent) ? worker_seat::borrower_up
+                                        : worker_seat::up);
+    });
+  }
+
+  /// Wakes the owner, which then searches unless its seat is lent.
+  bool wake_owner(place_of_worker& p) noexcept {
+    return wake_by(p, [](std::uint32_t w) -> std::uint32_t {
+      if ((w & (worker_seat::present | worker_seat::up))
+          != worker_seat::present)
+        return 0;
+      return (w & worker_seat::lent) ? worker_seat::up
+                                     : worker_seat::up | worker_seat::searching;
+    });
   }
 
   /// Wakes a sleeper, best one that has jobs of its own.
@@ -178,8 +215,7 @@ struct job_queue::state {
   }
 
   /// A guest needs an owner, not a borrower.
-  void after_push_guest() noexcept {
-    std::atomic_thread_fence(std::memory_order_seq_cst); // F1
+  void wake_owner_if_none_searches() noexcept {
     constexpr auto looking =
       worker_seat::present | worker_seat::up | worker_seat::searching;
     for (auto& p : places)
@@ -188,19 +224,6 @@ struct job_queue::state {
     for (auto& p : places)
       if (wake_owner(p))
         return;
-  }
-
-  bool wake_owner(place_of_worker& p) noexcept {
-    std::uint32_t before = 0;
-    if (!p.seat.change(worker_seat::up, 0, before, [](std::uint32_t w) {
-          return (w & (worker_seat::present | worker_seat::up))
-                 == worker_seat::present;
-        }))
-      return false;
-    if (!(before & worker_seat::lent))
-      sleepers.fetch_sub(1, std::memory_order_relaxed);
-    p.seat.notify();
-    return true;
   }
 
   // -- searching --------------------------------------------------------------
@@ -218,11 +241,11 @@ struct job_queue::state {
     const auto before = p.seat.change(0, both);
     const auto last = (before & worker_seat::searching)
                       && searchers.fetch_sub(1, std::memory_order_relaxed) <= 1;
-    if (!last && !(before & worker_seat::claimed))
-      return;
     std::atomic_thread_fence(std::memory_order_seq_cst); // as F2
-    if (any_job())
+    if ((last || (before & worker_seat::claimed)) && any_job())
       wake_if_nobody_searches();
+    if (!guests.empty())
+      wake_owner_if_none_searches();
   }
 
   /// A server that searches, which then waits for the job that it is given.
@@ -253,21 +276,19 @@ struct job_queue::state {
   /// What is meant for worker `index`.
   found_work look_near(std::size_t index, bool with_guests) noexcept {
     auto& p = places[index];
-    if (p.jobs_since_oldest >= worker::chain_limit) {
-      p.jobs_since_oldest = 0;
-      if (auto* j = p.jobs.take_oldest())
+    const auto look = ++p.looks;
+    if (look % 2 != 0)
+      if (auto* j = p.take_own())
         return {j};
-    }
-    const auto others_first = ++p.looks % 2 == 0;
-    if (!others_first)
-      if (auto* j = p.jobs.take_newest())
+    if (look % 4 == 0) // guests may never end
+      if (auto* j = foreign.take_oldest())
         return {j};
     if (with_guests)
       if (auto* g = guests.take_oldest())
         return {nullptr, g};
     if (auto* j = foreign.take_oldest())
       return {j};
-    return {p.jobs.take_newest()};
+    return {p.take_own()};
   }
 
   template <class May>
@@ -325,12 +346,16 @@ struct job_queue::state {
       searchers.fetch_sub(1, std::memory_order_relaxed);
     sleepers.fetch_add(1, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_seq_cst); // F2
-    if (reason_to_stay()
-        && p.seat.change(bit, 0, before,
-                         [bit](std::uint32_t w) { return !(w & bit); })) {
-      // An owner whose seat was lent meanwhile is none of the sleepers.
-      if (bit == worker_seat::borrower_up || !(before & worker_seat::lent))
+    if (reason_to_stay()) {
+      // An owner whose seat was lent meanwhile is none of the sleepers. It
+      // takes no jobs either, though who pushed one may have relied on it.
+      const auto as_owner = bit == worker_seat::up;
+      if (p.seat.change(bit, 0, before,
+                        [bit](std::uint32_t w) { return !(w & bit); })
+          && !(as_owner && (before & worker_seat::lent)))
         sleepers.fetch_sub(1, std::memory_order_relaxed);
+      if (as_owner && p.seat.is(worker_seat::lent) && any_job())
+        wake_if_nobody_searches();
       return;
     }
     p.seat.sleep_until(bit);
@@ -436,7 +461,8 @@ void job_queue::push_to(std::size_t home, job& j,
 
 void job_queue::push_guest(void* guest) noexcept {
   state_->guests.push_newest(guest);
-  state_->after_push_guest();
+  std::atomic_thread_fence(std::memory_order_seq_cst); // F1
+  state_->wake_owner_if_none_searches();
 }
 
 void job_queue::yield(job& j, job_priority priority) noexcept {
@@ -508,9 +534,7 @@ void job_queue::restart() noexcept {
 }
 
 void job_queue::leave(std::size_t index) noexcept {
-  auto& p = state_->places[index];
-  state_->end_search(p);
-  p.seat.change(0, worker_seat::present | worker_seat::up);
+  state_->places[index].seat.change(0, worker_seat::present | worker_seat::up);
 }
 
 // -- borrowing ----------------------------------------------------------------
@@ -555,7 +579,12 @@ job* job_queue::wait_until(std::size_t index, bool (*done)(void*),
       s.sleep(p, worker_seat::borrower_up,
               [&] { return s.any_job() || is_done(); });
   }
+  s.end_search(p);
   return nullptr;
+}
+
+bool job_queue::is_lent(std::size_t index) const noexcept {
+  return state_->places[index].seat.is(worker_seat::lent);
 }
 
 void job_queue::wake_borrowers() noexcept {

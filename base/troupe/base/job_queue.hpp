@@ -83,9 +83,9 @@ struct found_work {
 /// Idle workers look for a short while and then sleep; none polls for long.
 ///
 /// Own jobs are taken newest first (their data is in cache), others' oldest
-/// first. So that nothing starves, every second look begins with the foreign
-/// list and with guests, and after a chain's length of jobs a worker takes the
-/// oldest of its own.
+/// first. So that nothing starves, every second look begins with guests or with
+/// the foreign list, in turn, and after a chain's length of jobs a worker takes
+/// the oldest of its own.
 ///
 /// *Guests* are what only the workers' own threads can run: the actors of an
 /// actor system that the queue shares its workers with. To the queue they are
@@ -149,6 +149,9 @@ public:
   /// `wake_borrowers` is called.
   job* wait_until(std::size_t index, bool (*done)(void*),
                   void* context) noexcept;
+  /// Whether a borrower has seat `index`. A worker that is awake and has its
+  /// seat to itself keeps it.
+  bool is_lent(std::size_t index) const noexcept;
   /// Call it after making something true that a borrower may wait for.
   void wake_borrowers() noexcept;
   /// Ends the loan of seat `index`.
