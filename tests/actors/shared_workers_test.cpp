@@ -187,6 +187,18 @@ TEST_CASE("executors whose streams are serial share a worker fairly") {
     }
 }
 
+TEST_CASE("executors whose streams are wide share a worker fairly") {
+  if (usable_cores() < 2)
+    return;
+  for (std::size_t executors : {2u, 5u})
+    for (std::size_t chains : {1u, 4u}) {
+      CAPTURE(executors);
+      CAPTURE(chains);
+      CHECK(fair(2, {executors, chains, 20, 100})); // edges as ports
+      CHECK(fair(2, {executors, chains, 600, 3}));  // ops tell ops
+    }
+}
+
 TEST_CASE("a long op delays no op of another graph while a worker is idle") {
   for (bool policy : {true, false})
     for (const std::string devices : {"cpu", "cpu:2"}) {
