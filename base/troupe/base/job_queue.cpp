@@ -589,11 +589,11 @@ bool job_queue::is_lent(std::size_t index) const noexcept {
 
 void job_queue::wake_borrowers() noexcept {
   std::atomic_thread_fence(std::memory_order_seq_cst); // F1
-  auto& s = *state_;
-  if (s.sleepers.load(std::memory_order_relaxed) > 0)
-    for (auto& p : s.places)
-      if (p.seat.is(worker_seat::lent))
-        s.wake(p);
+  // Whoever borrows from an owner that is just falling asleep counts it off
+  // before it has counted itself, so `sleepers` may be too small for a moment.
+  for (auto& p : state_->places)
+    if (p.seat.is(worker_seat::lent))
+      state_->wake(p);
 }
 
 void job_queue::give_back(std::size_t index) noexcept {
