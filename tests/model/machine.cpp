@@ -118,12 +118,28 @@ private:
     access view{to.now, thread, machine_.rules};
     if (step.can && !step.can(view))
       return;
-    auto& after = to.now.threads[thread].step;
-    ++after;
-    step.act(view);
-    if (after == code.size())
-      after = ended;
+    take(step, view, to.now.threads[thread], code);
+    // What others cannot tell from the step before needs no state of its own.
+    while (is_silent(to.now.threads[thread], code))
+      take(code[to.now.threads[thread].step], view, to.now.threads[thread],
+           code);
     reach(std::move(to));
+  }
+
+  static void take(const instruction& step, access& view, thread_state& t,
+                   const program& code) {
+    ++t.step;
+    step.act(view);
+    if (t.step == code.size())
+      t.step = ended;
+  }
+
+  static bool is_silent(const thread_state& t, const program& code) {
+    if (t.step == ended)
+      return false;
+    const auto what = code[t.step].what;
+    return what == instruction::kind::local
+           || (what == instruction::kind::fence && t.pending_count == 0);
   }
 
   bool waits_for_own_writes(const thread_state& t,

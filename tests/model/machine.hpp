@@ -86,7 +86,9 @@ struct instruction {
   enum class kind : std::uint8_t {
     plain,   ///< loads and stores
     change,  ///< a read-modify-write of one variable, relaxed or acquire
-    release, ///< the same, behind all writes before it; also a fence
+    release, ///< the same, behind all writes before it
+    fence,   ///< does nothing, behind all writes before it
+    local,   ///< touches registers alone; done with the step before
   };
   const char* name;
   kind what = kind::plain;
