@@ -2,7 +2,7 @@
 //
 // The counting mailbox of an op: the counter, the last message that needs no
 // decrement, re-arming for the slot's next step. The programs follow
-// op_actor.cpp; change both together.
+// op_actor.cpp and, in the direct form, direct_graph.cpp; change them together.
 #include "model/machine.hpp"
 
 #include <doctest/doctest.h>
@@ -33,19 +33,29 @@ struct mistakes {
   bool rearms_late = false;      ///< when the step's end has been told
 };
 
+/// Who arms the counter for the slot's next step, and when.
+enum class arming : std::uint8_t {
+  by_op,          ///< the op's stream, before the op runs
+  before_handing, ///< the last sender, before it hands out the op: direct form
+  after_handing,  ///< a mistake
+};
+
 /// Registers of a sender.
 enum local : std::size_t { seen };
 
 /// Steps of one message, in their order in the program.
-constexpr std::uint8_t steps_of_message = 6;
+constexpr std::uint8_t steps_of_message(arming by) {
+  return by == arming::after_handing ? 7 : 6;
+}
 
 /// One op that sends to the op in each step.
-program sender(value number, const mistakes& wrong) {
+program sender(value number, const mistakes& wrong, arming by) {
   program p;
   for (value step = 0; step < steps; ++step) {
     const auto first = static_cast<std::uint8_t>(p.size());
-    const auto told = static_cast<std::uint8_t>(first + 4);
-    const auto behind = static_cast<std::uint8_t>(first + steps_of_message);
+    const auto told =
+      static_cast<std::uint8_t>(first + (by == arming::before_handing ? 3 : 4));
+    const auto behind = static_cast<std::uint8_t>(first + steps_of_message(by));
     p.push_back({"admitted: compute", kind::plain, 0,
                  [step](access& a) { return a.load(step_end) >= step; },
                  [=](access& a) {
@@ -72,8 +82,10 @@ program sender(value number, const mistakes& wrong) {
                      a.go_to(a.shared(missing) == 1 ? told : behind);
                      --a.shared(missing);
                    }});
-    p.push_back({"last: store 0", kind::plain, 0, {}, [](access& a) {
-                   a.store(missing, 0);
+    const auto last_store =
+      static_cast<value>(by == arming::before_handing ? senders : 0);
+    p.push_back({"last: store", kind::plain, 0, {}, [=](access& a) {
+                   a.store(missing, last_store);
                  }});
     p.push_back({"last: running", kind::plain, 0, {}, [step](access& a) {
                    a.store(running, static_cast<value>(step + 1));
@@ -81,13 +93,17 @@ program sender(value number, const mistakes& wrong) {
     p.push_back({"last: submit", kind::release, submitted, {}, [](access& a) {
                    ++a.shared(submitted);
                  }});
+    if (by == arming::after_handing)
+      p.push_back({"last: arm", kind::plain, 0, {}, [](access& a) {
+                     a.store(missing, senders);
+                   }});
   }
   return p;
 }
 
 /// The op's stream: runs it, arms the counter for the slot's next step and
 /// tells the end of the step.
-program stream(const mistakes& wrong) {
+program stream(const mistakes& wrong, arming by) {
   program p;
   const auto rearm = instruction{
     "re-arm", kind::plain, 0, {}, [](access& a) { a.store(missing, senders); }};
@@ -95,7 +111,7 @@ program stream(const mistakes& wrong) {
     p.push_back({"take the op", kind::change, submitted,
                  [](access& a) { return a.shared(submitted) > 0; },
                  [](access& a) { --a.shared(submitted); }});
-    if (!wrong.rearms_late)
+    if (by == arming::by_op && !wrong.rearms_late)
       p.push_back(rearm);
     p.push_back({"run", kind::plain, 0, {}, [step](access& a) {
                    a.store(runs, static_cast<value>(a.load(runs) + 1));
@@ -121,13 +137,13 @@ std::string submitted_once(const state& s) {
   return s.shared[runs] < 0 ? "the op runs before a value is there" : "";
 }
 
-outcome run(memory rules, const mistakes& wrong) {
+outcome run(memory rules, const mistakes& wrong, arming by = arming::by_op) {
   machine m;
   m.rules = rules;
   m.initial.shared[missing] = senders;
   for (value i = 0; i < senders; ++i)
-    m.threads.push_back(sender(i, wrong));
-  m.threads.push_back(stream(wrong));
+    m.threads.push_back(sender(i, wrong, by));
+  m.threads.push_back(stream(wrong, by));
   m.always = submitted_once;
   m.at_end = [](const state& s) -> std::string {
     if (s.shared[runs] != steps)
@@ -145,12 +161,17 @@ constexpr memory all_rules[] = {memory::sequential, memory::buffered,
 TEST_SUITE("model.counting_mailbox") {
 
 TEST_CASE("an op runs once per step, behind all that it waits for") {
-  for (auto rules : all_rules) {
-    const auto result = run(rules, {});
-    INFO(result.trace);
-    CHECK(result.failure == "");
-    CHECK(result.ends > 0);
-  }
+  for (auto by : {arming::by_op, arming::before_handing})
+    for (auto rules : all_rules) {
+      const auto result = run(rules, {}, by);
+      INFO(result.trace);
+      CHECK(result.failure == "");
+      CHECK(result.ends > 0);
+    }
+}
+
+TEST_CASE("the last sender must arm before it hands out the op") {
+  CHECK(run(memory::sequential, {}, arming::after_handing).failure != "");
 }
 
 TEST_CASE("counting with plain stores from several threads loses a message") {
