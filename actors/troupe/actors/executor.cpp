@@ -125,7 +125,8 @@ struct executor::impl {
   bool wants(const std::vector<std::string>& wanted,
              const std::string& name) const;
   void feed(const feed_map& feeds, const step_state& step);
-  void admit(step_in_flight& s, const feed_map& feeds, std::int64_t samples);
+  void admit(step_in_flight& s, const feed_map& feeds, std::int64_t samples,
+             actors::serving_thread& serving);
   void fail_steps_after(step_id id, const error& reason) noexcept;
   static void step_failed(void* owner, step_state& step);
   static void step_ended(void* owner, step_state& step);
@@ -274,7 +275,8 @@ void executor::impl::feed(const feed_map& feeds, const step_state& step) {
 }
 
 void executor::impl::admit(step_in_flight& s, const feed_map& feeds,
-                           std::int64_t samples) {
+                           std::int64_t samples,
+                           actors::serving_thread& serving) {
   auto& state = state_of(s.id);
   std::size_t owed = 0; // parts of processes that were lost before
   {
@@ -303,6 +305,7 @@ void executor::impl::admit(step_in_flight& s, const feed_map& feeds,
   if (!options.dry_run)
     feed(feeds, state);
   workers->begin_step();
+  serving.sit();
   actors->start(state.slot);
   for (; owed > 0; --owed)
     make_up(s.id, s.id + 1);
@@ -459,7 +462,7 @@ step_id executor::impl::submit(const feed_map& feeds,
   s.collected = false;
   s.failure.reset();
   s.wanted.assign(fetches.begin(), fetches.end());
-  admit(s, feeds, samples);
+  admit(s, feeds, samples, serving);
   return s.id;
 }
 

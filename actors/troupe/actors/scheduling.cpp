@@ -329,16 +329,29 @@ void worker_pool::end_step() noexcept {
 // -- serving_thread -----------------------------------------------------------
 
 serving_thread::serving_thread(worker_pool& pool)
-  : queue_(pool.queue()), is_worker_(this_thread.queue == &queue_),
-    seat_(is_worker_ ? this_thread.index : pool.state_->borrow()) {
-  if (seat_ != job_queue::no_seat)
-    here_.emplace(queue_, seat_, is_worker_ ? this_thread.host : nullptr);
+  : pool_(pool), queue_(pool.queue()), is_worker_(this_thread.queue == &queue_),
+    seat_(is_worker_ ? this_thread.index : job_queue::no_seat) {
+  if (is_worker_)
+    here_.emplace(queue_, seat_, this_thread.host);
 }
 
 serving_thread::~serving_thread() {
+  stand();
+}
+
+void serving_thread::sit() {
+  if (here_)
+    return;
+  seat_ = pool_.state_->borrow();
+  if (seat_ != job_queue::no_seat)
+    here_.emplace(queue_, seat_, nullptr);
+}
+
+void serving_thread::stand() {
+  if (is_worker_ || !here_)
+    return;
   here_.reset();
-  if (!is_worker_ && seat_ != job_queue::no_seat)
-    queue_.give_back(seat_);
+  queue_.give_back(seat_);
 }
 
 void serving_thread::serve(bool (*done)(void*), void* argument) {
@@ -346,10 +359,12 @@ void serving_thread::serve(bool (*done)(void*), void* argument) {
     serve_as_worker(done, argument);
     return;
   }
+  sit();
   if (!here_)
     return;
   while (auto* j = queue_.wait_until(seat_, done, argument))
     here_->run_chain(*j);
+  stand();
 }
 
 void serving_thread::serve_as_worker(bool (*done)(void*), void* argument) {
@@ -366,6 +381,7 @@ void serving_thread::serve_as_worker(bool (*done)(void*), void* argument) {
 }
 
 void serving_thread::serve_ready() {
+  sit();
   if (here_ && !(is_worker_ && queue_.is_lent(seat_)))
     while (auto* j = queue_.pop(seat_))
       here_->run_chain(*j);

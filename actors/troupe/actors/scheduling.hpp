@@ -69,7 +69,10 @@ public:
   serving_thread(const serving_thread&) = delete;
   serving_thread& operator=(const serving_thread&) = delete;
 
-  /// Serves until `done()` holds; at once without a seat.
+  /// Takes a seat if there is one; then serve soon, since others count on it.
+  void sit();
+  /// Serves until `done()` holds and gives the seat back; returns at once
+  /// without a seat.
   template <class Done>
   void serve_until(Done done) {
     serve([](void* argument) { return (*static_cast<Done*>(argument))(); },
@@ -82,7 +85,9 @@ public:
 private:
   void serve(bool (*done)(void*), void* argument);
   void serve_as_worker(bool (*done)(void*), void* argument);
+  void stand();
 
+  worker_pool& pool_;
   job_queue& queue_;
   bool is_worker_;
   std::size_t seat_;
