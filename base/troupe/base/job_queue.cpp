@@ -27,7 +27,7 @@ constexpr std::uint64_t search_ns = 50'000;
 /// two to five in a nanosecond) gets to the next one before another could have
 /// fetched it: a hand-over moves half a dozen cache lines from core to core.
 constexpr std::uint32_t short_job_ticks = 1024;
-/// Even so, a job that its worker has not come to for so long is taken.
+/// Unless it is still busy with the same ones after so long.
 constexpr std::uint64_t patience_ns = 8'000;
 
 /// The two priorities of one worker.
@@ -111,6 +111,30 @@ struct alignas(64) place_of_worker {
     const auto ticks_each = pace.load(std::memory_order_relaxed);
     return ticks_each > 0 && ticks_each < short_job_ticks;
   }
+};
+
+/// Tells a worker with short jobs that comes to all of them from one that is
+/// held up by a long one.
+class watch {
+public:
+  /// Whether it has been in the same chain since `patience_ns`. Watches one
+  /// worker at a time, as long as that one has jobs.
+  bool is_stuck(const place_of_worker& w, std::uint64_t now) noexcept {
+    if (watched_ != &w && watched_ && !watched_->jobs.empty())
+      return false;
+    const auto epoch = w.epoch.load(std::memory_order_relaxed);
+    if (watched_ == &w && epoch_ == epoch)
+      return now - since_ >= patience_ns;
+    watched_ = &w;
+    epoch_ = epoch;
+    since_ = now;
+    return false;
+  }
+
+private:
+  const place_of_worker* watched_ = nullptr;
+  std::uint64_t epoch_ = 0;
+  std::uint64_t since_ = 0;
 };
 
 /// Sleeping without lost wake-ups.
@@ -307,8 +331,8 @@ struct job_queue::state {
   template <class GiveUp>
   found_work search(std::size_t index, bool with_guests,
                     GiveUp give_up) noexcept {
-    const auto begin = now_ns();
-    const auto until = begin + (may_spin ? search_ns : 0);
+    const auto until = now_ns() + (may_spin ? search_ns : 0);
+    watch watched;
     for (;;) {
       constexpr int near_looks = 16;
       for (int look = 0; look < near_looks; ++look) {
@@ -319,10 +343,10 @@ struct job_queue::state {
         relax();
       }
       const auto now = now_ns();
-      const auto take_all = now >= std::min(until, begin + patience_ns);
       if (auto* j = steal(index, [&](place_of_worker& victim) {
-            return take_all || !victim.has_short_jobs()
-                   || worker_seat::server_sleeps(victim.seat.now());
+            return !may_spin || !victim.has_short_jobs()
+                   || worker_seat::server_sleeps(victim.seat.now())
+                   || watched.is_stuck(victim, now);
           }))
         return {j};
       if (now >= until)
