@@ -2,6 +2,7 @@
 // Measures collectives between the devices of one process against plain loops
 // over the same tensors, turn by turn, so that whatever else the machine does
 // meets both alike.
+#include <troupe/base/cores.hpp>
 #include <troupe/comm/collective.hpp>
 
 #include <CLI/CLI.hpp>
@@ -13,7 +14,6 @@
 #include <cstring>
 #include <functional>
 #include <memory>
-#include <pthread.h>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -23,13 +23,6 @@ namespace {
 
 using namespace troupe;
 using comm::collective_kind;
-
-void pin_this_thread(unsigned core) {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  CPU_SET(core, &cores);
-  pthread_setaffinity_np(pthread_self(), sizeof(cores), &cores);
-}
 
 // Two pinned threads that run halves of a piece of work together; the calling
 // thread is one of them.

@@ -2,7 +2,7 @@
 #include <training.hpp>
 
 #include <troupe/base/clock.hpp>
-#include <troupe/base/job_queue.hpp>
+#include <troupe/base/cores.hpp>
 #include <troupe/base/random.hpp>
 
 #include <algorithm>

@@ -4,6 +4,7 @@
 // another while a worker has nothing to do. No test measures time.
 #include <troupe/actors/executor.hpp>
 #include <troupe/actors/scheduling.hpp>
+#include <troupe/base/cores.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -173,30 +174,27 @@ bool fair(std::size_t workers, const load& each) {
          && 2 * *std::ranges::min_element(ops) >= each.ops();
 }
 
+void check_fair(std::size_t workers) {
+  for (std::size_t executors : {2u, 5u})
+    for (std::size_t chains : {1u, 4u}) {
+      CAPTURE(executors);
+      CAPTURE(chains);
+      CHECK(fair(workers, {executors, chains, 20, 100})); // edges as ports
+      CHECK(fair(workers, {executors, chains, 600, 3}));  // ops tell ops
+    }
+}
+
 } // namespace
 
 TEST_SUITE("actors.shared_workers") {
 
 TEST_CASE("executors whose streams are serial share a worker fairly") {
-  for (std::size_t executors : {2u, 5u})
-    for (std::size_t chains : {1u, 4u}) {
-      CAPTURE(executors);
-      CAPTURE(chains);
-      CHECK(fair(1, {executors, chains, 20, 100})); // edges as ports
-      CHECK(fair(1, {executors, chains, 600, 3}));  // ops tell ops
-    }
+  check_fair(1);
 }
 
 TEST_CASE("executors whose streams are wide share a worker fairly") {
-  if (usable_cores() < 2)
-    return;
-  for (std::size_t executors : {2u, 5u})
-    for (std::size_t chains : {1u, 4u}) {
-      CAPTURE(executors);
-      CAPTURE(chains);
-      CHECK(fair(2, {executors, chains, 20, 100})); // edges as ports
-      CHECK(fair(2, {executors, chains, 600, 3}));  // ops tell ops
-    }
+  if (usable_cores() >= 2)
+    check_fair(2);
 }
 
 TEST_CASE("a long op delays no op of another graph while a worker is idle") {

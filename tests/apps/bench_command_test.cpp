@@ -6,8 +6,8 @@
 #include <troupe/apps/bench/task_graph.hpp>
 #include <troupe/apps/bench/task_program.hpp>
 #include <troupe/apps/usage_error.hpp>
+#include <troupe/base/cores.hpp>
 #include <troupe/base/error.hpp>
-#include <troupe/base/job_queue.hpp>
 
 #include <support/files.hpp>
 

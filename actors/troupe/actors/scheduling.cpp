@@ -3,6 +3,7 @@
 
 #include <troupe/actors/host.hpp>
 #include <troupe/base/assert.hpp>
+#include <troupe/base/cores.hpp>
 
 #include <caf/actor_registry.hpp>
 #include <caf/actor_system.hpp>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/machine.hpp>
 
+#include <troupe/base/cores.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/cpu/library_versions.hpp>
 #include <troupe/kernels/device.hpp>
 
 #include <caf/config.hpp>
 #include <google/protobuf/stubs/common.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <array>
@@ -18,12 +18,6 @@
 namespace troupe::apps {
 
 namespace {
-
-int usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
 
 /// The value behind the first "NAME : value" of a file of /proc.
 std::string proc_value(const char* file, std::string_view name) {
@@ -97,7 +91,7 @@ std::vector<std::string> find_advice(const machine_report& report) {
 
 machine_report examine_machine() {
   machine_report report;
-  report.cores = usable_cores();
+  report.cores = static_cast<int>(usable_cores());
   report.processor = proc_value("/proc/cpuinfo", "model name");
   report.instruction_sets = instruction_sets();
   report.memory_bytes = proc_bytes("MemTotal");

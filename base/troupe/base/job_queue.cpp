@@ -3,12 +3,9 @@
 
 #include <troupe/base/assert.hpp>
 #include <troupe/base/clock.hpp>
-#include <troupe/base/ready_list.hpp>
+#include <troupe/base/cores.hpp>
 #include <troupe/base/spin.hpp>
-#include <troupe/base/worker_seat.hpp>
-
-#include <pthread.h>
-#include <sched.h>
+#include <troupe/base/worker_place.hpp>
 
 #include <algorithm>
 #include <thread>
@@ -23,119 +20,8 @@ thread_local worker* current_worker = nullptr;
 
 /// How long an idle worker looks for jobs before it sleeps.
 constexpr std::uint64_t search_ns = 50'000;
-/// A worker whose jobs are shorter than this (in `ticks`, of which there are
-/// two to five in a nanosecond) gets to the next one before another could have
-/// fetched it: a hand-over moves half a dozen cache lines from core to core.
-constexpr std::uint32_t short_job_ticks = 1024;
-/// Unless it is still busy with the same ones after so long.
-constexpr std::uint64_t patience_ns = 8'000;
-
-/// The two priorities of one worker.
-struct ready_lists {
-  ready_list<job> high;
-  ready_list<job> normal;
-
-  bool empty() const noexcept { return high.empty() && normal.empty(); }
-  void push(job& j, job_priority priority) noexcept {
-    of(priority).push_newest(&j);
-  }
-  void push_oldest(job& j, job_priority priority) noexcept {
-    of(priority).push_oldest(&j);
-  }
-  job* take_newest() noexcept {
-    auto* j = high.take_newest();
-    return j ? j : normal.take_newest();
-  }
-  job* take_oldest() noexcept {
-    auto* j = high.take_oldest();
-    return j ? j : normal.take_oldest();
-  }
-
-private:
-  ready_list<job>& of(job_priority priority) noexcept {
-    return priority == job_priority::high ? high : normal;
-  }
-};
-
-std::vector<int> allowed_cores() noexcept {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cores;
-  if (sched_getaffinity(0, sizeof set, &set) == 0)
-    for (int i = 0; i < CPU_SETSIZE; ++i)
-      if (CPU_ISSET(i, &set))
-        cores.push_back(i);
-  if (cores.empty())
-    cores.push_back(0);
-  return cores;
-}
-
-/// The allowed set is the process's, read once from its main thread's mask
-/// before any thread was pinned.
-const std::vector<int>& process_cores() noexcept {
-  static const auto cores = allowed_cores();
-  return cores;
-}
-
-/// Which of the process's cores this thread runs on now.
-std::size_t current_core() noexcept {
-  const auto& cores = process_cores();
-  const auto found = std::find(cores.begin(), cores.end(), sched_getcpu());
-  return static_cast<std::size_t>(found - cores.begin()) % cores.size();
-}
 
 } // namespace
-
-/// A worker's place: its jobs and who serves them.
-struct alignas(64) place_of_worker {
-  ready_lists jobs;
-  alignas(64) worker_seat seat;
-  /// Odd while in run_chain. Written release by the server, read acquire by
-  /// quiesce: who sees it even or changed sees all that the chain did.
-  alignas(64) std::atomic<std::uint64_t> epoch{0};
-  /// How long a job took lately, in ticks; 0: not known. A hint for others.
-  std::atomic<std::uint32_t> pace{0};
-  // The server's: looks for work; jobs run since the oldest one had its turn.
-  std::uint32_t looks = 0;
-  std::uint32_t jobs_since_oldest = 0;
-
-  /// By the server: the newest, or the oldest if it is its turn.
-  job* take_own() noexcept {
-    if (jobs_since_oldest < worker::chain_limit)
-      return jobs.take_newest();
-    jobs_since_oldest = 0;
-    return jobs.take_oldest();
-  }
-
-  bool has_short_jobs() const noexcept {
-    const auto ticks_each = pace.load(std::memory_order_relaxed);
-    return ticks_each > 0 && ticks_each < short_job_ticks;
-  }
-};
-
-/// Tells a worker with short jobs that comes to all of them from one that is
-/// held up by a long one.
-class watch {
-public:
-  /// Whether it has been in the same chain since `patience_ns`. Watches one
-  /// worker at a time, as long as that one has jobs.
-  bool is_stuck(const place_of_worker& w, std::uint64_t now) noexcept {
-    if (watched_ != &w && watched_ && !watched_->jobs.empty())
-      return false;
-    const auto epoch = w.epoch.load(std::memory_order_relaxed);
-    if (watched_ == &w && epoch_ == epoch)
-      return now - since_ >= patience_ns;
-    watched_ = &w;
-    epoch_ = epoch;
-    since_ = now;
-    return false;
-  }
-
-private:
-  const place_of_worker* watched_ = nullptr;
-  std::uint64_t epoch_ = 0;
-  std::uint64_t since_ = 0;
-};
 
 /// Sleeping without lost wake-ups.
 ///
@@ -154,9 +40,9 @@ private:
 /// owner: each one that ends its search looks for them.
 struct job_queue::state {
   explicit state(std::size_t workers)
-    : places(workers), may_spin(workers <= process_cores().size()) {}
+    : places(workers), may_spin(workers <= usable_cores()) {}
 
-  std::vector<place_of_worker> places;
+  std::vector<worker_place> places;
   ready_list<job> foreign;
   ready_list<void> guests;
   bool may_spin;
@@ -176,7 +62,7 @@ struct job_queue::state {
   /// false if it names none. Tries again when the word changes meanwhile: that
   /// the seat's other thread wakes or sleeps is no reason to leave this one.
   template <class ToSet>
-  bool wake_by(place_of_worker& p, ToSet to_set) noexcept {
+  bool wake_by(worker_place& p, ToSet to_set) noexcept {
     for (;;) {
       const auto w = p.seat.now();
       const std::uint32_t bits = to_set(w);
@@ -196,7 +82,7 @@ struct job_queue::state {
   }
 
   /// Wakes the server, which then searches.
-  bool wake(place_of_worker& p) noexcept {
+  bool wake(worker_place& p) noexcept {
     return wake_by(p, [](std::uint32_t w) -> std::uint32_t {
       if (!worker_seat::server_sleeps(w))
         return 0;
@@ -207,7 +93,7 @@ struct job_queue::state {
   }
 
   /// Wakes the owner, which then searches unless its seat is lent.
-  bool wake_owner(place_of_worker& p) noexcept {
+  bool wake_owner(worker_place& p) noexcept {
     return wake_by(p, [](std::uint32_t w) -> std::uint32_t {
       if ((w & (worker_seat::present | worker_seat::up))
           != worker_seat::present)
@@ -252,13 +138,13 @@ struct job_queue::state {
 
   // -- searching --------------------------------------------------------------
 
-  void begin_search(place_of_worker& p) noexcept {
+  void begin_search(worker_place& p) noexcept {
     if (!(p.seat.change(worker_seat::searching, 0) & worker_seat::searching))
       searchers.fetch_add(1, std::memory_order_relaxed);
   }
 
   /// The server has found something, or does not look any more.
-  void end_search(place_of_worker& p) noexcept {
+  void end_search(worker_place& p) noexcept {
     constexpr auto both = worker_seat::searching | worker_seat::claimed;
     if (!p.seat.is(both))
       return;
@@ -273,7 +159,7 @@ struct job_queue::state {
   }
 
   /// A server that searches, which then waits for the job that it is given.
-  place_of_worker* claim_searcher() noexcept {
+  worker_place* claim_searcher() noexcept {
     if (searchers.load(std::memory_order_relaxed) <= 0)
       return nullptr;
     for (auto& p : places) {
@@ -289,7 +175,7 @@ struct job_queue::state {
     return nullptr;
   }
 
-  void give(place_of_worker& to, job& j, job_priority priority) noexcept {
+  void give(worker_place& to, job& j, job_priority priority) noexcept {
     to.jobs.push(j, priority);
     std::atomic_thread_fence(std::memory_order_seq_cst); // F1
     // It may have gone off with another job, so that nobody comes for this one.
@@ -332,7 +218,7 @@ struct job_queue::state {
   found_work search(std::size_t index, bool with_guests,
                     GiveUp give_up) noexcept {
     const auto until = now_ns() + (may_spin ? search_ns : 0);
-    watch watched;
+    place_watch watched;
     for (;;) {
       constexpr int near_looks = 16;
       for (int look = 0; look < near_looks; ++look) {
@@ -343,7 +229,7 @@ struct job_queue::state {
         relax();
       }
       const auto now = now_ns();
-      if (auto* j = steal(index, [&](place_of_worker& victim) {
+      if (auto* j = steal(index, [&](worker_place& victim) {
             return !may_spin || !victim.has_short_jobs()
                    || worker_seat::server_sleeps(victim.seat.now())
                    || watched.is_stuck(victim, now);
@@ -359,7 +245,7 @@ struct job_queue::state {
   /// Ends a search by sleeping until `bit` is set, unless a job is being given
   /// or `reason_to_stay()` holds behind the fence.
   template <class Reason>
-  void sleep(place_of_worker& p, std::uint32_t bit,
+  void sleep(worker_place& p, std::uint32_t bit,
              Reason reason_to_stay) noexcept {
     std::uint32_t before = 0;
     if (!p.seat.change(
@@ -386,7 +272,7 @@ struct job_queue::state {
   }
 
   /// The owner of a lent seat has no guest to run.
-  void sleep_beside_borrower(place_of_worker& p) noexcept {
+  void sleep_beside_borrower(worker_place& p) noexcept {
     std::uint32_t before = 0;
     if (!p.seat.change(0, worker_seat::up, before, [](std::uint32_t w) {
           return (w & worker_seat::lent) != 0;
@@ -427,12 +313,7 @@ void worker::run_chain(job& j) {
   const auto begin = ticks();
   for (auto* now = &j; now; now = std::exchange(next_, nullptr))
     now->run(*this);
-  const auto jobs = static_cast<std::uint32_t>(1 + chain_limit - chain_left_);
-  const auto each = std::min<std::uint64_t>((ticks() - begin) / jobs, 1u << 20);
-  const auto before = place.pace.load(std::memory_order_relaxed);
-  place.pace.store(static_cast<std::uint32_t>((3ull * before + each) / 4 + 1),
-                   std::memory_order_relaxed);
-  place.jobs_since_oldest += jobs;
+  place.ran(1 + chain_limit - chain_left_, ticks() - begin);
   turn();
   chain_left_ = 0;
 }
@@ -644,20 +525,6 @@ void job_queue::quiesce() const noexcept {
     while (p.epoch.load(std::memory_order_acquire) == seen)
       std::this_thread::yield();
   }
-}
-
-// -- threads ------------------------------------------------------------------
-
-bool pin_this_thread(std::size_t index) noexcept {
-  const auto& cores = process_cores();
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(cores[index % cores.size()], &set);
-  return pthread_setaffinity_np(pthread_self(), sizeof set, &set) == 0;
-}
-
-std::size_t usable_cores() noexcept {
-  return process_cores().size();
 }
 
 } // namespace troupe

@@ -168,11 +168,4 @@ private:
   std::unique_ptr<state> state_;
 };
 
-/// Binds the calling thread to core `index` modulo the cores that the process
-/// may use. Returns false where the system refuses.
-bool pin_this_thread(std::size_t index) noexcept;
-
-/// Cores that this process may use.
-std::size_t usable_cores() noexcept;
-
 } // namespace troupe

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/bench/bench_commands.hpp>
 #include <troupe/apps/usage_error.hpp>
-#include <troupe/base/job_queue.hpp>
+#include <troupe/base/cores.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>

@@ -5,8 +5,8 @@
 #include <troupe/apps/bench/delayed_run.hpp>
 #include <troupe/apps/bench/task_program.hpp>
 #include <troupe/base/clock.hpp>
+#include <troupe/base/cores.hpp>
 #include <troupe/base/error.hpp>
-#include <troupe/base/job_queue.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>

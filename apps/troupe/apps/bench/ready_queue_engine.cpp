@@ -6,7 +6,7 @@
 
 #include <troupe/apps/bench/task_engine.hpp>
 
-#include <troupe/base/job_queue.hpp>
+#include <troupe/base/cores.hpp>
 
 #include <condition_variable>
 #include <deque>

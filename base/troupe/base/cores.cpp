@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/base/cores.hpp>
+
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace troupe {
+
+namespace {
+
+std::vector<int> allowed_cores() noexcept {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cores;
+  if (sched_getaffinity(getpid(), sizeof set, &set) == 0)
+    for (int i = 0; i < CPU_SETSIZE; ++i)
+      if (CPU_ISSET(i, &set))
+        cores.push_back(i);
+  if (cores.empty())
+    cores.push_back(0);
+  return cores;
+}
+
+const std::vector<int>& process_cores() noexcept {
+  static const auto cores = allowed_cores();
+  return cores;
+}
+
+} // namespace
+
+std::size_t usable_cores() noexcept {
+  return process_cores().size();
+}
+
+std::size_t current_core() noexcept {
+  const auto& cores = process_cores();
+  const auto found = std::find(cores.begin(), cores.end(), sched_getcpu());
+  return static_cast<std::size_t>(found - cores.begin()) % cores.size();
+}
+
+bool pin_this_thread(std::size_t index) noexcept {
+  const auto& cores = process_cores();
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(cores[index % cores.size()], &set);
+  return pthread_setaffinity_np(pthread_self(), sizeof set, &set) == 0;
+}
+
+} // namespace troupe

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/base/job_queue.hpp>
+#include <troupe/base/ready_list.hpp>
+#include <troupe/base/worker_seat.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+namespace troupe {
+
+/// A worker whose jobs are shorter than this (in `ticks`, of which there are
+/// two to five in a nanosecond) gets to the next one before another could have
+/// fetched it: a hand-over moves half a dozen cache lines from core to core.
+inline constexpr std::uint32_t short_job_ticks = 1024;
+/// Unless it is still busy with the same ones after so long.
+inline constexpr std::uint64_t patience_ns = 8'000;
+
+/// The two priorities of one worker.
+struct ready_lists {
+  ready_list<job> high;
+  ready_list<job> normal;
+
+  bool empty() const noexcept { return high.empty() && normal.empty(); }
+  void push(job& j, job_priority priority) noexcept {
+    of(priority).push_newest(&j);
+  }
+  void push_oldest(job& j, job_priority priority) noexcept {
+    of(priority).push_oldest(&j);
+  }
+  job* take_newest() noexcept {
+    auto* j = high.take_newest();
+    return j ? j : normal.take_newest();
+  }
+  job* take_oldest() noexcept {
+    auto* j = high.take_oldest();
+    return j ? j : normal.take_oldest();
+  }
+
+private:
+  ready_list<job>& of(job_priority priority) noexcept {
+    return priority == job_priority::high ? high : normal;
+  }
+};
+
+/// A worker's place: its jobs and who serves them.
+struct alignas(64) worker_place {
+  ready_lists jobs;
+  alignas(64) worker_seat seat;
+  /// Odd while in run_chain. Written release by the server, read acquire by
+  /// quiesce: who sees it even or changed sees all that the chain did.
+  alignas(64) std::atomic<std::uint64_t> epoch{0};
+  /// How long a job took lately, in ticks; 0: not known. A hint for others.
+  std::atomic<std::uint32_t> pace{0};
+  // The server's: looks for work; jobs run since the oldest one had its turn.
+  std::uint32_t looks = 0;
+  std::uint32_t jobs_since_oldest = 0;
+
+  /// By the server: the newest, or the oldest if it is its turn.
+  job* take_own() noexcept {
+    if (jobs_since_oldest < worker::chain_limit)
+      return jobs.take_newest();
+    jobs_since_oldest = 0;
+    return jobs.take_oldest();
+  }
+
+  /// By the server: `count` jobs have taken so long together.
+  void ran(std::uint32_t count, std::uint64_t ticks_in_all) noexcept {
+    constexpr std::uint64_t longest = 1u << 20;
+    const auto each = std::min(ticks_in_all / count, longest) + 1;
+    const std::uint64_t before = pace.load(std::memory_order_relaxed);
+    pace.store(
+      static_cast<std::uint32_t>(before == 0 ? each : (3 * before + each) / 4),
+      std::memory_order_relaxed);
+    jobs_since_oldest += count;
+  }
+
+  bool has_short_jobs() const noexcept {
+    const auto ticks_each = pace.load(std::memory_order_relaxed);
+    return ticks_each > 0 && ticks_each < short_job_ticks;
+  }
+};
+
+/// Tells workers that come to their jobs soon from one that is held up by a
+/// long one. One thread's.
+class place_watch {
+public:
+  /// Whether the worker has been in the same chain since `patience_ns`, at time
+  /// `now`. Watches one worker that has jobs at a time; the one that is asked
+  /// about next follows when that one has moved on.
+  bool is_stuck(const worker_place& w, std::uint64_t now) noexcept {
+    if (watched_ && watched_ != &w && !watched_->jobs.empty())
+      return false;
+    const auto epoch = w.epoch.load(std::memory_order_relaxed);
+    if (watched_ != &w)
+      begin(&w, epoch, now);
+    else if (epoch_ != epoch)
+      watched_ = nullptr;
+    return watched_ && now - since_ >= patience_ns;
+  }
+
+private:
+  void begin(const worker_place* w, std::uint64_t epoch,
+             std::uint64_t now) noexcept {
+    watched_ = w;
+    epoch_ = epoch;
+    since_ = now;
+  }
+
+  const worker_place* watched_ = nullptr;
+  std::uint64_t epoch_ = 0;
+  std::uint64_t since_ = 0;
+};
+
+} // namespace troupe

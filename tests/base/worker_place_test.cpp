@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/base/worker_place.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace troupe;
+
+namespace {
+
+struct no_job final : job {
+  void run(worker&) override {}
+};
+
+/// A worker with a job in its list.
+struct busy_place {
+  busy_place() { place.jobs.push(waiting, job_priority::normal); }
+  void moves_on() { place.epoch.fetch_add(2); }
+
+  no_job waiting;
+  worker_place place;
+};
+
+} // namespace
+
+TEST_SUITE("base.worker_place") {
+
+TEST_CASE("jobs count as short once their length is known") {
+  worker_place p;
+  CHECK_FALSE(p.has_short_jobs());
+  p.ran(10, 10 * 2 * short_job_ticks);
+  CHECK_FALSE(p.has_short_jobs());
+  for (int chain = 0; chain < 20; ++chain)
+    p.ran(64, 64 * short_job_ticks / 10);
+  CHECK(p.has_short_jobs());
+  p.ran(1, 100 * short_job_ticks);
+  CHECK_FALSE(p.has_short_jobs());
+}
+
+TEST_CASE("the first short jobs count at once") {
+  worker_place p;
+  p.ran(64, 64 * short_job_ticks / 10);
+  CHECK(p.has_short_jobs());
+}
+
+TEST_CASE("a worker takes its oldest job after a chain's length of jobs") {
+  worker_place p;
+  no_job a, b, c;
+  for (auto* j : {&a, &b, &c})
+    p.jobs.push(*j, job_priority::normal);
+  CHECK(p.take_own() == &c);
+  p.ran(worker::chain_limit, 1);
+  CHECK(p.take_own() == &a);
+  CHECK(p.take_own() == &b);
+}
+
+TEST_CASE("a worker is stuck that stays in one chain") {
+  busy_place w;
+  place_watch watch;
+  CHECK_FALSE(watch.is_stuck(w.place, 1000));
+  CHECK_FALSE(watch.is_stuck(w.place, 1000 + patience_ns - 1));
+  CHECK(watch.is_stuck(w.place, 1000 + patience_ns));
+}
+
+TEST_CASE("a worker that comes to its jobs is not stuck") {
+  busy_place w;
+  place_watch watch;
+  for (std::uint64_t now = 0; now < 10 * patience_ns; now += patience_ns / 2) {
+    CHECK_FALSE(watch.is_stuck(w.place, now));
+    w.moves_on();
+  }
+}
+
+TEST_CASE("one that is stuck is found beside one that is not") {
+  busy_place quick, stuck;
+  place_watch watch;
+  bool found = false;
+  for (std::uint64_t now = 0; now < 5 * patience_ns; now += patience_ns / 4) {
+    CHECK_FALSE(watch.is_stuck(quick.place, now));
+    found = found || watch.is_stuck(stuck.place, now);
+    quick.moves_on();
+  }
+  CHECK(found);
+}
+
+} // TEST_SUITE("base.worker_place")
