@@ -192,4 +192,20 @@ TEST_CASE("products refuse operands that do not fit") {
   CHECK(failure(make("matmul_v2", {{"X", zeros({})}, {"Y", zeros({3})}}))
         == errc::shape_mismatch);
 }
+
+TEST_CASE("a slice with fewer starts than axes is refused") {
+  for (const char* type : {"slice", "strided_slice", "set_value"}) {
+    attribute_map cut{{"axes", ints{0, 1}},
+                      {"starts", ints{0}},
+                      {"ends", ints{1, 1}},
+                      {"strides", ints{1, 1}},
+                      {"steps", ints{1, 1}},
+                      {"shape", ints{1}},
+                      {"fp32_values", std::vector<float>{0}}};
+    const auto input = std::pair{std::string("Input"), zeros({2, 3})};
+    CHECK(failure(make(type, {input}, cut)) == errc::invalid_argument);
+    cut.set("starts", ints{0, 0});
+    CHECK_FALSE(failure(make(type, {input}, cut)));
+  }
+}
 } // TEST_SUITE("kernels.cpu.math_errors")

@@ -17,29 +17,19 @@ namespace troupe::cpu {
 
 namespace {
 
-// Backwards, ends of -1 and those before the first element lie before it.
-std::int64_t end_of(std::int64_t end, std::int64_t step, std::int64_t extent) {
-  const bool before = end == -1 || end < -extent;
-  return step < 0 && before ? -extent - 1 : end;
+// Ends of -1 and those before the first element lie before it.
+std::int64_t stop_of(std::int64_t end, std::int64_t extent) {
+  return end == -1 || end < -extent ? -extent - 1 : end;
 }
 
 slice_box part_of(const kernel_context& ctx, const shape& dims) {
-  const auto axes = ctx.attributes().get_ints("axes", {});
-  const auto starts = integers_of(ctx, "StartsTensorList", "", "starts");
-  const auto ends = integers_of(ctx, "EndsTensorList", "", "ends");
-  auto steps = integers_of(ctx, "StepsTensorList", "", "steps");
-  if (steps.empty())
-    steps.assign(axes.size(), 1);
-  if (axes.size() != starts.size() || axes.size() != ends.size()
-      || axes.size() != steps.size())
-    throw error(errc::invalid_argument,
-                "axes, starts, ends and steps of set_value differ in number");
-  slice_box part(dims);
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    const std::size_t axis = normal_axis(axes[i], dims.rank(), "Input");
-    part.cut(axis, starts[i], end_of(ends[i], steps[i], dims[axis]), steps[i]);
-  }
-  return part;
+  slice_cuts cuts{.axes = ctx.attributes().get_ints("axes", {}),
+                  .starts = integers_of(ctx, "StartsTensorList", "", "starts"),
+                  .ends = integers_of(ctx, "EndsTensorList", "", "ends"),
+                  .steps = integers_of(ctx, "StepsTensorList", "", "steps")};
+  if (cuts.steps.empty())
+    cuts.steps.assign(cuts.axes.size(), 1);
+  return cut_box(dims, cuts, stop_of);
 }
 
 struct axis_of_part {

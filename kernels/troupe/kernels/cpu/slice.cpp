@@ -20,33 +20,26 @@ std::ptrdiff_t bytes_of(std::int64_t elements, dtype type) {
   return elements * static_cast<std::ptrdiff_t>(size_of(type));
 }
 
-// Backwards, an end of -1 lies before the first element, and those before it
-// are the first element: so does Paddle, unlike Python.
-std::int64_t end_of(std::int64_t end, std::int64_t step, std::int64_t extent) {
-  if (step > 0 || end >= 0)
+// An end of -1 lies before the first element, and those before it are the
+// first element: so does Paddle, unlike Python.
+std::int64_t stop_of(std::int64_t end, std::int64_t extent) {
+  if (end >= 0)
     return end;
   return end == -1 ? -extent - 1 : std::max<std::int64_t>(end + extent, 0);
 }
 
-// The attributes or inputs of slice and strided_slice.
 slice_box box_of(const kernel_context& ctx, const shape& in, bool strided) {
-  const auto axes = ctx.attributes().get_ints("axes", {});
-  const auto starts =
-    integers_of(ctx, "StartsTensorList", "StartsTensor", "starts");
-  const auto ends = integers_of(ctx, "EndsTensorList", "EndsTensor", "ends");
-  auto steps = std::vector<std::int64_t>(axes.size(), 1);
+  slice_cuts cuts{
+    .axes = ctx.attributes().get_ints("axes", {}),
+    .starts = integers_of(ctx, "StartsTensorList", "StartsTensor", "starts"),
+    .ends = integers_of(ctx, "EndsTensorList", "EndsTensor", "ends"),
+    .steps = {}};
   if (strided)
-    steps = integers_of(ctx, "StridesTensorList", "StridesTensor", "strides");
-  if (axes.size() != starts.size() || axes.size() != ends.size()
-      || axes.size() != steps.size())
-    throw error(errc::invalid_argument,
-                "axes, starts, ends and strides of a slice differ in number");
-  slice_box b(in);
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    const std::size_t axis = normal_axis(axes[i], in.rank(), "Input");
-    b.cut(axis, starts[i], end_of(ends[i], steps[i], in[axis]), steps[i]);
-  }
-  return b;
+    cuts.steps =
+      integers_of(ctx, "StridesTensorList", "StridesTensor", "strides");
+  else
+    cuts.steps.assign(cuts.axes.size(), 1);
+  return cut_box(in, cuts, stop_of);
 }
 
 void run(kernel_context& ctx, bool strided) {
@@ -92,6 +85,22 @@ void slice_box::cut(std::size_t axis, std::int64_t start, std::int64_t stop,
   dims[axis] = length <= 0 ? 0 : (length - 1) / stride + 1;
   first += dims[axis] == 0 ? 0 : begin * steps[axis];
   steps[axis] *= step;
+}
+
+slice_box cut_box(const shape& dims, const slice_cuts& cuts,
+                  backward_end stop) {
+  const auto& [axes, starts, ends, steps] = cuts;
+  if (axes.size() != starts.size() || axes.size() != ends.size()
+      || axes.size() != steps.size())
+    throw error(errc::invalid_argument,
+                "axes, starts, ends and steps of a slice differ in number");
+  slice_box box(dims);
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const std::size_t axis = normal_axis(axes[i], dims.rank(), "Input");
+    box.cut(axis, starts[i], steps[i] < 0 ? stop(ends[i], dims[axis]) : ends[i],
+            steps[i]);
+  }
+  return box;
 }
 
 void slice_box::copy_to(tensor& part, const tensor& from) const {

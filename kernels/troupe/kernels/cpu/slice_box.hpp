@@ -29,6 +29,18 @@ struct slice_box {
   void copy_from(const tensor& part, tensor& to) const;
 };
 
+/// Cuts as an op states them: one number of each kind per axis that is cut.
+struct slice_cuts {
+  std::vector<std::int64_t> axes, starts, ends, steps;
+};
+
+/// The stop that `end` means where a cut goes backwards; the ops differ.
+using backward_end = std::int64_t (*)(std::int64_t end, std::int64_t extent);
+
+/// Cuts a tensor of `dims`. Throws error(invalid_argument) if the numbers of
+/// axes, starts, ends and steps differ, or an axis is not there.
+slice_box cut_box(const shape& dims, const slice_cuts& cuts, backward_end stop);
+
 /// `dims` without the axes that attribute `name` lists; each must be of extent
 /// 1. Throws error(shape_mismatch).
 shape without_axes(const kernel_context& ctx, const shape& dims,
