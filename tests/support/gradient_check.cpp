@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gradient_check.hpp"
+#include <support/gradient_check.hpp>
 
 #include <support/op_compare.hpp>
 #include <support/op_runner.hpp>
