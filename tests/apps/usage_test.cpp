@@ -48,6 +48,19 @@ TEST_CASE("a wrong command line leaves with 2 and one line") {
   CHECK(fails_with(run_troupe({"eval", "mlp"}), 2, {"--params"}));
 }
 
+TEST_CASE("a number out of range is answered with its rule") {
+  CHECK(fails_with(run_troupe({"train", "mlp", "--synthetic", "--steps", "-3"}),
+                   2,
+                   {"--steps: must be more than 0, not -3 (see troupe "
+                    "train --help)"}));
+  CHECK(fails_with(run_troupe({"bench", "tasks", "--grain", "-1"}), 2,
+                   {"--grain: must not be negative, not -1 (see troupe bench "
+                    "tasks --help)"}));
+  CHECK(
+    fails_with(run_troupe({"bench", "schedule", "mlp", "--delay-kind", "x"}), 2,
+               {"--delay-kind: x not in {sleep,spin}"}));
+}
+
 TEST_CASE("of an option that is given twice the last one counts") {
   const auto result = run_troupe(
     {"train", "mlp", "--synthetic", "--steps", "5", "--steps", "1", "--json"});

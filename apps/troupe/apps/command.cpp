@@ -24,10 +24,13 @@ int complain(const std::string& message, int code) {
   return code;
 }
 
+/// The innermost command that was named.
 std::string help_hint(const CLI::App& app) {
-  const auto chosen = app.get_subcommands();
-  return " (see troupe " + (chosen.empty() ? "" : chosen[0]->get_name() + " ")
-         + "--help)";
+  std::string command = "troupe ";
+  for (auto named = app.get_subcommands(); !named.empty();
+       named = named[0]->get_subcommands())
+    command += named[0]->get_name() + " ";
+  return " (see " + command + "--help)";
 }
 
 int parse_and_run(int argc, const char* const* argv) {

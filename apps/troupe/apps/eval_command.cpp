@@ -2,6 +2,7 @@
 #include <troupe/apps/common_options.hpp>
 #include <troupe/apps/dataset.hpp>
 #include <troupe/apps/evaluation.hpp>
+#include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/subcommands.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/graph/paddle/parameter_file.hpp>
@@ -78,7 +79,7 @@ void add_eval(CLI::App& app, action& chosen) {
   command
     .add_option("--threads", options->network.threads,
                 "workers (default: one per core)")
-    ->check(CLI::NonNegativeNumber);
+    ->check(not_negative());
   command
     .add_option("--params", options->params,
                 "parameters: a file, a folder, or a saved program folder")
@@ -86,7 +87,7 @@ void add_eval(CLI::App& app, action& chosen) {
   add_data_options(command, options->data);
   command
     .add_option("--steps", options->steps, "batches to run (default: all)")
-    ->check(CLI::PositiveNumber);
+    ->check(positive());
   add_output_options(command, options->json,
                      "troupe eval digits --params saved --data data/digits");
   command.callback(

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/common_options.hpp>
+#include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/subcommands.hpp>
 #include <troupe/apps/train_run.hpp>
 
@@ -15,10 +16,10 @@ namespace {
 
 void add_length_options(CLI::App& command, train_options& options) {
   auto* steps = command.add_option("--steps", options.steps, "steps to train")
-                  ->check(CLI::PositiveNumber);
+                  ->check(positive());
   command
     .add_option("--epochs", options.epochs, "passes over the data (default: 1)")
-    ->check(CLI::PositiveNumber)
+    ->check(positive())
     ->excludes(steps);
 }
 
@@ -41,7 +42,7 @@ void add_run_options(CLI::App& command, train_options& options) {
   command
     .add_option("--threads", options.network.threads,
                 "workers (default: one per core)")
-    ->check(CLI::NonNegativeNumber);
+    ->check(not_negative());
   command.add_option("--params", options.params,
                      "start from parameters: a file, a folder, or a saved "
                      "program folder");

@@ -2,6 +2,7 @@
 #include <troupe/apps/bench/bench_commands.hpp>
 #include <troupe/apps/bench/latency_probes.hpp>
 #include <troupe/apps/common_options.hpp>
+#include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/usage_error.hpp>
 
 #include <CLI/App.hpp>
@@ -130,22 +131,22 @@ void add_bench_latency(CLI::App& bench, action& chosen) {
     .add_option("--gap-us", o->gaps_us,
                 "how long the other worker has been idle")
     ->delimiter(',')
-    ->check(CLI::NonNegativeNumber)
+    ->check(not_negative())
     ->capture_default_str();
   command
     .add_option("--op-us", o->ops_us, "length of the ops in 20 levels of two")
     ->delimiter(',')
-    ->check(CLI::PositiveNumber)
+    ->check(positive())
     ->capture_default_str();
   command.add_option("--rounds", o->rounds, "hand-offs of each gap")
-    ->check(CLI::PositiveNumber)
+    ->check(positive())
     ->capture_default_str();
   command.add_option("--steps", o->steps, "steps of the levels")
-    ->check(CLI::PositiveNumber)
+    ->check(positive())
     ->capture_default_str();
   command
     .add_option("--idle-s", o->idle_s, "how long to watch the idle process")
-    ->check(CLI::PositiveNumber)
+    ->check(positive())
     ->capture_default_str();
   add_output_options(command, o->json, "troupe bench latency --gap-us 0,10");
   command.callback([o, &chosen] { chosen = [o] { return run_latency(*o); }; });

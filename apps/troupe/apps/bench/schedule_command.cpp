@@ -3,6 +3,7 @@
 #include <troupe/apps/bench/delayed_run.hpp>
 #include <troupe/apps/bench/sampling.hpp>
 #include <troupe/apps/common_options.hpp>
+#include <troupe/apps/option_checks.hpp>
 #include <troupe/base/clock.hpp>
 
 #include <CLI/App.hpp>
@@ -17,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 
 namespace troupe::apps {
 
@@ -33,6 +35,9 @@ struct schedule_options {
 };
 
 constexpr double ns_per_ms = 1e6;
+
+const std::map<std::string, delay_kind> delay_kinds{
+  {"sleep", delay_kind::sleep}, {"spin", delay_kind::spin}};
 
 /// What a step costs in which no kernel computes.
 struct schedule_figures {
@@ -174,22 +179,23 @@ void add_bench_schedule(CLI::App& bench, action& chosen) {
   command
     .add_option("--threads", o->network.threads,
                 "workers (default: one per core)")
-    ->check(CLI::NonNegativeNumber);
+    ->check(not_negative());
   command.add_option("--repeat", o->repeat, "samples, of which the median")
-    ->check(CLI::PositiveNumber)
+    ->check(positive())
     ->capture_default_str();
   command
     .add_option("--sample-ms", o->sample_ms, "length of a sample at least")
-    ->check(CLI::NonNegativeNumber)
+    ->check(not_negative())
     ->capture_default_str();
   command.add_option("--delay", o->delays,
                      "let kernels take time: TYPE=TIME,... or a file of such "
                      "lines, e.g. conv2d=100us,*=1us");
   command
-    .add_option("--delay-kind", o->delay,
-                "how time passes: spin keeps a core busy, sleep does not")
-    ->transform(CLI::CheckedTransformer(std::map<std::string, delay_kind>{
-      {"spin", delay_kind::spin}, {"sleep", delay_kind::sleep}}));
+    .add_option_function<std::string>(
+      "--delay-kind",
+      [o](const std::string& name) { o->delay = delay_kinds.at(name); },
+      "how time passes: spin keeps a core busy, sleep does not")
+    ->check(CLI::IsMember(delay_kinds));
   add_output_options(command, o->json,
                      "troupe bench schedule resnet18 --devices cpu:2 --delay "
                      "conv2d=100us,*=2us");

@@ -3,6 +3,7 @@
 #include <troupe/apps/bench/sampling.hpp>
 #include <troupe/apps/bench/task_engine.hpp>
 #include <troupe/apps/common_options.hpp>
+#include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/error.hpp>
 
@@ -274,32 +275,32 @@ void add_bench_tasks(CLI::App& bench, action& chosen) {
     ->check(CLI::IsMember(patterns))
     ->capture_default_str();
   command.add_option("--width", o->pattern.width, "tasks side by side")
-    ->check(CLI::PositiveNumber)
+    ->check(positive())
     ->capture_default_str();
   command.add_option("--steps", o->pattern.steps, "rows of tasks")
-    ->check(CLI::PositiveNumber)
+    ->check(positive())
     ->capture_default_str();
   command
     .add_option("--radix", o->pattern.radix,
                 "dependencies of nearest, spread and random_nearest")
-    ->check(CLI::NonNegativeNumber)
+    ->check(not_negative())
     ->capture_default_str();
   command
     .add_option("--threads", o->threads, "workers (default: one per core)")
-    ->check(CLI::NonNegativeNumber);
+    ->check(not_negative());
   command
     .add_option("--grain", o->grain,
                 "rounds of 128 floating-point operations in each task")
-    ->check(CLI::NonNegativeNumber)
+    ->check(not_negative())
     ->capture_default_str();
   command.add_option("--engine", o->engines, engine_help())
     ->capture_default_str();
   command.add_option("--repeat", o->repeat, "samples of each engine, in turns")
-    ->check(CLI::PositiveNumber)
+    ->check(positive())
     ->capture_default_str();
   command
     .add_option("--sample-ms", o->sample_ms, "length of a sample at least")
-    ->check(CLI::NonNegativeNumber)
+    ->check(not_negative())
     ->capture_default_str();
   command.add_flag("--metg", o->metg,
                    "search the granularity at which efficiency is 50 %");

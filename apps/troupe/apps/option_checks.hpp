@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <CLI/App.hpp>
+
+namespace troupe::apps {
+
+/// Checks of an option's number that answer in one short line; CLI11's own name
+/// the largest double, with all its digits. What is no number is left to the
+/// option's conversion, which names it.
+CLI::Validator positive();
+CLI::Validator not_negative();
+
+} // namespace troupe::apps
