@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/train_run.hpp>
 
+#include <troupe/actors/scheduling.hpp>
 #include <troupe/apps/dataset.hpp>
 #include <troupe/apps/evaluation.hpp>
 #include <troupe/apps/fetch_file.hpp>
+#include <troupe/apps/prefetching_source.hpp>
 #include <troupe/apps/progress.hpp>
 #include <troupe/apps/stop_request.hpp>
 #include <troupe/apps/training.hpp>
@@ -11,6 +13,8 @@
 #include <troupe/base/atomic_file.hpp>
 #include <troupe/graph/paddle/parameter_file.hpp>
 
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -48,7 +52,7 @@ std::vector<feed_info> wanted_feeds(const train_options& options,
   return feeds;
 }
 
-std::unique_ptr<batch_source> make_source(const train_options& options,
+std::unique_ptr<batch_source> open_source(const train_options& options,
                                           const program_bundle& bundle,
                                           arena& memory) {
   const data_options& data = options.data;
@@ -62,6 +66,18 @@ std::unique_ptr<batch_source> make_source(const train_options& options,
   if (!data.synthetic && !options.dry_run)
     throw usage_error("train needs --data, --feeds or --synthetic");
   return make_synthetic_source(bundle.feeds, batch, options.seed, memory);
+}
+
+/// Synthetic batches are made once and for all; others ahead of their steps.
+std::unique_ptr<batch_source> make_source(const train_options& options,
+                                          const program_bundle& bundle,
+                                          arena& memory,
+                                          caf::actor_system& system) {
+  auto source = open_source(options, bundle, memory);
+  if (options.data.data.empty() && options.data.feeds.empty())
+    return source;
+  constexpr std::size_t batches_ahead = 2;
+  return make_prefetching_source(std::move(source), batches_ahead, system);
 }
 
 std::shared_ptr<scope> make_parameters(const train_options& options,
@@ -221,7 +237,8 @@ void print_held_out(const hits& found, bool json) {
 /// Tests what was learned on the held-out samples beside the training data, if
 /// there are any and the network is a classifier.
 void test_held_out(const train_options& options, const program_bundle& bundle,
-                   std::shared_ptr<scope> parameters, arena& memory) {
+                   std::shared_ptr<scope> parameters, arena& memory,
+                   caf::actor_system& system) {
   if (options.dry_run || !has_held_out(options.data.data)
       || !find_classifier(bundle.test))
     return;
@@ -230,7 +247,7 @@ void test_held_out(const train_options& options, const program_bundle& bundle,
                                      dataset_part::held_out, memory),
                         {.batch = 256, .shuffle = false}, memory);
   executor_options one_device;
-  one_device.threads = options.network.threads;
+  one_device.system = &system;
   one_device.devices = {make_executor_options(options.network).devices.front()};
   one_device.parameters = std::move(parameters);
   const evaluation result =
@@ -249,7 +266,11 @@ int run_train(const train_options& options) {
   for (auto& device : make_devices(wanted.devices))
     wanted.device_instances.push_back(std::move(device));
   require_ops(bundle, wanted.devices);
-  auto source = make_source(options, bundle, host);
+  caf::actor_system_config config;
+  configure(config, options.network.threads);
+  caf::actor_system system(config);
+  wanted.system = &system;
+  auto source = make_source(options, bundle, host, system);
   const stop_request stop;
   run_outputs outputs(options, bundle);
   const auto parameters = make_parameters(options, bundle, host);
@@ -273,7 +294,7 @@ int run_train(const train_options& options) {
     save_program(bundle, *parameters, options.save);
   }
   outputs.finish(bundle, report.history, options, host);
-  test_held_out(options, bundle, parameters, host);
+  test_held_out(options, bundle, parameters, host, system);
   return 0;
 }
 
