@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace troupe::apps;
@@ -124,6 +125,20 @@ TEST_CASE("an engine that forgets dependencies is found out") {
   work.run(53); // before its predecessors
   engine->run_pass();
   CHECK(work.violations() > 0);
+}
+
+TEST_CASE("a predecessor that another thread ran is a hop") {
+  const auto graph = make_task_graph({"no_comm", 1, 2, 3});
+  REQUIRE(graph.edges() == 1);
+  task_work work{graph, 0, true};
+  work.begin_pass();
+  work.run(0);
+  work.run(1);
+  CHECK(work.hops_per_task() == 0);
+  work.begin_pass();
+  std::thread{[&] { work.run(0); }}.join();
+  work.run(1);
+  CHECK(work.hops_per_task() == doctest::Approx(0.25));
 }
 
 TEST_CASE("bench tasks answers with one JSON object per engine") {

@@ -3,10 +3,23 @@
 
 namespace troupe::apps {
 
+namespace {
+
+std::uint32_t this_threads_number() noexcept {
+  static std::atomic<std::uint32_t> threads{0};
+  thread_local const auto number =
+    threads.fetch_add(1, std::memory_order_relaxed);
+  return number;
+}
+
+} // namespace
+
 task_work::task_work(const task_graph& graph, std::int64_t grain, bool check)
   : graph_(graph), grain_(grain) {
-  if (check)
-    stamps_ = std::make_unique<std::atomic<std::uint32_t>[]>(graph.tasks());
+  if (!check)
+    return;
+  stamps_ = std::make_unique<std::atomic<std::uint32_t>[]>(graph.tasks());
+  threads_ = std::make_unique<std::atomic<std::uint32_t>[]>(graph.tasks());
 }
 
 void task_work::compute(std::int64_t rounds) noexcept {
@@ -22,10 +35,22 @@ void task_work::compute(std::int64_t rounds) noexcept {
 }
 
 void task_work::verify(std::uint32_t task) noexcept {
-  for (auto p : graph_.before(task))
+  const auto here = this_threads_number();
+  std::uint64_t hops = 0;
+  for (auto p : graph_.before(task)) {
     if (stamps_[p].load(std::memory_order_relaxed) != pass_)
       violations_.fetch_add(1, std::memory_order_relaxed);
+    hops += threads_[p].load(std::memory_order_relaxed) != here;
+  }
+  threads_[task].store(here, std::memory_order_relaxed);
   stamps_[task].store(pass_, std::memory_order_relaxed);
+  if (hops > 0)
+    hops_.fetch_add(hops, std::memory_order_relaxed);
+}
+
+double task_work::hops_per_task() const noexcept {
+  return static_cast<double>(hops_.load(std::memory_order_relaxed))
+         / (static_cast<double>(pass_) * static_cast<double>(graph_.tasks()));
 }
 
 std::uint64_t task_work::violations() const noexcept {

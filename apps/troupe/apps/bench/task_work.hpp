@@ -27,6 +27,9 @@ public:
   void begin_pass() noexcept { ++pass_; }
   /// Predecessors that had not run, and after a pass tasks left out.
   std::uint64_t violations() const noexcept;
+  /// Mean number of a task's predecessors that another thread had run, over all
+  /// checked passes: what came from another core's cache.
+  double hops_per_task() const noexcept;
 
   /// 128 floating-point operations for each of `rounds`, in registers.
   static void compute(std::int64_t rounds) noexcept;
@@ -40,7 +43,10 @@ private:
   /// The pass in which a task last ran. Relaxed: what orders a task behind its
   /// predecessors is the engine's affair, which this checks.
   std::unique_ptr<std::atomic<std::uint32_t>[]> stamps_;
+  /// The thread that last ran a task. Relaxed, as `stamps_`.
+  std::unique_ptr<std::atomic<std::uint32_t>[]> threads_;
   std::atomic<std::uint64_t> violations_{0};
+  std::atomic<std::uint64_t> hops_{0};
 };
 
 } // namespace troupe::apps

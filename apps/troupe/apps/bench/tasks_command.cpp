@@ -52,6 +52,7 @@ public:
   double build_ms() const { return build_ns_ / ns_per_ms; }
   std::uint64_t messages() const { return engine_->messages(); }
   const samples& passes() const { return passes_; }
+  double hops_per_task() const { return work_.hops_per_task(); }
 
   void sample(double at_least_ms) {
     passes_.add(time_of([this] { pass(); }, at_least_ms * ns_per_ms));
@@ -144,12 +145,17 @@ void print_rates(const tasks_options& o, const task_graph& graph,
       line["ns_per_task_low"] = p.quantile(0.25) / tasks;
       line["ns_per_task_high"] = p.quantile(0.75) / tasks;
       line["efficiency"] = share;
+      if (o.check)
+        line["hops_per_task"] = c->hops_per_task();
       std::printf("%s\n", line.dump().c_str());
     } else {
-      std::printf("%-16s %9.1f %9.1f %9.1f %9.1f %9.1f %10.3f\n",
+      std::printf("%-16s %9.1f %9.1f %9.1f %9.1f %9.1f %10.3f",
                   c->name().c_str(), p.median() / tasks, p.least() / tasks,
                   p.quantile(0.25) / tasks, p.quantile(0.75) / tasks,
                   c->build_ms(), share);
+      if (o.check)
+        std::printf("  %.2f hops", c->hops_per_task());
+      std::printf("\n");
     }
   }
 }
@@ -305,7 +311,8 @@ void add_bench_tasks(CLI::App& bench, action& chosen) {
   command.add_flag("--metg", o->metg,
                    "search the granularity at which efficiency is 50 %");
   command.add_flag("--check", o->check,
-                   "let each task check that its predecessors have run");
+                   "let each task check that its predecessors have run, and "
+                   "count those that another thread ran (hops)");
   add_output_options(command, o->json,
                      "troupe bench tasks --pattern fft --threads 2 --engine "
                      "troupe,onetbb,ready_queue");
