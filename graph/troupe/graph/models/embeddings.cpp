@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/graph/models/builders.hpp>
 
+#include <troupe/graph/dtype_number.hpp>
 #include <troupe/graph/layers.hpp>
 #include <troupe/graph/optimizer.hpp>
+
+#include <source_location>
+#include <utility>
+#include <vector>
 
 namespace troupe::graph {
 
@@ -11,6 +16,29 @@ namespace {
 constexpr std::int32_t slots = 26;
 constexpr std::int64_t rows_per_slot = 100'000;
 
+/// Where each slot begins in a table of all slots: int64 [slots].
+variable_ref slot_offsets(network& net) {
+  var_desc var;
+  var.name = "slot_offsets";
+  var.type = dtype::int64;
+  var.dims = {slots};
+  var.persistable = true;
+  var.stop_gradient = true;
+  net.startup.main().add_var(var);
+  net.main.main().add_var(var);
+  std::vector<std::int64_t> offsets(slots);
+  for (std::size_t i = 0; i < offsets.size(); ++i)
+    offsets[i] = static_cast<std::int64_t>(i) * rows_per_slot;
+  op_desc op;
+  op.type = "assign_value";
+  op.set_output("Out", {var.name});
+  op.attributes.set("shape", std::vector<std::int32_t>{slots});
+  op.attributes.set("dtype", dtype_number(dtype::int64));
+  op.attributes.set("int64_values", std::move(offsets));
+  net.append_startup(std::move(op), std::source_location::current());
+  return {net, var.name};
+}
+
 /// A column of zeros, as long as x [batch, 1].
 variable_ref zeros_like(const variable_ref& x) {
   auto zero = layers::scale(x, {.scale = 0});
@@ -18,7 +46,8 @@ variable_ref zeros_like(const variable_ref& x) {
   return zero;
 }
 
-/// Logit [batch, 1] of a click, from wide (linear) and deep parts.
+/// Logit [batch, 1] of a click, from wide (linear) and deep parts; ids are rows
+/// of a table of all slots.
 variable_ref widedeep_logit(const variable_ref& ids,
                             const variable_ref& dense) {
   constexpr std::int32_t width = 16;
@@ -65,16 +94,17 @@ model build_word2vec(const model_options& options) {
 }
 
 // Cheng et al., "Wide & deep learning for recommender systems", 2016. All
-// slots share one table: the ids of slot i lie in [i, i + 1) * rows_per_slot.
-// Logistic loss of a logit z is softmax cross entropy over (0, z).
+// slots share one table, each in rows of its own. Logistic loss of a logit z is
+// softmax cross entropy over (0, z).
 model build_widedeep(const model_options& options) {
   network net;
   std::vector<model_feed> feeds{
-    {"ids", {-1, slots}, dtype::int64, slots * rows_per_slot},
+    {"ids", {-1, slots}, dtype::int64, rows_per_slot},
     {"dense", {-1, 13}, dtype::float32, 0},
     {"click", {-1, 1}, dtype::int64, 2}};
   declare(net, feeds);
-  auto z = widedeep_logit(input(net, feeds[0]), input(net, feeds[1]));
+  auto ids = layers::add(input(net, feeds[0]), slot_offsets(net));
+  auto z = widedeep_logit(ids, input(net, feeds[1]));
   auto scores = layers::concat({zeros_like(z), z}, {.axis = 1});
   auto loss = layers::cross_entropy(scores, input(net, feeds[2]));
   auto accuracy = layers::accuracy(scores, input(net, feeds[2]));
