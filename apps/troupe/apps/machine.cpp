@@ -33,8 +33,8 @@ std::string proc_value(const char* file, std::string_view name) {
 }
 
 /// "24576000 kB" in bytes.
-std::uint64_t proc_bytes(std::string_view name) {
-  std::istringstream text(proc_value("/proc/meminfo", name));
+std::uint64_t proc_bytes(const char* file, std::string_view name) {
+  std::istringstream text(proc_value(file, name));
   std::uint64_t kib = 0;
   text >> kib;
   return kib * 1024;
@@ -94,8 +94,8 @@ machine_report examine_machine() {
   report.cores = static_cast<int>(usable_cores());
   report.processor = proc_value("/proc/cpuinfo", "model name");
   report.instruction_sets = instruction_sets();
-  report.memory_bytes = proc_bytes("MemTotal");
-  report.available_bytes = proc_bytes("MemAvailable");
+  report.memory_bytes = proc_bytes("/proc/meminfo", "MemTotal");
+  report.available_bytes = proc_bytes("/proc/meminfo", "MemAvailable");
   report.devices = usable_devices();
   report.libraries = cpu_library_versions();
   report.libraries.insert(
@@ -104,6 +104,14 @@ machine_report examine_machine() {
      {"protobuf", dotted(GOOGLE_PROTOBUF_VERSION, 1000)}});
   report.advice = find_advice(report);
   return report;
+}
+
+std::uint64_t resident_bytes() {
+  return proc_bytes("/proc/self/status", "VmRSS");
+}
+
+std::uint64_t peak_resident_bytes() {
+  return proc_bytes("/proc/self/status", "VmHWM");
 }
 
 } // namespace troupe::apps

@@ -22,4 +22,9 @@ struct machine_report {
 
 machine_report examine_machine();
 
+/// Bytes of main memory that this process holds now, and the most it ever held.
+/// 0 where the system does not tell.
+std::uint64_t resident_bytes();
+std::uint64_t peak_resident_bytes();
+
 } // namespace troupe::apps

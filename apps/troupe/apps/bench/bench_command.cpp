@@ -27,6 +27,7 @@ void add_bench(CLI::App& app, action& chosen) {
   add_bench_tasks(bench, chosen);
   add_bench_schedule(bench, chosen);
   add_bench_latency(bench, chosen);
+  add_bench_train(bench, chosen);
 }
 
 } // namespace troupe::apps

@@ -13,5 +13,6 @@ int choose_workers(int threads);
 void add_bench_tasks(CLI::App& bench, action& chosen);
 void add_bench_schedule(CLI::App& bench, action& chosen);
 void add_bench_latency(CLI::App& bench, action& chosen);
+void add_bench_train(CLI::App& bench, action& chosen);
 
 } // namespace troupe::apps

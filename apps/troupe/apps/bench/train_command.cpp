@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/bench/bench_commands.hpp>
+#include <troupe/apps/bench/sampling.hpp>
+#include <troupe/apps/bench/training_bench.hpp>
+#include <troupe/apps/machine.hpp>
+#include <troupe/apps/machine_roofline.hpp>
+#include <troupe/apps/usage_error.hpp>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+
+namespace troupe::apps {
+
+namespace {
+
+struct train_bench_options {
+  training_bench_options training;
+  std::uint64_t steps = 0; ///< 0: as many as fit into `default_ms`
+  std::uint64_t warm_up = 3;
+  std::string save_start; ///< .npz
+  bool turns = false;
+  bool json = false;
+};
+
+constexpr double default_ms = 3000;
+constexpr std::uint64_t fewest_steps = 5, most_steps = 2000;
+
+/// What was measured, in SI units if not said otherwise.
+struct train_figures {
+  samples steps; ///< in ns
+  double loss = 0;
+  std::uint64_t grown_bytes = 0; ///< memory of the process since its start
+  std::size_t peak_bytes = 0;
+  graph::program_cost cost;
+  graph::roofline machine;
+
+  double seconds() const { return steps.median() * 1e-9; }
+  double flops_per_s() const { return cost.total().flops / seconds(); }
+  double attainable_s() const { return machine.seconds(cost); }
+};
+
+std::uint64_t grown_since(std::uint64_t start) {
+  return peak_resident_bytes() - std::min(start, peak_resident_bytes());
+}
+
+/// Steps that fill the default time, going by the last of the warm-up.
+std::uint64_t choose_steps(const train_bench_options& o,
+                           const timed_steps& warm_up) {
+  if (o.steps > 0)
+    return o.steps;
+  const auto fit = warm_up.ms.empty() ? 0.0 : default_ms / warm_up.ms.back();
+  return std::clamp(static_cast<std::uint64_t>(fit), fewest_steps, most_steps);
+}
+
+train_figures measure(const train_bench_options& o, training_bench& bench,
+                      std::uint64_t memory_at_start) {
+  train_figures figures;
+  const auto done = bench.run(choose_steps(o, bench.run(o.warm_up)));
+  for (double ms : done.ms)
+    figures.steps.add(ms * 1e6);
+  figures.loss = done.losses.back();
+  figures.grown_bytes = grown_since(memory_at_start);
+  figures.peak_bytes = bench.peak_bytes();
+  figures.cost = graph::count_cost(bench.bundle().main, bench.batch());
+  figures.machine =
+    measure_roofline(choose_workers(o.training.network.threads));
+  return figures;
+}
+
+nlohmann::ordered_json describe_machine(const graph::roofline& measured) {
+  const auto report = examine_machine();
+  return {{"processor", report.processor},
+          {"cores", report.cores},
+          {"instruction_sets", report.instruction_sets},
+          {"gflops", measured.flops_per_s * 1e-9},
+          {"gb_per_s", measured.bytes_per_s * 1e-9}};
+}
+
+void print_json(const train_bench_options& o, const training_bench& bench,
+                const train_figures& f) {
+  const auto total = f.cost.total();
+  nlohmann::ordered_json out;
+  out["net"] = o.training.network.program;
+  out["batch"] = bench.batch();
+  out["devices"] = o.training.network.devices;
+  out["threads"] = choose_workers(o.training.network.threads);
+  out["ms"] = f.seconds() * 1e3;
+  out["min_ms"] = f.steps.least() * 1e-6;
+  out["samples_per_s"] = static_cast<double>(bench.batch()) / f.seconds();
+  out["loss"] = f.loss;
+  out["peak_bytes"] = f.peak_bytes;
+  out["grown_bytes"] = f.grown_bytes;
+  out["gflop_per_step"] = total.flops * 1e-9;
+  out["gb_per_step"] = total.bytes * 1e-9;
+  out["gflops"] = f.flops_per_s() * 1e-9;
+  out["peak_share"] = f.flops_per_s() / f.machine.flops_per_s;
+  out["attainable_ms"] = f.attainable_s() * 1e3;
+  out["attainable_share"] = f.attainable_s() / f.seconds();
+  out["machine"] = describe_machine(f.machine);
+  std::printf("%s\n", out.dump().c_str());
+}
+
+void print_text(const train_bench_options& o, const training_bench& bench,
+                const train_figures& f) {
+  std::printf(
+    "%s, batch %lld, %s, %d threads: %.3f ms per step (least %.3f), %.0f "
+    "samples/s, %.1f GFLOP/s = %.0f %% of %.0f, attainable %.3f ms = %.0f %%, "
+    "%.1f MB\n",
+    o.training.network.program.c_str(), static_cast<long long>(bench.batch()),
+    o.training.network.devices.c_str(),
+    choose_workers(o.training.network.threads), f.seconds() * 1e3,
+    f.steps.least() * 1e-6, static_cast<double>(bench.batch()) / f.seconds(),
+    f.flops_per_s() * 1e-9, 100 * f.flops_per_s() / f.machine.flops_per_s,
+    f.machine.flops_per_s * 1e-9, f.attainable_s() * 1e3,
+    100 * f.attainable_s() / f.seconds(),
+    static_cast<double>(f.grown_bytes) * 1e-6);
+}
+
+std::uint64_t parse_steps(const std::string& text) {
+  std::uint64_t steps = 0;
+  const auto* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, steps);
+  if (parsed.ec != std::errc{} || parsed.ptr != end || steps == 0)
+    throw usage_error("a turn is a number of steps, not '" + text + "'");
+  return steps;
+}
+
+/// A line of JSON that reaches its reader at once.
+void answer(const nlohmann::ordered_json& line) {
+  std::printf("%s\n", line.dump().c_str());
+  std::fflush(stdout);
+}
+
+/// Runs as many steps as each line of standard input says, and answers.
+void take_turns(training_bench& bench, std::uint64_t memory_at_start) {
+  answer({{"peer", "troupe " TROUPE_VERSION}});
+  for (std::string line; std::getline(std::cin, line);) {
+    const auto done = bench.run(parse_steps(line));
+    answer({{"ms", done.ms},
+            {"losses", done.losses},
+            {"grown_bytes", grown_since(memory_at_start)}});
+  }
+}
+
+int run_bench_train(const train_bench_options& o) {
+  const auto memory_at_start = resident_bytes();
+  choose_workers(o.training.network.threads);
+  training_bench bench(o.training);
+  if (!o.save_start.empty())
+    bench.write_start(o.save_start);
+  if (o.turns) {
+    take_turns(bench, memory_at_start);
+    return 0;
+  }
+  const auto figures = measure(o, bench, memory_at_start);
+  o.json ? print_json(o, bench, figures) : print_text(o, bench, figures);
+  return 0;
+}
+
+void add_length_options(CLI::App& command, train_bench_options& o) {
+  command
+    .add_option("--batch", o.training.batch,
+                "samples per step, over all devices")
+    ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 32, "N >= 1"));
+  command
+    .add_option("--steps", o.steps,
+                "steps that are timed (default: 3 seconds of them)")
+    ->check(CLI::PositiveNumber);
+  command.add_option("--warm-up", o.warm_up, "steps before them")
+    ->check(CLI::NonNegativeNumber)
+    ->capture_default_str();
+  command
+    .add_option("--in-flight", o.training.in_flight, "steps that may overlap")
+    ->check(CLI::PositiveNumber)
+    ->capture_default_str();
+}
+
+} // namespace
+
+void add_bench_train(CLI::App& bench, action& chosen) {
+  auto o = std::make_shared<train_bench_options>();
+  auto& command =
+    *bench.add_subcommand("train", "time of a training step, beside what the "
+                                   "machine could do");
+  auto& network = o->training.network;
+  add_program_argument(command, network);
+  add_device_options(command, network);
+  add_strategy_options(command, network);
+  command
+    .add_option("--threads", network.threads, "workers (default: one per core)")
+    ->check(CLI::NonNegativeNumber);
+  add_length_options(command, *o);
+  command
+    .add_option("--seed", o->training.seed, "of initial values and batches")
+    ->capture_default_str();
+  command.add_option("--save-start", o->save_start,
+                     "write initial values and batches as an .npz file, so "
+                     "that others can do the same work");
+  command.add_flag("--turns", o->turns,
+                   "run as many steps as each line of standard input says, and "
+                   "answer with a line of JSON");
+  add_output_options(command, o->json,
+                     "troupe bench train lenet --devices cpu:2 --threads 2");
+  command.callback(
+    [o, &chosen] { chosen = [o] { return run_bench_train(*o); }; });
+}
+
+} // namespace troupe::apps

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/machine_roofline.hpp>
+
+#include <troupe/base/clock.hpp>
+#include <troupe/base/error.hpp>
+#include <troupe/kernels/cpu/gemm.hpp>
+
+#include <algorithm>
+#include <barrier>
+#include <functional>
+#include <limits>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace troupe::apps {
+
+namespace {
+
+constexpr std::size_t rounds = 16;
+
+/// Seconds of one thread in each round.
+using round_times = std::vector<double>;
+
+/// Lets each of the threads call `work` with its number, in rounds that all
+/// begin at once, and returns the times of each.
+std::vector<round_times>
+run_rounds(std::size_t threads, const std::function<void(std::size_t)>& work) {
+  std::vector<round_times> times(threads, round_times(rounds));
+  std::barrier together(static_cast<std::ptrdiff_t>(threads));
+  auto run = [&](std::size_t thread) {
+    for (double& seconds : times[thread]) {
+      together.arrive_and_wait();
+      const auto start = now_ns();
+      work(thread);
+      seconds = static_cast<double>(now_ns() - start) * 1e-9;
+    }
+  };
+  std::vector<std::jthread> others;
+  for (std::size_t thread = 1; thread < threads; ++thread)
+    others.emplace_back(run, thread);
+  run(0);
+  others.clear(); // joins them
+  return times;
+}
+
+/// Cores share little when they compute, so each thread's best round counts:
+/// on a busy machine hardly a round is the best of all threads.
+double measure_flops_per_s(std::size_t threads) {
+  constexpr std::int64_t n = 1024;
+  struct operands {
+    std::vector<float> a, b, c;
+  };
+  std::vector<operands> of(threads, {std::vector<float>(n * n, 1),
+                                     std::vector<float>(n * n, 1),
+                                     std::vector<float>(n * n)});
+  const auto times = run_rounds(threads, [&](std::size_t thread) {
+    auto& [a, b, c] = of[thread];
+    cpu::gemm(n, n, n, {a.data(), n}, {b.data(), n}, 0, c.data(), n);
+  });
+  double sum = 0;
+  for (const auto& of_thread : times)
+    sum += 2.0 * n * n * n / std::ranges::min(of_thread);
+  return sum;
+}
+
+/// Cores share the memory: the best round of all threads counts.
+double measure_bytes_per_s(std::size_t threads) {
+  constexpr std::size_t elements = (64 << 20) / sizeof(float);
+  std::vector<float> a(elements), b(elements, 1), c(elements, 2);
+  const auto times = run_rounds(threads, [&](std::size_t thread) {
+    const auto end = elements * (thread + 1) / threads;
+    for (auto i = elements * thread / threads; i < end; ++i)
+      a[i] = b[i] + c[i] * 3;
+  });
+  double best = std::numeric_limits<double>::infinity();
+  for (std::size_t round = 0; round < rounds; ++round) {
+    double longest = 0;
+    for (const auto& of_thread : times)
+      longest = std::max(longest, of_thread[round]);
+    best = std::min(best, longest);
+  }
+  return 3.0 * sizeof(float) * elements / best;
+}
+
+} // namespace
+
+graph::roofline measure_roofline(int threads) {
+  if (threads < 1)
+    throw error(errc::invalid_argument,
+                "a roofline of " + std::to_string(threads) + " threads");
+  const auto count = static_cast<std::size_t>(threads);
+  return {.flops_per_s = measure_flops_per_s(count),
+          .bytes_per_s = measure_bytes_per_s(count)};
+}
+
+} // namespace troupe::apps
