@@ -3,6 +3,7 @@
 
 #include <troupe/actors/scheduling.hpp>
 #include <troupe/apps/dataset.hpp>
+#include <troupe/apps/device_choice.hpp>
 #include <troupe/apps/evaluation.hpp>
 #include <troupe/apps/fetch_file.hpp>
 #include <troupe/apps/prefetching_source.hpp>
@@ -166,12 +167,13 @@ std::uint64_t count_steps(const train_options& options,
 void describe_graph(const executor& exe, const train_options& options,
                     progress& shown) {
   const executor_stats stats = exe.stats();
-  shown.note(line("%s on %s: %zu op actors, %zu variable actors, %zu stream "
-                  "actors, %zu messages per step",
-                  options.network.program.c_str(),
-                  options.network.devices.c_str(), stats.op_actors,
-                  stats.variable_actors, stats.stream_actors,
-                  stats.messages_per_step));
+  shown.note(
+    line("%s on %s: %zu op actors, %zu variable actors, %zu stream "
+         "actors, %zu messages per step",
+         options.network.program.c_str(),
+         describe_devices(options.network, exe.graph().devices.size()).c_str(),
+         stats.op_actors, stats.variable_actors, stats.stream_actors,
+         stats.messages_per_step));
 }
 
 training_report train(executor& exe, batch_source& source,
@@ -271,6 +273,8 @@ int run_train(const train_options& options) {
   caf::actor_system system(config);
   wanted.system = &system;
   auto source = make_source(options, bundle, host, system);
+  if (is_automatic(options.network))
+    choose_cpu_devices(wanted, bundle, source->batch(0, 0));
   const stop_request stop;
   run_outputs outputs(options, bundle);
   const auto parameters = make_parameters(options, bundle, host);

@@ -2,6 +2,7 @@
 #include <troupe/apps/bench/bench_commands.hpp>
 #include <troupe/apps/bench/sampling.hpp>
 #include <troupe/apps/bench/training_bench.hpp>
+#include <troupe/apps/device_choice.hpp>
 #include <troupe/apps/machine.hpp>
 #include <troupe/apps/machine_roofline.hpp>
 #include <troupe/apps/usage_error.hpp>
@@ -90,7 +91,7 @@ void print_json(const train_bench_options& o, const training_bench& bench,
   nlohmann::ordered_json out;
   out["net"] = o.training.network.program;
   out["batch"] = bench.batch();
-  out["devices"] = o.training.network.devices;
+  out["devices"] = describe_devices(o.training.network, bench.devices());
   out["threads"] = choose_workers(o.training.network.threads);
   out["ms"] = f.seconds() * 1e3;
   out["min_ms"] = f.steps.least() * 1e-6;
@@ -115,7 +116,7 @@ void print_text(const train_bench_options& o, const training_bench& bench,
     "samples/s, %.1f GFLOP/s = %.0f %% of %.0f, attainable %.3f ms = %.0f %%, "
     "%.1f MB\n",
     o.training.network.program.c_str(), static_cast<long long>(bench.batch()),
-    o.training.network.devices.c_str(),
+    describe_devices(o.training.network, bench.devices()).c_str(),
     choose_workers(o.training.network.threads), f.seconds() * 1e3,
     f.steps.least() * 1e-6, static_cast<double>(bench.batch()) / f.seconds(),
     f.flops_per_s() * 1e-9, 100 * f.flops_per_s() / f.machine.flops_per_s,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/bench/training_bench.hpp>
 
+#include <troupe/apps/device_choice.hpp>
 #include <troupe/base/clock.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/io/npz.hpp>
@@ -51,6 +52,8 @@ training_bench::training_bench(const training_bench_options& options)
   wanted.deterministic = false;
   require_ops(bundle_, wanted.devices);
   batches_ = make_batches(bundle_, batch_, options.seed, *host_);
+  if (is_automatic(options.network))
+    choose_cpu_devices(wanted, bundle_, batches_.front());
   wanted.parameters = parameters_;
   devices_ = wanted.devices.size();
   run_startup(bundle_.startup, *parameters_, options.seed);

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/command_runner.hpp"
+
+#include <troupe/apps/batch_source.hpp>
+#include <troupe/apps/device_choice.hpp>
+#include <troupe/base/cores.hpp>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+
+using namespace troupe;
+using namespace troupe::apps;
+using namespace troupe::test;
+
+namespace {
+
+/// What is chosen for a net: untried, one device.
+struct choice {
+  program_bundle bundle;
+  executor_options options;
+
+  explicit choice(const char* net) : bundle(load_program(net, "")) {
+    options.loss = bundle.loss;
+    options.deterministic = false;
+  }
+
+  const executor_options& of_batch(std::int64_t batch) {
+    arena memory(make_host_memory_source());
+    const auto source = make_synthetic_source(bundle.feeds, batch, 0, memory);
+    choose_cpu_devices(options, bundle, source->batch(0, 0));
+    return options;
+  }
+};
+
+} // namespace
+
+TEST_SUITE("apps.device_choice") {
+
+TEST_CASE("bare cpu leaves the number of devices to Troupe") {
+  network_options options;
+  CHECK(is_automatic(options));
+  CHECK(describe_devices(options, 2) == "cpu:2");
+  options.devices = "cpu:1";
+  CHECK_FALSE(is_automatic(options));
+  CHECK(describe_devices(options, 1) == "cpu:1");
+}
+
+TEST_CASE("one device or one per worker is chosen, with equal results") {
+  const auto& options = choice("resnet8").of_batch(8);
+  const auto count = options.devices.size();
+  CHECK((count == 1 || count == usable_cores()));
+  CHECK(options.sync_batch_norm == (count > 1));
+  CHECK_FALSE(options.parameters);
+}
+
+TEST_CASE("one device is taken where more gain nothing or change results") {
+  CHECK(choice("lenet").of_batch(1).devices.size() == 1);
+  const auto with = [](auto change) {
+    choice c("lenet");
+    change(c.options);
+    return c.of_batch(64).devices.size();
+  };
+  CHECK(with([](auto& o) { o.threads = 1; }) == 1);
+  CHECK(with([](auto& o) { o.deterministic = true; }) == 1);
+  CHECK(with([](auto& o) { o.dry_run = true; }) == 1);
+  CHECK(with([](auto& o) { o.scale = graph::gradient_scale::one; }) == 1);
+  CHECK(with([](auto& o) { o.strategy = graph::merge_strategy::none; }) == 1);
+}
+
+TEST_CASE("trials leave no trace in a training") {
+  const auto loss = [](const char* devices) {
+    const auto result = run_troupe({"train", "mlp", "--synthetic", "--steps",
+                                    "4", "--devices", devices, "--json"});
+    INFO(result.err);
+    REQUIRE(result.code == 0);
+    return nlohmann::json::parse(result.out)["loss"].get<double>();
+  };
+  CHECK(loss("cpu") == doctest::Approx(loss("cpu:1")).epsilon(1e-5));
+}
+
+} // TEST_SUITE("apps.device_choice")
