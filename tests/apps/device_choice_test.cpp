@@ -4,11 +4,14 @@
 #include <troupe/apps/batch_source.hpp>
 #include <troupe/apps/device_choice.hpp>
 #include <troupe/base/cores.hpp>
+#include <troupe/graph/layers.hpp>
+#include <troupe/graph/optimizer.hpp>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
 #include <cmath>
+#include <numeric>
 
 using namespace troupe;
 using namespace troupe::apps;
@@ -53,6 +56,27 @@ TEST_CASE("one device or one per worker is chosen, with equal results") {
   CHECK((count == 1 || count == usable_cores()));
   CHECK(options.sync_batch_norm == (count > 1));
   CHECK_FALSE(options.parameters);
+}
+
+TEST_CASE("devices agree on a loss that is a mean, not on one that is a sum") {
+  const auto agree = [](auto reduce) {
+    graph::network net;
+    const auto x = net.data("x", {-1, 6});
+    const auto loss = reduce(layers::fc(x, 3));
+    optimizer::sgd({.learning_rate = 0.1f}).minimize(loss);
+    program_bundle bundle;
+    bundle.startup = net.startup;
+    bundle.main = net.main;
+    bundle.loss = loss.name();
+    executor_options options;
+    options.loss = bundle.loss;
+    arena memory(make_host_memory_source());
+    auto batch = tensor::make(memory, {4, 6}, dtype::float32);
+    std::iota(batch.values<float>().begin(), batch.values<float>().end(), -7.f);
+    return devices_agree(options, 2, bundle, {{"x", batch}});
+  };
+  CHECK(agree([](const auto& x) { return layers::reduce_mean(x); }));
+  CHECK_FALSE(agree([](const auto& x) { return layers::reduce_sum(x); }));
 }
 
 TEST_CASE("one device is taken where more gain nothing or change results") {

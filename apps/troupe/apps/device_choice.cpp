@@ -6,8 +6,12 @@
 #include <troupe/base/error.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <limits>
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 
 namespace troupe::apps {
@@ -15,7 +19,7 @@ namespace troupe::apps {
 namespace {
 
 constexpr std::uint64_t trial_ns = 50'000'000;
-constexpr int warm_up = 1, fewest_steps = 2;
+constexpr int fewest_steps = 2;
 
 int workers_of(const executor_options& options) {
   const auto cores = static_cast<int>(usable_cores());
@@ -40,21 +44,85 @@ void set_cpu_devices(executor_options& options, int count) {
   options.sync_batch_norm = options.sync_batch_norm || count > 1;
 }
 
+/// An executor of its own on `count` devices, with parameters of its own.
+struct trial {
+  executor_options options;
+  std::unique_ptr<executor> exe;
+
+  trial(const executor_options& wanted, int count, const program_bundle& bundle)
+    : options(wanted) {
+    set_cpu_devices(options, count);
+    options.fetches.clear();
+    options.parameters = std::make_shared<scope>();
+    run_startup(bundle.startup, *options.parameters, options.seed);
+    exe = std::make_unique<executor>(bundle.main, options);
+  }
+};
+
+using values = std::map<std::string, tensor>;
+
+/// Copies of all persistable tensors.
+values copies_of(const program_bundle& bundle, const scope& parameters,
+                 arena& memory) {
+  values copies;
+  for (const auto& [name, declared] : bundle.main.main().vars)
+    if (declared.persistable)
+      if (const auto* var = parameters.find(name); var && var->is_tensor())
+        copies.emplace(name, clone(var->as_tensor(), memory));
+  return copies;
+}
+
+/// Infinite where one has no number.
+float largest_difference(const tensor& a, const tensor& b) {
+  float most = 0;
+  const auto x = a.values<float>(), y = b.values<float>();
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const float apart = std::abs(x[i] - y[i]);
+    most = std::isnan(apart) ? std::numeric_limits<float>::infinity()
+                             : std::max(most, apart);
+  }
+  return most;
+}
+
+bool same_bits(const tensor& a, const tensor& b) {
+  return a.bytes() == b.bytes()
+         && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+}
+
+/// Whether a step from `before` led to the same values but for rounding: apart
+/// by little of what it changed.
+bool same_step(const values& before, const values& a, const values& b) {
+  constexpr float of_own = 1e-3f, of_largest = 1e-4f;
+  const auto change = [&](const std::string& name, const tensor& value) {
+    const auto was = before.find(name);
+    return was == before.end() || value.type() != dtype::float32
+             ? 0.0f
+             : largest_difference(value, was->second);
+  };
+  float largest = 0;
+  for (const auto& [name, value] : a)
+    largest = std::max(largest, change(name, value));
+  return std::ranges::all_of(a, [&](const auto& named) {
+    const auto& [name, value] = named;
+    const auto other = b.find(name);
+    if (other == b.end() || value.type() != dtype::float32)
+      return other != b.end() && same_bits(value, other->second);
+    return largest_difference(value, other->second)
+           <= std::max(of_own * change(name, value), of_largest * largest);
+  });
+}
+
 /// Nanoseconds of the fastest of a few steps.
-std::uint64_t try_devices(executor_options options, int count,
-                          const program_bundle& bundle, const feed_map& batch) {
-  set_cpu_devices(options, count);
-  options.fetches.clear();
-  options.parameters = std::make_shared<scope>();
-  run_startup(bundle.startup, *options.parameters, options.seed);
-  executor trial(bundle.main, options);
-  for (int i = 0; i < warm_up; ++i)
-    trial.run(batch);
+std::uint64_t least_step_ns(const executor_options& options, int count,
+                            const program_bundle& bundle,
+                            const feed_map& batch) {
+  const trial t(options, count, bundle);
+  t.exe->run(batch); // warms up
   auto least = std::numeric_limits<std::uint64_t>::max();
   const auto begin = now_ns();
   for (int i = 0; i < fewest_steps || now_ns() - begin < trial_ns; ++i) {
     const auto start = now_ns();
-    trial.run(batch);
+    t.exe->run(batch);
     least = std::min(least, now_ns() - start);
   }
   return least;
@@ -72,14 +140,30 @@ std::string describe_devices(const network_options& options,
                                : options.devices;
 }
 
+bool devices_agree(const executor_options& options, int count,
+                   const program_bundle& bundle, const feed_map& batch) {
+  arena memory(make_host_memory_source());
+  values before;
+  const auto after = [&](int devices) {
+    const trial t(options, devices, bundle);
+    before = copies_of(bundle, *t.options.parameters, memory);
+    t.exe->run(batch);
+    t.exe->synchronize_parameters();
+    return copies_of(bundle, *t.options.parameters, memory);
+  };
+  const auto of_one = after(1);
+  return same_step(before, of_one, after(count));
+}
+
 void choose_cpu_devices(executor_options& options, const program_bundle& bundle,
                         const feed_map& batch) {
   if (!may_choose(options, batch))
     return;
   const int workers = workers_of(options);
   try {
-    if (try_devices(options, workers, bundle, batch)
-        < try_devices(options, 1, bundle, batch))
+    if (devices_agree(options, workers, bundle, batch)
+        && least_step_ns(options, workers, bundle, batch)
+             < least_step_ns(options, 1, bundle, batch))
       set_cpu_devices(options, workers);
   } catch (const error&) {
     // The run itself will tell what is wrong with one device too.

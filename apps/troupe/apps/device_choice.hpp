@@ -14,10 +14,17 @@ bool is_automatic(const network_options& options);
 /// The devices as given, or as chosen: "cpu:2".
 std::string describe_devices(const network_options& options, std::size_t count);
 
+/// Whether a step of `batch` leaves the same parameters and statistics behind
+/// on `count` CPU devices as on one, but for rounding. It does not if the loss
+/// is a sum over samples, or if devices keep statistics each for itself. Throws
+/// what the step fails with.
+bool devices_agree(const executor_options& options, int count,
+                   const program_bundle& bundle, const feed_map& batch);
+
 /// Sets `options.devices` to one CPU device, or to one per worker if steps take
-/// less time so, and then `sync_batch_norm`, so that the results are the same
-/// but for rounding. Trains a few steps of `batch` both ways to find out, from
-/// parameters of its own: some 0.1 s, or three steps each way if they are long.
+/// less time so and the devices agree, and then `sync_batch_norm`. Trains a few
+/// steps of `batch` both ways to find out, from parameters of its own: some
+/// 0.1 s, or four steps each way if they are long.
 ///
 /// One device, untried, if results could differ otherwise or nothing could be
 /// gained: one worker, a batch of one sample, bit-equal runs asked for
