@@ -67,6 +67,18 @@ TEST_CASE("duplicate rows are added once, rows ascending") {
     }
 }
 
+TEST_CASE("rows of tall tensors ascend, whatever digits they differ in") {
+  auto a = make_rows({4'999'999, 2048, 4'194'305, 0}, 1);
+  auto b = make_rows({4'194'304, 2047, 1, 2048}, 2);
+  a.height = b.height = 5'000'000;
+  const selected_rows* all[] = {&a, &b};
+  const auto merged = merge_rows(all, host());
+  CHECK(merged.rows
+        == row_list{0, 1, 2047, 2048, 4'194'304, 4'194'305, 4'999'999});
+  CHECK(get(merged.values, 0) == get(a.values, 9));
+  CHECK(get(merged.values, 6 * 3) == get(a.values, 0));
+}
+
 TEST_CASE("values of a row are added by device, then by position") {
   selected_rows a = make_rows({5, 5}, 0, dtype::float32, 1);
   selected_rows b = make_rows({5, 5}, 0, dtype::float32, 1);

@@ -4,8 +4,8 @@
 #include <troupe/base/error.hpp>
 #include <troupe/comm/local/reduce_kernels.hpp>
 
-#include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -131,8 +131,7 @@ struct row_value {
   const std::byte* data;
 };
 
-// Stable, so that values of one row keep device-then-position order.
-std::vector<row_value> sorted_rows(const gathered& all) {
+std::vector<row_value> rows_in_order(const gathered& all) {
   std::vector<row_value> result;
   result.reserve(all.rows);
   for (auto* part : all.active) {
@@ -143,14 +142,42 @@ std::vector<row_value> sorted_rows(const gathered& all) {
       data += bytes;
     }
   }
-  std::stable_sort(
-    result.begin(), result.end(),
-    [](const row_value& a, const row_value& b) { return a.row < b.row; });
   return result;
+}
+
+constexpr int digit_bits = 11;
+constexpr std::size_t digits = std::size_t{1} << digit_bits;
+
+std::size_t digit_of(const row_value& value, int shift) {
+  return static_cast<std::size_t>(value.row >> shift) % digits;
+}
+
+// `to` has the values of `from`, ordered by one digit of their rows.
+void sort_by_digit(const std::vector<row_value>& from,
+                   std::vector<row_value>& to, int shift) {
+  std::vector<std::size_t> starts(digits + 1);
+  for (auto& value : from)
+    ++starts[digit_of(value, shift) + 1];
+  std::partial_sum(starts.begin(), starts.end(), starts.begin());
+  for (auto& value : from)
+    to[starts[digit_of(value, shift)]++] = value;
+}
+
+// Stable, so that values of one row keep device-then-position order: a radix
+// sort, since the rows of a step are many and their numbers short.
+std::vector<row_value> sorted_rows(const gathered& all) {
+  auto values = rows_in_order(all);
+  std::vector<row_value> sorted(values.size());
+  for (int shift = 0; (all.height - 1) >> shift > 0; shift += digit_bits) {
+    sort_by_digit(values, sorted, shift);
+    values.swap(sorted);
+  }
+  return values;
 }
 
 std::vector<std::int64_t> distinct_rows(const std::vector<row_value>& sorted) {
   std::vector<std::int64_t> rows;
+  rows.reserve(sorted.size());
   for (auto& value : sorted)
     if (rows.empty() || rows.back() != value.row)
       rows.push_back(value.row);
@@ -178,7 +205,10 @@ selected_rows added(const gathered& all, arena& memory) {
     auto row = sorted[i].row;
     for (sources.clear(); i < sorted.size() && sorted[i].row == row; ++i)
       sources.push_back(sorted[i].data);
-    local::merge({.type = like.type()}, sources, {&to, 1}, 0, elements);
+    if (sources.size() == 1)
+      std::memcpy(to.data, sources.front(), bytes);
+    else
+      local::merge({.type = like.type()}, sources, {&to, 1}, 0, elements);
   }
   return result;
 }
