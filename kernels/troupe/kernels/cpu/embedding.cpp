@@ -3,6 +3,7 @@
 #include <troupe/kernels/cpu/element_types.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -67,12 +68,24 @@ public:
     if (row == 0)
       return;
     std::byte* to = out.raw();
-    for (std::int64_t i = 0; i < ids.numel(); ++i, to += row)
+    const auto row_of = [&](std::int64_t i) {
+      return w.raw() + static_cast<std::size_t>(id[i]) * row;
+    };
+    const std::int64_t count = ids.numel();
+    for (std::int64_t i = 0; i < count; ++i, to += row) {
+      if (const auto next = std::min(i + rows_ahead, count - 1);
+          !is_padding(id[next]))
+        __builtin_prefetch(row_of(next));
       if (is_padding(id[i]))
         std::memset(to, 0, row);
       else
-        std::memcpy(to, w.raw() + static_cast<std::size_t>(id[i]) * row, row);
+        std::memcpy(to, row_of(i), row);
+    }
   }
+
+private:
+  // Rows lie anywhere in a large table: they are asked of memory ahead.
+  static constexpr std::int64_t rows_ahead = 16;
 };
 
 class lookup_grad_kernel final : public lookup_base {

@@ -7,7 +7,8 @@
 
 namespace troupe::cpu {
 
-void row_gradient::read(const kernel_context& ctx, const shape& dims) {
+void row_gradient::read(const kernel_context& ctx, const shape& dims,
+                        repeated_rows repeated) {
   size_ = dims.numel();
   const variable& grad = ctx.input_variable("Grad");
   if (!grad.is_rows())
@@ -16,7 +17,11 @@ void row_gradient::read(const kernel_context& ctx, const shape& dims) {
   width_ = dims.rank() == 0 ? 1 : dims.numel(1, dims.rank());
   check(grad.as_rows(), dims);
   zeros_.resize(static_cast<std::size_t>(width_));
-  merge(ctx, grad.as_rows());
+  rows_.clear();
+  if (repeated == repeated_rows::keep)
+    keep(grad.as_rows());
+  else
+    merge(ctx, grad.as_rows());
 }
 
 void row_gradient::clear() noexcept {
@@ -40,9 +45,18 @@ void row_gradient::check(const selected_rows& grad, const shape& dims) const {
                  "the rows are not rows of the parameter");
 }
 
+void row_gradient::keep(const selected_rows& grad) {
+  if (grad.rows.empty())
+    return;
+  const float* values = grad.values.data<float>();
+  for (const std::int64_t row : grad.rows) {
+    rows_.push_back({row, values});
+    values += width_;
+  }
+}
+
 void row_gradient::merge(const kernel_context& ctx, const selected_rows& grad) {
   const auto& rows = grad.rows;
-  rows_.clear();
   if (rows.empty())
     return;
   const float* values = grad.values.data<float>();

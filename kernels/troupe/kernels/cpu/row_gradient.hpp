@@ -3,24 +3,31 @@
 
 #include <troupe/kernels/kernel.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 namespace troupe::cpu {
 
-/// The gradient of a parameter as optimizers see it: a whole tensor, or rows
-/// in rising order, each once, with duplicates added up in the order in which
-/// they came. Keep one per kernel: its lists are reused from step to step.
+/// What becomes of rows that occur several times in a gradient: they are added
+/// up in the order in which they came, all rows then rise; or each stays where
+/// it is, for optimizers to which that makes no difference.
+enum class repeated_rows : std::uint8_t { add_up, keep };
+
+/// The gradient of a parameter as optimizers see it: a whole tensor or rows.
+/// Keep one per kernel: its lists are reused from step to step.
 class row_gradient {
 public:
   /// Reads input Grad for a parameter of `dims`. Throws error(shape_mismatch)
   /// if it is the gradient of another shape, error(out_of_range) for a row
   /// outside the parameter, error(dtype_mismatch) unless float32. The value
   /// must stay unchanged until the last `for_each`.
-  void read(const kernel_context& ctx, const shape& dims);
+  void read(const kernel_context& ctx, const shape& dims,
+            repeated_rows repeated = repeated_rows::add_up);
 
-  /// Calls `update(offset, gradient, count)` for runs of the parameter that
-  /// cover all of it; rows that do not occur have gradient zero.
+  /// Needs rows that were added up. Calls `update(offset, gradient, count)` for
+  /// runs of the parameter that cover all of it; rows that do not occur have
+  /// gradient zero.
   template <class Update>
   void for_each(Update update) const {
     for_each(update, update);
@@ -48,6 +55,19 @@ public:
       update(r.row * width_, r.values, width_);
   }
 
+  /// The same where `param` is next to be read at these rows, which may lie
+  /// anywhere: those to come are asked of memory ahead.
+  template <class Update>
+  void for_each_present(const float* param, Update update) const {
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      const auto next = std::min(i + rows_ahead, rows_.size() - 1);
+      __builtin_prefetch(param + rows_[next].row * width_, 1);
+      update(rows_[i].row * width_, rows_[i].values, width_);
+    }
+    if (dense_)
+      update(std::int64_t{0}, dense_.data<float>(), size_);
+  }
+
   bool is_dense() const noexcept { return static_cast<bool>(dense_); }
   /// Rows of which there are none: Paddle's optimizers then do nothing.
   bool empty() const noexcept { return !dense_ && rows_.empty(); }
@@ -56,6 +76,8 @@ public:
   void clear() noexcept;
 
 private:
+  static constexpr std::size_t rows_ahead = 16;
+
   struct merged_row {
     std::int64_t row = 0;
     const float* values = nullptr;
@@ -63,6 +85,7 @@ private:
 
   void read_dense(const kernel_context& ctx, const shape& dims);
   void check(const selected_rows& grad, const shape& dims) const;
+  void keep(const selected_rows& grad);
   void merge(const kernel_context& ctx, const selected_rows& grad);
   void add_up(const float* values, std::size_t first, std::size_t last,
               float* sum);

@@ -16,19 +16,23 @@ TROUPE_SIMD void sgd_loop(float* out, const float* p, const float* g, float lr,
     out[i] = p[i] - lr * g[i];
 }
 
-// p -= lr g. Rows that do not occur stay as they are.
+// p -= lr g. Rows that do not occur stay as they are; as in Paddle, those that
+// occur twice take two steps.
 class sgd_kernel final : public kernel {
 public:
   void run(kernel_context& ctx) override {
     const tensor p = float_input(ctx, "Param");
     const float lr = scalar_input(ctx, "LearningRate");
-    grad_.read(ctx, p.dims());
+    grad_.read(ctx, p.dims(), repeated_rows::keep);
     tensor out = float_output(ctx, "ParamOut", p.dims());
     if (ctx.input_variable("Grad").is_rows())
       copy(out.data<float>(), p.data<float>(), p.numel());
+    float* to = out.data<float>();
+    const float* from =
+      ctx.input_variable("Grad").is_rows() ? to : p.data<float>();
     grad_.for_each_present(
-      [&](std::int64_t at, const float* g, std::int64_t n) {
-        sgd_loop(out.data<float>() + at, p.data<float>() + at, g, lr, n);
+      to, [&](std::int64_t at, const float* g, std::int64_t n) {
+        sgd_loop(to + at, from + at, g, lr, n);
       });
     grad_.clear();
   }
