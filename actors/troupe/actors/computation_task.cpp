@@ -148,7 +148,16 @@ bool all_finite(const tensor& t) {
   return true;
 }
 
+tensor in_plain_layout(const tensor& t) {
+  arena host{make_host_memory_source()};
+  auto plain = tensor::make(host, t.dims(), t.type());
+  t.format()->to_plain(t, plain, nullptr);
+  return plain;
+}
+
 bool all_finite(const tensor& t) {
+  if (!t.is_plain())
+    return all_finite(in_plain_layout(t));
   switch (t.type()) {
   case dtype::float32: return all_finite<float>(t);
   case dtype::float64: return all_finite<double>(t);
@@ -181,7 +190,7 @@ void require_finite(const variable& value, const std::string& name) {
     t = &value.as_tensor();
   else if (value.is_rows())
     t = &value.as_rows().values;
-  if (t && *t && t->is_plain() && !all_finite(*t))
+  if (t && *t && !all_finite(*t))
     throw error(errc::not_finite, "a value is not finite", {.variable = name});
 }
 

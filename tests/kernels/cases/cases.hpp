@@ -31,6 +31,10 @@ std::vector<op_case> softmax_cases();
 /// All of the above.
 std::vector<op_case> all_cases();
 
+/// Ops on images of 16 channels and more, for layouts in blocks of channels;
+/// not to be differentiated numerically.
+std::vector<op_case> image_cases();
+
 /// An op that must refuse its inputs, and how.
 struct bad_case {
   op_case op;

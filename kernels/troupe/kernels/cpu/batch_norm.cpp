@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/arguments.hpp>
+#include <troupe/kernels/cpu/channel_blocks.hpp>
 #include <troupe/kernels/cpu/channel_statistics.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
 #include <troupe/kernels/cpu/image_layout.hpp>
@@ -27,14 +28,17 @@ public:
       channels_last_(has_channels_last(attributes, "data_layout")) {}
 
 protected:
-  channel_view view_of(const shape& x) const {
+  channel_view view_of(const tensor& value) const {
+    const shape& x = value.dims();
     const std::size_t rank = x.rank();
     if (rank < 2)
       throw_shape("X", x, "expected [N, C, ...] or [N, ..., C]");
     if (channels_last_)
       return {x.numel(0, rank - 1), x[rank - 1], 1};
-    return {x[0], x[1], x.numel(2, rank)};
+    return {x[0], x[1], x.numel(2, rank), block_of(value)};
   }
+
+  bool takes_blocks() const noexcept { return !channels_last_; }
 
   static tensor parameter(const kernel_context& ctx, std::string_view slot,
                           const channel_view& v) {
@@ -73,8 +77,9 @@ public:
     : batch_norm_base(attributes,
                       !attributes.get_bool("trainable_statistics", false)) {}
   void run(kernel_context& ctx) override {
-    const tensor x = float_input(ctx, "X");
-    const channel_view v = view_of(x.dims());
+    const tensor x = takes_blocks() ? stored_input(ctx, "X") : ctx.input("X");
+    require_type("X", x.type(), dtype::float32);
+    const channel_view v = view_of(x);
     const tensor mean = parameter(ctx, "Mean", v);
     const tensor variance = parameter(ctx, "Variance", v);
     if (ctx.has_output("ReserveSpace")) // other libraries' scratch
@@ -118,7 +123,7 @@ private:
   // zeros and leaves the running statistics alone.
   void pass_through(kernel_context& ctx, const channel_view& v, const tensor& x,
                     const tensor& mean, const tensor& variance) {
-    tensor y = float_output(ctx, "Y", x.dims());
+    tensor y = output_like(ctx, "Y", x);
     copy(y.data<float>(), x.data<float>(), x.numel());
     write(ctx, "MeanOut", v, mean.data<float>());
     write(ctx, "VarianceOut", v, variance.data<float>());
@@ -134,7 +139,7 @@ private:
     const tensor bias = parameter(ctx, "Bias", v, 0.0f);
     factor_.resize(inverse_.size());
     multiply(factor_.data(), scale.data<float>(), inverse_.data(), v.channels);
-    tensor y = float_output(ctx, "Y", x.dims());
+    tensor y = output_like(ctx, "Y", x);
     channel_affine(v, y.data<float>(), x.data<float>(), mean, factor_.data(),
                    bias.data<float>());
   }
@@ -172,10 +177,13 @@ public:
   explicit batch_norm_grad_kernel(const attribute_map& attributes)
     : batch_norm_base(attributes, true) {}
   void run(kernel_context& ctx) override {
-    const tensor x = float_input(ctx, "X");
-    const tensor dy = float_input(ctx, "Y@GRAD");
+    const auto [x, dy] = takes_blocks()
+                           ? alike_inputs(ctx, "X", "Y@GRAD")
+                           : std::pair{ctx.input("X"), ctx.input("Y@GRAD")};
+    require_type("X", x.type(), dtype::float32);
+    require_type("Y@GRAD", dy.type(), dtype::float32);
     require_shape("Y@GRAD", dy.dims(), x.dims());
-    const channel_view v = view_of(x.dims());
+    const channel_view v = view_of(x);
     const tensor scale = parameter(ctx, "Scale", v, 1.0f);
     const tensor mean = parameter(ctx, statistic(ctx, "Mean"), v);
     read_inverse(ctx, v);
@@ -215,7 +223,7 @@ private:
   void input_gradient(kernel_context& ctx, const channel_view& v,
                       const tensor& x, const tensor& dy, const tensor& scale,
                       const tensor& mean, bool passed) {
-    tensor dx = float_output(ctx, "X@GRAD", x.dims());
+    tensor dx = output_like(ctx, "X@GRAD", x);
     if (passed)
       return copy(dx.data<float>(), dy.data<float>(), dx.numel());
     dy_factor_.resize(inverse_.size());

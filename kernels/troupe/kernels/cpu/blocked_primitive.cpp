@@ -35,13 +35,13 @@ dnnl::primitive_attr user_scratchpad() {
 }
 
 blocked_primitive::port::port(const operand& o, bool output)
-  : argument(o.argument), converts(o.plain != o.inner), is_output(output),
-    plain(without_data(o.plain)), inner(without_data(o.inner)) {
+  : argument(o.argument), converts(o.outer != o.inner), is_output(output),
+    outer(without_data(o.outer)), inner(without_data(o.inner)) {
   if (!converts)
     return;
   const dnnl::reorder::primitive_desc desc(
-    cpu_engine(), is_output ? o.inner : o.plain, cpu_engine(),
-    is_output ? o.plain : o.inner, user_scratchpad());
+    cpu_engine(), is_output ? o.inner : o.outer, cpu_engine(),
+    is_output ? o.outer : o.inner, user_scratchpad());
   reorder = dnnl::reorder(desc);
   reorder_scratchpad = without_data(desc.scratchpad_desc());
 }
@@ -51,8 +51,8 @@ void blocked_primitive::port::convert(dnnl::stream& queue,
   if (!converts)
     return;
   reorder_scratchpad.set_data_handle(scratchpad);
-  reorder.execute(queue, {{DNNL_ARG_FROM, is_output ? inner : plain},
-                          {DNNL_ARG_TO, is_output ? plain : inner},
+  reorder.execute(queue, {{DNNL_ARG_FROM, is_output ? inner : outer},
+                          {DNNL_ARG_TO, is_output ? outer : inner},
                           {DNNL_ARG_SCRATCHPAD, reorder_scratchpad}});
 }
 
@@ -78,7 +78,7 @@ blocked_primitive::blocked_primitive(dnnl::primitive primitive,
 }
 
 void blocked_primitive::bind(port& p, float* data, std::byte*& scratch) {
-  p.plain.set_data_handle(data);
+  p.outer.set_data_handle(data);
   if (!p.converts)
     return;
   p.inner.set_data_handle(scratch);
@@ -98,7 +98,7 @@ void blocked_primitive::run(kernel_context& ctx, const float* a, const float* b,
   for (auto& input : inputs_)
     input.convert(queue_, next);
   const auto used = [](const port& p) {
-    return p.converts ? p.inner : p.plain;
+    return p.converts ? p.inner : p.outer;
   };
   primitive_.execute(queue_, {{inputs_[0].argument, used(inputs_[0])},
                               {inputs_[1].argument, used(inputs_[1])},

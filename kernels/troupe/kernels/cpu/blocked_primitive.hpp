@@ -18,14 +18,14 @@ const dnnl::engine& cpu_engine();
 /// the library's own belongs to the thread that made the primitive.
 dnnl::primitive_attr user_scratchpad();
 
-/// A oneDNN primitive of two inputs and one output that are plain outside and
-/// in formats of the primitive's choice inside. Thread rule: one thread at a
-/// time, any thread; runs on the caller alone.
+/// A oneDNN primitive of two inputs and one output that have the caller's
+/// formats outside and formats of the primitive's choice inside. Thread rule:
+/// one thread at a time, any thread; runs on the caller alone.
 class blocked_primitive {
 public:
   struct operand {
     int argument = 0;         ///< DNNL_ARG_...
-    dnnl::memory::desc plain; ///< what the caller passes
+    dnnl::memory::desc outer; ///< what the caller passes
     dnnl::memory::desc inner; ///< what the primitive wants
   };
 
@@ -49,7 +49,7 @@ private:
     int argument = 0;
     bool converts = false;
     bool is_output = false;
-    dnnl::memory plain;
+    dnnl::memory outer;
     dnnl::memory inner;
     dnnl::reorder reorder;
     dnnl::memory reorder_scratchpad;

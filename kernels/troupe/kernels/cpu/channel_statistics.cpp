@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/channel_statistics.hpp>
 
+#include <troupe/kernels/cpu/blocked_statistics.hpp>
 #include <troupe/kernels/cpu/simd.hpp>
 #include <troupe/kernels/cpu/vector_ops.hpp>
 
@@ -153,7 +154,9 @@ void for_each_plane(const channel_view& v, Plane plane) {
 
 void channel_moments(const channel_view& v, const float* x, float* mean,
                      float* variance) {
-  if (v.pixels == 1)
+  if (v.block > 0)
+    blocked::moments(v, x, mean, variance);
+  else if (v.pixels == 1)
     vector_moments(v, x, mean, variance);
   else
     image_moments(v, x, mean, variance);
@@ -161,6 +164,8 @@ void channel_moments(const channel_view& v, const float* x, float* mean,
 
 void channel_affine(const channel_view& v, float* y, const float* x,
                     const float* mean, const float* factor, const float* bias) {
+  if (v.block > 0)
+    return blocked::affine(v, y, x, mean, factor, bias);
   if (v.pixels != 1)
     return for_each_plane(v, [&](std::int64_t c, std::int64_t at) {
       affine_plane(y + at, x + at, mean[c], factor[c], bias[c], v.pixels);
@@ -173,6 +178,8 @@ void channel_affine(const channel_view& v, float* y, const float* x,
 void channel_gradient_sums(const channel_view& v, const float* x,
                            const float* dy, const float* mean, float* dot,
                            float* total) {
+  if (v.block > 0)
+    return blocked::gradient_sums(v, x, dy, mean, dot, total);
   if (v.pixels == 1) {
     sum_rows(total, dy, v.samples, v.channels);
     return sum_blocks(
@@ -198,6 +205,8 @@ void channel_gradient_sums(const channel_view& v, const float* x,
 void channel_combine(const channel_view& v, float* dx, const float* dy,
                      const float* x, const float* mean, const float* dy_factor,
                      const float* x_factor, const float* offset) {
+  if (v.block > 0)
+    return blocked::combine(v, dx, dy, x, mean, dy_factor, x_factor, offset);
   if (v.pixels != 1)
     return for_each_plane(v, [&](std::int64_t c, std::int64_t at) {
       combine_plane(dx + at, dy + at, x + at, mean[c], dy_factor[c],

@@ -5,11 +5,13 @@
 
 namespace troupe::cpu {
 
-/// A tensor [samples, channels, pixels], row-major.
+/// A tensor [samples, channels, pixels], row-major, or with its channels in
+/// blocks: [samples, channels / block, pixels, block].
 struct channel_view {
   std::int64_t samples = 0;
   std::int64_t channels = 0;
   std::int64_t pixels = 1;
+  std::int64_t block = 0; ///< 0: row-major; 8 or 16
 };
 
 /// Mean and biased variance of each channel, with at least one element each.

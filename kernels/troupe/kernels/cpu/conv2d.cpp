@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <troupe/kernels/cpu/conv2d.hpp>
+
 #include <troupe/kernels/cpu/arguments.hpp>
+#include <troupe/kernels/cpu/channel_blocks.hpp>
 #include <troupe/kernels/cpu/convolution.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
 #include <troupe/kernels/cpu/image_layout.hpp>
@@ -40,6 +43,15 @@ protected:
     return problem_;
   }
 
+  // An image, in blocks if it lies so.
+  tensor image_input(const kernel_context& ctx, std::string_view slot) const {
+    if (channels_last_)
+      return float_input(ctx, slot);
+    const tensor x = stored_input(ctx, slot);
+    require_type(slot, x.type(), dtype::float32);
+    return x;
+  }
+
   shape output_dims() const {
     return channels_in_place(problem_.out, channels_last_);
   }
@@ -62,59 +74,84 @@ private:
 
 class conv_kernel final : public conv_base {
 public:
-  using conv_base::conv_base;
+  conv_kernel(const attribute_map& attributes,
+              const cpu_kernel_options& options)
+    : conv_base(attributes),
+      forward_(conv_direction::forward, options.winograd) {}
+
   void run(kernel_context& ctx) override {
-    const tensor x = float_input(ctx, "Input");
+    const tensor x = image_input(ctx, "Input");
     const tensor w = float_input(ctx, "Filter");
-    const auto& p = problem(x.dims(), w.dims());
-    tensor out = float_output(ctx, "Output", output_dims());
-    if (out.numel() == 0)
+    conv_problem p = problem(x.dims(), w.dims());
+    p.in_block = block_of(x);
+    if (p.out.numel() == 0) {
+      float_output(ctx, "Output", output_dims());
       return;
-    forward_.run(ctx, p, x.data<float>(), w.data<float>(), out.data<float>());
+    }
+    format_.set(p.out, forward_.prepare(p));
+    tensor out = stored_output(ctx, "Output", output_dims(), dtype::float32,
+                               format_.get());
+    forward_.run(ctx, x.data<float>(), w.data<float>(), out.data<float>());
     if (ctx.has_input("Bias"))
-      add_bias(ctx, p, out.data<float>());
+      add_bias(ctx, p, out);
   }
 
 private:
-  static void add_bias(kernel_context& ctx, const conv_problem& p, float* out) {
+  static void add_bias(kernel_context& ctx, const conv_problem& p,
+                       tensor& out) {
     const tensor bias = float_input(ctx, "Bias");
-    const std::int64_t channels = p.out[1];
-    const std::int64_t pixels = p.out.numel(2, 4);
-    if (bias.numel() != channels)
+    if (bias.numel() != p.out[1])
       throw_shapes("Bias", bias.dims(), "Output", p.out,
                    "expected one value per channel");
-    if (p.channels_last)
-      for (std::int64_t i = 0; i < p.out[0] * pixels; ++i, out += channels)
-        add(out, out, bias.data<float>(), channels);
+    const auto channel_stride = p.channels_last ? p.out[1] : block_of(out);
+    if (channel_stride > 0)
+      add_to_channels(out.data<float>(), out.data<float>(), bias.data<float>(),
+                      p.out, channel_stride);
     else
-      for (std::int64_t i = 0; i < p.out[0] * channels; ++i, out += pixels)
-        scale_add(out, out, 1.0f, bias.data<float>()[i % channels], pixels);
+      add_to_planes(out.data<float>(), bias.data<float>(), p.out);
   }
 
-  convolution forward_{conv_direction::forward};
+  static void add_to_planes(float* out, const float* bias, const shape& dims) {
+    const std::int64_t pixels = dims.numel(2, 4);
+    for (std::int64_t i = 0; i < dims.numel(0, 2); ++i, out += pixels)
+      scale_add(out, out, 1.0f, bias[i % dims[1]], pixels);
+  }
+
+  kept_format format_;
+  convolution forward_;
 };
 
 class conv_grad_kernel final : public conv_base {
 public:
-  using conv_base::conv_base;
+  conv_grad_kernel(const attribute_map& attributes,
+                   const cpu_kernel_options& options)
+    : conv_base(attributes),
+      data_(conv_direction::input_gradient, options.winograd),
+      weights_(conv_direction::filter_gradient, options.winograd) {}
+
   void run(kernel_context& ctx) override {
-    const tensor x = float_input(ctx, "Input");
+    const tensor x = image_input(ctx, "Input");
     const tensor w = float_input(ctx, "Filter");
-    const tensor dout = float_input(ctx, "Output@GRAD");
-    const auto& p = problem(x.dims(), w.dims());
+    const tensor dout = image_input(ctx, "Output@GRAD");
+    conv_problem p = problem(x.dims(), w.dims());
     require_shape("Output@GRAD", dout.dims(), output_dims());
+    p.in_block = block_of(x);
+    p.out_block = block_of(dout);
     if (ctx.has_output("Input@GRAD"))
-      input_gradient(ctx, p, dout, w, x.dims());
+      input_gradient(ctx, p, dout, w, x);
     if (ctx.has_output("Filter@GRAD"))
       filter_gradient(ctx, p, dout, x);
   }
 
 private:
+  // It lies in memory as Input does.
   void input_gradient(kernel_context& ctx, const conv_problem& p,
-                      const tensor& dout, const tensor& w, const shape& dims) {
-    tensor dx = float_output(ctx, "Input@GRAD", dims);
-    if (dx.numel() > 0)
-      data_.run(ctx, p, dout.data<float>(), w.data<float>(), dx.data<float>());
+                      const tensor& dout, const tensor& w, const tensor& x) {
+    tensor dx = output_like(ctx, "Input@GRAD", x);
+    if (dx.numel() == 0)
+      return;
+    data_.prepare(p);
+    data_.run(ctx, dout.data<float>(), w.data<float>(), dx.data<float>());
   }
 
   void filter_gradient(kernel_context& ctx, const conv_problem& p,
@@ -122,21 +159,32 @@ private:
     tensor dw = float_output(ctx, "Filter@GRAD", p.filter);
     if (x.numel() == 0)
       return fill(dw.data<float>(), dw.numel(), 0.0f);
-    weights_.run(ctx, p, x.data<float>(), dout.data<float>(), dw.data<float>());
+    weights_.prepare(p);
+    weights_.run(ctx, x.data<float>(), dout.data<float>(), dw.data<float>());
   }
 
-  convolution data_{conv_direction::input_gradient};
-  convolution weights_{conv_direction::filter_gradient};
+  convolution data_;
+  convolution weights_;
 };
 
 } // namespace
 
+std::unique_ptr<kernel> make_conv2d(const attribute_map& attributes,
+                                    const cpu_kernel_options& options) {
+  return std::make_unique<conv_kernel>(attributes, options);
+}
+
+std::unique_ptr<kernel> make_conv2d_grad(const attribute_map& attributes,
+                                         const cpu_kernel_options& options) {
+  return std::make_unique<conv_grad_kernel>(attributes, options);
+}
+
 std::unique_ptr<kernel> make_conv2d(const attribute_map& attributes) {
-  return std::make_unique<conv_kernel>(attributes);
+  return make_conv2d(attributes, {});
 }
 
 std::unique_ptr<kernel> make_conv2d_grad(const attribute_map& attributes) {
-  return std::make_unique<conv_grad_kernel>(attributes);
+  return make_conv2d_grad(attributes, {});
 }
 
 } // namespace troupe::cpu

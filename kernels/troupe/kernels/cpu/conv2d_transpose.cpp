@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/arguments.hpp>
+#include <troupe/kernels/cpu/channel_blocks.hpp>
 #include <troupe/kernels/cpu/convolution.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
 #include <troupe/kernels/cpu/image_layout.hpp>
@@ -86,8 +87,10 @@ public:
     const tensor w = float_input(ctx, "Filter");
     const auto& p = problem(x.dims(), w.dims());
     tensor out = float_output(ctx, "Output", output_dims());
-    if (out.numel() > 0)
-      data_.run(ctx, p, x.data<float>(), w.data<float>(), out.data<float>());
+    if (out.numel() == 0)
+      return;
+    data_.prepare(p);
+    data_.run(ctx, x.data<float>(), w.data<float>(), out.data<float>());
   }
 
 private:
@@ -112,10 +115,13 @@ public:
 private:
   void input_gradient(kernel_context& ctx, const conv_problem& p,
                       const tensor& dout, const tensor& w, const shape& dims) {
-    tensor dx = float_output(ctx, "Input@GRAD", dims);
-    if (dx.numel() > 0)
-      forward_.run(ctx, p, dout.data<float>(), w.data<float>(),
-                   dx.data<float>());
+    if (dims.numel() == 0) {
+      float_output(ctx, "Input@GRAD", dims);
+      return;
+    }
+    tensor dx = stored_output(ctx, "Input@GRAD", dims, dtype::float32,
+                              channel_blocks(p.out, forward_.prepare(p)));
+    forward_.run(ctx, dout.data<float>(), w.data<float>(), dx.data<float>());
   }
 
   void filter_gradient(kernel_context& ctx, const conv_problem& p,
@@ -123,7 +129,8 @@ private:
     tensor dw = float_output(ctx, "Filter@GRAD", p.filter);
     if (x.numel() == 0)
       return fill(dw.data<float>(), dw.numel(), 0.0f);
-    weights_.run(ctx, p, dout.data<float>(), x.data<float>(), dw.data<float>());
+    weights_.prepare(p);
+    weights_.run(ctx, dout.data<float>(), x.data<float>(), dw.data<float>());
   }
 
   convolution forward_{conv_direction::forward};

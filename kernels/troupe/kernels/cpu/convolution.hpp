@@ -19,6 +19,10 @@ struct conv_problem {
   std::int64_t groups = 1;
   std::array<window_axis, 2> axes; ///< how the filter slides over `in`
   bool channels_last = false;      ///< of `in` and `out`
+  // Channels per block (channel_blocks.hpp) of the images that are given; 0:
+  // plain. Of input gradients `in_block` is what their reader wants.
+  std::int64_t in_block = 0;
+  std::int64_t out_block = 0;
 };
 
 /// What is computed of in, filter, out: out from in and filter; in's gradient
@@ -29,20 +33,29 @@ enum class conv_direction { forward, input_gradient, filter_gradient };
 /// time, any thread.
 class convolution {
 public:
-  explicit convolution(conv_direction direction) : direction_(direction) {}
+  /// `winograd`: 3x3 filters may use fewer multiplications, whose roundings are
+  /// about ten times as large.
+  explicit convolution(conv_direction direction, bool winograd = true)
+    : direction_(direction), winograd_(winograd) {}
 
-  /// Computes `result` from two operands in the order of `conv_direction`.
-  /// What the library needs is made anew when the problem changes. Throws
-  /// error(kernel_failure).
-  void run(kernel_context& ctx, const conv_problem& problem, const float* a,
-           const float* b, float* result);
+  /// Makes what the library needs, anew when the problem changes, and returns
+  /// the channels per block of the images that `run` will write; 0: plain, as
+  /// filters always are. Throws error(kernel_failure).
+  std::int64_t prepare(const conv_problem& problem);
+
+  /// Computes `result` from two operands in the order of `conv_direction`, of
+  /// the problem that is prepared. Throws error(kernel_failure).
+  void run(kernel_context& ctx, const float* a, const float* b, float* result);
 
 private:
-  void prepare(const conv_problem& problem);
+  void make(const conv_problem& problem, dnnl::algorithm method);
+  bool made_winograd(const conv_problem& problem);
 
   conv_direction direction_;
+  bool winograd_;
   conv_problem prepared_;
   bool ready_ = false;
+  std::int64_t result_block_ = 0;
   blocked_primitive primitive_;
 };
 

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <troupe/kernels/cpu_kernel_options.hpp>
+
+#include <troupe/kernels/cpu/conv2d.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
+
+#include <string>
 
 namespace troupe {
 
@@ -263,6 +268,20 @@ kernel_table cpu_kernels() {
   cpu::add_reduction_gradients(table);
   cpu::add_norms(table);
   cpu::add_pointwise_losses(table);
+  return table;
+}
+
+kernel_table cpu_kernels(const cpu_kernel_options& options) {
+  kernel_table table = cpu_kernels();
+  for (const std::string type : {"conv2d", "depthwise_conv2d"}) {
+    table.add(type, device_kind::cpu, [=](const attribute_map& attributes) {
+      return cpu::make_conv2d(attributes, options);
+    });
+    table.add(type + "_grad", device_kind::cpu,
+              [=](const attribute_map& attributes) {
+                return cpu::make_conv2d_grad(attributes, options);
+              });
+  }
   return table;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/binary.hpp>
+#include <troupe/kernels/cpu/channel_blocks.hpp>
 #include <troupe/kernels/cpu/elementwise_ops.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
 #include <troupe/kernels/cpu/merged_rows.hpp>
@@ -39,6 +40,14 @@ public:
         return ctx.output_variable("Out").set(
           multiply_rows("X", ctx.input_variable("X").as_rows(),
                         scalar_input(ctx, "Y"), ctx.on().memory()));
+    if constexpr (std::is_same_v<Op, add>)
+      if (add_in_blocks(ctx))
+        return;
+    run_plain(ctx);
+  }
+
+private:
+  void run_plain(kernel_context& ctx) {
     const tensor x = ctx.input("X");
     const tensor y = ctx.input("Y");
     require_type("Y", y.type(), x.type());
@@ -49,6 +58,27 @@ public:
       tensor out = ctx.output("Out", p.out, x.type());
       apply_broadcast<Op>(p, out.data<T>(), x.data<T>(), y.data<T>());
     });
+  }
+
+  // Images in blocks: two that are alike, or one and a value per channel.
+  bool add_in_blocks(kernel_context& ctx) const {
+    const tensor x = stored_input(ctx, "X");
+    if (x.is_plain())
+      return false;
+    const auto y = stored_input(ctx, "Y");
+    require_type("Y", y.type(), x.type());
+    if (!y.is_plain() && y.format()->equals(*x.format())) {
+      tensor out = output_like(ctx, "Out", x);
+      run_simd<binary_loop<Op, true, true>>(out.data<float>(), x.data<float>(),
+                                            y.data<float>(), x.numel());
+      return true;
+    }
+    if (!is_per_channel(x, y, axis()))
+      return false;
+    tensor out = output_like(ctx, "Out", x);
+    add_to_channels(out.data<float>(), x.data<float>(), y.data<float>(),
+                    x.dims(), block_of(x));
+    return true;
   }
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/binary.hpp>
+#include <troupe/kernels/cpu/channel_blocks.hpp>
 #include <troupe/kernels/cpu/elementwise_ops.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
 #include <troupe/kernels/cpu/planned_broadcast.hpp>
@@ -35,18 +36,42 @@ public:
     : planned_broadcast(attributes), minus_(minus) {}
 
   void run(kernel_context& ctx) override {
-    const tensor dout = ctx.input("Out@GRAD");
-    const shape x = ctx.input("X").dims();
-    const shape y = ctx.input("Y").dims();
-    const broadcast_plan& p = plan(x, y);
+    const tensor dout = stored_input(ctx, "Out@GRAD");
+    const tensor x = stored_input(ctx, "X");
+    const tensor y = stored_input(ctx, "Y");
+    const broadcast_plan& p = plan(x.dims(), y.dims());
     require_shape("Out@GRAD", dout.dims(), p.out);
+    if (!dout.is_plain() && !minus_ && passes_blocks(ctx, dout, x, y))
+      return;
+    const tensor plain = ctx.input("Out@GRAD");
     if (ctx.has_output("X@GRAD"))
-      write(ctx, "X@GRAD", p, dout, x, false);
+      write(ctx, "X@GRAD", p, plain, x.dims(), false);
     if (ctx.has_output("Y@GRAD"))
-      write(ctx, "Y@GRAD", swapped(p), dout, y, minus_);
+      write(ctx, "Y@GRAD", swapped(p), plain, y.dims(), minus_);
   }
 
 private:
+  // The gradient of a sum of images that lies in blocks: X@GRAD and Y@GRAD are
+  // that tensor, or its sums per channel.
+  bool passes_blocks(kernel_context& ctx, const tensor& dout, const tensor& x,
+                     const tensor& y) const {
+    const bool same = y.dims() == dout.dims();
+    if (!(x.dims() == dout.dims()) || (!same && !is_per_channel(x, y, axis())))
+      return false;
+    if (ctx.has_output("X@GRAD"))
+      ctx.output_variable("X@GRAD").set(dout.share());
+    if (!ctx.has_output("Y@GRAD"))
+      return true;
+    if (same) {
+      ctx.output_variable("Y@GRAD").set(dout.share());
+    } else {
+      tensor dy = ctx.output("Y@GRAD", y.dims(), dout.type());
+      sum_channels(dy.data<float>(), dout.data<float>(), dout.dims(),
+                   block_of(dout));
+    }
+    return true;
+  }
+
   // Gradient of the plan's X operand.
   static void write(kernel_context& ctx, std::string_view slot,
                     const broadcast_plan& p, const tensor& dout,

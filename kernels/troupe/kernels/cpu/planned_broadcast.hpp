@@ -13,6 +13,8 @@ public:
     : axis_(attributes.get_int("axis", -1)) {}
 
 protected:
+  std::int64_t axis() const noexcept { return axis_; }
+
   const broadcast_plan& plan(const shape& x, const shape& y) {
     if (!planned_ || !(x == x_) || !(y == y_)) {
       plan_ = plan_broadcast(x, y, axis_);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/arguments.hpp>
+#include <troupe/kernels/cpu/blocked_pool.hpp>
+#include <troupe/kernels/cpu/channel_blocks.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
 #include <troupe/kernels/cpu/image_layout.hpp>
 #include <troupe/kernels/cpu/pool_plan.hpp>
@@ -108,6 +110,10 @@ public:
       channels_last_(has_channels_last(attributes, "data_format")) {}
 
 protected:
+  bool lies_in_blocks(const kernel_context& ctx, std::string_view slot) const {
+    return !channels_last_ && !stored_input(ctx, slot).is_plain();
+  }
+
   // Images with their channels second, whatever the program has.
   tensor images(kernel_context& ctx, std::string_view slot) const {
     tensor x = float_input(ctx, slot);
@@ -163,6 +169,8 @@ class pool_kernel final : public pool_base {
 public:
   using pool_base::pool_base;
   void run(kernel_context& ctx) override {
+    if (lies_in_blocks(ctx, "X"))
+      return run_blocked(ctx);
     const tensor x = images(ctx, "X");
     const pool_plan& p = plan(x.dims());
     const std::int64_t in_size = p.in.numel(2, 4);
@@ -175,6 +183,14 @@ public:
   }
 
 private:
+  void run_blocked(kernel_context& ctx) {
+    const tensor x = stored_input(ctx, "X");
+    const pool_plan& p = plan(x.dims());
+    format_.set(p.out, block_of(x));
+    tensor out = stored_output(ctx, "Out", p.out, x.type(), format_.get());
+    blocked::pool(p, is_max(), block_of(x), x.data<float>(), out.data<float>());
+  }
+
   void plane(const pool_plan& p, const float* x, float* out) {
     if (p.whole && !is_max())
       *out = static_cast<float>(sum(x, p.in.numel(2, 4)))
@@ -217,6 +233,8 @@ private:
       }
     return is_max() ? best : total / (p.divisor(rows) * p.divisor(cols));
   }
+
+  kept_format format_;
 };
 
 // The gradient of a maximum goes to its first occurrence in the window.
@@ -224,6 +242,8 @@ class pool_grad_kernel final : public pool_base {
 public:
   using pool_base::pool_base;
   void run(kernel_context& ctx) override {
+    if (lies_in_blocks(ctx, "X") && lies_in_blocks(ctx, "Out@GRAD"))
+      return run_blocked(ctx);
     const tensor x = images(ctx, "X");
     const tensor dout = images(ctx, "Out@GRAD");
     const pool_plan& p = plan(x.dims());
@@ -243,6 +263,16 @@ public:
   }
 
 private:
+  void run_blocked(kernel_context& ctx) {
+    const tensor x = stored_input(ctx, "X");
+    const tensor dout = stored_input(ctx, "Out@GRAD");
+    const pool_plan& p = plan(x.dims());
+    require_shape("Out@GRAD", dout.dims(), p.out);
+    tensor dx = output_like(ctx, "X@GRAD", x);
+    blocked::pool_gradient(p, is_max(), block_of(x), x.data<float>(),
+                           dout.data<float>(), dx.data<float>());
+  }
+
   void plane(const pool_plan& p, const float* x, const float* dout, float* dx) {
     if (p.whole && !is_max())
       return fill(dx, p.in.numel(2, 4),

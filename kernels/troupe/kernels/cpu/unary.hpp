@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/kernels/cpu/arguments.hpp>
+#include <troupe/kernels/cpu/channel_blocks.hpp>
 #include <troupe/kernels/cpu/simd.hpp>
 
 #include <array>
@@ -82,8 +83,8 @@ struct unary_gradient_loop {
 /// Out = Op(X).
 template <class Op>
 void run_unary_with(kernel_context& ctx, const unary_values<Op>& values) {
-  const tensor x = ctx.input("X");
-  tensor out = ctx.output("Out", x.dims(), x.type());
+  const tensor x = stored_input(ctx, "X");
+  tensor out = output_like(ctx, "Out", x);
   for_number_type<Op::integers>("X", x.type(), [&]<class T>(T) {
     run_simd<unary_loop<Op>>(out.data<T>(), values_in<T>(x), x.numel(), values);
   });
@@ -98,15 +99,13 @@ void run_unary(kernel_context& ctx) {
 template <class Op>
 void run_unary_gradient_with(kernel_context& ctx,
                              const unary_values<Op>& values) {
-  const tensor dout = ctx.input("Out@GRAD");
-  tensor saved = dout;
-  if (Op::saved == saved_value::x)
-    saved = ctx.input("X");
-  if (Op::saved == saved_value::out)
-    saved = ctx.input("Out");
+  constexpr auto saved_slot = Op::saved == saved_value::x     ? "X"
+                              : Op::saved == saved_value::out ? "Out"
+                                                              : "Out@GRAD";
+  const auto [saved, dout] = alike_inputs(ctx, saved_slot, "Out@GRAD");
   require_shape("Out@GRAD", dout.dims(), saved.dims());
   require_type("Out@GRAD", dout.type(), saved.type());
-  tensor dx = ctx.output("X@GRAD", saved.dims(), saved.type());
+  tensor dx = output_like(ctx, "X@GRAD", saved);
   for_number_type<Op::integers>("Out@GRAD", dout.type(), [&]<class T>(T) {
     run_simd<unary_gradient_loop<Op>>(dx.data<T>(), values_in<T>(saved),
                                       values_in<T>(dout), dout.numel(), values);

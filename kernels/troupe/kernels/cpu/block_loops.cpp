@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/kernels/cpu/block_loops.hpp>
+
+#include <troupe/kernels/cpu/simd.hpp>
+
+namespace troupe::cpu {
+
+const block_loops& block_loops_of(std::int64_t block) noexcept {
+  const auto level = machine_vectors();
+  if (level == vector_level::v4 && block == 16)
+    return block_loops_v4_16;
+  if (level == vector_level::build)
+    return block == 16 ? block_loops_build_16 : block_loops_build_8;
+  return block == 16 ? block_loops_v3_16 : block_loops_v3_8;
+}
+
+} // namespace troupe::cpu

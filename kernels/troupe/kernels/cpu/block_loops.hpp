@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/kernels/cpu/pool_plan.hpp>
+
+#include <cstdint>
+
+namespace troupe::cpu {
+
+/// Per-channel factors of one block of channels.
+struct block_factors {
+  const float* mean;
+  const float* dy_factor;
+  const float* x_factor;
+  const float* offset;
+};
+
+/// One plane of pool2d: output pixel (i, j) sees rows `rows[i]` and columns
+/// `cols[j]` of an input `width` pixels wide.
+struct block_windows {
+  const pool_window* rows;
+  std::int64_t row_count;
+  const pool_window* cols;
+  std::int64_t col_count;
+  std::int64_t width;
+  const float* row_divisors; ///< of averages; null: largest value
+  const float* col_divisors;
+};
+
+/// Inner loops over planes [pixels, block] of images whose channels lie in
+/// blocks (channel_blocks.hpp), for one block and one instruction set: the
+/// vector registers hold the channels of a pixel.
+struct block_loops {
+  /// Mean, and sum of squared distances from it, of `n` pixels.
+  void (*moments)(const float* x, std::int64_t n, float* mean, float* squares);
+  /// dot = sum of dy * (x - mean), total = sum of dy.
+  void (*gradient_sums)(const float* x, const float* dy, std::int64_t n,
+                        const float* mean, float* dot, float* total);
+  /// y = (x - mean) * factor + bias; y may be x.
+  void (*affine)(float* y, const float* x, std::int64_t n, const float* mean,
+                 const float* factor, const float* bias);
+  /// dx = dy_factor * dy + x_factor * (x - mean) + offset; dx may be dy or x.
+  void (*combine)(float* dx, const float* dy, const float* x, std::int64_t n,
+                  const block_factors& with);
+  void (*pool)(const block_windows& w, const float* x, float* out);
+  /// Adds to `dx`. NaN wins a maximum; of equal ones the first does.
+  void (*pool_gradient)(const block_windows& w, const float* x,
+                        const float* dout, float* dx);
+};
+
+// Compiled for x86-64-v4 (AVX-512), x86-64-v3 (AVX2 and FMA) and the build's
+// own target; where the compiler has no such targets, for the last alone.
+extern const block_loops block_loops_v4_16;
+extern const block_loops block_loops_v3_8;
+extern const block_loops block_loops_v3_16;
+extern const block_loops block_loops_build_8;
+extern const block_loops block_loops_build_16;
+
+/// The best for this machine; `block` is 8 or 16.
+const block_loops& block_loops_of(std::int64_t block) noexcept;
+
+} // namespace troupe::cpu

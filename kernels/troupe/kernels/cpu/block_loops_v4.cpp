@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "block_loops.inc"
+
+namespace troupe::cpu {
+
+const block_loops block_loops_v4_16 = loops_for<16>;
+
+} // namespace troupe::cpu

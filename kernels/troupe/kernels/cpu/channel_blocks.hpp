@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/kernels/kernel.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+namespace troupe::cpu {
+
+// Images [N, C, H, W] may lie in memory as [N, C / block, H, W, block]: what
+// oneDNN calls nChw16c and nChw8c and convolutions like best. C is a multiple
+// of `block`, so the elements are those of the plain tensor in another order,
+// without padding, and loops over elements need not know.
+
+/// Channels per block of a tensor; 0 if it is plain. Others than `make_blocked`
+/// made have none.
+std::int64_t block_of(const tensor& value) noexcept;
+
+/// Whether images of `dims` can lie in blocks of `block` channels.
+bool fits_blocks(const shape& dims, std::int64_t block) noexcept;
+
+/// The layout of float32 images `dims` in blocks; null for block 0. Asserts
+/// that they fit.
+std::shared_ptr<const layout> channel_blocks(const shape& dims,
+                                             std::int64_t block);
+
+/// The layout of a kernel's output, made anew only when it changes.
+class kept_format {
+public:
+  void set(const shape& dims, std::int64_t block);
+  const std::shared_ptr<const layout>& get() const noexcept { return format_; }
+
+private:
+  shape dims_;
+  std::int64_t block_ = 0;
+  std::shared_ptr<const layout> format_;
+};
+
+/// Input `slot`, in blocks if it lies so and plain otherwise. Errors are those
+/// of `kernel_context::input`.
+tensor stored_input(const kernel_context& ctx, std::string_view slot,
+                    std::size_t index = 0);
+
+/// Two inputs whose elements are in the same order: both in the same blocks, or
+/// both plain.
+std::pair<tensor, tensor> alike_inputs(const kernel_context& ctx,
+                                       std::string_view first,
+                                       std::string_view second);
+
+/// Output `slot` as `kernel_context::output` makes it, but in `format`; null:
+/// plain.
+tensor stored_output(const kernel_context& ctx, std::string_view slot,
+                     const shape& dims, dtype type,
+                     std::shared_ptr<const layout> format);
+
+/// The same with shape, dtype and layout of `like`.
+tensor output_like(const kernel_context& ctx, std::string_view slot,
+                   const tensor& like);
+
+/// Whether an elementwise op with attribute `axis` meets images x with y as one
+/// value per channel: y [C] at axis 1.
+bool is_per_channel(const tensor& x, const tensor& y, std::int64_t axis);
+
+/// out = x + bias[c] for float32 images of `dims` (channels second) that lie in
+/// blocks of `block` channels; block C is [N, H, W, C]. out may be x.
+void add_to_channels(float* out, const float* x, const float* bias,
+                     const shape& dims, std::int64_t block);
+
+/// totals[c] = sum of x over the samples and pixels of channel c.
+void sum_channels(float* totals, const float* x, const shape& dims,
+                  std::int64_t block);
+
+} // namespace troupe::cpu

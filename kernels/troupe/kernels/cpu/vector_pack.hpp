@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Included by files that are compiled once for each instruction set, each of
+// which has a copy of its own: hence the unnamed namespace in a header, and no
+// standard library.
+
+namespace troupe::cpu {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int lanes = 16;
+#elif defined(__AVX__)
+constexpr int lanes = 8;
+#else
+constexpr int lanes = 4;
+#endif
+
+typedef float float_vector __attribute__((vector_size(lanes * 4)));
+typedef float loose_vector
+  __attribute__((vector_size(lanes * 4), aligned(4), may_alias));
+typedef int mask_vector __attribute__((vector_size(lanes * 4)));
+
+/// `Size` floats in vector registers.
+template <int Size>
+struct pack {
+  static_assert(Size % lanes == 0);
+  static constexpr int count = Size / lanes;
+  float_vector part[count];
+
+  static pack load(const float* from) {
+    pack p;
+    for (int i = 0; i < count; ++i)
+      p.part[i] = *reinterpret_cast<const loose_vector*>(from + i * lanes);
+    return p;
+  }
+  static pack all(float value) {
+    pack p;
+    for (int i = 0; i < count; ++i)
+      p.part[i] = float_vector{} + value;
+    return p;
+  }
+  void store(float* to) const {
+    for (int i = 0; i < count; ++i)
+      *reinterpret_cast<loose_vector*>(to + i * lanes) = part[i];
+  }
+
+  pack& operator+=(const pack& other) {
+    for (int i = 0; i < count; ++i)
+      part[i] += other.part[i];
+    return *this;
+  }
+  pack& operator-=(const pack& other) {
+    for (int i = 0; i < count; ++i)
+      part[i] -= other.part[i];
+    return *this;
+  }
+  pack& operator*=(const pack& other) {
+    for (int i = 0; i < count; ++i)
+      part[i] *= other.part[i];
+    return *this;
+  }
+  pack& operator/=(float divisor) {
+    for (int i = 0; i < count; ++i)
+      part[i] /= divisor;
+    return *this;
+  }
+  friend pack operator+(pack a, const pack& b) { return a += b; }
+  friend pack operator-(pack a, const pack& b) { return a -= b; }
+  friend pack operator*(pack a, const pack& b) { return a *= b; }
+};
+
+} // namespace
+} // namespace troupe::cpu

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/kernels/kernel.hpp>
+
+namespace troupe {
+
+/// What the CPU kernels may do for speed.
+struct cpu_kernel_options {
+  /// Convolutions of 3x3 may use Winograd's method: two to three times as fast
+  /// where the machine has AVX-512, with roundings about ten times as large.
+  bool winograd = true;
+};
+
+/// `cpu_kernels()` with other options.
+kernel_table cpu_kernels(const cpu_kernel_options& options);
+
+} // namespace troupe
