@@ -40,6 +40,13 @@ op_case ties() {
   return forward_only(std::move(c));
 }
 
+/// The same for windows of 2x2 side by side.
+op_case tiles(const shape& x) {
+  auto c = pool(x, {.strides = {2, 2}});
+  c.inputs["X"] = {random_indices(x, 7, 0, 3, dtype::float32)};
+  return forward_only(std::move(c));
+}
+
 void add(std::vector<op_case>& all, const std::string& type) {
   auto with = [&](const shape& x, options o) {
     o.type = type;
@@ -92,6 +99,8 @@ std::vector<op_case> pool2d_cases() {
   add(all, "avg");
   add_inclusive_averages(all);
   all.push_back(ties());
+  for (const std::int64_t width : {6, 8, 10, 16, 18, 34})
+    all.push_back(tiles({2, 2, 6, width}));
   for (auto type : {"max", "avg"})
     all.push_back(forward_only(pool(
       {2, 17, 19, 17},

@@ -4,6 +4,7 @@
 #include <troupe/kernels/cpu/channel_blocks.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
 #include <troupe/kernels/cpu/image_layout.hpp>
+#include <troupe/kernels/cpu/pool_2x2.hpp>
 #include <troupe/kernels/cpu/pool_plan.hpp>
 #include <troupe/kernels/cpu/simd.hpp>
 #include <troupe/kernels/cpu/vector_ops.hpp>
@@ -195,6 +196,8 @@ private:
     if (p.whole && !is_max())
       *out = static_cast<float>(sum(x, p.in.numel(2, 4)))
              / static_cast<float>(p.in.numel(2, 4));
+    else if (p.tiles_2x2 && is_max() && takes_2x2(p.out[3]))
+      max_2x2(out, x, p.out[2], p.out[3]);
     else if (p.irregular)
       irregular_plane(p, x, out);
     else
@@ -254,7 +257,6 @@ public:
     const std::int64_t in_size = p.in.numel(2, 4);
     const std::int64_t out_size = p.out.numel(2, 4);
     write_images(ctx, "X@GRAD", p.in, [&](tensor& dx) {
-      fill(dx.data<float>(), dx.numel(), 0.0f);
       for (std::int64_t i = 0; i < p.in.numel(0, 2); ++i)
         plane(p, x.data<float>() + i * in_size,
               dout.data<float>() + i * out_size,
@@ -277,6 +279,9 @@ private:
     if (p.whole && !is_max())
       return fill(dx, p.in.numel(2, 4),
                   *dout / static_cast<float>(p.in.numel(2, 4)));
+    if (p.tiles_2x2 && is_max() && takes_2x2(p.out[3]))
+      return max_2x2_gradient(dx, x, dout, p.out[2], p.out[3]);
+    fill(dx, p.in.numel(2, 4), 0.0f);
     if (p.irregular)
       return irregular_plane(p, x, dout, dx);
     for (std::int64_t i = 0; i < p.out[2]; ++i) {

@@ -58,6 +58,11 @@ void plan_adaptive(const pool_options& o, pool_plan& p) {
   p.col_windows = adaptive_windows(p.in[3], o.ksize[1]);
 }
 
+bool halves(const window_axis& a, std::int64_t count) {
+  return a.extent == 2 && a.stride == 2 && a.before == 0
+         && a.length == 2 * count;
+}
+
 void plan_sliding(const pool_options& o, pool_plan& p) {
   const auto axes = axes_of(o, p.in);
   const std::int64_t rows = axes[0].positions(o.ceil_mode);
@@ -72,6 +77,7 @@ void plan_sliding(const pool_options& o, pool_plan& p) {
   p.whole = rows == 1 && cols == 1 && axes[0].extent == p.in[2]
             && axes[1].extent == p.in[3] && axes[0].before == 0
             && axes[1].before == 0;
+  p.tiles_2x2 = halves(axes[0], rows) && halves(axes[1], cols);
 }
 
 } // namespace

@@ -42,6 +42,7 @@ struct pool_plan {
   bool pads = false;         ///< row_size is more than a row
   bool irregular = false;    ///< adaptive windows of unequal size
   bool whole = false;        ///< one window over all of the input
+  bool tiles_2x2 = false;    ///< windows of 2x2 side by side over all of it
   bool exclusive = true;
 
   /// A window's share of the divisor of averages. As in Paddle, one that lies
