@@ -71,6 +71,8 @@ std::vector<op_case> conv2d_cases() {
       conv({2, 32, 8, 8}, {32, 8, 3, 3}, {.paddings = {1, 1}, .groups = 4})),
     forward_only(depthwise({2, 32, 9, 9}, {32, 1, 3, 3}, {.paddings = {1, 1}})),
     forward_only(conv({4, 1, 28, 28}, {6, 1, 5, 5})),
+    forward_only(conv({17, 3, 12, 12}, {7, 3, 5, 5})),
+    conv({1, 2, 4, 9}, {6, 2, 3, 2}),
   };
 }
 

@@ -215,6 +215,15 @@ void convolution::make(const conv_problem& problem, dnnl::algorithm method) {
   }
 }
 
+// Input gradients are faster in the library.
+bool convolution::made_rows(const conv_problem& problem) {
+  in_rows_ = direction_ != conv_direction::input_gradient
+             && row_convolution::fits(problem);
+  if (in_rows_)
+    rows_.prepare(problem);
+  return in_rows_;
+}
+
 // Winograd's method is there for vectors of 512 bits and channels that fill
 // them.
 bool convolution::made_winograd(const conv_problem& problem) {
@@ -236,7 +245,7 @@ std::int64_t convolution::prepare(const conv_problem& problem) {
   ready_ = false;
   result_block_ = 0;
   with_library([&] {
-    if (!made_winograd(problem))
+    if (!made_rows(problem) && !made_winograd(problem))
       make(problem, dnnl::algorithm::convolution_direct);
   });
   prepared_ = problem;
@@ -246,6 +255,10 @@ std::int64_t convolution::prepare(const conv_problem& problem) {
 
 void convolution::run(kernel_context& ctx, const float* a, const float* b,
                       float* result) {
+  if (in_rows_ && direction_ == conv_direction::forward)
+    return rows_.forward(ctx, a, b, result);
+  if (in_rows_)
+    return rows_.filter_gradient(a, b, result);
   with_library([&] { primitive_.run(ctx, a, b, result); });
 }
 

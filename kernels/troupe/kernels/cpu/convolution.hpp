@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/kernels/cpu/blocked_primitive.hpp>
+#include <troupe/kernels/cpu/row_convolution.hpp>
 #include <troupe/kernels/cpu/window.hpp>
 #include <troupe/kernels/kernel.hpp>
 
@@ -48,6 +49,7 @@ public:
   void run(kernel_context& ctx, const float* a, const float* b, float* result);
 
 private:
+  bool made_rows(const conv_problem& problem);
   void make(const conv_problem& problem, dnnl::algorithm method);
   bool made_winograd(const conv_problem& problem);
 
@@ -56,6 +58,8 @@ private:
   conv_problem prepared_;
   bool ready_ = false;
   std::int64_t result_block_ = 0;
+  bool in_rows_ = false; ///< `rows_` computes, not the library
+  row_convolution rows_;
   blocked_primitive primitive_;
 };
 

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/kernels/cpu/row_convolution.hpp>
+
+#include <troupe/kernels/cpu/convolution.hpp>
+#include <troupe/kernels/cpu/simd.hpp>
+#include <troupe/kernels/cpu/vector_ops.hpp>
+
+#include <limits>
+
+namespace troupe::cpu {
+
+namespace {
+
+constexpr std::int64_t pixels_per_vector = 8;
+
+bool slides_inside(const window_axis& a) {
+  return a.stride == 1 && a.dilation == 1 && a.before == 0 && a.after == 0;
+}
+
+const row_conv_loops& machine_loops() {
+  return machine_vectors() == vector_level::v4 ? row_conv_loops_v4
+                                               : row_conv_loops_v3;
+}
+
+} // namespace
+
+bool row_convolution::fits(const conv_problem& p) {
+  const bool plain = !p.channels_last && p.in_block == 0 && p.out_block == 0;
+  const bool few = p.in[1] < 32 && p.filter[0] % 16 != 0;
+  return machine_vectors() != vector_level::build && plain && few
+         && p.groups == 1 && p.filter.numel(2, 4) > 1
+         && slides_inside(p.axes[0]) && slides_inside(p.axes[1])
+         && p.out[3] % pixels_per_vector == 0
+         && p.in.numel(1, 4) <= std::numeric_limits<std::int32_t>::max();
+}
+
+void row_convolution::prepare(const conv_problem& p) {
+  const auto offset = [&](std::int64_t c, std::int64_t h, std::int64_t w) {
+    return static_cast<std::int32_t>((c * p.in[2] + h) * p.in[3] + w);
+  };
+  tap_offsets_.clear();
+  for (std::int64_t c = 0; c < p.filter[1]; ++c)
+    for (std::int64_t h = 0; h < p.filter[2]; ++h)
+      for (std::int64_t w = 0; w < p.filter[3]; ++w)
+        tap_offsets_.push_back(offset(c, h, w));
+  in_offsets_.clear();
+  out_offsets_.clear();
+  for (std::int64_t h = 0; h < p.out[2]; ++h)
+    for (std::int64_t w = 0; w < p.out[3]; w += pixels_per_vector) {
+      in_offsets_.push_back(offset(0, h, w));
+      out_offsets_.push_back(static_cast<std::int32_t>(h * p.out[3] + w));
+    }
+  shape_ = {.samples = p.in[0],
+            .filters = p.filter[0],
+            .taps = p.filter.numel(1, 4),
+            .vectors = static_cast<std::int64_t>(out_offsets_.size()),
+            .in_size = p.in.numel(1, 4),
+            .out_plane = p.out.numel(2, 4)};
+}
+
+row_conv_shape row_convolution::shape() const {
+  row_conv_shape s = shape_;
+  s.tap_offsets = tap_offsets_.data();
+  s.in_offsets = in_offsets_.data();
+  s.out_offsets = out_offsets_.data();
+  return s;
+}
+
+void row_convolution::forward(kernel_context& ctx, const float* x,
+                              const float* filter, float* out) const {
+  const std::int64_t groups =
+    (shape_.filters + row_conv_filters - 1) / row_conv_filters;
+  tensor packed = ctx.scratch(groups * row_conv_filters * shape_.taps);
+  float* to = packed.data<float>();
+  for (std::int64_t f = 0; f < groups * row_conv_filters; f += row_conv_filters)
+    for (std::int64_t k = 0; k < shape_.taps; ++k)
+      for (std::int64_t i = f; i < f + row_conv_filters; ++i)
+        *to++ = i < shape_.filters ? filter[i * shape_.taps + k] : 0.0f;
+  machine_loops().forward(shape(), x, packed.data<float>(), out);
+}
+
+void row_convolution::filter_gradient(const float* x, const float* dout,
+                                      float* dw) const {
+  fill(dw, shape_.filters * shape_.taps, 0.0f);
+  machine_loops().filter_gradient(shape(), x, dout, dw);
+}
+
+} // namespace troupe::cpu
