@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/kernels/cpu/precision.hpp>
 #include <troupe/kernels/kernel.hpp>
 
 namespace troupe {
@@ -10,9 +11,11 @@ struct cpu_kernel_options {
   /// Convolutions of 3x3 may use Winograd's method: two to three times as fast
   /// where the machine has AVX-512, with roundings about ten times as large.
   bool winograd = true;
+  precision factors = precision::float32;
 };
 
-/// `cpu_kernels()` with other options.
+/// `cpu_kernels()` with other options. Throws error(unsupported_op) if this
+/// processor lacks the precision.
 kernel_table cpu_kernels(const cpu_kernel_options& options);
 
 } // namespace troupe

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/kernels/cpu/conv2d.hpp>
 
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/channel_blocks.hpp>
@@ -177,14 +176,6 @@ std::unique_ptr<kernel> make_conv2d(const attribute_map& attributes,
 std::unique_ptr<kernel> make_conv2d_grad(const attribute_map& attributes,
                                          const cpu_kernel_options& options) {
   return std::make_unique<conv_grad_kernel>(attributes, options);
-}
-
-std::unique_ptr<kernel> make_conv2d(const attribute_map& attributes) {
-  return make_conv2d(attributes, {});
-}
-
-std::unique_ptr<kernel> make_conv2d_grad(const attribute_map& attributes) {
-  return make_conv2d_grad(attributes, {});
 }
 
 } // namespace troupe::cpu

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu_kernel_options.hpp>
 
-#include <troupe/kernels/cpu/conv2d.hpp>
+#include <troupe/base/error.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
 
 #include <string>
@@ -20,19 +20,25 @@ struct plain_kernel {
   kernel_function run;
 };
 
-constexpr made_kernel made_kernels[] = {
-  {"mul", cpu::make_mul},
-  {"mul_grad", cpu::make_mul_grad},
-  {"matmul_v2", cpu::make_matmul},
-  {"matmul_v2_grad", cpu::make_matmul_grad},
-  {"matmul", cpu::make_matmul},
-  {"matmul_grad", cpu::make_matmul_grad},
-  {"bmm", cpu::make_matmul},
-  {"bmm_grad", cpu::make_matmul_grad},
+/// A kernel that depends on the table's options.
+struct chosen_kernel {
+  const char* op_type;
+  std::unique_ptr<kernel> (*make)(const attribute_map&,
+                                  const cpu_kernel_options&);
+};
+
+constexpr chosen_kernel chosen_kernels[] = {
+  {"mul", cpu::make_mul},          {"mul_grad", cpu::make_mul_grad},
+  {"matmul_v2", cpu::make_matmul}, {"matmul_v2_grad", cpu::make_matmul_grad},
+  {"matmul", cpu::make_matmul},    {"matmul_grad", cpu::make_matmul_grad},
+  {"bmm", cpu::make_matmul},       {"bmm_grad", cpu::make_matmul_grad},
   {"conv2d", cpu::make_conv2d},
   {"conv2d_grad", cpu::make_conv2d_grad},
   {"depthwise_conv2d", cpu::make_conv2d},
   {"depthwise_conv2d_grad", cpu::make_conv2d_grad},
+};
+
+constexpr made_kernel made_kernels[] = {
   {"conv2d_transpose", cpu::make_conv2d_transpose},
   {"conv2d_transpose_grad", cpu::make_conv2d_transpose_grad},
   {"depthwise_conv2d_transpose", cpu::make_conv2d_transpose},
@@ -254,7 +260,20 @@ constexpr plain_kernel plain_kernels[] = {
 } // namespace
 
 kernel_table cpu_kernels() {
+  return cpu_kernels(cpu_kernel_options{});
+}
+
+kernel_table cpu_kernels(const cpu_kernel_options& options) {
+  if (!has_precision(options.factors))
+    throw error(errc::unsupported_op,
+                "this processor does not multiply in "
+                  + std::string(to_string(options.factors)));
   kernel_table table;
+  for (const auto& entry : chosen_kernels)
+    table.add(entry.op_type, device_kind::cpu,
+              [make = entry.make, options](const attribute_map& attributes) {
+                return make(attributes, options);
+              });
   for (const auto& entry : made_kernels)
     table.add(entry.op_type, device_kind::cpu, entry.make);
   for (const auto& entry : plain_kernels)
@@ -268,20 +287,6 @@ kernel_table cpu_kernels() {
   cpu::add_reduction_gradients(table);
   cpu::add_norms(table);
   cpu::add_pointwise_losses(table);
-  return table;
-}
-
-kernel_table cpu_kernels(const cpu_kernel_options& options) {
-  kernel_table table = cpu_kernels();
-  for (const std::string type : {"conv2d", "depthwise_conv2d"}) {
-    table.add(type, device_kind::cpu, [=](const attribute_map& attributes) {
-      return cpu::make_conv2d(attributes, options);
-    });
-    table.add(type + "_grad", device_kind::cpu,
-              [=](const attribute_map& attributes) {
-                return cpu::make_conv2d_grad(attributes, options);
-              });
-  }
   return table;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/kernels/cpu_kernel_options.hpp>
 #include <troupe/kernels/kernel.hpp>
 
 #include <memory>
@@ -14,10 +15,14 @@
 namespace troupe::cpu {
 
 // mul.cpp, matmul.cpp (both versions, bmm), dot.cpp
-std::unique_ptr<kernel> make_mul(const attribute_map&);
-std::unique_ptr<kernel> make_mul_grad(const attribute_map&);
-std::unique_ptr<kernel> make_matmul(const attribute_map&);
-std::unique_ptr<kernel> make_matmul_grad(const attribute_map&);
+std::unique_ptr<kernel> make_mul(const attribute_map&,
+                                 const cpu_kernel_options&);
+std::unique_ptr<kernel> make_mul_grad(const attribute_map&,
+                                      const cpu_kernel_options&);
+std::unique_ptr<kernel> make_matmul(const attribute_map&,
+                                    const cpu_kernel_options&);
+std::unique_ptr<kernel> make_matmul_grad(const attribute_map&,
+                                         const cpu_kernel_options&);
 void run_dot(kernel_context&);
 void run_dot_grad(kernel_context&);
 
@@ -28,8 +33,10 @@ void add_comparisons(kernel_table&);
 
 // conv2d.cpp, conv2d_transpose.cpp (both depthwise too), pool2d.cpp,
 // pool2d_index.cpp
-std::unique_ptr<kernel> make_conv2d(const attribute_map&);
-std::unique_ptr<kernel> make_conv2d_grad(const attribute_map&);
+std::unique_ptr<kernel> make_conv2d(const attribute_map&,
+                                    const cpu_kernel_options&);
+std::unique_ptr<kernel> make_conv2d_grad(const attribute_map&,
+                                         const cpu_kernel_options&);
 std::unique_ptr<kernel> make_conv2d_transpose(const attribute_map&);
 std::unique_ptr<kernel> make_conv2d_transpose_grad(const attribute_map&);
 std::unique_ptr<kernel> make_pool2d(const attribute_map&);

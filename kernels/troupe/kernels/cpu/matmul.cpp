@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
-#include <troupe/kernels/cpu/gemm.hpp>
+#include <troupe/kernels/cpu/product.hpp>
 
 #include <algorithm>
 #include <vector>
@@ -160,7 +160,9 @@ matmul_plan matmul_base::make_plan(const shape& x_dims,
 
 class matmul_kernel final : public matmul_base {
 public:
-  using matmul_base::matmul_base;
+  matmul_kernel(const attribute_map& attributes, precision factors)
+    : matmul_base(attributes), product_(factors) {}
+
   void run(kernel_context& ctx) override {
     const tensor x = ctx.input("X");
     const tensor y = ctx.input("Y");
@@ -168,34 +170,39 @@ public:
     const matmul_plan& p = plan(x.dims(), y.dims());
     for_number_type("X", x.type(), [&]<class T>(T) {
       tensor out = ctx.output("Out", p.out, x.type());
-      multiply(p, x.data<T>(), y.data<T>(), out.data<T>());
+      multiply(ctx, p, x.data<T>(), y.data<T>(), out.data<T>());
       scale<T>(out);
     });
   }
 
 private:
   template <class T>
-  void multiply(const matmul_plan& p, const T* x, const T* y, T* out) const {
+  void multiply(kernel_context& ctx, const matmul_plan& p, const T* x,
+                const T* y, T* out) {
     const auto batches = static_cast<std::int64_t>(p.x_batch.size());
     if (folds_into_rows(p))
-      return multiply_one(p, batches * p.m, x, y, out);
+      return multiply_one(ctx, p, batches * p.m, x, y, out);
     for (std::size_t b = 0; b < p.x_batch.size(); ++b)
-      multiply_one(p, p.m, x + p.x_batch[b] * p.m * p.k,
+      multiply_one(ctx, p, p.m, x + p.x_batch[b] * p.m * p.k,
                    y + p.y_batch[b] * p.k * p.n,
                    out + static_cast<std::int64_t>(b) * p.m * p.n);
   }
 
   template <class T>
-  void multiply_one(const matmul_plan& p, std::int64_t rows, const T* x,
-                    const T* y, T* out) const {
-    gemm(rows, p.n, p.k, x_matrix(p, x, false), y_matrix(p, y, false), T(0),
-         out, p.n);
+  void multiply_one(kernel_context& ctx, const matmul_plan& p,
+                    std::int64_t rows, const T* x, const T* y, T* out) {
+    product_.run(ctx, rows, p.n, p.k, x_matrix(p, x, false),
+                 y_matrix(p, y, false), T(0), out, p.n);
   }
+
+  product product_;
 };
 
 class matmul_grad_kernel final : public matmul_base {
 public:
-  using matmul_base::matmul_base;
+  matmul_grad_kernel(const attribute_map& attributes, precision factors)
+    : matmul_base(attributes), for_x_(factors), for_y_(factors) {}
+
   void run(kernel_context& ctx) override {
     const tensor x = ctx.input("X");
     const tensor y = ctx.input("Y");
@@ -208,12 +215,12 @@ public:
     for_number_type<false>("X", x.type(), [&]<class T>(T) {
       if (ctx.has_output("X@GRAD")) {
         tensor dx = ctx.output("X@GRAD", p.x, x.type());
-        x_gradient(p, dout.data<T>(), y.data<T>(), dx);
+        x_gradient(ctx, p, dout.data<T>(), y.data<T>(), dx);
         scale<T>(dx);
       }
       if (ctx.has_output("Y@GRAD")) {
         tensor dy = ctx.output("Y@GRAD", p.y, x.type());
-        y_gradient(p, dout.data<T>(), x.data<T>(), dy);
+        y_gradient(ctx, p, dout.data<T>(), x.data<T>(), dy);
         scale<T>(dy);
       }
     });
@@ -221,70 +228,81 @@ public:
 
 private:
   template <class T>
-  void x_gradient(const matmul_plan& p, const T* dout, const T* y,
-                  tensor& dx) const {
+  void x_gradient(kernel_context& ctx, const matmul_plan& p, const T* dout,
+                  const T* y, tensor& dx) {
     T* to = dx.data<T>();
     if (folds_into_rows(p)) {
       const auto batches = static_cast<std::int64_t>(p.x_batch.size());
-      return x_gradient_one(p, batches * p.m, dout, y, T(0), to);
+      return x_gradient_one(ctx, p, batches * p.m, dout, y, T(0), to);
     }
     if (!p.x_once)
       std::fill_n(to, dx.numel(), T(0));
     for (std::size_t b = 0; b < p.x_batch.size(); ++b)
-      x_gradient_one(p, p.m, dout + static_cast<std::int64_t>(b) * p.m * p.n,
+      x_gradient_one(ctx, p, p.m,
+                     dout + static_cast<std::int64_t>(b) * p.m * p.n,
                      y + p.y_batch[b] * p.k * p.n, p.x_once ? T(0) : T(1),
                      to + p.x_batch[b] * p.m * p.k);
   }
 
   // dX = dOut op(Y)^T, or its transpose.
   template <class T>
-  void x_gradient_one(const matmul_plan& p, std::int64_t rows, const T* dout,
-                      const T* y, T beta, T* dx) const {
+  void x_gradient_one(kernel_context& ctx, const matmul_plan& p,
+                      std::int64_t rows, const T* dout, const T* y, T beta,
+                      T* dx) {
     const matrix_of<T> d{dout, p.n};
     const matrix_of<T> transposed{dout, p.n, true};
     if (trans_x_)
-      gemm(p.k, rows, p.n, y_matrix(p, y, false), transposed, beta, dx, rows);
+      for_x_.run(ctx, p.k, rows, p.n, y_matrix(p, y, false), transposed, beta,
+                 dx, rows);
     else
-      gemm(rows, p.k, p.n, d, y_matrix(p, y, true), beta, dx, p.k);
+      for_x_.run(ctx, rows, p.k, p.n, d, y_matrix(p, y, true), beta, dx, p.k);
   }
 
   template <class T>
-  void y_gradient(const matmul_plan& p, const T* dout, const T* x,
-                  tensor& dy) const {
+  void y_gradient(kernel_context& ctx, const matmul_plan& p, const T* dout,
+                  const T* x, tensor& dy) {
     T* to = dy.data<T>();
     if (folds_into_rows(p)) {
       const auto batches = static_cast<std::int64_t>(p.x_batch.size());
-      return y_gradient_one(p, batches * p.m, dout, x, T(0), to);
+      return y_gradient_one(ctx, p, batches * p.m, dout, x, T(0), to);
     }
     if (!p.y_once)
       std::fill_n(to, dy.numel(), T(0));
     for (std::size_t b = 0; b < p.x_batch.size(); ++b)
-      y_gradient_one(p, p.m, dout + static_cast<std::int64_t>(b) * p.m * p.n,
+      y_gradient_one(ctx, p, p.m,
+                     dout + static_cast<std::int64_t>(b) * p.m * p.n,
                      x + p.x_batch[b] * p.m * p.k, p.y_once ? T(0) : T(1),
                      to + p.y_batch[b] * p.k * p.n);
   }
 
   // dY = op(X)^T dOut, or its transpose.
   template <class T>
-  void y_gradient_one(const matmul_plan& p, std::int64_t rows, const T* dout,
-                      const T* x, T beta, T* dy) const {
+  void y_gradient_one(kernel_context& ctx, const matmul_plan& p,
+                      std::int64_t rows, const T* dout, const T* x, T beta,
+                      T* dy) {
     const matrix_of<T> d{dout, p.n};
     const matrix_of<T> transposed{dout, p.n, true};
     if (trans_y_)
-      gemm(p.n, p.k, rows, transposed, x_matrix(p, x, false), beta, dy, p.k);
+      for_y_.run(ctx, p.n, p.k, rows, transposed, x_matrix(p, x, false), beta,
+                 dy, p.k);
     else
-      gemm(p.k, p.n, rows, x_matrix(p, x, true), d, beta, dy, p.n);
+      for_y_.run(ctx, p.k, p.n, rows, x_matrix(p, x, true), d, beta, dy, p.n);
   }
+
+  product for_x_;
+  product for_y_;
 };
 
 } // namespace
 
-std::unique_ptr<kernel> make_matmul(const attribute_map& attributes) {
-  return std::make_unique<matmul_kernel>(attributes);
+std::unique_ptr<kernel> make_matmul(const attribute_map& attributes,
+                                    const cpu_kernel_options& options) {
+  return std::make_unique<matmul_kernel>(attributes, options.factors);
 }
 
-std::unique_ptr<kernel> make_matmul_grad(const attribute_map& attributes) {
-  return std::make_unique<matmul_grad_kernel>(attributes);
+std::unique_ptr<kernel> make_matmul_grad(const attribute_map& attributes,
+                                         const cpu_kernel_options& options) {
+  return std::make_unique<matmul_grad_kernel>(attributes, options.factors);
 }
 
 } // namespace troupe::cpu

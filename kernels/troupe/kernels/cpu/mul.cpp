@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
-#include <troupe/kernels/cpu/gemm.hpp>
+#include <troupe/kernels/cpu/product.hpp>
 
 #include <algorithm>
 #include <array>
@@ -57,7 +57,9 @@ private:
 
 class mul_kernel final : public mul_base {
 public:
-  using mul_base::mul_base;
+  mul_kernel(const attribute_map& attributes, precision factors)
+    : mul_base(attributes), product_(factors) {}
+
   void run(kernel_context& ctx) override {
     const tensor x = ctx.input("X");
     const tensor y = ctx.input("Y");
@@ -66,15 +68,21 @@ public:
     for_number_type<false>("X", x.type(), [&]<class T>(T) {
       tensor out =
         ctx.output("Out", output_shape(x.dims(), y.dims()), x.type());
-      gemm(s.rows, s.cols, s.inner, matrix_of<T>{x.data<T>(), s.inner},
-           matrix_of<T>{y.data<T>(), s.cols}, T(0), out.data<T>(), s.cols);
+      product_.run(
+        ctx, s.rows, s.cols, s.inner, matrix_of<T>{x.data<T>(), s.inner},
+        matrix_of<T>{y.data<T>(), s.cols}, T(0), out.data<T>(), s.cols);
     });
   }
+
+private:
+  product product_;
 };
 
 class mul_grad_kernel final : public mul_base {
 public:
-  using mul_base::mul_base;
+  mul_grad_kernel(const attribute_map& attributes, precision factors)
+    : mul_base(attributes), for_input_(factors), for_weight_(factors) {}
+
   void run(kernel_context& ctx) override {
     const tensor x = ctx.input("X");
     const tensor y = ctx.input("Y");
@@ -96,33 +104,38 @@ public:
 private:
   // dX = dOut Y^T
   template <class T>
-  static void input_gradient(kernel_context& ctx, const mul_shape& s,
-                             const tensor& dout, const tensor& x,
-                             const tensor& y) {
+  void input_gradient(kernel_context& ctx, const mul_shape& s,
+                      const tensor& dout, const tensor& x, const tensor& y) {
     tensor dx = ctx.output("X@GRAD", x.dims(), x.type());
-    gemm(s.rows, s.inner, s.cols, matrix_of<T>{dout.data<T>(), s.cols},
-         matrix_of<T>{y.data<T>(), s.cols, true}, T(0), dx.data<T>(), s.inner);
+    for_input_.run(
+      ctx, s.rows, s.inner, s.cols, matrix_of<T>{dout.data<T>(), s.cols},
+      matrix_of<T>{y.data<T>(), s.cols, true}, T(0), dx.data<T>(), s.inner);
   }
 
   // dY = X^T dOut
   template <class T>
-  static void weight_gradient(kernel_context& ctx, const mul_shape& s,
-                              const tensor& dout, const tensor& x,
-                              const tensor& y) {
+  void weight_gradient(kernel_context& ctx, const mul_shape& s,
+                       const tensor& dout, const tensor& x, const tensor& y) {
     tensor dy = ctx.output("Y@GRAD", y.dims(), y.type());
-    gemm(s.inner, s.cols, s.rows, matrix_of<T>{x.data<T>(), s.inner, true},
-         matrix_of<T>{dout.data<T>(), s.cols}, T(0), dy.data<T>(), s.cols);
+    for_weight_.run(
+      ctx, s.inner, s.cols, s.rows, matrix_of<T>{x.data<T>(), s.inner, true},
+      matrix_of<T>{dout.data<T>(), s.cols}, T(0), dy.data<T>(), s.cols);
   }
+
+  product for_input_;
+  product for_weight_;
 };
 
 } // namespace
 
-std::unique_ptr<kernel> make_mul(const attribute_map& attributes) {
-  return std::make_unique<mul_kernel>(attributes);
+std::unique_ptr<kernel> make_mul(const attribute_map& attributes,
+                                 const cpu_kernel_options& options) {
+  return std::make_unique<mul_kernel>(attributes, options.factors);
 }
 
-std::unique_ptr<kernel> make_mul_grad(const attribute_map& attributes) {
-  return std::make_unique<mul_grad_kernel>(attributes);
+std::unique_ptr<kernel> make_mul_grad(const attribute_map& attributes,
+                                      const cpu_kernel_options& options) {
+  return std::make_unique<mul_grad_kernel>(attributes, options.factors);
 }
 
 } // namespace troupe::cpu

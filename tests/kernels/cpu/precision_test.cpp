@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels that multiply in bfloat16 against the same ones in float32.
+#include <support/caught.hpp>
+#include <support/op_compare.hpp>
+#include <support/op_runner.hpp>
+
+#include <troupe/kernels/cpu_kernel_options.hpp>
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+const cpu_kernel_options in_bfloat16{.factors = precision::bfloat16};
+
+/// Whole numbers of 4 bits, which bfloat16 has, and whose sums float32 has.
+op_value whole(const shape& dims, std::uint64_t seed) {
+  auto value = random_indices(dims, seed, -8, 8);
+  value.type = dtype::float32;
+  return value;
+}
+
+op_case mul(op_value x, op_value y) {
+  return {.type = "mul",
+          .inputs = {{"X", {std::move(x)}}, {"Y", {std::move(y)}}},
+          .gradient = gradient_slots{{"Out"}, {"X", "Y"}, {"X", "Y"}}};
+}
+
+op_case matmul(op_value x, op_value y, bool transpose_x = false,
+               bool transpose_y = false) {
+  auto c = mul(std::move(x), std::move(y));
+  c.type = "matmul_v2";
+  c.attributes = {{"trans_x", transpose_x}, {"trans_y", transpose_y}};
+  return c;
+}
+
+/// Products that are large enough to be rounded, in all forms that are read:
+/// transposed factors, one factor for several batches, rows of batches.
+std::vector<op_case> products() {
+  return {mul(whole({96, 100}, 1), whole({100, 70}, 2)),
+          matmul(whole({90, 80}, 3), whole({80, 100}, 4)),
+          matmul(whole({80, 90}, 5), whole({100, 80}, 6), true, true),
+          matmul(whole({3, 90, 80}, 7), whole({3, 100, 80}, 8), false, true),
+          matmul(whole({3, 90, 80}, 9), whole({80, 100}, 10)),
+          matmul(whole({2, 3, 80, 90}, 11), whole({3, 80, 100}, 12), true)};
+}
+
+/// The gradient with whole numbers coming in.
+op_case backward(const op_case& c) {
+  auto back = backward_of(c, run_op(cpu_kernels(), c));
+  auto& incoming = back.inputs.at("Out@GRAD")[0];
+  incoming = whole(incoming.dims, 99);
+  return back;
+}
+
+/// True if this processor cannot; then it says so.
+bool refused() {
+  if (has_precision(precision::bfloat16))
+    return false;
+  const auto failure = caught([] { cpu_kernels(in_bfloat16); });
+  CHECK(failure.code() == errc::unsupported_op);
+  CHECK(says(failure, "bf16"));
+  return true;
+}
+
+} // namespace
+
+TEST_SUITE("kernels.cpu.precision") {
+
+TEST_CASE("products of short whole numbers are exact in bfloat16") {
+  if (refused())
+    return;
+  const auto rounding = cpu_kernels(in_bfloat16);
+  for (const auto& c : products())
+    for (const auto& each : {c, backward(c)}) {
+      CAPTURE(describe(each));
+      CHECK(difference(run_op(rounding, each), run_op(cpu_kernels(), each), 0)
+            == "");
+    }
+}
+
+TEST_CASE("factors are rounded to eight bits, sums and results are not") {
+  if (refused())
+    return;
+  const auto c = mul(random_values({96, 400}, 1), random_values({400, 70}, 2));
+  const auto exact = run_op(cpu_kernels(), c);
+  const auto rounded = run_op(cpu_kernels(in_bfloat16), c);
+  CHECK(difference(rounded, exact, 1e-4) != "");
+  CHECK(difference(rounded, exact, 4e-3) == "");
+}
+
+TEST_CASE("small products and other dtypes are not rounded") {
+  if (refused())
+    return;
+  const auto rounding = cpu_kernels(in_bfloat16);
+  const auto small = mul(random_values({8, 50}, 1), random_values({50, 70}, 2));
+  const auto wide = with_float_type(
+    mul(random_values({96, 100}, 1), random_values({100, 70}, 2)),
+    dtype::float64);
+  for (const auto& c : {small, wide})
+    CHECK(difference(run_op(rounding, c), run_op(cpu_kernels(), c), 0) == "");
+}
+
+TEST_CASE("a kernel follows its shapes") {
+  if (refused())
+    return;
+  op_runner runner(cpu_kernels(in_bfloat16), products()[1]);
+  for (std::int64_t rows : {90, 120, 90}) {
+    const auto c = matmul(whole({rows, 80}, 3), whole({80, 100}, 4));
+    CHECK(difference(runner.run(c), run_op(cpu_kernels(), c), 0) == "");
+  }
+}
+
+} // TEST_SUITE("kernels.cpu.precision")
