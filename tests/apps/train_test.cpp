@@ -3,6 +3,7 @@
 
 #include <support/files.hpp>
 #include <troupe/kernels/arena.hpp>
+#include <troupe/kernels/cpu/precision.hpp>
 #include <troupe/kernels/io/npz.hpp>
 
 #include <doctest/doctest.h>
@@ -65,6 +66,31 @@ struct mlp_feeds {
 } // namespace
 
 TEST_SUITE("apps.train") {
+TEST_CASE("training in bfloat16 follows training in float32") {
+  const temporary_folder folder;
+  const auto run = [&](const std::string& precision) {
+    const auto file = folder / (precision + ".jsonl");
+    const auto result =
+      run_troupe({"train", "digits", "--data", digits, "--steps", "12",
+                  "--seed", "3", "--precision", precision, "--metrics", file});
+    if (result.code != 0) {
+      CHECK(contains(result.err, "bf16"));
+      return std::vector<double>{};
+    }
+    return losses(file);
+  };
+  const auto exact = run("fp32"), rounded = run("bf16");
+  REQUIRE(exact.size() == 12);
+  if (!has_precision(precision::bfloat16)) {
+    CHECK(rounded.empty());
+    return;
+  }
+  REQUIRE(rounded.size() == 12);
+  CHECK(rounded != exact);
+  for (std::size_t s = 0; s < exact.size(); ++s)
+    CHECK(rounded[s] == doctest::Approx(exact[s]).epsilon(0.02));
+}
+
 TEST_CASE("digits are learned, saved, and evaluated to the same numbers") {
   const temporary_folder folder;
   const std::string saved = folder / "saved";

@@ -3,6 +3,7 @@
 
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/kernels/cpu_kernel_options.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -40,6 +41,15 @@ void add_strategy_options(CLI::App& command, network_options& options) {
                    "batch norms take statistics over all devices");
 }
 
+void add_precision_option(CLI::App& command, network_options& options) {
+  command
+    .add_option("--precision", options.precision,
+                "what products multiply: fp32, or bf16 with float32 sums, "
+                "results and parameters")
+    ->check(CLI::IsMember({"fp32", "bf16"}))
+    ->capture_default_str();
+}
+
 void add_data_options(CLI::App& command, data_options& options) {
   auto* feeds = command.add_option("--feeds", options.feeds,
                                    ".npz file: an array per feed with a "
@@ -68,6 +78,9 @@ executor_options make_executor_options(const network_options& options) {
   }
   made.sync_batch_norm = options.sync_batch_norm;
   made.threads = options.threads;
+  if (options.precision == "bf16")
+    made.kernels = std::make_shared<kernel_table>(
+      cpu_kernels({.factors = precision::bfloat16}));
   return made;
 }
 

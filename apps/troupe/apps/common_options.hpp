@@ -24,12 +24,14 @@ struct network_options {
   std::string strategy = "all_reduce";
   std::string gradient_scale = "coeff";
   bool sync_batch_norm = false;
+  std::string precision = "fp32";
   int threads = 0;
 };
 
 void add_program_argument(CLI::App& command, network_options& options);
 void add_device_options(CLI::App& command, network_options& options);
 void add_strategy_options(CLI::App& command, network_options& options);
+void add_precision_option(CLI::App& command, network_options& options);
 
 /// Parses the text options. Throws usage_error.
 executor_options make_executor_options(const network_options& options);

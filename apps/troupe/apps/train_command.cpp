@@ -66,6 +66,7 @@ void add_train(CLI::App& app, action& chosen) {
   add_program_argument(command, options->network);
   add_device_options(command, options->network);
   add_strategy_options(command, options->network);
+  add_precision_option(command, options->network);
   add_data_options(command, options->data);
   command
     .add_flag("--synthetic", options->data.synthetic,
