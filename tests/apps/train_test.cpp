@@ -91,6 +91,22 @@ TEST_CASE("training in bfloat16 follows training in float32") {
     CHECK(rounded[s] == doctest::Approx(exact[s]).epsilon(0.02));
 }
 
+TEST_CASE("a profile names the ops of a step and what each worker left idle") {
+  const auto text = run_troupe({"train", "mlp", "--synthetic", "--steps", "4",
+                                "--threads", "1", "--profile"});
+  CHECK(text.code == 0);
+  CHECK(contains(text.out, " ms per step over 2 steps"));
+  CHECK(contains(text.out, "\nmul_grad "));
+  CHECK(contains(text.out, "\nworker 0 idle "));
+  const auto one = run_troupe({"train", "mlp", "--synthetic", "--steps", "1",
+                               "--threads", "1", "--profile", "--json"});
+  CHECK(one.code == 0);
+  const auto profile = json::parse(lines_of(one.out).back())["profile"];
+  CHECK(profile["steps"] == 1);
+  CHECK(profile["ops"]["momentum"]["count"] == 6);
+  CHECK(profile["ops"]["mul"]["flops"].get<double>() > 0);
+}
+
 TEST_CASE("digits are learned, saved, and evaluated to the same numbers") {
   const temporary_folder folder;
   const std::string saved = folder / "saved";

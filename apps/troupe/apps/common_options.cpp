@@ -2,12 +2,15 @@
 #include <troupe/apps/common_options.hpp>
 
 #include <troupe/apps/usage_error.hpp>
+#include <troupe/base/cores.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/cpu_kernel_options.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+
+#include <algorithm>
 
 namespace troupe::apps {
 
@@ -82,6 +85,11 @@ executor_options make_executor_options(const network_options& options) {
     made.kernels = std::make_shared<kernel_table>(
       cpu_kernels({.factors = precision::bfloat16}));
   return made;
+}
+
+int workers_of(const executor_options& options) {
+  const auto cores = static_cast<int>(usable_cores());
+  return options.threads == 0 ? cores : std::min(options.threads, cores);
 }
 
 std::int64_t choose_batch(const data_options& options,

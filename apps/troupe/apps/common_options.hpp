@@ -36,6 +36,9 @@ void add_precision_option(CLI::App& command, network_options& options);
 /// Parses the text options. Throws usage_error.
 executor_options make_executor_options(const network_options& options);
 
+/// Workers of the system that such an executor makes: one per core at most.
+int workers_of(const executor_options& options);
+
 /// Where batches come from.
 struct data_options {
   std::string feeds; ///< .npz file

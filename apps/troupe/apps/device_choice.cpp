@@ -2,7 +2,6 @@
 #include <troupe/apps/device_choice.hpp>
 
 #include <troupe/base/clock.hpp>
-#include <troupe/base/cores.hpp>
 #include <troupe/base/error.hpp>
 
 #include <algorithm>
@@ -20,11 +19,6 @@ namespace {
 
 constexpr std::uint64_t trial_ns = 50'000'000;
 constexpr int fewest_steps = 2;
-
-int workers_of(const executor_options& options) {
-  const auto cores = static_cast<int>(usable_cores());
-  return options.threads == 0 ? cores : std::min(options.threads, cores);
-}
 
 bool may_choose(const executor_options& options, const feed_map& batch) {
   const bool several_samples = std::ranges::any_of(batch, [](const auto& feed) {

@@ -54,8 +54,12 @@ void add_run_options(CLI::App& command, train_options& options) {
                    "add gradients in device order: the same bits in each run");
   command.add_flag("--check-nan", options.check_nan,
                    "stop at the first op that makes a NaN or infinity");
-  command.add_flag("--dry-run", options.dry_run,
-                   "send all messages, run no kernel");
+  auto* dry_run = command.add_flag("--dry-run", options.dry_run,
+                                   "send all messages, run no kernel");
+  command
+    .add_flag("--profile", options.profile,
+              "tell per type of op how long it took and how fast it was")
+    ->excludes(dry_run);
 }
 
 } // namespace

@@ -7,6 +7,7 @@
 #include <troupe/apps/evaluation.hpp>
 #include <troupe/apps/fetch_file.hpp>
 #include <troupe/apps/prefetching_source.hpp>
+#include <troupe/apps/profile/run_profile.hpp>
 #include <troupe/apps/progress.hpp>
 #include <troupe/apps/stop_request.hpp>
 #include <troupe/apps/training.hpp>
@@ -280,8 +281,13 @@ int run_train(const train_options& options) {
   const auto parameters = make_parameters(options, bundle, host);
   wanted.parameters = parameters;
   training_report report;
+  std::optional<run_profile> profile;
+  if (options.profile)
+    profile.emplace(count_steps(options, *source), wanted);
   {
     executor exe(bundle.main, wanted);
+    if (profile)
+      profile->begin(exe);
     report = train(exe, *source, options, outputs, stop);
     if (!report.stopped) {
       exe.synchronize_parameters();
@@ -293,6 +299,8 @@ int run_train(const train_options& options) {
                  ull{report.steps}, ull{count_steps(options, *source)});
     return 1;
   }
+  if (profile)
+    profile->print(bundle.main, source->batch_samples(0), options.json);
   if (!options.save.empty()) {
     refresh_coalesced(bundle, *parameters);
     save_program(bundle, *parameters, options.save);

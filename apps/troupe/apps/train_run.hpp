@@ -24,6 +24,7 @@ struct train_options {
   bool deterministic = false;
   bool check_nan = false;
   bool dry_run = false;
+  bool profile = false;
   bool json = false;
 };
 

@@ -28,10 +28,14 @@ struct chosen_kernel {
 };
 
 constexpr chosen_kernel chosen_kernels[] = {
-  {"mul", cpu::make_mul},          {"mul_grad", cpu::make_mul_grad},
-  {"matmul_v2", cpu::make_matmul}, {"matmul_v2_grad", cpu::make_matmul_grad},
-  {"matmul", cpu::make_matmul},    {"matmul_grad", cpu::make_matmul_grad},
-  {"bmm", cpu::make_matmul},       {"bmm_grad", cpu::make_matmul_grad},
+  {"mul", cpu::make_mul},
+  {"mul_grad", cpu::make_mul_grad},
+  {"matmul_v2", cpu::make_matmul},
+  {"matmul_v2_grad", cpu::make_matmul_grad},
+  {"matmul", cpu::make_matmul},
+  {"matmul_grad", cpu::make_matmul_grad},
+  {"bmm", cpu::make_matmul},
+  {"bmm_grad", cpu::make_matmul_grad},
   {"conv2d", cpu::make_conv2d},
   {"conv2d_grad", cpu::make_conv2d_grad},
   {"depthwise_conv2d", cpu::make_conv2d},

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/base/trace.hpp>
+#include <troupe/graph/ssa_graph.hpp>
+#include <troupe/kernels/kernel.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace troupe::apps {
+
+/// Time that ops of one type took.
+struct op_time {
+  std::uint64_t count = 0;
+  std::uint64_t total_ns = 0; ///< the ops of their blocks included
+  std::uint64_t self_ns = 0;  ///< without those
+};
+
+/// What a profile has seen. Times are of workers, so that ops that ran side by
+/// side count each.
+struct profile_times {
+  std::uint64_t steps = 0; ///< that were counted
+  std::uint64_t wall_ns = 0;
+  std::map<std::string, op_time> ops;
+  std::vector<std::uint64_t> busy_ns; ///< per worker, with ops
+};
+
+/// Measures where the steps of one executor spend their time: the trace events
+/// tell when ops begin and end, the kernels themselves which ops of a branch or
+/// a loop run within another. The first steps, in which kernels choose their
+/// code and memory grows, do not count.
+///
+/// Use: give `watched_kernels()` and the profile to an executor as its kernels
+/// and its trace, call `begin` with the executor's graph, run steps.
+///
+/// An op whose launch returns before it has finished, on a device other than
+/// `cpu`, is not seen. Threads that help a collective do not count as busy.
+///
+/// Thread rule: as a trace_sink; the rest by one thread while no step runs.
+class op_profile final : public trace_sink {
+public:
+  /// @param workers of the executor
+  /// @param skipped steps that do not count
+  op_profile(std::size_t workers, std::uint64_t skipped);
+  ~op_profile() override;
+
+  /// The kernels of `base`, each telling this profile when it runs. They must
+  /// not outlive it.
+  std::shared_ptr<const kernel_table>
+  watched_kernels(std::shared_ptr<const kernel_table> base);
+  /// Learns which op has which number. The graph may go afterwards.
+  void begin(const graph::ssa_graph& graph);
+
+  void record(const trace_event& event) noexcept override;
+
+  profile_times times() const;
+
+private:
+  class worker_log;
+  class watched_kernel;
+  using type_number = std::uint32_t;
+
+  worker_log* here() noexcept;
+  type_number number_of(std::string_view type);
+
+  std::uint64_t skipped_;
+  std::map<std::string, type_number, std::less<>> types_;
+  std::vector<type_number> type_of_handle_;
+  std::vector<std::unique_ptr<worker_log>> logs_; // one per worker
+};
+
+} // namespace troupe::apps

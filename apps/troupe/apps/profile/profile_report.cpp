@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/profile/profile_report.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <numeric>
+
+namespace troupe::apps {
+
+namespace {
+
+constexpr double ns_per_ms = 1e6;
+constexpr double ms_per_s = 1e3;
+
+/// What the ops of a type have to do in a step.
+struct type_cost {
+  graph::work work;
+  double roof_ms = 0;
+};
+
+using costs_by_type = std::map<std::string, type_cost, std::less<>>;
+
+/// The samples are dealt out to the devices as evenly as they can be.
+std::int64_t shard(std::int64_t batch, std::size_t device,
+                   std::size_t devices) {
+  const auto d = static_cast<std::int64_t>(device);
+  const auto n = static_cast<std::int64_t>(devices);
+  return batch / n + (d < batch % n ? 1 : 0);
+}
+
+costs_by_type count_costs(const graph::program& program, std::int64_t batch,
+                          std::size_t devices, const graph::roofline& roof) {
+  costs_by_type costs;
+  const auto& ops = program.main().ops;
+  for (std::size_t d = 0; d < devices; ++d) {
+    const auto cost = graph::count_cost(program, shard(batch, d, devices));
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      auto& sum = costs[ops[i].type];
+      sum.work = sum.work + cost.ops[i];
+      sum.roof_ms += roof.seconds(cost.ops[i]) * ms_per_s;
+    }
+  }
+  return costs;
+}
+
+std::string number(const char* format, double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), format, value);
+  return text.data();
+}
+
+std::string number_or_dash(const char* format, double value) {
+  return value > 0 ? number(format, value) : "-";
+}
+
+struct column {
+  const char* title;
+  std::string (*text)(const profile_row&, const profile_report&);
+};
+
+double all_self_ms(const profile_report& r) {
+  return std::accumulate(
+    r.rows.begin(), r.rows.end(), 0.0,
+    [](double sum, const profile_row& row) { return sum + row.self_ms; });
+}
+
+constexpr std::array<column, 7> columns = {{
+  {"per step", [](const profile_row& r,
+                  const profile_report&) { return number("%.5g", r.count); }},
+  {"total ms",
+   [](const profile_row& r, const profile_report&) {
+     return number("%.4f", r.total_ms);
+   }},
+  {"self ms", [](const profile_row& r,
+                 const profile_report&) { return number("%.4f", r.self_ms); }},
+  {"share",
+   [](const profile_row& r, const profile_report& all) {
+     return number("%.1f%%", 100 * r.self_ms / all_self_ms(all));
+   }},
+  {"GFLOP/s",
+   [](const profile_row& r, const profile_report&) {
+     return number_or_dash("%.1f", r.gflop_per_s());
+   }},
+  {"GB/s",
+   [](const profile_row& r, const profile_report&) {
+     return number_or_dash("%.1f", r.gbyte_per_s());
+   }},
+  {"of roof",
+   [](const profile_row& r, const profile_report&) {
+     const auto share = number_or_dash("%.0f", 100 * r.share_of_roof());
+     return share == "-" ? share : share + "%";
+   }},
+}};
+
+std::string padded(const std::string& text, std::size_t width) {
+  return std::string(width - std::min(width, text.size()), ' ') + text;
+}
+
+constexpr std::size_t column_width = 10;
+
+} // namespace
+
+profile_report make_profile_report(const profile_times& times,
+                                   const graph::program& program,
+                                   std::int64_t batch, std::size_t devices,
+                                   const graph::roofline& roof) {
+  profile_report report;
+  report.steps = times.steps;
+  const auto workers = static_cast<double>(times.busy_ns.size());
+  report.roof = {roof.flops_per_s / workers, roof.bytes_per_s / workers};
+  const auto wall_ns = static_cast<double>(times.wall_ns);
+  for (const auto busy_ns : times.busy_ns)
+    report.idle.push_back(
+      wall_ns > 0 ? std::max(0.0, 1 - static_cast<double>(busy_ns) / wall_ns)
+                  : 1);
+  if (times.steps == 0)
+    return report;
+  const auto steps = static_cast<double>(times.steps);
+  report.step_ms = wall_ns / ns_per_ms / steps;
+  const auto costs = count_costs(program, batch, devices, report.roof);
+  for (const auto& [type, time] : times.ops) {
+    profile_row row;
+    row.type = type;
+    row.count = static_cast<double>(time.count) / steps;
+    row.total_ms = static_cast<double>(time.total_ns) / ns_per_ms / steps;
+    row.self_ms = static_cast<double>(time.self_ns) / ns_per_ms / steps;
+    if (const auto found = costs.find(type); found != costs.end()) {
+      row.work = found->second.work;
+      row.roof_ms = found->second.roof_ms;
+    }
+    report.rows.push_back(std::move(row));
+  }
+  std::ranges::sort(report.rows, std::ranges::greater{}, &profile_row::self_ms);
+  return report;
+}
+
+std::string to_text(const profile_report& report) {
+  std::size_t names = 4;
+  for (const auto& row : report.rows)
+    names = std::max(names, row.type.size());
+  std::string text = number("%.4f ms per step over ", report.step_ms)
+                     + std::to_string(report.steps) + " steps\n";
+  const auto name = [&](const std::string& n) {
+    return n + std::string(names - n.size(), ' ');
+  };
+  text += name("op");
+  for (const auto& c : columns)
+    text += padded(c.title, column_width);
+  text += "\n";
+  for (const auto& row : report.rows) {
+    text += name(row.type);
+    for (const auto& c : columns)
+      text += padded(c.text(row, report), column_width);
+    text += "\n";
+  }
+  for (std::size_t w = 0; w < report.idle.size(); ++w)
+    text += "worker " + std::to_string(w) + " idle "
+            + number("%.1f%%\n", 100 * report.idle[w]);
+  text += "roof of a worker: "
+          + number("%.1f GFLOP/s, ", report.roof.flops_per_s * 1e-9)
+          + number("%.1f GB/s\n", report.roof.bytes_per_s * 1e-9);
+  return text;
+}
+
+std::string to_json(const profile_report& report) {
+  auto ops = nlohmann::ordered_json::object();
+  for (const auto& row : report.rows)
+    ops[row.type] = {{"count", row.count},      {"total_ms", row.total_ms},
+                     {"self_ms", row.self_ms},  {"flops", row.work.flops},
+                     {"bytes", row.work.bytes}, {"roof_ms", row.roof_ms}};
+  const nlohmann::ordered_json all{
+    {"steps", report.steps},
+    {"step_ms", report.step_ms},
+    {"ops", ops},
+    {"idle", report.idle},
+    {"worker_flops_per_s", report.roof.flops_per_s},
+    {"worker_bytes_per_s", report.roof.bytes_per_s}};
+  return nlohmann::ordered_json{{"profile", all}}.dump();
+}
+
+} // namespace troupe::apps

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/profile/op_profile.hpp>
+
+#include <troupe/actors/executor.hpp>
+#include <troupe/apps/program_source.hpp>
+#include <troupe/base/clock.hpp>
+#include <troupe/base/job_queue.hpp>
+#include <troupe/graph/models.hpp>
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <numeric>
+#include <thread>
+
+using namespace troupe;
+using namespace troupe::apps;
+
+namespace {
+
+/// This thread as the only worker, a graph of two ops, and a profile of it.
+struct watched {
+  job_queue queue{1};
+  worker self{queue, 0, nullptr};
+  graph::op_desc mul, loop;
+  op_profile profile;
+
+  explicit watched(std::uint64_t skipped = 0) : profile(1, skipped) {
+    mul.type = "mul";
+    loop.type = "while";
+    profile.begin(two_ops());
+  }
+
+  graph::ssa_graph two_ops() const {
+    graph::ssa_graph g;
+    g.ops.resize(2);
+    g.ops[0].id = 0;
+    g.ops[0].desc = &mul;
+    g.ops[1].id = 1;
+    g.ops[1].desc = &loop;
+    return g;
+  }
+  void run(handle_id op, step_id step, std::uint64_t from, std::uint64_t to) {
+    profile.record({trace_kind::launch, op, no_handle, step, from});
+    profile.record({trace_kind::completion, op, no_handle, step, to});
+  }
+};
+
+kernel_context no_arguments(device& on) {
+  static const attribute_map none;
+  static const step_info step;
+  return {on, nullptr, none, {}, {}, step};
+}
+
+/// Kernel "inner" takes 2 ms.
+std::shared_ptr<kernel_table> sleeping_kernels() {
+  auto table = std::make_shared<kernel_table>();
+  table->add("inner", device_kind::cpu, [](kernel_context&) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  });
+  return table;
+}
+
+} // namespace
+
+TEST_SUITE("apps.op_profile") {
+
+TEST_CASE("an op takes the time from its launch to its completion") {
+  watched w;
+  w.run(0, 0, 1000, 1500);
+  w.run(0, 1, 2000, 2100);
+  w.run(1, 1, 2100, 3000);
+  const auto times = w.profile.times();
+  CHECK(times.steps == 2);
+  CHECK(times.wall_ns == 2000);
+  CHECK(times.busy_ns == std::vector<std::uint64_t>{1500});
+  CHECK(times.ops.at("mul").count == 2);
+  CHECK(times.ops.at("mul").total_ns == 600);
+  CHECK(times.ops.at("mul").self_ns == 600);
+  CHECK(times.ops.at("while").total_ns == 900);
+}
+
+TEST_CASE("the first steps do not count") {
+  watched w{2};
+  for (step_id s = 0; s < 3; ++s)
+    w.run(0, s, 1000 * s, 1000 * s + 100);
+  const auto times = w.profile.times();
+  CHECK(times.steps == 1);
+  CHECK(times.wall_ns == 100);
+  CHECK(times.ops.at("mul").count == 1);
+}
+
+TEST_CASE("an op that does not finish on its thread is not seen") {
+  watched w;
+  w.profile.record({trace_kind::launch, 0, no_handle, 0, 100});
+  w.run(1, 0, 200, 300);
+  w.profile.record({trace_kind::completion, 0, no_handle, 0, 400});
+  const auto times = w.profile.times();
+  CHECK_FALSE(times.ops.contains("mul"));
+  CHECK(times.ops.at("while").self_ns == 100);
+  CHECK(times.busy_ns == std::vector<std::uint64_t>{100});
+}
+
+TEST_CASE("ops of a block count apart from the op that runs them") {
+  watched w;
+  const auto kernels = w.profile.watched_kernels(sleeping_kernels());
+  w.profile.begin(w.two_ops());
+  const auto devices = make_devices(parse_devices("cpu:1"));
+  const auto inner = kernels->make("inner", device_kind::cpu, {});
+  auto ctx = no_arguments(*devices.front());
+  w.profile.record({trace_kind::launch, 1, no_handle, 0, now_ns()});
+  inner->run(ctx);
+  inner->run(ctx);
+  w.profile.record({trace_kind::completion, 1, no_handle, 0, now_ns()});
+  const auto times = w.profile.times();
+  const auto& block = times.ops.at("inner");
+  const auto& loop = times.ops.at("while");
+  CHECK(block.count == 2);
+  CHECK(block.self_ns >= 4'000'000);
+  CHECK(loop.count == 1);
+  CHECK(loop.total_ns == loop.self_ns + block.self_ns);
+}
+
+TEST_CASE("all ops of a training step are seen once per step and device") {
+  constexpr std::size_t workers = 2;
+  constexpr std::uint64_t steps = 4;
+  const auto net = graph::build_model("mlp");
+  op_profile profile{workers, 1};
+  executor_options options;
+  options.devices = parse_devices("cpu:2");
+  options.threads = workers;
+  options.loss = net.loss;
+  options.trace = &profile;
+  options.kernels =
+    profile.watched_kernels(std::make_shared<kernel_table>(cpu_kernels()));
+  options.parameters = std::make_shared<scope>();
+  run_startup(net.startup, *options.parameters, 0);
+  std::map<std::string, std::uint64_t> expected;
+  {
+    executor exe{net.main, options};
+    profile.begin(exe.graph());
+    for (const auto& op : exe.graph().ops)
+      expected[op.desc->type] += steps - 1;
+    arena memory{make_host_memory_source()};
+    auto image = tensor::make(memory, {4, 784}, dtype::float32);
+    auto label = tensor::make(memory, {4, 1}, dtype::int64);
+    std::ranges::fill(image.values<float>(), 0.5f);
+    std::ranges::fill(label.values<std::int64_t>(), 3);
+    for (std::uint64_t s = 0; s < steps; ++s)
+      exe.run({{"image", image}, {"label", label}});
+  }
+  const auto times = profile.times();
+  CHECK(times.steps == steps - 1);
+  std::map<std::string, std::uint64_t> seen;
+  for (const auto& [type, time] : times.ops) {
+    seen[type] = time.count;
+    CHECK(time.self_ns == time.total_ns);
+  }
+  CHECK(seen == expected);
+  CHECK(times.busy_ns.size() == workers);
+  for (const auto busy : times.busy_ns)
+    CHECK(busy <= times.wall_ns);
+}
+
+} // TEST_SUITE("apps.op_profile")

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/profile/profile_report.hpp>
+
+#include <troupe/graph/models.hpp>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+using namespace troupe;
+using namespace troupe::apps;
+
+namespace {
+
+constexpr double gigabyte = 1e9;
+
+/// Ten steps of 4 ms, most of them in matrix products.
+profile_times some_times() {
+  return {.steps = 10,
+          .wall_ns = 40'000'000,
+          .ops = {{"mul", {30, 20'000'000, 20'000'000}},
+                  {"while", {10, 15'000'000, 5'000'000}},
+                  {"relu", {20, 2'000'000, 2'000'000}}},
+          .busy_ns = {30'000'000, 10'000'000}};
+}
+
+profile_report report_of(const profile_times& times) {
+  return make_profile_report(times, graph::build_model("mlp").main, 64, 2,
+                             {200 * gigabyte, 20 * gigabyte});
+}
+
+} // namespace
+
+TEST_SUITE("apps.profile_report") {
+
+TEST_CASE("a profile tells what a step takes, most of it first") {
+  const auto report = report_of(some_times());
+  CHECK(report.step_ms == doctest::Approx(4));
+  REQUIRE(report.rows.size() == 3);
+  CHECK(report.rows[0].type == "mul");
+  CHECK(report.rows[0].count == doctest::Approx(3));
+  CHECK(report.rows[0].self_ms == doctest::Approx(2));
+  CHECK(report.rows[1].type == "while");
+  CHECK(report.rows[1].total_ms == doctest::Approx(1.5));
+  CHECK(report.rows[1].self_ms == doctest::Approx(0.5));
+  CHECK(report.rows[2].type == "relu");
+}
+
+TEST_CASE("products are measured against the roof of one worker") {
+  const auto report = report_of(some_times());
+  // 784-512-256-10: a multiplication and an addition per weight and sample.
+  const double flops = 2 * 64 * (784 * 512 + 512 * 256 + 256 * 10);
+  const auto& mul = report.rows[0];
+  CHECK(mul.work.flops == doctest::Approx(flops));
+  CHECK(mul.gflop_per_s() == doctest::Approx(flops / 2e-3 * 1e-9));
+  CHECK(report.roof.flops_per_s == doctest::Approx(100 * gigabyte));
+  CHECK(mul.share_of_roof() >= flops / (100 * gigabyte) / 2e-3);
+}
+
+TEST_CASE("a worker is idle while it runs no op") {
+  const auto report = report_of(some_times());
+  CHECK(report.idle[0] == doctest::Approx(0.25));
+  CHECK(report.idle[1] == doctest::Approx(0.75));
+}
+
+TEST_CASE("a profile of no steps has no rows") {
+  profile_times nothing;
+  nothing.busy_ns = {0};
+  const auto report = report_of(nothing);
+  CHECK(report.rows.empty());
+  CHECK(report.idle == std::vector<double>{1});
+  CHECK(to_text(report).starts_with("0.0000 ms per step over 0 steps"));
+}
+
+TEST_CASE("the table has a line per type and a dash for what is not known") {
+  const auto text = to_text(report_of(some_times()));
+  CHECK(text.find("\nmul ") != std::string::npos);
+  const auto line = text.substr(text.find("\nwhile") + 1);
+  CHECK(line.substr(0, line.find('\n')).find(" -") != std::string::npos);
+  CHECK(text.find("worker 1 idle 75.0%") != std::string::npos);
+}
+
+TEST_CASE("the JSON object has the figures of the table") {
+  const auto report = report_of(some_times());
+  const auto all = nlohmann::json::parse(to_json(report))["profile"];
+  CHECK(all["ops"]["mul"]["self_ms"] == report.rows[0].self_ms);
+  CHECK(all["idle"].size() == 2);
+}
+
+} // TEST_SUITE("apps.profile_report")
