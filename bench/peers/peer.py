@@ -1,0 +1,146 @@
+"""What the peers of bench/compare share: the nets' inputs, the start file that
+`troupe bench train --save-start` writes, turns, memory. Standard library only.
+"""
+import argparse
+import json
+import math
+import statistics
+import struct
+import sys
+import time
+import zipfile
+
+# Inputs of the nets: name, shape with the batch, and the limit of whole
+# numbers (None: real numbers).
+FEEDS = {
+    "mlp": [("image", (64, 784), None), ("label", (64, 1), 10)],
+    "lenet": [("image", (64, 1, 28, 28), None), ("label", (64, 1), 10)],
+    "resnet18": [("image", (32, 3, 32, 32), None), ("label", (32, 1), 10)],
+    "resnet50": [("image", (4, 3, 224, 224), None), ("label", (4, 1), 1000)],
+    "resnext50": [("image", (4, 3, 224, 224), None), ("label", (4, 1), 1000)],
+    "gpt": [("tokens", (8, 128), 256), ("targets", (8, 128, 1), 256)],
+    "widedeep": [("ids", (512, 26), 100_000), ("dense", (512, 13), None),
+                 ("click", (512, 1), 2)],
+    "word2vec": [("first", (128, 1), 2000), ("second", (128, 1), 2000),
+                 ("third", (128, 1), 2000), ("fourth", (128, 1), 2000),
+                 ("next", (128, 1), 2000)],
+}
+BATCHES = 8  # made in advance and taken in turn
+LEARNING_RATE = 0.01
+
+
+def momentum_of(net):
+    return 0.0 if net == "widedeep" else 0.9
+
+
+class StartFile:
+    """Initial values and batches that all sides begin with. Arrays come as
+    (dtype as NumPy writes it, shape, bytearray), read one at a time."""
+
+    def __init__(self, path):
+        self.archive = zipfile.ZipFile(path)
+        self.names = [name[:-len(".npy")] for name in self.archive.namelist()]
+
+    def parameters(self):
+        """Names of Troupe's parameters, "fc_0.w_0"."""
+        return [name[len("param/"):] for name in self.names
+                if name.startswith("param/")]
+
+    def parameter(self, name):
+        return self.array("param/" + name)
+
+    def batches(self):
+        """A dictionary of arrays per batch."""
+        found = {}
+        for name in self.names:
+            if name.startswith("feed/"):
+                _, number, feed = name.split("/", 2)
+                found.setdefault(int(number), {})[feed] = self.array(name)
+        return [found[number] for number in sorted(found)]
+
+    def array(self, name):
+        """Format: numpy.lib.format, versions 1.0 and 2.0."""
+        with self.archive.open(name + ".npy") as file:
+            magic = file.read(8)
+            size = struct.unpack("<H", file.read(2)) if magic[6] == 1 \
+                else struct.unpack("<I", file.read(4))
+            text = file.read(size[0]).decode("latin1")
+            dtype = text.split("'descr': '")[1].split("'")[0]
+            extents = text.split("'shape': (")[1].split(")")[0]
+            shape = tuple(int(n) for n in extents.split(",") if n.strip())
+            data = bytearray(math.prod(shape) * int(dtype[2:]))
+            file.readinto(data)
+            return dtype, shape, data
+
+
+def process_bytes(what):
+    """VmRSS: memory that this process holds; VmHWM: the most it held."""
+    with open("/proc/self/status") as status:
+        for line in status:
+            if line.startswith(what + ":"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+def forget_peak():
+    """Lets VmHWM begin again: what loading took is over."""
+    with open("/proc/self/clear_refs", "w") as references:
+        references.write("5")
+
+
+def timed(step, count, first):
+    """Calls step(i), which returns the loss, `count` times."""
+    ms, losses = [], []
+    for i in range(first, first + count):
+        start = time.perf_counter()
+        losses.append(step(i))
+        ms.append(1e3 * (time.perf_counter() - start))
+    return ms, losses
+
+
+def take_turns(name, step, memory_at_start):
+    """Runs as many steps as each line of standard input says, and answers with
+    a line of JSON, as `troupe bench train --turns` does."""
+    print(json.dumps({"peer": name}), flush=True)
+    forget_peak()
+    done = 0
+    for line in sys.stdin:
+        ms, losses = timed(step, int(line), done)
+        done += int(line)
+        grown = process_bytes("VmHWM") - memory_at_start
+        print(json.dumps({"ms": ms, "losses": losses, "grown_bytes": grown}),
+              flush=True)
+
+
+def measure(name, arguments, step):
+    warm, _ = timed(step, 3, 0)
+    count = arguments.steps or max(5, min(2000, int(3000 / warm[-1])))
+    ms, losses = timed(step, count, len(warm))
+    if not math.isfinite(losses[-1]):
+        sys.exit("the loss is not finite")
+    print(json.dumps({"peer": name, "net": arguments.net,
+                      "threads": arguments.threads,
+                      "ms": statistics.median(ms), "min_ms": min(ms),
+                      "loss": losses[-1]}))
+
+
+def parse_arguments(description, modes):
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("net", choices=sorted(FEEDS))
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--mode", choices=modes, default=modes[0])
+    parser.add_argument("--steps", type=int, default=0,
+                        help="steps that are timed (default: 3 s of them)")
+    parser.add_argument("--start", help="initial values and batches, as "
+                        "troupe bench train --save-start writes them")
+    parser.add_argument("--turns", action="store_true",
+                        help="run as many steps as each line of standard "
+                        "input says")
+    return parser.parse_args()
+
+
+def run(name, arguments, step, memory_at_start):
+    if arguments.turns:
+        take_turns(name, step, memory_at_start)
+    else:
+        measure(name, arguments, step)

@@ -1,0 +1,91 @@
+"""bench/compare with peers that compute nothing.
+
+usage: compare_test.py TROUPE   TROUPE: the command
+"""
+import json
+import os
+import pathlib
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+TROUPE = sys.argv[1]
+
+# Stands for the Python of a virtual environment: gets a script of bench/peers
+# as its first argument and answers turns in its place.
+PEER = f"""#!{sys.executable}
+import sys
+sys.path.insert(0, {str(ROOT / "bench/peers")!r})
+import peer
+sys.argv = sys.argv[1:]
+arguments = peer.parse_arguments("a peer", ["eager", "compile", "jit"])
+if arguments.mode == "compile":
+    sys.exit("cannot compile")
+start = peer.StartFile(arguments.start)
+shapes = {{name: start.parameter(name)[1] for name in start.parameters()}}
+assert shapes["fc_0.w_0"] == (784, 512), shapes
+assert len(start.parameter("fc_0.b_0")[2]) == 4 * 512
+batches = start.batches()
+assert len(batches) == peer.BATCHES
+for name, shape, below in peer.FEEDS["mlp"]:
+    dtype, given, data = batches[-1][name]
+    assert given == shape and dtype == ("<f4" if below is None else "<i8")
+peer.run("fake 1.0", arguments, lambda i: 2.0 + i, 0)
+"""
+
+
+class Compare(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.peer = self.folder / "python"
+        self.peer.write_text(PEER)
+        self.peer.chmod(self.peer.stat().st_mode | stat.S_IXUSR)
+
+    def compare(self, *arguments):
+        return subprocess.run(
+            [sys.executable, ROOT / "bench/compare", "--troupe", TROUPE,
+             "--results", self.folder, "--rounds", "2", "--seconds", "0.001",
+             *arguments], text=True, capture_output=True)
+
+    def runs(self):
+        return json.loads((self.folder / "nets.json").read_text())["runs"]
+
+    def test_sides_take_turns_and_results_are_written(self):
+        done = self.compare("mlp", "--torch", self.peer, "--jax", self.peer)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        run, = self.runs()
+        names = [side["name"] for side in run["sides"]]
+        self.assertEqual(names, ["troupe cpu:1", "troupe cpu:2", "torch eager",
+                                 "jax"])
+        for side in run["sides"]:
+            self.assertEqual(len(side["turns_ms"]), 2)
+            self.assertEqual(len(side["losses"]), 20)
+        self.assertEqual(run["sides"][2]["losses"], [2.0 + i
+                                                     for i in range(20)])
+        self.assertIn("cannot compile", run["failed"]["torch compile"])
+        self.assertLess(run["ratio"], 1)
+        self.assertIn("troupe cpu:", done.stdout)
+
+    def test_results_of_other_nets_stay(self):
+        self.compare("mlp", "--torch", self.peer)
+        first, = self.runs()
+        self.compare("word2vec")
+        self.assertEqual(self.runs()[0], first)
+        self.assertEqual(self.runs()[1]["net"], "word2vec")
+
+    def test_wrong_use_is_refused(self):
+        for arguments in (["alexnet"], ["mlp", "--rounds", "1"]):
+            done = self.compare(*arguments)
+            self.assertEqual(done.returncode, 2)
+            self.assertEqual(done.stdout, "")
+
+
+if __name__ == "__main__":
+    if len(os.sched_getaffinity(0)) < 2:
+        sys.exit(77)  # sides with two threads need two cores
+    unittest.main(argv=[sys.argv[0]])
