@@ -47,7 +47,7 @@ void add_strategy_options(CLI::App& command, network_options& options) {
 void add_precision_option(CLI::App& command, network_options& options) {
   command
     .add_option("--precision", options.precision,
-                "what products multiply: fp32, or bf16 with float32 sums, "
+                "factors of matrix products: fp32, or bf16 with float32 sums, "
                 "results and parameters")
     ->check(CLI::IsMember({"fp32", "bf16"}))
     ->capture_default_str();

@@ -6,8 +6,8 @@
 
 namespace troupe {
 
-/// In what numbers kernels multiply: the factors of matrix products and
-/// convolutions. Sums, results, all other ops and parameters are float32.
+/// In what numbers kernels multiply the factors of matrix products. Sums,
+/// results, all other ops (convolutions among them) and parameters are float32.
 enum class precision : std::uint8_t {
   float32,
   bfloat16, ///< the factors are rounded to 8 bits, which saves half the time
