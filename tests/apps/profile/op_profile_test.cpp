@@ -6,6 +6,7 @@
 #include <troupe/base/clock.hpp>
 #include <troupe/base/job_queue.hpp>
 #include <troupe/graph/models.hpp>
+#include <troupe/kernels/cpu/layout_traffic.hpp>
 
 #include <doctest/doctest.h>
 
@@ -52,10 +53,11 @@ kernel_context no_arguments(device& on) {
   return {on, nullptr, none, {}, {}, step};
 }
 
-/// Kernel "inner" takes 2 ms.
+/// Kernel "inner" takes 2 ms and moves 10 bytes to another layout.
 std::shared_ptr<kernel_table> sleeping_kernels() {
   auto table = std::make_shared<kernel_table>();
   table->add("inner", device_kind::cpu, [](kernel_context&) {
+    cpu::add_layout_traffic(10);
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   });
   return table;
@@ -110,6 +112,7 @@ TEST_CASE("ops of a block count apart from the op that runs them") {
   auto ctx = no_arguments(*devices.front());
   w.profile.record({trace_kind::launch, 1, no_handle, 0, now_ns()});
   inner->run(ctx);
+  cpu::add_layout_traffic(7);
   inner->run(ctx);
   w.profile.record({trace_kind::completion, 1, no_handle, 0, now_ns()});
   const auto times = w.profile.times();
@@ -117,6 +120,8 @@ TEST_CASE("ops of a block count apart from the op that runs them") {
   const auto& loop = times.ops.at("while");
   CHECK(block.count == 2);
   CHECK(block.self_ns >= 4'000'000);
+  CHECK(block.layout_bytes == 20);
+  CHECK(loop.layout_bytes == 7);
   CHECK(loop.count == 1);
   CHECK(loop.total_ns == loop.self_ns + block.self_ns);
 }

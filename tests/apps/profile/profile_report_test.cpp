@@ -17,9 +17,9 @@ constexpr double gigabyte = 1e9;
 profile_times some_times() {
   return {.steps = 10,
           .wall_ns = 40'000'000,
-          .ops = {{"mul", {30, 20'000'000, 20'000'000}},
-                  {"while", {10, 15'000'000, 5'000'000}},
-                  {"relu", {20, 2'000'000, 2'000'000}}},
+          .ops = {{"mul", {30, 20'000'000, 20'000'000, 5'000}},
+                  {"while", {10, 15'000'000, 5'000'000, 0}},
+                  {"relu", {20, 2'000'000, 2'000'000, 0}}},
           .busy_ns = {30'000'000, 10'000'000}};
 }
 
@@ -39,6 +39,7 @@ TEST_CASE("a profile tells what a step takes, most of it first") {
   CHECK(report.rows[0].type == "mul");
   CHECK(report.rows[0].count == doctest::Approx(3));
   CHECK(report.rows[0].self_ms == doctest::Approx(2));
+  CHECK(report.rows[0].layout_bytes == doctest::Approx(500));
   CHECK(report.rows[1].type == "while");
   CHECK(report.rows[1].total_ms == doctest::Approx(1.5));
   CHECK(report.rows[1].self_ms == doctest::Approx(0.5));

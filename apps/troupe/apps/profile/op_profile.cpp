@@ -3,6 +3,7 @@
 
 #include <troupe/base/clock.hpp>
 #include <troupe/base/job_queue.hpp>
+#include <troupe/kernels/cpu/layout_traffic.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -19,7 +20,7 @@ public:
   void enter(type_number type, std::uint64_t now) {
     if (times_.size() <= type)
       times_.resize(type + 1);
-    frames_.push_back({type, now, 0});
+    frames_.push_back({type, now, 0, cpu::layout_traffic(), 0});
   }
 
   /// The innermost one ends. What an op's own kernel takes is part of the op.
@@ -27,12 +28,16 @@ public:
     const frame ended = frames_.back();
     frames_.pop_back();
     const auto taken = now - ended.begin;
+    const auto moved = cpu::layout_traffic() - ended.layout_begin;
     auto& of_type = times_[ended.type];
     of_type.self_ns += taken - ended.inside_ns;
-    if (frames_.empty())
+    of_type.layout_bytes += moved - ended.layout_inside;
+    if (frames_.empty()) {
       busy_ns_ += taken;
-    else
+    } else {
       frames_.back().inside_ns += taken;
+      frames_.back().layout_inside += moved;
+    }
     if (frames_.empty() || frames_.back().type != ended.type) {
       ++of_type.count;
       of_type.total_ns += taken;
@@ -62,6 +67,7 @@ public:
       sum.count += times_[t].count;
       sum.total_ns += times_[t].total_ns;
       sum.self_ns += times_[t].self_ns;
+      sum.layout_bytes += times_[t].layout_bytes;
     }
     all.busy_ns.push_back(busy_ns_);
   }
@@ -74,6 +80,8 @@ private:
     type_number type;
     std::uint64_t begin;
     std::uint64_t inside_ns; // of frames that it enclosed
+    std::uint64_t layout_begin;
+    std::uint64_t layout_inside;
   };
 
   std::vector<op_time> times_; // by type

@@ -19,6 +19,8 @@ struct op_time {
   std::uint64_t count = 0;
   std::uint64_t total_ns = 0; ///< the ops of their blocks included
   std::uint64_t self_ns = 0;  ///< without those
+  /// Read and written to change layouts, without those.
+  std::uint64_t layout_bytes = 0;
 };
 
 /// What a profile has seen. Times are of workers, so that ops that ran side by

@@ -67,7 +67,7 @@ double all_self_ms(const profile_report& r) {
     [](double sum, const profile_row& row) { return sum + row.self_ms; });
 }
 
-constexpr std::array<column, 7> columns = {{
+constexpr std::array<column, 8> columns = {{
   {"per step", [](const profile_row& r,
                   const profile_report&) { return number("%.5g", r.count); }},
   {"total ms",
@@ -92,6 +92,10 @@ constexpr std::array<column, 7> columns = {{
    [](const profile_row& r, const profile_report&) {
      const auto share = number_or_dash("%.0f", 100 * r.share_of_roof());
      return share == "-" ? share : share + "%";
+   }},
+  {"layout MB",
+   [](const profile_row& r, const profile_report&) {
+     return number_or_dash("%.2f", r.layout_bytes * 1e-6);
    }},
 }};
 
@@ -127,6 +131,7 @@ profile_report make_profile_report(const profile_times& times,
     row.count = static_cast<double>(time.count) / steps;
     row.total_ms = static_cast<double>(time.total_ns) / ns_per_ms / steps;
     row.self_ms = static_cast<double>(time.self_ns) / ns_per_ms / steps;
+    row.layout_bytes = static_cast<double>(time.layout_bytes) / steps;
     if (const auto found = costs.find(type); found != costs.end()) {
       row.work = found->second.work;
       row.roof_ms = found->second.roof_ms;
@@ -168,9 +173,13 @@ std::string to_text(const profile_report& report) {
 std::string to_json(const profile_report& report) {
   auto ops = nlohmann::ordered_json::object();
   for (const auto& row : report.rows)
-    ops[row.type] = {{"count", row.count},      {"total_ms", row.total_ms},
-                     {"self_ms", row.self_ms},  {"flops", row.work.flops},
-                     {"bytes", row.work.bytes}, {"roof_ms", row.roof_ms}};
+    ops[row.type] = {{"count", row.count},
+                     {"total_ms", row.total_ms},
+                     {"self_ms", row.self_ms},
+                     {"flops", row.work.flops},
+                     {"bytes", row.work.bytes},
+                     {"roof_ms", row.roof_ms},
+                     {"layout_bytes", row.layout_bytes}};
   const nlohmann::ordered_json all{
     {"steps", report.steps},
     {"step_ms", report.step_ms},

@@ -20,6 +20,8 @@ struct profile_row {
   graph::work work;
   /// What that takes one worker at least.
   double roof_ms = 0;
+  /// Moved to change layouts, which is no work of the op.
+  double layout_bytes = 0;
 
   double gflop_per_s() const { return work.flops / self_ms * 1e-6; }
   double gbyte_per_s() const { return work.bytes / self_ms * 1e-6; }

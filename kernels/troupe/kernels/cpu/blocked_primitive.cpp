@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/blocked_primitive.hpp>
 
+#include <troupe/kernels/cpu/layout_traffic.hpp>
 #include <troupe/kernels/cpu/single_threaded.hpp>
 
 #include <algorithm>
@@ -54,6 +55,7 @@ void blocked_primitive::port::convert(dnnl::stream& queue,
   reorder.execute(queue, {{DNNL_ARG_FROM, is_output ? inner : outer},
                           {DNNL_ARG_TO, is_output ? outer : inner},
                           {DNNL_ARG_SCRATCHPAD, reorder_scratchpad}});
+  add_layout_traffic(outer.get_desc().get_size() + inner.get_desc().get_size());
 }
 
 std::size_t blocked_primitive::port::inner_bytes() const {

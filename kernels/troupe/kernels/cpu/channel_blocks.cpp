@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/channel_blocks.hpp>
 
+#include <troupe/kernels/cpu/layout_traffic.hpp>
 #include <troupe/kernels/cpu/simd.hpp>
 #include <troupe/kernels/cpu/vector_ops.hpp>
 
@@ -57,6 +58,7 @@ public:
     float* to = target.data<float>();
     for (std::int64_t i = 0; i < dims_[0] * dims_[1] / block_; ++i)
       unblock(to + i * size, from + i * size, pixels, block_);
+    add_layout_traffic(2 * bytes());
   }
 
 private:
