@@ -2,6 +2,7 @@
 #include <troupe/kernels/cpu/convolution.hpp>
 
 #include <troupe/kernels/cpu/channel_blocks.hpp>
+#include <troupe/kernels/cpu/group_convolution.hpp>
 #include <troupe/kernels/cpu/single_threaded.hpp>
 
 #include <troupe/base/error.hpp>
@@ -216,12 +217,31 @@ void convolution::make(const conv_problem& problem, dnnl::algorithm method) {
 }
 
 // Input gradients are faster in the library.
-bool convolution::made_rows(const conv_problem& problem) {
-  in_rows_ = direction_ != conv_direction::input_gradient
-             && row_convolution::fits(problem);
-  if (in_rows_)
-    rows_.prepare(problem);
-  return in_rows_;
+bool convolution::takes_rows(const conv_problem& p) const {
+  return direction_ != conv_direction::input_gradient
+         && row_convolution::fits(p);
+}
+
+// The images that are given lie in blocks; the result will.
+bool convolution::takes_groups(const conv_problem& p) const {
+  const bool given = direction_ == conv_direction::forward
+                       ? p.in_block > 0
+                       : p.in_block > 0 && p.in_block == p.out_block;
+  return given && group_convolution::fits(p, p.in_block);
+}
+
+void convolution::run_groups(kernel_context& ctx, const float* a,
+                             const float* b, float* result) const {
+  using namespace group_convolution;
+  const std::int64_t block = prepared_.in_block;
+  switch (direction_) {
+  case conv_direction::forward:
+    return forward(ctx, prepared_, block, a, b, result);
+  case conv_direction::input_gradient:
+    return input_gradient(ctx, prepared_, block, a, b, result);
+  case conv_direction::filter_gradient:
+    return filter_gradient(ctx, prepared_, block, a, b, result);
+  }
 }
 
 // Winograd's method is there for vectors of 512 bits and channels that fill
@@ -244,10 +264,19 @@ std::int64_t convolution::prepare(const conv_problem& problem) {
     return result_block_;
   ready_ = false;
   result_block_ = 0;
-  with_library([&] {
-    if (!made_rows(problem) && !made_winograd(problem))
-      make(problem, dnnl::algorithm::convolution_direct);
-  });
+  method_ = method::library;
+  if (takes_rows(problem)) {
+    method_ = method::rows;
+    rows_.prepare(problem);
+  } else if (takes_groups(problem)) {
+    method_ = method::groups;
+    result_block_ = problem.in_block;
+  } else {
+    with_library([&] {
+      if (!made_winograd(problem))
+        make(problem, dnnl::algorithm::convolution_direct);
+    });
+  }
   prepared_ = problem;
   ready_ = true;
   return result_block_;
@@ -255,10 +284,12 @@ std::int64_t convolution::prepare(const conv_problem& problem) {
 
 void convolution::run(kernel_context& ctx, const float* a, const float* b,
                       float* result) {
-  if (in_rows_ && direction_ == conv_direction::forward)
-    return rows_.forward(ctx, a, b, result);
-  if (in_rows_)
-    return rows_.filter_gradient(a, b, result);
+  if (method_ == method::groups)
+    return run_groups(ctx, a, b, result);
+  if (method_ == method::rows)
+    return direction_ == conv_direction::forward
+             ? rows_.forward(ctx, a, b, result)
+             : rows_.filter_gradient(a, b, result);
   with_library([&] { primitive_.run(ctx, a, b, result); });
 }
 

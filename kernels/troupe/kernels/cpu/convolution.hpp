@@ -49,7 +49,13 @@ public:
   void run(kernel_context& ctx, const float* a, const float* b, float* result);
 
 private:
-  bool made_rows(const conv_problem& problem);
+  // Who computes: oneDNN, row_convolution.hpp or group_convolution.hpp.
+  enum class method : std::uint8_t { library, rows, groups };
+
+  bool takes_rows(const conv_problem& problem) const;
+  bool takes_groups(const conv_problem& problem) const;
+  void run_groups(kernel_context& ctx, const float* a, const float* b,
+                  float* result) const;
   void make(const conv_problem& problem, dnnl::algorithm method);
   bool made_winograd(const conv_problem& problem);
 
@@ -58,7 +64,7 @@ private:
   conv_problem prepared_;
   bool ready_ = false;
   std::int64_t result_block_ = 0;
-  bool in_rows_ = false; ///< `rows_` computes, not the library
+  method method_ = method::library;
   row_convolution rows_;
   blocked_primitive primitive_;
 };

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/kernels/cpu/group_convolution.hpp>
+
+#include <troupe/kernels/cpu/channel_blocks.hpp>
+#include <troupe/kernels/cpu/convolution.hpp>
+#include <troupe/kernels/cpu/group_conv_loops.hpp>
+#include <troupe/kernels/cpu/simd.hpp>
+#include <troupe/kernels/cpu/vector_ops.hpp>
+
+namespace troupe::cpu::group_convolution {
+
+namespace {
+
+constexpr std::int64_t taps = conv_group_taps * conv_group_taps;
+
+const group_conv_loops& loops_of(std::int64_t block) {
+  return machine_vectors() == vector_level::v4 && block == 16
+           ? group_conv_loops_v4
+           : group_conv_loops_v3;
+}
+
+bool slides(const window_axis& a) {
+  return a.extent == conv_group_taps && a.stride == 1 && a.dilation == 1
+         && a.before == 1 && a.after == 1;
+}
+
+// Weight (tap, j) of channel c in the loops' order.
+std::int64_t packed_index(std::int64_t c, std::int64_t tap, std::int64_t j,
+                          std::int64_t lanes) {
+  return ((c / lanes * taps + tap) * conv_group + j) * lanes + c % lanes;
+}
+
+// Calls `use(packed, plain)` for each weight: from filter [c][j][tap].
+template <class Use>
+void for_each_weight(std::int64_t channels, std::int64_t lanes, Use use) {
+  for (std::int64_t c = 0; c < channels; ++c)
+    for (std::int64_t j = 0; j < conv_group; ++j)
+      for (std::int64_t tap = 0; tap < taps; ++tap)
+        use(packed_index(c, tap, j, lanes), (c * conv_group + j) * taps + tap);
+}
+
+// The same weight for the way back: filter, channel and tap change places.
+std::int64_t turned(std::int64_t plain) {
+  const std::int64_t tap = plain % taps;
+  const std::int64_t j = plain / taps % conv_group;
+  const std::int64_t c = plain / taps / conv_group;
+  const std::int64_t filter = c / conv_group * conv_group + j;
+  return (filter * conv_group + c % conv_group) * taps + (taps - 1 - tap);
+}
+
+// Calls `use(offset of the lanes' first pixel, offset of their weights)`.
+template <class Use>
+void for_each_plane(const conv_problem& p, std::int64_t block,
+                    std::int64_t lanes, Use use) {
+  const std::int64_t pixels = p.in.numel(2, 4);
+  for (std::int64_t n = 0; n < p.in[0]; ++n)
+    for (std::int64_t c = 0; c < p.in[1]; c += lanes)
+      use((n * p.in[1] + c / block * block) * pixels + c % block,
+          c * taps * conv_group);
+}
+
+void convolve(const conv_problem& p, std::int64_t block, const float* x,
+              const float* packed, float* out) {
+  const group_conv_loops& loops = loops_of(block);
+  const group_plane plane{p.in[2], p.in[3], block};
+  for_each_plane(p, block, loops.lanes, [&](std::int64_t at, std::int64_t w) {
+    loops.convolve(plane, x + at, packed + w, out + at);
+  });
+}
+
+} // namespace
+
+bool fits(const conv_problem& p, std::int64_t block) {
+  return machine_vectors() != vector_level::build && fits_blocks(p.in, block)
+         && p.in[1] == p.filter[0] && p.filter[1] == conv_group
+         && p.in[1] == p.groups * conv_group && slides(p.axes[0])
+         && slides(p.axes[1]) && p.in[3] >= 8;
+}
+
+void forward(kernel_context& ctx, const conv_problem& p, std::int64_t block,
+             const float* x, const float* filter, float* out) {
+  tensor packed = ctx.scratch(p.filter.numel());
+  float* to = packed.data<float>();
+  for_each_weight(p.in[1], loops_of(block).lanes,
+                  [&](auto at, auto plain) { to[at] = filter[plain]; });
+  convolve(p, block, x, to, out);
+}
+
+void input_gradient(kernel_context& ctx, const conv_problem& p,
+                    std::int64_t block, const float* dout, const float* filter,
+                    float* dx) {
+  tensor packed = ctx.scratch(p.filter.numel());
+  float* to = packed.data<float>();
+  for_each_weight(p.in[1], loops_of(block).lanes,
+                  [&](auto at, auto plain) { to[at] = filter[turned(plain)]; });
+  convolve(p, block, dout, to, dx);
+}
+
+void filter_gradient(kernel_context& ctx, const conv_problem& p,
+                     std::int64_t block, const float* x, const float* dout,
+                     float* dw) {
+  const group_conv_loops& loops = loops_of(block);
+  const group_plane plane{p.in[2], p.in[3], block};
+  tensor packed = ctx.scratch(p.filter.numel());
+  float* sums = packed.data<float>();
+  fill(sums, packed.numel(), 0.0f);
+  for_each_plane(p, block, loops.lanes, [&](std::int64_t at, std::int64_t w) {
+    loops.weigh(plane, x + at, dout + at, sums + w);
+  });
+  for_each_weight(p.in[1], loops.lanes,
+                  [&](auto at, auto plain) { dw[plain] = sums[at]; });
+}
+
+} // namespace troupe::cpu::group_convolution
