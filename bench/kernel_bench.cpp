@@ -3,6 +3,7 @@
 // convolutions with the shapes of LeNet, ResNet and GPT, GB/s of loops over
 // elements and of optimizers. Bytes are what an op must at least read and
 // write.
+#include <troupe/kernels/cpu/channel_blocks.hpp>
 #include <troupe/kernels/device.hpp>
 #include <troupe/kernels/kernel.hpp>
 #include <troupe/kernels/random.hpp>
@@ -37,6 +38,17 @@ public:
     for (float& element : value.values<float>())
       element = random.uniform(index++) + 0.01f;
     return add_input(slot, std::move(value));
+  }
+
+  // Images in blocks of 16 channels, as one op hands them to the next; plain
+  // where they do not fit.
+  bench_op& image(const char* slot, const shape& dims) {
+    input(slot, dims);
+    auto& value = variables_.back().as_tensor();
+    if (troupe::cpu::fits_blocks(dims, 16))
+      value = {dims, value.type(), value.memory(),
+               troupe::cpu::channel_blocks(dims, 16)};
+    return *this;
   }
 
   bench_op& indices(const char* slot, const shape& dims, std::int64_t end) {
@@ -153,12 +165,12 @@ void add_convolution(const convolution& c) {
                            + to_string(c.filter) + "s"
                            + std::to_string(c.stride);
   auto forward = make("conv2d", attributes);
-  forward->input("Input", c.in).input("Filter", c.filter).output("Output");
+  forward->image("Input", c.in).input("Filter", c.filter).output("Output");
   add("conv2d" + tail, forward, flop, 0);
   for (const char* slot : {"Input@GRAD", "Filter@GRAD"}) {
     auto gradient = make("conv2d_grad", attributes);
-    gradient->input("Input", c.in).input("Filter", c.filter);
-    gradient->input("Output@GRAD", out).output(slot);
+    gradient->image("Input", c.in).input("Filter", c.filter);
+    gradient->image("Output@GRAD", out).output(slot);
     add(std::string("conv2d_grad ") + slot + tail, gradient, flop, 0);
   }
 }
@@ -192,7 +204,16 @@ void add_convolutions() {
     {"resnet", {4, 256, 14, 14}, {256, 256, 3, 3}, 1, 1},
     {"resnet", {4, 512, 7, 7}, {512, 512, 3, 3}, 1, 1},
     {"resnet", {4, 512, 28, 28}, {1024, 512, 1, 1}, 2, 0},
+    {"resnet", {4, 1024, 14, 14}, {256, 1024, 1, 1}, 1, 0},
+    {"resnet", {4, 256, 14, 14}, {1024, 256, 1, 1}, 1, 0},
+    {"resnet", {4, 2048, 7, 7}, {512, 2048, 1, 1}, 1, 0},
     {"resnext", {4, 128, 56, 56}, {128, 4, 3, 3}, 1, 1, 32},
+    {"resnext", {4, 256, 56, 56}, {256, 8, 3, 3}, 2, 1, 32},
+    {"resnext", {4, 256, 28, 28}, {256, 8, 3, 3}, 1, 1, 32},
+    {"resnext", {4, 512, 14, 14}, {512, 16, 3, 3}, 1, 1, 32},
+    {"resnext", {4, 1024, 7, 7}, {1024, 32, 3, 3}, 1, 1, 32},
+    {"resnext", {4, 1024, 14, 14}, {1024, 32, 3, 3}, 2, 1, 32},
+    {"resnext", {4, 256, 56, 56}, {256, 256, 1, 1}, 1, 0},
     {"mobilenet", {4, 128, 56, 56}, {128, 1, 3, 3}, 1, 1, 128},
   };
   for (const auto& c : all)
