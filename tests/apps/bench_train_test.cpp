@@ -71,6 +71,15 @@ TEST_CASE("bench train tells time, rates and shares") {
   CHECK(out["grown_bytes"] > out["peak_bytes"]);
 }
 
+TEST_CASE("bench train takes the precision of products") {
+  const auto result =
+    run_troupe({"bench", "train", "mlp", "--batch", "3", "--steps", "1",
+                "--warm-up", "0", "--precision", "bf16", "--json"});
+  INFO(result.err);
+  REQUIRE(result.code == 0);
+  CHECK(nlohmann::json::parse(result.out)["precision"] == "bf16");
+}
+
 TEST_CASE("bench train answers in one line of text") {
   const auto result =
     run_troupe({"bench", "train", "mlp", "--batch", "3", "--steps", "1",

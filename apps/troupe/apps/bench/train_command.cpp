@@ -92,6 +92,7 @@ void print_json(const train_bench_options& o, const training_bench& bench,
   out["net"] = o.training.network.program;
   out["batch"] = bench.batch();
   out["devices"] = describe_devices(o.training.network, bench.devices());
+  out["precision"] = o.training.network.precision;
   out["threads"] = choose_workers(o.training.network.threads);
   out["ms"] = f.seconds() * 1e3;
   out["min_ms"] = f.steps.least() * 1e-6;
@@ -195,6 +196,7 @@ void add_bench_train(CLI::App& bench, action& chosen) {
   add_program_argument(command, network);
   add_device_options(command, network);
   add_strategy_options(command, network);
+  add_precision_option(command, network);
   command
     .add_option("--threads", network.threads, "workers (default: one per core)")
     ->check(CLI::NonNegativeNumber);
