@@ -24,6 +24,7 @@ namespace {
 training_bench_options small_net(std::uint32_t in_flight = 1) {
   training_bench_options options;
   options.network.program = "mlp";
+  options.network.devices = "cpu:1"; // a choice could differ from run to run
   options.batch = 4;
   options.in_flight = in_flight;
   return options;
@@ -113,8 +114,8 @@ TEST_CASE("a start file holds all parameters and batches") {
 }
 
 TEST_CASE("turns go on where the last one ended") {
-  const auto lines =
-    lines_of(answers("2\\n1\\n", "bench train mlp --batch 4 --turns"));
+  const auto lines = lines_of(
+    answers("2\\n1\\n", "bench train mlp --devices cpu:1 --batch 4 --turns"));
   REQUIRE(lines.size() == 3);
   CHECK(nlohmann::json::parse(lines[0])["peer"].get<std::string>().starts_with(
     "troupe "));
@@ -129,8 +130,9 @@ TEST_CASE("turns go on where the last one ended") {
 TEST_CASE("a turn that is no number of steps is refused") {
   for (auto* turn : {"0", "-1", "many", "1.5", ""}) {
     CAPTURE(turn);
-    const auto lines = lines_of(
-      answers(std::string(turn) + "\\n", "bench train mlp --batch 4 --turns"));
+    const auto lines =
+      lines_of(answers(std::string(turn) + "\\n",
+                       "bench train mlp --devices cpu:1 --batch 4 --turns"));
     REQUIRE(lines.size() == 2);
     CHECK(lines[1]
           == "troupe: a turn is a number of steps, not '" + std::string(turn)
