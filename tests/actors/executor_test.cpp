@@ -440,6 +440,18 @@ TEST_CASE("the first op that makes a NaN is named") {
   CHECK(says(e, "mul#"));
 }
 
+TEST_CASE("a NaN is found in whatever layout an image lies") {
+  auto net = make_resnet(false);
+  auto options = options_for(net, 1);
+  options.check_nan = true;
+  executor exe{net.main, options};
+  exe.run(net.batch(0, 4));
+  exe.parameters().find("conv2d_0.w_0")->as_tensor().values<float>()[0] = NAN;
+  const auto e = caught([&] { exe.run(net.batch(0, 4)); });
+  CHECK(e.code() == errc::not_finite);
+  CHECK(e.where().op_type == "conv2d");
+}
+
 TEST_CASE("steps are waited for in their order") {
   auto net = make_mlp();
   executor exe{net.main, options_for(net, 1)};

@@ -117,10 +117,10 @@ small_net make_resnet(bool batch_norm) {
   graph::network net;
   auto image = net.data("image", {-1, 2, 8, 8});
   auto label = net.data("label", {-1, 1}, dtype::int64);
-  auto h = conv(image, 4, batch_norm, "relu");
+  auto h = conv(image, 16, batch_norm, "relu");
   for (int block = 0; block < 2; ++block) {
-    auto inner = conv(h, 4, batch_norm, "relu");
-    h = layers::relu(layers::add(conv(inner, 4, batch_norm, ""), h));
+    auto inner = conv(h, 16, batch_norm, "relu");
+    h = layers::relu(layers::add(conv(inner, 16, batch_norm, ""), h));
   }
   auto pooled = layers::pool2d(h, {.kernel = 2, .stride = 2, .average = true});
   auto loss = classify(pooled, label, 2);

@@ -28,9 +28,10 @@ struct small_net {
 };
 
 small_net make_mlp();
-small_net make_lenet();                 ///< two convolutions and pools, 12x12
-small_net make_resnet(bool batch_norm); ///< two residual blocks, 8x8
-small_net make_word2vec();              ///< shared table, row-sparse gradients
+small_net make_lenet(); ///< two convolutions and pools, 12x12
+small_net
+make_resnet(bool batch_norm); ///< two residual blocks, 8x8, 16 channels
+small_net make_word2vec();    ///< shared table, row-sparse gradients
 small_net make_dropout_net();
 
 /// All persistable values of the first device, in the order of their names.
