@@ -200,18 +200,18 @@ void with_library(Use use) {
 
 } // namespace
 
-void convolution::make(const conv_problem& problem, dnnl::algorithm method) {
+void convolution::make(const conv_problem& problem, dnnl::algorithm algorithm) {
   const conv_descs d = describe(direction_, problem);
   switch (direction_) {
   case conv_direction::forward:
-    primitive_ = make_forward(d, method, problem, result_block_);
+    primitive_ = make_forward(d, algorithm, problem, result_block_);
     break;
   case conv_direction::input_gradient:
-    primitive_ = make_input_gradient(d, method);
+    primitive_ = make_input_gradient(d, algorithm);
     result_block_ = problem.in_block;
     break;
   case conv_direction::filter_gradient:
-    primitive_ = make_filter_gradient(d, method);
+    primitive_ = make_filter_gradient(d, algorithm);
     break;
   }
 }

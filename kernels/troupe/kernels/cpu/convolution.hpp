@@ -56,7 +56,7 @@ private:
   bool takes_groups(const conv_problem& problem) const;
   void run_groups(kernel_context& ctx, const float* a, const float* b,
                   float* result) const;
-  void make(const conv_problem& problem, dnnl::algorithm method);
+  void make(const conv_problem& problem, dnnl::algorithm algorithm);
   bool made_winograd(const conv_problem& problem);
 
   conv_direction direction_;
