@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 namespace troupe::model {
 
@@ -24,6 +25,7 @@ struct visit {
   const visit* before = nullptr;
   std::size_t thread = 0;
   const char* step = "";
+  std::uint32_t number = 0; ///< among all
 };
 
 struct same_state {
@@ -72,14 +74,38 @@ public:
   }
 
   outcome run() {
-    for (std::size_t next = 0; next < order_.size(); ++next)
-      if (!expand(order_[next]))
-        break;
+    std::size_t next = 0;
+    while (next < order_.size() && expand(order_[next]))
+      ++next;
     result_.states = order_.size();
+    if (next == order_.size())
+      check_rest();
     return result_;
   }
 
 private:
+  /// From each state some way leads to an end: threads that only go round and
+  /// round would keep a core busy for ever.
+  void check_rest() {
+    std::vector<std::vector<std::uint32_t>> from(order_.size());
+    for (auto [before, behind] : moves_)
+      from[behind].push_back(before);
+    std::vector<bool> rests(order_.size());
+    auto open = ends_;
+    while (!open.empty()) {
+      const auto at = open.back();
+      open.pop_back();
+      if (rests[at])
+        continue;
+      rests[at] = true;
+      open.insert(open.end(), from[at].begin(), from[at].end());
+    }
+    const auto restless = std::ranges::find(rests, false);
+    if (restless != rests.end())
+      fails(order_[static_cast<std::size_t>(restless - rests.begin())],
+            "the threads never come to rest");
+  }
+
   /// False if something was wrong.
   bool expand(const visit& from) {
     if (machine_.always && fails(from, machine_.always(from.now)))
@@ -92,6 +118,7 @@ private:
     if (moved_)
       return true;
     ++result_.ends;
+    ends_.push_back(from.number);
     return !fails(from, machine_.at_end(from.now));
   }
 
@@ -154,8 +181,13 @@ private:
 
   void reach(visit v) {
     moved_ = true;
+    const auto* before = v.before;
+    v.number = static_cast<std::uint32_t>(order_.size());
     order_.push_back(std::move(v));
-    if (!seen_.insert(&order_.back()).second)
+    const auto [at, is_new] = seen_.insert(&order_.back());
+    if (before)
+      moves_.emplace_back(before->number, (*at)->number);
+    if (!is_new)
       order_.pop_back();
   }
 
@@ -172,6 +204,8 @@ private:
   const machine& machine_;
   std::deque<visit> order_; // breadth first, so a trace is a shortest one
   std::unordered_set<const visit*, hash_state, same_state> seen_;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> moves_; // by numbers
+  std::vector<std::uint32_t> ends_;
   bool moved_ = false;
   outcome result_;
 };

@@ -120,7 +120,9 @@ struct outcome {
   std::string trace;    ///< a shortest way to it, a step per line
 };
 
-/// Runs all interleavings of the threads' steps and of their delayed writes.
+/// Runs all interleavings of the threads' steps and of their delayed writes,
+/// and looks whether some way leads from each state to one in which no thread
+/// can go on.
 /// Acquire and relaxed loads are alike: loads are never early. Where an early
 /// load matters, a program with the load before says so.
 outcome explore(const machine& m);

@@ -273,6 +273,12 @@ outcome given_to_borrower(const mistakes& wrong, memory rules) {
   return run(t, rules, {w.finish(), borrower(t)}, 0b101);
 }
 
+/// Job 0 pushes job 2 to whoever searches and may be first to come for it.
+outcome given_and_stolen(const mistakes& wrong, memory rules) {
+  const setting t{.seats = 2, .pushes_more = 0, .wrong = wrong};
+  return run(t, rules, {pusher(t, {0})}, 0b101);
+}
+
 /// Job 0 makes true what a borrower waits for; job 1 comes behind it.
 outcome borrowed(const mistakes& wrong, memory rules) {
   const setting t{.borrowed = true, .ends = 0, .wrong = wrong};
@@ -334,6 +340,10 @@ TEST_CASE("a job that is given to a searcher is not lost") {
   CHECK(result.failure == "");
 }
 
+TEST_CASE("who was to be given a job that is stolen comes to rest") {
+  check_all_rules([](memory m) { return given_and_stolen({}, m); });
+}
+
 TEST_CASE("no job is lost between a borrower and the owner of its seat") {
   check_all_rules([](memory m) { return borrowed({}, m); });
 }
@@ -355,7 +365,9 @@ TEST_CASE("each mistake is found") {
   CHECK(workers({.looks_before_sleeping = true}) != "");
   CHECK(workers({.no_last_look = true}) != "");
   CHECK(workers({.wakes_without_count = true}) != "");
-  CHECK(given({.sleeps_though_claimed = true}, plain).failure != "");
+  CHECK(given({.keeps_claim = true}, plain).failure != "");
+  CHECK(given_and_stolen({.awaits_claim = true}, plain).failure
+        == "the threads never come to rest");
   CHECK(given_to_borrower({.gives_blindly = true}, plain).failure != "");
   CHECK(borrowed({.leaves_blindly = true}, plain).failure != "");
   CHECK(borrowed({.keeps_lent_seats_job = true}, plain).failure != "");

@@ -284,10 +284,11 @@ void queue_program::sleep(std::size_t s, value bit,
   step("fall asleep", kind::release, of(seat, s),
        [=, jump = jump_, wrong = wrong_](access& a) {
          auto& w = a.shared(of(seat, s));
-         if ((w & claimed) && !wrong.sleeps_though_claimed)
+         if ((w & claimed) && wrong.awaits_claim)
            return jump(a, awake);
          const auto before = w;
-         w = static_cast<value>(w & ~(bit | searching));
+         const auto claim = wrong.keeps_claim ? value{0} : value{claimed};
+         w = static_cast<value>(w & ~(bit | searching | claim));
          if (!(before & searching))
            jump(a, not_searching);
        });

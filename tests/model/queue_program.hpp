@@ -56,7 +56,8 @@ struct mistakes {
   bool leaves_blindly = false;        ///< give_back() without a look
   bool wakes_once = false;            ///< wake() does not try again
   bool ignores_guests = false;        ///< no look for guests at a search's end
-  bool sleeps_though_claimed = false;
+  bool keeps_claim = false;           ///< asleep, though a job may be given
+  bool awaits_claim = false;          ///< no sleep until the job is there
   bool no_fence_in_wake_borrowers = false;
   bool trusts_sleepers = false;      ///< in wake_borrowers
   bool wakes_without_count = false;  ///< wake() leaves `sleepers`

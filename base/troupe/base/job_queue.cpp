@@ -242,16 +242,14 @@ struct job_queue::state {
 
   // -- sleeping ---------------------------------------------------------------
 
-  /// Ends a search by sleeping until `bit` is set, unless a job is being given
-  /// or `reason_to_stay()` holds behind the fence.
+  /// Ends a search by sleeping until `bit` is set, unless `reason_to_stay()`
+  /// holds behind the fence. A job that was to be given has gone to a thief, or
+  /// is late: who gives it sees that the claim is gone, and wakes someone.
   template <class Reason>
   void sleep(worker_place& p, std::uint32_t bit,
              Reason reason_to_stay) noexcept {
-    std::uint32_t before = 0;
-    if (!p.seat.change(
-          0, bit | worker_seat::searching, before,
-          [](std::uint32_t w) { return (w & worker_seat::claimed) == 0; }))
-      return;
+    auto before =
+      p.seat.change(0, bit | worker_seat::searching | worker_seat::claimed);
     if (before & worker_seat::searching)
       searchers.fetch_sub(1, std::memory_order_relaxed);
     sleepers.fetch_add(1, std::memory_order_relaxed);
