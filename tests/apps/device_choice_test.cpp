@@ -51,7 +51,8 @@ TEST_CASE("bare cpu leaves the number of devices to Troupe") {
 }
 
 TEST_CASE("one device or one per worker is chosen, with equal results") {
-  const auto& options = choice("lenet").of_batch(64);
+  choice lenet("lenet");
+  const auto& options = lenet.of_batch(64);
   const auto count = options.devices.size();
   CHECK((count == 1 || count == usable_cores()));
   CHECK(options.sync_batch_norm == (count > 1));
