@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trains a model in two configurations in turns (A B A B ...), so that
 // whatever else the machine does meets both alike.
-#include <training.hpp>
+#include "training.hpp"
 
 #include <troupe/base/job_queue.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <training.hpp>
+#include "training.hpp"
 
 #include <troupe/base/clock.hpp>
 #include <troupe/base/cores.hpp>
@@ -64,7 +64,6 @@ training::training(const graph::model& net, const training_options& options)
   made.threads = options.threads;
   made.loss = net.loss;
   made.steps_in_flight = options.steps_in_flight;
-  made.trace = options.trace;
   made.parameters = std::make_shared<scope>();
   run_startup(net.startup, *made.parameters, 1);
   executor_ = std::make_unique<executor>(net.main, made);

@@ -16,7 +16,6 @@ struct training_options {
   std::string devices = "cpu"; ///< as `parse_devices` reads them
   int threads = 0;
   std::uint32_t steps_in_flight = 2;
-  trace_sink* trace = nullptr;
 };
 
 /// Batches of random values in the form that the model's feeds say: normal
@@ -36,7 +35,6 @@ public:
   /// is read. Throws error(not_finite) if one is not finite.
   double run(const std::vector<feed_map>& batches, std::size_t steps);
 
-  const graph::ssa_graph& graph() const { return executor_->graph(); }
   double last_loss() const noexcept { return last_loss_; }
 
 private:
