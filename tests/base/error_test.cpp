@@ -69,6 +69,16 @@ TEST_CASE("merging leaves the original error as it was") {
   CHECK(std::string(merged.what()) == "no such op (device cpu:0)");
 }
 
+TEST_CASE("names with control characters leave a message in one line") {
+  const error failure{errc::graph_invalid,
+                      "op a\nb reads \"\t\"",
+                      {.op = "a\nb#3", .variable = "x\r"}};
+  CHECK(failure.message() == R"(op a\x0ab reads "\x09")");
+  CHECK(std::string(failure.what())
+        == R"(op a\x0ab reads "\x09" (op a\x0ab#3, variable x\x0d))");
+  CHECK(failure.where().op == "a\nb#3");
+}
+
 TEST_CASE("every code has a name of its own") {
   std::set<std::string_view> names;
   constexpr auto last = static_cast<int>(errc::cancelled);

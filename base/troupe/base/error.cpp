@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/base/error.hpp>
 
+#include <troupe/base/quoted_name.hpp>
+
 #include <utility>
 
 namespace troupe {
@@ -14,7 +16,7 @@ std::string describe(const std::string& message, const error_context& where) {
       return;
     text += text.empty() ? " (" : ", ";
     text += label;
-    text += value;
+    text += one_line(value);
   };
   add("op ", where.op);
   if (where.op_type != where.op)
@@ -54,8 +56,8 @@ std::string_view to_string(errc code) noexcept {
 }
 
 error::error(errc code, const std::string& message, error_context where)
-  : std::runtime_error(describe(message, where)), code_(code),
-    message_(message), where_(std::move(where)) {}
+  : std::runtime_error(describe(one_line(message), where)), code_(code),
+    message_(one_line(message)), where_(std::move(where)) {}
 
 error error::with_context(const error_context& where) const {
   auto merged = where_;

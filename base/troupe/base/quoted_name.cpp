@@ -16,18 +16,22 @@ void append_escaped(std::string& to, unsigned char c) {
 
 } // namespace
 
-std::string quoted_name(std::string_view text) {
-  std::string result = "'";
-  for (char c : text.substr(0, max_bytes)) {
+std::string one_line(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (char c : text) {
     auto byte = static_cast<unsigned char>(c);
     if (byte < 0x20 || byte == 0x7f)
       append_escaped(result, byte);
     else
       result += c;
   }
-  if (text.size() > max_bytes)
-    result += "...";
-  return result + "'";
+  return result;
+}
+
+std::string quoted_name(std::string_view text) {
+  const auto cut = text.size() > max_bytes ? "..." : "";
+  return "'" + one_line(text.substr(0, max_bytes)) + cut + "'";
 }
 
 } // namespace troupe

@@ -6,8 +6,11 @@
 
 namespace troupe {
 
-/// `text` in single quotes for a message of one line: control characters as
-/// \xNN, at most 120 bytes of it. For names that come out of files.
+/// `text` with control characters as \xNN, for a message of one line.
+std::string one_line(std::string_view text);
+
+/// At most 120 bytes of `text` in single quotes, as `one_line` gives them. For
+/// names that come out of files.
 std::string quoted_name(std::string_view text);
 
 } // namespace troupe
