@@ -12,6 +12,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
@@ -177,9 +178,17 @@ int run(const soak_options& o) {
   constexpr std::uint64_t rounds = 20;
   const auto share = o.messages / (rounds * all.size()) + 1;
   const auto begin = now_ns();
-  for (std::uint64_t round = 0; round < rounds; ++round)
+  const bool terminal = isatty(STDERR_FILENO) == 1;
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    if (terminal)
+      std::fprintf(stderr, "\rround %llu/%llu",
+                   static_cast<unsigned long long>(round + 1),
+                   static_cast<unsigned long long>(rounds));
     for (auto& s : all)
       s->run(share);
+  }
+  if (terminal)
+    std::fputs("\r\033[K", stderr);
   const auto seconds = static_cast<double>(now_ns() - begin) / 1e9;
   std::uint64_t messages = 0, steps = 0, wrong = 0;
   for (auto& s : all) {

@@ -5,6 +5,8 @@
 #include <troupe/apps/device_choice.hpp>
 #include <troupe/apps/machine.hpp>
 #include <troupe/apps/machine_roofline.hpp>
+#include <troupe/apps/option_checks.hpp>
+#include <troupe/apps/progress.hpp>
 #include <troupe/apps/usage_error.hpp>
 
 #include <CLI/App.hpp>
@@ -64,7 +66,13 @@ std::uint64_t choose_steps(const train_bench_options& o,
 train_figures measure(const train_bench_options& o, training_bench& bench,
                       std::uint64_t memory_at_start) {
   train_figures figures;
-  const auto done = bench.run(choose_steps(o, bench.run(o.warm_up)));
+  progress shown;
+  const auto steps = choose_steps(o, bench.run(o.warm_up));
+  const auto done =
+    bench.run(steps, [&](std::uint64_t step, double loss, double ms) {
+      shown.update(
+        {step, steps, loss, static_cast<double>(bench.batch()) * 1e3 / ms});
+    });
   for (double ms : done.ms)
     figures.steps.add(ms * 1e6);
   figures.loss = done.losses.back();
@@ -175,13 +183,13 @@ void add_length_options(CLI::App& command, train_bench_options& o) {
   command
     .add_option("--steps", o.steps,
                 "steps that are timed (default: 3 seconds of them)")
-    ->check(CLI::PositiveNumber);
+    ->check(positive());
   command.add_option("--warm-up", o.warm_up, "steps before them")
-    ->check(CLI::NonNegativeNumber)
+    ->check(not_negative())
     ->capture_default_str();
   command
     .add_option("--in-flight", o.training.in_flight, "steps that may overlap")
-    ->check(CLI::PositiveNumber)
+    ->check(positive())
     ->capture_default_str();
 }
 
@@ -199,7 +207,7 @@ void add_bench_train(CLI::App& bench, action& chosen) {
   add_precision_option(command, network);
   command
     .add_option("--threads", network.threads, "workers (default: one per core)")
-    ->check(CLI::NonNegativeNumber);
+    ->check(not_negative());
   add_length_options(command, *o);
   command
     .add_option("--seed", o->training.seed, "of initial values and batches")

@@ -71,7 +71,9 @@ void training_bench::write_start(const std::filesystem::path& file) const {
   write_npz(file, arrays);
 }
 
-timed_steps training_bench::run(std::uint64_t steps) {
+timed_steps training_bench::run(
+  std::uint64_t steps,
+  const std::function<void(std::uint64_t, double, double)>& ended) {
   timed_steps done;
   done.ms.reserve(steps);
   done.losses.reserve(steps);
@@ -90,7 +92,9 @@ timed_steps training_bench::run(std::uint64_t steps) {
     done.losses.push_back(finite(result));
     const auto now = now_ns();
     done.ms.push_back(static_cast<double>(now - last) * 1e-6);
-    last = now;
+    if (ended)
+      ended(done.ms.size(), done.losses.back(), done.ms.back());
+    last = now_ns();
   }
   return done;
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -40,7 +41,11 @@ public:
 
   /// Trains on; each step's loss is read back before its time ends. Throws what
   /// a step failed with, error(not_finite) if a loss is not finite.
-  timed_steps run(std::uint64_t steps);
+  /// @param ended told after each step how many have ended, its loss and its
+  /// milliseconds; the time that it takes does not count
+  timed_steps
+  run(std::uint64_t steps,
+      const std::function<void(std::uint64_t, double, double)>& ended = {});
 
   const program_bundle& bundle() const noexcept { return bundle_; }
   std::int64_t batch() const noexcept { return batch_; }
