@@ -274,9 +274,11 @@ int run_train(const train_options& options) {
   caf::actor_system system(config);
   wanted.system = &system;
   auto source = make_source(options, bundle, host, system);
-  if (is_automatic(options.network))
-    choose_cpu_devices(wanted, bundle, source->batch(0, 0));
   const stop_request stop;
+  if (is_automatic(options.network)) {
+    progress{}.note("trying one CPU device and one per worker");
+    choose_cpu_devices(wanted, bundle, source->batch(0, 0));
+  }
   run_outputs outputs(options, bundle);
   const auto parameters = make_parameters(options, bundle, host);
   wanted.parameters = parameters;
