@@ -51,4 +51,7 @@ inline op_case forward_only(op_case c) {
   return c;
 }
 
+/// batch_norm over X of shape `x`, with its gradient.
+op_case batch_norm_case(const shape& x, attribute_map attributes = {});
+
 } // namespace troupe::test

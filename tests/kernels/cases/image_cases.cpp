@@ -72,24 +72,7 @@ op_case conv(const shape& input, const shape& filter, int stride, int padding,
 }
 
 op_case batch_norm(attribute_map attributes) {
-  const shape dims{channels};
-  return {.type = "batch_norm",
-          .inputs = {{"X", {random_values({3, channels, 19, 17}, 1, -1, 3)}},
-                     {"Scale", {random_values(dims, 2, 0.5, 2)}},
-                     {"Bias", {random_values(dims, 3)}},
-                     {"Mean", {random_values(dims, 4)}},
-                     {"Variance", {random_values(dims, 5, 0.5, 2)}}},
-          .attributes = std::move(attributes),
-          .outputs = {{"Y", 1},
-                      {"MeanOut", 1},
-                      {"VarianceOut", 1},
-                      {"SavedMean", 1},
-                      {"SavedVariance", 1}},
-          .in_place = {{"MeanOut", "Mean"}, {"VarianceOut", "Variance"}},
-          .gradient =
-            gradient_slots{{"Y"},
-                           {"X", "Scale", "Bias", "SavedMean", "SavedVariance"},
-                           {"X", "Scale", "Bias"}}};
+  return batch_norm_case({3, channels, 19, 17}, std::move(attributes));
 }
 
 /// With the running statistics, which then take the place of saved ones.

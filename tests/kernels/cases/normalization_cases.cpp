@@ -3,9 +3,7 @@
 
 namespace troupe::test {
 
-namespace {
-
-op_case batch_norm(const shape& x, attribute_map attributes = {}) {
+op_case batch_norm_case(const shape& x, attribute_map attributes) {
   const shape channels{x[1]};
   return {.type = "batch_norm",
           .inputs = {{"X", {random_values(x, 1, -1, 3)}},
@@ -26,9 +24,11 @@ op_case batch_norm(const shape& x, attribute_map attributes = {}) {
                            {"X", "Scale", "Bias"}}};
 }
 
+namespace {
+
 /// With the running statistics, which then take the place of saved ones.
 op_case fixed(const shape& x, const std::string& attribute) {
-  auto c = batch_norm(x, {{attribute, true}});
+  auto c = batch_norm_case(x, {{attribute, true}});
   c.outputs.erase("SavedMean");
   c.outputs.erase("SavedVariance");
   c.gradient->kept = {"X", "Scale", "Bias", "Mean", "Variance"};
@@ -59,22 +59,22 @@ op_case without(op_case c, const std::string& slot) {
 
 std::vector<op_case> normalization_cases() {
   return {
-    batch_norm({4, 3, 2, 3}),
-    batch_norm({5, 4}),
-    batch_norm({1, 2, 3, 2}),
-    batch_norm({2, 1}),
-    batch_norm({3, 2, 4}),
-    batch_norm({4, 3, 2, 2}, {{"momentum", 0.8f}, {"epsilon", 1e-3f}}),
-    batch_norm({1, 3}),
-    batch_norm({1, 3, 1, 1}),
-    batch_norm({0, 3, 2, 2}),
+    batch_norm_case({4, 3, 2, 3}),
+    batch_norm_case({5, 4}),
+    batch_norm_case({1, 2, 3, 2}),
+    batch_norm_case({2, 1}),
+    batch_norm_case({3, 2, 4}),
+    batch_norm_case({4, 3, 2, 2}, {{"momentum", 0.8f}, {"epsilon", 1e-3f}}),
+    batch_norm_case({1, 3}),
+    batch_norm_case({1, 3, 1, 1}),
+    batch_norm_case({0, 3, 2, 2}),
     fixed({4, 3, 2, 2}, "use_global_stats"),
     fixed({5, 4}, "use_global_stats"),
     fixed({1, 4}, "use_global_stats"),
     fixed({4, 3, 2, 2}, "is_test"),
     fixed({0, 3, 2, 2}, "is_test"),
-    forward_only(batch_norm({6, 17, 9, 7})),
-    forward_only(batch_norm({64, 33})),
+    forward_only(batch_norm_case({6, 17, 9, 7})),
+    forward_only(batch_norm_case({64, 33})),
     forward_only(fixed({6, 17, 9, 7}, "is_test")),
     layer_norm({3, 5}, 1),
     layer_norm({2, 3, 4}, 2),

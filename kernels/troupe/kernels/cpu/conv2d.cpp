@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/channel_blocks.hpp>
 #include <troupe/kernels/cpu/convolution.hpp>
