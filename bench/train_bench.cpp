@@ -54,6 +54,7 @@ nlohmann::ordered_json to_json(const options& o, const measurement& m,
           {"threads", o.first.threads},
           {"vs_devices", o.second.devices},
           {"vs_threads", o.second.threads},
+          {"vs_strategy", graph::to_string(o.second.strategy)},
           {"steps_in_flight", o.first.steps_in_flight},
           {"rounds", o.rounds},
           {"steps", o.steps},
@@ -103,6 +104,12 @@ void add_options(CLI::App& app, options& o) {
   app.add_option("--threads", o.first.threads, "its workers, 0: one per core");
   app.add_option("--vs-devices", o.second.devices, "second configuration");
   app.add_option("--vs-threads", o.second.threads, "its workers");
+  app.add_option_function<std::string>(
+    "--vs-strategy",
+    [&o](const std::string& name) {
+      o.second.strategy = graph::parse_merge_strategy(name);
+    },
+    "how it merges gradients: all_reduce (default), reduce");
   app
     .add_option("--in-flight", o.first.steps_in_flight,
                 "steps that may overlap")

@@ -16,6 +16,7 @@ struct training_options {
   std::string devices = "cpu"; ///< as `parse_devices` reads them
   int threads = 0;
   std::uint32_t steps_in_flight = 2;
+  graph::merge_strategy strategy = graph::merge_strategy::all_reduce;
 };
 
 /// Batches of random values in the form that the model's feeds say: normal
