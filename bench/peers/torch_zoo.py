@@ -302,4 +302,5 @@ def main():
              make_step(arguments), MEMORY_AT_START)
 
 
-main()
+if __name__ == "__main__":
+    main()

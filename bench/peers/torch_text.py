@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Trains torch_zoo.py's gpt on the bytes of a text and measures it on another.
+Needs a virtual environment with `pip install torch`.
+
+usage: torch_text.py TRAIN HELD_OUT --start FILE [--steps N] [--seed S]
+
+As in `troupe train gpt --data TRAIN`, samples are the windows of 128 bytes that
+follow each other, in an order that is drawn anew for each pass.
+"""
+import argparse
+import json
+import pathlib
+import statistics
+import time
+
+import torch
+from torch.nn import functional as F
+
+import peer
+import torch_zoo
+
+TOKENS = 128
+BATCH = 8
+
+
+def windows(path):
+    """Tokens and the tokens that follow each, [samples, TOKENS] both."""
+    text = torch.frombuffer(bytearray(pathlib.Path(path).read_bytes()),
+                            dtype=torch.uint8).long()
+    samples = (len(text) - 1) // TOKENS
+    return (text[:samples * TOKENS].view(samples, TOKENS),
+            text[1:samples * TOKENS + 1].view(samples, TOKENS))
+
+
+def batches_of(samples, seed):
+    """Numbers of the samples of one batch after the other, without end."""
+    draw = torch.Generator().manual_seed(seed)
+    while True:
+        yield from torch.randperm(samples, generator=draw).split(BATCH)
+
+
+def train(net, text, steps, seed):
+    """Returns the milliseconds of each step."""
+    tokens, targets = windows(text)
+    optimizer = torch_zoo.make_optimizer("gpt", net)
+
+    def loss_of(inputs, target):
+        return F.cross_entropy(net(inputs), target)
+
+    forward = torch.compile(loss_of)
+    ms = []
+    for _, chosen in zip(range(steps), batches_of(len(tokens), seed)):
+        start = time.perf_counter()
+        optimizer.zero_grad()
+        loss = forward(tokens[chosen], targets[chosen].flatten())
+        loss.backward()
+        optimizer.step()
+        loss.item()
+        ms.append(1e3 * (time.perf_counter() - start))
+    return ms
+
+
+@torch.no_grad()
+def mean_loss(net, text):
+    """Nats per byte."""
+    tokens, targets = windows(text)
+    total = sum(F.cross_entropy(net(inputs), target.flatten(),
+                                reduction="sum").item()
+                for inputs, target in zip(tokens.split(BATCH),
+                                          targets.split(BATCH)))
+    return total / targets.numel()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("train")
+    parser.add_argument("held_out")
+    parser.add_argument("--start", required=True, help="initial values, as "
+                        "troupe bench train gpt --save-start writes them")
+    parser.add_argument("--steps", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    net = torch_zoo.NETS["gpt"]()
+    torch_zoo.load("gpt", net, peer.StartFile(arguments.start))
+    ms = train(net, arguments.train, arguments.steps, arguments.seed)
+    print(json.dumps({"peer": f"torch {torch.__version__} compile",
+                      "ms": statistics.median(ms),
+                      "loss": mean_loss(net, arguments.held_out)}))
+
+
+main()
