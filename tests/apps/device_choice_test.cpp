@@ -37,6 +37,26 @@ struct choice {
   }
 };
 
+/// Whether two devices train as one does if `reduce` makes the loss.
+bool devices_agree_on(graph::variable_ref (*reduce)(const graph::variable_ref&),
+                      graph::merge_strategy strategy) {
+  graph::network net;
+  const auto x = net.data("x", {-1, 6});
+  const auto loss = reduce(layers::fc(x, 3));
+  optimizer::momentum({.learning_rate = 0.1f}).minimize(loss);
+  program_bundle bundle;
+  bundle.startup = net.startup;
+  bundle.main = net.main;
+  bundle.loss = loss.name();
+  executor_options options;
+  options.loss = bundle.loss;
+  options.strategy = strategy;
+  arena memory(make_host_memory_source());
+  auto batch = tensor::make(memory, {4, 6}, dtype::float32);
+  std::iota(batch.values<float>().begin(), batch.values<float>().end(), -7.f);
+  return devices_agree(options, 2, bundle, {{"x", batch}});
+}
+
 } // namespace
 
 TEST_SUITE("apps.device_choice") {
@@ -60,24 +80,15 @@ TEST_CASE("one device or one per worker is chosen, with equal results") {
 }
 
 TEST_CASE("devices agree on a loss that is a mean, not on one that is a sum") {
-  const auto agree = [](auto reduce) {
-    graph::network net;
-    const auto x = net.data("x", {-1, 6});
-    const auto loss = reduce(layers::fc(x, 3));
-    optimizer::sgd({.learning_rate = 0.1f}).minimize(loss);
-    program_bundle bundle;
-    bundle.startup = net.startup;
-    bundle.main = net.main;
-    bundle.loss = loss.name();
-    executor_options options;
-    options.loss = bundle.loss;
-    arena memory(make_host_memory_source());
-    auto batch = tensor::make(memory, {4, 6}, dtype::float32);
-    std::iota(batch.values<float>().begin(), batch.values<float>().end(), -7.f);
-    return devices_agree(options, 2, bundle, {{"x", batch}});
+  const auto mean = [](const graph::variable_ref& x) {
+    return layers::reduce_mean(x);
   };
-  CHECK(agree([](const auto& x) { return layers::reduce_mean(x); }));
-  CHECK_FALSE(agree([](const auto& x) { return layers::reduce_sum(x); }));
+  CHECK(devices_agree_on(mean, graph::merge_strategy::all_reduce));
+  CHECK_FALSE(devices_agree_on(
+    [](const graph::variable_ref& x) { return layers::reduce_sum(x); },
+    graph::merge_strategy::all_reduce));
+  // Then devices hold the momenta of some parameters each.
+  CHECK(devices_agree_on(mean, graph::merge_strategy::reduce));
 }
 
 TEST_CASE("one device is taken where more gain nothing or change results") {

@@ -101,6 +101,14 @@ TEST_CASE_FIXTURE(loading, "batches come in the order of steps and epochs") {
   }
 }
 
+TEST_CASE_FIXTURE(loading, "what follows an epoch is made once too") {
+  std::atomic<int> made{0};
+  auto source = numbered(1, &made);
+  numbers(*source, {{0, 0}, {0, 1}, {0, 2}, {1, 0}, {1, 1}, {1, 2}});
+  source.reset();
+  CHECK(made == 7);
+}
+
 TEST_CASE_FIXTURE(loading, "another batch than the next can be asked for") {
   auto source = numbered(2);
   CHECK(numbers(*source, {{0, 0}, {3, 1}, {3, 2}, {0, 0}, {0, 0}, {0, 1}})

@@ -53,6 +53,24 @@ TEST_CASE("each gradient of a product costs as much as the product") {
         == 2 * 5 * (7 * 3 + 2 * (3 * 2)));
 }
 
+TEST_CASE("an op that makes two gradients of a product counts twice") {
+  network net;
+  auto out = layers::fc(net.data("x", {-1, 7}), 3, {.with_bias = false});
+  const op_desc product = net.main.main().ops.back();
+  op_desc gradients;
+  gradients.type = "mul_grad";
+  gradients.attributes = product.attributes;
+  gradients.attributes.set("op_role", int{role_backward});
+  gradients.set_input("X", product.input("X"));
+  gradients.set_input("Y", product.input("Y"));
+  gradients.set_input("Out@GRAD", {gradient_name(out.name())});
+  gradients.set_output("X@GRAD", {"x@GRAD"});
+  gradients.set_output("Y@GRAD", {gradient_name(product.only_input("Y"))});
+  net.main.main().ops.push_back(gradients);
+  CHECK(of_type(net.main, count_cost(net.main, 5), "mul_grad").flops
+        == 2 * (2 * 5 * 7 * 3));
+}
+
 TEST_CASE("a convolution costs its filter per output element") {
   network net;
   auto x = net.data("x", {-1, 8, 10, 12});

@@ -73,6 +73,8 @@ std::vector<op_case> conv2d_cases() {
     forward_only(conv({4, 1, 28, 28}, {6, 1, 5, 5})),
     forward_only(conv({17, 3, 12, 12}, {7, 3, 5, 5})),
     conv({1, 2, 4, 9}, {6, 2, 3, 2}),
+    conv({1, 2, 4, 9}, {6, 2, 3, 2}, {.paddings = {1, 0}}),
+    conv({1, 2, 4, 7}, {6, 2, 3, 2}, {.paddings = {0, 1}}),
   };
 }
 

@@ -26,6 +26,13 @@ op_case binary(const std::string& type, const shape& y, int axis = -1) {
           .gradient = gradient_slots{{"Out"}, {"X", "Y"}, {"X", "Y"}}};
 }
 
+/// As wide as there are channels: axis tells what Y goes with.
+op_case by_column() {
+  auto c = binary("elementwise_add", {channels});
+  c.inputs["X"] = {random_values({2, channels, 3, channels}, 1)};
+  return c;
+}
+
 op_case sum(std::size_t terms) {
   op_case c{.type = "sum", .inputs = {{"X", {}}}};
   for (std::size_t i = 0; i < terms; ++i)
@@ -94,6 +101,7 @@ std::vector<op_case> image_cases() {
     binary("elementwise_add", small),
     binary("elementwise_add", {channels}, 1),
     binary("elementwise_add", {3}),
+    by_column(),
     binary("elementwise_sub", small),
     binary("elementwise_mul", small),
     sum(1),
@@ -106,6 +114,8 @@ std::vector<op_case> image_cases() {
     conv({2, 32, 8, 8}, {32, 8, 3, 3}, 1, 1, 4),
     conv({2, 32, 3, 8}, {32, 4, 3, 3}, 1, 1, 8),
     conv({2, 48, 5, 13}, {48, 4, 3, 3}, 1, 1, 12),
+    conv({2, 32, 4, 6}, {32, 4, 3, 3}, 1, 1, 8),
+    conv({2, 32, 6, 10}, {32, 4, 3, 3}, 1, 0, 8),
     conv({1, 3, 12, 12}, {16, 3, 7, 7}, 2, 3),
     batch_norm({}),
     fixed_batch_norm(),

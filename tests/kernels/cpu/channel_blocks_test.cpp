@@ -10,6 +10,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <utility>
 #include <vector>
 
 namespace troupe::test {
@@ -32,6 +37,18 @@ std::vector<float> counted(const shape& dims) {
   for (std::int64_t i = 0; i < dims.numel(); ++i)
     values.push_back(static_cast<float>(i));
   return values;
+}
+
+std::vector<float> plain_elements(const variable& var, arena& memory) {
+  variable plain;
+  plain.set(make_cpu_device(0)->to_host(var.as_tensor(), memory));
+  return elements(plain);
+}
+
+bool near(const std::vector<float>& values, const std::vector<float>& others) {
+  return std::ranges::equal(values, others, [](float a, float b) {
+    return std::abs(a - b) <= 1e-4f * std::max(1.0f, std::abs(a));
+  });
 }
 
 /// An op whose input X is in blocks of 8 channels.
@@ -101,11 +118,106 @@ TEST_CASE("shared blocks are not written over") {
   run.run();
   CHECK(memory_of(out) != kept.raw());
 }
+TEST_CASE("a result in the memory of the last one has no levels of that") {
+  blocked_run run("relu");
+  variable& out = run.output("Out");
+  run.run();
+  out.as_tensor().set_levels(std::make_shared<const lod>(lod{{0, 1}}));
+  run.run();
+  CHECK(out.as_tensor().levels() == nullptr);
+}
+TEST_CASE("an image in blocks and a plain one add up element by element") {
+  blocked_run run("elementwise_add");
+  run.input("Y", images, counted(images));
+  variable& out = run.output("Out");
+  run.run();
+  const auto sums = plain_elements(out, run.memory->memory());
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    CHECK(sums[i] == 2.0f * static_cast<float>(i));
+}
+TEST_CASE("a NaN in a window wins its maximum and gets the gradient") {
+  const shape dims{1, 16, 2, 8};
+  auto pixels = counted(dims);
+  pixels[1] = std::numeric_limits<float>::quiet_NaN();
+  for (const std::int64_t block : {0, 8}) {
+    CAPTURE(block);
+    const attribute_map attributes{{"ksize", ints{2, 2}},
+                                   {"strides", ints{2, 2}}};
+    auto device = make_cpu_device(0);
+    hand_run forward("pool2d", attributes);
+    hand_run backward("pool2d_grad", attributes);
+    variable& x = forward.input("X", dims, pixels);
+    x.set(block > 0 ? in_blocks(x.as_tensor(), block, device->memory())
+                    : x.as_tensor());
+    variable& out = forward.output("Out");
+    forward.run();
+    const auto maxima = plain_elements(out, device->memory());
+    CHECK(std::isnan(maxima[0]));
+    CHECK(maxima[1] == 11.0f);
+    backward.input("X", x);
+    backward.input("Out", out);
+    variable& given =
+      backward.input("Out@GRAD", {1, 16, 1, 4}, counted({1, 16, 1, 4}));
+    given.as_tensor().data<float>()[0] = 5.0f;
+    variable& dx = backward.output("X@GRAD");
+    backward.run();
+    const auto gradient = plain_elements(dx, device->memory());
+    CHECK(gradient[1] == 5.0f);
+    CHECK(gradient[9] == 0.0f);
+    CHECK(gradient[11] == 1.0f);
+  }
+}
 TEST_CASE("an op that knows no blocks gives a plain result") {
   blocked_run run("softmax");
   variable& out = run.output("Out");
   run.run();
   CHECK(out.as_tensor().is_plain());
+}
+TEST_CASE("a convolution's gradients do not depend on how its images lie") {
+  const shape dims{1, 16, 3, 8};
+  hand_run run("conv2d_grad", {{"paddings", ints{1, 1}}, {"groups", 4}});
+  variable& x = run.input("Input", dims, counted(dims));
+  run.input("Filter", {16, 4, 3, 3}, counted({16, 4, 3, 3}));
+  variable& dout = run.input("Output@GRAD", dims, counted(dims));
+  variable& dx = run.output("Input@GRAD");
+  variable& dw = run.output("Filter@GRAD");
+  auto device = make_cpu_device(0);
+  const tensor plain_x = x.as_tensor(), plain_dout = dout.as_tensor();
+  run.run();
+  const auto expected_dx = elements(dx), expected_dw = elements(dw);
+  for (const auto& [x_block, dout_block] :
+       {std::pair{16, 0}, {16, 16}, {16, 8}, {0, 8}, {8, 8}}) {
+    CAPTURE(x_block);
+    CAPTURE(dout_block);
+    const auto lay = [&](const tensor& image, int block) {
+      return block > 0 ? in_blocks(image, block, device->memory()) : image;
+    };
+    x.set(lay(plain_x, x_block));
+    dout.set(lay(plain_dout, dout_block));
+    run.run();
+    CHECK(near(plain_elements(dx, device->memory()), expected_dx));
+    CHECK(near(elements(dw), expected_dw));
+  }
+}
+TEST_CASE("a batch norm's gradients do not depend on how its images lie") {
+  const shape dims{2, 16, 2, 3};
+  hand_run run("batch_norm_grad");
+  variable& x = run.input("X", dims, counted(dims));
+  variable& dy = run.input("Y@GRAD", dims, counted(dims));
+  for (const char* slot : {"Scale", "SavedMean", "SavedVariance"})
+    run.input(slot, {16}, counted({16}));
+  variable& dx = run.output("X@GRAD");
+  auto device = make_cpu_device(0);
+  const tensor plain_x = x.as_tensor(), plain_dy = dy.as_tensor();
+  run.run();
+  const auto expected = elements(dx);
+  x.set(in_blocks(plain_x, 8, device->memory()));
+  run.run();
+  CHECK(near(plain_elements(dx, device->memory()), expected));
+  x.set(plain_x);
+  dy.set(in_blocks(plain_dy, 8, device->memory()));
+  run.run();
+  CHECK(near(plain_elements(dx, device->memory()), expected));
 }
 TEST_CASE("a convolution of blocks makes blocks") {
   hand_run run("conv2d", {{"paddings", ints{1, 1}}});

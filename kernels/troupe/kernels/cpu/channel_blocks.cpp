@@ -71,14 +71,12 @@ bool same_format(const tensor& a, const std::shared_ptr<const layout>& b) {
   return held == b || (held && b && held->equals(*b));
 }
 
-// Unlike plain tensors, blocked ones of another shape are others.
-bool can_reuse(const variable& var, const shape& dims, dtype type,
+// Equal layouts have equal shapes; all that lies in blocks is float32.
+bool can_reuse(const variable& var,
                const std::shared_ptr<const layout>& format) {
-  if (!var.is_tensor() || !var.as_tensor())
-    return false;
-  const tensor& held = var.as_tensor();
-  return same_format(held, format) && held.dims() == dims && held.type() == type
-         && !held.is_shared();
+  return var.is_tensor() && var.as_tensor()
+         && same_format(var.as_tensor(), format)
+         && !var.as_tensor().is_shared();
 }
 
 } // namespace
@@ -132,7 +130,7 @@ tensor stored_output(const kernel_context& ctx, std::string_view slot,
   if (!format)
     return ctx.output(slot, dims, type);
   variable& var = ctx.output_variable(slot);
-  if (can_reuse(var, dims, type, format)) {
+  if (can_reuse(var, format)) {
     tensor held = var.as_tensor();
     held.set_levels(nullptr);
     var.as_tensor().set_levels(nullptr);
