@@ -12,6 +12,7 @@
 
 #include <cmath>
 #include <numeric>
+#include <vector>
 
 using namespace troupe;
 using namespace troupe::apps;
@@ -29,10 +30,13 @@ struct choice {
     options.deterministic = false;
   }
 
-  const executor_options& of_batch(std::int64_t batch) {
+  const executor_options&
+  of_batch(std::int64_t batch, std::vector<graph::merge_strategy> strategies = {
+                                 graph::merge_strategy::all_reduce,
+                                 graph::merge_strategy::reduce}) {
     arena memory(make_host_memory_source());
     const auto source = make_synthetic_source(bundle.feeds, batch, 0, memory);
-    choose_cpu_devices(options, bundle, source->batch(0, 0));
+    choose_cpu_devices(options, strategies, bundle, source->batch(0, 0));
     return options;
   }
 };
@@ -79,6 +83,21 @@ TEST_CASE("one device or one per worker is chosen, with equal results") {
   CHECK_FALSE(options.parameters);
 }
 
+TEST_CASE("only the strategies that may be tried are taken") {
+  choice mlp("mlp");
+  const auto& options = mlp.of_batch(64, {graph::merge_strategy::reduce});
+  CHECK((options.devices.size() == 1
+         || options.strategy == graph::merge_strategy::reduce));
+}
+
+TEST_CASE("a strategy that is given is tried alone") {
+  network_options options;
+  CHECK(strategies_to_try(options).size() == 2);
+  options.strategy = "reduce";
+  CHECK(strategies_to_try(options)
+        == std::vector{graph::merge_strategy::reduce});
+}
+
 TEST_CASE("devices agree on a loss that is a mean, not on one that is a sum") {
   const auto mean = [](const graph::variable_ref& x) {
     return layers::reduce_mean(x);
@@ -102,7 +121,9 @@ TEST_CASE("one device is taken where more gain nothing or change results") {
   CHECK(with([](auto& o) { o.deterministic = true; }) == 1);
   CHECK(with([](auto& o) { o.dry_run = true; }) == 1);
   CHECK(with([](auto& o) { o.scale = graph::gradient_scale::one; }) == 1);
-  CHECK(with([](auto& o) { o.strategy = graph::merge_strategy::none; }) == 1);
+  CHECK(
+    choice("lenet").of_batch(64, {graph::merge_strategy::none}).devices.size()
+    == 1);
 }
 
 TEST_CASE("trials leave no trace in a training") {

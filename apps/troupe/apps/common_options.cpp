@@ -31,10 +31,11 @@ void add_device_options(CLI::App& command, network_options& options) {
 }
 
 void add_strategy_options(CLI::App& command, network_options& options) {
-  command
-    .add_option("--strategy", options.strategy,
-                "how gradients are merged: all_reduce, reduce, replicate, none")
-    ->capture_default_str();
+  command.add_option(
+    "--strategy", options.strategy,
+    "how gradients are merged: all_reduce, reduce, replicate, none "
+    "(default: all_reduce; with --devices cpu the faster of "
+    "all_reduce and reduce)");
   command
     .add_option("--gradient-scale", options.gradient_scale,
                 "loss@GRAD of a device: coeff (its share of the batch), one, "
@@ -74,7 +75,8 @@ executor_options make_executor_options(const network_options& options) {
   executor_options made;
   try {
     made.devices = parse_devices(options.devices);
-    made.strategy = graph::parse_merge_strategy(options.strategy);
+    if (!options.strategy.empty())
+      made.strategy = graph::parse_merge_strategy(options.strategy);
     made.scale = graph::parse_gradient_scale(options.gradient_scale);
   } catch (const error& failure) {
     throw usage_error(failure.what());

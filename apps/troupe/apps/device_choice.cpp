@@ -10,6 +10,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -26,8 +27,7 @@ bool may_choose(const executor_options& options, const feed_map& batch) {
     return dims.rank() > 0 && dims[0] > 1;
   });
   return several_samples && workers_of(options) > 1 && !options.deterministic
-         && !options.dry_run && options.scale == graph::gradient_scale::coeff
-         && options.strategy != graph::merge_strategy::none;
+         && !options.dry_run && options.scale == graph::gradient_scale::coeff;
 }
 
 void set_cpu_devices(executor_options& options, int count) {
@@ -149,19 +149,40 @@ bool devices_agree(const executor_options& options, int count,
   return same_step(before, of_one, after(count));
 }
 
-void choose_cpu_devices(executor_options& options, const program_bundle& bundle,
-                        const feed_map& batch) {
+void choose_cpu_devices(executor_options& options,
+                        std::span<const graph::merge_strategy> strategies,
+                        const program_bundle& bundle, const feed_map& batch) {
   if (!may_choose(options, batch))
     return;
   const int workers = workers_of(options);
   try {
-    if (devices_agree(options, workers, bundle, batch)
-        && least_step_ns(options, workers, bundle, batch)
-             < least_step_ns(options, 1, bundle, batch))
+    auto least = least_step_ns(options, 1, bundle, batch);
+    std::optional<executor_options> best;
+    for (const auto strategy : strategies) {
+      if (strategy == graph::merge_strategy::none)
+        continue;
+      auto tried = options;
+      tried.strategy = strategy;
+      const auto ns = least_step_ns(tried, workers, bundle, batch);
+      if (ns >= least)
+        continue;
+      least = ns;
+      best = tried;
+    }
+    if (best && devices_agree(*best, workers, bundle, batch)) {
+      options.strategy = best->strategy;
       set_cpu_devices(options, workers);
+    }
   } catch (const error&) {
     // The run itself will tell what is wrong with one device too.
   }
+}
+
+std::vector<graph::merge_strategy>
+strategies_to_try(const network_options& options) {
+  if (!options.strategy.empty())
+    return {graph::parse_merge_strategy(options.strategy)};
+  return {graph::merge_strategy::all_reduce, graph::merge_strategy::reduce};
 }
 
 } // namespace troupe::apps

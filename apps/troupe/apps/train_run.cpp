@@ -166,22 +166,22 @@ std::uint64_t count_steps(const train_options& options,
 }
 
 void describe_graph(const executor& exe, const train_options& options,
-                    progress& shown) {
+                    graph::merge_strategy strategy, progress& shown) {
   const executor_stats stats = exe.stats();
-  shown.note(
-    line("%s on %s: %zu op actors, %zu variable actors, %zu stream "
-         "actors, %zu messages per step",
-         options.network.program.c_str(),
-         describe_devices(options.network, exe.graph().devices.size()).c_str(),
-         stats.op_actors, stats.variable_actors, stats.stream_actors,
-         stats.messages_per_step));
+  const auto count = exe.graph().devices.size();
+  auto on = describe_devices(options.network, count);
+  if (count > 1)
+    on += ", " + std::string(graph::to_string(strategy));
+  shown.note(line("%s on %s: %zu op actors, %zu variable actors, %zu stream "
+                  "actors, %zu messages per step",
+                  options.network.program.c_str(), on.c_str(), stats.op_actors,
+                  stats.variable_actors, stats.stream_actors,
+                  stats.messages_per_step));
 }
 
 training_report train(executor& exe, batch_source& source,
                       const train_options& options, run_outputs& outputs,
-                      const stop_request& stop) {
-  progress shown;
-  describe_graph(exe, options, shown);
+                      const stop_request& stop, progress& shown) {
   const std::uint64_t steps = count_steps(options, source);
   const std::uint64_t epochs =
     (steps + source.steps_per_epoch() - 1) / source.steps_per_epoch();
@@ -277,7 +277,8 @@ int run_train(const train_options& options) {
   const stop_request stop;
   if (is_automatic(options.network)) {
     progress{}.note("trying one CPU device and one per worker");
-    choose_cpu_devices(wanted, bundle, source->batch(0, 0));
+    choose_cpu_devices(wanted, strategies_to_try(options.network), bundle,
+                       source->batch(0, 0));
   }
   run_outputs outputs(options, bundle);
   const auto parameters = make_parameters(options, bundle, host);
@@ -290,7 +291,9 @@ int run_train(const train_options& options) {
     executor exe(bundle.main, wanted);
     if (profile)
       profile->begin(exe);
-    report = train(exe, *source, options, outputs, stop);
+    progress shown;
+    describe_graph(exe, options, wanted.strategy, shown);
+    report = train(exe, *source, options, outputs, stop, shown);
     if (!report.stopped) {
       exe.synchronize_parameters();
       print_summary(report, exe.stats(), options.json);

@@ -43,6 +43,7 @@ const std::map<std::string, delay_kind> delay_kinds{
 struct schedule_figures {
   std::size_t ops = 0; ///< of the program
   std::size_t devices = 0;
+  graph::merge_strategy strategy = graph::merge_strategy::all_reduce;
   std::size_t workers = 0;
   double build_ms = 0;
   double bytes = 0; ///< of heap that the executor took
@@ -98,6 +99,7 @@ schedule_figures measure(const schedule_options& o) {
   const auto feeds = empty_feeds(bundle, batch, memory);
 
   schedule_figures figures;
+  figures.strategy = options.strategy;
   figures.ops = bundle.main.main().ops.size();
   figures.devices = options.devices.size();
   figures.workers = static_cast<std::size_t>(choose_workers(options.threads));
@@ -120,7 +122,7 @@ void print_json(const schedule_options& o, const schedule_figures& f) {
   nlohmann::ordered_json out;
   out["program"] = o.network.program;
   out["devices"] = o.network.devices;
-  out["strategy"] = o.network.strategy;
+  out["strategy"] = graph::to_string(f.strategy);
   out["threads"] = f.workers;
   out["ops"] = f.ops;
   out["op_handles"] = f.stats.op_actors;

@@ -100,6 +100,7 @@ void print_json(const train_bench_options& o, const training_bench& bench,
   out["net"] = o.training.network.program;
   out["batch"] = bench.batch();
   out["devices"] = describe_devices(o.training.network, bench.devices());
+  out["strategy"] = graph::to_string(bench.strategy());
   out["precision"] = o.training.network.precision;
   out["threads"] = choose_workers(o.training.network.threads);
   out["ms"] = f.seconds() * 1e3;

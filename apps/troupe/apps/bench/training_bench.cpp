@@ -53,9 +53,11 @@ training_bench::training_bench(const training_bench_options& options)
   require_ops(bundle_, wanted.devices);
   batches_ = make_batches(bundle_, batch_, options.seed, *host_);
   if (is_automatic(options.network))
-    choose_cpu_devices(wanted, bundle_, batches_.front());
+    choose_cpu_devices(wanted, strategies_to_try(options.network), bundle_,
+                       batches_.front());
   wanted.parameters = parameters_;
   devices_ = wanted.devices.size();
+  strategy_ = wanted.strategy;
   run_startup(bundle_.startup, *parameters_, options.seed);
   executor_ = std::make_unique<executor>(bundle_.main, wanted);
 }

@@ -50,6 +50,7 @@ public:
   const program_bundle& bundle() const noexcept { return bundle_; }
   std::int64_t batch() const noexcept { return batch_; }
   std::size_t devices() const noexcept { return devices_; }
+  graph::merge_strategy strategy() const noexcept { return strategy_; }
   /// Most bytes that tensors of the devices held at a time.
   std::size_t peak_bytes() const;
 
@@ -58,6 +59,7 @@ private:
   std::int64_t batch_;
   std::uint32_t in_flight_;
   std::size_t devices_;
+  graph::merge_strategy strategy_;
   std::unique_ptr<arena> host_;
   std::vector<feed_map> batches_;
   std::shared_ptr<scope> parameters_;
