@@ -2,6 +2,8 @@
 // Compiled for x86-64-v3: no inline functions of the standard library here.
 #include <troupe/kernels/cpu/pool_2x2.hpp>
 
+#include <utility>
+
 namespace troupe::cpu {
 
 namespace {
@@ -12,45 +14,43 @@ using index = std::int64_t;
 template <int Lanes>
 struct lane_types {
   typedef float values __attribute__((vector_size(Lanes * 4)));
-  typedef int numbers __attribute__((vector_size(Lanes * 4)));
   typedef float loose
     __attribute__((vector_size(Lanes * 4), aligned(4), may_alias));
 };
 
+// Of two vectors that follow each other: every second value from `First` on.
+template <int First, class V, int... I>
+V every_second(const V& low, const V& high, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(low, high, (First + 2 * I)...);
+}
+
+// Values of two vectors in turns, from `First` on.
+template <int First, class V, int... I>
+V in_turns(const V& even, const V& odd, std::integer_sequence<int, I...>) {
+  constexpr int lanes = sizeof...(I);
+  return __builtin_shufflevector(even, odd, (First + I / 2 + I % 2 * lanes)...);
+}
+
 template <int Lanes>
 struct pixel_pairs {
   using values = typename lane_types<Lanes>::values;
-  using numbers = typename lane_types<Lanes>::numbers;
   using loose = typename lane_types<Lanes>::loose;
+  using each = std::make_integer_sequence<int, Lanes>;
 
   values even;
   values odd;
 
-  static numbers every_second(int first) {
-    numbers n;
-    for (int i = 0; i < Lanes; ++i)
-      n[i] = first + 2 * i;
-    return n;
-  }
-
-  static numbers in_turns(int first) {
-    numbers n;
-    for (int i = 0; i < Lanes; ++i)
-      n[i] = first + i / 2 + i % 2 * Lanes;
-    return n;
-  }
-
   static pixel_pairs load(const float* from) {
     const values low = *reinterpret_cast<const loose*>(from);
     const values high = *reinterpret_cast<const loose*>(from + Lanes);
-    return {__builtin_shuffle(low, high, every_second(0)),
-            __builtin_shuffle(low, high, every_second(1))};
+    return {every_second<0>(low, high, each{}),
+            every_second<1>(low, high, each{})};
   }
 
   void store(float* to) const {
-    *reinterpret_cast<loose*>(to) = __builtin_shuffle(even, odd, in_turns(0));
+    *reinterpret_cast<loose*>(to) = in_turns<0>(even, odd, each{});
     *reinterpret_cast<loose*>(to + Lanes) =
-      __builtin_shuffle(even, odd, in_turns(Lanes / 2));
+      in_turns<Lanes / 2>(even, odd, each{});
   }
 };
 

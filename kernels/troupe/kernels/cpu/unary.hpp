@@ -102,7 +102,10 @@ void run_unary_gradient_with(kernel_context& ctx,
   constexpr auto saved_slot = Op::saved == saved_value::x     ? "X"
                               : Op::saved == saved_value::out ? "Out"
                                                               : "Out@GRAD";
-  const auto [saved, dout] = alike_inputs(ctx, saved_slot, "Out@GRAD");
+  // No structured binding: clang's OpenMP cannot capture one.
+  const auto inputs = alike_inputs(ctx, saved_slot, "Out@GRAD");
+  const tensor& saved = inputs.first;
+  const tensor& dout = inputs.second;
   require_shape("Out@GRAD", dout.dims(), saved.dims());
   require_type("Out@GRAD", dout.type(), saved.type());
   tensor dx = output_like(ctx, "X@GRAD", saved);
