@@ -78,7 +78,7 @@ using storage_map = std::map<std::pair<std::string, std::size_t>, storage>;
 
 void add_access(storage_map& storages, const var_handle& v, handle_id op,
                 bool write) {
-  auto& s = storages[{v.name, v.device}];
+  auto& s = storages[{std::string(v.name), v.device}];
   s.persistable = v.persistable;
   s.accesses.push_back({op, 2 * v.version + (write ? 0U : 1U), write});
 }

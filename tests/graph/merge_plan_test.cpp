@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -67,6 +68,10 @@ value mix(value a, value b) {
   return a * 1000003 + (b ^ (b >> 29)) + 12345;
 }
 
+value hash(std::string_view name) {
+  return std::hash<std::string_view>{}(name);
+}
+
 class symbolic_run {
 public:
   explicit symbolic_run(const ssa_graph& g) : graph_(g) {}
@@ -75,8 +80,7 @@ public:
   void step(std::size_t number) {
     for (auto& v : graph_.vars)
       if (v.feed)
-        now_[{v.name, v.device}] =
-          mix(mix(number, std::hash<std::string>{}(v.name)), v.device);
+        held(v.id) = mix(mix(number, hash(v.name)), v.device);
     for (auto& op : graph_.ops)
       run(op);
   }
@@ -86,10 +90,10 @@ public:
 private:
   value& held(handle_id id) {
     auto& v = graph_.var(id);
-    return now_[{v.name, v.device}];
+    return now_[{std::string{v.name}, v.device}];
   }
 
-  value merged(const op_handle& op, const std::string& name) {
+  value merged(const op_handle& op, std::string_view name) {
     value sum = 1;
     for (auto id : op.inputs)
       if (graph_.var(id).name == name)
@@ -105,7 +109,7 @@ private:
       held(op.outputs[i]) = results[i];
     if (op.kind == op_kind::fetch) {
       auto& v = graph_.var(op.inputs.front());
-      fetched[{v.name, v.device}] = held(v.id);
+      fetched[{std::string{v.name}, v.device}] = held(v.id);
     }
   }
 
@@ -116,8 +120,7 @@ private:
     case op_kind::broadcast: return held(op.inputs.front());
     default: break;
     }
-    auto all = mix(std::hash<std::string>{}(op.desc->type),
-                   std::hash<std::string>{}(out.name));
+    auto all = mix(hash(op.desc->type), hash(out.name));
     for (auto id : op.inputs)
       all = mix(all, held(id));
     return all;

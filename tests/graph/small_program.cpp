@@ -2,6 +2,7 @@
 #include "small_program.hpp"
 
 #include <algorithm>
+#include <span>
 
 namespace troupe::graph::testing {
 
@@ -93,10 +94,10 @@ std::string op_name(const op_handle& op) {
 }
 
 std::string var_name(const var_handle& v) {
-  return v.name + ":" + std::to_string(v.version);
+  return std::string{v.name} + ":" + std::to_string(v.version);
 }
 
-std::string list_vars(const ssa_graph& g, const std::vector<handle_id>& ids,
+std::string list_vars(const ssa_graph& g, std::span<const handle_id> ids,
                       std::size_t device) {
   std::string text;
   for (auto id : ids) {

@@ -28,7 +28,8 @@ std::vector<const op_handle*> collectives(const ssa_graph& g) {
 std::string inputs_of(const ssa_graph& g, const op_handle& op) {
   std::string text;
   for (auto id : op.inputs)
-    text += g.var(id).name + "@" + std::to_string(g.var(id).device) + " ";
+    text += std::string{g.var(id).name} + "@" + std::to_string(g.var(id).device)
+            + " ";
   return text;
 }
 

@@ -60,7 +60,7 @@ std::multiset<std::string> merged_by(const ssa_graph& g, op_kind kind) {
     if (op.kind == kind)
       for (handle_id input : op.inputs)
         if (g.var(input).device == 0)
-          names.insert(g.var(input).name);
+          names.emplace(g.var(input).name);
   return names;
 }
 

@@ -30,31 +30,35 @@ bool in_message_form(edge_form form, std::size_t number) {
 actor_graph::actor_graph(const parts& p)
   : parts_(p), graph_(*p.graph), host_memory_(make_host_memory_source()) {
   const auto& options = *p.options;
-  const auto slots = options.steps_in_flight + graph_.max_distance();
-  for (std::uint32_t slot = 0; slot < slots; ++slot) {
-    context_.steps.push_back(std::make_unique<step_state>());
-    context_.steps.back()->slot = slot;
-  }
   for (auto& d : graph_.devices)
     context_.devices.push_back(to_string(d));
+  context_.graph = &graph_;
   context_.trace = options.trace;
   context_.dry_run = options.dry_run;
   if (options.shuffle)
     context_.shuffle_seed = options.shuffle->seed + 1; // 0 means off
   make_streams();
-  in_direct_form_ = can_go_direct();
+  // Where steps do not overlap, the direct form sends nothing to the next one.
+  const auto between_steps = options.steps_in_flight + graph_.max_distance();
+  const auto direct_slots = options.steps_in_flight > 1 ? between_steps : 1;
+  in_direct_form_ = can_go_direct(direct_slots);
+  make_steps(in_direct_form_ ? direct_slots : between_steps);
   make_storages();
-  make_op_actors();
-  make_var_actors();
   if (in_direct_form_) {
-    wire_direct();
+    make_direct();
     return;
   }
+  make_op_actors();
+  make_var_actors();
   wire();
   add_starts();
+  const grouped<std::uint32_t> used{graph_.ops.size(), uses_};
   for (auto& o : graph_.ops)
     if (auto* a = op(o.id)) {
-      a->releases(std::move(releases_[o.id]));
+      std::vector<storage*> releases;
+      for (auto s : used[o.id])
+        releases.push_back(&storages_[s]);
+      a->releases(std::move(releases));
       a->arm();
     }
 }
@@ -69,7 +73,7 @@ actor_graph::~actor_graph() {
   retire();
   for (auto& a : actors_)
     if (a)
-      object_of<handle_actor>(a).forget();
+      object_of<wired_actor>(a).forget();
 }
 
 void actor_graph::retire() {
@@ -77,16 +81,29 @@ void actor_graph::retire() {
     for (auto& a : *all)
       if (a)
         object_of<actor_base>(a).retire();
+  std::lock_guard guard{asking_};
+  for (auto& [id, a] : addresses_)
+    object_of<actor_base>(a).retire();
 }
 
 bool actor_graph::idle() const noexcept {
   for (auto* s : streams_)
     if (!s->idle())
       return false;
+  if (direct_)
+    return direct_->idle();
   for (auto& o : graph_.ops)
     if (auto* a = op(o.id); a && !a->task().idle())
       return false;
   return true;
+}
+
+void actor_graph::make_steps(std::uint32_t slots) {
+  for (std::uint32_t slot = 0; slot < slots; ++slot) {
+    auto& step = *context_.steps.emplace_back(std::make_unique<step_state>());
+    step.slot = slot;
+    step.devices.resize(graph_.devices.size());
+  }
 }
 
 // -- streams ------------------------------------------------------------------
@@ -138,91 +155,60 @@ stream_actor& actor_graph::stream_of(const graph::op_handle& o) const {
 
 // -- storages -----------------------------------------------------------------
 
-/// The versions of one variable on one device.
-struct actor_graph::version_list {
-  std::vector<const graph::var_handle*> versions;
-};
-
-std::vector<actor_graph::version_list> actor_graph::list_versions() const {
-  std::map<std::pair<std::string_view, std::size_t>, std::size_t> position;
-  std::vector<version_list> lists;
-  for (auto& v : graph_.vars) {
-    const auto [at, added] =
-      position.try_emplace({v.name, v.device}, lists.size());
-    if (added)
-      lists.emplace_back();
-    lists[at->second].versions.push_back(&v);
+/// Ops that release a temporary. Direct form: edges put all other users before
+/// the readers of the last version. Otherwise everyone counts: a message to
+/// another process carries the value after a reader here may be done with it.
+void actor_graph::list_users(const graph::storage_accesses& s,
+                             std::vector<handle_id>& users) const {
+  users.clear();
+  for (auto v = s.versions.rbegin(); v != s.versions.rend(); ++v) {
+    std::ranges::copy_if(v->readers, std::back_inserter(users),
+                         [this](handle_id o) { return is_here(o); });
+    if (v->writer != no_handle && is_here(v->writer)
+        && (!in_direct_form_ || users.empty()))
+      users.push_back(v->writer);
+    if (in_direct_form_ && !users.empty())
+      return;
   }
-  return lists;
-}
-
-std::vector<std::vector<handle_id>> actor_graph::readers_of_vars() const {
-  std::vector<std::vector<handle_id>> readers(graph_.vars.size());
-  for (auto& o : graph_.ops)
-    if (is_here(o.id))
-      for (auto id : o.inputs)
-        if (auto& of = readers[id - graph_.ops.size()];
-            of.empty() || of.back() != o.id)
-          of.push_back(o.id);
-  return readers;
+  std::ranges::sort(users);
+  users.erase(std::unique(users.begin(), users.end()), users.end());
 }
 
 void actor_graph::make_storages() {
-  const auto readers = readers_of_vars();
-  const auto readers_of = [&](const graph::var_handle& v) -> auto& {
-    return readers[v.id - graph_.ops.size()];
-  };
-  // Direct form: edges put all other users before the readers of the last
-  // version. Otherwise everyone counts: a message to another process carries
-  // the value after a reader here may be done with it.
-  const auto users_of = [&](const version_list& list) {
-    std::set<handle_id> users;
-    for (auto v = list.versions.rbegin(); v != list.versions.rend(); ++v) {
-      users.insert(readers_of(**v).begin(), readers_of(**v).end());
-      if (auto writer = (*v)->generator; writer != no_handle && is_here(writer)
-                                         && (!in_direct_form_ || users.empty()))
-        users.insert(writer);
-      if (in_direct_form_ && !users.empty())
-        break;
-    }
-    return users;
-  };
-  storage_of_var_.resize(graph_.vars.size());
-  releases_.resize(graph_.ops.size());
-  const auto lists = list_versions();
+  const graph::access_list accesses{graph_};
   places_ = std::make_unique<storage_places>(
-    std::ranges::count_if(
-      lists, [](auto& list) { return !list.versions.front()->persistable; }),
+    std::ranges::count_if(accesses, [](auto& s) { return !s.persistable; }),
     context_.slots());
-  std::size_t temporaries = 0;
-  for (auto& list : lists) {
-    const auto& v = *list.versions.front();
-    const auto users = users_of(list);
+  storages_.reserve(graph_.num_storages);
+  std::uint32_t temporaries = 0;
+  std::vector<handle_id> users;
+  for (auto& s : accesses) {
+    const auto& v = graph_.var(s.versions.front().var);
     auto& memory = parts_.devices[v.device]->memory();
-    storages_.push_back(
-      v.persistable
-        ? std::make_unique<storage>(
-          v.name, memory, parts_.parameters->replica(v.device).var(v.name))
-        : std::make_unique<storage>(v.name, memory, *places_, temporaries++,
-                                    static_cast<std::uint32_t>(users.size())));
-    auto* made = storages_.back().get();
-    storage_by_name_[{made->name(), v.device}] = made;
-    for (auto* version : list.versions)
-      storage_of_var_[version->id - graph_.ops.size()] = made;
-    if (!v.persistable)
-      for (auto user : users)
-        releases_[user].push_back(made);
+    if (s.persistable) {
+      storages_.emplace_back(v.name, memory,
+                             parts_.parameters->replica(v.device).var(v.name));
+      continue;
+    }
+    list_users(s, users);
+    for (auto user : users)
+      uses_.push_back({user, v.storage});
+    auto& made =
+      storages_.emplace_back(v.name, memory, *places_, temporaries++,
+                             static_cast<std::uint32_t>(users.size()));
+    if (v.feed)
+      fed_.emplace(std::pair{v.name, v.device}, made);
   }
 }
 
-storage& actor_graph::storage_of(handle_id var) const {
-  return *storage_of_var_[var - graph_.ops.size()];
+storage& actor_graph::storage_of(handle_id var) {
+  return storages_[graph_.var(var).storage];
 }
 
-storage* actor_graph::find_storage(std::string_view name,
-                                   std::size_t device) const {
-  auto found = storage_by_name_.find(std::pair{name, device});
-  return found == storage_by_name_.end() ? nullptr : found->second;
+const storage* actor_graph::find_fed(std::string_view name,
+                                     std::size_t device) const {
+  auto found = fed_.find(std::pair{name, device});
+  return found == fed_.end() ? nullptr : &found->second;
 }
 
 // -- actors -------------------------------------------------------------------
@@ -232,12 +218,22 @@ bool actor_graph::is_here(handle_id id) const {
                                                : graph_.var(id).device);
 }
 
-handle_actor* actor_graph::actor(handle_id id) const {
-  return actors_[id] ? &object_of<handle_actor>(actors_[id]) : nullptr;
+wired_actor* actor_graph::actor(handle_id id) const {
+  return actors_[id] ? &object_of<wired_actor>(actors_[id]) : nullptr;
 }
 
 op_actor* actor_graph::op(handle_id id) const {
   return static_cast<op_actor*>(actor(id));
+}
+
+caf::strong_actor_ptr actor_graph::address(handle_id id) {
+  if (!direct_)
+    return actors_[id];
+  std::lock_guard guard{asking_};
+  auto& known = addresses_[id];
+  if (!known)
+    known = make<direct_actor>(*parts_.system, context_, id, *direct_);
+  return known;
 }
 
 void actor_graph::make_op_actors() {
@@ -248,18 +244,23 @@ void actor_graph::make_op_actors() {
     actors_[o.id] =
       make<op_actor>(*parts_.system, context_, o, handle_name(graph_, o.id),
                      make_task(o), stream_of(o));
-    if (!in_direct_form_)
-      op(o.id)->add_in_edge(nullptr, nullptr, 1); // from itself
+    op(o.id)->add_in_edge(nullptr, nullptr, 1); // from itself
   }
 }
 
 void actor_graph::make_var_actors() {
-  const auto readers = readers_of_vars();
+  std::vector<std::size_t> readers(graph_.vars.size());
+  const graph::access_list accesses{graph_};
+  for (auto& s : accesses)
+    for (auto& v : s.versions)
+      readers[v.var - graph_.ops.size()] =
+        static_cast<std::size_t>(std::ranges::count_if(
+          v.readers, [this](handle_id o) { return is_here(o); }));
   for (auto& v : graph_.vars)
     if (is_here(v.id))
       actors_[v.id] = make<var_actor>(
         *parts_.system, context_, v.id, handle_name(graph_, v.id),
-        storage_of(v.id), readers[v.id - graph_.ops.size()].size());
+        storage_of(v.id), readers[v.id - graph_.ops.size()]);
 }
 
 std::unique_ptr<op_task> actor_graph::make_task(const graph::op_handle& o) {
@@ -271,7 +272,7 @@ std::unique_ptr<op_task> actor_graph::make_task(const graph::op_handle& o) {
                                      storage_of(o.outputs.front()));
   case graph::op_kind::fetch: {
     const auto& v = graph_.var(o.inputs.front());
-    fetches_.push_back({v.name, v.device});
+    fetches_.push_back({std::string{v.name}, v.device});
     return make_fetch_task(on, fetches_.size() - 1,
                            storage_of(o.inputs.front()), host_memory_);
   }
@@ -279,28 +280,32 @@ std::unique_ptr<op_task> actor_graph::make_task(const graph::op_handle& o) {
   }
 }
 
+std::vector<task_argument>
+actor_graph::bind(const std::vector<graph::op_slot>& slots,
+                  std::span<const handle_id> handles) {
+  std::vector<task_argument> arguments;
+  auto next = handles.begin();
+  for (auto& s : slots)
+    for (auto& name : s.arguments)
+      if (is_present(name)) {
+        TROUPE_ASSERT(next != handles.end());
+        arguments.push_back({s.name, &storage_of(*next++)});
+      } else {
+        arguments.push_back({s.name, nullptr});
+      }
+  return arguments;
+}
+
 std::unique_ptr<op_task>
 actor_graph::make_kernel_task(const graph::op_handle& o) {
-  auto bind = [this](const std::vector<graph::op_slot>& slots,
-                     const std::vector<handle_id>& handles) {
-    std::vector<task_argument> arguments;
-    auto next = handles.begin();
-    for (auto& s : slots)
-      for (auto& name : s.arguments)
-        if (is_present(name)) {
-          TROUPE_ASSERT(next != handles.end());
-          arguments.push_back({s.name, &storage_of(*next++)});
-        } else {
-          arguments.push_back({s.name, nullptr});
-        }
-    return arguments;
-  };
   return make_computation_task(
-    *o.desc, *parts_.devices[o.device], o.device,
+    *o.desc,
+    {*parts_.devices[o.device], o.device, stream_of(o).device_stream(),
+     context_.steps, task_memory_},
     make_op_kernel(*parts_.program, *o.desc, *parts_.kernels,
                    graph_.devices[o.device].kind),
     bind(o.desc->inputs, o.inputs), bind(o.desc->outputs, o.outputs),
-    context_.slots(), parts_.options->check_nan);
+    parts_.options->check_nan);
 }
 
 std::unique_ptr<op_task>
@@ -315,9 +320,9 @@ actor_graph::make_group_task(const graph::op_handle& o) {
   std::vector<collective_group> groups(o.inputs.size() / reads);
   for (std::size_t g = 0; g < groups.size(); ++g) {
     for (std::size_t i = 0; i < reads; ++i)
-      groups[g].inputs.push_back(&storage_of(o.inputs[g * reads + i]));
+      groups[g].inputs.push_back(storage_of(o.inputs[g * reads + i]));
     for (std::size_t i = 0; i < writes; ++i)
-      groups[g].outputs.push_back(&storage_of(o.outputs[g * writes + i]));
+      groups[g].outputs.push_back(storage_of(o.outputs[g * writes + i]));
   }
   return make_collective_task(o.kind, o.root, std::move(ranks),
                               std::move(groups), parts_.workers->queue(),
@@ -326,31 +331,34 @@ actor_graph::make_group_task(const graph::op_handle& o) {
 
 // -- wiring -------------------------------------------------------------------
 
-bool actor_graph::can_go_direct() const {
+bool actor_graph::can_go_direct(std::uint32_t slots) const {
   const auto& options = *parts_.options;
   return options.form == edge_form::counter && !options.trace && !options.nodes
-         && direct_graph::has_room(context_.slots(), streams_.size())
+         && direct_graph::has_room(slots, streams_.size())
          && std::ranges::all_of(streams_, [](stream_actor* s) {
               return s->device_stream().completes_at_launch();
             });
 }
 
-void actor_graph::wire_direct() {
-  std::vector<direct_graph::op> ops;
+void actor_graph::make_direct() {
+  direct_graph::parts p;
+  p.context = &context_;
+  p.streams = &streams_;
   for (auto& o : graph_.ops) {
     const auto stream =
       std::find(streams_.begin(), streams_.end(), &stream_of(o));
-    ops.push_back({op(o.id),
-                   static_cast<std::size_t>(stream - streams_.begin()),
-                   std::move(releases_[o.id])});
+    p.stream_of.push_back(static_cast<std::uint8_t>(stream - streams_.begin()));
+    p.tasks.push_back(make_task(o));
   }
-  direct_ = std::make_unique<direct_graph>(
-    direct_graph::parts{&context_, &streams_, std::move(ops), places_.get(),
-                        parts_.options->steps_in_flight > 1},
-    graph::op_order{graph_});
-  for (auto& o : graph_.ops)
-    op(o.id)->go_direct(*direct_);
+  for (auto& [user, used] : uses_)
+    used = storages_[used].temporary();
+  p.uses = std::move(uses_);
+  p.places = places_.get();
+  p.overlap = parts_.options->steps_in_flight > 1;
+  direct_ =
+    std::make_unique<direct_graph>(std::move(p), graph::op_order{graph_});
   ends_per_step_ = direct_->ends_per_step();
+  std::vector<storage>{}.swap(storages_); // tasks have what they need of them
 }
 
 void actor_graph::wire() {
@@ -456,7 +464,7 @@ std::size_t actor_graph::messages_per_step() const noexcept {
   auto count = starts_.size();
   for (auto& a : actors_)
     if (a)
-      count += object_of<handle_actor>(a).ports().size();
+      count += object_of<wired_actor>(a).ports().size();
   return count;
 }
 
@@ -466,7 +474,7 @@ std::vector<handle_id> actor_graph::remote_receivers() const {
   std::set<handle_id> ids;
   for (auto& a : actors_)
     if (a)
-      for (auto& p : object_of<handle_actor>(a).ports())
+      for (auto& p : object_of<wired_actor>(a).ports())
         if (p.kind == port::form::remote)
           ids.insert(p.to);
   return {ids.begin(), ids.end()};
@@ -480,7 +488,7 @@ void actor_graph::make_up_remote(std::uint32_t slot) {
 void actor_graph::connect(handle_id id, const caf::strong_actor_ptr& address) {
   for (auto& a : actors_)
     if (a)
-      object_of<handle_actor>(a).connect(id, address);
+      object_of<wired_actor>(a).connect(id, address);
 }
 
 } // namespace troupe::actors

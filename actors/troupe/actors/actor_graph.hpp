@@ -2,20 +2,25 @@
 #pragma once
 
 #include <troupe/actors/all_reduce_actor.hpp>
+#include <troupe/actors/direct_actor.hpp>
 #include <troupe/actors/direct_graph.hpp>
 #include <troupe/actors/executor.hpp>
-#include <troupe/actors/handle_actor.hpp>
 #include <troupe/actors/op_actor.hpp>
+#include <troupe/actors/op_tasks.hpp>
 #include <troupe/actors/scheduling.hpp>
 #include <troupe/actors/var_actor.hpp>
+#include <troupe/graph/storage_accesses.hpp>
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <memory_resource>
+#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -39,7 +44,11 @@ struct placement {
 /// compute and a fetch stream per device, the all-reduce actor; with the
 /// storages they work on.
 ///
-/// Thread rule: construction, `connect`, `start` by the executor's thread.
+/// In the direct form (`direct_graph`) an op actor is its mailbox and its task,
+/// a variable needs neither, and CAF learns of a handle when its address is
+/// asked for.
+///
+/// Thread rule: the executor's thread, but for what says otherwise.
 class actor_graph {
 public:
   struct parts {
@@ -68,8 +77,8 @@ public:
   /// ready, ops that wait for nothing else may run.
   void start(std::uint32_t slot);
 
-  /// The value of a variable on a device, or null if the graph has none.
-  storage* find_storage(std::string_view name, std::size_t device) const;
+  /// The value of a fed variable on a device, or null if the graph has none.
+  const storage* find_fed(std::string_view name, std::size_t device) const;
   /// A fetch handle's variable and device; index: position in
   /// step_state::fetched.
   struct fetch_entry {
@@ -90,11 +99,9 @@ public:
   std::size_t messages_per_step() const noexcept;
   std::size_t stream_actors() const noexcept { return streams_.size(); }
 
-  /// Address of a handle's actor; null if it is in another process. `id` is
-  /// below graph.size().
-  const caf::strong_actor_ptr& address(handle_id id) const {
-    return actors_[id];
-  }
+  /// Address of a handle's actor, the same each time; null if it is in another
+  /// process. `id` is below graph.size(). Any thread.
+  caf::strong_actor_ptr address(handle_id id);
   /// Handles of other processes that this one sends to.
   std::vector<handle_id> remote_receivers() const;
   /// Makes up the messages of other processes that a step has not got, as
@@ -110,27 +117,29 @@ private:
   };
 
   void make_streams();
-  struct version_list;
-  std::vector<version_list> list_versions() const;
-  std::vector<std::vector<handle_id>> readers_of_vars() const;
+  void make_steps(std::uint32_t slots);
   void make_storages();
+  void list_users(const graph::storage_accesses& s,
+                  std::vector<handle_id>& users) const;
   void make_op_actors();
   void make_var_actors();
-  bool can_go_direct() const;
-  void wire_direct();
+  bool can_go_direct(std::uint32_t slots) const;
+  void make_direct();
   void wire();
   void wire_edge(const graph::edge& e, std::size_t number);
   void add_starts();
 
   template <class T>
   T* make_stream(std::size_t device, const char* name, int width);
+  std::vector<task_argument> bind(const std::vector<graph::op_slot>& slots,
+                                  std::span<const handle_id> handles);
   std::unique_ptr<op_task> make_task(const graph::op_handle& op);
   std::unique_ptr<op_task> make_kernel_task(const graph::op_handle& op);
   std::unique_ptr<op_task> make_group_task(const graph::op_handle& op);
   stream_actor& stream_of(const graph::op_handle& op) const;
-  storage& storage_of(handle_id var) const;
+  storage& storage_of(handle_id var);
   bool is_here(handle_id id) const;
-  handle_actor* actor(handle_id id) const;
+  wired_actor* actor(handle_id id) const;
   op_actor* op(handle_id id) const;
 
   parts parts_;
@@ -138,21 +147,24 @@ private:
   graph_context context_;
   arena host_memory_;
   std::unique_ptr<storage_places> places_;
-  std::vector<std::unique_ptr<storage>> storages_;
-  std::map<std::pair<std::string_view, std::size_t>, storage*> storage_by_name_;
-  // By op: temporaries that it is among the last users of (direct form), or
-  // that it uses. Until the op actors have them.
-  std::vector<std::vector<storage*>> releases_;
-  std::vector<storage*> storage_of_var_; // by var handle
+  std::vector<storage> storages_; // by var_handle::storage; direct form: none
+  std::map<std::pair<std::string_view, std::size_t>, storage> fed_;
+  // Who releases which temporary: op, number of the storage. Until the op
+  // actors have it.
+  std::vector<grouped<std::uint32_t>::entry> uses_;
+  std::pmr::monotonic_buffer_resource task_memory_;
   std::vector<fetch_entry> fetches_;
   std::vector<caf::strong_actor_ptr> stream_handles_;
   std::vector<stream_actor*> streams_;
   std::vector<device_streams> device_streams_;
   all_reduce_actor* all_reduce_ = nullptr;
-  std::vector<caf::strong_actor_ptr> actors_; // by handle
-  std::vector<std::uint32_t> in_edges_;       // by handle: announced so far
-  std::vector<std::pair<handle_actor*, std::uint32_t>> starts_;
-  std::vector<std::pair<handle_actor*, std::uint32_t>> remote_in_edges_;
+  std::vector<caf::strong_actor_ptr> actors_; // by handle, general form
+  // Direct form: those that somebody has asked for, guarded by `asking_`.
+  std::unordered_map<handle_id, caf::strong_actor_ptr> addresses_;
+  std::mutex asking_;
+  std::vector<std::uint32_t> in_edges_; // by handle: announced so far
+  std::vector<std::pair<wired_actor*, std::uint32_t>> starts_;
+  std::vector<std::pair<wired_actor*, std::uint32_t>> remote_in_edges_;
   std::uint32_t ends_per_step_ = 0;
   bool in_direct_form_ = false;
   std::unique_ptr<direct_graph> direct_; // null in the general form

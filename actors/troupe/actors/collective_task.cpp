@@ -49,8 +49,8 @@ public:
 
 private:
   static bool is_sparse(const collective_group& g, std::uint32_t slot) {
-    for (auto* s : g.inputs)
-      if (s->at(slot).is_rows())
+    for (auto& s : g.inputs)
+      if (s.at(slot).is_rows())
         return true;
     return false;
   }
@@ -75,7 +75,7 @@ private:
                    [this](std::size_t part) { dense_->run_part(part); });
     dense_->finish();
     for (std::size_t i = 0; i < g.outputs.size(); ++i)
-      g.outputs[i]->at(slot).set(
+      g.outputs[i].at(slot).set(
         std::move(outputs_[g.outputs.size() == 1 ? root_ : i]));
     outputs_.clear();
   }
@@ -84,7 +84,7 @@ private:
   void take_inputs(const collective_group& g, std::uint32_t slot) {
     inputs_.assign(ranks_.size(), tensor{});
     for (std::size_t i = 0; i < g.inputs.size(); ++i)
-      if (auto& value = g.inputs[i]->at(slot); value.is_tensor())
+      if (auto& value = g.inputs[i].at(slot); value.is_tensor())
         inputs_[g.inputs.size() == 1 ? root_ : i] = value.as_tensor();
   }
 
@@ -99,16 +99,16 @@ private:
   void run_sparse(const collective_group& g, std::uint32_t slot) {
     TROUPE_ASSERT(kind_ != graph::op_kind::broadcast);
     rows_.clear();
-    for (auto* s : g.inputs)
-      if (s->at(slot).is_rows())
-        rows_.push_back(&s->at(slot).as_rows());
+    for (auto& s : g.inputs)
+      if (s.at(slot).is_rows())
+        rows_.push_back(&s.at(slot).as_rows());
     auto merged = comm::merge_rows(rows_, ranks_[root_]->memory());
     for (std::size_t i = 1; i < g.outputs.size(); ++i) {
       selected_rows shared = merged;
       shared.values = merged.values.share();
-      g.outputs[i]->at(slot).set(std::move(shared));
+      g.outputs[i].at(slot).set(std::move(shared));
     }
-    g.outputs[0]->at(slot).set(std::move(merged));
+    g.outputs[0].at(slot).set(std::move(merged));
   }
 
   graph::op_kind kind_;
@@ -125,7 +125,7 @@ private:
 
 class fetch_task final : public op_task {
 public:
-  fetch_task(device& on, std::size_t index, storage& from, arena& host)
+  fetch_task(device& on, std::size_t index, const storage& from, arena& host)
     : device_(on), index_(index), from_(from), host_(host) {}
 
   void run(step_state& step, stream&) override {
@@ -136,14 +136,14 @@ public:
       throw error(errc::invalid_argument,
                   value.is_rows() ? "a row-sparse variable cannot be fetched"
                                   : "only a tensor can be fetched",
-                  {.variable = from_.name()});
+                  {.variable = std::string{from_.name()}});
     step.fetched[index_] = device_.to_host(value.as_tensor(), host_);
   }
 
 private:
   device& device_;
   std::size_t index_;
-  storage& from_;
+  storage from_;
   arena& host_;
 };
 
@@ -159,7 +159,7 @@ make_collective_task(graph::op_kind kind, std::size_t root,
 }
 
 std::unique_ptr<op_task> make_fetch_task(device& on, std::size_t index,
-                                         storage& from, arena& host) {
+                                         const storage& from, arena& host) {
   return std::make_unique<fetch_task>(on, index, from, host);
 }
 

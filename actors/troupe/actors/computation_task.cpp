@@ -6,110 +6,102 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <new>
+#include <type_traits>
 #include <utility>
 
 namespace troupe::actors {
 
 namespace {
 
-/// Arguments of a kernel, bound once for each slot that a step may have.
-class bound_arguments {
-public:
-  bound_arguments(const std::vector<task_argument>& arguments,
-                  std::uint32_t slots)
-    : count_(arguments.size()),
-      bound_(std::make_unique<op_argument[]>(slots * arguments.size())) {
-    auto* next = bound_.get();
-    for (std::uint32_t slot = 0; slot < slots; ++slot)
-      for (auto& a : arguments)
-        *next++ = a.value
-                    ? op_argument{a.slot, a.value->name(), &a.value->at(slot)}
-                    : op_argument{a.slot, {}, nullptr};
-  }
-
-  std::span<const op_argument> of_slot(std::uint32_t slot) const {
-    return {&bound_[slot * count_], count_};
-  }
-
-private:
-  std::size_t count_;
-  std::unique_ptr<op_argument[]> bound_;
-};
-
 bool is_forward_or_backward(std::int32_t role) {
   const auto base = role & ~graph::role_loss;
   return base == graph::role_forward || base == graph::role_backward;
 }
 
-/// Aligned so that what a run reads of it is one cache line.
-class alignas(64) computation_task final : public op_task {
-public:
-  computation_task(const graph::op_desc& desc, device& on,
-                   std::size_t device_index, std::unique_ptr<kernel> code,
-                   const std::vector<task_argument>& inputs,
-                   const std::vector<task_argument>& outputs,
-                   std::uint32_t slots, bool check_nan)
-    : kernel_(std::move(code)), device_(on),
-      device_index_(static_cast<std::uint32_t>(device_index)),
-      check_nan_(check_nan), per_sample_(is_forward_or_backward(desc.role())),
-      takes_absent_inputs_(takes_absent_inputs(desc.type)),
-      inputs_(inputs, slots), outputs_(outputs, slots),
-      attributes_(desc.attributes), input_storages_(storages_of(inputs)),
-      output_storages_(storages_of(outputs)) {}
+template <class T>
+T* allocate(std::pmr::memory_resource& memory, std::size_t count) {
+  return static_cast<T*>(memory.allocate(count * sizeof(T), alignof(T)));
+}
 
-  void run(step_state& step, stream& on) override {
-    if (step.idle(device_index_) && nothing_to_do(step.slot))
+/// The arguments in a slot of a step.
+std::span<const op_argument> bind(std::span<const task_argument> arguments,
+                                  std::uint32_t slot,
+                                  std::pmr::memory_resource& memory) {
+  auto* bound = allocate<op_argument>(memory, arguments.size());
+  auto* next = bound;
+  for (auto& a : arguments)
+    new (next++)
+      op_argument{a.slot, a.value ? a.value->name() : std::string_view{},
+                  a.value ? &a.value->at(slot) : nullptr};
+  return {bound, arguments.size()};
+}
+
+/// Lies in memory of its graph, next to what its runs read.
+class computation_task final : public op_task {
+public:
+  static void* operator new(std::size_t size,
+                            std::pmr::memory_resource& memory) {
+    return memory.allocate(size, alignof(std::max_align_t));
+  }
+  static void operator delete(void*, std::pmr::memory_resource&) noexcept {}
+  static void operator delete(void*) noexcept {} // the graph frees it
+
+  computation_task(const graph::op_desc& desc, const task_place& place,
+                   std::unique_ptr<kernel> code,
+                   std::span<const task_argument> inputs,
+                   std::span<const task_argument> outputs, bool check_nan)
+    : kernel_(std::move(code)),
+      contexts_(allocate<kernel_context>(place.memory, place.steps.size())),
+      check_nan_(check_nan), per_sample_(is_forward_or_backward(desc.role())),
+      takes_absent_inputs_(takes_absent_inputs(desc.type)) {
+    for (std::uint32_t slot = 0; slot < place.steps.size(); ++slot)
+      new (&contexts_[slot])
+        kernel_context{place.on,
+                       &place.queue,
+                       desc.attributes,
+                       bind(inputs, slot, place.memory),
+                       bind(outputs, slot, place.memory),
+                       place.steps[slot]->devices[place.device_index]};
+  }
+
+  void run(step_state& step, stream&) override {
+    auto& ctx = contexts_[step.slot];
+    if (ctx.step().shard_samples == 0 && nothing_to_do(ctx))
       return;
-    kernel_context ctx{device_,
-                       &on,
-                       attributes_,
-                       inputs_.of_slot(step.slot),
-                       outputs_.of_slot(step.slot),
-                       step.devices[device_index_]};
     kernel_->run(ctx);
     if (check_nan_)
-      for (auto* s : output_storages_)
-        require_finite(s->at(step.slot), s->name());
+      for (auto& out : ctx.outputs())
+        if (out.var)
+          require_finite(*out.var, out.name);
   }
 
 private:
-  bool nothing_to_do(std::uint32_t slot) const {
+  bool nothing_to_do(const kernel_context& ctx) const {
     if (per_sample_)
       return true;
     if (takes_absent_inputs_)
       return false;
-    return std::ranges::any_of(input_storages_, [slot](storage* s) {
-      return !s->persistable() && !s->at(slot).has_value();
+    return std::ranges::any_of(ctx.inputs(), [](const op_argument& in) {
+      return in.var && !in.var->has_value();
     });
   }
 
-  static std::vector<storage*>
-  storages_of(const std::vector<task_argument>& arguments) {
-    std::vector<storage*> present;
-    for (auto& a : arguments)
-      if (a.value)
-        present.push_back(a.value);
-    return present;
-  }
-
-  // What a run reads comes first.
   std::unique_ptr<kernel> kernel_;
-  device& device_;
-  std::uint32_t device_index_;
+  kernel_context* contexts_; // by slot, in memory of the place
   bool check_nan_;
   bool per_sample_;
   bool takes_absent_inputs_;
-  bound_arguments inputs_;
-  bound_arguments outputs_;
-  attribute_map attributes_;
-  std::vector<storage*> input_storages_;
-  std::vector<storage*> output_storages_;
 };
+
+static_assert(std::is_trivially_destructible_v<kernel_context>);
+static_assert(std::is_trivially_destructible_v<op_argument>);
 
 class scale_loss_grad_task final : public op_task {
 public:
   scale_loss_grad_task(const graph::op_desc& desc, device& on,
-                       std::size_t device_index, storage& out)
+                       std::size_t device_index, const storage& out)
     : device_(on), device_index_(device_index),
       weigh_(desc.attributes.get_string("gradient_scale", "coeff") == "coeff"),
       dims_(desc.attributes.get_ints("shape", {})),
@@ -136,7 +128,7 @@ private:
   bool weigh_;
   shape dims_;
   dtype type_;
-  storage& out_;
+  storage out_;
   arena host_{make_host_memory_source()};
 };
 
@@ -168,30 +160,30 @@ bool all_finite(const tensor& t) {
 } // namespace
 
 std::unique_ptr<op_task>
-make_computation_task(const graph::op_desc& desc, device& on,
-                      std::size_t device_index, std::unique_ptr<kernel> code,
-                      const std::vector<task_argument>& inputs,
-                      const std::vector<task_argument>& outputs,
-                      std::uint32_t slots, bool check_nan) {
-  return std::make_unique<computation_task>(
-    desc, on, device_index, std::move(code), inputs, outputs, slots, check_nan);
+make_computation_task(const graph::op_desc& desc, const task_place& place,
+                      std::unique_ptr<kernel> code,
+                      std::span<const task_argument> inputs,
+                      std::span<const task_argument> outputs, bool check_nan) {
+  return std::unique_ptr<op_task>{new (place.memory) computation_task{
+    desc, place, std::move(code), inputs, outputs, check_nan}};
 }
 
 std::unique_ptr<op_task> make_scale_loss_grad_task(const graph::op_desc& desc,
                                                    device& on,
                                                    std::size_t device_index,
-                                                   storage& out) {
+                                                   const storage& out) {
   return std::make_unique<scale_loss_grad_task>(desc, on, device_index, out);
 }
 
-void require_finite(const variable& value, const std::string& name) {
+void require_finite(const variable& value, std::string_view name) {
   const tensor* t = nullptr;
   if (value.is_tensor())
     t = &value.as_tensor();
   else if (value.is_rows())
     t = &value.as_rows().values;
   if (t && *t && !all_finite(*t))
-    throw error(errc::not_finite, "a value is not finite", {.variable = name});
+    throw error(errc::not_finite, "a value is not finite",
+                {.variable = std::string{name}});
 }
 
 } // namespace troupe::actors

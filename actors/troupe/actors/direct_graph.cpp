@@ -2,16 +2,13 @@
 #include <troupe/actors/direct_graph.hpp>
 
 #include <troupe/actors/handle_actor.hpp>
-#include <troupe/actors/op_actor.hpp>
 #include <troupe/actors/stream_actor.hpp>
 #include <troupe/base/assert.hpp>
 #include <troupe/base/random.hpp>
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <span>
-#include <unordered_set>
 #include <utility>
 
 namespace troupe::actors {
@@ -26,44 +23,16 @@ struct predecessor {
 };
 
 /// The predecessors of all ops.
-class predecessor_lists {
-public:
-  /// @param across_steps also those of steps before
-  predecessor_lists(const graph::op_order& order, std::size_t ops,
-                    bool across_steps)
-    : first_(ops + 1) {
-    const auto for_each = [&](auto visit) {
-      for (handle_id from = 0; from < ops; ++from)
-        for (auto& to : order.successors(from))
-          if (to.distance == 0 || across_steps)
-            visit(from, to);
-    };
-    for_each([this](handle_id, const graph::op_successor& to) {
-      ++first_[to.op + 1];
-    });
-    std::partial_sum(first_.begin(), first_.end(), first_.begin());
-    all_.resize(first_.back());
-    auto next = first_;
-    for_each([&](handle_id from, const graph::op_successor& to) {
-      all_[next[to.op]++] = {from, to.distance};
-    });
-  }
-
-  std::span<const predecessor> of(handle_id op) const {
-    return std::span{all_}.subspan(first_[op], first_[op + 1] - first_[op]);
-  }
-
-private:
-  std::vector<std::size_t> first_; // by op; one more at the end
-  std::vector<predecessor> all_;
-};
-
-/// Drops what occurs again; the rest keeps its order.
-void keep_first_of_each(std::vector<std::uint32_t>& values) {
-  std::unordered_set<std::uint32_t> seen;
-  if (values.size() > 1)
-    std::erase_if(values,
-                  [&](std::uint32_t v) { return !seen.insert(v).second; });
+/// @param across_steps also those of steps before
+grouped<predecessor> predecessors_of(const graph::op_order& order,
+                                     std::size_t ops, bool across_steps) {
+  std::vector<grouped<predecessor>::entry> entries;
+  entries.reserve(order.size());
+  for (handle_id from = 0; from < ops; ++from)
+    for (auto& to : order.successors(from))
+      if (to.distance == 0 || across_steps)
+        entries.push_back({to.op, {from, to.distance}});
+  return {ops, entries};
 }
 
 std::uint64_t hash(std::span<const predecessor> list) noexcept {
@@ -73,19 +42,59 @@ std::uint64_t hash(std::span<const predecessor> list) noexcept {
   return h;
 }
 
+std::uint64_t hash(std::span<const handle_id> list) noexcept {
+  std::uint64_t h = list.size();
+  for (auto id : list)
+    h = splitmix64{h ^ id}();
+  return h;
+}
+
+/// The keys of `lists`, those with equal lists next to each other: calls
+/// `visit(keys)` for each such group.
+template <class T, class Visit>
+void for_each_equal(const grouped<T>& lists, Visit visit) {
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> by_hash;
+  by_hash.reserve(lists.keys());
+  for (std::uint32_t key = 0; key < lists.keys(); ++key)
+    by_hash.emplace_back(hash(lists[key]), key);
+  std::sort(by_hash.begin(), by_hash.end());
+  std::vector<std::uint32_t> keys;
+  for (std::size_t i = 0; i < by_hash.size(); ++i) {
+    keys.push_back(by_hash[i].second);
+    const auto more =
+      i + 1 < by_hash.size() && by_hash[i + 1].first == by_hash[i].first
+      && std::ranges::equal(lists[by_hash[i + 1].second], lists[keys.front()]);
+    if (more)
+      continue;
+    visit(std::span<const std::uint32_t>{keys});
+    keys.clear();
+  }
+}
+
 } // namespace
 
-/// Ops that wait for the same messages.
+/// What ops that share a mailbox wait for.
 struct direct_graph::mailbox {
-  std::vector<handle_id> ops; ///< the leader first
+  std::size_t first; ///< of its ops in `mailboxes::ops`, the leader
+  std::size_t count;
   /// Messages by how many steps before the sender's step is.
   std::array<std::uint32_t, direct_op::max_slots> from_step_before{};
   bool one_thread = true; ///< all messages come from one serial stream
-  bool first = false;     ///< waits for the start of the step
+  bool starts = false;    ///< waits for the start of the step
 
   std::uint32_t all_messages() const {
     return std::accumulate(from_step_before.begin(), from_step_before.end(),
                            0u);
+  }
+};
+
+struct direct_graph::mailboxes {
+  std::vector<mailbox> all;
+  std::vector<handle_id> ops;            ///< of one mailbox after the other
+  std::vector<std::uint32_t> mailbox_of; ///< by op
+
+  std::span<const handle_id> ops_of(const mailbox& m) const {
+    return std::span{ops}.subspan(m.first, m.count);
   }
 };
 
@@ -106,8 +115,13 @@ void direct_op::run(worker&) {
   graph_->run(*this);
 }
 
-op_actor& direct_op::actor() noexcept {
-  return *graph_->actors_[static_cast<std::size_t>(this - graph_->ops_.get())];
+const graph::op_handle& direct_op::op() const noexcept {
+  const auto number = static_cast<std::size_t>(this - graph_->ops_.get());
+  return graph_->context_.graph->op(graph_->handles_[number]);
+}
+
+std::string direct_op::op_name() const {
+  return handle_name(*graph_->context_.graph, op().id);
 }
 
 void direct_op::mark_ran(std::uint32_t slot, std::uint32_t round) noexcept {
@@ -119,7 +133,7 @@ void direct_op::mark_ran(std::uint32_t slot, std::uint32_t round) noexcept {
 
 void direct_op::fail_step(error reason) {
   auto& step = *graph_->steps_[slot_.load(std::memory_order_relaxed)];
-  actor().fail(step, std::move(reason));
+  graph_->context_.fail(step, op(), op_name(), std::move(reason));
 }
 
 // -- construction -------------------------------------------------------------
@@ -130,180 +144,190 @@ direct_graph::direct_graph(parts p, const graph::op_order& order)
   TROUPE_ASSERT(has_room(context_.slots(), streams_.size()));
   for (std::uint32_t slot = 0; slot < context_.slots(); ++slot)
     steps_[slot] = context_.steps[slot].get();
-  place_ops(p.ops);
-  const auto mailboxes = find_mailboxes(p.ops, order);
-  arm(mailboxes);
-  const auto shared = find_shared_releases(p.ops);
-  list(p.ops, mailboxes, shared, order);
+  place_ops(p);
+  const auto all = find_mailboxes(order);
+  arm(all);
+  const auto released = find_releases(p.uses);
+  list(all, released, order);
 }
 
-void direct_graph::place_ops(const std::vector<op>& ops) {
-  std::vector<handle_id> by_number(ops.size());
-  std::iota(by_number.begin(), by_number.end(), handle_id{0});
+bool direct_graph::idle() const noexcept {
+  return std::all_of(ops_.get(), ops_.get() + num_ops(),
+                     [](auto& o) { return o.task_->idle(); });
+}
+
+bool direct_graph::is_serial(std::uint8_t stream) const {
+  return streams_[stream]->device_stream().width() == 1;
+}
+
+void direct_graph::place_ops(parts& p) {
+  handles_.resize(p.tasks.size());
+  std::iota(handles_.begin(), handles_.end(), handle_id{0});
   std::stable_sort(
-    by_number.begin(), by_number.end(),
-    [&](handle_id a, handle_id b) { return ops[a].stream < ops[b].stream; });
-  ops_ = std::make_unique<direct_op[]>(ops.size());
-  number_.resize(ops.size());
-  for (std::uint32_t n = 0; n < ops.size(); ++n) {
-    const auto& from = ops[by_number[n]];
-    number_[by_number[n]] = n;
-    actors_.push_back(from.actor);
-    ops_[n].graph_ = this;
-    ops_[n].task_ = &from.actor->task();
-    ops_[n].priority = from.actor->op().priority;
-    ops_[n].stream_ = static_cast<std::uint8_t>(from.stream);
+    handles_.begin(), handles_.end(),
+    [&](handle_id a, handle_id b) { return p.stream_of[a] < p.stream_of[b]; });
+  ops_ = std::make_unique<direct_op[]>(handles_.size());
+  number_.resize(handles_.size());
+  for (std::uint32_t n = 0; n < handles_.size(); ++n) {
+    const auto handle = handles_[n];
+    auto& op = ops_[n];
+    number_[handle] = n;
+    op.graph_ = this;
+    op.task_ = std::move(p.tasks[handle]);
+    op.priority = context_.graph->op(handle).priority;
+    op.stream_ = p.stream_of[handle];
   }
 }
 
-std::vector<direct_graph::mailbox>
-direct_graph::find_mailboxes(const std::vector<op>& ops,
-                             const graph::op_order& order) const {
-  const predecessor_lists before{order, ops.size(), overlap_};
-  std::vector<std::pair<std::uint64_t, handle_id>> by_hash;
-  for (handle_id o = 0; o < ops.size(); ++o)
-    by_hash.emplace_back(hash(before.of(o)), o);
-  std::sort(by_hash.begin(), by_hash.end());
-  std::vector<mailbox> found;
-  for (std::size_t i = 0; i < by_hash.size(); ++i) {
-    const auto o = by_hash[i].second;
-    const auto same =
-      i > 0 && by_hash[i].first == by_hash[i - 1].first
-      && std::ranges::equal(before.of(o), before.of(found.back().ops.front()));
-    if (!same)
-      found.emplace_back();
-    found.back().ops.push_back(o);
-  }
-  for (auto& m : found)
-    count_messages(m, before.of(m.ops.front()), ops);
+direct_graph::mailboxes
+direct_graph::find_mailboxes(const graph::op_order& order) const {
+  const auto before = predecessors_of(order, num_ops(), overlap_);
+  mailboxes found;
+  found.ops.reserve(num_ops());
+  found.mailbox_of.resize(num_ops());
+  for_each_equal(before, [&](std::span<const handle_id> ops) {
+    for (auto o : ops)
+      found.mailbox_of[o] = static_cast<std::uint32_t>(found.all.size());
+    auto& m = found.all.emplace_back(found.ops.size(), ops.size());
+    count_messages(m, ops, before[ops.front()]);
+    found.ops.insert(found.ops.end(), ops.begin(), ops.end());
+  });
   return found;
 }
 
 template <class Predecessors>
-void direct_graph::count_messages(mailbox& m, Predecessors before,
-                                  const std::vector<op>& ops) const {
+void direct_graph::count_messages(mailbox& m, std::span<const handle_id> ops,
+                                  Predecessors before) const {
+  const auto stream = stream_of(ops.front());
   const auto count = [&](const predecessor& p) {
-    const auto stream = ops[p.op].stream;
     ++m.from_step_before[p.distance];
-    m.one_thread &= stream == ops[m.ops.front()].stream
-                    && streams_[stream]->device_stream().width() == 1;
+    m.one_thread &= stream_of(p.op) == stream && is_serial(stream);
   };
   for (auto& p : before)
     count(p);
   if (overlap_)
-    for (auto o : m.ops)
+    for (auto o : ops)
       count({o, 1});
   if (m.from_step_before[0] == 0) {
-    m.first = true;
+    m.starts = true;
     m.one_thread = false; // the executor's thread
     m.from_step_before[0] = 1;
   }
 }
 
-void direct_graph::arm(const std::vector<mailbox>& mailboxes) {
-  for (auto& m : mailboxes) {
-    auto& first = ops_[number_[m.ops.front()]];
-    first.counts_plainly_ = m.one_thread;
+void direct_graph::arm(const mailboxes& all) {
+  for (auto& m : all.all) {
+    const auto ops = all.ops_of(m);
+    auto& leader_op = ops_[number_[ops.front()]];
+    leader_op.counts_plainly_ = m.one_thread;
     // Messages from before step 0 do not come.
     std::uint32_t come = 0;
     for (std::uint32_t slot = 0; slot < context_.slots(); ++slot) {
       come += m.from_step_before[slot];
-      first.missing_[slot].store(come, std::memory_order_relaxed);
+      leader_op.missing_[slot].store(come, std::memory_order_relaxed);
     }
     messages_ += m.all_messages();
-    if (m.first)
-      first_ones_.push_back(number_[m.ops.front()]);
-    for (std::size_t i = 1; i < m.ops.size(); ++i)
-      ops_[number_[m.ops[i - 1]]].next_in_group_ = number_[m.ops[i]];
+    if (m.starts)
+      first_ones_.push_back(number_[ops.front()]);
+    for (std::size_t i = 1; i < ops.size(); ++i)
+      ops_[number_[ops[i - 1]]].next_in_group_ = number_[ops[i]];
   }
   std::sort(first_ones_.begin(), first_ones_.end());
 }
 
-/// Moves temporaries that several ops release from `ops` to
-/// `shared_releases_`; returns by op the numbers there.
-std::vector<std::vector<std::uint32_t>>
-direct_graph::find_shared_releases(std::vector<op>& ops) {
-  std::map<std::size_t, std::vector<handle_id>> users; // by temporary
-  for (handle_id o = 0; o < ops.size(); ++o)
-    for (auto* s : ops[o].releases)
-      users[s->temporary()].push_back(o);
-  std::map<std::vector<handle_id>, std::vector<std::uint32_t>> sets;
-  for (auto& [temporary, by] : users)
-    if (by.size() > 1)
-      sets[by].push_back(static_cast<std::uint32_t>(temporary));
-  for (auto& o : ops)
-    std::erase_if(o.releases,
-                  [&](storage* s) { return users[s->temporary()].size() > 1; });
-
-  std::vector<std::vector<std::uint32_t>> shared(ops.size());
-  shared_releases_ = std::vector<shared_release>(sets.size());
-  std::uint32_t number = 0;
-  for (auto& [by, temporaries] : sets) {
-    auto& release = shared_releases_[number];
-    release.expected = static_cast<std::uint32_t>(by.size());
-    release.on_one_thread = on_one_thread(by, ops);
-    release.first = static_cast<std::uint32_t>(shared_temporaries_.size());
-    release.count = static_cast<std::uint32_t>(temporaries.size());
-    shared_temporaries_.insert(shared_temporaries_.end(), temporaries.begin(),
-                               temporaries.end());
-    for (auto& slot : release.users)
-      slot.store(release.expected, std::memory_order_relaxed);
-    for (auto o : by)
-      shared[o].push_back(number);
-    ++number;
+direct_graph::releases direct_graph::find_releases(
+  std::span<const std::pair<handle_id, std::uint32_t>> uses) {
+  std::vector<grouped<handle_id>::entry> users_of;
+  std::uint32_t temporaries = 0;
+  for (auto& [user, temporary] : uses) {
+    users_of.emplace_back(temporary, user);
+    temporaries = std::max(temporaries, temporary + 1);
   }
-  return shared;
-}
-
-bool direct_graph::on_one_thread(const std::vector<handle_id>& these,
-                                 const std::vector<op>& ops) const {
-  const auto first = ops[these.front()].stream;
-  return streams_[first]->device_stream().width() == 1
-         && std::ranges::all_of(
-           these, [&](handle_id o) { return ops[o].stream == first; });
-}
-
-void direct_graph::list(const std::vector<op>& ops,
-                        const std::vector<mailbox>& mailboxes,
-                        const std::vector<std::vector<std::uint32_t>>& shared,
-                        const graph::op_order& order) {
-  std::vector<const mailbox*> mailbox_of(ops.size());
-  for (auto& m : mailboxes)
-    for (auto o : m.ops)
-      mailbox_of[o] = &m;
-  std::vector<handle_id> by_number(ops.size());
-  for (handle_id o = 0; o < ops.size(); ++o)
-    by_number[number_[o]] = o;
-  const auto leader_of = [&](handle_id o) {
-    return number_[mailbox_of[o]->ops.front()];
-  };
-  const auto count = [](const auto& list) {
-    return static_cast<std::uint32_t>(list.size());
-  };
-  std::vector<std::uint32_t> told;
-  for (auto o : by_number) {
-    ops_[number_[o]].lists_ = count(lists_);
-    told.clear();
-    auto ends = true;
-    for (auto& to : order.successors(o)) {
-      ends &= to.distance > 0;
-      if (to.distance == 0 || overlap_)
-        told.push_back(leader_of(to.op) << distance_bits | to.distance);
+  const grouped<handle_id> last_users{temporaries, users_of};
+  std::vector<grouped<std::uint32_t>::entry> own;
+  std::vector<grouped<std::uint32_t>::entry> shared;
+  std::vector<std::uint32_t> ends; // of a shared release's temporaries
+  for_each_equal(last_users, [&](std::span<const std::uint32_t> these) {
+    const auto users = last_users[these.front()];
+    if (users.size() == 1) {
+      for (auto t : these)
+        own.emplace_back(users.front(), t);
+      return;
     }
-    keep_first_of_each(told);
+    if (users.empty())
+      return;
+    for (auto user : users)
+      shared.emplace_back(user, static_cast<std::uint32_t>(ends.size()));
+    shared_temporaries_.insert(shared_temporaries_.end(), these.begin(),
+                               these.end());
+    ends.push_back(static_cast<std::uint32_t>(shared_temporaries_.size()));
+  });
+  shared_releases_ = std::vector<shared_release>(ends.size());
+  for (std::uint32_t first = 0, i = 0; i < ends.size(); first = ends[i++])
+    share_release(shared_releases_[i], first, ends[i] - first, last_users);
+  return {{num_ops(), own}, {num_ops(), shared}};
+}
+
+void direct_graph::share_release(shared_release& release, std::uint32_t first,
+                                 std::uint32_t count,
+                                 const grouped<handle_id>& last_users) {
+  const auto users = last_users[shared_temporaries_[first]];
+  const auto stream = stream_of(users.front());
+  release.expected = static_cast<std::uint32_t>(users.size());
+  release.on_one_thread =
+    is_serial(stream) && std::ranges::all_of(users, [&](handle_id o) {
+      return stream_of(o) == stream;
+    });
+  release.first = first;
+  release.count = count;
+  for (auto& slot : release.users)
+    slot.store(release.expected, std::memory_order_relaxed);
+}
+
+std::uint32_t direct_graph::leader_of(const mailboxes& all,
+                                      handle_id op) const {
+  return number_[all.ops[all.all[all.mailbox_of[op]].first]];
+}
+
+/// What each op tells, by op: the mailbox's leader and the distance.
+grouped<std::uint32_t>
+direct_graph::find_told(const mailboxes& all,
+                        const graph::op_order& order) const {
+  std::vector<grouped<std::uint32_t>::entry> told;
+  told.reserve(order.size());
+  std::vector<handle_id> teller(num_ops()); // the last one, by leader
+  std::ranges::fill(teller, no_handle);
+  for (handle_id o = 0; o < num_ops(); ++o)
+    for (auto& to : order.successors(o)) {
+      const auto receiver = leader_of(all, to.op);
+      if ((to.distance == 0 || overlap_)
+          && std::exchange(teller[receiver], o) != o)
+        told.emplace_back(o, receiver << distance_bits | to.distance);
+    }
+  return {num_ops(), told};
+}
+
+void direct_graph::list(const mailboxes& all, const releases& released,
+                        const graph::op_order& order) {
+  const auto told = find_told(all, order);
+  for (auto o : handles_) {
+    ops_[number_[o]].lists_ = static_cast<std::uint32_t>(lists_.size());
+    const auto ends = std::ranges::all_of(
+      order.successors(o), [](auto& to) { return to.distance > 0; });
     ends_per_step_ += ends;
+    const auto count = [](auto list) {
+      return static_cast<std::uint32_t>(list.size());
+    };
     const std::array<std::uint32_t, head_size> head_of_op{
-      mailbox_of[o]->all_messages(),
-      leader_of(o),
-      count(ops[o].releases),
-      count(shared[o]),
-      count(told),
+      all.all[all.mailbox_of[o]].all_messages(),
+      leader_of(all, o),
+      count(released.own[o]),
+      count(released.shared[o]),
+      count(told[o]),
       ends};
     lists_.insert(lists_.end(), head_of_op.begin(), head_of_op.end());
-    for (auto* s : ops[o].releases)
-      lists_.push_back(static_cast<std::uint32_t>(s->temporary()));
-    lists_.insert(lists_.end(), shared[o].begin(), shared[o].end());
-    lists_.insert(lists_.end(), told.begin(), told.end());
+    for (auto part : {released.own[o], released.shared[o], told[o]})
+      lists_.insert(lists_.end(), part.begin(), part.end());
   }
 }
 
@@ -314,7 +338,7 @@ inline void direct_graph::open(direct_op& first, std::uint32_t slot) {
                              std::memory_order_relaxed);
   for (auto* o = &first;;) {
     const auto next = o->next_in_group_;
-    __builtin_prefetch(o->task_);
+    __builtin_prefetch(o->task_.get());
     o->slot_.store(static_cast<std::uint8_t>(slot), std::memory_order_relaxed);
     streams_[o->stream_]->submit(*o); // may have run when this returns
     if (next == direct_op::none)
@@ -362,7 +386,7 @@ inline void direct_graph::execute(direct_op& o, step_state& step) {
   try {
     o.task_->run(step, streams_[o.stream_]->device_stream());
   } catch (...) {
-    o.actor().fail(step, std::current_exception());
+    context_.fail(step, o.op(), o.op_name(), std::current_exception());
   }
 }
 

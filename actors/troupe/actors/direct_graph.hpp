@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/actors/grouped.hpp>
 #include <troupe/actors/op_task.hpp>
 #include <troupe/actors/ready_op.hpp>
 #include <troupe/actors/step_state.hpp>
@@ -12,6 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace troupe::actors {
@@ -20,8 +23,8 @@ class direct_graph;
 class stream_actor;
 struct graph_context;
 
-/// What a step touches of an op actor in the direct form, on one cache line:
-/// its counting mailbox, its task, and where its lists are.
+/// An op actor in the direct form, on one cache line: its counting mailbox, its
+/// task, and where its lists are.
 ///
 /// Ops that wait for the same messages share a mailbox, that of the first of
 /// them, their *leader*: who tells it tells all of them at once.
@@ -43,7 +46,8 @@ struct graph_context;
 class alignas(64) direct_op final : public ready_op {
 public:
   void run(worker& on) override;
-  op_actor& actor() noexcept override;
+  const graph::op_handle& op() const noexcept override;
+  std::string op_name() const override;
   void fail_step(error reason) override;
 
 private:
@@ -57,7 +61,7 @@ private:
 
   std::uint32_t lists_ = 0; // where its lists begin
   direct_graph* graph_ = nullptr;
-  op_task* task_ = nullptr;
+  std::unique_ptr<op_task> task_;
   std::array<std::atomic<std::uint32_t>, max_slots> missing_{}; // the leader's
   std::uint32_t next_in_group_ = none;
   std::uint8_t stream_ = 0;
@@ -84,19 +88,16 @@ static_assert(sizeof(direct_op) == 64);
 /// their streams.
 class direct_graph {
 public:
-  /// An op and what it does when it has run.
-  struct op {
-    op_actor* actor = nullptr;
-    std::size_t stream = 0; ///< number among the streams
-    /// Temporaries that it is among the last users of.
-    std::vector<storage*> releases;
-  };
   struct parts {
-    graph_context* context;
-    const std::vector<stream_actor*>* streams;
-    std::vector<op> ops; ///< by handle
-    storage_places* places;
-    bool overlap; ///< a step may begin before the one ahead of it has ended
+    graph_context* context = nullptr; ///< with its graph
+    const std::vector<stream_actor*>* streams = nullptr;
+    std::vector<std::uint8_t> stream_of; ///< by op: number of its stream
+    std::vector<std::unique_ptr<op_task>> tasks; ///< by op
+    /// Temporaries' last users: op, number of the temporary.
+    std::vector<std::pair<handle_id, std::uint32_t>> uses;
+    storage_places* places = nullptr;
+    /// A step may begin before the one ahead of it has ended.
+    bool overlap = false;
   };
   /// Whether the direct form has room for so many.
   static bool has_room(std::size_t slots, std::size_t streams) noexcept {
@@ -104,6 +105,9 @@ public:
   }
 
   direct_graph(parts p, const graph::op_order& order);
+
+  /// False while a job of a task's own is still in a queue. Any thread.
+  bool idle() const noexcept;
 
   /// Sends the messages that begin the step of `slot`.
   void start(std::uint32_t slot);
@@ -120,6 +124,13 @@ public:
 private:
   friend class direct_op;
   struct mailbox;
+  struct mailboxes;
+  /// By op: temporaries that it alone releases, and numbers in
+  /// `shared_releases_`.
+  struct releases {
+    grouped<std::uint32_t> own;
+    grouped<std::uint32_t> shared;
+  };
 
   /// Temporaries that the same ops release: counted once for all of them.
   struct alignas(32) shared_release {
@@ -150,19 +161,25 @@ private:
   };
   static constexpr std::uint32_t distance_bits = 2;
 
-  void place_ops(const std::vector<op>& ops);
-  std::vector<mailbox> find_mailboxes(const std::vector<op>& ops,
-                                      const graph::op_order& order) const;
+  std::size_t num_ops() const noexcept { return number_.size(); }
+  std::uint8_t stream_of(handle_id op) const {
+    return ops_[number_[op]].stream_;
+  }
+  bool is_serial(std::uint8_t stream) const;
+  void place_ops(parts& p);
+  mailboxes find_mailboxes(const graph::op_order& order) const;
   template <class Predecessors>
-  void count_messages(mailbox& m, Predecessors before,
-                      const std::vector<op>& ops) const;
-  void arm(const std::vector<mailbox>& mailboxes);
-  std::vector<std::vector<std::uint32_t>>
-  find_shared_releases(std::vector<op>& ops);
-  bool on_one_thread(const std::vector<handle_id>& these,
-                     const std::vector<op>& ops) const;
-  void list(const std::vector<op>& ops, const std::vector<mailbox>& mailboxes,
-            const std::vector<std::vector<std::uint32_t>>& shared,
+  void count_messages(mailbox& m, std::span<const handle_id> ops,
+                      Predecessors before) const;
+  void arm(const mailboxes& all);
+  releases
+  find_releases(std::span<const std::pair<handle_id, std::uint32_t>> uses);
+  void share_release(shared_release& release, std::uint32_t first,
+                     std::uint32_t count, const grouped<handle_id>& last_users);
+  std::uint32_t leader_of(const mailboxes& all, handle_id op) const;
+  grouped<std::uint32_t> find_told(const mailboxes& all,
+                                   const graph::op_order& order) const;
+  void list(const mailboxes& all, const releases& released,
             const graph::op_order& order);
 
   void arrive(std::uint32_t leader_number, std::uint32_t slot);
@@ -184,7 +201,7 @@ private:
   bool overlap_;
   // Flips with each step of a slot. Relaxed: others only describe.
   std::array<std::atomic<std::uint8_t>, direct_op::max_slots> round_{};
-  std::vector<op_actor*> actors_;         // by number
+  std::vector<handle_id> handles_;        // by number
   std::vector<std::uint32_t> number_;     // by handle
   std::vector<std::uint32_t> first_ones_; // leaders that the start tells
   std::size_t messages_ = 0;

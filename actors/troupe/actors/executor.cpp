@@ -54,6 +54,14 @@ devices_of(const executor_options& options) {
   return made;
 }
 
+std::shared_ptr<const graph::program>
+exposed(std::shared_ptr<const graph::program> main) {
+  if (main->blocks.size() < 2)
+    return main;
+  return std::make_shared<const graph::program>(
+    graph::expose_sub_blocks(*main));
+}
+
 /// The loss, or nothing for a program that has none.
 std::string loss_of(const graph::program& p, const std::string& named) {
   if (!named.empty())
@@ -67,7 +75,8 @@ std::string loss_of(const graph::program& p, const std::string& named) {
   }
 }
 
-graph::ssa_graph build(const graph::program& p, const executor_options& options,
+graph::ssa_graph build(std::shared_ptr<const graph::program> p,
+                       const executor_options& options,
                        const std::string& loss) {
   graph::build_options build;
   build.devices = options.devices;
@@ -82,7 +91,7 @@ graph::ssa_graph build(const graph::program& p, const executor_options& options,
       && std::find(build.fetches.begin(), build.fetches.end(), loss)
            == build.fetches.end())
     build.fetches.push_back(loss);
-  auto g = graph::build_ssa_graph(p, build);
+  auto g = graph::build_ssa_graph(std::move(p), build);
   for (auto& pass : options.passes)
     g = pass(std::move(g));
   if (!options.skip_hazard_check)
@@ -91,9 +100,9 @@ graph::ssa_graph build(const graph::program& p, const executor_options& options,
 }
 
 /// (variable, device) pairs that a step reads before it writes them.
-std::set<std::pair<std::string, std::size_t>>
+std::set<std::pair<std::string_view, std::size_t>>
 values_needed(const graph::ssa_graph& g) {
-  std::set<std::pair<std::string, std::size_t>> needed;
+  std::set<std::pair<std::string_view, std::size_t>> needed;
   for (auto& o : g.ops)
     for (auto id : o.inputs)
       if (auto& v = g.var(id); v.persistable && v.version == 0)
@@ -113,7 +122,7 @@ struct step_in_flight {
 } // namespace
 
 struct executor::impl {
-  impl(const graph::program& main, executor_options opts);
+  impl(std::shared_ptr<const graph::program> main, executor_options opts);
   ~impl();
 
   void spread_parameters();
@@ -144,7 +153,7 @@ struct executor::impl {
   }
 
   executor_options options;
-  graph::program program;
+  std::shared_ptr<const graph::program> program; // exposed
   std::string loss;
   std::vector<std::string> feeds_needed;
   std::shared_ptr<scope> parameters;
@@ -171,8 +180,9 @@ struct executor::impl {
   step_id next_step = 0;
 };
 
-executor::impl::impl(const graph::program& main, executor_options opts)
-  : options(std::move(opts)), program(graph::expose_sub_blocks(main)) {
+executor::impl::impl(std::shared_ptr<const graph::program> main,
+                     executor_options opts)
+  : options(std::move(opts)), program(exposed(std::move(main))) {
   if (options.steps_in_flight == 0)
     throw error(errc::invalid_argument, "steps_in_flight is 0");
   if (options.devices.empty())
@@ -182,9 +192,9 @@ executor::impl::impl(const graph::program& main, executor_options opts)
   parameters =
     options.parameters ? options.parameters : std::make_shared<scope>();
   devices = devices_of(options);
-  graph::require_kernels(program, *options.kernels, options.devices);
-  loss = loss_of(program, options.loss);
-  feeds_needed = graph::feed_names(program);
+  graph::require_kernels(*program, *options.kernels, options.devices);
+  loss = loss_of(*program, options.loss);
+  feeds_needed = graph::feed_names(*program);
   ssa = build(program, options, loss);
   if (!options.system) {
     own =
@@ -195,8 +205,8 @@ executor::impl::impl(const graph::program& main, executor_options opts)
   if (!options.dry_run)
     spread_parameters();
   actors = std::make_unique<actor_graph>(actor_graph::parts{
-    options.system, workers.get(), &program, &ssa, devices, parameters.get(),
-    options.kernels.get(), &options, where()});
+    options.system, workers.get(), program.get(), &ssa, devices,
+    parameters.get(), options.kernels.get(), &options, where()});
   actors->context().step_failed = &step_failed;
   actors->context().step_ended = &step_ended;
   actors->context().owner = this;
@@ -246,7 +256,7 @@ void executor::impl::spread_parameters() {
       throw error(errc::not_found,
                   "a persistable variable has no value: run the startup "
                   "program or load parameters first",
-                  {.variable = name});
+                  {.variable = std::string{name}});
     auto& here = parameters->replica(d).var(name);
     if (!here.has_value() && first->is_tensor())
       here.set(devices[d]->to_device(first->as_tensor()));
@@ -262,12 +272,12 @@ bool executor::impl::wants(const std::vector<std::string>& wanted,
 void executor::impl::feed(const feed_map& feeds, const step_state& step) {
   for (auto& [name, value] : feeds)
     for (std::size_t d = 0; d < devices.size(); ++d) {
-      if (actors::feeds_persistable(program.main(), name)) {
+      if (actors::feeds_persistable(program->main(), name)) {
         parameters->replica(d).var(name).set(devices[d]->to_device(value));
         continue;
       }
       const auto& shard = step.devices[d];
-      auto* target = actors->find_storage(name, d);
+      auto* target = actors->find_fed(name, d);
       if (target && shard.shard_samples > 0)
         target->at(step.slot).set(devices[d]->to_device(
           value.samples(shard.first_sample, shard.shard_samples)));
@@ -428,8 +438,13 @@ std::size_t node_options::processes() const {
   return process_of_device.empty() ? 1 : last + 1;
 }
 
+executor::executor(std::shared_ptr<const graph::program> main,
+                   executor_options options)
+  : impl_(std::make_unique<impl>(std::move(main), std::move(options))) {}
+
 executor::executor(const graph::program& main, executor_options options)
-  : impl_(std::make_unique<impl>(main, std::move(options))) {}
+  : executor(std::make_shared<const graph::program>(main), std::move(options)) {
+}
 
 executor::~executor() = default;
 
@@ -443,11 +458,11 @@ step_id executor::impl::submit(const feed_map& feeds,
       throw error(errc::not_found, "not among the fetches of this executor",
                   {.variable = name});
   const auto samples =
-    actors::check_feeds(feeds, feeds_needed, program.main(), devices.size());
+    actors::check_feeds(feeds, feeds_needed, program->main(), devices.size());
   // A persistable variable has one place, which steps under way may read.
   const auto apart =
     std::any_of(feeds.begin(), feeds.end(), [&](const auto& fed) {
-      return actors::feeds_persistable(program.main(), fed.first);
+      return actors::feeds_persistable(program->main(), fed.first);
     });
   const auto most = apart ? 1 : options.steps_in_flight;
   const auto running = [](const step_in_flight& s) { return !s.collected; };
@@ -528,17 +543,18 @@ void executor::synchronize_parameters() {
 
 /// The way in for functions of headers that include CAF.
 struct actors::executor_access {
-  static const actor_graph& graph_of(const executor& exe) {
+  static actor_graph& graph_of(const executor& exe) {
     return *exe.impl_->actors;
   }
 };
 
 caf::actor handle_address(const executor& exe, handle_id id) {
   auto& graph = actors::executor_access::graph_of(exe);
-  if (id >= exe.graph().size() || !graph.address(id))
+  auto address = id < exe.graph().size() ? graph.address(id) : nullptr;
+  if (!address)
     throw error(errc::not_found, "no actor of handle " + std::to_string(id)
                                    + " in this process");
-  return caf::actor_cast<caf::actor>(graph.address(id));
+  return caf::actor_cast<caf::actor>(std::move(address));
 }
 
 const graph::ssa_graph& executor::graph() const noexcept {

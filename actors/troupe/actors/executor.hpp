@@ -165,10 +165,14 @@ struct executor_stats {
 /// for the step meanwhile, but its actor answers nobody.
 class executor {
 public:
-  /// @param main the program, e.g. `network.main`; copied.
+  /// @param main the program, e.g. `network.main`; the graph refers to its
+  /// names and descriptions.
   /// Throws error(unsupported_op) listing all ops of all blocks that have no
   /// kernel,
   /// error(not_found | graph_invalid | invalid_argument) as the builder does.
+  explicit executor(std::shared_ptr<const graph::program> main,
+                    executor_options options = {});
+  /// The same of a copy of `main`.
   explicit executor(const graph::program& main, executor_options options = {});
   ~executor(); ///< cancels and waits for what is running
   executor(const executor&) = delete;

@@ -1,123 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/handle_actor.hpp>
 
-#include <troupe/actors/value_codec.hpp>
-#include <troupe/base/clock.hpp>
-#include <troupe/base/random.hpp>
+#include <troupe/actors/messages.hpp>
 
-#include <algorithm>
 #include <utility>
 
 namespace troupe::actors {
 
-handle_actor::handle_actor(caf::actor_config& cfg, graph_context& graph,
-                           handle_id id, std::string name)
-  : actor_base(cfg), graph_(graph), id_(id), name_(std::move(name)) {}
-
-void handle_actor::add_port(port p) {
-  ports_.push_back(std::move(p));
-}
-
-void handle_actor::connect(handle_id to, const caf::strong_actor_ptr& address) {
-  for (auto& p : ports_)
-    if (p.kind == port::form::remote && p.to == to)
-      p.address = address;
-}
-
-namespace {
-
-bool concerns(const port& p, const readiness& r) noexcept {
-  return r.what == phase::both || p.needs == phase::both || r.what == p.needs;
-}
-
-} // namespace
-
-void handle_actor::deliver(const readiness& r) {
-  if (graph_.shuffle_seed != 0) {
-    deliver_shuffled(r);
-    return;
-  }
-  for (const auto& p : ports_)
-    if (concerns(p, r))
-      send(p, r);
-}
-
-void handle_actor::deliver_shuffled(const readiness& r) {
-  std::vector<const port*> order;
-  for (const auto& p : ports_)
-    if (concerns(p, r))
-      order.push_back(&p);
-  splitmix64 draw{graph_.shuffle_seed ^ (std::uint64_t{id_} << 32)
-                  ^ graph_.steps[r.slot]->id};
-  std::shuffle(order.begin(), order.end(), draw);
-  for (const auto* p : order)
-    send(*p, r);
-}
-
-void handle_actor::send(const port& p, const readiness& r) {
-  auto out = r;
-  out.slot = graph_.slot_after(r.slot, p.distance);
-  // A failure concerns its own step. Along an edge to a later one this may be
-  // said after the step has ended, of a step that was admitted since; those
-  // that were admitted before fail by `step_failed`.
-  out.failed = r.failed && p.distance == 0;
-  if (graph_.trace)
-    trace(trace_kind::message, p.to, r.slot);
-  switch (p.kind) {
-  case port::form::counter: p.receiver->arrive(p.in_edge, out); break;
-  case port::form::message:
-    post(p.address, ready_atom::value, p.in_edge, out.slot,
-         static_cast<std::uint8_t>(out.what), out.position, out.failed,
-         std::string{});
-    break;
-  case port::form::remote:
-    post(p.address, ready_atom::value, p.in_edge, out.slot,
-         static_cast<std::uint8_t>(phase::both), ticket{0}, out.failed,
-         p.value ? encode_value(p.value->at(r.slot)) : std::string{});
-    break;
+void graph_context::fail(step_state& step, const graph::op_handle& op,
+                         std::string name, std::exception_ptr reason) {
+  try {
+    std::rethrow_exception(reason);
+  } catch (const error& e) {
+    fail(step, op, std::move(name), e);
+  } catch (const std::exception& e) {
+    fail(step, op, std::move(name), error(errc::kernel_failure, e.what()));
+  } catch (...) {
+    fail(step, op, std::move(name),
+         error(errc::kernel_failure, "unknown failure"));
   }
 }
 
-void handle_actor::trace(trace_kind kind, handle_id to,
-                         std::uint32_t slot) const {
-  graph_.trace->record({kind, id_, to, graph_.steps[slot]->id, now_ns()});
+void graph_context::fail(step_state& step, const graph::op_handle& op,
+                         std::string name, error reason) {
+  error_context where;
+  where.op = std::move(name);
+  where.op_type = op.desc->type;
+  if (op.device < devices.size())
+    where.device = devices[op.device];
+  where.step = step.id;
+  where.call_stack = op.desc->call_stack();
+  step.fail(reason.with_context(where));
+  if (step_failed)
+    step_failed(owner, step);
 }
 
 bool handle_actor::on_message(caf::mailbox_element& element, context ctx) {
-  auto& content = element.content();
-  if (content.match_elements<ready_atom, std::uint32_t, std::uint32_t,
-                             std::uint8_t, ticket, bool, std::string>()) {
-    const auto in_edge = content.get_as<std::uint32_t>(1);
-    readiness r;
-    r.slot = content.get_as<std::uint32_t>(2);
-    r.what = static_cast<phase>(content.get_as<std::uint8_t>(3));
-    if (!has_in_edge(in_edge) || r.slot >= graph_.slots()
-        || r.what > phase::both)
-      return false;
-    r.position = content.get_as<ticket>(4);
-    r.failed = content.get_as<bool>(5);
-    if (!claim(in_edge, r.slot))
-      return true;
-    try {
-      const auto& bytes = content.get_as<std::string>(6);
-      if (!bytes.empty())
-        take_value(in_edge, r.slot, bytes);
-    } catch (const error& e) {
-      graph_.steps[r.slot]->fail(e);
-    }
-    arrive(in_edge, r);
-    return true;
-  }
-  if (content.match_elements<describe_atom>()) {
-    reply(element, caf::make_message(describe()), ctx);
-    return true;
-  }
-  return false;
-}
-
-void handle_actor::make_up(std::uint32_t in_edge, std::uint32_t slot) {
-  if (claim(in_edge, slot))
-    arrive(in_edge, {slot, phase::both, true, 0});
+  if (!element.content().match_elements<describe_atom>())
+    return false;
+  reply(element, caf::make_message(describe()), ctx);
+  return true;
 }
 
 void handle_actor::on_exit(const caf::error& reason) {
@@ -129,12 +51,7 @@ void handle_actor::on_exit(const caf::error& reason) {
       s->fail(
         error(errc::peer_failure,
               "the actor of a handle was told to exit: " + to_string(reason),
-              {.op = name_}));
-}
-
-void handle_actor::forget() {
-  // In message form ports hold their receivers, in a circle.
-  ports_.clear();
+              {.op = name()}));
 }
 
 } // namespace troupe::actors

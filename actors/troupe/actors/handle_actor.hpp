@@ -2,25 +2,25 @@
 #pragma once
 
 #include <troupe/actors/host.hpp>
-#include <troupe/actors/messages.hpp>
 #include <troupe/actors/step_state.hpp>
-#include <troupe/actors/storage.hpp>
+#include <troupe/base/error.hpp>
 #include <troupe/base/trace.hpp>
+#include <troupe/graph/ssa_graph.hpp>
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace troupe::actors {
 
-class handle_actor;
-class stream_actor;
-
 /// What the handles of one graph share. Owned by the graph; constant while
 /// steps run, except for what `steps` holds.
 struct graph_context {
+  const graph::ssa_graph* graph = nullptr;        ///< outlives the handles
   std::vector<std::unique_ptr<step_state>> steps; ///< one per slot
   std::vector<std::string> devices;               ///< "cpu:0", ...: for errors
   trace_sink* trace = nullptr;
@@ -45,96 +45,53 @@ struct graph_context {
     const auto sum = slot + distance; // distance < slots
     return sum < slots() ? sum : sum - slots();
   }
+
+  /// Makes a step fail in the name of an op. Any thread.
+  void fail(step_state& step, const graph::op_handle& op, std::string name,
+            std::exception_ptr reason);
+  void fail(step_state& step, const graph::op_handle& op, std::string name,
+            error reason);
+
+  /// Of the steps under way the oldest for which `has_run` is false; null if
+  /// there is none. For descriptions: others may run on meanwhile.
+  template <class HasRun>
+  const step_state* oldest_step_without(HasRun has_run) const {
+    const step_state* oldest = nullptr;
+    for (auto& s : steps)
+      if (s->remaining.load(std::memory_order_relaxed) > 0 && !has_run(*s)
+          && (!oldest || s->id < oldest->id))
+        oldest = s.get();
+    return oldest;
+  }
 };
 
-/// The sending end of an edge, in one of three forms. Which one is chosen when
-/// the graph is built; the sender's code is the same.
-struct port {
-  enum class form : std::uint8_t {
-    counter, ///< a call into the receiver's counting mailbox
-    message, ///< a CAF message to a receiver of this process
-    remote,  ///< a CAF message to a receiver elsewhere, with the value
-  };
-  form kind = form::counter;
-  /// What the receiver needs: a value that is there (finished), or one that
-  /// its own stream can wait for (launched).
-  phase needs = phase::finished;
-  std::uint32_t in_edge = 0; ///< number of this edge at the receiver
-  std::uint32_t distance = 0;
-  handle_id to = no_handle;
-  handle_actor* receiver = nullptr; ///< counter
-  caf::strong_actor_ptr address;    ///< message, remote
-  storage* value = nullptr;         ///< remote: what the edge carries, or null
-};
-
-/// An op or variable of the SSA graph: receives readiness along numbered
-/// in-edges and sends it along ports.
+/// An op or variable of the SSA graph.
 ///
-/// Receives: readiness (in any form), `describe_atom` requests, exit messages.
-/// Sends: readiness along its ports.
-/// Thread rule: `arrive` from any thread; everything else before the first
-/// step.
+/// Receives: `describe_atom` requests, exit messages, and what derived classes
+/// know. Told to exit, it makes the graph unable to run.
 class handle_actor : public actor_base {
 public:
+  /// @param name see graph::handle_name
   handle_actor(caf::actor_config& cfg, graph_context& graph, handle_id id,
-               std::string name);
+               std::string name)
+    : actor_base(cfg), id_(id), graph_(graph), name_(std::move(name)) {}
 
-  const char* name() const final { return name_.c_str(); }
   handle_id handle() const noexcept { return id_; }
-
-  /// A readiness message has come along in-edge number `in_edge`.
-  virtual void arrive(std::uint32_t in_edge, const readiness& r) = 0;
-
-  /// Announces an in-edge and returns its number. `value`: where a remote
-  /// sender's value goes, or null. `producer`: the stream that tickets on this
-  /// edge belong to, or null.
-  virtual std::uint32_t add_in_edge(stream_actor* producer, storage* value,
-                                    std::uint32_t distance) = 0;
-  void add_port(port p);
-  const std::vector<port>& ports() const noexcept { return ports_; }
-  /// Gives remote ports to handle `to` their address.
-  void connect(handle_id to, const caf::strong_actor_ptr& address);
-
-  /// Says that an in-edge comes from another process. Before the first step.
-  virtual void mark_remote(std::uint32_t in_edge) = 0;
-  /// The message that a lost process owes along a remote in-edge: failed.
-  void make_up(std::uint32_t in_edge, std::uint32_t slot);
-
-  /// Drops what refers to other actors and to the graph. Retired, no job of
-  /// its own in a queue.
-  virtual void forget();
-
-  /// One line for people: name and what it waits for.
+  /// "conv2d#12@cpu:1".
+  const char* name() const final { return name_.c_str(); }
+  /// One line for people: the name and what it waits for.
   virtual std::string describe() const = 0;
 
 protected:
-  bool on_message(caf::mailbox_element& element, context ctx) final;
+  bool on_message(caf::mailbox_element& element, context ctx) override;
   void on_exit(const caf::error& reason) final;
 
-  /// Sends `r` along all ports that need what it announces; `r.slot` is the
-  /// sender's step.
-  void deliver(const readiness& r);
-
   graph_context& graph() const noexcept { return graph_; }
-  void trace(trace_kind kind, handle_id to, std::uint32_t slot) const;
-  /// Counts a message from another process once: true the first time for an
-  /// in-edge and slot. When a process is lost its messages are made up, and
-  /// one may still be under way.
-  virtual bool claim(std::uint32_t in_edge, std::uint32_t slot) = 0;
-  /// Whether there is an in-edge of that number.
-  virtual bool has_in_edge(std::uint32_t in_edge) const = 0;
-  /// Stores the value that came with a remote message.
-  virtual void take_value(std::uint32_t in_edge, std::uint32_t slot,
-                          const std::string& bytes) = 0;
 
 private:
-  void deliver_shuffled(const readiness& r);
-  void send(const port& p, const readiness& r);
-
-  graph_context& graph_;
   handle_id id_;
+  graph_context& graph_;
   std::string name_;
-  std::vector<port> ports_;
 };
 
 } // namespace troupe::actors

@@ -23,8 +23,9 @@ namespace troupe {
 /// addresses.
 ///
 /// Throws error(not_found) if the graph has no such handle in this process.
-/// Thread rule: as `executor`; the address itself may go to any thread, but
-/// must not outlive the actor system (see `executor_options::system`).
+/// Thread rule: any thread while the executor lives; it is the same actor each
+/// time. The address may go to any thread, but must not outlive the actor
+/// system (see `executor_options::system`).
 caf::actor handle_address(const executor& exe, handle_id id);
 
 } // namespace troupe

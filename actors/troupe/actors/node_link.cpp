@@ -82,7 +82,7 @@ struct node_link::state {
 
   void add_own_addresses() {
     for (handle_id id = 0; id < handles; ++id)
-      if (auto& a = actors->address(id)) {
+      if (auto a = actors->address(id)) {
         ids.push_back(id);
         addresses.push_back(caf::actor_cast<caf::actor>(a));
       }
@@ -261,7 +261,7 @@ void node_link::close() noexcept {
   // would keep the handles alive.
   auto& system = state_->self.home_system();
   for (handle_id id = 0; id < state_->handles; ++id)
-    if (auto& a = state_->actors->address(id))
+    if (auto a = state_->actors->address(id))
       system.registry().erase(a->id());
   object_of<node_actor>(caf::actor_cast<caf::strong_actor_ptr>(state_->self))
     .retire();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/op_actor.hpp>
 
-#include <troupe/actors/direct_graph.hpp>
 #include <troupe/actors/stream_actor.hpp>
 #include <troupe/actors/value_codec.hpp>
 #include <troupe/base/assert.hpp>
@@ -14,7 +13,7 @@ namespace troupe::actors {
 op_actor::op_actor(caf::actor_config& cfg, graph_context& graph,
                    const graph::op_handle& handle, std::string name,
                    std::unique_ptr<op_task> task, stream_actor& on)
-  : handle_actor(cfg, graph, handle.id, std::move(name)),
+  : wired_actor(cfg, graph, handle.id, std::move(name)),
     ready_op(handle.priority), handle_(handle), task_(std::move(task)),
     stream_(on) {}
 
@@ -100,7 +99,7 @@ launch_result op_actor::launch(const step_state& step) {
       wait_for_tickets(step.slot);
     return stream_.device_stream().launch(*this);
   } catch (...) {
-    fail(*running_, std::current_exception());
+    fail(std::current_exception());
     return {};
   }
 }
@@ -113,7 +112,7 @@ void op_actor::execute(stream& on) {
 
 void op_actor::completed(std::exception_ptr failure) noexcept {
   if (failure)
-    fail(*running_, failure);
+    fail(failure);
   const auto slot = running_->slot;
   deliver({slot, phase::finished,
            running_->failed.load(std::memory_order_relaxed), 0});
@@ -142,33 +141,8 @@ void op_actor::finish() {
   arrive(0, {next, phase::both, false, 0});
 }
 
-void op_actor::fail(step_state& step, std::exception_ptr reason) {
-  try {
-    std::rethrow_exception(reason);
-  } catch (const error& e) {
-    fail(step, e);
-  } catch (const std::exception& e) {
-    fail(step, error(errc::kernel_failure, e.what()));
-  } catch (...) {
-    fail(step, error(errc::kernel_failure, "unknown failure"));
-  }
-}
-
-void op_actor::fail(step_state& step, error reason) {
-  error_context where;
-  where.op = name();
-  where.op_type = handle_.desc->type;
-  if (handle_.device < graph().devices.size())
-    where.device = graph().devices[handle_.device];
-  where.step = step.id;
-  where.call_stack = handle_.desc->call_stack();
-  step.fail(reason.with_context(where));
-  if (graph().step_failed)
-    graph().step_failed(graph().owner, step);
-}
-
 void op_actor::forget() {
-  handle_actor::forget();
+  wired_actor::forget();
   task_.reset();
 }
 
@@ -185,22 +159,10 @@ void op_actor::take_value(std::uint32_t in_edge, std::uint32_t slot,
     decode_value(bytes, target->memory(), target->at(slot));
 }
 
-template <class HasRun>
-const step_state* op_actor::oldest_step_without(HasRun has_run) const {
-  const step_state* oldest = nullptr;
-  for (auto& s : graph().steps)
-    if (s->remaining.load(std::memory_order_relaxed) > 0 && !has_run(*s)
-        && (!oldest || s->id < oldest->id))
-      oldest = s.get();
-  return oldest;
-}
-
 std::string op_actor::describe() const {
-  if (direct_)
-    return describe_direct();
   const auto text = std::string{name()} + ": ";
   const auto first = next_step_.load(std::memory_order_relaxed);
-  const auto* oldest = oldest_step_without([&](const step_state& s) {
+  const auto* oldest = graph().oldest_step_without([&](const step_state& s) {
     return s.id < first
            || missing_[s.slot].load(std::memory_order_relaxed) == 0;
   });
@@ -212,17 +174,6 @@ std::string op_actor::describe() const {
       in_edges += " " + std::to_string(i);
   return text + "step " + std::to_string(oldest->id) + " waits for in-edges"
          + in_edges;
-}
-
-std::string op_actor::describe_direct() const {
-  const auto text = std::string{name()} + ": ";
-  const auto* oldest = oldest_step_without([this](const step_state& s) {
-    return direct_->has_run(handle(), s) || direct_->missing(handle(), s) == 0;
-  });
-  if (!oldest)
-    return text + "waits for nothing";
-  return text + "step " + std::to_string(oldest->id) + " waits for "
-         + std::to_string(direct_->missing(handle(), *oldest)) + " messages";
 }
 
 } // namespace troupe::actors

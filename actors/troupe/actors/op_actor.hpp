@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/actors/handle_actor.hpp>
 #include <troupe/actors/op_task.hpp>
 #include <troupe/actors/ready_op.hpp>
+#include <troupe/actors/wired_actor.hpp>
 #include <troupe/graph/ssa_graph.hpp>
 
 #include <atomic>
@@ -13,8 +13,6 @@
 #include <vector>
 
 namespace troupe::actors {
-
-class direct_graph;
 
 /// Runs one op of the SSA graph, once per step, when the last readiness message
 /// that it waits for has arrived.
@@ -30,9 +28,6 @@ class direct_graph;
 /// counter form a release sequence. Handing the actor to another worker
 /// happens through the stream's inbox or the job queue, which order it again.
 ///
-/// In the direct form (`direct_graph`) the mailbox is there, and the actor has
-/// neither ports nor in-edges: it has the task, the name and the address.
-///
 /// A step in life: arrive (x n) -> ready -> stream.submit -> run: launch ->
 /// deliver launched -> [completed, any thread] -> deliver finished -> release
 /// buffers -> tell itself (distance 1) -> tell the step.
@@ -40,7 +35,7 @@ class direct_graph;
 /// Errors: a failed launch fails the step; ops that have not run then skip
 /// their work and pass readiness on, so that the step ends soon and the
 /// counters stay whole.
-class op_actor final : public handle_actor, public ready_op, private work {
+class op_actor final : public wired_actor, public ready_op, private work {
 public:
   /// @param handle outlives the actor's steps
   op_actor(caf::actor_config& cfg, graph_context& graph,
@@ -57,8 +52,6 @@ public:
   void ends_step(bool yes) noexcept { ends_step_ = yes; }
   /// Storages that the op uses, each once: what it releases when it is done.
   void releases(std::vector<storage*> used) { releases_ = std::move(used); }
-  /// Leaves the mailbox to `mailboxes`, instead of `arm`.
-  void go_direct(const direct_graph& mailboxes) { direct_ = &mailboxes; }
   /// Arms the counters for steps 0, 1, ...: call once, when all in-edges are
   /// there. Edges of distance d bring nothing to the first d steps.
   void arm();
@@ -66,16 +59,15 @@ public:
   /// Launches the op; its stream calls this.
   void run(worker& on) override;
 
-  op_actor& actor() noexcept override { return *this; }
-  void fail_step(error reason) override { fail(*running_, std::move(reason)); }
-  /// Makes a step fail in this op's name. Any thread.
-  void fail(step_state& step, error reason);
-  void fail(step_state& step, std::exception_ptr reason);
+  void fail_step(error reason) override {
+    graph().fail(*running_, handle_, name(), std::move(reason));
+  }
 
   void forget() override;
   std::string describe() const override;
   stream_actor& on_stream() const noexcept { return stream_; }
-  const graph::op_handle& op() const noexcept { return handle_; }
+  const graph::op_handle& op() const noexcept override { return handle_; }
+  std::string op_name() const override { return name(); }
   op_task& task() const noexcept { return *task_; }
 
 private:
@@ -109,14 +101,13 @@ private:
   void wait_for_tickets(std::uint32_t slot);
   void half_done();
   void finish();
-  std::string describe_direct() const;
-  template <class HasRun>
-  const step_state* oldest_step_without(HasRun has_run) const;
+  void fail(std::exception_ptr reason) {
+    graph().fail(*running_, handle_, name(), std::move(reason));
+  }
 
   const graph::op_handle& handle_;
   std::unique_ptr<op_task> task_;
   stream_actor& stream_;
-  const direct_graph* direct_ = nullptr; // null: the mailbox is below
   std::vector<storage*> releases_;
   std::vector<in_edge_info> in_edges_;
   std::unique_ptr<std::atomic<std::uint32_t>[]> missing_; // per slot

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <memory_resource>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,19 +23,30 @@ struct task_argument {
   storage* value;        ///< null: the program names nothing here
 };
 
+/// Where a task runs. All of it outlives the task.
+struct task_place {
+  device& on;
+  std::size_t device_index;
+  stream& queue;
+  /// One per slot, with its devices: what a kernel sees of each is prepared.
+  std::span<const std::unique_ptr<step_state>> steps;
+  std::pmr::memory_resource& memory; ///< for what a run reads
+};
+
 /// Runs the kernel of one op of the program on one device.
+///
+/// What the kernel is given is prepared once per slot, not in each step.
+/// @param desc outlives the task
+/// @param check_nan throw error(not_finite) when an output is not finite
 ///
 /// A device without samples skips forward and backward ops, and other ops for
 /// which an input was not computed; so it contributes nothing, whatever the
 /// kernel would do with an empty tensor.
-/// @param slots of steps, as the storages have
-/// @param check_nan throw error(not_finite) when an output is not finite
 std::unique_ptr<op_task>
-make_computation_task(const graph::op_desc& desc, device& on,
-                      std::size_t device_index, std::unique_ptr<kernel> code,
-                      const std::vector<task_argument>& inputs,
-                      const std::vector<task_argument>& outputs,
-                      std::uint32_t slots, bool check_nan);
+make_computation_task(const graph::op_desc& desc, const task_place& place,
+                      std::unique_ptr<kernel> code,
+                      std::span<const task_argument> inputs,
+                      std::span<const task_argument> outputs, bool check_nan);
 
 /// Writes the weight of the device's shard, n_i/n or 1 as the attribute
 /// "gradient_scale" says, into loss@GRAD; its shape and dtype are attributes,
@@ -42,12 +54,12 @@ make_computation_task(const graph::op_desc& desc, device& on,
 std::unique_ptr<op_task> make_scale_loss_grad_task(const graph::op_desc& desc,
                                                    device& on,
                                                    std::size_t device_index,
-                                                   storage& out);
+                                                   const storage& out);
 
 /// What a collective works on: the same variable on each device.
 struct collective_group {
-  std::vector<storage*> inputs;  ///< one per rank
-  std::vector<storage*> outputs; ///< one per rank; reduce: of the root alone
+  std::vector<storage> inputs;  ///< one per rank
+  std::vector<storage> outputs; ///< one per rank; reduce: of the root alone
 };
 
 /// all_reduce, reduce or broadcast of one or several variables in turn. Dense
@@ -59,10 +71,10 @@ std::unique_ptr<op_task> make_collective_task(
 
 /// Copies a variable into `step_state::fetched[index]`, if the step wants it.
 std::unique_ptr<op_task> make_fetch_task(device& on, std::size_t index,
-                                         storage& from, arena& host);
+                                         const storage& from, arena& host);
 
 /// Throws error(not_finite), naming `name`, if a float32 or float64 value (or
 /// the values of selected rows) has a NaN or an infinity.
-void require_finite(const variable& value, const std::string& name);
+void require_finite(const variable& value, std::string_view name);
 
 } // namespace troupe::actors

@@ -7,15 +7,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
-#include <utility>
+#include <string_view>
 
 namespace troupe::actors {
 
 /// Where a temporary's value of one step is. The last user empties it: that is
 /// what lets the arena hand the memory to the next op while it is still in
-/// cache. Aligned so that an empty place costs its users one cache line.
-class alignas(64) storage_place {
+/// cache.
+class storage_place {
 public:
   variable value;
 
@@ -77,23 +76,24 @@ private:
 /// have one place, in the scope; others one per slot, filled by the step's
 /// writer and emptied when its last user is done.
 ///
-/// Thread rule: the graph's edges order all accesses to `at(slot)`.
+/// A reference: copies mean the same place. The name outlives them. Thread
+/// rule: the graph's edges order all accesses to `at(slot)`.
 class storage {
 public:
   /// Temporary number `temporary` of `places`, which `users` ops release.
-  storage(std::string name, arena& memory, storage_places& places,
-          std::size_t temporary, std::uint32_t users);
+  storage(std::string_view name, arena& memory, storage_places& places,
+          std::uint32_t temporary, std::uint32_t users);
   /// A persistable variable of the scope.
-  storage(std::string name, arena& memory, variable& in_scope);
+  storage(std::string_view name, arena& memory, variable& in_scope);
 
-  const std::string& name() const noexcept { return name_; }
+  std::string_view name() const noexcept { return name_; }
   /// Memory of the device that the storage is on.
   arena& memory() const noexcept { return memory_; }
   bool persistable() const noexcept { return in_scope_ != nullptr; }
   /// Its number in `storage_places`. Not of a persistable one.
-  std::size_t temporary() const noexcept { return temporary_; }
+  std::uint32_t temporary() const noexcept { return temporary_; }
 
-  variable& at(std::uint32_t slot) noexcept {
+  variable& at(std::uint32_t slot) const noexcept {
     return in_scope_ ? *in_scope_ : places_->at(temporary_, slot).value;
   }
   /// One user of the step is done; see storage_place.
@@ -104,9 +104,9 @@ public:
 private:
   variable* in_scope_ = nullptr;
   storage_places* places_ = nullptr;
-  std::size_t temporary_ = 0;
   arena& memory_;
-  std::string name_;
+  std::string_view name_;
+  std::uint32_t temporary_ = 0;
 };
 
 } // namespace troupe::actors

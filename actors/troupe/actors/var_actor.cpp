@@ -9,7 +9,7 @@ namespace troupe::actors {
 
 var_actor::var_actor(caf::actor_config& cfg, graph_context& graph, handle_id id,
                      std::string name, storage& value, std::size_t readers)
-  : handle_actor(cfg, graph, id, std::move(name)), value_(value),
+  : wired_actor(cfg, graph, id, std::move(name)), value_(value),
     readers_(readers) {}
 
 void var_actor::arrive(std::uint32_t, const readiness& r) {

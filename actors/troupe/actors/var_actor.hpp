@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/actors/handle_actor.hpp>
+#include <troupe/actors/wired_actor.hpp>
 
 #include <atomic>
 #include <memory>
@@ -12,7 +12,7 @@ namespace troupe::actors {
 /// it counts nothing: when it hears that its value is ready it tells all ops
 /// that read it, at once and in the sender's thread. A fed variable hears it
 /// from the executor, a mirror of a variable elsewhere from another process.
-class var_actor final : public handle_actor {
+class var_actor final : public wired_actor {
 public:
   /// @param readers ops that read it here
   var_actor(caf::actor_config& cfg, graph_context& graph, handle_id id,

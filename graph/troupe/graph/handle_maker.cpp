@@ -7,118 +7,126 @@
 
 namespace troupe::graph {
 
-handle_maker::handle_maker(const block& b, std::vector<device_id> devices)
-  : block_(b) {
+handle_maker::handle_maker(std::shared_ptr<const program> p,
+                           std::vector<device_id> devices)
+  : block_(p->main()), sources_(std::make_shared<handle_sources>()),
+    names_(block_.vars.size()) {
   graph_.devices = std::move(devices);
-  graph_.ops.reserve(b.ops.size() * num_devices());
-  graph_.vars.reserve(b.vars.size() * num_devices());
-  descs_.reserve(b.ops.size());
-  ids_.reserve(b.vars.size());
+  graph_.ops.reserve(block_.ops.size() * num_devices());
+  graph_.vars.reserve(block_.vars.size() * num_devices());
+  ranges_.reserve(block_.ops.size() * num_devices());
+  sources_->described = std::move(p);
+  for (auto& [name, declared] : block_.vars) {
+    names_.add(name);
+    declared_.push_back(&declared);
+  }
+  latest_.resize(names_.size() * num_devices(), none);
 }
 
 name_id handle_maker::id_of(std::string_view name) {
-  if (const auto known = ids_.find(name); known != ids_.end())
-    return known->second;
-  const auto id = static_cast<name_id>(names_.size());
-  auto& added = names_.emplace_back(std::string{name}, block_.find_var(name));
-  ids_.emplace(added.name, id);
-  latest_.resize(names_.size() * num_devices(), none);
-  return id;
+  if (const auto known = names_.find(name); known != name_table::none)
+    return known;
+  declared_.push_back(nullptr);
+  latest_.resize(declared_.size() * num_devices(), none);
+  return names_.add(sources_->undeclared.emplace_back(name));
+}
+
+void handle_maker::make_desc(op_desc desc) {
+  desc_ = &sources_->made.emplace_back(std::move(desc));
 }
 
 op_handle& handle_maker::add_op(op_kind kind, std::size_t device) {
-  op_handle op;
-  op.id = static_cast<handle_id>(graph_.ops.size());
+  ranges_.push_back({sources_->arguments.size(), 0});
+  auto& op = graph_.ops.emplace_back();
+  op.id = static_cast<handle_id>(graph_.ops.size() - 1);
   op.kind = kind;
-  op.device = device;
-  desc_of_op_.push_back(descs_.size() - 1);
-  return graph_.ops.emplace_back(std::move(op));
+  op.device = static_cast<std::uint32_t>(device);
+  op.desc = desc_;
+  return op;
 }
 
-std::size_t handle_maker::add_var(name_id name, var_handle v) {
-  auto index = graph_.vars.size();
-  latest(name, v.device) = index;
-  graph_.vars.push_back(std::move(v));
+std::uint32_t handle_maker::add_var(name_id name, std::size_t device) {
+  const auto index = static_cast<std::uint32_t>(graph_.vars.size());
+  auto& last = latest(name, device);
+  auto& v = graph_.vars.emplace_back();
+  v.name = names_[name];
+  v.device = static_cast<std::uint32_t>(device);
+  v.persistable = declared_[name] != nullptr && declared_[name]->persistable;
+  v.storage = last == none ? graph_.num_storages++ : graph_.vars[last].storage;
+  last = index;
   return index;
 }
 
-void handle_maker::fail_unwritten(const std::string& name,
-                                  std::size_t device) const {
-  auto& desc = descs_.back();
+void handle_maker::fail_unwritten(name_id name, std::size_t device) const {
   error_context where;
-  where.op = desc.type + "#" + std::to_string(graph_.ops.back().id);
-  where.op_type = desc.type;
-  where.variable = name;
+  where.op = desc_->type + "#" + std::to_string(graph_.ops.back().id);
+  where.op_type = desc_->type;
+  where.variable = names_[name];
   where.device = to_string(graph_.devices[device]);
-  where.call_stack = desc.call_stack();
+  where.call_stack = desc_->call_stack();
   throw error{errc::graph_invalid,
-              "op " + desc.type + " reads \"" + name
+              "op " + desc_->type + " reads \"" + where.variable
                 + "\", which no op before it writes, which is not persistable, "
                   "and which is no dense variable that could be fed",
               std::move(where)};
 }
 
-std::size_t handle_maker::initial_version(name_id id, std::size_t device) {
-  auto& [name, declared] = names_[id];
+std::uint32_t handle_maker::initial_version(name_id name, std::size_t device) {
+  const auto* declared = declared_[name];
   if (declared == nullptr
       || (!declared->persistable && declared->kind != var_kind::dense
           && declared->kind != var_kind::tensor_array))
     fail_unwritten(name, device);
-  var_handle v;
-  v.name = name;
-  v.device = device;
-  v.persistable = declared->persistable;
+  const auto index = add_var(name, device);
   // A tensor array begins each step empty.
-  v.feed = !declared->persistable && declared->kind == var_kind::dense;
-  return add_var(id, std::move(v));
+  graph_.vars[index].feed =
+    !declared->persistable && declared->kind == var_kind::dense;
+  return index;
 }
 
 void handle_maker::read(name_id name, std::size_t device) {
   auto var = latest(name, device);
   if (var == none)
     var = initial_version(name, device);
-  graph_.ops.back().inputs.push_back(static_cast<handle_id>(var));
+  sources_->arguments.push_back(var);
+  ++ranges_.back().inputs;
 }
 
-void handle_maker::write(name_id id, std::size_t device) {
-  auto& op = graph_.ops.back();
-  const auto last = latest(id, device);
-  auto* old = last == none ? nullptr : &graph_.vars[last];
+void handle_maker::write(name_id name, std::size_t device) {
+  const auto op = graph_.ops.back().id;
+  const auto last = latest(name, device);
   // An op that names an output twice makes one version of it.
-  if (old != nullptr && old->generator == op.id) {
-    op.outputs.push_back(static_cast<handle_id>(last));
+  if (last != none && graph_.vars[last].generator == op) {
+    sources_->arguments.push_back(last);
     return;
   }
-  auto& [name, declared] = names_[id];
-  var_handle v;
-  v.name = name;
-  v.device = device;
-  v.version = old == nullptr ? 1 : old->version + 1;
-  v.persistable = declared != nullptr && declared->persistable;
-  v.generator = op.id;
-  op.outputs.push_back(static_cast<handle_id>(add_var(id, std::move(v))));
+  const auto made = add_var(name, device);
+  auto& v = graph_.vars[made];
+  v.version = last == none ? 1 : graph_.vars[last].version + 1;
+  v.generator = op;
+  sources_->arguments.push_back(made);
 }
 
 bool handle_maker::has_value(name_id name, std::size_t device) const {
-  auto* declared = names_[name].declared;
+  const auto* declared = declared_[name];
   return (declared != nullptr && declared->persistable)
          || latest_[name * num_devices() + device] != none;
 }
 
 ssa_graph handle_maker::finish() {
-  auto first_var = static_cast<handle_id>(graph_.ops.size());
-  for (auto& op : graph_.ops) {
-    for (auto& input : op.inputs)
-      input += first_var;
-    for (auto& output : op.outputs)
-      output += first_var;
-  }
+  const auto first_var = static_cast<handle_id>(graph_.ops.size());
+  for (auto& argument : sources_->arguments)
+    argument += first_var;
   for (std::size_t i = 0; i < graph_.vars.size(); ++i)
     graph_.vars[i].id = first_var + static_cast<handle_id>(i);
-  auto descs = std::make_shared<const std::vector<op_desc>>(std::move(descs_));
-  for (std::size_t i = 0; i < graph_.ops.size(); ++i)
-    graph_.ops[i].desc = &(*descs)[desc_of_op_[i]];
-  graph_.descs = std::move(descs);
+  const std::span<const handle_id> all{sources_->arguments};
+  for (std::size_t i = 0; i < graph_.ops.size(); ++i) {
+    const auto [first, inputs] = ranges_[i];
+    const auto end = i + 1 < ranges_.size() ? ranges_[i + 1].first : all.size();
+    graph_.ops[i].inputs = all.subspan(first, inputs);
+    graph_.ops[i].outputs = all.subspan(first + inputs, end - first - inputs);
+  }
+  graph_.sources = std::move(sources_);
   return std::move(graph_);
 }
 

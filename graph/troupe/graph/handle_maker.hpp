@@ -1,44 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/graph/name_table.hpp>
 #include <troupe/graph/ssa_graph.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <string>
+#include <memory>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace troupe::graph {
-
-/// A variable's name as a number, from 0 on.
-using name_id = std::uint32_t;
 
 /// Makes the handles of a graph one op after the other: a read takes the last
 /// version of a variable on a device, a write makes the next one.
 class handle_maker {
 public:
-  /// @param b declares the variables; outlives the maker
-  handle_maker(const block& b, std::vector<device_id> devices);
+  /// @param p its main block declares the variables
+  handle_maker(std::shared_ptr<const program> p,
+               std::vector<device_id> devices);
 
   std::size_t num_devices() const noexcept { return graph_.devices.size(); }
 
   /// The number of a name; a new one if it is new.
   name_id id_of(std::string_view name);
   std::size_t num_names() const noexcept { return names_.size(); }
-  const std::string& name_of(name_id id) const { return names_[id].name; }
+  std::string_view name_of(name_id id) const { return names_[id]; }
 
-  /// Adds a description that the following ops share.
-  void add_desc(op_desc desc) { descs_.push_back(std::move(desc)); }
-  /// Adds an op handle with the last description; returns a reference that is
+  /// Lets the following ops share a description: one of the program's, or one
+  /// that is made for them.
+  void describe(const op_desc& desc) { desc_ = &desc; }
+  void make_desc(op_desc desc);
+  /// Adds an op handle with that description; returns a reference that is
   /// valid until the next call.
   op_handle& add_op(op_kind kind, std::size_t device);
 
-  /// Adds the last version of `name` on `device` to the inputs of the last op.
-  /// Without one it is version 0: held by the scope if persistable, an empty
-  /// tensor array, else fed.
+  /// Adds the last version of `name` on `device` to the inputs of the last op,
+  /// which has no outputs yet. Without one it is version 0: held by the scope
+  /// if persistable, an empty tensor array, else fed.
   /// Throws error(graph_invalid), naming op and variable, if it can be neither.
   void read(name_id name, std::size_t device);
   /// Adds a new version of `name` on `device` to the outputs of the last op.
@@ -50,29 +49,30 @@ public:
   ssa_graph finish();
 
 private:
-  struct known_name {
-    std::string name;
-    const var_desc* declared; ///< null if the block does not declare it
+  /// Where an op's inputs, and behind them its outputs, begin.
+  struct argument_range {
+    std::size_t first;
+    std::size_t inputs;
   };
 
   /// Index of the last version; `none` without one.
-  std::size_t& latest(name_id name, std::size_t device) {
+  std::uint32_t& latest(name_id name, std::size_t device) {
     return latest_[name * num_devices() + device];
   }
-  std::size_t add_var(name_id name, var_handle v);
-  std::size_t initial_version(name_id name, std::size_t device);
-  [[noreturn]] void fail_unwritten(const std::string& name,
-                                   std::size_t device) const;
+  std::uint32_t add_var(name_id name, std::size_t device);
+  std::uint32_t initial_version(name_id name, std::size_t device);
+  [[noreturn]] void fail_unwritten(name_id name, std::size_t device) const;
 
-  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+  static constexpr std::uint32_t none = UINT32_MAX;
 
   const block& block_;
-  ssa_graph graph_; // until the end, ops name variables by index
-  std::vector<op_desc> descs_;
-  std::vector<std::size_t> desc_of_op_;
-  std::deque<known_name> names_; // by id; stay where they are
-  std::unordered_map<std::string_view, name_id> ids_;
-  std::vector<std::size_t> latest_; // by name and device
+  ssa_graph graph_; // until the end, arguments are indices of variables
+  std::shared_ptr<handle_sources> sources_;
+  const op_desc* desc_ = nullptr;
+  std::vector<argument_range> ranges_; // by op
+  name_table names_;
+  std::vector<const var_desc*> declared_; // by name; null: nowhere
+  std::vector<std::uint32_t> latest_;     // by name and device
 };
 
 } // namespace troupe::graph

@@ -97,8 +97,8 @@ std::vector<hazard> find_hazards(const ssa_graph& g,
   for (auto i : reach.find_unordered(needed.queries)) {
     auto& query = needed.queries[i];
     auto& v = g.var(needed.variables[i]);
-    hazards.push_back(
-      {query.first, query.second, query.distance, v.name, v.device});
+    hazards.push_back({query.first, query.second, query.distance,
+                       std::string{v.name}, v.device});
   }
   return hazards;
 }

@@ -1,51 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/graph/op_order.hpp>
 
+#include <troupe/graph/adjacency.hpp>
 #include <troupe/graph/passes/redundant_edges.hpp>
-
-#include <algorithm>
-#include <tuple>
+#include <troupe/graph/ssa_edges.hpp>
 
 namespace troupe::graph {
 
 namespace {
 
-/// The graph's edges with each variable on the way left out.
+/// The graph's edges with each variable on the way left out; of several between
+/// two ops the one of least distance, which implies the others.
 std::vector<edge> edges_between_ops(const ssa_graph& g) {
+  const adjacency out{g, UINT32_MAX};
   std::vector<edge> edges;
-  std::vector<std::vector<edge>> from_var(g.vars.size());
-  for (auto& e : g.edges)
-    if (!g.is_op(e.from) && g.is_op(e.to))
-      from_var[e.from - g.ops.size()].push_back(e);
-  for (auto& e : g.edges) {
-    if (!g.is_op(e.from))
-      continue;
-    if (g.is_op(e.to))
-      edges.push_back({e.from, e.to, edge_kind::order, e.distance});
-    else
-      for (auto& on : from_var[e.to - g.ops.size()])
-        edges.push_back(
-          {e.from, on.to, edge_kind::order, e.distance + on.distance});
-  }
-  return edges;
-}
-
-/// Of several edges between two ops the one of least distance: it implies the
-/// others.
-void drop_parallel(std::vector<edge>& edges) {
-  const auto key = [](const edge& e) {
-    return std::tuple{e.from, e.to, e.distance};
+  edges.reserve(g.edges.size());
+  const auto add = [&](handle_id from, handle_id to, std::uint32_t distance) {
+    if (from != to || distance == 0) // else the implicit one
+      edges.push_back({from, to, edge_kind::order, distance});
   };
-  std::sort(edges.begin(), edges.end(),
-            [&](const edge& a, const edge& b) { return key(a) < key(b); });
-  edges.erase(std::unique(edges.begin(), edges.end(),
-                          [](const edge& a, const edge& b) {
-                            return a.from == b.from && a.to == b.to;
-                          }),
-              edges.end());
-  std::erase_if(edges, [](const edge& e) {
-    return e.from == e.to && e.distance > 0; // the implicit one
-  });
+  for (handle_id from = 0; from < g.ops.size(); ++from)
+    for (auto& one : out[from])
+      if (g.is_op(one.to))
+        add(from, one.to, one.distance);
+      else
+        for (auto& two : out[one.to])
+          add(from, two.to, one.distance + two.distance);
+  merge_edges(edges);
+  return edges;
 }
 
 } // namespace
@@ -53,6 +35,7 @@ void drop_parallel(std::vector<edge>& edges) {
 op_order::op_order(const ssa_graph& g) {
   ssa_graph ops;
   ops.devices = g.devices;
+  ops.ops.reserve(g.ops.size());
   for (auto& o : g.ops) {
     op_handle bare;
     bare.id = o.id;
@@ -61,9 +44,9 @@ op_order::op_order(const ssa_graph& g) {
     ops.ops.push_back(std::move(bare));
   }
   ops.edges = edges_between_ops(g);
-  drop_parallel(ops.edges);
   ops = remove_redundant_edges(std::move(ops));
   first_.assign(g.ops.size() + 1, 0);
+  successors_.reserve(ops.edges.size());
   for (auto& e : ops.edges) {
     ++first_[e.from + 1];
     successors_.push_back({e.to, e.distance}); // sorted by e.from

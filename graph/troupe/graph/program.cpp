@@ -2,6 +2,7 @@
 #include <troupe/graph/program.hpp>
 
 #include <troupe/base/error.hpp>
+#include <troupe/graph/name_table.hpp>
 #include <troupe/graph/op_schema.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 
@@ -247,14 +248,18 @@ std::vector<std::string> feed_names(const program& p) {
   if (!is_exposed(p) && std::ranges::any_of(p.main().ops, runs_block))
     return feed_names(expose_sub_blocks(p));
   name_set fed;
-  name_set written;
+  name_table written{p.main().vars.size()};
   for (const auto& op : p.main().ops) {
-    for (const auto& name : op.input_names())
-      if (!written.contains(name) && is_fed(p.main(), name))
-        fed.insert(name);
+    for (const auto& slot : op.inputs)
+      for (const auto& name : slot.arguments)
+        if (!written.contains(name) && is_fed(p.main(), name))
+          fed.insert(name);
     // A feed op stands for the feeding itself.
-    if (op.type != "feed")
-      add_names(written, op.output_names());
+    if (op.type == "feed")
+      continue;
+    for (const auto& slot : op.outputs)
+      for (const auto& name : slot.arguments)
+        written.add(name);
   }
   fed.erase(std::string{no_variable});
   return {fed.begin(), fed.end()};

@@ -30,9 +30,14 @@ std::size_t batch_size(std::span<const order_query* const> queries) {
 
 reachability::reachability(const ssa_graph& g)
   : num_ops_(g.ops.size()), order_(topological_order(g)), targets_(g, 1),
-    position_(g.size()) {
-  for (std::size_t i = 0; i < order_.size(); ++i)
-    position_[order_[i]] = i;
+    position_(g.size()), depth_(g.size()) {
+  for (std::size_t i = 0; i < order_.size(); ++i) {
+    const auto id = order_[i];
+    position_[id] = i;
+    for (auto& t : targets_[id])
+      if (t.distance == 0)
+        depth_[t.to] = std::max(depth_[t.to], depth_[id] + 1);
+  }
 }
 
 // Calls visit(handle, distance) for all handles one or two edges away.
@@ -115,11 +120,14 @@ reachability::drop_reached(std::span<const order_query* const> queries) const {
 std::vector<std::size_t>
 reachability::find_unordered(const std::vector<order_query>& queries) const {
   query_list open;
+  open.reserve(queries.size());
   for (auto& query : queries)
     open.push_back(&query);
-  std::sort(open.begin(), open.end(), [](auto* a, auto* b) {
+  const auto by_first = [](auto* a, auto* b) {
     return std::pair{a->first, a->distance} < std::pair{b->first, b->distance};
-  });
+  };
+  if (!std::ranges::is_sorted(open, by_first))
+    std::ranges::sort(open, by_first);
   open = drop_near(open);
   std::sort(open.begin(), open.end(), [this](auto* a, auto* b) {
     return std::pair{a->distance, position_[a->first]}

@@ -30,6 +30,13 @@ public:
   /// Throws error(graph_invalid) if the graph has a cycle.
   explicit reachability(const ssa_graph& g);
 
+  /// False if no chain leads from `first` to `second` of the same step since
+  /// the longest chain to `first` is no shorter than that to `second`. A look,
+  /// that spares most queries in a wide graph.
+  bool may_precede(handle_id first, handle_id second) const {
+    return depth_[first] < depth_[second];
+  }
+
   /// Positions in `queries` whose answer is no, ascending.
   std::vector<std::size_t>
   find_unordered(const std::vector<order_query>& queries) const;
@@ -48,6 +55,7 @@ private:
   std::vector<handle_id> order_;
   adjacency targets_;                 // of distance 0 or 1
   std::vector<std::size_t> position_; // in order_
+  std::vector<std::uint32_t> depth_;  // longest chain of the step to a handle
 };
 
 } // namespace troupe::graph

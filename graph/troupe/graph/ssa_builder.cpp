@@ -56,9 +56,9 @@ struct placed_var {
 /// Walks the program once and adds its handles.
 class graph_builder {
 public:
-  graph_builder(const program& p, const build_options& options)
-    : block_(p.main()), options_(options), plan_(plan_merges(block_, options)),
-      handles_(block_, options.devices) {
+  graph_builder(std::shared_ptr<const program> p, const build_options& options)
+    : block_(p->main()), options_(options), plan_(plan_merges(block_, options)),
+      handles_(std::move(p), options.devices) {
     for (auto& g : plan_.gradients)
       if (g.home)
         broadcasts_.emplace(g.broadcast_after, &g);
@@ -135,7 +135,7 @@ void graph_builder::add_loss_scale(const op_desc& op) {
   desc.attributes = op.attributes;
   desc.attributes.set("gradient_scale", std::string{one ? "one" : "coeff"});
   desc.set_output("Out", op.output_names());
-  handles_.add_desc(std::move(desc));
+  handles_.make_desc(std::move(desc));
   for (std::size_t device = 0; device < handles_.num_devices(); ++device) {
     handles_.add_op(op_kind::scale_loss_grad, device);
     for (auto name : outputs_)
@@ -155,7 +155,7 @@ void graph_builder::add_program_op(std::size_t position) {
     return add_loss_scale(op);
   if (op.type == to_string(op_kind::all_reduce))
     return add_all_reduce(op);
-  handles_.add_desc(op);
+  handles_.describe(op);
   if (auto device = plan_.only_device[position])
     return add_computation(*device);
   for (std::size_t device = 0; device < handles_.num_devices(); ++device)
@@ -166,7 +166,7 @@ void graph_builder::add_fetch(const std::string& name) {
   op_desc desc;
   desc.type = to_string(op_kind::fetch);
   desc.set_input("X", {name});
-  handles_.add_desc(std::move(desc));
+  handles_.make_desc(std::move(desc));
   const auto id = handles_.id_of(name);
   for (std::size_t device = 0; device < handles_.num_devices(); ++device) {
     if (!handles_.has_value(id, device)) {
@@ -202,7 +202,7 @@ std::vector<std::string>
 graph_builder::names_of(const std::vector<placed_var>& vars) const {
   std::vector<std::string> result;
   for (auto& v : vars)
-    result.push_back(handles_.name_of(v.name));
+    result.emplace_back(handles_.name_of(v.name));
   return result;
 }
 
@@ -213,11 +213,11 @@ void graph_builder::add_collective(op_kind kind, std::size_t root,
   desc.type = to_string(kind);
   desc.set_input("X", names_of(inputs));
   desc.set_output("Out", names_of(outputs));
-  handles_.add_desc(std::move(desc));
+  handles_.make_desc(std::move(desc));
   auto& op = handles_.add_op(kind, inputs.front().device);
   op.stream = stream_kind::collective;
   op.collective_index = num_collectives_++;
-  op.root = root;
+  op.root = static_cast<std::uint32_t>(root);
   for (auto& [name, device] : inputs)
     handles_.read(name, device);
   for (auto& [name, device] : outputs)
@@ -361,15 +361,16 @@ void check_loss(const program& p, const build_options& options) {
     find_loss(p); // throws if there is none
 }
 
-ssa_graph build_exposed(const program& p, const build_options& options) {
+ssa_graph build_exposed(std::shared_ptr<const program> p,
+                        const build_options& options) {
   const auto merges =
     options.devices.size() > 1 && options.strategy != merge_strategy::none;
   if (merges)
-    check_gradients_in_main(p);
-  if (merges && has_batch_norms_to_split(p, options.batch_norms))
-    return graph_builder{split_batch_norms(p, options.batch_norms), options}
-      .build();
-  return graph_builder{p, options}.build();
+    check_gradients_in_main(*p);
+  if (merges && has_batch_norms_to_split(*p, options.batch_norms))
+    p = std::make_shared<const program>(
+      split_batch_norms(*p, options.batch_norms));
+  return graph_builder{std::move(p), options}.build();
 }
 
 } // namespace
@@ -401,13 +402,19 @@ gradient_scale parse_gradient_scale(std::string_view name) {
                                entry{"custom", custom}});
 }
 
-ssa_graph build_ssa_graph(const program& p, const build_options& options) {
+ssa_graph build_ssa_graph(std::shared_ptr<const program> p,
+                          const build_options& options) {
   check_devices(options.devices);
-  if (p.blocks.empty())
+  if (p->blocks.empty())
     throw error{errc::graph_invalid, "the program has no block"};
-  check_loss(p, options);
-  return p.blocks.size() == 1 ? build_exposed(p, options)
-                              : build_exposed(expose_sub_blocks(p), options);
+  check_loss(*p, options);
+  if (p->blocks.size() > 1)
+    p = std::make_shared<const program>(expose_sub_blocks(*p));
+  return build_exposed(std::move(p), options);
+}
+
+ssa_graph build_ssa_graph(const program& p, const build_options& options) {
+  return build_ssa_graph(std::make_shared<const program>(p), options);
 }
 
 } // namespace troupe::graph

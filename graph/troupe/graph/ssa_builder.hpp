@@ -4,6 +4,7 @@
 #include <troupe/graph/passes/sync_batch_norm.hpp>
 #include <troupe/graph/ssa_graph.hpp>
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,14 +52,18 @@ struct build_options {
   sync_batch_norm batch_norms = sync_batch_norm::as_written;
 };
 
-/// Builds the graph of `p` over the devices: versions per variable and device,
-/// loss scale, collectives in one fixed order, write-after-read and
-/// write-after-write edges without exception, step distances.
+/// Builds the graph of `p`, whose descriptions and names it refers to, over the
+/// devices: versions per variable and device, loss scale, collectives in one
+/// fixed order, write-after-read and write-after-write edges without exception,
+/// step distances.
 ///
 /// Rules: Paddle's multi_devices_graph_pass; where Troupe departs from it,
 /// docs/ssa_graph.md says so. Throws error(graph_invalid) with the op and
 /// variable concerned, error(not_found) for an unknown loss or fetch,
 /// error(invalid_argument) for no device or one listed twice.
+ssa_graph build_ssa_graph(std::shared_ptr<const program> p,
+                          const build_options& options);
+/// The same of a copy of `p`.
 ssa_graph build_ssa_graph(const program& p, const build_options& options);
 
 } // namespace troupe::graph

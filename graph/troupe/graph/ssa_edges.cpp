@@ -4,6 +4,7 @@
 #include <troupe/graph/storage_accesses.hpp>
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -115,6 +116,21 @@ void edge_list::add_collective_order() {
   add(collectives.back()->id, collectives.front()->id, edge_kind::order, 1);
 }
 
+// Counting sort by `from`: handles are dense, and each has few edges.
+void sort_by_origin(std::vector<edge>& edges) {
+  handle_id end = 0;
+  for (auto& e : edges)
+    end = std::max(end, e.from + 1);
+  std::vector<std::uint32_t> next(end + std::size_t{1});
+  for (auto& e : edges)
+    ++next[e.from + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  std::vector<edge> sorted(edges.size());
+  for (auto& e : edges)
+    sorted[next[e.from]++] = e;
+  edges = std::move(sorted);
+}
+
 } // namespace
 
 std::vector<edge> derive_edges(const ssa_graph& g) {
@@ -127,11 +143,15 @@ std::vector<edge> derive_edges(const ssa_graph& g) {
 }
 
 void merge_edges(std::vector<edge>& edges) {
-  auto key = [](const edge& e) {
-    return std::tuple{e.from, e.to, e.distance, e.kind};
-  };
-  std::sort(edges.begin(), edges.end(),
-            [&](const edge& a, const edge& b) { return key(a) < key(b); });
+  auto key = [](const edge& e) { return std::tuple{e.to, e.distance, e.kind}; };
+  sort_by_origin(edges);
+  for (auto first = edges.begin(); first != edges.end();) {
+    const auto last = std::find_if(
+      first, edges.end(), [&](const edge& e) { return e.from != first->from; });
+    std::sort(first, last,
+              [&](const edge& a, const edge& b) { return key(a) < key(b); });
+    first = last;
+  }
   auto same_pair = [](const edge& a, const edge& b) {
     return a.from == b.from && a.to == b.to;
   };

@@ -60,7 +60,8 @@ std::string handle_name(const ssa_graph& g, handle_id id) {
   };
   if (!g.is_op(id)) {
     auto& v = g.var(id);
-    return v.name + ":v" + std::to_string(v.version) + at(v.device);
+    return std::string{v.name} + ":v" + std::to_string(v.version)
+           + at(v.device);
   }
   auto& o = g.op(id);
   return o.desc->type + "#" + std::to_string(id) + at(o.device);

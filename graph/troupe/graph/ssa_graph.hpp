@@ -6,7 +6,9 @@
 #include <troupe/kernels/device.hpp>
 
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,23 +41,23 @@ inline constexpr std::string_view empty_argument = "@EMPTY@";
 struct op_handle {
   handle_id id = no_handle;
   op_kind kind = op_kind::computation;
+  stream_kind stream = stream_kind::compute;
   /// The op; for kinds other than computation its type is the kind's name and
   /// its slots are "X" and "Out", with an argument per input and output of the
   /// handle. scale_loss_grad has the attributes of the op that it stands for
   /// and "gradient_scale", "coeff" (n_i/n) or "one". Shared by the handles of
   /// all devices.
   const op_desc* desc = nullptr;
-  std::size_t device = 0; ///< index into ssa_graph::devices
-  stream_kind stream = stream_kind::compute;
   /// Var handles read and written, in slot order: one per argument other than
   /// `empty_argument` and "". A collective has one per device, in device order,
   /// or only the root's (output of reduce, input of broadcast). An all_reduce
   /// of gradients a and b over devices 0 and 1 has a@0, a@1, b@0, b@1.
-  std::vector<handle_id> inputs;
-  std::vector<handle_id> outputs;
+  std::span<const handle_id> inputs;
+  std::span<const handle_id> outputs;
+  std::uint32_t device = 0; ///< index into ssa_graph::devices
   /// Collectives: position in the one fixed order, from 0; else -1.
   std::int32_t collective_index = -1;
-  std::size_t root = 0;      ///< reduce, broadcast: device that has the result
+  std::uint32_t root = 0;    ///< reduce, broadcast: device that has the result
   std::int32_t priority = 0; ///< higher runs first among ready ops of a stream
 };
 
@@ -63,13 +65,15 @@ struct op_handle {
 /// share storage; edges keep readers of one version and the writer of the next
 /// apart.
 struct var_handle {
+  std::string_view name;
   handle_id id = no_handle;
-  std::string name;
-  std::size_t device = 0;
-  std::uint32_t version = 0;
-  bool persistable = false;
-  bool feed = false;               ///< version 0 of a fed variable
   handle_id generator = no_handle; ///< op that writes it; none for version 0
+  std::uint32_t device = 0;
+  std::uint32_t version = 0;
+  /// Number of (name, device), from 0 on in the order of their first handles.
+  std::uint32_t storage = 0;
+  bool persistable = false;
+  bool feed = false; ///< version 0 of a fed variable
 };
 
 /// Why one handle waits for another.
@@ -91,6 +95,15 @@ struct edge {
   friend auto operator<=>(const edge&, const edge&) = default;
 };
 
+/// What the handles of a graph point into: their descriptions, names and lists
+/// of arguments. Constant once the graph is made.
+struct handle_sources {
+  std::shared_ptr<const program> described; ///< computations' descriptions
+  std::deque<op_desc> made;           ///< those of handles the builder made
+  std::deque<std::string> undeclared; ///< names the program does not declare
+  std::vector<handle_id> arguments;   ///< inputs and outputs of all ops
+};
+
 /// A program over several devices in static single assignment form. A value:
 /// passes take one and return another. Handles are numbered ops first
 /// (0 .. ops.size()-1), then vars, so an id tells its kind.
@@ -102,9 +115,9 @@ struct ssa_graph {
   std::vector<op_handle> ops;
   std::vector<var_handle> vars;
   std::vector<edge> edges;
-  /// Descriptions that op_handle::desc points into: the program's ops and
-  /// those of handles that the builder made. Shared by copies of the graph.
-  std::shared_ptr<const std::vector<op_desc>> descs;
+  std::uint32_t num_storages = 0;
+  /// Shared by copies of the graph.
+  std::shared_ptr<const handle_sources> sources;
 
   bool is_op(handle_id id) const noexcept { return id < ops.size(); }
   const op_handle& op(handle_id id) const { return ops[id]; }

@@ -2,53 +2,12 @@
 #include <troupe/graph/storage_accesses.hpp>
 
 #include <algorithm>
-#include <bit>
-#include <functional>
 #include <numeric>
-#include <string_view>
 #include <utility>
 
 namespace troupe::graph {
 
 namespace {
-
-// Numbers (name, device) pairs in the order in which they are first asked for.
-// Open addressing; the slots refer to the first var of each pair.
-class storage_numbers {
-public:
-  explicit storage_numbers(const ssa_graph& g)
-    : graph_(g), slots_(std::bit_ceil(2 * g.vars.size() + 1), none) {}
-
-  std::size_t number_of(std::size_t var) {
-    const auto& v = graph_.vars[var];
-    const auto mask = slots_.size() - 1;
-    auto at = hash(v) & mask;
-    for (; slots_[at] != none; at = (at + 1) & mask)
-      if (same(graph_.vars[first_[slots_[at]]], v))
-        return slots_[at];
-    slots_[at] = first_.size();
-    first_.push_back(var);
-    return slots_[at];
-  }
-
-  std::size_t size() const { return first_.size(); }
-
-private:
-  static constexpr std::size_t none = static_cast<std::size_t>(-1);
-
-  static std::size_t hash(const var_handle& v) {
-    constexpr std::size_t spread = 0x9e3779b97f4a7c15;
-    return std::hash<std::string_view>{}(v.name) + v.device * spread;
-  }
-
-  static bool same(const var_handle& a, const var_handle& b) {
-    return a.device == b.device && a.name == b.name;
-  }
-
-  const ssa_graph& graph_;
-  std::vector<std::size_t> slots_; // number of a pair
-  std::vector<std::size_t> first_; // per number: a var
-};
 
 // Turns counts, each one place too far right, into first positions.
 void sum_up(std::vector<std::size_t>& counts) {
@@ -109,25 +68,21 @@ void access_list::list_readers(const ssa_graph& g) {
 }
 
 void access_list::list_versions(const ssa_graph& g) {
-  storage_numbers numbers{g};
-  std::vector<std::size_t> storage_of(g.vars.size());
-  for (std::size_t i = 0; i < g.vars.size(); ++i)
-    storage_of[i] = numbers.number_of(i);
-  std::vector<std::size_t> next(numbers.size() + 1);
-  for (auto storage : storage_of)
-    ++next[storage + 1];
+  std::vector<std::size_t> next(g.num_storages + 1);
+  for (auto& v : g.vars)
+    ++next[v.storage + 1];
   sum_up(next);
   const auto first = next;
   versions_.resize(g.vars.size());
-  storages_.resize(numbers.size());
+  storages_.resize(g.num_storages);
   for (std::size_t i = 0; i < g.vars.size(); ++i) {
     auto& v = g.vars[i];
     const std::span readers{readers_};
-    versions_[next[storage_of[i]]++] = {
+    versions_[next[v.storage]++] = {
       v.id, v.generator,
       readers.subspan(first_reader_[i],
                       first_reader_[i + 1] - first_reader_[i])};
-    storages_[storage_of[i]].persistable = v.persistable;
+    storages_[v.storage].persistable = v.persistable;
   }
   for (std::size_t s = 0; s < storages_.size(); ++s) {
     const auto versions =

@@ -33,8 +33,8 @@ struct storage_accesses {
   const version_accesses* initial() const;
 };
 
-/// The accesses of a graph, one entry per variable and device, in order of
-/// their first var handle. Counts `op_handle::inputs`, `outputs` and
+/// The accesses of a graph, one entry per variable and device, by
+/// `var_handle::storage`. Counts `op_handle::inputs`, `outputs` and
 /// `var_handle::generator` only, no edges.
 class access_list {
 public:

@@ -3,6 +3,8 @@
 
 #include <troupe/base/clock.hpp>
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -13,6 +15,11 @@ double samples::quantile(double p) const {
   std::sort(sorted.begin(), sorted.end());
   const auto last = static_cast<double>(sorted.size() - 1);
   return sorted[static_cast<std::size_t>(std::lround(p * last))];
+}
+
+double heap_bytes() {
+  const auto info = ::mallinfo2();
+  return static_cast<double>(info.uordblks + info.hblkhd);
 }
 
 double time_of(const std::function<void()>& work, double at_least_ns) {

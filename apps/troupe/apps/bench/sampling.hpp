@@ -20,6 +20,9 @@ private:
   std::vector<double> ns_;
 };
 
+/// Bytes of heap in use.
+double heap_bytes();
+
 /// Nanoseconds of one call of `work`, which is called until `at_least_ns` have
 /// gone by.
 double time_of(const std::function<void()>& work, double at_least_ns);

@@ -11,8 +11,6 @@
 #include <CLI/Formatter.hpp>
 #include <nlohmann/json.hpp>
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -46,7 +44,7 @@ struct schedule_figures {
   graph::merge_strategy strategy = graph::merge_strategy::all_reduce;
   std::size_t workers = 0;
   double build_ms = 0;
-  double bytes = 0; ///< of heap that the executor took
+  double bytes = 0; ///< of heap that the executor took beside the program
   executor_stats stats;
   std::optional<delay_bounds> bounds; ///< of a run with delays
   samples steps;
@@ -63,11 +61,6 @@ struct schedule_figures {
   double overlap() const { return bounds->work_ns / steps.median(); }
 };
 
-double heap_bytes() {
-  const auto info = ::mallinfo2();
-  return static_cast<double>(info.uordblks + info.hblkhd);
-}
-
 /// Values of the right shape that no kernel reads.
 feed_map empty_feeds(const program_bundle& bundle, std::int64_t batch,
                      arena& memory) {
@@ -83,7 +76,7 @@ feed_map empty_feeds(const program_bundle& bundle, std::int64_t batch,
 }
 
 schedule_figures measure(const schedule_options& o) {
-  const auto bundle = load_program(o.network.program, o.network.loss);
+  auto bundle = load_program(o.network.program, o.network.loss);
   auto options = make_executor_options(o.network);
   options.loss = bundle.loss;
   const auto delays = o.delays.empty() ? std::optional<delay_table>{}
@@ -103,9 +96,11 @@ schedule_figures measure(const schedule_options& o) {
   figures.ops = bundle.main.main().ops.size();
   figures.devices = options.devices.size();
   figures.workers = static_cast<std::size_t>(choose_workers(options.threads));
+  const auto program =
+    std::make_shared<const graph::program>(std::move(bundle.main));
   const auto heap = heap_bytes();
   const auto start = now_ns();
-  executor exe{bundle.main, options};
+  executor exe{program, options};
   figures.build_ms = static_cast<double>(now_ns() - start) / ns_per_ms;
   figures.bytes = heap_bytes() - heap;
   exe.run(feeds);

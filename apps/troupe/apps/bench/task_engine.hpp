@@ -21,6 +21,9 @@ public:
   virtual void run_pass() = 0;
   /// Messages, or what the engine has instead, of a pass; 0: not counted.
   virtual std::uint64_t messages() const { return 0; }
+  /// Bytes of heap that the description of the tasks takes, which is the
+  /// user's and no part of the engine; 0: there is none.
+  virtual double description_bytes() const { return 0; }
 };
 
 /// Makes an engine for a graph; both arguments outlive it. `threads` workers.

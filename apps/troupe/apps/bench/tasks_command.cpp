@@ -43,13 +43,16 @@ public:
   contestant(const engine_entry& entry, const task_graph& graph,
              const tasks_options& o, std::int64_t grain)
     : name_(entry.name), work_(graph, grain, o.check) {
+    const auto heap = heap_bytes();
     build_ns_ =
       time_of([&] { engine_ = entry.make(graph, work_, o.threads); }, 0);
+    bytes_ = heap_bytes() - heap - engine_->description_bytes();
     pass(); // warm
   }
 
   const std::string& name() const { return name_; }
   double build_ms() const { return build_ns_ / ns_per_ms; }
+  double bytes() const { return bytes_; }
   std::uint64_t messages() const { return engine_->messages(); }
   const samples& passes() const { return passes_; }
   double hops_per_task() const { return work_.hops_per_task(); }
@@ -71,6 +74,7 @@ private:
   task_work work_;
   std::unique_ptr<task_engine> engine_;
   double build_ns_ = 0;
+  double bytes_ = 0; // of heap that the engine took
   samples passes_;
 };
 
@@ -125,12 +129,12 @@ void print_rates(const tasks_options& o, const task_graph& graph,
   const auto own = work_ns(o.grain);
   if (!o.json)
     std::printf("%s %lld x %lld, %zu tasks, %zu edges, %d threads, grain "
-                "%lld (%.1f ns)\n%-16s %9s %9s %9s %9s %9s %10s\n",
+                "%lld (%.1f ns)\n%-16s %9s %9s %9s %9s %9s %9s %10s\n",
                 o.pattern.name.c_str(), static_cast<long long>(o.pattern.width),
                 static_cast<long long>(o.pattern.steps), graph.tasks(),
                 graph.edges(), o.threads, static_cast<long long>(o.grain), own,
                 "engine", "ns/task", "least", "quartiles", "", "build ms",
-                "efficiency");
+                "bytes", "efficiency");
   for (const auto& c : all) {
     const auto& p = c->passes();
     const auto share = efficiency(graph, o, own, p.median());
@@ -139,6 +143,7 @@ void print_rates(const tasks_options& o, const task_graph& graph,
       line["engine"] = c->name();
       line["messages"] = c->messages();
       line["build_ms"] = c->build_ms();
+      line["bytes_per_task"] = c->bytes() / tasks;
       line["ms"] = p.median() / ns_per_ms;
       line["ns_per_task"] = p.median() / tasks;
       line["ns_per_task_min"] = p.least() / tasks;
@@ -149,10 +154,10 @@ void print_rates(const tasks_options& o, const task_graph& graph,
         line["hops_per_task"] = c->hops_per_task();
       std::printf("%s\n", line.dump().c_str());
     } else {
-      std::printf("%-16s %9.1f %9.1f %9.1f %9.1f %9.1f %10.3f",
+      std::printf("%-16s %9.1f %9.1f %9.1f %9.1f %9.1f %9.0f %10.3f",
                   c->name().c_str(), p.median() / tasks, p.least() / tasks,
                   p.quantile(0.25) / tasks, p.quantile(0.75) / tasks,
-                  c->build_ms(), share);
+                  c->build_ms(), c->bytes() / tasks, share);
       if (o.check)
         std::printf("  %.2f hops", c->hops_per_task());
       std::printf("\n");

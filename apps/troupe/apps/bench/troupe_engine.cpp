@@ -2,7 +2,10 @@
 #include <troupe/apps/bench/task_engine.hpp>
 
 #include <troupe/actors/executor.hpp>
+#include <troupe/apps/bench/sampling.hpp>
 #include <troupe/apps/bench/task_program.hpp>
+
+#include <utility>
 
 namespace troupe::apps {
 
@@ -22,14 +25,31 @@ class troupe_engine final : public task_engine {
 public:
   troupe_engine(const task_graph& tasks, task_work& work, int threads,
                 edge_form form)
-    : executor_(make_task_program(tasks), options(work, threads, form)) {}
+    : troupe_engine(describe(tasks), options(work, threads, form)) {}
 
   void run_pass() override { executor_.run({}); }
+  double description_bytes() const override { return description_bytes_; }
   std::uint64_t messages() const override {
     return executor_.stats().messages_per_step;
   }
 
 private:
+  struct description {
+    std::shared_ptr<const graph::program> program;
+    double bytes;
+  };
+
+  troupe_engine(const description& tasks, executor_options options)
+    : description_bytes_(tasks.bytes),
+      executor_(tasks.program, std::move(options)) {}
+
+  static description describe(const task_graph& tasks) {
+    const auto heap = heap_bytes();
+    auto program =
+      std::make_shared<const graph::program>(make_task_program(tasks));
+    return {std::move(program), heap_bytes() - heap};
+  }
+
   static executor_options options(task_work& work, int threads,
                                   edge_form form) {
     executor_options o;
@@ -42,6 +62,7 @@ private:
     return o;
   }
 
+  double description_bytes_;
   executor executor_;
 };
 

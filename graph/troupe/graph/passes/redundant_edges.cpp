@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/graph/passes/redundant_edges.hpp>
 
+#include <troupe/graph/adjacency.hpp>
 #include <troupe/graph/reachability.hpp>
 
 #include <vector>
@@ -26,19 +27,20 @@ struct detours {
   }
 };
 
-detours find_detours(const ssa_graph& g) {
-  std::vector<std::vector<std::size_t>> out(g.size());
-  for (std::size_t i = 0; i < g.edges.size(); ++i)
-    out[g.edges[i].from].push_back(i);
+detours find_detours(const ssa_graph& g, const reachability& reach) {
+  const adjacency out{g, 1};
   detours result;
   for (std::size_t i = 0; i < g.edges.size(); ++i) {
     auto& e = g.edges[i];
     if (!may_go(e))
       continue;
-    for (auto other : out[e.from]) {
-      auto& way = g.edges[other];
-      if (other != i && way.distance <= e.distance)
-        result.add(i, way.to, e.to, e.distance - way.distance);
+    for (auto& way : out[e.from]) {
+      const auto same = way.to == e.to && way.distance == e.distance;
+      if (same || way.distance > e.distance)
+        continue;
+      const auto left = e.distance - way.distance;
+      if (left > 0 || reach.may_precede(way.to, e.to))
+        result.add(i, way.to, e.to, left);
     }
     // The edges of ops to themselves lead to the next step as well.
     if (e.distance == 1 && g.is_op(e.from))
@@ -53,7 +55,7 @@ detours find_detours(const ssa_graph& g) {
 // chain that uses another redundant edge can use that one's chain instead.
 ssa_graph remove_redundant_edges(ssa_graph g) {
   reachability reach{g};
-  auto ways = find_detours(g);
+  auto ways = find_detours(g, reach);
   std::vector<bool> exists(ways.queries.size(), true);
   for (auto query : reach.find_unordered(ways.queries))
     exists[query] = false;
