@@ -12,7 +12,7 @@ namespace {
 class body_task final : public op_task {
 public:
   explicit body_task(actor_rig::body run) : run_(std::move(run)) {}
-  void run(step_state& step, stream&) override { run_(step); }
+  void run(step_state& step) override { run_(step); }
 
 private:
   actor_rig::body run_;

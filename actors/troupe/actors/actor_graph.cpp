@@ -352,7 +352,8 @@ void actor_graph::make_direct() {
   }
   for (auto& [user, used] : uses_)
     used = storages_[used].temporary();
-  p.uses = std::move(uses_);
+  if (!context_.dry_run)
+    p.uses = std::move(uses_);
   p.places = places_.get();
   p.overlap = parts_.options->steps_in_flight > 1;
   direct_ =

@@ -25,7 +25,10 @@ public:
     std::string name;
   };
   /// Sets the collectives that run here, in their order. Before the first step.
-  void set_order(std::vector<turn> order) { order_ = std::move(order); }
+  void set_order(std::vector<turn> order) {
+    order_ = std::move(order);
+    admits();
+  }
 
 protected:
   void admit(ready_op& op) override;

@@ -36,7 +36,7 @@ public:
                                           .max_parts = helpers.workers()});
   }
 
-  void run(step_state& step, stream&) override {
+  void run(step_state& step) override {
     for (auto& g : groups_) {
       if (is_sparse(g, step.slot))
         run_sparse(g, step.slot);
@@ -128,7 +128,7 @@ public:
   fetch_task(device& on, std::size_t index, const storage& from, arena& host)
     : device_(on), index_(index), from_(from), host_(host) {}
 
-  void run(step_state& step, stream&) override {
+  void run(step_state& step) override {
     auto& value = from_.at(step.slot);
     if (!step.wanted[index_] || !value.has_value())
       return;

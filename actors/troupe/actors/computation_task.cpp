@@ -3,6 +3,7 @@
 #include <troupe/actors/op_tasks.hpp>
 
 #include <troupe/graph/dtype_number.hpp>
+#include <troupe/kernels/lod_sharing.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -20,16 +21,12 @@ bool is_forward_or_backward(std::int32_t role) {
   return base == graph::role_forward || base == graph::role_backward;
 }
 
-template <class T>
-T* allocate(std::pmr::memory_resource& memory, std::size_t count) {
-  return static_cast<T*>(memory.allocate(count * sizeof(T), alignof(T)));
-}
-
 /// The arguments in a slot of a step.
 std::span<const op_argument> bind(std::span<const task_argument> arguments,
                                   std::uint32_t slot,
                                   std::pmr::memory_resource& memory) {
-  auto* bound = allocate<op_argument>(memory, arguments.size());
+  auto* bound = static_cast<op_argument*>(memory.allocate(
+    arguments.size() * sizeof(op_argument), alignof(op_argument)));
   auto* next = bound;
   for (auto& a : arguments)
     new (next++)
@@ -38,14 +35,23 @@ std::span<const op_argument> bind(std::span<const task_argument> arguments,
   return {bound, arguments.size()};
 }
 
-/// Lies in memory of its graph, next to what its runs read.
+/// What a run in one slot of a step needs.
+struct prepared_run {
+  kernel* code; ///< while `lender` has no levels
+  const variable* lender;
+  kernel_context context;
+};
+
+/// Lies in memory of its graph, its prepared runs behind it: an op that does
+/// little touches one cache line of them.
 class computation_task final : public op_task {
 public:
-  static void* operator new(std::size_t size,
-                            std::pmr::memory_resource& memory) {
-    return memory.allocate(size, alignof(std::max_align_t));
+  static void* operator new(std::size_t size, const task_place& place) {
+    return place.memory.allocate(size
+                                   + place.steps.size() * sizeof(prepared_run),
+                                 alignof(std::max_align_t));
   }
-  static void operator delete(void*, std::pmr::memory_resource&) noexcept {}
+  static void operator delete(void*, const task_place&) noexcept {}
   static void operator delete(void*) noexcept {} // the graph frees it
 
   computation_task(const graph::op_desc& desc, const task_place& place,
@@ -53,31 +59,41 @@ public:
                    std::span<const task_argument> inputs,
                    std::span<const task_argument> outputs, bool check_nan)
     : kernel_(std::move(code)),
-      contexts_(allocate<kernel_context>(place.memory, place.steps.size())),
+      device_index_(static_cast<std::uint32_t>(place.device_index)),
       check_nan_(check_nan), per_sample_(is_forward_or_backward(desc.role())),
       takes_absent_inputs_(takes_absent_inputs(desc.type)) {
-    for (std::uint32_t slot = 0; slot < place.steps.size(); ++slot)
-      new (&contexts_[slot])
-        kernel_context{place.on,
-                       &place.queue,
-                       desc.attributes,
-                       bind(inputs, slot, place.memory),
-                       bind(outputs, slot, place.memory),
-                       place.steps[slot]->devices[place.device_index]};
+    for (std::uint32_t slot = 0; slot < place.steps.size(); ++slot) {
+      const auto in = bind(inputs, slot, place.memory);
+      const auto out = bind(outputs, slot, place.memory);
+      const auto bypass = bypass_lod(*kernel_, in, out)
+                            .value_or(lod_bypass{kernel_.get(), nullptr});
+      new (&run_in(slot)) prepared_run{
+        bypass.code, bypass.lender,
+        kernel_context{place.on, &place.queue, desc.attributes, in, out,
+                       place.steps[slot]->devices[place.device_index]}};
+    }
   }
 
-  void run(step_state& step, stream&) override {
-    auto& ctx = contexts_[step.slot];
-    if (ctx.step().shard_samples == 0 && nothing_to_do(ctx))
+  void run(step_state& step) override {
+    auto& prepared = run_in(step.slot);
+    auto& ctx = prepared.context;
+    if (step.idle(device_index_) && nothing_to_do(ctx))
       return;
-    kernel_->run(ctx);
+    const auto lends = prepared.lender && has_levels(*prepared.lender);
+    (lends ? kernel_.get() : prepared.code)->run(ctx);
     if (check_nan_)
-      for (auto& out : ctx.outputs())
-        if (out.var)
-          require_finite(*out.var, out.name);
+      require_finite_outputs(ctx);
   }
 
 private:
+  prepared_run& run_in(std::uint32_t slot) {
+    return reinterpret_cast<prepared_run*>(this + 1)[slot];
+  }
+
+  static bool has_levels(const variable& v) {
+    return v.is_tensor() && v.as_tensor().levels();
+  }
+
   bool nothing_to_do(const kernel_context& ctx) const {
     if (per_sample_)
       return true;
@@ -88,14 +104,21 @@ private:
     });
   }
 
+  static void require_finite_outputs(const kernel_context& ctx) {
+    for (auto& out : ctx.outputs())
+      if (out.var)
+        require_finite(*out.var, out.name);
+  }
+
   std::unique_ptr<kernel> kernel_;
-  kernel_context* contexts_; // by slot, in memory of the place
+  std::uint32_t device_index_;
   bool check_nan_;
   bool per_sample_;
   bool takes_absent_inputs_;
 };
 
-static_assert(std::is_trivially_destructible_v<kernel_context>);
+static_assert(alignof(computation_task) >= alignof(prepared_run));
+static_assert(std::is_trivially_destructible_v<prepared_run>);
 static_assert(std::is_trivially_destructible_v<op_argument>);
 
 class scale_loss_grad_task final : public op_task {
@@ -108,7 +131,7 @@ public:
       type_(graph::dtype_of_number(desc.attributes.get_int("dtype", float32))),
       out_(out) {}
 
-  void run(step_state& step, stream&) override {
+  void run(step_state& step) override {
     const auto& info = step.devices[device_index_];
     if (info.shard_samples == 0)
       return;
@@ -164,7 +187,7 @@ make_computation_task(const graph::op_desc& desc, const task_place& place,
                       std::unique_ptr<kernel> code,
                       std::span<const task_argument> inputs,
                       std::span<const task_argument> outputs, bool check_nan) {
-  return std::unique_ptr<op_task>{new (place.memory) computation_task{
+  return std::unique_ptr<op_task>{new (place) computation_task{
     desc, place, std::move(code), inputs, outputs, check_nan}};
 }
 

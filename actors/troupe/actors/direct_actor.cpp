@@ -13,8 +13,7 @@ std::string direct_actor::describe() const {
 
 std::string direct_actor::describe_op() const {
   const auto* oldest = graph().oldest_step_without([this](const step_state& s) {
-    return mailboxes_.has_run(handle(), s)
-           || mailboxes_.missing(handle(), s) == 0;
+    return mailboxes_.missing(handle(), s) == 0;
   });
   if (!oldest)
     return "waits for nothing";

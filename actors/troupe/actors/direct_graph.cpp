@@ -49,8 +49,8 @@ std::uint64_t hash(std::span<const handle_id> list) noexcept {
   return h;
 }
 
-/// The keys of `lists`, those with equal lists next to each other: calls
-/// `visit(keys)` for each such group.
+/// Calls `visit(keys)` for each group of keys of `lists` whose lists are equal,
+/// in the order of their first keys.
 template <class T, class Visit>
 void for_each_equal(const grouped<T>& lists, Visit visit) {
   std::vector<std::pair<std::uint64_t, std::uint32_t>> by_hash;
@@ -58,17 +58,22 @@ void for_each_equal(const grouped<T>& lists, Visit visit) {
   for (std::uint32_t key = 0; key < lists.keys(); ++key)
     by_hash.emplace_back(hash(lists[key]), key);
   std::sort(by_hash.begin(), by_hash.end());
-  std::vector<std::uint32_t> keys;
+  std::vector<std::uint32_t> first_equal(lists.keys());
   for (std::size_t i = 0; i < by_hash.size(); ++i) {
-    keys.push_back(by_hash[i].second);
-    const auto more =
-      i + 1 < by_hash.size() && by_hash[i + 1].first == by_hash[i].first
-      && std::ranges::equal(lists[by_hash[i + 1].second], lists[keys.front()]);
-    if (more)
-      continue;
-    visit(std::span<const std::uint32_t>{keys});
-    keys.clear();
+    const auto key = by_hash[i].second;
+    const auto same =
+      i > 0 && by_hash[i].first == by_hash[i - 1].first
+      && std::ranges::equal(lists[key], lists[by_hash[i - 1].second]);
+    first_equal[key] = same ? first_equal[by_hash[i - 1].second] : key;
   }
+  std::vector<grouped<std::uint32_t>::entry> entries;
+  entries.reserve(lists.keys());
+  for (std::uint32_t key = 0; key < lists.keys(); ++key)
+    entries.emplace_back(first_equal[key], key);
+  const grouped<std::uint32_t> groups{lists.keys(), entries};
+  for (std::uint32_t key = 0; key < groups.keys(); ++key)
+    if (const auto group = groups[key]; !group.empty())
+      visit(group);
 }
 
 } // namespace
@@ -89,6 +94,7 @@ struct direct_graph::mailbox {
 };
 
 struct direct_graph::mailboxes {
+  grouped<predecessor> before; ///< by op
   std::vector<mailbox> all;
   std::vector<handle_id> ops;            ///< of one mailbox after the other
   std::vector<std::uint32_t> mailbox_of; ///< by op
@@ -96,6 +102,43 @@ struct direct_graph::mailboxes {
   std::span<const handle_id> ops_of(const mailbox& m) const {
     return std::span{ops}.subspan(m.first, m.count);
   }
+  handle_id leader_of(const mailbox& m) const { return ops[m.first]; }
+
+  /// Ops of the same step that a mailbox waits for, ascending.
+  std::vector<handle_id> senders_of(const mailbox& m) const {
+    std::vector<handle_id> senders;
+    for (auto& p : before[leader_of(m)])
+      if (p.distance == 0)
+        senders.push_back(p.op);
+    return senders;
+  }
+};
+
+/// Finds mailboxes by whom they wait for.
+class direct_graph::sender_index {
+public:
+  explicit sender_index(const mailboxes& all) : all_(all) {
+    for (std::uint32_t m = 0; m < all.all.size(); ++m)
+      by_hash_.emplace_back(hash(all.senders_of(all.all[m])), m);
+    std::ranges::sort(by_hash_);
+  }
+
+  /// A mailbox that waits for just these ops of its step; null if there is
+  /// none.
+  const mailbox* find(std::span<const handle_id> senders) const {
+    const auto wanted = std::pair{hash(senders), std::uint32_t{0}};
+    for (auto at = std::ranges::lower_bound(by_hash_, wanted);
+         at != by_hash_.end() && at->first == wanted.first; ++at) {
+      const auto& m = all_.all[at->second];
+      if (std::ranges::equal(all_.senders_of(m), senders))
+        return &m;
+    }
+    return nullptr;
+  }
+
+private:
+  const mailboxes& all_;
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> by_hash_;
 };
 
 inline bool direct_graph::shared_release::is_last(std::uint32_t slot) noexcept {
@@ -111,10 +154,6 @@ inline bool direct_graph::shared_release::is_last(std::uint32_t slot) noexcept {
 
 // -- direct_op ----------------------------------------------------------------
 
-void direct_op::run(worker&) {
-  graph_->run(*this);
-}
-
 const graph::op_handle& direct_op::op() const noexcept {
   const auto number = static_cast<std::size_t>(this - graph_->ops_.get());
   return graph_->context_.graph->op(graph_->handles_[number]);
@@ -124,15 +163,8 @@ std::string direct_op::op_name() const {
   return handle_name(*graph_->context_.graph, op().id);
 }
 
-void direct_op::mark_ran(std::uint32_t slot, std::uint32_t round) noexcept {
-  const auto others = ran_.load(std::memory_order_relaxed) & ~(1u << slot);
-  ran_.store(static_cast<std::uint8_t>(others | round << slot),
-             std::memory_order_relaxed);
-  slot_.store(no_slot, std::memory_order_relaxed);
-}
-
 void direct_op::fail_step(error reason) {
-  auto& step = *graph_->steps_[slot_.load(std::memory_order_relaxed)];
+  auto& step = *graph_->steps_[slot_];
   graph_->context_.fail(step, op(), op_name(), std::move(reason));
 }
 
@@ -147,7 +179,7 @@ direct_graph::direct_graph(parts p, const graph::op_order& order)
   place_ops(p);
   const auto all = find_mailboxes(order);
   arm(all);
-  const auto released = find_releases(p.uses);
+  const auto released = find_releases(p.uses, all);
   list(all, released, order);
 }
 
@@ -176,20 +208,20 @@ void direct_graph::place_ops(parts& p) {
     op.task_ = std::move(p.tasks[handle]);
     op.priority = context_.graph->op(handle).priority;
     op.stream_ = p.stream_of[handle];
+    streams_[op.stream_]->expect(op);
   }
 }
 
 direct_graph::mailboxes
 direct_graph::find_mailboxes(const graph::op_order& order) const {
-  const auto before = predecessors_of(order, num_ops(), overlap_);
-  mailboxes found;
+  mailboxes found{predecessors_of(order, num_ops(), overlap_), {}, {}, {}};
   found.ops.reserve(num_ops());
   found.mailbox_of.resize(num_ops());
-  for_each_equal(before, [&](std::span<const handle_id> ops) {
+  for_each_equal(found.before, [&](std::span<const handle_id> ops) {
     for (auto o : ops)
       found.mailbox_of[o] = static_cast<std::uint32_t>(found.all.size());
     auto& m = found.all.emplace_back(found.ops.size(), ops.size());
-    count_messages(m, ops, before[ops.front()]);
+    count_messages(m, ops, found.before[ops.front()]);
     found.ops.insert(found.ops.end(), ops.begin(), ops.end());
   });
   return found;
@@ -224,7 +256,8 @@ void direct_graph::arm(const mailboxes& all) {
     std::uint32_t come = 0;
     for (std::uint32_t slot = 0; slot < context_.slots(); ++slot) {
       come += m.from_step_before[slot];
-      leader_op.missing_[slot].store(come, std::memory_order_relaxed);
+      // The slot's first `start` turns what is closed from 0 to 1.
+      leader_op.missing_[slot].store(2 * come + 1, std::memory_order_relaxed);
     }
     messages_ += m.all_messages();
     if (m.starts)
@@ -236,7 +269,8 @@ void direct_graph::arm(const mailboxes& all) {
 }
 
 direct_graph::releases direct_graph::find_releases(
-  std::span<const std::pair<handle_id, std::uint32_t>> uses) {
+  std::span<const std::pair<handle_id, std::uint32_t>> uses,
+  const mailboxes& all) {
   std::vector<grouped<handle_id>::entry> users_of;
   std::uint32_t temporaries = 0;
   for (auto& [user, temporary] : uses) {
@@ -246,7 +280,9 @@ direct_graph::releases direct_graph::find_releases(
   const grouped<handle_id> last_users{temporaries, users_of};
   std::vector<grouped<std::uint32_t>::entry> own;
   std::vector<grouped<std::uint32_t>::entry> shared;
+  std::vector<grouped<std::uint32_t>::entry> with_mailbox;
   std::vector<std::uint32_t> ends; // of a shared release's temporaries
+  const sender_index boxes{all};
   for_each_equal(last_users, [&](std::span<const std::uint32_t> these) {
     const auto users = last_users[these.front()];
     if (users.size() == 1) {
@@ -256,6 +292,11 @@ direct_graph::releases direct_graph::find_releases(
     }
     if (users.empty())
       return;
+    if (const auto* box = boxes.find(users)) {
+      for (auto t : these)
+        with_mailbox.emplace_back(all.leader_of(*box), t);
+      return;
+    }
     for (auto user : users)
       shared.emplace_back(user, static_cast<std::uint32_t>(ends.size()));
     shared_temporaries_.insert(shared_temporaries_.end(), these.begin(),
@@ -265,7 +306,7 @@ direct_graph::releases direct_graph::find_releases(
   shared_releases_ = std::vector<shared_release>(ends.size());
   for (std::uint32_t first = 0, i = 0; i < ends.size(); first = ends[i++])
     share_release(shared_releases_[i], first, ends[i] - first, last_users);
-  return {{num_ops(), own}, {num_ops(), shared}};
+  return {{num_ops(), own}, {num_ops(), shared}, {num_ops(), with_mailbox}};
 }
 
 void direct_graph::share_release(shared_release& release, std::uint32_t first,
@@ -289,22 +330,26 @@ std::uint32_t direct_graph::leader_of(const mailboxes& all,
   return number_[all.ops[all.all[all.mailbox_of[op]].first]];
 }
 
-/// What each op tells, by op: the mailbox's leader and the distance.
-grouped<std::uint32_t>
+direct_graph::told_leaders
 direct_graph::find_told(const mailboxes& all,
                         const graph::op_order& order) const {
-  std::vector<grouped<std::uint32_t>::entry> told;
-  told.reserve(order.size());
+  std::vector<grouped<std::uint32_t>::entry> now;
+  std::vector<grouped<std::uint32_t>::entry> later;
   std::vector<handle_id> teller(num_ops()); // the last one, by leader
   std::ranges::fill(teller, no_handle);
   for (handle_id o = 0; o < num_ops(); ++o)
     for (auto& to : order.successors(o)) {
       const auto receiver = leader_of(all, to.op);
-      if ((to.distance == 0 || overlap_)
-          && std::exchange(teller[receiver], o) != o)
-        told.emplace_back(o, receiver << distance_bits | to.distance);
+      if (to.distance > 0 && !overlap_)
+        continue;
+      if (std::exchange(teller[receiver], o) == o)
+        continue;
+      if (to.distance == 0)
+        now.emplace_back(o, receiver);
+      else
+        later.emplace_back(o, receiver << distance_bits | to.distance);
     }
-  return {num_ops(), told};
+  return {{num_ops(), now}, {num_ops(), later}};
 }
 
 void direct_graph::list(const mailboxes& all, const releases& released,
@@ -312,34 +357,61 @@ void direct_graph::list(const mailboxes& all, const releases& released,
   const auto told = find_told(all, order);
   for (auto o : handles_) {
     ops_[number_[o]].lists_ = static_cast<std::uint32_t>(lists_.size());
-    const auto ends = std::ranges::all_of(
-      order.successors(o), [](auto& to) { return to.distance > 0; });
-    ends_per_step_ += ends;
+    ends_per_step_ += told.now[o].empty();
     const auto count = [](auto list) {
       return static_cast<std::uint32_t>(list.size());
     };
     const std::array<std::uint32_t, head_size> head_of_op{
-      all.all[all.mailbox_of[o]].all_messages(),
+      2 * all.all[all.mailbox_of[o]].all_messages(),
       leader_of(all, o),
       count(released.own[o]),
       count(released.shared[o]),
-      count(told[o]),
-      ends};
+      count(told.now[o]),
+      count(told.later[o]),
+      count(released.at_opening[o])};
     lists_.insert(lists_.end(), head_of_op.begin(), head_of_op.end());
-    for (auto part : {released.own[o], released.shared[o], told[o]})
+    for (auto part : {released.own[o], released.shared[o], told.now[o],
+                      told.later[o], released.at_opening[o]})
       lists_.insert(lists_.end(), part.begin(), part.end());
   }
 }
 
 // -- steps --------------------------------------------------------------------
 
-inline void direct_graph::open(direct_op& first, std::uint32_t slot) {
-  first.missing_[slot].store(lists_[first.lists_ + expected],
+inline void direct_graph::release(std::span<const std::uint32_t> temporaries,
+                                  std::uint32_t slot) {
+  auto* const places = places_.of_slot(slot);
+  for (auto t : temporaries)
+    places[t].empty();
+}
+
+void direct_graph::release_shared(std::span<const std::uint32_t> numbers,
+                                  std::uint32_t slot) {
+  for (auto number : numbers) {
+    auto& shared = shared_releases_[number];
+    if (!shared.is_last(slot))
+      continue;
+    shared.users[slot].store(shared.expected, std::memory_order_relaxed);
+    release({&shared_temporaries_[shared.first], shared.count}, slot);
+  }
+}
+
+/// @param last what is left of the counter: its last bit
+void direct_graph::open(direct_op& first, std::uint32_t slot,
+                        std::uint32_t last) {
+  const auto* lists = &lists_[first.lists_];
+  first.missing_[slot].store(lists[expected] | (last ^ 1),
                              std::memory_order_relaxed);
+  if (const auto count = lists[at_opening])
+    release({lists + head_size + lists[own_places] + lists[shared_places]
+               + lists[told_now] + lists[told_later],
+             count},
+            slot);
   for (auto* o = &first;;) {
     const auto next = o->next_in_group_;
     __builtin_prefetch(o->task_.get());
-    o->slot_.store(static_cast<std::uint8_t>(slot), std::memory_order_relaxed);
+    __builtin_prefetch(&lists_[o->lists_]);
+    o->slot_ = static_cast<std::uint8_t>(slot);
     streams_[o->stream_]->submit(*o); // may have run when this returns
     if (next == direct_op::none)
       return;
@@ -347,36 +419,29 @@ inline void direct_graph::open(direct_op& first, std::uint32_t slot) {
   }
 }
 
+void direct_graph::arrive_from_any_thread(direct_op& to, std::uint32_t slot) {
+  auto& missing = to.missing_[slot];
+  auto seen = missing.load(std::memory_order_acquire);
+  if (seen > 3)
+    seen = missing.fetch_sub(2, std::memory_order_acq_rel);
+  if (seen <= 3)
+    open(to, slot, seen & 1);
+}
+
 inline void direct_graph::arrive(std::uint32_t leader_number,
                                  std::uint32_t slot) {
   auto& to = ops_[leader_number];
-  auto& missing = to.missing_[slot];
-  if (to.counts_plainly_) {
-    const auto left = missing.load(std::memory_order_relaxed) - 1;
-    if (left > 0) {
-      missing.store(left, std::memory_order_relaxed);
-      return;
-    }
-  } else if (missing.load(std::memory_order_acquire) != 1
-             && missing.fetch_sub(1, std::memory_order_acq_rel) != 1) {
+  if (!to.counts_plainly_) {
+    arrive_from_any_thread(to, slot);
     return;
   }
-  open(to, slot);
-}
-
-inline void direct_graph::release(const std::uint32_t* lists,
-                                  std::uint32_t slot) {
-  auto* const places = places_.of_slot(slot);
-  const auto* next = lists + head_size;
-  for (const auto* end = next + lists[own_places]; next != end; ++next)
-    places[*next].empty();
-  for (const auto* end = next + lists[shared_places]; next != end; ++next) {
-    auto& shared = shared_releases_[*next];
-    if (!shared.is_last(slot))
-      continue;
-    shared.users[slot].store(shared.expected, std::memory_order_relaxed);
-    for (std::uint32_t i = 0; i < shared.count; ++i)
-      places[shared_temporaries_[shared.first + i]].empty();
+  auto& missing = to.missing_[slot];
+  const auto left = missing.load(std::memory_order_relaxed) - 2;
+  if (left > 1) {
+    missing.store(left, std::memory_order_relaxed);
+    __builtin_prefetch(to.task_.get()); // the rest often comes soon
+  } else {
+    open(to, slot, left);
   }
 }
 
@@ -384,72 +449,88 @@ inline void direct_graph::execute(direct_op& o, step_state& step) {
   if (step.failed.load(std::memory_order_relaxed))
     return;
   try {
-    o.task_->run(step, streams_[o.stream_]->device_stream());
+    o.task_->run(step);
   } catch (...) {
     context_.fail(step, o.op(), o.op_name(), std::current_exception());
   }
 }
 
-inline void direct_graph::tell(std::uint32_t* lists, const step_state& step,
-                               const direct_op& by) {
-  auto* const first =
-    lists + head_size + lists[own_places] + lists[shared_places];
-  auto* const end = first + lists[successors];
+inline void direct_graph::tell_now(std::span<std::uint32_t> told,
+                                   const step_state& step,
+                                   const direct_op& by) {
   if (context_.shuffle_seed != 0) {
     splitmix64 draw{context_.shuffle_seed ^ (std::uint64_t{by.lists_} << 32)
                     ^ step.id};
-    std::shuffle(first, end, draw);
+    std::shuffle(told.begin(), told.end(), draw);
   }
   const auto slot = step.slot;
-  for (auto* s = first; s != end; ++s) {
-    const auto distance = *s & ((1u << distance_bits) - 1);
-    arrive(*s >> distance_bits,
-           distance == 0 ? slot : context_.slot_after(slot, distance));
-  }
+  for (auto leader_number : told)
+    arrive(leader_number, slot);
+}
+
+void direct_graph::tell_later(std::span<const std::uint32_t> told,
+                              std::uint32_t slot) {
+  for (auto t : told)
+    arrive(t >> distance_bits,
+           context_.slot_after(slot, t & ((1u << distance_bits) - 1)));
+}
+
+void direct_graph::end_step(step_state& step) {
+  if (step.remaining.fetch_sub(1, std::memory_order_acq_rel) == 1)
+    context_.step_ended(context_.owner, step);
 }
 
 void direct_graph::start(std::uint32_t slot) {
-  round_[slot].fetch_xor(1, std::memory_order_relaxed);
+  closed_[slot].fetch_xor(1, std::memory_order_relaxed);
   for (auto leader_number : first_ones_)
     arrive(leader_number, slot);
 }
 
-void direct_graph::run(direct_op& o) {
-  const auto slot = o.slot_.load(std::memory_order_relaxed);
+inline void direct_graph::run(direct_op& o) {
+  const std::uint32_t slot = o.slot_;
   auto& step = *steps_[slot];
-  auto* const lists = &lists_[o.lists_];
-  if (!context_.dry_run) {
+  auto* next = &lists_[o.lists_];
+  auto* const heads = next;
+  next += head_size;
+  const auto take = [&next](std::uint32_t count) {
+    return std::span{std::exchange(next, next + count), count};
+  };
+  const auto own = take(heads[own_places]);
+  const auto shared = take(heads[shared_places]);
+  const auto now = take(heads[told_now]);
+  for (auto leader_number : now)
+    __builtin_prefetch(&ops_[leader_number]);
+  if (!context_.dry_run)
     execute(o, step);
-    release(lists, slot);
-  }
-  o.mark_ran(slot, round_[slot].load(std::memory_order_relaxed));
-  tell(lists, step, o);
-  const auto waits_for_itself = lists[leader];
-  if (lists[ends_step]
-      && step.remaining.fetch_sub(1, std::memory_order_acq_rel) == 1)
-    context_.step_ended(context_.owner, step);
+  release(own, slot);
+  if (!shared.empty())
+    release_shared(shared, slot);
+  tell_now(now, step, o);
+  if (overlap_)
+    tell_later(take(heads[told_later]), slot);
+  if (now.empty())
+    end_step(step);
   // Last, so that no step ends before the one ahead of it has been reported:
   // from here on the op may run in the next step.
   if (overlap_)
-    arrive(waits_for_itself, context_.slot_after(slot, 1));
+    arrive(heads[leader], context_.slot_after(slot, 1));
+}
+
+void direct_op::run(worker&) {
+  graph_->run(*this);
 }
 
 // -- describing ---------------------------------------------------------------
 
-bool direct_graph::has_run(handle_id handle,
-                           const step_state& step) const noexcept {
-  const auto ran = ops_[number_[handle]].ran_.load(std::memory_order_relaxed);
-  return ((ran >> step.slot) & 1u)
-         == round_[step.slot].load(std::memory_order_relaxed);
-}
-
 std::uint32_t direct_graph::missing(handle_id handle,
                                     const step_state& step) const noexcept {
   const auto& o = ops_[number_[handle]];
-  if (o.slot_.load(std::memory_order_relaxed) == step.slot)
-    return 0;
   const auto& waits_at = ops_[lists_[o.lists_ + leader]];
-  return waits_at.missing_[step.slot].load(std::memory_order_relaxed);
+  const auto seen =
+    waits_at.missing_[step.slot].load(std::memory_order_relaxed);
+  const auto opened =
+    (seen & 1) != closed_[step.slot].load(std::memory_order_relaxed);
+  return opened ? 0 : seen / 2;
 }
 
 } // namespace troupe::actors

@@ -53,23 +53,19 @@ public:
 private:
   friend class direct_graph;
 
-  void mark_ran(std::uint32_t slot, std::uint32_t round) noexcept;
-
   static constexpr std::uint32_t max_slots = 4;
   static constexpr std::uint32_t none = UINT32_MAX;
-  static constexpr std::uint8_t no_slot = UINT8_MAX;
 
   std::uint32_t lists_ = 0; // where its lists begin
   direct_graph* graph_ = nullptr;
   std::unique_ptr<op_task> task_;
-  std::array<std::atomic<std::uint32_t>, max_slots> missing_{}; // the leader's
+  // The leader's. Messages still to come, times two; the last bit changes when
+  // the mailbox opens, so that a description can tell "all" from "none".
+  std::array<std::atomic<std::uint32_t>, max_slots> missing_{};
   std::uint32_t next_in_group_ = none;
   std::uint8_t stream_ = 0;
   bool counts_plainly_ = false; // the leader's: all messages from one thread
-  // Both relaxed: written by who opens or runs the op; others only describe.
-  std::atomic<std::uint8_t> slot_{no_slot}; // of the step it is ready for
-  // Bit `slot`: direct_graph::round_ of that slot when it last ran there.
-  std::atomic<std::uint8_t> ran_{0};
+  std::uint8_t slot_ = 0;       // of the step that it is ready for
 };
 static_assert(sizeof(direct_op) == 64);
 
@@ -114,10 +110,8 @@ public:
   std::size_t messages_per_step() const noexcept { return messages_; }
   /// Ops whose end a step waits for.
   std::uint32_t ends_per_step() const noexcept { return ends_per_step_; }
-  /// Whether an op has run in a step that has not ended. Any thread.
-  bool has_run(handle_id handle, const step_state& step) const noexcept;
-  /// Messages that an op still waits for in a step in which it has not run; 0:
-  /// it is ready. Any thread.
+  /// Messages that an op still waits for in a step that has not ended; 0: it is
+  /// ready, or has run. Any thread.
   std::uint32_t missing(handle_id handle,
                         const step_state& step) const noexcept;
 
@@ -125,11 +119,13 @@ private:
   friend class direct_op;
   struct mailbox;
   struct mailboxes;
-  /// By op: temporaries that it alone releases, and numbers in
-  /// `shared_releases_`.
+  class sender_index;
+  /// Temporaries by who releases them.
   struct releases {
-    grouped<std::uint32_t> own;
-    grouped<std::uint32_t> shared;
+    grouped<std::uint32_t> own;    ///< by op: it alone
+    grouped<std::uint32_t> shared; ///< by op: numbers in `shared_releases_`
+    /// By leader: its mailbox, which opens when the last users have run.
+    grouped<std::uint32_t> at_opening;
   };
 
   /// Temporaries that the same ops release: counted once for all of them.
@@ -148,15 +144,18 @@ private:
 
   // What an op reads when it has run, one after the other in `lists_`: the
   // head, the temporaries that it alone releases, the numbers of those that it
-  // releases with others in `shared_releases_`, the successors that it tells,
-  // each a leader's number with the distance in the last two bits.
+  // releases with others in `shared_releases_`, the leaders that it tells in
+  // the step, those that it tells in later steps, each of these with the
+  // distance in the last two bits, and the temporaries that its mailbox
+  // releases as it opens. The step's end waits for ops that tell nobody in it.
   enum head : std::uint32_t {
     expected,      ///< messages that the op's mailbox waits for per step
     leader,        ///< the op whose mailbox that is
     own_places,    ///< how many
     shared_places, ///< how many
-    successors,    ///< how many
-    ends_step,     ///< whether the step's end waits for this op
+    told_now,      ///< leaders, how many
+    told_later,    ///< how many
+    at_opening,    ///< places, how many
     head_size
   };
   static constexpr std::uint32_t distance_bits = 2;
@@ -173,21 +172,32 @@ private:
                       Predecessors before) const;
   void arm(const mailboxes& all);
   releases
-  find_releases(std::span<const std::pair<handle_id, std::uint32_t>> uses);
+  find_releases(std::span<const std::pair<handle_id, std::uint32_t>> uses,
+                const mailboxes& all);
   void share_release(shared_release& release, std::uint32_t first,
                      std::uint32_t count, const grouped<handle_id>& last_users);
   std::uint32_t leader_of(const mailboxes& all, handle_id op) const;
-  grouped<std::uint32_t> find_told(const mailboxes& all,
-                                   const graph::op_order& order) const;
+  struct told_leaders {
+    grouped<std::uint32_t> now;
+    grouped<std::uint32_t> later; ///< with the distance
+  };
+  told_leaders find_told(const mailboxes& all,
+                         const graph::op_order& order) const;
   void list(const mailboxes& all, const releases& released,
             const graph::op_order& order);
 
   void arrive(std::uint32_t leader_number, std::uint32_t slot);
-  void open(direct_op& first, std::uint32_t slot);
+  void arrive_from_any_thread(direct_op& to, std::uint32_t slot);
+  void open(direct_op& first, std::uint32_t slot, std::uint32_t last);
   void run(direct_op& o);
   void execute(direct_op& o, step_state& step);
-  void release(const std::uint32_t* lists, std::uint32_t slot);
-  void tell(std::uint32_t* lists, const step_state& step, const direct_op& by);
+  void release(std::span<const std::uint32_t> temporaries, std::uint32_t slot);
+  void release_shared(std::span<const std::uint32_t> numbers,
+                      std::uint32_t slot);
+  void tell_now(std::span<std::uint32_t> told, const step_state& step,
+                const direct_op& by);
+  void tell_later(std::span<const std::uint32_t> told, std::uint32_t slot);
+  void end_step(step_state& step);
 
   // What every op's run reads comes first.
   graph_context& context_;
@@ -199,8 +209,9 @@ private:
   std::vector<stream_actor*> streams_;
   storage_places& places_;
   bool overlap_;
-  // Flips with each step of a slot. Relaxed: others only describe.
-  std::array<std::atomic<std::uint8_t>, direct_op::max_slots> round_{};
+  // The last bit of mailboxes that have not opened in the slot's step. Relaxed:
+  // others only describe.
+  std::array<std::atomic<std::uint32_t>, direct_op::max_slots> closed_{};
   std::vector<handle_id> handles_;        // by number
   std::vector<std::uint32_t> number_;     // by handle
   std::vector<std::uint32_t> first_ones_; // leaders that the start tells

@@ -15,7 +15,9 @@ op_actor::op_actor(caf::actor_config& cfg, graph_context& graph,
                    std::unique_ptr<op_task> task, stream_actor& on)
   : wired_actor(cfg, graph, handle.id, std::move(name)),
     ready_op(handle.priority), handle_(handle), task_(std::move(task)),
-    stream_(on) {}
+    stream_(on) {
+  stream_.expect(*this);
+}
 
 std::uint32_t op_actor::add_in_edge(stream_actor* producer, storage* value,
                                     std::uint32_t distance) {
@@ -104,10 +106,10 @@ launch_result op_actor::launch(const step_state& step) {
   }
 }
 
-void op_actor::execute(stream& on) {
+void op_actor::execute(stream&) {
   auto& step = *running_;
   if (!graph().dry_run && !step.failed.load(std::memory_order_relaxed))
-    task_->run(step, on);
+    task_->run(step);
 }
 
 void op_actor::completed(std::exception_ptr failure) noexcept {

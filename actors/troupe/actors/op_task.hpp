@@ -2,7 +2,6 @@
 #pragma once
 
 #include <troupe/actors/step_state.hpp>
-#include <troupe/kernels/stream.hpp>
 
 namespace troupe::actors {
 
@@ -12,8 +11,9 @@ class op_task {
 public:
   virtual ~op_task() = default;
 
-  /// Computes the step's outputs from its inputs, on `on`. Throws on failure.
-  virtual void run(step_state& step, stream& on) = 0;
+  /// Computes the step's outputs from its inputs, on the stream of its op.
+  /// Throws on failure.
+  virtual void run(step_state& step) = 0;
   /// False while a job of the task's own is still in a queue. Any thread.
   virtual bool idle() const noexcept { return true; }
 };

@@ -14,8 +14,8 @@ namespace {
 /// In a stream's inbox: nobody drains it.
 ready_op* const idle_mark = reinterpret_cast<ready_op*>(std::uintptr_t{1});
 
-/// Ops that one drain launches before it lets others of the queue run.
-constexpr int launches_before_yield = 16;
+/// After so many launches a drain looks whether others of the queue wait.
+constexpr int launches_between_looks = 16;
 
 } // namespace
 
@@ -76,15 +76,17 @@ inline ready_op* stream_actor::next_op() {
 
 inline void stream_actor::launch(ready_op& op, worker& on) {
   const auto before = ready_.size();
-  admit(op);
+  if (admits_)
+    admit(op);
   op.run(on);
   // What this launch made ready runs next, the first told first.
-  std::reverse(ready_.begin() + static_cast<long>(before), ready_.end());
+  if (ready_.size() > before + 1)
+    std::reverse(ready_.begin() + static_cast<long>(before), ready_.end());
 }
 
 void stream_actor::run(worker& on) {
   draining_ = this;
-  for (int launches = 0;;) {
+  for (int left = launches_between_looks;;) {
     if (inbox_.load(std::memory_order_relaxed) != nullptr)
       take_inbox();
     auto* op = next_op();
@@ -98,11 +100,13 @@ void stream_actor::run(worker& on) {
         break;
       continue;
     }
-    if (op)
+    if (op) {
       launch(*op, on);
-    if (!op
-        || (++launches >= launches_before_yield
-            && queue_.others_wait(on.index()))) {
+      if (--left > 0)
+        continue;
+      left = launches_between_looks;
+    }
+    if (!op || queue_.others_wait(on.index())) {
       draining_ = nullptr;
       queue_.yield(*this); // may run on another worker at once
       return;
@@ -117,7 +121,6 @@ void stream_actor::take_inbox() {
   // the newest first: it is the last to run.
   std::vector<ready_op*>::size_type count = 0;
   for (auto* op = newest; op; op = op->next_in_stream) {
-    prioritised_ |= op->priority != 0;
     ready_.push_back(op);
     ++count;
   }

@@ -54,10 +54,11 @@ public:
   /// that is on its way out. Any thread.
   bool idle() const noexcept;
 
+  /// Says that `op` will be submitted here. Before the first step.
+  void expect(const ready_op& op) noexcept { prioritised_ |= op.priority != 0; }
   /// Takes an op that is ready.
   void submit(ready_op& op) {
     if (draining_ == this) {
-      prioritised_ |= op.priority != 0;
       ready_.push_back(&op);
     } else {
       submit_from_elsewhere(op);
@@ -68,8 +69,10 @@ public:
 
 protected:
   bool on_message(caf::mailbox_element& element, context ctx) override;
-  /// Called before an op is launched, by the draining thread.
+  /// Called before an op is launched, by the draining thread, once `admits`
+  /// has been.
   virtual void admit(ready_op& op) { (void)op; }
+  void admits() noexcept { admits_ = true; }
 
 private:
   /// The stream that this thread drains.
@@ -87,8 +90,9 @@ private:
   std::unique_ptr<stream> stream_;
   job_queue& queue_;
   std::size_t home_;
+  bool admits_ = false;          // asks before it launches
   bool wide_;                    // its ops go to the workers directly
-  bool prioritised_ = false;     // an op had a priority; the draining thread's
+  bool prioritised_ = false;     // an op has a priority
   std::vector<ready_op*> ready_; // last runs next; the draining thread's
   alignas(64) std::atomic<ready_op*> inbox_; // newest first; or the idle mark
 

@@ -49,24 +49,27 @@ std::size_t index_in_slot(std::span<const op_argument> arguments,
 
 /// Slot whose sequences the gradient in slot "S@GRAD" forms: S, or Out if the
 /// op does not read S.
-std::string_view lender_of_gradient(const kernel_context& ctx,
+std::string_view lender_of_gradient(std::span<const op_argument> inputs,
                                     std::string_view slot) {
   constexpr std::string_view suffix = "@GRAD";
   if (!slot.ends_with(suffix))
     return {};
   slot.remove_suffix(suffix.size());
-  return ctx.has_input(slot) ? slot : "Out";
+  const auto is_read = std::ranges::any_of(
+    inputs, [slot](auto& in) { return in.slot == slot && in.var; });
+  return is_read ? slot : "Out";
 }
 
 /// True if output `o` forms the sequences of input `i`.
-bool borrows(const kernel_context& ctx, std::size_t o, std::size_t i,
+bool borrows(std::span<const op_argument> outputs, std::size_t o,
+             std::span<const op_argument> inputs, std::size_t i,
              bool gradient) {
-  const auto to = ctx.outputs()[o].slot;
-  const auto from = ctx.inputs()[i].slot;
-  const auto index = index_in_slot(ctx.inputs(), i);
+  const auto to = outputs[o].slot;
+  const auto from = inputs[i].slot;
+  const auto index = index_in_slot(inputs, i);
   if (gradient)
-    return from == lender_of_gradient(ctx, to)
-           && index_in_slot(ctx.outputs(), o) == index;
+    return from == lender_of_gradient(inputs, to)
+           && index_in_slot(outputs, o) == index;
   return index == 0 && is_among(lending, from) && is_among(borrowing, to);
 }
 
@@ -101,12 +104,29 @@ public:
       l.grant();
   }
 
+  std::optional<lod_bypass>
+  find_bypass(std::span<const op_argument> inputs,
+              std::span<const op_argument> outputs) const {
+    lod_bypass found{code_.get(), nullptr};
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      for (std::size_t o = 0; o < outputs.size(); ++o) {
+        auto* lender = inputs[i].var;
+        if (!lender || !borrows(outputs, o, inputs, i, gradient_))
+          continue;
+        if (found.lender && found.lender != lender)
+          return std::nullopt;
+        found.lender = lender;
+      }
+    return found;
+  }
+
 private:
   std::vector<loan> find_loans(const kernel_context& ctx) const {
     std::vector<loan> loans;
     for (std::size_t o = 0; o < ctx.outputs().size(); ++o)
       for (std::size_t i = 0; i < ctx.inputs().size(); ++i)
-        if (has_levels(ctx.inputs()[i]) && borrows(ctx, o, i, gradient_)) {
+        if (has_levels(ctx.inputs()[i])
+            && borrows(ctx.outputs(), o, ctx.inputs(), i, gradient_)) {
           const auto& value = ctx.inputs()[i].var->as_tensor();
           loans.push_back(
             {ctx.outputs()[o].var, value.levels(), value.dims()[0]});
@@ -127,6 +147,13 @@ std::unique_ptr<kernel> share_lod(std::string_view op_type,
     return code;
   return std::make_unique<sharing_kernel>(std::move(code),
                                           op_type.ends_with("_grad"));
+}
+
+std::optional<lod_bypass> bypass_lod(kernel& made,
+                                     std::span<const op_argument> inputs,
+                                     std::span<const op_argument> outputs) {
+  const auto* sharing = dynamic_cast<const sharing_kernel*>(&made);
+  return sharing ? sharing->find_bypass(inputs, outputs) : std::nullopt;
 }
 
 } // namespace troupe

@@ -4,6 +4,8 @@
 #include <troupe/kernels/kernel.hpp>
 
 #include <memory>
+#include <optional>
+#include <span>
 #include <string_view>
 
 namespace troupe {
@@ -22,5 +24,17 @@ namespace troupe {
 /// Where no input has levels, a run costs a look at each input.
 std::unique_ptr<kernel> share_lod(std::string_view op_type,
                                   std::unique_ptr<kernel> code);
+
+/// What a caller that always gives a kernel the same variables may do instead
+/// of running it: while `lender` has no levels, run `code`.
+struct lod_bypass {
+  kernel* code;           ///< inside of the kernel
+  const variable* lender; ///< null: nothing can lend
+};
+
+/// None if `made` shares no levels, or if several of `inputs` could lend them.
+std::optional<lod_bypass> bypass_lod(kernel& made,
+                                     std::span<const op_argument> inputs,
+                                     std::span<const op_argument> outputs);
 
 } // namespace troupe
