@@ -25,7 +25,8 @@ TEST_SUITE("actors.storage") {
 TEST_CASE("the last user of a step empties its place, in every round") {
   arena memory{make_host_memory_source()};
   storage_places places{1, 2};
-  storage s{"x", memory, places, 0, 3};
+  places.expect(0, 3);
+  storage s{"x", memory, places, 0};
   CHECK_FALSE(s.persistable());
   CHECK(s.name() == "x");
   CHECK(&s.memory() == &memory);
@@ -47,7 +48,8 @@ TEST_CASE("the last user of a step empties its place, in every round") {
 TEST_CASE("slots hold values of their own") {
   arena memory{make_host_memory_source()};
   storage_places places{1, 3};
-  storage s{"x", memory, places, 0, 1};
+  places.expect(0, 1);
+  storage s{"x", memory, places, 0};
   s.at(1).set(some(memory));
   CHECK_FALSE(s.at(0).has_value());
   CHECK(s.at(1).has_value());
@@ -73,7 +75,8 @@ TEST_CASE("of users on several threads exactly one is the last") {
   constexpr int rounds = 2000;
   arena memory{make_host_memory_source()};
   storage_places places{1, 1};
-  storage s{"x", memory, places, 0, users};
+  places.expect(0, users);
+  storage s{"x", memory, places, 0};
   std::atomic<int> last{0};
   std::atomic<int> arrived{0};
   std::atomic<int> round{0};

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/actor_graph.hpp>
 
-#include <troupe/actors/control_flow.hpp>
-#include <troupe/actors/op_tasks.hpp>
 #include <troupe/base/assert.hpp>
 #include <troupe/base/clock.hpp>
+#include <troupe/graph/storage_accesses.hpp>
 
 #include <algorithm>
 #include <set>
@@ -13,13 +12,6 @@ namespace troupe::actors {
 
 namespace {
 
-/// Paddle's name for an argument that is not there.
-constexpr std::string_view empty_argument = "@EMPTY@";
-
-bool is_present(const std::string& argument) {
-  return !argument.empty() && argument != empty_argument;
-}
-
 bool in_message_form(edge_form form, std::size_t number) {
   return form == edge_form::message
          || (form == edge_form::mixed && number % 2 == 1);
@@ -27,8 +19,7 @@ bool in_message_form(edge_form form, std::size_t number) {
 
 } // namespace
 
-actor_graph::actor_graph(const parts& p)
-  : parts_(p), graph_(*p.graph), host_memory_(make_host_memory_source()) {
+actor_graph::actor_graph(const parts& p) : parts_(p), graph_(*p.graph) {
   const auto& options = *p.options;
   for (auto& d : graph_.devices)
     context_.devices.push_back(to_string(d));
@@ -43,7 +34,9 @@ actor_graph::actor_graph(const parts& p)
   const auto direct_slots = options.steps_in_flight > 1 ? between_steps : 1;
   in_direct_form_ = can_go_direct(direct_slots);
   make_steps(in_direct_form_ ? direct_slots : between_steps);
-  make_storages();
+  tasks_ = std::make_unique<graph_tasks>(graph_tasks::parts{
+    p.program, p.graph, p.devices, p.parameters, p.kernels, context_.steps,
+    &p.workers->queue(), options.deterministic, options.check_nan});
   if (in_direct_form_) {
     make_direct();
     return;
@@ -52,15 +45,7 @@ actor_graph::actor_graph(const parts& p)
   make_var_actors();
   wire();
   add_starts();
-  const grouped<std::uint32_t> used{graph_.ops.size(), uses_};
-  for (auto& o : graph_.ops)
-    if (auto* a = op(o.id)) {
-      std::vector<storage*> releases;
-      for (auto s : used[o.id])
-        releases.push_back(&storages_[s]);
-      a->releases(std::move(releases));
-      a->arm();
-    }
+  count_users();
 }
 
 actor_graph::~actor_graph() {
@@ -153,64 +138,6 @@ stream_actor& actor_graph::stream_of(const graph::op_handle& o) const {
   return *device_streams_[o.device].compute;
 }
 
-// -- storages -----------------------------------------------------------------
-
-/// Ops that release a temporary. Direct form: edges put all other users before
-/// the readers of the last version. Otherwise everyone counts: a message to
-/// another process carries the value after a reader here may be done with it.
-void actor_graph::list_users(const graph::storage_accesses& s,
-                             std::vector<handle_id>& users) const {
-  users.clear();
-  for (auto v = s.versions.rbegin(); v != s.versions.rend(); ++v) {
-    std::ranges::copy_if(v->readers, std::back_inserter(users),
-                         [this](handle_id o) { return is_here(o); });
-    if (v->writer != no_handle && is_here(v->writer)
-        && (!in_direct_form_ || users.empty()))
-      users.push_back(v->writer);
-    if (in_direct_form_ && !users.empty())
-      return;
-  }
-  std::ranges::sort(users);
-  users.erase(std::unique(users.begin(), users.end()), users.end());
-}
-
-void actor_graph::make_storages() {
-  const graph::access_list accesses{graph_};
-  places_ = std::make_unique<storage_places>(
-    std::ranges::count_if(accesses, [](auto& s) { return !s.persistable; }),
-    context_.slots());
-  storages_.reserve(graph_.num_storages);
-  std::uint32_t temporaries = 0;
-  std::vector<handle_id> users;
-  for (auto& s : accesses) {
-    const auto& v = graph_.var(s.versions.front().var);
-    auto& memory = parts_.devices[v.device]->memory();
-    if (s.persistable) {
-      storages_.emplace_back(v.name, memory,
-                             parts_.parameters->replica(v.device).var(v.name));
-      continue;
-    }
-    list_users(s, users);
-    for (auto user : users)
-      uses_.push_back({user, v.storage});
-    auto& made =
-      storages_.emplace_back(v.name, memory, *places_, temporaries++,
-                             static_cast<std::uint32_t>(users.size()));
-    if (v.feed)
-      fed_.emplace(std::pair{v.name, v.device}, made);
-  }
-}
-
-storage& actor_graph::storage_of(handle_id var) {
-  return storages_[graph_.var(var).storage];
-}
-
-const storage* actor_graph::find_fed(std::string_view name,
-                                     std::size_t device) const {
-  auto found = fed_.find(std::pair{name, device});
-  return found == fed_.end() ? nullptr : &found->second;
-}
-
 // -- actors -------------------------------------------------------------------
 
 bool actor_graph::is_here(handle_id id) const {
@@ -241,9 +168,9 @@ void actor_graph::make_op_actors() {
   for (auto& o : graph_.ops) {
     if (!is_here(o.id))
       continue;
-    actors_[o.id] =
-      make<op_actor>(*parts_.system, context_, o, handle_name(graph_, o.id),
-                     make_task(o), stream_of(o));
+    actors_[o.id] = make<op_actor>(
+      *parts_.system, context_, o, handle_name(graph_, o.id),
+      tasks_->make_task(o, stream_of(o).device_stream()), stream_of(o));
     op(o.id)->add_in_edge(nullptr, nullptr, 1); // from itself
   }
 }
@@ -260,73 +187,25 @@ void actor_graph::make_var_actors() {
     if (is_here(v.id))
       actors_[v.id] = make<var_actor>(
         *parts_.system, context_, v.id, handle_name(graph_, v.id),
-        storage_of(v.id), readers[v.id - graph_.ops.size()]);
+        tasks_->storage_of(v.id), readers[v.id - graph_.ops.size()]);
 }
 
-std::unique_ptr<op_task> actor_graph::make_task(const graph::op_handle& o) {
-  auto& on = *parts_.devices[o.device];
-  switch (o.kind) {
-  case graph::op_kind::computation: return make_kernel_task(o);
-  case graph::op_kind::scale_loss_grad:
-    return make_scale_loss_grad_task(*o.desc, on, o.device,
-                                     storage_of(o.outputs.front()));
-  case graph::op_kind::fetch: {
-    const auto& v = graph_.var(o.inputs.front());
-    fetches_.push_back({std::string{v.name}, v.device});
-    return make_fetch_task(on, fetches_.size() - 1,
-                           storage_of(o.inputs.front()), host_memory_);
-  }
-  default: return make_group_task(o);
-  }
-}
-
-std::vector<task_argument>
-actor_graph::bind(const std::vector<graph::op_slot>& slots,
-                  std::span<const handle_id> handles) {
-  std::vector<task_argument> arguments;
-  auto next = handles.begin();
-  for (auto& s : slots)
-    for (auto& name : s.arguments)
-      if (is_present(name)) {
-        TROUPE_ASSERT(next != handles.end());
-        arguments.push_back({s.name, &storage_of(*next++)});
-      } else {
-        arguments.push_back({s.name, nullptr});
-      }
-  return arguments;
-}
-
-std::unique_ptr<op_task>
-actor_graph::make_kernel_task(const graph::op_handle& o) {
-  return make_computation_task(
-    *o.desc,
-    {*parts_.devices[o.device], o.device, stream_of(o).device_stream(),
-     context_.steps, task_memory_},
-    make_op_kernel(*parts_.program, *o.desc, *parts_.kernels,
-                   graph_.devices[o.device].kind),
-    bind(o.desc->inputs, o.inputs), bind(o.desc->outputs, o.outputs),
-    parts_.options->check_nan);
-}
-
-std::unique_ptr<op_task>
-actor_graph::make_group_task(const graph::op_handle& o) {
-  std::vector<device*> ranks;
-  for (auto& d : parts_.devices)
-    ranks.push_back(d.get());
-  // Inputs come variable by variable, devices in order within each; a
-  // broadcast reads its root alone, a reduce writes its root alone.
-  const auto reads = o.kind == graph::op_kind::broadcast ? 1 : ranks.size();
-  const auto writes = o.kind == graph::op_kind::reduce ? 1 : ranks.size();
-  std::vector<collective_group> groups(o.inputs.size() / reads);
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    for (std::size_t i = 0; i < reads; ++i)
-      groups[g].inputs.push_back(storage_of(o.inputs[g * reads + i]));
-    for (std::size_t i = 0; i < writes; ++i)
-      groups[g].outputs.push_back(storage_of(o.outputs[g * writes + i]));
-  }
-  return make_collective_task(o.kind, o.root, std::move(ranks),
-                              std::move(groups), parts_.workers->queue(),
-                              parts_.options->deterministic);
+// Everyone counts here: a message to another process carries a value after its
+// readers in this one may be done with it.
+void actor_graph::count_users() {
+  const auto uses =
+    tasks_->all_uses([this](handle_id user) { return is_here(user); });
+  const grouped<std::uint32_t> used{graph_.ops.size(), uses};
+  std::vector<std::uint32_t> users(tasks_->places().temporaries());
+  for (auto& [user, temporary] : uses)
+    ++users[temporary];
+  for (std::uint32_t t = 0; t < users.size(); ++t)
+    tasks_->places().expect(t, users[t]);
+  for (auto& o : graph_.ops)
+    if (auto* a = op(o.id)) {
+      a->releases(tasks_->places(), used[o.id]);
+      a->arm();
+    }
 }
 
 // -- wiring -------------------------------------------------------------------
@@ -348,18 +227,16 @@ void actor_graph::make_direct() {
     const auto stream =
       std::find(streams_.begin(), streams_.end(), &stream_of(o));
     p.stream_of.push_back(static_cast<std::uint8_t>(stream - streams_.begin()));
-    p.tasks.push_back(make_task(o));
+    p.tasks.push_back(tasks_->make_task(o, stream_of(o).device_stream()));
   }
-  for (auto& [user, used] : uses_)
-    used = storages_[used].temporary();
   if (!context_.dry_run)
-    p.uses = std::move(uses_);
-  p.places = places_.get();
+    p.uses = tasks_->last_uses();
+  p.places = &tasks_->places();
   p.overlap = parts_.options->steps_in_flight > 1;
   direct_ =
     std::make_unique<direct_graph>(std::move(p), graph::op_order{graph_});
   ends_per_step_ = direct_->ends_per_step();
-  std::vector<storage>{}.swap(storages_); // tasks have what they need of them
+  tasks_->forget_storages();
 }
 
 void actor_graph::wire() {
@@ -391,8 +268,8 @@ void actor_graph::wire_edge(const graph::edge& e, std::size_t number) {
   auto* to = actor(e.to);
   const auto carries_value = e.kind == graph::edge_kind::data;
   auto* value = !carries_value         ? nullptr
-                : graph_.is_op(e.from) ? &storage_of(e.to)
-                                       : &storage_of(e.from);
+                : graph_.is_op(e.from) ? &tasks_->storage_of(e.to)
+                                       : &tasks_->storage_of(e.from);
   // Whose tickets come along: a variable passes on those of its generator.
   const auto source =
     graph_.is_op(e.from) ? e.from : graph_.var(e.from).generator;

@@ -5,21 +5,14 @@
 #include <troupe/actors/direct_actor.hpp>
 #include <troupe/actors/direct_graph.hpp>
 #include <troupe/actors/executor.hpp>
+#include <troupe/actors/graph_tasks.hpp>
 #include <troupe/actors/op_actor.hpp>
-#include <troupe/actors/op_tasks.hpp>
 #include <troupe/actors/scheduling.hpp>
 #include <troupe/actors/var_actor.hpp>
-#include <troupe/graph/storage_accesses.hpp>
 
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
-#include <memory_resource>
 #include <mutex>
-#include <set>
-#include <string>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -71,21 +64,11 @@ public:
   actor_graph& operator=(const actor_graph&) = delete;
 
   graph_context& context() noexcept { return context_; }
-  arena& host_memory() noexcept { return host_memory_; }
+  const graph_tasks& tasks() const noexcept { return *tasks_; }
 
   /// Sends the messages that begin the step of `slot`: fed variables are
   /// ready, ops that wait for nothing else may run.
   void start(std::uint32_t slot);
-
-  /// The value of a fed variable on a device, or null if the graph has none.
-  const storage* find_fed(std::string_view name, std::size_t device) const;
-  /// A fetch handle's variable and device; index: position in
-  /// step_state::fetched.
-  struct fetch_entry {
-    std::string name;
-    std::size_t device;
-  };
-  const std::vector<fetch_entry>& fetches() const noexcept { return fetches_; }
 
   /// Ends all actors: messages from outside find them gone, whoever holds their
   /// addresses.
@@ -118,26 +101,18 @@ private:
 
   void make_streams();
   void make_steps(std::uint32_t slots);
-  void make_storages();
-  void list_users(const graph::storage_accesses& s,
-                  std::vector<handle_id>& users) const;
   void make_op_actors();
   void make_var_actors();
   bool can_go_direct(std::uint32_t slots) const;
   void make_direct();
+  void count_users();
   void wire();
   void wire_edge(const graph::edge& e, std::size_t number);
   void add_starts();
 
   template <class T>
   T* make_stream(std::size_t device, const char* name, int width);
-  std::vector<task_argument> bind(const std::vector<graph::op_slot>& slots,
-                                  std::span<const handle_id> handles);
-  std::unique_ptr<op_task> make_task(const graph::op_handle& op);
-  std::unique_ptr<op_task> make_kernel_task(const graph::op_handle& op);
-  std::unique_ptr<op_task> make_group_task(const graph::op_handle& op);
   stream_actor& stream_of(const graph::op_handle& op) const;
-  storage& storage_of(handle_id var);
   bool is_here(handle_id id) const;
   wired_actor* actor(handle_id id) const;
   op_actor* op(handle_id id) const;
@@ -145,15 +120,7 @@ private:
   parts parts_;
   const graph::ssa_graph& graph_;
   graph_context context_;
-  arena host_memory_;
-  std::unique_ptr<storage_places> places_;
-  std::vector<storage> storages_; // by var_handle::storage; direct form: none
-  std::map<std::pair<std::string_view, std::size_t>, storage> fed_;
-  // Who releases which temporary: op, number of the storage. Until the op
-  // actors have it.
-  std::vector<grouped<std::uint32_t>::entry> uses_;
-  std::pmr::monotonic_buffer_resource task_memory_;
-  std::vector<fetch_entry> fetches_;
+  std::unique_ptr<graph_tasks> tasks_;
   std::vector<caf::strong_actor_ptr> stream_handles_;
   std::vector<stream_actor*> streams_;
   std::vector<device_streams> device_streams_;

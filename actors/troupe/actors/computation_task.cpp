@@ -23,10 +23,9 @@ bool is_forward_or_backward(std::int32_t role) {
 
 /// The arguments in a slot of a step.
 std::span<const op_argument> bind(std::span<const task_argument> arguments,
-                                  std::uint32_t slot,
-                                  std::pmr::memory_resource& memory) {
-  auto* bound = static_cast<op_argument*>(memory.allocate(
-    arguments.size() * sizeof(op_argument), alignof(op_argument)));
+                                  std::uint32_t slot, task_memory& memory) {
+  auto* bound = static_cast<op_argument*>(
+    memory.allocate(arguments.size() * sizeof(op_argument)));
   auto* next = bound;
   for (auto& a : arguments)
     new (next++)
@@ -48,8 +47,7 @@ class computation_task final : public op_task {
 public:
   static void* operator new(std::size_t size, const task_place& place) {
     return place.memory.allocate(size
-                                   + place.steps.size() * sizeof(prepared_run),
-                                 alignof(std::max_align_t));
+                                 + place.steps.size() * sizeof(prepared_run));
   }
   static void operator delete(void*, const task_place&) noexcept {}
   static void operator delete(void*) noexcept {} // the graph frees it
@@ -117,7 +115,8 @@ private:
   bool takes_absent_inputs_;
 };
 
-static_assert(alignof(computation_task) >= alignof(prepared_run));
+static_assert(alignof(computation_task) == alignof(void*)
+              && alignof(prepared_run) == alignof(void*));
 static_assert(std::is_trivially_destructible_v<prepared_run>);
 static_assert(std::is_trivially_destructible_v<op_argument>);
 

@@ -181,6 +181,7 @@ direct_graph::direct_graph(parts p, const graph::op_order& order)
   arm(all);
   const auto released = find_releases(p.uses, all);
   list(all, released, order);
+  lists_.shrink_to_fit();
 }
 
 bool direct_graph::idle() const noexcept {
@@ -382,7 +383,7 @@ inline void direct_graph::release(std::span<const std::uint32_t> temporaries,
                                   std::uint32_t slot) {
   auto* const places = places_.of_slot(slot);
   for (auto t : temporaries)
-    places[t].empty();
+    storage_places::empty(places[t]);
 }
 
 void direct_graph::release_shared(std::span<const std::uint32_t> numbers,

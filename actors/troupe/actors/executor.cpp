@@ -277,7 +277,7 @@ void executor::impl::feed(const feed_map& feeds, const step_state& step) {
         continue;
       }
       const auto& shard = step.devices[d];
-      auto* target = actors->find_fed(name, d);
+      auto* target = actors->tasks().find_fed(name, d);
       if (target && shard.shard_samples > 0)
         target->at(step.slot).set(devices[d]->to_device(
           value.samples(shard.first_sample, shard.shard_samples)));
@@ -295,9 +295,9 @@ void executor::impl::admit(step_in_flight& s, const feed_map& feeds,
     state.devices.resize(devices.size());
     actors::split_batch(samples, s.id, options.seed, state.devices);
     state.wanted.clear();
-    for (auto& f : actors->fetches())
+    for (auto& f : actors->tasks().fetches())
       state.wanted.push_back(wants(s.wanted, f.name));
-    state.fetched.assign(actors->fetches().size(), tensor{});
+    state.fetched.assign(actors->tasks().fetches().size(), tensor{});
     state.take_error();
     state.failed.store(false, std::memory_order_relaxed);
     state.remaining.store(actors->ends_per_step(), std::memory_order_relaxed);
@@ -416,7 +416,8 @@ void executor::impl::collect(step_in_flight& s,
   }
   values.clear();
   for (std::size_t i = 0; i < state.fetched.size(); ++i)
-    values.push_back({actors->fetches()[i].name, actors->fetches()[i].device,
+    values.push_back({actors->tasks().fetches()[i].name,
+                      actors->tasks().fetches()[i].device,
                       std::move(state.fetched[i])});
   actors::gather(s.id, loss, state.devices, values, s.wanted, s.result);
   values.clear();

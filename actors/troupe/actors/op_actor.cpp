@@ -131,8 +131,8 @@ void op_actor::finish() {
   const auto slot = step.slot;
   if (graph().trace)
     trace(trace_kind::completion, no_handle, slot);
-  for (auto* used : releases_)
-    if (used->released(slot) && graph().trace)
+  for (auto temporary : releases_)
+    if (values_->released(temporary, slot) && graph().trace)
       trace(trace_kind::release, no_handle, slot);
   const auto next = graph().slot_after(slot, 1);
   if (ends_step_ && step.remaining.fetch_sub(1, std::memory_order_acq_rel) == 1)

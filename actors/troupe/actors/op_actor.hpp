@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -50,8 +51,11 @@ public:
   }
   /// Whether the step's end waits for this op. Before the first step.
   void ends_step(bool yes) noexcept { ends_step_ = yes; }
-  /// Storages that the op uses, each once: what it releases when it is done.
-  void releases(std::vector<storage*> used) { releases_ = std::move(used); }
+  /// Temporaries that the op uses, each once: what it releases when it is done.
+  void releases(storage_places& places, std::span<const std::uint32_t> used) {
+    values_ = &places;
+    releases_.assign(used.begin(), used.end());
+  }
   /// Arms the counters for steps 0, 1, ...: call once, when all in-edges are
   /// there. Edges of distance d bring nothing to the first d steps.
   void arm();
@@ -108,7 +112,8 @@ private:
   const graph::op_handle& handle_;
   std::unique_ptr<op_task> task_;
   stream_actor& stream_;
-  std::vector<storage*> releases_;
+  storage_places* values_ = nullptr;
+  std::vector<std::uint32_t> releases_;
   std::vector<in_edge_info> in_edges_;
   std::unique_ptr<std::atomic<std::uint32_t>[]> missing_; // per slot
   std::unique_ptr<in_edge_state[]> places_;               // per slot, in-edge

@@ -3,13 +3,13 @@
 
 #include <troupe/actors/op_task.hpp>
 #include <troupe/actors/storage.hpp>
+#include <troupe/actors/task_memory.hpp>
 #include <troupe/base/job_queue.hpp>
 #include <troupe/graph/ssa_graph.hpp>
 #include <troupe/kernels/kernel.hpp>
 
 #include <cstddef>
 #include <memory>
-#include <memory_resource>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,7 +30,7 @@ struct task_place {
   stream& queue;
   /// One per slot, with its devices: what a kernel sees of each is prepared.
   std::span<const std::unique_ptr<step_state>> steps;
-  std::pmr::memory_resource& memory; ///< for what a run reads
+  task_memory& memory; ///< for what a run reads
 };
 
 /// Runs the kernel of one op of the program on one device.

@@ -11,65 +11,50 @@
 
 namespace troupe::actors {
 
-/// Where a temporary's value of one step is. The last user empties it: that is
-/// what lets the arena hand the memory to the next op while it is still in
-/// cache.
-class storage_place {
-public:
-  variable value;
-
-  /// How many users a step has.
-  void expect(std::uint32_t users) noexcept {
-    expected_ = users;
-    users_.store(users, std::memory_order_relaxed);
-  }
-
-  /// One user of the step is done. The last one empties the place; returns
-  /// true then. Any thread.
-  bool released() noexcept {
-    if (users_.fetch_sub(1, std::memory_order_acq_rel) != 1)
-      return false;
-    empty();
-    // Relaxed: the next users come in a step that is admitted after this one
-    // has ended.
-    users_.store(expected_, std::memory_order_relaxed);
-    return true;
-  }
-
-  /// Nobody uses the value any more.
-  void empty() noexcept {
-    if (value.has_value())
-      value.clear();
-  }
-
-private:
-  /// Users that are not done. acq_rel: the last one frees memory that the
-  /// others have read.
-  std::atomic<std::uint32_t> users_{0};
-  std::uint32_t expected_ = 0;
-};
-
-/// The places of all temporaries of a graph, those of a slot next to each other
-/// in the order of the temporaries.
+/// The values of all temporaries of a graph, a place per slot, those of a slot
+/// next to each other in the order of the temporaries. The last user of a value
+/// empties its place: that is what lets the arena hand the memory to the next
+/// op while it is still in cache.
 class storage_places {
 public:
   storage_places(std::size_t temporaries, std::uint32_t slots)
     : temporaries_(temporaries), slots_(slots),
-      places_(std::make_unique<storage_place[]>(temporaries * slots)) {}
+      places_(std::make_unique<variable[]>(temporaries * slots)) {}
 
+  std::size_t temporaries() const noexcept { return temporaries_; }
   std::uint32_t slots() const noexcept { return slots_; }
-  storage_place& at(std::size_t temporary, std::uint32_t slot) noexcept {
+  variable& at(std::size_t temporary, std::uint32_t slot) noexcept {
     return of_slot(slot)[temporary];
   }
   /// All places of a slot, by temporary.
-  storage_place* of_slot(std::uint32_t slot) noexcept {
+  variable* of_slot(std::uint32_t slot) noexcept {
     return &places_[slot * temporaries_];
   }
+  /// Nobody uses the value any more.
+  static void empty(variable& place) noexcept {
+    if (place.has_value())
+      place.clear();
+  }
+
+  /// How many users a step has, where users are counted here. Before the first
+  /// step.
+  void expect(std::size_t temporary, std::uint32_t users);
+  /// One user of a step is done. The last one empties the place; returns true
+  /// then. Any thread.
+  bool released(std::size_t temporary, std::uint32_t slot) noexcept;
 
 private:
+  struct user_count {
+    /// Users that are not done. acq_rel: the last one frees memory that the
+    /// others have read.
+    std::atomic<std::uint32_t> left{0};
+    std::uint32_t expected = 0;
+  };
+
   std::size_t temporaries_;
   std::uint32_t slots_;
-  std::unique_ptr<storage_place[]> places_;
+  std::unique_ptr<variable[]> places_;
+  std::unique_ptr<user_count[]> users_; // like places_; null: not counted here
 };
 
 /// Where the values of one variable live on one device. Persistable variables
@@ -80,9 +65,9 @@ private:
 /// rule: the graph's edges order all accesses to `at(slot)`.
 class storage {
 public:
-  /// Temporary number `temporary` of `places`, which `users` ops release.
+  /// Temporary number `temporary` of `places`.
   storage(std::string_view name, arena& memory, storage_places& places,
-          std::uint32_t temporary, std::uint32_t users);
+          std::uint32_t temporary);
   /// A persistable variable of the scope.
   storage(std::string_view name, arena& memory, variable& in_scope);
 
@@ -94,11 +79,11 @@ public:
   std::uint32_t temporary() const noexcept { return temporary_; }
 
   variable& at(std::uint32_t slot) const noexcept {
-    return in_scope_ ? *in_scope_ : places_->at(temporary_, slot).value;
+    return in_scope_ ? *in_scope_ : places_->at(temporary_, slot);
   }
-  /// One user of the step is done; see storage_place.
+  /// One user of the step is done; see storage_places.
   bool released(std::uint32_t slot) noexcept {
-    return !in_scope_ && places_->at(temporary_, slot).released();
+    return !in_scope_ && places_->released(temporary_, slot);
   }
 
 private:

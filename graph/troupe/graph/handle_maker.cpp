@@ -114,6 +114,8 @@ bool handle_maker::has_value(name_id name, std::size_t device) const {
 }
 
 ssa_graph handle_maker::finish() {
+  graph_.vars.shrink_to_fit();
+  sources_->arguments.shrink_to_fit();
   const auto first_var = static_cast<handle_id>(graph_.ops.size());
   for (auto& argument : sources_->arguments)
     argument += first_var;

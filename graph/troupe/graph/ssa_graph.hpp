@@ -90,8 +90,8 @@ std::string_view to_string(edge_kind kind) noexcept;
 struct edge {
   handle_id from = no_handle;
   handle_id to = no_handle;
-  edge_kind kind = edge_kind::data;
-  std::uint32_t distance = 0;
+  edge_kind kind : 8 = edge_kind::data;
+  std::uint32_t distance : 24 = 0; // twelve bytes per edge: there are many
   friend auto operator<=>(const edge&, const edge&) = default;
 };
 

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/actors/op_tasks.hpp>
+#include <troupe/actors/step_state.hpp>
+#include <troupe/actors/storage.hpp>
+#include <troupe/actors/task_memory.hpp>
+#include <troupe/base/job_queue.hpp>
+#include <troupe/graph/ssa_graph.hpp>
+#include <troupe/kernels/scope.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace troupe::actors {
+
+/// The values of a graph's variables and what its ops do with them, whoever
+/// runs the ops.
+///
+/// Thread rule: made and asked by one thread; tasks run as `op_task` says.
+class graph_tasks {
+public:
+  /// All of it outlives the tasks.
+  struct parts {
+    const graph::program* program; ///< exposed (graph/sub_blocks.hpp)
+    const graph::ssa_graph* graph;
+    std::span<const std::shared_ptr<device>> devices;
+    scope* parameters;
+    const kernel_table* kernels;
+    /// One per slot, with its devices.
+    std::span<const std::unique_ptr<step_state>> steps;
+    job_queue* helpers; ///< of large collectives
+    bool deterministic = true;
+    bool check_nan = false;
+  };
+
+  explicit graph_tasks(const parts& p);
+
+  /// The task of an op that runs on stream `on`.
+  /// Throws error(unsupported_op) naming an op type without a kernel.
+  std::unique_ptr<op_task> make_task(const graph::op_handle& op, stream& on);
+
+  /// Not after `forget_storages`.
+  storage& storage_of(handle_id var);
+  /// The value of a fed variable on a device, or null if the graph has none.
+  const storage* find_fed(std::string_view name, std::size_t device) const;
+  storage_places& places() noexcept { return *places_; }
+  arena& host_memory() noexcept { return host_memory_; }
+
+  /// A fetch task's variable and device; index: position in
+  /// step_state::fetched.
+  struct fetch_entry {
+    std::string name;
+    std::size_t device;
+  };
+  const std::vector<fetch_entry>& fetches() const noexcept { return fetches_; }
+
+  /// An op that uses a temporary, by its number in `places`.
+  using use = std::pair<handle_id, std::uint32_t>;
+  /// Ops that are among the last users of temporaries: readers of the last
+  /// version. Edges put all other users before them.
+  std::vector<use> last_uses() const;
+  /// All users for which `counts` holds, each once.
+  std::vector<use> all_uses(const std::function<bool(handle_id)>& counts) const;
+
+  /// Frees what only the making of tasks needs: tasks have copies.
+  void forget_storages() { std::vector<storage>{}.swap(storages_); }
+
+private:
+  std::vector<task_argument> bind(const std::vector<graph::op_slot>& slots,
+                                  std::span<const handle_id> handles);
+  std::unique_ptr<op_task> make_kernel_task(const graph::op_handle& op,
+                                            stream& on);
+  std::unique_ptr<op_task> make_fetch(const graph::op_handle& op);
+  std::unique_ptr<op_task> make_group_task(const graph::op_handle& op);
+
+  parts parts_;
+  const graph::ssa_graph& graph_;
+  arena host_memory_;
+  task_memory task_memory_;
+  std::unique_ptr<storage_places> places_;
+  std::vector<storage> storages_; // by var_handle::storage
+  std::map<std::pair<std::string_view, std::size_t>, storage> fed_;
+  std::vector<fetch_entry> fetches_;
+};
+
+} // namespace troupe::actors
