@@ -228,6 +228,27 @@ TEST_CASE("bench schedule lets kernels and collectives take time") {
   }
 }
 
+TEST_CASE("bench steps trains alike on the actors and on a ready queue") {
+  for (const char* net : {"mlp", "word2vec"}) {
+    CAPTURE(net);
+    const auto result =
+      run_troupe({"bench", "steps", net, "--batch", "8", "--threads", "2",
+                  "--repeat", "2", "--sample-ms", "0", "--json"});
+    INFO(result.err);
+    REQUIRE(result.code == 0);
+    const auto lines = lines_of(result.out);
+    REQUIRE(lines.size() == 2);
+    const auto actors = nlohmann::json::parse(lines[0]);
+    const auto queue = nlohmann::json::parse(lines[1]);
+    CHECK(actors["engine"] == "troupe");
+    CHECK(queue["engine"] == "ready_queue");
+    CHECK(actors["ratio"] == 1.0);
+    CHECK(queue["ms"] > 0);
+    CHECK(actors["loss"] > 0);
+    CHECK(actors["loss"] == queue["loss"]);
+  }
+}
+
 TEST_CASE("bench latency measures hand-offs, levels, requests and idling") {
   if (troupe::usable_cores() < 2)
     return;
@@ -263,6 +284,8 @@ TEST_CASE("the search for the METG is silent away from a terminal") {
 TEST_CASE("bench names what it does not know") {
   CHECK(fails_with(run_troupe({"bench", "tasks", "--engine", "magic"}), 2,
                    {"magic"}));
+  CHECK(fails_with(run_troupe({"bench", "steps", "mlp", "--engine", "magic"}),
+                   2, {"magic"}));
   CHECK(fails_with(run_troupe({"bench", "schedule", "no_such_net"}), 1,
                    {"no_such_net"}));
   CHECK(fails_with(run_troupe({"bench", "tasks", "--threads", "100000"}), 2,

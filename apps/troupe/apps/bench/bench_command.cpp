@@ -26,6 +26,7 @@ void add_bench(CLI::App& app, action& chosen) {
   bench.footer("Example:\n  troupe bench tasks --engine all");
   add_bench_tasks(bench, chosen);
   add_bench_schedule(bench, chosen);
+  add_bench_steps(bench, chosen);
   add_bench_latency(bench, chosen);
   add_bench_train(bench, chosen);
 }

@@ -12,6 +12,7 @@ int choose_workers(int threads);
 /// Each adds one subcommand of `troupe bench`.
 void add_bench_tasks(CLI::App& bench, action& chosen);
 void add_bench_schedule(CLI::App& bench, action& chosen);
+void add_bench_steps(CLI::App& bench, action& chosen);
 void add_bench_latency(CLI::App& bench, action& chosen);
 void add_bench_train(CLI::App& bench, action& chosen);
 

@@ -4,142 +4,28 @@
 // Source: Paddle, details/fast_threaded_ssa_graph_executor.cc and
 // details/threaded_ssa_graph_executor.cc.
 
+#include <troupe/apps/bench/ready_queue.hpp>
 #include <troupe/apps/bench/task_engine.hpp>
-
-#include <troupe/base/cores.hpp>
-
-#include <condition_variable>
-#include <deque>
-#include <functional>
-#include <mutex>
-#include <thread>
 
 namespace troupe::apps {
 
 namespace {
 
-/// A queue that all threads share; those that find it empty sleep.
-template <class T>
-class blocking_queue {
-public:
-  void push(T value) {
-    {
-      std::lock_guard guard{mutex_};
-      values_.push_back(value);
-    }
-    filled_.notify_one();
-  }
-
-  /// False once the queue is closed and empty.
-  bool pop(T& value) {
-    std::unique_lock guard{mutex_};
-    filled_.wait(guard, [this] { return closed_ || !values_.empty(); });
-    if (values_.empty())
-      return false;
-    value = values_.front();
-    values_.pop_front();
-    return true;
-  }
-
-  void close() {
-    {
-      std::lock_guard guard{mutex_};
-      closed_ = true;
-    }
-    filled_.notify_all();
-  }
-
-private:
-  std::mutex mutex_;
-  std::condition_variable filled_;
-  std::deque<T> values_;
-  bool closed_ = false;
-};
-
-/// Threads that call `work(task)` for what is pushed.
-class thread_pool {
-public:
-  thread_pool(int threads, const std::function<void(std::uint32_t)>& work) {
-    for (int i = 0; i < threads; ++i)
-      threads_.emplace_back([this, i, work] {
-        pin_this_thread(static_cast<std::size_t>(i));
-        for (std::uint32_t task; ready_.pop(task);)
-          work(task);
-      });
-  }
-  ~thread_pool() {
-    ready_.close();
-    for (auto& t : threads_)
-      t.join();
-  }
-
-  void push(std::uint32_t task) { ready_.push(task); }
-
-private:
-  blocking_queue<std::uint32_t> ready_;
-  std::vector<std::thread> threads_;
-};
-
-constexpr std::uint32_t no_task = UINT32_MAX;
-
-/// The counters of FastThreadedSSAGraphExecutor. Each is set back by the op
-/// that it made ready, so that no pass has to prepare them.
+/// FastThreadedSSAGraphExecutor.
 class ready_queue_engine final : public task_engine {
 public:
   ready_queue_engine(const task_graph& graph, task_work& work, int threads)
-    : graph_(graph), work_(work), successors_(graph.successors()),
-      missing_(graph.tasks()),
-      pool_(threads, [this](std::uint32_t task) { run_from(task); }) {
-    for (std::uint32_t t = 0; t < graph.tasks(); ++t) {
-      arm(t);
-      if (graph.before(t).empty())
-        first_.push_back(t);
-    }
-  }
+    : queue_(graph, threads, run_task{work}) {}
 
-  void run_pass() override {
-    const auto tasks = static_cast<std::uint32_t>(graph_.tasks());
-    remaining_.store(tasks, std::memory_order_relaxed);
-    for (auto t : first_)
-      pool_.push(t);
-    for (auto left = remaining_.load(std::memory_order_acquire); left > 0;
-         left = remaining_.load(std::memory_order_acquire))
-      remaining_.wait(left, std::memory_order_acquire);
-  }
+  void run_pass() override { queue_.run_pass(); }
 
 private:
-  void arm(std::uint32_t task) {
-    missing_[task].store(static_cast<std::uint32_t>(graph_.before(task).size()),
-                         std::memory_order_relaxed);
-  }
+  struct run_task {
+    task_work& work;
+    void operator()(std::uint32_t task) const { work.run(task); }
+  };
 
-  void run_from(std::uint32_t task) {
-    std::uint32_t done = 0;
-    while (task != no_task) {
-      arm(task);
-      work_.run(task);
-      ++done;
-      auto next = no_task;
-      for (auto s : successors_[task])
-        if (missing_[s].fetch_sub(1, std::memory_order_acq_rel) == 1) {
-          if (next == no_task)
-            next = s;
-          else
-            pool_.push(s);
-        }
-      task = next;
-    }
-    if (remaining_.fetch_sub(done, std::memory_order_acq_rel) == done)
-      remaining_.notify_one();
-  }
-
-  const task_graph& graph_;
-  task_work& work_;
-  std::vector<std::vector<std::uint32_t>> successors_;
-  std::vector<std::uint32_t> first_;
-  std::vector<std::atomic<std::uint32_t>> missing_;
-  std::atomic<std::uint32_t> remaining_{0};
-  thread_pool pool_;
+  ready_queue<run_task> queue_;
 };
 
 /// A master that counts alone; the pool only runs ops and tells what they

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/bench/ready_queue_executor.hpp>
+
+#include <troupe/actors/graph_tasks.hpp>
+#include <troupe/actors/grouped.hpp>
+#include <troupe/actors/scatter.hpp>
+#include <troupe/apps/bench/ready_queue.hpp>
+#include <troupe/graph/op_order.hpp>
+#include <troupe/graph/sub_blocks.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe::apps {
+
+namespace {
+
+using actors::graph_tasks;
+using actors::step_state;
+
+graph::ssa_graph build(std::shared_ptr<const graph::program> p,
+                       const executor_options& o) {
+  graph::build_options build;
+  build.devices = o.devices;
+  build.loss = o.loss;
+  build.fetches = {o.loss};
+  return graph::build_ssa_graph(std::move(p), build);
+}
+
+/// Who waits for whom within a step; messages that others imply left out.
+task_graph waits_of(const graph::ssa_graph& g) {
+  const graph::op_order order{g};
+  std::vector<actors::grouped<std::uint32_t>::entry> before;
+  for (handle_id from = 0; from < g.ops.size(); ++from)
+    for (auto& to : order.successors(from))
+      if (to.distance == 0)
+        before.emplace_back(to.op, from);
+  const actors::grouped<std::uint32_t> predecessors{g.ops.size(), before};
+  task_graph tasks;
+  for (handle_id op = 0; op < g.ops.size(); ++op) {
+    const auto list = predecessors[op];
+    tasks.predecessors.insert(tasks.predecessors.end(), list.begin(),
+                              list.end());
+    tasks.first.push_back(
+      static_cast<std::uint32_t>(tasks.predecessors.size()));
+  }
+  return tasks;
+}
+
+std::vector<std::shared_ptr<device>> make_device(const executor_options& o) {
+  if (o.devices.size() != 1)
+    throw error(errc::invalid_argument,
+                "the shared ready queue runs one device, not "
+                  + std::to_string(o.devices.size()));
+  std::vector<std::shared_ptr<device>> made;
+  for (auto& d : make_devices(o.devices))
+    made.push_back(std::move(d));
+  return made;
+}
+
+std::vector<std::unique_ptr<step_state>> make_step() {
+  std::vector<std::unique_ptr<step_state>> steps;
+  steps.push_back(std::make_unique<step_state>());
+  steps.front()->devices.resize(1);
+  return steps;
+}
+
+} // namespace
+
+struct ready_queue_executor::impl {
+  struct run_op {
+    impl& self;
+    void operator()(std::uint32_t op) const { self.run(op); }
+  };
+
+  impl(std::shared_ptr<const graph::program> main,
+       const executor_options& options);
+
+  void run(std::uint32_t op);
+  void feed(const feed_map& feeds);
+
+  executor_options options;
+  std::shared_ptr<const graph::program> program;
+  std::vector<std::string> feeds_needed;
+  graph::ssa_graph graph;
+  std::vector<std::shared_ptr<device>> devices;
+  std::unique_ptr<stream> queue_of_device;
+  std::vector<std::unique_ptr<step_state>> steps;
+  job_queue helpers{1}; // nobody serves it: collectives of one device are none
+  graph_tasks values;
+  std::vector<std::unique_ptr<actors::op_task>> tasks;    // by op
+  std::optional<actors::grouped<std::uint32_t>> released; // by op
+  task_graph waits;
+  std::optional<ready_queue<run_op>> queue;
+  step_id next_step = 0;
+};
+
+ready_queue_executor::impl::impl(std::shared_ptr<const graph::program> main,
+                                 const executor_options& o)
+  : options(o), program(std::make_shared<const graph::program>(
+                  graph::expose_sub_blocks(*main))),
+    feeds_needed(graph::feed_names(*program)), graph(build(program, o)),
+    devices(make_device(o)),
+    queue_of_device(devices.front()->make_stream({"compute", o.threads})),
+    steps(make_step()), values({.program = program.get(),
+                                .graph = &graph,
+                                .devices = devices,
+                                .parameters = options.parameters.get(),
+                                .kernels = options.kernels.get(),
+                                .steps = steps,
+                                .helpers = &helpers}),
+    waits(waits_of(graph)) {
+  for (auto& op : graph.ops)
+    tasks.push_back(values.make_task(op, *queue_of_device));
+  const auto uses = values.last_uses();
+  std::vector<std::uint32_t> users(values.places().temporaries());
+  for (auto& [op, temporary] : uses)
+    ++users[temporary];
+  for (std::uint32_t t = 0; t < users.size(); ++t)
+    values.places().expect(t, users[t]);
+  released.emplace(graph.ops.size(), uses);
+  queue.emplace(waits, o.threads, run_op{*this});
+}
+
+void ready_queue_executor::impl::run(std::uint32_t op) {
+  auto& step = *steps.front();
+  if (!step.failed.load(std::memory_order_relaxed)) {
+    try {
+      tasks[op]->run(step);
+    } catch (const error& e) {
+      step.fail(e);
+    } catch (const std::exception& e) {
+      step.fail(error(errc::kernel_failure, e.what()));
+    }
+  }
+  for (auto temporary : (*released)[op])
+    values.places().released(temporary, 0);
+}
+
+void ready_queue_executor::impl::feed(const feed_map& feeds) {
+  for (auto& [name, value] : feeds) {
+    auto held = devices.front()->to_device(value);
+    if (actors::feeds_persistable(program->main(), name))
+      options.parameters->var(name).set(std::move(held));
+    else if (const auto* target = values.find_fed(name, 0))
+      target->at(0).set(std::move(held));
+  }
+}
+
+ready_queue_executor::ready_queue_executor(
+  std::shared_ptr<const graph::program> main, const executor_options& options)
+  : impl_(std::make_unique<impl>(std::move(main), options)) {}
+
+ready_queue_executor::~ready_queue_executor() = default;
+
+double ready_queue_executor::run(const feed_map& feeds) {
+  auto& self = *impl_;
+  auto& step = *self.steps.front();
+  const auto samples =
+    actors::check_feeds(feeds, self.feeds_needed, self.program->main(), 1);
+  step.id = self.next_step++;
+  actors::split_batch(samples, step.id, self.options.seed, step.devices);
+  step.wanted.assign(self.values.fetches().size(), true);
+  step.fetched.assign(self.values.fetches().size(), tensor{});
+  step.failed.store(false, std::memory_order_relaxed);
+  self.feed(feeds);
+  self.queue->run_pass();
+  if (auto failure = step.take_error())
+    throw *failure;
+  std::vector<actors::fetched_value> fetched;
+  for (std::size_t i = 0; i < step.fetched.size(); ++i)
+    fetched.push_back(
+      {self.values.fetches()[i].name, 0, std::move(step.fetched[i])});
+  return actors::gather(step.id, self.options.loss, step.devices, fetched, {})
+    .loss;
+}
+
+} // namespace troupe::apps

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/actors/executor.hpp>
+
+#include <memory>
+
+namespace troupe::apps {
+
+/// Runs a program's steps on one device with the kernels, the graph and the
+/// values of `executor`, and without its actors: threads take ops that are
+/// ready from a queue that they share. What the actors are compared with.
+///
+/// Thread rule: one thread at a time.
+class ready_queue_executor {
+public:
+  /// Of `options` counts what says what to compute: device, threads, loss,
+  /// seed, parameters, kernels. Throws as `executor` does, and
+  /// error(invalid_argument) for several devices.
+  ready_queue_executor(std::shared_ptr<const graph::program> main,
+                       const executor_options& options);
+  ~ready_queue_executor();
+
+  /// Runs one step and returns the loss of the batch.
+  double run(const feed_map& feeds);
+
+private:
+  struct impl;
+  std::unique_ptr<impl> impl_;
+};
+
+} // namespace troupe::apps
