@@ -10,11 +10,13 @@
 #include <caf/actor_system_config.hpp>
 #include <caf/event_based_actor.hpp>
 #include <caf/exit_reason.hpp>
+#include <caf/monitorable_actor.hpp>
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <optional>
@@ -120,6 +122,64 @@ TEST_CASE("every handle says in one line who it is") {
   const auto e =
     caught([&] { handle_address(exe, static_cast<handle_id>(g.size())); });
   CHECK(e.code() == errc::not_found);
+}
+
+TEST_CASE("CAF learns of a handle when its address is asked for") {
+  application app;
+  auto net = make_mlp();
+  const auto first = app.system->next_actor_id();
+  executor exe{net.main, options_for(net, app)};
+  exe.run(net.batch(0, 4));
+  const auto unasked = app.system->next_actor_id() - first;
+  CHECK(unasked < exe.graph().ops.size());
+  const auto before = app.system->next_actor_id();
+  for (handle_id id : {0, 1, 0, 1})
+    handle_address(exe, id); // nobody else holds it
+  CHECK(app.system->next_actor_id() - before == 2 + 1);
+  CHECK(handle_address(exe, 0) == handle_address(exe, 0));
+  CHECK(handle_address(exe, 0) != handle_address(exe, 1));
+}
+
+TEST_CASE("all who ask for a handle get the same actor, whenever they ask") {
+  application app;
+  auto net = make_mlp();
+  executor exe{net.main, options_for(net, app)};
+  exe.submit(net.batch(0, 4)); // the threads ask while it runs
+  constexpr std::size_t askers = 4;
+  std::array<std::vector<caf::actor>, askers> got;
+  std::atomic<std::size_t> here{0};
+  std::vector<std::thread> threads;
+  for (auto& mine : got)
+    threads.emplace_back([&] {
+      ++here;
+      while (here < askers)
+        std::this_thread::yield();
+      for (handle_id id = 0; id < exe.graph().size(); ++id)
+        mine.push_back(handle_address(exe, id));
+    });
+  for (auto& t : threads)
+    t.join();
+  for (auto& each : got)
+    CHECK(each == got.front());
+  for (handle_id id = 0; id < exe.graph().size(); ++id)
+    CHECK(handle_address(exe, id) == got.front()[id]);
+}
+
+TEST_CASE("a handle's actor has the handle's name") {
+  application app;
+  auto net = make_mlp();
+  for (auto form : {edge_form::counter, edge_form::message}) {
+    auto options = options_for(net, app);
+    options.form = form;
+    executor exe{net.main, options};
+    for (handle_id id = 0; id < exe.graph().size(); ++id) {
+      const auto handle = handle_address(exe, id);
+      const auto* actor = dynamic_cast<caf::monitorable_actor*>(
+        caf::actor_cast<caf::abstract_actor*>(handle));
+      REQUIRE(actor != nullptr);
+      CHECK(actor->name() == graph::handle_name(exe.graph(), id));
+    }
+  }
 }
 
 TEST_CASE("what a handle does not know is answered so and changes nothing") {
@@ -293,6 +353,14 @@ TEST_CASE("addresses outlive the executor and answer that it is gone") {
         kept.push_back(handle_address(exe, id));
       self->monitor(kept.front());
     }
+    CHECK(down_reason(self) == caf::exit_reason::user_shutdown);
+    self->monitor(kept.back()); // too late, but answered
+    CHECK(down_reason(self) == caf::exit_reason::user_shutdown);
+    auto late = app.system->spawn([](caf::event_based_actor* me) {
+      return caf::behavior{[me](const caf::actor& to) { me->link_to(to); }};
+    });
+    self->monitor(late);
+    self->send(late, kept[1]);
     CHECK(down_reason(self) == caf::exit_reason::user_shutdown);
     for (auto& handle : kept) {
       CHECK(is_error(answer(self, handle, describe_atom::value),

@@ -4,21 +4,27 @@
 // CAF messages, the same losses as in one process.
 
 #include <troupe/actors/executor.hpp>
+#include <troupe/actors/handles.hpp>
+#include <troupe/actors/scheduling.hpp>
 
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
+#include <caf/exit_reason.hpp>
 #include <caf/io/middleman.hpp>
+#include <caf/scoped_actor.hpp>
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 using namespace troupe;
@@ -149,6 +155,43 @@ void dying_peer_ends_run(bool in_system_of_application) {
   CHECK(exit_code(child) == -1);
 }
 
+constexpr std::chrono::seconds patience{60};
+
+caf::error down_reason(caf::scoped_actor& self) {
+  caf::error reason;
+  self->receive([&](const caf::down_msg& m) { reason = m.reason; },
+                caf::after(patience) >> [] {});
+  return reason;
+}
+
+/// An application that knows a handle of another process by its port: asks,
+/// monitors and ends it. True if all is answered as CAF's actors answer.
+bool talks_to_handle(std::uint16_t port, const std::string& name) {
+  caf::actor_system_config config;
+  config.load<caf::io::middleman>();
+  caf::actor_system system{config};
+  const auto handle = system.middleman().remote_actor("127.0.0.1", port);
+  if (!handle)
+    return false;
+  caf::scoped_actor self{system};
+  bool answered = false;
+  self->request(*handle, patience, actors::describe_atom::value)
+    .receive(
+      [&](const std::string& line) {
+        answered = line == name + ": waits for nothing";
+      },
+      [](const caf::error&) {});
+  bool refused = false;
+  self->request(*handle, patience, 42)
+    .receive([](const std::string&) {},
+             [&](const caf::error& e) {
+               refused = e == caf::sec::unexpected_message;
+             });
+  self->monitor(*handle);
+  self->send_exit(*handle, caf::exit_reason::kill);
+  return answered && refused && down_reason(self) == caf::exit_reason::kill;
+}
+
 } // namespace
 
 TEST_SUITE("actors.two_processes") {
@@ -211,6 +254,34 @@ TEST_CASE("processes with different graphs are refused") {
   const auto e = caught([&] { executor exe(net.main, options); });
   CHECK(e.code() == errc::peer_failure);
   CHECK(exit_code(child) == 0);
+}
+
+TEST_CASE("a handle that is published answers and obeys another process") {
+  const auto net = make_mlp();
+  pipe_pair port;
+  const auto options = options_for(net, graph::merge_strategy::all_reduce);
+  const auto child = in_child([&] {
+    const auto published = port.get<std::uint16_t>();
+    ::_exit(talks_to_handle(published, "mul#0@cpu:0") ? 0 : 1);
+  });
+  caf::actor_system_config config;
+  configure(config, 2);
+  config.load<caf::io::middleman>();
+  caf::actor_system system{config};
+  auto here = options;
+  here.system = &system;
+  executor exe{net.main, here};
+  exe.run(net.batch(0, 4));
+  REQUIRE(graph::handle_name(exe.graph(), 0) == "mul#0@cpu:0");
+  caf::scoped_actor self{system};
+  const auto handle = handle_address(exe, 0);
+  self->monitor(handle);
+  const auto published = system.middleman().publish(handle, 0, "127.0.0.1");
+  REQUIRE(published);
+  port.put(*published);
+  CHECK(exit_code(child) == 0);
+  CHECK(down_reason(self) == caf::exit_reason::kill);
+  CHECK(caught([&] { exe.run(net.batch(1, 4)); }).code() == errc::peer_failure);
 }
 
 TEST_CASE("addresses off loopback are refused") {
