@@ -63,17 +63,57 @@ TEST_CASE("blocks of host memory do not overlap") {
   give_back(*source, blocks);
 }
 
-TEST_CASE("beyond a mebibyte blocks lie side by side") {
+TEST_CASE("beyond a mebibyte small blocks lie side by side") {
   auto source = make_host_memory_source();
   const auto first = source->allocate(2'000'000);
-  const std::vector<block> blocks{{source->allocate(100'000), 100'000},
-                                  {source->allocate(100'000), 100'000}};
-  CHECK(bytes_between(blocks[0], blocks[1]) >= 100'000);
-  CHECK(bytes_between(blocks[0], blocks[1]) < 110'000);
+  const std::vector<block> blocks{{source->allocate(20'000), 20'000},
+                                  {source->allocate(20'000), 20'000}};
+  CHECK(bytes_between(blocks[0], blocks[1]) >= 20'000);
+  CHECK(bytes_between(blocks[0], blocks[1]) < 22'000);
   // Equal offsets in their pages would share sets of the first cache.
   CHECK(bytes_between(blocks[0], blocks[1]) % 4096 != 0);
   give_back(*source, blocks);
   source->deallocate(first, 2'000'000);
+}
+
+TEST_CASE("a large block grows and shrinks where it is") {
+  auto source = make_host_memory_source();
+  const std::size_t few = 3'000'000, many = 300'000'000;
+  auto* const data = source->allocate(few);
+  std::memset(data, 1, few);
+  REQUIRE(source->resize(data, few, many));
+  data[many - 1] = std::byte{2};
+  CHECK(data[few - 1] == std::byte{1});
+  REQUIRE(source->resize(data, many, few));
+  REQUIRE(source->resize(data, few, many));
+  CHECK(data[many - 1] == std::byte{0}); // the page had gone back
+  CHECK(data[few - 1] == std::byte{1});
+  source->deallocate(data, many);
+}
+
+TEST_CASE("no block grows beyond the machine's memory, nor does a small one") {
+  auto source = make_host_memory_source();
+  auto* const large = source->allocate(3'000'000);
+  CHECK_FALSE(source->resize(large, 3'000'000, std::size_t{1} << 50));
+  auto* const small = source->allocate(1000);
+  CHECK_FALSE(source->resize(small, 1000, 2000));
+  source->deallocate(large, 3'000'000);
+  source->deallocate(small, 1000);
+}
+
+TEST_CASE("what is discarded is whole pages inside") {
+  auto source = make_host_memory_source();
+  const std::size_t bytes = 3'000'000;
+  auto* const data = source->allocate(bytes);
+  std::memset(data, 7, bytes);
+  source->discard(data + 1000, 10'000);
+  CHECK(data[4095] == std::byte{7});
+  CHECK(data[4096] == std::byte{0});
+  CHECK(data[8191] == std::byte{0});
+  CHECK(data[8192] == std::byte{7});
+  source->discard(data + 100, 200);
+  CHECK(data[200] == std::byte{7});
+  source->deallocate(data, bytes);
 }
 
 TEST_CASE("memory that was given back is cut again from a new slab") {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/arena.hpp>
+#include <troupe/kernels/best_fit_blocks.hpp>
+#include <troupe/kernels/size_class.hpp>
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <mutex>
 #include <new>
 #include <string>
@@ -13,27 +14,6 @@
 namespace troupe {
 
 namespace {
-
-constexpr std::size_t cache_line = 64;
-
-// A request above this cannot be served on any machine; the bound keeps the
-// arithmetic of size classes free of overflow.
-constexpr std::size_t max_request = std::size_t{1} << 60;
-
-struct size_class {
-  std::size_t index; ///< of the free list
-  std::size_t bytes; ///< of its blocks
-};
-
-// In cache lines: 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, ...
-constexpr size_class class_of(std::size_t bytes) noexcept {
-  auto lines = std::max<std::size_t>(1, (bytes + cache_line - 1) / cache_line);
-  if (lines <= 4)
-    return {lines - 1, lines * cache_line};
-  auto exponent = static_cast<std::size_t>(std::bit_width(lines - 1)) - 3;
-  auto steps = ((lines - 1) >> exponent) + 1; // 5 to 8
-  return {4 * exponent + steps - 1, (steps << exponent) * cache_line};
-}
 
 // Guards a few instructions. Yields after a while, because the holder may have
 // lost its core.
@@ -55,16 +35,18 @@ private:
 // Belongs to the arena and, after it, to the blocks that are still held.
 struct arena_state {
   explicit arena_state(std::unique_ptr<memory_source> from)
-    : source(std::move(from)) {}
+    : source(std::move(from)), large(*source) {}
 
   std::unique_ptr<memory_source> source;
   mutable spin_lock lock; ///< guards all that follows
-  std::array<memory_block*, class_of(max_request).index + 1> free_lists{};
+  best_fit_blocks large;
+  std::array<memory_block*, class_of(largest_fixed_block).index + 1>
+    free_lists{};
   std::size_t held_blocks = 0;
   std::size_t live = 0;
   std::size_t peak = 0;
-  std::size_t reserved = 0;
-  bool closed = false; ///< the arena is gone
+  std::size_t reserved = 0; ///< by small blocks
+  bool closed = false;      ///< the arena is gone
 };
 
 namespace {
@@ -106,28 +88,49 @@ memory_block* take_new(arena_state& state, std::size_t bytes) noexcept {
   return block.release();
 }
 
-void destroy(arena_state& state, memory_block* block) noexcept {
-  state.source->deallocate(block->data, block->capacity);
-  delete block;
+memory_block* take_large(arena_state& state, std::size_t bytes) noexcept {
+  guard held{state.lock};
+  auto* block = state.large.take(bytes);
+  if (block) {
+    block->owner = &state;
+    hand_out(state, block);
+  }
+  return block;
 }
 
-// All cached blocks as one list, no longer counted as reserved.
-memory_block* take_all_cached(arena_state& state) noexcept {
-  guard held{state.lock};
-  memory_block* all = nullptr;
-  for (auto*& head : state.free_lists)
-    while (auto* block = head) {
-      head = std::exchange(block->next, all);
-      all = block;
-      state.reserved -= block->capacity;
-    }
-  return all;
+memory_block* take_small(arena_state& state, std::size_t bytes) noexcept {
+  const auto wanted = class_of(bytes);
+  auto* block = take_cached(state, wanted.index);
+  return block ? block : take_new(state, wanted.bytes);
+}
+
+memory_block* take(arena_state& state, std::size_t bytes) noexcept {
+  return bytes <= largest_fixed_block ? take_small(state, bytes)
+                                      : take_large(state, bytes);
+}
+
+// The lock is held in what follows.
+
+void give(arena_state& state, memory_block* block) noexcept {
+  if (block->capacity > largest_fixed_block)
+    return state.large.give(block);
+  auto*& head = state.free_lists[class_of(block->capacity).index];
+  block->next = std::exchange(head, block);
 }
 
 void trim_cached(arena_state& state) noexcept {
-  auto* block = take_all_cached(state);
-  while (block)
-    destroy(state, std::exchange(block, block->next));
+  for (auto*& head : state.free_lists)
+    while (auto* block = head) {
+      head = block->next;
+      state.reserved -= block->capacity;
+      state.source->deallocate(block->data, block->capacity);
+      delete block;
+    }
+  state.large.trim();
+}
+
+std::size_t reserved_by(const arena_state& state) noexcept {
+  return state.reserved + state.large.reserved_bytes();
 }
 
 error out_of_memory(const arena_state& state, std::size_t bytes) {
@@ -135,19 +138,25 @@ error out_of_memory(const arena_state& state, std::size_t bytes) {
   return {errc::out_of_memory,
           "no memory for " + std::to_string(bytes) + " bytes; "
             + std::to_string(state.live) + " bytes are live and "
-            + std::to_string(state.reserved) + " reserved"};
+            + std::to_string(reserved_by(state)) + " reserved"};
 }
 
 } // namespace
+
+bool memory_source::resize(std::byte*, std::size_t, std::size_t) noexcept {
+  return false;
+}
+
+void memory_source::discard(std::byte*, std::size_t) noexcept {}
 
 arena::arena(std::unique_ptr<memory_source> source)
   : state_(new arena_state{std::move(source)}) {}
 
 arena::~arena() {
-  trim_cached(*state_);
   bool last;
   {
     guard held{state_->lock};
+    trim_cached(*state_);
     state_->closed = true;
     last = state_->held_blocks == 0;
   }
@@ -158,18 +167,16 @@ arena::~arena() {
 buffer arena::allocate(std::size_t bytes) {
   if (bytes > max_request)
     throw out_of_memory(*state_, bytes);
-  auto wanted = class_of(bytes);
-  if (auto* block = take_cached(*state_, wanted.index))
-    return buffer{block};
-  if (auto* block = take_new(*state_, wanted.bytes))
+  if (auto* block = take(*state_, bytes))
     return buffer{block};
   trim();
-  if (auto* block = take_new(*state_, wanted.bytes))
+  if (auto* block = take(*state_, bytes))
     return buffer{block};
   throw out_of_memory(*state_, bytes);
 }
 
 void arena::trim() noexcept {
+  guard held{state_->lock};
   trim_cached(*state_);
 }
 
@@ -185,7 +192,7 @@ std::size_t arena::peak_bytes() const noexcept {
 
 std::size_t arena::reserved_bytes() const noexcept {
   guard held{state_->lock};
-  return state_->reserved;
+  return reserved_by(*state_);
 }
 
 void arena::reset_peak() noexcept {
@@ -195,19 +202,17 @@ void arena::reset_peak() noexcept {
 
 void release(memory_block* block) noexcept {
   auto& state = *block->owner;
-  bool last;
+  bool last = false;
   {
     guard held{state.lock};
     state.live -= block->capacity;
     --state.held_blocks;
-    if (!state.closed) {
-      auto*& head = state.free_lists[class_of(block->capacity).index];
-      block->next = std::exchange(head, block);
-      return;
+    give(state, block);
+    if (state.closed) {
+      trim_cached(state);
+      last = state.held_blocks == 0;
     }
-    last = state.held_blocks == 0;
   }
-  destroy(state, block);
   if (last)
     delete &state;
 }

@@ -59,6 +59,10 @@ private:
   memory_block* block_ = nullptr;
 };
 
+/// Bytes of the largest block that keeps its size; larger ones are split and
+/// joined as they are needed.
+inline constexpr std::size_t largest_fixed_block = 32 * 1024;
+
 /// Where an arena gets its memory: malloc, cudaMalloc, or a test that fails on
 /// purpose. `allocate` returns null when there is no more. Thread rule: any
 /// thread, concurrently.
@@ -67,21 +71,31 @@ public:
   virtual ~memory_source() = default;
   virtual std::byte* allocate(std::size_t bytes) noexcept = 0;
   virtual void deallocate(std::byte* data, std::size_t bytes) noexcept = 0;
+  /// Makes memory of `allocate`, `bytes` long, longer or shorter where it is.
+  /// False: that cannot be, and nothing has changed.
+  virtual bool resize(std::byte* data, std::size_t bytes,
+                      std::size_t wanted) noexcept;
+  /// The contents of a part of such memory are not needed any more: the system
+  /// may have its pages until they are written again.
+  virtual void discard(std::byte* data, std::size_t bytes) noexcept;
 };
 
-/// Host memory, 64-byte aligned; once more than 1 MiB has been taken, blocks
-/// share huge pages.
+/// Host memory, 64-byte aligned; once more than 1 MiB has been taken, in huge
+/// pages. Large blocks can grow then.
 std::unique_ptr<memory_source> make_host_memory_source();
 
-/// A caching allocator of one device. Blocks are kept when released and given
-/// out again, latest first (still in cache), by size class: powers of two in
-/// four steps each and multiples of 64 bytes, so at most 25 % (below 256 bytes:
-/// 63 bytes) is lost. A training step that has run once allocates nothing from
-/// the system.
+/// A caching allocator of one device. Small blocks are kept when released and
+/// given out again, latest first (still in cache), by size class: powers of two
+/// in four steps each and multiples of 64 bytes, so at most 25 % (below 256
+/// bytes: 63 bytes) is lost. Large blocks are cut from what fits best and join
+/// their neighbours when released (best_fit_blocks.hpp), so that little more is
+/// reserved than is live at most. A training step that has run once allocates
+/// nothing from the system.
 ///
 /// Thread rule: any thread; a spin flag guards the lists for a few
-/// instructions. Buffers may outlive their arena: its memory source then lives
-/// until the last of them is gone.
+/// instructions, and while large blocks take more from the source. Buffers may
+/// outlive their arena: its memory source then lives until the last of them is
+/// gone.
 class arena {
 public:
   explicit arena(std::unique_ptr<memory_source> source);
@@ -94,7 +108,7 @@ public:
   /// the arena stays usable.
   buffer allocate(std::size_t bytes);
 
-  /// Gives cached blocks back to the source.
+  /// Gives cached memory back to the source.
   void trim() noexcept;
 
   /// Bytes in blocks that are held now, and the most there ever were.
