@@ -35,6 +35,9 @@ public:
                     const std::array<operand, 2>& inputs,
                     const operand& output);
 
+  /// Bytes that a run takes besides its operands.
+  std::size_t scratch_bytes() const noexcept { return scratch_bytes_; }
+
   /// Throws dnnl::error.
   void run(kernel_context& ctx, const float* a, const float* b, float* out);
 

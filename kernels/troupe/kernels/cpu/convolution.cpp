@@ -16,8 +16,9 @@ namespace {
 using dnnl::memory;
 using tag = memory::format_tag;
 
-// oneDNN's descriptions of a convolution: as tensors lie outside, and as the
-// primitive shall have them, which may leave the format to the library.
+// oneDNN's descriptions of a convolution or of a part of one: as tensors lie
+// outside, and as the primitive shall have them, which may leave the format to
+// the library.
 struct conv_descs {
   memory::desc src;
   memory::desc weights;
@@ -91,6 +92,12 @@ bool prefers_winograd(conv_direction direction, const conv_problem& p) {
          && tiles >= (direction == conv_direction::filter_gradient ? 16 : 32);
 }
 
+// Transformed filters of many channels take more memory than the images of a
+// whole net. In parts they take a bounded amount, at the cost of transforming
+// what the parts share once for each.
+constexpr std::size_t most_scratch = std::size_t{32} << 20;
+constexpr std::int64_t part_channels = 64; // and multiples of it
+
 tag image_tag(const conv_problem& p, std::int64_t block) {
   if (block == 16)
     return tag::nChw16c;
@@ -99,7 +106,28 @@ tag image_tag(const conv_problem& p, std::int64_t block) {
   return p.channels_last ? tag::nhwc : tag::nchw;
 }
 
-conv_descs describe(conv_direction direction, const conv_problem& p) {
+// A part computes some of the result's channels. With Winograd's method that is
+// some of the filters or, of input gradients, some of their channels; the
+// filter gradient takes the output's gradient apart likewise.
+conv_problem part_of(conv_direction direction, conv_problem p,
+                     std::int64_t parts) {
+  if (direction == conv_direction::input_gradient) {
+    p.filter[1] /= parts;
+    p.in[1] /= parts;
+  } else {
+    p.filter[0] /= parts;
+    p.out[1] /= parts;
+  }
+  return p;
+}
+
+// The first part of a tensor that is described as a whole.
+memory::desc first_part(const memory::desc& whole, const memory::dims& part) {
+  return whole.submemory_desc(part, memory::dims(part.size(), 0));
+}
+
+conv_descs describe(conv_direction direction, const conv_problem& whole,
+                    const conv_problem& p) {
   const memory::dims src = dims_of(p.in);
   const memory::dims weights = filter_dims(p);
   const memory::dims dst = dims_of(p.out);
@@ -112,9 +140,9 @@ conv_descs describe(conv_direction direction, const conv_problem& p) {
   const auto pair = [&p](auto get) {
     return memory::dims{get(p.axes[0]), get(p.axes[1])};
   };
-  return {desc_of(src, src_tag),
-          desc_of(weights, filter),
-          desc_of(dst, dst_tag),
+  return {first_part(desc_of(dims_of(whole.in), src_tag), src),
+          first_part(desc_of(filter_dims(whole), filter), weights),
+          first_part(desc_of(dims_of(whole.out), dst_tag), dst),
           desc_of(src, plain ? src_tag : tag::any),
           desc_of(weights, plain ? filter : tag::any),
           desc_of(dst, plain ? dst_tag : tag::any),
@@ -143,14 +171,17 @@ std::int64_t result_block(const memory::desc& made, const conv_problem& p) {
 }
 
 blocked_primitive make_forward(const conv_descs& d, dnnl::algorithm method,
-                               const conv_problem& p, std::int64_t& block) {
+                               const conv_problem& whole, const conv_problem& p,
+                               std::int64_t& block) {
   const auto desc = forward_desc(d, method);
   block = result_block(desc.dst_desc(), p);
+  const auto dst = first_part(
+    desc_of(dims_of(whole.out), image_tag(whole, block)), dims_of(p.out));
   return {dnnl::convolution_forward(desc),
           desc.scratchpad_desc(),
           {{{DNNL_ARG_SRC, d.src, desc.src_desc()},
             {DNNL_ARG_WEIGHTS, d.weights, desc.weights_desc()}}},
-          {DNNL_ARG_DST, block > 0 ? desc.dst_desc() : d.dst, desc.dst_desc()}};
+          {DNNL_ARG_DST, block > 0 ? dst : d.dst, desc.dst_desc()}};
 }
 
 blocked_primitive make_input_gradient(const conv_descs& d,
@@ -200,20 +231,41 @@ void with_library(Use use) {
 
 } // namespace
 
-void convolution::make(const conv_problem& problem, dnnl::algorithm algorithm) {
-  const conv_descs d = describe(direction_, problem);
+void convolution::make(const conv_problem& problem, dnnl::algorithm algorithm,
+                       std::int64_t parts) {
+  const conv_problem p = part_of(direction_, problem, parts);
+  const conv_descs d = describe(direction_, problem, p);
+  const std::int64_t in = p.channels_last ? p.in[1] : p.in.numel(1, 4);
+  const std::int64_t out = p.channels_last ? p.out[1] : p.out.numel(1, 4);
+  parts_ = parts;
   switch (direction_) {
   case conv_direction::forward:
-    primitive_ = make_forward(d, algorithm, problem, result_block_);
+    primitive_ = make_forward(d, algorithm, problem, p, result_block_);
+    steps_ = {p.filter.numel(), out};
     break;
   case conv_direction::input_gradient:
     primitive_ = make_input_gradient(d, algorithm);
     result_block_ = problem.in_block;
+    steps_ = {p.filter.numel(1, 4), in};
     break;
   case conv_direction::filter_gradient:
     primitive_ = make_filter_gradient(d, algorithm);
+    steps_ = {out, p.filter.numel()};
     break;
   }
+}
+
+// In as few parts as keep the scratch memory within bounds.
+void convolution::make_in_parts(const conv_problem& problem,
+                                dnnl::algorithm algorithm) {
+  make(problem, algorithm);
+  const std::int64_t channels = direction_ == conv_direction::input_gradient
+                                  ? problem.in[1]
+                                  : problem.out[1];
+  for (std::int64_t parts = 2; channels % (parts * part_channels) == 0
+                               && primitive_.scratch_bytes() > most_scratch;
+       parts *= 2)
+    make(problem, algorithm, parts);
 }
 
 // Input gradients are faster in the library.
@@ -250,7 +302,7 @@ bool convolution::made_winograd(const conv_problem& problem) {
   if (!winograd_ || !prefers_winograd(direction_, problem))
     return false;
   try {
-    make(problem, dnnl::algorithm::convolution_winograd);
+    make_in_parts(problem, dnnl::algorithm::convolution_winograd);
     return true;
   } catch (const dnnl::error& failure) {
     if (failure.status != dnnl_unimplemented)
@@ -290,7 +342,10 @@ void convolution::run(kernel_context& ctx, const float* a, const float* b,
     return direction_ == conv_direction::forward
              ? rows_.forward(ctx, a, b, result)
              : rows_.filter_gradient(a, b, result);
-  with_library([&] { primitive_.run(ctx, a, b, result); });
+  with_library([&] {
+    for (std::int64_t i = 0; i < parts_; ++i)
+      primitive_.run(ctx, a, b + i * steps_.b, result + i * steps_.result);
+  });
 }
 
 } // namespace troupe::cpu

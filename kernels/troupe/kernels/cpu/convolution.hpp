@@ -52,11 +52,19 @@ private:
   // Who computes: oneDNN, row_convolution.hpp or group_convolution.hpp.
   enum class method : std::uint8_t { library, rows, groups };
 
+  // From one part to the next, in elements; all parts share the other operand.
+  struct part_steps {
+    std::int64_t b = 0;
+    std::int64_t result = 0;
+  };
+
   bool takes_rows(const conv_problem& problem) const;
   bool takes_groups(const conv_problem& problem) const;
   void run_groups(kernel_context& ctx, const float* a, const float* b,
                   float* result) const;
-  void make(const conv_problem& problem, dnnl::algorithm algorithm);
+  void make(const conv_problem& problem, dnnl::algorithm algorithm,
+            std::int64_t parts = 1);
+  void make_in_parts(const conv_problem& problem, dnnl::algorithm algorithm);
   bool made_winograd(const conv_problem& problem);
 
   conv_direction direction_;
@@ -66,7 +74,9 @@ private:
   std::int64_t result_block_ = 0;
   method method_ = method::library;
   row_convolution rows_;
-  blocked_primitive primitive_;
+  blocked_primitive primitive_; // of one part
+  std::int64_t parts_ = 1;
+  part_steps steps_;
 };
 
 } // namespace troupe::cpu
