@@ -60,12 +60,14 @@ class Compare(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         run, = self.runs()
         names = [side["name"] for side in run["sides"]]
-        self.assertEqual(names, ["troupe cpu:1", "troupe cpu:2", "torch eager",
+        self.assertEqual(names, ["troupe cpu:1",
+                                 "troupe cpu:2 all_reduce",
+                                 "troupe cpu:2 reduce", "torch eager",
                                  "jax"])
         for side in run["sides"]:
             self.assertEqual(len(side["turns_ms"]), 2)
             self.assertEqual(len(side["losses"]), 20)
-        self.assertEqual(run["sides"][2]["losses"], [2.0 + i
+        self.assertEqual(run["sides"][3]["losses"], [2.0 + i
                                                      for i in range(20)])
         self.assertIn("cannot compile", run["failed"]["torch compile"])
         self.assertLess(run["ratio"], 1)
