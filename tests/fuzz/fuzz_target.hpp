@@ -15,12 +15,16 @@ namespace troupe::fuzz {
 /// anything else that it does (crash, other exception, hang) is a finding.
 void run_target(std::string_view bytes);
 
-/// How many bytes of memory the target may hold for each byte of its input.
-std::size_t bytes_per_byte();
+/// How many bytes of memory the target may hold.
+struct memory_allowance {
+  std::size_t per_byte; ///< of its input
+  std::size_t at_once = std::size_t{2} << 20;
+};
+memory_allowance allowance();
 
 /// Runs the target on `bytes`. Ends the process with a message if it throws
-/// what is no troupe::error of one line, or holds more memory than
-/// `bytes_per_byte` allows at any time (and 2 MiB that every reader may).
+/// what is no troupe::error of one line, or holds more memory than `allowance`
+/// at any time.
 void run_guarded(std::string_view bytes);
 
 /// Calls `action`; errors that a user may meet are as good as success.

@@ -112,8 +112,8 @@ void accept_errors(const std::function<void()>& action) {
 }
 
 void run_guarded(std::string_view bytes) {
-  constexpr std::size_t every_reader = std::size_t{2} << 20;
-  limit = held.load() + every_reader + bytes_per_byte() * bytes.size();
+  const auto [per_byte, at_once] = allowance();
+  limit = held.load() + at_once + per_byte * bytes.size();
   accept_errors([&] { run_target(bytes); });
   limit = SIZE_MAX;
 }

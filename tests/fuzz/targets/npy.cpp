@@ -7,8 +7,8 @@
 
 namespace troupe::fuzz {
 
-std::size_t bytes_per_byte() {
-  return 64;
+memory_allowance allowance() {
+  return {.per_byte = 64};
 }
 
 void run_target(std::string_view bytes) {

@@ -8,8 +8,8 @@
 namespace troupe::fuzz {
 
 // A byte of deflate stands for up to 1032; arrays in Fortran order are copied.
-std::size_t bytes_per_byte() {
-  return 2 * 1032 + 64;
+memory_allowance allowance() {
+  return {.per_byte = 2 * 1032 + 64};
 }
 
 void run_target(std::string_view bytes) {

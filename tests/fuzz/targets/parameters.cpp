@@ -28,8 +28,8 @@ graph::program make_program() {
 
 } // namespace
 
-std::size_t bytes_per_byte() {
-  return 64;
+memory_allowance allowance() {
+  return {.per_byte = 64};
 }
 
 void run_target(std::string_view bytes) {

@@ -22,9 +22,11 @@ void build(const graph::program& p, graph::merge_strategy strategy) {
 
 } // namespace
 
-// An op without anything in it takes two bytes of a file.
-std::size_t bytes_per_byte() {
-  return 2048;
+// An op without anything in it takes two bytes of a file. Protobuf reserves
+// what the length of a string claims, up to 50 MB, before it looks whether the
+// file is that long, and gives it back then.
+memory_allowance allowance() {
+  return {.per_byte = 2048, .at_once = 52'000'000};
 }
 
 void run_target(std::string_view bytes) {

@@ -8,8 +8,8 @@
 namespace troupe::fuzz {
 
 // Sixteen bytes of a file can be an empty level of detail of 24 bytes.
-std::size_t bytes_per_byte() {
-  return 64;
+memory_allowance allowance() {
+  return {.per_byte = 64};
 }
 
 void run_target(std::string_view bytes) {

@@ -8,8 +8,8 @@
 
 namespace troupe::fuzz {
 
-std::size_t bytes_per_byte() {
-  return 128;
+memory_allowance allowance() {
+  return {.per_byte = 128};
 }
 
 void run_target(std::string_view bytes) {
