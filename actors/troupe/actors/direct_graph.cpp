@@ -104,41 +104,15 @@ struct direct_graph::mailboxes {
   }
   handle_id leader_of(const mailbox& m) const { return ops[m.first]; }
 
-  /// Ops of the same step that a mailbox waits for, ascending.
-  std::vector<handle_id> senders_of(const mailbox& m) const {
-    std::vector<handle_id> senders;
+  /// Whether a mailbox waits for just these ops of its step, ascending.
+  bool waits_for_just(const mailbox& m,
+                      std::span<const handle_id> ops_before) const {
+    auto next = ops_before.begin();
     for (auto& p : before[leader_of(m)])
-      if (p.distance == 0)
-        senders.push_back(p.op);
-    return senders;
+      if (p.distance == 0 && (next == ops_before.end() || *next++ != p.op))
+        return false;
+    return next == ops_before.end();
   }
-};
-
-/// Finds mailboxes by whom they wait for.
-class direct_graph::sender_index {
-public:
-  explicit sender_index(const mailboxes& all) : all_(all) {
-    for (std::uint32_t m = 0; m < all.all.size(); ++m)
-      by_hash_.emplace_back(hash(all.senders_of(all.all[m])), m);
-    std::ranges::sort(by_hash_);
-  }
-
-  /// A mailbox that waits for just these ops of its step; null if there is
-  /// none.
-  const mailbox* find(std::span<const handle_id> senders) const {
-    const auto wanted = std::pair{hash(senders), std::uint32_t{0}};
-    for (auto at = std::ranges::lower_bound(by_hash_, wanted);
-         at != by_hash_.end() && at->first == wanted.first; ++at) {
-      const auto& m = all_.all[at->second];
-      if (std::ranges::equal(all_.senders_of(m), senders))
-        return &m;
-    }
-    return nullptr;
-  }
-
-private:
-  const mailboxes& all_;
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> by_hash_;
 };
 
 inline bool direct_graph::shared_release::is_last(std::uint32_t slot) noexcept {
@@ -179,7 +153,7 @@ direct_graph::direct_graph(parts p, const graph::op_order& order)
   place_ops(p);
   const auto all = find_mailboxes(order);
   arm(all);
-  const auto released = find_releases(p.uses, all);
+  const auto released = find_releases(p.uses, all, order);
   list(all, released, order);
   lists_.shrink_to_fit();
 }
@@ -271,7 +245,7 @@ void direct_graph::arm(const mailboxes& all) {
 
 direct_graph::releases direct_graph::find_releases(
   std::span<const std::pair<handle_id, std::uint32_t>> uses,
-  const mailboxes& all) {
+  const mailboxes& all, const graph::op_order& order) {
   std::vector<grouped<handle_id>::entry> users_of;
   std::uint32_t temporaries = 0;
   for (auto& [user, temporary] : uses) {
@@ -283,7 +257,6 @@ direct_graph::releases direct_graph::find_releases(
   std::vector<grouped<std::uint32_t>::entry> shared;
   std::vector<grouped<std::uint32_t>::entry> with_mailbox;
   std::vector<std::uint32_t> ends; // of a shared release's temporaries
-  const sender_index boxes{all};
   for_each_equal(last_users, [&](std::span<const std::uint32_t> these) {
     const auto users = last_users[these.front()];
     if (users.size() == 1) {
@@ -293,7 +266,7 @@ direct_graph::releases direct_graph::find_releases(
     }
     if (users.empty())
       return;
-    if (const auto* box = boxes.find(users)) {
+    if (const auto* box = find_behind(users, all, order)) {
       for (auto t : these)
         with_mailbox.emplace_back(all.leader_of(*box), t);
       return;
@@ -308,6 +281,17 @@ direct_graph::releases direct_graph::find_releases(
   for (std::uint32_t first = 0, i = 0; i < ends.size(); first = ends[i++])
     share_release(shared_releases_[i], first, ends[i] - first, last_users);
   return {{num_ops(), own}, {num_ops(), shared}, {num_ops(), with_mailbox}};
+}
+
+const direct_graph::mailbox*
+direct_graph::find_behind(std::span<const handle_id> ops, const mailboxes& all,
+                          const graph::op_order& order) const {
+  for (auto& to : order.successors(ops.front())) {
+    auto& box = all.all[all.mailbox_of[to.op]];
+    if (to.distance == 0 && all.waits_for_just(box, ops))
+      return &box;
+  }
+  return nullptr;
 }
 
 void direct_graph::share_release(shared_release& release, std::uint32_t first,

@@ -119,7 +119,6 @@ private:
   friend class direct_op;
   struct mailbox;
   struct mailboxes;
-  class sender_index;
   /// Temporaries by who releases them.
   struct releases {
     grouped<std::uint32_t> own;    ///< by op: it alone
@@ -173,7 +172,12 @@ private:
   void arm(const mailboxes& all);
   releases
   find_releases(std::span<const std::pair<handle_id, std::uint32_t>> uses,
-                const mailboxes& all);
+                const mailboxes& all, const graph::op_order& order);
+  /// A mailbox that waits for just these ops of its step; null if there is
+  /// none.
+  const mailbox* find_behind(std::span<const handle_id> ops,
+                             const mailboxes& all,
+                             const graph::op_order& order) const;
   void share_release(shared_release& release, std::uint32_t first,
                      std::uint32_t count, const grouped<handle_id>& last_users);
   std::uint32_t leader_of(const mailboxes& all, handle_id op) const;
