@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/base/job_queue.hpp>
+#include <troupe/base/worker_place.hpp>
 
 #include <doctest/doctest.h>
 
@@ -82,6 +83,40 @@ TEST_CASE("a worker takes the oldest job of another") {
   worker here{q, 0, nullptr};
   here.run_chain(*q.pop(0));
   CHECK(log == "a");
+}
+
+TEST_CASE("a worker with short jobs keeps what would go to another's place") {
+  job_queue q{2};
+  std::string log;
+  recording_job sent{log, 'a'};
+  /// Counts as many jobs of a length.
+  struct lot final : job {
+    explicit lot(std::uint64_t ticks_each) : each(ticks_each) {}
+    void run(worker& on) override {
+      constexpr std::uint32_t count = 64;
+      for (const auto end = ticks() + each * count; ticks() < end;) {
+      }
+      on.did(count);
+    }
+    std::uint64_t each;
+  } short_ones{1}, long_ones{64 * short_job_ticks};
+  worker here{q, 0, nullptr};
+  const auto keeps = [&] {
+    q.push_to(1, sent);
+    const auto kept = q.others_wait(0);
+    CHECK(q.pop(kept ? 0 : 1) == &sent);
+    return kept;
+  };
+  CHECK_FALSE(keeps()); // nothing is known yet
+  // A thread that is interrupted takes its jobs for long ones.
+  bool kept = false;
+  for (int tries = 0; tries < 100000 && !kept; ++tries) {
+    here.run_chain(short_ones);
+    kept = keeps();
+  }
+  CHECK(kept);
+  here.run_chain(long_ones);
+  CHECK_FALSE(keeps());
 }
 
 TEST_CASE("a job that yields runs behind the others of its worker") {

@@ -14,7 +14,7 @@ struct no_job final : job {
 /// A worker with a job in its list.
 struct busy_place {
   busy_place() { place.jobs.push(waiting, job_priority::normal); }
-  void moves_on() { place.epoch.fetch_add(2); }
+  void moves_on() { place.took(1, 1); }
 
   no_job waiting;
   worker_place place;
@@ -27,18 +27,18 @@ TEST_SUITE("base.worker_place") {
 TEST_CASE("jobs count as short once their length is known") {
   worker_place p;
   CHECK_FALSE(p.has_short_jobs());
-  p.ran(10, 10 * 2 * short_job_ticks);
+  p.took(10, 10 * 2 * short_job_ticks);
   CHECK_FALSE(p.has_short_jobs());
   for (int chain = 0; chain < 20; ++chain)
-    p.ran(64, 64 * short_job_ticks / 10);
+    p.took(64, 64 * short_job_ticks / 10);
   CHECK(p.has_short_jobs());
-  p.ran(1, 100 * short_job_ticks);
+  p.took(1, 100 * short_job_ticks);
   CHECK_FALSE(p.has_short_jobs());
 }
 
 TEST_CASE("the first short jobs count at once") {
   worker_place p;
-  p.ran(64, 64 * short_job_ticks / 10);
+  p.took(64, 64 * short_job_ticks / 10);
   CHECK(p.has_short_jobs());
 }
 
@@ -48,12 +48,12 @@ TEST_CASE("a worker takes its oldest job after a chain's length of jobs") {
   for (auto* j : {&a, &b, &c})
     p.jobs.push(*j, job_priority::normal);
   CHECK(p.take_own() == &c);
-  p.ran(worker::chain_limit, 1);
+  p.jobs_since_oldest = worker::chain_limit;
   CHECK(p.take_own() == &a);
   CHECK(p.take_own() == &b);
 }
 
-TEST_CASE("a worker is stuck that stays in one chain") {
+TEST_CASE("a worker is stuck that does not get on") {
   busy_place w;
   place_watch watch;
   CHECK_FALSE(watch.is_stuck(w.place, 1000));

@@ -15,7 +15,7 @@ namespace {
 ready_op* const idle_mark = reinterpret_cast<ready_op*>(std::uintptr_t{1});
 
 /// After so many launches a drain looks whether others of the queue wait.
-constexpr int launches_between_looks = 16;
+constexpr std::uint32_t launches_between_looks = 16;
 
 } // namespace
 
@@ -86,7 +86,7 @@ inline void stream_actor::launch(ready_op& op, worker& on) {
 
 void stream_actor::run(worker& on) {
   draining_ = this;
-  for (int left = launches_between_looks;;) {
+  for (auto left = launches_between_looks;;) {
     if (inbox_.load(std::memory_order_relaxed) != nullptr)
       take_inbox();
     auto* op = next_op();
@@ -96,14 +96,17 @@ void stream_actor::run(worker& on) {
       // `draw_` as they were left here.
       if (inbox_.compare_exchange_strong(empty, idle_mark,
                                          std::memory_order_acq_rel,
-                                         std::memory_order_relaxed))
+                                         std::memory_order_relaxed)) {
+        on.did(launches_between_looks - left);
         break;
+      }
       continue;
     }
     if (op) {
       launch(*op, on);
       if (--left > 0)
         continue;
+      on.did(launches_between_looks);
       left = launches_between_looks;
     }
     if (!op || queue_.others_wait(on.index())) {

@@ -21,6 +21,9 @@ thread_local worker* current_worker = nullptr;
 /// How long an idle worker looks for jobs before it sleeps.
 constexpr std::uint64_t search_ns = 50'000;
 
+/// A worker looks at the clock once in so many jobs.
+constexpr std::uint32_t jobs_between_times = 8;
+
 } // namespace
 
 /// Sleeping without lost wake-ups.
@@ -288,7 +291,8 @@ struct job_queue::state {
 
 worker::worker(job_queue& queue, std::size_t index, void* host) noexcept
   : queue_(queue), index_(index), host_(host),
-    outer_(std::exchange(current_worker, this)) {
+    outer_(std::exchange(current_worker, this)),
+    place_(queue.state_->places[index]) {
   TROUPE_ASSERT(index < queue.workers());
 }
 
@@ -301,19 +305,43 @@ worker* worker::current() noexcept {
 }
 
 void worker::run_chain(job& j) {
-  auto& place = queue_.state_->places[index_];
-  const auto turn = [&place] {
-    place.epoch.store(place.epoch.load(std::memory_order_relaxed) + 1,
-                      std::memory_order_release);
+  const auto turn = [this] {
+    place_.epoch.store(place_.epoch.load(std::memory_order_relaxed) + 1,
+                       std::memory_order_release);
   };
   chain_left_ = chain_limit;
   turn();
-  const auto begin = ticks();
-  for (auto* now = &j; now; now = std::exchange(next_, nullptr))
+  timed_until_ = ticks();
+  for (auto* now = &j; now; now = std::exchange(next_, nullptr)) {
     now->run(*this);
-  place.ran(1 + chain_limit - chain_left_, ticks() - begin);
+    did(1);
+  }
+  time_jobs();
+  place_.jobs_since_oldest += 1 + chain_limit - chain_left_;
   turn();
   chain_left_ = 0;
+  timed_until_ = 0;
+}
+
+void worker::did(std::uint32_t count) noexcept {
+  untimed_ += count;
+  if (untimed_ >= jobs_between_times)
+    time_jobs();
+}
+
+bool worker::has_short_jobs() const noexcept {
+  if (!place_.has_short_jobs())
+    return false;
+  const auto untimed_ticks = timed_until_ == 0 ? 0 : ticks() - timed_until_;
+  return untimed_ticks < (untimed_ + 1) * std::uint64_t{short_job_ticks};
+}
+
+void worker::time_jobs() noexcept {
+  if (untimed_ == 0)
+    return;
+  const auto now = ticks();
+  place_.took(std::exchange(untimed_, 0), now - timed_until_);
+  timed_until_ = now;
 }
 
 void worker::run_soon(job& j, job_priority priority) noexcept {
@@ -346,20 +374,23 @@ void job_queue::push(job& j, job_priority priority) noexcept {
     s.after_push();
     return;
   }
-  auto& own = s.places[w->index()];
-  if (!own.has_short_jobs())
+  if (!w->has_short_jobs())
     if (auto* idle = s.claim_searcher()) {
       s.give(*idle, j, priority);
       return;
     }
-  own.jobs.push(j, priority);
+  s.places[w->index()].jobs.push(j, priority);
   s.after_push();
 }
 
 void job_queue::push_to(std::size_t home, job& j,
                         job_priority priority) noexcept {
-  state_->places[home % workers()].jobs.push(j, priority);
-  state_->after_push();
+  auto& s = *state_;
+  auto* w = worker::current();
+  if (w && &w->queue() == this && w->has_short_jobs())
+    home = w->index();
+  s.places[home % workers()].jobs.push(j, priority);
+  s.after_push();
 }
 
 void job_queue::push_guest(void* guest) noexcept {

@@ -10,6 +10,7 @@ namespace troupe {
 
 class job_queue;
 class worker;
+struct worker_place;
 
 /// Something that a worker runs once per push. Whoever pushes it keeps it alive
 /// until it has run.
@@ -54,15 +55,28 @@ public:
   /// if there is one or the bound is reached, as any job that is pushed.
   void run_soon(job& j, job_priority priority = job_priority::normal) noexcept;
 
+  /// The job that runs has done as much as `count` jobs since it began or said
+  /// so last: for the estimate of how short jobs are. By this worker's thread.
+  void did(std::uint32_t count) noexcept;
+
+  /// Whether its jobs are so short that it gets to a new one before another
+  /// worker could have fetched it; the one that runs included. By its thread.
+  bool has_short_jobs() const noexcept;
+
   static constexpr std::uint32_t chain_limit = 64;
 
 private:
+  void time_jobs() noexcept;
+
   job_queue& queue_;
   std::size_t index_;
   void* host_;
   worker* outer_; // a worker of another queue that this thread is too
+  worker_place& place_;
   job* next_ = nullptr;
   std::uint32_t chain_left_ = 0;
+  std::uint32_t untimed_ = 0;     // jobs since `timed_until_`
+  std::uint64_t timed_until_ = 0; // in ticks; 0: it runs no job
 };
 
 /// What a worker finds to do: a job, or a guest, or neither.
@@ -109,7 +123,8 @@ public:
   /// Adds `j` to the list of the calling worker, or of foreign threads.
   void push(job& j, job_priority priority = job_priority::normal) noexcept;
   /// Adds `j` to the list of worker `home`, where it will run unless another
-  /// worker is idle first.
+  /// worker is idle first; or of the calling worker, if its own jobs are so
+  /// short that it gets to this one sooner.
   void push_to(std::size_t home, job& j,
                job_priority priority = job_priority::normal) noexcept;
   /// Adds a guest.

@@ -16,7 +16,7 @@ namespace troupe {
 /// fetched it: a hand-over moves half a dozen cache lines from core to core.
 inline constexpr std::uint32_t short_job_ticks = 1024;
 /// Unless it is still busy with the same ones after so long.
-inline constexpr std::uint64_t patience_ns = 8'000;
+inline constexpr std::uint64_t patience_ns = 2'000;
 
 /// The two priorities of one worker.
 struct ready_lists {
@@ -54,6 +54,8 @@ struct alignas(64) worker_place {
   alignas(64) std::atomic<std::uint64_t> epoch{0};
   /// How long a job took lately, in ticks; 0: not known. A hint for others.
   std::atomic<std::uint32_t> pace{0};
+  /// Grows every few jobs, when they are timed. A hint for others.
+  std::atomic<std::uint32_t> progress{0};
   // The server's: looks for work; jobs run since the oldest one had its turn.
   std::uint32_t looks = 0;
   std::uint32_t jobs_since_oldest = 0;
@@ -67,14 +69,15 @@ struct alignas(64) worker_place {
   }
 
   /// By the server: `count` jobs have taken so long together.
-  void ran(std::uint32_t count, std::uint64_t ticks_in_all) noexcept {
+  void took(std::uint32_t count, std::uint64_t ticks_in_all) noexcept {
     constexpr std::uint64_t longest = 1u << 20;
     const auto each = std::min(ticks_in_all / count, longest) + 1;
     const std::uint64_t before = pace.load(std::memory_order_relaxed);
     pace.store(
       static_cast<std::uint32_t>(before == 0 ? each : (3 * before + each) / 4),
       std::memory_order_relaxed);
-    jobs_since_oldest += count;
+    progress.store(progress.load(std::memory_order_relaxed) + 1,
+                   std::memory_order_relaxed);
   }
 
   bool has_short_jobs() const noexcept {
@@ -87,30 +90,30 @@ struct alignas(64) worker_place {
 /// long one. One thread's.
 class place_watch {
 public:
-  /// Whether the worker has been in the same chain since `patience_ns`, at time
+  /// Whether the worker has been in the same jobs since `patience_ns`, at time
   /// `now`. Watches one worker that has jobs at a time; the one that is asked
   /// about next follows when that one has moved on.
   bool is_stuck(const worker_place& w, std::uint64_t now) noexcept {
     if (watched_ && watched_ != &w && !watched_->jobs.empty())
       return false;
-    const auto epoch = w.epoch.load(std::memory_order_relaxed);
+    const auto progress = w.progress.load(std::memory_order_relaxed);
     if (watched_ != &w)
-      begin(&w, epoch, now);
-    else if (epoch_ != epoch)
+      begin(&w, progress, now);
+    else if (progress_ != progress)
       watched_ = nullptr;
     return watched_ && now - since_ >= patience_ns;
   }
 
 private:
-  void begin(const worker_place* w, std::uint64_t epoch,
+  void begin(const worker_place* w, std::uint32_t progress,
              std::uint64_t now) noexcept {
     watched_ = w;
-    epoch_ = epoch;
+    progress_ = progress;
     since_ = now;
   }
 
   const worker_place* watched_ = nullptr;
-  std::uint64_t epoch_ = 0;
+  std::uint32_t progress_ = 0;
   std::uint64_t since_ = 0;
 };
 
