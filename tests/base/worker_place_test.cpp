@@ -53,6 +53,28 @@ TEST_CASE("a worker takes its oldest job after a chain's length of jobs") {
   CHECK(p.take_own() == &b);
 }
 
+TEST_CASE("what a worker is given comes first, one at a time") {
+  worker_place p;
+  no_job a, b, c;
+  p.jobs.push(a, job_priority::high);
+  p.jobs.give(b, job_priority::normal);
+  p.jobs.give(c, job_priority::normal); // its place is taken
+  CHECK(p.take_own() == &b);
+  CHECK(p.take_own() == &a);
+  CHECK_FALSE(p.jobs.empty());
+  CHECK(p.take_own() == &c);
+  CHECK(p.jobs.empty());
+}
+
+TEST_CASE("what a worker was given may be stolen") {
+  worker_place p;
+  no_job a;
+  p.jobs.give(a, job_priority::normal);
+  CHECK_FALSE(p.jobs.empty());
+  CHECK(p.jobs.take_oldest() == &a);
+  CHECK(p.take_own() == nullptr);
+}
+
 TEST_CASE("a worker is stuck that does not get on") {
   busy_place w;
   place_watch watch;

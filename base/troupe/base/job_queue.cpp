@@ -179,7 +179,7 @@ struct job_queue::state {
   }
 
   void give(worker_place& to, job& j, job_priority priority) noexcept {
-    to.jobs.push(j, priority);
+    to.jobs.give(j, priority);
     std::atomic_thread_fence(std::memory_order_seq_cst); // F1
     // It may have gone off with another job, so that nobody comes for this one.
     if (!to.seat.is(worker_seat::claimed))
