@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/stop_request.hpp>
+
+#include <doctest/doctest.h>
+
+#include <signal.h>
+
+using namespace troupe::apps;
+
+namespace {
+
+struct sigaction action_of(int signal) {
+  struct sigaction action = {};
+  sigaction(signal, nullptr, &action);
+  return action;
+}
+
+} // namespace
+
+TEST_SUITE("apps.stop_request") {
+
+TEST_CASE("a signal asks for a stop once, and then ends the process") {
+  for (int signal : {SIGINT, SIGTERM}) {
+    const stop_request stop;
+    CHECK_FALSE(stop.stopped());
+    raise(signal);
+    CHECK(stop.stopped());
+    CHECK((action_of(signal).sa_handler == SIG_DFL));
+  }
+}
+
+TEST_CASE("the handler runs on a stack of its own") {
+  const stop_request stop;
+  stack_t stack = {};
+  sigaltstack(nullptr, &stack);
+  CHECK((stack.ss_flags & SS_DISABLE) == 0);
+  for (int signal : {SIGINT, SIGTERM})
+    CHECK((action_of(signal).sa_flags & SA_ONSTACK) != 0);
+}
+
+TEST_CASE("what was before a request holds again behind it") {
+  stack_t before = {}, after = {};
+  sigaltstack(nullptr, &before);
+  { const stop_request stop; }
+  sigaltstack(nullptr, &after);
+  CHECK(after.ss_sp == before.ss_sp);
+  CHECK(after.ss_flags == before.ss_flags);
+  CHECK((action_of(SIGINT).sa_handler == SIG_DFL));
+}
+
+} // TEST_SUITE("apps.stop_request")
