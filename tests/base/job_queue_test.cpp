@@ -85,10 +85,8 @@ TEST_CASE("a worker takes the oldest job of another") {
   CHECK(log == "a");
 }
 
-TEST_CASE("a worker with short jobs keeps what would go to another's place") {
+TEST_CASE("how short a worker's jobs are is known while they run") {
   job_queue q{2};
-  std::string log;
-  recording_job sent{log, 'a'};
   /// Counts as many jobs of a length.
   struct lot final : job {
     explicit lot(std::uint64_t ticks_each) : each(ticks_each) {}
@@ -101,22 +99,29 @@ TEST_CASE("a worker with short jobs keeps what would go to another's place") {
     std::uint64_t each;
   } short_ones{1}, long_ones{64 * short_job_ticks};
   worker here{q, 0, nullptr};
-  const auto keeps = [&] {
-    q.push_to(1, sent);
-    const auto kept = q.others_wait(0);
-    CHECK(q.pop(kept ? 0 : 1) == &sent);
-    return kept;
-  };
-  CHECK_FALSE(keeps()); // nothing is known yet
+  CHECK_FALSE(here.has_short_jobs()); // nothing is known yet
   // A thread that is interrupted takes its jobs for long ones.
-  bool kept = false;
-  for (int tries = 0; tries < 100000 && !kept; ++tries) {
+  bool known = false;
+  for (int tries = 0; tries < 100000 && !known; ++tries) {
     here.run_chain(short_ones);
-    kept = keeps();
+    known = here.has_short_jobs();
   }
-  CHECK(kept);
+  CHECK(known);
   here.run_chain(long_ones);
-  CHECK_FALSE(keeps());
+  CHECK_FALSE(here.has_short_jobs());
+}
+
+TEST_CASE("a job for a worker goes to its place, however short the jobs here") {
+  job_queue q{2};
+  struct quick final : job {
+    void run(worker&) override {}
+  } one;
+  worker here{q, 0, nullptr};
+  for (int i = 0; i < 1000; ++i)
+    here.run_chain(one);
+  q.push_to(1, one);
+  CHECK_FALSE(q.others_wait(0));
+  CHECK(q.pop(1) == &one);
 }
 
 TEST_CASE("a job that yields runs behind the others of its worker") {

@@ -385,12 +385,8 @@ void job_queue::push(job& j, job_priority priority) noexcept {
 
 void job_queue::push_to(std::size_t home, job& j,
                         job_priority priority) noexcept {
-  auto& s = *state_;
-  auto* w = worker::current();
-  if (w && &w->queue() == this && w->has_short_jobs())
-    home = w->index();
-  s.places[home % workers()].jobs.push(j, priority);
-  s.after_push();
+  state_->places[home % workers()].jobs.push(j, priority);
+  state_->after_push();
 }
 
 void job_queue::push_guest(void* guest) noexcept {

@@ -123,8 +123,7 @@ public:
   /// Adds `j` to the list of the calling worker, or of foreign threads.
   void push(job& j, job_priority priority = job_priority::normal) noexcept;
   /// Adds `j` to the list of worker `home`, where it will run unless another
-  /// worker is idle first; or of the calling worker, if its own jobs are so
-  /// short that it gets to this one sooner.
+  /// worker is idle first.
   void push_to(std::size_t home, job& j,
                job_priority priority = job_priority::normal) noexcept;
   /// Adds a guest.
