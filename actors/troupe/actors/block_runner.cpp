@@ -3,7 +3,7 @@
 
 #include <troupe/actors/control_flow.hpp>
 #include <troupe/base/error.hpp>
-#include <troupe/graph/ssa_graph.hpp>
+#include <troupe/graph/argument.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 
 #include <utility>
@@ -12,17 +12,14 @@ namespace troupe::actors {
 
 namespace {
 
-bool is_present(std::string_view name) {
-  return !name.empty() && name != graph::empty_argument;
-}
-
 std::vector<op_argument> bound_to(const std::vector<graph::op_slot>& slots,
                                   const block_scope& variables) {
   std::vector<op_argument> bound;
   for (auto& slot : slots)
     for (auto& name : slot.arguments)
       bound.push_back(
-        {slot.name, name, is_present(name) ? &variables.find(name) : nullptr});
+        {slot.name, name,
+         graph::names_variable(name) ? &variables.find(name) : nullptr});
   return bound;
 }
 

@@ -3,7 +3,7 @@
 
 #include <troupe/actors/block_runner.hpp>
 #include <troupe/base/error.hpp>
-#include <troupe/graph/ssa_graph.hpp>
+#include <troupe/graph/argument.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 
 #include <algorithm>
@@ -16,10 +16,6 @@ namespace troupe::actors {
 namespace {
 
 using names = std::vector<std::string>;
-
-bool is_present(std::string_view name) {
-  return !name.empty() && name != graph::empty_argument;
-}
 
 bool truth_of(const tensor& value, std::string_view slot) {
   if (value.type() != dtype::boolean || value.numel() != 1)
@@ -170,7 +166,7 @@ public:
     const auto& inputs = op_.input("Input");
     const auto& gradients = op_.output("Input@GRAD");
     for (std::size_t i = 0; i < gradients.size() && i < inputs.size(); ++i)
-      if (is_present(gradients[i]))
+      if (graph::names_variable(gradients[i]))
         hand_out(scopes.empty() ? nullptr : scopes.front().get(), inputs[i],
                  argument(ctx, gradients[i]), ctx);
   }
@@ -206,7 +202,8 @@ names inputs_to_keep(const graph::program& p, const graph::op_desc& op) {
   };
   for (auto& name : op.input("X")) {
     const auto* var = p.main().find_var(name);
-    if (is_present(name) && !(var && var->is_parameter) && !in_place(name))
+    if (graph::names_variable(name) && !(var && var->is_parameter)
+        && !in_place(name))
       kept.push_back(name);
   }
   return kept;
@@ -277,7 +274,7 @@ public:
       collect(inside, ctx);
     }
     for (std::size_t i = 0; i < gradients_.size(); ++i)
-      if (is_present(gradients_[i]))
+      if (graph::names_variable(gradients_[i]))
         if (auto& gradient = argument(ctx, gradients_[i]);
             holds_nothing(gradient))
           set_zeros(gradient, argument(ctx, x_[i]), ctx.on().memory());
@@ -290,7 +287,7 @@ private:
 
   void clear_sums(const kernel_context& ctx) const {
     for (auto& gradient : gradients_)
-      if (is_present(gradient) && !passes_through(gradient))
+      if (graph::names_variable(gradient) && !passes_through(gradient))
         argument(ctx, gradient).clear();
   }
 
@@ -316,7 +313,7 @@ private:
 
   void collect(scope& inside, kernel_context& ctx) {
     for (std::size_t i = 0; i < gradients_.size(); ++i) {
-      if (!is_present(gradients_[i]))
+      if (!graph::names_variable(gradients_[i]))
         continue;
       const auto pass = passes_through(gradients_[i]);
       const auto name = pass ? gradients_[i] : graph::gradient_name(x_[i]);

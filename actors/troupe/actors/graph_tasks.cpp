@@ -3,6 +3,7 @@
 
 #include <troupe/actors/control_flow.hpp>
 #include <troupe/base/assert.hpp>
+#include <troupe/graph/argument.hpp>
 #include <troupe/graph/storage_accesses.hpp>
 
 #include <algorithm>
@@ -10,10 +11,6 @@
 namespace troupe::actors {
 
 namespace {
-
-bool is_present(const std::string& argument) {
-  return !argument.empty() && argument != graph::empty_argument;
-}
 
 /// The first version of each storage, in the order of storages.
 template <class Visit>
@@ -137,7 +134,7 @@ graph_tasks::bind(const std::vector<graph::op_slot>& slots,
   auto next = handles.begin();
   for (auto& s : slots)
     for (auto& name : s.arguments)
-      if (is_present(name)) {
+      if (graph::names_variable(name)) {
         TROUPE_ASSERT(next != handles.end());
         arguments.push_back({s.name, &storage_of(*next++)});
       } else {

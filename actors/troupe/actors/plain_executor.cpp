@@ -3,6 +3,7 @@
 
 #include <troupe/actors/control_flow.hpp>
 #include <troupe/actors/scatter.hpp>
+#include <troupe/graph/argument.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 #include <troupe/graph/unsupported_ops.hpp>
 
@@ -14,8 +15,6 @@ namespace troupe {
 
 namespace {
 
-constexpr std::string_view empty_argument = "@EMPTY@";
-
 /// One device: its variables and the kernels of all ops.
 struct replica {
   std::unique_ptr<device> on;
@@ -24,10 +23,6 @@ struct replica {
   std::map<std::string, variable> temporaries;
   std::vector<std::unique_ptr<kernel>> kernels;
 };
-
-bool is_present(std::string_view name) {
-  return !name.empty() && name != empty_argument;
-}
 
 bool makes_loss_gradient(const graph::op_desc& op) {
   return op.role() == (graph::role_backward | graph::role_loss);
@@ -182,7 +177,7 @@ plain_executor::impl::bind(replica& r,
   for (auto& s : slots)
     for (auto& name : s.arguments)
       bound.push_back(
-        {s.name, name, is_present(name) ? &find(r, name) : nullptr});
+        {s.name, name, graph::names_variable(name) ? &find(r, name) : nullptr});
   return bound;
 }
 
@@ -207,7 +202,8 @@ bool plain_executor::impl::nothing_to_do(const graph::op_desc& op,
   if (per_sample(op))
     return true;
   const auto absent = [&](const std::string& name) {
-    return is_present(name) && !find(replicas[device], name).has_value();
+    return graph::names_variable(name)
+           && !find(replicas[device], name).has_value();
   };
   return !actors::takes_absent_inputs(op.type)
          && std::ranges::any_of(op.input_names(), absent);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/graph/merge_plan.hpp>
 
+#include <troupe/graph/argument.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 
 #include <algorithm>
@@ -116,7 +117,7 @@ std::vector<std::string_view> variables_in(const std::vector<op_slot>& slots) {
   std::vector<std::string_view> names;
   for (auto& slot : slots)
     for (auto& name : slot.arguments)
-      if (!name.empty() && name != empty_argument)
+      if (names_variable(name))
         names.push_back(name);
   return names;
 }

@@ -2,6 +2,7 @@
 #include <troupe/graph/program.hpp>
 
 #include <troupe/base/error.hpp>
+#include <troupe/graph/argument.hpp>
 #include <troupe/graph/name_table.hpp>
 #include <troupe/graph/op_schema.hpp>
 #include <troupe/graph/sub_blocks.hpp>
@@ -17,7 +18,6 @@ namespace {
 using name_set = std::set<std::string, std::less<>>;
 
 constexpr std::string_view gradient_suffix = "@GRAD";
-constexpr std::string_view no_variable = "@EMPTY@";
 constexpr std::int32_t roles_not_for_test = role_backward | role_optimize
                                             | role_rpc | role_dist
                                             | role_lr_sched | role_collective;
@@ -261,7 +261,7 @@ std::vector<std::string> feed_names(const program& p) {
       for (const auto& name : slot.arguments)
         written.add(name);
   }
-  fed.erase(std::string{no_variable});
+  fed.erase(std::string{empty_argument});
   return {fed.begin(), fed.end()};
 }
 

@@ -2,6 +2,7 @@
 #include <troupe/graph/ssa_builder.hpp>
 
 #include <troupe/base/error.hpp>
+#include <troupe/graph/argument.hpp>
 #include <troupe/graph/handle_maker.hpp>
 #include <troupe/graph/merge_plan.hpp>
 #include <troupe/graph/ssa_edges.hpp>
@@ -41,10 +42,6 @@ bool is_loss_gradient(const op_desc& op) {
 // Inference programs hand variables over with ops; here the executor does.
 bool is_feed_or_fetch(const op_desc& op) {
   return op.type == "feed" || op.type == "fetch";
-}
-
-bool names_variable(std::string_view argument) {
-  return !argument.empty() && argument != empty_argument;
 }
 
 /// A variable on a device.

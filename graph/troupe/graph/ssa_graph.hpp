@@ -32,10 +32,6 @@ enum class stream_kind : std::uint8_t { compute, collective, fetch };
 
 std::string_view to_string(stream_kind kind) noexcept;
 
-/// Paddle's name for an argument that an op does without. Such arguments, and
-/// empty names, have no handle.
-inline constexpr std::string_view empty_argument = "@EMPTY@";
-
 /// An operator of the SSA graph, on one device (a collective: on all, listed
 /// under its first input's device).
 struct op_handle {
@@ -48,8 +44,8 @@ struct op_handle {
   /// and "gradient_scale", "coeff" (n_i/n) or "one". Shared by the handles of
   /// all devices.
   const op_desc* desc = nullptr;
-  /// Var handles read and written, in slot order: one per argument other than
-  /// `empty_argument` and "". A collective has one per device, in device order,
+  /// Var handles read and written, in slot order: one per argument that names a
+  /// variable (argument.hpp). A collective has one per device, in device order,
   /// or only the root's (output of reduce, input of broadcast). An all_reduce
   /// of gradients a and b over devices 0 and 1 has a@0, a@1, b@0, b@1.
   std::span<const handle_id> inputs;

@@ -2,6 +2,7 @@
 #include <troupe/graph/sub_blocks.hpp>
 
 #include <troupe/base/error.hpp>
+#include <troupe/graph/argument.hpp>
 
 #include <algorithm>
 #include <array>
@@ -19,10 +20,6 @@ error_context where(const op_desc& op) {
   at.op_type = op.type;
   at.call_stack = op.call_stack();
   return at;
-}
-
-bool names_variable(std::string_view name) {
-  return !name.empty() && name != "@EMPTY@";
 }
 
 /// Paddle's while_grad puts these into the step scope itself.

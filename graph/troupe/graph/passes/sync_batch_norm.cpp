@@ -2,6 +2,7 @@
 #include <troupe/graph/passes/sync_batch_norm.hpp>
 
 #include <troupe/base/error.hpp>
+#include <troupe/graph/argument.hpp>
 #include <troupe/graph/ssa_graph.hpp>
 
 #include <algorithm>
@@ -33,7 +34,7 @@ bool is_gradient(const op_desc& op, sync_batch_norm which) {
 
 const std::string& saved_mean(const op_desc& op,
                               const std::vector<std::string>& slot) {
-  if (slot.size() == 1 && !slot[0].empty() && slot[0] != empty_argument)
+  if (slot.size() == 1 && names_variable(slot[0]))
     return slot[0];
   error_context where;
   where.op_type = op.type;
@@ -45,9 +46,7 @@ const std::string& saved_mean(const op_desc& op,
 }
 
 bool writes(const op_desc& op, std::string_view slot) {
-  return std::ranges::any_of(op.output(slot), [](const std::string& name) {
-    return !name.empty() && name != empty_argument;
-  });
+  return std::ranges::any_of(op.output(slot), names_variable);
 }
 
 /// An op with the attributes of `from`, but of no parameter's gradient.
