@@ -281,6 +281,16 @@ TEST_CASE("the search for the METG is silent away from a terminal") {
   CHECK(nlohmann::json::parse(result.out)["metg_us"] > 0);
 }
 
+TEST_CASE("bench wants one engine at least") {
+  for (const char* engines : {"", ","}) {
+    CAPTURE(engines);
+    CHECK(fails_with(run_troupe({"bench", "tasks", "--engine", engines}), 2,
+                     {"--engine"}));
+    CHECK(fails_with(run_troupe({"bench", "steps", "mlp", "--engine", engines}),
+                     2, {"--engine"}));
+  }
+}
+
 TEST_CASE("bench names what it does not know") {
   CHECK(fails_with(run_troupe({"bench", "tasks", "--engine", "magic"}), 2,
                    {"magic"}));

@@ -124,4 +124,12 @@ std::vector<std::string> split_names(const std::string& text) {
   return names;
 }
 
+std::vector<std::string> require_names(const std::string& text,
+                                       const char* option) {
+  auto names = split_names(text);
+  if (names.empty())
+    throw usage_error(std::string{option} + " names nothing");
+  return names;
+}
+
 } // namespace troupe::apps

@@ -60,6 +60,10 @@ std::unique_ptr<batch_source> open_feeds(const data_options& options,
 
 /// Where `text` names variables with commas between them.
 std::vector<std::string> split_names(const std::string& text);
+/// The same for an option that needs a name: throws usage_error if none is
+/// there.
+std::vector<std::string> require_names(const std::string& text,
+                                       const char* option);
 
 /// Adds `--json` and `--help` with an example.
 void add_output_options(CLI::App& command, bool& json, const char* example);

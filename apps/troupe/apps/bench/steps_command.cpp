@@ -3,6 +3,7 @@
 #include <troupe/apps/bench/ready_queue_executor.hpp>
 #include <troupe/apps/bench/sampling.hpp>
 #include <troupe/apps/common_options.hpp>
+#include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/usage_error.hpp>
 
 #include <CLI/App.hpp>
@@ -148,7 +149,7 @@ int run_steps(const steps_options& o) {
   const auto batches = make_synthetic_source(
     bundle.feeds, choose_batch(o.data, bundle), options.seed, memory);
   std::vector<std::unique_ptr<trainee>> all;
-  for (auto& name : split_names(o.engines))
+  for (auto& name : require_names(o.engines, "--engine"))
     all.push_back(std::make_unique<trainee>(find_engine(name), bundle, main,
                                             options, *batches));
   for (int i = 0; i < o.repeat; ++i)
@@ -170,20 +171,20 @@ void add_bench_steps(CLI::App& bench, action& chosen) {
   command
     .add_option("--threads", o->network.threads,
                 "workers (default: one per core)")
-    ->check(CLI::NonNegativeNumber);
+    ->check(not_negative());
   command.add_option("--batch", o->data.batch, "samples per step")
-    ->check(CLI::NonNegativeNumber);
+    ->check(not_negative());
   command
     .add_option("--engine", o->engines,
                 "troupe (the actors), ready_queue (Paddle's algorithm); ratios "
                 "are to the first")
     ->capture_default_str();
   command.add_option("--repeat", o->repeat, "samples of each engine, in turns")
-    ->check(CLI::PositiveNumber)
+    ->check(positive())
     ->capture_default_str();
   command
     .add_option("--sample-ms", o->sample_ms, "length of a sample at least")
-    ->check(CLI::NonNegativeNumber)
+    ->check(not_negative())
     ->capture_default_str();
   add_output_options(command, o->json, "troupe bench steps mlp --threads 2");
   command.callback([o, &chosen] { chosen = [o] { return run_steps(*o); }; });

@@ -98,8 +98,8 @@ double efficiency(const task_graph& graph, const tasks_options& o,
 std::vector<engine_entry> chosen_engines(const std::string& text) {
   const auto all = task_engines();
   std::vector<engine_entry> chosen;
-  for (const auto& name :
-       text == "all" ? std::vector<std::string>{} : split_names(text)) {
+  for (const auto& name : text == "all" ? std::vector<std::string>{}
+                                        : require_names(text, "--engine")) {
     const auto found = std::ranges::find(all, name, &engine_entry::name);
     if (found == all.end())
       throw usage_error("--engine: no such engine: " + name);
