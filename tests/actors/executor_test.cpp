@@ -47,6 +47,16 @@ bool equal(const tensor& a, const tensor& b) {
   return std::equal(x.begin(), x.end(), y.begin(), y.end());
 }
 
+/// What a step says of a parameter that begins with a NaN.
+error failure_of_nan(const small_net& net, const char* parameter) {
+  auto options = options_for(net, 1);
+  options.check_nan = true;
+  executor exe{net.main, options};
+  exe.run(net.batch(0, 4));
+  exe.parameters().find(parameter)->as_tensor().values<float>()[0] = NAN;
+  return caught([&] { exe.run(net.batch(0, 4)); });
+}
+
 std::vector<small_net> nets_without_device_statistics() {
   return {make_mlp(), make_lenet(), make_resnet(false), make_word2vec()};
 }
@@ -428,26 +438,14 @@ TEST_CASE("steps submitted behind a failing one do not run") {
 }
 
 TEST_CASE("the first op that makes a NaN is named") {
-  auto net = make_mlp();
-  auto options = options_for(net, 1);
-  options.check_nan = true;
-  executor exe{net.main, options};
-  exe.run(net.batch(0, 4));
-  exe.parameters().find("fc_1.w_0")->as_tensor().values<float>()[0] = NAN;
-  const auto e = caught([&] { exe.run(net.batch(0, 4)); });
+  const auto e = failure_of_nan(make_mlp(), "fc_1.w_0");
   CHECK(e.code() == errc::not_finite);
   CHECK(e.where().op_type == "mul");
   CHECK(says(e, "mul#"));
 }
 
 TEST_CASE("a NaN is found in whatever layout an image lies") {
-  auto net = make_resnet(false);
-  auto options = options_for(net, 1);
-  options.check_nan = true;
-  executor exe{net.main, options};
-  exe.run(net.batch(0, 4));
-  exe.parameters().find("conv2d_0.w_0")->as_tensor().values<float>()[0] = NAN;
-  const auto e = caught([&] { exe.run(net.batch(0, 4)); });
+  const auto e = failure_of_nan(make_resnet(false), "conv2d_0.w_0");
   CHECK(e.code() == errc::not_finite);
   CHECK(e.where().op_type == "conv2d");
 }
