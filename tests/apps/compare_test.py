@@ -86,6 +86,12 @@ class Compare(unittest.TestCase):
             self.assertEqual(done.returncode, 2)
             self.assertEqual(done.stdout, "")
 
+    def test_a_command_that_is_not_there_is_one_line(self):
+        done = self.compare("mlp", "--troupe", self.folder / "none")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr, "bench/compare: cannot run "
+                         f"{self.folder}/none: No such file or directory\n")
+
 
 if __name__ == "__main__":
     if len(os.sched_getaffinity(0)) < 2:
