@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "small_program.hpp"
 
+#include <troupe/graph/argument.hpp>
+
 #include <algorithm>
 #include <span>
 
@@ -31,8 +33,7 @@ small_program& small_program::op(const std::string& type, const names& inputs,
                                  const names& role_vars) {
   for (auto* list : {&inputs, &outputs})
     for (auto& name : *list)
-      if (!name.empty() && name != empty_argument
-          && desc.main().find_var(name) == nullptr)
+      if (names_variable(name) && desc.main().find_var(name) == nullptr)
         temporary(name);
   op_desc added;
   added.type = type;
