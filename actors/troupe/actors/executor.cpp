@@ -8,6 +8,7 @@
 #include <troupe/base/assert.hpp>
 #include <troupe/base/clock.hpp>
 #include <troupe/graph/hazard_checker.hpp>
+#include <troupe/graph/passes/shape_inputs.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 #include <troupe/graph/unsupported_ops.hpp>
 
@@ -18,6 +19,7 @@
 #include <algorithm>
 #include <list>
 #include <set>
+#include <span>
 #include <thread>
 
 namespace troupe {
@@ -62,6 +64,16 @@ exposed(std::shared_ptr<const graph::program> main) {
     graph::expose_sub_blocks(*main));
 }
 
+/// Whether all devices have kernels for these op types.
+bool have_kernels(std::span<const std::string_view> op_types,
+                  const executor_options& options) {
+  return std::ranges::all_of(options.devices, [&](device_id d) {
+    return std::ranges::all_of(op_types, [&](std::string_view type) {
+      return options.kernels->has(type, d.kind);
+    });
+  });
+}
+
 /// The loss, or nothing for a program that has none.
 std::string loss_of(const graph::program& p, const std::string& named) {
   if (!named.empty())
@@ -87,6 +99,9 @@ graph::ssa_graph build(std::shared_ptr<const graph::program> p,
   build.fuse_all_reduce_bytes = options.fuse_all_reduce_bytes;
   if (options.sync_batch_norm)
     build.batch_norms = graph::sync_batch_norm::all;
+  build.separate_shape_inputs =
+    options.separate_shape_inputs
+    && have_kernels({&graph::shape_of_type, 1}, options);
   if (!loss.empty()
       && std::find(build.fetches.begin(), build.fetches.end(), loss)
            == build.fetches.end())

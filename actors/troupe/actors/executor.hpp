@@ -91,6 +91,9 @@ struct executor_options {
   /// several compute what one does on the whole batch; else each device has its
   /// own, but for ops of type sync_batch_norm. Not with merge_strategy::none.
   bool sync_batch_norm = false;
+  /// Values of which only the shape is read in the end give their memory back
+  /// before (graph/passes/shape_inputs.hpp), if the kernels can do that.
+  bool separate_shape_inputs = true;
   edge_form form = edge_form::counter;
   std::optional<delivery_shuffle> shuffle = {};
   std::vector<graph_pass> passes = {};

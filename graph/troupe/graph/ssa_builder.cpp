@@ -5,6 +5,7 @@
 #include <troupe/graph/argument.hpp>
 #include <troupe/graph/handle_maker.hpp>
 #include <troupe/graph/merge_plan.hpp>
+#include <troupe/graph/passes/shape_inputs.hpp>
 #include <troupe/graph/ssa_edges.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 
@@ -358,8 +359,15 @@ void check_loss(const program& p, const build_options& options) {
     find_loss(p); // throws if there is none
 }
 
-ssa_graph build_exposed(std::shared_ptr<const program> p,
-                        const build_options& options) {
+using shared_program = std::shared_ptr<const program>;
+
+shared_program separated(shared_program p, const build_options& options) {
+  if (!options.separate_shape_inputs || !has_shape_inputs(*p))
+    return p;
+  return std::make_shared<const program>(separate_shape_inputs(*p));
+}
+
+ssa_graph build_exposed(shared_program p, const build_options& options) {
   const auto merges =
     options.devices.size() > 1 && options.strategy != merge_strategy::none;
   if (merges)
@@ -367,6 +375,7 @@ ssa_graph build_exposed(std::shared_ptr<const program> p,
   if (merges && has_batch_norms_to_split(*p, options.batch_norms))
     p = std::make_shared<const program>(
       split_batch_norms(*p, options.batch_norms));
+  p = separated(std::move(p), options);
   return graph_builder{std::move(p), options}.build();
 }
 

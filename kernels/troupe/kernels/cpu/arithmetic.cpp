@@ -7,6 +7,7 @@
 #include <troupe/kernels/cpu/simd.hpp>
 #include <troupe/kernels/cpu/tensor_arrays.hpp>
 #include <troupe/kernels/cpu/vector_ops.hpp>
+#include <troupe/kernels/shape_only.hpp>
 
 #include <troupe/base/error.hpp>
 
@@ -85,6 +86,13 @@ void run_scale(kernel_context& ctx) {
     else
       scale_numbers<T>(x, out, factor, static_cast<double>(bias), after);
   });
+}
+
+// What graph's pass shape_inputs makes.
+void run_shape_of(kernel_context& ctx) {
+  const auto& x = ctx.input_variable("X");
+  ctx.output_variable("Out").set(
+    shape_only(x.is_tensor() ? x.as_tensor() : ctx.input("X")));
 }
 
 void run_assign(kernel_context& ctx) {

@@ -146,9 +146,8 @@ tensor output_like(const kernel_context& ctx, std::string_view slot,
   return stored_output(ctx, slot, like.dims(), like.type(), like.format());
 }
 
-bool is_per_channel(const tensor& x, const tensor& y, std::int64_t axis) {
-  return y.is_plain() && y.dims().rank() == 1 && axis == 1
-         && x.dims().rank() == 4 && y.dims()[0] == x.dims()[1];
+bool is_per_channel(const shape& x, const shape& y, std::int64_t axis) {
+  return y.rank() == 1 && axis == 1 && x.rank() == 4 && y[0] == x[1];
 }
 
 void add_to_channels(float* out, const float* x, const float* bias,

@@ -62,7 +62,7 @@ tensor output_like(const kernel_context& ctx, std::string_view slot,
 
 /// Whether an elementwise op with attribute `axis` meets images x with y as one
 /// value per channel: y [C] at axis 1.
-bool is_per_channel(const tensor& x, const tensor& y, std::int64_t axis);
+bool is_per_channel(const shape& x, const shape& y, std::int64_t axis);
 
 /// out = x + bias[c] for float32 images of `dims` (channels second) that lie in
 /// blocks of `block` channels; block C is [N, H, W, C]. out may be x.

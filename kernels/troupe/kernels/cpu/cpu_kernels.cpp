@@ -107,6 +107,7 @@ constexpr plain_kernel plain_kernels[] = {
   {"clip", cpu::run_clip},
   {"clip_grad", cpu::run_clip_grad},
   {"assign", cpu::run_assign},
+  {"shape_of", cpu::run_shape_of},
   {"cast", cpu::run_cast},
   {"coalesce_tensor", cpu::run_coalesce_tensor},
   {"sum", cpu::run_sum},

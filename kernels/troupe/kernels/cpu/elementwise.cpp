@@ -73,7 +73,7 @@ private:
                                             y.data<float>(), x.numel());
       return true;
     }
-    if (!is_per_channel(x, y, axis()))
+    if (!is_per_channel(x.dims(), y.dims(), axis()))
       return false;
     tensor out = output_like(ctx, "Out", x);
     add_to_channels(out.data<float>(), x.data<float>(), y.data<float>(),

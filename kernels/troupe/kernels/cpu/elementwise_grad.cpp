@@ -5,6 +5,7 @@
 #include <troupe/kernels/cpu/elementwise_ops.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
 #include <troupe/kernels/cpu/planned_broadcast.hpp>
+#include <troupe/kernels/shape_only.hpp>
 
 namespace troupe::cpu {
 
@@ -37,26 +38,26 @@ public:
 
   void run(kernel_context& ctx) override {
     const tensor dout = stored_input(ctx, "Out@GRAD");
-    const tensor x = stored_input(ctx, "X");
-    const tensor y = stored_input(ctx, "Y");
-    const broadcast_plan& p = plan(x.dims(), y.dims());
+    const shape x = input_shape(ctx, "X");
+    const shape y = input_shape(ctx, "Y");
+    const broadcast_plan& p = plan(x, y);
     require_shape("Out@GRAD", dout.dims(), p.out);
     if (!dout.is_plain() && !minus_ && passes_blocks(ctx, dout, x, y))
       return;
     const tensor plain = ctx.input("Out@GRAD");
     if (ctx.has_output("X@GRAD"))
-      write(ctx, "X@GRAD", p, plain, x.dims(), false);
+      write(ctx, "X@GRAD", p, plain, x, false);
     if (ctx.has_output("Y@GRAD"))
-      write(ctx, "Y@GRAD", swapped(p), plain, y.dims(), minus_);
+      write(ctx, "Y@GRAD", swapped(p), plain, y, minus_);
   }
 
 private:
   // The gradient of a sum of images that lies in blocks: X@GRAD and Y@GRAD are
   // that tensor, or its sums per channel.
-  bool passes_blocks(kernel_context& ctx, const tensor& dout, const tensor& x,
-                     const tensor& y) const {
-    const bool same = y.dims() == dout.dims();
-    if (!(x.dims() == dout.dims()) || (!same && !is_per_channel(x, y, axis())))
+  bool passes_blocks(kernel_context& ctx, const tensor& dout, const shape& x,
+                     const shape& y) const {
+    const bool same = y == dout.dims();
+    if (!(x == dout.dims()) || (!same && !is_per_channel(x, y, axis())))
       return false;
     if (ctx.has_output("X@GRAD"))
       ctx.output_variable("X@GRAD").set(dout.share());
@@ -65,7 +66,7 @@ private:
     if (same) {
       ctx.output_variable("Y@GRAD").set(dout.share());
     } else {
-      tensor dy = ctx.output("Y@GRAD", y.dims(), dout.type());
+      tensor dy = ctx.output("Y@GRAD", y, dout.type());
       sum_channels(dy.data<float>(), dout.data<float>(), dout.dims(),
                    block_of(dout));
     }

@@ -114,6 +114,7 @@ void add_norms(kernel_table&);
 // arithmetic.cpp
 void run_scale(kernel_context&);
 void run_assign(kernel_context&);
+void run_shape_of(kernel_context&);
 void run_cast(kernel_context&);
 void run_sum(kernel_context&);
 

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/kernels/shape_only.hpp>
+
+#include <troupe/base/error.hpp>
+
+#include <memory>
+#include <string>
+
+namespace troupe {
+
+namespace {
+
+class no_elements final : public layout {
+public:
+  std::size_t bytes() const noexcept override { return 0; }
+  bool equals(const layout& other) const noexcept override {
+    return dynamic_cast<const no_elements*>(&other) != nullptr;
+  }
+  std::string name() const override { return "shape only"; }
+  void to_plain(const tensor& source, tensor&, stream*) const override {
+    throw error(errc::kernel_failure,
+                "only the shape " + to_string(source.dims())
+                  + " of this value is kept, its elements are read");
+  }
+};
+
+} // namespace
+
+tensor shape_only(const tensor& like) {
+  static const auto format = std::make_shared<const no_elements>();
+  tensor result{like.dims(), like.type(), buffer{}, format};
+  result.set_levels(like.levels());
+  return result;
+}
+
+shape input_shape(const kernel_context& ctx, std::string_view slot,
+                  std::size_t index) {
+  const auto& var = ctx.input_variable(slot, index);
+  return var.is_tensor() ? var.as_tensor().dims()
+                         : ctx.input(slot, index).dims();
+}
+
+} // namespace troupe

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/kernels/kernel.hpp>
+
+#include <cstddef>
+#include <string_view>
+
+namespace troupe {
+
+/// A value with shape, dtype and levels of `like`, but without elements and
+/// memory: for ops that read no more of an input whose elements nobody needs
+/// any longer. Who reads elements all the same gets error(kernel_failure).
+tensor shape_only(const tensor& like);
+
+/// The shape of an input, with or without elements. Errors are those of
+/// `kernel_context::input`.
+shape input_shape(const kernel_context& ctx, std::string_view slot,
+                  std::size_t index = 0);
+
+} // namespace troupe

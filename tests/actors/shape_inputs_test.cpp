@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Values whose shape alone is read in the backward pass are free before it, and
+// nothing else changes.
+
+#include <troupe/actors/executor.hpp>
+#include <troupe/graph/passes/program_order.hpp>
+
+#include <actors/small_nets.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+struct training {
+  std::vector<double> losses;
+  std::shared_ptr<scope> parameters;
+  std::size_t peak_bytes = 0;
+};
+
+/// `batches` batches of 64, one step after the other.
+training train(const small_net& net, executor_options options,
+               std::uint64_t batches = 4) {
+  training t;
+  t.parameters = net.parameters();
+  options.parameters = t.parameters;
+  executor exe{net.main, std::move(options)};
+  for (std::uint64_t i = 0; i < batches; ++i)
+    t.losses.push_back(exe.run(net.batch(i, 64)).loss);
+  exe.synchronize_parameters();
+  t.peak_bytes = exe.stats().peak_bytes.front();
+  return t;
+}
+
+executor_options separated(bool yes, const char* devices = "cpu:1") {
+  executor_options o;
+  o.devices = parse_devices(devices);
+  o.separate_shape_inputs = yes;
+  return o;
+}
+
+/// A variable that the gradient of a sum reads, its X.
+std::string summand(const small_net& net) {
+  const auto& ops = net.main.main().ops;
+  const auto gradient =
+    std::ranges::find(ops, "elementwise_add_grad", &graph::op_desc::type);
+  return gradient->only_input("X");
+}
+
+} // namespace
+
+TEST_SUITE("actors.shape_inputs") {
+
+TEST_CASE("training gives the same bits") {
+  for (const auto& net : {make_mlp(), make_lenet(), make_resnet(true)})
+    for (auto devices : {"cpu:1", "cpu:2"}) {
+      CAPTURE(net.name);
+      const auto whole = train(net, separated(false, devices));
+      const auto shapes = train(net, separated(true, devices));
+      CHECK(shapes.losses == whole.losses);
+      CHECK(bit_equal(*shapes.parameters, *whole.parameters));
+    }
+}
+
+TEST_CASE("a step in program order takes less memory") {
+  const auto peak = [](bool yes) {
+    auto options = separated(yes);
+    options.passes = {graph::run_in_program_order};
+    return train(make_resnet(true), options).peak_bytes;
+  };
+  CHECK(peak(true) < peak(false));
+}
+
+TEST_CASE("messages give the memory back just as counters do") {
+  const auto net = make_resnet(true);
+  auto options = separated(true);
+  options.form = edge_form::message;
+  const auto messages = train(net, options);
+  CHECK(messages.losses == train(net, separated(true)).losses);
+}
+
+TEST_CASE("a value of which the shape is kept can be fetched") {
+  const auto net = make_mlp();
+  std::vector<float> fetched[2];
+  for (const bool yes : {false, true}) {
+    auto options = separated(yes);
+    options.parameters = net.parameters();
+    options.fetches = {summand(net)};
+    executor exe{net.main, std::move(options)};
+    const auto value = exe.run(net.batch(1, 8), std::vector{summand(net)});
+    const tensor merged = value.merged(summand(net));
+    const auto elements = merged.values<float>();
+    fetched[yes].assign(elements.begin(), elements.end());
+  }
+  CHECK(fetched[0].size() > 8);
+  CHECK(fetched[0] == fetched[1]);
+}
+
+TEST_CASE("a check for NaN passes over shapes without elements") {
+  auto options = separated(true);
+  options.check_nan = true;
+  CHECK_NOTHROW(train(make_mlp(), options, 1));
+}
+
+TEST_CASE("kernels that know no shapes train as before") {
+  const auto all = cpu_kernels();
+  auto few = std::make_shared<kernel_table>();
+  for (const auto& type : all.op_types(device_kind::cpu))
+    if (type != "shape_of")
+      few->add(type, device_kind::cpu, [type](const attribute_map& attributes) {
+        return cpu_kernels().make(type, device_kind::cpu, attributes);
+      });
+  const auto net = make_mlp();
+  auto options = separated(true);
+  options.kernels = few;
+  CHECK(train(net, options).losses == train(net, separated(true)).losses);
+}
+
+} // TEST_SUITE("actors.shape_inputs")
