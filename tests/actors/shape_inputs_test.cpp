@@ -44,6 +44,7 @@ executor_options separated(bool yes, const char* devices = "cpu:1") {
   executor_options o;
   o.devices = parse_devices(devices);
   o.separate_shape_inputs = yes;
+  o.fuse_batch_norms = false; // sums stay ops
   return o;
 }
 

@@ -8,6 +8,7 @@
 #include <troupe/base/assert.hpp>
 #include <troupe/base/clock.hpp>
 #include <troupe/graph/hazard_checker.hpp>
+#include <troupe/graph/passes/fuse_batch_norm.hpp>
 #include <troupe/graph/passes/shape_inputs.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 #include <troupe/graph/unsupported_ops.hpp>
@@ -99,6 +100,9 @@ graph::ssa_graph build(std::shared_ptr<const graph::program> p,
   build.fuse_all_reduce_bytes = options.fuse_all_reduce_bytes;
   if (options.sync_batch_norm)
     build.batch_norms = graph::sync_batch_norm::all;
+  build.fuse_batch_norms =
+    options.fuse_batch_norms
+    && have_kernels(graph::fused_batch_norm_types, options);
   build.separate_shape_inputs =
     options.separate_shape_inputs
     && have_kernels({&graph::shape_of_type, 1}, options);

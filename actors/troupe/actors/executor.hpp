@@ -91,6 +91,10 @@ struct executor_options {
   /// several compute what one does on the whole batch; else each device has its
   /// own, but for ops of type sync_batch_norm. Not with merge_strategy::none.
   bool sync_batch_norm = false;
+  /// Batch norms, sums and relus run as one op, and their gradients, where
+  /// nobody fetches what is between (graph/passes/fuse_batch_norm.hpp), if
+  /// there are kernels for that. Results are the same bit by bit.
+  bool fuse_batch_norms = true;
   /// Values of which only the shape is read in the end give their memory back
   /// before (graph/passes/shape_inputs.hpp), if the kernels can do that.
   bool separate_shape_inputs = true;

@@ -5,6 +5,7 @@
 #include <troupe/graph/argument.hpp>
 #include <troupe/graph/handle_maker.hpp>
 #include <troupe/graph/merge_plan.hpp>
+#include <troupe/graph/passes/fuse_batch_norm.hpp>
 #include <troupe/graph/passes/shape_inputs.hpp>
 #include <troupe/graph/ssa_edges.hpp>
 #include <troupe/graph/sub_blocks.hpp>
@@ -361,6 +362,14 @@ void check_loss(const program& p, const build_options& options) {
 
 using shared_program = std::shared_ptr<const program>;
 
+shared_program fused(shared_program p, const build_options& options) {
+  if (!options.fuse_batch_norms || !has_batch_norms_to_fuse(*p))
+    return p;
+  std::set<std::string> kept(options.fetches.begin(), options.fetches.end());
+  kept.insert(options.loss);
+  return std::make_shared<const program>(fuse_batch_norms(*p, kept));
+}
+
 shared_program separated(shared_program p, const build_options& options) {
   if (!options.separate_shape_inputs || !has_shape_inputs(*p))
     return p;
@@ -375,7 +384,7 @@ ssa_graph build_exposed(shared_program p, const build_options& options) {
   if (merges && has_batch_norms_to_split(*p, options.batch_norms))
     p = std::make_shared<const program>(
       split_batch_norms(*p, options.batch_norms));
-  p = separated(std::move(p), options);
+  p = separated(fused(std::move(p), options), options);
   return graph_builder{std::move(p), options}.build();
 }
 

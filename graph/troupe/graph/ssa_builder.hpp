@@ -50,6 +50,9 @@ struct build_options {
   /// Batch norms of several devices that merge their gradients take statistics
   /// over the whole batch (see passes/sync_batch_norm.hpp).
   sync_batch_norm batch_norms = sync_batch_norm::as_written;
+  /// Batch norms, sums and relus become one op, and their gradients, where
+  /// nobody fetches what is between (see passes/fuse_batch_norm.hpp).
+  bool fuse_batch_norms = false;
   /// Values of which only the shape is read in the end give their memory back
   /// before (see passes/shape_inputs.hpp).
   bool separate_shape_inputs = false;

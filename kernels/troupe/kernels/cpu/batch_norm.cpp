@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <troupe/kernels/cpu/batch_norm_kernels.hpp>
+
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/channel_blocks.hpp>
-#include <troupe/kernels/cpu/channel_statistics.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
 #include <troupe/kernels/cpu/image_layout.hpp>
 #include <troupe/kernels/cpu/vector_ops.hpp>
@@ -9,256 +10,255 @@
 #include <troupe/base/error.hpp>
 
 #include <cmath>
-#include <string>
-#include <vector>
 
 namespace troupe::cpu {
 
 namespace {
 
-// Source: Ioffe and Szegedy, "Batch normalization", 2015, section 3. In
-// Paddle's slots SavedVariance is the inverse standard deviation.
-class batch_norm_base : public kernel {
-public:
-  batch_norm_base(const attribute_map& attributes, bool fixed_in_test)
-    : momentum_(attributes.get_float("momentum", 0.9f)),
-      epsilon_(attributes.get_float("epsilon", 1e-5f)),
-      fixed_((attributes.get_bool("is_test", false) && fixed_in_test)
-             || attributes.get_bool("use_global_stats", false)),
-      channels_last_(has_channels_last(attributes, "data_layout")) {}
-
-protected:
-  channel_view view_of(const tensor& value) const {
-    const shape& x = value.dims();
-    const std::size_t rank = x.rank();
-    if (rank < 2)
-      throw_shape("X", x, "expected [N, C, ...] or [N, ..., C]");
-    if (channels_last_)
-      return {x.numel(0, rank - 1), x[rank - 1], 1};
-    return {x[0], x[1], x.numel(2, rank), block_of(value)};
-  }
-
-  bool takes_blocks() const noexcept { return !channels_last_; }
-
-  static tensor parameter(const kernel_context& ctx, std::string_view slot,
-                          const channel_view& v) {
-    tensor value = float_input(ctx, slot);
-    if (value.numel() != v.channels)
-      require_shape(slot, value.dims(), {v.channels});
-    return value;
-  }
-
-  // An optional one; without it, `otherwise` everywhere.
-  static tensor parameter(const kernel_context& ctx, std::string_view slot,
-                          const channel_view& v, float otherwise) {
-    if (ctx.has_input(slot))
-      return parameter(ctx, slot, v);
-    tensor value = ctx.scratch(v.channels);
-    fill(value.data<float>(), v.channels, otherwise);
-    return value;
-  }
-
-  // 1 / sqrt(variance + epsilon)
-  void invert(float* out, const float* variance, std::int64_t n) const {
-    for (std::int64_t i = 0; i < n; ++i)
-      out[i] = 1.0f / std::sqrt(variance[i] + epsilon_);
-  }
-
-  float momentum_;
-  float epsilon_;
-  bool fixed_; // statistics are given, not the batch's
-  bool channels_last_;
-};
-
-// As in Paddle, input MomentumTensor changes nothing.
-class batch_norm_kernel final : public batch_norm_base {
-public:
-  explicit batch_norm_kernel(const attribute_map& attributes)
-    : batch_norm_base(attributes,
-                      !attributes.get_bool("trainable_statistics", false)) {}
-  void run(kernel_context& ctx) override {
-    const tensor x = takes_blocks() ? stored_input(ctx, "X") : ctx.input("X");
-    require_type("X", x.type(), dtype::float32);
-    const channel_view v = view_of(x);
-    const tensor mean = parameter(ctx, "Mean", v);
-    const tensor variance = parameter(ctx, "Variance", v);
-    if (ctx.has_output("ReserveSpace")) // other libraries' scratch
-      float_output(ctx, "ReserveSpace", {0});
-    if (fixed_)
-      use_given(ctx, v, x, mean, variance);
-    else if (v.samples * v.pixels > 1)
-      train(ctx, v, x, mean, variance);
-    else
-      pass_through(ctx, v, x, mean, variance);
-  }
-
-private:
-  void train(kernel_context& ctx, const channel_view& v, const tensor& x,
-             const tensor& mean, const tensor& variance) {
-    const auto channels = static_cast<std::size_t>(v.channels);
-    mean_.resize(channels);
-    variance_.resize(channels);
-    inverse_.resize(channels);
-    channel_moments(v, x.data<float>(), mean_.data(), variance_.data());
-    invert(inverse_.data(), variance_.data(), v.channels);
-    write_y(ctx, v, x, mean_.data());
-    move(ctx, "MeanOut", mean, mean_);
-    move(ctx, "VarianceOut", variance, variance_);
-    write(ctx, "SavedMean", v, mean_.data());
-    write(ctx, "SavedVariance", v, inverse_.data());
-  }
-
-  void use_given(kernel_context& ctx, const channel_view& v, const tensor& x,
-                 const tensor& mean, const tensor& variance) {
-    inverse_.resize(static_cast<std::size_t>(v.channels));
-    invert(inverse_.data(), variance.data<float>(), v.channels);
-    write_y(ctx, v, x, mean.data<float>());
-    write(ctx, "MeanOut", v, mean.data<float>());
-    write(ctx, "VarianceOut", v, variance.data<float>());
-    write(ctx, "SavedMean", v, mean.data<float>());
-    write(ctx, "SavedVariance", v, inverse_.data());
-  }
-
-  // One element per channel has no variance: Paddle passes X through, saves
-  // zeros and leaves the running statistics alone.
-  void pass_through(kernel_context& ctx, const channel_view& v, const tensor& x,
-                    const tensor& mean, const tensor& variance) {
-    tensor y = output_like(ctx, "Y", x);
-    copy(y.data<float>(), x.data<float>(), x.numel());
-    write(ctx, "MeanOut", v, mean.data<float>());
-    write(ctx, "VarianceOut", v, variance.data<float>());
-    mean_.assign(static_cast<std::size_t>(v.channels), 0.0f);
-    write(ctx, "SavedMean", v, mean_.data());
-    write(ctx, "SavedVariance", v, mean_.data());
-  }
-
-  // y = (x - mean) * (scale / deviation) + bias
-  void write_y(kernel_context& ctx, const channel_view& v, const tensor& x,
-               const float* mean) {
-    const tensor scale = parameter(ctx, "Scale", v, 1.0f);
-    const tensor bias = parameter(ctx, "Bias", v, 0.0f);
-    factor_.resize(inverse_.size());
-    multiply(factor_.data(), scale.data<float>(), inverse_.data(), v.channels);
-    tensor y = output_like(ctx, "Y", x);
-    channel_affine(v, y.data<float>(), x.data<float>(), mean, factor_.data(),
-                   bias.data<float>());
-  }
-
-  static void write(kernel_context& ctx, std::string_view slot,
-                    const channel_view& v, const float* values) {
-    if (!ctx.has_output(slot))
-      return;
-    tensor out = float_output(ctx, slot, {v.channels});
-    copy(out.data<float>(), values, v.channels);
-  }
-
-  // running = momentum running + (1 - momentum) batch
-  void move(kernel_context& ctx, std::string_view slot, const tensor& running,
-            const std::vector<float>& batch) const {
-    if (!ctx.has_output(slot))
-      return;
-    tensor out = float_output(ctx, slot, running.dims());
-    scale_add(out.data<float>(), running.data<float>(), momentum_, 0.0f,
-              out.numel());
-    accumulate(out.data<float>(), batch.data(), 1.0f - momentum_, out.numel());
-  }
-
-  std::vector<float> mean_;
-  std::vector<float> variance_;
-  std::vector<float> inverse_;
-  std::vector<float> factor_;
-};
-
-// dX = scale inv_std (dY - mean(dY) - xhat mean(dY xhat)); with given
-// statistics dX = scale inv_std dY.
-class batch_norm_grad_kernel final : public batch_norm_base {
-public:
-  // As in Paddle, trainable_statistics changes the forward pass alone.
-  explicit batch_norm_grad_kernel(const attribute_map& attributes)
-    : batch_norm_base(attributes, true) {}
-  void run(kernel_context& ctx) override {
-    const auto [x, dy] = takes_blocks()
-                           ? alike_inputs(ctx, "X", "Y@GRAD")
-                           : std::pair{ctx.input("X"), ctx.input("Y@GRAD")};
-    require_type("X", x.type(), dtype::float32);
-    require_type("Y@GRAD", dy.type(), dtype::float32);
-    require_shape("Y@GRAD", dy.dims(), x.dims());
-    const channel_view v = view_of(x);
-    const tensor scale = parameter(ctx, "Scale", v, 1.0f);
-    const tensor mean = parameter(ctx, statistic(ctx, "Mean"), v);
-    read_inverse(ctx, v);
-    const bool passed = !fixed_ && v.samples * v.pixels <= 1;
-    dscale_.assign(inverse_.size(), 0.0f);
-    dbias_.assign(inverse_.size(), 0.0f);
-    if (!passed)
-      channel_gradient_sums(v, x.data<float>(), dy.data<float>(),
-                            mean.data<float>(), dscale_.data(), dbias_.data());
-    multiply(dscale_.data(), dscale_.data(), inverse_.data(), v.channels);
-    if (ctx.has_output("X@GRAD"))
-      input_gradient(ctx, v, x, dy, scale, mean, passed);
-    write(ctx, "Scale@GRAD", dscale_);
-    write(ctx, "Bias@GRAD", dbias_);
-  }
-
-private:
-  // Where a statistic comes from: the batch's as the forward pass saved it; the
-  // given one from its input, which some programs list as its output.
-  std::string statistic(const kernel_context& ctx, const char* name) const {
-    if (!fixed_)
-      return std::string("Saved") + name;
-    return ctx.has_input(name) ? name : std::string(name) + "Out";
-  }
-
-  void read_inverse(const kernel_context& ctx, const channel_view& v) {
-    inverse_.resize(static_cast<std::size_t>(v.channels));
-    if (fixed_)
-      invert(inverse_.data(),
-             parameter(ctx, statistic(ctx, "Variance"), v).data<float>(),
-             v.channels);
-    else
-      copy(inverse_.data(), parameter(ctx, "SavedVariance", v).data<float>(),
-           v.channels);
-  }
-
-  void input_gradient(kernel_context& ctx, const channel_view& v,
-                      const tensor& x, const tensor& dy, const tensor& scale,
-                      const tensor& mean, bool passed) {
-    tensor dx = output_like(ctx, "X@GRAD", x);
-    if (passed)
-      return copy(dx.data<float>(), dy.data<float>(), dx.numel());
-    dy_factor_.resize(inverse_.size());
-    x_factor_.assign(inverse_.size(), 0.0f);
-    offset_.assign(inverse_.size(), 0.0f);
-    multiply(dy_factor_.data(), scale.data<float>(), inverse_.data(),
-             v.channels);
-    const float share = 1.0f / static_cast<float>(v.samples * v.pixels);
-    for (std::size_t c = 0; c < inverse_.size() && !fixed_; ++c) {
-      x_factor_[c] = -dy_factor_[c] * dscale_[c] * inverse_[c] * share;
-      offset_[c] = -dy_factor_[c] * dbias_[c] * share;
-    }
-    channel_combine(v, dx.data<float>(), dy.data<float>(), x.data<float>(),
-                    mean.data<float>(), dy_factor_.data(), x_factor_.data(),
-                    offset_.data());
-  }
-
-  static void write(kernel_context& ctx, std::string_view slot,
-                    const std::vector<float>& values) {
-    if (!ctx.has_output(slot))
-      return;
-    const auto n = static_cast<std::int64_t>(values.size());
-    tensor out = float_output(ctx, slot, {n});
-    copy(out.data<float>(), values.data(), n);
-  }
-
-  std::vector<float> inverse_;
-  std::vector<float> dscale_;
-  std::vector<float> dbias_;
-  std::vector<float> dy_factor_;
-  std::vector<float> x_factor_;
-  std::vector<float> offset_;
-};
+void write(kernel_context& ctx, std::string_view slot, const channel_view& v,
+           const float* values) {
+  if (!ctx.has_output(slot))
+    return;
+  tensor out = float_output(ctx, slot, {v.channels});
+  copy(out.data<float>(), values, v.channels);
+}
 
 } // namespace
+
+// -- batch_norm_base ----------------------------------------------------------
+
+batch_norm_base::batch_norm_base(const attribute_map& attributes,
+                                 bool fixed_in_test)
+  : momentum_(attributes.get_float("momentum", 0.9f)),
+    epsilon_(attributes.get_float("epsilon", 1e-5f)),
+    fixed_((attributes.get_bool("is_test", false) && fixed_in_test)
+           || attributes.get_bool("use_global_stats", false)),
+    channels_last_(has_channels_last(attributes, "data_layout")) {}
+
+channel_view batch_norm_base::view_of(const tensor& value) const {
+  const shape& x = value.dims();
+  const std::size_t rank = x.rank();
+  if (rank < 2)
+    throw_shape("X", x, "expected [N, C, ...] or [N, ..., C]");
+  if (channels_last_)
+    return {x.numel(0, rank - 1), x[rank - 1], 1};
+  return {x[0], x[1], x.numel(2, rank), block_of(value)};
+}
+
+tensor batch_norm_base::parameter(const kernel_context& ctx,
+                                  std::string_view slot,
+                                  const channel_view& v) {
+  tensor value = float_input(ctx, slot);
+  if (value.numel() != v.channels)
+    require_shape(slot, value.dims(), {v.channels});
+  return value;
+}
+
+tensor batch_norm_base::parameter(const kernel_context& ctx,
+                                  std::string_view slot, const channel_view& v,
+                                  float otherwise) {
+  if (ctx.has_input(slot))
+    return parameter(ctx, slot, v);
+  tensor value = ctx.scratch(v.channels);
+  fill(value.data<float>(), v.channels, otherwise);
+  return value;
+}
+
+void batch_norm_base::invert(float* out, const float* variance,
+                             std::int64_t n) const {
+  for (std::int64_t i = 0; i < n; ++i)
+    out[i] = 1.0f / std::sqrt(variance[i] + epsilon_);
+}
+
+// -- batch_norm_kernel --------------------------------------------------------
+
+batch_norm_kernel::batch_norm_kernel(const attribute_map& attributes)
+  : batch_norm_base(attributes,
+                    !attributes.get_bool("trainable_statistics", false)) {}
+
+void batch_norm_kernel::run(kernel_context& ctx) {
+  const tensor x = takes_blocks() ? stored_input(ctx, "X") : ctx.input("X");
+  require_type("X", x.type(), dtype::float32);
+  const channel_view v = view_of(x);
+  const tensor mean = parameter(ctx, "Mean", v);
+  const tensor variance = parameter(ctx, "Variance", v);
+  if (ctx.has_output("ReserveSpace")) // other libraries' scratch
+    float_output(ctx, "ReserveSpace", {0});
+  if (fixed_)
+    use_given(ctx, v, x, mean, variance);
+  else if (v.samples * v.pixels > 1)
+    train(ctx, v, x, mean, variance);
+  else
+    pass_through(ctx, v, x, mean, variance);
+}
+
+void batch_norm_kernel::write_normalized(kernel_context& ctx,
+                                         const channel_view& v, const tensor& x,
+                                         const float* mean, const float* factor,
+                                         const float* bias) {
+  tensor y = output_like(ctx, "Y", x);
+  channel_affine(v, y.data<float>(), x.data<float>(), mean, factor, bias);
+}
+
+void batch_norm_kernel::write_passed(kernel_context& ctx, const tensor& x) {
+  tensor y = output_like(ctx, "Y", x);
+  copy(y.data<float>(), x.data<float>(), x.numel());
+}
+
+void batch_norm_kernel::train(kernel_context& ctx, const channel_view& v,
+                              const tensor& x, const tensor& mean,
+                              const tensor& variance) {
+  const auto channels = static_cast<std::size_t>(v.channels);
+  mean_.resize(channels);
+  variance_.resize(channels);
+  inverse_.resize(channels);
+  channel_moments(v, x.data<float>(), mean_.data(), variance_.data());
+  invert(inverse_.data(), variance_.data(), v.channels);
+  normalize(ctx, v, x, mean_.data());
+  move(ctx, "MeanOut", mean, mean_);
+  move(ctx, "VarianceOut", variance, variance_);
+  write(ctx, "SavedMean", v, mean_.data());
+  write(ctx, "SavedVariance", v, inverse_.data());
+}
+
+void batch_norm_kernel::use_given(kernel_context& ctx, const channel_view& v,
+                                  const tensor& x, const tensor& mean,
+                                  const tensor& variance) {
+  inverse_.resize(static_cast<std::size_t>(v.channels));
+  invert(inverse_.data(), variance.data<float>(), v.channels);
+  normalize(ctx, v, x, mean.data<float>());
+  write(ctx, "MeanOut", v, mean.data<float>());
+  write(ctx, "VarianceOut", v, variance.data<float>());
+  write(ctx, "SavedMean", v, mean.data<float>());
+  write(ctx, "SavedVariance", v, inverse_.data());
+}
+
+// One element per channel has no variance: Paddle passes X through, saves
+// zeros and leaves the running statistics alone.
+void batch_norm_kernel::pass_through(kernel_context& ctx, const channel_view& v,
+                                     const tensor& x, const tensor& mean,
+                                     const tensor& variance) {
+  write_passed(ctx, x);
+  write(ctx, "MeanOut", v, mean.data<float>());
+  write(ctx, "VarianceOut", v, variance.data<float>());
+  mean_.assign(static_cast<std::size_t>(v.channels), 0.0f);
+  write(ctx, "SavedMean", v, mean_.data());
+  write(ctx, "SavedVariance", v, mean_.data());
+}
+
+// With the factor scale / deviation.
+void batch_norm_kernel::normalize(kernel_context& ctx, const channel_view& v,
+                                  const tensor& x, const float* mean) {
+  const tensor scale = parameter(ctx, "Scale", v, 1.0f);
+  const tensor bias = parameter(ctx, "Bias", v, 0.0f);
+  factor_.resize(inverse_.size());
+  multiply(factor_.data(), scale.data<float>(), inverse_.data(), v.channels);
+  write_normalized(ctx, v, x, mean, factor_.data(), bias.data<float>());
+}
+
+// running = momentum running + (1 - momentum) batch
+void batch_norm_kernel::move(kernel_context& ctx, std::string_view slot,
+                             const tensor& running,
+                             const std::vector<float>& batch) const {
+  if (!ctx.has_output(slot))
+    return;
+  tensor out = float_output(ctx, slot, running.dims());
+  scale_add(out.data<float>(), running.data<float>(), momentum_, 0.0f,
+            out.numel());
+  accumulate(out.data<float>(), batch.data(), 1.0f - momentum_, out.numel());
+}
+
+// -- batch_norm_grad_kernel ---------------------------------------------------
+
+batch_norm_grad_kernel::batch_norm_grad_kernel(const attribute_map& attributes)
+  : batch_norm_base(attributes, true) {}
+
+void batch_norm_grad_kernel::run(kernel_context& ctx) {
+  const auto [x, dy] = inputs(ctx);
+  require_type("X", x.type(), dtype::float32);
+  require_type("Y@GRAD", dy.type(), dtype::float32);
+  require_shape("Y@GRAD", dy.dims(), x.dims());
+  const channel_view v = view_of(x);
+  const tensor scale = parameter(ctx, "Scale", v, 1.0f);
+  const tensor mean = parameter(ctx, statistic(ctx, "Mean"), v);
+  read_inverse(ctx, v);
+  const bool passed = !fixed_ && v.samples * v.pixels <= 1;
+  dscale_.assign(inverse_.size(), 0.0f);
+  dbias_.assign(inverse_.size(), 0.0f);
+  if (!passed)
+    gradient_sums(ctx, v, x.data<float>(), dy.data<float>(), mean.data<float>(),
+                  dscale_.data(), dbias_.data());
+  multiply(dscale_.data(), dscale_.data(), inverse_.data(), v.channels);
+  if (ctx.has_output("X@GRAD"))
+    input_gradient(ctx, v, x, dy, scale, mean, passed);
+  write(ctx, "Scale@GRAD", v, dscale_.data());
+  write(ctx, "Bias@GRAD", v, dbias_.data());
+}
+
+std::pair<tensor, tensor> batch_norm_grad_kernel::inputs(kernel_context& ctx) {
+  if (takes_blocks())
+    return alike_inputs(ctx, "X", "Y@GRAD");
+  return {ctx.input("X"), ctx.input("Y@GRAD")};
+}
+
+void batch_norm_grad_kernel::gradient_sums(kernel_context&,
+                                           const channel_view& v,
+                                           const float* x, const float* dy,
+                                           const float* mean, float* dot,
+                                           float* total) {
+  channel_gradient_sums(v, x, dy, mean, dot, total);
+}
+
+void batch_norm_grad_kernel::combine(kernel_context&, const channel_view& v,
+                                     float* dx, const float* dy, const float* x,
+                                     const float* mean, const float* dy_factor,
+                                     const float* x_factor,
+                                     const float* offset) {
+  channel_combine(v, dx, dy, x, mean, dy_factor, x_factor, offset);
+}
+
+// Where a statistic comes from: the batch's as the forward pass saved it; the
+// given one from its input, which some programs list as its output.
+std::string batch_norm_grad_kernel::statistic(const kernel_context& ctx,
+                                              const char* name) const {
+  if (!fixed_)
+    return std::string("Saved") + name;
+  return ctx.has_input(name) ? name : std::string(name) + "Out";
+}
+
+void batch_norm_grad_kernel::read_inverse(const kernel_context& ctx,
+                                          const channel_view& v) {
+  inverse_.resize(static_cast<std::size_t>(v.channels));
+  if (fixed_)
+    invert(inverse_.data(),
+           parameter(ctx, statistic(ctx, "Variance"), v).data<float>(),
+           v.channels);
+  else
+    copy(inverse_.data(), parameter(ctx, "SavedVariance", v).data<float>(),
+         v.channels);
+}
+
+void batch_norm_grad_kernel::input_gradient(kernel_context& ctx,
+                                            const channel_view& v,
+                                            const tensor& x, const tensor& dy,
+                                            const tensor& scale,
+                                            const tensor& mean, bool passed) {
+  tensor dx = output_like(ctx, "X@GRAD", x);
+  if (passed)
+    return copy(dx.data<float>(), dy.data<float>(), dx.numel());
+  dy_factor_.resize(inverse_.size());
+  x_factor_.assign(inverse_.size(), 0.0f);
+  offset_.assign(inverse_.size(), 0.0f);
+  multiply(dy_factor_.data(), scale.data<float>(), inverse_.data(), v.channels);
+  const float share = 1.0f / static_cast<float>(v.samples * v.pixels);
+  for (std::size_t c = 0; c < inverse_.size() && !fixed_; ++c) {
+    x_factor_[c] = -dy_factor_[c] * dscale_[c] * inverse_[c] * share;
+    offset_[c] = -dy_factor_[c] * dbias_[c] * share;
+  }
+  combine(ctx, v, dx.data<float>(), dy.data<float>(), x.data<float>(),
+          mean.data<float>(), dy_factor_.data(), x_factor_.data(),
+          offset_.data());
+}
 
 std::unique_ptr<kernel> make_batch_norm(const attribute_map& attributes) {
   return std::make_unique<batch_norm_kernel>(attributes);

@@ -15,6 +15,13 @@ struct block_factors {
   const float* offset;
 };
 
+/// Per-channel values that one block of channels was normalised with.
+struct block_norm {
+  const float* mean;
+  const float* factor;
+  const float* bias;
+};
+
 /// One plane of pool2d: output pixel (i, j) sees rows `rows[i]` and columns
 /// `cols[j]` of an input `width` pixels wide.
 struct block_windows {
@@ -42,6 +49,15 @@ struct block_loops {
   /// dx = dy_factor * dy + x_factor * (x - mean) + offset; dx may be dy or x.
   void (*combine)(float* dx, const float* dy, const float* x, std::int64_t n,
                   const block_factors& with);
+  /// y = relu(affine of x + z); z may be null.
+  void (*affine_relu)(float* y, const float* x, const float* z, std::int64_t n,
+                      const block_norm& norm);
+  /// As without relu, but dy counts only where the affine of x is positive.
+  void (*relu_gradient_sums)(const float* x, const float* dy, std::int64_t n,
+                             const block_norm& norm, float* dot, float* total);
+  void (*relu_combine)(float* dx, const float* dy, const float* x,
+                       std::int64_t n, const block_norm& norm,
+                       const block_factors& with);
   void (*pool)(const block_windows& w, const float* x, float* out);
   /// Adds to `dx`. NaN wins a maximum; of equal ones the first does.
   void (*pool_gradient)(const block_windows& w, const float* x,

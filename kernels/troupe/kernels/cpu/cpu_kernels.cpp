@@ -3,6 +3,7 @@
 
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
+#include <troupe/kernels/cpu/fused_batch_norm.hpp>
 
 #include <string>
 
@@ -51,6 +52,10 @@ constexpr made_kernel made_kernels[] = {
   {"pool2d_grad", cpu::make_pool2d_grad},
   {"batch_norm", cpu::make_batch_norm},
   {"batch_norm_grad", cpu::make_batch_norm_grad},
+  {"fused_batch_norm_act", cpu::make_fused_batch_norm},
+  {"fused_batch_norm_act_grad", cpu::make_fused_batch_norm_grad},
+  {"fused_bn_add_activation", cpu::make_fused_batch_norm},
+  {"fused_bn_add_activation_grad", cpu::make_fused_batch_norm_add_grad},
   {"sync_batch_norm", cpu::make_batch_norm},
   {"sync_batch_norm_grad", cpu::make_batch_norm_grad},
   {"layer_norm", cpu::make_layer_norm},

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Batch norms, sums and relus in one op train as they do one by one.
+
+#include <troupe/actors/executor.hpp>
+
+#include <actors/small_nets.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+executor_options fused(bool yes, const char* devices = "cpu:1") {
+  executor_options o;
+  o.devices = parse_devices(devices);
+  o.fuse_batch_norms = yes;
+  return o;
+}
+
+std::size_t ops_of_type(const executor& exe, const std::string& type) {
+  return static_cast<std::size_t>(
+    std::ranges::count_if(exe.graph().ops, [&](const graph::op_handle& o) {
+      return o.desc->type == type;
+    }));
+}
+
+/// A variable that an op of a type writes in a slot.
+std::string written_by(const small_net& net, const std::string& type,
+                       const char* slot) {
+  return std::ranges::find(net.main.main().ops, type, &graph::op_desc::type)
+    ->only_output(slot);
+}
+
+struct training {
+  std::vector<double> losses;
+  std::shared_ptr<scope> parameters;
+};
+
+training train(const small_net& net, executor_options options) {
+  training t;
+  t.parameters = net.parameters();
+  options.parameters = t.parameters;
+  executor exe{net.main, std::move(options)};
+  for (const std::int64_t samples : {8, 7, 1, 8})
+    t.losses.push_back(
+      exe.run(net.batch(static_cast<std::uint64_t>(samples), samples)).loss);
+  exe.synchronize_parameters();
+  return t;
+}
+
+} // namespace
+
+TEST_SUITE("actors.fused_batch_norm") {
+
+TEST_CASE("fused and single ops train to the same bits") {
+  const auto net = make_resnet(true);
+  for (auto devices : {"cpu:1", "cpu:2"}) {
+    const auto single = train(net, fused(false, devices));
+    const auto together = train(net, fused(true, devices));
+    CHECK(together.losses == single.losses);
+    CHECK(bit_equal(*together.parameters, *single.parameters));
+  }
+}
+
+TEST_CASE("all batch norms with a relu behind them are fused") {
+  const auto net = make_resnet(true);
+  auto options = fused(true);
+  options.parameters = net.parameters();
+  const executor exe{net.main, options};
+  CHECK(ops_of_type(exe, "relu") == 0);
+  CHECK(ops_of_type(exe, "relu_grad") == 0);
+  CHECK(ops_of_type(exe, "fused_bn_add_activation") > 0);
+  CHECK(ops_of_type(exe, "fused_batch_norm_act_grad") > 0);
+}
+
+TEST_CASE("a value inside of a chain can be fetched") {
+  const auto net = make_resnet(true);
+  const auto name = written_by(net, "batch_norm", "Y");
+  std::vector<float> values[2];
+  for (const bool yes : {false, true}) {
+    auto options = fused(yes);
+    options.parameters = net.parameters();
+    options.fetches = {name};
+    executor exe{net.main, std::move(options)};
+    const auto merged =
+      exe.run(net.batch(1, 4), std::vector{name}).merged(name);
+    const auto elements = merged.values<float>();
+    values[yes].assign(elements.begin(), elements.end());
+  }
+  CHECK(values[0].size() > 4);
+  CHECK(values[0] == values[1]);
+}
+
+} // TEST_SUITE("actors.fused_batch_norm")
