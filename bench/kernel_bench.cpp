@@ -4,6 +4,7 @@
 // elements and of optimizers. Bytes are what an op must at least read and
 // write.
 #include <troupe/kernels/cpu/channel_blocks.hpp>
+#include <troupe/kernels/cpu_kernel_options.hpp>
 #include <troupe/kernels/device.hpp>
 #include <troupe/kernels/kernel.hpp>
 #include <troupe/kernels/random.hpp>
@@ -12,6 +13,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,17 +21,19 @@
 namespace {
 
 using troupe::attribute_map;
+using troupe::precision;
 using troupe::shape;
 
 // One op with its variables, ready to run again and again.
-class bench_op {
+class ready_op {
 public:
-  bench_op(std::string type, attribute_map attributes)
-    : attributes_(std::move(attributes)),
-      kernel_(troupe::cpu_kernels().make(type, troupe::device_kind::cpu,
-                                         attributes_)) {}
+  ready_op(const std::string& type, const attribute_map& attributes,
+           const troupe::cpu_kernel_options& options)
+    : attributes_(attributes),
+      kernel_(troupe::cpu_kernels(options).make(type, troupe::device_kind::cpu,
+                                                attributes_)) {}
 
-  bench_op& input(const char* slot, const shape& dims) {
+  void input(const char* slot, const shape& dims) {
     auto value =
       troupe::tensor::make(device_->memory(), dims, troupe::dtype::float32);
     const troupe::philox random(1, static_cast<std::uint32_t>(inputs_.size()),
@@ -37,67 +41,47 @@ public:
     std::uint64_t index = 0;
     for (float& element : value.values<float>())
       element = random.uniform(index++) + 0.01f;
-    return add_input(slot, std::move(value));
+    add_input(slot, std::move(value));
   }
 
-  // Images in blocks of 16 channels, as one op hands them to the next; plain
-  // where they do not fit.
-  bench_op& image(const char* slot, const shape& dims) {
+  void image(const char* slot, const shape& dims) {
     input(slot, dims);
     auto& value = variables_.back().as_tensor();
     if (troupe::cpu::fits_blocks(dims, 16))
       value = {dims, value.type(), value.memory(),
                troupe::cpu::channel_blocks(dims, 16)};
-    return *this;
   }
 
-  bench_op& indices(const char* slot, const shape& dims, std::int64_t end) {
+  void indices(const char* slot, const shape& dims, std::int64_t end) {
     auto value =
       troupe::tensor::make(device_->memory(), dims, troupe::dtype::int64);
     const troupe::philox random(2, 0, 0);
     std::uint64_t index = 0;
     for (std::int64_t& element : value.values<std::int64_t>())
       element = static_cast<std::int64_t>(random.block(index++)[0]) % end;
-    return add_input(slot, std::move(value));
+    add_input(slot, std::move(value));
   }
 
-  bench_op& output(const char* slot) {
+  void output(const char* slot) {
     variables_.emplace_back();
     outputs_.push_back({slot, slot, &variables_.back()});
-    return *this;
   }
 
-  // The variable of the last input is an output too.
-  bench_op& in_place(const char* slot) {
+  void in_place(const char* slot) {
     outputs_.push_back({slot, slot, inputs_.back().var});
-    return *this;
   }
 
-  void run(benchmark::State& state, double flop, double bytes) {
-    run_once(); // makes primitives and memory
-    for (auto _ : state)
-      run_once();
-    const auto count = static_cast<double>(state.iterations());
-    if (flop > 0)
-      state.counters["GFLOP/s"] =
-        benchmark::Counter(flop * count * 1e-9, benchmark::Counter::kIsRate);
-    if (bytes > 0)
-      state.counters["GB/s"] =
-        benchmark::Counter(bytes * count * 1e-9, benchmark::Counter::kIsRate);
-  }
-
-private:
-  void run_once() {
+  void run() {
     const troupe::step_info step{};
     troupe::kernel_context ctx(*device_, nullptr, attributes_, inputs_,
                                outputs_, step);
     kernel_->run(ctx);
   }
 
-  bench_op& add_input(const char* slot, troupe::tensor value) {
+private:
+  void add_input(const char* slot, troupe::tensor value) {
     variables_.emplace_back().set(std::move(value));
     inputs_.push_back({slot, slot, &variables_.back()});
-    return *this;
   }
 
   attribute_map attributes_;
@@ -108,6 +92,66 @@ private:
   std::vector<troupe::op_argument> outputs_;
 };
 
+// What an op is made of. It has memory only while it runs, since a run often
+// takes few of all ops.
+class bench_op {
+public:
+  bench_op(std::string type, attribute_map attributes,
+           const troupe::cpu_kernel_options& options)
+    : type_(std::move(type)), attributes_(std::move(attributes)),
+      options_(options) {}
+
+  bench_op& input(const char* slot, const shape& dims) {
+    return with([=](ready_op& op) { op.input(slot, dims); });
+  }
+
+  // Images in blocks of 16 channels, as one op hands them to the next; plain
+  // where they do not fit.
+  bench_op& image(const char* slot, const shape& dims) {
+    return with([=](ready_op& op) { op.image(slot, dims); });
+  }
+
+  bench_op& indices(const char* slot, const shape& dims, std::int64_t end) {
+    return with([=](ready_op& op) { op.indices(slot, dims, end); });
+  }
+
+  bench_op& output(const char* slot) {
+    return with([=](ready_op& op) { op.output(slot); });
+  }
+
+  // The variable of the last input is an output too.
+  bench_op& in_place(const char* slot) {
+    return with([=](ready_op& op) { op.in_place(slot); });
+  }
+
+  void run(benchmark::State& state, double flop, double bytes) const {
+    ready_op op(type_, attributes_, options_);
+    for (const auto& add : arguments_)
+      add(op);
+    op.run(); // makes primitives and memory
+    for (auto _ : state)
+      op.run();
+    const auto count = static_cast<double>(state.iterations());
+    if (flop > 0)
+      state.counters["GFLOP/s"] =
+        benchmark::Counter(flop * count * 1e-9, benchmark::Counter::kIsRate);
+    if (bytes > 0)
+      state.counters["GB/s"] =
+        benchmark::Counter(bytes * count * 1e-9, benchmark::Counter::kIsRate);
+  }
+
+private:
+  bench_op& with(std::function<void(ready_op&)> add) {
+    arguments_.push_back(std::move(add));
+    return *this;
+  }
+
+  std::string type_;
+  attribute_map attributes_;
+  troupe::cpu_kernel_options options_;
+  std::vector<std::function<void(ready_op&)>> arguments_;
+};
+
 void add(const std::string& name, std::shared_ptr<bench_op> op, double flop,
          double bytes) {
   benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
@@ -115,26 +159,41 @@ void add(const std::string& name, std::shared_ptr<bench_op> op, double flop,
   })->Unit(benchmark::kMicrosecond);
 }
 
-std::shared_ptr<bench_op> make(const char* type,
-                               attribute_map attributes = {}) {
-  return std::make_shared<bench_op>(type, std::move(attributes));
+std::shared_ptr<bench_op> make(const char* type, attribute_map attributes = {},
+                               precision factors = precision::float32) {
+  return std::make_shared<bench_op>(
+    type, std::move(attributes),
+    troupe::cpu_kernel_options{.factors = factors});
 }
 
 double size(const shape& dims) {
   return static_cast<double>(dims.numel());
 }
 
+// Those that this processor has.
+std::vector<precision> precisions() {
+  std::vector<precision> all{precision::float32};
+  if (troupe::has_precision(precision::bfloat16))
+    all.push_back(precision::bfloat16);
+  return all;
+}
+
+std::string in(precision factors) {
+  return " " + std::string(to_string(factors));
+}
+
 // out [m, n] = x [m, k] y [k, n] and both gradients.
 void add_product(const char* net, std::int64_t m, std::int64_t n,
-                 std::int64_t k) {
+                 std::int64_t k, precision factors) {
   const double flop = 2.0 * static_cast<double>(m * n) * static_cast<double>(k);
   const std::string tail = std::string("/") + net + "/" + std::to_string(m)
-                           + "x" + std::to_string(n) + "x" + std::to_string(k);
-  auto forward = make("mul");
+                           + "x" + std::to_string(n) + "x" + std::to_string(k)
+                           + in(factors);
+  auto forward = make("mul", {}, factors);
   forward->input("X", {m, k}).input("Y", {k, n}).output("Out");
   add("mul" + tail, forward, flop, 0);
   for (const char* slot : {"X@GRAD", "Y@GRAD"}) {
-    auto gradient = make("mul_grad");
+    auto gradient = make("mul_grad", {}, factors);
     gradient->input("X", {m, k}).input("Y", {k, n}).input("Out@GRAD", {m, n});
     gradient->output(slot);
     add(std::string("mul_grad ") + slot + tail, gradient, flop, 0);
@@ -150,7 +209,7 @@ struct convolution {
   int groups = 1;
 };
 
-void add_convolution(const convolution& c) {
+void add_convolution(const convolution& c, precision factors) {
   using ints = std::vector<std::int32_t>;
   const attribute_map attributes{{"strides", ints{c.stride, c.stride}},
                                  {"paddings", ints{c.padding, c.padding}},
@@ -163,12 +222,12 @@ void add_convolution(const convolution& c) {
     2.0 * size(out) * size(c.filter) / static_cast<double>(c.filter[0]);
   const std::string tail = std::string("/") + c.net + "/" + to_string(c.in)
                            + to_string(c.filter) + "s"
-                           + std::to_string(c.stride);
-  auto forward = make("conv2d", attributes);
+                           + std::to_string(c.stride) + in(factors);
+  auto forward = make("conv2d", attributes, factors);
   forward->image("Input", c.in).input("Filter", c.filter).output("Output");
   add("conv2d" + tail, forward, flop, 0);
   for (const char* slot : {"Input@GRAD", "Filter@GRAD"}) {
-    auto gradient = make("conv2d_grad", attributes);
+    auto gradient = make("conv2d_grad", attributes, factors);
     gradient->image("Input", c.in).input("Filter", c.filter);
     gradient->image("Output@GRAD", out).output(slot);
     add(std::string("conv2d_grad ") + slot + tail, gradient, flop, 0);
@@ -176,12 +235,14 @@ void add_convolution(const convolution& c) {
 }
 
 void add_products() {
-  add_product("mlp", 64, 128, 784);
-  add_product("mlp", 64, 10, 128);
-  add_product("mlp", 64, 1024, 1024);
-  add_product("lenet", 64, 120, 400);
-  add_product("gpt", 512, 768, 768);
-  add_product("gpt", 512, 3072, 768);
+  for (auto factors : precisions()) {
+    add_product("mlp", 64, 128, 784, factors);
+    add_product("mlp", 64, 10, 128, factors);
+    add_product("mlp", 64, 1024, 1024, factors);
+    add_product("lenet", 64, 120, 400, factors);
+    add_product("gpt", 512, 768, 768, factors);
+    add_product("gpt", 512, 3072, 768, factors);
+  }
   auto attention = make("matmul_v2", {{"trans_y", true}});
   attention->input("X", {8, 12, 64, 64}).input("Y", {8, 12, 64, 64});
   attention->output("Out");
@@ -217,7 +278,8 @@ void add_convolutions() {
     {"mobilenet", {4, 128, 56, 56}, {128, 1, 3, 3}, 1, 1, 128},
   };
   for (const auto& c : all)
-    add_convolution(c);
+    for (auto factors : precisions())
+      add_convolution(c, factors);
 }
 
 // One input and output of `dims`; a gradient also reads Out@GRAD.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that multiply in bfloat16 against the same ones in float32.
+#include "blocked_images.hpp"
+
 #include <support/caught.hpp>
 #include <support/op_compare.hpp>
 #include <support/op_runner.hpp>
@@ -50,10 +52,45 @@ std::vector<op_case> products() {
           matmul(whole({2, 3, 80, 90}, 11), whole({3, 80, 100}, 12), true)};
 }
 
+op_case conv(const char* type, op_value image, op_value filter,
+             std::vector<std::int32_t> strides = {1, 1}, int groups = 1) {
+  return {
+    .type = type,
+    .inputs = {{"Input", {std::move(image)}}, {"Filter", {std::move(filter)}}},
+    .attributes = {{"strides", std::move(strides)}, {"groups", groups}},
+    .outputs = {{"Output", 1}},
+    .gradient =
+      gradient_slots{{"Output"}, {"Input", "Filter"}, {"Input", "Filter"}}};
+}
+
+/// Convolutions whose factors are rounded in all directions or, in groups of
+/// few channels, in some.
+std::vector<op_case> convolutions() {
+  const auto conv2d = [](op_value image, op_value filter,
+                         std::vector<std::int32_t> strides = {1, 1},
+                         int groups = 1) {
+    return conv("conv2d", std::move(image), std::move(filter),
+                std::move(strides), groups);
+  };
+  return {
+    conv2d(whole({2, 32, 9, 7}, 1), whole({48, 32, 1, 1}, 2)),
+    conv2d(whole({2, 32, 9, 7}, 3), whole({16, 32, 3, 3}, 4)),
+    conv2d(whole({2, 32, 9, 7}, 5), whole({16, 32, 3, 3}, 6), {2, 2}),
+    conv2d(whole({2, 3, 12, 12}, 7), whole({16, 3, 7, 7}, 8), {2, 2}),
+    conv2d(whole({2, 17, 6, 6}, 9), whole({13, 17, 3, 3}, 10)),
+    conv2d(whole({2, 64, 6, 6}, 11), whole({64, 16, 3, 3}, 12), {1, 1}, 4),
+    conv2d(whole({2, 64, 6, 6}, 13), whole({64, 8, 3, 3}, 14), {1, 1}, 8),
+    conv("depthwise_conv2d", whole({2, 32, 6, 6}, 15), whole({32, 1, 3, 3}, 16),
+         {1, 1}, 32),
+    conv("conv2d_transpose", whole({2, 32, 5, 5}, 17),
+         whole({32, 16, 3, 3}, 18), {2, 2})};
+}
+
 /// The gradient with whole numbers coming in.
 op_case backward(const op_case& c) {
   auto back = backward_of(c, run_op(cpu_kernels(), c));
-  auto& incoming = back.inputs.at("Out@GRAD")[0];
+  auto& incoming =
+    back.inputs.at(c.gradient->results.front() + "@GRAD").front();
   incoming = whole(incoming.dims, 99);
   return back;
 }
@@ -82,6 +119,52 @@ TEST_CASE("products of short whole numbers are exact in bfloat16") {
       CHECK(difference(run_op(rounding, each), run_op(cpu_kernels(), each), 0)
             == "");
     }
+}
+
+TEST_CASE("convolutions of short whole numbers are exact in bfloat16") {
+  if (refused())
+    return;
+  const auto exact = cpu_kernels();
+  for (const auto& rounding :
+       {cpu_kernels(in_bfloat16),
+        test::with_blocked_inputs(cpu_kernels(in_bfloat16), 16)})
+    for (const auto& c : convolutions())
+      for (const auto& each : {c, backward(c)}) {
+        CAPTURE(describe(each));
+        CHECK(difference(run_op(rounding, each), run_op(exact, each), 0) == "");
+      }
+}
+
+TEST_CASE("a convolution rounds its factors in each direction") {
+  if (refused())
+    return;
+  auto c = conv("conv2d", random_values({2, 32, 9, 7}, 1),
+                random_values({48, 32, 3, 3}, 2));
+  const auto rounding = cpu_kernels(in_bfloat16);
+  const auto back = backward_of(c, run_op(cpu_kernels(), c));
+  for (const auto& each : {c, back})
+    for (auto& [slot, exact] : run_op(cpu_kernels(), each)) {
+      CAPTURE(slot);
+      const auto rounded = run_op(rounding, each).at(slot).front();
+      CHECK(difference(rounded, exact.front(), 1e-4) != "");
+      CHECK(difference(rounded, exact.front(), 6e-3) == "");
+    }
+}
+
+TEST_CASE("a convolution of large images is Winograd's in both precisions") {
+  if (refused())
+    return;
+  auto c = conv("conv2d", random_values({2, 32, 32, 32}, 1),
+                random_values({32, 32, 3, 3}, 2));
+  c.attributes.set("paddings", std::vector<std::int32_t>{1, 1});
+  CHECK(
+    difference(run_op(cpu_kernels(in_bfloat16), c), run_op(cpu_kernels(), c), 0)
+    == "");
+  CHECK(difference(run_op(cpu_kernels({.winograd = false,
+                                       .factors = precision::bfloat16}),
+                          c),
+                   run_op(cpu_kernels(), c), 1e-4)
+        != "");
 }
 
 TEST_CASE("factors are rounded to eight bits, sums and results are not") {

@@ -75,7 +75,7 @@ public:
   conv_kernel(const attribute_map& attributes,
               const cpu_kernel_options& options)
     : conv_base(attributes),
-      forward_(conv_direction::forward, options.winograd) {}
+      forward_(conv_direction::forward, options) {}
 
   void run(kernel_context& ctx) override {
     const tensor x = image_input(ctx, "Input");
@@ -124,8 +124,8 @@ public:
   conv_grad_kernel(const attribute_map& attributes,
                    const cpu_kernel_options& options)
     : conv_base(attributes),
-      data_(conv_direction::input_gradient, options.winograd),
-      weights_(conv_direction::filter_gradient, options.winograd) {}
+      data_(conv_direction::input_gradient, options),
+      weights_(conv_direction::filter_gradient, options) {}
 
   void run(kernel_context& ctx) override {
     const tensor x = image_input(ctx, "Input");

@@ -81,7 +81,11 @@ private:
 
 class transpose_kernel final : public transpose_base {
 public:
-  using transpose_base::transpose_base;
+  transpose_kernel(const attribute_map& attributes,
+                   const cpu_kernel_options& options)
+    : transpose_base(attributes),
+      data_(conv_direction::input_gradient, options) {}
+
   void run(kernel_context& ctx) override {
     const tensor x = float_input(ctx, "Input");
     const tensor w = float_input(ctx, "Filter");
@@ -94,12 +98,16 @@ public:
   }
 
 private:
-  convolution data_{conv_direction::input_gradient};
+  convolution data_;
 };
 
 class transpose_grad_kernel final : public transpose_base {
 public:
-  using transpose_base::transpose_base;
+  transpose_grad_kernel(const attribute_map& attributes,
+                        const cpu_kernel_options& options)
+    : transpose_base(attributes), forward_(conv_direction::forward, options),
+      weights_(conv_direction::filter_gradient, options) {}
+
   void run(kernel_context& ctx) override {
     const tensor x = float_input(ctx, "Input");
     const tensor w = float_input(ctx, "Filter");
@@ -133,19 +141,22 @@ private:
     weights_.run(ctx, dout.data<float>(), x.data<float>(), dw.data<float>());
   }
 
-  convolution forward_{conv_direction::forward};
-  convolution weights_{conv_direction::filter_gradient};
+  convolution forward_;
+  convolution weights_;
 };
 
 } // namespace
 
-std::unique_ptr<kernel> make_conv2d_transpose(const attribute_map& attributes) {
-  return std::make_unique<transpose_kernel>(attributes);
+std::unique_ptr<kernel>
+make_conv2d_transpose(const attribute_map& attributes,
+                      const cpu_kernel_options& options) {
+  return std::make_unique<transpose_kernel>(attributes, options);
 }
 
 std::unique_ptr<kernel>
-make_conv2d_transpose_grad(const attribute_map& attributes) {
-  return std::make_unique<transpose_grad_kernel>(attributes);
+make_conv2d_transpose_grad(const attribute_map& attributes,
+                           const cpu_kernel_options& options) {
+  return std::make_unique<transpose_grad_kernel>(attributes, options);
 }
 
 } // namespace troupe::cpu

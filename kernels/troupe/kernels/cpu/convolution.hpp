@@ -4,7 +4,7 @@
 #include <troupe/kernels/cpu/blocked_primitive.hpp>
 #include <troupe/kernels/cpu/row_convolution.hpp>
 #include <troupe/kernels/cpu/window.hpp>
-#include <troupe/kernels/kernel.hpp>
+#include <troupe/kernels/cpu_kernel_options.hpp>
 
 #include <array>
 #include <cstdint>
@@ -34,10 +34,9 @@ enum class conv_direction { forward, input_gradient, filter_gradient };
 /// time, any thread.
 class convolution {
 public:
-  /// `winograd`: 3x3 filters may use fewer multiplications, whose roundings are
-  /// about ten times as large.
-  explicit convolution(conv_direction direction, bool winograd = true)
-    : direction_(direction), winograd_(winograd) {}
+  explicit convolution(conv_direction direction,
+                       const cpu_kernel_options& options = {})
+    : direction_(direction), options_(options) {}
 
   /// Makes what the library needs, anew when the problem changes, and returns
   /// the channels per block of the images that `run` will write; 0: plain, as
@@ -63,12 +62,13 @@ private:
   void run_groups(kernel_context& ctx, const float* a, const float* b,
                   float* result) const;
   void make(const conv_problem& problem, dnnl::algorithm algorithm,
-            std::int64_t parts = 1);
-  void make_in_parts(const conv_problem& problem, dnnl::algorithm algorithm);
+            precision factors, std::int64_t parts = 1);
+  void make_winograd(const conv_problem& problem);
   bool made_winograd(const conv_problem& problem);
+  void make_direct(const conv_problem& problem);
 
   conv_direction direction_;
-  bool winograd_;
+  cpu_kernel_options options_;
   conv_problem prepared_;
   bool ready_ = false;
   std::int64_t result_block_ = 0;

@@ -41,13 +41,13 @@ constexpr chosen_kernel chosen_kernels[] = {
   {"conv2d_grad", cpu::make_conv2d_grad},
   {"depthwise_conv2d", cpu::make_conv2d},
   {"depthwise_conv2d_grad", cpu::make_conv2d_grad},
-};
-
-constexpr made_kernel made_kernels[] = {
   {"conv2d_transpose", cpu::make_conv2d_transpose},
   {"conv2d_transpose_grad", cpu::make_conv2d_transpose_grad},
   {"depthwise_conv2d_transpose", cpu::make_conv2d_transpose},
   {"depthwise_conv2d_transpose_grad", cpu::make_conv2d_transpose_grad},
+};
+
+constexpr made_kernel made_kernels[] = {
   {"pool2d", cpu::make_pool2d},
   {"pool2d_grad", cpu::make_pool2d_grad},
   {"batch_norm", cpu::make_batch_norm},

@@ -37,8 +37,10 @@ std::unique_ptr<kernel> make_conv2d(const attribute_map&,
                                     const cpu_kernel_options&);
 std::unique_ptr<kernel> make_conv2d_grad(const attribute_map&,
                                          const cpu_kernel_options&);
-std::unique_ptr<kernel> make_conv2d_transpose(const attribute_map&);
-std::unique_ptr<kernel> make_conv2d_transpose_grad(const attribute_map&);
+std::unique_ptr<kernel> make_conv2d_transpose(const attribute_map&,
+                                              const cpu_kernel_options&);
+std::unique_ptr<kernel> make_conv2d_transpose_grad(const attribute_map&,
+                                                   const cpu_kernel_options&);
 std::unique_ptr<kernel> make_pool2d(const attribute_map&);
 std::unique_ptr<kernel> make_pool2d_grad(const attribute_map&);
 void run_max_pool2d_with_index(kernel_context&);

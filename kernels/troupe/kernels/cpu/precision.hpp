@@ -6,11 +6,12 @@
 
 namespace troupe {
 
-/// In what numbers kernels multiply the factors of matrix products. Sums,
-/// results, all other ops (convolutions among them) and parameters are float32.
+/// In what numbers kernels multiply the factors of matrix products and
+/// convolutions, where that is faster. Sums, results, all other ops and
+/// parameters are float32.
 enum class precision : std::uint8_t {
   float32,
-  bfloat16, ///< the factors are rounded to 8 bits, which saves half the time
+  bfloat16, ///< the factors are rounded to 8 bits, which saves up to half the time
 };
 
 /// "fp32" or "bf16".
