@@ -67,6 +67,10 @@ std::vector<op_case> conv2d_cases() {
     forward_only(conv({1, 3, 32, 32}, {16, 3, 7, 7},
                       {.strides = {2, 2}, .paddings = {3, 3}})),
     forward_only(conv({3, 17, 9, 11}, {13, 17, 1, 1})),
+    // Filters that fill blocks of channels, with up to 25 taps and more.
+    forward_only(conv({2, 32, 6, 5}, {48, 32, 1, 1})),
+    forward_only(conv({1, 32, 9, 8}, {16, 32, 5, 3}, {.strides = {2, 1}})),
+    forward_only(conv({1, 16, 9, 9}, {16, 16, 7, 7}, {.paddings = {3, 3}})),
     forward_only(
       conv({2, 32, 8, 8}, {32, 8, 3, 3}, {.paddings = {1, 1}, .groups = 4})),
     forward_only(depthwise({2, 32, 9, 9}, {32, 1, 3, 3}, {.paddings = {1, 1}})),

@@ -40,9 +40,13 @@ blocked_primitive::port::port(const operand& o, bool output)
     outer(without_data(o.outer)), inner(without_data(o.inner)) {
   if (!converts)
     return;
-  const dnnl::reorder::primitive_desc desc(
-    cpu_engine(), is_output ? o.inner : o.outer, cpu_engine(),
-    is_output ? o.outer : o.inner, user_scratchpad());
+  const auto& from = is_output ? o.inner : o.outer;
+  const auto& to = is_output ? o.outer : o.inner;
+  copy = filter_copy::between(from, to);
+  if (copy)
+    return;
+  const dnnl::reorder::primitive_desc desc(cpu_engine(), from, cpu_engine(), to,
+                                           user_scratchpad());
   reorder = dnnl::reorder(desc);
   reorder_scratchpad = without_data(desc.scratchpad_desc());
 }
@@ -51,10 +55,18 @@ void blocked_primitive::port::convert(dnnl::stream& queue,
                                       std::byte* scratchpad) {
   if (!converts)
     return;
-  reorder_scratchpad.set_data_handle(scratchpad);
-  reorder.execute(queue, {{DNNL_ARG_FROM, is_output ? inner : outer},
-                          {DNNL_ARG_TO, is_output ? outer : inner},
-                          {DNNL_ARG_SCRATCHPAD, reorder_scratchpad}});
+  auto& from = is_output ? inner : outer;
+  auto& to = is_output ? outer : inner;
+  if (copy) {
+    queue.wait(); // until the primitive has written what is copied
+    copy->run(static_cast<const float*>(from.get_data_handle()),
+              static_cast<float*>(to.get_data_handle()));
+  } else {
+    reorder_scratchpad.set_data_handle(scratchpad);
+    reorder.execute(queue, {{DNNL_ARG_FROM, from},
+                            {DNNL_ARG_TO, to},
+                            {DNNL_ARG_SCRATCHPAD, reorder_scratchpad}});
+  }
   add_layout_traffic(outer.get_desc().get_size() + inner.get_desc().get_size());
 }
 
@@ -73,7 +85,7 @@ blocked_primitive::blocked_primitive(dnnl::primitive primitive,
   std::size_t shared = scratchpad.get_size();
   for (const port* p : {&inputs_[0], &inputs_[1], &output_}) {
     scratch_bytes_ += p->inner_bytes();
-    if (p->converts)
+    if (p->converts && !p->copy)
       shared = std::max(shared, p->reorder_scratchpad.get_desc().get_size());
   }
   scratch_bytes_ += aligned(shared);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/kernels/cpu/filter_copy.hpp>
 #include <troupe/kernels/kernel.hpp>
 
 #include <oneapi/dnnl/dnnl.hpp>
@@ -8,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace troupe::cpu {
 
@@ -54,6 +56,7 @@ private:
     bool is_output = false;
     dnnl::memory outer;
     dnnl::memory inner;
+    std::optional<filter_copy> copy; // else the library's reorder
     dnnl::reorder reorder;
     dnnl::memory reorder_scratchpad;
   };

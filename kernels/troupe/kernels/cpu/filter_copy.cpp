@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/kernels/cpu/filter_copy.hpp>
+
+#include <troupe/kernels/cpu/simd.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+namespace troupe::cpu {
+
+namespace {
+
+constexpr std::int64_t channels = 16; // of a block, both ways
+constexpr std::int64_t most_taps = 25;
+
+/// The plain filters of a block of channels: those of an output channel lie one
+/// behind the other, [in][tap].
+struct plain_filters {
+  float* first;
+  std::int64_t stride; // from one output channel to the next
+  std::int64_t taps;
+};
+
+struct tile {
+  alignas(64) float at[channels][channels];
+};
+
+TROUPE_INLINE tile transposed(const tile& t) {
+  tile result;
+  for (std::int64_t a = 0; a < channels; ++a)
+    for (std::int64_t b = 0; b < channels; ++b)
+      result.at[a][b] = t.at[b][a];
+  return result;
+}
+
+/// blocks[tap] is where a tap's block lies, 16i16o.
+TROUPE_SIMD
+void copy_blocks(const float* const* blocks, plain_filters plain) {
+  // [in * tap][out]: what lies side by side in the plain filters is transposed
+  // by squares, and none of it is written twice.
+  alignas(64) float all[channels * most_taps][channels];
+  for (std::int64_t tap = 0; tap < plain.taps; ++tap)
+    for (std::int64_t i = 0; i < channels; ++i)
+      std::memcpy(all[i * plain.taps + tap], blocks[tap] + i * channels,
+                  sizeof all[0]);
+  for (std::int64_t k = 0; k < channels * plain.taps; k += channels) {
+    tile t;
+    std::memcpy(t.at, all[k], sizeof t.at);
+    t = transposed(t);
+    for (std::int64_t o = 0; o < channels; ++o)
+      std::memcpy(plain.first + o * plain.stride + k, t.at[o], sizeof t.at[o]);
+  }
+}
+
+const dnnl_blocking_desc_t& blocking_of(const dnnl_memory_desc_t& d) {
+  return d.format_desc.blocking;
+}
+
+std::int64_t taps_of(const dnnl_memory_desc_t& d) {
+  return d.dims[2] * d.dims[3];
+}
+
+bool is_filter(const dnnl_memory_desc_t& d) {
+  return d.ndims == 4 && d.data_type == dnnl_f32
+         && d.format_kind == dnnl_blocked && d.offset0 == 0
+         && d.extra.flags == 0 && taps_of(d) <= most_taps;
+}
+
+bool is_plain(const dnnl_memory_desc_t& d) {
+  const auto& b = blocking_of(d);
+  return b.inner_nblks == 0 && b.strides[3] == 1 && b.strides[2] == d.dims[3]
+         && b.strides[1] == taps_of(d)
+         && b.strides[0] == d.dims[1] * taps_of(d);
+}
+
+/// OIhw16i16o or another order of the blocks, all of them full.
+bool is_blocked(const dnnl_memory_desc_t& d) {
+  const auto& b = blocking_of(d);
+  constexpr dnnl_dim_t in_axis = 1, out_axis = 0;
+  return b.inner_nblks == 2 && b.inner_blks[0] == channels
+         && b.inner_blks[1] == channels && b.inner_idxs[0] == in_axis
+         && b.inner_idxs[1] == out_axis && d.dims[0] % channels == 0
+         && d.dims[1] % channels == 0;
+}
+
+} // namespace
+
+std::optional<filter_copy> filter_copy::between(const dnnl::memory::desc& from,
+                                                const dnnl::memory::desc& to) {
+  if (!is_filter(from.data) || !is_filter(to.data) || !is_blocked(from.data)
+      || !is_plain(to.data))
+    return std::nullopt;
+  filter_copy copy;
+  std::copy_n(from.data.dims, 4, copy.dims_.begin());
+  std::copy_n(blocking_of(from.data).strides, 4, copy.strides_.begin());
+  return copy;
+}
+
+void filter_copy::run(const float* from, float* to) const {
+  const std::int64_t taps = dims_[2] * dims_[3];
+  const std::int64_t stride = dims_[1] * taps;
+  std::array<const float*, most_taps> blocks;
+  for (std::int64_t out = 0; out < dims_[0] / channels; ++out)
+    for (std::int64_t in = 0; in < dims_[1] / channels; ++in) {
+      list_blocks(from + out * strides_[0] + in * strides_[1], blocks.data());
+      copy_blocks(blocks.data(),
+                  {to + channels * (out * stride + in * taps), stride, taps});
+    }
+}
+
+void filter_copy::list_blocks(const float* first, const float** blocks) const {
+  for (std::int64_t row = 0; row < dims_[2]; ++row)
+    for (std::int64_t column = 0; column < dims_[3]; ++column)
+      *blocks++ = first + row * strides_[2] + column * strides_[3];
+}
+
+} // namespace troupe::cpu
