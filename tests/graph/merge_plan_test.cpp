@@ -109,7 +109,7 @@ private:
       held(op.outputs[i]) = results[i];
     if (op.kind == op_kind::fetch) {
       auto& v = graph_.var(op.inputs.front());
-      fetched[{std::string{v.name}, v.device}] = held(v.id);
+      fetched[{std::string{v.name}, op.device}] = held(v.id);
     }
   }
 
@@ -266,13 +266,19 @@ TEST_CASE("every strategy leaves the same values in what can be fetched") {
     auto p = random_training_program(seed);
     auto options = random_options(p, seed);
     options.devices = cpus(2 + seed % 2);
+    options.share_parameters = false;
     for (std::size_t i = 0; i < 4; ++i)
       if (auto name = "p" + std::to_string(i); p.desc.main().find_var(name))
         options.fetches.push_back(name);
     auto expected = run_two_steps(p, options, merge_strategy::all_reduce);
     REQUIRE(expected.size() >= 2);
-    CHECK(run_two_steps(p, options, merge_strategy::reduce) == expected);
-    CHECK(run_two_steps(p, options, merge_strategy::replicate) == expected);
+    for (const bool share : {false, true}) {
+      CAPTURE(share);
+      options.share_parameters = share;
+      for (auto strategy : {merge_strategy::all_reduce, merge_strategy::reduce,
+                            merge_strategy::replicate})
+        CHECK(run_two_steps(p, options, strategy) == expected);
+    }
   }
 }
 

@@ -19,7 +19,7 @@ small_program random_program(std::uint64_t seed);
 /// complete gradient. Updates read no values that differ between devices.
 small_program random_training_program(std::uint64_t seed);
 
-/// Devices, strategy, fusing limit and fetches among `p`'s variables.
+/// Devices, strategy, sharing, fusing limit and fetches among `p`'s variables.
 build_options random_options(const small_program& p, std::uint64_t seed);
 
 } // namespace troupe::graph::testing

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/device.hpp>
+#include <troupe/kernels/shared_memory.hpp>
 
 #include <kernels/tensors.hpp>
 #include <support/caught.hpp>
@@ -217,6 +218,12 @@ TEST_CASE("a tensor may outlive the device that made it") {
     kept = make_floats(cpu->memory(), std::vector{4.f});
   }
   CHECK(floats(kept) == std::vector{4.f});
+}
+
+TEST_CASE("only CPU devices share memory") {
+  CHECK(share_memory(parse_devices("cpu:3")));
+  CHECK_FALSE(share_memory(parse_devices("sim:2")));
+  CHECK_FALSE(share_memory(parse_devices("cuda:0,cuda:1")));
 }
 
 } // TEST_SUITE("kernels.device")

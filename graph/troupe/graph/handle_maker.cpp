@@ -20,6 +20,7 @@ handle_maker::handle_maker(std::shared_ptr<const program> p,
     names_.add(name);
     declared_.push_back(&declared);
   }
+  shared_.resize(names_.size());
   latest_.resize(names_.size() * num_devices(), none);
 }
 
@@ -27,6 +28,7 @@ name_id handle_maker::id_of(std::string_view name) {
   if (const auto known = names_.find(name); known != name_table::none)
     return known;
   declared_.push_back(nullptr);
+  shared_.push_back(false);
   latest_.resize(declared_.size() * num_devices(), none);
   return names_.add(sources_->undeclared.emplace_back(name));
 }
@@ -47,10 +49,11 @@ op_handle& handle_maker::add_op(op_kind kind, std::size_t device) {
 
 std::uint32_t handle_maker::add_var(name_id name, std::size_t device) {
   const auto index = static_cast<std::uint32_t>(graph_.vars.size());
-  auto& last = latest(name, device);
+  const auto place = place_of(name, device);
+  auto& last = latest_[name * num_devices() + place];
   auto& v = graph_.vars.emplace_back();
   v.name = names_[name];
-  v.device = static_cast<std::uint32_t>(device);
+  v.device = static_cast<std::uint32_t>(place);
   v.persistable = declared_[name] != nullptr && declared_[name]->persistable;
   v.storage = last == none ? graph_.num_storages++ : graph_.vars[last].storage;
   last = index;
@@ -110,7 +113,7 @@ void handle_maker::write(name_id name, std::size_t device) {
 bool handle_maker::has_value(name_id name, std::size_t device) const {
   const auto* declared = declared_[name];
   return (declared != nullptr && declared->persistable)
-         || latest_[name * num_devices() + device] != none;
+         || latest(name, device) != none;
 }
 
 ssa_graph handle_maker::finish() {

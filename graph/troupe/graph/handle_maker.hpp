@@ -27,6 +27,10 @@ public:
   std::size_t num_names() const noexcept { return names_.size(); }
   std::string_view name_of(name_id id) const { return names_[id]; }
 
+  /// All devices use the variable of the first one. Before the first op.
+  void share(name_id name) { shared_[name] = true; }
+  bool is_shared(name_id name) const { return shared_[name]; }
+
   /// Lets the following ops share a description: one of the program's, or one
   /// that is made for them.
   void describe(const op_desc& desc) { desc_ = &desc; }
@@ -55,9 +59,13 @@ private:
     std::size_t inputs;
   };
 
+  /// The device whose variable an op of `device` uses.
+  std::size_t place_of(name_id name, std::size_t device) const {
+    return shared_[name] ? 0 : device;
+  }
   /// Index of the last version; `none` without one.
-  std::uint32_t& latest(name_id name, std::size_t device) {
-    return latest_[name * num_devices() + device];
+  std::uint32_t latest(name_id name, std::size_t device) const {
+    return latest_[name * num_devices() + place_of(name, device)];
   }
   std::uint32_t add_var(name_id name, std::size_t device);
   std::uint32_t initial_version(name_id name, std::size_t device);
@@ -72,6 +80,7 @@ private:
   std::vector<argument_range> ranges_; // by op
   name_table names_;
   std::vector<const var_desc*> declared_; // by name; null: nowhere
+  std::vector<bool> shared_;              // by name
   std::vector<std::uint32_t> latest_;     // by name and device
 };
 

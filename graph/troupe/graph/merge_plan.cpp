@@ -327,4 +327,24 @@ merge_plan plan_merges(const block& b, const build_options& options) {
   return plan;
 }
 
+std::vector<std::string_view> find_sharable(const block& b,
+                                            const merge_plan& plan) {
+  std::map<std::string_view, std::optional<std::size_t>> writing_device;
+  for (std::size_t i = 0; i < b.ops.size(); ++i)
+    for (auto name : variables_in(b.ops[i].outputs)) {
+      const auto here = plan.only_device[i];
+      auto& device = writing_device.try_emplace(name, here).first->second;
+      if (device != here)
+        device.reset();
+    }
+  std::vector<std::string_view> sharable;
+  for (auto& [name, declared] : b.vars) {
+    const auto written = writing_device.find(name);
+    if (declared.persistable
+        && (written == writing_device.end() || written->second))
+      sharable.push_back(name);
+  }
+  return sharable;
+}
+
 } // namespace troupe::graph

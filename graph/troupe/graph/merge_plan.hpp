@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace troupe::graph {
@@ -54,5 +55,11 @@ struct merge_plan {
 /// index on ties (Paddle's reduce mode). Throws error(graph_invalid) on an
 /// op_role_var of odd length.
 merge_plan plan_merges(const block& b, const build_options& options);
+
+/// Persistable variables of which one copy serves all devices: no op of `b`
+/// writes them, or ops of one device alone do, as planned. Names are those in
+/// `b`.
+std::vector<std::string_view> find_sharable(const block& b,
+                                            const merge_plan& plan);
 
 } // namespace troupe::graph

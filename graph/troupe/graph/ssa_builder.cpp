@@ -61,6 +61,9 @@ public:
     for (auto& g : plan_.gradients)
       if (g.home)
         broadcasts_.emplace(g.broadcast_after, &g);
+    if (options.share_parameters)
+      for (auto name : find_sharable(block_, plan_))
+        handles_.share(handles_.id_of(name));
   }
 
   ssa_graph build();
@@ -315,8 +318,10 @@ void graph_builder::broadcast_parameters(std::size_t position) {
   auto [first, last] = broadcasts_.equal_range(position);
   for (; first != last; ++first) {
     auto& g = *first->second;
-    flush_pending();
     const auto name = handles_.id_of(g.parameter);
+    if (handles_.is_shared(name))
+      continue;
+    flush_pending();
     add_collective(op_kind::broadcast, *g.home, {{name, *g.home}},
                    on_all_devices(name));
   }

@@ -57,9 +57,9 @@ struct op_handle {
   std::int32_t priority = 0; ///< higher runs first among ready ops of a stream
 };
 
-/// One version of a variable on one device. All versions of a name on a device
-/// share storage; edges keep readers of one version and the writer of the next
-/// apart.
+/// One version of a variable on one device; of a shared one, which ops of all
+/// devices use, on the first. All versions of a name on a device share storage;
+/// edges keep readers of one version and the writer of the next apart.
 struct var_handle {
   std::string_view name;
   handle_id id = no_handle;

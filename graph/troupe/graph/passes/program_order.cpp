@@ -10,8 +10,12 @@ namespace troupe::graph {
 
 namespace {
 
+// A collective is an op of all devices whose variables it uses. Another op's
+// variables may be the first device's, which all share.
 std::set<std::size_t> devices_of(const ssa_graph& g, const op_handle& op) {
   std::set<std::size_t> devices{op.device};
+  if (op.collective_index < 0)
+    return devices;
   for (auto* vars : {&op.inputs, &op.outputs})
     for (auto id : *vars)
       devices.insert(g.var(id).device);
