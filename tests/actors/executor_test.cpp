@@ -184,6 +184,7 @@ TEST_CASE("replicas hold the same parameters after training") {
     auto net = make_lenet();
     auto options = options_for(net, 2);
     options.strategy = strategy;
+    options.share_parameters = false;
     executor exe{net.main, options};
     for (std::uint64_t s = 0; s < 3; ++s)
       exe.run(net.batch(s, 8));
@@ -204,6 +205,7 @@ TEST_CASE("state kept on other devices is brought home before saving") {
   auto train = [&](graph::merge_strategy strategy) {
     auto options = options_for(net, 2);
     options.strategy = strategy;
+    options.share_parameters = false;
     executor exe{net.main, options};
     for (std::uint64_t s = 0; s < 3; ++s)
       exe.run(net.batch(s, 8));

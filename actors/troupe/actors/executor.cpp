@@ -12,6 +12,7 @@
 #include <troupe/graph/passes/shape_inputs.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 #include <troupe/graph/unsupported_ops.hpp>
+#include <troupe/kernels/shared_memory.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -66,11 +67,12 @@ exposed(std::shared_ptr<const graph::program> main) {
 }
 
 /// Whether all devices have kernels for these op types.
-bool have_kernels(std::span<const std::string_view> op_types,
-                  const executor_options& options) {
-  return std::ranges::all_of(options.devices, [&](device_id d) {
+bool have_kernels(const kernel_table& kernels,
+                  std::span<const std::string_view> op_types,
+                  std::span<const device_id> devices) {
+  return std::ranges::all_of(devices, [&](device_id d) {
     return std::ranges::all_of(op_types, [&](std::string_view type) {
-      return options.kernels->has(type, d.kind);
+      return kernels.has(type, d.kind);
     });
   });
 }
@@ -91,26 +93,8 @@ std::string loss_of(const graph::program& p, const std::string& named) {
 graph::ssa_graph build(std::shared_ptr<const graph::program> p,
                        const executor_options& options,
                        const std::string& loss) {
-  graph::build_options build;
-  build.devices = options.devices;
-  build.strategy = options.strategy;
-  build.scale = options.scale;
-  build.loss = loss;
-  build.fetches = options.fetches;
-  build.fuse_all_reduce_bytes = options.fuse_all_reduce_bytes;
-  if (options.sync_batch_norm)
-    build.batch_norms = graph::sync_batch_norm::all;
-  build.fuse_batch_norms =
-    options.fuse_batch_norms
-    && have_kernels(graph::fused_batch_norm_types, options);
-  build.separate_shape_inputs =
-    options.separate_shape_inputs
-    && have_kernels({&graph::shape_of_type, 1}, options);
-  if (!loss.empty()
-      && std::find(build.fetches.begin(), build.fetches.end(), loss)
-           == build.fetches.end())
-    build.fetches.push_back(loss);
-  auto g = graph::build_ssa_graph(std::move(p), build);
+  auto g =
+    graph::build_ssa_graph(std::move(p), build_options_of(options, loss));
   for (auto& pass : options.passes)
     g = pass(std::move(g));
   if (!options.skip_hazard_check)
@@ -129,6 +113,18 @@ values_needed(const graph::ssa_graph& g) {
   return needed;
 }
 
+/// Variables of the scope that a step writes on the first device alone.
+std::set<std::string_view> updated_on_first_alone(const graph::ssa_graph& g) {
+  std::set<std::string_view> updated;
+  for (auto& v : g.vars)
+    if (v.persistable && v.device == 0 && v.generator != no_handle)
+      updated.insert(v.name);
+  for (auto& v : g.vars)
+    if (v.device != 0)
+      updated.erase(v.name);
+  return updated;
+}
+
 /// A step that was submitted and not yet waited for.
 struct step_in_flight {
   step_id id = 0;
@@ -140,11 +136,37 @@ struct step_in_flight {
 
 } // namespace
 
+graph::build_options build_options_of(const executor_options& options,
+                                      const std::string& loss) {
+  const auto kernels = options.kernels ? *options.kernels : cpu_kernels();
+  graph::build_options build;
+  build.devices = options.devices;
+  build.strategy = options.strategy;
+  build.scale = options.scale;
+  build.loss = loss;
+  build.fetches = options.fetches;
+  build.fuse_all_reduce_bytes = options.fuse_all_reduce_bytes;
+  build.share_parameters =
+    options.share_parameters && !options.nodes && share_memory(options.devices);
+  if (options.sync_batch_norm)
+    build.batch_norms = graph::sync_batch_norm::all;
+  build.fuse_batch_norms =
+    options.fuse_batch_norms
+    && have_kernels(kernels, graph::fused_batch_norm_types, options.devices);
+  build.separate_shape_inputs =
+    options.separate_shape_inputs
+    && have_kernels(kernels, {&graph::shape_of_type, 1}, options.devices);
+  if (!loss.empty() && std::ranges::count(build.fetches, loss) == 0)
+    build.fetches.push_back(loss);
+  return build;
+}
+
 struct executor::impl {
   impl(std::shared_ptr<const graph::program> main, executor_options opts);
   ~impl();
 
   void spread_parameters();
+  void forget_old_copies();
   step_id submit(const feed_map& feeds, std::span<const std::string> fetches,
                  actors::serving_thread& serving);
   void wait(step_id step, step_result& result, actors::serving_thread& serving);
@@ -280,6 +302,16 @@ void executor::impl::spread_parameters() {
     if (!here.has_value() && first->is_tensor())
       here.set(devices[d]->to_device(first->as_tensor()));
   }
+  forget_old_copies();
+}
+
+// Of executors on this scope that update every device's copy: such as are made
+// later copy again.
+void executor::impl::forget_old_copies() {
+  for (auto name : updated_on_first_alone(ssa))
+    for (std::size_t d = 1; d < devices.size(); ++d)
+      if (auto* copy = parameters->replica(d).find(name))
+        copy->clear();
 }
 
 bool executor::impl::wants(const std::vector<std::string>& wanted,
@@ -292,7 +324,8 @@ void executor::impl::feed(const feed_map& feeds, const step_state& step) {
   for (auto& [name, value] : feeds)
     for (std::size_t d = 0; d < devices.size(); ++d) {
       if (actors::feeds_persistable(program->main(), name)) {
-        parameters->replica(d).var(name).set(devices[d]->to_device(value));
+        if (auto* held = parameters->replica(d).find(name))
+          held->set(devices[d]->to_device(value));
         continue;
       }
       const auto& shard = step.devices[d];

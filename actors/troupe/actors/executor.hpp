@@ -98,6 +98,11 @@ struct executor_options {
   /// Values of which only the shape is read in the end give their memory back
   /// before (graph/passes/shape_inputs.hpp), if the kernels can do that.
   bool separate_shape_inputs = true;
+  /// Devices that share their memory (kernels/shared_memory.hpp) use one copy
+  /// of what at most one of them writes: with the strategies reduce and
+  /// replicate parameters are not broadcast. Not over processes. Results are
+  /// the same bit by bit.
+  bool share_parameters = true;
   edge_form form = edge_form::counter;
   std::optional<delivery_shuffle> shuffle = {};
   std::vector<graph_pass> passes = {};
@@ -121,6 +126,10 @@ struct executor_options {
   /// system of the executor's own, with Troupe's scheduling policy.
   caf::actor_system* system = nullptr;
 };
+
+/// How an executor with these options builds its graph.
+graph::build_options build_options_of(const executor_options& options,
+                                      const std::string& loss);
 
 /// What one step gave.
 struct step_result {
@@ -208,8 +217,8 @@ public:
   void cancel() noexcept;
 
   /// Brings `parameters()` up to date: with the strategies reduce and
-  /// replicate, optimizer state is kept on the device that updates it. Call it
-  /// before saving; no step may be under way.
+  /// replicate, devices that do not share parameters keep optimizer state on
+  /// the one that updates it. Call it before saving; no step may be under way.
   void synchronize_parameters();
 
   const graph::ssa_graph& graph() const noexcept;

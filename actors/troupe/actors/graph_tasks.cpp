@@ -156,7 +156,7 @@ graph_tasks::make_kernel_task(const graph::op_handle& o, stream& on) {
 
 std::unique_ptr<op_task> graph_tasks::make_fetch(const graph::op_handle& o) {
   const auto& v = graph_.var(o.inputs.front());
-  fetches_.push_back({std::string{v.name}, v.device});
+  fetches_.push_back({std::string{v.name}, o.device});
   return make_fetch_task(*parts_.devices[o.device], fetches_.size() - 1,
                          storage_of(v.id), host_memory_);
 }

@@ -57,9 +57,9 @@ private:
   std::unique_ptr<user_count[]> users_; // like places_; null: not counted here
 };
 
-/// Where the values of one variable live on one device. Persistable variables
-/// have one place, in the scope; others one per slot, filled by the step's
-/// writer and emptied when its last user is done.
+/// Where the values of one variable live on one device, or on all that share
+/// it. Persistable variables have one place, in the scope; others one per slot,
+/// filled by the step's writer and emptied when its last user is done.
 ///
 /// A reference: copies mean the same place. The name outlives them. Thread
 /// rule: the graph's edges order all accesses to `at(slot)`.

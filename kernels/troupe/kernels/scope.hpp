@@ -15,7 +15,7 @@ namespace troupe {
 /// Owns the variables that outlive a step (parameters, optimizer state,
 /// statistics) by name. One scope is shared by train, test and server
 /// executors; the first device of an executor works on the scope itself,
-/// device i > 0 on its replica i.
+/// device i > 0 on its replica i, but for variables that devices share.
 ///
 /// Thread rule: `var`, `replica` and `drop_replicas` while no executor runs on
 /// the scope. References stay valid as long as the scope.
