@@ -53,17 +53,19 @@ TEST_CASE("the graph as JSON has the documented keys and closed edges") {
 }
 
 TEST_CASE("strategies differ in their collectives") {
-  const auto types = [](const char* strategy) {
+  const auto types = [](const char* strategy, const char* devices = "cpu:2") {
     std::set<std::string> found;
     const auto result = run_troupe(
-      {"graph", "mlp", "--devices", "cpu:2", "--strategy", strategy});
+      {"graph", "mlp", "--devices", devices, "--strategy", strategy});
     const json graph = json::parse(result.out);
     for (const json& handle : graph["handles"])
       found.insert(handle["type"].get<std::string>());
     return found;
   };
   CHECK(types("all_reduce").contains("all_reduce"));
-  CHECK(types("reduce").contains("broadcast"));
+  CHECK(types("reduce").contains("reduce"));
+  CHECK_FALSE(types("reduce").contains("broadcast")); // they share parameters
+  CHECK(types("reduce", "sim:2").contains("broadcast"));
   CHECK_FALSE(types("none").contains("all_reduce"));
 }
 

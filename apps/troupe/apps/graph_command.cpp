@@ -26,16 +26,8 @@ int run_graph(const graph_options& options) {
   const executor_options wanted = make_executor_options(options.network);
   const program_bundle bundle =
     load_program(options.network.program, options.network.loss);
-  graph::build_options build;
-  build.devices = wanted.devices;
-  build.strategy = wanted.strategy;
-  build.scale = wanted.scale;
-  if (wanted.sync_batch_norm)
-    build.batch_norms = graph::sync_batch_norm::all;
-  build.loss = bundle.loss;
-  if (!bundle.loss.empty())
-    build.fetches.push_back(bundle.loss);
-  const graph::ssa_graph g = build_ssa_graph(bundle.main, build);
+  const graph::ssa_graph g =
+    build_ssa_graph(bundle.main, build_options_of(wanted, bundle.loss));
   check_hazards(g, wanted.steps_in_flight);
   const std::string text =
     options.format == "dot" ? to_dot(g) : to_json(g) + "\n";
