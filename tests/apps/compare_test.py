@@ -17,10 +17,15 @@ TROUPE = sys.argv[1]
 # Stands for the Python of a virtual environment: gets a script of bench/peers
 # as its first argument and answers turns in its place.
 PEER = f"""#!{sys.executable}
+import pathlib
 import sys
 sys.path.insert(0, {str(ROOT / "bench/peers")!r})
 import peer
 sys.argv = sys.argv[1:]
+if "--program" in sys.argv:
+    at = sys.argv.index("--program")
+    assert (pathlib.Path(sys.argv[at + 1]) / "main.pdmodel").stat().st_size > 0
+    del sys.argv[at:at + 2]
 arguments = peer.parse_arguments("a peer", ["eager", "compile", "jit"])
 if arguments.mode == "compile":
     sys.exit("cannot compile")
@@ -80,6 +85,15 @@ class Compare(unittest.TestCase):
         self.compare("word2vec")
         self.assertEqual(self.runs()[0], first)
         self.assertEqual(self.runs()[1]["net"], "word2vec")
+
+    def test_paddle_gets_the_program_that_troupe_saved(self):
+        done = self.compare("mlp", "--paddle", self.peer)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads((self.folder / "paddle.json").read_text())
+        (net, theirs, ours, ratio), = found["rows"]
+        self.assertEqual(net, "mlp")
+        self.assertLess(theirs, ours)
+        self.assertLess(ratio, 1)
 
     def test_nets_of_large_products_run_in_bfloat16_too(self):
         doctor = subprocess.run([TROUPE, "doctor", "--json"], check=True,

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Paddle Fluid's ParallelExecutor on the programs of Troupe's benchmark nets.
+Needs a virtual environment with `pip install paddlepaddle==2.6.2 setuptools
+'protobuf<=3.20.3'`, the last release that has it.
+
+usage: paddle_executor.py NET --program FOLDER [--threads T] [--start FILE]
+
+FOLDER: what `troupe train NET --synthetic --steps 1 --save FOLDER` writes.
+There is a CPU place per thread, with a thread of the libraries each; a batch is
+split among them. Batch norms take the statistics of their place.
+"""
+import argparse
+import json
+import os
+import pathlib
+import sys
+
+import peer
+
+MODES = ["all_reduce", "reduce"]
+# Fluid's own choice of threads per place.
+THREADS_PER_PLACE = 2
+
+
+def program_folder():
+    """Takes --program from the command line; the rest is every peer's."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--program", required=True, type=pathlib.Path)
+    found, sys.argv[1:] = parser.parse_known_args()
+    return found.program
+
+
+def cpu_place(core):
+    place = core.Place()
+    place.set_place(core.CPUPlace())
+    return place
+
+
+class ParallelExecutor:
+    """As Fluid's Python did, from what the library still has."""
+
+    def __init__(self, paddle, numpy, program, loss, places, mode):
+        core = paddle.base.core
+        made = core.ParallelExecutor
+        execution, build = made.ExecutionStrategy(), made.BuildStrategy()
+        execution._use_device = core.DeviceType.CPU
+        execution.num_threads = THREADS_PER_PLACE * places
+        execution.num_iteration_per_drop_scope = 100
+        if mode == "reduce":
+            build.reduce_strategy = made.BuildStrategy.ReduceStrategy.Reduce
+        build.num_trainers, build.trainer_id = 1, 0
+        persistable = [v.name for v in program.list_vars() if v.persistable]
+        # The executor refers to all of these.
+        self.kept = (core.Graph(program.desc), execution, build, persistable,
+                     [cpu_place(core) for _ in range(places)])
+        self.core, self.numpy, self.loss = core, numpy, loss
+        self.executor = made(self.kept[4], persistable, loss,
+                             paddle.static.global_scope(), [], execution,
+                             build, self.kept[0])
+
+    def step(self, feeds):
+        """The mean of the places' losses."""
+        tensors = {}
+        for name, array in feeds.items():
+            tensors[name] = self.core.LoDTensor()
+            tensors[name].set(array, self.core.CPUPlace())
+        self.executor.feed_and_split_tensor_into_local_scopes(tensors)
+        fetched = self.executor.run([self.loss], True)._move_to_list()
+        return float(self.numpy.mean([self.numpy.array(loss)
+                                      for loss in fetched]))
+
+
+def to_numpy(numpy, array):
+    dtype, shape, data = array
+    return numpy.frombuffer(bytes(data), dtype).reshape(shape)
+
+
+def random_batches(numpy, net):
+    draw = numpy.random.RandomState(0)
+    return [{name: draw.randn(*shape).astype("float32") if below is None
+             else draw.randint(0, below, shape).astype("int64")
+             for name, shape, below in peer.FEEDS[net]}
+            for _ in range(peer.BATCHES)]
+
+
+def batches_of(numpy, arguments, start):
+    if start is None:
+        return random_batches(numpy, arguments.net)
+    return [{name: to_numpy(numpy, array) for name, array in batch.items()}
+            for batch in start.batches()]
+
+
+def set_parameters(paddle, numpy, start):
+    scope, place = paddle.static.global_scope(), paddle.CPUPlace()
+    for name in start.parameters():
+        scope.find_var(name).get_tensor().set(
+            to_numpy(numpy, start.parameter(name)), place)
+
+
+def make_step(paddle, numpy, arguments, folder):
+    read = paddle.static.Program.parse_from_string
+    startup = read((folder / "startup.pdmodel").read_bytes())
+    program = read((folder / "main.pdmodel").read_bytes())
+    loss = json.loads((folder / "program.json").read_text())["loss_var"]
+    paddle.static.Executor(paddle.CPUPlace()).run(startup)
+    start = peer.StartFile(arguments.start) if arguments.start else None
+    if start:
+        set_parameters(paddle, numpy, start)
+    batches = batches_of(numpy, arguments, start)
+    executor = ParallelExecutor(paddle, numpy, program, loss,
+                                arguments.threads, arguments.mode)
+    return lambda i: executor.step(batches[i % len(batches)])
+
+
+def main():
+    folder = program_folder()
+    arguments = peer.parse_arguments(__doc__, MODES)
+    # Read when the libraries are loaded.
+    os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1",
+                      CPU_NUM=str(arguments.threads))
+    import numpy
+    import paddle
+    paddle.enable_static()
+    memory_at_start = peer.process_bytes("VmRSS")
+    step = make_step(paddle, numpy, arguments, folder)
+    peer.run(f"paddle {paddle.__version__} {arguments.mode}", arguments, step,
+             memory_at_start)
+
+
+if __name__ == "__main__":
+    main()
