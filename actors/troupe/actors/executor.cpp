@@ -156,6 +156,7 @@ graph::build_options build_options_of(const executor_options& options,
   build.separate_shape_inputs =
     options.separate_shape_inputs
     && have_kernels(kernels, {&graph::shape_of_type, 1}, options.devices);
+  build.write_in_place = options.write_in_place;
   if (!loss.empty() && std::ranges::count(build.fetches, loss) == 0)
     build.fetches.push_back(loss);
   return build;

@@ -98,6 +98,10 @@ struct executor_options {
   /// Values of which only the shape is read in the end give their memory back
   /// before (graph/passes/shape_inputs.hpp), if the kernels can do that.
   bool separate_shape_inputs = true;
+  /// Gradients of activations and softmax overwrite the gradient that they read
+  /// if nobody else does (graph/passes/write_in_place.hpp). Results are the
+  /// same bit by bit.
+  bool write_in_place = true;
   /// Devices that share their memory (kernels/shared_memory.hpp) use one copy
   /// of what at most one of them writes: with the strategies reduce and
   /// replicate parameters are not broadcast. Not over processes. Results are

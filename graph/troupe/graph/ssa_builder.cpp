@@ -7,6 +7,7 @@
 #include <troupe/graph/merge_plan.hpp>
 #include <troupe/graph/passes/fuse_batch_norm.hpp>
 #include <troupe/graph/passes/shape_inputs.hpp>
+#include <troupe/graph/passes/write_in_place.hpp>
 #include <troupe/graph/ssa_edges.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 
@@ -367,18 +368,30 @@ void check_loss(const program& p, const build_options& options) {
 
 using shared_program = std::shared_ptr<const program>;
 
+std::set<std::string> kept_names(const build_options& options) {
+  std::set<std::string> kept(options.fetches.begin(), options.fetches.end());
+  kept.insert(options.loss);
+  return kept;
+}
+
 shared_program fused(shared_program p, const build_options& options) {
   if (!options.fuse_batch_norms || !has_batch_norms_to_fuse(*p))
     return p;
-  std::set<std::string> kept(options.fetches.begin(), options.fetches.end());
-  kept.insert(options.loss);
-  return std::make_shared<const program>(fuse_batch_norms(*p, kept));
+  return std::make_shared<const program>(
+    fuse_batch_norms(*p, kept_names(options)));
 }
 
 shared_program separated(shared_program p, const build_options& options) {
   if (!options.separate_shape_inputs || !has_shape_inputs(*p))
     return p;
   return std::make_shared<const program>(separate_shape_inputs(*p));
+}
+
+shared_program in_place(shared_program p, const build_options& options) {
+  if (!options.write_in_place || !has_ops_to_write_in_place(*p))
+    return p;
+  return std::make_shared<const program>(
+    write_in_place(*p, kept_names(options)));
 }
 
 ssa_graph build_exposed(shared_program p, const build_options& options) {
@@ -389,7 +402,7 @@ ssa_graph build_exposed(shared_program p, const build_options& options) {
   if (merges && has_batch_norms_to_split(*p, options.batch_norms))
     p = std::make_shared<const program>(
       split_batch_norms(*p, options.batch_norms));
-  p = separated(fused(std::move(p), options), options);
+  p = in_place(separated(fused(std::move(p), options), options), options);
   return graph_builder{std::move(p), options}.build();
 }
 

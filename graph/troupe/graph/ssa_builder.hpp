@@ -60,6 +60,9 @@ struct build_options {
   /// Values of which only the shape is read in the end give their memory back
   /// before (see passes/shape_inputs.hpp).
   bool separate_shape_inputs = false;
+  /// Gradients that are read once are overwritten (see
+  /// passes/write_in_place.hpp).
+  bool write_in_place = false;
 };
 
 /// Builds the graph of `p`, whose descriptions and names it refers to, over the
