@@ -19,8 +19,7 @@ namespace {
 
 using moment = std::pair<handle_id, std::uint32_t>; // a handle in a step
 
-/// All moments behind `first` of step 0, up to step 2, along `edges` and the
-/// implicit edges of ops to themselves.
+/// All ops' moments behind `first` of step 0, up to step 2, along `edges`.
 std::set<moment> behind(handle_id first, const std::vector<edge>& edges,
                         std::size_t num_ops) {
   constexpr std::uint32_t last_step = 2;
@@ -37,11 +36,17 @@ std::set<moment> behind(handle_id first, const std::vector<edge>& edges,
     for (auto& e : edges)
       if (e.from == at)
         go(e.to, e.distance);
-    if (at < num_ops)
-      go(at, 1);
   }
   std::erase_if(found, [&](const moment& m) { return m.first >= num_ops; });
   return found;
+}
+
+/// The graph's, with the implicit ones of ops to themselves.
+std::vector<edge> edges_of(const ssa_graph& g) {
+  auto edges = g.edges;
+  for (auto& o : g.ops)
+    edges.push_back({o.id, o.id, edge_kind::order, 1});
+  return edges;
 }
 
 std::vector<edge> edges_of(const op_order& order, std::size_t num_ops) {
@@ -69,7 +74,7 @@ TEST_CASE("a chain through variables is a chain of ops") {
   small_program p;
   p.op("a", {"x"}, {"y"}).op("b", {"y"}, {"z"}).op("c", {"y", "z"}, {"out"});
   const auto g = build(p);
-  const op_order order{g};
+  const op_order order{g, op_order::scope::one_step};
   CHECK(told_by(g, order, "a") == "b"); // c waits for b, which waits for a
   CHECK(told_by(g, order, "b") == "c");
   CHECK(told_by(g, order, "c") == "");
@@ -79,7 +84,18 @@ TEST_CASE("two variables between two ops are one message") {
   small_program p;
   p.op("a", {"x"}, {"y", "z"}).op("b", {"y", "z"}, {"out"});
   const auto g = build(p);
-  CHECK(told_by(g, op_order{g}, "a") == "b");
+  CHECK(told_by(g, op_order{g, op_order::scope::one_step}, "a") == "b");
+}
+
+TEST_CASE("an op waits for itself in the step before if no other makes it") {
+  small_program p;
+  p.persistable("w").op("look", {"w"}, {"y"}).op("set", {"y"}, {"w"});
+  p.op("aside", {"y"}, {"z"});
+  const auto g = build(p);
+  const op_order order{g};
+  CHECK(told_by(g, order, "look") == "set aside");
+  CHECK(told_by(g, order, "set") == "look+1"); // which tells `set`
+  CHECK(told_by(g, order, "aside") == "aside+1");
 }
 
 TEST_CASE("an update is told by readers and tells the next step") {
@@ -99,9 +115,10 @@ TEST_CASE("random graphs order the same ops with and without variables") {
       seed % 2 ? random_training_program(seed) : random_program(seed);
     const auto g = build(p, random_options(p, seed));
     const op_order order{g};
+    const auto all = edges_of(g);
     const auto edges = edges_of(order, g.ops.size());
     for (auto& op : g.ops)
-      CHECK(behind(op.id, g.edges, g.ops.size())
+      CHECK(behind(op.id, all, g.ops.size())
             == behind(op.id, edges, g.ops.size()));
     fewer += order.size() < g.edges.size();
   }

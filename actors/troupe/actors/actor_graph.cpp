@@ -232,9 +232,11 @@ void actor_graph::make_direct() {
   if (!context_.dry_run)
     p.uses = tasks_->last_uses();
   p.places = &tasks_->places();
-  p.overlap = parts_.options->steps_in_flight > 1;
-  direct_ =
-    std::make_unique<direct_graph>(std::move(p), graph::op_order{graph_});
+  using ordered = graph::op_order::scope;
+  const auto overlap = parts_.options->steps_in_flight > 1;
+  direct_ = std::make_unique<direct_graph>(
+    std::move(p),
+    graph::op_order{graph_, overlap ? ordered::all_steps : ordered::one_step});
   ends_per_step_ = direct_->ends_per_step();
   tasks_->forget_storages();
 }

@@ -22,17 +22,21 @@ struct predecessor {
   friend bool operator==(const predecessor&, const predecessor&) = default;
 };
 
-/// The predecessors of all ops.
-/// @param across_steps also those of steps before
+/// The predecessors of all ops, but for themselves.
 grouped<predecessor> predecessors_of(const graph::op_order& order,
-                                     std::size_t ops, bool across_steps) {
+                                     std::size_t ops) {
   std::vector<grouped<predecessor>::entry> entries;
   entries.reserve(order.size());
   for (handle_id from = 0; from < ops; ++from)
     for (auto& to : order.successors(from))
-      if (to.distance == 0 || across_steps)
+      if (to.op != from)
         entries.push_back({to.op, {from, to.distance}});
   return {ops, entries};
+}
+
+bool waits_for_itself(const graph::op_order& order, handle_id op) {
+  return std::ranges::any_of(order.successors(op),
+                             [op](auto& to) { return to.op == op; });
 }
 
 std::uint64_t hash(std::span<const predecessor> list) noexcept {
@@ -145,8 +149,7 @@ void direct_op::fail_step(error reason) {
 // -- construction -------------------------------------------------------------
 
 direct_graph::direct_graph(parts p, const graph::op_order& order)
-  : context_(*p.context), streams_(*p.streams), places_(*p.places),
-    overlap_(p.overlap) {
+  : context_(*p.context), streams_(*p.streams), places_(*p.places) {
   TROUPE_ASSERT(has_room(context_.slots(), streams_.size()));
   for (std::uint32_t slot = 0; slot < context_.slots(); ++slot)
     steps_[slot] = context_.steps[slot].get();
@@ -189,14 +192,14 @@ void direct_graph::place_ops(parts& p) {
 
 direct_graph::mailboxes
 direct_graph::find_mailboxes(const graph::op_order& order) const {
-  mailboxes found{predecessors_of(order, num_ops(), overlap_), {}, {}, {}};
+  mailboxes found{predecessors_of(order, num_ops()), {}, {}, {}};
   found.ops.reserve(num_ops());
   found.mailbox_of.resize(num_ops());
   for_each_equal(found.before, [&](std::span<const handle_id> ops) {
     for (auto o : ops)
       found.mailbox_of[o] = static_cast<std::uint32_t>(found.all.size());
     auto& m = found.all.emplace_back(found.ops.size(), ops.size());
-    count_messages(m, ops, found.before[ops.front()]);
+    count_messages(m, ops, found.before[ops.front()], order);
     found.ops.insert(found.ops.end(), ops.begin(), ops.end());
   });
   return found;
@@ -204,7 +207,8 @@ direct_graph::find_mailboxes(const graph::op_order& order) const {
 
 template <class Predecessors>
 void direct_graph::count_messages(mailbox& m, std::span<const handle_id> ops,
-                                  Predecessors before) const {
+                                  Predecessors before,
+                                  const graph::op_order& order) const {
   const auto stream = stream_of(ops.front());
   const auto count = [&](const predecessor& p) {
     ++m.from_step_before[p.distance];
@@ -212,8 +216,8 @@ void direct_graph::count_messages(mailbox& m, std::span<const handle_id> ops,
   };
   for (auto& p : before)
     count(p);
-  if (overlap_)
-    for (auto o : ops)
+  for (auto o : ops)
+    if (waits_for_itself(order, o))
       count({o, 1});
   if (m.from_step_before[0] == 0) {
     m.starts = true;
@@ -319,14 +323,12 @@ direct_graph::told_leaders
 direct_graph::find_told(const mailboxes& all,
                         const graph::op_order& order) const {
   std::vector<grouped<std::uint32_t>::entry> now;
-  std::vector<grouped<std::uint32_t>::entry> later;
-  std::vector<handle_id> teller(num_ops()); // the last one, by leader
+  std::vector<grouped<std::uint32_t>::entry> later; // also to themselves
+  std::vector<handle_id> teller(num_ops());         // the last one, by leader
   std::ranges::fill(teller, no_handle);
   for (handle_id o = 0; o < num_ops(); ++o)
     for (auto& to : order.successors(o)) {
       const auto receiver = leader_of(all, to.op);
-      if (to.distance > 0 && !overlap_)
-        continue;
       if (std::exchange(teller[receiver], o) == o)
         continue;
       if (to.distance == 0)
@@ -440,21 +442,25 @@ inline void direct_graph::execute(direct_op& o, step_state& step) {
   }
 }
 
-inline void direct_graph::tell_now(std::span<std::uint32_t> told,
+inline void direct_graph::tell_now(std::span<const std::uint32_t> told,
                                    const step_state& step,
                                    const direct_op& by) {
+  const auto slot = step.slot;
   if (context_.shuffle_seed != 0) {
     splitmix64 draw{context_.shuffle_seed ^ (std::uint64_t{by.lists_} << 32)
                     ^ step.id};
-    std::shuffle(told.begin(), told.end(), draw);
+    std::vector<std::uint32_t> shuffled{told.begin(), told.end()};
+    std::shuffle(shuffled.begin(), shuffled.end(), draw);
+    for (auto leader_number : shuffled)
+      arrive(leader_number, slot);
+    return;
   }
-  const auto slot = step.slot;
   for (auto leader_number : told)
     arrive(leader_number, slot);
 }
 
-void direct_graph::tell_later(std::span<const std::uint32_t> told,
-                              std::uint32_t slot) {
+inline void direct_graph::tell_later(std::span<const std::uint32_t> told,
+                                     std::uint32_t slot) {
   for (auto t : told)
     arrive(t >> distance_bits,
            context_.slot_after(slot, t & ((1u << distance_bits) - 1)));
@@ -483,6 +489,7 @@ inline void direct_graph::run(direct_op& o) {
   const auto own = take(heads[own_places]);
   const auto shared = take(heads[shared_places]);
   const auto now = take(heads[told_now]);
+  const auto later = take(heads[told_later]);
   for (auto leader_number : now)
     __builtin_prefetch(&ops_[leader_number]);
   if (!context_.dry_run)
@@ -491,14 +498,11 @@ inline void direct_graph::run(direct_op& o) {
   if (!shared.empty())
     release_shared(shared, slot);
   tell_now(now, step, o);
-  if (overlap_)
-    tell_later(take(heads[told_later]), slot);
   if (now.empty())
     end_step(step);
-  // Last, so that no step ends before the one ahead of it has been reported:
-  // from here on the op may run in the next step.
-  if (overlap_)
-    arrive(heads[leader], context_.slot_after(slot, 1));
+  // After the step's end, so that none ends before the one ahead of it has been
+  // reported. The op may run in the next step before the last message is sent.
+  tell_later(later, slot);
 }
 
 void direct_op::run(worker&) {

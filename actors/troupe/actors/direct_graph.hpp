@@ -77,8 +77,8 @@ static_assert(sizeof(direct_op) == 64);
 /// and without messages that others imply (`graph::op_order`).
 ///
 /// A step in life: arrive (x n) -> open: stream.submit -> run: the task ->
-/// release buffers -> tell successors -> tell the step -> tell itself for the
-/// next step, if steps overlap.
+/// release buffers -> tell successors -> tell the step -> tell those of later
+/// steps, if steps overlap; itself too, unless another's message implies it.
 ///
 /// Thread rule: construction and `start` by the executor's thread; ops run on
 /// their streams.
@@ -92,8 +92,6 @@ public:
     /// Temporaries' last users: op, number of the temporary.
     std::vector<std::pair<handle_id, std::uint32_t>> uses;
     storage_places* places = nullptr;
-    /// A step may begin before the one ahead of it has ended.
-    bool overlap = false;
   };
   /// Whether the direct form has room for so many.
   static bool has_room(std::size_t slots, std::size_t streams) noexcept {
@@ -168,7 +166,7 @@ private:
   mailboxes find_mailboxes(const graph::op_order& order) const;
   template <class Predecessors>
   void count_messages(mailbox& m, std::span<const handle_id> ops,
-                      Predecessors before) const;
+                      Predecessors before, const graph::op_order& order) const;
   void arm(const mailboxes& all);
   releases
   find_releases(std::span<const std::pair<handle_id, std::uint32_t>> uses,
@@ -198,7 +196,7 @@ private:
   void release(std::span<const std::uint32_t> temporaries, std::uint32_t slot);
   void release_shared(std::span<const std::uint32_t> numbers,
                       std::uint32_t slot);
-  void tell_now(std::span<std::uint32_t> told, const step_state& step,
+  void tell_now(std::span<const std::uint32_t> told, const step_state& step,
                 const direct_op& by);
   void tell_later(std::span<const std::uint32_t> told, std::uint32_t slot);
   void end_step(step_state& step);
@@ -212,7 +210,6 @@ private:
   std::vector<std::uint32_t> shared_temporaries_;
   std::vector<stream_actor*> streams_;
   storage_places& places_;
-  bool overlap_;
   // The last bit of mailboxes that have not opened in the slot's step. Relaxed:
   // others only describe.
   std::array<std::atomic<std::uint32_t>, direct_op::max_slots> closed_{};

@@ -18,13 +18,17 @@ struct op_successor {
 };
 
 /// Which ops wait for which, without the variables between them and without
-/// what follows from the rest: from a -> b and b -> c, that c waits for a; from
-/// an op's implicit edge to itself, that it waits for the same op of the step
-/// before. Orders the same pairs of ops as the graph's edges do.
+/// what follows from the rest: from a -> b and b -> c, that c waits for a. An
+/// op's edge to itself at distance 1, which graphs leave out, is here unless
+/// others imply it: from a -> b and b -> a of the next step, that a waits for
+/// itself. Orders the same pairs of ops as the graph's edges and those do.
 class op_order {
 public:
+  /// What is ordered: the ops of a step, or those of later steps behind them.
+  enum class scope : std::uint8_t { one_step, all_steps };
+
   /// Throws error(graph_invalid) if the graph has a cycle.
-  explicit op_order(const ssa_graph& g);
+  explicit op_order(const ssa_graph& g, scope of = scope::all_steps);
 
   std::span<const op_successor> successors(handle_id op) const {
     return std::span{successors_}.subspan(first_[op],

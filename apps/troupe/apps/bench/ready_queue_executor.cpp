@@ -33,12 +33,11 @@ graph::ssa_graph build(std::shared_ptr<const graph::program> p,
 
 /// Who waits for whom within a step; messages that others imply left out.
 task_graph waits_of(const graph::ssa_graph& g) {
-  const graph::op_order order{g};
+  const graph::op_order order{g, graph::op_order::scope::one_step};
   std::vector<actors::grouped<std::uint32_t>::entry> before;
   for (handle_id from = 0; from < g.ops.size(); ++from)
     for (auto& to : order.successors(from))
-      if (to.distance == 0)
-        before.emplace_back(to.op, from);
+      before.emplace_back(to.op, from);
   const actors::grouped<std::uint32_t> predecessors{g.ops.size(), before};
   task_graph tasks;
   for (handle_id op = 0; op < g.ops.size(); ++op) {
