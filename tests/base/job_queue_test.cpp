@@ -155,10 +155,31 @@ TEST_CASE("a chain runs what is named first and pushes the rest") {
   } a{log, {&b, &c, &d}};
   worker here{q, 0, nullptr};
   here.run_chain(a);
-  CHECK(log == "ab");
+  CHECK(log.substr(0, 2) == "ab");
   while (auto* j = q.pop(0))
     here.run_chain(*j);
   CHECK(log == "abdc"); // newest first
+}
+
+TEST_CASE("a chain of short jobs goes on with others of the worker") {
+  job_queue q{1};
+  struct quick final : job {
+    void run(worker&) override { ++runs; }
+    int runs = 0;
+  } first, pushed, foreign;
+  worker here{q, 0, nullptr};
+  // A thread that is interrupted takes its jobs for long ones.
+  for (int tries = 0; tries < 100000 && pushed.runs == 0; ++tries) {
+    q.push(pushed);
+    here.run_chain(first);
+    if (pushed.runs == 0)
+      CHECK(q.pop(0) == &pushed);
+  }
+  CHECK(pushed.runs == 1);
+  std::thread([&] { q.push(foreign); }).join();
+  q.push(pushed);
+  here.run_chain(first);
+  CHECK(pushed.runs == 1); // what others wait for comes before
 }
 
 TEST_CASE("a chain is bounded and goes on behind what else waits") {

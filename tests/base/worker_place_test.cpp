@@ -53,26 +53,39 @@ TEST_CASE("a worker takes its oldest job after a chain's length of jobs") {
   CHECK(p.take_own() == &b);
 }
 
-TEST_CASE("what a worker is given comes first, one at a time") {
-  worker_place p;
-  no_job a, b, c;
-  p.jobs.push(a, job_priority::high);
-  p.jobs.give(b, job_priority::normal);
-  p.jobs.give(c, job_priority::normal); // its place is taken
-  CHECK(p.take_own() == &b);
-  CHECK(p.take_own() == &a);
-  CHECK_FALSE(p.jobs.empty());
-  CHECK(p.take_own() == &c);
-  CHECK(p.jobs.empty());
+TEST_CASE("a worker that looks for a job is given one") {
+  job_slot slot;
+  no_job a, b;
+  CHECK_FALSE(slot.give(a)); // it does not look
+  slot.open();
+  CHECK(slot.poll() == nullptr);
+  CHECK(slot.give(a));
+  CHECK_FALSE(slot.give(b)); // its place is taken
+  CHECK(slot.poll() == &a);
+  CHECK(slot.give(b)); // it still looks
+  CHECK(slot.close() == &b);
+  CHECK_FALSE(slot.give(a));
+  CHECK(slot.close() == nullptr);
 }
 
-TEST_CASE("what a worker was given may be stolen") {
+TEST_CASE("what a worker was given may be stolen, and it given another") {
   worker_place p;
-  no_job a;
-  p.jobs.give(a, job_priority::normal);
-  CHECK_FALSE(p.jobs.empty());
-  CHECK(p.jobs.take_oldest() == &a);
-  CHECK(p.take_own() == nullptr);
+  no_job a, b;
+  CHECK(p.take_for_other() == nullptr);
+  p.slot.open();
+  CHECK(p.take_for_other() == nullptr);
+  CHECK(p.slot.give(a));
+  CHECK(p.take_for_other() == &a);
+  CHECK(p.slot.give(b));
+  CHECK(p.slot.poll() == &b);
+}
+
+TEST_CASE("a worker that was stuck has no short jobs") {
+  worker_place p;
+  p.took(64, 64);
+  REQUIRE(p.has_short_jobs());
+  p.was_stuck();
+  CHECK_FALSE(p.has_short_jobs());
 }
 
 TEST_CASE("a worker is stuck that does not get on") {

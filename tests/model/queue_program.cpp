@@ -37,8 +37,61 @@ void queue_program::after_push() {
 }
 
 void queue_program::push_to(std::size_t home, int which) {
+  const auto given = new_label();
+  give(home, which, given);
   add(home, which);
   after_push();
+  mark(given);
+}
+
+void queue_program::give(std::size_t s, int which, label given) {
+  step("give", kind::release, of(slots, s), [=, jump = jump_](access& a) {
+    auto& content = a.shared(of(slots, s));
+    if (content != open)
+      return;
+    content = static_cast<value>(first_job + which);
+    jump(a, given);
+  });
+}
+
+void queue_program::poll_slot(std::size_t s, label none) {
+  step("poll", kind::change, of(slots, s), [=, jump = jump_](access& a) {
+    const auto content = std::exchange(a.shared(of(slots, s)), value{open});
+    if (content < first_job)
+      return jump(a, none);
+    a.local(job) = static_cast<value>(content - first_job);
+  });
+}
+
+void queue_program::steal_from_slot(std::size_t s, label none) {
+  step("steal what was given", kind::change, of(slots, s),
+       [=, jump = jump_](access& a) {
+         auto& content = a.shared(of(slots, s));
+         if (content < first_job)
+           return jump(a, none);
+         a.local(job) = static_cast<value>(content - first_job);
+         content = open;
+       });
+}
+
+void queue_program::close_slot(std::size_t s) {
+  const auto nothing = new_label();
+  step("close the slot", kind::change, of(slots, s),
+       [=, jump = jump_, wrong = wrong_](access& a) {
+         const auto content =
+           std::exchange(a.shared(of(slots, s)), value{closed});
+         if (content < first_job || wrong.drops_given)
+           return jump(a, nothing);
+         a.local(kept) = static_cast<value>(content - first_job);
+       });
+  lock(of(flags, s));
+  step("keep what was given", kind::plain, 0, [=](access& a) {
+    const auto l = of(lists, s);
+    a.store(l, static_cast<value>(a.load(l) | 1 << a.local(kept)));
+    a.local(kept) = 0;
+    a.store_release(of(flags, s), 0);
+  });
+  mark(nothing);
 }
 
 void queue_program::push_guest(int which) {
@@ -132,6 +185,25 @@ void queue_program::wake_if_nobody_searches() {
   mark(behind);
 }
 
+void queue_program::look_once_more() {
+  const auto found = new_label(), behind = new_label();
+  branch(
+    "does someone search?", [=](access& a) { return a.load(searchers) > 0; },
+    behind);
+  branch(
+    "does someone sleep?", [=](access& a) { return a.load(sleepers) <= 0; },
+    behind);
+  for (std::size_t l = 0; l < seats_; ++l)
+    branch(
+      "is there a job?", [=](access& a) { return a.load(of(lists, l)) != 0; },
+      found);
+  go_to(behind);
+  mark(found);
+  for (std::size_t s = 0; s < seats_; ++s)
+    wake(s, behind);
+  mark(behind);
+}
+
 void queue_program::wake_owner_if_none_searches() {
   const auto behind = new_label();
   for (std::size_t s = 0; s < seats_; ++s)
@@ -193,39 +265,31 @@ void queue_program::begin_search(std::size_t s) {
        });
   count(searchers, 1);
   mark(behind);
+  step("open the slot", kind::plain, 0,
+       [=](access& a) { a.store(of(slots, s), open); });
 }
 
 void queue_program::end_search(std::size_t s) {
-  const auto behind = new_label(), not_last = new_label(),
-             look_around = new_label(), found = new_label();
+  const auto behind = new_label(), not_last = new_label();
+  if (!wrong_.leaves_slot_open)
+    close_slot(s);
   step("end the search", kind::release, of(seat, s),
        [=, jump = jump_](access& a) {
          auto& w = a.shared(of(seat, s));
          const auto before = w;
-         w = static_cast<value>(w & ~(searching | claimed));
-         a.local(look) = (before & claimed) != 0;
-         if (!(before & (searching | claimed)))
+         w = static_cast<value>(w & ~searching);
+         if (!(before & searching))
            jump(a, behind);
-         else if (!(before & searching))
-           jump(a, look_around);
        });
   step("count", kind::change, searchers, [=, wrong = wrong_](access& a) {
-    if (--a.shared(searchers) <= 0 && !wrong.no_last_look)
-      a.local(look) = 1;
+    a.local(look) = --a.shared(searchers) <= 0 && !wrong.no_last_look;
   });
-  mark(look_around);
   fence("as F2");
   step("was it the last?", kind::local, 0, [=, jump = jump_](access& a) {
     if (!std::exchange(a.local(look), value{0}))
       jump(a, not_last);
   });
-  for (std::size_t l = 0; l < seats_; ++l)
-    branch(
-      "is there a job?", [=](access& a) { return a.load(of(lists, l)) != 0; },
-      found);
-  go_to(not_last);
-  mark(found);
-  wake_if_nobody_searches();
+  look_once_more();
   mark(not_last);
   if (!wrong_.ignores_guests) {
     branch(
@@ -237,33 +301,13 @@ void queue_program::end_search(std::size_t s) {
 }
 
 void queue_program::push(std::size_t s, int which) {
-  const auto own = new_label(), behind = new_label();
-  branch(
-    "does someone search?", [=](access& a) { return a.load(searchers) <= 0; },
-    own);
-  for (std::size_t to = 0; to < seats_; ++to) {
-    const auto next = new_label();
-    step("claim", kind::release, of(seat, to), [=, jump = jump_](access& a) {
-      auto& w = a.shared(of(seat, to));
-      if (!(w & searching))
-        return jump(a, next);
-      w = static_cast<value>((w | claimed) & ~searching);
-    });
-    count(searchers, -1);
-    add(to, which);
-    fence("F1");
-    step("is it still claimed?", kind::plain, 0,
-         [=, jump = jump_, wrong = wrong_](access& a) {
-           if (wrong.gives_blindly || a.load(of(seat, to)) & claimed)
-             jump(a, behind);
-         });
-    wake_if_nobody_searches();
-    go_to(behind);
-    mark(next);
-  }
-  mark(own);
-  push_to(s, which);
-  mark(behind);
+  const auto given = new_label();
+  for (std::size_t to = 0; to < seats_; ++to)
+    if (to != s)
+      give(to, which, given);
+  add(s, which);
+  after_push();
+  mark(given);
 }
 
 void queue_program::sleep(std::size_t s, value bit,
@@ -281,17 +325,15 @@ void queue_program::sleep(std::size_t s, value bit,
     forget_look();
     look_around();
   }
-  step("fall asleep", kind::release, of(seat, s),
-       [=, jump = jump_, wrong = wrong_](access& a) {
-         auto& w = a.shared(of(seat, s));
-         if ((w & claimed) && wrong.awaits_claim)
-           return jump(a, awake);
-         const auto before = w;
-         const auto claim = wrong.keeps_claim ? value{0} : value{claimed};
-         w = static_cast<value>(w & ~(bit | searching | claim));
-         if (!(before & searching))
-           jump(a, not_searching);
-       });
+  if (!wrong_.sleeps_beside_slot)
+    close_slot(s);
+  step("fall asleep", kind::release, of(seat, s), [=, jump = jump_](access& a) {
+    auto& w = a.shared(of(seat, s));
+    const auto before = w;
+    w = static_cast<value>(w & ~(bit | searching));
+    if (!(before & searching))
+      jump(a, not_searching);
+  });
   count(searchers, -1);
   mark(not_searching);
   count(sleepers, 1);
@@ -325,17 +367,11 @@ void queue_program::sleep(std::size_t s, value bit,
 }
 
 void queue_program::hand_on(std::size_t s) {
-  const auto found = new_label(), behind = new_label();
+  const auto behind = new_label();
   branch(
     "not lent?", [=](access& a) { return !(a.load(of(seat, s)) & lent); },
     behind);
-  for (std::size_t l = 0; l < seats_; ++l)
-    branch(
-      "is there a job?", [=](access& a) { return a.load(of(lists, l)) != 0; },
-      found);
-  go_to(behind);
-  mark(found);
-  wake_if_nobody_searches();
+  look_once_more();
   mark(behind);
 }
 
@@ -385,12 +421,11 @@ void queue_program::borrow(std::size_t s, label taken) {
 }
 
 void queue_program::give_back(std::size_t s) {
-  const auto not_searching = new_label(), no_owner = new_label(),
-             found = new_label(), behind = new_label();
+  const auto not_searching = new_label(), no_owner = new_label();
   step("give back", kind::release, of(seat, s), [=, jump = jump_](access& a) {
     auto& w = a.shared(of(seat, s));
     a.local(word) = w;
-    w = static_cast<value>(w & ~(lent | borrower_up | searching | claimed));
+    w = static_cast<value>(w & ~(lent | borrower_up | searching));
     if (!(a.local(word) & searching))
       jump(a, not_searching);
   });
@@ -405,16 +440,8 @@ void queue_program::give_back(std::size_t s) {
   count(sleepers, 1);
   mark(no_owner);
   fence("F2");
-  for (std::size_t l = 0; l < seats_; ++l)
-    step("is there a job?", kind::plain, 0,
-         [=, jump = jump_, wrong = wrong_](access& a) {
-           if (a.load(of(lists, l)) != 0 && !wrong.leaves_blindly)
-             jump(a, found);
-         });
-  go_to(behind);
-  mark(found);
-  wake_if_nobody_searches();
-  mark(behind);
+  if (!wrong_.leaves_blindly)
+    look_once_more();
 }
 
 std::vector<variable>

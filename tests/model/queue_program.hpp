@@ -29,7 +29,8 @@ enum shared : variable {
   sleepers,
   stopped,
   done,                        ///< what a borrower waits for
-  lists,                       ///< lists + number: a bit per job
+  slots,                       ///< slots + number: `slot_content`
+  lists = slots + most_seats,  ///< lists + number: a bit per job
   guests = lists + most_seats, ///< the list of guests, a bit each
   flags,                       ///< flags + number: a list's spin flag
   guest_flag = flags + most_seats,
@@ -44,20 +45,22 @@ enum bits : value {
   lent = 4,
   borrower_up = 8,
   searching = 16,
-  claimed = 32,
 };
+
+/// What a seat's slot has in it; a job is `first_job` and its number.
+enum slot_content : value { closed, open, first_job };
 
 /// What a mistake leaves out or does wrongly.
 struct mistakes {
   bool no_fence_in_push = false;      ///< F1
   bool looks_before_sleeping = false; ///< without F2 the look may come early
   bool no_last_look = false;          ///< a search ends without one
-  bool gives_blindly = false;         ///< give() does not look back
   bool leaves_blindly = false;        ///< give_back() without a look
   bool wakes_once = false;            ///< wake() does not try again
   bool ignores_guests = false;        ///< no look for guests at a search's end
-  bool keeps_claim = false;           ///< asleep, though a job may be given
-  bool awaits_claim = false;          ///< no sleep until the job is there
+  bool leaves_slot_open = false;      ///< when it has found another job
+  bool sleeps_beside_slot = false;    ///< without closing it
+  bool drops_given = false;           ///< closes the slot without a look
   bool no_fence_in_wake_borrowers = false;
   bool trusts_sleepers = false;      ///< in wake_borrowers
   bool wakes_without_count = false;  ///< wake() leaves `sleepers`
@@ -75,7 +78,7 @@ constexpr bool server_sleeps(value w) {
 }
 
 /// Registers of a thread.
-enum local : std::size_t { job, word, look };
+enum local : std::size_t { job, word, look, kept };
 
 /// Writes the program of one thread, an operation behind the other. An
 /// operation that ends at a label of the caller's falls through otherwise.
@@ -107,6 +110,12 @@ public:
   // --------------------------------------------------
 
   void push_to(std::size_t home, int which);
+  /// Another thread gives a job, which ends at `given`.
+  void give(std::size_t s, int which, label given);
+  /// The job that the server of `s` was given, to local `job`; else `none`.
+  void poll_slot(std::size_t s, label none);
+  /// The same by a thief.
+  void steal_from_slot(std::size_t s, label none);
   /// By the server of seat `s`, whose jobs are long.
   void push(std::size_t s, int which);
   void push_guest(int which);
@@ -149,6 +158,8 @@ private:
   // The owner of a seat that is lent has seen a job, which is not its affair.
   void hand_on(std::size_t s);
   void count(variable v, int change);
+  void close_slot(std::size_t s);
+  void look_once_more();
   void fence(const char* name);
   void lock(variable flag);
   void forget_look();

@@ -21,8 +21,12 @@ thread_local worker* current_worker = nullptr;
 /// How long an idle worker looks for jobs before it sleeps.
 constexpr std::uint64_t search_ns = 50'000;
 
-/// A worker looks at the clock once in so many jobs.
-constexpr std::uint32_t jobs_between_times = 8;
+constexpr int most_near_looks = 256;
+
+/// A worker looks at the clock about once in so many ticks, at least once in so
+/// many jobs.
+constexpr std::uint32_t ticks_between_times = 8 * short_job_ticks;
+constexpr std::uint32_t most_jobs_between_times = 64;
 
 } // namespace
 
@@ -121,9 +125,17 @@ struct job_queue::state {
     wake_if_nobody_searches();
   }
 
+  bool all_sleep_or_work() const noexcept {
+    return searchers.load(std::memory_order_relaxed) <= 0
+           && sleepers.load(std::memory_order_relaxed) > 0;
+  }
   void wake_if_nobody_searches() noexcept {
-    if (searchers.load(std::memory_order_relaxed) <= 0
-        && sleepers.load(std::memory_order_relaxed) > 0)
+    if (all_sleep_or_work())
+      wake_one();
+  }
+  /// Behind a fence, by who may have been relied on.
+  void look_once_more() noexcept {
+    if (all_sleep_or_work() && any_job())
       wake_one();
   }
 
@@ -148,42 +160,40 @@ struct job_queue::state {
 
   /// The server has found something, or does not look any more.
   void end_search(worker_place& p) noexcept {
-    constexpr auto both = worker_seat::searching | worker_seat::claimed;
-    if (!p.seat.is(both))
+    if (!p.seat.is(worker_seat::searching))
       return;
-    const auto before = p.seat.change(0, both);
-    const auto last = (before & worker_seat::searching)
-                      && searchers.fetch_sub(1, std::memory_order_relaxed) <= 1;
+    close_slot(p);
+    p.seat.change(0, worker_seat::searching);
+    const auto last = searchers.fetch_sub(1, std::memory_order_relaxed) <= 1;
     std::atomic_thread_fence(std::memory_order_seq_cst); // as F2
-    if ((last || (before & worker_seat::claimed)) && any_job())
-      wake_if_nobody_searches();
+    if (last)
+      look_once_more();
     if (!guests.empty())
       wake_owner_if_none_searches();
   }
 
-  /// A server that searches, which then waits for the job that it is given.
-  worker_place* claim_searcher() noexcept {
-    if (searchers.load(std::memory_order_relaxed) <= 0)
-      return nullptr;
-    for (auto& p : places) {
-      std::uint32_t before = 0;
-      if (p.seat.change(worker_seat::claimed, worker_seat::searching, before,
-                        [](std::uint32_t w) {
-                          return (w & worker_seat::searching) != 0;
-                        })) {
-        searchers.fetch_sub(1, std::memory_order_relaxed);
-        return &p;
-      }
-    }
-    return nullptr;
+  void close_slot(worker_place& p) noexcept {
+    if (auto* j = p.slot.close())
+      p.jobs.push(*j, job_priority::high);
   }
 
-  void give(worker_place& to, job& j, job_priority priority) noexcept {
-    to.jobs.give(j, priority);
-    std::atomic_thread_fence(std::memory_order_seq_cst); // F1
-    // It may have gone off with another job, so that nobody comes for this one.
-    if (!to.seat.is(worker_seat::claimed))
-      wake_if_nobody_searches();
+  /// Gives `j` to a worker that looks for a job.
+  bool give(worker_place& from, std::size_t index, job& j) noexcept {
+    auto& partner = places[from.partner];
+    // Not a look first: one way of the cache line instead of two.
+    if (&partner != &from && partner.slot.give(j))
+      return true;
+    if (searchers.load(std::memory_order_relaxed) <= 0)
+      return false;
+    for (std::size_t step = 1; step < places.size(); ++step) {
+      const auto to = (index + step) % places.size();
+      if (places[to].seat.is(worker_seat::searching)
+          && places[to].slot.give(j)) {
+        from.partner = static_cast<std::uint32_t>(to);
+        return true;
+      }
+    }
+    return false;
   }
 
   /// What is meant for worker `index`.
@@ -204,15 +214,26 @@ struct job_queue::state {
     return {p.take_own()};
   }
 
-  template <class May>
-  job* steal(std::size_t index, May may) noexcept {
-    for (std::size_t step = 1; step < places.size(); ++step) {
-      auto& victim = places[(index + step) % places.size()];
-      if (!victim.jobs.empty() && may(victim))
-        if (auto* j = victim.jobs.take_oldest())
-          return j;
-    }
+  /// What `take(victim)` finds at the first of the other workers.
+  template <class Take>
+  job* steal(std::size_t index, Take take) noexcept {
+    for (std::size_t step = 1; step < places.size(); ++step)
+      if (auto* j = take(places[(index + step) % places.size()]))
+        return j;
     return nullptr;
+  }
+
+  /// A job that the other worker will not come to soon.
+  job* take_late_job(worker_place& victim, place_watch& watched,
+                     std::uint64_t now) noexcept {
+    const auto comes_soon = may_spin && victim.has_short_jobs()
+                            && !worker_seat::server_sleeps(victim.seat.now());
+    if (comes_soon && !watched.is_stuck(victim, now))
+      return nullptr; // without a look at lists that it is about to change
+    auto* j = victim.take_for_other();
+    if (j && comes_soon)
+      victim.was_stuck();
+    return j;
   }
 
   /// Looks everywhere for `search_ns`. Empty-handed when `give_up()` holds,
@@ -221,10 +242,14 @@ struct job_queue::state {
   found_work search(std::size_t index, bool with_guests,
                     GiveUp give_up) noexcept {
     const auto until = now_ns() + (may_spin ? search_ns : 0);
+    auto& slot = places[index].slot;
+    slot.open();
     place_watch watched;
-    for (;;) {
-      constexpr int near_looks = 16;
+    for (int near_looks = 16;;
+         near_looks = std::min(2 * near_looks, most_near_looks)) {
       for (int look = 0; look < near_looks; ++look) {
+        if (auto* j = slot.poll())
+          return {j};
         if (auto found = look_near(index, with_guests))
           return found;
         if (give_up())
@@ -233,9 +258,7 @@ struct job_queue::state {
       }
       const auto now = now_ns();
       if (auto* j = steal(index, [&](worker_place& victim) {
-            return !may_spin || !victim.has_short_jobs()
-                   || worker_seat::server_sleeps(victim.seat.now())
-                   || watched.is_stuck(victim, now);
+            return take_late_job(victim, watched, now);
           }))
         return {j};
       if (now >= until)
@@ -246,13 +269,12 @@ struct job_queue::state {
   // -- sleeping ---------------------------------------------------------------
 
   /// Ends a search by sleeping until `bit` is set, unless `reason_to_stay()`
-  /// holds behind the fence. A job that was to be given has gone to a thief, or
-  /// is late: who gives it sees that the claim is gone, and wakes someone.
+  /// holds behind the fence.
   template <class Reason>
   void sleep(worker_place& p, std::uint32_t bit,
              Reason reason_to_stay) noexcept {
-    auto before =
-      p.seat.change(0, bit | worker_seat::searching | worker_seat::claimed);
+    close_slot(p);
+    auto before = p.seat.change(0, bit | worker_seat::searching);
     if (before & worker_seat::searching)
       searchers.fetch_sub(1, std::memory_order_relaxed);
     sleepers.fetch_add(1, std::memory_order_relaxed);
@@ -265,8 +287,8 @@ struct job_queue::state {
                         [bit](std::uint32_t w) { return !(w & bit); })
           && !(as_owner && (before & worker_seat::lent)))
         sleepers.fetch_sub(1, std::memory_order_relaxed);
-      if (as_owner && p.seat.is(worker_seat::lent) && any_job())
-        wake_if_nobody_searches();
+      if (as_owner && p.seat.is(worker_seat::lent))
+        look_once_more();
       return;
     }
     p.seat.sleep_until(bit);
@@ -312,7 +334,7 @@ void worker::run_chain(job& j) {
   chain_left_ = chain_limit;
   turn();
   timed_until_ = ticks();
-  for (auto* now = &j; now; now = std::exchange(next_, nullptr)) {
+  for (auto* now = &j; now; now = next_of_chain()) {
     now->run(*this);
     did(1);
   }
@@ -323,17 +345,25 @@ void worker::run_chain(job& j) {
   timed_until_ = 0;
 }
 
+job* worker::next_of_chain() noexcept {
+  if (next_)
+    return std::exchange(next_, nullptr);
+  auto& s = *queue_.state_;
+  if (chain_left_ == 0 || !has_short_jobs() || !s.foreign.empty()
+      || !s.guests.empty())
+    return nullptr;
+  --chain_left_;
+  return place_.jobs.take_newest();
+}
+
 void worker::did(std::uint32_t count) noexcept {
   untimed_ += count;
-  if (untimed_ >= jobs_between_times)
+  if (untimed_ >= jobs_between_times_)
     time_jobs();
 }
 
 bool worker::has_short_jobs() const noexcept {
-  if (!place_.has_short_jobs())
-    return false;
-  const auto untimed_ticks = timed_until_ == 0 ? 0 : ticks() - timed_until_;
-  return untimed_ticks < (untimed_ + 1) * std::uint64_t{short_job_ticks};
+  return place_.has_short_jobs();
 }
 
 void worker::time_jobs() noexcept {
@@ -342,15 +372,26 @@ void worker::time_jobs() noexcept {
   const auto now = ticks();
   place_.took(std::exchange(untimed_, 0), now - timed_until_);
   timed_until_ = now;
+  jobs_between_times_ = std::clamp<std::uint32_t>(
+    ticks_between_times / place_.pace.load(std::memory_order_relaxed), 1,
+    most_jobs_between_times);
 }
 
 void worker::run_soon(job& j, job_priority priority) noexcept {
   if (next_ || chain_left_ == 0) {
-    queue_.push(j, priority);
+    push(j, priority);
     return;
   }
   --chain_left_;
   next_ = &j;
+}
+
+void worker::push(job& j, job_priority priority) noexcept {
+  auto& s = *queue_.state_;
+  if (!has_short_jobs() && s.give(place_, index_, j))
+    return;
+  place_.jobs.push(j, priority);
+  s.after_push();
 }
 
 // -- job_queue ----------------------------------------------------------------
@@ -367,25 +408,21 @@ std::size_t job_queue::workers() const noexcept {
 }
 
 void job_queue::push(job& j, job_priority priority) noexcept {
-  auto& s = *state_;
   auto* w = worker::current();
-  if (!w || &w->queue() != this) {
-    s.foreign.push_newest(&j);
-    s.after_push();
+  if (w && &w->queue() == this) {
+    w->push(j, priority);
     return;
   }
-  if (!w->has_short_jobs())
-    if (auto* idle = s.claim_searcher()) {
-      s.give(*idle, j, priority);
-      return;
-    }
-  s.places[w->index()].jobs.push(j, priority);
-  s.after_push();
+  state_->foreign.push_newest(&j);
+  state_->after_push();
 }
 
 void job_queue::push_to(std::size_t home, job& j,
                         job_priority priority) noexcept {
-  state_->places[home % workers()].jobs.push(j, priority);
+  auto& to = state_->places[home % workers()];
+  if (to.slot.give(j))
+    return;
+  to.jobs.push(j, priority);
   state_->after_push();
 }
 
@@ -411,7 +448,7 @@ bool job_queue::others_wait(std::size_t index) const noexcept {
 job* job_queue::pop(std::size_t index) noexcept {
   if (auto found = state_->look_near(index, false))
     return found.work;
-  return state_->steal(index, [](auto&) { return true; });
+  return state_->steal(index, [](auto& p) { return p.take_for_other(); });
 }
 
 void* job_queue::pop_guest() noexcept {
@@ -444,7 +481,9 @@ found_work job_queue::wait(std::size_t index) noexcept {
     }
     if (found || over()) {
       s.end_search(p);
-      return found;
+      if (found || over()) // not if it was given a job
+        return found;
+      continue;
     }
     s.sleep(p, worker_seat::up,
             [&] { return s.any_job() || !s.guests.empty() || stopping(); });
@@ -529,17 +568,15 @@ void job_queue::wake_borrowers() noexcept {
 void job_queue::give_back(std::size_t index) noexcept {
   auto& s = *state_;
   auto& p = s.places[index];
-  const auto before =
-    p.seat.change(0, worker_seat::lent | worker_seat::borrower_up
-                       | worker_seat::searching | worker_seat::claimed);
+  const auto before = p.seat.change(
+    0, worker_seat::lent | worker_seat::borrower_up | worker_seat::searching);
   if (before & worker_seat::searching)
     s.searchers.fetch_sub(1, std::memory_order_relaxed);
   if ((before & (worker_seat::present | worker_seat::up))
       == worker_seat::present)
     s.sleepers.fetch_add(1, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst); // F2
-  if (s.any_job())
-    s.wake_if_nobody_searches();
+  s.look_once_more();
 }
 
 void job_queue::quiesce() const noexcept {

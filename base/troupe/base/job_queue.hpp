@@ -59,13 +59,16 @@ public:
   /// so last: for the estimate of how short jobs are. By this worker's thread.
   void did(std::uint32_t count) noexcept;
 
-  /// Whether its jobs are so short that it gets to a new one before another
-  /// worker could have fetched it; the one that runs included. By its thread.
+  /// Whether its jobs have been so short lately that it gets to a new one
+  /// before another worker could have fetched it.
   bool has_short_jobs() const noexcept;
 
   static constexpr std::uint32_t chain_limit = 64;
 
 private:
+  friend class job_queue;
+  void push(job& j, job_priority priority) noexcept;
+  job* next_of_chain() noexcept;
   void time_jobs() noexcept;
 
   job_queue& queue_;
@@ -75,7 +78,8 @@ private:
   worker_place& place_;
   job* next_ = nullptr;
   std::uint32_t chain_left_ = 0;
-  std::uint32_t untimed_ = 0;     // jobs since `timed_until_`
+  std::uint32_t untimed_ = 0; // jobs since `timed_until_`
+  std::uint32_t jobs_between_times_ = 1;
   std::uint64_t timed_until_ = 0; // in ticks; 0: it runs no job
 };
 

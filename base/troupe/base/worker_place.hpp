@@ -18,24 +18,60 @@ inline constexpr std::uint32_t short_job_ticks = 1024;
 /// Unless it is still busy with the same ones after so long.
 inline constexpr std::uint64_t patience_ns = 2'000;
 
-/// The jobs of one worker: two priorities, and one job that it was given while
-/// it looked for some.
+/// Where a worker that looks for a job can be given one: it is *open* while the
+/// worker looks, and takes one job.
+///
+/// Thread rule: `open`, `poll` and `close` by the worker's server, the others
+/// from any thread. Memory order: who gives a job releases, who gets it
+/// acquires; that the place is open says nothing else.
+class job_slot {
+public:
+  void open() noexcept { job_.store(open_mark(), std::memory_order_relaxed); }
+
+  /// False if it is closed or has a job.
+  bool give(job& j) noexcept {
+    auto* expected = open_mark();
+    return job_.compare_exchange_strong(expected, &j, std::memory_order_release,
+                                        std::memory_order_relaxed);
+  }
+
+  /// The job that was given, if there is one; the place is open again. It
+  /// writes each time, so that the cache line comes with the job in one go, to
+  /// be written, where a look would fetch it first to be read.
+  job* poll() noexcept {
+    return job_in(job_.exchange(open_mark(), std::memory_order_acquire));
+  }
+
+  /// As `poll`, but nobody gives any more.
+  job* close() noexcept {
+    return job_in(job_.exchange(nullptr, std::memory_order_acquire));
+  }
+
+  /// What the server has not come for; the place is open again.
+  job* steal() noexcept {
+    auto* seen = job_in(job_.load(std::memory_order_relaxed));
+    const auto taken = seen
+                       && job_.compare_exchange_strong(
+                         seen, open_mark(), std::memory_order_acquire,
+                         std::memory_order_relaxed);
+    return taken ? seen : nullptr;
+  }
+
+private:
+  static job* open_mark() noexcept {
+    return reinterpret_cast<job*>(std::uintptr_t{1});
+  }
+  static job* job_in(job* content) noexcept {
+    return content == open_mark() ? nullptr : content;
+  }
+
+  std::atomic<job*> job_{nullptr};
+};
+
+/// The jobs of one worker in two priorities.
 class ready_lists {
 public:
-  bool empty() const noexcept {
-    return given_.load(std::memory_order_relaxed) == nullptr && high_.empty()
-           && normal_.empty();
-  }
-  /// Puts `j` where a worker that looks for a job finds it soonest: one cache
-  /// line goes from core to core, where a list takes three.
-  ///
-  /// Memory order: release; who takes it acquires.
-  void give(job& j, job_priority priority) noexcept {
-    job* none = nullptr;
-    if (!given_.compare_exchange_strong(none, &j, std::memory_order_release,
-                                        std::memory_order_relaxed))
-      push(j, priority);
-  }
+  bool empty() const noexcept { return high_.empty() && normal_.empty(); }
   void push(job& j, job_priority priority) noexcept {
     of(priority).push_newest(&j);
   }
@@ -43,29 +79,19 @@ public:
     of(priority).push_oldest(&j);
   }
   job* take_newest() noexcept {
-    if (auto* j = take_given())
-      return j;
     auto* j = high_.take_newest();
     return j ? j : normal_.take_newest();
   }
   job* take_oldest() noexcept {
-    if (auto* j = take_given())
-      return j;
     auto* j = high_.take_oldest();
     return j ? j : normal_.take_oldest();
   }
 
 private:
-  job* take_given() noexcept {
-    return given_.load(std::memory_order_relaxed)
-             ? given_.exchange(nullptr, std::memory_order_acquire)
-             : nullptr;
-  }
   ready_list<job>& of(job_priority priority) noexcept {
     return priority == job_priority::high ? high_ : normal_;
   }
 
-  alignas(64) std::atomic<job*> given_{nullptr};
   alignas(64) ready_list<job> high_;
   ready_list<job> normal_;
 };
@@ -73,17 +99,27 @@ private:
 /// A worker's place: its jobs and who serves them.
 struct alignas(64) worker_place {
   ready_lists jobs;
+  alignas(64) job_slot slot;
   alignas(64) worker_seat seat;
   /// Odd while in run_chain. Written release by the server, read acquire by
   /// quiesce: who sees it even or changed sees all that the chain did.
   alignas(64) std::atomic<std::uint64_t> epoch{0};
-  /// How long a job took lately, in ticks; 0: not known. A hint for others.
-  std::atomic<std::uint32_t> pace{0};
-  /// Grows every few jobs, when they are timed. A hint for others.
-  std::atomic<std::uint32_t> progress{0};
-  // The server's: looks for work; jobs run since the oldest one had its turn.
+  // The server's: looks for work; jobs run since the oldest one had its turn;
+  // whom it gave a job last.
   std::uint32_t looks = 0;
   std::uint32_t jobs_since_oldest = 0;
+  std::uint32_t partner = 0;
+  /// How long a job took lately, in ticks; 0: not known. A hint for others.
+  alignas(64) std::atomic<std::uint32_t> pace{0};
+  /// Grows every few jobs, when they are timed. A hint for others.
+  std::atomic<std::uint32_t> progress{0};
+
+  /// By who has no other job than to wait for one: the oldest, or what the
+  /// server was given and has not come for.
+  job* take_for_other() noexcept {
+    auto* j = jobs.take_oldest();
+    return j ? j : slot.steal();
+  }
 
   /// By the server: the newest, or the oldest if it is its turn.
   job* take_own() noexcept {
@@ -105,6 +141,11 @@ struct alignas(64) worker_place {
                    std::memory_order_relaxed);
   }
 
+  /// By any thread: it is held up by a job.
+  void was_stuck() noexcept {
+    pace.store(short_job_ticks, std::memory_order_relaxed);
+  }
+
   bool has_short_jobs() const noexcept {
     const auto ticks_each = pace.load(std::memory_order_relaxed);
     return ticks_each > 0 && ticks_each < short_job_ticks;
@@ -116,15 +157,16 @@ struct alignas(64) worker_place {
 class place_watch {
 public:
   /// Whether the worker has been in the same jobs since `patience_ns`, at time
-  /// `now`. Watches one worker that has jobs at a time; the one that is asked
-  /// about next follows when that one has moved on.
+  /// `now`. Watches one worker at a time; the one that is asked about next
+  /// follows when that one has moved on, or has been stuck for as long again.
   bool is_stuck(const worker_place& w, std::uint64_t now) noexcept {
-    if (watched_ && watched_ != &w && !watched_->jobs.empty())
-      return false;
     const auto progress = w.progress.load(std::memory_order_relaxed);
-    if (watched_ != &w)
-      begin(&w, progress, now);
-    else if (progress_ != progress)
+    if (watched_ != &w) {
+      if (!watched_ || now - since_ >= 2 * patience_ns)
+        begin(&w, progress, now);
+      return false;
+    }
+    if (progress_ != progress)
       watched_ = nullptr;
     return watched_ && now - since_ >= patience_ns;
   }

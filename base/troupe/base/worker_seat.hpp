@@ -25,7 +25,6 @@ public:
     lent = 4,        ///< a borrower serves
     borrower_up = 8, ///< the borrower is awake
     searching = 16,  ///< the server looks for a job
-    claimed = 32,    ///< someone is about to give the server a job
   };
 
   std::uint32_t now() const noexcept {
