@@ -94,13 +94,14 @@ void actor_graph::make_steps(std::uint32_t slots) {
 // -- streams ------------------------------------------------------------------
 
 template <class T>
-T* actor_graph::make_stream(std::size_t device, const char* name, int width) {
+T* actor_graph::make_stream(std::size_t device, const char* name, int width,
+                            std::size_t home) {
   auto& on = *parts_.devices[device];
   const auto& shuffle = parts_.options->shuffle;
   const auto full_name = std::string{name} + "@" + to_string(on.id());
   stream_handles_.push_back(make<T>(
     *parts_.system, full_name, on.make_stream({name, width}),
-    parts_.workers->queue(), device,
+    parts_.workers->queue(), home,
     context_.shuffle_seed ? context_.shuffle_seed * 31 + streams_.size() : 0,
     shuffle ? shuffle->max_delay_us : 0));
   auto& made = object_of<T>(stream_handles_.back());
@@ -114,9 +115,12 @@ void actor_graph::make_streams() {
   const auto workers = parts_.workers->queue().workers();
   const auto wide = workers / graph_.devices.size() > 1;
   const auto width = wide ? static_cast<int>(workers) : 1;
-  for (std::size_t d = 0; d < graph_.devices.size(); ++d)
-    device_streams_.push_back({make_stream<stream_actor>(d, "compute", width),
-                               make_stream<stream_actor>(d, "fetch", 1)});
+  for (std::size_t d = 0; d < graph_.devices.size(); ++d) {
+    const auto home = wide ? stream_actor::no_home : d;
+    device_streams_.push_back(
+      {make_stream<stream_actor>(d, "compute", width, home),
+       make_stream<stream_actor>(d, "fetch", 1, home)});
+  }
   std::vector<all_reduce_actor::turn> order;
   for (auto& o : graph_.ops)
     if (o.collective_index >= 0 && is_here(o.id))
@@ -125,7 +129,7 @@ void actor_graph::make_streams() {
             [](auto& a, auto& b) { return a.index < b.index; });
   if (order.empty())
     return;
-  all_reduce_ = make_stream<all_reduce_actor>(0, "collective", 1);
+  all_reduce_ = make_stream<all_reduce_actor>(0, "collective", 1, 0);
   all_reduce_->set_order(std::move(order));
 }
 
@@ -136,6 +140,19 @@ stream_actor& actor_graph::stream_of(const graph::op_handle& o) const {
   case graph::stream_kind::compute: break;
   }
   return *device_streams_[o.device].compute;
+}
+
+void actor_graph::took(std::uint64_t step_ns) noexcept {
+  // A collective moves some ten cache lines between two workers; two limits, so
+  // that a graph between them does not go to and fro.
+  constexpr std::uint64_t apart_ns = 200;
+  constexpr std::uint64_t together_ns = 100;
+  const auto limit = together_ ? apart_ns : together_ns;
+  const auto together = step_ns < limit * graph_.ops.size();
+  if (together == std::exchange(together_, together))
+    return;
+  for (auto* s : streams_)
+    s->stay(together);
 }
 
 // -- actors -------------------------------------------------------------------

@@ -70,6 +70,10 @@ public:
   /// ready, ops that wait for nothing else may run.
   void start(std::uint32_t slot);
 
+  /// Learns from a step how long ops are: where they are shorter than the way
+  /// from worker to worker, streams stay with the worker that feeds them.
+  void took(std::uint64_t step_ns) noexcept;
+
   /// Ends all actors: messages from outside find them gone, whoever holds their
   /// addresses.
   void retire();
@@ -111,7 +115,8 @@ private:
   void add_starts();
 
   template <class T>
-  T* make_stream(std::size_t device, const char* name, int width);
+  T* make_stream(std::size_t device, const char* name, int width,
+                 std::size_t home);
   stream_actor& stream_of(const graph::op_handle& op) const;
   bool is_here(handle_id id) const;
   wired_actor* actor(handle_id id) const;
@@ -134,6 +139,7 @@ private:
   std::vector<std::pair<wired_actor*, std::uint32_t>> remote_in_edges_;
   std::uint32_t ends_per_step_ = 0;
   bool in_direct_form_ = false;
+  bool together_ = false;                // streams stay with one worker
   std::unique_ptr<direct_graph> direct_; // null in the general form
 };
 

@@ -461,6 +461,7 @@ void executor::impl::collect(step_in_flight& s,
     ended.wait(count, std::memory_order_acquire);
   auto& state = state_of(s.id);
   s.collected = true;
+  actors->took(state.ended_ns - state.started_ns);
   s.failure = state.take_error();
   {
     std::lock_guard guard{failing};

@@ -25,8 +25,9 @@ stream_actor::stream_actor(caf::actor_config& cfg, std::string name,
                            std::uint64_t shuffle_seed,
                            std::uint32_t shuffle_max_delay_us)
   : actor_base(cfg), name_(std::move(name)), stream_(std::move(device_stream)),
-    queue_(queue), home_(home),
-    wide_(stream_->width() > 1 && shuffle_seed == 0), inbox_(idle_mark),
+    queue_(queue), home_(home), stays_(home == no_home),
+    wide_(stream_->width() > 1 && shuffle_seed == 0),
+    chooses_(shuffle_seed != 0), inbox_(idle_mark),
     shuffled_(shuffle_seed != 0), shuffle_max_delay_us_(shuffle_max_delay_us),
     draw_(shuffle_seed) {}
 
@@ -48,7 +49,11 @@ void stream_actor::submit_from_elsewhere(ready_op& op) {
     op.next_in_stream = top == idle_mark ? nullptr : top;
   while (!inbox_.compare_exchange_weak(top, &op, std::memory_order_acq_rel,
                                        std::memory_order_relaxed));
-  if (top == idle_mark)
+  if (top != idle_mark)
+    return;
+  if (stays_.load(std::memory_order_relaxed))
+    queue_.push(*this);
+  else
     queue_.push_to(home_, *this);
 }
 
@@ -67,7 +72,7 @@ inline ready_op* stream_actor::next_op() {
     return next_shuffled();
   if (ready_.empty())
     return nullptr;
-  if (prioritised_)
+  if (chooses_)
     return next_by_priority();
   auto* op = ready_.back();
   ready_.pop_back();
@@ -87,7 +92,8 @@ inline void stream_actor::launch(ready_op& op, worker& on) {
 void stream_actor::run(worker& on) {
   draining_ = this;
   for (auto left = launches_between_looks;;) {
-    if (inbox_.load(std::memory_order_relaxed) != nullptr)
+    if ((ready_.empty() || chooses_)
+        && inbox_.load(std::memory_order_relaxed) != nullptr)
       take_inbox();
     auto* op = next_op();
     if (!op && ready_.empty() && held_.empty()) {
@@ -122,13 +128,11 @@ void stream_actor::take_inbox() {
   auto* newest = inbox_.exchange(nullptr, std::memory_order_acquire);
   // The last of `ready_` runs next, so newcomers go in front of all others,
   // the newest first: it is the last to run.
-  std::vector<ready_op*>::size_type count = 0;
-  for (auto* op = newest; op; op = op->next_in_stream) {
+  const auto before = static_cast<long>(ready_.size());
+  for (auto* op = newest; op; op = op->next_in_stream)
     ready_.push_back(op);
-    ++count;
-  }
-  std::rotate(ready_.begin(), ready_.end() - static_cast<long>(count),
-              ready_.end());
+  if (before > 0)
+    std::rotate(ready_.begin(), ready_.begin() + before, ready_.end());
 }
 
 ready_op* stream_actor::next_by_priority() {

@@ -34,7 +34,10 @@ namespace troupe::actors {
 /// its last drain did.
 class stream_actor : public actor_base, public job {
 public:
-  /// @param home the worker that the stream prefers
+  static constexpr std::size_t no_home = SIZE_MAX;
+
+  /// @param home the worker that the stream prefers; `no_home`: whichever makes
+  ///   its ops ready
   stream_actor(caf::actor_config& cfg, std::string name,
                std::unique_ptr<stream> device_stream, job_queue& queue,
                std::size_t home, std::uint64_t shuffle_seed,
@@ -55,7 +58,12 @@ public:
   bool idle() const noexcept;
 
   /// Says that `op` will be submitted here. Before the first step.
-  void expect(const ready_op& op) noexcept { prioritised_ |= op.priority != 0; }
+  void expect(const ready_op& op) noexcept { chooses_ |= op.priority != 0; }
+  /// Whether it stays, when it becomes ready, with the worker that made it so,
+  /// whatever its home. A hint, any thread.
+  void stay(bool yes) noexcept {
+    stays_.store(yes || home_ == no_home, std::memory_order_relaxed);
+  }
   /// Takes an op that is ready.
   void submit(ready_op& op) {
     if (draining_ == this) {
@@ -90,9 +98,10 @@ private:
   std::unique_ptr<stream> stream_;
   job_queue& queue_;
   std::size_t home_;
+  std::atomic<bool> stays_;
   bool admits_ = false;          // asks before it launches
   bool wide_;                    // its ops go to the workers directly
-  bool prioritised_ = false;     // an op has a priority
+  bool chooses_;                 // it is not always the last of `ready_`
   std::vector<ready_op*> ready_; // last runs next; the draining thread's
   alignas(64) std::atomic<ready_op*> inbox_; // newest first; or the idle mark
 
