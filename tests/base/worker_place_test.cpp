@@ -84,6 +84,9 @@ TEST_CASE("a worker that was stuck has no short jobs") {
   worker_place p;
   p.took(64, 64);
   REQUIRE(p.has_short_jobs());
+  p.was_stuck(); // it runs none
+  CHECK(p.has_short_jobs());
+  p.epoch = 1;
   p.was_stuck();
   CHECK_FALSE(p.has_short_jobs());
 }

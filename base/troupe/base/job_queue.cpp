@@ -25,7 +25,7 @@ constexpr int most_near_looks = 256;
 
 /// A worker looks at the clock about once in so many ticks, at least once in so
 /// many jobs.
-constexpr std::uint32_t ticks_between_times = 8 * short_job_ticks;
+constexpr std::uint32_t ticks_between_times = 16 * short_job_ticks;
 constexpr std::uint32_t most_jobs_between_times = 64;
 
 } // namespace
@@ -230,10 +230,9 @@ struct job_queue::state {
                             && !worker_seat::server_sleeps(victim.seat.now());
     if (comes_soon && !watched.is_stuck(victim, now))
       return nullptr; // without a look at lists that it is about to change
-    auto* j = victim.take_for_other();
-    if (j && comes_soon)
+    if (comes_soon)
       victim.was_stuck();
-    return j;
+    return victim.take_for_other();
   }
 
   /// Looks everywhere for `search_ns`. Empty-handed when `give_up()` holds,
@@ -349,7 +348,7 @@ job* worker::next_of_chain() noexcept {
   if (next_)
     return std::exchange(next_, nullptr);
   auto& s = *queue_.state_;
-  if (chain_left_ == 0 || !has_short_jobs() || !s.foreign.empty()
+  if (chain_left_ == 0 || !place_.has_short_jobs() || !s.foreign.empty()
       || !s.guests.empty())
     return nullptr;
   --chain_left_;
@@ -363,7 +362,11 @@ void worker::did(std::uint32_t count) noexcept {
 }
 
 bool worker::has_short_jobs() const noexcept {
-  return place_.has_short_jobs();
+  if (!place_.has_short_jobs())
+    return false;
+  const auto untimed_ticks = timed_until_ == 0 ? 0 : ticks() - timed_until_;
+  const std::uint64_t pace = place_.pace.load(std::memory_order_relaxed);
+  return untimed_ticks < untimed_ * pace + short_job_ticks;
 }
 
 void worker::time_jobs() noexcept {

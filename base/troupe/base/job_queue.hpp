@@ -59,8 +59,8 @@ public:
   /// so last: for the estimate of how short jobs are. By this worker's thread.
   void did(std::uint32_t count) noexcept;
 
-  /// Whether its jobs have been so short lately that it gets to a new one
-  /// before another worker could have fetched it.
+  /// Whether its jobs are so short that it gets to a new one before another
+  /// worker could have fetched it; the one that runs included. By its thread.
   bool has_short_jobs() const noexcept;
 
   static constexpr std::uint32_t chain_limit = 64;

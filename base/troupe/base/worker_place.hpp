@@ -14,7 +14,7 @@ namespace troupe {
 /// A worker whose jobs are shorter than this (in `ticks`, of which there are
 /// two to five in a nanosecond) gets to the next one before another could have
 /// fetched it: a hand-over moves half a dozen cache lines from core to core.
-inline constexpr std::uint32_t short_job_ticks = 1024;
+inline constexpr std::uint32_t short_job_ticks = 512;
 /// Unless it is still busy with the same ones after so long.
 inline constexpr std::uint64_t patience_ns = 2'000;
 
@@ -141,9 +141,11 @@ struct alignas(64) worker_place {
                    std::memory_order_relaxed);
   }
 
-  /// By any thread: it is held up by a job.
+  /// By any thread that found it stuck: the job that it runs, if it does, is a
+  /// long one.
   void was_stuck() noexcept {
-    pace.store(short_job_ticks, std::memory_order_relaxed);
+    if (epoch.load(std::memory_order_relaxed) % 2 != 0)
+      pace.store(short_job_ticks, std::memory_order_relaxed);
   }
 
   bool has_short_jobs() const noexcept {
