@@ -2,17 +2,13 @@
 #include <troupe/actors/executor.hpp>
 
 #include <troupe/actors/actor_graph.hpp>
+#include <troupe/actors/executor_graph.hpp>
 #include <troupe/actors/handles.hpp>
 #include <troupe/actors/node_link.hpp>
 #include <troupe/actors/scatter.hpp>
 #include <troupe/base/assert.hpp>
 #include <troupe/base/clock.hpp>
-#include <troupe/graph/hazard_checker.hpp>
-#include <troupe/graph/passes/fuse_batch_norm.hpp>
-#include <troupe/graph/passes/shape_inputs.hpp>
-#include <troupe/graph/sub_blocks.hpp>
 #include <troupe/graph/unsupported_ops.hpp>
-#include <troupe/kernels/shared_memory.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -58,50 +54,6 @@ devices_of(const executor_options& options) {
   return made;
 }
 
-std::shared_ptr<const graph::program>
-exposed(std::shared_ptr<const graph::program> main) {
-  if (main->blocks.size() < 2)
-    return main;
-  return std::make_shared<const graph::program>(
-    graph::expose_sub_blocks(*main));
-}
-
-/// Whether all devices have kernels for these op types.
-bool have_kernels(const kernel_table& kernels,
-                  std::span<const std::string_view> op_types,
-                  std::span<const device_id> devices) {
-  return std::ranges::all_of(devices, [&](device_id d) {
-    return std::ranges::all_of(op_types, [&](std::string_view type) {
-      return kernels.has(type, d.kind);
-    });
-  });
-}
-
-/// The loss, or nothing for a program that has none.
-std::string loss_of(const graph::program& p, const std::string& named) {
-  if (!named.empty())
-    return named;
-  try {
-    return graph::find_loss(p);
-  } catch (const error& e) {
-    if (e.code() != errc::not_found)
-      throw;
-    return {};
-  }
-}
-
-graph::ssa_graph build(std::shared_ptr<const graph::program> p,
-                       const executor_options& options,
-                       const std::string& loss) {
-  auto g =
-    graph::build_ssa_graph(std::move(p), build_options_of(options, loss));
-  for (auto& pass : options.passes)
-    g = pass(std::move(g));
-  if (!options.skip_hazard_check)
-    graph::check_hazards(g, options.steps_in_flight);
-  return g;
-}
-
 /// (variable, device) pairs that a step reads before it writes them.
 std::set<std::pair<std::string_view, std::size_t>>
 values_needed(const graph::ssa_graph& g) {
@@ -135,32 +87,6 @@ struct step_in_flight {
 };
 
 } // namespace
-
-graph::build_options build_options_of(const executor_options& options,
-                                      const std::string& loss) {
-  const auto kernels = options.kernels ? *options.kernels : cpu_kernels();
-  graph::build_options build;
-  build.devices = options.devices;
-  build.strategy = options.strategy;
-  build.scale = options.scale;
-  build.loss = loss;
-  build.fetches = options.fetches;
-  build.fuse_all_reduce_bytes = options.fuse_all_reduce_bytes;
-  build.share_parameters =
-    options.share_parameters && !options.nodes && share_memory(options.devices);
-  if (options.sync_batch_norm)
-    build.batch_norms = graph::sync_batch_norm::all;
-  build.fuse_batch_norms =
-    options.fuse_batch_norms
-    && have_kernels(kernels, graph::fused_batch_norm_types, options.devices);
-  build.separate_shape_inputs =
-    options.separate_shape_inputs
-    && have_kernels(kernels, {&graph::shape_of_type, 1}, options.devices);
-  build.write_in_place = options.write_in_place;
-  if (!loss.empty() && std::ranges::count(build.fetches, loss) == 0)
-    build.fetches.push_back(loss);
-  return build;
-}
 
 struct executor::impl {
   impl(std::shared_ptr<const graph::program> main, executor_options opts);
@@ -224,7 +150,7 @@ struct executor::impl {
 
 executor::impl::impl(std::shared_ptr<const graph::program> main,
                      executor_options opts)
-  : options(std::move(opts)), program(exposed(std::move(main))) {
+  : options(std::move(opts)), program(actors::exposed(std::move(main))) {
   if (options.steps_in_flight == 0)
     throw error(errc::invalid_argument, "steps_in_flight is 0");
   if (options.devices.empty())
@@ -235,9 +161,9 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
     options.parameters ? options.parameters : std::make_shared<scope>();
   devices = devices_of(options);
   graph::require_kernels(*program, *options.kernels, options.devices);
-  loss = loss_of(*program, options.loss);
+  loss = actors::loss_of(*program, options.loss);
   feeds_needed = graph::feed_names(*program);
-  ssa = build(program, options, loss);
+  ssa = actors::build_graph(program, options, loss);
   if (!options.system) {
     own =
       std::make_unique<own_system>(options.threads, options.nodes.has_value());

@@ -131,10 +131,6 @@ struct executor_options {
   caf::actor_system* system = nullptr;
 };
 
-/// How an executor with these options builds its graph.
-graph::build_options build_options_of(const executor_options& options,
-                                      const std::string& loss);
-
 /// What one step gave.
 struct step_result {
   step_id step = 0;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/executor_graph.hpp>
 #include <troupe/apps/common_options.hpp>
 #include <troupe/apps/subcommands.hpp>
 #include <troupe/graph/graph_export.hpp>
@@ -27,7 +28,7 @@ int run_graph(const graph_options& options) {
   const program_bundle bundle =
     load_program(options.network.program, options.network.loss);
   const graph::ssa_graph g =
-    build_ssa_graph(bundle.main, build_options_of(wanted, bundle.loss));
+    build_ssa_graph(bundle.main, actors::build_options_of(wanted, bundle.loss));
   check_hazards(g, wanted.steps_in_flight);
   const std::string text =
     options.format == "dot" ? to_dot(g) : to_json(g) + "\n";

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/executor_graph.hpp>
+
+#include <troupe/graph/hazard_checker.hpp>
+#include <troupe/graph/passes/fuse_batch_norm.hpp>
+#include <troupe/graph/passes/shape_inputs.hpp>
+#include <troupe/graph/sub_blocks.hpp>
+#include <troupe/kernels/shared_memory.hpp>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+namespace troupe::actors {
+
+namespace {
+
+/// Whether all devices have kernels for these op types.
+bool have_kernels(const kernel_table& kernels,
+                  std::span<const std::string_view> op_types,
+                  std::span<const device_id> devices) {
+  return std::ranges::all_of(devices, [&](device_id d) {
+    return std::ranges::all_of(op_types, [&](std::string_view type) {
+      return kernels.has(type, d.kind);
+    });
+  });
+}
+
+} // namespace
+
+std::shared_ptr<const graph::program>
+exposed(std::shared_ptr<const graph::program> main) {
+  if (main->blocks.size() < 2)
+    return main;
+  return std::make_shared<const graph::program>(
+    graph::expose_sub_blocks(*main));
+}
+
+std::string loss_of(const graph::program& p, const std::string& named) {
+  if (!named.empty())
+    return named;
+  try {
+    return graph::find_loss(p);
+  } catch (const error& e) {
+    if (e.code() != errc::not_found)
+      throw;
+    return {};
+  }
+}
+
+graph::build_options build_options_of(const executor_options& options,
+                                      const std::string& loss) {
+  const auto kernels = options.kernels
+                         ? options.kernels
+                         : std::make_shared<const kernel_table>(cpu_kernels());
+  graph::build_options build;
+  build.devices = options.devices;
+  build.strategy = options.strategy;
+  build.scale = options.scale;
+  build.loss = loss;
+  build.fetches = options.fetches;
+  build.fuse_all_reduce_bytes = options.fuse_all_reduce_bytes;
+  build.share_parameters =
+    options.share_parameters && !options.nodes && share_memory(options.devices);
+  if (options.sync_batch_norm)
+    build.batch_norms = graph::sync_batch_norm::all;
+  build.fuse_batch_norms =
+    options.fuse_batch_norms
+    && have_kernels(*kernels, graph::fused_batch_norm_types, options.devices);
+  build.separate_shape_inputs =
+    options.separate_shape_inputs
+    && have_kernels(*kernels, {&graph::shape_of_type, 1}, options.devices);
+  build.write_in_place = options.write_in_place;
+  if (!loss.empty() && std::ranges::count(build.fetches, loss) == 0)
+    build.fetches.push_back(loss);
+  return build;
+}
+
+graph::ssa_graph build_graph(std::shared_ptr<const graph::program> p,
+                             const executor_options& options,
+                             const std::string& loss) {
+  auto g =
+    graph::build_ssa_graph(std::move(p), build_options_of(options, loss));
+  for (auto& pass : options.passes)
+    g = pass(std::move(g));
+  if (!options.skip_hazard_check)
+    graph::check_hazards(g, options.steps_in_flight);
+  return g;
+}
+
+} // namespace troupe::actors
