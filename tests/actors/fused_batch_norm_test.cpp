@@ -40,22 +40,7 @@ std::string written_by(const small_net& net, const std::string& type,
     ->only_output(slot);
 }
 
-struct training {
-  std::vector<double> losses;
-  std::shared_ptr<scope> parameters;
-};
-
-training train(const small_net& net, executor_options options) {
-  training t;
-  t.parameters = net.parameters();
-  options.parameters = t.parameters;
-  executor exe{net.main, std::move(options)};
-  for (const std::int64_t samples : {8, 7, 1, 8})
-    t.losses.push_back(
-      exe.run(net.batch(static_cast<std::uint64_t>(samples), samples)).loss);
-  exe.synchronize_parameters();
-  return t;
-}
+const std::vector<std::int64_t> batches{8, 7, 1, 8};
 
 } // namespace
 
@@ -64,8 +49,8 @@ TEST_SUITE("actors.fused_batch_norm") {
 TEST_CASE("fused and single ops train to the same bits") {
   const auto net = make_resnet(true);
   for (auto devices : {"cpu:1", "cpu:2"}) {
-    const auto single = train(net, fused(false, devices));
-    const auto together = train(net, fused(true, devices));
+    const auto single = train(net, fused(false, devices), batches);
+    const auto together = train(net, fused(true, devices), batches);
     CHECK(together.losses == single.losses);
     CHECK(bit_equal(*together.parameters, *single.parameters));
   }

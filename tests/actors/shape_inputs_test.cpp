@@ -20,25 +20,7 @@ using namespace troupe::test;
 
 namespace {
 
-struct training {
-  std::vector<double> losses;
-  std::shared_ptr<scope> parameters;
-  std::size_t peak_bytes = 0;
-};
-
-/// `batches` batches of 64, one step after the other.
-training train(const small_net& net, executor_options options,
-               std::uint64_t batches = 4) {
-  training t;
-  t.parameters = net.parameters();
-  options.parameters = t.parameters;
-  executor exe{net.main, std::move(options)};
-  for (std::uint64_t i = 0; i < batches; ++i)
-    t.losses.push_back(exe.run(net.batch(i, 64)).loss);
-  exe.synchronize_parameters();
-  t.peak_bytes = exe.stats().peak_bytes.front();
-  return t;
-}
+const std::vector<std::int64_t> batches(4, 64);
 
 executor_options separated(bool yes, const char* devices = "cpu:1") {
   executor_options o;
@@ -64,8 +46,8 @@ TEST_CASE("training gives the same bits") {
   for (const auto& net : {make_mlp(), make_lenet(), make_resnet(true)})
     for (auto devices : {"cpu:1", "cpu:2"}) {
       CAPTURE(net.name);
-      const auto whole = train(net, separated(false, devices));
-      const auto shapes = train(net, separated(true, devices));
+      const auto whole = train(net, separated(false, devices), batches);
+      const auto shapes = train(net, separated(true, devices), batches);
       CHECK(shapes.losses == whole.losses);
       CHECK(bit_equal(*shapes.parameters, *whole.parameters));
     }
@@ -75,7 +57,8 @@ TEST_CASE("a step in program order takes less memory") {
   const auto peak = [](bool yes) {
     auto options = separated(yes);
     options.passes = {graph::run_in_program_order};
-    return train(make_resnet(true), options).peak_bytes;
+    options.steps_in_flight = 1;
+    return train(make_resnet(true), options, batches).peak_bytes;
   };
   CHECK(peak(true) < peak(false));
 }
@@ -84,8 +67,8 @@ TEST_CASE("messages give the memory back just as counters do") {
   const auto net = make_resnet(true);
   auto options = separated(true);
   options.form = edge_form::message;
-  const auto messages = train(net, options);
-  CHECK(messages.losses == train(net, separated(true)).losses);
+  const auto messages = train(net, options, batches);
+  CHECK(messages.losses == train(net, separated(true), batches).losses);
 }
 
 TEST_CASE("a value of which the shape is kept can be fetched") {
@@ -108,7 +91,7 @@ TEST_CASE("a value of which the shape is kept can be fetched") {
 TEST_CASE("a check for NaN passes over shapes without elements") {
   auto options = separated(true);
   options.check_nan = true;
-  CHECK_NOTHROW(train(make_mlp(), options, 1));
+  CHECK_NOTHROW(train(make_mlp(), options, std::vector<std::int64_t>{64}));
 }
 
 TEST_CASE("kernels that know no shapes train as before") {
@@ -122,7 +105,8 @@ TEST_CASE("kernels that know no shapes train as before") {
   const auto net = make_mlp();
   auto options = separated(true);
   options.kernels = few;
-  CHECK(train(net, options).losses == train(net, separated(true)).losses);
+  CHECK(train(net, options, batches).losses
+        == train(net, separated(true), batches).losses);
 }
 
 } // TEST_SUITE("actors.shape_inputs")

@@ -29,24 +29,8 @@ executor_options shared(bool yes, int devices = 2,
   return o;
 }
 
-struct training {
-  std::vector<double> losses;
-  std::shared_ptr<scope> parameters;
-};
-
-/// Four steps of batches that do not divide; all in flight if they may.
-training train(const small_net& net, executor_options options) {
-  training t;
-  t.parameters = net.parameters();
-  options.parameters = t.parameters;
-  executor exe{net.main, std::move(options)};
-  for (std::uint64_t i = 0; i < 4; ++i)
-    exe.submit(net.batch(i, 13));
-  for (step_id i = 0; i < 4; ++i)
-    t.losses.push_back(exe.wait(i).loss);
-  exe.synchronize_parameters();
-  return t;
-}
+// They do not divide by the devices.
+const std::vector<std::int64_t> batches(4, 13);
 
 bool has_copy(scope& parameters, const std::string& name) {
   const auto* copy = parameters.replica(1).find(name);
@@ -77,8 +61,9 @@ TEST_CASE("one copy trains to the bits of several") {
       for (int devices : {2, 3}) {
         CAPTURE(net.name);
         CAPTURE(devices);
-        const auto one = train(net, shared(true, devices, strategy));
-        const auto copies = train(net, shared(false, devices, strategy));
+        const auto one = train(net, shared(true, devices, strategy), batches);
+        const auto copies =
+          train(net, shared(false, devices, strategy), batches);
         CHECK(one.losses == copies.losses);
         CHECK(bit_equal(*one.parameters, *copies.parameters));
         CHECK_FALSE(bit_equal(*one.parameters, *net.parameters()));
@@ -87,13 +72,13 @@ TEST_CASE("one copy trains to the bits of several") {
 
 TEST_CASE("messages and steps in flight change nothing") {
   const auto net = make_lenet();
-  const auto expected = train(net, shared(true));
+  const auto expected = train(net, shared(true), batches);
   for (auto form : {edge_form::message, edge_form::mixed})
     for (std::uint32_t in_flight : {1u, 4u}) {
       auto options = shared(true);
       options.form = form;
       options.steps_in_flight = in_flight;
-      const auto t = train(net, options);
+      const auto t = train(net, options, batches);
       CHECK(t.losses == expected.losses);
       CHECK(bit_equal(*t.parameters, *expected.parameters));
     }
@@ -101,10 +86,10 @@ TEST_CASE("messages and steps in flight change nothing") {
 
 TEST_CASE("parameters and state of updates have no copies") {
   const auto net = make_mlp();
-  auto t = train(net, shared(true));
+  auto t = train(net, shared(true), batches);
   for (auto& name : t.parameters->names())
     CHECK_MESSAGE(!has_copy(*t.parameters, name), name);
-  auto copies = train(net, shared(false));
+  auto copies = train(net, shared(false), batches);
   for (auto& name : parameters_of(net))
     CHECK_MESSAGE(has_copy(*copies.parameters, name), name);
 }
@@ -122,8 +107,8 @@ TEST_CASE("a second device takes no memory for parameters") {
 
 TEST_CASE("running statistics stay each device's own") {
   const auto net = make_resnet(true);
-  auto one = train(net, shared(true));
-  auto copies = train(net, shared(false));
+  auto one = train(net, shared(true), batches);
+  auto copies = train(net, shared(false), batches);
   CHECK(one.losses == copies.losses);
   CHECK(bit_equal(*one.parameters, *copies.parameters));
   std::size_t statistics = 0;

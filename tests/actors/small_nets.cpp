@@ -181,6 +181,22 @@ small_net make_dropout_net() {
   return made;
 }
 
+training train(const small_net& net, executor_options options,
+               std::span<const std::int64_t> batches) {
+  training t;
+  t.parameters = net.parameters();
+  options.parameters = t.parameters;
+  executor exe{net.main, std::move(options)};
+  std::vector<step_id> under_way;
+  for (auto samples : batches)
+    under_way.push_back(exe.submit(net.batch(under_way.size(), samples)));
+  for (auto id : under_way)
+    t.losses.push_back(exe.wait(id).loss);
+  exe.synchronize_parameters();
+  t.peak_bytes = exe.stats().peak_bytes.front();
+  return t;
+}
+
 std::vector<float> values_of(const scope& parameters) {
   std::vector<float> all;
   for (auto& name : parameters.names()) {

@@ -4,9 +4,11 @@
 #include <troupe/actors/executor.hpp>
 #include <troupe/graph/program.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,6 +35,18 @@ small_net
 make_resnet(bool batch_norm); ///< two residual blocks, 8x8, 16 channels
 small_net make_word2vec();    ///< shared table, row-sparse gradients
 small_net make_dropout_net();
+
+/// What a training left behind.
+struct training {
+  std::vector<double> losses;
+  std::shared_ptr<scope> parameters;
+  std::size_t peak_bytes = 0; ///< on the first device
+};
+
+/// A step per batch, of these numbers of samples, on new parameters; as many
+/// steps under way at once as the options allow.
+training train(const small_net& net, executor_options options,
+               std::span<const std::int64_t> batches);
 
 /// All persistable values of the first device, in the order of their names.
 std::vector<float> values_of(const scope& parameters);

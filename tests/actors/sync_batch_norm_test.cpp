@@ -17,11 +17,6 @@ using namespace troupe::test;
 
 namespace {
 
-struct training {
-  std::vector<double> losses;
-  std::shared_ptr<scope> parameters;
-};
-
 executor_options
 on(int devices,
    graph::merge_strategy strategy = graph::merge_strategy::all_reduce) {
@@ -30,22 +25,6 @@ on(int devices,
   o.strategy = strategy;
   o.sync_batch_norm = true;
   return o;
-}
-
-/// Steps on batches of these sizes, two in flight.
-training train(const small_net& net, executor_options options,
-               const std::vector<std::int64_t>& batches) {
-  training t;
-  t.parameters = net.parameters();
-  options.parameters = t.parameters;
-  executor exe{net.main, std::move(options)};
-  std::vector<step_id> under_way;
-  for (std::size_t i = 0; i < batches.size(); ++i)
-    under_way.push_back(exe.submit(net.batch(i, batches[i])));
-  for (auto id : under_way)
-    t.losses.push_back(exe.wait(id).loss);
-  exe.synchronize_parameters();
-  return t;
 }
 
 double difference(const training& a, const training& b) {
@@ -87,7 +66,7 @@ TEST_CASE("with statistics per device they do not") {
 
 TEST_CASE("every device has the running statistics, with samples or without") {
   const auto net = make_resnet(true);
-  const auto t = train(net, on(4), {2, 1, 3});
+  const auto t = train(net, on(4), std::vector<std::int64_t>{2, 1, 3});
   for (std::size_t device : {1u, 2u, 3u})
     for (const auto& [name, var] : net.main.main().vars)
       if (const auto* here = t.parameters->replica(device).find(name);
