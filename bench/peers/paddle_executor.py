@@ -122,7 +122,10 @@ def main():
     import paddle
     paddle.enable_static()
     memory_at_start = peer.process_bytes("VmRSS")
-    step = make_step(paddle, numpy, arguments, folder)
+    try:
+        step = make_step(paddle, numpy, arguments, folder)
+    except OSError as e:
+        sys.exit(f"cannot read {e.filename}: {e.strerror}")
     peer.run(f"paddle {paddle.__version__} {arguments.mode}", arguments, step,
              memory_at_start)
 
