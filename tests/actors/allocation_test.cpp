@@ -104,9 +104,9 @@ std::size_t count_in(Steps steps) {
 }
 
 /// Allocations in ten steps, after as many steps as it takes for all memory to
-/// be there. An order of ops that did not come up yet may need a block more than
-/// those that did, so that ten more may tell: what steps take each time is found
-/// in all of them.
+/// be there. An order of ops that did not come up yet may need a block more
+/// than those that did, so that ten more may tell: what steps take each time is
+/// found in all of them.
 std::size_t in_steady_steps(const small_net& net, executor_options options) {
   call_stack warm; // the first backtrace loads a library
   ::backtrace(warm.frames.data(), 1);
