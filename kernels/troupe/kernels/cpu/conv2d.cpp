@@ -74,8 +74,7 @@ class conv_kernel final : public conv_base {
 public:
   conv_kernel(const attribute_map& attributes,
               const cpu_kernel_options& options)
-    : conv_base(attributes),
-      forward_(conv_direction::forward, options) {}
+    : conv_base(attributes), forward_(conv_direction::forward, options) {}
 
   void run(kernel_context& ctx) override {
     const tensor x = image_input(ctx, "Input");
@@ -123,8 +122,7 @@ class conv_grad_kernel final : public conv_base {
 public:
   conv_grad_kernel(const attribute_map& attributes,
                    const cpu_kernel_options& options)
-    : conv_base(attributes),
-      data_(conv_direction::input_gradient, options),
+    : conv_base(attributes), data_(conv_direction::input_gradient, options),
       weights_(conv_direction::filter_gradient, options) {}
 
   void run(kernel_context& ctx) override {

@@ -11,7 +11,7 @@ namespace troupe {
 /// parameters are float32.
 enum class precision : std::uint8_t {
   float32,
-  bfloat16, ///< the factors are rounded to 8 bits, which saves up to half the time
+  bfloat16, ///< factors rounded to 8 bits: up to half the time
 };
 
 /// "fp32" or "bf16".
