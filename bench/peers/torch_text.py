@@ -4,10 +4,12 @@ Needs a virtual environment with `pip install torch`.
 
 usage: torch_text.py TRAIN HELD_OUT --start FILE [--steps N] [--seed S]
 
-As in `troupe train gpt --data TRAIN`, samples are the windows of 128 bytes that
-follow each other, in an order that is drawn anew for each pass.
+As in `troupe train gpt --data TRAIN --seed S`, samples are the windows of 128
+bytes that follow each other, and each pass takes them in the order of
+sample_order.py.
 """
 import argparse
+import itertools
 import json
 import pathlib
 import statistics
@@ -18,6 +20,7 @@ from torch.nn import functional as F
 
 import peer
 import torch_zoo
+from sample_order import sample_order
 
 TOKENS = 128
 BATCH = 8
@@ -34,9 +37,9 @@ def windows(path):
 
 def batches_of(samples, seed):
     """Numbers of the samples of one batch after the other, without end."""
-    draw = torch.Generator().manual_seed(seed)
-    while True:
-        yield from torch.randperm(samples, generator=draw).split(BATCH)
+    for epoch in itertools.count():
+        order = torch.tensor(sample_order(samples, seed, epoch))
+        yield from order.split(BATCH)
 
 
 def train(net, text, steps, seed):

@@ -78,6 +78,16 @@ TEST_CASE_FIXTURE(host, "orders differ from epoch to epoch and seed to seed, "
   CHECK(first == epoch_of(*a, 0));
 }
 
+// bench/peers/sample_order.py repeats it: compare_text_test.py.
+TEST_CASE_FIXTURE(host, "the order of a seed is the same everywhere") {
+  auto source =
+    make_dataset_source(samples(10), {.batch = 4, .seed = 7}, memory);
+  CHECK(epoch_of(*source, 0)
+        == std::vector<std::int64_t>{4, 5, 6, 2, 0, 7, 9, 1, 8, 3});
+  CHECK(epoch_of(*source, 1)
+        == std::vector<std::int64_t>{3, 0, 1, 9, 4, 7, 8, 2, 6, 5});
+}
+
 TEST_CASE_FIXTURE(host, "without shuffling samples keep their order") {
   auto source =
     make_dataset_source(samples(4), {.batch = 4, .shuffle = false}, memory);

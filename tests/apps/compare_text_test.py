@@ -2,6 +2,7 @@
 
 usage: compare_text_test.py TROUPE   TROUPE: the command
 """
+import itertools
 import json
 import math
 import pathlib
@@ -13,6 +14,10 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TROUPE = sys.argv[1]
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "bench/peers"))
+import sample_order  # noqa: E402
 
 # Stands for the Python of a virtual environment: gets torch_text.py and its
 # arguments. Its loss tells that it got the texts and a start.
@@ -27,6 +32,20 @@ assert pathlib.Path(held_out).read_text() == "a" * 200 + "b" * 200
 assert pathlib.Path(options["--start"]).stat().st_size > 1e6
 print(json.dumps(dict(loss={math.log(2)} * int(options["--seed"]), ms=3)))
 """
+
+
+class SampleOrder(unittest.TestCase):
+    def test_the_generator_is_the_one_of_the_standard(self):
+        # [rand.predef]: the 10000th number of the default seed.
+        numbers = sample_order.mersenne_twister_64(5489)
+        self.assertEqual(next(itertools.islice(numbers, 9999, None)),
+                         9981545732273789042)
+
+    def test_samples_come_as_in_batch_source_test(self):
+        self.assertEqual(sample_order.sample_order(10, 7, 0),
+                         [4, 5, 6, 2, 0, 7, 9, 1, 8, 3])
+        self.assertEqual(sample_order.sample_order(10, 7, 1),
+                         [3, 0, 1, 9, 4, 7, 8, 2, 6, 5])
 
 
 class CompareText(unittest.TestCase):
