@@ -200,6 +200,62 @@ TEST_CASE("a wide stream runs ops on several workers at once") {
   CHECK(rig.ended().size() == 200);
 }
 
+TEST_CASE("a wide stream that gathers runs its ops as a narrow one") {
+  actor_rig rig{2, 2};
+  auto& s = rig.add_stream(2);
+  s.gather(true);
+  auto& a = rig.add_op(s);
+  auto& b = rig.add_op(s);
+  auto& c = rig.add_op(s);
+  auto& d = rig.add_op(s);
+  auto& e = rig.add_op(s);
+  for (auto* told : {&b, &c, &d})
+    rig.connect(a, *told);
+  rig.connect(b, e);
+  rig.starts(a);
+  rig.arm();
+  rig.begin(0);
+  rig.serve();
+  CHECK(rig.ran() == "a0 b0 e0 c0 d0");
+}
+
+TEST_CASE("a wide stream may gather and spread while its ops run") {
+  actor_rig rig{2, 2};
+  auto& s = rig.add_stream(2);
+  std::atomic<int> launched{0};
+  const auto count = [&](step_state&) { ++launched; };
+  auto& first = rig.add_op(s);
+  auto& last = rig.add_op(s);
+  rig.starts(first);
+  constexpr int chains = 4;
+  constexpr int length = 8;
+  for (int chain = 0; chain < chains; ++chain) {
+    auto* previous = &first;
+    for (int i = 0; i < length; ++i) {
+      auto& next = rig.add_op(s, count);
+      rig.connect(*previous, next);
+      previous = &next;
+    }
+    rig.connect(*previous, last);
+  }
+  rig.arm();
+  all_workers serving{rig.queue};
+  std::atomic<bool> over{false};
+  std::thread changing([&] {
+    for (bool gather = true; !over; gather = !gather)
+      s.gather(gather);
+  });
+  constexpr step_id steps = 500;
+  for (step_id step = 0; step < steps; ++step) {
+    rig.begin(step);
+    while (rig.ended().size() <= step)
+      std::this_thread::yield();
+  }
+  over = true;
+  changing.join();
+  CHECK(launched == chains * length * static_cast<int>(steps));
+}
+
 TEST_CASE("a long chain on a wide stream ends") {
   actor_rig rig{2, 2};
   auto& s = rig.add_stream(2);

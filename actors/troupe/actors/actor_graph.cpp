@@ -19,7 +19,8 @@ bool in_message_form(edge_form form, std::size_t number) {
 
 } // namespace
 
-actor_graph::actor_graph(const parts& p) : parts_(p), graph_(*p.graph) {
+actor_graph::actor_graph(const parts& p)
+  : parts_(p), graph_(*p.graph), spread_(p.graph->ops.size()) {
   const auto& options = *p.options;
   for (auto& d : graph_.devices)
     context_.devices.push_back(to_string(d));
@@ -143,16 +144,13 @@ stream_actor& actor_graph::stream_of(const graph::op_handle& o) const {
 }
 
 void actor_graph::took(std::uint64_t step_ns) noexcept {
-  // A collective moves some ten cache lines between two workers; two limits, so
-  // that a graph between them does not go to and fro.
-  constexpr std::uint64_t apart_ns = 200;
-  constexpr std::uint64_t together_ns = 100;
-  const auto limit = together_ ? apart_ns : together_ns;
-  const auto together = step_ns < limit * graph_.ops.size();
-  if (together == std::exchange(together_, together))
+  if (parts_.workers->queue().workers() == 1)
     return;
-  for (auto* s : streams_)
-    s->stay(together);
+  const auto before = spread_.gathered();
+  spread_.took(step_ns);
+  if (spread_.gathered() != before)
+    for (auto* s : streams_)
+      s->gather(spread_.gathered());
 }
 
 // -- actors -------------------------------------------------------------------

@@ -8,6 +8,7 @@
 #include <troupe/actors/graph_tasks.hpp>
 #include <troupe/actors/op_actor.hpp>
 #include <troupe/actors/scheduling.hpp>
+#include <troupe/actors/spread_choice.hpp>
 #include <troupe/actors/var_actor.hpp>
 
 #include <cstdint>
@@ -70,8 +71,8 @@ public:
   /// ready, ops that wait for nothing else may run.
   void start(std::uint32_t slot);
 
-  /// Learns from a step how long ops are: where they are shorter than the way
-  /// from worker to worker, streams stay with the worker that feeds them.
+  /// Learns how long a step took, and chooses whether the next ones spread over
+  /// the workers (`spread_choice`).
   void took(std::uint64_t step_ns) noexcept;
 
   /// Ends all actors: messages from outside find them gone, whoever holds their
@@ -139,7 +140,7 @@ private:
   std::vector<std::pair<wired_actor*, std::uint32_t>> remote_in_edges_;
   std::uint32_t ends_per_step_ = 0;
   bool in_direct_form_ = false;
-  bool together_ = false;                // streams stay with one worker
+  spread_choice spread_;
   std::unique_ptr<direct_graph> direct_; // null in the general form
 };
 

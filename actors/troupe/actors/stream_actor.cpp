@@ -25,7 +25,7 @@ stream_actor::stream_actor(caf::actor_config& cfg, std::string name,
                            std::uint64_t shuffle_seed,
                            std::uint32_t shuffle_max_delay_us)
   : actor_base(cfg), name_(std::move(name)), stream_(std::move(device_stream)),
-    queue_(queue), home_(home), stays_(home == no_home),
+    queue_(queue), home_(home),
     wide_(stream_->width() > 1 && shuffle_seed == 0),
     chooses_(shuffle_seed != 0), inbox_(idle_mark),
     shuffled_(shuffle_seed != 0), shuffle_max_delay_us_(shuffle_max_delay_us),
@@ -40,7 +40,8 @@ bool stream_actor::idle() const noexcept {
 }
 
 void stream_actor::submit_from_elsewhere(ready_op& op) {
-  if (wide_) {
+  const auto gathered = gathered_.load(std::memory_order_relaxed);
+  if (wide_ && !gathered) {
     submit_wide(op);
     return;
   }
@@ -51,7 +52,7 @@ void stream_actor::submit_from_elsewhere(ready_op& op) {
                                        std::memory_order_relaxed));
   if (top != idle_mark)
     return;
-  if (stays_.load(std::memory_order_relaxed))
+  if (gathered || home_ == no_home)
     queue_.push(*this);
   else
     queue_.push_to(home_, *this);

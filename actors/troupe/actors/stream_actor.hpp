@@ -20,7 +20,7 @@ namespace troupe::actors {
 /// There is no shared ready queue: each stream has its own. A width of 1 makes
 /// the actor a serial executor (whichever worker runs it drains it), which
 /// keeps a device's data in one core's cache. A wider stream hands its ops to
-/// the workers directly.
+/// the workers directly, unless it is told to gather.
 ///
 /// Order: ops that one completion makes ready run next, the first told first;
 /// ops of other threads come after what is ready already, in their order of
@@ -59,10 +59,10 @@ public:
 
   /// Says that `op` will be submitted here. Before the first step.
   void expect(const ready_op& op) noexcept { chooses_ |= op.priority != 0; }
-  /// Whether it stays, when it becomes ready, with the worker that made it so,
-  /// whatever its home. A hint, any thread.
-  void stay(bool yes) noexcept {
-    stays_.store(yes || home_ == no_home, std::memory_order_relaxed);
+  /// Whether it stays with the worker that makes its ops ready, whatever its
+  /// home, and drains them there, however wide it is. A hint, any thread.
+  void gather(bool yes) noexcept {
+    gathered_.store(yes, std::memory_order_relaxed);
   }
   /// Takes an op that is ready.
   void submit(ready_op& op) {
@@ -98,7 +98,7 @@ private:
   std::unique_ptr<stream> stream_;
   job_queue& queue_;
   std::size_t home_;
-  std::atomic<bool> stays_;
+  std::atomic<bool> gathered_{false};
   bool admits_ = false;          // asks before it launches
   bool wide_;                    // its ops go to the workers directly
   bool chooses_;                 // it is not always the last of `ready_`
