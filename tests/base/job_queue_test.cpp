@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <troupe/base/cores.hpp>
 #include <troupe/base/job_queue.hpp>
 #include <troupe/base/worker_place.hpp>
 
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
 #include <string>
 #include <thread>
 #include <utility>
@@ -242,6 +244,34 @@ TEST_CASE("no push is lost while workers fall asleep and wake") {
       wait_for(count, 2 * round);
     }
     CHECK(count == 6000);
+  }
+}
+
+// On its own core the worker would wait until this thread sleeps.
+TEST_CASE("a foreign push wakes the worker of another core") {
+  if (usable_cores() < 2)
+    return;
+  class placed_job final : public job {
+  public:
+    void run(worker& on) override { ran_on = static_cast<int>(on.index()); }
+    std::atomic<int> ran_on{-1};
+  };
+  constexpr auto longer_than_a_search = std::chrono::milliseconds{1};
+  constexpr int rounds = 60;
+  job_queue q{2};
+  serving_threads threads{q};
+  for (int core : {0, 1}) {
+    const stay_on_core here{static_cast<std::size_t>(core)};
+    int elsewhere = 0;
+    for (int round = 0; round < rounds; ++round) {
+      std::this_thread::sleep_for(longer_than_a_search);
+      placed_job j;
+      q.push(j);
+      while (j.ran_on.load() < 0)
+        std::this_thread::yield();
+      elsewhere += j.ran_on.load() != core ? 1 : 0;
+    }
+    CHECK(elsewhere > rounds / 2); // not all: a late worker still looks around
   }
 }
 

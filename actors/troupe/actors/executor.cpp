@@ -94,8 +94,11 @@ struct executor::impl {
 
   void spread_parameters();
   void forget_old_copies();
+  /// What the thread that submits a step does next. Who returns to the
+  /// application takes no worker's seat: nobody would serve there.
+  enum class then { returns, waits };
   step_id submit(const feed_map& feeds, std::span<const std::string> fetches,
-                 actors::serving_thread& serving);
+                 actors::serving_thread& serving, then next);
   void wait(step_id step, step_result& result, actors::serving_thread& serving);
   void collect_oldest(actors::serving_thread& serving);
   void collect(step_in_flight& s, actors::serving_thread& serving);
@@ -103,7 +106,7 @@ struct executor::impl {
              const std::string& name) const;
   void feed(const feed_map& feeds, const step_state& step);
   void admit(step_in_flight& s, const feed_map& feeds, std::int64_t samples,
-             actors::serving_thread& serving);
+             actors::serving_thread& serving, then next);
   void fail_steps_after(step_id id, const error& reason) noexcept;
   static void step_failed(void* owner, step_state& step);
   static void step_ended(void* owner, step_state& step);
@@ -265,7 +268,7 @@ void executor::impl::feed(const feed_map& feeds, const step_state& step) {
 
 void executor::impl::admit(step_in_flight& s, const feed_map& feeds,
                            std::int64_t samples,
-                           actors::serving_thread& serving) {
+                           actors::serving_thread& serving, then next) {
   auto& state = state_of(s.id);
   std::size_t owed = 0; // parts of processes that were lost before
   {
@@ -294,7 +297,8 @@ void executor::impl::admit(step_in_flight& s, const feed_map& feeds,
   if (!options.dry_run)
     feed(feeds, state);
   workers->begin_step();
-  serving.sit();
+  if (next == then::waits)
+    serving.sit();
   actors->start(state.slot);
   for (; owed > 0; --owed)
     make_up(s.id, s.id + 1);
@@ -431,7 +435,7 @@ executor::~executor() = default;
 
 step_id executor::impl::submit(const feed_map& feeds,
                                std::span<const std::string> fetches,
-                               actors::serving_thread& serving) {
+                               actors::serving_thread& serving, then next) {
   if (actors->context().dead.load())
     throw error(errc::peer_failure, "an actor of the graph was told to exit");
   for (auto& name : fetches)
@@ -458,7 +462,7 @@ step_id executor::impl::submit(const feed_map& feeds,
   s.collected = false;
   s.failure.reset();
   s.wanted.assign(fetches.begin(), fetches.end());
-  admit(s, feeds, samples, serving);
+  admit(s, feeds, samples, serving, next);
   return s.id;
 }
 
@@ -481,14 +485,15 @@ step_result executor::run(const feed_map& feeds,
                           std::span<const std::string> fetches) {
   actors::serving_thread serving{*impl_->workers};
   step_result result;
-  impl_->wait(impl_->submit(feeds, fetches, serving), result, serving);
+  const auto step = impl_->submit(feeds, fetches, serving, impl::then::waits);
+  impl_->wait(step, result, serving);
   return result;
 }
 
 step_id executor::submit(const feed_map& feeds,
                          std::span<const std::string> fetches) {
   actors::serving_thread serving{*impl_->workers};
-  return impl_->submit(feeds, fetches, serving);
+  return impl_->submit(feeds, fetches, serving, impl::then::returns);
 }
 
 step_result executor::wait(step_id step) {

@@ -344,13 +344,20 @@ void serving_thread::sit() {
   if (here_)
     return;
   seat_ = pool_.state_->borrow();
-  if (seat_ != job_queue::no_seat)
-    here_.emplace(queue_, seat_, nullptr);
+  if (seat_ == job_queue::no_seat)
+    return;
+  here_.emplace(queue_, seat_, nullptr);
+  // The worker of this core is awake, or the seat would be its: beside it this
+  // thread would only take its time, and the core of the seat is free.
+  const auto core = current_core();
+  if (pool_.own_policy() && core < queue_.workers() && core != seat_)
+    on_core_.emplace(seat_);
 }
 
 void serving_thread::stand() {
   if (is_worker_ || !here_)
     return;
+  on_core_.reset();
   here_.reset();
   queue_.give_back(seat_);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/base/cores.hpp>
 #include <troupe/base/job_queue.hpp>
 
 #include <cstddef>
@@ -92,6 +93,7 @@ private:
   bool is_worker_;
   std::size_t seat_;
   std::optional<worker> here_;
+  std::optional<stay_on_core> on_core_;
 };
 
 } // namespace actors

@@ -50,4 +50,16 @@ bool pin_this_thread(std::size_t index) noexcept {
   return pthread_setaffinity_np(pthread_self(), sizeof set, &set) == 0;
 }
 
+stay_on_core::stay_on_core(std::size_t index) noexcept {
+  const auto& cores = process_cores();
+  moved_ = pthread_getaffinity_np(pthread_self(), sizeof before_, &before_) == 0
+           && CPU_ISSET(cores[index % cores.size()], &before_)
+           && pin_this_thread(index);
+}
+
+stay_on_core::~stay_on_core() {
+  if (moved_)
+    pthread_setaffinity_np(pthread_self(), sizeof before_, &before_);
+}
+
 } // namespace troupe

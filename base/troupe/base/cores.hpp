@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sched.h>
+
 #include <cstddef>
 
 namespace troupe {
@@ -15,5 +17,19 @@ std::size_t current_core() noexcept;
 /// Binds the calling thread to core `index` modulo the usable ones. Returns
 /// false where the system refuses.
 bool pin_this_thread(std::size_t index) noexcept;
+
+/// Keeps the calling thread on one core while it lives, then lets it go where
+/// it was allowed before. Does nothing where the thread must not go there.
+class stay_on_core {
+public:
+  explicit stay_on_core(std::size_t index) noexcept;
+  ~stay_on_core();
+  stay_on_core(const stay_on_core&) = delete;
+  stay_on_core& operator=(const stay_on_core&) = delete;
+
+private:
+  cpu_set_t before_;
+  bool moved_ = false;
+};
 
 } // namespace troupe

@@ -110,13 +110,15 @@ struct job_queue::state {
     });
   }
 
-  /// Wakes a sleeper, best one that has jobs of its own.
+  /// Wakes a sleeper, best one that has jobs of its own. That of the core which
+  /// the caller is on is the last choice: it would wait for the caller.
   void wake_one() noexcept {
     for (auto& p : places)
       if (!p.jobs.empty() && wake(p))
         return;
-    for (auto& p : places)
-      if (wake(p))
+    const auto next = current_core() + 1;
+    for (std::size_t step = 0; step < places.size(); ++step)
+      if (wake(places[(next + step) % places.size()]))
         return;
   }
 
