@@ -56,4 +56,8 @@ step_scopes& variable::as_scopes() {
   return content<step_scopes>(value_, "step scopes");
 }
 
+void variable::clear() noexcept {
+  value_ = std::monostate{};
+}
+
 } // namespace troupe

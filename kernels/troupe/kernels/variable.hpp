@@ -56,7 +56,8 @@ public:
   void set(selected_rows value) { value_ = std::move(value); }
   void set(tensor_array value) { value_ = std::move(value); }
   void set(step_scopes value) { value_ = std::move(value); }
-  void clear() noexcept { value_ = std::monostate{}; }
+  /// Not inline: most of the values that a step passes by are empty.
+  void clear() noexcept;
 
 private:
   std::variant<std::monostate, tensor, selected_rows, tensor_array, step_scopes>
