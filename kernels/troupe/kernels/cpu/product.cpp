@@ -25,8 +25,13 @@ memory::desc desc_of(std::int64_t rows, std::int64_t columns,
           transposed ? memory::dims{1, stride} : memory::dims{stride, 1}};
 }
 
-memory::desc rounded(std::int64_t rows, std::int64_t columns) {
-  return {{rows, columns}, memory::data_type::bf16, memory::format_tag::any};
+/// Rounded as it lies: the library's products take factors in either order,
+/// while transposing or packing them on the way took up to half as long as the
+/// product (rows of a power of two share a few sets of the caches).
+memory::desc rounded(std::int64_t rows, std::int64_t columns, bool transposed) {
+  return {{rows, columns},
+          memory::data_type::bf16,
+          transposed ? memory::format_tag::ba : memory::format_tag::ab};
 }
 
 } // namespace
@@ -42,7 +47,8 @@ blocked_primitive product::prepare(const problem& p) {
     attributes.set_post_ops(behind);
   }
   const dnnl::matmul::primitive_desc desc(
-    {rounded(p.m, p.k), rounded(p.k, p.n), c}, attributes, cpu_engine());
+    {rounded(p.m, p.k, p.transposed_a), rounded(p.k, p.n, p.transposed_b), c},
+    attributes, cpu_engine());
   return {dnnl::matmul(desc),
           desc.scratchpad_desc(),
           {{{DNNL_ARG_SRC, a, desc.src_desc()},
