@@ -329,21 +329,28 @@ merge_plan plan_merges(const block& b, const build_options& options) {
 
 std::vector<std::string_view> find_sharable(const block& b,
                                             const merge_plan& plan) {
-  std::map<std::string_view, std::optional<std::size_t>> writing_device;
+  // Whether more than one device writes it, of what outlives a step: few names
+  // among those of a large program.
+  struct written {
+    std::optional<std::size_t> device;
+    bool by_several = false;
+  };
+  std::map<std::string_view, written> persistable;
+  for (auto& [name, declared] : b.vars)
+    if (declared.persistable)
+      persistable.emplace(name, written{});
   for (std::size_t i = 0; i < b.ops.size(); ++i)
-    for (auto name : variables_in(b.ops[i].outputs)) {
-      const auto here = plan.only_device[i];
-      auto& device = writing_device.try_emplace(name, here).first->second;
-      if (device != here)
-        device.reset();
-    }
+    for (auto name : variables_in(b.ops[i].outputs))
+      if (auto found = persistable.find(name); found != persistable.end()) {
+        auto& [device, by_several] = found->second;
+        const auto here = plan.only_device[i];
+        by_several |= !here || (device && device != here);
+        device = here;
+      }
   std::vector<std::string_view> sharable;
-  for (auto& [name, declared] : b.vars) {
-    const auto written = writing_device.find(name);
-    if (declared.persistable
-        && (written == writing_device.end() || written->second))
+  for (auto& [name, w] : persistable)
+    if (!w.by_several)
       sharable.push_back(name);
-  }
   return sharable;
 }
 
