@@ -180,6 +180,40 @@ TEST_CASE("an executor that is made later copies what was trained") {
   CHECK(last_loss(true) == last_loss(false));
 }
 
+TEST_CASE("training goes on with other numbers of devices") {
+  const auto net = make_resnet(true); // has statistics, which have copies
+  const auto losses = [&](bool forget_between, bool share) {
+    const auto parameters = net.parameters();
+    std::vector<double> all;
+    for (int devices : {3, 1, 2, 3}) {
+      auto options = shared(share, devices, merge_strategy::all_reduce);
+      options.parameters = parameters;
+      executor exe{net.main, options};
+      for (std::uint64_t i = 0; i < 3; ++i)
+        all.push_back(exe.run(net.batch(i, 9)).loss);
+      exe.synchronize_parameters();
+      if (forget_between)
+        parameters->drop_replicas();
+    }
+    return all;
+  };
+  CHECK(losses(false, true) == losses(true, true));
+  CHECK(losses(false, false) == losses(true, false));
+}
+
+TEST_CASE("an executor whose copies were left behind does not go on") {
+  const auto net = make_mlp();
+  auto options = shared(true, 2, merge_strategy::all_reduce);
+  options.parameters = net.parameters();
+  executor two{net.main, options};
+  two.run(net.batch(0, 8));
+  options.devices.resize(1);
+  executor one{net.main, options};
+  one.run(net.batch(1, 8));
+  CHECK_THROWS_WITH_AS(two.run(net.batch(2, 8)),
+                       doctest::Contains("holds no value"), error);
+}
+
 TEST_CASE("a fed persistable variable that devices share is fed once") {
   const auto net = make_mlp();
   arena memory{make_host_memory_source()};

@@ -65,16 +65,24 @@ values_needed(const graph::ssa_graph& g) {
   return needed;
 }
 
-/// Variables of the scope that a step writes on the first device alone.
-std::set<std::string_view> updated_on_first_alone(const graph::ssa_graph& g) {
+/// Copies of what a step updates that it leaves behind, since the graph has no
+/// handle for them: (variable, device), with `replicas` devices but the first.
+std::vector<std::pair<std::string_view, std::size_t>>
+copies_left_behind(const graph::ssa_graph& g, std::size_t replicas) {
   std::set<std::string_view> updated;
+  std::set<std::pair<std::string_view, std::size_t>> kept;
   for (auto& v : g.vars)
-    if (v.persistable && v.device == 0 && v.generator != no_handle)
-      updated.insert(v.name);
-  for (auto& v : g.vars)
-    if (v.device != 0)
-      updated.erase(v.name);
-  return updated;
+    if (v.persistable) {
+      kept.emplace(v.name, v.device);
+      if (v.generator != no_handle)
+        updated.insert(v.name);
+    }
+  std::vector<std::pair<std::string_view, std::size_t>> left;
+  for (auto name : updated)
+    for (std::size_t d = 1; d <= replicas; ++d)
+      if (!kept.contains({name, d}))
+        left.emplace_back(name, d);
+  return left;
 }
 
 /// A step that was submitted and not yet waited for.
@@ -235,13 +243,12 @@ void executor::impl::spread_parameters() {
   forget_old_copies();
 }
 
-// Of executors on this scope that update every device's copy: such as are made
-// later copy again.
+// Of executors on this scope with other devices or another strategy. Such as
+// are made later copy again; such as were made before cannot go on.
 void executor::impl::forget_old_copies() {
-  for (auto name : updated_on_first_alone(ssa))
-    for (std::size_t d = 1; d < devices.size(); ++d)
-      if (auto* copy = parameters->replica(d).find(name))
-        copy->clear();
+  for (auto [name, d] : copies_left_behind(ssa, parameters->replicas()))
+    if (auto* copy = parameters->replica(d).find(name))
+      copy->clear();
 }
 
 bool executor::impl::wants(const std::vector<std::string>& wanted,

@@ -116,6 +116,9 @@ struct executor_options {
   /// message that begins a step comes from `no_handle`.
   trace_sink* trace = nullptr;
   /// Parameters and statistics; null: the executor makes a scope of its own.
+  /// Executors that update one on the same devices may take turns; one that
+  /// updates it on fewer devices ends the use of those before: their steps
+  /// fail.
   std::shared_ptr<scope> parameters = {};
   /// Kernels to run; null: `cpu_kernels()`.
   std::shared_ptr<const kernel_table> kernels = {};

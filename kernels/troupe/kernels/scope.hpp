@@ -37,6 +37,8 @@ public:
   /// The scope of device number `index`: itself for 0, else a replica, made
   /// empty at first use. Whoever makes an executor fills replicas by broadcast.
   scope& replica(std::size_t index);
+  /// Replicas that there are: of devices 1 to that number.
+  std::size_t replicas() const noexcept { return replicas_.size(); }
   /// Forgets the replicas; call it after changing values that executors have
   /// already spread (loading parameters). Executors made before must not run
   /// again.
