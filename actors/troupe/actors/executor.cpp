@@ -398,8 +398,9 @@ void executor::impl::collect(step_in_flight& s,
     ended.wait(count, std::memory_order_acquire);
   auto& state = state_of(s.id);
   s.collected = true;
-  actors->took(state.ended_ns - state.started_ns);
   s.failure = state.take_error();
+  if (!s.failure) // else most ops had nothing to do
+    actors->took(state.ended_ns - state.started_ns);
   {
     std::lock_guard guard{failing};
     if (abandoned && s.id >= abandoned_from)
