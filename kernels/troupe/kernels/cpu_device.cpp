@@ -12,7 +12,8 @@ namespace {
 class cpu_stream final : public stream {
 public:
   explicit cpu_stream(const stream_options& options)
-    : name_(options.name), width_(std::max(1, options.width)) {}
+    : name_(options.name), width_(std::max(1, options.width)),
+      helpers_(options.helpers) {}
 
   const std::string& name() const noexcept override { return name_; }
   int width() const noexcept override { return width_; }
@@ -30,12 +31,14 @@ public:
   }
 
   bool completes_at_launch() const noexcept override { return true; }
+  part_runner* helpers() const noexcept override { return helpers_; }
   bool finished(ticket) const noexcept override { return true; }
   void synchronize(ticket) override {}
 
 private:
   std::string name_;
   int width_;
+  part_runner* helpers_;
 };
 
 class cpu_device final : public device {

@@ -126,6 +126,17 @@ variable& kernel_context::output_variable(std::string_view slot,
   return *argument(outputs_, slot, index).var;
 }
 
+std::size_t kernel_context::workers() const noexcept {
+  return stream_ && stream_->helpers()
+           ? static_cast<std::size_t>(stream_->width())
+           : 1;
+}
+
+void kernel_context::in_parts(std::size_t parts,
+                              const part_function& part) const {
+  run_parts(workers() > 1 ? stream_->helpers() : nullptr, parts, part);
+}
+
 tensor kernel_context::scratch(std::int64_t elements) const {
   return tensor::make(device_.memory(), {elements}, dtype::float32);
 }

@@ -4,6 +4,7 @@
 #include <troupe/base/ids.hpp>
 #include <troupe/kernels/attribute.hpp>
 #include <troupe/kernels/device.hpp>
+#include <troupe/kernels/part_runner.hpp>
 #include <troupe/kernels/variable.hpp>
 
 #include <functional>
@@ -37,7 +38,8 @@ struct step_info {
 };
 
 /// Everything a kernel works on: arguments, attributes, device, step.
-/// Thread rule: one kernel, one thread.
+/// Thread rule: one kernel, one thread, and those that run its parts: they may
+/// call what is const.
 class kernel_context {
 public:
   kernel_context(device& on, stream* queue, const attribute_map& attributes,
@@ -100,6 +102,14 @@ public:
 
   /// Uninitialised float32 scratch memory, released with the tensor.
   tensor scratch(std::int64_t elements) const;
+
+  /// How many threads may share this kernel's work, its own included: 1 unless
+  /// the device owns several workers. The same in each step, so that work which
+  /// is cut accordingly gives the same bits each time.
+  std::size_t workers() const noexcept;
+  /// Calls `part(i)` once for each i in [0, parts), on this thread and on idle
+  /// workers of the device; as `part_runner::run`.
+  void in_parts(std::size_t parts, const part_function& part) const;
 
 private:
   const op_argument& argument(std::span<const op_argument> all,

@@ -7,6 +7,7 @@
 
 namespace troupe {
 
+class part_runner;
 class stream;
 
 /// A position in a stream: the value is really there once the stream has got
@@ -43,6 +44,9 @@ struct stream_options {
   /// How many launches may run at the same time, at least 1. A GPU stream has
   /// width 1; a CPU device that owns four workers has width 4.
   int width = 1;
+  /// Who runs parts of this stream's work, where kernels run on the host;
+  /// outlives the stream. Null: nobody, work stays whole.
+  part_runner* helpers = nullptr;
 };
 
 /// An ordered queue of a device's work. Launching is not finishing.
@@ -74,6 +78,9 @@ public:
   }
   /// True if every launch returns `done` (host streams).
   virtual bool completes_at_launch() const noexcept { return false; }
+  /// Who runs parts of what is launched here, on up to `width()` threads; null:
+  /// nobody.
+  virtual part_runner* helpers() const noexcept { return nullptr; }
 
   virtual bool finished(ticket position) const noexcept = 0;
   /// Blocks the calling thread until `position` is reached.
