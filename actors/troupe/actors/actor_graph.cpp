@@ -20,12 +20,14 @@ bool in_message_form(edge_form form, std::size_t number) {
 } // namespace
 
 actor_graph::actor_graph(const parts& p)
-  : parts_(p), graph_(*p.graph), spread_(p.graph->ops.size()) {
+  : parts_(p), graph_(*p.graph), helpers_(p.workers->queue(), p.options->trace),
+    spread_(p.graph->ops.size()) {
   const auto& options = *p.options;
   for (auto& d : graph_.devices)
     context_.devices.push_back(to_string(d));
   context_.graph = &graph_;
   context_.trace = options.trace;
+  context_.helpers = &helpers_;
   context_.dry_run = options.dry_run;
   if (options.shuffle)
     context_.shuffle_seed = options.shuffle->seed + 1; // 0 means off
@@ -35,9 +37,10 @@ actor_graph::actor_graph(const parts& p)
   const auto direct_slots = options.steps_in_flight > 1 ? between_steps : 1;
   in_direct_form_ = can_go_direct(direct_slots);
   make_steps(in_direct_form_ ? direct_slots : between_steps);
-  tasks_ = std::make_unique<graph_tasks>(graph_tasks::parts{
-    p.program, p.graph, p.devices, p.parameters, p.kernels, context_.steps,
-    &p.workers->queue(), options.deterministic, options.check_nan});
+  tasks_ = std::make_unique<graph_tasks>(
+    graph_tasks::parts{p.program, p.graph, p.devices, p.parameters, p.kernels,
+                       context_.steps, &helpers_, p.workers->queue().workers(),
+                       options.deterministic, options.check_nan});
   if (in_direct_form_) {
     make_direct();
     return;
@@ -73,15 +76,9 @@ void actor_graph::retire() {
 }
 
 bool actor_graph::idle() const noexcept {
-  for (auto* s : streams_)
-    if (!s->idle())
-      return false;
-  if (direct_)
-    return direct_->idle();
-  for (auto& o : graph_.ops)
-    if (auto* a = op(o.id); a && !a->task().idle())
-      return false;
-  return true;
+  return helpers_.idle()
+         && std::all_of(streams_.begin(), streams_.end(),
+                        [](auto* s) { return s->idle(); });
 }
 
 void actor_graph::make_steps(std::uint32_t slots) {
@@ -101,7 +98,7 @@ T* actor_graph::make_stream(std::size_t device, const char* name, int width,
   const auto& shuffle = parts_.options->shuffle;
   const auto full_name = std::string{name} + "@" + to_string(on.id());
   stream_handles_.push_back(make<T>(
-    *parts_.system, full_name, on.make_stream({name, width}),
+    *parts_.system, full_name, on.make_stream({name, width, &helpers_}),
     parts_.workers->queue(), home,
     context_.shuffle_seed ? context_.shuffle_seed * 31 + streams_.size() : 0,
     shuffle ? shuffle->max_delay_us : 0));

@@ -6,6 +6,7 @@
 #include <troupe/actors/direct_graph.hpp>
 #include <troupe/actors/executor.hpp>
 #include <troupe/actors/graph_tasks.hpp>
+#include <troupe/actors/idle_workers.hpp>
 #include <troupe/actors/op_actor.hpp>
 #include <troupe/actors/scheduling.hpp>
 #include <troupe/actors/spread_choice.hpp>
@@ -125,6 +126,7 @@ private:
 
   parts parts_;
   const graph::ssa_graph& graph_;
+  idle_workers helpers_;
   graph_context context_;
   std::unique_ptr<graph_tasks> tasks_;
   std::vector<caf::strong_actor_ptr> stream_handles_;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/op_tasks.hpp>
-#include <troupe/actors/part_runner.hpp>
 #include <troupe/base/assert.hpp>
 #include <troupe/comm/collective.hpp>
 #include <troupe/comm/sparse.hpp>
@@ -24,8 +23,8 @@ class collective_task final : public op_task {
 public:
   collective_task(graph::op_kind kind, std::size_t root,
                   std::vector<device*> ranks,
-                  std::vector<collective_group> groups, job_queue& helpers,
-                  bool deterministic)
+                  std::vector<collective_group> groups, part_runner* helpers,
+                  std::size_t workers, bool deterministic)
     : kind_(kind), root_(root), ranks_(std::move(ranks)),
       groups_(std::move(groups)), helpers_(helpers) {
     dense_ = comm::make_local_collective(ranks_.size(),
@@ -33,7 +32,7 @@ public:
                                           .root = root,
                                           .deterministic = deterministic,
                                           .share_results = true,
-                                          .max_parts = helpers.workers()});
+                                          .max_parts = workers});
   }
 
   void run(step_state& step) override {
@@ -44,8 +43,6 @@ public:
         run_dense(g, step.slot);
     }
   }
-
-  bool idle() const noexcept override { return helpers_.idle(); }
 
 private:
   static bool is_sparse(const collective_group& g, std::uint32_t slot) {
@@ -68,11 +65,8 @@ private:
       outputs_[root_] = memory_like_inputs();
     dense_->bind(inputs_, outputs_);
     inputs_.clear();
-    if (dense_->parts() == 1)
-      dense_->run_part(0);
-    else
-      helpers_.run(dense_->parts(),
-                   [this](std::size_t part) { dense_->run_part(part); });
+    run_parts(helpers_, dense_->parts(),
+              [this](std::size_t part) { dense_->run_part(part); });
     dense_->finish();
     for (std::size_t i = 0; i < g.outputs.size(); ++i)
       g.outputs[i].at(slot).set(
@@ -115,7 +109,7 @@ private:
   std::size_t root_;
   std::vector<device*> ranks_;
   std::vector<collective_group> groups_;
-  part_runner helpers_;
+  part_runner* helpers_;
   std::unique_ptr<comm::collective> dense_;
   // Of the group under way; kept for their memory.
   std::vector<tensor> inputs_;
@@ -152,10 +146,11 @@ private:
 std::unique_ptr<op_task>
 make_collective_task(graph::op_kind kind, std::size_t root,
                      std::vector<device*> ranks,
-                     std::vector<collective_group> groups, job_queue& helpers,
-                     bool deterministic) {
-  return std::make_unique<collective_task>(
-    kind, root, std::move(ranks), std::move(groups), helpers, deterministic);
+                     std::vector<collective_group> groups, part_runner* helpers,
+                     std::size_t workers, bool deterministic) {
+  return std::make_unique<collective_task>(kind, root, std::move(ranks),
+                                           std::move(groups), helpers, workers,
+                                           deterministic);
 }
 
 std::unique_ptr<op_task> make_fetch_task(device& on, std::size_t index,

@@ -161,11 +161,6 @@ direct_graph::direct_graph(parts p, const graph::op_order& order)
   lists_.shrink_to_fit();
 }
 
-bool direct_graph::idle() const noexcept {
-  return std::all_of(ops_.get(), ops_.get() + num_ops(),
-                     [](auto& o) { return o.task_->idle(); });
-}
-
 bool direct_graph::is_serial(std::uint8_t stream) const {
   return streams_[stream]->device_stream().width() == 1;
 }

@@ -100,9 +100,6 @@ public:
 
   direct_graph(parts p, const graph::op_order& order);
 
-  /// False while a job of a task's own is still in a queue. Any thread.
-  bool idle() const noexcept;
-
   /// Sends the messages that begin the step of `slot`.
   void start(std::uint32_t slot);
   std::size_t messages_per_step() const noexcept { return messages_; }

@@ -178,7 +178,7 @@ graph_tasks::make_group_task(const graph::op_handle& o) {
       groups[g].outputs.push_back(storage_of(o.outputs[g * writes + i]));
   }
   return make_collective_task(o.kind, o.root, std::move(ranks),
-                              std::move(groups), *parts_.helpers,
+                              std::move(groups), parts_.helpers, parts_.workers,
                               parts_.deterministic);
 }
 

@@ -5,8 +5,8 @@
 #include <troupe/actors/step_state.hpp>
 #include <troupe/actors/storage.hpp>
 #include <troupe/actors/task_memory.hpp>
-#include <troupe/base/job_queue.hpp>
 #include <troupe/graph/ssa_graph.hpp>
+#include <troupe/kernels/part_runner.hpp>
 #include <troupe/kernels/scope.hpp>
 
 #include <cstdint>
@@ -36,7 +36,8 @@ public:
     const kernel_table* kernels;
     /// One per slot, with its devices.
     std::span<const std::unique_ptr<step_state>> steps;
-    job_queue* helpers; ///< of large collectives
+    part_runner* helpers = nullptr; ///< with large collectives; null: nobody
+    std::size_t workers = 1;        ///< helpers and who asks for help
     bool deterministic = true;
     bool check_nan = false;
   };

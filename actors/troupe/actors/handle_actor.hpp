@@ -17,6 +17,8 @@
 
 namespace troupe::actors {
 
+class idle_workers;
+
 /// What the handles of one graph share. Owned by the graph; constant while
 /// steps run, except for what `steps` holds.
 struct graph_context {
@@ -24,6 +26,7 @@ struct graph_context {
   std::vector<std::unique_ptr<step_state>> steps; ///< one per slot
   std::vector<std::string> devices;               ///< "cpu:0", ...: for errors
   trace_sink* trace = nullptr;
+  idle_workers* helpers = nullptr; ///< outlive the handles
   /// Draws for delivery_shuffle; 0: off.
   std::uint64_t shuffle_seed = 0;
   std::uint32_t shuffle_max_delay_us = 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/op_actor.hpp>
 
+#include <troupe/actors/idle_workers.hpp>
+
 #include <troupe/actors/stream_actor.hpp>
 #include <troupe/actors/value_codec.hpp>
 #include <troupe/base/assert.hpp>
@@ -108,8 +110,11 @@ launch_result op_actor::launch(const step_state& step) {
 
 void op_actor::execute(stream&) {
   auto& step = *running_;
-  if (!graph().dry_run && !step.failed.load(std::memory_order_relaxed))
-    task_->run(step);
+  if (graph().dry_run || step.failed.load(std::memory_order_relaxed))
+    return;
+  if (graph().trace)
+    graph().helpers->works_on(handle(), step.id);
+  task_->run(step);
 }
 
 void op_actor::completed(std::exception_ptr failure) noexcept {

@@ -14,8 +14,6 @@ public:
   /// Computes the step's outputs from its inputs, on the stream of its op.
   /// Throws on failure.
   virtual void run(step_state& step) = 0;
-  /// False while a job of the task's own is still in a queue. Any thread.
-  virtual bool idle() const noexcept { return true; }
 };
 
 } // namespace troupe::actors

@@ -4,9 +4,9 @@
 #include <troupe/actors/op_task.hpp>
 #include <troupe/actors/storage.hpp>
 #include <troupe/actors/task_memory.hpp>
-#include <troupe/base/job_queue.hpp>
 #include <troupe/graph/ssa_graph.hpp>
 #include <troupe/kernels/kernel.hpp>
+#include <troupe/kernels/part_runner.hpp>
 
 #include <cstddef>
 #include <memory>
@@ -64,10 +64,13 @@ struct collective_group {
 
 /// all_reduce, reduce or broadcast of one or several variables in turn. Dense
 /// values are summed in rank order; row-sparse ones are joined and duplicate
-/// rows merged. Large tensors are cut in pieces that idle workers help with.
-std::unique_ptr<op_task> make_collective_task(
-  graph::op_kind kind, std::size_t root, std::vector<device*> ranks,
-  std::vector<collective_group> groups, job_queue& helpers, bool deterministic);
+/// rows merged. Large tensors are cut in up to `workers` pieces that `helpers`
+/// run.
+std::unique_ptr<op_task>
+make_collective_task(graph::op_kind kind, std::size_t root,
+                     std::vector<device*> ranks,
+                     std::vector<collective_group> groups, part_runner* helpers,
+                     std::size_t workers, bool deterministic);
 
 /// Copies a variable into `step_state::fetched[index]`, if the step wants it.
 std::unique_ptr<op_task> make_fetch_task(device& on, std::size_t index,

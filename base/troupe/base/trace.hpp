@@ -13,13 +13,15 @@ enum class trace_kind : std::uint8_t {
   ready,      ///< the last message that an op waited for has arrived
   launch,     ///< an op was launched on its stream
   completion, ///< what was launched has finished
+  help,       ///< an idle worker begins to run parts of an op
+  helped,     ///< it has run the last one that was left
   release,    ///< the last reader of a buffer is done
 };
 
 /// One event, small enough to copy into a ring without looking at it.
 struct trace_event {
   trace_kind kind;
-  handle_id from; ///< sender, or the op itself
+  handle_id from; ///< sender, or the op itself, or the one that is helped
   handle_id to;   ///< receiver of a message, else `no_handle`
   step_id step;
   std::uint64_t time_ns; ///< `now_ns()` when it happened

@@ -103,6 +103,31 @@ TEST_CASE("an op that does not finish on its thread is not seen") {
   CHECK(times.busy_ns == std::vector<std::uint64_t>{100});
 }
 
+TEST_CASE("help with another worker's op counts as that op's time") {
+  watched w;
+  w.run(1, 0, 1000, 1200);
+  w.profile.record({trace_kind::help, 0, no_handle, 0, 1300});
+  w.profile.record({trace_kind::helped, 0, no_handle, 0, 1700});
+  const auto times = w.profile.times();
+  CHECK(times.busy_ns == std::vector<std::uint64_t>{600});
+  CHECK(times.ops.at("while").self_ns == 200);
+  CHECK(times.ops.at("mul").self_ns == 400);
+  CHECK(times.ops.at("mul").total_ns == 400);
+  CHECK(times.ops.at("mul").count == 0); // it counts where it was launched
+  CHECK(times.wall_ns == 700);
+}
+
+TEST_CASE("help inside of an op of its own is part of that") {
+  watched w;
+  w.profile.record({trace_kind::launch, 1, no_handle, 0, 100});
+  w.profile.record({trace_kind::help, 0, no_handle, 0, 200});
+  w.profile.record({trace_kind::helped, 0, no_handle, 0, 300});
+  w.profile.record({trace_kind::completion, 1, no_handle, 0, 500});
+  const auto times = w.profile.times();
+  CHECK(times.busy_ns == std::vector<std::uint64_t>{400});
+  CHECK(times.ops.at("while").self_ns == 400);
+}
+
 TEST_CASE("ops of a block count apart from the op that runs them") {
   watched w;
   const auto kernels = w.profile.watched_kernels(sleeping_kernels());

@@ -89,7 +89,6 @@ struct ready_queue_executor::impl {
   std::vector<std::shared_ptr<device>> devices;
   std::unique_ptr<stream> queue_of_device;
   std::vector<std::unique_ptr<step_state>> steps;
-  job_queue helpers{1}; // nobody serves it: collectives of one device are none
   graph_tasks values;
   std::vector<std::unique_ptr<actors::op_task>> tasks;    // by op
   std::optional<actors::grouped<std::uint32_t>> released; // by op
@@ -110,8 +109,7 @@ ready_queue_executor::impl::impl(std::shared_ptr<const graph::program> main,
                                 .devices = devices,
                                 .parameters = options.parameters.get(),
                                 .kernels = options.kernels.get(),
-                                .steps = steps,
-                                .helpers = &helpers}),
+                                .steps = steps}),
     waits(waits_of(graph)) {
   for (auto& op : graph.ops)
     tasks.push_back(values.make_task(op, *queue_of_device));

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace troupe::apps {
 
@@ -57,11 +58,25 @@ public:
     last_ = std::max(last_, now);
     end_step_ = std::max(end_step_, step + 1);
   }
+  /// Another worker's op of `type`, which counts there.
+  void begin_help(type_number type, std::uint64_t now) {
+    helps_ = !in_op();
+    if (helps_)
+      enter(type, now);
+  }
+  void end_help(std::uint64_t now) {
+    if (!std::exchange(helps_, false) || frames_.size() != 1)
+      return;
+    const auto type = frames_.front().type;
+    leave(now);
+    --times_[type].count;
+    last_ = std::max(last_, now);
+  }
   bool in_op() const noexcept { return !frames_.empty(); }
 
   void add_to(profile_times& all, const std::vector<std::string>& names) const {
     for (std::size_t t = 0; t < times_.size(); ++t) {
-      if (times_[t].count == 0)
+      if (times_[t].count == 0 && times_[t].total_ns == 0)
         continue;
       auto& sum = all.ops[names[t]];
       sum.count += times_[t].count;
@@ -87,6 +102,7 @@ private:
   std::vector<op_time> times_; // by type
   std::vector<frame> frames_;
   handle_id op_ = no_handle;
+  bool helps_ = false;
   std::uint64_t busy_ns_ = 0;
   std::uint64_t first_ = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t last_ = 0;
@@ -144,15 +160,19 @@ void op_profile::begin(const graph::ssa_graph& graph) {
 void op_profile::record(const trace_event& event) noexcept {
   if (event.step < skipped_)
     return;
-  if (event.kind != trace_kind::launch && event.kind != trace_kind::completion)
-    return;
   auto* log = here();
   if (!log)
     return;
-  if (event.kind == trace_kind::launch)
-    log->begin_op(event.from, type_of_handle_[event.from], event.time_ns);
-  else
-    log->end_op(event.from, event.step, event.time_ns);
+  const auto now = event.time_ns;
+  switch (event.kind) {
+  case trace_kind::launch:
+    return log->begin_op(event.from, type_of_handle_[event.from], now);
+  case trace_kind::completion: return log->end_op(event.from, event.step, now);
+  case trace_kind::help:
+    return log->begin_help(type_of_handle_[event.from], now);
+  case trace_kind::helped: return log->end_help(now);
+  default: return;
+  }
 }
 
 profile_times op_profile::times() const {

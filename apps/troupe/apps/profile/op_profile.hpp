@@ -41,7 +41,8 @@ struct profile_times {
 /// and its trace, call `begin` with the executor's graph, run steps.
 ///
 /// An op whose launch returns before it has finished, on a device other than
-/// `cpu`, is not seen. Threads that help a collective do not count as busy.
+/// `cpu`, is not seen. What workers do to help with an op of another one counts
+/// as that op's time and as theirs.
 ///
 /// Thread rule: as a trace_sink; the rest by one thread while no step runs.
 class op_profile final : public trace_sink {

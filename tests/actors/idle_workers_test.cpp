@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/actors/part_runner.hpp>
+#include <troupe/actors/idle_workers.hpp>
 
 #include <doctest/doctest.h>
 
@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <set>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -39,13 +40,13 @@ private:
 };
 
 void serve_all(job_queue& queue) {
-  worker here{queue, 0, nullptr};
+  auto& here = *worker::current();
   while (auto* j = queue.pop(0))
     here.run_chain(*j);
 }
 
 /// How often each part ran.
-std::vector<int> counts_of(part_runner& runner, std::size_t parts) {
+std::vector<int> counts_of(idle_workers& runner, std::size_t parts) {
   std::vector<std::atomic<int>> counts(parts);
   runner.run(parts, [&](std::size_t i) { ++counts[i]; });
   return {counts.begin(), counts.end()};
@@ -58,11 +59,12 @@ bool each_once(const std::vector<int>& counts) {
 
 } // namespace
 
-TEST_SUITE("actors.part_runner") {
+TEST_SUITE("actors.idle_workers") {
 
 TEST_CASE("without other workers the caller does all parts") {
   job_queue queue{1};
-  part_runner runner{queue};
+  worker here{queue, 0, nullptr};
+  idle_workers runner{queue};
   for (std::size_t parts : {0, 1, 2, 7, 100}) {
     CAPTURE(parts);
     const auto counts = counts_of(runner, parts);
@@ -72,8 +74,9 @@ TEST_CASE("without other workers the caller does all parts") {
 }
 
 TEST_CASE("a caller whom no helper ever joins does not wait") {
-  job_queue queue{3}; // nobody serves it
-  auto runner = std::make_unique<part_runner>(queue);
+  job_queue queue{3}; // nobody else serves it
+  worker here{queue, 0, nullptr};
+  auto runner = std::make_unique<idle_workers>(queue);
   std::set<std::thread::id> threads;
   for (int round = 0; round < 50; ++round)
     runner->run(
@@ -85,7 +88,8 @@ TEST_CASE("a caller whom no helper ever joins does not wait") {
 
 TEST_CASE("the end waits for helpers that are in the queue") {
   job_queue queue{2};
-  auto runner = std::make_unique<part_runner>(queue);
+  worker here{queue, 0, nullptr};
+  auto runner = std::make_unique<idle_workers>(queue);
   CHECK(each_once(counts_of(*runner, 3)));
   std::atomic<bool> gone{false};
   std::thread ending{[&] {
@@ -101,7 +105,8 @@ TEST_CASE("the end waits for helpers that are in the queue") {
 TEST_CASE("every part runs once in many rounds with helpers") {
   job_queue queue{4};
   serving_threads helpers{queue, 1, 3};
-  part_runner runner{queue};
+  worker here{queue, 0, nullptr};
+  idle_workers runner{queue};
   for (int round = 0; round < 3000; ++round)
     REQUIRE(each_once(counts_of(runner, static_cast<std::size_t>(round % 9))));
 }
@@ -109,7 +114,8 @@ TEST_CASE("every part runs once in many rounds with helpers") {
 TEST_CASE("what parts wrote is there when run returns") {
   job_queue queue{3};
   serving_threads helpers{queue, 1, 2};
-  part_runner runner{queue};
+  worker here{queue, 0, nullptr};
+  idle_workers runner{queue};
   for (int round = 0; round < 500; ++round) {
     std::vector<int> written(64); // plain ints: a race shows under a sanitizer
     runner.run(written.size(), [&](std::size_t i) {
@@ -123,7 +129,8 @@ TEST_CASE("what parts wrote is there when run returns") {
 TEST_CASE("idle workers help") {
   job_queue queue{2};
   serving_threads helpers{queue, 1, 1};
-  part_runner runner{queue};
+  worker here{queue, 0, nullptr};
+  idle_workers runner{queue};
   std::atomic<int> inside{0};
   // Both parts stay until both run: only two threads can end this.
   runner.run(2, [&](std::size_t) {
@@ -134,12 +141,55 @@ TEST_CASE("idle workers help") {
   CHECK(inside == 2);
 }
 
+TEST_CASE("a thread that is no worker does all parts") {
+  job_queue queue{2};
+  serving_threads helpers{queue, 0, 2};
+  idle_workers runner{queue};
+  std::set<std::thread::id> threads;
+  runner.run(50,
+             [&](std::size_t) { threads.insert(std::this_thread::get_id()); });
+  CHECK(threads == std::set{std::this_thread::get_id()});
+}
+
+TEST_CASE("a part that has parts runs them all") {
+  job_queue queue{3};
+  serving_threads helpers{queue, 1, 2};
+  worker here{queue, 0, nullptr};
+  idle_workers runner{queue};
+  for (int round = 0; round < 500; ++round) {
+    std::vector<std::atomic<int>> counts(12);
+    runner.run(4, [&](std::size_t outer) {
+      runner.run(3, [&](std::size_t inner) { ++counts[3 * outer + inner]; });
+    });
+    REQUIRE(each_once({counts.begin(), counts.end()}));
+  }
+}
+
+TEST_CASE("an exception of a part comes out and the next round is whole") {
+  job_queue queue{3};
+  serving_threads helpers{queue, 1, 2};
+  worker here{queue, 0, nullptr};
+  idle_workers runner{queue};
+  for (std::size_t bad = 0; bad < 200; ++bad) {
+    std::vector<std::atomic<int>> counts(8);
+    const auto throwing = [&](std::size_t i) {
+      ++counts[i];
+      if (i == bad % 8 || i == (bad + 3) % 8)
+        throw std::out_of_range{"part"};
+    };
+    REQUIRE_THROWS_AS(runner.run(8, throwing), std::out_of_range);
+    for (auto& n : counts)
+      REQUIRE(n <= 1);
+    REQUIRE(each_once(counts_of(runner, 8)));
+  }
+}
+
 TEST_CASE("runners share a queue") {
   job_queue queue{4};
   serving_threads helpers{queue, 2, 2};
   auto work = [&](std::size_t index) {
     worker here{queue, index, nullptr};
-    part_runner runner{queue};
+    idle_workers runner{queue};
     for (int round = 0; round < 1000; ++round)
       if (!each_once(counts_of(runner, 6)))
         return false;
@@ -153,4 +203,4 @@ TEST_CASE("runners share a queue") {
   CHECK(other);
 }
 
-} // TEST_SUITE("actors.part_runner")
+} // TEST_SUITE("actors.idle_workers")

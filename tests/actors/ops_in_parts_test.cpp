@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ops whose kernels cut their work, in an executor. No test measures time: a
+// part that waits for another one ends only if a worker has come to help.
+#include <troupe/actors/executor.hpp>
+#include <troupe/base/cores.hpp>
+#include <troupe/base/trace.hpp>
+
+#include <actors/small_nets.hpp>
+#include <support/caught.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+using body = std::function<void(kernel_context&)>;
+
+class body_kernel final : public kernel {
+public:
+  explicit body_kernel(body run) : run_(std::move(run)) {}
+  void run(kernel_context& ctx) override { run_(ctx); }
+
+private:
+  body run_;
+};
+
+/// Ops side by side, each of which runs a test's body.
+graph::program ops_of_body(std::size_t count) {
+  graph::program p;
+  for (std::size_t n = 0; n < count; ++n) {
+    graph::var_desc output;
+    output.name = "v" + std::to_string(n);
+    p.main().add_var(std::move(output));
+    graph::op_desc op;
+    op.type = "body";
+    op.set_output("Out", {"v" + std::to_string(n)});
+    p.main().ops.push_back(std::move(op));
+  }
+  return p;
+}
+
+executor_options options_for(body run, const std::string& devices, int threads,
+                             trace_sink* trace = nullptr) {
+  auto kernels = std::make_shared<kernel_table>();
+  kernels->add("body", device_kind::cpu,
+               [run = std::move(run)](const attribute_map&) {
+                 return std::make_unique<body_kernel>(run);
+               });
+  executor_options o;
+  o.devices = parse_devices(devices);
+  o.kernels = std::move(kernels);
+  o.threads = threads;
+  o.trace = trace;
+  return o;
+}
+
+/// Both of two parts stay until both run.
+void meet(const kernel_context& ctx) {
+  std::atomic<int> inside{0};
+  ctx.in_parts(2, [&](std::size_t) {
+    ++inside;
+    while (inside < 2)
+      std::this_thread::yield();
+  });
+}
+
+class recording final : public trace_sink {
+public:
+  void record(const trace_event& event) noexcept override {
+    std::lock_guard guard{mutex_};
+    events_.push_back(event);
+  }
+  std::vector<trace_event> of(trace_kind kind) {
+    std::lock_guard guard{mutex_};
+    std::vector<trace_event> found;
+    std::ranges::copy_if(events_, std::back_inserter(found),
+                         [kind](auto& e) { return e.kind == kind; });
+    return found;
+  }
+
+private:
+  std::mutex mutex_;
+  std::vector<trace_event> events_;
+};
+
+bool has_two_cores() {
+  return usable_cores() >= 2;
+}
+
+} // namespace
+
+TEST_SUITE("actors.ops_in_parts") {
+
+TEST_CASE("a device's kernels know how many workers share them") {
+  if (!has_two_cores())
+    return;
+  const auto workers_of = [](const std::string& devices, int threads) {
+    std::atomic<std::size_t> seen{0};
+    executor exe{
+      ops_of_body(1),
+      options_for([&](auto& ctx) { seen = ctx.workers(); }, devices, threads)};
+    exe.run({});
+    return seen.load();
+  };
+  CHECK(workers_of("cpu:1", 1) == 1);
+  CHECK(workers_of("cpu:1", 2) == 2);
+  CHECK(workers_of("cpu:2", 2) == 1); // each has its own core
+}
+
+TEST_CASE("a worker without an op helps with the other's") {
+  if (!has_two_cores())
+    return;
+  for (auto form : {edge_form::counter, edge_form::message}) {
+    auto options = options_for([](auto& ctx) { meet(ctx); }, "cpu:1", 2);
+    options.form = form;
+    executor exe{ops_of_body(1), options};
+    for (int step = 0; step < 20; ++step)
+      exe.run({});
+  }
+}
+
+TEST_CASE("a trace tells who is helped in which step") {
+  if (!has_two_cores())
+    return;
+  recording trace;
+  handle_id op = no_handle;
+  {
+    executor exe{ops_of_body(1),
+                 options_for([](auto& ctx) { meet(ctx); }, "cpu:1", 2, &trace)};
+    op = exe.graph().ops.front().id;
+    for (int step = 0; step < 3; ++step)
+      exe.run({});
+  }
+  const auto began = trace.of(trace_kind::help);
+  const auto ended = trace.of(trace_kind::helped);
+  REQUIRE(began.size() == 3);
+  REQUIRE(ended.size() == 3);
+  for (std::size_t s = 0; s < 3; ++s) {
+    CHECK(began[s].from == op);
+    CHECK(began[s].step == s);
+    CHECK(ended[s].step == s);
+    CHECK(began[s].time_ns <= ended[s].time_ns);
+  }
+}
+
+TEST_CASE("ops that run side by side all get their parts done") {
+  std::atomic<int> parts{0};
+  executor exe{
+    ops_of_body(6),
+    options_for(
+      [&](auto& ctx) { ctx.in_parts(5, [&](std::size_t) { ++parts; }); },
+      "cpu:1", 0)};
+  for (int step = 0; step < 200; ++step)
+    exe.run({});
+  CHECK(parts == 200 * 6 * 5);
+}
+
+TEST_CASE("what a part throws fails the step and not the next one") {
+  std::atomic<bool> bad{true};
+  executor exe{ops_of_body(1), options_for(
+                                 [&](auto& ctx) {
+                                   ctx.in_parts(4, [&](std::size_t i) {
+                                     if (bad && i == 2)
+                                       throw error(errc::kernel_failure,
+                                                   "part 2");
+                                   });
+                                 },
+                                 "cpu:1", 0)};
+  const auto e = caught([&] { exe.run({}); });
+  CHECK(e.code() == errc::kernel_failure);
+  CHECK(std::string{e.what()}.find("part 2") != std::string::npos);
+  CHECK(e.where().op_type == "body");
+  bad = false;
+  exe.run({});
+}
+
+TEST_CASE("two runs with as many workers give the same bits") {
+  if (!has_two_cores())
+    return;
+  constexpr std::int64_t worth_a_cut = 8192; // samples
+  const auto net = make_mlp();
+  const auto run = [&](edge_form form) {
+    executor_options options;
+    options.devices = parse_devices("cpu:1");
+    options.threads = 2;
+    options.form = form;
+    return train(net, options, std::vector<std::int64_t>(3, worth_a_cut));
+  };
+  const auto first = run(edge_form::counter);
+  for (auto form : {edge_form::counter, edge_form::message, edge_form::mixed}) {
+    const auto again = run(form);
+    CHECK(again.losses == first.losses);
+    CHECK(bit_equal(*again.parameters, *first.parameters));
+  }
+}
+
+} // TEST_SUITE("actors.ops_in_parts")
