@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
-#include <troupe/kernels/cpu/product.hpp>
+#include <troupe/kernels/cpu/parallel_product.hpp>
 
 #include <algorithm>
 #include <vector>
@@ -100,6 +100,23 @@ protected:
     return {data, trans_y_ ? p.k : p.n, trans_y_ != flip};
   }
 
+  // Calls `one(product, b)` for each batch b: workers share the batches, or
+  // each product if batches are few or add up in one place.
+  template <class One>
+  static void for_each_product(kernel_context& ctx, parallel_product& products,
+                               const matmul_plan& p, bool in_different_places,
+                               One one) {
+    const auto batches = p.x_batch.size();
+    if (in_different_places && batches >= ctx.workers())
+      return products.run_each(ctx, static_cast<std::int64_t>(batches),
+                               p.m * p.n * p.k,
+                               [&](product& each, std::int64_t b) {
+                                 one(each, static_cast<std::size_t>(b));
+                               });
+    for (std::size_t b = 0; b < batches; ++b)
+      one(products, b);
+  }
+
   // Times the attribute alpha of the first version of the op.
   template <class T>
   void scale(tensor& product) const {
@@ -181,21 +198,22 @@ private:
                 const T* y, T* out) {
     const auto batches = static_cast<std::int64_t>(p.x_batch.size());
     if (folds_into_rows(p))
-      return multiply_one(ctx, p, batches * p.m, x, y, out);
-    for (std::size_t b = 0; b < p.x_batch.size(); ++b)
-      multiply_one(ctx, p, p.m, x + p.x_batch[b] * p.m * p.k,
+      return multiply_one(ctx, product_, p, batches * p.m, x, y, out);
+    for_each_product(ctx, product_, p, true, [&](auto& product, std::size_t b) {
+      multiply_one(ctx, product, p, p.m, x + p.x_batch[b] * p.m * p.k,
                    y + p.y_batch[b] * p.k * p.n,
                    out + static_cast<std::int64_t>(b) * p.m * p.n);
+    });
   }
 
-  template <class T>
-  void multiply_one(kernel_context& ctx, const matmul_plan& p,
+  template <class Product, class T>
+  void multiply_one(kernel_context& ctx, Product& product, const matmul_plan& p,
                     std::int64_t rows, const T* x, const T* y, T* out) {
-    product_.run(ctx, rows, p.n, p.k, x_matrix(p, x, false),
-                 y_matrix(p, y, false), T(0), out, p.n);
+    product.run(ctx, rows, p.n, p.k, x_matrix(p, x, false),
+                y_matrix(p, y, false), T(0), out, p.n);
   }
 
-  product product_;
+  parallel_product product_;
 };
 
 class matmul_grad_kernel final : public matmul_base {
@@ -233,29 +251,31 @@ private:
     T* to = dx.data<T>();
     if (folds_into_rows(p)) {
       const auto batches = static_cast<std::int64_t>(p.x_batch.size());
-      return x_gradient_one(ctx, p, batches * p.m, dout, y, T(0), to);
+      return x_gradient_one(ctx, for_x_, p, batches * p.m, dout, y, T(0), to);
     }
     if (!p.x_once)
       std::fill_n(to, dx.numel(), T(0));
-    for (std::size_t b = 0; b < p.x_batch.size(); ++b)
-      x_gradient_one(ctx, p, p.m,
-                     dout + static_cast<std::int64_t>(b) * p.m * p.n,
-                     y + p.y_batch[b] * p.k * p.n, p.x_once ? T(0) : T(1),
-                     to + p.x_batch[b] * p.m * p.k);
+    for_each_product(
+      ctx, for_x_, p, p.x_once, [&](auto& product, std::size_t b) {
+        x_gradient_one(ctx, product, p, p.m,
+                       dout + static_cast<std::int64_t>(b) * p.m * p.n,
+                       y + p.y_batch[b] * p.k * p.n, p.x_once ? T(0) : T(1),
+                       to + p.x_batch[b] * p.m * p.k);
+      });
   }
 
   // dX = dOut op(Y)^T, or its transpose.
-  template <class T>
-  void x_gradient_one(kernel_context& ctx, const matmul_plan& p,
-                      std::int64_t rows, const T* dout, const T* y, T beta,
-                      T* dx) {
+  template <class Product, class T>
+  void x_gradient_one(kernel_context& ctx, Product& product,
+                      const matmul_plan& p, std::int64_t rows, const T* dout,
+                      const T* y, T beta, T* dx) {
     const matrix_of<T> d{dout, p.n};
     const matrix_of<T> transposed{dout, p.n, true};
     if (trans_x_)
-      for_x_.run(ctx, p.k, rows, p.n, y_matrix(p, y, false), transposed, beta,
-                 dx, rows);
+      product.run(ctx, p.k, rows, p.n, y_matrix(p, y, false), transposed, beta,
+                  dx, rows);
     else
-      for_x_.run(ctx, rows, p.k, p.n, d, y_matrix(p, y, true), beta, dx, p.k);
+      product.run(ctx, rows, p.k, p.n, d, y_matrix(p, y, true), beta, dx, p.k);
   }
 
   template <class T>
@@ -264,33 +284,35 @@ private:
     T* to = dy.data<T>();
     if (folds_into_rows(p)) {
       const auto batches = static_cast<std::int64_t>(p.x_batch.size());
-      return y_gradient_one(ctx, p, batches * p.m, dout, x, T(0), to);
+      return y_gradient_one(ctx, for_y_, p, batches * p.m, dout, x, T(0), to);
     }
     if (!p.y_once)
       std::fill_n(to, dy.numel(), T(0));
-    for (std::size_t b = 0; b < p.x_batch.size(); ++b)
-      y_gradient_one(ctx, p, p.m,
-                     dout + static_cast<std::int64_t>(b) * p.m * p.n,
-                     x + p.x_batch[b] * p.m * p.k, p.y_once ? T(0) : T(1),
-                     to + p.y_batch[b] * p.k * p.n);
+    for_each_product(
+      ctx, for_y_, p, p.y_once, [&](auto& product, std::size_t b) {
+        y_gradient_one(ctx, product, p, p.m,
+                       dout + static_cast<std::int64_t>(b) * p.m * p.n,
+                       x + p.x_batch[b] * p.m * p.k, p.y_once ? T(0) : T(1),
+                       to + p.y_batch[b] * p.k * p.n);
+      });
   }
 
   // dY = op(X)^T dOut, or its transpose.
-  template <class T>
-  void y_gradient_one(kernel_context& ctx, const matmul_plan& p,
-                      std::int64_t rows, const T* dout, const T* x, T beta,
-                      T* dy) {
+  template <class Product, class T>
+  void y_gradient_one(kernel_context& ctx, Product& product,
+                      const matmul_plan& p, std::int64_t rows, const T* dout,
+                      const T* x, T beta, T* dy) {
     const matrix_of<T> d{dout, p.n};
     const matrix_of<T> transposed{dout, p.n, true};
     if (trans_y_)
-      for_y_.run(ctx, p.n, p.k, rows, transposed, x_matrix(p, x, false), beta,
-                 dy, p.k);
+      product.run(ctx, p.n, p.k, rows, transposed, x_matrix(p, x, false), beta,
+                  dy, p.k);
     else
-      for_y_.run(ctx, p.k, p.n, rows, x_matrix(p, x, true), d, beta, dy, p.n);
+      product.run(ctx, p.k, p.n, rows, x_matrix(p, x, true), d, beta, dy, p.n);
   }
 
-  product for_x_;
-  product for_y_;
+  parallel_product for_x_;
+  parallel_product for_y_;
 };
 
 } // namespace

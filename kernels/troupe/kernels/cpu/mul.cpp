@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
-#include <troupe/kernels/cpu/product.hpp>
+#include <troupe/kernels/cpu/parallel_product.hpp>
 
 #include <algorithm>
 #include <array>
@@ -75,7 +75,7 @@ public:
   }
 
 private:
-  product product_;
+  parallel_product product_;
 };
 
 class mul_grad_kernel final : public mul_base {
@@ -122,8 +122,8 @@ private:
       matrix_of<T>{dout.data<T>(), s.cols}, T(0), dy.data<T>(), s.cols);
   }
 
-  product for_input_;
-  product for_weight_;
+  parallel_product for_input_;
+  parallel_product for_weight_;
 };
 
 } // namespace
