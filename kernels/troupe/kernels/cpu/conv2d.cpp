@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/channel_blocks.hpp>
-#include <troupe/kernels/cpu/convolution.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
 #include <troupe/kernels/cpu/image_layout.hpp>
+#include <troupe/kernels/cpu/parallel_convolution.hpp>
 #include <troupe/kernels/cpu/vector_ops.hpp>
 
 #include <troupe/base/error.hpp>
@@ -85,7 +85,7 @@ public:
       float_output(ctx, "Output", output_dims());
       return;
     }
-    format_.set(p.out, forward_.prepare(p));
+    format_.set(p.out, forward_.prepare(p, ctx.workers()));
     tensor out = stored_output(ctx, "Output", output_dims(), dtype::float32,
                                format_.get());
     forward_.run(ctx, x.data<float>(), w.data<float>(), out.data<float>());
@@ -115,7 +115,7 @@ private:
   }
 
   kept_format format_;
-  convolution forward_;
+  parallel_convolution forward_;
 };
 
 class conv_grad_kernel final : public conv_base {
@@ -146,7 +146,7 @@ private:
     tensor dx = output_like(ctx, "Input@GRAD", x);
     if (dx.numel() == 0)
       return;
-    data_.prepare(p);
+    data_.prepare(p, ctx.workers());
     data_.run(ctx, dout.data<float>(), w.data<float>(), dx.data<float>());
   }
 
@@ -155,12 +155,12 @@ private:
     tensor dw = float_output(ctx, "Filter@GRAD", p.filter);
     if (x.numel() == 0)
       return fill(dw.data<float>(), dw.numel(), 0.0f);
-    weights_.prepare(p);
+    weights_.prepare(p, ctx.workers());
     weights_.run(ctx, x.data<float>(), dout.data<float>(), dw.data<float>());
   }
 
-  convolution data_;
-  convolution weights_;
+  parallel_convolution data_;
+  parallel_convolution weights_;
 };
 
 } // namespace

@@ -2,11 +2,13 @@
 #include <troupe/kernels/cpu/convolution.hpp>
 
 #include <troupe/kernels/cpu/channel_blocks.hpp>
+#include <troupe/kernels/cpu/even_cut.hpp>
 #include <troupe/kernels/cpu/group_convolution.hpp>
 #include <troupe/kernels/cpu/single_threaded.hpp>
 
 #include <troupe/base/error.hpp>
 
+#include <algorithm>
 #include <string>
 
 namespace troupe::cpu {
@@ -124,14 +126,16 @@ std::int64_t least_tiles(conv_direction direction, precision factors) {
   return direction == conv_direction::filter_gradient ? 16 : 32;
 }
 
+std::int64_t tiles_of(const conv_problem& p) {
+  return p.out[0] * ((p.out[2] + 3) / 4) * ((p.out[3] + 3) / 4);
+}
+
 bool prefers_winograd(conv_direction direction, precision factors,
                       const conv_problem& p) {
   for (const window_axis& a : p.axes)
     if (a.extent != 3 || a.stride != 1 || a.dilation != 1)
       return false;
-  const std::int64_t tiles =
-    p.out[0] * ((p.out[2] + 3) / 4) * ((p.out[3] + 3) / 4);
-  return p.groups == 1 && tiles >= least_tiles(direction, factors);
+  return p.groups == 1 && tiles_of(p) >= least_tiles(direction, factors);
 }
 
 // Transformed filters of many channels take more memory than the images of a
@@ -139,6 +143,15 @@ bool prefers_winograd(conv_direction direction, precision factors,
 // what the parts share once for each.
 constexpr std::size_t most_scratch = std::size_t{32} << 20;
 constexpr std::int64_t part_channels = 64; // and multiples of it
+
+// Those that parts divide (`part_of`).
+std::int64_t parted_channels(conv_direction direction, const conv_problem& p) {
+  return direction == conv_direction::input_gradient ? p.in[1] : p.out[1];
+}
+
+bool fit_parts(std::int64_t channels, std::int64_t parts) {
+  return channels % (parts * part_channels) == 0;
+}
 
 tag image_tag(const conv_problem& p, std::int64_t block) {
   if (block == 16)
@@ -256,13 +269,6 @@ blocked_primitive make_filter_gradient(const conv_descs& d,
           {DNNL_ARG_DIFF_WEIGHTS, d.outer.weights, desc.diff_weights_desc()}};
 }
 
-// Of one kernel only the shapes and what the images lie in change from step to
-// step.
-bool same_problem(const conv_problem& a, const conv_problem& b) {
-  return a.in == b.in && a.filter == b.filter && a.out == b.out
-         && a.in_block == b.in_block && a.out_block == b.out_block;
-}
-
 // Calls `use` and gives what dnnl throws the name of the op's library.
 template <class Use>
 void with_library(Use use) {
@@ -277,41 +283,67 @@ void with_library(Use use) {
 
 } // namespace
 
+bool same_in_kernel(const conv_problem& a, const conv_problem& b) noexcept {
+  return a.in == b.in && a.filter == b.filter && a.out == b.out
+         && a.in_block == b.in_block && a.out_block == b.out_block;
+}
+
 void convolution::make(const conv_problem& problem, dnnl::algorithm algorithm,
-                       precision factors, std::int64_t parts) {
+                       precision factors, std::int64_t parts,
+                       std::size_t lanes) {
   const conv_problem p = part_of(direction_, problem, parts);
-  const conv_descs d = describe(direction_, factors, problem, p);
   const std::int64_t in = p.channels_last ? p.in[1] : p.in.numel(1, 4);
   const std::int64_t out = p.channels_last ? p.out[1] : p.out.numel(1, 4);
+  lanes_.clear();
+  while (lanes_.size() < lanes)
+    lanes_.push_back(make_primitive(problem, p, algorithm, factors));
   parts_ = parts;
   switch (direction_) {
-  case conv_direction::forward:
-    primitive_ = make_forward(d, algorithm, problem, p, result_block_);
-    steps_ = {p.filter.numel(), out};
-    break;
+  case conv_direction::forward: steps_ = {p.filter.numel(), out}; break;
   case conv_direction::input_gradient:
-    primitive_ = make_input_gradient(d, algorithm);
-    result_block_ = problem.in_block;
     steps_ = {p.filter.numel(1, 4), in};
     break;
-  case conv_direction::filter_gradient:
-    primitive_ = make_filter_gradient(d, algorithm);
-    steps_ = {out, p.filter.numel()};
-    break;
+  case conv_direction::filter_gradient: steps_ = {out, p.filter.numel()}; break;
   }
 }
 
-// In as few parts as keep the scratch memory within bounds.
-void convolution::make_winograd(const conv_problem& problem) {
+blocked_primitive convolution::make_primitive(const conv_problem& whole,
+                                              const conv_problem& part,
+                                              dnnl::algorithm algorithm,
+                                              precision factors) {
+  const conv_descs d = describe(direction_, factors, whole, part);
+  switch (direction_) {
+  case conv_direction::forward:
+    return make_forward(d, algorithm, whole, part, result_block_);
+  case conv_direction::input_gradient:
+    result_block_ = whole.in_block;
+    return make_input_gradient(d, algorithm);
+  case conv_direction::filter_gradient: break;
+  }
+  return make_filter_gradient(d, algorithm);
+}
+
+// In as few parts as keep the scratch memory within bounds and all workers
+// busy.
+void convolution::make_winograd(const conv_problem& problem,
+                                std::size_t workers) {
   constexpr auto algorithm = dnnl::algorithm::convolution_winograd;
+  const auto channels = parted_channels(direction_, problem);
+  const auto too_few = [&] {
+    return lanes_.size() < workers
+           || lanes_.size() * lanes_[0].scratch_bytes() > most_scratch;
+  };
   make(problem, algorithm, precision::float32);
-  const std::int64_t channels = direction_ == conv_direction::input_gradient
-                                  ? problem.in[1]
-                                  : problem.out[1];
-  for (std::int64_t parts = 2; channels % (parts * part_channels) == 0
-                               && primitive_.scratch_bytes() > most_scratch;
+  for (std::int64_t parts = 2; too_few() && fit_parts(channels, parts);
        parts *= 2)
-    make(problem, algorithm, precision::float32, parts);
+    make(problem, algorithm, precision::float32, parts,
+         even_cut{parts, workers}.parts());
+}
+
+bool convolution::shares_channels(const conv_problem& p) const {
+  const auto channels = parted_channels(direction_, p);
+  return options_.winograd && prefers_winograd(direction_, options_.factors, p)
+         && tiles_of(p) < channels && fit_parts(channels, 2);
 }
 
 // Input gradients are faster in the library.
@@ -344,12 +376,13 @@ void convolution::run_groups(kernel_context& ctx, const float* a,
 
 // Winograd's method is there for vectors of 512 bits and channels that fill
 // them.
-bool convolution::made_winograd(const conv_problem& problem) {
+bool convolution::made_winograd(const conv_problem& problem,
+                                std::size_t workers) {
   if (!options_.winograd
       || !prefers_winograd(direction_, options_.factors, problem))
     return false;
   try {
-    make_winograd(problem);
+    make_winograd(problem, shares_channels(problem) ? workers : 1);
     return true;
   } catch (const dnnl::error& failure) {
     if (failure.status != dnnl_unimplemented)
@@ -364,10 +397,12 @@ void convolution::make_direct(const conv_problem& problem) {
        rounds ? options_.factors : precision::float32);
 }
 
-std::int64_t convolution::prepare(const conv_problem& problem) {
-  if (ready_ && same_problem(prepared_, problem))
+std::int64_t convolution::prepare(const conv_problem& problem,
+                                  std::size_t workers) {
+  if (ready_ && workers_ == workers && same_in_kernel(prepared_, problem))
     return result_block_;
   ready_ = false;
+  lanes_.resize(1);
   result_block_ = 0;
   method_ = method::library;
   if (takes_rows(problem)) {
@@ -378,11 +413,12 @@ std::int64_t convolution::prepare(const conv_problem& problem) {
     result_block_ = problem.in_block;
   } else {
     with_library([&] {
-      if (!made_winograd(problem))
+      if (!made_winograd(problem, workers))
         make_direct(problem);
     });
   }
   prepared_ = problem;
+  workers_ = workers;
   ready_ = true;
   return result_block_;
 }
@@ -394,10 +430,14 @@ void convolution::run(kernel_context& ctx, const float* a, const float* b,
   if (method_ == method::rows)
     return direction_ == conv_direction::forward
              ? rows_.forward(ctx, a, b, result)
-             : rows_.filter_gradient(a, b, result);
-  with_library([&] {
-    for (std::int64_t i = 0; i < parts_; ++i)
-      primitive_.run(ctx, a, b + i * steps_.b, result + i * steps_.result);
+             : rows_.filter_gradient(ctx, a, b, result);
+  const even_cut share{parts_, lanes_.size()};
+  ctx.in_parts(share.parts(), [&](std::size_t lane) {
+    with_library([&] {
+      const auto first = share.first(lane);
+      for (std::int64_t i = first; i < first + share.size(lane); ++i)
+        lanes_[lane].run(ctx, a, b + i * steps_.b, result + i * steps_.result);
+    });
   });
 }
 

@@ -7,7 +7,9 @@
 #include <troupe/kernels/cpu_kernel_options.hpp>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace troupe::cpu {
 
@@ -26,12 +28,19 @@ struct conv_problem {
   std::int64_t out_block = 0;
 };
 
+/// Whether two problems of one kernel are the same: only shapes and what the
+/// images lie in change from step to step.
+bool same_in_kernel(const conv_problem& a, const conv_problem& b) noexcept;
+
 /// What is computed of in, filter, out: out from in and filter; in's gradient
 /// from out's and filter; the filter's from in and out's.
 enum class conv_direction { forward, input_gradient, filter_gradient };
 
+/// Multiplications of a part that is worth a cut, some 20 us.
+constexpr std::int64_t least_conv_part = 1 << 21;
+
 /// One direction of one convolution at a time. Thread rule: one thread at a
-/// time, any thread.
+/// time, any thread, and those that share its run.
 class convolution {
 public:
   explicit convolution(conv_direction direction,
@@ -41,7 +50,16 @@ public:
   /// Makes what the library needs, anew when the problem changes, and returns
   /// the channels per block of the images that `run` will write; 0: plain, as
   /// filters always are. Throws error(kernel_failure).
-  std::int64_t prepare(const conv_problem& problem);
+  /// @param workers threads that may share the result's channels: they do if
+  ///   that `shares_channels`, else the caller runs alone
+  std::int64_t prepare(const conv_problem& problem, std::size_t workers = 1);
+
+  /// Whether workers gain more from channels of the result than from samples:
+  /// each then transforms its own filters alone, which takes longer than what
+  /// all of them do with the images.
+  bool shares_channels(const conv_problem& problem) const;
+  /// Of the problem that is prepared: how many threads share it.
+  std::size_t lanes() const noexcept { return lanes_.size(); }
 
   /// Computes `result` from two operands in the order of `conv_direction`, of
   /// the problem that is prepared. Throws error(kernel_failure).
@@ -62,20 +80,25 @@ private:
   void run_groups(kernel_context& ctx, const float* a, const float* b,
                   float* result) const;
   void make(const conv_problem& problem, dnnl::algorithm algorithm,
-            precision factors, std::int64_t parts = 1);
-  void make_winograd(const conv_problem& problem);
-  bool made_winograd(const conv_problem& problem);
+            precision factors, std::int64_t parts = 1, std::size_t lanes = 1);
+  blocked_primitive make_primitive(const conv_problem& whole,
+                                   const conv_problem& part,
+                                   dnnl::algorithm algorithm,
+                                   precision factors);
+  void make_winograd(const conv_problem& problem, std::size_t workers);
+  bool made_winograd(const conv_problem& problem, std::size_t workers);
   void make_direct(const conv_problem& problem);
 
   conv_direction direction_;
   cpu_kernel_options options_;
   conv_problem prepared_;
+  std::size_t workers_ = 1;
   bool ready_ = false;
   std::int64_t result_block_ = 0;
   method method_ = method::library;
   row_convolution rows_;
-  blocked_primitive primitive_; // of one part
-  std::int64_t parts_ = 1;
+  std::int64_t parts_ = 1;                  // of the result's channels
+  std::vector<blocked_primitive> lanes_{1}; // of one part; one per thread
   part_steps steps_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <troupe/kernels/cpu/channel_blocks.hpp>
 #include <troupe/kernels/cpu/convolution.hpp>
+#include <troupe/kernels/cpu/even_cut.hpp>
 #include <troupe/kernels/cpu/group_conv_loops.hpp>
 #include <troupe/kernels/cpu/simd.hpp>
 #include <troupe/kernels/cpu/vector_ops.hpp>
@@ -30,10 +31,16 @@ std::int64_t packed_index(std::int64_t c, std::int64_t tap, std::int64_t j,
   return ((c / lanes * taps + tap) * conv_group + j) * lanes + c % lanes;
 }
 
+// Channels [first, end).
+struct channel_range {
+  std::int64_t first = 0;
+  std::int64_t end = 0;
+};
+
 // Calls `use(packed, plain)` for each weight: from filter [c][j][tap].
 template <class Use>
-void for_each_weight(std::int64_t channels, std::int64_t lanes, Use use) {
-  for (std::int64_t c = 0; c < channels; ++c)
+void for_each_weight(channel_range channels, std::int64_t lanes, Use use) {
+  for (std::int64_t c = channels.first; c < channels.end; ++c)
     for (std::int64_t j = 0; j < conv_group; ++j)
       for (std::int64_t tap = 0; tap < taps; ++tap)
         use(packed_index(c, tap, j, lanes), (c * conv_group + j) * taps + tap);
@@ -50,11 +57,11 @@ std::int64_t turned(std::int64_t plain) {
 
 // Calls `use(offset of the lanes' first pixel, offset of their weights)`.
 template <class Use>
-void for_each_plane(const conv_problem& p, std::int64_t block,
-                    std::int64_t lanes, Use use) {
+void for_each_plane(const conv_problem& p, channel_range channels,
+                    std::int64_t block, std::int64_t lanes, Use use) {
   const std::int64_t pixels = p.in.numel(2, 4);
   for (std::int64_t n = 0; n < p.in[0]; ++n)
-    for (std::int64_t c = 0; c < p.in[1]; c += lanes)
+    for (std::int64_t c = channels.first; c < channels.end; c += lanes)
       use((n * p.in[1] + c / block * block) * pixels + c % block,
           c * taps * conv_group);
 }
@@ -63,9 +70,10 @@ void convolve(const conv_problem& p, std::int64_t block, const float* x,
               const float* packed, float* out) {
   const group_conv_loops& loops = loops_of(block);
   const group_plane plane{p.in[2], p.in[3], block};
-  for_each_plane(p, block, loops.lanes, [&](std::int64_t at, std::int64_t w) {
-    loops.convolve(plane, x + at, packed + w, out + at);
-  });
+  for_each_plane(p, {0, p.in[1]}, block, loops.lanes,
+                 [&](std::int64_t at, std::int64_t w) {
+                   loops.convolve(plane, x + at, packed + w, out + at);
+                 });
 }
 
 } // namespace
@@ -81,7 +89,7 @@ void forward(kernel_context& ctx, const conv_problem& p, std::int64_t block,
              const float* x, const float* filter, float* out) {
   tensor packed = ctx.scratch(p.filter.numel());
   float* to = packed.data<float>();
-  for_each_weight(p.in[1], loops_of(block).lanes,
+  for_each_weight({0, p.in[1]}, loops_of(block).lanes,
                   [&](auto at, auto plain) { to[at] = filter[plain]; });
   convolve(p, block, x, to, out);
 }
@@ -91,7 +99,7 @@ void input_gradient(kernel_context& ctx, const conv_problem& p,
                     float* dx) {
   tensor packed = ctx.scratch(p.filter.numel());
   float* to = packed.data<float>();
-  for_each_weight(p.in[1], loops_of(block).lanes,
+  for_each_weight({0, p.in[1]}, loops_of(block).lanes,
                   [&](auto at, auto plain) { to[at] = filter[turned(plain)]; });
   convolve(p, block, dout, to, dx);
 }
@@ -104,11 +112,20 @@ void filter_gradient(kernel_context& ctx, const conv_problem& p,
   tensor packed = ctx.scratch(p.filter.numel());
   float* sums = packed.data<float>();
   fill(sums, packed.numel(), 0.0f);
-  for_each_plane(p, block, loops.lanes, [&](std::int64_t at, std::int64_t w) {
-    loops.weigh(plane, x + at, dout + at, sums + w);
+  const auto work = p.out.numel() * p.filter.numel(1, 4);
+  const even_cut channels{
+    p.in[1], worthwhile_parts(ctx.workers(), work, least_conv_part),
+    loops.lanes};
+  ctx.in_parts(channels.parts(), [&](std::size_t i) {
+    const auto first = channels.first(i);
+    const channel_range part{first, first + channels.size(i)};
+    for_each_plane(p, part, block, loops.lanes,
+                   [&](std::int64_t at, std::int64_t w) {
+                     loops.weigh(plane, x + at, dout + at, sums + w);
+                   });
+    for_each_weight(part, loops.lanes,
+                    [&](auto at, auto plain) { dw[plain] = sums[at]; });
   });
-  for_each_weight(p.in[1], loops.lanes,
-                  [&](auto at, auto plain) { dw[plain] = sums[at]; });
 }
 
 } // namespace troupe::cpu::group_convolution

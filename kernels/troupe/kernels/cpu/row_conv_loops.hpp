@@ -11,10 +11,11 @@ namespace troupe::cpu {
 /// and sees tap k of a sample at `in_offsets[v] + tap_offsets[k]`.
 struct row_conv_shape {
   std::int64_t samples = 0;
-  std::int64_t filters = 0;
+  std::int64_t filters = 0; ///< that are computed here
   std::int64_t taps = 0;
   std::int64_t vectors = 0;
   std::int64_t in_size = 0;   ///< elements of a sample of the input
+  std::int64_t out_size = 0;  ///< of the output, of all filters
   std::int64_t out_plane = 0; ///< pixels of an output channel
   const std::int32_t* tap_offsets = nullptr;
   const std::int32_t* in_offsets = nullptr;

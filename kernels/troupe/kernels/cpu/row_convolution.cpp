@@ -2,6 +2,7 @@
 #include <troupe/kernels/cpu/row_convolution.hpp>
 
 #include <troupe/kernels/cpu/convolution.hpp>
+#include <troupe/kernels/cpu/even_cut.hpp>
 #include <troupe/kernels/cpu/simd.hpp>
 #include <troupe/kernels/cpu/vector_ops.hpp>
 
@@ -55,6 +56,7 @@ void row_convolution::prepare(const conv_problem& p) {
             .taps = p.filter.numel(1, 4),
             .vectors = static_cast<std::int64_t>(out_offsets_.size()),
             .in_size = p.in.numel(1, 4),
+            .out_size = p.out.numel(1, 4),
             .out_plane = p.out.numel(2, 4)};
 }
 
@@ -79,10 +81,21 @@ void row_convolution::forward(kernel_context& ctx, const float* x,
   machine_loops().forward(shape(), x, packed.data<float>(), out);
 }
 
-void row_convolution::filter_gradient(const float* x, const float* dout,
-                                      float* dw) const {
-  fill(dw, shape_.filters * shape_.taps, 0.0f);
-  machine_loops().filter_gradient(shape(), x, dout, dw);
+// Workers share the filters.
+void row_convolution::filter_gradient(kernel_context& ctx, const float* x,
+                                      const float* dout, float* dw) const {
+  const auto work = shape_.samples * shape_.out_size * shape_.taps;
+  const even_cut filters{shape_.filters,
+                         worthwhile_parts(ctx.workers(), work, least_conv_part),
+                         row_conv_filters};
+  ctx.in_parts(filters.parts(), [&](std::size_t i) {
+    auto part = shape();
+    part.filters = filters.size(i);
+    const auto first = filters.first(i);
+    float* to = dw + first * part.taps;
+    fill(to, part.filters * part.taps, 0.0f);
+    machine_loops().filter_gradient(part, x, dout + first * part.out_plane, to);
+  });
 }
 
 } // namespace troupe::cpu

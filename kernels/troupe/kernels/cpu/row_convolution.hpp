@@ -26,7 +26,8 @@ public:
 
   void forward(kernel_context& ctx, const float* x, const float* filter,
                float* out) const;
-  void filter_gradient(const float* x, const float* dout, float* dw) const;
+  void filter_gradient(kernel_context& ctx, const float* x, const float* dout,
+                       float* dw) const;
 
 private:
   row_conv_shape shape() const;

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/kernels/cpu/parallel_convolution.hpp>
+
+namespace troupe::cpu {
+
+namespace {
+
+conv_problem with_samples(conv_problem p, std::int64_t samples) {
+  p.in[0] = samples;
+  p.out[0] = samples;
+  return p;
+}
+
+} // namespace
+
+std::size_t parallel_convolution::parts_of(const conv_problem& p,
+                                           std::size_t workers) const {
+  return worthwhile_parts(workers, p.out.numel() * p.filter.numel(1, 4),
+                          least_conv_part);
+}
+
+// Whether the workers share the result's channels.
+bool parallel_convolution::prepared_channels(const conv_problem& problem,
+                                             std::size_t threads) {
+  auto& whole = parts_.front();
+  if (threads == 1 || !whole.shares_channels(problem))
+    return false;
+  samples_ = {problem.in[0], 1};
+  result_block_ = whole.prepare(problem, threads);
+  return whole.lanes() > 1;
+}
+
+// Whether the workers share the samples: all parts have their results in the
+// same blocks. Filter gradients are sums over samples.
+bool parallel_convolution::prepared_samples(const conv_problem& problem,
+                                            std::size_t threads) {
+  const auto sums = direction_ == conv_direction::filter_gradient;
+  samples_ = {problem.in[0], sums ? 1 : threads};
+  while (parts_.size() < samples_.parts())
+    parts_.emplace_back(direction_, options_);
+  for (std::size_t i = 0; i < samples_.parts(); ++i) {
+    const auto block =
+      parts_[i].prepare(with_samples(problem, samples_.size(i)));
+    if (i > 0 && block != result_block_)
+      return false;
+    result_block_ = block;
+  }
+  return true;
+}
+
+std::int64_t parallel_convolution::prepare(const conv_problem& problem,
+                                           std::size_t workers) {
+  if (ready_ && same_in_kernel(prepared_, problem))
+    return result_block_;
+  ready_ = false;
+  const auto threads = parts_of(problem, workers);
+  if (!prepared_channels(problem, threads)
+      && !prepared_samples(problem, threads))
+    prepared_samples(problem, 1);
+  const auto in = problem.in.numel(1, 4);
+  const auto out = problem.out.numel(1, 4);
+  const auto forward = direction_ == conv_direction::forward;
+  given_step_ = forward ? in : out;
+  result_step_ = forward ? out : in;
+  prepared_ = problem;
+  ready_ = true;
+  return result_block_;
+}
+
+void parallel_convolution::run(kernel_context& ctx, const float* a,
+                               const float* b, float* result) {
+  ctx.in_parts(samples_.parts(), [&](std::size_t i) {
+    const auto first = samples_.first(i);
+    parts_[i].run(ctx, a + first * given_step_, b,
+                  result + first * result_step_);
+  });
+}
+
+} // namespace troupe::cpu

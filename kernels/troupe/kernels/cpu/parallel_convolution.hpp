@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/kernels/cpu/convolution.hpp>
+#include <troupe/kernels/cpu/even_cut.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace troupe::cpu {
+
+/// One direction of a convolution, shared by the workers of its device: each
+/// takes some of the samples, or of the result's channels where
+/// `convolution::shares_channels`. Other filter gradients stay whole, but for
+/// what `convolution` itself shares.
+/// Thread rule: one thread at a time, any thread.
+class parallel_convolution {
+public:
+  explicit parallel_convolution(conv_direction direction,
+                                const cpu_kernel_options& options = {})
+    : direction_(direction), options_(options) {
+    parts_.emplace_back(direction, options);
+  }
+
+  /// As `convolution::prepare`, for up to `workers` threads, as many each time.
+  std::int64_t prepare(const conv_problem& problem, std::size_t workers);
+
+  /// As `convolution::run`.
+  void run(kernel_context& ctx, const float* a, const float* b, float* result);
+
+private:
+  std::size_t parts_of(const conv_problem& problem, std::size_t workers) const;
+  bool prepared_channels(const conv_problem& problem, std::size_t threads);
+  bool prepared_samples(const conv_problem& problem, std::size_t threads);
+
+  conv_direction direction_;
+  cpu_kernel_options options_;
+  conv_problem prepared_;
+  bool ready_ = false;
+  even_cut samples_{0, 1};
+  std::int64_t given_step_ = 0; // elements of a sample of the first operand
+  std::int64_t result_step_ = 0;
+  std::int64_t result_block_ = 0;
+  std::vector<convolution> parts_;
+};
+
+} // namespace troupe::cpu
