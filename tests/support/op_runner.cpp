@@ -84,13 +84,15 @@ private:
 
 } // namespace
 
-op_runner::op_runner(const kernel_table& table, const op_case& c)
+op_runner::op_runner(const kernel_table& table, const op_case& c,
+                     const stream_options& queue)
   : attributes_(c.attributes), device_(make_cpu_device(0)),
+    queue_(queue.helpers ? device_->make_stream(queue) : nullptr),
     kernel_(table.make(c.type, device_kind::cpu, attributes_)) {}
 
 op_values op_runner::run(const op_case& c) {
   bound_arguments arguments(c, device_->memory());
-  kernel_context ctx(*device_, nullptr, attributes_, arguments.inputs,
+  kernel_context ctx(*device_, queue_.get(), attributes_, arguments.inputs,
                      arguments.outputs, c.step);
   kernel_->run(ctx);
   op_values results;

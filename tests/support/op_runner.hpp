@@ -5,6 +5,7 @@
 
 #include <troupe/kernels/device.hpp>
 #include <troupe/kernels/kernel.hpp>
+#include <troupe/kernels/stream.hpp>
 
 #include <memory>
 #include <string>
@@ -16,7 +17,10 @@ namespace troupe::test {
 class op_runner {
 public:
   /// Throws error(unsupported_op) if the table has not the case's op.
-  op_runner(const kernel_table& table, const op_case& c);
+  /// @param queue the stream that the kernel runs on; there is none unless it
+  ///   has helpers
+  op_runner(const kernel_table& table, const op_case& c,
+            const stream_options& queue = {});
 
   /// Runs the kernel on the case's inputs and returns its outputs. The case
   /// may differ from the first in all but type and attributes. Variables are
@@ -26,6 +30,7 @@ public:
 private:
   attribute_map attributes_;
   std::unique_ptr<device> device_;
+  std::unique_ptr<stream> queue_;
   std::unique_ptr<kernel> kernel_;
 };
 

@@ -3,6 +3,7 @@
 #include <troupe/kernels/cpu/channel_blocks.hpp>
 #include <troupe/kernels/cpu/elementwise_ops.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
+#include <troupe/kernels/cpu/in_ranges.hpp>
 #include <troupe/kernels/cpu/merged_rows.hpp>
 #include <troupe/kernels/cpu/simd.hpp>
 #include <troupe/kernels/cpu/tensor_arrays.hpp>
@@ -81,8 +82,10 @@ void run_scale(kernel_context& ctx) {
   for_number_type("X", x.type(), [&]<class T>(T) {
     tensor out = ctx.output("Out", x.dims(), x.type());
     if constexpr (std::is_same_v<T, float>)
-      scale_add(out.data<float>(), x.data<float>(), scale,
-                after ? bias : bias * scale, x.numel());
+      in_ranges(ctx, x.numel(), [&](std::int64_t first, std::int64_t n) {
+        scale_add(out.data<float>() + first, x.data<float>() + first, scale,
+                  after ? bias : bias * scale, n);
+      });
     else
       scale_numbers<T>(x, out, factor, static_cast<double>(bias), after);
   });
@@ -203,7 +206,10 @@ bool sum_blocked_pair(kernel_context& ctx) {
   if (a.is_plain() || b.is_plain() || !a.format()->equals(*b.format()))
     return false;
   tensor out = output_like(ctx, "Out", a);
-  add(out.data<float>(), a.data<float>(), b.data<float>(), a.numel());
+  in_ranges(ctx, a.numel(), [&](std::int64_t first, std::int64_t n) {
+    add(out.data<float>() + first, a.data<float>() + first,
+        b.data<float>() + first, n);
+  });
   return true;
 }
 

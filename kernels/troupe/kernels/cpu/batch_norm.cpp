@@ -97,7 +97,12 @@ void batch_norm_kernel::write_normalized(kernel_context& ctx,
                                          const float* mean, const float* factor,
                                          const float* bias) {
   tensor y = output_like(ctx, "Y", x);
-  channel_affine(v, y.data<float>(), x.data<float>(), mean, factor, bias);
+  float* to = y.data<float>();
+  const float* from = x.data<float>();
+  in_channel_parts(ctx, v, [&](const channel_view& part, std::int64_t c) {
+    const auto at = v.at(0, c);
+    channel_affine(part, to + at, from + at, mean + c, factor + c, bias + c);
+  });
 }
 
 void batch_norm_kernel::write_passed(kernel_context& ctx, const tensor& x) {
@@ -112,7 +117,10 @@ void batch_norm_kernel::train(kernel_context& ctx, const channel_view& v,
   mean_.resize(channels);
   variance_.resize(channels);
   inverse_.resize(channels);
-  channel_moments(v, x.data<float>(), mean_.data(), variance_.data());
+  in_channel_parts(ctx, v, [&](const channel_view& part, std::int64_t c) {
+    channel_moments(part, x.data<float>() + v.at(0, c), mean_.data() + c,
+                    variance_.data() + c);
+  });
   invert(inverse_.data(), variance_.data(), v.channels);
   normalize(ctx, v, x, mean_.data());
   move(ctx, "MeanOut", mean, mean_);
@@ -201,20 +209,27 @@ std::pair<tensor, tensor> batch_norm_grad_kernel::inputs(kernel_context& ctx) {
   return {ctx.input("X"), ctx.input("Y@GRAD")};
 }
 
-void batch_norm_grad_kernel::gradient_sums(kernel_context&,
+void batch_norm_grad_kernel::gradient_sums(kernel_context& ctx,
                                            const channel_view& v,
                                            const float* x, const float* dy,
                                            const float* mean, float* dot,
                                            float* total) {
-  channel_gradient_sums(v, x, dy, mean, dot, total);
+  in_channel_parts(ctx, v, [&](const channel_view& part, std::int64_t c) {
+    const auto at = v.at(0, c);
+    channel_gradient_sums(part, x + at, dy + at, mean + c, dot + c, total + c);
+  });
 }
 
-void batch_norm_grad_kernel::combine(kernel_context&, const channel_view& v,
+void batch_norm_grad_kernel::combine(kernel_context& ctx, const channel_view& v,
                                      float* dx, const float* dy, const float* x,
                                      const float* mean, const float* dy_factor,
                                      const float* x_factor,
                                      const float* offset) {
-  channel_combine(v, dx, dy, x, mean, dy_factor, x_factor, offset);
+  in_channel_parts(ctx, v, [&](const channel_view& part, std::int64_t c) {
+    const auto at = v.at(0, c);
+    channel_combine(part, dx + at, dy + at, x + at, mean + c, dy_factor + c,
+                    x_factor + c, offset + c);
+  });
 }
 
 // Where a statistic comes from: the batch's as the forward pass saved it; the

@@ -21,7 +21,7 @@ template <class Use>
 void for_each_plane(const channel_view& v, Use use) {
   for (std::int64_t c = 0; c < v.channels; c += v.block)
     for (std::int64_t n = 0; n < v.samples; ++n)
-      use(c, (n * v.channels + c) * v.pixels);
+      use(c, v.at(n, c));
 }
 
 // Mean and squared distances from it of what has been seen, per channel.

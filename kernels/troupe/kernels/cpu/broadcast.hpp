@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/kernels/cpu/in_ranges.hpp>
 #include <troupe/kernels/shape.hpp>
 
 #include <array>
@@ -30,6 +31,32 @@ struct broadcast_plan {
   bool x_repeats = false; ///< some axis has x_step 0
   bool y_repeats = false;
 };
+
+/// Where the operands of a part of a plan begin.
+struct broadcast_offsets {
+  std::int64_t out = 0;
+  std::int64_t x = 0;
+  std::int64_t y = 0;
+};
+
+/// Calls `use(plan of a part, its offsets)`; workers share the parts, which are
+/// cut along the first axis.
+template <class Use>
+void in_broadcast_parts(const kernel_context& ctx, const broadcast_plan& plan,
+                        Use use) {
+  const auto& first_axis = plan.axes().front();
+  const auto elements = plan.out.numel();
+  if (elements == 0)
+    return;
+  const auto step = elements / first_axis.extent;
+  in_rows(ctx, first_axis.extent, step,
+          [&](std::int64_t first, std::int64_t count) {
+            broadcast_plan part = plan;
+            part.all_axes[0].extent = count;
+            use(part, broadcast_offsets{first * step, first * first_axis.x_step,
+                                        first * first_axis.y_step});
+          });
+}
 
 /// Plans Paddle's rule: the operand of lower rank is placed at `axis` of the
 /// other (-1: at its end); extents of 1 repeat. Throws error(shape_mismatch).

@@ -72,7 +72,7 @@ void image_moments(const channel_view& v, const float* x, float* mean,
   for (std::int64_t c = 0; c < v.channels; ++c) {
     moments all;
     for (std::int64_t n = 0; n < v.samples; ++n)
-      join(all, plane_moments(x + (n * v.channels + c) * v.pixels, v.pixels));
+      join(all, plane_moments(x + v.at(n, c), v.pixels));
     mean[c] = static_cast<float>(all.mean);
     variance[c] = static_cast<float>(all.squares / all.count);
   }
@@ -147,7 +147,7 @@ template <class Plane>
 void for_each_plane(const channel_view& v, Plane plane) {
   for (std::int64_t n = 0; n < v.samples; ++n)
     for (std::int64_t c = 0; c < v.channels; ++c)
-      plane(c, (n * v.channels + c) * v.pixels);
+      plane(c, v.at(n, c));
 }
 
 } // namespace
@@ -192,7 +192,7 @@ void channel_gradient_sums(const channel_view& v, const float* x,
     double dots = 0.0;
     double totals = 0.0;
     for (std::int64_t n = 0; n < v.samples; ++n) {
-      const std::int64_t at = (n * v.channels + c) * v.pixels;
+      const std::int64_t at = v.at(n, c);
       dots +=
         static_cast<double>(centred_dot(dy + at, x + at, mean[c], v.pixels));
       totals += sum(dy + at, v.pixels);

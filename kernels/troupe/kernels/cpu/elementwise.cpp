@@ -56,7 +56,12 @@ private:
       if constexpr (divides<Op> && std::integral<T>)
         require_no_zero<T>(y);
       tensor out = ctx.output("Out", p.out, x.type());
-      apply_broadcast<Op>(p, out.data<T>(), x.data<T>(), y.data<T>());
+      auto* to = out.data<T>();
+      in_broadcast_parts(
+        ctx, p, [&](const broadcast_plan& part, const broadcast_offsets& at) {
+          apply_broadcast<Op>(part, to + at.out, x.data<T>() + at.x,
+                              y.data<T>() + at.y);
+        });
     });
   }
 
@@ -69,8 +74,11 @@ private:
     require_type("Y", y.type(), x.type());
     if (!y.is_plain() && y.format()->equals(*x.format())) {
       tensor out = output_like(ctx, "Out", x);
-      run_simd<binary_loop<Op, true, true>>(out.data<float>(), x.data<float>(),
-                                            y.data<float>(), x.numel());
+      float* to = out.data<float>();
+      in_ranges(ctx, x.numel(), [&](std::int64_t first, std::int64_t n) {
+        run_simd<binary_loop<Op, true, true>>(
+          to + first, x.data<float>() + first, y.data<float>() + first, n);
+      });
       return true;
     }
     if (!is_per_channel(x.dims(), y.dims(), axis()))

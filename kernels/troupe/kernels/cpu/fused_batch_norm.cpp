@@ -5,6 +5,7 @@
 #include <troupe/kernels/cpu/batch_norm_kernels.hpp>
 #include <troupe/kernels/cpu/block_loops.hpp>
 #include <troupe/kernels/cpu/channel_blocks.hpp>
+#include <troupe/kernels/cpu/in_ranges.hpp>
 #include <troupe/kernels/cpu/simd.hpp>
 #include <troupe/kernels/cpu/vector_ops.hpp>
 
@@ -67,14 +68,14 @@ public:
   // Elements of `scratch` below.
   std::int64_t scratch_elements() const { return blocks_ ? 0 : view_.pixels; }
 
-  // Calls `use(first channel, offset, pixels)`, samples inside of channels.
+  // Calls `use(channel, offset, pixels)`, samples inside of channels.
   template <class Use>
   void for_each(Use use) const {
     const std::int64_t step = blocks_ ? chunk : view_.pixels;
     for (std::int64_t c = 0; c < view_.channels; c += channels_)
       for (std::int64_t n = 0; n < view_.samples; ++n)
         for (std::int64_t p = 0; p < view_.pixels; p += step)
-          use(c, (n * view_.channels + c) * view_.pixels + p * channels_,
+          use(c, view_.at(n, c) + p * channels_,
               std::min(step, view_.pixels - p));
   }
 
@@ -172,10 +173,14 @@ private:
       channel_affine(v, to, from, mean, factor, bias);
       return finish(to, more, y.numel());
     }
-    const part_loops loops(v);
-    loops.for_each([&](std::int64_t c, std::int64_t at, std::int64_t n) {
-      loops.affine_relu(to + at, from + at, more ? more + at : nullptr, n,
-                        {mean + c, factor + c, bias + c});
+    in_channel_parts(ctx, v, [&](const channel_view& part, std::int64_t first) {
+      const part_loops loops(part);
+      loops.for_each([&](std::int64_t c, std::int64_t at, std::int64_t n) {
+        c += first;
+        at += v.at(0, first);
+        loops.affine_relu(to + at, from + at, more ? more + at : nullptr, n,
+                          {mean + c, factor + c, bias + c});
+      });
     });
   }
 
@@ -241,8 +246,10 @@ private:
     require_shape("Y@GRAD", dy.dims(), y.dims());
     tensor dz = ctx.has_output("Z@GRAD") ? output_like(ctx, "Z@GRAD", y)
                                          : memory_like(ctx, y);
-    relu_gradient(dz.data<float>(), y.data<float>(), dy.data<float>(),
-                  y.numel());
+    in_ranges(ctx, y.numel(), [&](std::int64_t first, std::int64_t n) {
+      relu_gradient(dz.data<float>() + first, y.data<float>() + first,
+                    dy.data<float>() + first, n);
+    });
     const tensor x = stored_input(ctx, "X");
     if (alike(x, dz))
       return {x, dz};
@@ -272,23 +279,22 @@ private:
     if (!by_part_)
       return batch_norm_grad_kernel::gradient_sums(ctx, v, x, dy, mean, dot,
                                                    total);
-    const part_loops loops(v);
     dots_.assign(static_cast<std::size_t>(v.channels), 0.0);
     totals_.assign(static_cast<std::size_t>(v.channels), 0.0);
-    for_each_part(
-      ctx, loops, v,
-      [&](std::int64_t c, std::int64_t at, std::int64_t n,
-          const block_norm& norm) {
-        std::array<float, widest> dots, totals;
-        loops.relu_gradient_sums(x + at, dy + at, n, norm, scratch_.data(),
-                                 dots.data(), totals.data());
-        for (std::int64_t i = 0; i < loops.channels(); ++i) {
-          dots_[static_cast<std::size_t>(c + i)] +=
-            static_cast<double>(dots[static_cast<std::size_t>(i)]);
-          totals_[static_cast<std::size_t>(c + i)] +=
-            static_cast<double>(totals[static_cast<std::size_t>(i)]);
-        }
-      });
+    for_each_part(ctx, v,
+                  [&](const part_loops& loops, std::int64_t c, std::int64_t at,
+                      std::int64_t n, const block_norm& norm, float* scratch) {
+                    std::array<float, widest> dots, totals;
+                    loops.relu_gradient_sums(x + at, dy + at, n, norm, scratch,
+                                             dots.data(), totals.data());
+                    for (std::int64_t i = 0; i < loops.channels(); ++i) {
+                      dots_[static_cast<std::size_t>(c + i)] +=
+                        static_cast<double>(dots[static_cast<std::size_t>(i)]);
+                      totals_[static_cast<std::size_t>(c + i)] +=
+                        static_cast<double>(
+                          totals[static_cast<std::size_t>(i)]);
+                    }
+                  });
     std::copy(dots_.begin(), dots_.end(), dot);
     std::copy(totals_.begin(), totals_.end(), total);
   }
@@ -300,14 +306,13 @@ private:
     if (!by_part_)
       return batch_norm_grad_kernel::combine(ctx, v, dx, dy, x, mean, dy_factor,
                                              x_factor, offset);
-    const part_loops loops(v);
-    for_each_part(ctx, loops, v,
-                  [&](std::int64_t c, std::int64_t at, std::int64_t n,
-                      const block_norm& norm) {
+    for_each_part(ctx, v,
+                  [&](const part_loops& loops, std::int64_t c, std::int64_t at,
+                      std::int64_t n, const block_norm& norm, float* scratch) {
                     loops.relu_combine(
                       dx + at, dy + at, x + at, n, norm,
                       {mean + c, dy_factor + c, x_factor + c, offset + c},
-                      scratch_.data());
+                      scratch);
                   });
   }
 
@@ -327,23 +332,28 @@ private:
             parameter(ctx, "Bias", v, 0.0f)};
   }
 
-  // Calls `use(first channel, offset, pixels, what these are normalised with)`.
+  // Calls `use(loops, channel, offset, pixels, what these are normalised with,
+  // scratch)`; workers share the channels.
   template <class Use>
-  void for_each_part(kernel_context& ctx, const part_loops& loops,
-                     const channel_view& v, Use use) {
+  static void for_each_part(kernel_context& ctx, const channel_view& v,
+                            Use use) {
     const auto with = factors(ctx, v);
     const float* mean = with.mean.data<float>();
     const float* factor = with.factor.data<float>();
     const float* bias = with.bias.data<float>();
-    scratch_.resize(static_cast<std::size_t>(loops.scratch_elements()));
-    loops.for_each([&](std::int64_t c, std::int64_t at, std::int64_t n) {
-      use(c, at, n, block_norm{mean + c, factor + c, bias + c});
+    in_channel_parts(ctx, v, [&](const channel_view& part, std::int64_t first) {
+      const part_loops loops(part);
+      tensor scratch = ctx.scratch(loops.scratch_elements());
+      loops.for_each([&](std::int64_t c, std::int64_t at, std::int64_t n) {
+        c += first;
+        use(loops, c, at + v.at(0, first), n,
+            block_norm{mean + c, factor + c, bias + c}, scratch.data<float>());
+      });
     });
   }
 
   bool behind_sum_;
   bool by_part_ = false; // dy is to be taken where Y is positive
-  std::vector<float> scratch_;
   std::vector<double> dots_;
   std::vector<double> totals_;
 };

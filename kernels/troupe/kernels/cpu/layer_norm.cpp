@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
+#include <troupe/kernels/cpu/in_ranges.hpp>
 #include <troupe/kernels/cpu/simd.hpp>
 #include <troupe/kernels/cpu/vector_ops.hpp>
 
@@ -134,10 +135,12 @@ public:
     tensor y = float_output(ctx, "Y", x.dims());
     tensor mean = statistic(ctx, "Mean", x.dims());
     tensor variance = statistic(ctx, "Variance", x.dims());
-    for (std::int64_t r = 0; r < v.rows; ++r)
-      normalize(x.data<float>() + r * v.width, scale, bias, v.width,
-                y.data<float>() + r * v.width, mean.data<float>()[r],
-                variance.data<float>()[r]);
+    in_rows(ctx, v.rows, v.width, [&](std::int64_t first, std::int64_t rows) {
+      for (std::int64_t r = first; r < first + rows; ++r)
+        normalize(x.data<float>() + r * v.width, scale, bias, v.width,
+                  y.data<float>() + r * v.width, mean.data<float>()[r],
+                  variance.data<float>()[r]);
+    });
   }
 
 private:
@@ -198,15 +201,18 @@ private:
     if (v.width == 1) // a lone element is always normalized to zero
       return fill(dx.data<float>(), v.rows, 0.0f);
     const float share = 1.0f / static_cast<float>(v.width);
-    for (std::int64_t r = 0; r < v.rows; ++r) {
-      const std::int64_t at = r * v.width;
-      const float inv = inverse(a.variance[r]);
-      gradient_sums s =
-        sum_gradient(a.x + at, a.dy + at, scale, a.mean[r], inv, v.width);
-      s = {s.g * share, s.g_xhat * share};
-      input_row(dx.data<float>() + at, a.x + at, a.dy + at, scale, a.mean[r],
-                inv, s, v.width);
-    }
+    float* to = dx.data<float>();
+    in_rows(ctx, v.rows, v.width, [&](std::int64_t first, std::int64_t rows) {
+      for (std::int64_t r = first; r < first + rows; ++r) {
+        const std::int64_t at = r * v.width;
+        const float inv = inverse(a.variance[r]);
+        gradient_sums s =
+          sum_gradient(a.x + at, a.dy + at, scale, a.mean[r], inv, v.width);
+        s = {s.g * share, s.g_xhat * share};
+        input_row(to + at, a.x + at, a.dy + at, scale, a.mean[r], inv, s,
+                  v.width);
+      }
+    });
   }
 
   // Sums over rows, blocks of rows first.

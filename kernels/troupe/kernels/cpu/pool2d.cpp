@@ -4,6 +4,7 @@
 #include <troupe/kernels/cpu/channel_blocks.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
 #include <troupe/kernels/cpu/image_layout.hpp>
+#include <troupe/kernels/cpu/in_ranges.hpp>
 #include <troupe/kernels/cpu/pool_2x2.hpp>
 #include <troupe/kernels/cpu/pool_plan.hpp>
 #include <troupe/kernels/cpu/simd.hpp>
@@ -156,6 +157,25 @@ protected:
   }
 
   bool is_max() const noexcept { return options_.max; }
+  bool takes_2x2(const pool_plan& p) const {
+    return p.tiles_2x2 && is_max() && cpu::takes_2x2(p.out[3]);
+  }
+
+  // Calls `use(plane)`. Workers share those of 2x2 windows, whose loops need no
+  // scratch.
+  template <class Use>
+  void for_each_plane(const kernel_context& ctx, const pool_plan& p,
+                      std::int64_t plane_size, Use use) const {
+    const auto all = [&](std::int64_t first, std::int64_t count) {
+      for (std::int64_t i = first; i < first + count; ++i)
+        use(i);
+    };
+    const auto planes = p.in.numel(0, 2);
+    if (takes_2x2(p))
+      in_rows(ctx, planes, plane_size, all);
+    else
+      all(0, planes);
+  }
 
   std::vector<float> padded_;
 
@@ -177,9 +197,10 @@ public:
     const std::int64_t in_size = p.in.numel(2, 4);
     const std::int64_t out_size = p.out.numel(2, 4);
     write_images(ctx, "Out", p.out, [&](tensor& out) {
-      for (std::int64_t i = 0; i < p.in.numel(0, 2); ++i)
+      for_each_plane(ctx, p, in_size, [&](std::int64_t i) {
         plane(p, x.data<float>() + i * in_size,
               out.data<float>() + i * out_size);
+      });
     });
   }
 
@@ -196,7 +217,7 @@ private:
     if (p.whole && !is_max())
       *out = static_cast<float>(sum(x, p.in.numel(2, 4)))
              / static_cast<float>(p.in.numel(2, 4));
-    else if (p.tiles_2x2 && is_max() && takes_2x2(p.out[3]))
+    else if (takes_2x2(p))
       max_2x2(out, x, p.out[2], p.out[3]);
     else if (p.irregular)
       irregular_plane(p, x, out);
@@ -257,10 +278,11 @@ public:
     const std::int64_t in_size = p.in.numel(2, 4);
     const std::int64_t out_size = p.out.numel(2, 4);
     write_images(ctx, "X@GRAD", p.in, [&](tensor& dx) {
-      for (std::int64_t i = 0; i < p.in.numel(0, 2); ++i)
+      for_each_plane(ctx, p, in_size, [&](std::int64_t i) {
         plane(p, x.data<float>() + i * in_size,
               dout.data<float>() + i * out_size,
               dx.data<float>() + i * in_size);
+      });
     });
   }
 
@@ -279,7 +301,7 @@ private:
     if (p.whole && !is_max())
       return fill(dx, p.in.numel(2, 4),
                   *dout / static_cast<float>(p.in.numel(2, 4)));
-    if (p.tiles_2x2 && is_max() && takes_2x2(p.out[3]))
+    if (takes_2x2(p))
       return max_2x2_gradient(dx, x, dout, p.out[2], p.out[3]);
     fill(dx, p.in.numel(2, 4), 0.0f);
     if (p.irregular)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
+#include <troupe/kernels/cpu/in_ranges.hpp>
 #include <troupe/kernels/cpu/lines.hpp>
 #include <troupe/kernels/cpu/row_softmax.hpp>
 #include <troupe/kernels/cpu/simd.hpp>
@@ -101,7 +102,11 @@ void run_forward(kernel_context& ctx) {
   if (x.numel() == 0)
     return;
   for_number_type<false>("X", x.type(), [&]<class T>(T) {
-    forward_lines<Line>(ctx, v, out.data<T>(), x.data<T>());
+    T* to = out.data<T>();
+    const T* from = x.data<T>();
+    in_line_parts(ctx, v, [&](const axis_view& part, std::int64_t at) {
+      forward_lines<Line>(ctx, part, to + at, from + at);
+    });
   });
 }
 
@@ -114,7 +119,11 @@ void run_gradient(kernel_context& ctx) {
   const axis_view v = view_of(ctx, out.dims(), "Out");
   tensor dx = ctx.output("X@GRAD", out.dims(), out.type());
   for_number_type<false>("Out", out.type(), [&]<class T>(T) {
-    gradient_lines<Line>(ctx, v, dx.data<T>(), out.data<T>(), dout.data<T>());
+    T* to = dx.data<T>();
+    in_line_parts(ctx, v, [&](const axis_view& part, std::int64_t at) {
+      gradient_lines<Line>(ctx, part, to + at, out.data<T>() + at,
+                           dout.data<T>() + at);
+    });
   });
 }
 

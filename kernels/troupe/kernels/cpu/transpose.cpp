@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
+#include <troupe/kernels/cpu/in_ranges.hpp>
 
 #include <troupe/base/error.hpp>
 
@@ -130,10 +131,20 @@ void move_nest(const move_plan& plan, std::size_t axis, T* out, const T* x) {
     move_nest(plan, axis + 1, out + i * a.out_step, x + i * a.x_step);
 }
 
+// Workers share the outermost axis.
 template <class T>
-void move_elements(const move_plan& plan, tensor& out, const tensor& x) {
-  move_nest(plan, 0, reinterpret_cast<T*>(out.raw()),
-            reinterpret_cast<const T*>(x.raw()));
+void move_elements(const kernel_context& ctx, const move_plan& plan,
+                   tensor& out, const tensor& x) {
+  auto* to = reinterpret_cast<T*>(out.raw());
+  const auto* from = reinterpret_cast<const T*>(x.raw());
+  if (plan.outer.empty())
+    return move_nest(plan, 0, to, from);
+  const auto& a = plan.outer.front();
+  in_rows(ctx, a.extent, x.numel() / a.extent,
+          [&](std::int64_t first, std::int64_t count) {
+            for (std::int64_t i = first; i < first + count; ++i)
+              move_nest(plan, 1, to + i * a.out_step, from + i * a.x_step);
+          });
 }
 
 void transpose(kernel_context& ctx, const tensor& x, std::string_view slot,
@@ -143,10 +154,10 @@ void transpose(kernel_context& ctx, const tensor& x, std::string_view slot,
     return;
   const move_plan plan = make_plan(x.dims(), order);
   switch (size_of(x.type())) {
-  case 1: return move_elements<std::uint8_t>(plan, out, x);
-  case 2: return move_elements<std::uint16_t>(plan, out, x);
-  case 4: return move_elements<std::uint32_t>(plan, out, x);
-  default: return move_elements<std::uint64_t>(plan, out, x);
+  case 1: return move_elements<std::uint8_t>(ctx, plan, out, x);
+  case 2: return move_elements<std::uint16_t>(ctx, plan, out, x);
+  case 4: return move_elements<std::uint32_t>(ctx, plan, out, x);
+  default: return move_elements<std::uint64_t>(ctx, plan, out, x);
   }
 }
 

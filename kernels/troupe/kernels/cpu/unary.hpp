@@ -3,6 +3,7 @@
 
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/channel_blocks.hpp>
+#include <troupe/kernels/cpu/in_ranges.hpp>
 #include <troupe/kernels/cpu/simd.hpp>
 
 #include <array>
@@ -86,7 +87,11 @@ void run_unary_with(kernel_context& ctx, const unary_values<Op>& values) {
   const tensor x = stored_input(ctx, "X");
   tensor out = output_like(ctx, "Out", x);
   for_number_type<Op::integers>("X", x.type(), [&]<class T>(T) {
-    run_simd<unary_loop<Op>>(out.data<T>(), values_in<T>(x), x.numel(), values);
+    T* to = out.data<T>();
+    const T* from = values_in<T>(x);
+    in_ranges(ctx, x.numel(), [&](std::int64_t first, std::int64_t n) {
+      run_simd<unary_loop<Op>>(to + first, from + first, n, values);
+    });
   });
 }
 
@@ -110,8 +115,13 @@ void run_unary_gradient_with(kernel_context& ctx,
   require_type("Out@GRAD", dout.type(), saved.type());
   tensor dx = output_like(ctx, "X@GRAD", saved);
   for_number_type<Op::integers>("Out@GRAD", dout.type(), [&]<class T>(T) {
-    run_simd<unary_gradient_loop<Op>>(dx.data<T>(), values_in<T>(saved),
-                                      values_in<T>(dout), dout.numel(), values);
+    T* to = dx.data<T>();
+    const T* at = values_in<T>(saved);
+    const T* d = values_in<T>(dout);
+    in_ranges(ctx, dout.numel(), [&](std::int64_t first, std::int64_t n) {
+      run_simd<unary_gradient_loop<Op>>(to + first, at + first, d + first, n,
+                                        values);
+    });
   });
 }
 

@@ -1,0 +1,509 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels that cut their work against the same ones in one go. Sizes lie just
+// above what a part takes at least, times three workers.
+#include "blocked_images.hpp"
+#include "scrambled_parts.hpp"
+
+#include <kernels/cases/cases.hpp>
+#include <support/op_compare.hpp>
+#include <support/op_runner.hpp>
+
+#include <troupe/kernels/cpu/simd.hpp>
+#include <troupe/kernels/cpu_kernel_options.hpp>
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+constexpr std::size_t workers = 3;
+constexpr double same_bits = 0;
+constexpr double near = 1e-5; // libraries may sum up in other orders
+
+stream_options shared_by(part_runner& helpers) {
+  return {.name = {}, .width = static_cast<int>(workers), .helpers = &helpers};
+}
+
+/// A kernel on a stream with helpers.
+class shared_run {
+public:
+  shared_run(const kernel_table& table, const op_case& c)
+    : runner_(table, c, shared_by(helpers_)) {}
+
+  op_values run(const op_case& c) { return runner_.run(c); }
+  std::size_t most_parts() const { return helpers_.most_parts(); }
+
+private:
+  scrambled_parts helpers_{workers, 1};
+  op_runner runner_;
+};
+
+/// Runs whole, in parts, and in parts that are taken in other orders. Returns
+/// the results of the whole.
+op_values check_op(const kernel_table& table, const op_case& c,
+                   double tolerance) {
+  CAPTURE(describe(c));
+  const auto whole = run_op(table, c);
+  shared_run shared(table, c);
+  const auto parts = shared.run(c);
+  CHECK(shared.most_parts() > 1);
+  CHECK(difference(parts, whole, tolerance) == "");
+  for (int again = 0; again < 2; ++again)
+    CHECK(difference(shared.run(c), parts, same_bits) == "");
+  return whole;
+}
+
+/// The op and its gradient.
+void check_both(const kernel_table& table, const op_case& c, double tolerance) {
+  const auto back = backward_of(c, check_op(table, c, tolerance));
+  check_op(table, back, tolerance);
+}
+
+/// The op and each part of its gradient, which must all be cut.
+void check_each(const kernel_table& table, const op_case& c, double tolerance) {
+  const auto back = backward_of(c, check_op(table, c, tolerance));
+  for (const auto& [slot, count] : back.outputs)
+    check_op(table, only_output(back, slot), tolerance);
+}
+
+using ints = std::vector<std::int32_t>;
+
+op_case unary(const char* type, const char* kept, const shape& dims,
+              attribute_map attributes = {}) {
+  return {.type = type,
+          .inputs = {{"X", {random_values(dims, 1, -4, 4)}}},
+          .attributes = std::move(attributes),
+          .gradient = gradient_slots{{"Out"}, {kept}, {"X"}}};
+}
+
+op_case binary(const char* type, const shape& x, const shape& y,
+               int axis = -1) {
+  return {.type = type,
+          .inputs = {{"X", {random_values(x, 1, 0.5, 2)}},
+                     {"Y", {random_values(y, 2, 0.5, 2)}}},
+          .attributes = {{"axis", axis}}};
+}
+
+op_case sum_of_two(const shape& dims) {
+  return {.type = "sum",
+          .inputs = {{"X", {random_values(dims, 1), random_values(dims, 2)}}}};
+}
+
+op_case transpose(const shape& dims, ints axes) {
+  return {.type = "transpose2",
+          .inputs = {{"X", {random_values(dims, 1)}}},
+          .attributes = {{"axis", std::move(axes)}},
+          .outputs = {{"Out", 1}, {"XShape", 1}}};
+}
+
+op_case layer_norm(std::int64_t rows, std::int64_t width) {
+  return {.type = "layer_norm",
+          .inputs = {{"X", {random_values({rows, width}, 1, -1, 3)}},
+                     {"Scale", {random_values({width}, 2, 0.5, 2)}},
+                     {"Bias", {random_values({width}, 3)}}},
+          .attributes = {{"begin_norm_axis", 1}},
+          .outputs = {{"Y", 1}, {"Mean", 1}, {"Variance", 1}},
+          .gradient = gradient_slots{{"Y"},
+                                     {"X", "Scale", "Bias", "Mean", "Variance"},
+                                     {"X", "Scale", "Bias"}}};
+}
+
+op_case max_pool(const shape& dims) {
+  return {.type = "pool2d",
+          .inputs = {{"X", {random_values(dims, 1)}}},
+          .attributes = {{"pooling_type", std::string("max")},
+                         {"ksize", ints{2, 2}},
+                         {"strides", ints{2, 2}}},
+          .gradient = gradient_slots{{"Out"}, {"X", "Out"}, {"X"}}};
+}
+
+op_case norm_and_relu(const shape& dims) {
+  auto c = batch_norm_case(dims);
+  c.type = "fused_batch_norm_act";
+  return c;
+}
+
+op_case norm_add_and_relu(const shape& dims) {
+  auto c = batch_norm_case(dims);
+  c.type = "fused_bn_add_activation";
+  c.inputs["Z"] = {random_values(dims, 6)};
+  c.gradient->kept.push_back("Y");
+  c.gradient->wanted.push_back("Z");
+  return c;
+}
+
+op_case mul(const shape& x, const shape& y) {
+  return {
+    .type = "mul",
+    .inputs = {{"X", {random_values(x, 1)}}, {"Y", {random_values(y, 2)}}},
+    .gradient = gradient_slots{{"Out"}, {"X", "Y"}, {"X", "Y"}}};
+}
+
+op_case matmul(const shape& x, const shape& y, bool transpose_x = false,
+               bool transpose_y = false) {
+  auto c = mul(x, y);
+  c.type = "matmul_v2";
+  c.attributes = {{"trans_x", transpose_x}, {"trans_y", transpose_y}};
+  return c;
+}
+
+struct window {
+  ints strides = {1, 1};
+  ints paddings = {0, 0};
+  int groups = 1;
+  std::string format = "NCHW";
+};
+
+op_case conv(const shape& images, const shape& filters, const window& w = {}) {
+  return {.type = "conv2d",
+          .inputs = {{"Input", {random_values(images, 1)}},
+                     {"Filter", {random_values(filters, 2)}}},
+          .attributes = {{"strides", w.strides},
+                         {"paddings", w.paddings},
+                         {"groups", w.groups},
+                         {"data_format", w.format}},
+          .outputs = {{"Output", 1}},
+          .gradient = gradient_slots{
+            {"Output"}, {"Input", "Filter"}, {"Input", "Filter"}}};
+}
+
+op_case padded_3x3(std::int64_t samples, std::int64_t channels,
+                   std::int64_t filters, std::int64_t side) {
+  return conv({samples, channels, side, side}, {filters, channels, 3, 3},
+              {.paddings = {1, 1}});
+}
+
+/// Few enough pixels for its channels that workers share these, where the
+/// machine has Winograd's method.
+op_case wide_conv(std::int64_t samples, std::int64_t channels) {
+  return padded_3x3(samples, channels, channels, 4);
+}
+
+/// Whether some windows are slid by loops that this machine's vectors need;
+/// builds with sanitizers have none of them.
+bool has_own_loops() {
+  return cpu::machine_vectors() != cpu::vector_level::build;
+}
+
+bool has_winograd() {
+  return cpu::machine_vectors() == cpu::vector_level::v4;
+}
+
+/// The forward op and the gradient of the images, whose samples are shared.
+void check_samples(const kernel_table& table, const op_case& c,
+                   double tolerance = near) {
+  const auto back = backward_of(c, check_op(table, c, tolerance));
+  check_op(table, only_output(back, "Input@GRAD"), tolerance);
+}
+
+using sizes = std::vector<std::int64_t>;
+
+/// The op and its gradient on batches of such sizes, one kernel each: near what
+/// the whole gives, and the bits of a kernel that saw no other batch.
+template <class Make>
+void check_batches(const kernel_table& table, Make make, const sizes& samples) {
+  const auto first = make(samples[0]);
+  shared_run shared(table, first);
+  shared_run back(table, backward_of(first, run_op(table, first)));
+  const auto check = [&](shared_run& used, const op_case& c) {
+    CAPTURE(describe(c));
+    auto whole = run_op(table, c);
+    const auto parts = used.run(c);
+    CHECK(difference(parts, whole, near) == "");
+    CHECK(difference(parts, shared_run(table, c).run(c), same_bits) == "");
+    return whole;
+  };
+  for (const auto n : samples) {
+    const auto c = make(n);
+    check(back, backward_of(c, check(shared, c)));
+  }
+  CHECK(shared.most_parts() > 1);
+  CHECK(back.most_parts() > 1);
+}
+
+const kernel_table& plain() {
+  static const auto table = cpu_kernels();
+  return table;
+}
+
+const kernel_table& blocked() {
+  static const auto table = with_blocked_inputs(cpu_kernels(), 16);
+  return table;
+}
+
+} // namespace
+
+TEST_SUITE("kernels.cpu.parts") {
+
+TEST_CASE("unary ops in parts give the bits of the whole") {
+  const shape dims{99, 1001}; // the parts and the whole end in half vectors
+  check_both(plain(), unary("gelu", "X", dims), same_bits);
+  check_both(plain(), unary("gelu", "X", dims, {{"approximate", true}}),
+             same_bits);
+  check_both(plain(), unary("relu", "Out", dims), same_bits);
+  check_both(plain(), unary("tanh", "Out", dims), same_bits);
+  check_both(plain(), unary("exp", "Out", dims), same_bits);
+  check_both(plain(), with_float_type(unary("gelu", "X", dims), dtype::float64),
+             same_bits);
+  check_both(blocked(), unary("relu", "Out", {5, 48, 21, 21}), same_bits);
+}
+
+TEST_CASE("two parts are taken where there is not enough for three") {
+  const auto c = unary("relu", "Out", {97, 1001});
+  shared_run shared(plain(), c);
+  shared.run(c);
+  CHECK(shared.most_parts() == 2);
+}
+
+TEST_CASE("little work stays whole") {
+  for (const auto& c :
+       {unary("gelu", "X", {65, 1000}), binary("elementwise_add", {9}, {9}),
+        layer_norm(8, 64), mul({64, 64}, {64, 64}), batch_norm_case({2, 4, 3}),
+        padded_3x3(3, 16, 16, 5)}) {
+    CAPTURE(describe(c));
+    shared_run shared(plain(), c);
+    CHECK(difference(shared.run(c), run_op(plain(), c), same_bits) == "");
+    CHECK(shared.most_parts() == 0);
+  }
+}
+
+TEST_CASE("binary ops in parts give the bits of the whole") {
+  for (const char* type : {"elementwise_add", "elementwise_div"}) {
+    const auto check = [&](const shape& x, const shape& y, int axis = -1) {
+      check_op(plain(), binary(type, x, y, axis), same_bits);
+    };
+    check({99, 1001}, {99, 1001});
+    check({99, 1001}, {1001});          // a row
+    check({99, 1001}, {99, 1});         // a column
+    check({99, 1001}, {1});             // a number
+    check({17, 33, 177}, {33}, 1);      // an axis in the middle
+    check({17, 33, 177}, {17, 33}, 0);  // the first axes
+    check({17, 33, 177}, {17, 1, 177}); // the outer axes
+    check({99, 1}, {99, 1001});         // the first operand repeats
+    check({1, 33, 177}, {17, 33, 1});   // both do
+  }
+  check_op(plain(), binary("elementwise_pow", {99, 1001}, {99, 1001}),
+           same_bits);
+  check_op(plain(),
+           with_float_type(binary("elementwise_mul", {99, 1001}, {1001}),
+                           dtype::float64),
+           same_bits);
+  check_op(blocked(),
+           binary("elementwise_add", {5, 48, 21, 21}, {5, 48, 21, 21}),
+           same_bits);
+}
+
+TEST_CASE("scaled numbers and sums of images in parts are those of the whole") {
+  auto c = unary("scale", "X", {99, 1001}, {{"scale", 1.7f}, {"bias", 0.3f}});
+  check_op(plain(), c, same_bits);
+  check_op(blocked(), sum_of_two({5, 48, 21, 21}), same_bits);
+}
+
+TEST_CASE("updates in place in parts give the bits of the whole") {
+  for (auto c :
+       {unary("relu", "Out", {99, 1001}), unary("softmax", "Out", {99, 1001}),
+        binary("elementwise_add", {99, 1001}, {1001})}) {
+    c.in_place = {{"Out", "X"}};
+    check_op(plain(), c, same_bits);
+  }
+}
+
+TEST_CASE("softmax in parts gives the bits of the whole") {
+  for (const char* type : {"softmax", "log_softmax"}) {
+    check_both(plain(), unary(type, "Out", {99, 1001}), same_bits);
+    check_both(plain(), unary(type, "Out", {17, 33, 177}, {{"axis", 1}}),
+               same_bits);
+  }
+}
+
+TEST_CASE("layer normalisation in parts gives the bits of the whole") {
+  check_both(plain(), layer_norm(130, 769), same_bits);
+}
+
+TEST_CASE("transposed tensors in parts are those of the whole") {
+  check_op(plain(), transpose({5, 17, 19, 64}, {0, 2, 1, 3}), same_bits);
+  check_op(plain(), transpose({1, 41, 40, 64}, {0, 2, 1, 3}), same_bits);
+  check_op(plain(), transpose({7, 13, 33, 35}, {0, 1, 3, 2}), same_bits);
+  check_op(
+    plain(),
+    with_float_type(transpose({5, 17, 19, 64}, {2, 0, 1, 3}), dtype::float64),
+    same_bits);
+}
+
+TEST_CASE("pooled images in parts are those of the whole") {
+  if (!has_own_loops())
+    return;
+  check_both(plain(), max_pool({5, 23, 30, 30}), same_bits);
+}
+
+TEST_CASE("batch normalisation in parts gives the bits of the whole") {
+  auto fixed = batch_norm_case({7, 37, 20, 20}, {{"is_test", true}});
+  fixed.outputs.erase("SavedMean");
+  fixed.outputs.erase("SavedVariance");
+  check_op(plain(), fixed, same_bits);
+  check_both(plain(), batch_norm_case({7, 37, 20, 20}), same_bits);
+  check_both(blocked(), batch_norm_case({5, 48, 21, 21}), same_bits);
+}
+
+TEST_CASE("fused normalisation in parts gives the bits of the whole") {
+  for (const auto make : {norm_and_relu, norm_add_and_relu}) {
+    check_both(plain(), make({7, 37, 20, 20}), same_bits);
+    check_both(blocked(), make({5, 48, 21, 21}), same_bits);
+    // Fewer blocks of channels than workers.
+    check_both(blocked(), make({7, 32, 23, 23}), same_bits);
+  }
+}
+
+TEST_CASE("products in parts are near the whole's") {
+  check_each(plain(), mul({160, 210}, {210, 130}), near); // more rows
+  check_each(plain(), mul({130, 210}, {210, 160}), near); // more columns
+  check_op(plain(), mul({2, 300}, {300, 6000}), near);
+  for (const bool x : {false, true})
+    for (const bool y : {false, true}) {
+      const auto large = [&](std::int64_t m, std::int64_t n) {
+        return matmul(x ? shape{150, m} : shape{m, 150},
+                      y ? shape{n, 150} : shape{150, n}, x, y);
+      };
+      check_each(plain(), large(190, 131), near);
+      check_each(plain(), large(131, 190), near);
+      const auto heads =
+        matmul(x ? shape{2, 4, 64, 100} : shape{2, 4, 100, 64},
+               y ? shape{2, 4, 70, 64} : shape{2, 4, 64, 70}, x, y);
+      check_each(plain(), heads, near);
+    }
+}
+
+TEST_CASE("products of few batches are cut themselves") {
+  check_each(plain(), matmul({2, 160, 150}, {2, 150, 170}), near);
+  check_each(plain(), matmul({2, 150, 160}, {2, 170, 150}, true, true), near);
+}
+
+TEST_CASE("products with a factor that repeats are near the whole's") {
+  check_each(plain(), matmul({8, 100, 64}, {64, 80}), near);
+  check_each(plain(), matmul({5, 128, 200}, {128, 140}, true), near);
+  check_each(plain(), matmul({2, 3, 140, 150}, {3, 150, 160}), near);
+  check_each(plain(), matmul({140, 150}, {4, 150, 160}), near);
+}
+
+TEST_CASE("products of other dtypes are near the whole's") {
+  check_each(plain(),
+             with_float_type(mul({160, 210}, {210, 130}), dtype::float64),
+             near);
+}
+
+// Parts of few multiplications are not rounded where the whole is.
+TEST_CASE("rounded products in parts are near the whole's") {
+  if (!has_precision(precision::bfloat16))
+    return;
+  const auto rounding = cpu_kernels({.factors = precision::bfloat16});
+  check_each(rounding, mul({192, 256}, {256, 144}), 6e-3);
+  check_each(rounding, matmul({2, 4, 100, 120}, {2, 4, 120, 70}), 6e-3);
+}
+
+TEST_CASE("samples of a convolution in parts are near the whole's") {
+  for (const auto* table : {&plain(), &blocked()}) {
+    check_samples(*table, conv({7, 64, 20, 20}, {48, 64, 1, 1}));
+    check_samples(*table, padded_3x3(7, 32, 32, 20));
+    check_samples(*table,
+                  conv({7, 32, 21, 21}, {48, 32, 3, 3}, {.strides = {2, 2}}));
+    check_samples(*table, conv({7, 64, 14, 14}, {64, 16, 3, 3},
+                               {.paddings = {1, 1}, .groups = 4}));
+  }
+  check_samples(plain(),
+                conv({7, 3, 52, 52}, {16, 3, 7, 7}, {.strides = {2, 2}}));
+  check_samples(plain(), conv({7, 17, 20, 20}, {21, 17, 3, 3}));
+  check_samples(plain(), conv({7, 20, 20, 32}, {48, 32, 3, 3},
+                              {.paddings = {1, 1}, .format = "NHWC"}));
+}
+
+TEST_CASE("fewer samples than workers are shared too") {
+  check_samples(plain(), padded_3x3(2, 32, 32, 30));
+  check_samples(plain(), conv({2, 64, 28, 28}, {64, 64, 1, 1}));
+  const auto one = padded_3x3(1, 32, 32, 30);
+  shared_run alone(plain(), one);
+  CHECK(difference(alone.run(one), run_op(plain(), one), same_bits) == "");
+  CHECK(alone.most_parts() == 0);
+}
+
+TEST_CASE("a convolution with a bias is cut before that is added") {
+  auto c = conv({7, 64, 20, 20}, {48, 64, 1, 1});
+  c.inputs["Bias"] = {random_values({48}, 3)};
+  check_op(plain(), c, near);
+}
+
+TEST_CASE("channels of a wide convolution in parts are near the whole's") {
+  const auto check = [](const kernel_table& table, const op_case& c) {
+    return has_winograd() ? check_each(table, c, near)
+                          : check_samples(table, c);
+  };
+  check(plain(), wide_conv(33, 128));
+  check(blocked(), wide_conv(33, 128));
+  check(plain(), wide_conv(32, 256));
+}
+
+TEST_CASE("filters that slide along rows in parts give the bits of the whole") {
+  if (!has_own_loops())
+    return;
+  for (const auto& c : {conv({24, 1, 28, 28}, {20, 1, 5, 5}),
+                        conv({16, 20, 12, 12}, {50, 20, 5, 5})}) {
+    const auto back = backward_of(c, check_op(plain(), c, same_bits));
+    check_op(plain(), only_output(back, "Filter@GRAD"), same_bits);
+    check_op(plain(), only_output(back, "Input@GRAD"), near);
+  }
+}
+
+TEST_CASE("groups of four channels in parts give the bits of the whole") {
+  if (!has_own_loops())
+    return;
+  for (const std::int64_t block : {8, 16})
+    check_each(
+      with_blocked_inputs(cpu_kernels(), block),
+      conv({7, 48, 24, 25}, {48, 4, 3, 3}, {.paddings = {1, 1}, .groups = 12}),
+      same_bits);
+}
+
+TEST_CASE("a kernel takes one batch after the other in parts") {
+  const sizes some{7, 1, 12, 2, 7};
+  check_batches(
+    plain(), [](auto n) { return padded_3x3(n, 32, 32, 20); }, some);
+  check_batches(
+    blocked(), [](auto n) { return padded_3x3(n, 32, 32, 20); }, some);
+  check_batches(
+    plain(),
+    [](auto n) {
+      return conv({n, 3, 52, 52}, {16, 3, 7, 7}, {{2, 2}});
+    },
+    some);
+  check_batches(
+    plain(),
+    [](auto n) {
+      return mul({32 * n, 210}, {210, 130});
+    },
+    some);
+  check_batches(
+    plain(),
+    [](auto n) {
+      return matmul({n, 100, 64}, {n, 64, 80});
+    },
+    some);
+}
+
+TEST_CASE("workers that share channels of one batch share samples of another") {
+  // Each takes as many samples of the second batch as the first one has.
+  check_batches(plain(), [](auto n) { return wide_conv(n, 128); },
+                {44, 132, 44, 33});
+}
+
+TEST_CASE("workers that share samples of one batch share channels of another") {
+  const auto of_batch = [](auto n) { return wide_conv(n, 128); };
+  check_batches(plain(), of_batch, {132, 44});
+  check_batches(plain(), of_batch, {44, 132});
+}
+
+} // TEST_SUITE("kernels.cpu.parts")
