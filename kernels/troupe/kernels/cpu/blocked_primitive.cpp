@@ -43,7 +43,8 @@ blocked_primitive::port::port(const operand& o, bool output)
   const auto& from = is_output ? o.inner : o.outer;
   const auto& to = is_output ? o.outer : o.inner;
   copy = filter_copy::between(from, to);
-  if (copy)
+  pack = filter_pack::between(from, to);
+  if (!reorders())
     return;
   const dnnl::reorder::primitive_desc desc(cpu_engine(), from, cpu_engine(), to,
                                            user_scratchpad());
@@ -61,6 +62,9 @@ void blocked_primitive::port::convert(dnnl::stream& queue,
     queue.wait(); // until the primitive has written what is copied
     copy->run(static_cast<const float*>(from.get_data_handle()),
               static_cast<float*>(to.get_data_handle()));
+  } else if (pack) {
+    pack->run(static_cast<const float*>(from.get_data_handle()),
+              to.get_data_handle());
   } else {
     reorder_scratchpad.set_data_handle(scratchpad);
     reorder.execute(queue, {{DNNL_ARG_FROM, from},
@@ -85,7 +89,7 @@ blocked_primitive::blocked_primitive(dnnl::primitive primitive,
   std::size_t shared = scratchpad.get_size();
   for (const port* p : {&inputs_[0], &inputs_[1], &output_}) {
     scratch_bytes_ += p->inner_bytes();
-    if (p->converts && !p->copy)
+    if (p->reorders())
       shared = std::max(shared, p->reorder_scratchpad.get_desc().get_size());
   }
   scratch_bytes_ += aligned(shared);

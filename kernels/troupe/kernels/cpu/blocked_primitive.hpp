@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/kernels/cpu/filter_copy.hpp>
+#include <troupe/kernels/cpu/filter_pack.hpp>
 #include <troupe/kernels/kernel.hpp>
 
 #include <oneapi/dnnl/dnnl.hpp>
@@ -50,13 +51,15 @@ private:
     port(const operand& o, bool is_output);
     void convert(dnnl::stream& queue, std::byte* scratchpad);
     std::size_t inner_bytes() const;
+    bool reorders() const { return converts && !copy && !pack; }
 
     int argument = 0;
     bool converts = false;
     bool is_output = false;
     dnnl::memory outer;
     dnnl::memory inner;
-    std::optional<filter_copy> copy; // else the library's reorder
+    std::optional<filter_copy> copy; // else:
+    std::optional<filter_pack> pack; // else the library's reorder
     dnnl::reorder reorder;
     dnnl::memory reorder_scratchpad;
   };
