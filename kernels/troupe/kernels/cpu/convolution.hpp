@@ -51,7 +51,7 @@ public:
   /// the channels per block of the images that `run` will write; 0: plain, as
   /// filters always are. Throws error(kernel_failure).
   /// @param workers threads that may share the result's channels: they do if
-  ///   that `shares_channels`, else the caller runs alone
+  ///   the problem `shares_channels`
   std::int64_t prepare(const conv_problem& problem, std::size_t workers = 1);
 
   /// Whether workers gain more from channels of the result than from samples:
