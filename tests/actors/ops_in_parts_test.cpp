@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -68,13 +69,18 @@ executor_options options_for(body run, const std::string& devices, int threads,
   return o;
 }
 
-/// Both of two parts stay until both run.
+/// Both of two parts stay until both run; fails if that takes too long.
 void meet(const kernel_context& ctx) {
+  constexpr std::chrono::seconds patience{30};
+  const auto until = std::chrono::steady_clock::now() + patience;
   std::atomic<int> inside{0};
   ctx.in_parts(2, [&](std::size_t) {
     ++inside;
-    while (inside < 2)
+    while (inside < 2) {
+      if (std::chrono::steady_clock::now() > until)
+        throw error(errc::kernel_failure, "nobody came to help");
       std::this_thread::yield();
+    }
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <actors/actor_rig.hpp>
 #include <support/caught.hpp>
+#include <support/serving_threads.hpp>
 
 #include <doctest/doctest.h>
 
@@ -15,28 +16,6 @@ using namespace troupe::actors;
 using namespace troupe::test;
 
 namespace {
-
-/// Threads that serve all places of a queue.
-class all_workers {
-public:
-  explicit all_workers(job_queue& queue) : queue_(queue) {
-    for (std::size_t i = 0; i < queue.workers(); ++i)
-      threads_.emplace_back([&queue, i] {
-        worker here{queue, i, nullptr};
-        while (auto* j = queue.wait(i).work)
-          here.run_chain(*j);
-      });
-  }
-  ~all_workers() {
-    queue_.stop();
-    for (auto& t : threads_)
-      t.join();
-  }
-
-private:
-  job_queue& queue_;
-  std::vector<std::thread> threads_;
-};
 
 class counted_job final : public job {
 public:
@@ -149,7 +128,7 @@ TEST_CASE("a stream of width 1 never runs two ops at a time") {
   for (auto* op : all)
     op->add_in_edge(nullptr, nullptr, 0);
   rig.arm();
-  all_workers serving{rig.queue};
+  serving_threads serving{rig.queue};
   constexpr step_id steps = 150;
   std::atomic<step_id> open{0};
   std::vector<std::thread> senders;
@@ -190,7 +169,7 @@ TEST_CASE("a wide stream runs ops on several workers at once") {
   rig.connect(a, c);
   rig.starts(a);
   rig.arm();
-  all_workers serving{rig.queue};
+  serving_threads serving{rig.queue};
   for (step_id step = 0; step < 200; ++step) {
     inside = 0;
     rig.begin(step);
@@ -239,7 +218,7 @@ TEST_CASE("a wide stream may gather and spread while its ops run") {
     rig.connect(*previous, last);
   }
   rig.arm();
-  all_workers serving{rig.queue};
+  serving_threads serving{rig.queue};
   std::atomic<bool> over{false};
   std::thread changing([&] {
     for (bool gather = true; !over; gather = !gather)

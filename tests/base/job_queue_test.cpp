@@ -3,6 +3,8 @@
 #include <troupe/base/job_queue.hpp>
 #include <troupe/base/worker_place.hpp>
 
+#include <support/serving_threads.hpp>
+
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -13,6 +15,7 @@
 #include <vector>
 
 using namespace troupe;
+using namespace troupe::test;
 
 namespace {
 
@@ -30,28 +33,6 @@ struct counting_job final : job {
     on.queue().wake_borrowers();
   }
   std::atomic<int>& count_;
-};
-
-/// Plain threads that serve a queue until it is stopped.
-class serving_threads {
-public:
-  explicit serving_threads(job_queue& q) : queue_(q) {
-    for (std::size_t i = 0; i < q.workers(); ++i)
-      threads_.emplace_back([this, i] {
-        worker here{queue_, i, nullptr};
-        while (auto* j = queue_.wait(i).work)
-          here.run_chain(*j);
-      });
-  }
-  ~serving_threads() {
-    queue_.stop();
-    for (auto& t : threads_)
-      t.join();
-  }
-
-private:
-  job_queue& queue_;
-  std::vector<std::thread> threads_;
 };
 
 void wait_for(const std::atomic<int>& count, int expected) {

@@ -189,8 +189,7 @@ void idle_workers::works_on(handle_id op, step_id step) noexcept {
 void idle_workers::run(std::size_t parts, const part_function& part) {
   if (auto* mine = round_here(); mine && !mine->is_open() && parts > 1)
     return mine->run(parts, part);
-  for (std::size_t i = 0; i < parts; ++i)
-    part(i);
+  run_parts(nullptr, parts, part);
 }
 
 bool idle_workers::idle() const noexcept {

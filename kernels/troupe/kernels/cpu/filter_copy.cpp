@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/filter_copy.hpp>
 
+#include <troupe/kernels/cpu/channel_square.hpp>
 #include <troupe/kernels/cpu/simd.hpp>
 
 #include <algorithm>
@@ -10,7 +11,7 @@ namespace troupe::cpu {
 
 namespace {
 
-constexpr std::int64_t channels = 16; // of a block, both ways
+constexpr auto channels = channel_square::channels;
 constexpr std::int64_t most_taps = 25;
 
 /// The plain filters of a block of channels: those of an output channel lie one
@@ -20,18 +21,6 @@ struct plain_filters {
   std::int64_t stride; // from one output channel to the next
   std::int64_t taps;
 };
-
-struct tile {
-  alignas(64) float at[channels][channels];
-};
-
-TROUPE_INLINE tile transposed(const tile& t) {
-  tile result;
-  for (std::int64_t a = 0; a < channels; ++a)
-    for (std::int64_t b = 0; b < channels; ++b)
-      result.at[a][b] = t.at[b][a];
-  return result;
-}
 
 /// blocks[tap] is where a tap's block lies, 16i16o.
 TROUPE_SIMD
@@ -44,7 +33,7 @@ void copy_blocks(const float* const* blocks, plain_filters plain) {
       std::memcpy(all[i * plain.taps + tap], blocks[tap] + i * channels,
                   sizeof all[0]);
   for (std::int64_t k = 0; k < channels * plain.taps; k += channels) {
-    tile t;
+    channel_square t;
     std::memcpy(t.at, all[k], sizeof t.at);
     t = transposed(t);
     for (std::int64_t o = 0; o < channels; ++o)

@@ -1,30 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/filter_pack.hpp>
 
+#include <troupe/kernels/cpu/channel_square.hpp>
 #include <troupe/kernels/cpu/simd.hpp>
 
 #include <cstring>
-#include <type_traits>
 
 namespace troupe::cpu {
 
 namespace {
 
-constexpr std::int64_t channels = 16; // of a block, both ways
+constexpr auto channels = channel_square::channels;
 constexpr int out_axis = 0;
 constexpr int in_axis = 1;
-
-struct square {
-  alignas(64) float at[channels][channels];
-};
-
-TROUPE_INLINE square transposed(const square& t) {
-  square result;
-  for (std::int64_t a = 0; a < channels; ++a)
-    for (std::int64_t b = 0; b < channels; ++b)
-      result.at[a][b] = t.at[b][a];
-  return result;
-}
 
 /// The upper half of float bits, rounded to nearest, ties to even; a NaN stays
 /// one.
@@ -34,12 +22,12 @@ TROUPE_INLINE std::uint32_t rounded(std::uint32_t bits) {
   return (bits & 0x7fffffffu) > 0x7f800000u ? quiet : near;
 }
 
-TROUPE_INLINE void store(const square& s, float* to) {
+TROUPE_INLINE void store(const channel_square& s, float* to) {
   std::memcpy(to, s.at, sizeof s.at);
 }
 
 /// Two rows lie in each other, value by value.
-TROUPE_INLINE void store(const square& s, std::uint16_t* to) {
+TROUPE_INLINE void store(const channel_square& s, std::uint16_t* to) {
   alignas(64) std::uint32_t bits[channels][channels];
   alignas(64) std::uint32_t pairs[channels / 2][channels];
   std::memcpy(bits, s.at, sizeof bits);
@@ -54,7 +42,7 @@ TROUPE_INLINE void store(const square& s, std::uint16_t* to) {
 template <class Element>
 TROUPE_INLINE void pack(const float* from, std::int64_t stride, bool transposes,
                         Element* to) {
-  square s;
+  channel_square s;
   for (std::int64_t out = 0; out < channels; ++out)
     std::memcpy(s.at[out], from + out * stride, sizeof s.at[out]);
   store(transposes ? transposed(s) : s, to);
