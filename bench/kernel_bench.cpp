@@ -49,7 +49,7 @@ public:
     auto& value = variables_.back().as_tensor();
     if (troupe::cpu::fits_blocks(dims, 16))
       value = {dims, value.type(), value.memory(),
-               troupe::cpu::channel_blocks(dims, 16)};
+               troupe::cpu::channel_blocks(dims, {16})};
   }
 
   void indices(const char* slot, const shape& dims, std::int64_t end) {

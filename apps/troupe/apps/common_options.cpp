@@ -48,8 +48,8 @@ void add_strategy_options(CLI::App& command, network_options& options) {
 void add_precision_option(CLI::App& command, network_options& options) {
   command
     .add_option("--precision", options.precision,
-                "factors of matrix products: fp32, or bf16 with float32 sums, "
-                "results and parameters")
+                "factors of matrix products and images between convolutions: "
+                "fp32, or bf16 with float32 sums and parameters")
     ->check(CLI::IsMember({"fp32", "bf16"}))
     ->capture_default_str();
 }

@@ -55,7 +55,7 @@ bool near(const std::vector<float>& values, const std::vector<float>& others) {
 struct blocked_run : hand_run {
   explicit blocked_run(const char* type) : hand_run(type) {
     variable& x = input("X", images, counted(images));
-    x.set(in_blocks(x.as_tensor(), 8, memory->memory()));
+    x.set(in_blocks(x.as_tensor(), {8}, memory->memory()));
   }
   std::unique_ptr<device> memory = make_cpu_device(0);
 };
@@ -70,7 +70,7 @@ TEST_CASE("ops on images agree with the reference") {
 TEST_CASE("ops agree with the reference if their inputs lie in blocks") {
   for (const std::int64_t block : {8, 16})
     for (const auto& failure :
-         failures(with_blocked_inputs(cpu_kernels(), block)))
+         failures(with_blocked_inputs(cpu_kernels(), {block})))
       FAIL_CHECK("blocks of " << block << ": " << failure);
 }
 
@@ -85,18 +85,18 @@ TEST_CASE("a blocked tensor has the plain one's elements") {
   auto plain = tensor::make(device->memory(), images, dtype::float32);
   const auto values = counted(images);
   std::copy(values.begin(), values.end(), plain.data<float>());
-  const tensor blocked = in_blocks(plain, 8, device->memory());
+  const tensor blocked = in_blocks(plain, {8}, device->memory());
   CHECK(blocked.format()->name() == "nChw8c");
   CHECK(blocked.data<float>()[1] == 4.0f);
   const tensor back = device->to_host(blocked, device->memory());
   CHECK(std::equal(values.begin(), values.end(), back.data<float>()));
 }
 TEST_CASE("layouts are equal if block and shape are") {
-  const auto blocked = cpu::channel_blocks(images, 8);
-  CHECK(blocked->equals(*cpu::channel_blocks(images, 8)));
-  CHECK_FALSE(blocked->equals(*cpu::channel_blocks(images, 16)));
-  CHECK_FALSE(blocked->equals(*cpu::channel_blocks({2, 16, 2, 2}, 8)));
-  CHECK(cpu::channel_blocks(images, 0) == nullptr);
+  const auto blocked = cpu::channel_blocks(images, {8});
+  CHECK(blocked->equals(*cpu::channel_blocks(images, {8})));
+  CHECK_FALSE(blocked->equals(*cpu::channel_blocks(images, {16})));
+  CHECK_FALSE(blocked->equals(*cpu::channel_blocks({2, 16, 2, 2}, {8})));
+  CHECK(cpu::channel_blocks(images, {}) == nullptr);
   CHECK_FALSE(cpu::fits_blocks({1, 12, 2, 2}, 8));
   CHECK_FALSE(cpu::fits_blocks({16, 16}, 8));
 }
@@ -147,7 +147,7 @@ TEST_CASE("a NaN in a window wins its maximum and gets the gradient") {
     hand_run forward("pool2d", attributes);
     hand_run backward("pool2d_grad", attributes);
     variable& x = forward.input("X", dims, pixels);
-    x.set(block > 0 ? in_blocks(x.as_tensor(), block, device->memory())
+    x.set(block > 0 ? in_blocks(x.as_tensor(), {block}, device->memory())
                     : x.as_tensor());
     variable& out = forward.output("Out");
     forward.run();
@@ -190,7 +190,7 @@ TEST_CASE("a convolution's gradients do not depend on how its images lie") {
     CAPTURE(x_block);
     CAPTURE(dout_block);
     const auto lay = [&](const tensor& image, int block) {
-      return block > 0 ? in_blocks(image, block, device->memory()) : image;
+      return block > 0 ? in_blocks(image, {block}, device->memory()) : image;
     };
     x.set(lay(plain_x, x_block));
     dout.set(lay(plain_dout, dout_block));
@@ -211,11 +211,11 @@ TEST_CASE("a batch norm's gradients do not depend on how its images lie") {
   const tensor plain_x = x.as_tensor(), plain_dy = dy.as_tensor();
   run.run();
   const auto expected = elements(dx);
-  x.set(in_blocks(plain_x, 8, device->memory()));
+  x.set(in_blocks(plain_x, {8}, device->memory()));
   run.run();
   CHECK(near(plain_elements(dx, device->memory()), expected));
   x.set(plain_x);
-  dy.set(in_blocks(plain_dy, 8, device->memory()));
+  dy.set(in_blocks(plain_dy, {8}, device->memory()));
   run.run();
   CHECK(near(plain_elements(dx, device->memory()), expected));
 }

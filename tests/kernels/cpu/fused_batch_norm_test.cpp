@@ -38,9 +38,14 @@ public:
     variables_[name].set(std::move(value));
   }
 
-  void put_in_blocks(const std::string& name, std::int64_t block) {
+  void put_in_blocks(const std::string& name, const cpu::image_format& format) {
     auto& var = variables_[name];
-    var.set(in_blocks(var.as_tensor(), block, device_->memory()));
+    var.set(in_blocks(var.as_tensor(), format, device_->memory()));
+  }
+
+  void in_plain(const std::string& name) {
+    auto& var = variables_[name];
+    var.set(device_->to_host(var.as_tensor(), device_->memory()));
   }
 
   void run(const char* type, const names& inputs, const names& outputs) {
@@ -94,11 +99,11 @@ op_chain with_inputs(const chain_case& c) {
   for (auto name : {"scale", "bias", "mean", "variance"})
     ops.put(name, {channels});
   if (c.blocks.x > 0)
-    ops.put_in_blocks("x", c.blocks.x);
+    ops.put_in_blocks("x", {c.blocks.x});
   if (c.blocks.z > 0)
-    ops.put_in_blocks("z", c.blocks.z);
+    ops.put_in_blocks("z", {c.blocks.z});
   if (c.blocks.gradient > 0)
-    ops.put_in_blocks("dout", c.blocks.gradient);
+    ops.put_in_blocks("dout", {c.blocks.gradient});
   return ops;
 }
 
@@ -169,6 +174,12 @@ void check_same(const chain_case& c) {
     CHECK(fused.elements("dz") == chained.elements("dz"));
 }
 
+std::vector<float> rounded(std::vector<float> values) {
+  for (float& value : values)
+    value = static_cast<float>(bfloat16(value));
+  return values;
+}
+
 attribute_map last() {
   attribute_map attributes;
   attributes.set("data_layout", std::string{"NHWC"});
@@ -202,6 +213,35 @@ TEST_CASE("operands in different layouts give the bits of the chain") {
       check_same({{2, 16, 6, 5}, adds, blocks});
 }
 
+TEST_CASE("rounded images give what the same values in float32 do, rounded") {
+  for (const bool adds : {false, true})
+    for (const std::int64_t side : {1, 5, 33}) {
+      CAPTURE(adds);
+      CAPTURE(side);
+      const auto run = [&](precision numbers) {
+        auto ops = with_inputs({{3, 32, side, side}, adds});
+        for (auto name : {"x", "z", "dout"}) {
+          ops.put_in_blocks(name, {16, precision::bfloat16});
+          ops.in_plain(name);
+          ops.put_in_blocks(name, {16, numbers});
+        }
+        run_fused(ops, adds);
+        return ops;
+      };
+      auto wide = run(precision::float32);
+      auto narrow = run(precision::bfloat16);
+      for (auto name : {"mean", "variance", "saved mean", "dscale", "dbias"}) {
+        CAPTURE(name);
+        CHECK(narrow.elements(name) == wide.elements(name));
+      }
+      for (auto name : {"y", "dx"}) {
+        CAPTURE(name);
+        CHECK(narrow.elements(name) == rounded(wide.elements(name)));
+        CHECK(cpu::format_of(narrow.at(name).as_tensor()).rounded());
+      }
+    }
+}
+
 TEST_CASE("one element per channel is passed through") {
   for (const bool adds : {false, true}) {
     check_same({{1, 5}, adds});
@@ -224,7 +264,7 @@ TEST_CASE("NaN stays NaN") {
     ops.at("x").as_tensor().data<float>()[0] =
       std::numeric_limits<float>::quiet_NaN();
     if (block > 0)
-      ops.put_in_blocks("x", block);
+      ops.put_in_blocks("x", {block});
     run_fused(ops, false);
     CHECK(std::isnan(ops.elements("y")[0]));
   }

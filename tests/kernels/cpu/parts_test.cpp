@@ -233,7 +233,7 @@ const kernel_table& plain() {
 }
 
 const kernel_table& blocked() {
-  static const auto table = with_blocked_inputs(cpu_kernels(), 16);
+  static const auto table = with_blocked_inputs(cpu_kernels(), {16});
   return table;
 }
 
@@ -463,7 +463,7 @@ TEST_CASE("groups of four channels in parts give the bits of the whole") {
     return;
   for (const std::int64_t block : {8, 16})
     check_each(
-      with_blocked_inputs(cpu_kernels(), block),
+      with_blocked_inputs(cpu_kernels(), {block}),
       conv({7, 48, 24, 25}, {48, 4, 3, 3}, {.paddings = {1, 1}, .groups = 12}),
       same_bits);
 }

@@ -91,7 +91,7 @@ TEST_CASE("parts of a wide convolution give what the direct method gives") {
   const auto direct = cpu_kernels({.winograd = false});
   const auto expected = wide_convolution(direct).run();
   for (const auto& table :
-       {cpu_kernels(), with_blocked_inputs(cpu_kernels(), 16)})
+       {cpu_kernels(), with_blocked_inputs(cpu_kernels(), {16})})
     CHECK(difference(wide_convolution(table).run(), expected) < 1e-5);
 }
 

@@ -196,19 +196,35 @@ void add_rows(float* out, const shape& dims, const selected_rows& rows) {
   }
 }
 
-// Two images in the same blocks, whose sum lies so as well.
+// Of values as they are stored.
+struct add_stored_loop {
+  template <class X, class Y>
+  TROUPE_INLINE static void run(X* out, const X* x, const Y* y,
+                                std::int64_t n) {
+#pragma omp simd
+    for (std::int64_t i = 0; i < n; ++i)
+      store(out[i], value_of(x[i]) + value_of(y[i]));
+  }
+};
+
+// Two images in the same blocks, whose sum lies as the first.
 bool sum_blocked_pair(kernel_context& ctx) {
   if (ctx.num_inputs("X") != 2 || !ctx.input_variable("X", 0).is_tensor()
       || !ctx.input_variable("X", 1).is_tensor())
     return false;
-  const tensor a = stored_input(ctx, "X", 0);
-  const tensor b = stored_input(ctx, "X", 1);
-  if (a.is_plain() || b.is_plain() || !a.format()->equals(*b.format()))
+  const tensor a = held_input(ctx, "X", 0);
+  const tensor b = held_input(ctx, "X", 1);
+  if (block_of(a) == 0 || block_of(a) != block_of(b) || a.dims() != b.dims())
     return false;
   tensor out = output_like(ctx, "Out", a);
   in_ranges(ctx, a.numel(), [&](std::int64_t first, std::int64_t n) {
-    add(out.data<float>() + first, a.data<float>() + first,
-        b.data<float>() + first, n);
+    (values_of(a) + first).visit([&](const auto* x) {
+      (values_of(b) + first).visit([&](const auto* y) {
+        using stored = std::remove_cvref_t<decltype(*x)>;
+        auto* to = reinterpret_cast<stored*>(out.raw()) + first;
+        run_simd<add_stored_loop>(to, x, y, n);
+      });
+    });
   });
   return true;
 }

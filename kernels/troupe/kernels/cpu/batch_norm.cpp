@@ -77,7 +77,7 @@ batch_norm_kernel::batch_norm_kernel(const attribute_map& attributes)
                     !attributes.get_bool("trainable_statistics", false)) {}
 
 void batch_norm_kernel::run(kernel_context& ctx) {
-  const tensor x = takes_blocks() ? stored_input(ctx, "X") : ctx.input("X");
+  const tensor x = takes_blocks() ? held_input(ctx, "X") : ctx.input("X");
   require_type("X", x.type(), dtype::float32);
   const channel_view v = view_of(x);
   const tensor mean = parameter(ctx, "Mean", v);
@@ -97,8 +97,8 @@ void batch_norm_kernel::write_normalized(kernel_context& ctx,
                                          const float* mean, const float* factor,
                                          const float* bias) {
   tensor y = output_like(ctx, "Y", x);
-  float* to = y.data<float>();
-  const float* from = x.data<float>();
+  const auto to = results_of(y);
+  const auto from = values_of(x);
   in_channel_parts(ctx, v, [&](const channel_view& part, std::int64_t c) {
     const auto at = v.at(0, c);
     channel_affine(part, to + at, from + at, mean + c, factor + c, bias + c);
@@ -107,7 +107,7 @@ void batch_norm_kernel::write_normalized(kernel_context& ctx,
 
 void batch_norm_kernel::write_passed(kernel_context& ctx, const tensor& x) {
   tensor y = output_like(ctx, "Y", x);
-  copy(y.data<float>(), x.data<float>(), x.numel());
+  copy_stored(results_of(y), values_of(x), x.numel());
 }
 
 void batch_norm_kernel::train(kernel_context& ctx, const channel_view& v,
@@ -118,7 +118,7 @@ void batch_norm_kernel::train(kernel_context& ctx, const channel_view& v,
   variance_.resize(channels);
   inverse_.resize(channels);
   in_channel_parts(ctx, v, [&](const channel_view& part, std::int64_t c) {
-    channel_moments(part, x.data<float>() + v.at(0, c), mean_.data() + c,
+    channel_moments(part, values_of(x) + v.at(0, c), mean_.data() + c,
                     variance_.data() + c);
   });
   invert(inverse_.data(), variance_.data(), v.channels);
@@ -194,7 +194,7 @@ void batch_norm_grad_kernel::run(kernel_context& ctx) {
   dscale_.assign(inverse_.size(), 0.0f);
   dbias_.assign(inverse_.size(), 0.0f);
   if (!passed)
-    gradient_sums(ctx, v, x.data<float>(), dy.data<float>(), mean.data<float>(),
+    gradient_sums(ctx, v, values_of(x), values_of(dy), mean.data<float>(),
                   dscale_.data(), dbias_.data());
   multiply(dscale_.data(), dscale_.data(), inverse_.data(), v.channels);
   if (ctx.has_output("X@GRAD"))
@@ -205,13 +205,13 @@ void batch_norm_grad_kernel::run(kernel_context& ctx) {
 
 std::pair<tensor, tensor> batch_norm_grad_kernel::inputs(kernel_context& ctx) {
   if (takes_blocks())
-    return alike_inputs(ctx, "X", "Y@GRAD");
+    return alike_held_inputs(ctx, "X", "Y@GRAD");
   return {ctx.input("X"), ctx.input("Y@GRAD")};
 }
 
 void batch_norm_grad_kernel::gradient_sums(kernel_context& ctx,
                                            const channel_view& v,
-                                           const float* x, const float* dy,
+                                           stored_values x, stored_values dy,
                                            const float* mean, float* dot,
                                            float* total) {
   in_channel_parts(ctx, v, [&](const channel_view& part, std::int64_t c) {
@@ -221,8 +221,9 @@ void batch_norm_grad_kernel::gradient_sums(kernel_context& ctx,
 }
 
 void batch_norm_grad_kernel::combine(kernel_context& ctx, const channel_view& v,
-                                     float* dx, const float* dy, const float* x,
-                                     const float* mean, const float* dy_factor,
+                                     stored_results dx, stored_values dy,
+                                     stored_values x, const float* mean,
+                                     const float* dy_factor,
                                      const float* x_factor,
                                      const float* offset) {
   in_channel_parts(ctx, v, [&](const channel_view& part, std::int64_t c) {
@@ -260,7 +261,7 @@ void batch_norm_grad_kernel::input_gradient(kernel_context& ctx,
                                             const tensor& mean, bool passed) {
   tensor dx = output_like(ctx, "X@GRAD", x);
   if (passed)
-    return copy(dx.data<float>(), dy.data<float>(), dx.numel());
+    return copy_stored(results_of(dx), values_of(dy), dx.numel());
   dy_factor_.resize(inverse_.size());
   x_factor_.assign(inverse_.size(), 0.0f);
   offset_.assign(inverse_.size(), 0.0f);
@@ -270,7 +271,7 @@ void batch_norm_grad_kernel::input_gradient(kernel_context& ctx,
     x_factor_[c] = -dy_factor_[c] * dscale_[c] * inverse_[c] * share;
     offset_[c] = -dy_factor_[c] * dbias_[c] * share;
   }
-  combine(ctx, v, dx.data<float>(), dy.data<float>(), x.data<float>(),
+  combine(ctx, v, results_of(dx), values_of(dy), values_of(x),
           mean.data<float>(), dy_factor_.data(), x_factor_.data(),
           offset_.data());
 }

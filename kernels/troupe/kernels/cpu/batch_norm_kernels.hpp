@@ -12,6 +12,7 @@
 namespace troupe::cpu {
 
 /// What batch norms and their gradients share. X [N, C, ...] or [N, ..., C];
+/// results of X's shape lie in memory as X does, rounded if X is;
 /// Scale, Bias and statistics [C]. In Paddle's slots SavedVariance is the
 /// inverse standard deviation.
 /// Source: Ioffe and Szegedy, "Batch normalization", 2015, section 3.
@@ -82,12 +83,12 @@ protected:
   virtual std::pair<tensor, tensor> inputs(kernel_context& ctx);
   /// As channel_gradient_sums and channel_combine.
   virtual void gradient_sums(kernel_context& ctx, const channel_view& v,
-                             const float* x, const float* dy, const float* mean,
-                             float* dot, float* total);
-  virtual void combine(kernel_context& ctx, const channel_view& v, float* dx,
-                       const float* dy, const float* x, const float* mean,
-                       const float* dy_factor, const float* x_factor,
-                       const float* offset);
+                             stored_values x, stored_values dy,
+                             const float* mean, float* dot, float* total);
+  virtual void combine(kernel_context& ctx, const channel_view& v,
+                       stored_results dx, stored_values dy, stored_values x,
+                       const float* mean, const float* dy_factor,
+                       const float* x_factor, const float* offset);
 
   const std::vector<float>& inverse() const noexcept { return inverse_; }
 

@@ -2,8 +2,13 @@
 #include <troupe/kernels/cpu/block_loops.hpp>
 
 #include <troupe/kernels/cpu/simd.hpp>
+#include <troupe/kernels/cpu/stored_values.hpp>
 
 namespace troupe::cpu {
+
+block_plane plane_at(const stored_values& values) noexcept {
+  return {values.data(), values.rounded()};
+}
 
 const block_loops& block_loops_of(std::int64_t block) noexcept {
   const auto level = machine_vectors();

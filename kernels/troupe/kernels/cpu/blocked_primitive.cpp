@@ -95,7 +95,7 @@ blocked_primitive::blocked_primitive(dnnl::primitive primitive,
   scratch_bytes_ += aligned(shared);
 }
 
-void blocked_primitive::bind(port& p, float* data, std::byte*& scratch) {
+void blocked_primitive::bind(port& p, void* data, std::byte*& scratch) {
   p.outer.set_data_handle(data);
   if (!p.converts)
     return;
@@ -103,14 +103,14 @@ void blocked_primitive::bind(port& p, float* data, std::byte*& scratch) {
   scratch += p.inner_bytes();
 }
 
-void blocked_primitive::run(kernel_context& ctx, const float* a, const float* b,
-                            float* out) {
+void blocked_primitive::run(kernel_context& ctx, const void* a, const void* b,
+                            void* out) {
   ensure_single_threaded();
   tensor scratch =
     ctx.scratch(static_cast<std::int64_t>(scratch_bytes_ / sizeof(float) + 1));
   std::byte* next = scratch.raw();
-  bind(inputs_[0], const_cast<float*>(a), next);
-  bind(inputs_[1], const_cast<float*>(b), next);
+  bind(inputs_[0], const_cast<void*>(a), next);
+  bind(inputs_[1], const_cast<void*>(b), next);
   bind(output_, out, next);
   scratchpad_.set_data_handle(next);
   for (auto& input : inputs_)

@@ -42,7 +42,7 @@ public:
   std::size_t scratch_bytes() const noexcept { return scratch_bytes_; }
 
   /// Throws dnnl::error.
-  void run(kernel_context& ctx, const float* a, const float* b, float* out);
+  void run(kernel_context& ctx, const void* a, const void* b, void* out);
 
 private:
   // An operand with its conversion, if the formats differ.
@@ -64,7 +64,7 @@ private:
     dnnl::memory reorder_scratchpad;
   };
 
-  void bind(port& p, float* data, std::byte*& scratch);
+  void bind(port& p, void* data, std::byte*& scratch);
 
   dnnl::primitive primitive_;
   std::array<port, 2> inputs_;

@@ -3,6 +3,8 @@
 
 #include <troupe/kernels/cpu/block_loops.hpp>
 
+#include <troupe/base/assert.hpp>
+
 #include <algorithm>
 #include <vector>
 
@@ -46,7 +48,7 @@ struct running_moments {
 
 } // namespace
 
-void moments(const channel_view& v, const float* x, float* mean,
+void moments(const channel_view& v, stored_values x, float* mean,
              float* variance) {
   const block_loops& loops = block_loops_of(v.block);
   running_moments all;
@@ -57,7 +59,8 @@ void moments(const channel_view& v, const float* x, float* mean,
       const std::int64_t n = std::min(chunk, v.pixels - p);
       float part_mean[widest];
       float part_squares[widest];
-      loops.moments(x + at + p * v.block, n, part_mean, part_squares);
+      loops.moments(plane_at(x + (at + p * v.block)), n, part_mean,
+                    part_squares);
       all.join(v.block, static_cast<double>(n), part_mean, part_squares);
     }
     for (std::int64_t i = 0; i < v.block; ++i) {
@@ -67,15 +70,17 @@ void moments(const channel_view& v, const float* x, float* mean,
   });
 }
 
-void affine(const channel_view& v, float* y, const float* x, const float* mean,
-            const float* factor, const float* bias) {
+void affine(const channel_view& v, stored_results y, stored_values x,
+            const float* mean, const float* factor, const float* bias) {
+  TROUPE_ASSERT(y.rounded() == x.rounded());
   const block_loops& loops = block_loops_of(v.block);
   for_each_plane(v, [&](std::int64_t c, std::int64_t at) {
-    loops.affine(y + at, x + at, v.pixels, mean + c, factor + c, bias + c);
+    loops.affine((y + at).data(), plane_at(x + at), v.pixels,
+                 {mean + c, factor + c, bias + c});
   });
 }
 
-void gradient_sums(const channel_view& v, const float* x, const float* dy,
+void gradient_sums(const channel_view& v, stored_values x, stored_values dy,
                    const float* mean, float* dot, float* total) {
   const auto channels = static_cast<std::size_t>(v.channels);
   const block_loops& loops = block_loops_of(v.block);
@@ -86,8 +91,9 @@ void gradient_sums(const channel_view& v, const float* x, const float* dy,
       const std::int64_t from = at + p * v.block;
       float part_dot[widest];
       float part_total[widest];
-      loops.gradient_sums(x + from, dy + from, std::min(chunk, v.pixels - p),
-                          mean + c, part_dot, part_total);
+      loops.gradient_sums(plane_at(x + from), plane_at(dy + from),
+                          std::min(chunk, v.pixels - p), mean + c, part_dot,
+                          part_total);
       for (std::int64_t i = 0; i < v.block; ++i) {
         dots[static_cast<std::size_t>(c + i)] +=
           static_cast<double>(part_dot[i]);
@@ -100,12 +106,14 @@ void gradient_sums(const channel_view& v, const float* x, const float* dy,
   std::copy(totals.begin(), totals.end(), total);
 }
 
-void combine(const channel_view& v, float* dx, const float* dy, const float* x,
-             const float* mean, const float* dy_factor, const float* x_factor,
-             const float* offset) {
+void combine(const channel_view& v, stored_results dx, stored_values dy,
+             stored_values x, const float* mean, const float* dy_factor,
+             const float* x_factor, const float* offset) {
+  TROUPE_ASSERT(dx.rounded() == x.rounded());
   const block_loops& loops = block_loops_of(v.block);
   for_each_plane(v, [&](std::int64_t c, std::int64_t at) {
-    loops.combine(dx + at, dy + at, x + at, v.pixels,
+    loops.combine((dx + at).data(), plane_at(dy + at), plane_at(x + at),
+                  v.pixels,
                   {mean + c, dy_factor + c, x_factor + c, offset + c});
   });
 }

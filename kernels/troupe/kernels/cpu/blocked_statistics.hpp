@@ -8,17 +8,18 @@
 /// a pixel.
 namespace troupe::cpu::blocked {
 
-void moments(const channel_view& v, const float* x, float* mean,
+void moments(const channel_view& v, stored_values x, float* mean,
              float* variance);
 
-void affine(const channel_view& v, float* y, const float* x, const float* mean,
-            const float* factor, const float* bias);
+/// y lies as x does, here and below dx.
+void affine(const channel_view& v, stored_results y, stored_values x,
+            const float* mean, const float* factor, const float* bias);
 
-void gradient_sums(const channel_view& v, const float* x, const float* dy,
+void gradient_sums(const channel_view& v, stored_values x, stored_values dy,
                    const float* mean, float* dot, float* total);
 
-void combine(const channel_view& v, float* dx, const float* dy, const float* x,
-             const float* mean, const float* dy_factor, const float* x_factor,
-             const float* offset);
+void combine(const channel_view& v, stored_results dx, stored_values dy,
+             stored_values x, const float* mean, const float* dy_factor,
+             const float* x_factor, const float* offset);
 
 } // namespace troupe::cpu::blocked

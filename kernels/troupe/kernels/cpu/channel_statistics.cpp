@@ -152,20 +152,23 @@ void for_each_plane(const channel_view& v, Plane plane) {
 
 } // namespace
 
-void channel_moments(const channel_view& v, const float* x, float* mean,
+void channel_moments(const channel_view& v, stored_values x, float* mean,
                      float* variance) {
   if (v.block > 0)
     blocked::moments(v, x, mean, variance);
   else if (v.pixels == 1)
-    vector_moments(v, x, mean, variance);
+    vector_moments(v, x.floats(), mean, variance);
   else
-    image_moments(v, x, mean, variance);
+    image_moments(v, x.floats(), mean, variance);
 }
 
-void channel_affine(const channel_view& v, float* y, const float* x,
-                    const float* mean, const float* factor, const float* bias) {
+void channel_affine(const channel_view& v, stored_results to,
+                    stored_values from, const float* mean, const float* factor,
+                    const float* bias) {
   if (v.block > 0)
-    return blocked::affine(v, y, x, mean, factor, bias);
+    return blocked::affine(v, to, from, mean, factor, bias);
+  float* y = to.floats();
+  const float* x = from.floats();
   if (v.pixels != 1)
     return for_each_plane(v, [&](std::int64_t c, std::int64_t at) {
       affine_plane(y + at, x + at, mean[c], factor[c], bias[c], v.pixels);
@@ -175,11 +178,13 @@ void channel_affine(const channel_view& v, float* y, const float* x,
                v.channels);
 }
 
-void channel_gradient_sums(const channel_view& v, const float* x,
-                           const float* dy, const float* mean, float* dot,
+void channel_gradient_sums(const channel_view& v, stored_values from,
+                           stored_values dfrom, const float* mean, float* dot,
                            float* total) {
   if (v.block > 0)
-    return blocked::gradient_sums(v, x, dy, mean, dot, total);
+    return blocked::gradient_sums(v, from, dfrom, mean, dot, total);
+  const float* x = from.floats();
+  const float* dy = dfrom.floats();
   if (v.pixels == 1) {
     sum_rows(total, dy, v.samples, v.channels);
     return sum_blocks(
@@ -202,11 +207,16 @@ void channel_gradient_sums(const channel_view& v, const float* x,
   }
 }
 
-void channel_combine(const channel_view& v, float* dx, const float* dy,
-                     const float* x, const float* mean, const float* dy_factor,
-                     const float* x_factor, const float* offset) {
+void channel_combine(const channel_view& v, stored_results to,
+                     stored_values dfrom, stored_values from, const float* mean,
+                     const float* dy_factor, const float* x_factor,
+                     const float* offset) {
   if (v.block > 0)
-    return blocked::combine(v, dx, dy, x, mean, dy_factor, x_factor, offset);
+    return blocked::combine(v, to, dfrom, from, mean, dy_factor, x_factor,
+                            offset);
+  float* dx = to.floats();
+  const float* dy = dfrom.floats();
+  const float* x = from.floats();
   if (v.pixels != 1)
     return for_each_plane(v, [&](std::int64_t c, std::int64_t at) {
       combine_plane(dx + at, dy + at, x + at, mean[c], dy_factor[c],

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/kernels/cpu/even_cut.hpp>
+#include <troupe/kernels/cpu/stored_values.hpp>
 #include <troupe/kernels/kernel.hpp>
 
 #include <algorithm>
@@ -47,25 +48,26 @@ void in_channel_parts(const kernel_context& ctx, const channel_view& v,
 }
 
 /// Mean and biased variance of each channel, with at least one element each.
-/// Planes are summed up in float and joined in double.
+/// Planes are summed up in float and joined in double. Here and below, images
+/// in blocks may be rounded in memory.
 /// Source: Chan, Golub and LeVeque, "Updating formulae and a pairwise
 /// algorithm for computing sample variances", 1979.
-void channel_moments(const channel_view& v, const float* x, float* mean,
+void channel_moments(const channel_view& v, stored_values x, float* mean,
                      float* variance);
 
 /// y = (x - mean[c]) * factor[c] + bias[c]; y may be x.
-void channel_affine(const channel_view& v, float* y, const float* x,
+void channel_affine(const channel_view& v, stored_results y, stored_values x,
                     const float* mean, const float* factor, const float* bias);
 
 /// Per channel: dot[c] = sum of dy * (x - mean[c]), total[c] = sum of dy.
-void channel_gradient_sums(const channel_view& v, const float* x,
-                           const float* dy, const float* mean, float* dot,
+void channel_gradient_sums(const channel_view& v, stored_values x,
+                           stored_values dy, const float* mean, float* dot,
                            float* total);
 
 /// dx = dy_factor[c] * dy + x_factor[c] * (x - mean[c]) + offset[c]; dx may be
 /// dy or x.
-void channel_combine(const channel_view& v, float* dx, const float* dy,
-                     const float* x, const float* mean, const float* dy_factor,
+void channel_combine(const channel_view& v, stored_results dx, stored_values dy,
+                     stored_values x, const float* mean, const float* dy_factor,
                      const float* x_factor, const float* offset);
 
 } // namespace troupe::cpu

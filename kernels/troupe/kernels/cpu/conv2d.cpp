@@ -41,11 +41,11 @@ protected:
     return problem_;
   }
 
-  // An image, in blocks if it lies so.
+  // An image as it lies.
   tensor image_input(const kernel_context& ctx, std::string_view slot) const {
     if (channels_last_)
       return float_input(ctx, slot);
-    const tensor x = stored_input(ctx, slot);
+    const tensor x = held_input(ctx, slot);
     require_type(slot, x.type(), dtype::float32);
     return x;
   }
@@ -80,7 +80,7 @@ public:
     const tensor x = image_input(ctx, "Input");
     const tensor w = float_input(ctx, "Filter");
     conv_problem p = problem(x.dims(), w.dims());
-    p.in_block = block_of(x);
+    p.in_format = format_of(x);
     if (p.out.numel() == 0) {
       float_output(ctx, "Output", output_dims());
       return;
@@ -88,7 +88,7 @@ public:
     format_.set(p.out, forward_.prepare(p, ctx.workers()));
     tensor out = stored_output(ctx, "Output", output_dims(), dtype::float32,
                                format_.get());
-    forward_.run(ctx, x.data<float>(), w.data<float>(), out.data<float>());
+    forward_.run(ctx, values_of(x), w.data<float>(), results_of(out));
     if (ctx.has_input("Bias"))
       add_bias(ctx, p, out);
   }
@@ -102,7 +102,7 @@ private:
                    "expected one value per channel");
     const auto channel_stride = p.channels_last ? p.out[1] : block_of(out);
     if (channel_stride > 0)
-      add_to_channels(out.data<float>(), out.data<float>(), bias.data<float>(),
+      add_to_channels(results_of(out), values_of(out), bias.data<float>(),
                       p.out, channel_stride);
     else
       add_to_planes(out.data<float>(), bias.data<float>(), p.out);
@@ -131,8 +131,8 @@ public:
     const tensor dout = image_input(ctx, "Output@GRAD");
     conv_problem p = problem(x.dims(), w.dims());
     require_shape("Output@GRAD", dout.dims(), output_dims());
-    p.in_block = block_of(x);
-    p.out_block = block_of(dout);
+    p.in_format = format_of(x);
+    p.out_format = format_of(dout);
     if (ctx.has_output("Input@GRAD"))
       input_gradient(ctx, p, dout, w, x);
     if (ctx.has_output("Filter@GRAD"))
@@ -147,7 +147,7 @@ private:
     if (dx.numel() == 0)
       return;
     data_.prepare(p, ctx.workers());
-    data_.run(ctx, dout.data<float>(), w.data<float>(), dx.data<float>());
+    data_.run(ctx, values_of(dout), w.data<float>(), results_of(dx));
   }
 
   void filter_gradient(kernel_context& ctx, const conv_problem& p,
@@ -156,7 +156,7 @@ private:
     if (x.numel() == 0)
       return fill(dw.data<float>(), dw.numel(), 0.0f);
     weights_.prepare(p, ctx.workers());
-    weights_.run(ctx, x.data<float>(), dout.data<float>(), dw.data<float>());
+    weights_.run(ctx, values_of(x), values_of(dout), dw.data<float>());
   }
 
   parallel_convolution data_;

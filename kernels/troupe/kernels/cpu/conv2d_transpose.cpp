@@ -129,7 +129,7 @@ private:
     }
     tensor dx = stored_output(ctx, "Input@GRAD", dims, dtype::float32,
                               channel_blocks(p.out, forward_.prepare(p)));
-    forward_.run(ctx, dout.data<float>(), w.data<float>(), dx.data<float>());
+    forward_.run(ctx, dout.data<float>(), w.data<float>(), results_of(dx));
   }
 
   void filter_gradient(kernel_context& ctx, const conv_problem& p,

@@ -51,14 +51,19 @@ memory::desc desc_of(const memory::dims& dims, tag format,
   return {dims, type, format};
 }
 
-// Factors are rounded, sums and results are not.
-conv_elements elements_of(conv_direction direction, precision factors) {
+element element_of(precision numbers) {
+  return numbers == precision::bfloat16 ? element::bf16 : element::f32;
+}
+
+// Factors are rounded; sums are not, nor filters that are results.
+conv_elements elements_of(conv_direction direction, precision factors,
+                          precision result) {
   if (factors == precision::float32)
     return {};
   conv_elements e{element::bf16, element::bf16, element::bf16};
   switch (direction) {
-  case conv_direction::forward: e.dst = element::f32; break;
-  case conv_direction::input_gradient: e.src = element::f32; break;
+  case conv_direction::forward: e.dst = element_of(result); break;
+  case conv_direction::input_gradient: e.src = element_of(result); break;
   case conv_direction::filter_gradient: e.weights = element::f32; break;
   }
   return e;
@@ -119,13 +124,12 @@ bool has_slow_rounding(conv_direction direction, const conv_problem& p) {
 // Winograd's F(4x4, 3x3) computes tiles of 4x4 pixels with a quarter of the
 // multiplications, but transforms all filters first: below so many tiles that
 // costs more than it saves. Measured on AVX-512 (Zen 4) with 64 to 512
-// channels: from there on 1.2 to 3 times as fast as float32 without it, and 1.1
-// to 1.3 times as fast as bfloat16.
+// channels: from there on 1.2 to 3 times as fast as float32 without it. It is
+// there in float32 alone: with images that lie in bfloat16 it takes as long as
+// the direct method in bfloat16.
 // Source: Lavin and Gray, "Fast algorithms for convolutional neural networks",
 // CVPR 2016.
-std::int64_t least_tiles(conv_direction direction, precision factors) {
-  if (factors == precision::bfloat16)
-    return 128;
+constexpr std::int64_t least_tiles(conv_direction direction) {
   return direction == conv_direction::filter_gradient ? 16 : 32;
 }
 
@@ -138,7 +142,8 @@ bool prefers_winograd(conv_direction direction, precision factors,
   for (const window_axis& a : p.axes)
     if (a.extent != 3 || a.stride != 1 || a.dilation != 1)
       return false;
-  return p.groups == 1 && tiles_of(p) >= least_tiles(direction, factors);
+  return factors == precision::float32 && p.groups == 1
+         && tiles_of(p) >= least_tiles(direction);
 }
 
 // Transformed filters of many channels take more memory than the images of a
@@ -164,6 +169,12 @@ tag image_tag(const conv_problem& p, std::int64_t block) {
   return p.channels_last ? tag::nhwc : tag::nchw;
 }
 
+memory::desc image_desc(const conv_problem& p, const shape& dims,
+                        const image_format& format) {
+  return desc_of(dims_of(dims), image_tag(p, format.block),
+                 element_of(format.numbers));
+}
+
 // A part computes some of the result's channels. With Winograd's method that is
 // some of the filters or, of input gradients, some of their channels; the
 // filter gradient takes the output's gradient apart likewise.
@@ -184,15 +195,21 @@ memory::desc first_part(const memory::desc& whole, const memory::dims& part) {
   return whole.submemory_desc(part, memory::dims(part.size(), 0));
 }
 
-conv_descs describe(conv_direction direction, precision factors,
+// In what numbers a primitive multiplies and writes.
+struct conv_numbers {
+  precision factors = precision::float32;
+  precision result = precision::float32;
+};
+
+conv_descs describe(conv_direction direction, const conv_numbers& numbers,
                     const conv_problem& whole, const conv_problem& p) {
   const memory::dims src = dims_of(p.in);
   const memory::dims weights = filter_dims(p);
   const memory::dims dst = dims_of(p.out);
-  const tag src_tag = image_tag(p, p.in_block);
-  const tag dst_tag = image_tag(p, p.out_block);
+  const tag src_tag = image_tag(p, p.in_format.block);
+  const tag dst_tag = image_tag(p, p.out_format.block);
   const tag filter = p.groups == 1 ? tag::oihw : tag::goihw;
-  const bool blocked = p.in_block > 0 || p.out_block > 0;
+  const bool blocked = p.in_format.block > 0 || p.out_format.block > 0;
   const bool plain =
     !blocked && !p.channels_last && prefers_plain(direction, p);
   const auto pair = [&p](auto get) {
@@ -203,11 +220,12 @@ conv_descs describe(conv_direction direction, precision factors,
                         desc_of(weights, plain ? filter : tag::any, e.weights),
                         desc_of(dst, plain ? dst_tag : tag::any, e.dst)};
   };
-  return {{first_part(desc_of(dims_of(whole.in), src_tag), src),
+  return {{first_part(image_desc(whole, whole.in, p.in_format), src),
            first_part(desc_of(filter_dims(whole), filter), weights),
-           first_part(desc_of(dims_of(whole.out), dst_tag), dst)},
-          inner(elements_of(direction, factors)),
-          inner(elements_of(conv_direction::forward, factors)),
+           first_part(image_desc(whole, whole.out, p.out_format), dst)},
+          inner(elements_of(direction, numbers.factors, numbers.result)),
+          inner(elements_of(conv_direction::forward, numbers.factors,
+                            precision::float32)),
           pair([](const window_axis& a) { return a.stride; }),
           pair([](const window_axis& a) { return a.dilation - 1; }),
           pair([](const window_axis& a) { return a.before; }),
@@ -223,27 +241,36 @@ dnnl::convolution_forward::primitive_desc forward_desc(const conv_descs& d,
           cpu_engine()};
 }
 
-// Images that the library makes in blocks are handed on so.
-std::int64_t result_block(const memory::desc& made, const conv_problem& p) {
+// Images that the library makes in blocks are handed on so, in `numbers`.
+image_format result_format(const memory::desc& made, const conv_problem& p,
+                           precision numbers) {
   for (const std::int64_t block : {16, 8})
     if (!p.channels_last && fits_blocks(p.out, block)
-        && made == desc_of(dims_of(p.out), image_tag(p, block)))
-      return block;
-  return 0;
+        && made
+             == desc_of(dims_of(p.out), image_tag(p, block), made.data_type()))
+      return {block, numbers};
+  return {};
 }
 
-blocked_primitive make_forward(const conv_descs& d, dnnl::algorithm method,
+// `numbers.result` is what images in blocks are handed on in; the primitive
+// itself rounds its results only if it rounds its factors, too.
+blocked_primitive make_forward(const conv_numbers& numbers,
+                               dnnl::algorithm method,
                                const conv_problem& whole, const conv_problem& p,
-                               std::int64_t& block) {
+                               image_format& format) {
+  const conv_descs d = describe(conv_direction::forward, numbers, whole, p);
   const auto desc = forward_desc(d, method);
-  block = result_block(desc.dst_desc(), p);
-  const auto dst = first_part(
-    desc_of(dims_of(whole.out), image_tag(whole, block)), dims_of(p.out));
-  return {dnnl::convolution_forward(desc),
-          desc.scratchpad_desc(),
-          {{{DNNL_ARG_SRC, d.outer.src, desc.src_desc()},
-            {DNNL_ARG_WEIGHTS, d.outer.weights, desc.weights_desc()}}},
-          {DNNL_ARG_DST, block > 0 ? dst : d.outer.dst, desc.dst_desc()}};
+  format = result_format(desc.dst_desc(), p, numbers.result);
+  if (format.block == 0 && numbers.result != precision::float32)
+    return make_forward({numbers.factors}, method, whole, p, format);
+  const auto dst =
+    first_part(image_desc(whole, whole.out, format), dims_of(p.out));
+  return {
+    dnnl::convolution_forward(desc),
+    desc.scratchpad_desc(),
+    {{{DNNL_ARG_SRC, d.outer.src, desc.src_desc()},
+      {DNNL_ARG_WEIGHTS, d.outer.weights, desc.weights_desc()}}},
+    {DNNL_ARG_DST, format.block > 0 ? dst : d.outer.dst, desc.dst_desc()}};
 }
 
 blocked_primitive make_input_gradient(const conv_descs& d,
@@ -288,7 +315,7 @@ void with_library(Use use) {
 
 bool same_in_kernel(const conv_problem& a, const conv_problem& b) noexcept {
   return a.in == b.in && a.filter == b.filter && a.out == b.out
-         && a.in_block == b.in_block && a.out_block == b.out_block;
+         && a.in_format == b.in_format && a.out_format == b.out_format;
 }
 
 void convolution::make(const conv_problem& problem, dnnl::algorithm algorithm,
@@ -314,16 +341,18 @@ blocked_primitive convolution::make_primitive(const conv_problem& whole,
                                               const conv_problem& part,
                                               dnnl::algorithm algorithm,
                                               precision factors) {
-  const conv_descs d = describe(direction_, factors, whole, part);
   switch (direction_) {
   case conv_direction::forward:
-    return make_forward(d, algorithm, whole, part, result_block_);
+    return make_forward({factors, options_.factors}, algorithm, whole, part,
+                        result_);
   case conv_direction::input_gradient:
-    result_block_ = whole.in_block;
-    return make_input_gradient(d, algorithm);
+    result_ = whole.in_format;
+    return make_input_gradient(
+      describe(direction_, {factors, result_.numbers}, whole, part), algorithm);
   case conv_direction::filter_gradient: break;
   }
-  return make_filter_gradient(d, algorithm);
+  return make_filter_gradient(describe(direction_, {factors}, whole, part),
+                              algorithm);
 }
 
 // In as few parts as keep the scratch memory within bounds and all workers
@@ -357,23 +386,24 @@ bool convolution::takes_rows(const conv_problem& p) const {
 
 // The images that are given lie in blocks; the result will.
 bool convolution::takes_groups(const conv_problem& p) const {
+  const std::int64_t block = p.in_format.block;
   const bool given = direction_ == conv_direction::forward
-                       ? p.in_block > 0
-                       : p.in_block > 0 && p.in_block == p.out_block;
-  return given && group_convolution::fits(p, p.in_block);
+                       ? block > 0
+                       : block > 0 && block == p.out_format.block;
+  return given && group_convolution::fits(p, block);
 }
 
-void convolution::run_groups(kernel_context& ctx, const float* a,
-                             const float* b, float* result) const {
+void convolution::run_groups(kernel_context& ctx, stored_values a,
+                             stored_values b, stored_results result) const {
   using namespace group_convolution;
-  const std::int64_t block = prepared_.in_block;
+  const std::int64_t block = prepared_.in_format.block;
   switch (direction_) {
   case conv_direction::forward:
-    return forward(ctx, prepared_, block, a, b, result);
+    return forward(ctx, prepared_, block, a, b.floats(), result);
   case conv_direction::input_gradient:
-    return input_gradient(ctx, prepared_, block, a, b, result);
+    return input_gradient(ctx, prepared_, block, a, b.floats(), result);
   case conv_direction::filter_gradient:
-    return filter_gradient(ctx, prepared_, block, a, b, result);
+    return filter_gradient(ctx, prepared_, block, a, b, result.floats());
   }
 }
 
@@ -400,20 +430,22 @@ void convolution::make_direct(const conv_problem& problem) {
        rounds ? options_.factors : precision::float32);
 }
 
-std::int64_t convolution::prepare(const conv_problem& problem,
+image_format convolution::prepare(const conv_problem& problem,
                                   std::size_t workers) {
   if (ready_ && workers_ == workers && same_in_kernel(prepared_, problem))
-    return result_block_;
+    return result_;
   ready_ = false;
   lanes_.resize(1);
-  result_block_ = 0;
+  result_ = {};
   method_ = method::library;
   if (takes_rows(problem)) {
     method_ = method::rows;
     rows_.prepare(problem);
   } else if (takes_groups(problem)) {
     method_ = method::groups;
-    result_block_ = problem.in_block;
+    result_ = direction_ == conv_direction::forward
+                ? image_format{problem.in_format.block, options_.factors}
+                : problem.in_format;
   } else {
     with_library([&] {
       if (!made_winograd(problem, workers))
@@ -423,23 +455,25 @@ std::int64_t convolution::prepare(const conv_problem& problem,
   prepared_ = problem;
   workers_ = workers;
   ready_ = true;
-  return result_block_;
+  return result_;
 }
 
-void convolution::run(kernel_context& ctx, const float* a, const float* b,
-                      float* result) {
+void convolution::run(kernel_context& ctx, stored_values a, stored_values b,
+                      stored_results result) {
   if (method_ == method::groups)
     return run_groups(ctx, a, b, result);
   if (method_ == method::rows)
     return direction_ == conv_direction::forward
-             ? rows_.forward(ctx, a, b, result)
-             : rows_.filter_gradient(ctx, a, b, result);
+             ? rows_.forward(ctx, a.floats(), b.floats(), result.floats())
+             : rows_.filter_gradient(ctx, a.floats(), b.floats(),
+                                     result.floats());
   const even_cut share{parts_, lanes_.size()};
   ctx.in_parts(share.parts(), [&](std::size_t lane) {
     with_library([&] {
       const auto first = share.first(lane);
       for (std::int64_t i = first; i < first + share.size(lane); ++i)
-        lanes_[lane].run(ctx, a, b + i * steps_.b, result + i * steps_.result);
+        lanes_[lane].run(ctx, a.data(), (b + i * steps_.b).data(),
+                         (result + i * steps_.result).data());
     });
   });
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/kernels/cpu/blocked_primitive.hpp>
+#include <troupe/kernels/cpu/channel_blocks.hpp>
 #include <troupe/kernels/cpu/row_convolution.hpp>
 #include <troupe/kernels/cpu/window.hpp>
 #include <troupe/kernels/cpu_kernel_options.hpp>
@@ -22,10 +23,10 @@ struct conv_problem {
   std::int64_t groups = 1;
   std::array<window_axis, 2> axes; ///< how the filter slides over `in`
   bool channels_last = false;      ///< of `in` and `out`
-  // Channels per block (channel_blocks.hpp) of the images that are given; 0:
-  // plain. Of input gradients `in_block` is what their reader wants.
-  std::int64_t in_block = 0;
-  std::int64_t out_block = 0;
+  // How the images that are given lie in memory (channel_blocks.hpp). Of input
+  // gradients `in_format` is what their reader wants.
+  image_format in_format = {};
+  image_format out_format = {};
 };
 
 /// Whether two problems of one kernel are the same: only shapes and what the
@@ -48,11 +49,12 @@ public:
     : direction_(direction), options_(options) {}
 
   /// Makes what the library needs, anew when the problem changes, and returns
-  /// the channels per block of the images that `run` will write; 0: plain, as
-  /// filters always are. Throws error(kernel_failure).
+  /// how the images that `run` will write lie; filters always are plain. With
+  /// factors in bfloat16, images that come out in blocks are rounded, as their
+  /// next reader would do. Throws error(kernel_failure).
   /// @param workers threads that may share the result's channels: they do if
   ///   the problem `shares_channels`
-  std::int64_t prepare(const conv_problem& problem, std::size_t workers = 1);
+  image_format prepare(const conv_problem& problem, std::size_t workers = 1);
 
   /// Whether workers gain more from channels of the result than from samples:
   /// each then transforms its own filters alone, which takes longer than what
@@ -63,7 +65,8 @@ public:
 
   /// Computes `result` from two operands in the order of `conv_direction`, of
   /// the problem that is prepared. Throws error(kernel_failure).
-  void run(kernel_context& ctx, const float* a, const float* b, float* result);
+  void run(kernel_context& ctx, stored_values a, stored_values b,
+           stored_results result);
 
 private:
   // Who computes: oneDNN, row_convolution.hpp or group_convolution.hpp.
@@ -77,8 +80,8 @@ private:
 
   bool takes_rows(const conv_problem& problem) const;
   bool takes_groups(const conv_problem& problem) const;
-  void run_groups(kernel_context& ctx, const float* a, const float* b,
-                  float* result) const;
+  void run_groups(kernel_context& ctx, stored_values a, stored_values b,
+                  stored_results result) const;
   void make(const conv_problem& problem, dnnl::algorithm algorithm,
             precision factors, std::int64_t parts = 1, std::size_t lanes = 1);
   blocked_primitive make_primitive(const conv_problem& whole,
@@ -94,7 +97,7 @@ private:
   conv_problem prepared_;
   std::size_t workers_ = 1;
   bool ready_ = false;
-  std::int64_t result_block_ = 0;
+  image_format result_;
   method method_ = method::library;
   row_convolution rows_;
   std::int64_t parts_ = 1;                  // of the result's channels

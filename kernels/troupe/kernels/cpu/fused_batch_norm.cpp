@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -44,6 +45,17 @@ TROUPE_SIMD void relu_gradient(float* dx, const float* y, const float* dy,
   for (std::int64_t i = 0; i < n; ++i)
     dx[i] = y[i] > 0.0f ? dy[i] : 0.0f;
 }
+
+// The same of values as they are stored; dz lies as y does.
+struct mask_loop {
+  template <class Y, class Dy>
+  TROUPE_INLINE static void run(Y* dz, const Y* y, const Dy* dy,
+                                std::int64_t n) {
+#pragma omp simd
+    for (std::int64_t i = 0; i < n; ++i)
+      store(dz[i], value_of(y[i]) > 0.0f ? value_of(dy[i]) : 0.0f);
+  }
+};
 
 // z: null if there is none.
 void finish(float* y, const float* z, std::int64_t n) {
@@ -79,29 +91,32 @@ public:
               std::min(step, view_.pixels - p));
   }
 
-  void affine_relu(float* y, const float* x, const float* z, std::int64_t n,
-                   const block_norm& norm) const {
+  // `z` may be of nothing.
+  void affine_relu(stored_results y, stored_values x, stored_values z,
+                   std::int64_t n, const block_norm& norm) const {
     if (blocks_)
-      return blocks_->affine_relu(y, x, z, n, norm);
+      return blocks_->affine_relu(y.data(), plane_at(x), plane_at(z), n, norm);
     channel_affine({1, 1, n}, y, x, norm.mean, norm.factor, norm.bias);
-    finish(y, z, n);
+    finish(y.floats(), z.floats(), n);
   }
 
-  void relu_gradient_sums(const float* x, const float* dy, std::int64_t n,
+  void relu_gradient_sums(stored_values x, stored_values dy, std::int64_t n,
                           const block_norm& norm, float* scratch, float* dot,
                           float* total) const {
     if (blocks_)
-      return blocks_->relu_gradient_sums(x, dy, n, norm, dot, total);
-    mask(scratch, x, dy, n, norm);
+      return blocks_->relu_gradient_sums(plane_at(x), plane_at(dy), n, norm,
+                                         dot, total);
+    mask(scratch, x.floats(), dy.floats(), n, norm);
     channel_gradient_sums({1, 1, n}, x, scratch, norm.mean, dot, total);
   }
 
-  void relu_combine(float* dx, const float* dy, const float* x, std::int64_t n,
-                    const block_norm& norm, const block_factors& with,
-                    float* scratch) const {
+  void relu_combine(stored_results dx, stored_values dy, stored_values x,
+                    std::int64_t n, const block_norm& norm,
+                    const block_factors& with, float* scratch) const {
     if (blocks_)
-      return blocks_->relu_combine(dx, dy, x, n, norm, with);
-    mask(scratch, x, dy, n, norm);
+      return blocks_->relu_combine(dx.data(), plane_at(dy), plane_at(x), n,
+                                   norm, with);
+    mask(scratch, x.floats(), dy.floats(), n, norm);
     channel_combine({1, 1, n}, dx, scratch, x, with.mean, with.dy_factor,
                     with.x_factor, with.offset);
   }
@@ -161,24 +176,24 @@ private:
     const tensor z = added(ctx, x);
     if (z && !alike(x, z)) {
       tensor normal = memory_like(ctx, x);
-      channel_affine(v, normal.data<float>(), x.data<float>(), mean, factor,
-                     bias);
+      channel_affine(v, results_of(normal), values_of(x), mean, factor, bias);
       return write_plain(ctx, normal, z);
     }
     tensor y = output_like(ctx, "Y", x);
-    float* to = y.data<float>();
-    const float* from = x.data<float>();
-    const float* more = z ? z.data<float>() : nullptr;
+    const auto to = results_of(y);
+    const auto from = values_of(x);
+    const float* nothing = nullptr;
+    const auto more = z ? values_of(z) : stored_values(nothing);
     if (!has_parts(v)) {
       channel_affine(v, to, from, mean, factor, bias);
-      return finish(to, more, y.numel());
+      return finish(to.floats(), more.floats(), y.numel());
     }
     in_channel_parts(ctx, v, [&](const channel_view& part, std::int64_t first) {
       const part_loops loops(part);
       loops.for_each([&](std::int64_t c, std::int64_t at, std::int64_t n) {
         c += first;
         at += v.at(0, first);
-        loops.affine_relu(to + at, from + at, more ? more + at : nullptr, n,
+        loops.affine_relu(to + at, from + at, z ? more + at : more, n,
                           {mean + c, factor + c, bias + c});
       });
     });
@@ -189,15 +204,20 @@ private:
     if (z && !alike(x, z))
       return write_plain(ctx, x, z);
     tensor y = output_like(ctx, "Y", x);
-    copy(y.data<float>(), x.data<float>(), x.numel());
-    finish(y.data<float>(), z ? z.data<float>() : nullptr, y.numel());
+    tensor sum = ctx.scratch(x.numel());
+    tensor more = ctx.scratch(z ? x.numel() : 0);
+    copy_stored(sum.data<float>(), values_of(x), x.numel());
+    if (z)
+      copy_stored(more.data<float>(), values_of(z), x.numel());
+    finish(sum.data<float>(), z ? more.data<float>() : nullptr, x.numel());
+    copy_stored(results_of(y), sum.data<float>(), x.numel());
   }
 
   // Z in the layout of X if it lies so, or else plain; none without Z.
   static tensor added(kernel_context& ctx, const tensor& x) {
     if (!ctx.has_input("Z"))
       return {};
-    tensor z = stored_input(ctx, "Z");
+    tensor z = held_input(ctx, "Z");
     if (!alike(x, z))
       z = ctx.input("Z");
     require_type("Z", z.type(), dtype::float32);
@@ -239,18 +259,15 @@ private:
   // The gradient of the sum is Z's, too.
   std::pair<tensor, tensor> inputs_behind_sum(kernel_context& ctx) const {
     const auto [y, dy] = takes_blocks()
-                           ? alike_inputs(ctx, "Y", "Y@GRAD")
+                           ? alike_held_inputs(ctx, "Y", "Y@GRAD")
                            : std::pair{ctx.input("Y"), ctx.input("Y@GRAD")};
     require_type("Y", y.type(), dtype::float32);
     require_type("Y@GRAD", dy.type(), dtype::float32);
     require_shape("Y@GRAD", dy.dims(), y.dims());
     tensor dz = ctx.has_output("Z@GRAD") ? output_like(ctx, "Z@GRAD", y)
                                          : memory_like(ctx, y);
-    in_ranges(ctx, y.numel(), [&](std::int64_t first, std::int64_t n) {
-      relu_gradient(dz.data<float>() + first, y.data<float>() + first,
-                    dy.data<float>() + first, n);
-    });
-    const tensor x = stored_input(ctx, "X");
+    mask(ctx, dz, y, dy);
+    const tensor x = held_input(ctx, "X");
     if (alike(x, dz))
       return {x, dz};
     return {ctx.input("X"), plain_copy(ctx, dz)};
@@ -262,20 +279,32 @@ private:
     tensor y = memory_like(ctx, x);
     if (v.samples * v.pixels > 1) {
       const auto with = factors(ctx, v);
-      channel_affine(v, y.data<float>(), x.data<float>(),
-                     with.mean.data<float>(), with.factor.data<float>(),
-                     with.bias.data<float>());
+      channel_affine(v, results_of(y), values_of(x), with.mean.data<float>(),
+                     with.factor.data<float>(), with.bias.data<float>());
     } else { // X was passed through
-      copy(y.data<float>(), x.data<float>(), x.numel());
+      copy_stored(results_of(y), values_of(x), x.numel());
     }
-    relu_gradient(y.data<float>(), y.data<float>(), dy.data<float>(),
-                  y.numel());
+    mask(ctx, y, y, dy);
     return y;
   }
 
-  void gradient_sums(kernel_context& ctx, const channel_view& v, const float* x,
-                     const float* dy, const float* mean, float* dot,
-                     float* total) override {
+  // dz = dy where y is positive; dz may be y.
+  static void mask(kernel_context& ctx, tensor& dz, const tensor& y,
+                   const tensor& dy) {
+    in_ranges(ctx, y.numel(), [&](std::int64_t first, std::int64_t n) {
+      (values_of(y) + first).visit([&](const auto* sign) {
+        (values_of(dy) + first).visit([&](const auto* from) {
+          using stored = std::remove_cvref_t<decltype(*sign)>;
+          auto* to = reinterpret_cast<stored*>(dz.raw()) + first;
+          run_simd<mask_loop>(to, sign, from, n);
+        });
+      });
+    });
+  }
+
+  void gradient_sums(kernel_context& ctx, const channel_view& v,
+                     stored_values x, stored_values dy, const float* mean,
+                     float* dot, float* total) override {
     if (!by_part_)
       return batch_norm_grad_kernel::gradient_sums(ctx, v, x, dy, mean, dot,
                                                    total);
@@ -299,8 +328,8 @@ private:
     std::copy(totals_.begin(), totals_.end(), total);
   }
 
-  void combine(kernel_context& ctx, const channel_view& v, float* dx,
-               const float* dy, const float* x, const float* mean,
+  void combine(kernel_context& ctx, const channel_view& v, stored_results dx,
+               stored_values dy, stored_values x, const float* mean,
                const float* dy_factor, const float* x_factor,
                const float* offset) override {
     if (!by_part_)

@@ -66,14 +66,51 @@ void for_each_plane(const conv_problem& p, channel_range channels,
           c * taps * conv_group);
 }
 
-void convolve(const conv_problem& p, std::int64_t block, const float* x,
-              const float* packed, float* out) {
+// A place for a plane in float32, where planes are rounded in memory.
+class plane_buffer {
+public:
+  plane_buffer(const kernel_context& ctx, const conv_problem& p,
+               std::int64_t block, bool rounded)
+    : size_(p.in.numel(2, 4) * block),
+      memory_(ctx.scratch(rounded ? size_ : 0)) {}
+
+  const float* read(stored_values plane) {
+    if (!plane.rounded())
+      return plane.floats();
+    copy_stored(memory_.data<float>(), plane, size_);
+    return memory_.data<float>();
+  }
+  float* begin(stored_results plane) {
+    return plane.rounded() ? memory_.data<float>() : plane.floats();
+  }
+  void wrote(stored_results plane) {
+    if (plane.rounded())
+      copy_stored(plane, memory_.data<float>(), size_);
+  }
+
+private:
+  std::int64_t size_;
+  tensor memory_;
+};
+
+void convolve(const kernel_context& ctx, const conv_problem& p,
+              std::int64_t block, stored_values x, const float* packed,
+              stored_results out) {
   const group_conv_loops& loops = loops_of(block);
   const group_plane plane{p.in[2], p.in[3], block};
+  plane_buffer given(ctx, p, block, x.rounded());
+  plane_buffer made(ctx, p, block, out.rounded());
   for_each_plane(p, {0, p.in[1]}, block, loops.lanes,
                  [&](std::int64_t at, std::int64_t w) {
-                   loops.convolve(plane, x + at, packed + w, out + at);
+                   loops.convolve(plane, given.read(x + at), packed + w,
+                                  made.begin(out + at));
+                   made.wrote(out + at);
                  });
+}
+
+// Planes are then read and written whole.
+bool rounds(const conv_problem& p) {
+  return p.in_format.rounded() || p.out_format.rounded();
 }
 
 } // namespace
@@ -82,30 +119,31 @@ bool fits(const conv_problem& p, std::int64_t block) {
   return machine_vectors() != vector_level::build && fits_blocks(p.in, block)
          && p.in[1] == p.filter[0] && p.filter[1] == conv_group
          && p.in[1] == p.groups * conv_group && slides(p.axes[0])
-         && slides(p.axes[1]) && p.in[3] >= 8;
+         && slides(p.axes[1]) && p.in[3] >= 8
+         && (loops_of(block).lanes == block || !rounds(p));
 }
 
 void forward(kernel_context& ctx, const conv_problem& p, std::int64_t block,
-             const float* x, const float* filter, float* out) {
+             stored_values x, const float* filter, stored_results out) {
   tensor packed = ctx.scratch(p.filter.numel());
   float* to = packed.data<float>();
   for_each_weight({0, p.in[1]}, loops_of(block).lanes,
                   [&](auto at, auto plain) { to[at] = filter[plain]; });
-  convolve(p, block, x, to, out);
+  convolve(ctx, p, block, x, to, out);
 }
 
 void input_gradient(kernel_context& ctx, const conv_problem& p,
-                    std::int64_t block, const float* dout, const float* filter,
-                    float* dx) {
+                    std::int64_t block, stored_values dout, const float* filter,
+                    stored_results dx) {
   tensor packed = ctx.scratch(p.filter.numel());
   float* to = packed.data<float>();
   for_each_weight({0, p.in[1]}, loops_of(block).lanes,
                   [&](auto at, auto plain) { to[at] = filter[turned(plain)]; });
-  convolve(p, block, dout, to, dx);
+  convolve(ctx, p, block, dout, to, dx);
 }
 
 void filter_gradient(kernel_context& ctx, const conv_problem& p,
-                     std::int64_t block, const float* x, const float* dout,
+                     std::int64_t block, stored_values x, stored_values dout,
                      float* dw) {
   const group_conv_loops& loops = loops_of(block);
   const group_plane plane{p.in[2], p.in[3], block};
@@ -119,9 +157,12 @@ void filter_gradient(kernel_context& ctx, const conv_problem& p,
   ctx.in_parts(channels.parts(), [&](std::size_t i) {
     const auto first = channels.first(i);
     const channel_range part{first, first + channels.size(i)};
+    plane_buffer given(ctx, p, block, x.rounded());
+    plane_buffer dgiven(ctx, p, block, dout.rounded());
     for_each_plane(p, part, block, loops.lanes,
                    [&](std::int64_t at, std::int64_t w) {
-                     loops.weigh(plane, x + at, dout + at, sums + w);
+                     loops.weigh(plane, given.read(x + at),
+                                 dgiven.read(dout + at), sums + w);
                    });
     for_each_weight(part, loops.lanes,
                     [&](auto at, auto plain) { dw[plain] = sums[at]; });

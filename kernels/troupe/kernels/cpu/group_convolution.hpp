@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/kernels/cpu/stored_values.hpp>
 #include <troupe/kernels/kernel.hpp>
 
 #include <cstdint>
@@ -20,12 +21,12 @@ namespace group_convolution {
 bool fits(const conv_problem& p, std::int64_t block);
 
 void forward(kernel_context& ctx, const conv_problem& p, std::int64_t block,
-             const float* x, const float* filter, float* out);
+             stored_values x, const float* filter, stored_results out);
 void input_gradient(kernel_context& ctx, const conv_problem& p,
-                    std::int64_t block, const float* dout, const float* filter,
-                    float* dx);
+                    std::int64_t block, stored_values dout, const float* filter,
+                    stored_results dx);
 void filter_gradient(kernel_context& ctx, const conv_problem& p,
-                     std::int64_t block, const float* x, const float* dout,
+                     std::int64_t block, stored_values x, stored_values dout,
                      float* dw);
 
 } // namespace group_convolution

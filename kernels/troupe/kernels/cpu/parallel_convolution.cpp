@@ -26,12 +26,12 @@ bool parallel_convolution::prepared_channels(const conv_problem& problem,
   if (threads == 1 || !whole.shares_channels(problem))
     return false;
   samples_ = {problem.in[0], 1};
-  result_block_ = whole.prepare(problem, threads);
+  result_ = whole.prepare(problem, threads);
   return whole.lanes() > 1;
 }
 
 // Whether the workers share the samples: all parts have their results in the
-// same blocks. Filter gradients are sums over samples.
+// same format. Filter gradients are sums over samples.
 bool parallel_convolution::prepared_samples(const conv_problem& problem,
                                             std::size_t threads) {
   const auto sums = direction_ == conv_direction::filter_gradient;
@@ -39,19 +39,19 @@ bool parallel_convolution::prepared_samples(const conv_problem& problem,
   while (parts_.size() < samples_.parts())
     parts_.emplace_back(direction_, options_);
   for (std::size_t i = 0; i < samples_.parts(); ++i) {
-    const auto block =
+    const auto format =
       parts_[i].prepare(with_samples(problem, samples_.size(i)));
-    if (i > 0 && block != result_block_)
+    if (i > 0 && format != result_)
       return false;
-    result_block_ = block;
+    result_ = format;
   }
   return true;
 }
 
-std::int64_t parallel_convolution::prepare(const conv_problem& problem,
+image_format parallel_convolution::prepare(const conv_problem& problem,
                                            std::size_t workers) {
   if (ready_ && same_in_kernel(prepared_, problem))
-    return result_block_;
+    return result_;
   ready_ = false;
   const auto threads = parts_of(problem, workers);
   if (!prepared_channels(problem, threads)
@@ -64,11 +64,11 @@ std::int64_t parallel_convolution::prepare(const conv_problem& problem,
   result_step_ = forward ? out : in;
   prepared_ = problem;
   ready_ = true;
-  return result_block_;
+  return result_;
 }
 
-void parallel_convolution::run(kernel_context& ctx, const float* a,
-                               const float* b, float* result) {
+void parallel_convolution::run(kernel_context& ctx, stored_values a,
+                               stored_values b, stored_results result) {
   ctx.in_parts(samples_.parts(), [&](std::size_t i) {
     const auto first = samples_.first(i);
     parts_[i].run(ctx, a + first * given_step_, b,

@@ -24,10 +24,11 @@ public:
   }
 
   /// As `convolution::prepare`, for up to `workers` threads, as many each time.
-  std::int64_t prepare(const conv_problem& problem, std::size_t workers);
+  image_format prepare(const conv_problem& problem, std::size_t workers);
 
   /// As `convolution::run`.
-  void run(kernel_context& ctx, const float* a, const float* b, float* result);
+  void run(kernel_context& ctx, stored_values a, stored_values b,
+           stored_results result);
 
 private:
   std::size_t parts_of(const conv_problem& problem, std::size_t workers) const;
@@ -41,7 +42,7 @@ private:
   even_cut samples_{0, 1};
   std::int64_t given_step_ = 0; // elements of a sample of the first operand
   std::int64_t result_step_ = 0;
-  std::int64_t result_block_ = 0;
+  image_format result_;
   std::vector<convolution> parts_;
 };
 

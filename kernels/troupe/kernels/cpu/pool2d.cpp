@@ -113,7 +113,7 @@ public:
 
 protected:
   bool lies_in_blocks(const kernel_context& ctx, std::string_view slot) const {
-    return !channels_last_ && !stored_input(ctx, slot).is_plain();
+    return !channels_last_ && block_of(held_input(ctx, slot)) > 0;
   }
 
   // Images with their channels second, whatever the program has.
@@ -208,7 +208,7 @@ private:
   void run_blocked(kernel_context& ctx) {
     const tensor x = stored_input(ctx, "X");
     const pool_plan& p = plan(x.dims());
-    format_.set(p.out, block_of(x));
+    format_.set(p.out, {block_of(x)});
     tensor out = stored_output(ctx, "Out", p.out, x.type(), format_.get());
     blocked::pool(p, is_max(), block_of(x), x.data<float>(), out.data<float>());
   }

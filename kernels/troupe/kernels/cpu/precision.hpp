@@ -7,11 +7,11 @@
 namespace troupe {
 
 /// In what numbers kernels multiply the factors of matrix products and
-/// convolutions, where that is faster. Sums, results, all other ops and
-/// parameters are float32.
+/// convolutions, where that is faster, and in what images lie in memory between
+/// convolutions. Sums, all other ops and parameters are float32.
 enum class precision : std::uint8_t {
   float32,
-  bfloat16, ///< factors rounded to 8 bits: up to half the time
+  bfloat16, ///< rounded to 8 bits: up to half the time and memory
 };
 
 /// "fp32" or "bf16".

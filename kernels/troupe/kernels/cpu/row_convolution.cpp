@@ -26,7 +26,8 @@ const row_conv_loops& machine_loops() {
 } // namespace
 
 bool row_convolution::fits(const conv_problem& p) {
-  const bool plain = !p.channels_last && p.in_block == 0 && p.out_block == 0;
+  const bool plain =
+    !p.channels_last && p.in_format.block == 0 && p.out_format.block == 0;
   const bool few = p.in[1] < 32 && p.filter[0] % 16 != 0;
   return machine_vectors() != vector_level::build && plain && few
          && p.groups == 1 && p.filter.numel(2, 4) > 1

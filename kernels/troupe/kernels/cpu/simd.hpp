@@ -21,6 +21,10 @@
 /// caller's target.
 #define TROUPE_INLINE [[gnu::always_inline]] inline
 
+namespace troupe {
+struct bfloat16;
+}
+
 namespace troupe::cpu {
 
 /// The instruction sets that hot loops are compiled for.
@@ -41,15 +45,17 @@ void run_for_v3(Args... args) {
   Loop::run(args...);
 }
 
+template <class T>
+constexpr bool fills_vectors =
+  std::is_same_v<T, const float*> || std::is_same_v<T, const bfloat16*>;
+
 /// What TROUPE_SIMD is for plain functions, for templates: calls
 /// `Loop::run(args...)`, a static function marked TROUPE_INLINE, compiled for
 /// the machine's vectors with all that it calls. Loops over dtypes other than
-/// float32 are compiled for the build's target alone.
+/// float32 and bfloat16 are compiled for the build's target alone.
 template <class Loop, class T, class... Args>
 void run_simd(T* out, Args... args) {
-  if constexpr (std::is_same_v<
-                  std::remove_const_t<T>,
-                  float> || (std::is_same_v<const float*, Args> || ...)) {
+  if constexpr (fills_vectors<const T*> || (fills_vectors<Args> || ...)) {
     switch (machine_vectors()) {
     case vector_level::v4: return run_for_v4<Loop>(out, args...);
     case vector_level::v3: return run_for_v3<Loop>(out, args...);

@@ -20,6 +20,15 @@ typedef float float_vector __attribute__((vector_size(lanes * 4)));
 typedef float loose_vector
   __attribute__((vector_size(lanes * 4), aligned(4), may_alias));
 typedef int mask_vector __attribute__((vector_size(lanes * 4)));
+typedef unsigned bits_vector __attribute__((vector_size(lanes * 4)));
+typedef unsigned short half_vector __attribute__((vector_size(lanes * 2)));
+typedef unsigned short loose_half_vector
+  __attribute__((vector_size(lanes * 2), aligned(2), may_alias));
+
+/// A float that lies in memory rounded to bfloat16.
+struct half_float {
+  unsigned short bits;
+};
 
 /// `Size` floats in vector registers.
 template <int Size>
@@ -34,6 +43,16 @@ struct pack {
       p.part[i] = *reinterpret_cast<const loose_vector*>(from + i * lanes);
     return p;
   }
+  static pack load(const half_float* from) {
+    pack p;
+    for (int i = 0; i < count; ++i) {
+      const half_vector bits =
+        *reinterpret_cast<const loose_half_vector*>(from + i * lanes);
+      p.part[i] = reinterpret_cast<float_vector>(
+        __builtin_convertvector(bits, bits_vector) << 16);
+    }
+    return p;
+  }
   static pack all(float value) {
     pack p;
     for (int i = 0; i < count; ++i)
@@ -43,6 +62,17 @@ struct pack {
   void store(float* to) const {
     for (int i = 0; i < count; ++i)
       *reinterpret_cast<loose_vector*>(to + i * lanes) = part[i];
+  }
+
+  /// Rounds to nearest, ties to even; a NaN stays one.
+  void store(half_float* to) const {
+    for (int i = 0; i < count; ++i) {
+      const auto bits = reinterpret_cast<bits_vector>(part[i]);
+      const bits_vector near = bits + 0x7fff + ((bits >> 16) & 1);
+      const bits_vector kept = part[i] == part[i] ? near : bits | 0x400000;
+      *reinterpret_cast<loose_half_vector*>(to + i * lanes) =
+        __builtin_convertvector(kept >> 16, half_vector);
+    }
   }
 
   pack& operator+=(const pack& other) {

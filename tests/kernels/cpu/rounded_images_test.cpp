@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Images that lie in memory rounded to bfloat16, beside the same values in
+// float32.
+#include "blocked_images.hpp"
+#include "hand_run.hpp"
+
+#include <kernels/cases/cases.hpp>
+#include <support/caught.hpp>
+#include <support/op_compare.hpp>
+#include <support/op_runner.hpp>
+
+#include <troupe/kernels/cpu_kernel_options.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace troupe::test {
+
+namespace {
+
+using cpu::image_format;
+
+constexpr image_format rounded(std::int64_t block) {
+  return {block, precision::bfloat16};
+}
+
+/// Of the largest magnitude: half a unit of the last of eight bits, and twice
+/// of that where a gradient reads what was rounded.
+constexpr double rounding = 1.0 / 128;
+
+const shape images{2, 16, 3, 3};
+
+std::vector<float> values_for(const shape& dims, std::uint64_t seed) {
+  const auto drawn = random_values(dims, seed);
+  return {drawn.elements.begin(), drawn.elements.end()};
+}
+
+/// The case and its gradient, as far as it has one.
+std::vector<op_case> both_ways(const op_case& c) {
+  if (!c.gradient)
+    return {c};
+  return {c, backward_of(c, run_op(cpu_kernels(), c))};
+}
+
+std::vector<float> copied(const std::vector<float>& values) {
+  std::vector<bfloat16> narrow(values.size());
+  std::vector<float> wide(values.size());
+  const auto n = static_cast<std::int64_t>(values.size());
+  cpu::copy_stored(narrow.data(), values.data(), n);
+  cpu::copy_stored(wide.data(), narrow.data(), n);
+  return wide;
+}
+
+} // namespace
+
+TEST_SUITE("kernels.cpu.rounded_images") {
+
+TEST_CASE("stored values are rounded to nearest, ties to even") {
+  std::vector<float> values;
+  for (const float sign : {1.0f, -1.0f})
+    for (const float whole : {1.0f, 3e-39f, 2.5e38f})
+      for (const float part :
+           {0.0f, 0x1p-9f, 0x1p-8f, 0x1.8p-8f, 0x1.01p-8f, 0x1p-7f, 0x1.4p-7f})
+        values.push_back(sign * whole * (1.0f + part));
+  values.push_back(std::numeric_limits<float>::infinity());
+  values.push_back(std::numeric_limits<float>::max());
+  const auto wide = copied(values);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    CHECK(wide[i] == static_cast<float>(bfloat16(values[i])));
+}
+
+TEST_CASE("a NaN stays one wherever its bits are") {
+  for (const std::uint32_t bits : {0x7f800001u, 0x7fc00000u, 0xffffffffu}) {
+    float nan = 0;
+    std::memcpy(&nan, &bits, sizeof nan);
+    CHECK(std::isnan(copied({nan})[0]));
+  }
+}
+
+TEST_CASE("rounded images take half the memory and have float32 readers") {
+  auto device = make_cpu_device(0);
+  auto plain = tensor::make(device->memory(), images, dtype::float32);
+  const auto values = values_for(images, 1);
+  std::copy(values.begin(), values.end(), plain.data<float>());
+  const tensor held = in_blocks(plain, rounded(16), device->memory());
+  CHECK(held.type() == dtype::float32);
+  CHECK(held.bytes() == plain.bytes() / 2);
+  CHECK(held.format()->name() == "nChw16c bf16");
+  CHECK_FALSE(held.format()->equals(*cpu::channel_blocks(images, {16})));
+  const tensor back = device->to_host(held, device->memory());
+  for (std::size_t i = 0; i < values.size(); ++i)
+    CHECK(back.values<float>()[i] == static_cast<float>(bfloat16(values[i])));
+}
+
+TEST_CASE("ops take rounded images for the values that they have") {
+  for (const std::int64_t block : {8, 16}) {
+    const auto wide = with_rounded_inputs(cpu_kernels(), {block});
+    const auto narrow = with_rounded_inputs(cpu_kernels(), rounded(block));
+    for (const auto& c : image_cases())
+      for (const auto& each : both_ways(c)) {
+        CAPTURE(block);
+        CAPTURE(describe(each));
+        CHECK(difference(run_op(narrow, each), run_op(wide, each), rounding)
+              == "");
+      }
+  }
+}
+
+TEST_CASE("convolutions in bfloat16 take rounded images, too") {
+  if (!has_precision(precision::bfloat16))
+    return;
+  const cpu_kernel_options options{.factors = precision::bfloat16};
+  const auto wide = with_rounded_inputs(cpu_kernels(options), {16});
+  const auto narrow = with_rounded_inputs(cpu_kernels(options), rounded(16));
+  for (const auto& c : image_cases())
+    if (c.type.find("conv2d") != std::string::npos)
+      for (const auto& each : both_ways(c)) {
+        CAPTURE(describe(each));
+        CHECK(difference(run_op(narrow, each), run_op(wide, each), rounding)
+              == "");
+      }
+}
+
+TEST_CASE("results lie as their images do") {
+  auto device = make_cpu_device(0);
+  const auto lay = [&](variable& var) {
+    var.set(in_blocks(var.as_tensor(), rounded(16), device->memory()));
+  };
+  const auto is_rounded = [](const variable& var) {
+    return cpu::format_of(var.as_tensor()) == rounded(16);
+  };
+  SUBCASE("a sum's as its first term") {
+    hand_run sum("sum");
+    lay(sum.input("X", images, values_for(images, 1)));
+    auto& second = sum.input("X", images, values_for(images, 2));
+    second.set(in_blocks(second.as_tensor(), {16}, device->memory()));
+    auto& out = sum.output("Out");
+    sum.run();
+    CHECK(is_rounded(out));
+  }
+  SUBCASE("a batch norm's") {
+    hand_run norm("batch_norm");
+    lay(norm.input("X", images, values_for(images, 1)));
+    for (const char* slot : {"Scale", "Bias", "Mean", "Variance"})
+      norm.input(slot, {16}, values_for({16}, 2));
+    auto& y = norm.output("Y");
+    norm.run();
+    CHECK(is_rounded(y));
+  }
+  SUBCASE("an activation's in float32") {
+    hand_run relu("relu");
+    lay(relu.input("X", images, values_for(images, 1)));
+    auto& y = relu.output("Out");
+    relu.run();
+    CHECK(cpu::format_of(y.as_tensor()) == image_format{16});
+  }
+}
+
+TEST_CASE("a convolution in bfloat16 hands rounded images on") {
+  if (!has_precision(precision::bfloat16))
+    return;
+  const auto table = cpu_kernels({.factors = precision::bfloat16});
+  const op_case c{.type = "conv2d",
+                  .inputs = {{"Input", {random_values({2, 32, 9, 7}, 1)}},
+                             {"Filter", {random_values({48, 32, 3, 3}, 2)}}},
+                  .outputs = {{"Output", 1}}};
+  const auto made = run_op(table, c).at("Output").front();
+  for (const double value : made.elements)
+    CHECK(value
+          == static_cast<double>(
+            static_cast<float>(bfloat16(static_cast<float>(value)))));
+}
+
+} // TEST_SUITE("kernels.cpu.rounded_images")
+
+} // namespace troupe::test
