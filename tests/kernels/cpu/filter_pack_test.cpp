@@ -72,14 +72,19 @@ TEST_SUITE("kernels.cpu.filter_pack") {
 
 TEST_CASE("packed filters are the library's, bit by bit") {
   for (const auto& to : packed)
-    for (const memory::dims& dims :
-         {memory::dims{16, 16, 1, 1}, {32, 80, 1, 1}, {48, 16, 1, 1}}) {
+    for (const memory::dims& dims : {memory::dims{16, 16, 1, 1},
+                                     {32, 80, 1, 1},
+                                     {48, 16, 1, 1},
+                                     {32, 48, 3, 3},
+                                     {16, 32, 5, 5},
+                                     {32, 16, 1, 7}}) {
       CAPTURE(std::string{to.name});
       CAPTURE(dims[0]);
+      CAPTURE(dims[3]);
       const memory::desc target{dims, to.type, to.tag};
       const auto pack = filter_pack::between(plain(dims), target);
       REQUIRE(pack);
-      const auto x = values(static_cast<std::size_t>(dims[0] * dims[1]));
+      const auto x = values(plain(dims).get_size() / sizeof(float));
       std::vector<std::byte> out(target.get_size());
       pack->run(x.data(), out.data());
       CHECK(out == by_library(plain(dims), target, x));
@@ -119,11 +124,12 @@ TEST_CASE("other filters are left to the library") {
     return filter_pack::between(plain(dims), {dims, f32, t});
   };
   CHECK(to(pointwise, tag::OIhw16i16o));
-  CHECK_FALSE(to({32, 32, 3, 3}, tag::OIhw16i16o));
+  CHECK_FALSE(to({32, 32, 7, 7}, tag::OIhw16i16o));
   CHECK_FALSE(to({32, 24, 1, 1}, tag::OIhw16i16o));
   CHECK_FALSE(to({24, 32, 1, 1}, tag::OIhw16i16o));
   CHECK_FALSE(to(pointwise, tag::OIhw8i8o));
   CHECK_FALSE(to(pointwise, tag::hwio));
+  CHECK_FALSE(to({32, 32, 3, 3}, tag::hwio));
   CHECK_FALSE(
     filter_pack::between({pointwise, f32, tag::OIhw16i16o}, plain(pointwise)));
 }

@@ -14,6 +14,9 @@ struct channel_square {
   alignas(64) float at[channels][channels];
 };
 
+/// Of filters whose blocks of channels have own loops: up to 5x5.
+constexpr std::int64_t most_taps = 25;
+
 TROUPE_INLINE channel_square transposed(const channel_square& s) {
   channel_square result;
   for (std::int64_t a = 0; a < channel_square::channels; ++a)

@@ -12,7 +12,6 @@ namespace troupe::cpu {
 namespace {
 
 constexpr auto channels = channel_square::channels;
-constexpr std::int64_t most_taps = 25;
 
 /// The plain filters of a block of channels: those of an output channel lie one
 /// behind the other, [in][tap].

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/filter_pack.hpp>
 
+#include <troupe/kernels/cpu/bfloat16_bits.hpp>
 #include <troupe/kernels/cpu/channel_square.hpp>
 #include <troupe/kernels/cpu/simd.hpp>
 
@@ -14,14 +15,6 @@ constexpr auto channels = channel_square::channels;
 constexpr int out_axis = 0;
 constexpr int in_axis = 1;
 
-/// The upper half of float bits, rounded to nearest, ties to even; a NaN stays
-/// one.
-TROUPE_INLINE std::uint32_t rounded(std::uint32_t bits) {
-  const std::uint32_t near = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-  const std::uint32_t quiet = (bits >> 16) | 0x40u;
-  return (bits & 0x7fffffffu) > 0x7f800000u ? quiet : near;
-}
-
 TROUPE_INLINE void store(const channel_square& s, float* to) {
   std::memcpy(to, s.at, sizeof s.at);
 }
@@ -33,47 +26,92 @@ TROUPE_INLINE void store(const channel_square& s, std::uint16_t* to) {
   std::memcpy(bits, s.at, sizeof bits);
   for (std::int64_t row = 0; row < channels / 2; ++row)
     for (std::int64_t i = 0; i < channels; ++i)
-      pairs[row][i] =
-        rounded(bits[2 * row][i]) | rounded(bits[2 * row + 1][i]) << 16;
+      pairs[row][i] = rounded_half(bits[2 * row][i])
+                      | rounded_half(bits[2 * row + 1][i]) << 16;
   std::memcpy(to, pairs, sizeof pairs);
 }
 
-/// A block of filters whose rows of input channels lie `stride` apart.
+/// The plain filters of a block of channels: those of an output channel lie one
+/// behind the other, [in][tap].
+struct plain_filters {
+  const float* first;
+  std::int64_t stride; // from one output channel to the next
+  std::int64_t taps;
+};
+
+/// Of pointwise filters.
 template <class Element>
-TROUPE_INLINE void pack(const float* from, std::int64_t stride, bool transposes,
-                        Element* to) {
+TROUPE_INLINE void pack_square(const plain_filters& plain, bool transposes,
+                               Element* to) {
   channel_square s;
   for (std::int64_t out = 0; out < channels; ++out)
-    std::memcpy(s.at[out], from + out * stride, sizeof s.at[out]);
+    std::memcpy(s.at[out], plain.first + out * plain.stride, sizeof s.at[out]);
   store(transposes ? transposed(s) : s, to);
 }
 
-TROUPE_SIMD void pack_block(const float* from, std::int64_t stride,
-                            bool transposes, float* to) {
-  pack(from, stride, transposes, to);
-}
-TROUPE_SIMD void pack_block(const float* from, std::int64_t stride,
-                            bool transposes, std::uint16_t* to) {
-  pack(from, stride, transposes, to);
+/// Of larger ones: a square for each tap, one behind the other.
+template <class Element>
+TROUPE_INLINE void pack_squares(const plain_filters& plain, bool transposes,
+                                Element* to) {
+  alignas(64) float all[channels * most_taps][channels]; // [in * tap][out]
+  for (std::int64_t k = 0; k < channels * plain.taps; k += channels) {
+    channel_square s;
+    for (std::int64_t out = 0; out < channels; ++out)
+      std::memcpy(s.at[out], plain.first + out * plain.stride + k,
+                  sizeof s.at[out]);
+    s = transposed(s);
+    std::memcpy(all[k], s.at, sizeof s.at);
+  }
+  for (std::int64_t tap = 0; tap < plain.taps; ++tap) {
+    channel_square s;
+    for (std::int64_t in = 0; in < channels; ++in)
+      std::memcpy(s.at[in], all[in * plain.taps + tap], sizeof s.at[in]);
+    store(transposes ? s : transposed(s), to + tap * channels * channels);
+  }
 }
 
-bool is_pointwise(const dnnl_memory_desc_t& d) {
-  return d.ndims == 4 && d.dims[2] == 1 && d.dims[3] == 1
-         && d.dims[0] % channels == 0 && d.dims[1] % channels == 0
-         && d.format_kind == dnnl_blocked && d.offset0 == 0
-         && d.extra.flags == 0;
+TROUPE_SIMD void pack_block(plain_filters plain, bool transposes, float* to) {
+  plain.taps == 1 ? pack_square(plain, transposes, to)
+                  : pack_squares(plain, transposes, to);
+}
+TROUPE_SIMD void pack_block(plain_filters plain, bool transposes,
+                            std::uint16_t* to) {
+  plain.taps == 1 ? pack_square(plain, transposes, to)
+                  : pack_squares(plain, transposes, to);
+}
+
+const dnnl_blocking_desc_t& blocking_of(const dnnl_memory_desc_t& d) {
+  return d.format_desc.blocking;
+}
+
+std::int64_t taps_of(const dnnl_memory_desc_t& d) {
+  return d.dims[2] * d.dims[3];
+}
+
+bool is_filter(const dnnl_memory_desc_t& d) {
+  return d.ndims == 4 && taps_of(d) <= most_taps && d.dims[0] % channels == 0
+         && d.dims[1] % channels == 0 && d.format_kind == dnnl_blocked
+         && d.offset0 == 0 && d.extra.flags == 0;
+}
+
+/// Taps lie `step` elements apart.
+bool has_taps(const dnnl_memory_desc_t& d, std::int64_t step) {
+  const auto& b = blocking_of(d);
+  return (d.dims[3] == 1 || b.strides[3] == step)
+         && (d.dims[2] == 1 || b.strides[2] == d.dims[3] * step);
 }
 
 bool is_plain(const dnnl_memory_desc_t& d) {
-  const auto& b = d.format_desc.blocking;
-  return d.data_type == dnnl_f32 && b.inner_nblks == 0
-         && b.strides[in_axis] == 1 && b.strides[out_axis] == d.dims[in_axis];
+  const auto& b = blocking_of(d);
+  return d.data_type == dnnl_f32 && b.inner_nblks == 0 && has_taps(d, 1)
+         && b.strides[in_axis] == taps_of(d)
+         && b.strides[out_axis] == d.dims[in_axis] * taps_of(d);
 }
 
 /// What of a block comes first, if these are its blocks: the axis whose
 /// channels lie apart.
 std::optional<int> outer_axis(const dnnl_memory_desc_t& d) {
-  const auto& b = d.format_desc.blocking;
+  const auto& b = blocking_of(d);
   const auto inner = [&b](int level, int size, int axis) {
     return b.inner_blks[level] == size && b.inner_idxs[level] == axis;
   };
@@ -94,8 +132,8 @@ std::optional<int> outer_axis(const dnnl_memory_desc_t& d) {
 
 std::optional<filter_pack> filter_pack::between(const dnnl::memory::desc& from,
                                                 const dnnl::memory::desc& to) {
-  if (!is_pointwise(from.data) || !is_pointwise(to.data)
-      || !is_plain(from.data))
+  if (!is_filter(from.data) || !is_filter(to.data) || !is_plain(from.data)
+      || !has_taps(to.data, channels * channels))
     return std::nullopt;
   const auto outer = outer_axis(to.data);
   if (!outer)
@@ -103,8 +141,9 @@ std::optional<filter_pack> filter_pack::between(const dnnl::memory::desc& from,
   filter_pack p;
   p.out_ = to.data.dims[out_axis];
   p.in_ = to.data.dims[in_axis];
-  p.out_step_ = to.data.format_desc.blocking.strides[out_axis];
-  p.in_step_ = to.data.format_desc.blocking.strides[in_axis];
+  p.taps_ = taps_of(to.data);
+  p.out_step_ = blocking_of(to.data).strides[out_axis];
+  p.in_step_ = blocking_of(to.data).strides[in_axis];
   p.transposes_ = *outer == in_axis;
   p.rounds_ = to.data.data_type == dnnl_bf16;
   return p;
@@ -121,8 +160,9 @@ template <class Element>
 void filter_pack::pack_blocks(const float* from, Element* to) const {
   for (std::int64_t out = 0; out < out_ / channels; ++out)
     for (std::int64_t in = 0; in < in_ / channels; ++in)
-      pack_block(from + channels * (out * in_ + in), in_, transposes_,
-                 to + out * out_step_ + in * in_step_);
+      pack_block(
+        {from + channels * (out * in_ + in) * taps_, in_ * taps_, taps_},
+        transposes_, to + out * out_step_ + in * in_step_);
 }
 
 } // namespace troupe::cpu

@@ -9,15 +9,16 @@
 
 namespace troupe::cpu {
 
-/// Packs a plain pointwise filter [out, in, 1, 1], float32, into the blocks of
+/// Packs a plain filter [out, in, height, width], float32, into the blocks of
 /// 16 x 16 channels that oneDNN's convolutions read, in float32 (16i16o and
 /// 16o16i) or rounded to bfloat16, to nearest, in pairs of channels (8i16o2i
-/// and 8o16i2o). The library's own reorder for input gradients goes at 3 to 6
-/// GB/s, a tenth of what memory gives. Thread rule: any number of threads on
-/// different memory.
+/// and 8o16i2o). The library's own reorder goes at 3 to 6 GB/s for input
+/// gradients of pointwise filters and for all larger ones, a fifth of what
+/// memory gives. Thread rule: any number of threads on different memory.
 class filter_pack {
 public:
-  /// Nothing for other layouts and for channels that do not fill their blocks.
+  /// Nothing for other layouts, channels that do not fill their blocks, and
+  /// more than 25 taps.
   static std::optional<filter_pack> between(const dnnl::memory::desc& from,
                                             const dnnl::memory::desc& to);
 
@@ -29,6 +30,7 @@ private:
 
   std::int64_t out_ = 0;
   std::int64_t in_ = 0;
+  std::int64_t taps_ = 1;
   std::int64_t out_step_ = 0; // from block to block, in elements
   std::int64_t in_step_ = 0;
   bool transposes_ = false; // an output channel's values lie apart
