@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a synchronised batch norm compute the same whether channels are
-// second or last. That they compute a batch norm: tests/actors.
+// The parts of a synchronised batch norm compute the same however their images
+// lie. That they compute a batch norm: tests/actors.
+#include "blocked_images.hpp"
+
+#include <support/op_compare.hpp>
 #include <support/op_runner.hpp>
 
 #include <doctest/doctest.h>
@@ -12,7 +15,7 @@ namespace troupe::test {
 
 namespace {
 
-constexpr std::int64_t samples = 3, channels = 4, pixels = 5;
+constexpr std::int64_t samples = 3, channels = 32, pixels = 5;
 
 /// [N, C, H, W] as [N, H, W, C].
 op_value channels_last(const op_value& x) {
@@ -30,10 +33,19 @@ bool is_image(const op_value& x) {
   return x.dims.rank() == 4;
 }
 
-/// Runs the op with channels second and with channels last.
+/// Runs the op with channels second, in blocks, rounded, and last.
 void check_layouts(op_case c) {
   CAPTURE(c.type);
   const auto expected = run_op(cpu_kernels(), c);
+  for (const std::int64_t block : {8, 16})
+    CHECK(difference(run_op(with_blocked_inputs(cpu_kernels(), {block}), c),
+                     expected, 1e-6)
+          == "");
+  CHECK(
+    difference(
+      run_op(with_rounded_inputs(cpu_kernels(), {16, precision::bfloat16}), c),
+      run_op(with_rounded_inputs(cpu_kernels(), {16}), c), 4e-3)
+    == "");
   for (auto& [slot, values] : c.inputs)
     if (is_image(values[0]))
       values[0] = channels_last(values[0]);
@@ -53,7 +65,7 @@ void check_layouts(op_case c) {
 } // namespace
 
 TEST_SUITE("kernels.cpu.sync_batch_norm") {
-TEST_CASE("channels may be second or last") {
+TEST_CASE("channels may be second, in blocks or last") {
   const shape image{samples, channels, pixels, 1};
   const auto x = random_values(image, 1);
   const auto dy = random_values(image, 2);

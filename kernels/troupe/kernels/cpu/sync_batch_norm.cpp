@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/arguments.hpp>
+#include <troupe/kernels/cpu/channel_blocks.hpp>
 #include <troupe/kernels/cpu/channel_statistics.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
 #include <troupe/kernels/cpu/image_layout.hpp>
 #include <troupe/kernels/cpu/vector_ops.hpp>
 
 #include <cmath>
+#include <utility>
 #include <vector>
 
 // Batch norm over several devices, in the parts that graph's pass
@@ -17,13 +19,36 @@ namespace {
 
 using floats = std::vector<float>;
 
-channel_view view_of(const kernel_context& ctx, const shape& x) {
+bool channels_last(const kernel_context& ctx) {
+  return has_channels_last(ctx.attributes(), "data_layout");
+}
+
+channel_view view_of(const kernel_context& ctx, const tensor& value) {
+  const shape& x = value.dims();
   const std::size_t rank = x.rank();
   if (rank < 2)
     throw_shape("X", x, "expected [N, C, ...] or [N, ..., C]");
-  if (has_channels_last(ctx.attributes(), "data_layout"))
+  if (channels_last(ctx))
     return {x.numel(0, rank - 1), x[rank - 1], 1};
-  return {x[0], x[1], x.numel(2, rank)};
+  return {x[0], x[1], x.numel(2, rank), block_of(value)};
+}
+
+// X as it lies; results of its shape will lie as it does.
+tensor images(const kernel_context& ctx) {
+  const tensor x = channels_last(ctx) ? ctx.input("X") : held_input(ctx, "X");
+  require_type("X", x.type(), dtype::float32);
+  return x;
+}
+
+// X and the gradient of Y, elements in the same order.
+std::pair<tensor, tensor> images_with_gradient(const kernel_context& ctx) {
+  const auto both = channels_last(ctx)
+                      ? std::pair{ctx.input("X"), ctx.input("Y@GRAD")}
+                      : alike_held_inputs(ctx, "X", "Y@GRAD");
+  require_type("X", both.first.type(), dtype::float32);
+  require_type("Y@GRAD", both.second.type(), dtype::float32);
+  require_shape("Y@GRAD", both.second.dims(), both.first.dims());
+  return both;
 }
 
 tensor of_channels(const kernel_context& ctx, std::string_view slot,
@@ -123,8 +148,8 @@ void move(kernel_context& ctx, std::string_view slot, std::string_view out_slot,
 } // namespace
 
 void run_sync_batch_norm_moments(kernel_context& ctx) {
-  const tensor x = float_input(ctx, "X");
-  const channel_view v = view_of(ctx, x.dims());
+  const tensor x = images(ctx);
+  const channel_view v = view_of(ctx, x);
   const std::int64_t width = 1 + 2 * v.channels;
   tensor moments = float_output(ctx, "Moments", {ctx.step().devices, width});
   fill(moments.data<float>(), moments.numel(), 0.0f);
@@ -132,26 +157,34 @@ void run_sync_batch_norm_moments(kernel_context& ctx) {
     return;
   float* row = moments.data<float>() + ctx.step().device * width;
   row[0] = static_cast<float>(v.samples * v.pixels);
-  channel_moments(v, x.data<float>(), row + 1, row + 1 + v.channels);
+  float* mean = row + 1;
+  float* variance = mean + v.channels;
+  in_channel_parts(ctx, v, [&](const channel_view& part, std::int64_t c) {
+    channel_moments(part, values_of(x) + v.at(0, c), mean + c, variance + c);
+  });
 }
 
 void run_sync_batch_norm_normalize(kernel_context& ctx) {
-  const tensor x = float_input(ctx, "X");
-  const channel_view v = view_of(ctx, x.dims());
+  const tensor x = images(ctx);
+  const channel_view v = view_of(ctx, x);
   const tensor scale = of_channels(ctx, "Scale", v.channels);
   const tensor bias = of_channels(ctx, "Bias", v.channels);
   const auto whole = combine(moments_input(ctx));
-  tensor y = float_output(ctx, "Y", x.dims());
+  tensor y = output_like(ctx, "Y", x);
   if (whole.single()) {
-    copy(y.data<float>(), x.data<float>(), x.numel());
+    copy_stored(results_of(y), values_of(x), x.numel());
     write(ctx, "SavedMean", floats(whole.mean.size()));
     return write(ctx, "SavedVariance", floats(whole.mean.size()));
   }
   const floats inverse = inverse_deviation(ctx, whole);
   floats factor(inverse.size());
   multiply(factor.data(), scale.data<float>(), inverse.data(), v.channels);
-  channel_affine(v, y.data<float>(), x.data<float>(), whole.mean.data(),
-                 factor.data(), bias.data<float>());
+  in_channel_parts(ctx, v, [&](const channel_view& part, std::int64_t c) {
+    const auto at = v.at(0, c);
+    channel_affine(part, results_of(y) + at, values_of(x) + at,
+                   whole.mean.data() + c, factor.data() + c,
+                   bias.data<float>() + c);
+  });
   write(ctx, "SavedMean", whole.mean);
   write(ctx, "SavedVariance", inverse);
 }
@@ -164,10 +197,8 @@ void run_sync_batch_norm_running(kernel_context& ctx) {
 
 // Sums: of dY (X - mean), then of dY.
 void run_sync_batch_norm_grad_sums(kernel_context& ctx) {
-  const tensor x = float_input(ctx, "X");
-  const tensor dy = float_input(ctx, "Y@GRAD");
-  require_shape("Y@GRAD", dy.dims(), x.dims());
-  const channel_view v = view_of(ctx, x.dims());
+  const auto [x, dy] = images_with_gradient(ctx);
+  const channel_view v = view_of(ctx, x);
   const tensor mean = of_channels(ctx, "SavedMean", v.channels);
   const tensor inverse = of_channels(ctx, "SavedVariance", v.channels);
   tensor sums = float_output(ctx, "Sums", {2 * v.channels});
@@ -175,8 +206,12 @@ void run_sync_batch_norm_grad_sums(kernel_context& ctx) {
   float* total = dot + v.channels;
   fill(dot, sums.numel(), 0.0f);
   if (count_of(moments_input(ctx)) > 1.0)
-    channel_gradient_sums(v, x.data<float>(), dy.data<float>(),
-                          mean.data<float>(), dot, total);
+    in_channel_parts(
+      ctx, v, [&, &x = x, &dy = dy](const channel_view& part, std::int64_t c) {
+        const auto at = v.at(0, c);
+        channel_gradient_sums(part, values_of(x) + at, values_of(dy) + at,
+                              mean.data<float>() + c, dot + c, total + c);
+      });
   if (ctx.has_output("Scale@GRAD"))
     multiply(float_output(ctx, "Scale@GRAD", {v.channels}).data<float>(), dot,
              inverse.data<float>(), v.channels);
@@ -187,18 +222,16 @@ void run_sync_batch_norm_grad_sums(kernel_context& ctx) {
 
 // dX = scale inv_std (dY - mean(dY) - xhat mean(dY xhat)) over all devices.
 void run_sync_batch_norm_grad_apply(kernel_context& ctx) {
-  const tensor x = float_input(ctx, "X");
-  const tensor dy = float_input(ctx, "Y@GRAD");
-  require_shape("Y@GRAD", dy.dims(), x.dims());
-  const channel_view v = view_of(ctx, x.dims());
+  const auto [x, dy] = images_with_gradient(ctx);
+  const channel_view v = view_of(ctx, x);
   const tensor scale = of_channels(ctx, "Scale", v.channels);
   const tensor mean = of_channels(ctx, "SavedMean", v.channels);
   const tensor inverse = of_channels(ctx, "SavedVariance", v.channels);
   const tensor sums = of_channels(ctx, "Sums", 2 * v.channels);
   const double count = count_of(moments_input(ctx));
-  tensor dx = float_output(ctx, "X@GRAD", x.dims());
+  tensor dx = output_like(ctx, "X@GRAD", x);
   if (count <= 1.0)
-    return copy(dx.data<float>(), dy.data<float>(), dx.numel());
+    return copy_stored(results_of(dx), values_of(dy), dx.numel());
   const auto channels = static_cast<std::size_t>(v.channels);
   floats dy_factor(channels), x_factor(channels), offset(channels);
   const auto share = static_cast<float>(1.0 / count);
@@ -208,9 +241,14 @@ void run_sync_batch_norm_grad_apply(kernel_context& ctx) {
     x_factor[c] = -dy_factor[c] * sums.data<float>()[c] * inv * inv * share;
     offset[c] = -dy_factor[c] * sums.data<float>()[channels + c] * share;
   }
-  channel_combine(v, dx.data<float>(), dy.data<float>(), x.data<float>(),
-                  mean.data<float>(), dy_factor.data(), x_factor.data(),
-                  offset.data());
+  in_channel_parts(
+    ctx, v, [&, &x = x, &dy = dy](const channel_view& part, std::int64_t c) {
+      const auto at = v.at(0, c);
+      channel_combine(part, results_of(dx) + at, values_of(dy) + at,
+                      values_of(x) + at, mean.data<float>() + c,
+                      dy_factor.data() + c, x_factor.data() + c,
+                      offset.data() + c);
+    });
 }
 
 } // namespace troupe::cpu
