@@ -218,13 +218,12 @@ bool sum_blocked_pair(kernel_context& ctx) {
     return false;
   tensor out = output_like(ctx, "Out", a);
   in_ranges(ctx, a.numel(), [&](std::int64_t first, std::int64_t n) {
-    (values_of(a) + first).visit([&](const auto* x) {
-      (values_of(b) + first).visit([&](const auto* y) {
-        using stored = std::remove_cvref_t<decltype(*x)>;
-        auto* to = reinterpret_cast<stored*>(out.raw()) + first;
-        run_simd<add_stored_loop>(to, x, y, n);
-      });
-    });
+    visit_alike(results_of(out) + first, values_of(a) + first,
+                [&](auto* to, const auto* x) {
+                  (values_of(b) + first).visit([&](const auto* y) {
+                    run_simd<add_stored_loop>(to, x, y, n);
+                  });
+                });
   });
   return true;
 }

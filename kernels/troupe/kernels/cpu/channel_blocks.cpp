@@ -9,7 +9,6 @@
 #include <troupe/base/assert.hpp>
 
 #include <string>
-#include <type_traits>
 #include <vector>
 
 namespace troupe::cpu {
@@ -213,12 +212,9 @@ bool is_per_channel(const shape& x, const shape& y, std::int64_t axis) {
 
 void add_to_channels(stored_results out, stored_values x, const float* bias,
                      const shape& dims, std::int64_t block) {
-  TROUPE_ASSERT(out.rounded() == x.rounded());
   const std::int64_t pixels = dims.numel(2, 4);
   const std::int64_t blocks = dims[1] / block;
-  x.visit([&](const auto* from) {
-    using stored = std::remove_cvref_t<decltype(*from)>;
-    auto* to = static_cast<stored*>(out.data());
+  visit_alike(out, x, [&](auto* to, const auto* from) {
     for (std::int64_t i = 0; i < dims[0] * blocks; ++i) {
       const std::int64_t at = i * pixels * block;
       run_simd<add_to_pixels>(to + at, from + at, bias + i % blocks * block,

@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <array>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -292,13 +291,12 @@ private:
   static void mask(kernel_context& ctx, tensor& dz, const tensor& y,
                    const tensor& dy) {
     in_ranges(ctx, y.numel(), [&](std::int64_t first, std::int64_t n) {
-      (values_of(y) + first).visit([&](const auto* sign) {
-        (values_of(dy) + first).visit([&](const auto* from) {
-          using stored = std::remove_cvref_t<decltype(*sign)>;
-          auto* to = reinterpret_cast<stored*>(dz.raw()) + first;
-          run_simd<mask_loop>(to, sign, from, n);
-        });
-      });
+      visit_alike(results_of(dz) + first, values_of(y) + first,
+                  [&](auto* to, const auto* sign) {
+                    (values_of(dy) + first).visit([&](const auto* from) {
+                      run_simd<mask_loop>(to, sign, from, n);
+                    });
+                  });
     });
   }
 

@@ -79,6 +79,15 @@ private:
   bool rounded_ = false;
 };
 
+/// Calls `use(to, from)` with pointers to float or to bfloat16: both lie alike,
+/// which is asserted.
+template <class Use>
+void visit_alike(const stored_results& to, const stored_values& from, Use use) {
+  TROUPE_ASSERT(to.rounded() == from.rounded());
+  from.visit(
+    [&]<class T>(const T* values) { use(static_cast<T*>(to.data()), values); });
+}
+
 // For loops over either.
 
 TROUPE_INLINE float value_of(float stored) {
