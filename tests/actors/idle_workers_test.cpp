@@ -35,32 +35,6 @@ std::vector<int> counts_of(idle_workers& runner, std::size_t parts) {
   return {counts.begin(), counts.end()};
 }
 
-/// Whether `flag` has been set in time.
-bool comes(const std::atomic<bool>& flag) {
-  const auto until = std::chrono::steady_clock::now() + patience;
-  while (!flag && std::chrono::steady_clock::now() < until)
-    std::this_thread::yield();
-  return flag;
-}
-
-/// Two workers with an op each, whom no other helps: `second` begins when
-/// `first` says so.
-template <class First, class Second>
-void side_by_side(First first, Second second) {
-  job_queue queue{2};
-  worker here{queue, 0, nullptr};
-  auto runner = std::make_unique<idle_workers>(queue);
-  std::atomic<bool> begin{false};
-  std::thread other{[&] {
-    worker there{queue, 1, nullptr};
-    if (comes(begin))
-      second(*runner);
-  }};
-  first(*runner, begin);
-  other.join();
-  serve_all(queue); // the helpers that nobody has run
-}
-
 bool each_once(const std::vector<int>& counts) {
   return std::all_of(counts.begin(), counts.end(),
                      [](int n) { return n == 1; });
@@ -151,57 +125,6 @@ TEST_CASE("idle workers help") {
     met[i] = inside == 2;
   });
   CHECK(met[0]); // the second finds the first gone if one thread runs both
-}
-
-TEST_CASE("an op that began earlier is helped first") {
-  std::atomic<bool> helped{false};
-  std::atomic<bool> in_order{true};
-  side_by_side(
-    [&](idle_workers& runner, std::atomic<bool>& second_begins) {
-      runner.run(2, [&](std::size_t i) {
-        if (i == 1) {
-          helped = true;
-          return;
-        }
-        second_begins = true;
-        CHECK(comes(helped)); // while this worker stays here
-      });
-    },
-    [&](idle_workers& runner) {
-      runner.run(2, [&](std::size_t) {
-        if (!helped)
-          in_order = false;
-      });
-    });
-  CHECK(in_order);
-}
-
-TEST_CASE("who waits for the end of an op helps another") {
-  std::atomic<bool> late{false};
-  std::atomic<bool> helped{false};
-  std::thread::id helper;
-  side_by_side(
-    [&](idle_workers& runner, std::atomic<bool>& second_begins) {
-      helper = std::this_thread::get_id();
-      runner.run(2, [&](std::size_t i) {
-        if (i == 0) {
-          second_begins = true;
-          CHECK(comes(late));
-        } else { // on the other worker, whose own parts are left
-          late = true;
-          CHECK(comes(helped));
-        }
-      });
-    },
-    [&](idle_workers& runner) {
-      runner.run(2, [&](std::size_t i) {
-        if (i == 0) {
-          CHECK(std::this_thread::get_id() == helper);
-          helped = true;
-        }
-      });
-    });
-  CHECK(helped);
 }
 
 TEST_CASE("a thread that is no worker does all parts") {

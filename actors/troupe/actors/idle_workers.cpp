@@ -8,7 +8,6 @@
 #include <atomic>
 #include <deque>
 #include <exception>
-#include <limits>
 #include <thread>
 #include <utility>
 
@@ -17,22 +16,14 @@ namespace troupe::actors {
 namespace {
 
 /// Parts end at about the same time, unless a helper was put off its core.
-/// Does `meanwhile` as long as it has something to do.
-template <class Done, class Meanwhile>
-void wait_until(Done done, Meanwhile meanwhile) {
+template <class Done>
+void wait_until(Done done) {
   constexpr int looks_before_yield = 4096;
   for (int looks = 0; !done(); ++looks)
-    if (meanwhile())
-      looks = 0;
-    else if (looks < looks_before_yield)
+    if (looks < looks_before_yield)
       relax();
     else
       std::this_thread::yield();
-}
-
-template <class Done>
-void wait_until(Done done) {
-  wait_until(done, [] { return false; });
 }
 
 } // namespace
@@ -40,8 +31,7 @@ void wait_until(Done done) {
 /// The parts of one worker's op.
 class idle_workers::round {
 public:
-  round(job_queue& queue, const all_rounds& all, trace_sink* trace)
-    : queue_(queue), all_(all), trace_(trace) {
+  round(job_queue& queue, trace_sink* trace) : queue_(queue), trace_(trace) {
     for (std::size_t i = 1; i < queue.workers(); ++i)
       helpers_.emplace_back(*this);
   }
@@ -50,8 +40,7 @@ public:
     op_ = op;
     step_ = step;
   }
-  /// Whether its worker is in an op with parts or in a part of another's.
-  bool is_busy() const noexcept { return busy_; }
+  bool is_open() const noexcept { return part_ != nullptr; }
   void run(std::size_t parts, const part_function& part);
   bool idle() const noexcept {
     return std::none_of(helpers_.begin(), helpers_.end(),
@@ -62,26 +51,19 @@ private:
   class helper;
 
   void ask_for_help();
-  template <class Take>
-  bool join(Take take) noexcept;
-  bool take_part() noexcept;
+  void join() noexcept;
+  void help() noexcept;
+  void take_parts() noexcept;
   void run_part(std::size_t i) noexcept;
-  bool spares_part(std::uint64_t time) noexcept;
-  bool help_another(std::uint64_t time) const noexcept;
 
   job_queue& queue_;
-  const all_rounds& all_;
   trace_sink* trace_;
   std::deque<helper> helpers_;
-  bool busy_ = false;        // its worker's
   handle_id op_ = no_handle; // this and the next: for the trace
   step_id step_ = 0;
-  const part_function* part_ = nullptr;
+  const part_function* part_ = nullptr; // the owner's when it is null
   std::size_t parts_ = 0;
-  std::exception_ptr failure_; // of who set `failed_`
-  // When the round began, while it has parts to take, else `never`. A hint.
-  static constexpr auto never = std::numeric_limits<std::uint64_t>::max();
-  alignas(64) std::atomic<std::uint64_t> left_since_{never};
+  std::exception_ptr failure_;                   // of who set `failed_`
   alignas(64) std::atomic<std::size_t> next_{0}; // the next part to take
   // Parts that are done. Release by who did one, acquire by `run`.
   std::atomic<std::size_t> done_{0};
@@ -106,15 +88,8 @@ public:
       owner_.queue_.push(*this);
   }
 
-  void run(worker& on) override {
-    auto& busy = owner_.all_[on.index()]->busy_;
-    busy = true;
-    owner_.join([this] {
-      while (owner_.take_part()) {
-      }
-      return true;
-    });
-    busy = false;
+  void run(worker&) override {
+    owner_.join();
     queued_.store(false, std::memory_order_release);
   }
 
@@ -128,28 +103,18 @@ private:
 };
 
 void idle_workers::round::run(std::size_t parts, const part_function& part) {
-  busy_ = true;
   part_ = &part;
   parts_ = parts;
   done_.store(0, std::memory_order_relaxed);
   next_.store(0, std::memory_order_relaxed);
   failed_.store(false, std::memory_order_relaxed);
-  const auto began = now_ns();
-  left_since_.store(began, std::memory_order_relaxed);
   gate_.fetch_and(~closed, std::memory_order_release);
   ask_for_help();
-  // What began earlier ends first: more waits for it. Both workers would else
-  // end their own op alone, and one of them wait for the other.
-  do {
-    while (help_another(began)) {
-    }
-  } while (take_part());
-  wait_until([&] { return done_.load(std::memory_order_acquire) == parts; },
-             [this] { return help_another(never); });
+  take_parts();
+  wait_until([&] { return done_.load(std::memory_order_acquire) == parts; });
   gate_.fetch_or(closed, std::memory_order_acq_rel);
   wait_until([&] { return gate_.load(std::memory_order_acquire) == closed; });
   part_ = nullptr;
-  busy_ = false;
   if (failure_)
     std::rethrow_exception(std::exchange(failure_, nullptr));
 }
@@ -160,47 +125,32 @@ void idle_workers::round::ask_for_help() {
     helpers_[i].ask();
 }
 
-/// What `take` says, which is called while the round is open; else false.
-template <class Take>
-bool idle_workers::round::join(Take take) noexcept {
-  const auto tell = [this](trace_kind kind) {
-    if (trace_)
-      trace_->record({kind, op_, no_handle, step_, now_ns()});
-  };
-  bool taken = false;
-  if ((gate_.fetch_add(1, std::memory_order_acq_rel) & closed) == 0) {
-    tell(trace_kind::help);
-    taken = take();
-    tell(trace_kind::helped);
-  }
+void idle_workers::round::join() noexcept {
+  if ((gate_.fetch_add(1, std::memory_order_acq_rel) & closed) == 0)
+    help();
   gate_.fetch_sub(1, std::memory_order_release);
-  return taken;
 }
 
-/// By the owner or by who has joined; false if none is left.
-bool idle_workers::round::take_part() noexcept {
-  const auto i = next_.fetch_add(1, std::memory_order_relaxed);
-  if (i >= parts_)
-    return false;
-  if (i + 1 == parts_)
-    left_since_.store(never, std::memory_order_relaxed);
-  if (!failed_.load(std::memory_order_relaxed))
-    run_part(i);
-  done_.fetch_add(1, std::memory_order_release);
-  return true;
+void idle_workers::round::help() noexcept {
+  const auto tell = [this](trace_kind kind) {
+    trace_->record({kind, op_, no_handle, step_, now_ns()});
+  };
+  if (trace_)
+    tell(trace_kind::help);
+  take_parts();
+  if (trace_)
+    tell(trace_kind::helped);
 }
 
-/// By the worker of another round: a part of this one, if it began before
-/// `time` and has one left.
-bool idle_workers::round::spares_part(std::uint64_t time) noexcept {
-  return left_since_.load(std::memory_order_relaxed) < time
-         && join([this] { return take_part(); });
-}
-
-/// A part of another round that began before `time`; false if there is none.
-bool idle_workers::round::help_another(std::uint64_t time) const noexcept {
-  return std::ranges::any_of(
-    all_, [time](auto& other) { return other->spares_part(time); });
+void idle_workers::round::take_parts() noexcept {
+  for (;;) {
+    const auto i = next_.fetch_add(1, std::memory_order_relaxed);
+    if (i >= parts_)
+      return;
+    if (!failed_.load(std::memory_order_relaxed))
+      run_part(i);
+    done_.fetch_add(1, std::memory_order_release);
+  }
 }
 
 void idle_workers::round::run_part(std::size_t i) noexcept {
@@ -217,7 +167,7 @@ void idle_workers::round::run_part(std::size_t i) noexcept {
 idle_workers::idle_workers(job_queue& queue, trace_sink* trace)
   : queue_(queue) {
   for (std::size_t i = 0; i < queue.workers(); ++i)
-    rounds_.push_back(std::make_unique<round>(queue, rounds_, trace));
+    rounds_.push_back(std::make_unique<round>(queue, trace));
 }
 
 idle_workers::~idle_workers() {
@@ -232,12 +182,12 @@ idle_workers::round* idle_workers::round_here() const noexcept {
 }
 
 void idle_workers::works_on(handle_id op, step_id step) noexcept {
-  if (auto* mine = round_here(); mine && !mine->is_busy())
+  if (auto* mine = round_here(); mine && !mine->is_open())
     mine->works_on(op, step);
 }
 
 void idle_workers::run(std::size_t parts, const part_function& part) {
-  if (auto* mine = round_here(); mine && !mine->is_busy() && parts > 1)
+  if (auto* mine = round_here(); mine && !mine->is_open() && parts > 1)
     return mine->run(parts, part);
   run_parts(nullptr, parts, part);
 }

@@ -12,14 +12,10 @@
 
 namespace troupe::actors {
 
-/// Runs the parts of an op on the worker that runs the op, on workers that have
-/// nothing else to do, and on those that are between parts of an op that began
-/// later or wait for the end of one. Nobody waits for a helper that has not
-/// begun: parts are taken one by one, so a worker that finds no help does them
-/// all, and one that becomes idle late takes what is left.
-///
-/// So a part may run on the thread of another op that waits in `run`: parts use
-/// no memory of their thread that an op keeps across `run`.
+/// Runs the parts of an op on the worker that runs the op and on workers that
+/// have nothing else to do. Nobody waits for a helper that has not begun: parts
+/// are taken one by one, so a worker that finds no help does them all, and one
+/// that becomes idle late takes what is left.
 ///
 /// Thread rule: `run` on any thread, by several at once. One that is no worker
 /// of the queue, or is in a part of its own already, runs all parts itself.
@@ -41,12 +37,11 @@ public:
 
 private:
   class round;
-  using all_rounds = std::vector<std::unique_ptr<round>>;
 
   round* round_here() const noexcept;
 
   job_queue& queue_;
-  all_rounds rounds_; // one per worker
+  std::vector<std::unique_ptr<round>> rounds_; // one per worker
 };
 
 } // namespace troupe::actors

@@ -117,7 +117,7 @@ TEST_CASE("help with another worker's op counts as that op's time") {
   CHECK(times.wall_ns == 700);
 }
 
-TEST_CASE("help while an op of its own waits counts as the other op's time") {
+TEST_CASE("help inside of an op of its own is part of that") {
   watched w;
   w.profile.record({trace_kind::launch, 1, no_handle, 0, 100});
   w.profile.record({trace_kind::help, 0, no_handle, 0, 200});
@@ -125,10 +125,7 @@ TEST_CASE("help while an op of its own waits counts as the other op's time") {
   w.profile.record({trace_kind::completion, 1, no_handle, 0, 500});
   const auto times = w.profile.times();
   CHECK(times.busy_ns == std::vector<std::uint64_t>{400});
-  CHECK(times.ops.at("while").self_ns == 300);
-  CHECK(times.ops.at("while").count == 1);
-  CHECK(times.ops.at("mul").self_ns == 100);
-  CHECK(times.ops.at("mul").count == 0);
+  CHECK(times.ops.at("while").self_ns == 400);
 }
 
 TEST_CASE("ops of a block count apart from the op that runs them") {

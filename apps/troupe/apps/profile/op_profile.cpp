@@ -47,7 +47,6 @@ public:
 
   void begin_op(handle_id op, type_number type, std::uint64_t now) {
     frames_.clear(); // of a launch that was not finished here
-    helps_ = 0;
     op_ = op;
     first_ = std::min(first_, now);
     enter(type, now);
@@ -59,20 +58,18 @@ public:
     last_ = std::max(last_, now);
     end_step_ = std::max(end_step_, step + 1);
   }
-  /// Another worker's op of `type`, which counts there; inside of an op that
-  /// waits, too.
+  /// Another worker's op of `type`, which counts there.
   void begin_help(type_number type, std::uint64_t now) {
-    ++helps_;
-    enter(type, now);
+    helps_ = !in_op();
+    if (helps_)
+      enter(type, now);
   }
   void end_help(std::uint64_t now) {
-    if (helps_ == 0)
+    if (!std::exchange(helps_, false) || frames_.size() != 1)
       return;
-    --helps_;
-    const auto type = frames_.back().type;
-    const auto count = times_[type].count;
+    const auto type = frames_.front().type;
     leave(now);
-    times_[type].count = count;
+    --times_[type].count;
     last_ = std::max(last_, now);
   }
   bool in_op() const noexcept { return !frames_.empty(); }
@@ -105,7 +102,7 @@ private:
   std::vector<op_time> times_; // by type
   std::vector<frame> frames_;
   handle_id op_ = no_handle;
-  std::size_t helps_ = 0; // how many of the frames are others' ops
+  bool helps_ = false;
   std::uint64_t busy_ns_ = 0;
   std::uint64_t first_ = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t last_ = 0;
