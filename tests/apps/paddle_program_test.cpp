@@ -90,7 +90,7 @@ TEST_CASE("parameters may be a file per variable") {
   const auto trained = run_troupe({"train", fixture.folder(), "--params",
                                    fixture.file("params0_separate"), "--feeds",
                                    fixture.file("feeds.npz"), "--steps", "8",
-                                   "--metrics", metrics});
+                                   "--devices", "cpu:1", "--metrics", metrics});
   INFO(trained.err);
   REQUIRE(trained.code == 0);
   fixture.check_losses(mode_of("executor"), read_metrics(metrics));
