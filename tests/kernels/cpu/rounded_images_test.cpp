@@ -5,7 +5,6 @@
 #include "hand_run.hpp"
 
 #include <kernels/cases/cases.hpp>
-#include <support/caught.hpp>
 #include <support/op_compare.hpp>
 #include <support/op_runner.hpp>
 
@@ -45,6 +44,24 @@ std::vector<op_case> both_ways(const op_case& c) {
   if (!c.gradient)
     return {c};
   return {c, backward_of(c, run_op(cpu_kernels(), c))};
+}
+
+/// Ops that take rounded images give what they give for float32 ones, but for
+/// the rounding; both ways.
+void check_rounded_inputs(const kernel_table& table, std::int64_t block,
+                          const op_case& c) {
+  const auto wide = with_rounded_inputs(table, {block});
+  const auto narrow = with_rounded_inputs(table, rounded(block));
+  for (const auto& each : both_ways(c)) {
+    CAPTURE(block);
+    CAPTURE(describe(each));
+    CHECK(difference(run_op(narrow, each), run_op(wide, each), rounding) == "");
+  }
+}
+
+void lay_rounded(variable& image) {
+  auto device = make_cpu_device(0);
+  image.set(in_blocks(image.as_tensor(), rounded(16), device->memory()));
 }
 
 std::vector<float> copied(const std::vector<float>& values) {
@@ -98,67 +115,47 @@ TEST_CASE("rounded images take half the memory and have float32 readers") {
 }
 
 TEST_CASE("ops take rounded images for the values that they have") {
-  for (const std::int64_t block : {8, 16}) {
-    const auto wide = with_rounded_inputs(cpu_kernels(), {block});
-    const auto narrow = with_rounded_inputs(cpu_kernels(), rounded(block));
+  for (const std::int64_t block : {8, 16})
     for (const auto& c : image_cases())
-      for (const auto& each : both_ways(c)) {
-        CAPTURE(block);
-        CAPTURE(describe(each));
-        CHECK(difference(run_op(narrow, each), run_op(wide, each), rounding)
-              == "");
-      }
-  }
+      check_rounded_inputs(cpu_kernels(), block, c);
 }
 
 TEST_CASE("convolutions in bfloat16 take rounded images, too") {
   if (!has_precision(precision::bfloat16))
     return;
-  const cpu_kernel_options options{.factors = precision::bfloat16};
-  const auto wide = with_rounded_inputs(cpu_kernels(options), {16});
-  const auto narrow = with_rounded_inputs(cpu_kernels(options), rounded(16));
+  const auto table = cpu_kernels({.factors = precision::bfloat16});
   for (const auto& c : image_cases())
     if (c.type.find("conv2d") != std::string::npos)
-      for (const auto& each : both_ways(c)) {
-        CAPTURE(describe(each));
-        CHECK(difference(run_op(narrow, each), run_op(wide, each), rounding)
-              == "");
-      }
+      check_rounded_inputs(table, 16, c);
 }
 
-TEST_CASE("results lie as their images do") {
+TEST_CASE("a sum lies as its first term does") {
+  hand_run sum("sum");
+  lay_rounded(sum.input("X", images, values_for(images, 1)));
+  auto& second = sum.input("X", images, values_for(images, 2));
   auto device = make_cpu_device(0);
-  const auto lay = [&](variable& var) {
-    var.set(in_blocks(var.as_tensor(), rounded(16), device->memory()));
-  };
-  const auto is_rounded = [](const variable& var) {
-    return cpu::format_of(var.as_tensor()) == rounded(16);
-  };
-  SUBCASE("a sum's as its first term") {
-    hand_run sum("sum");
-    lay(sum.input("X", images, values_for(images, 1)));
-    auto& second = sum.input("X", images, values_for(images, 2));
-    second.set(in_blocks(second.as_tensor(), {16}, device->memory()));
-    auto& out = sum.output("Out");
-    sum.run();
-    CHECK(is_rounded(out));
-  }
-  SUBCASE("a batch norm's") {
-    hand_run norm("batch_norm");
-    lay(norm.input("X", images, values_for(images, 1)));
-    for (const char* slot : {"Scale", "Bias", "Mean", "Variance"})
-      norm.input(slot, {16}, values_for({16}, 2));
-    auto& y = norm.output("Y");
-    norm.run();
-    CHECK(is_rounded(y));
-  }
-  SUBCASE("an activation's in float32") {
-    hand_run relu("relu");
-    lay(relu.input("X", images, values_for(images, 1)));
-    auto& y = relu.output("Out");
-    relu.run();
-    CHECK(cpu::format_of(y.as_tensor()) == image_format{16});
-  }
+  second.set(in_blocks(second.as_tensor(), {16}, device->memory()));
+  const auto& out = sum.output("Out");
+  sum.run();
+  CHECK(cpu::format_of(out.as_tensor()) == rounded(16));
+}
+
+TEST_CASE("a normalised image lies as the image does") {
+  hand_run norm("batch_norm");
+  lay_rounded(norm.input("X", images, values_for(images, 1)));
+  for (const char* slot : {"Scale", "Bias", "Mean", "Variance"})
+    norm.input(slot, {16}, values_for({16}, 2));
+  const auto& y = norm.output("Y");
+  norm.run();
+  CHECK(cpu::format_of(y.as_tensor()) == rounded(16));
+}
+
+TEST_CASE("an activation of a rounded image lies in float32") {
+  hand_run relu("relu");
+  lay_rounded(relu.input("X", images, values_for(images, 1)));
+  const auto& y = relu.output("Out");
+  relu.run();
+  CHECK(cpu::format_of(y.as_tensor()) == image_format{16});
 }
 
 TEST_CASE("a convolution in bfloat16 hands rounded images on") {

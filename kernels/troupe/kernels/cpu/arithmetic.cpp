@@ -6,6 +6,7 @@
 #include <troupe/kernels/cpu/in_ranges.hpp>
 #include <troupe/kernels/cpu/merged_rows.hpp>
 #include <troupe/kernels/cpu/simd.hpp>
+#include <troupe/kernels/cpu/stored_op.hpp>
 #include <troupe/kernels/cpu/tensor_arrays.hpp>
 #include <troupe/kernels/cpu/vector_ops.hpp>
 #include <troupe/kernels/shape_only.hpp>
@@ -196,17 +197,6 @@ void add_rows(float* out, const shape& dims, const selected_rows& rows) {
   }
 }
 
-// Of values as they are stored.
-struct add_stored_loop {
-  template <class X, class Y>
-  TROUPE_INLINE static void run(X* out, const X* x, const Y* y,
-                                std::int64_t n) {
-#pragma omp simd
-    for (std::int64_t i = 0; i < n; ++i)
-      store(out[i], value_of(x[i]) + value_of(y[i]));
-  }
-};
-
 // Two images in the same blocks, whose sum lies as the first.
 bool sum_blocked_pair(kernel_context& ctx) {
   if (ctx.num_inputs("X") != 2 || !ctx.input_variable("X", 0).is_tensor()
@@ -218,12 +208,8 @@ bool sum_blocked_pair(kernel_context& ctx) {
     return false;
   tensor out = output_like(ctx, "Out", a);
   in_ranges(ctx, a.numel(), [&](std::int64_t first, std::int64_t n) {
-    visit_alike(results_of(out) + first, values_of(a) + first,
-                [&](auto* to, const auto* x) {
-                  (values_of(b) + first).visit([&](const auto* y) {
-                    run_simd<add_stored_loop>(to, x, y, n);
-                  });
-                });
+    apply_stored<elementwise::add>(
+      results_of(out) + first, values_of(a) + first, values_of(b) + first, n);
   });
   return true;
 }

@@ -33,8 +33,8 @@ struct image_format {
 /// Of a tensor that `channel_blocks` describes; plain of all others.
 image_format format_of(const tensor& value) noexcept;
 
-/// Channels per block of a tensor; 0 if it is plain. Others than `make_blocked`
-/// made have none.
+/// Channels per block of a tensor; 0 if it is plain or lies in a layout of
+/// another kind.
 std::int64_t block_of(const tensor& value) noexcept;
 
 /// The elements of a float32 tensor, rounded or not.

@@ -7,6 +7,7 @@
 #include <troupe/kernels/cpu/channel_blocks.hpp>
 #include <troupe/kernels/cpu/in_ranges.hpp>
 #include <troupe/kernels/cpu/simd.hpp>
+#include <troupe/kernels/cpu/stored_op.hpp>
 #include <troupe/kernels/cpu/vector_ops.hpp>
 
 #include <troupe/base/error.hpp>
@@ -37,22 +38,10 @@ TROUPE_SIMD void add_relu(float* y, const float* z, std::int64_t n) {
   }
 }
 
-// dx may be y.
-TROUPE_SIMD void relu_gradient(float* dx, const float* y, const float* dy,
-                               std::int64_t n) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i)
-    dx[i] = y[i] > 0.0f ? dy[i] : 0.0f;
-}
-
-// The same of values as they are stored; dz lies as y does.
-struct mask_loop {
-  template <class Y, class Dy>
-  TROUPE_INLINE static void run(Y* dz, const Y* y, const Dy* dy,
-                                std::int64_t n) {
-#pragma omp simd
-    for (std::int64_t i = 0; i < n; ++i)
-      store(dz[i], value_of(y[i]) > 0.0f ? value_of(dy[i]) : 0.0f);
+// dy where y is positive.
+struct relu_gradient {
+  TROUPE_INLINE static float apply(float y, float dy) {
+    return y > 0.0f ? dy : 0.0f;
   }
 };
 
@@ -125,7 +114,7 @@ private:
   static void mask(float* masked, const float* x, const float* dy,
                    std::int64_t n, const block_norm& norm) {
     channel_affine({1, 1, n}, masked, x, norm.mean, norm.factor, norm.bias);
-    relu_gradient(masked, masked, dy, n);
+    apply_stored<relu_gradient>(masked, masked, dy, n);
   }
 
   channel_view view_;
@@ -291,12 +280,8 @@ private:
   static void mask(kernel_context& ctx, tensor& dz, const tensor& y,
                    const tensor& dy) {
     in_ranges(ctx, y.numel(), [&](std::int64_t first, std::int64_t n) {
-      visit_alike(results_of(dz) + first, values_of(y) + first,
-                  [&](auto* to, const auto* sign) {
-                    (values_of(dy) + first).visit([&](const auto* from) {
-                      run_simd<mask_loop>(to, sign, from, n);
-                    });
-                  });
+      apply_stored<relu_gradient>(results_of(dz) + first, values_of(y) + first,
+                                  values_of(dy) + first, n);
     });
   }
 

@@ -26,7 +26,7 @@ typedef unsigned short loose_half_vector
   __attribute__((vector_size(lanes * 2), aligned(2), may_alias));
 
 /// A float that lies in memory rounded to bfloat16.
-struct half_float {
+struct stored_bfloat16 {
   unsigned short bits;
 };
 
@@ -43,7 +43,7 @@ struct pack {
       p.part[i] = *reinterpret_cast<const loose_vector*>(from + i * lanes);
     return p;
   }
-  static pack load(const half_float* from) {
+  static pack load(const stored_bfloat16* from) {
     pack p;
     for (int i = 0; i < count; ++i) {
       const half_vector bits =
@@ -65,7 +65,7 @@ struct pack {
   }
 
   /// Rounds to nearest, ties to even; a NaN stays one.
-  void store(half_float* to) const {
+  void store(stored_bfloat16* to) const {
     for (int i = 0; i < count; ++i) {
       const auto bits = reinterpret_cast<bits_vector>(part[i]);
       const bits_vector near = bits + 0x7fff + ((bits >> 16) & 1);
