@@ -78,6 +78,11 @@ std::vector<op_case> convolutions() {
     conv2d(whole({2, 32, 9, 7}, 5), whole({16, 32, 3, 3}, 6), {2, 2}),
     conv2d(whole({2, 3, 12, 12}, 7), whole({16, 3, 7, 7}, 8), {2, 2}),
     conv2d(whole({2, 17, 6, 6}, 9), whole({13, 17, 3, 3}, 10)),
+    // Sums of so many terms that the library may take them in several goes.
+    conv2d(whole({1, 1024, 7, 7}, 19), whole({32, 1024, 1, 1}, 20)),
+    conv2d(whole({1, 32, 7, 7}, 21), whole({1024, 32, 1, 1}, 22)),
+    conv2d(whole({1, 512, 7, 7}, 23), whole({32, 512, 3, 3}, 24)),
+    conv2d(whole({1, 32, 7, 7}, 25), whole({512, 32, 3, 3}, 26)),
     conv2d(whole({2, 64, 6, 6}, 11), whole({64, 16, 3, 3}, 12), {1, 1}, 4),
     conv2d(whole({2, 64, 6, 6}, 13), whole({64, 8, 3, 3}, 14), {1, 1}, 8),
     conv("depthwise_conv2d", whole({2, 32, 6, 6}, 15), whole({32, 1, 3, 3}, 16),

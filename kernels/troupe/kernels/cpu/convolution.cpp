@@ -233,10 +233,10 @@ conv_descs describe(conv_direction direction, const conv_numbers& numbers,
 }
 
 dnnl::convolution_forward::primitive_desc forward_desc(const conv_descs& d,
+                                                       const conv_tensors& t,
                                                        dnnl::algorithm method) {
-  return {{dnnl::prop_kind::forward_training, method, d.forward.src,
-           d.forward.weights, d.forward.dst, d.strides, d.dilates, d.pad_before,
-           d.pad_after},
+  return {{dnnl::prop_kind::forward_training, method, t.src, t.weights, t.dst,
+           d.strides, d.dilates, d.pad_before, d.pad_after},
           user_scratchpad(),
           cpu_engine()};
 }
@@ -259,7 +259,7 @@ blocked_primitive make_forward(const conv_numbers& numbers,
                                const conv_problem& whole, const conv_problem& p,
                                image_format& format) {
   const conv_descs d = describe(conv_direction::forward, numbers, whole, p);
-  const auto desc = forward_desc(d, method);
+  const auto desc = forward_desc(d, d.inner, method);
   format = result_format(desc.dst_desc(), p, numbers.result);
   if (format.block == 0 && numbers.result != precision::float32)
     return make_forward({numbers.factors}, method, whole, p, format);
@@ -278,7 +278,7 @@ blocked_primitive make_input_gradient(const conv_descs& d,
   const dnnl::convolution_backward_data::primitive_desc desc(
     {method, d.inner.src, d.inner.weights, d.inner.dst, d.strides, d.dilates,
      d.pad_before, d.pad_after},
-    user_scratchpad(), cpu_engine(), forward_desc(d, method));
+    user_scratchpad(), cpu_engine(), forward_desc(d, d.forward, method));
   return {dnnl::convolution_backward_data(desc),
           desc.scratchpad_desc(),
           {{{DNNL_ARG_DIFF_DST, d.outer.dst, desc.diff_dst_desc()},
@@ -291,7 +291,7 @@ blocked_primitive make_filter_gradient(const conv_descs& d,
   const dnnl::convolution_backward_weights::primitive_desc desc(
     {method, d.inner.src, d.inner.weights, d.inner.dst, d.strides, d.dilates,
      d.pad_before, d.pad_after},
-    user_scratchpad(), cpu_engine(), forward_desc(d, method));
+    user_scratchpad(), cpu_engine(), forward_desc(d, d.forward, method));
   return {dnnl::convolution_backward_weights(desc),
           desc.scratchpad_desc(),
           {{{DNNL_ARG_SRC, d.outer.src, desc.src_desc()},
