@@ -91,6 +91,24 @@ TEST_CASE("packed filters are the library's, bit by bit") {
     }
 }
 
+TEST_CASE("blocks of output channels are packed apart") {
+  const memory::dims dims{48, 32, 3, 3};
+  for (const auto& to : packed) {
+    CAPTURE(std::string{to.name});
+    const memory::desc target{dims, to.type, to.tag};
+    const auto pack = filter_pack::between(plain(dims), target);
+    const auto x = values(plain(dims).get_size() / sizeof(float));
+    REQUIRE(pack->out_blocks() == 3);
+    REQUIRE(pack->packed_bytes() == target.get_size());
+    std::vector<std::byte> whole(target.get_size()), parts = whole;
+    pack->run(x.data(), whole.data());
+    pack->run(x.data(), parts.data(), 1, 2);
+    CHECK(parts != whole);
+    pack->run(x.data(), parts.data(), 0, 1);
+    CHECK(parts == whole);
+  }
+}
+
 TEST_CASE("what is not finite stays so when it is rounded") {
   const memory::dims dims{16, 16, 1, 1};
   const memory::desc target{dims, memory::data_type::bf16,

@@ -414,6 +414,8 @@ TEST_CASE("samples of a convolution in parts are near the whole's") {
                   conv({7, 32, 21, 21}, {48, 32, 3, 3}, {.strides = {2, 2}}));
     check_samples(*table, conv({7, 64, 14, 14}, {64, 16, 3, 3},
                                {.paddings = {1, 1}, .groups = 4}));
+    // a filter that is packed in parts, too
+    check_samples(*table, conv({7, 256, 8, 8}, {512, 256, 1, 1}));
   }
   check_samples(plain(),
                 conv({7, 3, 52, 52}, {16, 3, 7, 7}, {.strides = {2, 2}}));

@@ -18,6 +18,10 @@ std::size_t aligned(std::size_t bytes) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
+tensor scratch_of(kernel_context& ctx, std::size_t bytes) {
+  return ctx.scratch(static_cast<std::int64_t>(bytes / sizeof(float) + 1));
+}
+
 dnnl::memory without_data(const dnnl::memory::desc& desc) {
   return {desc, cpu_engine(), nullptr};
 }
@@ -106,15 +110,35 @@ void blocked_primitive::bind(port& p, void* data, std::byte*& scratch) {
 void blocked_primitive::run(kernel_context& ctx, const void* a, const void* b,
                             void* out) {
   ensure_single_threaded();
-  tensor scratch =
-    ctx.scratch(static_cast<std::int64_t>(scratch_bytes_ / sizeof(float) + 1));
+  tensor scratch = scratch_of(ctx, scratch_bytes_);
   std::byte* next = scratch.raw();
   bind(inputs_[0], const_cast<void*>(a), next);
   bind(inputs_[1], const_cast<void*>(b), next);
   bind(output_, out, next);
-  scratchpad_.set_data_handle(next);
   for (auto& input : inputs_)
     input.convert(queue_, next);
+  execute(next);
+}
+
+const filter_pack* blocked_primitive::pack() const noexcept {
+  const auto& pack = inputs_[1].pack;
+  return pack ? &*pack : nullptr;
+}
+
+void blocked_primitive::run_packed(kernel_context& ctx, const void* a,
+                                   const void* packed, void* out) {
+  ensure_single_threaded();
+  tensor scratch = scratch_of(ctx, scratch_bytes_ - inputs_[1].inner_bytes());
+  std::byte* next = scratch.raw();
+  bind(inputs_[0], const_cast<void*>(a), next);
+  inputs_[1].inner.set_data_handle(const_cast<void*>(packed));
+  bind(output_, out, next);
+  inputs_[0].convert(queue_, next);
+  execute(next);
+}
+
+void blocked_primitive::execute(std::byte* scratchpad) {
+  scratchpad_.set_data_handle(scratchpad);
   const auto used = [](const port& p) {
     return p.converts ? p.inner : p.outer;
   };
@@ -122,7 +146,7 @@ void blocked_primitive::run(kernel_context& ctx, const void* a, const void* b,
                               {inputs_[1].argument, used(inputs_[1])},
                               {output_.argument, used(output_)},
                               {DNNL_ARG_SCRATCHPAD, scratchpad_}});
-  output_.convert(queue_, next);
+  output_.convert(queue_, scratchpad);
   queue_.wait();
 }
 

@@ -44,6 +44,13 @@ public:
   /// Throws dnnl::error.
   void run(kernel_context& ctx, const void* a, const void* b, void* out);
 
+  /// How the second input is packed, if it is a filter that has to be and that
+  /// filter_pack.hpp knows; else null.
+  const filter_pack* pack() const noexcept;
+  /// The same with a second input that `pack` has packed.
+  void run_packed(kernel_context& ctx, const void* a, const void* packed,
+                  void* out);
+
 private:
   // An operand with its conversion, if the formats differ.
   struct port {
@@ -64,7 +71,8 @@ private:
     dnnl::memory reorder_scratchpad;
   };
 
-  void bind(port& p, void* data, std::byte*& scratch);
+  static void bind(port& p, void* data, std::byte*& scratch);
+  void execute(std::byte* scratchpad);
 
   dnnl::primitive primitive_;
   std::array<port, 2> inputs_;

@@ -478,4 +478,17 @@ void convolution::run(kernel_context& ctx, stored_values a, stored_values b,
   });
 }
 
+const filter_pack* convolution::pack() const noexcept {
+  const bool single = method_ == method::library && parts_ == 1;
+  return single && direction_ != conv_direction::filter_gradient
+           ? lanes_.front().pack()
+           : nullptr;
+}
+
+void convolution::run_packed(kernel_context& ctx, stored_values a,
+                             const void* packed, stored_results result) {
+  with_library(
+    [&] { lanes_.front().run_packed(ctx, a.data(), packed, result.data()); });
+}
+
 } // namespace troupe::cpu

@@ -68,6 +68,13 @@ public:
   void run(kernel_context& ctx, stored_values a, stored_values b,
            stored_results result);
 
+  /// How the filter is packed before it is multiplied with, if that can be done
+  /// for several runs at once; else null.
+  const filter_pack* pack() const noexcept;
+  /// The same as `run` with a filter that `pack` has packed.
+  void run_packed(kernel_context& ctx, stored_values a, const void* packed,
+                  stored_results result);
+
 private:
   // Who computes: oneDNN, row_convolution.hpp or group_convolution.hpp.
   enum class method : std::uint8_t { library, rows, groups };

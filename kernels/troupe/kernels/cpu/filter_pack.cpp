@@ -149,16 +149,27 @@ std::optional<filter_pack> filter_pack::between(const dnnl::memory::desc& from,
   return p;
 }
 
-void filter_pack::run(const float* from, void* to) const {
+std::size_t filter_pack::packed_bytes() const noexcept {
+  const auto values = static_cast<std::size_t>(out_ * in_ * taps_);
+  return values * (rounds_ ? sizeof(std::uint16_t) : sizeof(float));
+}
+
+std::int64_t filter_pack::out_blocks() const noexcept {
+  return out_ / channels;
+}
+
+void filter_pack::run(const float* from, void* to, std::int64_t first,
+                      std::int64_t count) const {
   if (rounds_)
-    pack_blocks(from, static_cast<std::uint16_t*>(to));
+    pack_blocks(from, static_cast<std::uint16_t*>(to), first, count);
   else
-    pack_blocks(from, static_cast<float*>(to));
+    pack_blocks(from, static_cast<float*>(to), first, count);
 }
 
 template <class Element>
-void filter_pack::pack_blocks(const float* from, Element* to) const {
-  for (std::int64_t out = 0; out < out_ / channels; ++out)
+void filter_pack::pack_blocks(const float* from, Element* to,
+                              std::int64_t first, std::int64_t count) const {
+  for (std::int64_t out = first; out < first + count; ++out)
     for (std::int64_t in = 0; in < in_ / channels; ++in)
       pack_block(
         {from + channels * (out * in_ + in) * taps_, in_ * taps_, taps_},

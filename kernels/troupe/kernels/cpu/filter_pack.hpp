@@ -22,11 +22,25 @@ public:
   static std::optional<filter_pack> between(const dnnl::memory::desc& from,
                                             const dnnl::memory::desc& to);
 
-  void run(const float* from, void* to) const;
+  std::size_t packed_bytes() const noexcept;
+  /// Blocks of output channels, which may be packed apart.
+  std::int64_t out_blocks() const noexcept;
+
+  /// Packs `count` blocks of output channels from `first` on. Pointers are to
+  /// the whole filter.
+  void run(const float* from, void* to, std::int64_t first,
+           std::int64_t count) const;
+  /// The same for all blocks.
+  void run(const float* from, void* to) const {
+    run(from, to, 0, out_blocks());
+  }
+
+  bool operator==(const filter_pack&) const = default;
 
 private:
   template <class Element>
-  void pack_blocks(const float* from, Element* to) const;
+  void pack_blocks(const float* from, Element* to, std::int64_t first,
+                   std::int64_t count) const;
 
   std::int64_t out_ = 0;
   std::int64_t in_ = 0;

@@ -67,12 +67,41 @@ image_format parallel_convolution::prepare(const conv_problem& problem,
   return result_;
 }
 
+// What all parts want of the filter, if there are several and they agree.
+const filter_pack* parallel_convolution::shared_pack() const {
+  const auto* pack = samples_.parts() > 1 ? parts_.front().pack() : nullptr;
+  for (std::size_t i = 1; pack && i < samples_.parts(); ++i)
+    if (!parts_[i].pack() || !(*parts_[i].pack() == *pack))
+      return nullptr;
+  return pack;
+}
+
+tensor parallel_convolution::packed(kernel_context& ctx,
+                                    const filter_pack& pack,
+                                    const float* filter) const {
+  tensor to =
+    ctx.scratch(static_cast<std::int64_t>(pack.packed_bytes() / sizeof(float)));
+  const even_cut cut{
+    pack.out_blocks(),
+    worthwhile_parts(ctx.workers(), prepared_.filter.numel(), least_elements)};
+  ctx.in_parts(cut.parts(), [&](std::size_t i) {
+    pack.run(filter, to.raw(), cut.first(i), cut.size(i));
+  });
+  return to;
+}
+
 void parallel_convolution::run(kernel_context& ctx, stored_values a,
                                stored_values b, stored_results result) {
+  const auto* pack = shared_pack();
+  const tensor filter = pack ? packed(ctx, *pack, b.floats()) : tensor();
   ctx.in_parts(samples_.parts(), [&](std::size_t i) {
     const auto first = samples_.first(i);
-    parts_[i].run(ctx, a + first * given_step_, b,
-                  result + first * result_step_);
+    const auto given = a + first * given_step_;
+    const auto made = result + first * result_step_;
+    if (pack)
+      parts_[i].run_packed(ctx, given, filter.raw(), made);
+    else
+      parts_[i].run(ctx, given, b, made);
   });
 }
 

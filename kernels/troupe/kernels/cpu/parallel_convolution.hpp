@@ -13,7 +13,8 @@ namespace troupe::cpu {
 /// One direction of a convolution, shared by the workers of its device: each
 /// takes some of the samples, or of the result's channels where
 /// `convolution::shares_channels`. Other filter gradients stay whole, but for
-/// what `convolution` itself shares.
+/// what `convolution` itself shares. A filter that several parts read is packed
+/// once, by all workers.
 /// Thread rule: one thread at a time, any thread.
 class parallel_convolution {
 public:
@@ -34,6 +35,9 @@ private:
   std::size_t parts_of(const conv_problem& problem, std::size_t workers) const;
   bool prepared_channels(const conv_problem& problem, std::size_t threads);
   bool prepared_samples(const conv_problem& problem, std::size_t threads);
+  const filter_pack* shared_pack() const;
+  tensor packed(kernel_context& ctx, const filter_pack& pack,
+                const float* filter) const;
 
   conv_direction direction_;
   cpu_kernel_options options_;
