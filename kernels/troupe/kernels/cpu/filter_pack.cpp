@@ -14,6 +14,9 @@ namespace {
 constexpr auto channels = channel_square::channels;
 constexpr int out_axis = 0;
 constexpr int in_axis = 1;
+// Values that a row is fetched ahead: rows lie apart, in more places than the
+// machine follows by itself.
+constexpr int ahead = 32;
 
 TROUPE_INLINE void store(const channel_square& s, float* to) {
   std::memcpy(to, s.at, sizeof s.at);
@@ -44,8 +47,11 @@ template <class Element>
 TROUPE_INLINE void pack_square(const plain_filters& plain, bool transposes,
                                Element* to) {
   channel_square s;
-  for (std::int64_t out = 0; out < channels; ++out)
-    std::memcpy(s.at[out], plain.first + out * plain.stride, sizeof s.at[out]);
+  for (std::int64_t out = 0; out < channels; ++out) {
+    const float* row = plain.first + out * plain.stride;
+    __builtin_prefetch(row + ahead);
+    std::memcpy(s.at[out], row, sizeof s.at[out]);
+  }
   store(transposes ? transposed(s) : s, to);
 }
 
@@ -56,9 +62,11 @@ TROUPE_INLINE void pack_squares(const plain_filters& plain, bool transposes,
   alignas(64) float all[channels * most_taps][channels]; // [in * tap][out]
   for (std::int64_t k = 0; k < channels * plain.taps; k += channels) {
     channel_square s;
-    for (std::int64_t out = 0; out < channels; ++out)
-      std::memcpy(s.at[out], plain.first + out * plain.stride + k,
-                  sizeof s.at[out]);
+    for (std::int64_t out = 0; out < channels; ++out) {
+      const float* row = plain.first + out * plain.stride + k;
+      __builtin_prefetch(row + ahead);
+      std::memcpy(s.at[out], row, sizeof s.at[out]);
+    }
     s = transposed(s);
     std::memcpy(all[k], s.at, sizeof s.at);
   }
