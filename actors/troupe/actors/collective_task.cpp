@@ -96,7 +96,9 @@ private:
     for (auto& s : g.inputs)
       if (s.at(slot).is_rows())
         rows_.push_back(&s.at(slot).as_rows());
-    auto merged = comm::merge_rows(rows_, ranks_[root_]->memory());
+    // As one device has them: optimizers add repeated rows up anyhow.
+    auto merged = comm::merge_rows(rows_, ranks_[root_]->memory(),
+                                   comm::row_merge::concatenate);
     for (std::size_t i = 1; i < g.outputs.size(); ++i) {
       selected_rows shared = merged;
       shared.values = merged.values.share();

@@ -3,9 +3,9 @@
 
 #include <troupe/base/error.hpp>
 #include <troupe/comm/local/reduce_kernels.hpp>
+#include <troupe/kernels/row_order.hpp>
 
 #include <cstring>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -145,34 +145,20 @@ std::vector<row_value> rows_in_order(const gathered& all) {
   return result;
 }
 
-constexpr int digit_bits = 11;
-constexpr std::size_t digits = std::size_t{1} << digit_bits;
-
-std::size_t digit_of(const row_value& value, int shift) {
-  return static_cast<std::size_t>(value.row >> shift) % digits;
-}
-
-// `to` has the values of `from`, ordered by one digit of their rows.
-void sort_by_digit(const std::vector<row_value>& from,
-                   std::vector<row_value>& to, int shift) {
-  std::vector<std::size_t> starts(digits + 1);
-  for (auto& value : from)
-    ++starts[digit_of(value, shift) + 1];
-  std::partial_sum(starts.begin(), starts.end(), starts.begin());
-  for (auto& value : from)
-    to[starts[digit_of(value, shift)]++] = value;
-}
-
-// Stable, so that values of one row keep device-then-position order: a radix
-// sort, since the rows of a step are many and their numbers short.
+// Values of one row keep device-then-position order.
 std::vector<row_value> sorted_rows(const gathered& all) {
-  auto values = rows_in_order(all);
-  std::vector<row_value> sorted(values.size());
-  for (int shift = 0; (all.height - 1) >> shift > 0; shift += digit_bits) {
-    sort_by_digit(values, sorted, shift);
-    values.swap(sorted);
-  }
-  return values;
+  const auto values = rows_in_order(all);
+  std::vector<std::int64_t> rows;
+  rows.reserve(values.size());
+  for (auto& value : values)
+    rows.push_back(value.row);
+  std::vector<std::int64_t> order;
+  order_rows(rows, all.height, order);
+  std::vector<row_value> sorted;
+  sorted.reserve(values.size());
+  for (const auto position : order)
+    sorted.push_back(values[static_cast<std::size_t>(position)]);
+  return sorted;
 }
 
 std::vector<std::int64_t> distinct_rows(const std::vector<row_value>& sorted) {

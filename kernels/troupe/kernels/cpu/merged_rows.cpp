@@ -4,9 +4,8 @@
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/vector_ops.hpp>
+#include <troupe/kernels/row_order.hpp>
 
-#include <algorithm>
-#include <numeric>
 #include <string>
 
 namespace troupe::cpu {
@@ -47,18 +46,6 @@ void require_rows(std::string_view slot, const selected_rows& value) {
                   + ", expected float32");
 }
 
-void sort_rows(std::span<const std::int64_t> rows,
-               std::vector<std::int64_t>& order) {
-  order.resize(rows.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto row_of = [&](std::int64_t i) {
-    return rows[static_cast<std::size_t>(i)];
-  };
-  std::sort(order.begin(), order.end(), [&](auto a, auto b) {
-    return row_of(a) != row_of(b) ? row_of(a) < row_of(b) : a < b;
-  });
-}
-
 selected_rows merge_rows(std::string_view slot, const selected_rows& value,
                          arena& memory) {
   require_rows(slot, value);
@@ -66,7 +53,7 @@ selected_rows merge_rows(std::string_view slot, const selected_rows& value,
   if (value.rows.empty())
     return merged;
   std::vector<std::int64_t> order;
-  sort_rows(value.rows, order);
+  order_rows(value.rows, value.height, order);
   shape dims = value.values.dims();
   const std::int64_t width = dims.numel(1, dims.rank());
   dims[0] = static_cast<std::int64_t>(count_distinct(value.rows, order));

@@ -4,8 +4,7 @@
 #include <troupe/kernels/variable.hpp>
 
 #include <cstdint>
-#include <span>
-#include <vector>
+#include <string_view>
 
 namespace troupe::cpu {
 
@@ -13,11 +12,6 @@ namespace troupe::cpu {
 /// naming `slot`, unless the rows are float32, lie within the height and have
 /// a value each. Rows of which there are none need no values.
 void require_rows(std::string_view slot, const selected_rows& value);
-
-/// Sets `order` to the positions in `rows`, rising by row; equal rows stay in
-/// the order in which they came.
-void sort_rows(std::span<const std::int64_t> rows,
-               std::vector<std::int64_t>& order);
 
 /// Every row of `value` once, in rising order, with the values of equal rows
 /// added up in the order in which they came. Throws as `require_rows`.

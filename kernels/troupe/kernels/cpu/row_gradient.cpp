@@ -4,6 +4,7 @@
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/merged_rows.hpp>
 #include <troupe/kernels/cpu/vector_ops.hpp>
+#include <troupe/kernels/row_order.hpp>
 
 namespace troupe::cpu {
 
@@ -60,7 +61,7 @@ void row_gradient::merge(const kernel_context& ctx, const selected_rows& grad) {
   if (rows.empty())
     return;
   const float* values = grad.values.data<float>();
-  sort_rows(rows, order_);
+  order_rows(rows, grad.height, order_);
   const auto row_of = [&](std::int64_t i) {
     return rows[static_cast<std::size_t>(i)];
   };
