@@ -23,7 +23,7 @@ struct plain_filters {
 
 /// blocks[tap] is where a tap's block lies, 16i16o.
 TROUPE_SIMD
-void copy_blocks(const float* const* blocks, plain_filters plain) {
+void copy_blocks(const float* const* blocks, const plain_filters& plain) {
   // [in * tap][out]: what lies side by side in the plain filters is transposed
   // by squares, and none of it is written twice.
   alignas(64) float all[channels * most_taps][channels];

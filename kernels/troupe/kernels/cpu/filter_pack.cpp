@@ -78,11 +78,12 @@ TROUPE_INLINE void pack_squares(const plain_filters& plain, bool transposes,
   }
 }
 
-TROUPE_SIMD void pack_block(plain_filters plain, bool transposes, float* to) {
+TROUPE_SIMD void pack_block(const plain_filters& plain, bool transposes,
+                            float* to) {
   plain.taps == 1 ? pack_square(plain, transposes, to)
                   : pack_squares(plain, transposes, to);
 }
-TROUPE_SIMD void pack_block(plain_filters plain, bool transposes,
+TROUPE_SIMD void pack_block(const plain_filters& plain, bool transposes,
                             std::uint16_t* to) {
   plain.taps == 1 ? pack_square(plain, transposes, to)
                   : pack_squares(plain, transposes, to);
