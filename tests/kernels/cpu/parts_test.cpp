@@ -342,6 +342,18 @@ TEST_CASE("pooled images in parts are those of the whole") {
   check_both(plain(), max_pool({5, 23, 30, 30}), same_bits);
 }
 
+TEST_CASE("pooled images in blocks are cut, too") {
+  const auto rounded =
+    with_rounded_inputs(cpu_kernels(), {16, precision::bfloat16});
+  for (const auto* table : {&blocked(), &rounded})
+    for (const char* type : {"max", "avg"}) {
+      auto c = max_pool({5, 48, 30, 30});
+      c.attributes.set("pooling_type", std::string(type));
+      c.attributes.set("paddings", ints{1, 1});
+      check_both(*table, c, same_bits);
+    }
+}
+
 TEST_CASE("batch normalisation in parts gives the bits of the whole") {
   auto fixed = batch_norm_case({7, 37, 20, 20}, {{"is_test", true}});
   fixed.outputs.erase("SavedMean");

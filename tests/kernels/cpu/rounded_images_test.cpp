@@ -150,6 +150,18 @@ TEST_CASE("a normalised image lies as the image does") {
   CHECK(cpu::format_of(y.as_tensor()) == rounded(16));
 }
 
+TEST_CASE("maxima of a rounded image lie as it does, means in float32") {
+  for (const bool max : {true, false}) {
+    hand_run pool("pool2d", {{"pooling_type", std::string(max ? "max" : "avg")},
+                             {"ksize", std::vector<std::int32_t>{3, 3}}});
+    lay_rounded(pool.input("X", images, values_for(images, 1)));
+    const auto& out = pool.output("Out");
+    pool.run();
+    CHECK(cpu::format_of(out.as_tensor())
+          == (max ? rounded(16) : image_format{16}));
+  }
+}
+
 TEST_CASE("an activation of a rounded image lies in float32") {
   hand_run relu("relu");
   lay_rounded(relu.input("X", images, values_for(images, 1)));

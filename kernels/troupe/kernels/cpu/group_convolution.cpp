@@ -5,6 +5,7 @@
 #include <troupe/kernels/cpu/convolution.hpp>
 #include <troupe/kernels/cpu/even_cut.hpp>
 #include <troupe/kernels/cpu/group_conv_loops.hpp>
+#include <troupe/kernels/cpu/plane_buffer.hpp>
 #include <troupe/kernels/cpu/simd.hpp>
 #include <troupe/kernels/cpu/vector_ops.hpp>
 
@@ -66,40 +67,14 @@ void for_each_plane(const conv_problem& p, channel_range channels,
           c * taps * conv_group);
 }
 
-// A place for a plane in float32, where planes are rounded in memory.
-class plane_buffer {
-public:
-  plane_buffer(const kernel_context& ctx, const conv_problem& p,
-               std::int64_t block, bool rounded)
-    : size_(p.in.numel(2, 4) * block),
-      memory_(ctx.scratch(rounded ? size_ : 0)) {}
-
-  const float* read(stored_values plane) {
-    if (!plane.rounded())
-      return plane.floats();
-    copy_stored(memory_.data<float>(), plane, size_);
-    return memory_.data<float>();
-  }
-  float* begin(stored_results plane) {
-    return plane.rounded() ? memory_.data<float>() : plane.floats();
-  }
-  void wrote(stored_results plane) {
-    if (plane.rounded())
-      copy_stored(plane, memory_.data<float>(), size_);
-  }
-
-private:
-  std::int64_t size_;
-  tensor memory_;
-};
-
 void convolve(const kernel_context& ctx, const conv_problem& p,
               std::int64_t block, stored_values x, const float* packed,
               stored_results out) {
   const group_conv_loops& loops = loops_of(block);
   const group_plane plane{p.in[2], p.in[3], block};
-  plane_buffer given(ctx, p, block, x.rounded());
-  plane_buffer made(ctx, p, block, out.rounded());
+  const std::int64_t values = p.in.numel(2, 4) * block;
+  plane_buffer given(ctx, values, x.rounded());
+  plane_buffer made(ctx, values, out.rounded());
   for_each_plane(p, {0, p.in[1]}, block, loops.lanes,
                  [&](std::int64_t at, std::int64_t w) {
                    loops.convolve(plane, given.read(x + at), packed + w,
@@ -157,8 +132,9 @@ void filter_gradient(kernel_context& ctx, const conv_problem& p,
   ctx.in_parts(channels.parts(), [&](std::size_t i) {
     const auto first = channels.first(i);
     const channel_range part{first, first + channels.size(i)};
-    plane_buffer given(ctx, p, block, x.rounded());
-    plane_buffer dgiven(ctx, p, block, dout.rounded());
+    const std::int64_t values = p.in.numel(2, 4) * block;
+    plane_buffer given(ctx, values, x.rounded());
+    plane_buffer dgiven(ctx, values, dout.rounded());
     for_each_plane(p, part, block, loops.lanes,
                    [&](std::int64_t at, std::int64_t w) {
                      loops.weigh(plane, given.read(x + at),

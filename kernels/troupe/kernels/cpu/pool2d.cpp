@@ -206,11 +206,12 @@ public:
 
 private:
   void run_blocked(kernel_context& ctx) {
-    const tensor x = stored_input(ctx, "X");
+    const tensor x = held_input(ctx, "X");
     const pool_plan& p = plan(x.dims());
-    format_.set(p.out, {block_of(x)});
+    // A maximum is one of the image's values; a mean has more digits.
+    format_.set(p.out, is_max() ? format_of(x) : image_format{block_of(x)});
     tensor out = stored_output(ctx, "Out", p.out, x.type(), format_.get());
-    blocked::pool(p, is_max(), block_of(x), x.data<float>(), out.data<float>());
+    blocked::pool(ctx, p, is_max(), block_of(x), values_of(x), results_of(out));
   }
 
   void plane(const pool_plan& p, const float* x, float* out) {
@@ -288,13 +289,13 @@ public:
 
 private:
   void run_blocked(kernel_context& ctx) {
-    const tensor x = stored_input(ctx, "X");
-    const tensor dout = stored_input(ctx, "Out@GRAD");
+    const tensor x = held_input(ctx, "X");
+    const tensor dout = held_input(ctx, "Out@GRAD");
     const pool_plan& p = plan(x.dims());
     require_shape("Out@GRAD", dout.dims(), p.out);
     tensor dx = output_like(ctx, "X@GRAD", x);
-    blocked::pool_gradient(p, is_max(), block_of(x), x.data<float>(),
-                           dout.data<float>(), dx.data<float>());
+    blocked::pool_gradient(ctx, p, is_max(), block_of(x), values_of(x),
+                           values_of(dout), results_of(dx));
   }
 
   void plane(const pool_plan& p, const float* x, const float* dout, float* dx) {
