@@ -2,6 +2,7 @@
 #include <troupe/kernels/cpu/filter_copy.hpp>
 
 #include <troupe/kernels/cpu/channel_square.hpp>
+#include <troupe/kernels/cpu/filter_layout.hpp>
 #include <troupe/kernels/cpu/simd.hpp>
 
 #include <algorithm>
@@ -40,43 +41,21 @@ void copy_blocks(const float* const* blocks, const plain_filters& plain) {
   }
 }
 
-const dnnl_blocking_desc_t& blocking_of(const dnnl_memory_desc_t& d) {
-  return d.format_desc.blocking;
-}
-
-std::int64_t taps_of(const dnnl_memory_desc_t& d) {
-  return d.dims[2] * d.dims[3];
-}
-
-bool is_filter(const dnnl_memory_desc_t& d) {
-  return d.ndims == 4 && d.data_type == dnnl_f32
-         && d.format_kind == dnnl_blocked && d.offset0 == 0
-         && d.extra.flags == 0 && taps_of(d) <= most_taps;
-}
-
-bool is_plain(const dnnl_memory_desc_t& d) {
-  const auto& b = blocking_of(d);
-  return b.inner_nblks == 0 && b.strides[3] == 1 && b.strides[2] == d.dims[3]
-         && b.strides[1] == taps_of(d)
-         && b.strides[0] == d.dims[1] * taps_of(d);
-}
-
-/// OIhw16i16o or another order of the blocks, all of them full.
+/// OIhw16i16o or another order of the blocks.
 bool is_blocked(const dnnl_memory_desc_t& d) {
   const auto& b = blocking_of(d);
   constexpr dnnl_dim_t in_axis = 1, out_axis = 0;
-  return b.inner_nblks == 2 && b.inner_blks[0] == channels
-         && b.inner_blks[1] == channels && b.inner_idxs[0] == in_axis
-         && b.inner_idxs[1] == out_axis && d.dims[0] % channels == 0
-         && d.dims[1] % channels == 0;
+  return d.data_type == dnnl_f32 && b.inner_nblks == 2
+         && b.inner_blks[0] == channels && b.inner_blks[1] == channels
+         && b.inner_idxs[0] == in_axis && b.inner_idxs[1] == out_axis;
 }
 
 } // namespace
 
 std::optional<filter_copy> filter_copy::between(const dnnl::memory::desc& from,
                                                 const dnnl::memory::desc& to) {
-  if (!is_filter(from.data) || !is_filter(to.data) || !is_blocked(from.data)
-      || !is_plain(to.data))
+  if (!is_filter_of_squares(from.data) || !is_filter_of_squares(to.data)
+      || !is_blocked(from.data) || !is_plain_filter(to.data))
     return std::nullopt;
   filter_copy copy;
   std::copy_n(from.data.dims, 4, copy.dims_.begin());

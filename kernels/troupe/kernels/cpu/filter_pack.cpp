@@ -3,6 +3,7 @@
 
 #include <troupe/kernels/cpu/bfloat16_bits.hpp>
 #include <troupe/kernels/cpu/channel_square.hpp>
+#include <troupe/kernels/cpu/filter_layout.hpp>
 #include <troupe/kernels/cpu/simd.hpp>
 
 #include <cstring>
@@ -89,34 +90,6 @@ TROUPE_SIMD void pack_block(const plain_filters& plain, bool transposes,
                   : pack_squares(plain, transposes, to);
 }
 
-const dnnl_blocking_desc_t& blocking_of(const dnnl_memory_desc_t& d) {
-  return d.format_desc.blocking;
-}
-
-std::int64_t taps_of(const dnnl_memory_desc_t& d) {
-  return d.dims[2] * d.dims[3];
-}
-
-bool is_filter(const dnnl_memory_desc_t& d) {
-  return d.ndims == 4 && taps_of(d) <= most_taps && d.dims[0] % channels == 0
-         && d.dims[1] % channels == 0 && d.format_kind == dnnl_blocked
-         && d.offset0 == 0 && d.extra.flags == 0;
-}
-
-/// Taps lie `step` elements apart.
-bool has_taps(const dnnl_memory_desc_t& d, std::int64_t step) {
-  const auto& b = blocking_of(d);
-  return (d.dims[3] == 1 || b.strides[3] == step)
-         && (d.dims[2] == 1 || b.strides[2] == d.dims[3] * step);
-}
-
-bool is_plain(const dnnl_memory_desc_t& d) {
-  const auto& b = blocking_of(d);
-  return d.data_type == dnnl_f32 && b.inner_nblks == 0 && has_taps(d, 1)
-         && b.strides[in_axis] == taps_of(d)
-         && b.strides[out_axis] == d.dims[in_axis] * taps_of(d);
-}
-
 /// What of a block comes first, if these are its blocks: the axis whose
 /// channels lie apart.
 std::optional<int> outer_axis(const dnnl_memory_desc_t& d) {
@@ -141,8 +114,8 @@ std::optional<int> outer_axis(const dnnl_memory_desc_t& d) {
 
 std::optional<filter_pack> filter_pack::between(const dnnl::memory::desc& from,
                                                 const dnnl::memory::desc& to) {
-  if (!is_filter(from.data) || !is_filter(to.data) || !is_plain(from.data)
-      || !has_taps(to.data, channels * channels))
+  if (!is_filter_of_squares(from.data) || !is_filter_of_squares(to.data)
+      || !is_plain_filter(from.data) || !has_taps(to.data, channels * channels))
     return std::nullopt;
   const auto outer = outer_axis(to.data);
   if (!outer)
