@@ -162,8 +162,11 @@ void choose_cpu_devices(executor_options& options,
   if (!may_choose(options, batch))
     return;
   const int workers = workers_of(options);
+  const auto bar = [&] {
+    return (1 - least_gain) * trial_step_ns(options, 1, bundle, batch);
+  };
   try {
-    auto least = (1 - least_gain) * trial_step_ns(options, 1, bundle, batch);
+    auto least = bar();
     std::optional<executor_options> best;
     for (const auto strategy : strategies) {
       if (strategy == graph::merge_strategy::none)
@@ -176,7 +179,8 @@ void choose_cpu_devices(executor_options& options,
       least = ns;
       best = tried;
     }
-    if (best && devices_agree(*best, workers, bundle, batch)) {
+    // Once more, in case that one device just had a slow moment.
+    if (best && least < bar() && devices_agree(*best, workers, bundle, batch)) {
       options.strategy = best->strategy;
       set_cpu_devices(options, workers);
     }
