@@ -7,8 +7,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -39,6 +42,29 @@ void wait_for(const std::atomic<int>& count, int expected) {
   while (count.load() < expected)
     std::this_thread::yield();
 }
+
+/// Names itself `length` times.
+class long_chain final : public job {
+public:
+  explicit long_chain(std::uint32_t length) : length_(length) {}
+  void run(worker& on) override {
+    if (runs == 0 && first)
+      first(on);
+    if (++runs < length_)
+      on.run_soon(*this);
+    else if (last)
+      last();
+  }
+
+  std::function<void(worker&)> first;
+  std::function<void()> last;
+  std::uint32_t runs = 0;
+
+private:
+  std::uint32_t length_;
+};
+
+constexpr auto bound = worker::chain_limit;
 
 } // namespace
 
@@ -165,35 +191,67 @@ TEST_CASE("a chain of short jobs goes on with others of the worker") {
   CHECK(pushed.runs == 1); // what others wait for comes before
 }
 
-TEST_CASE("a chain is bounded and goes on behind what else waits") {
-  struct endless final : job {
-    void run(worker& on) override {
-      if (++runs > 2 * worker::chain_limit)
-        return;
-      if (runs == 1)
-        on.queue().push(*other);
-      on.run_soon(*this);
-    }
-    job* other = nullptr;
-    std::uint32_t runs = 0;
-  };
+TEST_CASE("a long chain gives the worker's oldest job its turn") {
   job_queue q{1};
-  struct noting final : job {
-    explicit noting(endless& of) : chain(of) {}
-    void run(worker&) override { seen = chain.runs; }
-    endless& chain;
-    std::uint32_t seen = 0;
-  };
-  endless chain;
-  noting other{chain};
-  chain.other = &other;
   worker here{q, 0, nullptr};
+  long_chain chain{3 * bound};
+  struct noting final : job {
+    explicit noting(long_chain& of) : chain(of) {}
+    void run(worker& on) override {
+      seen = chain.runs;
+      rest_waits = on.queue().others_wait(on.index());
+    }
+    long_chain& chain;
+    std::uint32_t seen = 0;
+    bool rest_waits = false;
+  } other{chain};
+  chain.first = [&](worker& on) { on.queue().push(other); };
   here.run_chain(chain);
-  CHECK(chain.runs == worker::chain_limit + 1);
+  CHECK(other.seen == bound + 1);
+  CHECK(other.rest_waits); // where another worker would find it
   while (auto* j = q.pop(0))
     here.run_chain(*j);
-  CHECK(other.seen == worker::chain_limit + 1);
-  CHECK(chain.runs == 2 * worker::chain_limit + 1);
+  CHECK(chain.runs == 3 * bound);
+}
+
+TEST_CASE("long chains of a worker take turns") {
+  job_queue q{1};
+  worker here{q, 0, nullptr};
+  std::vector<std::unique_ptr<long_chain>> chains;
+  for (int c = 0; c < 4; ++c)
+    q.push(*chains.emplace_back(std::make_unique<long_chain>(10 * bound)));
+  std::uint32_t fewest = 10 * bound; // runs of another when one has ended
+  for (auto& c : chains)
+    c->last = [&] {
+      for (auto& other : chains)
+        fewest = std::min(fewest, other->runs);
+    };
+  while (auto* j = q.pop(0))
+    here.run_chain(*j);
+  CHECK(fewest > 8 * bound);
+}
+
+TEST_CASE("a chain ends at its bound if others wait") {
+  job_queue q{1};
+  worker here{q, 0, nullptr};
+  long_chain chain{3 * bound}, other{1};
+  condition until;
+  SUBCASE("foreign threads") {
+    chain.first = [&](worker& on) {
+      std::thread([&] { on.queue().push(other); }).join();
+    };
+  }
+  SUBCASE("guests") {
+    chain.first = [&](worker& on) { on.queue().push_guest(&other); };
+  }
+  SUBCASE("the worker, for something that holds") {
+    until.holds_for = [](void*) { return true; };
+  }
+  here.run_chain(chain, until);
+  CHECK(chain.runs == bound + 1);
+  while (auto* j = q.pop(0))
+    here.run_chain(*j);
+  CHECK(chain.runs == 3 * bound);
 }
 
 TEST_CASE("the current worker is known on its thread and only there") {
@@ -306,7 +364,7 @@ TEST_CASE("a thread that waits serves in the place of a worker that sleeps") {
     const auto done = [](void* c) {
       return static_cast<std::atomic<int>*>(c)->load() == 2;
     };
-    while (auto* j = q.wait_until(seat, done, &count))
+    while (auto* j = q.wait_until(seat, {done, &count}))
       here.run_chain(*j);
   }
   q.give_back(seat);
@@ -339,13 +397,12 @@ TEST_CASE(
       q.push_to(static_cast<std::size_t>(round), a);
       q.push(b);
       if (round % 5 != 0) // else others have to do it all
-        while (auto* j = q.wait_until(
-                 seat,
-                 [](void* c) {
-                   auto& w = *static_cast<wait_context*>(c);
-                   return w.count.load() >= w.expected;
-                 },
-                 &until))
+        while (auto* j =
+                 q.wait_until(seat, {[](void* c) {
+                                       auto& w = *static_cast<wait_context*>(c);
+                                       return w.count.load() >= w.expected;
+                                     },
+                                     &until}))
           here.run_chain(*j);
       q.give_back(seat);
       wait_for(count, until.expected);
@@ -379,13 +436,12 @@ TEST_CASE("a borrower that sleeps is woken by what it waits for") {
     }
     std::pair until{&count, round};
     while (auto* other = q.wait_until(
-             seat,
-             [](void* c) {
-               auto& [value, expected] =
-                 *static_cast<std::pair<std::atomic<int>*, int>*>(c);
-               return value->load() >= expected;
-             },
-             &until)) {
+             seat, {[](void* c) {
+                      auto& [value, expected] =
+                        *static_cast<std::pair<std::atomic<int>*, int>*>(c);
+                      return value->load() >= expected;
+                    },
+                    &until})) {
       worker here{q, seat, nullptr};
       here.run_chain(*other);
     }

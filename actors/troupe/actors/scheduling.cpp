@@ -362,26 +362,26 @@ void serving_thread::stand() {
   queue_.give_back(seat_);
 }
 
-void serving_thread::serve(bool (*done)(void*), void* argument) {
+void serving_thread::serve(condition done) {
   if (is_worker_) {
-    serve_as_worker(done, argument);
+    serve_as_worker(done);
     return;
   }
   sit();
   if (!here_)
     return;
-  while (auto* j = queue_.wait_until(seat_, done, argument))
-    here_->run_chain(*j);
+  while (auto* j = queue_.wait_until(seat_, done))
+    here_->run_chain(*j, done);
   stand();
 }
 
-void serving_thread::serve_as_worker(bool (*done)(void*), void* argument) {
+void serving_thread::serve_as_worker(condition done) {
   constexpr std::chrono::microseconds pause{20};
   // Two threads must not serve one seat: who has borrowed it does until it
   // leaves.
-  while (!done(argument))
+  while (!done.holds())
     if (auto* j = queue_.is_lent(seat_) ? nullptr : queue_.pop(seat_))
-      here_->run_chain(*j);
+      here_->run_chain(*j, done);
     else
       // The step may end without a job for this thread, and its owner's sleep
       // in the queue does not hear of that.

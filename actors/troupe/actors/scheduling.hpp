@@ -76,16 +76,16 @@ public:
   /// without a seat.
   template <class Done>
   void serve_until(Done done) {
-    serve([](void* argument) { return (*static_cast<Done*>(argument))(); },
-          &done);
+    serve({[](void* argument) { return (*static_cast<Done*>(argument))(); },
+           &done});
   }
 
   /// Runs what is ready now; never waits for others.
   void serve_ready();
 
 private:
-  void serve(bool (*done)(void*), void* argument);
-  void serve_as_worker(bool (*done)(void*), void* argument);
+  void serve(condition done);
+  void serve_as_worker(condition done);
   void stand();
 
   worker_pool& pool_;

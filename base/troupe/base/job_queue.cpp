@@ -57,6 +57,10 @@ struct job_queue::state {
   std::atomic<int> sleepers{0}; // servers that can be woken
   std::atomic<bool> stopped{false};
 
+  bool others_wait() const noexcept {
+    return !foreign.empty() || !guests.empty();
+  }
+
   bool any_job() const noexcept {
     return !foreign.empty()
            || std::any_of(places.begin(), places.end(),
@@ -327,34 +331,56 @@ worker* worker::current() noexcept {
   return current_worker;
 }
 
-void worker::run_chain(job& j) {
-  const auto turn = [this] {
-    place_.epoch.store(place_.epoch.load(std::memory_order_relaxed) + 1,
-                       std::memory_order_release);
-  };
+void worker::run_chain(job& j, condition until) {
   chain_left_ = chain_limit;
-  turn();
+  place_.turn();
   timed_until_ = ticks();
-  for (auto* now = &j; now; now = next_of_chain()) {
+  for (auto* now = &j; now;
+       now = chain_left_ > 0 ? next_of_chain() : begin_next_chain(until)) {
     now->run(*this);
     did(1);
   }
   time_jobs();
   place_.jobs_since_oldest += 1 + chain_limit - chain_left_;
-  turn();
-  chain_left_ = 0;
   timed_until_ = 0;
+  if (next_)
+    put_next_back();
+  place_.turn();
 }
 
 job* worker::next_of_chain() noexcept {
-  if (next_)
-    return std::exchange(next_, nullptr);
+  auto* j = std::exchange(next_, nullptr);
+  if (!j && place_.has_short_jobs() && !queue_.state_->others_wait())
+    j = place_.jobs.take_newest();
+  if (j)
+    --chain_left_;
+  return j;
+}
+
+/// The first job of a chain that follows without leaving `run_chain`, which
+/// would take as long as several short jobs; null if others must come first.
+job* worker::begin_next_chain(condition until) noexcept {
   auto& s = *queue_.state_;
-  if (chain_left_ == 0 || !place_.has_short_jobs() || !s.foreign.empty()
-      || !s.guests.empty())
+  if (until.holds() || s.others_wait())
     return nullptr;
-  --chain_left_;
-  return place_.jobs.take_newest();
+  auto* first = place_.jobs.take_oldest();
+  if (!first)
+    first = std::exchange(next_, nullptr);
+  else if (next_) // another worker may have it while the oldest runs
+    put_next_back();
+  if (!first)
+    return nullptr;
+  chain_left_ = chain_limit;
+  place_.jobs_since_oldest = 0;
+  place_.turn();
+  place_.turn();
+  return first;
+}
+
+/// To the list of its own, which others look into.
+void worker::put_next_back() noexcept {
+  place_.jobs.push(*std::exchange(next_, nullptr), next_priority_);
+  queue_.state_->after_push();
 }
 
 void worker::did(std::uint32_t count) noexcept {
@@ -383,12 +409,12 @@ void worker::time_jobs() noexcept {
 }
 
 void worker::run_soon(job& j, job_priority priority) noexcept {
-  if (next_ || chain_left_ == 0) {
+  if (next_ || timed_until_ == 0) {
     push(j, priority);
     return;
   }
-  --chain_left_;
   next_ = &j;
+  next_priority_ = priority;
 }
 
 void worker::push(job& j, job_priority priority) noexcept {
@@ -446,8 +472,7 @@ void job_queue::yield(job& j, job_priority priority) noexcept {
 
 bool job_queue::others_wait(std::size_t index) const noexcept {
   auto& s = *state_;
-  return !s.places[index].jobs.empty() || !s.foreign.empty()
-         || !s.guests.empty();
+  return !s.places[index].jobs.empty() || s.others_wait();
 }
 
 job* job_queue::pop(std::size_t index) noexcept {
@@ -534,11 +559,10 @@ std::size_t job_queue::borrow(std::size_t preferred) noexcept {
   return no_seat;
 }
 
-job* job_queue::wait_until(std::size_t index, bool (*done)(void*),
-                           void* context) noexcept {
+job* job_queue::wait_until(std::size_t index, condition done) noexcept {
   auto& s = *state_;
   auto& p = s.places[index];
-  const auto is_done = [done, context] { return done(context); };
+  const auto is_done = [done] { return done.holds(); };
   while (!is_done()) {
     auto found = s.look_near(index, false);
     if (!found) {

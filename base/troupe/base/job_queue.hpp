@@ -27,6 +27,14 @@ protected:
 
 enum class job_priority : std::uint8_t { normal, high };
 
+/// What a thread waits for while it runs jobs. Without a function: nothing.
+struct condition {
+  bool (*holds_for)(void*) = nullptr;
+  void* context = nullptr;
+
+  bool holds() const { return holds_for && holds_for(context); }
+};
+
 /// A thread while it runs jobs of a queue. Lives on that thread's stack.
 class worker {
 public:
@@ -46,13 +54,14 @@ public:
   static worker* current() noexcept;
 
   /// Runs `j` and then, at once and on this thread, the first job that each
-  /// names with `run_soon`, at most `chain_limit` of them: the first ready
-  /// successor of an op finds its inputs in this core's cache. The bound keeps
-  /// other users of the queue from waiting for ever.
-  void run_chain(job& j);
+  /// names with `run_soon`: the first ready successor of an op finds its inputs
+  /// in this core's cache. After `chain_limit` of them the worker's oldest job
+  /// has its turn, and the chain ends if other users of the queue wait, or if
+  /// `until` holds.
+  void run_chain(job& j, condition until = {});
 
   /// Runs `j`, which has become ready, soon: as the next job of the chain, or,
-  /// if there is one or the bound is reached, as any job that is pushed.
+  /// if there is one or no chain, as any job that is pushed.
   void run_soon(job& j, job_priority priority = job_priority::normal) noexcept;
 
   /// The job that runs has done as much as `count` jobs since it began or said
@@ -69,6 +78,8 @@ private:
   friend class job_queue;
   void push(job& j, job_priority priority) noexcept;
   job* next_of_chain() noexcept;
+  void put_next_back() noexcept;
+  job* begin_next_chain(condition until) noexcept;
   void time_jobs() noexcept;
 
   job_queue& queue_;
@@ -77,6 +88,7 @@ private:
   worker* outer_; // a worker of another queue that this thread is too
   worker_place& place_;
   job* next_ = nullptr;
+  job_priority next_priority_ = job_priority::normal;
   std::uint32_t chain_left_ = 0;
   std::uint32_t untimed_ = 0; // jobs since `timed_until_`
   std::uint32_t jobs_between_times_ = 1;
@@ -163,10 +175,9 @@ public:
   /// index while it serves.
   std::size_t borrow(std::size_t preferred = no_seat) noexcept;
   /// As `wait` without guests, for the borrower of seat `index`; null once
-  /// `done(context)` holds, which is asked before each job and whenever
-  /// `wake_borrowers` is called.
-  job* wait_until(std::size_t index, bool (*done)(void*),
-                  void* context) noexcept;
+  /// `done` holds, which is asked before each job and whenever `wake_borrowers`
+  /// is called.
+  job* wait_until(std::size_t index, condition done) noexcept;
   /// Whether a borrower has seat `index`. A worker that is awake and has its
   /// seat to itself keeps it.
   bool is_lent(std::size_t index) const noexcept;

@@ -101,7 +101,7 @@ struct alignas(64) worker_place {
   ready_lists jobs;
   alignas(64) job_slot slot;
   alignas(64) worker_seat seat;
-  /// Odd while in run_chain. Written release by the server, read acquire by
+  /// Odd while in a chain. Written release by the server, read acquire by
   /// quiesce: who sees it even or changed sees all that the chain did.
   alignas(64) std::atomic<std::uint64_t> epoch{0};
   // The server's: looks for work; jobs run since the oldest one had its turn;
@@ -113,6 +113,12 @@ struct alignas(64) worker_place {
   alignas(64) std::atomic<std::uint32_t> pace{0};
   /// Grows every few jobs, when they are timed. A hint for others.
   std::atomic<std::uint32_t> progress{0};
+
+  /// By the server, as it enters run_chain and as it leaves it.
+  void turn() noexcept {
+    epoch.store(epoch.load(std::memory_order_relaxed) + 1,
+                std::memory_order_release);
+  }
 
   /// By who has no other job than to wait for one: the oldest, or what the
   /// server was given and has not come for.
