@@ -393,7 +393,8 @@ void direct_graph::open(direct_op& first, std::uint32_t slot,
     const auto next = o->next_in_group_;
     __builtin_prefetch(o->task_.get());
     __builtin_prefetch(&lists_[o->lists_]);
-    o->slot_ = static_cast<std::uint8_t>(slot);
+    if (o->slot_ != slot) // else its line stays with who ran it last
+      o->slot_ = static_cast<std::uint8_t>(slot);
     streams_[o->stream_]->submit(*o); // may have run when this returns
     if (next == direct_op::none)
       return;
