@@ -167,11 +167,13 @@ std::vector<std::uint64_t> ops_when_first_is_done(std::size_t workers,
   return seen;
 }
 
-/// True if no executor was far behind the first one.
-bool fair(std::size_t workers, const load& each) {
+/// No executor may be far behind the first one. Turns are those of ready jobs,
+/// of which an executor may have twice as many as another for a while.
+void check_fair(std::size_t workers, const load& each) {
   const auto ops = ops_when_first_is_done(workers, each);
-  return ops.size() == each.executors
-         && 2 * *std::ranges::min_element(ops) >= each.ops();
+  REQUIRE(ops.size() == each.executors);
+  for (auto count : ops)
+    CHECK(4 * count >= each.ops());
 }
 
 void check_fair(std::size_t workers) {
@@ -179,8 +181,8 @@ void check_fair(std::size_t workers) {
     for (std::size_t chains : {1u, 4u}) {
       CAPTURE(executors);
       CAPTURE(chains);
-      CHECK(fair(workers, {executors, chains, 20, 100})); // edges as ports
-      CHECK(fair(workers, {executors, chains, 600, 3}));  // ops tell ops
+      check_fair(workers, {executors, chains, 20, 100}); // edges as ports
+      check_fair(workers, {executors, chains, 600, 3});  // ops tell ops
     }
 }
 
