@@ -52,6 +52,9 @@ TEST_CASE("every model has a loss, feeds, updates for all parameters and a "
     CHECK(find_loss(m.test) == m.loss);
     CHECK(feed_names(m.main) == names_of(m.feeds));
     CHECK(feed_names(m.test) == names_of(m.feeds));
+    build_options options;
+    options.devices = {{device_kind::cpu, 0}, {device_kind::cpu, 1}};
+    CHECK(feed_names(build_ssa_graph(m.main, options)) == names_of(m.feeds));
     CHECK(m.batch > 0);
     if (!m.accuracy.empty())
       CHECK(m.test.main().find_var(m.accuracy));

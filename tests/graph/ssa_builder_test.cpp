@@ -230,6 +230,14 @@ TEST_CASE("the loss gradient is scaled as asked, or left to be fed") {
   CHECK(has_edge(g, fed, find_op(g, "mean_grad", 1), edge_kind::data, 0));
 }
 
+TEST_CASE("what must be fed is listed once, whichever devices read it") {
+  small_program p;
+  p.persistable("w").temporary("list", var_kind::tensor_array);
+  p.op("first", {"x", "w"}, {"y"});
+  p.op("second", {"y", "early", "x", "list"}, {"z"});
+  CHECK(feed_names(build(p, on_cpus(2))) == names{"early", "x"});
+}
+
 TEST_CASE("small dense gradients share an all-reduce up to the limit") {
   auto options = on_cpus(2);
   options.fuse_all_reduce_bytes = 32; // two gradients of 4 floats

@@ -173,8 +173,8 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
   devices = devices_of(options);
   graph::require_kernels(*program, *options.kernels, options.devices);
   loss = actors::loss_of(*program, options.loss);
-  feeds_needed = graph::feed_names(*program);
   ssa = actors::build_graph(program, options, loss);
+  feeds_needed = graph::feed_names(ssa);
   if (!options.system) {
     own =
       std::make_unique<own_system>(options.threads, options.nodes.has_value());

@@ -2,6 +2,7 @@
 #include <troupe/graph/ssa_graph.hpp>
 
 #include <algorithm>
+#include <set>
 
 namespace troupe::graph {
 
@@ -50,6 +51,14 @@ handle_id ssa_graph::latest(std::string_view name, std::size_t device) const {
         && (last == nullptr || v.version > last->version))
       last = &v;
   return last == nullptr ? no_handle : last->id;
+}
+
+std::vector<std::string> feed_names(const ssa_graph& g) {
+  std::set<std::string_view> fed;
+  for (auto& v : g.vars)
+    if (v.feed)
+      fed.insert(v.name);
+  return {fed.begin(), fed.end()};
 }
 
 std::string handle_name(const ssa_graph& g, handle_id id) {

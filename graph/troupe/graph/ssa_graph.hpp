@@ -125,6 +125,9 @@ struct ssa_graph {
   handle_id latest(std::string_view name, std::size_t device) const;
 };
 
+/// Names of the variables that must be fed, on whichever device. Sorted.
+std::vector<std::string> feed_names(const ssa_graph& g);
+
 /// "conv2d#12@cpu:1" or "fc_0.w_0:v1@cpu:0": the name that errors, dumps and
 /// actors use.
 std::string handle_name(const ssa_graph& g, handle_id id);
