@@ -11,6 +11,12 @@
 
 namespace troupe::apps {
 
+/// Heap and time of making something.
+struct description_cost {
+  double bytes = 0;
+  double ns = 0;
+};
+
 /// Something that runs task graphs: Troupe itself, or what it is compared
 /// with. All run the same tasks behind the same dependencies.
 class task_engine {
@@ -21,9 +27,9 @@ public:
   virtual void run_pass() = 0;
   /// Messages, or what the engine has instead, of a pass; 0: not counted.
   virtual std::uint64_t messages() const { return 0; }
-  /// Bytes of heap that the description of the tasks takes, which is the
-  /// user's and no part of the engine; 0: there is none.
-  virtual double description_bytes() const { return 0; }
+  /// What the description of the tasks took, which is the user's and no part
+  /// of the engine; nothing: there is none.
+  virtual description_cost description() const { return {}; }
 };
 
 /// Makes an engine for a graph; both arguments outlive it. `threads` workers.

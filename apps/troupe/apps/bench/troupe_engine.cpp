@@ -4,6 +4,7 @@
 #include <troupe/actors/executor.hpp>
 #include <troupe/apps/bench/sampling.hpp>
 #include <troupe/apps/bench/task_program.hpp>
+#include <troupe/base/clock.hpp>
 
 #include <utility>
 
@@ -28,26 +29,27 @@ public:
     : troupe_engine(describe(tasks), options(work, threads, form)) {}
 
   void run_pass() override { executor_.run({}); }
-  double description_bytes() const override { return description_bytes_; }
+  description_cost description() const override { return description_; }
   std::uint64_t messages() const override {
     return executor_.stats().messages_per_step;
   }
 
 private:
-  struct description {
+  struct described_tasks {
     std::shared_ptr<const graph::program> program;
-    double bytes;
+    description_cost cost;
   };
 
-  troupe_engine(const description& tasks, executor_options options)
-    : description_bytes_(tasks.bytes),
-      executor_(tasks.program, std::move(options)) {}
+  troupe_engine(const described_tasks& tasks, executor_options options)
+    : description_(tasks.cost), executor_(tasks.program, std::move(options)) {}
 
-  static description describe(const task_graph& tasks) {
+  static described_tasks describe(const task_graph& tasks) {
     const auto heap = heap_bytes();
+    const auto begin = now_ns();
     auto program =
       std::make_shared<const graph::program>(make_task_program(tasks));
-    return {std::move(program), heap_bytes() - heap};
+    return {std::move(program),
+            {heap_bytes() - heap, static_cast<double>(now_ns() - begin)}};
   }
 
   static executor_options options(task_work& work, int threads,
@@ -62,7 +64,7 @@ private:
     return o;
   }
 
-  double description_bytes_;
+  description_cost description_;
   executor executor_;
 };
 
