@@ -26,7 +26,7 @@ constexpr double ns_per_ms = 1e6;
 struct latency_options {
   std::vector<double> gaps_us{0, 1, 10, 100, 1000};
   std::vector<double> ops_us{100, 10};
-  std::size_t rounds = 300;
+  std::size_t rounds = 1200;
   std::size_t steps = 101;
   double idle_s = 1;
   bool json = false;

@@ -19,7 +19,8 @@ samples handshake_times(std::size_t rounds, std::uint64_t gap_ns);
 
 /// How long it takes from the end of an op, in an executor of its own with two
 /// workers, until the op that it made ready runs on the other worker, which had
-/// nothing to do for `gap_ns`.
+/// nothing to do for `gap_ns`. Over several steps, without the first hand-over
+/// of each, before which that worker may have slept. At least `rounds` times.
 samples handoff_times(std::size_t rounds, std::uint64_t gap_ns);
 
 /// A net of levels, each of two ops that wait for both ops of the level before.
