@@ -114,7 +114,7 @@ struct alignas(64) worker_place {
   /// Grows every few jobs, when they are timed. A hint for others.
   std::atomic<std::uint32_t> progress{0};
 
-  /// By the server, as it enters run_chain and as it leaves it.
+  /// By the server, as it enters a chain and as it leaves it.
   void turn() noexcept {
     epoch.store(epoch.load(std::memory_order_relaxed) + 1,
                 std::memory_order_release);
