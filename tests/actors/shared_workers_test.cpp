@@ -14,6 +14,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -167,13 +168,23 @@ std::vector<std::uint64_t> ops_when_first_is_done(std::size_t workers,
   return seen;
 }
 
-/// No executor may be far behind the first one. Turns are those of ready jobs,
-/// of which an executor may have twice as many as another for a while.
-void check_fair(std::size_t workers, const load& each) {
+/// What the last executor had done when the first one was, of all that it does.
+double least_share(std::size_t workers, const load& each) {
   const auto ops = ops_when_first_is_done(workers, each);
   REQUIRE(ops.size() == each.executors);
-  for (auto count : ops)
-    CHECK(4 * count >= each.ops());
+  return static_cast<double>(*std::ranges::min_element(ops))
+         / static_cast<double>(each.ops());
+}
+
+/// No executor may be far behind the first one. The middle one of five runs:
+/// workers share their turns among ready jobs, of which an executor may happen
+/// to have twice as many as another.
+void check_fair(std::size_t workers, const load& each) {
+  std::array<double, 5> shares{};
+  for (auto& share : shares)
+    share = least_share(workers, each);
+  std::ranges::sort(shares);
+  CHECK(shares[2] >= 0.5);
 }
 
 void check_fair(std::size_t workers) {
