@@ -11,7 +11,7 @@
 
 namespace troupe::apps {
 
-/// Heap and time of making something.
+/// Heap and time that it takes to describe tasks to an engine.
 struct description_cost {
   double bytes = 0;
   double ns = 0;
