@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fused ops against the chains of ops that they stand for.
-#include "blocked_images.hpp"
+#include "op_chain.hpp"
 
 #include <support/caught.hpp>
-
-#include <troupe/kernels/device.hpp>
-#include <troupe/kernels/random.hpp>
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -20,114 +16,22 @@ namespace troupe::test {
 
 namespace {
 
-using names =
-  std::vector<std::pair<const char*, const char*>>; // slot, variable
-
-/// Variables by name and the ops that run on them.
-class op_chain {
-public:
-  explicit op_chain(attribute_map attributes = {})
-    : attributes_(std::move(attributes)) {}
-
-  void put(const std::string& name, const shape& dims) {
-    auto value = tensor::make(device_->memory(), dims, dtype::float32);
-    const philox random(1, static_cast<std::uint32_t>(variables_.size()), 0);
-    std::uint64_t i = 0;
-    for (float& element : value.values<float>())
-      element = random.uniform(i++) - 0.5f;
-    variables_[name].set(std::move(value));
-  }
-
-  void put_in_blocks(const std::string& name, const cpu::image_format& format) {
-    auto& var = variables_[name];
-    var.set(in_blocks(var.as_tensor(), format, device_->memory()));
-  }
-
-  void in_plain(const std::string& name) {
-    auto& var = variables_[name];
-    var.set(device_->to_host(var.as_tensor(), device_->memory()));
-  }
-
-  void run(const char* type, const names& inputs, const names& outputs) {
-    const step_info step{};
-    const auto in = bind(inputs), out = bind(outputs);
-    kernel_context ctx(*device_, nullptr, attributes_, in, out, step);
-    table_.make(type, device_kind::cpu, attributes_)->run(ctx);
-  }
-
-  variable& at(const std::string& name) { return variables_[name]; }
-
-  std::vector<float> elements(const std::string& name) {
-    const tensor plain =
-      device_->to_host(variables_[name].as_tensor(), device_->memory());
-    const auto all = plain.values<float>();
-    return {all.begin(), all.end()};
-  }
-
-private:
-  std::vector<op_argument> bind(const names& arguments) {
-    std::vector<op_argument> bound;
-    for (auto [slot, name] : arguments)
-      bound.push_back({slot, name, &variables_[name]});
-    return bound;
-  }
-
-  attribute_map attributes_;
-  kernel_table table_ = cpu_kernels();
-  std::unique_ptr<device> device_ = make_cpu_device(0);
-  std::map<std::string, variable> variables_;
-};
-
-/// How the images lie: channels per block, 0: plain.
-struct layouts {
-  std::int64_t x = 0, z = 0, gradient = 0;
-};
-
-struct chain_case {
-  shape dims;
-  bool adds = false;
-  layouts blocks = {};
-  attribute_map attributes = {};
-};
-
-op_chain with_inputs(const chain_case& c) {
-  op_chain ops(c.attributes);
-  const bool last = c.attributes.get_string("data_layout", "NCHW") == "NHWC";
-  const auto channels = c.dims[last ? c.dims.rank() - 1 : 1];
-  for (auto name : {"x", "z", "dout"})
-    ops.put(name, c.dims);
-  for (auto name : {"scale", "bias", "mean", "variance"})
-    ops.put(name, {channels});
-  if (c.blocks.x > 0)
-    ops.put_in_blocks("x", {c.blocks.x});
-  if (c.blocks.z > 0)
-    ops.put_in_blocks("z", {c.blocks.z});
-  if (c.blocks.gradient > 0)
-    ops.put_in_blocks("dout", {c.blocks.gradient});
-  return ops;
-}
-
-const names norm_inputs{{"X", "x"},
-                        {"Scale", "scale"},
-                        {"Bias", "bias"},
-                        {"Mean", "mean"},
-                        {"Variance", "variance"}};
-const names norm_outputs{{"MeanOut", "mean"},
-                         {"VarianceOut", "variance"},
-                         {"SavedMean", "saved mean"},
-                         {"SavedVariance", "saved variance"}};
-const names gradient_inputs{{"X", "x"},
-                            {"Scale", "scale"},
-                            {"Bias", "bias"},
-                            {"SavedMean", "saved mean"},
-                            {"SavedVariance", "saved variance"}};
-const names gradient_outputs{
+const slot_names norm_inputs{{"X", "x"},
+                             {"Scale", "scale"},
+                             {"Bias", "bias"},
+                             {"Mean", "mean"},
+                             {"Variance", "variance"}};
+const slot_names norm_outputs{{"MeanOut", "mean"},
+                              {"VarianceOut", "variance"},
+                              {"SavedMean", "saved mean"},
+                              {"SavedVariance", "saved variance"}};
+const slot_names gradient_inputs{{"X", "x"},
+                                 {"Scale", "scale"},
+                                 {"Bias", "bias"},
+                                 {"SavedMean", "saved mean"},
+                                 {"SavedVariance", "saved variance"}};
+const slot_names gradient_outputs{
   {"X@GRAD", "dx"}, {"Scale@GRAD", "dscale"}, {"Bias@GRAD", "dbias"}};
-
-names operator+(names all, std::pair<const char*, const char*> more) {
-  all.push_back(more);
-  return all;
-}
 
 void run_chain(op_chain& ops, bool adds) {
   ops.run("batch_norm", norm_inputs, norm_outputs + std::pair{"Y", "normal"});

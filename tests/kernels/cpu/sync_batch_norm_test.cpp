@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts of a synchronised batch norm compute the same however their images
-// lie. That they compute a batch norm: tests/actors.
-#include "blocked_images.hpp"
+// lie, and with a relu behind them the same as the single ops. That they
+// compute a batch norm: tests/actors.
+#include "op_chain.hpp"
 
+#include <support/caught.hpp>
 #include <support/op_compare.hpp>
 #include <support/op_runner.hpp>
 
@@ -62,9 +64,103 @@ void check_layouts(op_case c) {
   }
 }
 
+const slot_names saved{{"SavedMean", "mean of all"},
+                       {"SavedVariance", "variance of all"}};
+const slot_names normalized{
+  {"X", "x"}, {"Scale", "scale"}, {"Bias", "bias"}, {"Moments", "moments"}};
+const slot_names parameter_gradients{
+  {"Sums", "sums"}, {"Scale@GRAD", "dscale"}, {"Bias@GRAD", "dbias"}};
+
+void run_single_ops(op_chain& ops, bool adds) {
+  ops.run("sync_batch_norm_moments", {{"X", "x"}}, {{"Moments", "moments"}});
+  ops.run("sync_batch_norm_normalize", normalized,
+          saved + std::pair{"Y", "normal"});
+  if (adds)
+    ops.run("elementwise_add", {{"X", "normal"}, {"Y", "z"}}, {{"Out", "sum"}});
+  ops.run("relu", {{"X", adds ? "sum" : "normal"}}, {{"Out", "y"}});
+  ops.run("relu_grad", {{"Out", "y"}, {"Out@GRAD", "dout"}},
+          {{"X@GRAD", "dz"}}); // the gradient of both summands
+  const auto read =
+    saved + slot_names{{"X", "x"}, {"Y@GRAD", "dz"}, {"Moments", "moments"}};
+  ops.run("sync_batch_norm_grad_sums", read, parameter_gradients);
+  ops.run("sync_batch_norm_grad_apply",
+          read + slot_names{{"Scale", "scale"}, {"Sums", "sums"}},
+          {{"X@GRAD", "dx"}});
+}
+
+void run_with_relu(op_chain& ops, bool adds) {
+  auto relu = ops.attributes();
+  relu.set("act_type", std::string{"relu"});
+  ops.run("sync_batch_norm_moments", {{"X", "x"}}, {{"Moments", "moments"}});
+  ops.run("sync_batch_norm_normalize",
+          adds ? normalized + std::pair{"Z", "z"} : normalized,
+          saved + std::pair{"Y", "y"}, relu);
+  const auto read = saved + slot_names{{"X", "x"}, {"Moments", "moments"}};
+  const auto apply =
+    read + slot_names{{"Scale", "scale"}, {"Sums", "sums"}, {"Bias", "bias"}};
+  if (adds) {
+    ops.run("sync_batch_norm_grad_sums",
+            read + slot_names{{"Y@GRAD", "dout"}, {"Y", "y"}},
+            parameter_gradients + std::pair{"Z@GRAD", "dz"}, relu);
+    return ops.run("sync_batch_norm_grad_apply",
+                   apply + std::pair{"Y@GRAD", "dz"}, {{"X@GRAD", "dx"}});
+  }
+  ops.run(
+    "sync_batch_norm_grad_sums",
+    read + slot_names{{"Y@GRAD", "dout"}, {"Scale", "scale"}, {"Bias", "bias"}},
+    parameter_gradients, relu);
+  ops.run("sync_batch_norm_grad_apply", apply + std::pair{"Y@GRAD", "dout"},
+          {{"X@GRAD", "dx"}}, relu);
+}
+
+void check_same(const chain_case& c) {
+  CAPTURE(c.adds);
+  CAPTURE(c.dims.numel());
+  auto single = with_inputs(c);
+  auto together = with_inputs(c);
+  run_single_ops(single, c.adds);
+  run_with_relu(together, c.adds);
+  for (auto name :
+       {"y", "mean of all", "variance of all", "dx", "dscale", "dbias"}) {
+    CAPTURE(name);
+    CHECK(together.elements(name) == single.elements(name));
+  }
+  if (c.adds)
+    CHECK(together.elements("dz") == single.elements("dz"));
+}
+
 } // namespace
 
 TEST_SUITE("kernels.cpu.sync_batch_norm") {
+TEST_CASE("with a relu behind them they give the bits of the single ops") {
+  attribute_map last;
+  last.set("data_layout", std::string{"NHWC"});
+  for (const bool adds : {false, true}) {
+    check_same({{3, 5, 7, 6}, adds});
+    check_same({{4, 6}, adds});
+    check_same({{2, 3, 4, 5}, adds, {}, last});
+    check_same({{3, 32, 17, 17}, adds, {16, 16, 16}});
+    check_same({{3, 32, 5, 5}, adds, {8, 8, 8}});
+    check_same({{2, 16, 6, 5}, adds, {16, 0, 16}});
+    check_same({{2, 16, 6, 5}, adds, {0, 16, 0}});
+    check_same({{1, 5}, adds}); // one element per channel is passed through
+    check_same({{1, 16, 1, 1}, adds, {16, 16, 16}});
+  }
+}
+
+TEST_CASE("another activation than relu is an error") {
+  attribute_map attributes;
+  attributes.set("act_type", std::string{"tanh"});
+  auto ops = with_inputs({{2, 16, 3, 3}});
+  ops.run("sync_batch_norm_moments", {{"X", "x"}}, {{"Moments", "moments"}});
+  const auto failure = caught([&] {
+    ops.run("sync_batch_norm_normalize", normalized,
+            saved + std::pair{"Y", "y"}, attributes);
+  });
+  CHECK(failure.code() == errc::invalid_argument);
+  CHECK(says(failure, "tanh"));
+}
+
 TEST_CASE("channels may be second, in blocks or last") {
   const shape image{samples, channels, pixels, 1};
   const auto x = random_values(image, 1);

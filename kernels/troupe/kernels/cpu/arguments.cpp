@@ -3,6 +3,7 @@
 
 #include <troupe/base/error.hpp>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,23 @@ tensor float_input(const kernel_context& ctx, std::string_view slot,
   tensor value = ctx.input(slot, index);
   if (value.type() != dtype::float32)
     throw_dtype(slot, value.type(), "float32");
+  return value;
+}
+
+tensor vector_input(const kernel_context& ctx, std::string_view slot,
+                    std::int64_t count) {
+  tensor value = float_input(ctx, slot);
+  if (value.numel() != count)
+    require_shape(slot, value.dims(), {count});
+  return value;
+}
+
+tensor vector_input(const kernel_context& ctx, std::string_view slot,
+                    std::int64_t count, float otherwise) {
+  if (ctx.has_input(slot))
+    return vector_input(ctx, slot, count);
+  tensor value = ctx.scratch(count);
+  std::fill_n(value.data<float>(), count, otherwise);
   return value;
 }
 

@@ -74,6 +74,13 @@ const T* values_in(const tensor& value) {
 /// Input tensor that must be float32; throws error(dtype_mismatch).
 tensor float_input(const kernel_context& ctx, std::string_view slot,
                    std::size_t index = 0);
+/// Float32 input of `count` elements, a value per channel or feature; throws
+/// error(shape_mismatch).
+tensor vector_input(const kernel_context& ctx, std::string_view slot,
+                    std::int64_t count);
+/// An optional one; without it, `otherwise` everywhere.
+tensor vector_input(const kernel_context& ctx, std::string_view slot,
+                    std::int64_t count, float otherwise);
 /// Float32 output tensor of `dims`.
 tensor float_output(const kernel_context& ctx, std::string_view slot,
                     const shape& dims, std::size_t index = 0);

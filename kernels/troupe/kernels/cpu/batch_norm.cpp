@@ -45,25 +45,6 @@ channel_view batch_norm_base::view_of(const tensor& value) const {
   return {x[0], x[1], x.numel(2, rank), block_of(value)};
 }
 
-tensor batch_norm_base::parameter(const kernel_context& ctx,
-                                  std::string_view slot,
-                                  const channel_view& v) {
-  tensor value = float_input(ctx, slot);
-  if (value.numel() != v.channels)
-    require_shape(slot, value.dims(), {v.channels});
-  return value;
-}
-
-tensor batch_norm_base::parameter(const kernel_context& ctx,
-                                  std::string_view slot, const channel_view& v,
-                                  float otherwise) {
-  if (ctx.has_input(slot))
-    return parameter(ctx, slot, v);
-  tensor value = ctx.scratch(v.channels);
-  fill(value.data<float>(), v.channels, otherwise);
-  return value;
-}
-
 void batch_norm_base::invert(float* out, const float* variance,
                              std::int64_t n) const {
   for (std::int64_t i = 0; i < n; ++i)
@@ -80,8 +61,8 @@ void batch_norm_kernel::run(kernel_context& ctx) {
   const tensor x = takes_blocks() ? held_input(ctx, "X") : ctx.input("X");
   require_type("X", x.type(), dtype::float32);
   const channel_view v = view_of(x);
-  const tensor mean = parameter(ctx, "Mean", v);
-  const tensor variance = parameter(ctx, "Variance", v);
+  const tensor mean = vector_input(ctx, "Mean", v.channels);
+  const tensor variance = vector_input(ctx, "Variance", v.channels);
   if (ctx.has_output("ReserveSpace")) // other libraries' scratch
     float_output(ctx, "ReserveSpace", {0});
   if (fixed_)
@@ -157,8 +138,8 @@ void batch_norm_kernel::pass_through(kernel_context& ctx, const channel_view& v,
 // With the factor scale / deviation.
 void batch_norm_kernel::normalize(kernel_context& ctx, const channel_view& v,
                                   const tensor& x, const float* mean) {
-  const tensor scale = parameter(ctx, "Scale", v, 1.0f);
-  const tensor bias = parameter(ctx, "Bias", v, 0.0f);
+  const tensor scale = vector_input(ctx, "Scale", v.channels, 1.0f);
+  const tensor bias = vector_input(ctx, "Bias", v.channels, 0.0f);
   factor_.resize(inverse_.size());
   multiply(factor_.data(), scale.data<float>(), inverse_.data(), v.channels);
   write_normalized(ctx, v, x, mean, factor_.data(), bias.data<float>());
@@ -187,8 +168,8 @@ void batch_norm_grad_kernel::run(kernel_context& ctx) {
   require_type("Y@GRAD", dy.type(), dtype::float32);
   require_shape("Y@GRAD", dy.dims(), x.dims());
   const channel_view v = view_of(x);
-  const tensor scale = parameter(ctx, "Scale", v, 1.0f);
-  const tensor mean = parameter(ctx, statistic(ctx, "Mean"), v);
+  const tensor scale = vector_input(ctx, "Scale", v.channels, 1.0f);
+  const tensor mean = vector_input(ctx, statistic(ctx, "Mean"), v.channels);
   read_inverse(ctx, v);
   const bool passed = !fixed_ && v.samples * v.pixels <= 1;
   dscale_.assign(inverse_.size(), 0.0f);
@@ -246,11 +227,13 @@ void batch_norm_grad_kernel::read_inverse(const kernel_context& ctx,
                                           const channel_view& v) {
   inverse_.resize(static_cast<std::size_t>(v.channels));
   if (fixed_)
-    invert(inverse_.data(),
-           parameter(ctx, statistic(ctx, "Variance"), v).data<float>(),
-           v.channels);
+    invert(
+      inverse_.data(),
+      vector_input(ctx, statistic(ctx, "Variance"), v.channels).data<float>(),
+      v.channels);
   else
-    copy(inverse_.data(), parameter(ctx, "SavedVariance", v).data<float>(),
+    copy(inverse_.data(),
+         vector_input(ctx, "SavedVariance", v.channels).data<float>(),
          v.channels);
 }
 

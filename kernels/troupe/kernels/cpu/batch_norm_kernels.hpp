@@ -23,11 +23,6 @@ public:
 protected:
   channel_view view_of(const tensor& value) const;
   bool takes_blocks() const noexcept { return !channels_last_; }
-  static tensor parameter(const kernel_context& ctx, std::string_view slot,
-                          const channel_view& v);
-  /// An optional one; without it, `otherwise` everywhere.
-  static tensor parameter(const kernel_context& ctx, std::string_view slot,
-                          const channel_view& v, float otherwise);
   /// 1 / sqrt(variance + epsilon)
   void invert(float* out, const float* variance, std::int64_t n) const;
 

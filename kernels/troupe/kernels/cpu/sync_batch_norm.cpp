@@ -4,6 +4,7 @@
 #include <troupe/kernels/cpu/channel_statistics.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
 #include <troupe/kernels/cpu/image_layout.hpp>
+#include <troupe/kernels/cpu/relu_norm.hpp>
 #include <troupe/kernels/cpu/vector_ops.hpp>
 
 #include <cmath>
@@ -12,7 +13,8 @@
 
 // Batch norm over several devices, in the parts that graph's pass
 // sync_batch_norm makes. Moments is [devices, 1 + 2 channels]: the number of
-// elements per channel, their means, their biased variances.
+// elements per channel, their means, their biased variances. With an attribute
+// act_type there is a relu behind the norm, and perhaps a sum between.
 namespace troupe::cpu {
 
 namespace {
@@ -33,6 +35,14 @@ channel_view view_of(const kernel_context& ctx, const tensor& value) {
   return {x[0], x[1], x.numel(2, rank), block_of(value)};
 }
 
+// Whether a relu stands behind the norm.
+bool has_relu(const kernel_context& ctx) {
+  if (ctx.attributes().get_string("act_type", "").empty())
+    return false;
+  require_relu(ctx.attributes());
+  return true;
+}
+
 // X as it lies; results of its shape will lie as it does.
 tensor images(const kernel_context& ctx) {
   const tensor x = channels_last(ctx) ? ctx.input("X") : held_input(ctx, "X");
@@ -40,23 +50,22 @@ tensor images(const kernel_context& ctx) {
   return x;
 }
 
-// X and the gradient of Y, elements in the same order.
-std::pair<tensor, tensor> images_with_gradient(const kernel_context& ctx) {
-  const auto both = channels_last(ctx)
-                      ? std::pair{ctx.input("X"), ctx.input("Y@GRAD")}
-                      : alike_held_inputs(ctx, "X", "Y@GRAD");
+std::pair<tensor, tensor> held_with_gradient(kernel_context& ctx) {
+  if (ctx.has_input("Y"))
+    return images_behind_sum(ctx, !channels_last(ctx));
+  if (channels_last(ctx))
+    return {ctx.input("X"), ctx.input("Y@GRAD")};
+  return alike_held_inputs(ctx, "X", "Y@GRAD");
+}
+
+// X and the gradient of what was normalised or, if no sum was made with it, of
+// the relu behind; elements in the same order.
+std::pair<tensor, tensor> images_with_gradient(kernel_context& ctx) {
+  auto both = held_with_gradient(ctx);
   require_type("X", both.first.type(), dtype::float32);
   require_type("Y@GRAD", both.second.type(), dtype::float32);
   require_shape("Y@GRAD", both.second.dims(), both.first.dims());
   return both;
-}
-
-tensor of_channels(const kernel_context& ctx, std::string_view slot,
-                   std::int64_t channels) {
-  tensor value = float_input(ctx, slot);
-  if (value.numel() != channels)
-    require_shape(slot, value.dims(), {channels});
-  return value;
 }
 
 // Statistics of the whole batch.
@@ -137,12 +146,66 @@ void move(kernel_context& ctx, std::string_view slot, std::string_view out_slot,
     return;
   const float momentum = ctx.attributes().get_float("momentum", 0.9f);
   const tensor running =
-    of_channels(ctx, slot, static_cast<std::int64_t>(batch.size()));
+    vector_input(ctx, slot, static_cast<std::int64_t>(batch.size()));
   tensor out = float_output(ctx, out_slot, running.dims());
   scale_add(out.data<float>(), running.data<float>(), single ? 1.0f : momentum,
             0.0f, out.numel());
   if (!single)
     accumulate(out.data<float>(), batch.data(), 1.0f - momentum, out.numel());
+}
+
+void write_passed(kernel_context& ctx, const tensor& x) {
+  if (has_relu(ctx))
+    return write_relu(ctx, x);
+  tensor y = output_like(ctx, "Y", x);
+  copy_stored(results_of(y), values_of(x), x.numel());
+}
+
+void write_normalized(kernel_context& ctx, const channel_view& v,
+                      const tensor& x, const block_norm& norm) {
+  if (has_relu(ctx))
+    return write_affine_relu(ctx, v, x, norm);
+  tensor y = output_like(ctx, "Y", x);
+  in_channel_parts(ctx, v, [&](const channel_view& part, std::int64_t c) {
+    const auto at = v.at(0, c);
+    channel_affine(part, results_of(y) + at, values_of(x) + at, norm.mean + c,
+                   norm.factor + c, norm.bias + c);
+  });
+}
+
+// Whether dY counts only where Y is positive and has not been made so.
+bool masks_gradient(const kernel_context& ctx) {
+  return has_relu(ctx) && !ctx.has_input("Y");
+}
+
+void sum_gradient(kernel_context& ctx, const channel_view& v, stored_values x,
+                  stored_values dy, const float* mean, float* dot,
+                  float* total) {
+  if (masks_gradient(ctx))
+    return relu_gradient_sums(ctx, v, x, dy, dot, total);
+  in_channel_parts(ctx, v, [&](const channel_view& part, std::int64_t c) {
+    const auto at = v.at(0, c);
+    channel_gradient_sums(part, x + at, dy + at, mean + c, dot + c, total + c);
+  });
+}
+
+void combine_gradient(kernel_context& ctx, const channel_view& v,
+                      stored_results dx, stored_values dy, stored_values x,
+                      const block_factors& with) {
+  if (masks_gradient(ctx))
+    return relu_combine(ctx, v, dx, dy, x, with);
+  in_channel_parts(ctx, v, [&](const channel_view& part, std::int64_t c) {
+    const auto at = v.at(0, c);
+    channel_combine(part, dx + at, dy + at, x + at, with.mean + c,
+                    with.dy_factor + c, with.x_factor + c, with.offset + c);
+  });
+}
+
+void pass_gradient(kernel_context& ctx, tensor& dx, const tensor& x,
+                   const tensor& dy) {
+  const tensor passed =
+    masks_gradient(ctx) ? gradient_behind_relu(ctx, x, dy) : dy;
+  copy_stored(results_of(dx), values_of(passed), dx.numel());
 }
 
 } // namespace
@@ -167,24 +230,19 @@ void run_sync_batch_norm_moments(kernel_context& ctx) {
 void run_sync_batch_norm_normalize(kernel_context& ctx) {
   const tensor x = images(ctx);
   const channel_view v = view_of(ctx, x);
-  const tensor scale = of_channels(ctx, "Scale", v.channels);
-  const tensor bias = of_channels(ctx, "Bias", v.channels);
+  const tensor scale = vector_input(ctx, "Scale", v.channels);
+  const tensor bias = vector_input(ctx, "Bias", v.channels);
   const auto whole = combine(moments_input(ctx));
-  tensor y = output_like(ctx, "Y", x);
   if (whole.single()) {
-    copy_stored(results_of(y), values_of(x), x.numel());
+    write_passed(ctx, x);
     write(ctx, "SavedMean", floats(whole.mean.size()));
     return write(ctx, "SavedVariance", floats(whole.mean.size()));
   }
   const floats inverse = inverse_deviation(ctx, whole);
   floats factor(inverse.size());
   multiply(factor.data(), scale.data<float>(), inverse.data(), v.channels);
-  in_channel_parts(ctx, v, [&](const channel_view& part, std::int64_t c) {
-    const auto at = v.at(0, c);
-    channel_affine(part, results_of(y) + at, values_of(x) + at,
-                   whole.mean.data() + c, factor.data() + c,
-                   bias.data<float>() + c);
-  });
+  write_normalized(ctx, v, x,
+                   {whole.mean.data(), factor.data(), bias.data<float>()});
   write(ctx, "SavedMean", whole.mean);
   write(ctx, "SavedVariance", inverse);
 }
@@ -199,19 +257,15 @@ void run_sync_batch_norm_running(kernel_context& ctx) {
 void run_sync_batch_norm_grad_sums(kernel_context& ctx) {
   const auto [x, dy] = images_with_gradient(ctx);
   const channel_view v = view_of(ctx, x);
-  const tensor mean = of_channels(ctx, "SavedMean", v.channels);
-  const tensor inverse = of_channels(ctx, "SavedVariance", v.channels);
+  const tensor mean = vector_input(ctx, "SavedMean", v.channels);
+  const tensor inverse = vector_input(ctx, "SavedVariance", v.channels);
   tensor sums = float_output(ctx, "Sums", {2 * v.channels});
   float* dot = sums.data<float>();
   float* total = dot + v.channels;
   fill(dot, sums.numel(), 0.0f);
   if (count_of(moments_input(ctx)) > 1.0)
-    in_channel_parts(
-      ctx, v, [&, &x = x, &dy = dy](const channel_view& part, std::int64_t c) {
-        const auto at = v.at(0, c);
-        channel_gradient_sums(part, values_of(x) + at, values_of(dy) + at,
-                              mean.data<float>() + c, dot + c, total + c);
-      });
+    sum_gradient(ctx, v, values_of(x), values_of(dy), mean.data<float>(), dot,
+                 total);
   if (ctx.has_output("Scale@GRAD"))
     multiply(float_output(ctx, "Scale@GRAD", {v.channels}).data<float>(), dot,
              inverse.data<float>(), v.channels);
@@ -224,14 +278,14 @@ void run_sync_batch_norm_grad_sums(kernel_context& ctx) {
 void run_sync_batch_norm_grad_apply(kernel_context& ctx) {
   const auto [x, dy] = images_with_gradient(ctx);
   const channel_view v = view_of(ctx, x);
-  const tensor scale = of_channels(ctx, "Scale", v.channels);
-  const tensor mean = of_channels(ctx, "SavedMean", v.channels);
-  const tensor inverse = of_channels(ctx, "SavedVariance", v.channels);
-  const tensor sums = of_channels(ctx, "Sums", 2 * v.channels);
+  const tensor scale = vector_input(ctx, "Scale", v.channels);
+  const tensor mean = vector_input(ctx, "SavedMean", v.channels);
+  const tensor inverse = vector_input(ctx, "SavedVariance", v.channels);
+  const tensor sums = vector_input(ctx, "Sums", 2 * v.channels);
   const double count = count_of(moments_input(ctx));
   tensor dx = output_like(ctx, "X@GRAD", x);
   if (count <= 1.0)
-    return copy_stored(results_of(dx), values_of(dy), dx.numel());
+    return pass_gradient(ctx, dx, x, dy);
   const auto channels = static_cast<std::size_t>(v.channels);
   floats dy_factor(channels), x_factor(channels), offset(channels);
   const auto share = static_cast<float>(1.0 / count);
@@ -241,14 +295,9 @@ void run_sync_batch_norm_grad_apply(kernel_context& ctx) {
     x_factor[c] = -dy_factor[c] * sums.data<float>()[c] * inv * inv * share;
     offset[c] = -dy_factor[c] * sums.data<float>()[channels + c] * share;
   }
-  in_channel_parts(
-    ctx, v, [&, &x = x, &dy = dy](const channel_view& part, std::int64_t c) {
-      const auto at = v.at(0, c);
-      channel_combine(part, results_of(dx) + at, values_of(dy) + at,
-                      values_of(x) + at, mean.data<float>() + c,
-                      dy_factor.data() + c, x_factor.data() + c,
-                      offset.data() + c);
-    });
+  combine_gradient(
+    ctx, v, results_of(dx), values_of(dy), values_of(x),
+    {mean.data<float>(), dy_factor.data(), x_factor.data(), offset.data()});
 }
 
 } // namespace troupe::cpu
