@@ -56,6 +56,39 @@ TEST_CASE("fused and single ops train to the same bits") {
   }
 }
 
+TEST_CASE("so they do with statistics over all devices") {
+  auto net = make_resnet(true);
+  const auto train_on = [&](bool together, const char* devices, bool all) {
+    auto options = fused(together, devices);
+    options.sync_batch_norm = all;
+    // Even shards, uneven ones, devices without samples.
+    return train(net, options, std::vector<std::int64_t>{8, 7, 5, 2, 1, 8});
+  };
+  for (auto devices : {"cpu:2", "cpu:4"}) {
+    const auto single = train_on(false, devices, true);
+    const auto together = train_on(true, devices, true);
+    CHECK(together.losses == single.losses);
+    CHECK(bit_equal(*together.parameters, *single.parameters));
+  }
+  const auto asked_for = train_on(true, "cpu:2", true);
+  for (auto& op : net.main.main().ops)
+    if (op.type.starts_with("batch_norm"))
+      op.type = "sync_" + op.type;
+  const auto as_written = train_on(true, "cpu:2", false);
+  CHECK(bit_equal(*as_written.parameters, *asked_for.parameters));
+}
+
+TEST_CASE("no relu is left behind a batch norm over all devices") {
+  const auto net = make_resnet(true);
+  auto options = fused(true, "cpu:2");
+  options.parameters = net.parameters();
+  options.sync_batch_norm = true;
+  const executor exe{net.main, options};
+  CHECK(ops_of_type(exe, "relu") == 0);
+  CHECK(ops_of_type(exe, "relu_grad") == 0);
+  CHECK(ops_of_type(exe, "sync_batch_norm_normalize") > 0);
+}
+
 TEST_CASE("all batch norms with a relu behind them are fused") {
   const auto net = make_resnet(true);
   auto options = fused(true);

@@ -399,10 +399,11 @@ ssa_graph build_exposed(shared_program p, const build_options& options) {
     options.devices.size() > 1 && options.strategy != merge_strategy::none;
   if (merges)
     check_gradients_in_main(*p);
+  p = fused(std::move(p), options);
   if (merges && has_batch_norms_to_split(*p, options.batch_norms))
     p = std::make_shared<const program>(
       split_batch_norms(*p, options.batch_norms));
-  p = in_place(separated(fused(std::move(p), options), options), options);
+  p = in_place(separated(std::move(p), options), options);
   return graph_builder{std::move(p), options}.build();
 }
 

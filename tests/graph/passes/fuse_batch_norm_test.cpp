@@ -288,6 +288,23 @@ TEST_CASE("an op between that touches what moves keeps the chain apart") {
   CHECK_FALSE(is_fused(summand));
 }
 
+TEST_CASE("a synchronised batch norm is fused and stays synchronised") {
+  for (const bool adds : {false, true}) {
+    normalized n{adds};
+    for (auto type : {"batch_norm", "batch_norm_grad"})
+      n.op(type).type = std::string{"sync_"} + type;
+    CHECK(has_batch_norms_to_fuse(n.p.desc));
+    CHECK(is_fused(n));
+    const auto fused = fuse_batch_norms(n.p.desc, {});
+    for (auto& op : fused.main().ops)
+      if (op.type.starts_with("fused_"))
+        CHECK(op.attributes.get_bool(synchronised_attribute, false));
+  }
+  normalized half{false};
+  half.op("batch_norm").type = "sync_batch_norm";
+  CHECK_FALSE(is_fused(half)); // its gradient is one device's
+}
+
 TEST_CASE("the graph of the fused program is proven") {
   for (const bool adds : {false, true})
     for (const std::size_t devices : {1, 2}) {

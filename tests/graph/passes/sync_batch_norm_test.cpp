@@ -4,6 +4,7 @@
 #include <support/caught.hpp>
 
 #include <troupe/graph/hazard_checker.hpp>
+#include <troupe/graph/passes/fuse_batch_norm.hpp>
 #include <troupe/graph/passes/sync_batch_norm.hpp>
 
 #include <doctest/doctest.h>
@@ -59,6 +60,31 @@ small_program normalized() {
   p.desc.main().ops.push_back(batch_norm_grad());
   p.op("sgd", {"Scale", "Scale@GRAD"}, {"Scale"}, role_optimize,
        {"Scale", "Scale@GRAD"});
+  return p;
+}
+
+/// The same with the op that fuse_batch_norms makes of the batch norm, a relu
+/// behind it and, if it `adds`, a sum with Z between.
+small_program fused(bool adds) {
+  auto p = normalized();
+  for (auto name : {"Z", "Z@GRAD"})
+    p.temporary(name);
+  for (auto& op : p.desc.main().ops) {
+    if (op.type == "batch_norm") {
+      op.type = fused_batch_norm_types[adds ? 2 : 0];
+      if (adds)
+        op.set_input("Z", {"Z"});
+    } else if (op.type == "batch_norm_grad") {
+      op.type = fused_batch_norm_types[adds ? 3 : 1];
+      if (adds) {
+        op.set_input("Y", {"Y"});
+        op.set_output("Z@GRAD", {"Z@GRAD"});
+      }
+    } else {
+      continue;
+    }
+    op.attributes.set("act_type", std::string{"relu"});
+  }
   return p;
 }
 
@@ -131,6 +157,50 @@ TEST_CASE("fixed statistics stay with one op") {
   }
 }
 
+TEST_CASE("a relu behind it is computed by the parts that touch images") {
+  const auto p = split_batch_norms(fused(false).desc, sync_batch_norm::all);
+  CHECK(types(p)
+        == types(split_batch_norms(normalized().desc, sync_batch_norm::all)));
+  for (auto type : {"sync_batch_norm_normalize", "sync_batch_norm_grad_sums",
+                    "sync_batch_norm_grad_apply"}) {
+    CHECK(find(p, type).attributes.get_string("act_type", "") == "relu");
+    CHECK(find(p, type).only_input("Bias") == "Bias"); // for Y's sign
+  }
+  CHECK(find(p, "sync_batch_norm_grad_sums").input("Y").empty());
+}
+
+TEST_CASE("behind a sum its gradient is made once") {
+  const auto p = split_batch_norms(fused(true).desc, sync_batch_norm::all);
+  CHECK(find(p, "sync_batch_norm_normalize").only_input("Z") == "Z");
+  const auto& sums = find(p, "sync_batch_norm_grad_sums");
+  CHECK(sums.only_input("Y") == "Y");
+  CHECK(sums.only_output("Z@GRAD") == "Z@GRAD");
+  const auto& apply = find(p, "sync_batch_norm_grad_apply");
+  CHECK(apply.only_input("Y@GRAD") == "Z@GRAD");
+  CHECK(apply.attributes.get_string("act_type", "") == "");
+}
+
+TEST_CASE("a sum's gradient that nobody wants is a temporary") {
+  auto unwanted = fused(true);
+  for (auto& op : unwanted.desc.main().ops)
+    op.set_output("Z@GRAD", {});
+  const auto p = split_batch_norms(unwanted.desc, sync_batch_norm::all);
+  const auto& name = find(p, "sync_batch_norm_grad_sums").only_output("Z@GRAD");
+  CHECK(find(p, "sync_batch_norm_grad_apply").only_input("Y@GRAD") == name);
+  CHECK_FALSE(p.main().var(name).persistable);
+}
+
+TEST_CASE("a fused op is split as its batch norm would have been") {
+  auto p = fused(false);
+  CHECK_FALSE(has_batch_norms_to_split(p.desc, sync_batch_norm::as_written));
+  for (auto& op : p.desc.main().ops)
+    op.attributes.set(std::string{synchronised_attribute}, true);
+  CHECK(has_batch_norms_to_split(p.desc, sync_batch_norm::as_written));
+  for (auto& op : p.desc.main().ops)
+    op.attributes.set("use_global_stats", true);
+  CHECK_FALSE(has_batch_norms_to_split(p.desc, sync_batch_norm::all));
+}
+
 TEST_CASE("an op without SavedMean is named") {
   auto p = normalized();
   p.desc.main().ops.front().set_output("SavedMean", {});
@@ -149,6 +219,14 @@ TEST_CASE("the graph has a collective for each and no hazards") {
     const auto collectives = std::ranges::count_if(
       g.ops, [](const op_handle& o) { return o.collective_index >= 0; });
     CHECK(collectives == (strategy == merge_strategy::reduce ? 4 : 3));
+  }
+}
+
+TEST_CASE("the graph of fused and split ops is proven") {
+  for (const bool adds : {false, true}) {
+    auto options = on_cpus(2);
+    options.batch_norms = sync_batch_norm::all;
+    CHECK_NOTHROW(check_hazards(build(fused(adds), options), 2));
   }
 }
 

@@ -19,6 +19,20 @@ namespace {
 
 constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
 
+constexpr std::string_view synchronised_prefix = "sync_";
+
+bool is_synchronised(const op_desc& norm) {
+  return norm.type.starts_with(synchronised_prefix);
+}
+
+/// Whether an op is of this type or its synchronised form.
+bool is_norm_type(const op_desc& op, std::string_view type) {
+  std::string_view found = op.type;
+  if (is_synchronised(op))
+    found.remove_prefix(synchronised_prefix.size());
+  return found == type;
+}
+
 bool takes_batch_statistics(const op_desc& op) {
   const auto& a = op.attributes;
   return !a.get_bool("use_global_stats", false)
@@ -94,17 +108,16 @@ private:
     return writers[0];
   }
 
-  /// The only reader of a temporary, if it is of this type.
-  std::size_t only_reader(std::string_view name, std::string_view type) const {
+  /// The only reader of a temporary.
+  std::size_t only_reader(std::string_view name) const {
     const auto& readers = uses_of(name).readers;
-    if (readers.size() != 1 || op(readers[0]).type != type
-        || writer_of_temporary(name) == nowhere)
+    if (readers.size() != 1 || writer_of_temporary(name) == nowhere)
       return nowhere;
     return readers[0];
   }
 
   bool is_norm(std::size_t at, std::string_view y) const {
-    return at != nowhere && op(at).type == "batch_norm"
+    return at != nowhere && is_norm_type(op(at), "batch_norm")
            && takes_batch_statistics(op(at)) && only(op(at).output("Y")) == y
            && !only(op(at).output("SavedMean")).empty()
            && !only(op(at).output("SavedVariance")).empty();
@@ -113,7 +126,7 @@ private:
   std::optional<chain> chain_before(std::size_t relu) const {
     const auto x = only(op(relu).input("X"));
     const auto writer = writer_of_temporary(x);
-    if (writer == nowhere || only_reader(x, "relu") != relu)
+    if (writer == nowhere || only_reader(x) != relu)
       return {};
     chain c;
     c.relu = relu;
@@ -164,8 +177,11 @@ private:
           return false;
       gradient = summand_gradient(block_, c, slot_of(block_, c));
     }
-    c.norm_grad = only_reader(gradient, "batch_norm_grad");
-    return c.norm_grad != nowhere && takes_batch_statistics(op(c.norm_grad))
+    c.norm_grad = only_reader(gradient);
+    return c.norm_grad != nowhere
+           && is_norm_type(op(c.norm_grad), "batch_norm_grad")
+           && is_synchronised(op(c.norm_grad)) == is_synchronised(op(c.norm))
+           && takes_batch_statistics(op(c.norm_grad))
            && only(op(c.norm_grad).input("Y@GRAD")) == gradient
            && op(c.norm_grad).input("X") == op(c.norm).input("X")
            && op(c.norm_grad).input("Scale") == op(c.norm).input("Scale")
@@ -270,6 +286,8 @@ op_desc like(const op_desc& norm, std::string_view type) {
   fused.type = type;
   fused.attributes = norm.attributes;
   fused.attributes.set("act_type", std::string{"relu"});
+  if (is_synchronised(norm))
+    fused.attributes.set(std::string{synchronised_attribute}, true);
   return fused;
 }
 
@@ -305,11 +323,11 @@ op_desc fused_gradient(const block& b, const chain& c) {
 } // namespace
 
 bool has_batch_norms_to_fuse(const program& p) {
-  const auto has = [&p](std::string_view type) {
-    return std::ranges::any_of(
-      p.main().ops, [type](const op_desc& op) { return op.type == type; });
-  };
-  return has("batch_norm") && has("relu");
+  const auto& ops = p.main().ops;
+  return std::ranges::count(ops, "relu", &op_desc::type) > 0
+         && std::ranges::any_of(ops, [](const op_desc& op) {
+              return is_norm_type(op, "batch_norm");
+            });
 }
 
 program fuse_batch_norms(program p, const std::set<std::string>& kept) {

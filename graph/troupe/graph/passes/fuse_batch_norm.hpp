@@ -15,10 +15,14 @@ inline constexpr std::array<std::string_view, 4> fused_batch_norm_types{
   "fused_batch_norm_act", "fused_batch_norm_act_grad",
   "fused_bn_add_activation", "fused_bn_add_activation_grad"};
 
+/// An attribute of fused ops, bool: their batch norm was of type
+/// sync_batch_norm.
+inline constexpr std::string_view synchronised_attribute = "synchronised";
+
 /// Makes one op of a batch norm that trains and the relu behind it in the main
 /// block, and one of their gradients:
 ///
-/// - batch_norm, relu: fused_batch_norm_act;
+/// - batch_norm or sync_batch_norm, relu: fused_batch_norm_act;
 /// - batch_norm, elementwise_add with Z of its shape, relu:
 ///   fused_bn_add_activation;
 /// - relu_grad, (elementwise_add_grad,) batch_norm_grad: the gradient of that.

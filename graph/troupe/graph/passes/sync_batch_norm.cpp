@@ -3,6 +3,7 @@
 
 #include <troupe/base/error.hpp>
 #include <troupe/graph/argument.hpp>
+#include <troupe/graph/passes/fuse_batch_norm.hpp>
 #include <troupe/graph/ssa_graph.hpp>
 
 #include <algorithm>
@@ -12,9 +13,28 @@ namespace troupe::graph {
 
 namespace {
 
-bool is_type(const op_desc& op, std::string_view type, sync_batch_norm which) {
+bool is_fused(const op_desc& op) {
+  return op.type == fused_batch_norm_types[0]
+         || op.type == fused_batch_norm_types[2];
+}
+
+bool is_behind_sum(const op_desc& gradient) {
+  return gradient.type == fused_batch_norm_types[3];
+}
+
+bool is_fused_gradient(const op_desc& op) {
+  return op.type == fused_batch_norm_types[1] || is_behind_sum(op);
+}
+
+bool is_single(const op_desc& op, std::string_view type,
+               sync_batch_norm which) {
   return op.type == "sync_" + std::string{type}
          || (which == sync_batch_norm::all && op.type == type);
+}
+
+bool is_fused_to_split(const op_desc& op, sync_batch_norm which) {
+  return which == sync_batch_norm::all
+         || op.attributes.get_bool(synchronised_attribute, false);
 }
 
 bool takes_batch_statistics(const op_desc& op) {
@@ -25,11 +45,15 @@ bool takes_batch_statistics(const op_desc& op) {
 }
 
 bool is_forward(const op_desc& op, sync_batch_norm which) {
-  return is_type(op, "batch_norm", which) && takes_batch_statistics(op);
+  return takes_batch_statistics(op)
+         && (is_fused(op) ? is_fused_to_split(op, which)
+                          : is_single(op, "batch_norm", which));
 }
 
 bool is_gradient(const op_desc& op, sync_batch_norm which) {
-  return is_type(op, "batch_norm_grad", which) && takes_batch_statistics(op);
+  return takes_batch_statistics(op)
+         && (is_fused_gradient(op) ? is_fused_to_split(op, which)
+                                   : is_single(op, "batch_norm_grad", which));
 }
 
 const std::string& saved_mean(const op_desc& op,
@@ -92,7 +116,7 @@ public:
     out.push_back(std::move(local));
     out.push_back(all_reduce_of(op, moments));
     auto normalize = part_of(op, "sync_batch_norm_normalize");
-    read(normalize, op, {"X", "Scale", "Bias"});
+    read(normalize, op, {"X", "Z", "Scale", "Bias"});
     normalize.set_input("Moments", {moments});
     write(normalize, op, {"Y", "SavedMean", "SavedVariance"});
     out.push_back(std::move(normalize));
@@ -114,12 +138,16 @@ public:
     local.set_input("Moments", {mean + "@MOMENTS"});
     local.set_output("Sums", {sums});
     write(local, op, {"Scale@GRAD", "Bias@GRAD"});
+    auto apply = part_of(op, "sync_batch_norm_grad_apply");
+    read(apply, op, {"X", "Y@GRAD", "Scale", "SavedMean", "SavedVariance"});
+    if (is_behind_sum(op))
+      share_gradient_of_sum(op, local, apply);
+    else if (is_fused_gradient(op))
+      read_what_gives_sign(op, local, apply);
     out.push_back(std::move(local));
     if (!writes(op, "X@GRAD"))
       return;
     out.push_back(all_reduce_of(op, sums));
-    auto apply = part_of(op, "sync_batch_norm_grad_apply");
-    read(apply, op, {"X", "Y@GRAD", "Scale", "SavedMean", "SavedVariance"});
     apply.set_input("Moments", {mean + "@MOMENTS"});
     apply.set_input("Sums", {sums});
     write(apply, op, {"X@GRAD"});
@@ -127,6 +155,27 @@ public:
   }
 
 private:
+  /// `sums` takes dY where Y is positive, which `apply` reads.
+  void share_gradient_of_sum(const op_desc& op, op_desc& sums, op_desc& apply) {
+    read(sums, op, {"Y"});
+    if (writes(op, "Z@GRAD")) {
+      write(sums, op, {"Z@GRAD"});
+    } else {
+      const auto name = op.only_input("SavedMean") + "@SUM@GRAD";
+      declare(name, block_.var(op.only_input("X")).dims);
+      sums.set_output("Z@GRAD", {name});
+    }
+    apply.set_input("Y@GRAD", sums.output("Z@GRAD"));
+    apply.attributes.erase("act_type");
+  }
+
+  /// Both compute again where Y is positive.
+  static void read_what_gives_sign(const op_desc& op, op_desc& sums,
+                                   op_desc& apply) {
+    read(sums, op, {"Scale", "Bias"});
+    read(apply, op, {"Bias"});
+  }
+
   std::int64_t channels(const op_desc& op) const {
     return block_.var(op.only_input("Scale")).dims.numel();
   }

@@ -35,6 +35,12 @@ enum class sync_batch_norm : std::uint8_t {
 /// devices without samples. Gradients of Scale and Bias stay local: they are
 /// merged as every gradient is.
 ///
+/// Ops of `fuse_batch_norms` are split likewise; the attribute act_type makes
+/// the parts that touch images compute the relu, too. Their gradients read
+/// Scale and Bias, to find where Y is positive; or, behind a sum, normalize
+/// reads Z, and grad_sums reads Y and writes the gradient of the sum to Z@GRAD,
+/// which grad_apply reads.
+///
 /// Ops with fixed statistics stay as they are. Throws error(graph_invalid)
 /// naming an op without SavedMean.
 program split_batch_norms(program p, sync_batch_norm which);
