@@ -54,4 +54,7 @@ inline op_case forward_only(op_case c) {
 /// batch_norm over X of shape `x`, with its gradient.
 op_case batch_norm_case(const shape& x, attribute_map attributes = {});
 
+/// Optimizers of a parameter of `dims` with this gradient, dense or of rows.
+std::vector<op_case> update_cases(const shape& dims, const op_value& grad);
+
 } // namespace troupe::test

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kernels/cases/cases.hpp>
 
+#include <algorithm>
+#include <iterator>
+
 namespace troupe::test {
 
 namespace {
@@ -62,11 +65,8 @@ const attribute_map own_betas{
   {"beta1", 0.8f}, {"beta2", 0.95f}, {"epsilon", 1e-3f}};
 
 void add(std::vector<op_case>& all, const shape& dims, const op_value& grad) {
-  all.insert(all.end(),
-             {sgd(dims, grad), momentum(dims, grad),
-              momentum(dims, grad, decay), momentum(dims, grad, nesterov),
-              momentum(dims, grad, rescaled), adam(dims, grad),
-              adam(dims, grad, lazy), adam(dims, grad, own_betas)});
+  auto more = update_cases(dims, grad);
+  std::ranges::move(more, std::back_inserter(all));
 }
 
 /// As older programs have it: other ops advance the powers of beta.
@@ -85,6 +85,17 @@ op_case elsewhere(op_case c) {
 }
 
 } // namespace
+
+std::vector<op_case> update_cases(const shape& dims, const op_value& grad) {
+  return {sgd(dims, grad),
+          momentum(dims, grad),
+          momentum(dims, grad, decay),
+          momentum(dims, grad, nesterov),
+          momentum(dims, grad, rescaled),
+          adam(dims, grad),
+          adam(dims, grad, lazy),
+          adam(dims, grad, own_betas)};
+}
 
 std::vector<op_case> optimizer_cases() {
   std::vector<op_case> all;

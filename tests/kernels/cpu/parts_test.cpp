@@ -372,6 +372,17 @@ TEST_CASE("fused normalisation in parts gives the bits of the whole") {
   }
 }
 
+TEST_CASE("parameters that are updated in parts get the bits of the whole") {
+  const shape dims{500, 211};
+  for (const auto& c : update_cases(dims, random_values(dims, 4)))
+    check_op(plain(), c, same_bits);
+  // Rows that come twice and those beside cuts.
+  const auto rows = random_rows(dims, {499, 0, 166, 167, 3, 166, 334, 333}, 4);
+  for (const auto& c : update_cases(dims, rows))
+    if (c.type != "sgd" && !c.attributes.get_bool("lazy_mode", false))
+      check_op(plain(), c, same_bits);
+}
+
 TEST_CASE("products in parts are near the whole's") {
   check_each(plain(), mul({160, 210}, {210, 130}), near); // more rows
   check_each(plain(), mul({130, 210}, {210, 160}), near); // more columns

@@ -134,13 +134,14 @@ private:
       adam_loop(arrays.from(at), g, f, n);
     };
     if (lazy_)
-      return grad_.for_each_present(run);
+      return grad_.for_each_present(ctx, run);
     // Paddle does not scale epsilon where a row does not occur.
     adam_factors missing = f;
     missing.epsilon = scalar_input(ctx, "EpsilonTensor", epsilon_);
-    grad_.for_each(run, [&](std::int64_t at, const float* g, std::int64_t n) {
-      adam_loop(arrays.from(at), g, missing, n);
-    });
+    grad_.for_each(ctx, run,
+                   [&](std::int64_t at, const float* g, std::int64_t n) {
+                     adam_loop(arrays.from(at), g, missing, n);
+                   });
   }
 
   static void advance_power(kernel_context& ctx, std::string_view slot,

@@ -201,9 +201,9 @@ public:
     if (copies_first())
       copy_all(arrays, p.numel());
     if (rule_.present || grad_.empty())
-      grad_.for_each_present(run);
+      grad_.for_each_present(ctx, run);
     else
-      grad_.for_each(run);
+      grad_.for_each(ctx, run);
     grad_.clear();
     inputs_ = {};
   }

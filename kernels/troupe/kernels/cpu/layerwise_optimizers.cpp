@@ -143,11 +143,12 @@ private:
 
   void update(const lamb_arrays& a, float lr, std::int64_t n) const {
     lamb_squares total;
-    grad_.for_each([&](std::int64_t at, const float* g, std::int64_t count) {
-      const auto part = move_moments(a.from(at), g, factors_, count);
-      total.parameter += part.parameter;
-      total.step += part.step;
-    });
+    grad_.for_each_in_turn(
+      [&](std::int64_t at, const float* g, std::int64_t count) {
+        const auto part = move_moments(a.from(at), g, factors_, count);
+        total.parameter += part.parameter;
+        total.step += part.step;
+      });
     if (adapts_ && total.parameter > 0.0 && total.step > 0.0)
       lr *= static_cast<float>(std::sqrt(total.parameter / total.step));
     lamb_update_loop(a, factors_, lr, n);

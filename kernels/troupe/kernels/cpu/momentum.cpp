@@ -79,7 +79,7 @@ public:
     if (grad_.empty())
       stand_still(a, p.numel());
     else
-      update(a);
+      update(ctx, a);
     grad_.clear();
   }
 
@@ -89,9 +89,9 @@ private:
     copy(a.v_out, a.v, n);
   }
 
-  void update(const momentum_arrays& a) const {
+  void update(const kernel_context& ctx, const momentum_arrays& a) const {
     const auto loop = nesterov_ ? nesterov_loop : momentum_loop;
-    grad_.for_each([&](std::int64_t at, const float* g, std::int64_t n) {
+    grad_.for_each(ctx, [&](std::int64_t at, const float* g, std::int64_t n) {
       loop({a.p_out + at, a.v_out + at, a.p + at, a.v + at}, g, factors_, n);
     });
   }

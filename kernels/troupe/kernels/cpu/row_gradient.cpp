@@ -17,6 +17,7 @@ void row_gradient::read(const kernel_context& ctx, const shape& dims,
   dense_ = {};
   width_ = dims.rank() == 0 ? 1 : dims.numel(1, dims.rank());
   check(grad.as_rows(), dims);
+  height_ = grad.as_rows().height;
   zeros_.resize(static_cast<std::size_t>(width_));
   rows_.clear();
   if (repeated == repeated_rows::keep)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/kernels/cpu/in_ranges.hpp>
 #include <troupe/kernels/kernel.hpp>
 
 #include <algorithm>
@@ -26,31 +27,37 @@ public:
             repeated_rows repeated = repeated_rows::add_up);
 
   /// Needs rows that were added up. Calls `update(offset, gradient, count)` for
-  /// runs of the parameter that cover all of it; rows that do not occur have
-  /// gradient zero.
+  /// runs of the parameter that cover all of it, which workers share; rows that
+  /// do not occur have gradient zero.
   template <class Update>
-  void for_each(Update update) const {
-    for_each(update, update);
+  void for_each(const kernel_context& ctx, Update update) const {
+    for_each(ctx, update, update);
   }
 
   /// The same with `update_missing` for the rows that do not occur.
   template <class Update, class UpdateMissing>
-  void for_each(Update update, UpdateMissing update_missing) const {
+  void for_each(const kernel_context& ctx, Update update,
+                UpdateMissing update_missing) const {
     if (dense_)
-      return update(std::int64_t{0}, dense_.data<float>(), size_);
-    auto next = rows_.begin();
-    for (std::int64_t row = 0; row * width_ < size_; ++row)
-      if (next != rows_.end() && next->row == row)
-        update(row * width_, (next++)->values, width_);
-      else
-        update_missing(row * width_, zeros_.data(), width_);
+      return for_each_range(ctx, update);
+    in_rows(ctx, height_, width_, [&](std::int64_t first, std::int64_t count) {
+      for_each_row(first, count, update, update_missing);
+    });
   }
 
-  /// The same for the rows that occur alone.
+  /// The same run by run, first to last: of updates that add something up.
   template <class Update>
-  void for_each_present(Update update) const {
+  void for_each_in_turn(Update update) const {
     if (dense_)
       return update(std::int64_t{0}, dense_.data<float>(), size_);
+    for_each_row(0, height_, update, update);
+  }
+
+  /// The same for the rows that occur alone, one after the other.
+  template <class Update>
+  void for_each_present(const kernel_context& ctx, Update update) const {
+    if (dense_)
+      return for_each_range(ctx, update);
     for (const auto& r : rows_)
       update(r.row * width_, r.values, width_);
   }
@@ -58,14 +65,15 @@ public:
   /// The same where `param` is next to be read at these rows, which may lie
   /// anywhere: those to come are asked of memory ahead.
   template <class Update>
-  void for_each_present(const float* param, Update update) const {
+  void for_each_present(const kernel_context& ctx, const float* param,
+                        Update update) const {
+    if (dense_)
+      return for_each_range(ctx, update);
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       const auto next = std::min(i + rows_ahead, rows_.size() - 1);
       __builtin_prefetch(param + rows_[next].row * width_, 1);
       update(rows_[i].row * width_, rows_[i].values, width_);
     }
-    if (dense_)
-      update(std::int64_t{0}, dense_.data<float>(), size_);
   }
 
   bool is_dense() const noexcept { return static_cast<bool>(dense_); }
@@ -83,6 +91,24 @@ private:
     const float* values = nullptr;
   };
 
+  template <class Update>
+  void for_each_range(const kernel_context& ctx, Update update) const {
+    in_ranges(ctx, size_, [&](std::int64_t first, std::int64_t count) {
+      update(first, dense_.data<float>() + first, count);
+    });
+  }
+
+  template <class Update, class UpdateMissing>
+  void for_each_row(std::int64_t first, std::int64_t count, Update& update,
+                    UpdateMissing& update_missing) const {
+    auto next = std::ranges::lower_bound(rows_, first, {}, &merged_row::row);
+    for (auto row = first; row < first + count; ++row)
+      if (next != rows_.end() && next->row == row)
+        update(row * width_, (next++)->values, width_);
+      else
+        update_missing(row * width_, zeros_.data(), width_);
+  }
+
   void read_dense(const kernel_context& ctx, const shape& dims);
   void check(const selected_rows& grad, const shape& dims) const;
   void keep(const selected_rows& grad);
@@ -95,6 +121,7 @@ private:
   std::vector<std::int64_t> order_;
   std::vector<merged_row> rows_;
   std::vector<float> zeros_;
+  std::int64_t height_ = 0; // rows of the parameter; unless dense
   std::int64_t width_ = 0;
   std::int64_t size_ = 0;
 };

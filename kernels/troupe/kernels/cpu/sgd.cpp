@@ -31,7 +31,7 @@ public:
     const float* from =
       ctx.input_variable("Grad").is_rows() ? to : p.data<float>();
     grad_.for_each_present(
-      to, [&](std::int64_t at, const float* g, std::int64_t n) {
+      ctx, to, [&](std::int64_t at, const float* g, std::int64_t n) {
         sgd_loop(to + at, from + at, g, lr, n);
       });
     grad_.clear();
