@@ -5,6 +5,9 @@
 #include <troupe/actors/executor.hpp>
 #include <troupe/base/cores.hpp>
 #include <troupe/base/trace.hpp>
+#include <troupe/graph/layers.hpp>
+#include <troupe/graph/network.hpp>
+#include <troupe/graph/optimizer.hpp>
 
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
@@ -103,6 +106,41 @@ private:
   std::vector<trace_event> events_;
 };
 
+/// The kernels of CPUs, but `sgd` runs `seen` first.
+std::shared_ptr<const kernel_table> with_seen_updates(body seen) {
+  auto kernels = std::make_shared<kernel_table>(cpu_kernels());
+  kernels->add("sgd", device_kind::cpu,
+               [seen = std::move(seen)](const attribute_map& attributes) {
+                 std::shared_ptr<kernel> update =
+                   cpu_kernels().make("sgd", device_kind::cpu, attributes);
+                 return std::make_unique<body_kernel>([=](kernel_context& ctx) {
+                   seen(ctx);
+                   update->run(ctx);
+                 });
+               });
+  return kernels;
+}
+
+/// A step of a net of one parameter on two CPU devices.
+void update_once(graph::merge_strategy strategy, body seen) {
+  graph::network net;
+  auto x = net.data("x", {-1, 4});
+  auto loss = layers::mean(layers::fc(x, 1, {.with_bias = false}));
+  optimizer::sgd({.learning_rate = 0.1f}).minimize(loss);
+  executor_options options;
+  options.devices = parse_devices("cpu:2");
+  options.strategy = strategy;
+  options.threads = 2;
+  options.kernels = with_seen_updates(std::move(seen));
+  options.parameters = std::make_shared<scope>();
+  run_startup(net.startup, *options.parameters, 1);
+  executor exe{net.main, options};
+  arena memory{make_host_memory_source()};
+  auto batch = tensor::make(memory, {8, 4}, dtype::float32);
+  std::ranges::fill(batch.values<float>(), 1.0f);
+  exe.run({{"x", batch}});
+}
+
 bool has_two_cores() {
   return usable_cores() >= 2;
 }
@@ -192,6 +230,27 @@ TEST_CASE("what a part throws fails the step and not the next one") {
   CHECK(e.where().op_type == "body");
   bad = false;
   exe.run({});
+}
+
+TEST_CASE("an update for all devices is shared by all their workers") {
+  if (!has_two_cores())
+    return;
+  for (int run = 0; run < 10; ++run)
+    update_once(graph::merge_strategy::reduce, [](auto& ctx) {
+      CHECK(ctx.workers() == 2);
+      meet(ctx);
+    });
+}
+
+TEST_CASE("updates that each device makes for itself are not shared") {
+  if (!has_two_cores())
+    return;
+  std::atomic<int> updates{0};
+  update_once(graph::merge_strategy::all_reduce, [&](auto& ctx) {
+    ++updates;
+    CHECK(ctx.workers() == 1);
+  });
+  CHECK(updates == 2);
 }
 
 TEST_CASE("two runs with as many workers give the same bits") {

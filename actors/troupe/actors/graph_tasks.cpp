@@ -5,6 +5,7 @@
 #include <troupe/base/assert.hpp>
 #include <troupe/graph/argument.hpp>
 #include <troupe/graph/storage_accesses.hpp>
+#include <troupe/kernels/shared_memory.hpp>
 
 #include <algorithm>
 
@@ -72,6 +73,7 @@ graph_tasks::graph_tasks(const parts& p)
   places_ = std::make_unique<storage_places>(
     temporaries, static_cast<std::uint32_t>(p.steps.size()));
   storages_.reserve(graph_.num_storages);
+  find_updates_for_all();
   std::uint32_t temporary = 0;
   for_each_storage(graph_, [&](const graph::var_handle& v) {
     auto& memory = parts_.devices[v.device]->memory();
@@ -143,11 +145,39 @@ graph_tasks::bind(const std::vector<graph::op_slot>& slots,
   return arguments;
 }
 
+void graph_tasks::find_updates_for_all() {
+  wide_streams_.resize(parts_.devices.size());
+  if (wide_streams_.size() < 2 || !share_memory(graph_.devices))
+    return;
+  std::vector<const graph::op_desc*> updates;
+  for (auto& o : graph_.ops)
+    if (o.kind == graph::op_kind::computation
+        && o.desc->role() == graph::role_optimize)
+      updates.push_back(o.desc);
+  std::ranges::sort(updates);
+  for (auto* desc : updates)
+    if (std::ranges::equal_range(updates, desc).size() == 1)
+      updates_for_all_.push_back(desc);
+}
+
+bool graph_tasks::updates_for_all(const graph::op_handle& o) const {
+  return std::ranges::binary_search(updates_for_all_, o.desc);
+}
+
+stream& graph_tasks::wide_stream(std::size_t device) {
+  auto& made = wide_streams_[device];
+  if (!made)
+    made = parts_.devices[device]->make_stream(
+      {"update", static_cast<int>(parts_.workers), parts_.helpers});
+  return *made;
+}
+
 std::unique_ptr<op_task>
 graph_tasks::make_kernel_task(const graph::op_handle& o, stream& on) {
+  auto& queue = updates_for_all(o) ? wide_stream(o.device) : on;
   return make_computation_task(
     *o.desc,
-    {*parts_.devices[o.device], o.device, on, parts_.steps, task_memory_},
+    {*parts_.devices[o.device], o.device, queue, parts_.steps, task_memory_},
     make_op_kernel(*parts_.program, *o.desc, *parts_.kernels,
                    graph_.devices[o.device].kind),
     bind(o.desc->inputs, o.inputs), bind(o.desc->outputs, o.outputs),

@@ -36,8 +36,9 @@ public:
     const kernel_table* kernels;
     /// One per slot, with its devices.
     std::span<const std::unique_ptr<step_state>> steps;
-    part_runner* helpers = nullptr; ///< with large collectives; null: nobody
-    std::size_t workers = 1;        ///< helpers and who asks for help
+    /// With large collectives and updates for all devices; null: nobody.
+    part_runner* helpers = nullptr;
+    std::size_t workers = 1; ///< helpers and who asks for help
     bool deterministic = true;
     bool check_nan = false;
   };
@@ -79,6 +80,9 @@ private:
                                   std::span<const handle_id> handles);
   std::unique_ptr<op_task> make_kernel_task(const graph::op_handle& op,
                                             stream& on);
+  void find_updates_for_all();
+  bool updates_for_all(const graph::op_handle& op) const;
+  stream& wide_stream(std::size_t device);
   std::unique_ptr<op_task> make_fetch(const graph::op_handle& op);
   std::unique_ptr<op_task> make_group_task(const graph::op_handle& op);
 
@@ -90,6 +94,11 @@ private:
   std::vector<storage> storages_; // by var_handle::storage
   std::map<std::pair<std::string_view, std::size_t>, storage> fed_;
   std::vector<fetch_entry> fetches_;
+  // Ops that one CPU device runs for all, sorted: while the others wait for
+  // what it writes, their workers share its work. On streams of the devices
+  // that are as wide, made when they are asked for.
+  std::vector<const graph::op_desc*> updates_for_all_;
+  std::vector<std::unique_ptr<stream>> wide_streams_;
 };
 
 } // namespace troupe::actors
