@@ -383,6 +383,30 @@ TEST_CASE("parameters that are updated in parts get the bits of the whole") {
       check_op(plain(), c, same_bits);
 }
 
+TEST_CASE("losses of classes in parts give the bits of the whole") {
+  const auto loss = [](const shape& logits, op_value label,
+                       attribute_map attributes) {
+    return op_case{
+      .type = "softmax_with_cross_entropy",
+      .inputs = {{"Logits", {random_values(logits, 1, 0.1, 2)}},
+                 {"Label", {std::move(label)}}},
+      .attributes = std::move(attributes),
+      .outputs = {{"Softmax", 1}, {"Loss", 1}},
+      .gradient = gradient_slots{{"Loss"}, {"Label", "Softmax"}, {"Logits"}}};
+  };
+  for (const bool use_softmax : {true, false}) {
+    const attribute_map hard{{"use_softmax", use_softmax}};
+    check_both(plain(),
+               loss({331, 301}, random_indices({331, 1}, 2, 0, 301), hard),
+               same_bits);
+    const attribute_map soft{
+      {"use_softmax", use_softmax}, {"soft_label", true}, {"axis", 1}};
+    check_both(plain(),
+               loss({37, 90, 31}, random_values({37, 90, 31}, 2, 0, 1), soft),
+               same_bits);
+  }
+}
+
 TEST_CASE("products in parts are near the whole's") {
   check_each(plain(), mul({160, 210}, {210, 130}), near); // more rows
   check_each(plain(), mul({130, 210}, {210, 160}), near); // more columns

@@ -97,24 +97,28 @@ private:
     return {logits.dims(), labels_.axis_of("Logits", logits.dims())};
   }
 
-  // Writes line (o, i) of Softmax; calls `loss_of(x, probabilities, total)`.
-  template <class T, class Loss>
+  // Writes line (o, i) of Softmax, then calls what `begin_losses()` returned to
+  // the part: `write_loss(o, i, number, x, total)`.
+  template <class T, class Begin>
   void each_line(kernel_context& ctx, const tensor& logits, tensor& softmax,
-                 Loss loss_of) const {
+                 Begin begin_losses) const {
     const axis_view v = view_of(logits);
-    line_buffer<T> in(ctx, v), out(ctx, v);
     const T* from = logits.data<T>();
     T* to = softmax.data<T>();
-    for_each_line(v, [&](auto o, auto i, auto number) {
-      const T* x = in.read(from, o, i);
-      T* p = out.write(to, o, i);
-      softmax_total<T> total;
-      if (use_softmax_)
-        total = row_softmax(p, x, v.extent);
-      else
-        std::copy_n(x, v.extent, p);
-      loss_of(o, i, number, x, total);
-      out.wrote(to, o, i);
+    for_each_line_in_parts(ctx, v, [&] {
+      return
+        [&, in = line_buffer<T>(ctx, v), out = line_buffer<T>(ctx, v),
+         write_loss = begin_losses()](auto o, auto i, auto number) mutable {
+          const T* x = in.read(from, o, i);
+          T* p = out.write(to, o, i);
+          softmax_total<T> total;
+          if (use_softmax_)
+            total = row_softmax(p, x, v.extent);
+          else
+            std::copy_n(x, v.extent, p);
+          write_loss(o, i, number, x, total);
+          out.wrote(to, o, i);
+        };
     });
   }
 
@@ -122,31 +126,31 @@ private:
   void hard(kernel_context& ctx, const tensor& logits, const index_values& y,
             tensor& softmax, tensor& loss) const {
     T* to = loss.data<T>();
-    each_line<T>(ctx, logits, softmax,
-                 [&](auto, auto, auto n, const T* x, const auto& total) {
-                   if (labels_.ignores(y[n]))
-                     to[n] = T(0);
-                   else if (use_softmax_)
-                     to[n] =
-                       total.log_total - clip_logit(x[y[n]] - total.largest);
-                   else
-                     to[n] = negative_log(x[y[n]]);
-                 });
+    each_line<T>(ctx, logits, softmax, [&] {
+      return [&](auto, auto, auto n, const T* x, const auto& total) {
+        if (labels_.ignores(y[n]))
+          to[n] = T(0);
+        else if (use_softmax_)
+          to[n] = total.log_total - clip_logit(x[y[n]] - total.largest);
+        else
+          to[n] = negative_log(x[y[n]]);
+      };
+    });
   }
 
   template <class T>
   void soft(kernel_context& ctx, const tensor& logits, const tensor& label,
             tensor& softmax, tensor& loss) const {
     const axis_view v = view_of(logits);
-    line_buffer<T> label_line(ctx, v);
     T* to = loss.data<T>();
-    each_line<T>(ctx, logits, softmax,
-                 [&](auto o, auto i, auto n, const T* x, const auto& total) {
-                   const T* y = label_line.read(label.data<T>(), o, i);
-                   to[n] = use_softmax_
-                             ? soft_loss(x, y, total, v.extent)
+    each_line<T>(ctx, logits, softmax, [&] {
+      return [&, label_line = line_buffer<T>(ctx, v)](
+               auto o, auto i, auto n, const T* x, const auto& total) mutable {
+        const T* y = label_line.read(label.data<T>(), o, i);
+        to[n] = use_softmax_ ? soft_loss(x, y, total, v.extent)
                              : soft_loss_of_probabilities(x, y, v.extent);
-                 });
+      };
+    });
   }
 };
 
@@ -179,13 +183,15 @@ private:
             const tensor& label, const tensor& dloss) const {
     const auto y = labels_.hard(label, "Softmax", softmax.dims());
     tensor dx = ctx.output("Logits@GRAD", softmax.dims(), softmax.type());
-    line_buffer<T> in(ctx, v), out(ctx, v);
-    for_each_line(v, [&](auto o, auto i, auto n) {
-      const T* p = in.read(softmax.data<T>(), o, i);
-      T* row = out.write(dx.data<T>(), o, i);
-      const T scale = dloss.data<T>()[n]; // dLogits may be written over it
-      hard_line(row, p, y[n], scale, v.extent);
-      out.wrote(dx.data<T>(), o, i);
+    for_each_line_in_parts(ctx, v, [&] {
+      return [&, in = line_buffer<T>(ctx, v),
+              out = line_buffer<T>(ctx, v)](auto o, auto i, auto n) mutable {
+        const T* p = in.read(softmax.data<T>(), o, i);
+        T* row = out.write(dx.data<T>(), o, i);
+        const T scale = dloss.data<T>()[n]; // dLogits may be written over it
+        hard_line(row, p, y[n], scale, v.extent);
+        out.wrote(dx.data<T>(), o, i);
+      };
     });
   }
 
@@ -209,18 +215,21 @@ private:
             const tensor& label, const tensor& dloss) const {
     labels_.require_soft(label, "Softmax", softmax.dims(), softmax.type());
     tensor dx = ctx.output("Logits@GRAD", softmax.dims(), softmax.type());
-    line_buffer<T> in(ctx, v), label_line(ctx, v), out(ctx, v);
-    for_each_line(v, [&](auto o, auto i, auto n) {
-      const T* p = in.read(softmax.data<T>(), o, i);
-      const T* y = label_line.read(label.data<T>(), o, i);
-      T* row = out.write(dx.data<T>(), o, i);
-      const T scale = dloss.data<T>()[n];
-      if (use_softmax_)
-        run_simd<scaled_difference_loop>(row, p, y, scale, v.extent);
-      else
-        for (std::int64_t e = 0; e < v.extent; ++e)
-          row[e] = -scale * y[e] / p[e];
-      out.wrote(dx.data<T>(), o, i);
+    for_each_line_in_parts(ctx, v, [&] {
+      return
+        [&, in = line_buffer<T>(ctx, v), label_line = line_buffer<T>(ctx, v),
+         out = line_buffer<T>(ctx, v)](auto o, auto i, auto n) mutable {
+          const T* p = in.read(softmax.data<T>(), o, i);
+          const T* y = label_line.read(label.data<T>(), o, i);
+          T* row = out.write(dx.data<T>(), o, i);
+          const T scale = dloss.data<T>()[n];
+          if (use_softmax_)
+            run_simd<scaled_difference_loop>(row, p, y, scale, v.extent);
+          else
+            for (std::int64_t e = 0; e < v.extent; ++e)
+              row[e] = -scale * y[e] / p[e];
+          out.wrote(dx.data<T>(), o, i);
+        };
     });
   }
 };

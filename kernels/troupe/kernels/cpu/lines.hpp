@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/kernels/cpu/arguments.hpp>
+#include <troupe/kernels/cpu/in_ranges.hpp>
 #include <troupe/kernels/kernel.hpp>
 
 #include <cstdint>
@@ -54,12 +55,31 @@ private:
   tensor memory_;
 };
 
-/// Calls `line(o, i, number)` for each line along the view's axis.
+/// Calls `line(o, i, number)` for the lines along the view's axis with o in
+/// [first, first + count).
 template <class F>
-void for_each_line(const axis_view& v, F line) {
-  for (std::int64_t o = 0; o < v.outer; ++o)
+void for_each_line(const axis_view& v, std::int64_t first, std::int64_t count,
+                   F line) {
+  for (std::int64_t o = first; o < first + count; ++o)
     for (std::int64_t i = 0; i < v.inner; ++i)
       line(o, i, o * v.inner + i);
+}
+
+/// The same for all lines.
+template <class F>
+void for_each_line(const axis_view& v, F line) {
+  for_each_line(v, 0, v.outer, line);
+}
+
+/// The same for parts of the lines, which workers share: each calls the `line`
+/// that its own `begin()` returns.
+template <class F>
+void for_each_line_in_parts(const kernel_context& ctx, const axis_view& v,
+                            F begin) {
+  in_rows(ctx, v.outer, v.extent * v.inner,
+          [&](std::int64_t first, std::int64_t count) {
+            for_each_line(v, first, count, begin());
+          });
 }
 
 } // namespace troupe::cpu
