@@ -63,17 +63,31 @@ public:
   }
 
   /// The same where `param` is next to be read at these rows, which may lie
-  /// anywhere: those to come are asked of memory ahead.
+  /// anywhere: those to come are asked of memory ahead. Workers share them by
+  /// where they lie, so that a row that occurs twice has its order.
   template <class Update>
   void for_each_present(const kernel_context& ctx, const float* param,
                         Update update) const {
     if (dense_)
       return for_each_range(ctx, update);
-    for (std::size_t i = 0; i < rows_.size(); ++i) {
-      const auto next = std::min(i + rows_ahead, rows_.size() - 1);
-      __builtin_prefetch(param + rows_[next].row * width_, 1);
-      update(rows_[i].row * width_, rows_[i].values, width_);
-    }
+    const auto cost =
+      static_cast<std::int64_t>(rows_.size()) * std::max(width_, row_cost);
+    const even_cut cut{height_,
+                       worthwhile_parts(ctx.workers(), cost, least_elements)};
+    ctx.in_parts(cut.parts(), [&](std::size_t i) {
+      const auto ahead = rows_ahead * cut.parts();
+      const auto first = cut.first(i), last = first + cut.size(i);
+      const auto is_here = [=](const merged_row& r) {
+        return r.row >= first && r.row < last;
+      };
+      for (std::size_t at = 0; at < rows_.size(); ++at) {
+        if (const auto& next = rows_[std::min(at + ahead, rows_.size() - 1)];
+            is_here(next))
+          __builtin_prefetch(param + next.row * width_, 1);
+        if (is_here(rows_[at]))
+          update(rows_[at].row * width_, rows_[at].values, width_);
+      }
+    });
   }
 
   bool is_dense() const noexcept { return static_cast<bool>(dense_); }
@@ -85,6 +99,8 @@ public:
 
 private:
   static constexpr std::size_t rows_ahead = 16;
+  // In elements: what memory takes to answer, whatever a row's width.
+  static constexpr std::int64_t row_cost = 32;
 
   struct merged_row {
     std::int64_t row = 0;
