@@ -123,6 +123,15 @@ op_case max_pool(const shape& dims) {
           .gradient = gradient_slots{{"Out"}, {"X", "Out"}, {"X"}}};
 }
 
+/// `count` rows of [0, height), each of them several times.
+std::vector<std::int64_t> ids_with_repeats(std::int64_t count,
+                                           std::int64_t height) {
+  std::vector<std::int64_t> ids;
+  for (std::int64_t i = 0; i < count; ++i)
+    ids.push_back(i * 7919 % height);
+  return ids;
+}
+
 op_case norm_and_relu(const shape& dims) {
   auto c = batch_norm_case(dims);
   c.type = "fused_batch_norm_act";
@@ -381,6 +390,38 @@ TEST_CASE("parameters that are updated in parts get the bits of the whole") {
   for (const auto& c : update_cases(dims, rows))
     if (c.type != "sgd" && !c.attributes.get_bool("lazy_mode", false))
       check_op(plain(), c, same_bits);
+  const auto many = random_rows(dims, ids_with_repeats(3000, 500), 4);
+  check_op(plain(), update_cases(dims, many).front(), same_bits); // sgd
+}
+
+TEST_CASE("values that are joined and split in parts are those of the whole") {
+  const auto part = [](std::int64_t extent, std::uint64_t seed) {
+    return random_values({331, extent, 2}, seed);
+  };
+  check_both(plain(),
+             {.type = "concat",
+              .inputs = {{"X", {part(151, 1), part(160, 2)}}},
+              .attributes = {{"axis", 1}},
+              .gradient = gradient_slots{{"Out"}, {"X"}, {"X"}}},
+             same_bits);
+  check_op(plain(),
+           {.type = "split",
+            .inputs = {{"X", {part(311, 3)}}},
+            .attributes = {{"axis", 1}, {"sections", ints{151, 160}}},
+            .outputs = {{"Out", 2}}},
+           same_bits);
+}
+
+TEST_CASE(
+  "rows of a table that are looked up in parts are those of the whole") {
+  const auto lookup = [](std::int64_t width) {
+    return op_case{.type = "lookup_table_v2",
+                   .inputs = {{"W", {random_values({5000, width}, 1)}},
+                              {"Ids", {random_indices({5003}, 2, 0, 5000)}}},
+                   .attributes = {{"padding_idx", 7}}};
+  };
+  check_op(plain(), lookup(1), same_bits);
+  check_op(plain(), lookup(40), same_bits);
 }
 
 TEST_CASE("losses of classes in parts give the bits of the whole") {

@@ -80,7 +80,7 @@ void run_concat(kernel_context& ctx) {
   std::int64_t start = 0;
   for (const tensor& part : parts) {
     const std::int64_t extent = part.dims()[axis];
-    part_runs(whole, axis, start, extent, part.type()).to_whole(out, part);
+    part_runs(whole, axis, start, extent, part.type()).to_whole(ctx, out, part);
     start += extent;
   }
 }
@@ -99,7 +99,7 @@ void run_concat_grad(kernel_context& ctx) {
     if (ctx.has_output("X@GRAD", i)) {
       tensor part = ctx.output("X@GRAD", parts[i].dims(), dout.type(), i);
       part_runs(dout.dims(), axis, start, extent, dout.type())
-        .to_part(dout, part);
+        .to_part(ctx, dout, part);
     }
     start += extent;
   }
@@ -116,7 +116,8 @@ void run_split(kernel_context& ctx) {
     shape dims = x.dims();
     dims[axis] = extents[i];
     tensor part = ctx.output("Out", dims, x.type(), i);
-    part_runs(x.dims(), axis, start, extents[i], x.type()).to_part(x, part);
+    part_runs(x.dims(), axis, start, extents[i], x.type())
+      .to_part(ctx, x, part);
     start += extents[i];
   }
 }

@@ -2,6 +2,7 @@
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/element_types.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
+#include <troupe/kernels/cpu/in_ranges.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -67,25 +68,33 @@ public:
       ctx.output("Out", output_shape(ids.dims(), w.dims()), w.type());
     if (row == 0)
       return;
-    std::byte* to = out.raw();
     const auto row_of = [&](std::int64_t i) {
       return w.raw() + static_cast<std::size_t>(id[i]) * row;
     };
-    const std::int64_t count = ids.numel();
-    for (std::int64_t i = 0; i < count; ++i, to += row) {
-      if (const auto next = std::min(i + rows_ahead, count - 1);
-          !is_padding(id[next]))
-        __builtin_prefetch(row_of(next));
+    const auto copy_row = [&](std::int64_t i) {
+      std::byte* to = out.raw() + static_cast<std::size_t>(i) * row;
       if (is_padding(id[i]))
         std::memset(to, 0, row);
       else
         std::memcpy(to, row_of(i), row);
-    }
+    };
+    const auto cost = std::max(w.dims()[1], least_row_cost);
+    in_rows(ctx, ids.numel(), cost, [&](std::int64_t first, std::int64_t n) {
+      const auto last = first + n - 1;
+      for (std::int64_t i = first; i <= last; ++i) {
+        if (const auto next = std::min(i + rows_ahead, last);
+            !is_padding(id[next]))
+          __builtin_prefetch(row_of(next));
+        copy_row(i);
+      }
+    });
   }
 
 private:
   // Rows lie anywhere in a large table: they are asked of memory ahead.
   static constexpr std::int64_t rows_ahead = 16;
+  // In elements of `in_rows`: what memory takes to answer.
+  static constexpr std::int64_t least_row_cost = 32;
 };
 
 class lookup_grad_kernel final : public lookup_base {

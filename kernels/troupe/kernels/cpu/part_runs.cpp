@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/part_runs.hpp>
 
+#include <troupe/kernels/cpu/in_ranges.hpp>
+
 #include <cstring>
 
 namespace troupe::cpu {
@@ -8,13 +10,17 @@ namespace troupe::cpu {
 namespace {
 
 // Copies `outer` runs of `bytes` bytes between memory with different steps.
-void copy_runs(std::byte* to, std::size_t to_step, const std::byte* from,
-               std::size_t from_step, std::size_t bytes, std::int64_t outer) {
+void copy_runs(const kernel_context& ctx, std::byte* to, std::size_t to_step,
+               const std::byte* from, std::size_t from_step, std::size_t bytes,
+               std::int64_t outer) {
   if (bytes == 0)
     return;
-  for (std::int64_t i = 0; i < outer; ++i)
-    std::memcpy(to + static_cast<std::size_t>(i) * to_step,
-                from + static_cast<std::size_t>(i) * from_step, bytes);
+  const auto elements = static_cast<std::int64_t>(bytes / sizeof(float));
+  in_rows(ctx, outer, elements, [&](std::int64_t first, std::int64_t count) {
+    for (std::int64_t i = first; i < first + count; ++i)
+      std::memcpy(to + static_cast<std::size_t>(i) * to_step,
+                  from + static_cast<std::size_t>(i) * from_step, bytes);
+  });
 }
 
 } // namespace
@@ -30,13 +36,15 @@ part_runs::part_runs(const shape& whole, std::size_t axis, std::int64_t start,
   offset_ = static_cast<std::size_t>(start) * inner;
 }
 
-void part_runs::to_whole(tensor& whole, const tensor& part) const {
-  copy_runs(whole.raw() + offset_, whole_step_, part.raw(), part_step_,
+void part_runs::to_whole(const kernel_context& ctx, tensor& whole,
+                         const tensor& part) const {
+  copy_runs(ctx, whole.raw() + offset_, whole_step_, part.raw(), part_step_,
             part_step_, outer_);
 }
 
-void part_runs::to_part(const tensor& whole, tensor& part) const {
-  copy_runs(part.raw(), part_step_, whole.raw() + offset_, whole_step_,
+void part_runs::to_part(const kernel_context& ctx, const tensor& whole,
+                        tensor& part) const {
+  copy_runs(ctx, part.raw(), part_step_, whole.raw() + offset_, whole_step_,
             part_step_, outer_);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/kernels/tensor.hpp>
+#include <troupe/kernels/kernel.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -9,14 +9,17 @@
 namespace troupe::cpu {
 
 /// The part [start, start + extent) of a whole tensor along an axis, as runs of
-/// bytes: what concat, split, stack and their like copy.
+/// bytes: what concat, split, stack and their like copy. Workers share the
+/// runs.
 class part_runs {
 public:
   part_runs(const shape& whole, std::size_t axis, std::int64_t start,
             std::int64_t extent, dtype type);
 
-  void to_whole(tensor& whole, const tensor& part) const;
-  void to_part(const tensor& whole, tensor& part) const;
+  void to_whole(const kernel_context& ctx, tensor& whole,
+                const tensor& part) const;
+  void to_part(const kernel_context& ctx, const tensor& whole,
+               tensor& part) const;
 
 private:
   std::int64_t outer_ = 1;

@@ -51,7 +51,7 @@ void join(kernel_context& ctx, std::string_view slot, std::string_view whole) {
                   "inputs " + std::string(slot) + " differ in dtype");
     require_shape(slot, part.dims(), p.part);
     part_runs(p.whole, p.axis, static_cast<std::int64_t>(i), 1, part.type())
-      .to_whole(out, part);
+      .to_whole(ctx, out, part);
   }
 }
 
@@ -69,7 +69,7 @@ void part(kernel_context& ctx, std::string_view whole, std::string_view slot) {
       continue;
     tensor to = ctx.output(slot, p.part, from.type(), i);
     part_runs(p.whole, p.axis, static_cast<std::int64_t>(i), 1, from.type())
-      .to_part(from, to);
+      .to_part(ctx, from, to);
   }
 }
 
