@@ -10,7 +10,8 @@
 
 namespace troupe::graph {
 
-/// The op types that `fuse_batch_norms` makes (Paddle's names and slots).
+/// The op types that `fuse_batch_norms` makes (Paddle's names and slots): an op
+/// and its gradient without a sum, then with one.
 inline constexpr std::array<std::string_view, 4> fused_batch_norm_types{
   "fused_batch_norm_act", "fused_batch_norm_act_grad",
   "fused_bn_add_activation", "fused_bn_add_activation_grad"};
