@@ -104,11 +104,12 @@ public:
   tensor scratch(std::int64_t elements) const;
 
   /// How many threads may share this kernel's work, its own included: 1 unless
-  /// the device owns several workers. The same in each step, so that work which
-  /// is cut accordingly gives the same bits each time.
+  /// the device owns several workers, or runs an update for all devices, whose
+  /// workers then share it. The same in each step, so that work which is cut
+  /// accordingly gives the same bits each time.
   std::size_t workers() const noexcept;
   /// Calls `part(i)` once for each i in [0, parts), on this thread and on idle
-  /// workers of the device; as `part_runner::run`.
+  /// workers that share the work; as `part_runner::run`.
   void in_parts(std::size_t parts, const part_function& part) const;
 
 private:

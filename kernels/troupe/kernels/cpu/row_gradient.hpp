@@ -27,8 +27,8 @@ public:
             repeated_rows repeated = repeated_rows::add_up);
 
   /// Needs rows that were added up. Calls `update(offset, gradient, count)` for
-  /// runs of the parameter that cover all of it, which workers share; rows that
-  /// do not occur have gradient zero.
+  /// runs of the parameter that cover all of it, by several workers at once;
+  /// rows that do not occur have gradient zero.
   template <class Update>
   void for_each(const kernel_context& ctx, Update update) const {
     for_each(ctx, update, update);
