@@ -162,16 +162,11 @@ bool all_finite(const tensor& t) {
   return true;
 }
 
-tensor in_plain_layout(const tensor& t) {
-  arena host{make_host_memory_source()};
-  auto plain = tensor::make(host, t.dims(), t.type());
-  t.format()->to_plain(t, plain, nullptr);
-  return plain;
-}
-
 bool all_finite(const tensor& t) {
-  if (!t.is_plain())
-    return all_finite(in_plain_layout(t));
+  if (!t.is_plain()) {
+    arena host{make_host_memory_source()}; // its blocks outlive it
+    return all_finite(clone(t, host));
+  }
   switch (t.type()) {
   case dtype::float32: return all_finite<float>(t);
   case dtype::float64: return all_finite<double>(t);

@@ -166,7 +166,8 @@ void plain_executor::impl::spread_parameters() {
       continue;
     for (std::size_t d = 1; d < replicas.size(); ++d)
       if (auto& here = find(replicas[d], name); !here.has_value())
-        here.set(replicas[d].on->to_device(first->as_tensor()));
+        here.set(
+          plain_copy(first->as_tensor(), *replicas[0].on, *replicas[d].on));
   }
 }
 

@@ -27,9 +27,7 @@ void put(std::string& out, T value) {
 void put_tensor(std::string& out, const tensor& t) {
   if (!t.is_plain()) {
     arena host{make_host_memory_source()}; // its blocks outlive it
-    auto plain = tensor::make(host, t.dims(), t.type());
-    t.format()->to_plain(t, plain, nullptr);
-    put_tensor(out, plain);
+    put_tensor(out, clone(t, host));
     return;
   }
   put(out, t.type());

@@ -129,4 +129,13 @@ make_devices(const std::vector<device_id>& ids) {
   return devices;
 }
 
+tensor plain_copy(const tensor& value, device& from, device& to) {
+  const bool is_host_value =
+    value.is_plain() && from.id().kind == device_kind::cpu;
+  if (is_host_value)
+    return to.to_device(value);
+  arena host{make_host_memory_source()}; // its blocks outlive it
+  return to.to_device(from.to_host(value, host));
+}
+
 } // namespace troupe

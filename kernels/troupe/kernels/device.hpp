@@ -52,6 +52,10 @@ public:
   virtual tensor to_device(const tensor& host_value) = 0;
 };
 
+/// A plain copy on `to` of a value, in any layout, that `from` can read; waits
+/// for the transfers.
+tensor plain_copy(const tensor& value, device& from, device& to);
+
 /// A CPU device: host memory of its own arena, kernels run on the thread that
 /// launches them. Several CPU devices share the machine's cores.
 std::unique_ptr<device> make_cpu_device(int index);

@@ -153,9 +153,10 @@ bool tensor::is_shared() const noexcept {
 }
 
 tensor clone(const tensor& source, arena& memory) {
-  TROUPE_ASSERT(source.is_plain());
   auto copy = tensor::make(memory, source.dims(), source.type());
-  if (auto bytes = source.bytes())
+  if (!source.is_plain())
+    source.format()->to_plain(source, copy, nullptr);
+  else if (auto bytes = source.bytes())
     std::memcpy(copy.raw(), source.raw(), bytes);
   copy.set_levels(source.levels());
   return copy;

@@ -25,6 +25,10 @@ public:
   /// Bytes that a tensor of this layout takes, padding included.
   virtual std::size_t bytes() const noexcept = 0;
   virtual bool equals(const layout& other) const noexcept = 0;
+  /// Whether the elements are those of the plain tensor, of its dtype, in
+  /// another order and without padding. Who treats each element alike may then
+  /// take tensors of one layout for plain ones.
+  virtual bool is_permutation() const noexcept { return false; }
   /// For people: "nChw16c".
   virtual std::string name() const = 0;
   /// Copies the elements of `source`, a tensor of this layout, to `target`, a
@@ -118,8 +122,8 @@ private:
   shared_lod levels_;
 };
 
-/// A deep, plain copy in `memory`, levels included. Both tensors are in host
-/// memory and plain.
+/// A deep, plain copy in `memory`, levels included, of a tensor in any layout.
+/// Both are in host memory.
 tensor clone(const tensor& source, arena& memory);
 
 /// Converts elements as a C++ static_cast would (float16 and bfloat16 through
