@@ -93,19 +93,60 @@ TEST_CASE("packed filters are the library's, bit by bit") {
 
 TEST_CASE("blocks of output channels are packed apart") {
   const memory::dims dims{48, 32, 3, 3};
+  const memory::desc blocked{dims, memory::data_type::f32,
+                             memory::format_tag::OIhw16i16o};
+  for (const auto& from : {plain(dims), blocked})
+    for (const auto& to : packed) {
+      CAPTURE(std::string{to.name});
+      const memory::desc target{dims, to.type, to.tag};
+      const auto pack = filter_pack::between(from, target);
+      const auto x = values(from.get_size() / sizeof(float));
+      REQUIRE(pack->out_blocks() == 3);
+      REQUIRE(pack->packed_bytes() == target.get_size());
+      std::vector<std::byte> whole(target.get_size()), parts = whole;
+      pack->run(x.data(), whole.data());
+      pack->run(x.data(), parts.data(), 1, 2);
+      CHECK(parts != whole);
+      pack->run(x.data(), parts.data(), 0, 1);
+      CHECK(parts == whole);
+    }
+}
+
+TEST_CASE("filters that lie in blocks already are packed likewise") {
+  constexpr auto f32 = memory::data_type::f32;
+  for (const auto& to : packed)
+    for (const memory::dims& dims : {memory::dims{16, 16, 1, 1},
+                                     {32, 48, 1, 1},
+                                     {48, 32, 3, 3},
+                                     {32, 16, 5, 5}}) {
+      CAPTURE(std::string{to.name});
+      CAPTURE(dims[3]);
+      const memory::desc from{dims, f32, memory::format_tag::OIhw16i16o};
+      const memory::desc target{dims, to.type, to.tag};
+      const auto pack = filter_pack::between(from, target);
+      REQUIRE(pack);
+      const auto x = values(from.get_size() / sizeof(float));
+      std::vector<std::byte> out(target.get_size());
+      pack->run(x.data(), out.data());
+      CHECK(out == by_library(from, target, x));
+    }
+}
+
+TEST_CASE("some input channels of a filter in blocks are packed") {
+  constexpr auto f32 = memory::data_type::f32;
+  const memory::dims dims{32, 128, 3, 3}, part{32, 64, 3, 3};
+  const auto from =
+    memory::desc{dims, f32, memory::format_tag::OIhw16i16o}.submemory_desc(
+      part, {0, 0, 0, 0});
+  const auto x = values(from.get_size() / sizeof(float));
   for (const auto& to : packed) {
     CAPTURE(std::string{to.name});
-    const memory::desc target{dims, to.type, to.tag};
-    const auto pack = filter_pack::between(plain(dims), target);
-    const auto x = values(plain(dims).get_size() / sizeof(float));
-    REQUIRE(pack->out_blocks() == 3);
-    REQUIRE(pack->packed_bytes() == target.get_size());
-    std::vector<std::byte> whole(target.get_size()), parts = whole;
-    pack->run(x.data(), whole.data());
-    pack->run(x.data(), parts.data(), 1, 2);
-    CHECK(parts != whole);
-    pack->run(x.data(), parts.data(), 0, 1);
-    CHECK(parts == whole);
+    const memory::desc target{part, to.type, to.tag};
+    const auto pack = filter_pack::between(from, target);
+    REQUIRE(pack);
+    std::vector<std::byte> out(target.get_size());
+    pack->run(x.data(), out.data());
+    CHECK(out == by_library(from, target, x));
   }
 }
 

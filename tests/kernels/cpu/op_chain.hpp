@@ -21,8 +21,9 @@ using slot_names =
 /// Variables by name and the ops that run on them.
 class op_chain {
 public:
-  explicit op_chain(attribute_map attributes = {})
-    : attributes_(std::move(attributes)) {}
+  explicit op_chain(attribute_map attributes = {},
+                    kernel_table table = cpu_kernels())
+    : attributes_(std::move(attributes)), table_(std::move(table)) {}
 
   void put(const std::string& name, const shape& dims) {
     auto value = tensor::make(device_->memory(), dims, dtype::float32);
@@ -50,10 +51,16 @@ public:
   /// With other attributes than the chain's.
   void run(const char* type, const slot_names& inputs,
            const slot_names& outputs, const attribute_map& attributes) {
+    run(*table_.make(type, device_kind::cpu, attributes), inputs, outputs,
+        attributes);
+  }
+  /// By a kernel that is kept for several runs.
+  void run(kernel& code, const slot_names& inputs, const slot_names& outputs,
+           const attribute_map& attributes) {
     const step_info step{};
     const auto in = bind(inputs), out = bind(outputs);
     kernel_context ctx(*device_, nullptr, attributes, in, out, step);
-    table_.make(type, device_kind::cpu, attributes)->run(ctx);
+    code.run(ctx);
   }
 
   const attribute_map& attributes() const { return attributes_; }
@@ -76,7 +83,7 @@ private:
   }
 
   attribute_map attributes_;
-  kernel_table table_ = cpu_kernels();
+  kernel_table table_;
   std::unique_ptr<device> device_ = make_cpu_device(0);
   std::map<std::string, variable> variables_;
 };

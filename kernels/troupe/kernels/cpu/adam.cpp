@@ -3,6 +3,7 @@
 #include <troupe/kernels/cpu/factories.hpp>
 #include <troupe/kernels/cpu/row_gradient.hpp>
 #include <troupe/kernels/cpu/simd.hpp>
+#include <troupe/kernels/cpu/updated_tensor.hpp>
 #include <troupe/kernels/cpu/vector_ops.hpp>
 
 #include <cmath>
@@ -71,17 +72,23 @@ public:
       global_powers_(attributes.get_bool("use_global_beta_pow", false)) {}
 
   void run(kernel_context& ctx) override {
-    const tensor p = float_input(ctx, "Param");
-    const tensor m = float_input(ctx, "Moment1");
-    const tensor v = float_input(ctx, "Moment2");
-    require_shape("Moment1", m.dims(), p.dims());
-    require_shape("Moment2", v.dims(), p.dims());
-    grad_.read(ctx, p.dims());
+    const auto format = update_layout(ctx);
+    auto p = updated(ctx, "Param", "ParamOut", format);
+    auto m = updated(ctx, "Moment1", "Moment1Out", format);
+    auto v = updated(ctx, "Moment2", "Moment2Out", format);
+    require_shape("Moment1", m.in.dims(), p.in.dims());
+    require_shape("Moment2", v.in.dims(), p.in.dims());
+    grad_.read(ctx, p.in.dims(), format);
     const bool skip = flag_input(ctx, "SkipUpdate") || grad_.empty();
     const float beta1 = scalar_input(ctx, "Beta1Tensor", beta1_);
     const float beta2 = scalar_input(ctx, "Beta2Tensor", beta2_);
     const adam_factors f = factors(ctx, beta1, beta2);
-    const adam_arrays arrays = arrays_of(ctx, p, m, v, skip || lazy_);
+    const adam_arrays arrays{p.out.data<float>(), m.out.data<float>(),
+                             v.out.data<float>(), p.in.data<float>(),
+                             m.in.data<float>(),  v.in.data<float>()};
+    if (skip || lazy_)
+      for (auto* each : {&p, &m, &v})
+        copy(each->out.data<float>(), each->in.data<float>(), each->in.numel());
     if (!skip)
       update(ctx, arrays, f);
     grad_.clear();
@@ -111,21 +118,6 @@ private:
             .step = lr * root / (1.0f - beta1_power),
             .epsilon = scalar_input(ctx, "EpsilonTensor", epsilon_) * root,
             .keep = 1.0f - lr * decay_};
-  }
-
-  static adam_arrays arrays_of(kernel_context& ctx, const tensor& p,
-                               const tensor& m, const tensor& v, bool copied) {
-    const auto out = [&](std::string_view slot, const tensor& value) {
-      float* to = float_output(ctx, slot, value.dims()).data<float>();
-      if (copied)
-        copy(to, value.data<float>(), value.numel());
-      return to;
-    };
-    float* p_out = out("ParamOut", p);
-    float* m_out = out("Moment1Out", m);
-    float* v_out = out("Moment2Out", v);
-    return {p_out,           m_out,           v_out,
-            p.data<float>(), m.data<float>(), v.data<float>()};
   }
 
   void update(const kernel_context& ctx, const adam_arrays& arrays,

@@ -33,6 +33,19 @@ constexpr dtype_number dtype_numbers[] = {
   {22, dtype::bfloat16},
 };
 
+bool same_format(const tensor& a, const std::shared_ptr<const layout>& b) {
+  const auto& held = a.format();
+  return held == b || (held && b && held->equals(*b));
+}
+
+// Equal layouts have equal shapes, and what has one is float32 to its readers.
+bool can_reuse(const variable& var,
+               const std::shared_ptr<const layout>& format) {
+  return var.is_tensor() && var.as_tensor()
+         && same_format(var.as_tensor(), format)
+         && !var.as_tensor().is_shared();
+}
+
 } // namespace
 
 void throw_shapes(std::string_view slot_a, const shape& a,
@@ -100,6 +113,28 @@ tensor vector_input(const kernel_context& ctx, std::string_view slot,
 tensor float_output(const kernel_context& ctx, std::string_view slot,
                     const shape& dims, std::size_t index) {
   return ctx.output(slot, dims, dtype::float32, index);
+}
+
+tensor stored_output(const kernel_context& ctx, std::string_view slot,
+                     const shape& dims, dtype type,
+                     std::shared_ptr<const layout> format) {
+  if (!format)
+    return ctx.output(slot, dims, type);
+  variable& var = ctx.output_variable(slot);
+  if (can_reuse(var, format)) {
+    tensor held = var.as_tensor();
+    held.set_levels(nullptr);
+    var.as_tensor().set_levels(nullptr);
+    return held;
+  }
+  tensor made(dims, type, ctx.on().memory().allocate(format->bytes()), format);
+  var.set(made);
+  return made;
+}
+
+tensor output_like(const kernel_context& ctx, std::string_view slot,
+                   const tensor& like) {
+  return stored_output(ctx, slot, like.dims(), like.type(), like.format());
 }
 
 float scalar_input(const kernel_context& ctx, std::string_view slot) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -84,6 +85,16 @@ tensor vector_input(const kernel_context& ctx, std::string_view slot,
 /// Float32 output tensor of `dims`.
 tensor float_output(const kernel_context& ctx, std::string_view slot,
                     const shape& dims, std::size_t index = 0);
+/// Output `slot` as `kernel_context::output` makes it, but in `format`; null:
+/// plain.
+tensor stored_output(const kernel_context& ctx, std::string_view slot,
+                     const shape& dims, dtype type,
+                     std::shared_ptr<const layout> format);
+
+/// The same with shape, dtype and layout of `like`.
+tensor output_like(const kernel_context& ctx, std::string_view slot,
+                   const tensor& like);
+
 /// The one value of a float32 input with one element (a learning rate).
 float scalar_input(const kernel_context& ctx, std::string_view slot);
 /// The same for an input that may be missing.

@@ -53,6 +53,8 @@ public:
     return same && same->format_ == format_ && same->dims_ == dims_;
   }
 
+  bool is_permutation() const noexcept override { return !format_.rounded(); }
+
   std::string name() const override {
     return "nChw" + std::to_string(format_.block) + "c"
            + (format_.rounded() ? " bf16" : "");
@@ -79,20 +81,6 @@ private:
   shape dims_;
   image_format format_;
 };
-
-bool same_format(const tensor& a, const std::shared_ptr<const layout>& b) {
-  const auto& held = a.format();
-  return held == b || (held && b && held->equals(*b));
-}
-
-// Equal layouts have equal shapes; all that lies in blocks is float32 to its
-// readers.
-bool can_reuse(const variable& var,
-               const std::shared_ptr<const layout>& format) {
-  return var.is_tensor() && var.as_tensor()
-         && same_format(var.as_tensor(), format)
-         && !var.as_tensor().is_shared();
-}
 
 // A copy of rounded images.
 tensor as_floats(const kernel_context& ctx, const tensor& value) {
@@ -182,28 +170,6 @@ std::pair<tensor, tensor> alike_inputs(const kernel_context& ctx,
                                        std::string_view second) {
   const auto both = alike_held_inputs(ctx, first, second);
   return {as_floats(ctx, both.first), as_floats(ctx, both.second)};
-}
-
-tensor stored_output(const kernel_context& ctx, std::string_view slot,
-                     const shape& dims, dtype type,
-                     std::shared_ptr<const layout> format) {
-  if (!format)
-    return ctx.output(slot, dims, type);
-  variable& var = ctx.output_variable(slot);
-  if (can_reuse(var, format)) {
-    tensor held = var.as_tensor();
-    held.set_levels(nullptr);
-    var.as_tensor().set_levels(nullptr);
-    return held;
-  }
-  tensor made(dims, type, ctx.on().memory().allocate(format->bytes()), format);
-  var.set(made);
-  return made;
-}
-
-tensor output_like(const kernel_context& ctx, std::string_view slot,
-                   const tensor& like) {
-  return stored_output(ctx, slot, like.dims(), like.type(), like.format());
 }
 
 bool is_per_channel(const shape& x, const shape& y, std::int64_t axis) {

@@ -79,16 +79,6 @@ std::pair<tensor, tensor> alike_held_inputs(const kernel_context& ctx,
                                             std::string_view first,
                                             std::string_view second);
 
-/// Output `slot` as `kernel_context::output` makes it, but in `format`; null:
-/// plain.
-tensor stored_output(const kernel_context& ctx, std::string_view slot,
-                     const shape& dims, dtype type,
-                     std::shared_ptr<const layout> format);
-
-/// The same with shape, dtype and layout of `like`.
-tensor output_like(const kernel_context& ctx, std::string_view slot,
-                   const tensor& like);
-
 /// Whether an elementwise op with attribute `axis` meets images x with y as one
 /// value per channel: y [C] at axis 1.
 bool is_per_channel(const shape& x, const shape& y, std::int64_t axis);

@@ -2,6 +2,7 @@
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/channel_blocks.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
+#include <troupe/kernels/cpu/filter_blocks.hpp>
 #include <troupe/kernels/cpu/image_layout.hpp>
 #include <troupe/kernels/cpu/parallel_convolution.hpp>
 #include <troupe/kernels/cpu/vector_ops.hpp>
@@ -50,6 +51,12 @@ protected:
     return x;
   }
 
+  // As it lies.
+  tensor filter(const kernel_context& ctx) const {
+    return groups_ == 1 ? filter_input(ctx, "Filter")
+                        : float_input(ctx, "Filter");
+  }
+
   shape output_dims() const {
     return channels_in_place(problem_.out, channels_last_);
   }
@@ -78,9 +85,10 @@ public:
 
   void run(kernel_context& ctx) override {
     const tensor x = image_input(ctx, "Input");
-    const tensor w = float_input(ctx, "Filter");
+    const tensor w = filter(ctx);
     conv_problem p = problem(x.dims(), w.dims());
     p.in_format = format_of(x);
+    p.filter_in_blocks = lies_in_filter_blocks(w);
     if (p.out.numel() == 0) {
       float_output(ctx, "Output", output_dims());
       return;
@@ -123,11 +131,12 @@ public:
   conv_grad_kernel(const attribute_map& attributes,
                    const cpu_kernel_options& options)
     : conv_base(attributes), data_(conv_direction::input_gradient, options),
-      weights_(conv_direction::filter_gradient, options) {}
+      weights_(conv_direction::filter_gradient, options),
+      may_make_blocks_(attributes.get_bool("filter_in_blocks", false)) {}
 
   void run(kernel_context& ctx) override {
     const tensor x = image_input(ctx, "Input");
-    const tensor w = float_input(ctx, "Filter");
+    const tensor w = filter(ctx);
     const tensor dout = image_input(ctx, "Output@GRAD");
     conv_problem p = problem(x.dims(), w.dims());
     require_shape("Output@GRAD", dout.dims(), output_dims());
@@ -146,21 +155,49 @@ private:
     tensor dx = output_like(ctx, "Input@GRAD", x);
     if (dx.numel() == 0)
       return;
-    data_.prepare(p, ctx.workers());
+    conv_problem lying = p;
+    lying.filter_in_blocks = lies_in_filter_blocks(w);
+    data_.prepare(lying, ctx.workers());
     data_.run(ctx, values_of(dout), w.data<float>(), results_of(dx));
   }
 
   void filter_gradient(kernel_context& ctx, const conv_problem& p,
                        const tensor& dout, const tensor& x) {
-    tensor dw = float_output(ctx, "Filter@GRAD", p.filter);
-    if (x.numel() == 0)
-      return fill(dw.data<float>(), dw.numel(), 0.0f);
-    weights_.prepare(p, ctx.workers());
+    if (x.numel() == 0) {
+      tensor none = float_output(ctx, "Filter@GRAD", p.filter);
+      return fill(none.data<float>(), none.numel(), 0.0f);
+    }
+    prepare_weights(p, ctx.workers());
+    tensor dw = stored_output(ctx, "Filter@GRAD", p.filter, dtype::float32,
+                              filter_layout_);
     weights_.run(ctx, values_of(x), values_of(dout), dw.data<float>());
+  }
+
+  // For a gradient in blocks if the library makes it so. With plain images it
+  // may multiply unfolded ones forward, with a plain filter.
+  void prepare_weights(const conv_problem& p, std::size_t workers) {
+    if (prepared_ && same_in_kernel(prepared_for_, p))
+      return;
+    prepared_ = false;
+    conv_problem lying = p;
+    lying.filter_in_blocks = may_make_blocks_ && p.in_format.block > 0
+                             && p.groups == 1 && fits_filter_blocks(p.filter);
+    weights_.prepare(lying, workers);
+    if (lying.filter_in_blocks && !weights_.makes_filter_blocks()) {
+      lying.filter_in_blocks = false;
+      weights_.prepare(lying, workers);
+    }
+    filter_layout_ = lying.filter_in_blocks ? filter_blocks(p.filter) : nullptr;
+    prepared_for_ = p;
+    prepared_ = true;
   }
 
   parallel_convolution data_;
   parallel_convolution weights_;
+  bool may_make_blocks_;
+  bool prepared_ = false; // weights_
+  conv_problem prepared_for_;
+  std::shared_ptr<const layout> filter_layout_; // null: plain
 };
 
 } // namespace

@@ -3,6 +3,7 @@
 
 #include <troupe/kernels/cpu/channel_blocks.hpp>
 #include <troupe/kernels/cpu/even_cut.hpp>
+#include <troupe/kernels/cpu/filter_blocks.hpp>
 #include <troupe/kernels/cpu/group_convolution.hpp>
 #include <troupe/kernels/cpu/single_threaded.hpp>
 
@@ -208,7 +209,8 @@ conv_descs describe(conv_direction direction, const conv_numbers& numbers,
   const memory::dims dst = dims_of(p.out);
   const tag src_tag = image_tag(p, p.in_format.block);
   const tag dst_tag = image_tag(p, p.out_format.block);
-  const tag filter = p.groups == 1 ? tag::oihw : tag::goihw;
+  const tag plain_filter = p.groups == 1 ? tag::oihw : tag::goihw;
+  const tag filter = p.filter_in_blocks ? tag::OIhw16i16o : plain_filter;
   const bool blocked = p.in_format.block > 0 || p.out_format.block > 0;
   const bool plain =
     !blocked && !p.channels_last && prefers_plain(direction, p);
@@ -216,9 +218,10 @@ conv_descs describe(conv_direction direction, const conv_numbers& numbers,
     return memory::dims{get(p.axes[0]), get(p.axes[1])};
   };
   const auto inner = [&](const conv_elements& e) {
-    return conv_tensors{desc_of(src, plain ? src_tag : tag::any, e.src),
-                        desc_of(weights, plain ? filter : tag::any, e.weights),
-                        desc_of(dst, plain ? dst_tag : tag::any, e.dst)};
+    return conv_tensors{
+      desc_of(src, plain ? src_tag : tag::any, e.src),
+      desc_of(weights, plain ? plain_filter : tag::any, e.weights),
+      desc_of(dst, plain ? dst_tag : tag::any, e.dst)};
   };
   return {{first_part(image_desc(whole, whole.in, p.in_format), src),
            first_part(desc_of(filter_dims(whole), filter), weights),
@@ -286,12 +289,19 @@ blocked_primitive make_input_gradient(const conv_descs& d,
           {DNNL_ARG_DIFF_SRC, d.outer.src, desc.diff_src_desc()}};
 }
 
-blocked_primitive make_filter_gradient(const conv_descs& d,
-                                       dnnl::algorithm method) {
+// Of `p`, the part that `d` describes; says whether it is made in the blocks of
+// filter_blocks.hpp.
+blocked_primitive make_filter_gradient(const conv_problem& p,
+                                       const conv_descs& d,
+                                       dnnl::algorithm method,
+                                       bool& in_blocks) {
   const dnnl::convolution_backward_weights::primitive_desc desc(
     {method, d.inner.src, d.inner.weights, d.inner.dst, d.strides, d.dilates,
      d.pad_before, d.pad_after},
     user_scratchpad(), cpu_engine(), forward_desc(d, d.forward, method));
+  in_blocks =
+    p.groups == 1 && fits_filter_blocks(p.filter)
+    && desc.diff_weights_desc() == desc_of(dims_of(p.filter), tag::OIhw16i16o);
   return {dnnl::convolution_backward_weights(desc),
           desc.scratchpad_desc(),
           {{{DNNL_ARG_SRC, d.outer.src, desc.src_desc()},
@@ -315,7 +325,8 @@ void with_library(Use use) {
 
 bool same_in_kernel(const conv_problem& a, const conv_problem& b) noexcept {
   return a.in == b.in && a.filter == b.filter && a.out == b.out
-         && a.in_format == b.in_format && a.out_format == b.out_format;
+         && a.in_format == b.in_format && a.out_format == b.out_format
+         && a.filter_in_blocks == b.filter_in_blocks;
 }
 
 void convolution::make(const conv_problem& problem, dnnl::algorithm algorithm,
@@ -331,7 +342,8 @@ void convolution::make(const conv_problem& problem, dnnl::algorithm algorithm,
   switch (direction_) {
   case conv_direction::forward: steps_ = {p.filter.numel(), out}; break;
   case conv_direction::input_gradient:
-    steps_ = {p.filter.numel(1, 4), in};
+    // In blocks, 16 output channels lie inside of each input channel.
+    steps_ = {p.filter.numel(1, 4) * (p.filter_in_blocks ? 16 : 1), in};
     break;
   case conv_direction::filter_gradient: steps_ = {out, p.filter.numel()}; break;
   }
@@ -351,8 +363,21 @@ blocked_primitive convolution::make_primitive(const conv_problem& whole,
       describe(direction_, {factors, result_.numbers}, whole, part), algorithm);
   case conv_direction::filter_gradient: break;
   }
-  return make_filter_gradient(describe(direction_, {factors}, whole, part),
-                              algorithm);
+  return make_filter_gradient(part,
+                              describe(direction_, {factors}, whole, part),
+                              algorithm, makes_filter_blocks_);
+}
+
+// Of a lane with a plain filter, which is copied, however the filter lies: a
+// problem has as many parts, and so the same bits, either way.
+std::size_t convolution::lane_bytes(const conv_problem& problem) const {
+  const int filter = direction_ == conv_direction::filter_gradient
+                       ? DNNL_ARG_DIFF_WEIGHTS
+                       : DNNL_ARG_WEIGHTS;
+  const auto& lane = lanes_.front();
+  const auto values = static_cast<std::size_t>(problem.filter.numel() / parts_);
+  return lane.scratch_bytes()
+         + (lane.converts(filter) ? 0 : values * sizeof(float));
 }
 
 // In as few parts as keep the scratch memory within bounds and all workers
@@ -363,7 +388,7 @@ void convolution::make_winograd(const conv_problem& problem,
   const auto channels = parted_channels(direction_, problem);
   const auto too_few = [&] {
     return lanes_.size() < workers
-           || lanes_.size() * lanes_[0].scratch_bytes() > most_scratch;
+           || lanes_.size() * lane_bytes(problem) > most_scratch;
   };
   make(problem, algorithm, precision::float32);
   for (std::int64_t parts = 2; too_few() && fit_parts(channels, parts);
@@ -437,6 +462,7 @@ image_format convolution::prepare(const conv_problem& problem,
   ready_ = false;
   lanes_.resize(1);
   result_ = {};
+  makes_filter_blocks_ = false;
   method_ = method::library;
   if (takes_rows(problem)) {
     method_ = method::rows;

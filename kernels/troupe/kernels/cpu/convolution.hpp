@@ -23,6 +23,7 @@ struct conv_problem {
   std::int64_t groups = 1;
   std::array<window_axis, 2> axes; ///< how the filter slides over `in`
   bool channels_last = false;      ///< of `in` and `out`
+  bool filter_in_blocks = false;   ///< filter_blocks.hpp; else it lies plain
   // How the images that are given lie in memory (channel_blocks.hpp). Of input
   // gradients `in_format` is what their reader wants.
   image_format in_format = {};
@@ -49,7 +50,8 @@ public:
     : direction_(direction), options_(options) {}
 
   /// Makes what the library needs, anew when the problem changes, and returns
-  /// how the images that `run` will write lie; filters always are plain. With
+  /// how the images that `run` will write lie; filters lie as they are said to.
+  /// With
   /// factors in bfloat16, images that come out in blocks are rounded, as their
   /// next reader would do. Throws error(kernel_failure).
   /// @param workers threads that may share the result's channels: they do if
@@ -62,6 +64,9 @@ public:
   bool shares_channels(const conv_problem& problem) const;
   /// Of the problem that is prepared: how many threads share it.
   std::size_t lanes() const noexcept { return lanes_.size(); }
+  /// Of the problem that is prepared, a filter's gradient: whether it would be
+  /// in blocks without being brought into another layout.
+  bool makes_filter_blocks() const noexcept { return makes_filter_blocks_; }
 
   /// Computes `result` from two operands in the order of `conv_direction`, of
   /// the problem that is prepared. Throws error(kernel_failure).
@@ -95,6 +100,7 @@ private:
                                    const conv_problem& part,
                                    dnnl::algorithm algorithm,
                                    precision factors);
+  std::size_t lane_bytes(const conv_problem& problem) const;
   void make_winograd(const conv_problem& problem, std::size_t workers);
   bool made_winograd(const conv_problem& problem, std::size_t workers);
   void make_direct(const conv_problem& problem);
@@ -110,6 +116,7 @@ private:
   std::int64_t parts_ = 1;                  // of the result's channels
   std::vector<blocked_primitive> lanes_{1}; // of one part; one per thread
   part_steps steps_;
+  bool makes_filter_blocks_ = false;
 };
 
 } // namespace troupe::cpu

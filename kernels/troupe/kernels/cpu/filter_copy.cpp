@@ -41,21 +41,12 @@ void copy_blocks(const float* const* blocks, const plain_filters& plain) {
   }
 }
 
-/// OIhw16i16o or another order of the blocks.
-bool is_blocked(const dnnl_memory_desc_t& d) {
-  const auto& b = blocking_of(d);
-  constexpr dnnl_dim_t in_axis = 1, out_axis = 0;
-  return d.data_type == dnnl_f32 && b.inner_nblks == 2
-         && b.inner_blks[0] == channels && b.inner_blks[1] == channels
-         && b.inner_idxs[0] == in_axis && b.inner_idxs[1] == out_axis;
-}
-
 } // namespace
 
 std::optional<filter_copy> filter_copy::between(const dnnl::memory::desc& from,
                                                 const dnnl::memory::desc& to) {
   if (!is_filter_of_squares(from.data) || !is_filter_of_squares(to.data)
-      || !is_blocked(from.data) || !is_plain_filter(to.data))
+      || !is_blocked_filter(from.data) || !is_plain_filter(to.data))
     return std::nullopt;
   filter_copy copy;
   std::copy_n(from.data.dims, 4, copy.dims_.begin());

@@ -43,4 +43,14 @@ inline bool is_plain_filter(const dnnl_memory_desc_t& d) {
          && b.strides[0] == d.dims[1] * taps_of(d);
 }
 
+/// OIhw16i16o or another order of the blocks.
+inline bool is_blocked_filter(const dnnl_memory_desc_t& d) {
+  constexpr auto channels = channel_square::channels;
+  constexpr dnnl_dim_t in_axis = 1, out_axis = 0;
+  const auto& b = blocking_of(d);
+  return d.data_type == dnnl_f32 && b.inner_nblks == 2
+         && b.inner_blks[0] == channels && b.inner_blks[1] == channels
+         && b.inner_idxs[0] == in_axis && b.inner_idxs[1] == out_axis;
+}
+
 } // namespace troupe::cpu

@@ -90,6 +90,26 @@ TROUPE_SIMD void pack_block(const plain_filters& plain, bool transposes,
                   : pack_squares(plain, transposes, to);
 }
 
+/// Of filters that lie in squares 16i16o already, one for each tap.
+template <class Element>
+TROUPE_INLINE void pack_from_squares(const float* from, std::int64_t taps,
+                                     bool transposes, Element* to) {
+  for (std::int64_t tap = 0; tap < taps; ++tap) {
+    channel_square s;
+    std::memcpy(s.at, from + tap * channels * channels, sizeof s.at);
+    store(transposes ? s : transposed(s), to + tap * channels * channels);
+  }
+}
+
+TROUPE_SIMD void repack_block(const float* from, std::int64_t taps,
+                              bool transposes, float* to) {
+  pack_from_squares(from, taps, transposes, to);
+}
+TROUPE_SIMD void repack_block(const float* from, std::int64_t taps,
+                              bool transposes, std::uint16_t* to) {
+  pack_from_squares(from, taps, transposes, to);
+}
+
 /// What of a block comes first, if these are its blocks: the axis whose
 /// channels lie apart.
 std::optional<int> outer_axis(const dnnl_memory_desc_t& d) {
@@ -114,8 +134,14 @@ std::optional<int> outer_axis(const dnnl_memory_desc_t& d) {
 
 std::optional<filter_pack> filter_pack::between(const dnnl::memory::desc& from,
                                                 const dnnl::memory::desc& to) {
+  constexpr auto square = channels * channels;
   if (!is_filter_of_squares(from.data) || !is_filter_of_squares(to.data)
-      || !is_plain_filter(from.data) || !has_taps(to.data, channels * channels))
+      || !has_taps(to.data, square))
+    return std::nullopt;
+  const bool plain = is_plain_filter(from.data);
+  const bool blocked =
+    is_blocked_filter(from.data) && has_taps(from.data, square);
+  if (!plain && !blocked)
     return std::nullopt;
   const auto outer = outer_axis(to.data);
   if (!outer)
@@ -124,8 +150,14 @@ std::optional<filter_pack> filter_pack::between(const dnnl::memory::desc& from,
   p.out_ = to.data.dims[out_axis];
   p.in_ = to.data.dims[in_axis];
   p.taps_ = taps_of(to.data);
-  p.out_step_ = blocking_of(to.data).strides[out_axis];
-  p.in_step_ = blocking_of(to.data).strides[in_axis];
+  const auto steps = [](const dnnl_memory_desc_t& d, std::int64_t strides) {
+    const auto& b = blocking_of(d);
+    return block_steps{strides * b.strides[out_axis],
+                       strides * b.strides[in_axis]};
+  };
+  p.from_blocks_ = blocked;
+  p.from_ = steps(from.data, blocked ? 1 : channels);
+  p.to_ = steps(to.data, 1);
   p.transposes_ = *outer == in_axis;
   p.rounds_ = to.data.data_type == dnnl_bf16;
   return p;
@@ -152,10 +184,14 @@ template <class Element>
 void filter_pack::pack_blocks(const float* from, Element* to,
                               std::int64_t first, std::int64_t count) const {
   for (std::int64_t out = first; out < first + count; ++out)
-    for (std::int64_t in = 0; in < in_ / channels; ++in)
-      pack_block(
-        {from + channels * (out * in_ + in) * taps_, in_ * taps_, taps_},
-        transposes_, to + out * out_step_ + in * in_step_);
+    for (std::int64_t in = 0; in < in_ / channels; ++in) {
+      const float* block = from + out * from_.out + in * from_.in;
+      Element* packed = to + out * to_.out + in * to_.in;
+      if (from_blocks_)
+        repack_block(block, taps_, transposes_, packed);
+      else
+        pack_block({block, in_ * taps_, taps_}, transposes_, packed);
+    }
 }
 
 } // namespace troupe::cpu

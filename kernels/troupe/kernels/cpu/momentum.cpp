@@ -3,6 +3,7 @@
 #include <troupe/kernels/cpu/factories.hpp>
 #include <troupe/kernels/cpu/row_gradient.hpp>
 #include <troupe/kernels/cpu/simd.hpp>
+#include <troupe/kernels/cpu/updated_tensor.hpp>
 #include <troupe/kernels/cpu/vector_ops.hpp>
 
 #include <troupe/base/error.hpp>
@@ -65,19 +66,18 @@ public:
   }
 
   void run(kernel_context& ctx) override {
-    const tensor p = float_input(ctx, "Param");
-    const tensor v = float_input(ctx, "Velocity");
-    require_shape("Velocity", v.dims(), p.dims());
+    const auto format = update_layout(ctx);
+    auto p = updated(ctx, "Param", "ParamOut", format);
+    auto v = updated(ctx, "Velocity", "VelocityOut", format);
+    require_shape("Velocity", v.in.dims(), p.in.dims());
     factors_.lr = scalar_input(ctx, "LearningRate");
-    grad_.read(ctx, p.dims());
+    grad_.read(ctx, p.in.dims(), format);
     // Paddle's CPU kernel rescales rows alone.
     factors_.rescale = grad_.is_dense() ? 1.0f : rescale_;
-    tensor p_out = float_output(ctx, "ParamOut", p.dims());
-    tensor v_out = float_output(ctx, "VelocityOut", p.dims());
-    const momentum_arrays a{p_out.data<float>(), v_out.data<float>(),
-                            p.data<float>(), v.data<float>()};
+    const momentum_arrays a{p.out.data<float>(), v.out.data<float>(),
+                            p.in.data<float>(), v.in.data<float>()};
     if (grad_.empty())
-      stand_still(a, p.numel());
+      stand_still(a, p.in.numel());
     else
       update(ctx, a);
     grad_.clear();

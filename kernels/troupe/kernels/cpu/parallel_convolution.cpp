@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/parallel_convolution.hpp>
 
+#include <troupe/kernels/cpu/layout_traffic.hpp>
+
 namespace troupe::cpu {
 
 namespace {
@@ -87,6 +89,9 @@ tensor parallel_convolution::packed(kernel_context& ctx,
   ctx.in_parts(cut.parts(), [&](std::size_t i) {
     pack.run(filter, to.raw(), cut.first(i), cut.size(i));
   });
+  add_layout_traffic(static_cast<std::size_t>(prepared_.filter.numel())
+                       * sizeof(float)
+                     + pack.packed_bytes());
   return to;
 }
 

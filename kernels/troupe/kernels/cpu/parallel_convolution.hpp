@@ -27,6 +27,11 @@ public:
   /// As `convolution::prepare`, for up to `workers` threads, as many each time.
   image_format prepare(const conv_problem& problem, std::size_t workers);
 
+  /// As `convolution::makes_filter_blocks`.
+  bool makes_filter_blocks() const noexcept {
+    return parts_.front().makes_filter_blocks();
+  }
+
   /// As `convolution::run`.
   void run(kernel_context& ctx, stored_values a, stored_values b,
            stored_results result);

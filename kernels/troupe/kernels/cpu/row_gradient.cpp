@@ -9,11 +9,12 @@
 namespace troupe::cpu {
 
 void row_gradient::read(const kernel_context& ctx, const shape& dims,
+                        const std::shared_ptr<const layout>& format,
                         repeated_rows repeated) {
   size_ = dims.numel();
   const variable& grad = ctx.input_variable("Grad");
   if (!grad.is_rows())
-    return read_dense(ctx, dims);
+    return read_dense(ctx, dims, format);
   dense_ = {};
   width_ = dims.rank() == 0 ? 1 : dims.numel(1, dims.rank());
   check(grad.as_rows(), dims);
@@ -32,8 +33,10 @@ void row_gradient::clear() noexcept {
   rows_.clear();
 }
 
-void row_gradient::read_dense(const kernel_context& ctx, const shape& dims) {
-  dense_ = float_input(ctx, "Grad");
+void row_gradient::read_dense(const kernel_context& ctx, const shape& dims,
+                              const std::shared_ptr<const layout>& format) {
+  dense_ =
+    format ? ctx.input_variable("Grad").as_tensor() : float_input(ctx, "Grad");
   if (dense_.numel() != size_)
     throw_shapes("Grad", dense_.dims(), "Param", dims, "shapes differ");
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace troupe::cpu {
@@ -24,6 +25,13 @@ public:
   /// outside the parameter, error(dtype_mismatch) unless float32. The value
   /// must stay unchanged until the last `for_each`.
   void read(const kernel_context& ctx, const shape& dims,
+            repeated_rows repeated = repeated_rows::add_up) {
+    read(ctx, dims, nullptr, repeated);
+  }
+  /// The same, a dense gradient in the layout that `update_layout` said: all
+  /// offsets are into memory that lies so.
+  void read(const kernel_context& ctx, const shape& dims,
+            const std::shared_ptr<const layout>& format,
             repeated_rows repeated = repeated_rows::add_up);
 
   /// Needs rows that were added up. Calls `update(offset, gradient, count)` for
@@ -125,7 +133,8 @@ private:
         update_missing(row * width_, zeros_.data(), width_);
   }
 
-  void read_dense(const kernel_context& ctx, const shape& dims);
+  void read_dense(const kernel_context& ctx, const shape& dims,
+                  const std::shared_ptr<const layout>& format);
   void check(const selected_rows& grad, const shape& dims) const;
   void keep(const selected_rows& grad);
   void merge(const kernel_context& ctx, const selected_rows& grad);

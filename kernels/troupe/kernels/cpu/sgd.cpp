@@ -3,6 +3,7 @@
 #include <troupe/kernels/cpu/factories.hpp>
 #include <troupe/kernels/cpu/row_gradient.hpp>
 #include <troupe/kernels/cpu/simd.hpp>
+#include <troupe/kernels/cpu/updated_tensor.hpp>
 #include <troupe/kernels/cpu/vector_ops.hpp>
 
 namespace troupe::cpu {
@@ -21,10 +22,10 @@ TROUPE_SIMD void sgd_loop(float* out, const float* p, const float* g, float lr,
 class sgd_kernel final : public kernel {
 public:
   void run(kernel_context& ctx) override {
-    const tensor p = float_input(ctx, "Param");
+    const auto format = update_layout(ctx);
+    auto [p, out] = updated(ctx, "Param", "ParamOut", format);
     const float lr = scalar_input(ctx, "LearningRate");
-    grad_.read(ctx, p.dims(), repeated_rows::keep);
-    tensor out = float_output(ctx, "ParamOut", p.dims());
+    grad_.read(ctx, p.dims(), format, repeated_rows::keep);
     if (ctx.input_variable("Grad").is_rows())
       copy(out.data<float>(), p.data<float>(), p.numel());
     float* to = out.data<float>();
