@@ -5,6 +5,7 @@
 #include <troupe/graph/argument.hpp>
 #include <troupe/graph/handle_maker.hpp>
 #include <troupe/graph/merge_plan.hpp>
+#include <troupe/graph/passes/filters_in_blocks.hpp>
 #include <troupe/graph/passes/fuse_batch_norm.hpp>
 #include <troupe/graph/passes/shape_inputs.hpp>
 #include <troupe/graph/passes/write_in_place.hpp>
@@ -394,6 +395,13 @@ shared_program in_place(shared_program p, const build_options& options) {
     write_in_place(*p, kept_names(options)));
 }
 
+shared_program with_filters_in_blocks(shared_program p,
+                                      const build_options& options) {
+  if (!options.filters_in_blocks || !has_filter_gradients(*p))
+    return p;
+  return std::make_shared<const program>(keep_filters_in_blocks(*p));
+}
+
 ssa_graph build_exposed(shared_program p, const build_options& options) {
   const auto merges =
     options.devices.size() > 1 && options.strategy != merge_strategy::none;
@@ -404,6 +412,7 @@ ssa_graph build_exposed(shared_program p, const build_options& options) {
     p = std::make_shared<const program>(
       split_batch_norms(*p, options.batch_norms));
   p = in_place(separated(std::move(p), options), options);
+  p = with_filters_in_blocks(std::move(p), options);
   return graph_builder{std::move(p), options}.build();
 }
 

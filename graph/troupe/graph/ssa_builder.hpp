@@ -63,6 +63,9 @@ struct build_options {
   /// Gradients that are read once are overwritten (see
   /// passes/write_in_place.hpp).
   bool write_in_place = false;
+  /// Filters stay in the layout of convolutions from step to step (see
+  /// passes/filters_in_blocks.hpp).
+  bool filters_in_blocks = false;
 };
 
 /// Builds the graph of `p`, whose descriptions and names it refers to, over the
