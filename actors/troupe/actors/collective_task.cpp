@@ -4,6 +4,8 @@
 #include <troupe/comm/collective.hpp>
 #include <troupe/comm/sparse.hpp>
 
+#include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -54,6 +56,7 @@ private:
 
   void run_dense(const collective_group& g, std::uint32_t slot) {
     take_inputs(g, slot);
+    const auto format = take_layout();
     // Results go into the inputs' memory, unless another variable has it too;
     // ranks without any share the result.
     outputs_ = inputs_;
@@ -69,9 +72,41 @@ private:
               [this](std::size_t part) { dense_->run_part(part); });
     dense_->finish();
     for (std::size_t i = 0; i < g.outputs.size(); ++i)
-      g.outputs[i].at(slot).set(
-        std::move(outputs_[g.outputs.size() == 1 ? root_ : i]));
+      g.outputs[i].at(slot).set(in_layout(
+        std::move(outputs_[g.outputs.size() == 1 ? root_ : i]), format));
     outputs_.clear();
+  }
+
+  /// Collectives treat each element alike: of ranks whose values lie alike,
+  /// they take the elements as they lie. Returns that layout and leaves plain
+  /// tensors of the same memory; else leaves copies of those that are not plain
+  /// and returns null.
+  std::shared_ptr<const layout> take_layout() {
+    const auto first = std::ranges::find_if(
+      inputs_, [](const tensor& t) { return static_cast<bool>(t); });
+    if (first == inputs_.end())
+      return nullptr;
+    const auto format = first->format();
+    const auto alike =
+      format && format->is_permutation()
+      && std::ranges::all_of(inputs_, [&](const tensor& t) {
+           return !t || (t.format() && t.format()->equals(*format));
+         });
+    for (std::size_t i = 0; i < inputs_.size(); ++i)
+      if (auto& t = inputs_[i]; t && alike)
+        t = in_layout(std::move(t), nullptr);
+      else if (t && !t.is_plain())
+        t = plain_copy(t, *ranks_[i], *ranks_[i]);
+    return alike ? format : nullptr;
+  }
+
+  /// The same memory, which lies so.
+  static tensor in_layout(tensor t, std::shared_ptr<const layout> format) {
+    if (!t || t.format() == format)
+      return t;
+    tensor result{t.dims(), t.type(), t.memory(), std::move(format)};
+    result.set_levels(t.levels());
+    return result;
   }
 
   /// One tensor per rank; a broadcast reads its root alone.

@@ -102,6 +102,7 @@ struct executor::impl {
 
   void spread_parameters();
   void forget_old_copies();
+  void bring_to_plain_layout();
   /// What the thread that submits a step does next. Who returns to the
   /// application takes no worker's seat: nobody would serve there.
   enum class then { returns, waits };
@@ -238,7 +239,7 @@ void executor::impl::spread_parameters() {
                   {.variable = std::string{name}});
     auto& here = parameters->replica(d).var(name);
     if (!here.has_value() && first->is_tensor())
-      here.set(devices[d]->to_device(first->as_tensor()));
+      here.set(plain_copy(first->as_tensor(), *devices[0], *devices[d]));
   }
   forget_old_copies();
 }
@@ -249,6 +250,20 @@ void executor::impl::forget_old_copies() {
   for (auto [name, d] : copies_left_behind(ssa, parameters->replicas()))
     if (auto* copy = parameters->replica(d).find(name))
       copy->clear();
+}
+
+/// What kernels have left in the scope in a layout of their own, be it those of
+/// another executor.
+void executor::impl::bring_to_plain_layout() {
+  for (auto& v : ssa.vars) {
+    auto* held =
+      v.persistable ? parameters->replica(v.device).find(v.name) : nullptr;
+    if (!held || !held->is_tensor() || !held->as_tensor()
+        || held->as_tensor().is_plain())
+      continue;
+    auto& on = *devices[v.device];
+    held->set(plain_copy(held->as_tensor(), on, on));
+  }
 }
 
 bool executor::impl::wants(const std::vector<std::string>& wanted,
@@ -530,9 +545,10 @@ void executor::synchronize_parameters() {
       continue;
     auto& here = self.parameters->replica(v.device).var(v.name);
     if (here.is_tensor())
-      self.parameters->var(v.name).set(
-        self.devices[0]->to_device(here.as_tensor()));
+      self.parameters->var(v.name).set(plain_copy(
+        here.as_tensor(), *self.devices[v.device], *self.devices[0]));
   }
+  self.bring_to_plain_layout();
 }
 
 /// The way in for functions of headers that include CAF.

@@ -102,6 +102,13 @@ struct executor_options {
   /// if nobody else does (graph/passes/write_in_place.hpp). Results are the
   /// same bit by bit.
   bool write_in_place = true;
+  /// Filters that only convolutions read, and the state of their updates, stay
+  /// in the layout of convolutions from step to step
+  /// (graph/passes/filters_in_blocks.hpp). In `parameters` they then are plain
+  /// again after `synchronize_parameters`: read no elements there before. Other
+  /// executors on the scope may. Not over processes. Results are the same bit
+  /// by bit.
+  bool filters_in_blocks = false;
   /// Devices that share their memory (kernels/shared_memory.hpp) use one copy
   /// of what at most one of them writes: with the strategies reduce and
   /// replicate parameters are not broadcast. Not over processes. Results are
@@ -221,7 +228,9 @@ public:
 
   /// Brings `parameters()` up to date: with the strategies reduce and
   /// replicate, devices that do not share parameters keep optimizer state on
-  /// the one that updates it. Call it before saving; no step may be under way.
+  /// the one that updates it; with `filters_in_blocks`, here or in another
+  /// executor on the scope, filters lie in a layout of kernels. Call it before
+  /// saving; no step may be under way.
   void synchronize_parameters();
 
   const graph::ssa_graph& graph() const noexcept;

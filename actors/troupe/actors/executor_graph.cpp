@@ -71,6 +71,8 @@ graph::build_options build_options_of(const executor_options& options,
     options.separate_shape_inputs
     && have_kernels(*kernels, {&graph::shape_of_type, 1}, options.devices);
   build.write_in_place = options.write_in_place;
+  // Between processes values travel plain.
+  build.filters_in_blocks = options.filters_in_blocks && !options.nodes;
   if (!loss.empty() && std::ranges::count(build.fetches, loss) == 0)
     build.fetches.push_back(loss);
   return build;

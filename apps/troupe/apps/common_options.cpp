@@ -82,6 +82,7 @@ executor_options make_executor_options(const network_options& options) {
     throw usage_error(failure.what());
   }
   made.sync_batch_norm = options.sync_batch_norm;
+  made.filters_in_blocks = true; // nobody reads parameters while they train
   made.threads = options.threads;
   if (options.precision == "bf16")
     made.kernels = std::make_shared<kernel_table>(
