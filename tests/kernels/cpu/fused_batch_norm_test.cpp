@@ -78,6 +78,18 @@ void check_same(const chain_case& c) {
     CHECK(fused.elements("dz") == chained.elements("dz"));
 }
 
+/// Y from what was saved lies as Y does and has its bits.
+void check_again(op_chain& ops) {
+  run_fused(ops, false);
+  ops.run("recompute_batch_norm_act", gradient_inputs, {{"Y", "again"}});
+  CHECK(ops.elements("again") == ops.elements("y"));
+  const auto &y = ops.at("y").as_tensor(), &again = ops.at("again").as_tensor();
+  CHECK(again.dims() == y.dims());
+  CHECK(again.is_plain() == y.is_plain());
+  if (!y.is_plain())
+    CHECK(again.format()->equals(*y.format()));
+}
+
 std::vector<float> rounded(std::vector<float> values) {
   for (float& value : values)
     value = static_cast<float>(bfloat16(value));
@@ -153,6 +165,31 @@ TEST_CASE("one element per channel is passed through") {
   }
 }
 
+TEST_CASE("what was written is written again from what was saved") {
+  for (const chain_case& c : {chain_case{{3, 5, 7, 6}},
+                              {{4, 6}},
+                              {{2, 3, 4, 5}, false, {}, last()},
+                              {{3, 32, 17, 17}, false, {16, 0, 0}},
+                              {{3, 32, 5, 5}, false, {8, 0, 8}},
+                              {{1, 5}},
+                              {{1, 16, 1, 1}, false, {16, 0, 16}}}) {
+    CAPTURE(c.dims.numel());
+    auto ops = with_inputs(c);
+    check_again(ops);
+  }
+  auto narrow = with_inputs({{3, 32, 17, 17}});
+  narrow.put_in_blocks("x", {16, precision::bfloat16});
+  check_again(narrow);
+}
+
+TEST_CASE("a variance beyond all numbers is no sign of a single element") {
+  auto ops = with_inputs({{2, 1, 1, 1}});
+  ops.at("x").as_tensor().data<float>()[0] = 1e20f;
+  ops.at("x").as_tensor().data<float>()[1] = -1e20f;
+  check_again(ops);
+  CHECK(ops.elements("saved variance") == std::vector<float>{0.0f});
+}
+
 TEST_CASE("blocks stay blocks") {
   for (const bool adds : {false, true}) {
     auto ops = with_inputs({{2, 16, 6, 5}, adds, {16, 16, 16}});
@@ -190,15 +227,23 @@ TEST_CASE("images of another dtype are an error") {
   auto ops = with_inputs({{2, 3, 3, 3}, false});
   ops.at("dout").set(tensor::make(memory, {2, 3, 3, 3}, dtype::float64));
   CHECK(caught([&] { run_fused(ops, false); }).code() == errc::dtype_mismatch);
+  ops.at("x").set(tensor::make(memory, {2, 3, 3, 3}, dtype::float64));
+  CHECK(
+    caught([&] {
+      ops.run("recompute_batch_norm_act", gradient_inputs, {{"Y", "again"}});
+    }).code()
+    == errc::dtype_mismatch);
 }
 
 TEST_CASE("another activation than relu is an error") {
   attribute_map attributes;
   attributes.set("act_type", std::string{"tanh"});
   op_chain ops(attributes);
-  const auto failure = caught([&] { ops.run("fused_batch_norm_act", {}, {}); });
-  CHECK(failure.code() == errc::invalid_argument);
-  CHECK(says(failure, "tanh"));
+  for (auto type : {"fused_batch_norm_act", "recompute_batch_norm_act"}) {
+    const auto failure = caught([&] { ops.run(type, {}, {}); });
+    CHECK(failure.code() == errc::invalid_argument);
+    CHECK(says(failure, "tanh"));
+  }
 }
 
 } // TEST_SUITE("kernels.cpu.fused_batch_norm")

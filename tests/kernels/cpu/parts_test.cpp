@@ -147,6 +147,17 @@ op_case norm_add_and_relu(const shape& dims) {
   return c;
 }
 
+op_case norm_and_relu_again(const shape& dims) {
+  const shape channels{dims[1]};
+  return {.type = "recompute_batch_norm_act",
+          .inputs = {{"X", {random_values(dims, 1)}},
+                     {"Scale", {random_values(channels, 2, 0.5, 2)}},
+                     {"Bias", {random_values(channels, 3)}},
+                     {"SavedMean", {random_values(channels, 4)}},
+                     {"SavedVariance", {random_values(channels, 5, 0.5, 2)}}},
+          .outputs = {{"Y", 1}}};
+}
+
 op_case mul(const shape& x, const shape& y) {
   return {
     .type = "mul",
@@ -379,6 +390,9 @@ TEST_CASE("fused normalisation in parts gives the bits of the whole") {
     // Fewer blocks of channels than workers.
     check_both(blocked(), make({7, 32, 23, 23}), same_bits);
   }
+  check_op(plain(), norm_and_relu_again({7, 37, 20, 20}), same_bits);
+  for (const auto& dims : {shape{5, 48, 21, 21}, shape{7, 32, 23, 23}})
+    check_op(blocked(), norm_and_relu_again(dims), same_bits);
 }
 
 TEST_CASE("parameters that are updated in parts get the bits of the whole") {

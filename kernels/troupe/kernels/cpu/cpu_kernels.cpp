@@ -56,6 +56,7 @@ constexpr made_kernel made_kernels[] = {
   {"fused_batch_norm_act_grad", cpu::make_fused_batch_norm_grad},
   {"fused_bn_add_activation", cpu::make_fused_batch_norm},
   {"fused_bn_add_activation_grad", cpu::make_fused_batch_norm_add_grad},
+  {"recompute_batch_norm_act", cpu::make_recomputed_batch_norm},
   {"sync_batch_norm", cpu::make_batch_norm},
   {"sync_batch_norm_grad", cpu::make_batch_norm_grad},
   {"layer_norm", cpu::make_layer_norm},

@@ -3,6 +3,7 @@
 
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/batch_norm_kernels.hpp>
+#include <troupe/kernels/cpu/channel_blocks.hpp>
 #include <troupe/kernels/cpu/relu_norm.hpp>
 
 #include <utility>
@@ -75,6 +76,20 @@ private:
   bool masks_ = false; // dy is to be taken where Y is positive
 };
 
+class recomputed_batch_norm final : public batch_norm_base {
+public:
+  explicit recomputed_batch_norm(const attribute_map& attributes)
+    : batch_norm_base(attributes, true) {
+    require_relu(attributes);
+  }
+
+  void run(kernel_context& ctx) override {
+    const tensor x = takes_blocks() ? held_input(ctx, "X") : ctx.input("X");
+    require_type("X", x.type(), dtype::float32);
+    write_affine_relu_again(ctx, view_of(x), x);
+  }
+};
+
 } // namespace
 
 std::unique_ptr<kernel> make_fused_batch_norm(const attribute_map& attributes) {
@@ -89,6 +104,11 @@ make_fused_batch_norm_grad(const attribute_map& attributes) {
 std::unique_ptr<kernel>
 make_fused_batch_norm_add_grad(const attribute_map& attributes) {
   return std::make_unique<fused_batch_norm_grad>(attributes, true);
+}
+
+std::unique_ptr<kernel>
+make_recomputed_batch_norm(const attribute_map& attributes) {
+  return std::make_unique<recomputed_batch_norm>(attributes);
 }
 
 } // namespace troupe::cpu

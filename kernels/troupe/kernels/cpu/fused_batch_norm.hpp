@@ -21,4 +21,9 @@ make_fused_batch_norm_grad(const attribute_map& attributes);
 std::unique_ptr<kernel>
 make_fused_batch_norm_add_grad(const attribute_map& attributes);
 
+/// Y of the op without Z once more, bit by bit, as it lay: from X, Scale, Bias,
+/// SavedMean and SavedVariance.
+std::unique_ptr<kernel>
+make_recomputed_batch_norm(const attribute_map& attributes);
+
 } // namespace troupe::cpu

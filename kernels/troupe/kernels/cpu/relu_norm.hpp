@@ -23,6 +23,12 @@ void require_relu(const attribute_map& attributes);
 /// error(shape_mismatch) and error(dtype_mismatch) for another Z.
 void write_affine_relu(kernel_context& ctx, const channel_view& v,
                        const tensor& x, const block_norm& norm);
+/// Writes Y of write_affine_relu without Z once more; Y of write_relu where one
+/// element per channel was passed on, which zeros in both statistics say. Reads
+/// SavedMean, SavedVariance (the inverse deviation) and, if the op has them,
+/// Scale and Bias.
+void write_affine_relu_again(kernel_context& ctx, const channel_view& v,
+                             const tensor& x);
 /// Writes Y = relu(x) or relu(x + Z): one element per channel.
 void write_relu(kernel_context& ctx, const tensor& x);
 
