@@ -7,6 +7,7 @@
 #include <troupe/graph/merge_plan.hpp>
 #include <troupe/graph/passes/filters_in_blocks.hpp>
 #include <troupe/graph/passes/fuse_batch_norm.hpp>
+#include <troupe/graph/passes/recompute_activations.hpp>
 #include <troupe/graph/passes/shape_inputs.hpp>
 #include <troupe/graph/passes/write_in_place.hpp>
 #include <troupe/graph/ssa_edges.hpp>
@@ -382,6 +383,13 @@ shared_program fused(shared_program p, const build_options& options) {
     fuse_batch_norms(*p, kept_names(options)));
 }
 
+shared_program recomputing(shared_program p, const build_options& options) {
+  if (!options.recompute_activations || !has_activations_to_recompute(*p))
+    return p;
+  return std::make_shared<const program>(
+    recompute_activations(*p, kept_names(options)));
+}
+
 shared_program separated(shared_program p, const build_options& options) {
   if (!options.separate_shape_inputs || !has_shape_inputs(*p))
     return p;
@@ -411,7 +419,9 @@ ssa_graph build_exposed(shared_program p, const build_options& options) {
   if (merges && has_batch_norms_to_split(*p, options.batch_norms))
     p = std::make_shared<const program>(
       split_batch_norms(*p, options.batch_norms));
-  p = in_place(separated(std::move(p), options), options);
+  // Who reads a shape alone needs nothing computed again.
+  p = recomputing(separated(std::move(p), options), options);
+  p = in_place(std::move(p), options);
   p = with_filters_in_blocks(std::move(p), options);
   return graph_builder{std::move(p), options}.build();
 }

@@ -57,6 +57,9 @@ struct build_options {
   /// Batch norms, sums and relus become one op, and their gradients, where
   /// nobody fetches what is between (see passes/fuse_batch_norm.hpp).
   bool fuse_batch_norms = false;
+  /// What batch norms with a relu behind them wrote is computed again for the
+  /// backward pass instead of kept (see passes/recompute_activations.hpp).
+  bool recompute_activations = false;
   /// Values of which only the shape is read in the end give their memory back
   /// before (see passes/shape_inputs.hpp).
   bool separate_shape_inputs = false;
