@@ -17,9 +17,9 @@ constexpr double gigabyte = 1e9;
 profile_times some_times() {
   return {.steps = 10,
           .wall_ns = 40'000'000,
-          .ops = {{"mul", {30, 20'000'000, 20'000'000, 5'000}},
+          .ops = {{"mul", {60, 20'000'000, 20'000'000, 5'000}},
                   {"while", {10, 15'000'000, 5'000'000, 0}},
-                  {"relu", {20, 2'000'000, 2'000'000, 0}}},
+                  {"relu", {40, 2'000'000, 2'000'000, 0}}},
           .busy_ns = {30'000'000, 10'000'000}};
 }
 
@@ -37,7 +37,7 @@ TEST_CASE("a profile tells what a step takes, most of it first") {
   CHECK(report.step_ms == doctest::Approx(4));
   REQUIRE(report.rows.size() == 3);
   CHECK(report.rows[0].type == "mul");
-  CHECK(report.rows[0].count == doctest::Approx(3));
+  CHECK(report.rows[0].count == doctest::Approx(6));
   CHECK(report.rows[0].self_ms == doctest::Approx(2));
   CHECK(report.rows[0].layout_bytes == doctest::Approx(500));
   CHECK(report.rows[1].type == "while");
@@ -55,6 +55,20 @@ TEST_CASE("products are measured against the roof of one worker") {
   CHECK(mul.gflop_per_s() == doctest::Approx(flops / 2e-3 * 1e-9));
   CHECK(report.roof.flops_per_s == doctest::Approx(100 * gigabyte));
   CHECK(mul.share_of_roof() >= flops / (100 * gigabyte) / 2e-3);
+}
+
+TEST_CASE("ops that one device alone runs count once") {
+  auto times = some_times();
+  const auto on_each = report_of(times);
+  times.ops["mul"].count /= 2;
+  const auto on_one = report_of(times);
+  CHECK(on_one.rows[0].work.flops
+        == doctest::Approx(on_each.rows[0].work.flops / 2));
+  CHECK(on_one.rows[0].work.bytes
+        == doctest::Approx(on_each.rows[0].work.bytes / 2));
+  CHECK(on_one.rows[0].roof_ms == doctest::Approx(on_each.rows[0].roof_ms / 2));
+  times.ops["mul"].count *= 10; // most of them in a loop
+  CHECK(report_of(times).rows[0].work.flops == on_each.rows[0].work.flops);
 }
 
 TEST_CASE("a worker is idle while it runs no op") {

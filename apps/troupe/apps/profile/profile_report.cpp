@@ -19,6 +19,15 @@ constexpr double ms_per_s = 1e3;
 struct type_cost {
   graph::work work;
   double roof_ms = 0;
+  double runs = 0; ///< if each device runs each op
+
+  /// What `count` of them have to do, on average: updates may run on one device
+  /// alone, others within a fused op. More than `runs` are in blocks of their
+  /// own, of which nothing is known.
+  type_cost of(double count) const {
+    const auto share = std::min(1.0, count / runs);
+    return {{work.flops * share, work.bytes * share}, roof_ms * share, count};
+  }
 };
 
 using costs_by_type = std::map<std::string, type_cost, std::less<>>;
@@ -41,6 +50,7 @@ costs_by_type count_costs(const graph::program& program, std::int64_t batch,
       auto& sum = costs[ops[i].type];
       sum.work = sum.work + cost.ops[i];
       sum.roof_ms += roof.seconds(cost.ops[i]) * ms_per_s;
+      ++sum.runs;
     }
   }
   return costs;
@@ -133,8 +143,9 @@ profile_report make_profile_report(const profile_times& times,
     row.self_ms = static_cast<double>(time.self_ns) / ns_per_ms / steps;
     row.layout_bytes = static_cast<double>(time.layout_bytes) / steps;
     if (const auto found = costs.find(type); found != costs.end()) {
-      row.work = found->second.work;
-      row.roof_ms = found->second.roof_ms;
+      const auto cost = found->second.of(row.count);
+      row.work = cost.work;
+      row.roof_ms = cost.roof_ms;
     }
     report.rows.push_back(std::move(row));
   }

@@ -16,7 +16,8 @@ struct profile_row {
   double count = 0;
   double total_ms = 0;
   double self_ms = 0;
-  /// What they do at least, as `graph::count_cost` says; 0: not known.
+  /// What they do at least, as `graph::count_cost` says, on average over the
+  /// main block's ops of the type; 0: not known.
   graph::work work;
   /// What that takes one worker at least.
   double roof_ms = 0;
