@@ -95,6 +95,10 @@ struct executor_options {
   /// nobody fetches what is between (graph/passes/fuse_batch_norm.hpp), if
   /// there are kernels for that. Results are the same bit by bit.
   bool fuse_batch_norms = true;
+  /// What batch norms with a relu behind them wrote is computed again for the
+  /// backward pass instead of kept (graph/passes/recompute_activations.hpp), if
+  /// there are kernels for that. Results are the same bit by bit.
+  bool recompute_activations = true;
   /// Values of which only the shape is read in the end give their memory back
   /// before (graph/passes/shape_inputs.hpp), if the kernels can do that.
   bool separate_shape_inputs = true;

@@ -3,6 +3,7 @@
 
 #include <troupe/graph/hazard_checker.hpp>
 #include <troupe/graph/passes/fuse_batch_norm.hpp>
+#include <troupe/graph/passes/recompute_activations.hpp>
 #include <troupe/graph/passes/shape_inputs.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 #include <troupe/kernels/shared_memory.hpp>
@@ -67,6 +68,9 @@ graph::build_options build_options_of(const executor_options& options,
   build.fuse_batch_norms =
     options.fuse_batch_norms
     && have_kernels(*kernels, graph::fused_batch_norm_types, options.devices);
+  build.recompute_activations =
+    options.recompute_activations
+    && have_kernels(*kernels, {&graph::recompute_type, 1}, options.devices);
   build.separate_shape_inputs =
     options.separate_shape_inputs
     && have_kernels(*kernels, {&graph::shape_of_type, 1}, options.devices);
