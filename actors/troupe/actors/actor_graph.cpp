@@ -127,7 +127,9 @@ void actor_graph::make_streams() {
             [](auto& a, auto& b) { return a.index < b.index; });
   if (order.empty())
     return;
-  all_reduce_ = make_stream<all_reduce_actor>(0, "collective", 1, 0);
+  // Where the last of a collective's values was made: it is in that cache.
+  all_reduce_ =
+    make_stream<all_reduce_actor>(0, "collective", 1, stream_actor::no_home);
   all_reduce_->set_order(std::move(order));
 }
 
