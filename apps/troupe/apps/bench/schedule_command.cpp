@@ -75,6 +75,14 @@ feed_map empty_feeds(const program_bundle& bundle, std::int64_t batch,
   return feeds;
 }
 
+/// No pass makes fewer ops of the program's, or more.
+void run_ops_as_written(executor_options& options) {
+  options.fuse_all_reduce_bytes = 0;
+  options.fuse_batch_norms = false;
+  options.recompute_activations = false;
+  options.separate_shape_inputs = false;
+}
+
 schedule_figures measure(const schedule_options& o) {
   auto bundle = load_program(o.network.program, o.network.loss);
   auto options = make_executor_options(o.network);
@@ -86,7 +94,7 @@ schedule_figures measure(const schedule_options& o) {
   else
     options.dry_run = true;
   options.steps_in_flight = o.in_flight;
-  options.fuse_all_reduce_bytes = 0;
+  run_ops_as_written(options);
   arena memory{make_host_memory_source()};
   const auto batch = static_cast<std::int64_t>(options.devices.size());
   const auto feeds = empty_feeds(bundle, batch, memory);
