@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -168,6 +169,150 @@ TEST_CASE("a chain runs what is named first and pushes the rest") {
   while (auto* j = q.pop(0))
     here.run_chain(*j);
   CHECK(log == "abdc"); // newest first
+}
+
+/// Chains of a worker whose jobs are short.
+class short_chains {
+public:
+  explicit short_chains(worker& here) : here_(here) {}
+
+  /// Runs a job that names itself `length` times, at first with `act`. A thread
+  /// that is interrupted takes its jobs for long ones: then once more.
+  template <class Act>
+  void run(std::uint32_t length, Act act) {
+    bool acted = false;
+    for (int tries = 0; tries < 100000 && !acted; ++tries) {
+      for (int i = 0; i < 64; ++i)
+        here_.run_chain(quick_);
+      auto& chain = chains_.emplace_back(length);
+      chain.first = [&](worker& on) {
+        acted = on.has_short_jobs();
+        if (acted)
+          act(on, chain);
+      };
+      here_.run_chain(chain);
+    }
+    REQUIRE(acted);
+  }
+
+private:
+  struct quick final : job {
+    void run(worker&) override {}
+  };
+
+  worker& here_;
+  quick quick_;
+  std::deque<long_chain> chains_; // some are in the queue's list at the end
+};
+
+TEST_CASE("what is kept runs in the chain, behind what is next, unseen") {
+  job_queue q{1};
+  std::string log;
+  recording_job b{log, 'b'}, c{log, 'c'}, d{log, 'd'};
+  worker here{q, 0, nullptr};
+  short_chains{here}.run(1, [&](worker& on, long_chain&) {
+    on.keep(b);
+    on.keep(c);
+    on.run_soon(d);
+    CHECK_FALSE(q.others_wait(0));
+  });
+  while (auto* j = q.pop(0)) // if jobs were slow
+    here.run_chain(*j);
+  CHECK(log.front() == 'd');
+  CHECK(log.size() == 3);
+}
+
+TEST_CASE("jobs that keep each other run as often as they are kept") {
+  job_queue q{1};
+  struct kept_again final : job {
+    explicit kept_again(int& count) : runs(count) {}
+    void run(worker& on) override {
+      if (++runs < 100)
+        on.keep(*this);
+    }
+    int& runs;
+  };
+  int runs = 0;
+  std::deque<kept_again> ring;
+  for (std::uint32_t i = 0; i < worker::most_kept; ++i)
+    ring.emplace_back(runs);
+  worker here{q, 0, nullptr};
+  short_chains{here}.run(1, [&](worker& on, long_chain&) {
+    for (auto& j : ring)
+      on.keep(j);
+  });
+  while (auto* j = q.pop(0))
+    here.run_chain(*j);
+  CHECK(runs == 99 + static_cast<int>(worker::most_kept));
+}
+
+TEST_CASE("what is kept has its turn when the chain has its length") {
+  job_queue q{1};
+  std::string log;
+  recording_job b{log, 'b'};
+  worker here{q, 0, nullptr};
+  short_chains chains{here};
+  chains.run(2 * bound, [&](worker& on, long_chain& a) {
+    on.keep(b);
+    a.last = [&] { log += 'a'; };
+  });
+  while (auto* j = q.pop(0)) // where jobs are slow the chain has ended
+    here.run_chain(*j);
+  CHECK(log == "ba");
+}
+
+TEST_CASE("a chain that ends leaves what it keeps to all") {
+  job_queue q{2};
+  std::string log;
+  recording_job b{log, 'b'}, foreign{log, 'f'};
+  worker here{q, 0, nullptr};
+  short_chains chains{here};
+  chains.run(2 * bound, [&](worker& on, long_chain&) {
+    on.keep(b);
+    q.push_guest(&log); // ends it at its bound
+  });
+  CHECK(log == "");
+  std::vector<job*> left;
+  while (auto* j = q.pop(1))
+    left.push_back(j);
+  CHECK(std::ranges::count(left, &b) == 1);
+}
+
+TEST_CASE("what is kept can be seen once jobs have become long") {
+  job_queue q{1};
+  std::string log;
+  recording_job b{log, 'b'};
+  worker here{q, 0, nullptr};
+  short_chains{here}.run(1, [&](worker& on, long_chain&) {
+    on.keep(b);
+    const auto end =
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
+    while (std::chrono::steady_clock::now() < end) {
+    }
+    on.did(bound);
+    CHECK(q.pop(0) == &b);
+    on.keep(b);
+    CHECK(q.pop(0) == &b);
+  });
+}
+
+TEST_CASE("beside many others, or without a chain, what is kept is pushed") {
+  job_queue q{1};
+  std::string log;
+  std::deque<recording_job> many;
+  for (std::uint32_t i = 0; i <= worker::most_kept; ++i)
+    many.emplace_back(log, static_cast<char>('b' + i));
+  worker here{q, 0, nullptr};
+  here.keep(many.front());
+  CHECK(q.pop(0) == &many.front());
+  short_chains{here}.run(1, [&](worker& on, long_chain&) {
+    for (auto& j : many)
+      on.keep(j);
+    CHECK(q.pop(0) == &many.back());
+  });
+  while (auto* j = q.pop(0))
+    here.run_chain(*j);
+  CHECK(log.size() == worker::most_kept);
 }
 
 TEST_CASE("a chain of short jobs goes on with others of the worker") {

@@ -52,11 +52,14 @@ void worker::run_chain(job& j, condition until) {
   timed_until_ = 0;
   if (next_)
     put_next_back();
+  put_kept_back();
   place_.turn();
 }
 
 job* worker::next_of_chain() noexcept {
   auto* j = std::exchange(next_, nullptr);
+  if (!j)
+    j = take_kept();
   if (!j && place_.has_short_jobs() && !queue_.state_->others_wait())
     j = place_.jobs.take_newest();
   if (j)
@@ -71,6 +74,10 @@ job* worker::begin_next_chain(condition until) noexcept {
   if (until.holds() || s.others_wait())
     return nullptr;
   auto* first = place_.jobs.take_oldest();
+  if (first)
+    put_kept_back();
+  else
+    first = take_kept();
   if (!first)
     first = std::exchange(next_, nullptr);
   else if (next_) // another worker may have it while the oldest runs
@@ -96,6 +103,29 @@ void worker::did(std::uint32_t count) noexcept {
     time_jobs();
 }
 
+void worker::keep(job& j) noexcept {
+  if (timed_until_ == 0 || behind_kept_ - first_kept_ == most_kept
+      || !place_.has_short_jobs()) {
+    push(j, job_priority::normal);
+    return;
+  }
+  kept_[behind_kept_++ % most_kept] = &j;
+}
+
+job* worker::take_kept() noexcept {
+  return first_kept_ == behind_kept_ ? nullptr
+                                     : kept_[first_kept_++ % most_kept];
+}
+
+/// To the list of its own, where others look.
+void worker::put_kept_back() noexcept {
+  if (first_kept_ == behind_kept_)
+    return;
+  while (auto* j = take_kept())
+    place_.jobs.push(*j, job_priority::normal);
+  queue_.state_->after_push();
+}
+
 bool worker::has_short_jobs() const noexcept {
   if (!place_.has_short_jobs())
     return false;
@@ -110,6 +140,8 @@ void worker::time_jobs() noexcept {
   const auto now = ticks();
   place_.took(std::exchange(untimed_, 0), now - timed_until_);
   timed_until_ = now;
+  if (!place_.has_short_jobs())
+    put_kept_back();
   jobs_between_times_ = std::clamp<std::uint32_t>(
     ticks_between_times / place_.pace.load(std::memory_order_relaxed), 1,
     most_jobs_between_times);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -64,6 +65,14 @@ public:
   /// if there is one or no chain, as any job that is pushed.
   void run_soon(job& j, job_priority priority = job_priority::normal) noexcept;
 
+  /// Runs `j` in this chain, behind what is next in it and what is kept
+  /// already, unseen by other workers: for jobs that are done before another
+  /// could have fetched them. If jobs turn out longer, or the chain ends, it
+  /// goes to this worker's list. Without a chain, beside `most_kept` others, or
+  /// if jobs are not short, as any job that is pushed. By this worker's thread.
+  void keep(job& j) noexcept;
+  static constexpr std::uint32_t most_kept = 8;
+
   /// The job that runs has done as much as `count` jobs since it began or said
   /// so last: for the estimate of how short jobs are. By this worker's thread.
   void did(std::uint32_t count) noexcept;
@@ -79,6 +88,8 @@ private:
   void push(job& j, job_priority priority) noexcept;
   job* next_of_chain() noexcept;
   void put_next_back() noexcept;
+  job* take_kept() noexcept;
+  void put_kept_back() noexcept;
   job* begin_next_chain(condition until) noexcept;
   void time_jobs() noexcept;
 
@@ -90,6 +101,10 @@ private:
   job* next_ = nullptr;
   job_priority next_priority_ = job_priority::normal;
   std::uint32_t chain_left_ = 0;
+  // A ring: the oldest is `kept_[first_kept_ % most_kept]`.
+  std::array<job*, most_kept> kept_{};
+  std::uint32_t first_kept_ = 0;
+  std::uint32_t behind_kept_ = 0;
   std::uint32_t untimed_ = 0; // jobs since `timed_until_`
   std::uint32_t jobs_between_times_ = 1;
   std::uint64_t timed_until_ = 0; // in ticks; 0: it runs no job
