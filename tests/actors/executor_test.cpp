@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/executor.hpp>
+#include <troupe/actors/spread_choice.hpp>
+#include <troupe/base/clock.hpp>
 
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
@@ -8,9 +10,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
@@ -302,6 +306,43 @@ TEST_CASE("a dry run schedules everything and computes nothing") {
   CHECK(stats.messages == 10 * stats.messages_per_step);
   CHECK(stats.op_actors == exe.graph().ops.size());
   CHECK(stats.variable_actors == exe.graph().vars.size());
+}
+
+TEST_CASE("steps of tiny ops are gathered and send the same messages") {
+  auto net = make_lenet();
+  for (auto strategy :
+       {graph::merge_strategy::all_reduce, graph::merge_strategy::reduce})
+    for (std::uint32_t in_flight : {1, 2}) {
+      executor_options options;
+      options.devices = cpus(2);
+      options.threads = 2;
+      options.strategy = strategy;
+      options.steps_in_flight = in_flight;
+      options.dry_run = true;
+      executor exe{net.main, options};
+      const auto feeds = net.batch(0, 8);
+      constexpr std::uint64_t steps = 500;
+      auto least_ns = std::numeric_limits<std::uint64_t>::max();
+      for (std::uint64_t s = 0; s < steps; s += in_flight) {
+        const auto start = now_ns();
+        std::vector<step_id> under_way;
+        for (std::uint32_t i = 0; i < in_flight; ++i)
+          under_way.push_back(exe.submit(feeds));
+        for (auto id : under_way)
+          exe.wait(id);
+        least_ns = std::min(least_ns, now_ns() - start);
+      }
+      const auto stats = exe.stats();
+      CHECK(stats.steps == steps);
+      CHECK(stats.messages == steps * stats.messages_per_step);
+      // Each trial takes a few, whatever is faster. Ops may be long with
+      // sanitizers.
+      const auto tiny = least_ns < actors::spread_choice::longest_op_ns
+                                     * exe.graph().ops.size();
+      CHECK((stats.gathered_steps > 0 || !tiny));
+      CHECK(stats.gathered_steps < steps);
+      exe.run(feeds);
+    }
 }
 
 } // TEST_SUITE("actors.executor")

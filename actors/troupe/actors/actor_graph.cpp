@@ -127,7 +127,8 @@ void actor_graph::make_streams() {
             [](auto& a, auto& b) { return a.index < b.index; });
   if (order.empty())
     return;
-  // Where the last of a collective's values was made: it is in that cache.
+  // No home: where the last of a collective's values was made, or where a
+  // worker has nothing to do.
   all_reduce_ =
     make_stream<all_reduce_actor>(0, "collective", 1, stream_actor::no_home);
   all_reduce_->set_order(std::move(order));
@@ -146,6 +147,8 @@ void actor_graph::took(std::uint64_t step_ns) noexcept {
   if (parts_.workers->queue().workers() == 1)
     return;
   const auto before = spread_.gathered();
+  if (before)
+    gathered_steps_.fetch_add(1, std::memory_order_relaxed);
   spread_.took(step_ns);
   if (spread_.gathered() != before)
     for (auto* s : streams_)

@@ -12,6 +12,7 @@
 #include <troupe/actors/spread_choice.hpp>
 #include <troupe/actors/var_actor.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -86,6 +87,10 @@ public:
   /// Handles whose end a step waits for, in this process.
   std::uint32_t ends_per_step() const noexcept { return ends_per_step_; }
   std::size_t messages_per_step() const noexcept;
+  /// Steps that ran gathered (spread_choice.hpp). Any thread.
+  std::uint64_t gathered_steps() const noexcept {
+    return gathered_steps_.load(std::memory_order_relaxed);
+  }
   std::size_t stream_actors() const noexcept { return streams_.size(); }
 
   /// Address of a handle's actor, the same each time; null if it is in another
@@ -143,7 +148,8 @@ private:
   std::uint32_t ends_per_step_ = 0;
   bool in_direct_form_ = false;
   spread_choice spread_;
-  std::unique_ptr<direct_graph> direct_; // null in the general form
+  std::atomic<std::uint64_t> gathered_steps_{0}; // relaxed: a figure
+  std::unique_ptr<direct_graph> direct_;         // null in the general form
 };
 
 } // namespace troupe::actors

@@ -146,6 +146,25 @@ void direct_op::fail_step(error reason) {
   graph_->context_.fail(step, op(), op_name(), std::move(reason));
 }
 
+// -- start_op -----------------------------------------------------------------
+
+const graph::op_handle& direct_graph::start_op::op() const noexcept {
+  return graph_.ops_[graph_.first_ones_.front()].op();
+}
+
+std::string direct_graph::start_op::op_name() const {
+  return handle_name(*graph_.context_.graph, op().id);
+}
+
+void direct_graph::start_op::run(worker&) {
+  graph_.tell_first_ones(slot_);
+}
+
+void direct_graph::start_op::fail_step(error reason) {
+  graph_.context_.fail(*graph_.steps_[slot_], op(), op_name(),
+                       std::move(reason));
+}
+
 // -- construction -------------------------------------------------------------
 
 direct_graph::direct_graph(parts p, const graph::op_order& order)
@@ -159,6 +178,8 @@ direct_graph::direct_graph(parts p, const graph::op_order& order)
   const auto released = find_releases(p.uses, all, order);
   list(all, released, order);
   lists_.shrink_to_fit();
+  for (std::uint32_t slot = 0; slot < context_.slots(); ++slot)
+    starts_.emplace_back(*this, slot);
 }
 
 bool direct_graph::is_serial(std::uint8_t stream) const {
@@ -216,7 +237,7 @@ void direct_graph::count_messages(mailbox& m, std::span<const handle_id> ops,
       count({o, 1});
   if (m.from_step_before[0] == 0) {
     m.starts = true;
-    m.one_thread = false; // the executor's thread
+    m.one_thread = false; // the executor's thread, or a start_op's
     m.from_step_before[0] = 1;
   }
 }
@@ -469,6 +490,14 @@ void direct_graph::end_step(step_state& step) {
 
 void direct_graph::start(std::uint32_t slot) {
   closed_[slot].fetch_xor(1, std::memory_order_relaxed);
+  auto& stream = *streams_.front(); // of device 0, for computing
+  if (stream.gathered() && !first_ones_.empty())
+    stream.submit(starts_[slot]);
+  else
+    tell_first_ones(slot);
+}
+
+void direct_graph::tell_first_ones(std::uint32_t slot) {
   for (auto leader_number : first_ones_)
     arrive(leader_number, slot);
 }

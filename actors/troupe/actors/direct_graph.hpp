@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -114,6 +115,23 @@ private:
   friend class direct_op;
   struct mailbox;
   struct mailboxes;
+  /// The start of a gathered step, in the stream that computes on device 0: who
+  /// drains it goes on with all that it makes ready. For others, the first of
+  /// the ops that it tells.
+  class start_op final : public ready_op {
+  public:
+    start_op(direct_graph& graph, std::uint32_t slot)
+      : graph_(graph), slot_(slot) {}
+
+    void run(worker& on) override;
+    const graph::op_handle& op() const noexcept override;
+    std::string op_name() const override;
+    void fail_step(error reason) override;
+
+  private:
+    direct_graph& graph_;
+    std::uint32_t slot_;
+  };
   /// Temporaries by who releases them.
   struct releases {
     grouped<std::uint32_t> own;    ///< by op: it alone
@@ -185,6 +203,7 @@ private:
   void list(const mailboxes& all, const releases& released,
             const graph::op_order& order);
 
+  void tell_first_ones(std::uint32_t slot);
   void arrive(std::uint32_t leader_number, std::uint32_t slot);
   void arrive_from_any_thread(direct_op& to, std::uint32_t slot);
   void open(direct_op& first, std::uint32_t slot, std::uint32_t last);
@@ -213,6 +232,7 @@ private:
   std::vector<handle_id> handles_;        // by number
   std::vector<std::uint32_t> number_;     // by handle
   std::vector<std::uint32_t> first_ones_; // leaders that the start tells
+  std::deque<start_op> starts_;           // by slot
   std::size_t messages_ = 0;
   std::uint32_t ends_per_step_ = 0;
 };

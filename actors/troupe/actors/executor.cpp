@@ -582,6 +582,7 @@ executor_stats executor::stats() const {
   s.stream_actors = impl_->actors->stream_actors();
   s.messages_per_step = impl_->actors->messages_per_step();
   s.steps = impl_->ended.load(std::memory_order_acquire);
+  s.gathered_steps = impl_->actors->gathered_steps();
   s.messages = s.messages_per_step * s.steps;
   for (auto& d : impl_->devices)
     s.peak_bytes.push_back(d->memory().peak_bytes());

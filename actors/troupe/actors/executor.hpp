@@ -131,7 +131,8 @@ struct executor_options {
   /// updates it on fewer devices ends the use of those before: their steps
   /// fail.
   std::shared_ptr<scope> parameters = {};
-  /// Kernels to run; null: `cpu_kernels()`.
+  /// Kernels to run; null: `cpu_kernels()`. None may wait for what another op
+  /// does, but by the graph's edges: that op may be behind it on its worker.
   std::shared_ptr<const kernel_table> kernels = {};
   /// The devices themselves, one per entry of `devices`; empty: made by
   /// `make_devices`. Shared so that fetched tensors may outlive the executor.
@@ -172,9 +173,11 @@ struct executor_stats {
   std::size_t op_actors = 0;
   std::size_t variable_actors = 0;
   std::size_t stream_actors = 0;
-  std::size_t messages_per_step = 0;   ///< readiness messages, starts included
-  std::uint64_t messages = 0;          ///< since the executor was made
-  std::uint64_t steps = 0;             ///< ended, failed ones included
+  std::size_t messages_per_step = 0; ///< readiness messages, starts included
+  std::uint64_t messages = 0;        ///< since the executor was made
+  std::uint64_t steps = 0;           ///< ended, failed ones included
+  /// Of these, those whose ops were kept on one worker because they are tiny.
+  std::uint64_t gathered_steps = 0;
   std::vector<std::size_t> peak_bytes; ///< arena peak per device
 };
 

@@ -52,7 +52,10 @@ void stream_actor::submit_from_elsewhere(ready_op& op) {
                                        std::memory_order_relaxed));
   if (top != idle_mark)
     return;
-  if (gathered || home_ == no_home)
+  auto* w = worker::current();
+  if (gathered && w && &w->queue() == &queue_)
+    w->keep(*this);
+  else if (gathered || home_ == no_home)
     queue_.push(*this);
   else
     queue_.push_to(home_, *this);

@@ -37,7 +37,7 @@ public:
   static constexpr std::size_t no_home = SIZE_MAX;
 
   /// @param home the worker that the stream prefers; `no_home`: whichever makes
-  ///   its ops ready
+  ///   its ops ready, or has nothing to do
   stream_actor(caf::actor_config& cfg, std::string name,
                std::unique_ptr<stream> device_stream, job_queue& queue,
                std::size_t home, std::uint64_t shuffle_seed,
@@ -60,9 +60,13 @@ public:
   /// Says that `op` will be submitted here. Before the first step.
   void expect(const ready_op& op) noexcept { chooses_ |= op.priority != 0; }
   /// Whether it stays with the worker that makes its ops ready, whatever its
-  /// home, and drains them there, however wide it is. A hint, any thread.
+  /// home, and drains them there, however wide it is; unseen by others as long
+  /// as ops are short (`worker::keep`). A hint, any thread.
   void gather(bool yes) noexcept {
     gathered_.store(yes, std::memory_order_relaxed);
+  }
+  bool gathered() const noexcept {
+    return gathered_.load(std::memory_order_relaxed);
   }
   /// Takes an op that is ready.
   void submit(ready_op& op) {
