@@ -197,6 +197,23 @@ training train(const small_net& net, executor_options options,
   return t;
 }
 
+std::vector<float> fetch_once(executor& exe, const small_net& net,
+                              const std::string& name) {
+  const auto merged = exe.run(net.batch(1, 8), std::vector{name}).merged(name);
+  const auto elements = merged.values<float>();
+  return {elements.begin(), elements.end()};
+}
+
+std::shared_ptr<const kernel_table> kernels_without(std::string_view op_type) {
+  auto few = std::make_shared<kernel_table>();
+  for (const auto& type : cpu_kernels().op_types(device_kind::cpu))
+    if (type != op_type)
+      few->add(type, device_kind::cpu, [type](const attribute_map& attributes) {
+        return cpu_kernels().make(type, device_kind::cpu, attributes);
+      });
+  return few;
+}
+
 std::vector<float> values_of(const scope& parameters) {
   std::vector<float> all;
   for (auto& name : parameters.names()) {

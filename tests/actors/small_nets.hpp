@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace troupe::test {
@@ -47,6 +48,12 @@ struct training {
 /// steps under way at once as the options allow.
 training train(const small_net& net, executor_options options,
                std::span<const std::int64_t> batches);
+
+/// The elements of `name` after one step of `exe`, which may fetch it.
+std::vector<float> fetch_once(executor& exe, const small_net& net,
+                              const std::string& name);
+/// The CPU kernels but for one op type.
+std::shared_ptr<const kernel_table> kernels_without(std::string_view op_type);
 
 /// All persistable values of the first device, in the order of their names.
 std::vector<float> values_of(const scope& parameters);

@@ -39,13 +39,6 @@ bool takes_batch_statistics(const op_desc& op) {
          && !a.get_bool("is_test", false);
 }
 
-/// The only argument of a slot; empty if there is none or several.
-std::string_view only(const std::vector<std::string>& slot) {
-  if (slot.size() != 1 || !names_variable(slot[0]))
-    return {};
-  return slot[0];
-}
-
 /// Ops of one chain, by position.
 struct chain {
   std::size_t norm = nowhere;
@@ -62,14 +55,15 @@ struct chain {
 
 /// The sum's slot that the batch norm feeds.
 std::string slot_of(const block& b, const chain& c) {
-  return only(b.ops[c.add].input("X")) == c.added ? "Y" : "X";
+  return only_variable(b.ops[c.add].input("X")) == c.added ? "Y" : "X";
 }
 
 /// The gradient of the summand in slot `slot`; empty if nobody writes it.
 std::string_view summand_gradient(const block& b, const chain& c,
                                   std::string_view slot) {
   for (auto at : c.add_grads)
-    if (auto name = only(b.ops[at].output(gradient_name(slot))); !name.empty())
+    if (auto name = only_variable(b.ops[at].output(gradient_name(slot)));
+        !name.empty())
       return name;
   return {};
 }
@@ -118,13 +112,14 @@ private:
 
   bool is_norm(std::size_t at, std::string_view y) const {
     return at != nowhere && is_norm_type(op(at), "batch_norm")
-           && takes_batch_statistics(op(at)) && only(op(at).output("Y")) == y
-           && !only(op(at).output("SavedMean")).empty()
-           && !only(op(at).output("SavedVariance")).empty();
+           && takes_batch_statistics(op(at))
+           && only_variable(op(at).output("Y")) == y
+           && !only_variable(op(at).output("SavedMean")).empty()
+           && !only_variable(op(at).output("SavedVariance")).empty();
   }
 
   std::optional<chain> chain_before(std::size_t relu) const {
-    const auto x = only(op(relu).input("X"));
+    const auto x = only_variable(op(relu).input("X"));
     const auto writer = writer_of_temporary(x);
     if (writer == nowhere || only_reader(x) != relu)
       return {};
@@ -138,7 +133,8 @@ private:
       return {};
     c.add = writer;
     for (auto [y, z] : {std::pair{"X", "Y"}, std::pair{"Y", "X"}})
-      if (sums(c, only(op(writer).input(y)), only(op(writer).input(z))))
+      if (sums(c, only_variable(op(writer).input(y)),
+               only_variable(op(writer).input(z))))
         return c;
     return {};
   }
@@ -161,13 +157,14 @@ private:
 
   /// False if there are gradients, but not those of the chain alone.
   bool add_gradients(chain& c) const {
-    const auto y = only(op(c.relu).output("Out"));
+    const auto y = only_variable(op(c.relu).output("Out"));
     for (auto reader : uses_of(y).readers)
-      if (op(reader).type == "relu_grad" && only(op(reader).input("Out")) == y)
+      if (op(reader).type == "relu_grad"
+          && only_variable(op(reader).input("Out")) == y)
         c.relu_grad = reader;
     if (c.relu_grad == nowhere)
       return !is_differentiated(c);
-    auto gradient = only(op(c.relu_grad).output("X@GRAD"));
+    auto gradient = only_variable(op(c.relu_grad).output("X@GRAD"));
     if (c.adds()) {
       if (writer_of_temporary(gradient) == nowhere)
         return false;
@@ -182,7 +179,7 @@ private:
            && is_norm_type(op(c.norm_grad), "batch_norm_grad")
            && is_synchronised(op(c.norm_grad)) == is_synchronised(op(c.norm))
            && takes_batch_statistics(op(c.norm_grad))
-           && only(op(c.norm_grad).input("Y@GRAD")) == gradient
+           && only_variable(op(c.norm_grad).input("Y@GRAD")) == gradient
            && op(c.norm_grad).input("X") == op(c.norm).input("X")
            && op(c.norm_grad).input("Scale") == op(c.norm).input("Scale")
            && op(c.norm_grad).input("SavedMean")
@@ -191,7 +188,7 @@ private:
   }
 
   bool is_differentiated(const chain& c) const {
-    const auto mean = only(op(c.norm).output("SavedMean"));
+    const auto mean = only_variable(op(c.norm).output("SavedMean"));
     return !uses_of(mean).readers.empty();
   }
 
@@ -205,7 +202,7 @@ private:
 
   /// Whether what is normalised is read by the chain alone.
   bool readers_are_of(const chain& c) const {
-    const auto y = only(op(c.norm).output("Y"));
+    const auto y = only_variable(op(c.norm).output("Y"));
     return !c.adds()
            || std::ranges::all_of(uses_of(y).readers, [&](std::size_t reader) {
                 return reader == c.add
@@ -237,7 +234,7 @@ private:
   bool keeps_sign(const chain& c) const {
     return std::ranges::all_of(
       std::array{"X", "Scale", "Bias"}, [&](const char* slot) {
-        const auto name = only(op(c.norm).input(slot));
+        const auto name = only_variable(op(c.norm).input(slot));
         return std::ranges::none_of(uses_of(name).writers, [&](std::size_t at) {
           return at > c.norm && at < c.relu_grad;
         });

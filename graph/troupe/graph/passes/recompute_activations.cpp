@@ -37,11 +37,6 @@ bool writes_activation(const op_desc& op) {
          && !op.attributes.get_bool("is_test", false);
 }
 
-/// The only argument of a slot; empty if there is none or several.
-std::string only(const std::vector<std::string>& slot) {
-  return slot.size() == 1 && names_variable(slot[0]) ? slot[0] : "";
-}
-
 std::string again(const std::string& name) {
   return name + "@AGAIN";
 }
@@ -77,7 +72,10 @@ public:
 private:
   std::optional<activation> activation_of(std::size_t at) const {
     const auto& op = block_.ops[at];
-    activation a{at, only(op.output("Y")), only(op.input("X")), {}, {}};
+    activation a{};
+    a.writer = at;
+    a.name = only_variable(op.output("Y"));
+    a.from = only_variable(op.input("X"));
     if (!writes_activation(op) || !is_temporary(a.name))
       return {};
     const auto& readers = uses_.at(a.name).readers;
@@ -110,17 +108,18 @@ private:
   /// Whether what the op computed from is the same before op `reader`.
   bool keeps_inputs(const op_desc& op, std::size_t at,
                     std::size_t reader) const {
-    const auto keeps = [&](const std::string& name) {
+    const auto keeps = [&](std::string_view name) {
       return !name.empty()
              && std::ranges::none_of(uses_.at(name).writers,
                                      [&](std::size_t writer) {
                                        return writer > at && writer < reader;
                                      });
     };
-    return keeps(only(op.input("X"))) && keeps(only(op.input("Scale")))
-           && keeps(only(op.input("Bias")))
-           && keeps(only(op.output("SavedMean")))
-           && keeps(only(op.output("SavedVariance")));
+    return keeps(only_variable(op.input("X")))
+           && keeps(only_variable(op.input("Scale")))
+           && keeps(only_variable(op.input("Bias")))
+           && keeps(only_variable(op.output("SavedMean")))
+           && keeps(only_variable(op.output("SavedVariance")));
   }
 
   /// Whether somebody reads it in or behind op `reader`.

@@ -16,11 +16,6 @@ namespace {
 
 using renames = std::map<std::string, std::string, std::less<>>;
 
-/// The only argument of a slot; empty if there is none or several.
-std::string only(const std::vector<std::string>& slot) {
-  return slot.size() == 1 && names_variable(slot[0]) ? slot[0] : "";
-}
-
 /// `kept`, and what the program says of parameters and their gradients.
 std::set<std::string> names_to_leave(const block& b,
                                      std::set<std::string> kept) {
@@ -54,8 +49,8 @@ renames find_renames(const block& b, const std::set<std::string>& left) {
   for (std::size_t i = 0; i < b.ops.size(); ++i) {
     if (!may_write_in_place(b.ops[i].type))
       continue;
-    const auto from = only(b.ops[i].input("Out@GRAD"));
-    const auto to = only(b.ops[i].output("X@GRAD"));
+    const std::string from{only_variable(b.ops[i].input("Out@GRAD"))};
+    const std::string to{only_variable(b.ops[i].output("X@GRAD"))};
     const auto *source = b.find_var(from), *target = b.find_var(to);
     if (source && target && are_alike(*source, *target) && !left.contains(from)
         && !left.contains(to) && is_passed_on(uses.at(from), uses.at(to), i)) {
