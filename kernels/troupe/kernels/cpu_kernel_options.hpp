@@ -9,7 +9,7 @@ namespace troupe {
 /// What the CPU kernels may do for speed.
 struct cpu_kernel_options {
   /// Convolutions of 3x3 may use Winograd's method: two to three times as fast
-  /// where the machine has AVX-512, with roundings about ten times as large.
+  /// with AVX2 or AVX-512, with roundings about ten times as large.
   bool winograd = true;
   precision factors = precision::float32;
 };

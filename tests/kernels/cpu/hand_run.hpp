@@ -4,6 +4,7 @@
 #include <troupe/kernels/device.hpp>
 #include <troupe/kernels/kernel.hpp>
 
+#include <cstddef>
 #include <deque>
 #include <memory>
 #include <string>
@@ -65,6 +66,9 @@ public:
     kernel_context ctx(*device_, nullptr, attributes_, inputs_, outputs_, step);
     kernel_->run(ctx);
   }
+
+  /// Of all values and what the kernel takes besides.
+  std::size_t peak_bytes() const { return device_->memory().peak_bytes(); }
 
 private:
   attribute_map attributes_;

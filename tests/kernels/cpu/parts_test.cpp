@@ -199,8 +199,7 @@ op_case padded_3x3(std::int64_t samples, std::int64_t channels,
               {.paddings = {1, 1}});
 }
 
-/// Few enough pixels for its channels that workers share these, where the
-/// machine has Winograd's method.
+/// One tile of Winograd's method for each sample.
 op_case wide_conv(std::int64_t samples, std::int64_t channels) {
   return padded_3x3(samples, channels, channels, 4);
 }
@@ -209,10 +208,6 @@ op_case wide_conv(std::int64_t samples, std::int64_t channels) {
 /// builds with sanitizers have none of them.
 bool has_own_loops() {
   return cpu::machine_vectors() != cpu::vector_level::build;
-}
-
-bool has_winograd() {
-  return cpu::machine_vectors() == cpu::vector_level::v4;
 }
 
 /// The forward op and the gradient of the images, whose samples are shared.
@@ -527,9 +522,9 @@ TEST_CASE("samples of a convolution in parts are near the whole's") {
 }
 
 TEST_CASE("fewer samples than workers are shared too") {
-  check_samples(plain(), padded_3x3(2, 32, 32, 30));
+  check_samples(plain(), conv({2, 32, 30, 30}, {32, 32, 3, 2}));
   check_samples(plain(), conv({2, 64, 28, 28}, {64, 64, 1, 1}));
-  const auto one = padded_3x3(1, 32, 32, 30);
+  const auto one = conv({1, 32, 30, 30}, {32, 32, 3, 2});
   shared_run alone(plain(), one);
   CHECK(difference(alone.run(one), run_op(plain(), one), same_bits) == "");
   CHECK(alone.most_parts() == 0);
@@ -541,14 +536,15 @@ TEST_CASE("a convolution with a bias is cut before that is added") {
   check_op(plain(), c, near);
 }
 
-TEST_CASE("channels of a wide convolution in parts are near the whole's") {
-  const auto check = [](const kernel_table& table, const op_case& c) {
-    return has_winograd() ? check_each(table, c, near)
-                          : check_samples(table, c);
-  };
-  check(plain(), wide_conv(33, 128));
-  check(blocked(), wide_conv(33, 128));
-  check(plain(), wide_conv(32, 256));
+// Few tiles: workers share these, then the filters. Many: chunks of tiles. More
+// filters than one window of a filter gradient.
+TEST_CASE("Winograd's method in parts gives the bits of the whole") {
+  if (!has_own_loops())
+    return;
+  for (const auto& c : {wide_conv(33, 128), wide_conv(7, 80),
+                        padded_3x3(7, 32, 48, 32), padded_3x3(5, 160, 144, 24)})
+    for (const auto* table : {&plain(), &blocked()})
+      check_each(*table, c, same_bits);
 }
 
 TEST_CASE("filters that slide along rows in parts give the bits of the whole") {
@@ -598,16 +594,10 @@ TEST_CASE("a kernel takes one batch after the other in parts") {
     some);
 }
 
-TEST_CASE("workers that share channels of one batch share samples of another") {
-  // Each takes as many samples of the second batch as the first one has.
-  check_batches(plain(), [](auto n) { return wide_conv(n, 128); },
-                {44, 132, 44, 33});
-}
-
-TEST_CASE("workers that share samples of one batch share channels of another") {
-  const auto of_batch = [](auto n) { return wide_conv(n, 128); };
-  check_batches(plain(), of_batch, {132, 44});
-  check_batches(plain(), of_batch, {44, 132});
+TEST_CASE("workers that share filters for one batch share tiles of another") {
+  const auto of_batch = [](auto n) { return wide_conv(n, 64); };
+  check_batches(plain(), of_batch, {44, 400, 44, 33});
+  check_batches(plain(), of_batch, {400, 44});
 }
 
 } // TEST_SUITE("kernels.cpu.parts")

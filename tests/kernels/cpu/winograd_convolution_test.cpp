@@ -1,108 +1,208 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of so many channels that Winograd's method computes them in
-// parts.
+// Convolutions 3x3 by Winograd's method against the direct method.
 #include "blocked_images.hpp"
+#include "hand_run.hpp"
 
+#include <support/op_compare.hpp>
+#include <support/op_runner.hpp>
+
+#include <troupe/kernels/cpu/convolution.hpp>
+#include <troupe/kernels/cpu/simd.hpp>
+#include <troupe/kernels/cpu/winograd_convolution.hpp>
 #include <troupe/kernels/cpu_kernel_options.hpp>
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <cmath>
-#include <deque>
-#include <utility>
+#include <string>
 #include <vector>
 
-namespace troupe::test {
+using namespace troupe;
+using namespace troupe::test;
 
 namespace {
 
-const shape images{32, 512, 4, 4};
-const shape filters{512, 512, 3, 3};
+using ints = std::vector<std::int32_t>;
 
-/// A convolution and its gradient on one device.
-class wide_convolution {
-public:
-  explicit wide_convolution(const kernel_table& table) : table_(table) {
-    attributes_.set("paddings", std::vector<std::int32_t>{1, 1});
-  }
+// Roundings are about ten times those of the direct method.
+constexpr double near = 2e-5;
 
-  /// Output, Input@GRAD, Filter@GRAD, one behind the other.
-  std::vector<float> run() {
-    variable& x = values(images, 13);
-    variable& w = values(filters, 7);
-    variable& dout = values(images, 11);
-    variable& out = variables_.emplace_back();
-    variable& dx = variables_.emplace_back();
-    variable& dw = variables_.emplace_back();
-    run("conv2d", {{"Input", "x", &x}, {"Filter", "w", &w}},
-        {{"Output", "out", &out}});
-    run("conv2d_grad",
-        {{"Input", "x", &x}, {"Filter", "w", &w}, {"Output@GRAD", "d", &dout}},
-        {{"Input@GRAD", "dx", &dx}, {"Filter@GRAD", "dw", &dw}});
-    std::vector<float> all;
-    for (const auto* v : {&out, &dx, &dw}) {
-      const tensor plain = device_->to_host(v->as_tensor(), device_->memory());
-      const auto elements = plain.values<float>();
-      all.insert(all.end(), elements.begin(), elements.end());
-    }
-    return all;
-  }
+op_case conv(const shape& images, std::int64_t filters, ints paddings = {1, 1},
+             const std::string& format = "NCHW") {
+  const auto channels = format == "NCHW" ? images[1] : images[3];
+  return {
+    .type = "conv2d",
+    .inputs = {{"Input", {random_values(images, 1)}},
+               {"Filter", {random_values({filters, channels, 3, 3}, 2)}}},
+    .attributes = {{"paddings", std::move(paddings)}, {"data_format", format}},
+    .outputs = {{"Output", 1}},
+    .gradient =
+      gradient_slots{{"Output"}, {"Input", "Filter"}, {"Input", "Filter"}}};
+}
 
-  std::size_t peak_bytes() const { return device_->memory().peak_bytes(); }
+/// The op and its gradient are near what the direct method gives.
+void check(const kernel_table& table, const op_case& c) {
+  static const auto direct = cpu_kernels({.winograd = false});
+  CAPTURE(describe(c));
+  const auto expected = run_op(direct, c);
+  CHECK(difference(run_op(table, c), expected, near) == "");
+  const auto back = backward_of(c, expected);
+  CHECK(difference(run_op(table, back), run_op(direct, back), near) == "");
+}
 
-private:
-  variable& values(const shape& dims, std::int64_t period) {
-    auto value = tensor::make(device_->memory(), dims, dtype::float32);
-    std::int64_t i = 0;
-    for (float& v : value.values<float>())
-      v = static_cast<float>(i++ * 37 % period - period / 2) * 0.125f;
-    variables_.emplace_back().set(std::move(value));
-    return variables_.back();
-  }
+/// Images are given as they are, in blocks of 8 channels (AVX2's loops) and of
+/// 16 (those of AVX-512).
+void check_layouts(const op_case& c) {
+  check(cpu_kernels(), c);
+  for (const std::int64_t block : {8, 16})
+    check(with_blocked_inputs(cpu_kernels(), {block}), c);
+}
 
-  void run(const char* type, std::vector<op_argument> inputs,
-           std::vector<op_argument> outputs) {
-    const step_info step{};
-    kernel_context ctx(*device_, nullptr, attributes_, inputs, outputs, step);
-    table_.make(type, device_kind::cpu, attributes_)->run(ctx);
-  }
+bool has_own_loops() {
+  return cpu::machine_vectors() != cpu::vector_level::build;
+}
 
-  const kernel_table& table_;
-  attribute_map attributes_;
-  std::unique_ptr<device> device_ = make_cpu_device(0);
-  std::deque<variable> variables_;
-};
+cpu::conv_problem problem(const shape& images, std::int64_t filters,
+                          std::int64_t stride = 1) {
+  const auto axis = [&](std::int64_t length) {
+    return cpu::window_axis{length, 3, stride, 1, 1, 1};
+  };
+  const auto h = axis(images[2]);
+  const auto w = axis(images[3]);
+  return {.in = images,
+          .filter = {filters, images[1], 3, 3},
+          .out = {images[0], filters, h.positions(), w.positions()},
+          .axes = {h, w}};
+}
 
-/// The largest difference, in parts of the largest value.
-double difference(const std::vector<float>& a, const std::vector<float>& b) {
-  double most = 0.0, largest = 0.0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    most = std::max(most, std::abs(static_cast<double>(a[i] - b[i])));
-    largest = std::max(largest, std::abs(static_cast<double>(b[i])));
-  }
-  return most / largest;
+bool fits(const cpu::conv_problem& p, precision factors = precision::float32) {
+  return cpu::winograd_convolution::fits(cpu::conv_direction::forward, p,
+                                         factors);
 }
 
 } // namespace
 
-TEST_SUITE("kernels.cpu.wide_convolution") {
-TEST_CASE("parts of a wide convolution give what the direct method gives") {
-  const auto direct = cpu_kernels({.winograd = false});
-  const auto expected = wide_convolution(direct).run();
-  for (const auto& table :
-       {cpu_kernels(), with_blocked_inputs(cpu_kernels(), {16})})
-    CHECK(difference(wide_convolution(table).run(), expected) < 1e-5);
+TEST_SUITE("kernels.cpu.winograd_convolution") {
+
+TEST_CASE("tiles that fill images, reach beyond them, and do not fill one") {
+  check_layouts(conv({2, 32, 16, 16}, 32));
+  check_layouts(conv({2, 32, 15, 18}, 32));
+  check_layouts(conv({3, 32, 9, 7}, 32));
+  check_layouts(conv({16, 32, 3, 4}, 32));
 }
 
-TEST_CASE("a wide convolution takes a bounded amount of memory") {
-  const auto table = cpu_kernels();
-  wide_convolution op(table);
-  op.run();
-  // Filters, their gradient and blocks of them, images, 32 MiB of scratch; the
-  // transformed filters alone would take as much again.
-  CHECK(op.peak_bytes() < 80'000'000);
+TEST_CASE("padding is read as zeros, on each side its own") {
+  check_layouts(conv({2, 16, 14, 13}, 32, {0, 0}));
+  check_layouts(conv({2, 16, 14, 13}, 32, {2, 2}));
+  check_layouts(conv({2, 16, 14, 13}, 32, {0, 1}));
+  check_layouts(conv({2, 16, 14, 13}, 32, {0, 2, 1, 0}));
+  check_layouts(conv({2, 16, 14, 13}, 32, {3, 3})); // outside of each window
 }
-} // TEST_SUITE("kernels.cpu.wide_convolution")
 
-} // namespace troupe::test
+TEST_CASE("numbers of channels that fill one vector, pairs and more") {
+  check_layouts(conv({4, 16, 8, 8}, 16));
+  check_layouts(conv({4, 24, 8, 8}, 40)); // in blocks of 8
+  check_layouts(conv({4, 80, 8, 8}, 48));
+  check_layouts(conv({4, 144, 8, 8}, 32));
+  check_layouts(conv({4, 32, 8, 8}, 272));
+}
+
+TEST_CASE("tiles of several chunks that samples do not divide") {
+  check_layouts(conv({3, 32, 28, 28}, 32));
+  check_layouts(conv({2, 144, 36, 36}, 160)); // and several windows of channels
+}
+
+TEST_CASE("numbers of tiles around those that registers hold") {
+  for (std::int64_t samples = 2; samples <= 30; ++samples)
+    check_layouts(conv({samples, 16, 4, 4}, 16));
+}
+
+TEST_CASE("images with channels last") {
+  check(cpu_kernels(), conv({3, 18, 15, 32}, 48, {1, 1}, "NHWC"));
+  check(cpu_kernels(), conv({3, 18, 15, 24}, 16, {0, 1}, "NHWC"));
+}
+
+TEST_CASE("however images lie, the bits are the same") {
+  if (cpu::machine_vectors() != cpu::vector_level::v4)
+    return; // blocks of 16 are another's
+  const auto c = conv({3, 48, 18, 15}, 32);
+  const auto plain = run_op(cpu_kernels(), c);
+  const auto back = backward_of(c, plain);
+  const auto blocked = with_blocked_inputs(cpu_kernels(), {16});
+  CHECK(difference(run_op(blocked, c), plain, 0) == "");
+  CHECK(difference(run_op(blocked, back), run_op(cpu_kernels(), back), 0)
+        == "");
+}
+
+TEST_CASE("it is taken for filters 3x3 that slide by one pixel") {
+  if (!has_own_loops())
+    return;
+  const shape images{4, 32, 14, 14};
+  CHECK(fits(problem(images, 64)));
+  CHECK_FALSE(fits(problem(images, 64, 2)));
+  auto grouped = problem(images, 64);
+  grouped.groups = 2;
+  CHECK_FALSE(fits(grouped));
+  auto dilated = problem(images, 64);
+  dilated.axes[1].dilation = 2;
+  CHECK_FALSE(fits(dilated));
+  auto flat = problem(images, 64);
+  flat.axes[0].extent = 1;
+  CHECK_FALSE(fits(flat));
+}
+
+TEST_CASE("it is taken for channels that fill vectors") {
+  if (!has_own_loops())
+    return;
+  CHECK(fits(problem({4, 24, 14, 14}, 40)));
+  CHECK_FALSE(fits(problem({4, 20, 14, 14}, 32)));
+  CHECK_FALSE(fits(problem({4, 32, 14, 14}, 20)));
+  auto mixed = problem({4, 32, 14, 14}, 32);
+  mixed.in_format.block = 8;
+  mixed.out_format.block = 16;
+  CHECK_FALSE(fits(mixed));
+  auto blocks_of_16 = problem({4, 32, 14, 14}, 32);
+  blocks_of_16.filter_in_blocks = true;
+  CHECK(fits(blocks_of_16)
+        == (cpu::machine_vectors() == cpu::vector_level::v4));
+  blocks_of_16.in_format.block = 8;
+  CHECK_FALSE(fits(blocks_of_16));
+}
+
+TEST_CASE("it is taken where it saves more than transforming takes") {
+  if (!has_own_loops())
+    return;
+  CHECK_FALSE(fits(problem({1, 256, 4, 4}, 256)));
+  CHECK(fits(problem({2, 256, 4, 4}, 256)));
+  CHECK_FALSE(fits(problem({64, 256, 1, 1}, 256))); // empty pixels
+  CHECK_FALSE(fits(problem({64, 256, 2, 2}, 256)));
+  CHECK(fits(problem({64, 256, 3, 3}, 256)));
+  CHECK(fits(problem({4, 16, 8, 8}, 16)));
+  CHECK_FALSE(fits(problem({4, 16, 8, 8}, 16), precision::bfloat16));
+  CHECK(fits(problem({4, 256, 8, 8}, 256), precision::bfloat16));
+}
+
+TEST_CASE("transformed filters do not lie in memory") {
+  if (!has_own_loops())
+    return;
+  const shape images{32, 512, 4, 4};
+  const shape filters{512, 512, 3, 3};
+  const auto zeros = [](const shape& dims) {
+    return std::vector<float>(static_cast<std::size_t>(dims.numel()));
+  };
+  const auto peak = [&](const char* type, const char* third, const char* made) {
+    hand_run run(type, {{"paddings", ints{1, 1}}});
+    run.input("Input", images, zeros(images));
+    run.input("Filter", filters, zeros(filters));
+    if (third)
+      run.input(third, images, zeros(images));
+    run.output(made);
+    run.run();
+    return run.peak_bytes();
+  };
+  // Transformed, these filters alone take 38 MB.
+  CHECK(peak("conv2d", nullptr, "Output") < 20'000'000);
+  CHECK(peak("conv2d_grad", "Output@GRAD", "Input@GRAD") < 20'000'000);
+  CHECK(peak("conv2d_grad", "Output@GRAD", "Filter@GRAD") < 30'000'000);
+}
+
+} // TEST_SUITE("kernels.cpu.winograd_convolution")

@@ -2,14 +2,13 @@
 #include <troupe/kernels/cpu/convolution.hpp>
 
 #include <troupe/kernels/cpu/channel_blocks.hpp>
-#include <troupe/kernels/cpu/even_cut.hpp>
 #include <troupe/kernels/cpu/filter_blocks.hpp>
 #include <troupe/kernels/cpu/group_convolution.hpp>
 #include <troupe/kernels/cpu/single_threaded.hpp>
+#include <troupe/kernels/cpu/winograd_convolution.hpp>
 
 #include <troupe/base/error.hpp>
 
-#include <algorithm>
 #include <string>
 
 namespace troupe::cpu {
@@ -25,7 +24,7 @@ struct conv_tensors {
   memory::desc dst;
 };
 
-// oneDNN's descriptions of a convolution or of a part of one.
+// oneDNN's descriptions of a convolution.
 struct conv_descs {
   conv_tensors outer;   // as tensors lie outside
   conv_tensors inner;   // as the primitive shall have them; the format may be
@@ -122,46 +121,6 @@ bool has_slow_rounding(conv_direction direction, const conv_problem& p) {
                  && channels < 16));
 }
 
-// Winograd's F(4x4, 3x3) computes tiles of 4x4 pixels with a quarter of the
-// multiplications, but transforms all filters first: below so many tiles that
-// costs more than it saves. Measured on AVX-512 (Zen 4) with 64 to 512
-// channels: from there on 1.2 to 3 times as fast as float32 without it. It is
-// there in float32 alone: with images that lie in bfloat16 it takes as long as
-// the direct method in bfloat16.
-// Source: Lavin and Gray, "Fast algorithms for convolutional neural networks",
-// CVPR 2016.
-constexpr std::int64_t least_tiles(conv_direction direction) {
-  return direction == conv_direction::filter_gradient ? 16 : 32;
-}
-
-std::int64_t tiles_of(const conv_problem& p) {
-  return p.out[0] * ((p.out[2] + 3) / 4) * ((p.out[3] + 3) / 4);
-}
-
-bool prefers_winograd(conv_direction direction, precision factors,
-                      const conv_problem& p) {
-  for (const window_axis& a : p.axes)
-    if (a.extent != 3 || a.stride != 1 || a.dilation != 1)
-      return false;
-  return factors == precision::float32 && p.groups == 1
-         && tiles_of(p) >= least_tiles(direction);
-}
-
-// Transformed filters of many channels take more memory than the images of a
-// whole net. In parts they take a bounded amount, at the cost of transforming
-// what the parts share once for each.
-constexpr std::size_t most_scratch = std::size_t{32} << 20;
-constexpr std::int64_t part_channels = 64; // and multiples of it
-
-// Those that parts divide (`part_of`).
-std::int64_t parted_channels(conv_direction direction, const conv_problem& p) {
-  return direction == conv_direction::input_gradient ? p.in[1] : p.out[1];
-}
-
-bool fit_parts(std::int64_t channels, std::int64_t parts) {
-  return channels % (parts * part_channels) == 0;
-}
-
 tag image_tag(const conv_problem& p, std::int64_t block) {
   if (block == 16)
     return tag::nChw16c;
@@ -176,26 +135,6 @@ memory::desc image_desc(const conv_problem& p, const shape& dims,
                  element_of(format.numbers));
 }
 
-// A part computes some of the result's channels. With Winograd's method that is
-// some of the filters or, of input gradients, some of their channels; the
-// filter gradient takes the output's gradient apart likewise.
-conv_problem part_of(conv_direction direction, conv_problem p,
-                     std::int64_t parts) {
-  if (direction == conv_direction::input_gradient) {
-    p.filter[1] /= parts;
-    p.in[1] /= parts;
-  } else {
-    p.filter[0] /= parts;
-    p.out[1] /= parts;
-  }
-  return p;
-}
-
-// The first part of a tensor that is described as a whole.
-memory::desc first_part(const memory::desc& whole, const memory::dims& part) {
-  return whole.submemory_desc(part, memory::dims(part.size(), 0));
-}
-
 // In what numbers a primitive multiplies and writes.
 struct conv_numbers {
   precision factors = precision::float32;
@@ -203,7 +142,7 @@ struct conv_numbers {
 };
 
 conv_descs describe(conv_direction direction, const conv_numbers& numbers,
-                    const conv_problem& whole, const conv_problem& p) {
+                    const conv_problem& p) {
   const memory::dims src = dims_of(p.in);
   const memory::dims weights = filter_dims(p);
   const memory::dims dst = dims_of(p.out);
@@ -223,9 +162,8 @@ conv_descs describe(conv_direction direction, const conv_numbers& numbers,
       desc_of(weights, plain ? plain_filter : tag::any, e.weights),
       desc_of(dst, plain ? dst_tag : tag::any, e.dst)};
   };
-  return {{first_part(image_desc(whole, whole.in, p.in_format), src),
-           first_part(desc_of(filter_dims(whole), filter), weights),
-           first_part(image_desc(whole, whole.out, p.out_format), dst)},
+  return {{image_desc(p, p.in, p.in_format), desc_of(weights, filter),
+           image_desc(p, p.out, p.out_format)},
           inner(elements_of(direction, numbers.factors, numbers.result)),
           inner(elements_of(conv_direction::forward, numbers.factors,
                             precision::float32)),
@@ -235,9 +173,10 @@ conv_descs describe(conv_direction direction, const conv_numbers& numbers,
           pair([](const window_axis& a) { return a.after; })};
 }
 
+constexpr auto method = dnnl::algorithm::convolution_direct;
+
 dnnl::convolution_forward::primitive_desc forward_desc(const conv_descs& d,
-                                                       const conv_tensors& t,
-                                                       dnnl::algorithm method) {
+                                                       const conv_tensors& t) {
   return {{dnnl::prop_kind::forward_training, method, t.src, t.weights, t.dst,
            d.strides, d.dilates, d.pad_before, d.pad_after},
           user_scratchpad(),
@@ -258,16 +197,13 @@ image_format result_format(const memory::desc& made, const conv_problem& p,
 // `numbers.result` is what images in blocks are handed on in; the primitive
 // itself rounds its results only if it rounds its factors, too.
 blocked_primitive make_forward(const conv_numbers& numbers,
-                               dnnl::algorithm method,
-                               const conv_problem& whole, const conv_problem& p,
-                               image_format& format) {
-  const conv_descs d = describe(conv_direction::forward, numbers, whole, p);
-  const auto desc = forward_desc(d, d.inner, method);
+                               const conv_problem& p, image_format& format) {
+  const conv_descs d = describe(conv_direction::forward, numbers, p);
+  const auto desc = forward_desc(d, d.inner);
   format = result_format(desc.dst_desc(), p, numbers.result);
   if (format.block == 0 && numbers.result != precision::float32)
-    return make_forward({numbers.factors}, method, whole, p, format);
-  const auto dst =
-    first_part(image_desc(whole, whole.out, format), dims_of(p.out));
+    return make_forward({numbers.factors}, p, format);
+  const auto dst = image_desc(p, p.out, format);
   return {
     dnnl::convolution_forward(desc),
     desc.scratchpad_desc(),
@@ -276,12 +212,11 @@ blocked_primitive make_forward(const conv_numbers& numbers,
     {DNNL_ARG_DST, format.block > 0 ? dst : d.outer.dst, desc.dst_desc()}};
 }
 
-blocked_primitive make_input_gradient(const conv_descs& d,
-                                      dnnl::algorithm method) {
+blocked_primitive make_input_gradient(const conv_descs& d) {
   const dnnl::convolution_backward_data::primitive_desc desc(
     {method, d.inner.src, d.inner.weights, d.inner.dst, d.strides, d.dilates,
      d.pad_before, d.pad_after},
-    user_scratchpad(), cpu_engine(), forward_desc(d, d.forward, method));
+    user_scratchpad(), cpu_engine(), forward_desc(d, d.forward));
   return {dnnl::convolution_backward_data(desc),
           desc.scratchpad_desc(),
           {{{DNNL_ARG_DIFF_DST, d.outer.dst, desc.diff_dst_desc()},
@@ -289,16 +224,13 @@ blocked_primitive make_input_gradient(const conv_descs& d,
           {DNNL_ARG_DIFF_SRC, d.outer.src, desc.diff_src_desc()}};
 }
 
-// Of `p`, the part that `d` describes; says whether it is made in the blocks of
-// filter_blocks.hpp.
+// Says whether it is made in the blocks of filter_blocks.hpp.
 blocked_primitive make_filter_gradient(const conv_problem& p,
-                                       const conv_descs& d,
-                                       dnnl::algorithm method,
-                                       bool& in_blocks) {
+                                       const conv_descs& d, bool& in_blocks) {
   const dnnl::convolution_backward_weights::primitive_desc desc(
     {method, d.inner.src, d.inner.weights, d.inner.dst, d.strides, d.dilates,
      d.pad_before, d.pad_after},
-    user_scratchpad(), cpu_engine(), forward_desc(d, d.forward, method));
+    user_scratchpad(), cpu_engine(), forward_desc(d, d.forward));
   in_blocks =
     p.groups == 1 && fits_filter_blocks(p.filter)
     && desc.diff_weights_desc() == desc_of(dims_of(p.filter), tag::OIhw16i16o);
@@ -329,78 +261,23 @@ bool same_in_kernel(const conv_problem& a, const conv_problem& b) noexcept {
          && a.filter_in_blocks == b.filter_in_blocks;
 }
 
-void convolution::make(const conv_problem& problem, dnnl::algorithm algorithm,
-                       precision factors, std::int64_t parts,
-                       std::size_t lanes) {
-  const conv_problem p = part_of(direction_, problem, parts);
-  const std::int64_t in = p.channels_last ? p.in[1] : p.in.numel(1, 4);
-  const std::int64_t out = p.channels_last ? p.out[1] : p.out.numel(1, 4);
-  lanes_.clear();
-  while (lanes_.size() < lanes)
-    lanes_.push_back(make_primitive(problem, p, algorithm, factors));
-  parts_ = parts;
-  switch (direction_) {
-  case conv_direction::forward: steps_ = {p.filter.numel(), out}; break;
-  case conv_direction::input_gradient:
-    // In blocks, 16 output channels lie inside of each input channel.
-    steps_ = {p.filter.numel(1, 4) * (p.filter_in_blocks ? 16 : 1), in};
-    break;
-  case conv_direction::filter_gradient: steps_ = {out, p.filter.numel()}; break;
-  }
-}
-
-blocked_primitive convolution::make_primitive(const conv_problem& whole,
-                                              const conv_problem& part,
-                                              dnnl::algorithm algorithm,
-                                              precision factors) {
+void convolution::make_direct(const conv_problem& p) {
+  const bool rounds = !has_slow_rounding(direction_, p);
+  const auto factors = rounds ? options_.factors : precision::float32;
   switch (direction_) {
   case conv_direction::forward:
-    return make_forward({factors, options_.factors}, algorithm, whole, part,
-                        result_);
+    primitive_ = make_forward({factors, options_.factors}, p, result_);
+    break;
   case conv_direction::input_gradient:
-    result_ = whole.in_format;
-    return make_input_gradient(
-      describe(direction_, {factors, result_.numbers}, whole, part), algorithm);
-  case conv_direction::filter_gradient: break;
+    result_ = p.in_format;
+    primitive_ =
+      make_input_gradient(describe(direction_, {factors, result_.numbers}, p));
+    break;
+  case conv_direction::filter_gradient:
+    primitive_ = make_filter_gradient(p, describe(direction_, {factors}, p),
+                                      makes_filter_blocks_);
+    break;
   }
-  return make_filter_gradient(part,
-                              describe(direction_, {factors}, whole, part),
-                              algorithm, makes_filter_blocks_);
-}
-
-// Of a lane with a plain filter, which is copied, however the filter lies: a
-// problem has as many parts, and so the same bits, either way.
-std::size_t convolution::lane_bytes(const conv_problem& problem) const {
-  const int filter = direction_ == conv_direction::filter_gradient
-                       ? DNNL_ARG_DIFF_WEIGHTS
-                       : DNNL_ARG_WEIGHTS;
-  const auto& lane = lanes_.front();
-  const auto values = static_cast<std::size_t>(problem.filter.numel() / parts_);
-  return lane.scratch_bytes()
-         + (lane.converts(filter) ? 0 : values * sizeof(float));
-}
-
-// In as few parts as keep the scratch memory within bounds and all workers
-// busy.
-void convolution::make_winograd(const conv_problem& problem,
-                                std::size_t workers) {
-  constexpr auto algorithm = dnnl::algorithm::convolution_winograd;
-  const auto channels = parted_channels(direction_, problem);
-  const auto too_few = [&] {
-    return lanes_.size() < workers
-           || lanes_.size() * lane_bytes(problem) > most_scratch;
-  };
-  make(problem, algorithm, precision::float32);
-  for (std::int64_t parts = 2; too_few() && fit_parts(channels, parts);
-       parts *= 2)
-    make(problem, algorithm, precision::float32, parts,
-         even_cut{parts, workers}.parts());
-}
-
-bool convolution::shares_channels(const conv_problem& p) const {
-  const auto channels = parted_channels(direction_, p);
-  return options_.winograd && prefers_winograd(direction_, options_.factors, p)
-         && tiles_of(p) < channels && fit_parts(channels, 2);
 }
 
 // Input gradients are faster in the library.
@@ -432,89 +309,90 @@ void convolution::run_groups(kernel_context& ctx, stored_values a,
   }
 }
 
-// Winograd's method is there for vectors of 512 bits and channels that fill
-// them.
-bool convolution::made_winograd(const conv_problem& problem,
-                                std::size_t workers) {
-  if (!options_.winograd
-      || !prefers_winograd(direction_, options_.factors, problem))
-    return false;
-  try {
-    make_winograd(problem, shares_channels(problem) ? workers : 1);
-    return true;
-  } catch (const dnnl::error& failure) {
-    if (failure.status != dnnl_unimplemented)
-      throw;
-    return false;
+bool convolution::takes_winograd(const conv_problem& p) const {
+  return options_.winograd
+         && winograd_convolution::fits(direction_, p, options_.factors);
+}
+
+void convolution::run_winograd(kernel_context& ctx, stored_values a,
+                               stored_values b, stored_results result) const {
+  using namespace winograd_convolution;
+  switch (direction_) {
+  case conv_direction::forward:
+    return forward(ctx, prepared_, a, b.floats(), result);
+  case conv_direction::input_gradient:
+    return input_gradient(ctx, prepared_, a, b.floats(), result);
+  case conv_direction::filter_gradient:
+    return filter_gradient(ctx, prepared_, a, b, result.floats());
   }
 }
 
-void convolution::make_direct(const conv_problem& problem) {
-  const bool rounds = !has_slow_rounding(direction_, problem);
-  make(problem, dnnl::algorithm::convolution_direct,
-       rounds ? options_.factors : precision::float32);
+convolution::method convolution::method_for(const conv_problem& p) const {
+  if (takes_rows(p))
+    return method::rows;
+  if (takes_groups(p))
+    return method::groups;
+  return takes_winograd(p) ? method::winograd : method::library;
 }
 
-image_format convolution::prepare(const conv_problem& problem,
-                                  std::size_t workers) {
-  if (ready_ && workers_ == workers && same_in_kernel(prepared_, problem))
+bool convolution::shares_its_work(const conv_problem& p) const {
+  return method_for(p) == method::winograd;
+}
+
+image_format convolution::prepare(const conv_problem& problem) {
+  if (ready_ && same_in_kernel(prepared_, problem))
     return result_;
   ready_ = false;
-  lanes_.resize(1);
   result_ = {};
   makes_filter_blocks_ = false;
-  method_ = method::library;
-  if (takes_rows(problem)) {
-    method_ = method::rows;
-    rows_.prepare(problem);
-  } else if (takes_groups(problem)) {
-    method_ = method::groups;
-    result_ = direction_ == conv_direction::forward
-                ? image_format{problem.in_format.block, options_.factors}
-                : problem.in_format;
-  } else {
-    with_library([&] {
-      if (!made_winograd(problem, workers))
-        make_direct(problem);
-    });
+  method_ = method_for(problem);
+  const bool forward = direction_ == conv_direction::forward;
+  switch (method_) {
+  case method::library: with_library([&] { make_direct(problem); }); break;
+  case method::rows: rows_.prepare(problem); break;
+  case method::groups:
+    result_ = forward ? image_format{problem.in_format.block, options_.factors}
+                      : problem.in_format;
+    break;
+  case method::winograd:
+    makes_filter_blocks_ = problem.filter_in_blocks;
+    if (!problem.channels_last)
+      result_ = forward ? image_format{winograd_convolution::block(problem),
+                                       options_.factors}
+                        : problem.in_format;
+    break;
   }
   prepared_ = problem;
-  workers_ = workers;
   ready_ = true;
   return result_;
 }
 
 void convolution::run(kernel_context& ctx, stored_values a, stored_values b,
                       stored_results result) {
-  if (method_ == method::groups)
-    return run_groups(ctx, a, b, result);
-  if (method_ == method::rows)
-    return direction_ == conv_direction::forward
-             ? rows_.forward(ctx, a.floats(), b.floats(), result.floats())
-             : rows_.filter_gradient(ctx, a.floats(), b.floats(),
-                                     result.floats());
-  const even_cut share{parts_, lanes_.size()};
-  ctx.in_parts(share.parts(), [&](std::size_t lane) {
-    with_library([&] {
-      const auto first = share.first(lane);
-      for (std::int64_t i = first; i < first + share.size(lane); ++i)
-        lanes_[lane].run(ctx, a.data(), (b + i * steps_.b).data(),
-                         (result + i * steps_.result).data());
-    });
-  });
+  const bool forward = direction_ == conv_direction::forward;
+  switch (method_) {
+  case method::groups: return run_groups(ctx, a, b, result);
+  case method::winograd: return run_winograd(ctx, a, b, result);
+  case method::rows:
+    return forward ? rows_.forward(ctx, a.floats(), b.floats(), result.floats())
+                   : rows_.filter_gradient(ctx, a.floats(), b.floats(),
+                                           result.floats());
+  case method::library: break;
+  }
+  with_library([&] { primitive_.run(ctx, a.data(), b.data(), result.data()); });
 }
 
 const filter_pack* convolution::pack() const noexcept {
-  const bool single = method_ == method::library && parts_ == 1;
-  return single && direction_ != conv_direction::filter_gradient
-           ? lanes_.front().pack()
+  return method_ == method::library
+             && direction_ != conv_direction::filter_gradient
+           ? primitive_.pack()
            : nullptr;
 }
 
 void convolution::run_packed(kernel_context& ctx, stored_values a,
                              const void* packed, stored_results result) {
   with_library(
-    [&] { lanes_.front().run_packed(ctx, a.data(), packed, result.data()); });
+    [&] { primitive_.run_packed(ctx, a.data(), packed, result.data()); });
 }
 
 } // namespace troupe::cpu

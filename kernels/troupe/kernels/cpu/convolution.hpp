@@ -8,9 +8,7 @@
 #include <troupe/kernels/cpu_kernel_options.hpp>
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace troupe::cpu {
 
@@ -42,28 +40,22 @@ enum class conv_direction { forward, input_gradient, filter_gradient };
 constexpr std::int64_t least_conv_part = 1 << 21;
 
 /// One direction of one convolution at a time. Thread rule: one thread at a
-/// time, any thread, and those that share its run.
+/// time, any thread.
 class convolution {
 public:
   explicit convolution(conv_direction direction,
                        const cpu_kernel_options& options = {})
     : direction_(direction), options_(options) {}
 
-  /// Makes what the library needs, anew when the problem changes, and returns
-  /// how the images that `run` will write lie; filters lie as they are said to.
-  /// With
+  /// Makes what is needed, anew when the problem changes, and returns how the
+  /// images that `run` will write lie; filters lie as they are said to. With
   /// factors in bfloat16, images that come out in blocks are rounded, as their
   /// next reader would do. Throws error(kernel_failure).
-  /// @param workers threads that may share the result's channels: they do if
-  ///   the problem `shares_channels`
-  image_format prepare(const conv_problem& problem, std::size_t workers = 1);
+  image_format prepare(const conv_problem& problem);
 
-  /// Whether workers gain more from channels of the result than from samples:
-  /// each then transforms its own filters alone, which takes longer than what
-  /// all of them do with the images.
-  bool shares_channels(const conv_problem& problem) const;
-  /// Of the problem that is prepared: how many threads share it.
-  std::size_t lanes() const noexcept { return lanes_.size(); }
+  /// Whether a run of the problem is shared by all workers, so that nothing is
+  /// gained by cutting it.
+  bool shares_its_work(const conv_problem& problem) const;
   /// Of the problem that is prepared, a filter's gradient: whether it would be
   /// in blocks without being brought into another layout.
   bool makes_filter_blocks() const noexcept { return makes_filter_blocks_; }
@@ -81,41 +73,28 @@ public:
                   stored_results result);
 
 private:
-  // Who computes: oneDNN, row_convolution.hpp or group_convolution.hpp.
-  enum class method : std::uint8_t { library, rows, groups };
-
-  // From one part to the next, in elements; all parts share the other operand.
-  struct part_steps {
-    std::int64_t b = 0;
-    std::int64_t result = 0;
-  };
+  // Who computes: oneDNN, row_convolution.hpp, group_convolution.hpp or
+  // winograd_convolution.hpp.
+  enum class method : std::uint8_t { library, rows, groups, winograd };
 
   bool takes_rows(const conv_problem& problem) const;
   bool takes_groups(const conv_problem& problem) const;
+  bool takes_winograd(const conv_problem& problem) const;
+  method method_for(const conv_problem& problem) const;
+  void make_direct(const conv_problem& problem);
   void run_groups(kernel_context& ctx, stored_values a, stored_values b,
                   stored_results result) const;
-  void make(const conv_problem& problem, dnnl::algorithm algorithm,
-            precision factors, std::int64_t parts = 1, std::size_t lanes = 1);
-  blocked_primitive make_primitive(const conv_problem& whole,
-                                   const conv_problem& part,
-                                   dnnl::algorithm algorithm,
-                                   precision factors);
-  std::size_t lane_bytes(const conv_problem& problem) const;
-  void make_winograd(const conv_problem& problem, std::size_t workers);
-  bool made_winograd(const conv_problem& problem, std::size_t workers);
-  void make_direct(const conv_problem& problem);
+  void run_winograd(kernel_context& ctx, stored_values a, stored_values b,
+                    stored_results result) const;
 
   conv_direction direction_;
   cpu_kernel_options options_;
   conv_problem prepared_;
-  std::size_t workers_ = 1;
   bool ready_ = false;
   image_format result_;
   method method_ = method::library;
   row_convolution rows_;
-  std::int64_t parts_ = 1;                  // of the result's channels
-  std::vector<blocked_primitive> lanes_{1}; // of one part; one per thread
-  part_steps steps_;
+  blocked_primitive primitive_;
   bool makes_filter_blocks_ = false;
 };
 

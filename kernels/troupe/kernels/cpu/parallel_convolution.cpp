@@ -21,23 +21,13 @@ std::size_t parallel_convolution::parts_of(const conv_problem& p,
                           least_conv_part);
 }
 
-// Whether the workers share the result's channels.
-bool parallel_convolution::prepared_channels(const conv_problem& problem,
-                                             std::size_t threads) {
-  auto& whole = parts_.front();
-  if (threads == 1 || !whole.shares_channels(problem))
-    return false;
-  samples_ = {problem.in[0], 1};
-  result_ = whole.prepare(problem, threads);
-  return whole.lanes() > 1;
-}
-
 // Whether the workers share the samples: all parts have their results in the
 // same format. Filter gradients are sums over samples.
 bool parallel_convolution::prepared_samples(const conv_problem& problem,
                                             std::size_t threads) {
-  const auto sums = direction_ == conv_direction::filter_gradient;
-  samples_ = {problem.in[0], sums ? 1 : threads};
+  const bool whole = direction_ == conv_direction::filter_gradient
+                     || parts_.front().shares_its_work(problem);
+  samples_ = {problem.in[0], whole ? 1 : threads};
   while (parts_.size() < samples_.parts())
     parts_.emplace_back(direction_, options_);
   for (std::size_t i = 0; i < samples_.parts(); ++i) {
@@ -56,8 +46,7 @@ image_format parallel_convolution::prepare(const conv_problem& problem,
     return result_;
   ready_ = false;
   const auto threads = parts_of(problem, workers);
-  if (!prepared_channels(problem, threads)
-      && !prepared_samples(problem, threads))
+  if (!prepared_samples(problem, threads))
     prepared_samples(problem, 1);
   const auto in = problem.in.numel(1, 4);
   const auto out = problem.out.numel(1, 4);

@@ -11,11 +11,10 @@
 namespace troupe::cpu {
 
 /// One direction of a convolution, shared by the workers of its device: each
-/// takes some of the samples, or of the result's channels where
-/// `convolution::shares_channels`. Other filter gradients stay whole, but for
-/// what `convolution` itself shares. A filter that several parts read is packed
-/// once, by all workers.
-/// Thread rule: one thread at a time, any thread.
+/// takes some of the samples. Filter gradients, which are sums over samples,
+/// and what `convolution` itself shares stay whole. A filter that several parts
+/// read is packed once, by all workers. Thread rule: one thread at a time, any
+/// thread.
 class parallel_convolution {
 public:
   explicit parallel_convolution(conv_direction direction,
@@ -38,7 +37,6 @@ public:
 
 private:
   std::size_t parts_of(const conv_problem& problem, std::size_t workers) const;
-  bool prepared_channels(const conv_problem& problem, std::size_t threads);
   bool prepared_samples(const conv_problem& problem, std::size_t threads);
   const filter_pack* shared_pack() const;
   tensor packed(kernel_context& ctx, const filter_pack& pack,
