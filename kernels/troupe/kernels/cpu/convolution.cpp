@@ -280,12 +280,6 @@ void convolution::make_direct(const conv_problem& p) {
   }
 }
 
-// Input gradients are faster in the library.
-bool convolution::takes_rows(const conv_problem& p) const {
-  return direction_ != conv_direction::input_gradient
-         && row_convolution::fits(p);
-}
-
 // The images that are given lie in blocks; the result will.
 bool convolution::takes_groups(const conv_problem& p) const {
   const std::int64_t block = p.in_format.block;
@@ -293,6 +287,17 @@ bool convolution::takes_groups(const conv_problem& p) const {
                        ? block > 0
                        : block > 0 && block == p.out_format.block;
   return given && group_convolution::fits(p, block);
+}
+
+void convolution::run_rows(kernel_context& ctx, const float* a, const float* b,
+                           float* result) const {
+  switch (direction_) {
+  case conv_direction::forward: return rows_.forward(ctx, a, b, result);
+  case conv_direction::input_gradient:
+    return rows_.input_gradient(ctx, a, b, result);
+  case conv_direction::filter_gradient:
+    return rows_.filter_gradient(ctx, a, b, result);
+  }
 }
 
 void convolution::run_groups(kernel_context& ctx, stored_values a,
@@ -328,7 +333,7 @@ void convolution::run_winograd(kernel_context& ctx, stored_values a,
 }
 
 convolution::method convolution::method_for(const conv_problem& p) const {
-  if (takes_rows(p))
+  if (row_convolution::fits(p))
     return method::rows;
   if (takes_groups(p))
     return method::groups;
@@ -369,14 +374,11 @@ image_format convolution::prepare(const conv_problem& problem) {
 
 void convolution::run(kernel_context& ctx, stored_values a, stored_values b,
                       stored_results result) {
-  const bool forward = direction_ == conv_direction::forward;
   switch (method_) {
   case method::groups: return run_groups(ctx, a, b, result);
   case method::winograd: return run_winograd(ctx, a, b, result);
   case method::rows:
-    return forward ? rows_.forward(ctx, a.floats(), b.floats(), result.floats())
-                   : rows_.filter_gradient(ctx, a.floats(), b.floats(),
-                                           result.floats());
+    return run_rows(ctx, a.floats(), b.floats(), result.floats());
   case method::library: break;
   }
   with_library([&] { primitive_.run(ctx, a.data(), b.data(), result.data()); });

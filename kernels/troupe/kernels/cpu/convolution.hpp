@@ -77,11 +77,12 @@ private:
   // winograd_convolution.hpp.
   enum class method : std::uint8_t { library, rows, groups, winograd };
 
-  bool takes_rows(const conv_problem& problem) const;
   bool takes_groups(const conv_problem& problem) const;
   bool takes_winograd(const conv_problem& problem) const;
   method method_for(const conv_problem& problem) const;
   void make_direct(const conv_problem& problem);
+  void run_rows(kernel_context& ctx, const float* a, const float* b,
+                float* result) const;
   void run_groups(kernel_context& ctx, stored_values a, stored_values b,
                   stored_results result) const;
   void run_winograd(kernel_context& ctx, stored_values a, stored_values b,

@@ -22,8 +22,10 @@ struct row_conv_shape {
   const std::int32_t* out_offsets = nullptr;
 };
 
-/// Filters that the forward loop computes side by side.
+/// Filters that the forward loop computes side by side, and taps that the one
+/// back to the input does.
 constexpr std::int64_t row_conv_filters = 5;
+constexpr std::int64_t row_conv_taps = 5;
 
 /// The loops for one instruction set.
 struct row_conv_loops {
@@ -31,6 +33,10 @@ struct row_conv_loops {
   /// filled up with zeros: [groups, taps, row_conv_filters].
   void (*forward)(const row_conv_shape& s, const float* x, const float* packed,
                   float* out);
+  /// dx += the gradient. `packed` holds the taps in groups of `row_conv_taps`,
+  /// the last one filled up: [groups, filters, row_conv_taps].
+  void (*input_gradient)(const row_conv_shape& s, const float* dout,
+                         const float* packed, float* dx);
   /// dw [filters, taps] += the gradient.
   void (*filter_gradient)(const row_conv_shape& s, const float* x,
                           const float* dout, float* dw);

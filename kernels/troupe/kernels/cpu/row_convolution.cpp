@@ -45,6 +45,15 @@ void row_convolution::prepare(const conv_problem& p) {
     for (std::int64_t h = 0; h < p.filter[2]; ++h)
       for (std::int64_t w = 0; w < p.filter[3]; ++w)
         tap_offsets_.push_back(offset(c, h, w));
+  scattered_taps_.clear();
+  scattered_offsets_.clear();
+  const std::int64_t places = p.filter.numel(2, 4);
+  for (std::int64_t place = 0; place < places; ++place)
+    for (std::int64_t c = 0; c < p.filter[1]; ++c) {
+      const std::int64_t tap = c * places + place;
+      scattered_taps_.push_back(static_cast<std::int32_t>(tap));
+      scattered_offsets_.push_back(tap_offsets_[static_cast<std::size_t>(tap)]);
+    }
   in_offsets_.clear();
   out_offsets_.clear();
   for (std::int64_t h = 0; h < p.out[2]; ++h)
@@ -80,6 +89,23 @@ void row_convolution::forward(kernel_context& ctx, const float* x,
       for (std::int64_t i = f; i < f + row_conv_filters; ++i)
         *to++ = i < shape_.filters ? filter[i * shape_.taps + k] : 0.0f;
   machine_loops().forward(shape(), x, packed.data<float>(), out);
+}
+
+void row_convolution::input_gradient(kernel_context& ctx, const float* dout,
+                                     const float* filter, float* dx) const {
+  const std::int64_t groups = (shape_.taps + row_conv_taps - 1) / row_conv_taps;
+  tensor packed = ctx.scratch(groups * row_conv_taps * shape_.filters);
+  float* to = packed.data<float>();
+  for (std::int64_t k = 0; k < groups * row_conv_taps; k += row_conv_taps)
+    for (std::int64_t f = 0; f < shape_.filters; ++f)
+      for (std::int64_t i = k; i < k + row_conv_taps; ++i)
+        *to++ = i < shape_.taps
+                  ? filter[f * shape_.taps + scattered_taps_[std::size_t(i)]]
+                  : 0.0f;
+  row_conv_shape scattered = shape();
+  scattered.tap_offsets = scattered_offsets_.data();
+  fill(dx, shape_.samples * shape_.in_size, 0.0f);
+  machine_loops().input_gradient(scattered, dout, packed.data<float>(), dx);
 }
 
 // Workers share the filters.

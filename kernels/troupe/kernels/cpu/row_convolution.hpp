@@ -26,6 +26,8 @@ public:
 
   void forward(kernel_context& ctx, const float* x, const float* filter,
                float* out) const;
+  void input_gradient(kernel_context& ctx, const float* dout,
+                      const float* filter, float* dx) const;
   void filter_gradient(kernel_context& ctx, const float* x, const float* dout,
                        float* dw) const;
 
@@ -34,6 +36,11 @@ private:
 
   row_conv_shape shape_;
   std::vector<std::int32_t> tap_offsets_;
+  // The same in another order, channel by channel, for sums that are written
+  // one after the other: those of neighbours in a row would overlap, and each
+  // would wait for the one before.
+  std::vector<std::int32_t> scattered_taps_;
+  std::vector<std::int32_t> scattered_offsets_;
   std::vector<std::int32_t> in_offsets_;
   std::vector<std::int32_t> out_offsets_;
 };
