@@ -8,6 +8,7 @@
 #include <troupe/graph/optimizer.hpp>
 
 #include <actors/small_nets.hpp>
+#include <support/machine.hpp>
 
 #include <doctest/doctest.h>
 
@@ -44,13 +45,6 @@ long laid_out(const scope& parameters) {
   });
 }
 
-/// Whether this machine's convolutions make filter gradients in blocks.
-bool makes_blocks() {
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
-         && __builtin_cpu_supports("avx512vl")
-         && __builtin_cpu_supports("avx512dq");
-}
-
 /// Two filters of 16 to 16 channels behind one of 2 channels.
 small_net convolutions(void (*minimize)(const graph::variable_ref&)) {
   graph::network net;
@@ -72,7 +66,7 @@ small_net convolutions(void (*minimize)(const graph::variable_ref&)) {
 }
 
 /// Of `with_momentum`: two filters and their velocities.
-const long in_all = makes_blocks() ? 4 : 0;
+const long in_all = uses_avx512() ? 4 : 0;
 
 small_net with_momentum() {
   return convolutions([](const graph::variable_ref& loss) {
@@ -170,7 +164,7 @@ TEST_CASE("any executor on the scope brings filters back") {
   auto options = in_blocks(true);
   options.parameters = net.parameters();
   executor{net.main, options}.run(net.batch(0, 8));
-  CHECK((laid_out(*options.parameters) > 0) == makes_blocks());
+  CHECK((laid_out(*options.parameters) > 0) == uses_avx512());
   auto test_options = in_blocks(false);
   test_options.parameters = options.parameters;
   test_options.loss = net.loss;
@@ -227,7 +221,7 @@ TEST_CASE("other executors read filters in blocks") {
     executor before{net.evaluation, test_options};
     exe.run(net.batch(0, 8));
     std::vector<double> losses{before.run(net.batch(1, 8)).loss};
-    CHECK((laid_out(*options.parameters) > 0) == (blocks && makes_blocks()));
+    CHECK((laid_out(*options.parameters) > 0) == (blocks && uses_avx512()));
     executor after{net.evaluation, test_options};
     losses.push_back(after.run(net.batch(1, 8)).loss);
     auto two = in_blocks(false, "cpu:2"); // copies them to a second device

@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/simd.hpp>
 
+#include <oneapi/dnnl/dnnl.h>
+
 namespace troupe::cpu {
 
 namespace {
 
+#ifdef TROUPE_NO_AVX512
+constexpr bool uses_avx512 = false;
+// Before anyone calls the library.
+[[maybe_unused]] const auto limited = dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2);
+#else
+constexpr bool uses_avx512 = true;
+#endif
+
 vector_level detect() noexcept {
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)            \
   && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  if (__builtin_cpu_supports("x86-64-v4"))
+  if (uses_avx512 && __builtin_cpu_supports("x86-64-v4"))
     return vector_level::v4;
   if (__builtin_cpu_supports("x86-64-v3"))
     return vector_level::v3;

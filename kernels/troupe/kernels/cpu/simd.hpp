@@ -9,8 +9,12 @@
 /// not ready when the loader picks.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)            \
   && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifdef TROUPE_NO_AVX512
+#define TROUPE_SIMD __attribute__((target_clones("arch=x86-64-v3", "default")))
+#else
 #define TROUPE_SIMD                                                            \
   __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#endif
 #define TROUPE_SIMD_TARGET(arch) [[gnu::target("arch=" arch), gnu::flatten]]
 #else
 #define TROUPE_SIMD
@@ -30,7 +34,8 @@ namespace troupe::cpu {
 /// The instruction sets that hot loops are compiled for.
 enum class vector_level : unsigned char { build, v3, v4 };
 
-/// The best one that this machine has; `build` where TROUPE_SIMD is off.
+/// The best one that this machine has and this build uses; `build` where
+/// TROUPE_SIMD is off.
 vector_level machine_vectors() noexcept;
 
 template <class Loop, class... Args>

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "machine.hpp"
+
+#include <oneapi/dnnl/dnnl.h>
+
+namespace troupe::test {
+
+bool uses_avx512() {
+  // Instruction sets are bits: a larger set has those of the smaller ones.
+  constexpr unsigned needed = dnnl_cpu_isa_avx512_core;
+  const unsigned here = dnnl_get_effective_cpu_isa();
+  return (here & needed) == needed;
+}
+
+} // namespace troupe::test
