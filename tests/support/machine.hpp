@@ -7,4 +7,8 @@ namespace troupe::test {
 /// of 16 channels and make their gradients so.
 bool uses_avx512();
 
+/// Whether some convolutions are made by loops of this project's own, which
+/// need the machine's vectors; builds with sanitizers have none of them.
+bool has_own_loops();
+
 } // namespace troupe::test

@@ -5,6 +5,7 @@
 #include "scrambled_parts.hpp"
 
 #include <kernels/cases/cases.hpp>
+#include <support/machine.hpp>
 #include <support/op_compare.hpp>
 #include <support/op_runner.hpp>
 
@@ -202,12 +203,6 @@ op_case padded_3x3(std::int64_t samples, std::int64_t channels,
 /// One tile of Winograd's method for each sample.
 op_case wide_conv(std::int64_t samples, std::int64_t channels) {
   return padded_3x3(samples, channels, channels, 4);
-}
-
-/// Whether some windows are slid by loops that this machine's vectors need;
-/// builds with sanitizers have none of them.
-bool has_own_loops() {
-  return cpu::machine_vectors() != cpu::vector_level::build;
 }
 
 /// The forward op and the gradient of the images, whose samples are shared.

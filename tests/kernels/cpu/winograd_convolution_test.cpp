@@ -3,6 +3,7 @@
 #include "blocked_images.hpp"
 #include "hand_run.hpp"
 
+#include <support/machine.hpp>
 #include <support/op_compare.hpp>
 #include <support/op_runner.hpp>
 
@@ -55,10 +56,6 @@ void check_layouts(const op_case& c) {
   check(cpu_kernels(), c);
   for (const std::int64_t block : {8, 16})
     check(with_blocked_inputs(cpu_kernels(), {block}), c);
-}
-
-bool has_own_loops() {
-  return cpu::machine_vectors() != cpu::vector_level::build;
 }
 
 cpu::conv_problem problem(const shape& images, std::int64_t filters,
