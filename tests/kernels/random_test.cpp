@@ -123,6 +123,29 @@ TEST_CASE("normal numbers do not come from the blocks of uniform ones") {
   CHECK(drawn != doctest::Approx(radius));
 }
 
+TEST_CASE("numbers of a block are those that are drawn one by one") {
+  const philox random{1, 2, 3};
+  for (std::uint64_t block :
+       {std::uint64_t{0}, std::uint64_t{5}, (std::uint64_t{1} << 62) - 1}) {
+    const auto uniform = random.uniform_block(block);
+    const auto normal = random.normal_block(block);
+    for (std::uint64_t i = 0; i < 4; ++i) {
+      CHECK(uniform[i] == random.uniform(4 * block + i));
+      CHECK(normal[i] == random.normal(4 * block + i));
+    }
+  }
+}
+
+TEST_CASE("a reader of blocks gives numbers in any order") {
+  const philox random{1, 2, 3};
+  block_reader<float> normal(random, &philox::normal_block);
+  block_reader<std::uint32_t> word(random, &philox::block);
+  for (std::uint64_t i : {0, 1, 2, 3, 4, 3, 3, 17, 0, 9, 8}) {
+    CHECK(normal(i) == random.normal(i));
+    CHECK(word(i) == random.block(i / 4)[i % 4]);
+  }
+}
+
 TEST_CASE("the hash of a name is FNV-1a") {
   CHECK(stable_hash("") == 0x811c9dc5);
   CHECK(stable_hash("a") == 0xe40c292c);

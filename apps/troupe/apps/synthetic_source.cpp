@@ -16,21 +16,23 @@ namespace {
 /// enough to hold in memory.
 constexpr std::uint64_t steps = 8;
 
+using uniform_numbers = block_reader<float>;
+
 template <class T>
-void fill_whole(tensor& out, const philox& draw, std::int64_t below) {
+void fill_whole(tensor& out, uniform_numbers draw, std::int64_t below) {
   auto values = out.values<T>();
   for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = static_cast<T>(static_cast<double>(draw.uniform(i))
-                               * static_cast<double>(below));
+    values[i] =
+      static_cast<T>(static_cast<double>(draw(i)) * static_cast<double>(below));
 }
 
-void fill_uniform(tensor& out, const philox& draw) {
+void fill_uniform(tensor& out, uniform_numbers draw) {
   auto values = out.values<float>();
   for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = draw.uniform(i);
+    values[i] = draw(i);
 }
 
-void fill(tensor& out, const feed_info& feed, const philox& draw) {
+void fill(tensor& out, const feed_info& feed, uniform_numbers draw) {
   switch (feed.type) {
   case dtype::float32:
     return feed.below ? fill_whole<float>(out, draw, *feed.below)
@@ -76,7 +78,8 @@ private:
     shape dims = feed.dims;
     dims[0] = batch_;
     tensor out = tensor::make(memory_, dims, feed.type);
-    fill(out, feed, philox(seed_, stable_hash(feed.name.c_str()), index));
+    const philox random(seed_, stable_hash(feed.name.c_str()), index);
+    fill(out, feed, {random, &philox::uniform_block});
     return out;
   }
 

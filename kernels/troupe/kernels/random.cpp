@@ -30,6 +30,19 @@ std::uint32_t high_word(std::uint64_t value) noexcept {
 // Numbers of blocks that `normal` draws from; `uniform` cannot reach them.
 constexpr std::uint64_t normal_blocks = std::uint64_t{1} << 63;
 
+float uniform_of(std::uint32_t word) noexcept {
+  return static_cast<float>(word >> 8) * 0x1p-24f;
+}
+
+// Box-Muller.
+std::array<float, 2> normal_pair(std::uint32_t a, std::uint32_t b) noexcept {
+  const auto radius_uniform = (a + 1.0) * 0x1p-32; // (0, 1]
+  const auto radius =
+    std::sqrt(-2 * std::log(static_cast<float>(radius_uniform)));
+  const auto angle = uniform_of(b) * 2 * std::numbers::pi_v<float>;
+  return {radius * std::cos(angle), radius * std::sin(angle)};
+}
+
 } // namespace
 
 std::array<std::uint32_t, 4>
@@ -56,17 +69,26 @@ std::array<std::uint32_t, 4> philox::block(std::uint64_t index) const noexcept {
 }
 
 float philox::uniform(std::uint64_t index) const noexcept {
-  return static_cast<float>(block(index / 4)[index % 4] >> 8) * 0x1p-24f;
+  return uniform_of(block(index / 4)[index % 4]);
 }
 
 float philox::normal(std::uint64_t index) const noexcept {
-  auto words = block(normal_blocks | index / 4);
-  auto pair = index % 4 / 2 * 2;
-  auto radius_uniform = (words[pair] + 1.0) * 0x1p-32; // (0, 1]
-  auto radius = std::sqrt(-2 * std::log(static_cast<float>(radius_uniform)));
-  auto angle = static_cast<float>(words[pair + 1] >> 8) * 0x1p-24f * 2
-               * std::numbers::pi_v<float>;
-  return radius * (index % 2 == 0 ? std::cos(angle) : std::sin(angle));
+  const auto words = block(normal_blocks | index / 4);
+  const auto pair = index % 4 / 2 * 2;
+  return normal_pair(words[pair], words[pair + 1])[index % 2];
+}
+
+std::array<float, 4> philox::uniform_block(std::uint64_t index) const noexcept {
+  const auto words = block(index);
+  return {uniform_of(words[0]), uniform_of(words[1]), uniform_of(words[2]),
+          uniform_of(words[3])};
+}
+
+std::array<float, 4> philox::normal_block(std::uint64_t index) const noexcept {
+  const auto words = block(normal_blocks | index);
+  const auto first = normal_pair(words[0], words[1]);
+  const auto second = normal_pair(words[2], words[3]);
+  return {first[0], first[1], second[0], second[1]};
 }
 
 std::uint32_t stable_hash(const char* text) noexcept {

@@ -103,6 +103,12 @@ op_case transpose(const shape& dims, ints axes) {
           .outputs = {{"Out", 1}, {"XShape", 1}}};
 }
 
+op_case drawn(const char* type, const ints& dims,
+              attribute_map attributes = {}) {
+  attributes.set("shape", dims);
+  return {.type = type, .inputs = {}, .attributes = std::move(attributes)};
+}
+
 op_case layer_norm(std::int64_t rows, std::int64_t width) {
   return {.type = "layer_norm",
           .inputs = {{"X", {random_values({rows, width}, 1, -1, 3)}},
@@ -426,6 +432,15 @@ TEST_CASE(
   };
   check_op(plain(), lookup(1), same_bits);
   check_op(plain(), lookup(40), same_bits);
+}
+
+TEST_CASE("random numbers in parts are those of the whole") {
+  const ints dims{101, 1003};
+  for (const auto& c :
+       {drawn("uniform_random", dims), drawn("gaussian_random", dims),
+        drawn("truncated_gaussian_random", dims),
+        drawn("randint", dims, {{"low", 3}, {"high", 90}})})
+    check_op(plain(), c, same_bits);
 }
 
 TEST_CASE("losses of classes in parts give the bits of the whole") {

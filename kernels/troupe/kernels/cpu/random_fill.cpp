@@ -2,6 +2,7 @@
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
 #include <troupe/kernels/cpu/filled_shape.hpp>
+#include <troupe/kernels/cpu/in_ranges.hpp>
 
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/random.hpp>
@@ -68,19 +69,22 @@ dtype wanted_type(const kernel_context& ctx, dtype drawn) {
   return dtype_attribute(ctx.attributes(), "dtype", drawn);
 }
 
-// Element i is draw(generator, numbers(i)), a T. This is Out itself unless the
-// program asks for another dtype.
-template <class T, class Draw>
+// Element i is draws(generator)(numbers(i)), a T; each worker has a callable of
+// its own. This is Out itself unless the program asks for another dtype.
+template <class T, class Draws>
 tensor draw_all(kernel_context& ctx, const shape& dims,
-                const element_numbers& numbers, Draw draw) {
+                const element_numbers& numbers, Draws draws) {
   constexpr dtype drawn = dtype_of<T>;
   tensor out = wanted_type(ctx, drawn) == drawn
                  ? ctx.output("Out", dims, drawn)
                  : tensor::make(ctx.on().memory(), dims, drawn);
   const philox random = generator(ctx);
-  std::uint64_t index = 0;
-  for (T& value : out.values<T>())
-    value = draw(random, numbers(index++));
+  T* values = out.data<T>();
+  in_ranges(ctx, out.numel(), [&](std::int64_t first, std::int64_t count) {
+    auto draw = draws(random);
+    for (std::int64_t i = first; i < first + count; ++i)
+      values[i] = draw(numbers(static_cast<std::uint64_t>(i)));
+  });
   return out;
 }
 
@@ -110,10 +114,12 @@ void draw_uniform(kernel_context& ctx, const shape& dims,
                   const element_numbers& numbers) {
   const float low = ctx.attributes().get_float("min", -1.0f);
   const float high = ctx.attributes().get_float("max", 1.0f);
-  const auto draw = [=](const philox& random, std::uint64_t i) {
-    return low + (high - low) * random.uniform(i);
+  const auto draws = [=](const philox& random) {
+    block_reader<float> uniform(random, &philox::uniform_block);
+    return
+      [=](std::uint64_t i) mutable { return low + (high - low) * uniform(i); };
   };
-  tensor out = draw_all<float>(ctx, dims, numbers, draw);
+  tensor out = draw_all<float>(ctx, dims, numbers, draws);
   set_diagonal(ctx.attributes(), out);
   give(ctx, out);
 }
@@ -122,10 +128,12 @@ void draw_gaussian(kernel_context& ctx, const shape& dims,
                    const element_numbers& numbers) {
   const float mean = ctx.attributes().get_float("mean", 0.0f);
   const float deviation = ctx.attributes().get_float("std", 1.0f);
-  const auto draw = [=](const philox& random, std::uint64_t i) {
-    return mean + deviation * random.normal(i);
+  const auto draws = [=](const philox& random) {
+    block_reader<float> normal(random, &philox::normal_block);
+    return
+      [=](std::uint64_t i) mutable { return mean + deviation * normal(i); };
   };
-  give(ctx, draw_all<float>(ctx, dims, numbers, draw));
+  give(ctx, draw_all<float>(ctx, dims, numbers, draws));
 }
 
 element_numbers numbers_like_batch(const kernel_context& ctx,
@@ -165,16 +173,19 @@ void run_truncated_gaussian_random(kernel_context& ctx) {
   const float deviation = ctx.attributes().get_float("std", 1.0f);
   const shape dims = filled_shape(ctx);
   const auto numbers = numbers_of(ctx, dims);
-  const auto draw = [=](const philox& random, std::uint64_t i) {
-    // A number beyond two deviations is drawn again, further on.
-    float value = random.normal(i);
-    for (std::uint64_t index = i; std::abs(value) > 2.0f;) {
-      index += numbers.all();
-      value = random.normal(index);
-    }
-    return mean + deviation * value;
+  const auto draws = [=](const philox& random) {
+    block_reader<float> normal(random, &philox::normal_block);
+    return [=](std::uint64_t i) mutable {
+      // A number beyond two deviations is drawn again, further on.
+      float value = normal(i);
+      for (std::uint64_t index = i; std::abs(value) > 2.0f;) {
+        index += numbers.all();
+        value = random.normal(index);
+      }
+      return mean + deviation * value;
+    };
   };
-  give(ctx, draw_all<float>(ctx, dims, numbers, draw));
+  give(ctx, draw_all<float>(ctx, dims, numbers, draws));
 }
 
 // Source: Lemire, "Fast random integer generation in an interval", 2019,
@@ -190,12 +201,14 @@ void run_randint(kernel_context& ctx) {
                 "randint draws from [" + std::to_string(low) + ", "
                   + std::to_string(high) + "): low must be less than high, by "
                   + "2^32 at most");
-  const auto draw = [=](const philox& random, std::uint64_t i) {
-    const std::uint64_t word = random.block(i / 4)[i % 4];
-    return low + static_cast<std::int64_t>((word * range) >> 32);
+  const auto draws = [=](const philox& random) {
+    block_reader<std::uint32_t> words(random, &philox::block);
+    return [=](std::uint64_t i) mutable {
+      return low + static_cast<std::int64_t>((words(i) * range) >> 32);
+    };
   };
   const shape dims = filled_shape(ctx);
-  give(ctx, draw_all<std::int64_t>(ctx, dims, numbers_of(ctx, dims), draw));
+  give(ctx, draw_all<std::int64_t>(ctx, dims, numbers_of(ctx, dims), draws));
 }
 
 } // namespace troupe::cpu
