@@ -66,7 +66,9 @@ small_net convolutions(void (*minimize)(const graph::variable_ref&)) {
 }
 
 /// Of `with_momentum`: two filters and their velocities.
-const long in_all = uses_avx512() ? 4 : 0;
+long in_all() {
+  return uses_avx512() ? 4 : 0;
+}
 
 small_net with_momentum() {
   return convolutions([](const graph::variable_ref& loss) {
@@ -126,7 +128,7 @@ TEST_CASE("filters and their state lie in blocks until they are asked for") {
   options.parameters = net.parameters();
   executor exe{net.main, options};
   exe.run(net.batch(0, 8));
-  CHECK(laid_out(*options.parameters) == in_all);
+  CHECK(laid_out(*options.parameters) == in_all());
   exe.synchronize_parameters();
   CHECK(laid_out(*options.parameters) == 0);
   const auto expected = train(net, in_blocks(false), {{8}});
@@ -148,10 +150,10 @@ TEST_CASE("on several devices, too, and so do copies") {
       if (strategy == merge_strategy::reduce && !share) {
         // An update's state is on its device alone.
         CHECK(laid_out(*options.parameters) + laid_out(copies)
-              == in_all + in_all / 2);
+              == in_all() + in_all() / 2);
       } else {
-        CHECK(laid_out(*options.parameters) == in_all);
-        CHECK(laid_out(copies) == (shared ? 0 : in_all));
+        CHECK(laid_out(*options.parameters) == in_all());
+        CHECK(laid_out(copies) == (shared ? 0 : in_all()));
       }
       exe.synchronize_parameters();
       CHECK(laid_out(*options.parameters) == 0);

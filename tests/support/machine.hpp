@@ -8,7 +8,7 @@ namespace troupe::test {
 bool uses_avx512();
 
 /// Whether some convolutions are made by loops of this project's own, which
-/// need the machine's vectors; builds with sanitizers have none of them.
+/// need AVX2.
 bool has_own_loops();
 
 } // namespace troupe::test

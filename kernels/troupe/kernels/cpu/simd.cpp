@@ -3,21 +3,26 @@
 
 #include <oneapi/dnnl/dnnl.h>
 
+#include <cstdlib>
+
 namespace troupe::cpu {
 
 namespace {
 
 #ifdef TROUPE_NO_AVX512
 constexpr bool uses_avx512 = false;
-// Before anyone calls the library.
-[[maybe_unused]] const auto limited = dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2);
+// Too late once anyone has called the library.
+[[maybe_unused]] const bool limited = [] {
+  if (dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2) != dnnl_success)
+    std::abort();
+  return true;
+}();
 #else
 constexpr bool uses_avx512 = true;
 #endif
 
 vector_level detect() noexcept {
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)            \
-  && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
   if (uses_avx512 && __builtin_cpu_supports("x86-64-v4"))
     return vector_level::v4;
   if (__builtin_cpu_supports("x86-64-v3"))

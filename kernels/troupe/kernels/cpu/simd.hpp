@@ -34,8 +34,8 @@ namespace troupe::cpu {
 /// The instruction sets that hot loops are compiled for.
 enum class vector_level : unsigned char { build, v3, v4 };
 
-/// The best one that this machine has and this build uses; `build` where
-/// TROUPE_SIMD is off.
+/// The best one that this machine has and this build uses. Files that are
+/// compiled for one of them are called by it under sanitizers, too.
 vector_level machine_vectors() noexcept;
 
 template <class Loop, class... Args>
