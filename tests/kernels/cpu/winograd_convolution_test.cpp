@@ -110,7 +110,7 @@ TEST_CASE("tiles of several chunks that samples do not divide") {
 
 TEST_CASE("numbers of tiles around those that registers hold") {
   for (std::int64_t samples = 2; samples <= 30; ++samples)
-    check_layouts(conv({samples, 16, 4, 4}, 16));
+    check_layouts(conv({samples, 64, 4, 4}, 64));
 }
 
 TEST_CASE("images with channels last") {

@@ -120,13 +120,6 @@ void blocked_primitive::run(kernel_context& ctx, const void* a, const void* b,
   execute(next);
 }
 
-bool blocked_primitive::converts(int argument) const noexcept {
-  for (const port* p : {&inputs_[0], &inputs_[1], &output_})
-    if (p->argument == argument)
-      return p->converts;
-  return false;
-}
-
 const filter_pack* blocked_primitive::pack() const noexcept {
   const auto& pack = inputs_[1].pack;
   return pack ? &*pack : nullptr;

@@ -38,11 +38,6 @@ public:
                     const std::array<operand, 2>& inputs,
                     const operand& output);
 
-  /// Bytes that a run takes besides its operands.
-  std::size_t scratch_bytes() const noexcept { return scratch_bytes_; }
-  /// Whether a run brings that operand into another format.
-  bool converts(int argument) const noexcept;
-
   /// Throws dnnl::error.
   void run(kernel_context& ctx, const void* a, const void* b, void* out);
 

@@ -173,8 +173,8 @@ private:
     weights_.run(ctx, values_of(x), values_of(dout), dw.data<float>());
   }
 
-  // For a gradient in blocks if the library makes it so. With plain images it
-  // may multiply unfolded ones forward, with a plain filter.
+  // For a gradient in blocks if whoever computes it makes it so. With plain
+  // images it may multiply unfolded ones forward, with a plain filter.
   void prepare_weights(const conv_problem& p, std::size_t workers) {
     if (prepared_ && same_in_kernel(prepared_for_, p))
       return;

@@ -2,6 +2,7 @@
 #include <troupe/kernels/cpu/convolution.hpp>
 
 #include <troupe/kernels/cpu/channel_blocks.hpp>
+#include <troupe/kernels/cpu/even_cut.hpp>
 #include <troupe/kernels/cpu/filter_blocks.hpp>
 #include <troupe/kernels/cpu/group_convolution.hpp>
 #include <troupe/kernels/cpu/single_threaded.hpp>
@@ -173,11 +174,11 @@ conv_descs describe(conv_direction direction, const conv_numbers& numbers,
           pair([](const window_axis& a) { return a.after; })};
 }
 
-constexpr auto method = dnnl::algorithm::convolution_direct;
+constexpr auto direct = dnnl::algorithm::convolution_direct;
 
 dnnl::convolution_forward::primitive_desc forward_desc(const conv_descs& d,
                                                        const conv_tensors& t) {
-  return {{dnnl::prop_kind::forward_training, method, t.src, t.weights, t.dst,
+  return {{dnnl::prop_kind::forward_training, direct, t.src, t.weights, t.dst,
            d.strides, d.dilates, d.pad_before, d.pad_after},
           user_scratchpad(),
           cpu_engine()};
@@ -214,7 +215,7 @@ blocked_primitive make_forward(const conv_numbers& numbers,
 
 blocked_primitive make_input_gradient(const conv_descs& d) {
   const dnnl::convolution_backward_data::primitive_desc desc(
-    {method, d.inner.src, d.inner.weights, d.inner.dst, d.strides, d.dilates,
+    {direct, d.inner.src, d.inner.weights, d.inner.dst, d.strides, d.dilates,
      d.pad_before, d.pad_after},
     user_scratchpad(), cpu_engine(), forward_desc(d, d.forward));
   return {dnnl::convolution_backward_data(desc),
@@ -228,7 +229,7 @@ blocked_primitive make_input_gradient(const conv_descs& d) {
 blocked_primitive make_filter_gradient(const conv_problem& p,
                                        const conv_descs& d, bool& in_blocks) {
   const dnnl::convolution_backward_weights::primitive_desc desc(
-    {method, d.inner.src, d.inner.weights, d.inner.dst, d.strides, d.dilates,
+    {direct, d.inner.src, d.inner.weights, d.inner.dst, d.strides, d.dilates,
      d.pad_before, d.pad_after},
     user_scratchpad(), cpu_engine(), forward_desc(d, d.forward));
   in_blocks =
@@ -254,6 +255,12 @@ void with_library(Use use) {
 }
 
 } // namespace
+
+std::size_t worthwhile_parts(std::size_t workers,
+                             const conv_problem& p) noexcept {
+  return worthwhile_parts(workers, p.out.numel() * p.filter.numel(1, 4),
+                          least_conv_part);
+}
 
 bool same_in_kernel(const conv_problem& a, const conv_problem& b) noexcept {
   return a.in == b.in && a.filter == b.filter && a.out == b.out

@@ -8,6 +8,7 @@
 #include <troupe/kernels/cpu_kernel_options.hpp>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace troupe::cpu {
@@ -38,6 +39,10 @@ enum class conv_direction { forward, input_gradient, filter_gradient };
 
 /// Multiplications of a part that is worth a cut, some 20 us.
 constexpr std::int64_t least_conv_part = 1 << 21;
+
+/// In how many parts `workers` threads share the problem.
+std::size_t worthwhile_parts(std::size_t workers,
+                             const conv_problem& p) noexcept;
 
 /// One direction of one convolution at a time. Thread rule: one thread at a
 /// time, any thread.

@@ -125,10 +125,8 @@ void filter_gradient(kernel_context& ctx, const conv_problem& p,
   tensor packed = ctx.scratch(p.filter.numel());
   float* sums = packed.data<float>();
   fill(sums, packed.numel(), 0.0f);
-  const auto work = p.out.numel() * p.filter.numel(1, 4);
-  const even_cut channels{
-    p.in[1], worthwhile_parts(ctx.workers(), work, least_conv_part),
-    loops.lanes};
+  const even_cut channels{p.in[1], worthwhile_parts(ctx.workers(), p),
+                          loops.lanes};
   ctx.in_parts(channels.parts(), [&](std::size_t i) {
     const auto first = channels.first(i);
     const channel_range part{first, first + channels.size(i)};

@@ -15,12 +15,6 @@ conv_problem with_samples(conv_problem p, std::int64_t samples) {
 
 } // namespace
 
-std::size_t parallel_convolution::parts_of(const conv_problem& p,
-                                           std::size_t workers) const {
-  return worthwhile_parts(workers, p.out.numel() * p.filter.numel(1, 4),
-                          least_conv_part);
-}
-
 // Whether the workers share the samples: all parts have their results in the
 // same format. Filter gradients are sums over samples.
 bool parallel_convolution::prepared_samples(const conv_problem& problem,
@@ -45,7 +39,7 @@ image_format parallel_convolution::prepare(const conv_problem& problem,
   if (ready_ && same_in_kernel(prepared_, problem))
     return result_;
   ready_ = false;
-  const auto threads = parts_of(problem, workers);
+  const auto threads = worthwhile_parts(workers, problem);
   if (!prepared_samples(problem, threads))
     prepared_samples(problem, 1);
   const auto in = problem.in.numel(1, 4);

@@ -36,7 +36,6 @@ public:
            stored_results result);
 
 private:
-  std::size_t parts_of(const conv_problem& problem, std::size_t workers) const;
   bool prepared_samples(const conv_problem& problem, std::size_t threads);
   const filter_pack* shared_pack() const;
   tensor packed(kernel_context& ctx, const filter_pack& pack,

@@ -36,9 +36,9 @@ private:
 
   row_conv_shape shape_;
   std::vector<std::int32_t> tap_offsets_;
-  // The same in another order, channel by channel, for sums that are written
-  // one after the other: those of neighbours in a row would overlap, and each
-  // would wait for the one before.
+  // The same in another order, place by place in the window, for sums that are
+  // written one after the other: those of neighbours in a row would overlap,
+  // and each would wait for the one before.
   std::vector<std::int32_t> scattered_taps_;
   std::vector<std::int32_t> scattered_offsets_;
   std::vector<std::int32_t> in_offsets_;

@@ -29,7 +29,7 @@ struct pass {
   bool backward = false;
 
   index pairs() const noexcept {
-    return rounded_up(made.blocks, winograd_columns);
+    return ceil_div(made.blocks, winograd_columns);
   }
 };
 
@@ -47,8 +47,8 @@ public:
 
   index buffer_size() const noexcept { return layout_.buffer_size(); }
 
-  winograd_filters<const float> between(index given, index made,
-                                        float* buffer) const {
+  winograd_block<const float> between(index given, index made,
+                                      float* buffer) const {
     return backward_ ? layout_.backward(filter_, given, made, buffer)
                      : layout_.forward(filter_, made, given, buffer);
   }
@@ -164,14 +164,15 @@ void convolve_pairs(kernel_context& ctx, const pass& p,
 void convolve(kernel_context& ctx, const pass& p, const conv_problem& problem,
               const float* filter) {
   const filter_source filters(p, problem, filter);
-  const auto workers = static_cast<index>(ctx.workers());
-  const index chunks = rounded_up(p.tiles.all, chunk_tiles);
+  const auto workers =
+    static_cast<index>(worthwhile_parts(ctx.workers(), problem));
+  const index chunks = ceil_div(p.tiles.all, chunk_tiles);
   if (chunks < workers)
     return convolve_pairs(ctx, p, filters,
                           {p.tiles.all, static_cast<std::size_t>(chunks)});
   convolve_chunks(ctx, p, filters,
                   {p.tiles.all, static_cast<std::size_t>(
-                                  rounded_up(chunks, workers) * workers)});
+                                  ceil_div(chunks, workers) * workers)});
 }
 
 bool slides(const window_axis& a) {

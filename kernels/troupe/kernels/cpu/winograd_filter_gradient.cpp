@@ -15,7 +15,7 @@ namespace {
 
 using index = std::int64_t;
 
-// Tiles that are multiplied in one go.
+// Tiles of each worker that are multiplied in one go.
 constexpr index chunk_tiles = 128;
 // Sums of so many input channels and two vectors of output channels lie in the
 // second-level cache.
@@ -38,6 +38,7 @@ struct operands {
   winograd_images<stored_values> image;
   winograd_images<stored_values> gradient;
   winograd_tiling tiles;
+  std::size_t workers; // among whom the work is shared
 };
 
 winograd_images<stored_values> blocks_of(winograd_images<stored_values> images,
@@ -53,10 +54,11 @@ public:
   gradient_window(const kernel_context& ctx, const conv_problem& p,
                   const operands& given, const even_cut& groups, block_range in,
                   block_range out)
-    : loops_(given.loops), layout_(loops_, p), groups_(groups), in_(in),
-      out_(out), image_(ctx, loops_.transform_image, loops_.lanes,
-                        blocks_of(given.image, in), given.tiles.per_sample,
-                        groups.size(0)),
+    : loops_(given.loops), layout_(loops_, p), workers_(given.workers),
+      groups_(groups), in_(in), out_(out),
+      image_(ctx, loops_.transform_image, loops_.lanes,
+             blocks_of(given.image, in), given.tiles.per_sample,
+             groups.size(0)),
       gradient_(ctx, loops_.transform_gradient, loops_.lanes,
                 blocks_of(given.gradient, out), given.tiles.per_sample,
                 groups.size(0)),
@@ -65,18 +67,25 @@ public:
   void run(kernel_context& ctx, float* dw) {
     for (std::size_t i = 0; i < groups_.parts(); ++i) {
       fill(ctx, {groups_.first(i), groups_.size(i)});
-      ctx.in_parts(static_cast<std::size_t>(units()), [&](std::size_t unit) {
-        add_unit(ctx, static_cast<index>(unit), i, dw);
-      });
+      share(ctx, units(), [&](index unit) { add_unit(ctx, unit, i, dw); });
     }
   }
 
 private:
+  // Short work stays whole.
+  template <class Work>
+  void share(kernel_context& ctx, index units, Work work) const {
+    const even_cut cut{units,
+                       workers_ == 1 ? 1 : static_cast<std::size_t>(units)};
+    ctx.in_parts(cut.parts(), [&](std::size_t i) {
+      for (index unit = cut.first(i); unit < cut.first(i) + cut.size(i); ++unit)
+        work(unit);
+    });
+  }
+
   void fill(kernel_context& ctx, tile_range tiles) {
     const index images = image_.units(tiles);
-    const index all = images + gradient_.units(tiles);
-    ctx.in_parts(static_cast<std::size_t>(all), [&](std::size_t i) {
-      const auto unit = static_cast<index>(i);
+    share(ctx, images + gradient_.units(tiles), [&](index unit) {
       if (unit < images)
         image_.fill_unit(tiles, unit);
       else
@@ -88,9 +97,9 @@ private:
   // pair of vectors of the gradient.
 
   index depth() const noexcept { return chunk_channels / loops_.lanes; }
-  index depths() const noexcept { return rounded_up(in_.count, depth()); }
+  index depths() const noexcept { return ceil_div(in_.count, depth()); }
   index units() const noexcept {
-    return depths() * rounded_up(out_.count, winograd_columns);
+    return depths() * ceil_div(out_.count, winograd_columns);
   }
   index row() const noexcept { return winograd_columns * loops_.lanes; }
   index step() const noexcept { return chunk_channels * row() + loops_.lanes; }
@@ -131,6 +140,7 @@ private:
 
   const winograd_loops& loops_;
   winograd_filter_layout layout_;
+  std::size_t workers_;
   even_cut groups_;
   block_range in_;
   block_range out_;
@@ -161,11 +171,12 @@ void filter_gradient(kernel_context& ctx, const conv_problem& p,
   const winograd_tiling tiles(p.out);
   operands given{
     loops, view_images(given_x.at(), p.in, p.channels_last, tiles, lanes),
-    view_images(given_dout.at(), p.out, p.channels_last, tiles, lanes), tiles};
+    view_images(given_dout.at(), p.out, p.channels_last, tiles, lanes), tiles,
+    worthwhile_parts(ctx.workers(), p)};
   given.image.plane.before_y = p.axes[0].before;
   given.image.plane.before_x = p.axes[1].before;
-  const auto workers = static_cast<index>(ctx.workers());
-  const even_cut groups{tiles.all, static_cast<std::size_t>(rounded_up(
+  const auto workers = static_cast<index>(given.workers);
+  const even_cut groups{tiles.all, static_cast<std::size_t>(ceil_div(
                                      tiles.all, workers * chunk_tiles))};
   const index most = window_blocks(p, groups, lanes);
   for (index o = 0; o < given.gradient.blocks; o += most)

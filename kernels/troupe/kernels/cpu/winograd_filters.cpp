@@ -29,7 +29,7 @@ std::int64_t winograd_filter_layout::offset(std::int64_t out,
 
 // Blocks are [taps, in, out], which is what is wanted. Plain, each filter has
 // [in, taps] in a row.
-winograd_filters<const float>
+winograd_block<const float>
 winograd_filter_layout::forward(const float* filter, std::int64_t out,
                                 std::int64_t in, float* buffer) const {
   const auto lanes = loops_.lanes;
@@ -43,7 +43,7 @@ winograd_filter_layout::forward(const float* filter, std::int64_t out,
 }
 
 // Makes [taps, out, in], the last tap first.
-winograd_filters<const float>
+winograd_block<const float>
 winograd_filter_layout::backward(const float* filter, std::int64_t out,
                                  std::int64_t in, float* buffer) const {
   const auto lanes = loops_.lanes;
@@ -59,10 +59,10 @@ winograd_filter_layout::backward(const float* filter, std::int64_t out,
   return {buffer, lanes * lanes, lanes};
 }
 
-winograd_filters<float> winograd_filter_layout::begin(float* filter,
-                                                      std::int64_t out,
-                                                      std::int64_t in,
-                                                      float* buffer) const {
+winograd_block<float> winograd_filter_layout::begin(float* filter,
+                                                    std::int64_t out,
+                                                    std::int64_t in,
+                                                    float* buffer) const {
   const auto lanes = loops_.lanes;
   if (in_blocks_)
     return {filter + offset(out, in), lanes * lanes, lanes};

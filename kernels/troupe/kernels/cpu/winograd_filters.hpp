@@ -21,16 +21,16 @@ public:
 
   /// A vector of filters, output block `out`, for each channel of input block
   /// `in`. They may lie in `buffer`.
-  winograd_filters<const float> forward(const float* filter, std::int64_t out,
-                                        std::int64_t in, float* buffer) const;
+  winograd_block<const float> forward(const float* filter, std::int64_t out,
+                                      std::int64_t in, float* buffer) const;
   /// The way back, with taps turned by 180 degrees: a vector of the channels of
   /// input block `in` for each filter of output block `out`.
-  winograd_filters<const float> backward(const float* filter, std::int64_t out,
-                                         std::int64_t in, float* buffer) const;
+  winograd_block<const float> backward(const float* filter, std::int64_t out,
+                                       std::int64_t in, float* buffer) const;
 
   /// Where vectors like those of `forward` are to be written; `wrote` follows.
-  winograd_filters<float> begin(float* filter, std::int64_t out,
-                                std::int64_t in, float* buffer) const;
+  winograd_block<float> begin(float* filter, std::int64_t out, std::int64_t in,
+                              float* buffer) const;
   void wrote(float* filter, std::int64_t out, std::int64_t in,
              const float* buffer) const;
 

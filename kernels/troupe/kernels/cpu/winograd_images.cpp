@@ -62,6 +62,10 @@ constexpr index filter_block = 16;
 // Of one block of channels.
 constexpr index tiles_at_once = 32;
 
+bool fills(index channels, index lanes) {
+  return channels > 0 && channels % lanes == 0;
+}
+
 } // namespace
 
 const winograd_loops* winograd_loops_for(const conv_problem& p) {
@@ -69,7 +73,7 @@ const winograd_loops* winograd_loops_for(const conv_problem& p) {
     const auto lies = [&loops](const image_format& format) {
       return format.block == 0 || format.block == loops.lanes;
     };
-    return p.in[1] % loops.lanes == 0 && p.out[1] % loops.lanes == 0
+    return fills(p.in[1], loops.lanes) && fills(p.out[1], loops.lanes)
            && lies(p.in_format) && lies(p.out_format)
            && (!p.filter_in_blocks || loops.lanes == filter_block);
   };
@@ -105,11 +109,11 @@ transformed_tiles::transformed_tiles(
     at_(memory_.data<float>()) {}
 
 index transformed_tiles::units(tile_range tiles) const noexcept {
-  return blocks() * rounded_up(tiles.count, tiles_at_once);
+  return blocks() * ceil_div(tiles.count, tiles_at_once);
 }
 
 void transformed_tiles::fill_unit(tile_range tiles, index unit) {
-  const index pieces = rounded_up(tiles.count, tiles_at_once);
+  const index pieces = ceil_div(tiles.count, tiles_at_once);
   const index block = unit / pieces;
   const index begin = unit % pieces * tiles_at_once;
   const index count = std::min(tiles_at_once, tiles.count - begin);

@@ -19,15 +19,15 @@ struct image_format;
 const winograd_loops* winograd_loops_for(const conv_problem& p);
 
 /// n / grain, rounded up.
-constexpr std::int64_t rounded_up(std::int64_t n, std::int64_t grain) noexcept {
+constexpr std::int64_t ceil_div(std::int64_t n, std::int64_t grain) noexcept {
   return (n + grain - 1) / grain;
 }
 
 /// The tiles that cover images [samples, channels, height, width].
 struct winograd_tiling {
   explicit winograd_tiling(const shape& pixels)
-    : across(rounded_up(pixels[3], winograd_tile)),
-      per_sample(across * rounded_up(pixels[2], winograd_tile)),
+    : across(ceil_div(pixels[3], winograd_tile)),
+      per_sample(across * ceil_div(pixels[2], winograd_tile)),
       all(pixels[0] * per_sample) {}
 
   std::int64_t across;

@@ -30,21 +30,10 @@ struct winograd_plane {
   std::int64_t before_x = 0;
 };
 
-/// Transformed values: of vector k, value i lies at [i * step + k * row].
+/// Transformed values, or taps of filters: of vector k, value i lies at
+/// [i * step + k * row].
 template <class Float>
 struct winograd_block {
-  Float* at = nullptr;
-  std::int64_t step = 0;
-  std::int64_t row = 0;
-
-  winograd_block operator+(std::int64_t floats) const noexcept {
-    return {at + floats, step, row};
-  }
-};
-
-/// Taps of filters: of vector k, tap i lies at [i * step + k * row].
-template <class Float>
-struct winograd_filters {
   Float* at = nullptr;
   std::int64_t step = 0;
   std::int64_t row = 0;
@@ -77,12 +66,12 @@ struct winograd_loops {
                      const winograd_block<const float>& from,
                      std::int64_t first, std::int64_t tiles, void* out);
 
-  void (*transform_filters)(const winograd_filters<const float>& from,
+  void (*transform_filters)(const winograd_block<const float>& from,
                             std::int64_t vectors,
                             const winograd_block<float>& to);
   /// The gradient of filters from that of what they are transformed into.
   void (*make_filters)(const winograd_block<const float>& from,
-                       std::int64_t vectors, const winograd_filters<float>& to);
+                       std::int64_t vectors, const winograd_block<float>& to);
 
   /// to[i][tile] = sum over the channels of `depth` blocks of
   /// image[i][tile][channel] times filters[i][channel].
