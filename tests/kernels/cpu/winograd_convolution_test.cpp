@@ -50,12 +50,17 @@ void check(const kernel_table& table, const op_case& c) {
   CHECK(difference(run_op(table, back), run_op(direct, back), near) == "");
 }
 
-/// Images are given as they are, in blocks of 8 channels (AVX2's loops) and of
-/// 16 (those of AVX-512).
+/// Images are given in blocks of 16 channels where these fill them, else of 8.
+kernel_table with_widest_inputs() {
+  return with_blocked_inputs(with_blocked_inputs(cpu_kernels(), {8}), {16});
+}
+
+/// Images are given as they are, in blocks of 8 channels, of 16, and of both.
 void check_layouts(const op_case& c) {
   check(cpu_kernels(), c);
   for (const std::int64_t block : {8, 16})
     check(with_blocked_inputs(cpu_kernels(), {block}), c);
+  check(with_widest_inputs(), c);
 }
 
 cpu::conv_problem problem(const shape& images, std::int64_t filters,
@@ -130,6 +135,28 @@ TEST_CASE("however images lie, the bits are the same") {
         == "");
 }
 
+TEST_CASE(
+  "vectors of 8 channels are read from blocks of 16, and written there") {
+  for (const auto& c : {conv({3, 24, 18, 15}, 32), conv({3, 48, 18, 15}, 24)}) {
+    CAPTURE(describe(c));
+    const auto plain = run_op(cpu_kernels(), c);
+    const auto back = backward_of(c, plain);
+    const auto mixed = with_widest_inputs();
+    CHECK(difference(run_op(mixed, c), plain, 0) == "");
+    CHECK(difference(run_op(mixed, back), run_op(cpu_kernels(), back), 0)
+          == "");
+  }
+}
+
+TEST_CASE("what is made of 24 channels lies in the widest blocks it fills") {
+  if (!has_own_loops())
+    return;
+  const bool wide = cpu::machine_vectors() == cpu::vector_level::v4;
+  cpu::convolution conv(cpu::conv_direction::forward);
+  CHECK(conv.prepare(problem({4, 24, 14, 14}, 32)).block == (wide ? 16 : 8));
+  CHECK(conv.prepare(problem({4, 24, 14, 14}, 40)).block == 8);
+}
+
 TEST_CASE("it is taken for filters 3x3 that slide by one pixel") {
   if (!has_own_loops())
     return;
@@ -153,10 +180,11 @@ TEST_CASE("it is taken for channels that fill vectors") {
   CHECK(fits(problem({4, 24, 14, 14}, 40)));
   CHECK_FALSE(fits(problem({4, 20, 14, 14}, 32)));
   CHECK_FALSE(fits(problem({4, 32, 14, 14}, 20)));
+  CHECK_FALSE(fits(problem({4, 0, 14, 14}, 32)));
   auto mixed = problem({4, 32, 14, 14}, 32);
   mixed.in_format.block = 8;
   mixed.out_format.block = 16;
-  CHECK_FALSE(fits(mixed));
+  CHECK(fits(mixed));
   auto blocks_of_16 = problem({4, 32, 14, 14}, 32);
   blocks_of_16.filter_in_blocks = true;
   CHECK(fits(blocks_of_16)

@@ -3,6 +3,7 @@
 
 #include <troupe/kernels/cpu/convolution.hpp>
 #include <troupe/kernels/cpu/even_cut.hpp>
+#include <troupe/kernels/cpu/simd.hpp>
 #include <troupe/kernels/cpu/winograd_filters.hpp>
 #include <troupe/kernels/cpu/winograd_images.hpp>
 
@@ -202,8 +203,11 @@ bool fits(conv_direction direction, const conv_problem& p, precision factors) {
                  factors);
 }
 
+// The widest that the next reader may want.
 std::int64_t block(const conv_problem& p) {
-  return winograd_loops_for(p)->lanes;
+  const bool wide = machine_vectors() == vector_level::v4
+                    && p.out[1] % winograd_loops_v4.lanes == 0;
+  return wide ? winograd_loops_v4.lanes : winograd_loops_for(p)->lanes;
 }
 
 void forward(kernel_context& ctx, const conv_problem& p, stored_values x,
@@ -212,8 +216,12 @@ void forward(kernel_context& ctx, const conv_problem& p, stored_values x,
   const given_images given(ctx, loops, p.in, lie_plain(p, p.in_format), x);
   const winograd_tiling tiles(p.out);
   pass way{loops,
-           view_images(given.at(), p.in, p.channels_last, tiles, loops.lanes),
-           view_images(out, p.out, p.channels_last, tiles, loops.lanes), tiles};
+           view_images(given.at(), p.in,
+                       side_by_side(p, p.in, p.in_format, loops), tiles,
+                       loops.lanes),
+           view_images(out, p.out, side_by_side(p, p.out, {block(p)}, loops),
+                       tiles, loops.lanes),
+           tiles};
   way.given.plane.before_y = p.axes[0].before;
   way.given.plane.before_x = p.axes[1].before;
   convolve(ctx, way, p, filter);
@@ -230,9 +238,13 @@ void input_gradient(kernel_context& ctx, const conv_problem& p,
   tensor copy = ctx.scratch(plain ? p.in.numel() : 0);
   const stored_results made = plain ? copy.data<float>() : dx;
   const winograd_tiling tiles(p.in);
-  pass way{
-    loops, view_images(given.at(), p.out, p.channels_last, tiles, loops.lanes),
-    view_images(made, p.in, p.channels_last, tiles, loops.lanes), tiles, true};
+  pass way{loops,
+           view_images(given.at(), p.out,
+                       side_by_side(p, p.out, p.out_format, loops), tiles,
+                       loops.lanes),
+           view_images(made, p.in, side_by_side(p, p.in, p.in_format, loops),
+                       tiles, loops.lanes),
+           tiles, true};
   way.given.plane.before_y = p.axes[0].extent - 1 - p.axes[0].before;
   way.given.plane.before_x = p.axes[1].extent - 1 - p.axes[1].before;
   convolve(ctx, way, p, filter);

@@ -15,7 +15,8 @@ enum class conv_direction;
 /// the cache, just before they are multiplied with, and never lie in memory
 /// transformed: at the size of 36 / 9 of all filters that would cost more than
 /// it saves where images are small. Images lie in blocks of as many channels as
-/// a vector has, with channels last, or plain, and are then copied into blocks.
+/// a vector has or twice as many, with channels last, or plain, and are then
+/// copied into blocks.
 /// Results have the same bits for any number of workers and however operands
 /// lie. Source: Lavin and Gray, "Fast algorithms for convolutional neural
 /// networks", CVPR 2016. Thread rule: any thread.

@@ -43,7 +43,7 @@ struct operands {
 
 winograd_images<stored_values> blocks_of(winograd_images<stored_values> images,
                                          block_range blocks) {
-  images.at = images.at + blocks.first * images.block_step;
+  images.first = blocks.first;
   images.blocks = blocks.count;
   return images;
 }
@@ -170,9 +170,12 @@ void filter_gradient(kernel_context& ctx, const conv_problem& p,
                                 dout);
   const winograd_tiling tiles(p.out);
   operands given{
-    loops, view_images(given_x.at(), p.in, p.channels_last, tiles, lanes),
-    view_images(given_dout.at(), p.out, p.channels_last, tiles, lanes), tiles,
-    worthwhile_parts(ctx.workers(), p)};
+    loops,
+    view_images(given_x.at(), p.in, side_by_side(p, p.in, p.in_format, loops),
+                tiles, lanes),
+    view_images(given_dout.at(), p.out,
+                side_by_side(p, p.out, p.out_format, loops), tiles, lanes),
+    tiles, worthwhile_parts(ctx.workers(), p)};
   given.image.plane.before_y = p.axes[0].before;
   given.image.plane.before_x = p.axes[1].before;
   const auto workers = static_cast<index>(given.workers);

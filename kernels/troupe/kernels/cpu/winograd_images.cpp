@@ -71,7 +71,7 @@ bool fills(index channels, index lanes) {
 const winograd_loops* winograd_loops_for(const conv_problem& p) {
   const auto fit = [&p](const winograd_loops& loops) {
     const auto lies = [&loops](const image_format& format) {
-      return format.block == 0 || format.block == loops.lanes;
+      return format.block % loops.lanes == 0; // or plain
     };
     return fills(p.in[1], loops.lanes) && fills(p.out[1], loops.lanes)
            && lies(p.in_format) && lies(p.out_format)
@@ -87,6 +87,14 @@ const winograd_loops* winograd_loops_for(const conv_problem& p) {
 
 bool lie_plain(const conv_problem& p, const image_format& format) noexcept {
   return !p.channels_last && format.block == 0;
+}
+
+std::int64_t side_by_side(const conv_problem& p, const shape& dims,
+                          const image_format& format,
+                          const winograd_loops& loops) noexcept {
+  if (p.channels_last)
+    return dims[1];
+  return format.block > 0 ? format.block : loops.lanes;
 }
 
 void copy_into_blocks(kernel_context& ctx, const winograd_loops& loops,

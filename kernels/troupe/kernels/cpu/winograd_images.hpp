@@ -13,9 +13,9 @@ namespace troupe::cpu {
 struct conv_problem;
 struct image_format;
 
-/// The loops whose vectors this machine has, the images' channels fill and
-/// their blocks are: 16 channels with AVX-512, else 8 with AVX2. Null if there
-/// are none.
+/// The loops whose vectors this machine has, and which channels and blocks of
+/// the images are multiples of: 16 channels with AVX-512, else 8 with AVX2.
+/// Null if there are none.
 const winograd_loops* winograd_loops_for(const conv_problem& p);
 
 /// n / grain, rounded up.
@@ -40,36 +40,51 @@ struct winograd_tiling {
 template <class Stored>
 struct winograd_images {
   Stored at;
+  std::int64_t lanes = 0;
   std::int64_t sample_step = 0;
-  std::int64_t block_step = 0; ///< from vector to vector of channels
-  std::int64_t blocks = 0;     ///< vectors of channels
+  std::int64_t vectors_of_pixel = 0; ///< that lie side by side
+  std::int64_t vectors_step = 0;     ///< from so many vectors to the next ones
+  std::int64_t first = 0;            ///< vector of channels that is number 0
+  std::int64_t blocks = 0;           ///< vectors of channels
   winograd_plane plane;
 
   auto image(std::int64_t sample, std::int64_t block) const noexcept {
-    return (at + (sample * sample_step + block * block_step)).data();
+    const std::int64_t vector = first + block;
+    return (at
+            + (sample * sample_step + vector / vectors_of_pixel * vectors_step
+               + vector % vectors_of_pixel * lanes))
+      .data();
   }
 };
 
-/// Images of `dims` that lie in blocks of `lanes` channels or have channels
-/// last, in tiles without padding.
+/// Images of `dims` of which `side_by_side` channels of a pixel lie together:
+/// those of a block, or all where channels are last. In tiles without padding.
 template <class Stored>
 winograd_images<Stored>
-view_images(Stored at, const shape& dims, bool channels_last,
+view_images(Stored at, const shape& dims, std::int64_t side_by_side,
             const winograd_tiling& tiles, std::int64_t lanes) {
   const std::int64_t pixels = dims[2] * dims[3];
-  return {at,
-          dims[1] * pixels,
-          channels_last ? lanes : pixels * lanes,
-          dims[1] / lanes,
-          {.height = dims[2],
-           .width = dims[3],
-           .pixel_step = channels_last ? dims[1] : lanes,
-           .rounded = at.rounded(),
-           .tiles_across = tiles.across}};
+  return {.at = at,
+          .lanes = lanes,
+          .sample_step = dims[1] * pixels,
+          .vectors_of_pixel = side_by_side / lanes,
+          .vectors_step = pixels * side_by_side,
+          .blocks = dims[1] / lanes,
+          .plane = {.height = dims[2],
+                    .width = dims[3],
+                    .pixel_step = side_by_side,
+                    .rounded = at.rounded(),
+                    .tiles_across = tiles.across}};
 }
 
 /// Whether the problem's images in such a format have each channel in a plane.
 bool lie_plain(const conv_problem& p, const image_format& format) noexcept;
+
+/// Channels of a pixel that lie together in the problem's images of `dims` and
+/// such a format, or in their copy if they lie plain.
+std::int64_t side_by_side(const conv_problem& p, const shape& dims,
+                          const image_format& format,
+                          const winograd_loops& loops) noexcept;
 
 /// Copies of plain images of `dims` in blocks of a vector's channels, and back,
 /// shared by the workers.
