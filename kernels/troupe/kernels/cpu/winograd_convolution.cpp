@@ -215,12 +215,8 @@ void forward(kernel_context& ctx, const conv_problem& p, stored_values x,
   const winograd_loops& loops = *winograd_loops_for(p);
   const given_images given(ctx, loops, p.in, lie_plain(p, p.in_format), x);
   const winograd_tiling tiles(p.out);
-  pass way{loops,
-           view_images(given.at(), p.in,
-                       side_by_side(p, p.in, p.in_format, loops), tiles,
-                       loops.lanes),
-           view_images(out, p.out, side_by_side(p, p.out, {block(p)}, loops),
-                       tiles, loops.lanes),
+  pass way{loops, view_images(given.at(), p, p.in, p.in_format, tiles, loops),
+           view_images(out, p, p.out, image_format{block(p)}, tiles, loops),
            tiles};
   way.given.plane.before_y = p.axes[0].before;
   way.given.plane.before_x = p.axes[1].before;
@@ -238,13 +234,8 @@ void input_gradient(kernel_context& ctx, const conv_problem& p,
   tensor copy = ctx.scratch(plain ? p.in.numel() : 0);
   const stored_results made = plain ? copy.data<float>() : dx;
   const winograd_tiling tiles(p.in);
-  pass way{loops,
-           view_images(given.at(), p.out,
-                       side_by_side(p, p.out, p.out_format, loops), tiles,
-                       loops.lanes),
-           view_images(made, p.in, side_by_side(p, p.in, p.in_format, loops),
-                       tiles, loops.lanes),
-           tiles, true};
+  pass way{loops, view_images(given.at(), p, p.out, p.out_format, tiles, loops),
+           view_images(made, p, p.in, p.in_format, tiles, loops), tiles, true};
   way.given.plane.before_y = p.axes[0].extent - 1 - p.axes[0].before;
   way.given.plane.before_x = p.axes[1].extent - 1 - p.axes[1].before;
   convolve(ctx, way, p, filter);

@@ -170,12 +170,9 @@ void filter_gradient(kernel_context& ctx, const conv_problem& p,
                                 dout);
   const winograd_tiling tiles(p.out);
   operands given{
-    loops,
-    view_images(given_x.at(), p.in, side_by_side(p, p.in, p.in_format, loops),
-                tiles, lanes),
-    view_images(given_dout.at(), p.out,
-                side_by_side(p, p.out, p.out_format, loops), tiles, lanes),
-    tiles, worthwhile_parts(ctx.workers(), p)};
+    loops, view_images(given_x.at(), p, p.in, p.in_format, tiles, loops),
+    view_images(given_dout.at(), p, p.out, p.out_format, tiles, loops), tiles,
+    worthwhile_parts(ctx.workers(), p)};
   given.image.plane.before_y = p.axes[0].before;
   given.image.plane.before_x = p.axes[1].before;
   const auto workers = static_cast<index>(given.workers);

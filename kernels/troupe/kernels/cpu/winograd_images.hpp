@@ -57,34 +57,36 @@ struct winograd_images {
   }
 };
 
-/// Images of `dims` of which `side_by_side` channels of a pixel lie together:
-/// those of a block, or all where channels are last. In tiles without padding.
-template <class Stored>
-winograd_images<Stored>
-view_images(Stored at, const shape& dims, std::int64_t side_by_side,
-            const winograd_tiling& tiles, std::int64_t lanes) {
-  const std::int64_t pixels = dims[2] * dims[3];
-  return {.at = at,
-          .lanes = lanes,
-          .sample_step = dims[1] * pixels,
-          .vectors_of_pixel = side_by_side / lanes,
-          .vectors_step = pixels * side_by_side,
-          .blocks = dims[1] / lanes,
-          .plane = {.height = dims[2],
-                    .width = dims[3],
-                    .pixel_step = side_by_side,
-                    .rounded = at.rounded(),
-                    .tiles_across = tiles.across}};
-}
-
 /// Whether the problem's images in such a format have each channel in a plane.
 bool lie_plain(const conv_problem& p, const image_format& format) noexcept;
 
-/// Channels of a pixel that lie together in the problem's images of `dims` and
-/// such a format, or in their copy if they lie plain.
+/// Channels of a pixel that lie together in the problem's images of `dims` in
+/// such a format: those of a block, all where channels are last, or a vector's
+/// in the copy of plain images.
 std::int64_t side_by_side(const conv_problem& p, const shape& dims,
                           const image_format& format,
                           const winograd_loops& loops) noexcept;
+
+/// Such images, which lie at `at`, in tiles without padding.
+template <class Stored>
+winograd_images<Stored>
+view_images(Stored at, const conv_problem& p, const shape& dims,
+            const image_format& format, const winograd_tiling& tiles,
+            const winograd_loops& loops) {
+  const std::int64_t pixels = dims[2] * dims[3];
+  const std::int64_t together = side_by_side(p, dims, format, loops);
+  return {.at = at,
+          .lanes = loops.lanes,
+          .sample_step = dims[1] * pixels,
+          .vectors_of_pixel = together / loops.lanes,
+          .vectors_step = pixels * together,
+          .blocks = dims[1] / loops.lanes,
+          .plane = {.height = dims[2],
+                    .width = dims[3],
+                    .pixel_step = together,
+                    .rounded = at.rounded(),
+                    .tiles_across = tiles.across}};
+}
 
 /// Copies of plain images of `dims` in blocks of a vector's channels, and back,
 /// shared by the workers.
