@@ -87,7 +87,7 @@ public:
     auto& queue = *self->parent()->data().queue;
     if (!std::exchange(self->data().begun, true)) {
       this_thread = {&queue, self->id(), self};
-      if (queue.workers() <= usable_cores())
+      if (take_all_cores(queue.workers()))
         pin_this_thread(self->id());
     }
     worker here{queue, self->id(), self};
@@ -350,7 +350,7 @@ void serving_thread::sit() {
   // The worker of this core is awake, or the seat would be its: beside it this
   // thread would only take its time, and the core of the seat is free.
   const auto core = current_core();
-  if (pool_.own_policy() && core < queue_.workers() && core != seat_)
+  if (pool_.own_policy() && take_all_cores(queue_.workers()) && core != seat_)
     on_core_.emplace(seat_);
 }
 

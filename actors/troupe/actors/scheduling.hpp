@@ -16,8 +16,9 @@ class actor_system_config;
 namespace troupe {
 
 /// Makes the workers of a system built from `cfg` take their jobs from a
-/// Troupe queue, each pinned to a core. Call it before the actor system is
-/// made. CAF's own actors wait in the same queue and lose nothing.
+/// Troupe queue, each pinned to a core if there are as many as cores. Call it
+/// before the actor system is made. CAF's own actors wait in the same queue and
+/// lose nothing.
 /// @param threads workers; 0: one per usable core; at most as many as cores
 void configure(caf::actor_system_config& cfg, int threads = 0);
 

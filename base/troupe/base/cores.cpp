@@ -36,6 +36,10 @@ std::size_t usable_cores() noexcept {
   return process_cores().size();
 }
 
+bool take_all_cores(std::size_t threads) noexcept {
+  return threads == usable_cores();
+}
+
 std::size_t current_core() noexcept {
   const auto& cores = process_cores();
   const auto found = std::find(cores.begin(), cores.end(), sched_getcpu());

@@ -11,6 +11,11 @@ namespace troupe {
 /// are first asked for, whichever thread asks.
 std::size_t usable_cores() noexcept;
 
+/// Whether so many threads that work take all usable cores, so that each may be
+/// bound to its own. Fewer had better go where the system puts them: other
+/// processes that leave cores free, too, would bind theirs to the same ones.
+bool take_all_cores(std::size_t threads) noexcept;
+
 /// Number of the core that the calling thread is on among those, now.
 std::size_t current_core() noexcept;
 
