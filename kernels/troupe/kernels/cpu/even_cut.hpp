@@ -7,6 +7,11 @@
 
 namespace troupe::cpu {
 
+/// n / grain, rounded up.
+constexpr std::int64_t ceil_div(std::int64_t n, std::int64_t grain) noexcept {
+  return (n + grain - 1) / grain;
+}
+
 /// [0, extent) cut into parts of one size, a multiple of `grain`; the last part
 /// takes what is left.
 class even_cut {
@@ -15,12 +20,12 @@ public:
            std::int64_t grain = 1) noexcept
     : extent_(extent) {
     const auto most = static_cast<std::int64_t>(most_parts);
-    const auto grains = (extent + grain - 1) / grain;
-    step_ = std::max<std::int64_t>(1, (grains + most - 1) / most) * grain;
+    const auto grains = ceil_div(extent, grain);
+    step_ = std::max<std::int64_t>(1, ceil_div(grains, most)) * grain;
   }
 
   std::size_t parts() const noexcept {
-    return static_cast<std::size_t>((extent_ + step_ - 1) / step_);
+    return static_cast<std::size_t>(ceil_div(extent_, step_));
   }
   std::int64_t first(std::size_t part) const noexcept {
     return static_cast<std::int64_t>(part) * step_;

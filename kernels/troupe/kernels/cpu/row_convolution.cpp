@@ -80,8 +80,7 @@ row_conv_shape row_convolution::shape() const {
 
 void row_convolution::forward(kernel_context& ctx, const float* x,
                               const float* filter, float* out) const {
-  const std::int64_t groups =
-    (shape_.filters + row_conv_filters - 1) / row_conv_filters;
+  const std::int64_t groups = ceil_div(shape_.filters, row_conv_filters);
   tensor packed = ctx.scratch(groups * row_conv_filters * shape_.taps);
   float* to = packed.data<float>();
   for (std::int64_t f = 0; f < groups * row_conv_filters; f += row_conv_filters)
@@ -93,7 +92,7 @@ void row_convolution::forward(kernel_context& ctx, const float* x,
 
 void row_convolution::input_gradient(kernel_context& ctx, const float* dout,
                                      const float* filter, float* dx) const {
-  const std::int64_t groups = (shape_.taps + row_conv_taps - 1) / row_conv_taps;
+  const std::int64_t groups = ceil_div(shape_.taps, row_conv_taps);
   tensor packed = ctx.scratch(groups * row_conv_taps * shape_.filters);
   float* to = packed.data<float>();
   for (std::int64_t k = 0; k < groups * row_conv_taps; k += row_conv_taps)

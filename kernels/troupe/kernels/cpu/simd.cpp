@@ -3,6 +3,7 @@
 
 #include <oneapi/dnnl/dnnl.h>
 
+#include <cstdio>
 #include <cstdlib>
 
 namespace troupe::cpu {
@@ -13,8 +14,10 @@ namespace {
 constexpr bool uses_avx512 = false;
 // Too late once anyone has called the library.
 [[maybe_unused]] const bool limited = [] {
-  if (dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2) != dnnl_success)
+  if (dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2) != dnnl_success) {
+    std::fputs("oneDNN was called before it could be held to AVX2\n", stderr);
     std::abort();
+  }
   return true;
 }();
 #else

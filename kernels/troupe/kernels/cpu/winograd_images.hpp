@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/kernels/cpu/even_cut.hpp>
 #include <troupe/kernels/cpu/stored_values.hpp>
 #include <troupe/kernels/cpu/winograd_loops.hpp>
 #include <troupe/kernels/kernel.hpp>
@@ -17,11 +18,6 @@ struct image_format;
 /// the images are multiples of: 16 channels with AVX-512, else 8 with AVX2.
 /// Null if there are none.
 const winograd_loops* winograd_loops_for(const conv_problem& p);
-
-/// n / grain, rounded up.
-constexpr std::int64_t ceil_div(std::int64_t n, std::int64_t grain) noexcept {
-  return (n + grain - 1) / grain;
-}
 
 /// The tiles that cover images [samples, channels, height, width].
 struct winograd_tiling {
