@@ -2,14 +2,13 @@
 // Kernels that cut their work against the same ones in one go. Sizes lie just
 // above what a part takes at least, times three workers.
 #include "blocked_images.hpp"
-#include "scrambled_parts.hpp"
+#include "shared_run.hpp"
 
 #include <kernels/cases/cases.hpp>
 #include <support/machine.hpp>
 #include <support/op_compare.hpp>
 #include <support/op_runner.hpp>
 
-#include <troupe/kernels/cpu/simd.hpp>
 #include <troupe/kernels/cpu_kernel_options.hpp>
 
 #include <doctest/doctest.h>
@@ -22,56 +21,6 @@ using namespace troupe;
 using namespace troupe::test;
 
 namespace {
-
-constexpr std::size_t workers = 3;
-constexpr double same_bits = 0;
-constexpr double near = 1e-5; // libraries may sum up in other orders
-
-stream_options shared_by(part_runner& helpers) {
-  return {.name = {}, .width = static_cast<int>(workers), .helpers = &helpers};
-}
-
-/// A kernel on a stream with helpers.
-class shared_run {
-public:
-  shared_run(const kernel_table& table, const op_case& c)
-    : runner_(table, c, shared_by(helpers_)) {}
-
-  op_values run(const op_case& c) { return runner_.run(c); }
-  std::size_t most_parts() const { return helpers_.most_parts(); }
-
-private:
-  scrambled_parts helpers_{workers, 1};
-  op_runner runner_;
-};
-
-/// Runs whole, in parts, and in parts that are taken in other orders. Returns
-/// the results of the whole.
-op_values check_op(const kernel_table& table, const op_case& c,
-                   double tolerance) {
-  CAPTURE(describe(c));
-  const auto whole = run_op(table, c);
-  shared_run shared(table, c);
-  const auto parts = shared.run(c);
-  CHECK(shared.most_parts() > 1);
-  CHECK(difference(parts, whole, tolerance) == "");
-  for (int again = 0; again < 2; ++again)
-    CHECK(difference(shared.run(c), parts, same_bits) == "");
-  return whole;
-}
-
-/// The op and its gradient.
-void check_both(const kernel_table& table, const op_case& c, double tolerance) {
-  const auto back = backward_of(c, check_op(table, c, tolerance));
-  check_op(table, back, tolerance);
-}
-
-/// The op and each part of its gradient, which must all be cut.
-void check_each(const kernel_table& table, const op_case& c, double tolerance) {
-  const auto back = backward_of(c, check_op(table, c, tolerance));
-  for (const auto& [slot, count] : back.outputs)
-    check_op(table, only_output(back, slot), tolerance);
-}
 
 using ints = std::vector<std::int32_t>;
 
@@ -180,79 +129,6 @@ op_case matmul(const shape& x, const shape& y, bool transpose_x = false,
   return c;
 }
 
-struct window {
-  ints strides = {1, 1};
-  ints paddings = {0, 0};
-  int groups = 1;
-  std::string format = "NCHW";
-};
-
-op_case conv(const shape& images, const shape& filters, const window& w = {}) {
-  return {.type = "conv2d",
-          .inputs = {{"Input", {random_values(images, 1)}},
-                     {"Filter", {random_values(filters, 2)}}},
-          .attributes = {{"strides", w.strides},
-                         {"paddings", w.paddings},
-                         {"groups", w.groups},
-                         {"data_format", w.format}},
-          .outputs = {{"Output", 1}},
-          .gradient = gradient_slots{
-            {"Output"}, {"Input", "Filter"}, {"Input", "Filter"}}};
-}
-
-op_case padded_3x3(std::int64_t samples, std::int64_t channels,
-                   std::int64_t filters, std::int64_t side) {
-  return conv({samples, channels, side, side}, {filters, channels, 3, 3},
-              {.paddings = {1, 1}});
-}
-
-/// One tile of Winograd's method for each sample.
-op_case wide_conv(std::int64_t samples, std::int64_t channels) {
-  return padded_3x3(samples, channels, channels, 4);
-}
-
-/// The forward op and the gradient of the images, whose samples are shared.
-void check_samples(const kernel_table& table, const op_case& c,
-                   double tolerance = near) {
-  const auto back = backward_of(c, check_op(table, c, tolerance));
-  check_op(table, only_output(back, "Input@GRAD"), tolerance);
-}
-
-using sizes = std::vector<std::int64_t>;
-
-/// The op and its gradient on batches of such sizes, one kernel each: near what
-/// the whole gives, and the bits of a kernel that saw no other batch.
-template <class Make>
-void check_batches(const kernel_table& table, Make make, const sizes& samples) {
-  const auto first = make(samples[0]);
-  shared_run shared(table, first);
-  shared_run back(table, backward_of(first, run_op(table, first)));
-  const auto check = [&](shared_run& used, const op_case& c) {
-    CAPTURE(describe(c));
-    auto whole = run_op(table, c);
-    const auto parts = used.run(c);
-    CHECK(difference(parts, whole, near) == "");
-    CHECK(difference(parts, shared_run(table, c).run(c), same_bits) == "");
-    return whole;
-  };
-  for (const auto n : samples) {
-    const auto c = make(n);
-    check(back, backward_of(c, check(shared, c)));
-  }
-  CHECK(shared.most_parts() > 1);
-  CHECK(back.most_parts() > 1);
-}
-
-const kernel_table& plain() {
-  static const auto table = cpu_kernels();
-  return table;
-}
-
-const kernel_table& blocked() {
-  static const auto table = with_blocked_inputs(cpu_kernels(), {16});
-  return table;
-}
-
 } // namespace
 
 TEST_SUITE("kernels.cpu.parts") {
@@ -278,17 +154,10 @@ TEST_CASE("two parts are taken where there is not enough for three") {
 }
 
 TEST_CASE("little work stays whole") {
-  const auto tiles = wide_conv(3, 32); // of Winograd's method
   for (const auto& c :
-       {tiles, backward_of(tiles, run_op(plain(), tiles)),
-        unary("gelu", "X", {65, 1000}), binary("elementwise_add", {9}, {9}),
-        layer_norm(8, 64), mul({64, 64}, {64, 64}), batch_norm_case({2, 4, 3}),
-        padded_3x3(3, 16, 16, 5)}) {
-    CAPTURE(describe(c));
-    shared_run shared(plain(), c);
-    CHECK(difference(shared.run(c), run_op(plain(), c), same_bits) == "");
-    CHECK(shared.most_parts() == 0);
-  }
+       {unary("gelu", "X", {65, 1000}), binary("elementwise_add", {9}, {9}),
+        layer_norm(8, 64), mul({64, 64}, {64, 64}), batch_norm_case({2, 4, 3})})
+    check_whole(plain(), c);
 }
 
 TEST_CASE("binary ops in parts give the bits of the whole") {
@@ -515,86 +384,8 @@ TEST_CASE("rounded products in parts are near the whole's") {
   check_each(rounding, matmul({2, 4, 100, 120}, {2, 4, 120, 70}), 6e-3);
 }
 
-TEST_CASE("samples of a convolution in parts are near the whole's") {
-  for (const auto* table : {&plain(), &blocked()}) {
-    check_samples(*table, conv({7, 64, 20, 20}, {48, 64, 1, 1}));
-    check_samples(*table, padded_3x3(7, 32, 32, 20));
-    check_samples(*table,
-                  conv({7, 32, 21, 21}, {48, 32, 3, 3}, {.strides = {2, 2}}));
-    check_samples(*table, conv({7, 64, 14, 14}, {64, 16, 3, 3},
-                               {.paddings = {1, 1}, .groups = 4}));
-    // a filter that is packed in parts, too
-    check_samples(*table, conv({7, 256, 8, 8}, {512, 256, 1, 1}));
-  }
-  check_samples(plain(),
-                conv({7, 3, 52, 52}, {16, 3, 7, 7}, {.strides = {2, 2}}));
-  check_samples(plain(), conv({7, 17, 20, 20}, {21, 17, 3, 3}));
-  check_samples(plain(), conv({7, 20, 20, 32}, {48, 32, 3, 3},
-                              {.paddings = {1, 1}, .format = "NHWC"}));
-}
-
-TEST_CASE("fewer samples than workers are shared too") {
-  check_samples(plain(), conv({2, 32, 30, 30}, {32, 32, 3, 2}));
-  check_samples(plain(), conv({2, 64, 28, 28}, {64, 64, 1, 1}));
-  const auto one = conv({1, 32, 30, 30}, {32, 32, 3, 2});
-  shared_run alone(plain(), one);
-  CHECK(difference(alone.run(one), run_op(plain(), one), same_bits) == "");
-  CHECK(alone.most_parts() == 0);
-}
-
-TEST_CASE("a convolution with a bias is cut before that is added") {
-  auto c = conv({7, 64, 20, 20}, {48, 64, 1, 1});
-  c.inputs["Bias"] = {random_values({48}, 3)};
-  check_op(plain(), c, near);
-}
-
-// Few tiles: workers share these, then the filters. Many: chunks of tiles. More
-// filters than one window of a filter gradient.
-TEST_CASE("Winograd's method in parts gives the bits of the whole") {
-  if (!has_own_loops())
-    return;
-  const bool wide = cpu::machine_vectors() == cpu::vector_level::v4;
-  const auto filling_vectors =
-    with_blocked_inputs(cpu_kernels(), {wide ? 16 : 8});
-  for (const auto& c : {wide_conv(33, 128), wide_conv(7, 80),
-                        padded_3x3(7, 32, 48, 32), padded_3x3(5, 176, 144, 24)})
-    for (const auto* table : {&plain(), &filling_vectors})
-      check_each(*table, c, same_bits);
-}
-
-TEST_CASE("filters that slide along rows in parts give the bits of the whole") {
-  if (!has_own_loops())
-    return;
-  for (const auto& c : {conv({24, 1, 28, 28}, {20, 1, 5, 5}),
-                        conv({16, 20, 12, 12}, {50, 20, 5, 5})}) {
-    const auto back = backward_of(c, check_op(plain(), c, same_bits));
-    check_op(plain(), only_output(back, "Filter@GRAD"), same_bits);
-    check_op(plain(), only_output(back, "Input@GRAD"), near);
-  }
-}
-
-TEST_CASE("groups of four channels in parts give the bits of the whole") {
-  if (!has_own_loops())
-    return;
-  for (const std::int64_t block : {8, 16})
-    check_each(
-      with_blocked_inputs(cpu_kernels(), {block}),
-      conv({7, 48, 24, 25}, {48, 4, 3, 3}, {.paddings = {1, 1}, .groups = 12}),
-      same_bits);
-}
-
-TEST_CASE("a kernel takes one batch after the other in parts") {
+TEST_CASE("a product takes one batch after the other in parts") {
   const sizes some{7, 1, 12, 2, 7};
-  check_batches(
-    plain(), [](auto n) { return padded_3x3(n, 32, 32, 20); }, some);
-  check_batches(
-    blocked(), [](auto n) { return padded_3x3(n, 32, 32, 20); }, some);
-  check_batches(
-    plain(),
-    [](auto n) {
-      return conv({n, 3, 52, 52}, {16, 3, 7, 7}, {{2, 2}});
-    },
-    some);
   check_batches(
     plain(),
     [](auto n) {
@@ -607,12 +398,6 @@ TEST_CASE("a kernel takes one batch after the other in parts") {
       return matmul({n, 100, 64}, {n, 64, 80});
     },
     some);
-}
-
-TEST_CASE("workers that share filters for one batch share tiles of another") {
-  const auto of_batch = [](auto n) { return wide_conv(n, 64); };
-  check_batches(plain(), of_batch, {44, 400, 44, 33});
-  check_batches(plain(), of_batch, {400, 44});
 }
 
 } // TEST_SUITE("kernels.cpu.parts")
