@@ -31,6 +31,7 @@ struct chosen_kernel {
 constexpr chosen_kernel chosen_kernels[] = {
   {"mul", cpu::make_mul},
   {"mul_grad", cpu::make_mul_grad},
+  {"gathered_mul_grad", cpu::make_gathered_mul_grad},
   {"matmul_v2", cpu::make_matmul},
   {"matmul_v2_grad", cpu::make_matmul_grad},
   {"matmul", cpu::make_matmul},

@@ -19,6 +19,8 @@ std::unique_ptr<kernel> make_mul(const attribute_map&,
                                  const cpu_kernel_options&);
 std::unique_ptr<kernel> make_mul_grad(const attribute_map&,
                                       const cpu_kernel_options&);
+std::unique_ptr<kernel> make_gathered_mul_grad(const attribute_map&,
+                                               const cpu_kernel_options&);
 std::unique_ptr<kernel> make_matmul(const attribute_map&,
                                     const cpu_kernel_options&);
 std::unique_ptr<kernel> make_matmul_grad(const attribute_map&,

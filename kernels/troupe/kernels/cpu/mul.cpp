@@ -2,10 +2,14 @@
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
 #include <troupe/kernels/cpu/parallel_product.hpp>
+#include <troupe/kernels/cpu/summed_product.hpp>
+
+#include <troupe/base/error.hpp>
 
 #include <algorithm>
 #include <array>
 #include <span>
+#include <vector>
 
 namespace troupe::cpu {
 
@@ -39,6 +43,13 @@ protected:
     auto end = std::copy_n(x.begin(), x_dims_, dims.begin());
     end = std::copy(y.begin() + y_dims_, y.end(), end);
     return shape(std::span(dims.begin(), end));
+  }
+
+  void require_gradient(const tensor& dout, const mul_shape& s, const tensor& x,
+                        const tensor& y) const {
+    if (dout.numel() != s.rows * s.cols)
+      throw_shape("Out@GRAD", dout.dims(),
+                  "expected " + to_string(output_shape(x.dims(), y.dims())));
   }
 
 private:
@@ -90,9 +101,7 @@ public:
     require_type("Y", y.type(), x.type());
     require_type("Out@GRAD", dout.type(), x.type());
     const mul_shape s = flatten(x.dims(), y.dims());
-    if (dout.numel() != s.rows * s.cols)
-      throw_shape("Out@GRAD", dout.dims(),
-                  "expected " + to_string(output_shape(x.dims(), y.dims())));
+    require_gradient(dout, s, x, y);
     for_number_type<false>("X", x.type(), [&]<class T>(T) {
       if (ctx.has_output("X@GRAD"))
         input_gradient<T>(ctx, s, dout, x, y);
@@ -126,6 +135,64 @@ private:
   parallel_product for_weight_;
 };
 
+// dY = sum over devices of X^T dOut, of those that have samples.
+class gathered_mul_grad_kernel final : public mul_base {
+public:
+  gathered_mul_grad_kernel(const attribute_map& attributes, precision factors)
+    : mul_base(attributes), sum_(factors) {}
+
+  void run(kernel_context& ctx) override {
+    const tensor y = ctx.input("Y");
+    for_number_type<false>("Y", y.type(),
+                           [&]<class T>(T) { sum_up<T>(ctx, y); });
+  }
+
+private:
+  /// What one device's samples add.
+  struct device_factors {
+    tensor x;
+    tensor dout;
+    mul_shape extents;
+  };
+
+  template <class T>
+  void sum_up(kernel_context& ctx, const tensor& y) {
+    const std::vector<device_factors> all = present_factors(ctx, y);
+    std::vector<product_term<T>> terms;
+    for (const device_factors& f : all)
+      terms.push_back({f.x.data<T>(), f.dout.data<T>(), f.extents.rows});
+    const auto& s = all.front().extents;
+    tensor dy = ctx.output("Y@GRAD", y.dims(), y.type());
+    sum_.run(ctx, s.inner, s.cols, std::span<const product_term<T>>{terms},
+             dy.data<T>());
+    for (std::size_t i = 1; i < ctx.num_outputs("Y@GRAD"); ++i)
+      ctx.output_variable("Y@GRAD", i).set(dy.share());
+  }
+
+  std::vector<device_factors> present_factors(kernel_context& ctx,
+                                              const tensor& y) const {
+    std::vector<device_factors> all;
+    for (std::size_t i = 0; i < ctx.num_inputs("X"); ++i)
+      if (ctx.input_variable("X", i).has_value())
+        all.push_back(factors_of(ctx, i, y));
+    if (all.empty())
+      throw error(errc::kernel_failure, "no device has samples");
+    return all;
+  }
+
+  device_factors factors_of(kernel_context& ctx, std::size_t device,
+                            const tensor& y) const {
+    device_factors f{ctx.input("X", device), ctx.input("Out@GRAD", device), {}};
+    require_type("X", f.x.type(), y.type());
+    require_type("Out@GRAD", f.dout.type(), y.type());
+    f.extents = flatten(f.x.dims(), y.dims());
+    require_gradient(f.dout, f.extents, f.x, y);
+    return f;
+  }
+
+  summed_product sum_;
+};
+
 } // namespace
 
 std::unique_ptr<kernel> make_mul(const attribute_map& attributes,
@@ -136,6 +203,13 @@ std::unique_ptr<kernel> make_mul(const attribute_map& attributes,
 std::unique_ptr<kernel> make_mul_grad(const attribute_map& attributes,
                                       const cpu_kernel_options& options) {
   return std::make_unique<mul_grad_kernel>(attributes, options.factors);
+}
+
+std::unique_ptr<kernel>
+make_gathered_mul_grad(const attribute_map& attributes,
+                       const cpu_kernel_options& options) {
+  return std::make_unique<gathered_mul_grad_kernel>(attributes,
+                                                    options.factors);
 }
 
 } // namespace troupe::cpu
