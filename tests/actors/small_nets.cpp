@@ -96,6 +96,21 @@ small_net make_mlp() {
   return made;
 }
 
+small_net make_wide_mlp() {
+  graph::network net;
+  auto image = net.data("image", {-1, 160});
+  auto label = net.data("label", {-1, 1}, dtype::int64);
+  auto h = layers::fc(image, 140, {.act = "relu"});
+  h = layers::fc(h, 170, {.act = "tanh"});
+  auto loss = classify(h, label, 4);
+  optimizer::momentum({.learning_rate = 0.05f, .mu = 0.9f}).minimize(loss);
+  auto made = finish("wide_mlp", net, loss);
+  made.batch = [](std::uint64_t seed, std::int64_t n) {
+    return banded_images(seed, {n, 160}, 4);
+  };
+  return made;
+}
+
 small_net make_lenet() {
   graph::network net;
   auto image = net.data("image", {-1, 1, 12, 12});

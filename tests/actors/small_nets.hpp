@@ -31,7 +31,8 @@ struct small_net {
 };
 
 small_net make_mlp();
-small_net make_lenet(); ///< two convolutions and pools, 12x12
+small_net make_wide_mlp(); ///< layers as large as those of real nets
+small_net make_lenet();    ///< two convolutions and pools, 12x12
 small_net
 make_resnet(bool batch_norm); ///< two residual blocks, 8x8, 16 channels
 small_net make_word2vec();    ///< shared table, row-sparse gradients

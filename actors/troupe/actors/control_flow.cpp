@@ -4,6 +4,7 @@
 #include <troupe/actors/block_runner.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/graph/argument.hpp>
+#include <troupe/graph/gathered_product.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 
 #include <algorithm>
@@ -379,7 +380,8 @@ std::unique_ptr<kernel> make_op_kernel(const graph::program& p,
 }
 
 bool takes_absent_inputs(std::string_view op_type) {
-  return graph::is_control_flow(op_type) || op_type == "select_input";
+  return graph::is_control_flow(op_type) || op_type == "select_input"
+         || op_type == graph::gathered_product_type;
 }
 
 } // namespace troupe::actors

@@ -18,8 +18,8 @@ std::unique_ptr<kernel> make_op_kernel(const graph::program& p,
                                        const kernel_table& kernels,
                                        device_kind kind);
 
-/// True for ops that may run although some of their inputs have no value:
-/// those of the branch that was not taken.
+/// True for ops that may run although some of their inputs have no value: those
+/// of the branch that was not taken, or of devices without samples.
 bool takes_absent_inputs(std::string_view op_type);
 
 } // namespace troupe::actors

@@ -118,6 +118,14 @@ struct executor_options {
   /// replicate parameters are not broadcast. Not over processes. Results are
   /// the same bit by bit.
   bool share_parameters = true;
+  /// One of such devices makes the gradient of a large matrix at once from the
+  /// samples of all where that moves less than merging what each makes
+  /// (graph/gathered_product.hpp), if there are kernels for that. Not over
+  /// processes. Results are the same bit by bit.
+  bool gather_products = true;
+  /// Samples of a step over all devices, if known, for such decisions; steps
+  /// may have others. 0: unknown.
+  std::int64_t batch = 0;
   edge_form form = edge_form::counter;
   std::optional<delivery_shuffle> shuffle = {};
   std::vector<graph_pass> passes = {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/executor_graph.hpp>
 
+#include <troupe/graph/gathered_product.hpp>
 #include <troupe/graph/hazard_checker.hpp>
 #include <troupe/graph/passes/fuse_batch_norm.hpp>
 #include <troupe/graph/passes/recompute_activations.hpp>
@@ -63,6 +64,11 @@ graph::build_options build_options_of(const executor_options& options,
   build.fuse_all_reduce_bytes = options.fuse_all_reduce_bytes;
   build.share_parameters =
     options.share_parameters && !options.nodes && share_memory(options.devices);
+  build.batch = options.batch;
+  build.gather_products =
+    options.gather_products && !options.nodes && share_memory(options.devices)
+    && have_kernels(*kernels, {&graph::gathered_product_type, 1},
+                    options.devices);
   if (options.sync_batch_norm)
     build.batch_norms = graph::sync_batch_norm::all;
   build.fuse_batch_norms =

@@ -2,6 +2,7 @@
 #include <troupe/graph/merge_plan.hpp>
 
 #include <troupe/graph/argument.hpp>
+#include <troupe/graph/gathered_product.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 
 #include <algorithm>
@@ -304,16 +305,23 @@ void choose_homes(const block& b, const build_options& options,
   }
 }
 
-} // namespace
+// Without a home, the device that has gathered the fewest elements so far.
+void choose_gatherers(const block& b, const build_options& options,
+                      std::vector<merged_gradient>& gradients) {
+  std::vector<std::size_t> load(options.devices.size(), 0);
+  for (auto& g : gradients) {
+    if (!is_worth_gathering(b, b.ops[g.complete_after], g.parameter, g.gradient,
+                            options.batch))
+      continue;
+    const auto lightest = std::ranges::min_element(load) - load.begin();
+    g.gathered_on = g.home.value_or(static_cast<std::size_t>(lightest));
+    load[*g.gathered_on] += numel_or_zero(b, g.parameter);
+  }
+}
 
-merge_plan plan_merges(const block& b, const build_options& options) {
-  merge_plan plan{.gradients = {}, .only_device = {}};
-  plan.only_device.resize(b.ops.size());
-  if (options.devices.size() < 2 || options.strategy == merge_strategy::none)
-    return plan;
-  plan.gradients = find_gradients(b);
-  if (options.strategy == merge_strategy::all_reduce)
-    return plan;
+// Homes, and the ops of role Optimize that run there alone.
+void place_updates(const block& b, const build_options& options,
+                   merge_plan& plan) {
   owner_search owners{b, plan.gradients, options.strategy};
   owners.run(options.fetches);
   choose_homes(b, options, owners, plan.gradients);
@@ -324,6 +332,27 @@ merge_plan plan_merges(const block& b, const build_options& options) {
     if (owner_of_op < everyone)
       plan.only_device[i] = replicate ? 0 : plan.gradients[owner_of_op].home;
   }
+}
+
+} // namespace
+
+bool merge_plan::gathers_from(std::size_t op) const {
+  const auto completed = std::ranges::equal_range(
+    gradients, op, {}, &merged_gradient::complete_after);
+  return std::ranges::any_of(completed,
+                             [](auto& g) { return g.gathered_on.has_value(); });
+}
+
+merge_plan plan_merges(const block& b, const build_options& options) {
+  merge_plan plan{.gradients = {}, .only_device = {}};
+  plan.only_device.resize(b.ops.size());
+  if (options.devices.size() < 2 || options.strategy == merge_strategy::none)
+    return plan;
+  plan.gradients = find_gradients(b);
+  if (options.strategy != merge_strategy::all_reduce)
+    place_updates(b, options, plan);
+  if (options.gather_products)
+    choose_gatherers(b, options, plan.gradients);
   return plan;
 }
 

@@ -25,6 +25,9 @@ struct merged_gradient {
   /// With a home: the last op of role Optimize that writes the parameter,
   /// after which it is broadcast. `never` if no op does.
   std::size_t broadcast_after = never;
+  /// The device that makes it from the factors of all (gathered_product.hpp):
+  /// the home if there is one. None: each has a gradient of its own to merge.
+  std::optional<std::size_t> gathered_on = std::nullopt;
 
   static constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
 };
@@ -35,6 +38,10 @@ struct merge_plan {
   std::vector<merged_gradient> gradients;
   /// Per op of the main block: its only device; none: it runs on every device.
   std::vector<std::optional<std::size_t>> only_device;
+
+  /// Whether a gradient is gathered instead of being made by that op on each
+  /// device.
+  bool gathers_from(std::size_t op) const;
 };
 
 /// Plans the merging of `b`'s gradients, those that ops of role Backward name

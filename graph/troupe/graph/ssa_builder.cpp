@@ -3,6 +3,7 @@
 
 #include <troupe/base/error.hpp>
 #include <troupe/graph/argument.hpp>
+#include <troupe/graph/gathered_product.hpp>
 #include <troupe/graph/handle_maker.hpp>
 #include <troupe/graph/merge_plan.hpp>
 #include <troupe/graph/passes/filters_in_blocks.hpp>
@@ -74,6 +75,8 @@ public:
 private:
   void add_program_op(std::size_t position);
   void add_computation(std::size_t device);
+  void add_computations();
+  void add_rest_of_gathered(const op_desc& op);
   void add_loss_scale(const op_desc& op);
   void add_all_reduce(const op_desc& op);
   void add_fetch(const std::string& name);
@@ -85,6 +88,7 @@ private:
   void merge_gradients(std::size_t position);
   void all_reduce(const merged_gradient& g);
   void reduce(const merged_gradient& g);
+  void gather(const merged_gradient& g);
   void broadcast_parameters(std::size_t position);
   std::optional<std::size_t> fusible_bytes(const merged_gradient& g) const;
   bool touches_pending() const;
@@ -129,6 +133,11 @@ void graph_builder::add_computation(std::size_t device) {
     handles_.write(name, device);
 }
 
+void graph_builder::add_computations() {
+  for (std::size_t device = 0; device < handles_.num_devices(); ++device)
+    add_computation(device);
+}
+
 void graph_builder::add_loss_scale(const op_desc& op) {
   if (options_.scale == gradient_scale::custom)
     return;
@@ -160,11 +169,22 @@ void graph_builder::add_program_op(std::size_t position) {
     return add_loss_scale(op);
   if (op.type == to_string(op_kind::all_reduce))
     return add_all_reduce(op);
+  if (plan_.gathers_from(position))
+    return add_rest_of_gathered(op);
   handles_.describe(op);
   if (auto device = plan_.only_device[position])
     return add_computation(*device);
-  for (std::size_t device = 0; device < handles_.num_devices(); ++device)
-    add_computation(device);
+  add_computations();
+}
+
+// What is left to each device of an op whose gradient is gathered.
+void graph_builder::add_rest_of_gathered(const op_desc& op) {
+  auto rest = without_gathered(op);
+  if (!rest)
+    return;
+  list_ids(rest->outputs, outputs_);
+  handles_.make_desc(*std::move(rest));
+  add_computations();
 }
 
 void graph_builder::add_fetch(const std::string& name) {
@@ -292,6 +312,25 @@ void graph_builder::reduce(const merged_gradient& g) {
                  {{name, *g.home}});
 }
 
+// Factors have an argument per device, in their order; so has the gradient if
+// every device updates.
+void graph_builder::gather(const merged_gradient& g) {
+  const auto receivers = g.home ? 1 : handles_.num_devices();
+  handles_.make_desc(gathered_product(block_.ops[g.complete_after],
+                                      handles_.num_devices(), receivers));
+  const auto& op = handles_.add_op(op_kind::computation, *g.gathered_on);
+  const auto for_each = [&](const std::vector<op_slot>& slots, auto use) {
+    for (auto& slot : slots)
+      for (std::size_t i = 0; i < slot.arguments.size(); ++i)
+        use(handles_.id_of(slot.arguments[i]),
+            slot.arguments.size() == 1 ? *g.gathered_on : i);
+  };
+  for_each(op.desc->inputs,
+           [this](auto name, auto device) { handles_.read(name, device); });
+  for_each(op.desc->outputs,
+           [this](auto name, auto device) { handles_.write(name, device); });
+}
+
 // An op of the program itself; in place, so that one device needs nothing.
 void graph_builder::add_all_reduce(const op_desc& op) {
   const auto& name = op.only_input("X");
@@ -310,7 +349,9 @@ void graph_builder::merge_gradients(std::size_t position) {
     auto& g = gradients[next_gradient_];
     if (g.complete_after != position)
       return;
-    if (g.home)
+    if (g.gathered_on)
+      gather(g);
+    else if (g.home)
       reduce(g);
     else
       all_reduce(g);

@@ -51,6 +51,13 @@ struct build_options {
   /// variable that no op writes, or that ops of one device alone write, has one
   /// storage for all, that of the first device, and is not broadcast.
   bool share_parameters = false;
+  /// The devices share their memory: one of them makes a merged gradient, at
+  /// once for all, where that moves less than merging what each makes (see
+  /// gathered_product.hpp).
+  bool gather_products = false;
+  /// Samples of a step over all devices, if known: not results, but what pays
+  /// depends on it. 0: unknown.
+  std::int64_t batch = 0;
   /// Batch norms of several devices that merge their gradients take statistics
   /// over the whole batch (see passes/sync_batch_norm.hpp).
   sync_batch_norm batch_norms = sync_batch_norm::as_written;

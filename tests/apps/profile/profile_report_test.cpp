@@ -71,6 +71,20 @@ TEST_CASE("ops that one device alone runs count once") {
   CHECK(report_of(times).rows[0].work.flops == on_each.rows[0].work.flops);
 }
 
+TEST_CASE("a gradient that one device makes for all is its op's work") {
+  auto times = some_times();
+  times.ops = {{"mul_grad", {60, 20'000'000, 20'000'000, 0}},
+               {"gathered_mul_grad", {20, 10'000'000, 10'000'000, 0}}};
+  times.gathered = {"fc_0.w_0@GRAD", "fc_1.w_0@GRAD"};
+  const auto report = report_of(times);
+  const double first = 2 * 64 * 784 * 512; // has no gradient of the image
+  const double second = 2 * 64 * 512 * 256, third = 2 * 64 * 256 * 10;
+  REQUIRE(report.rows.size() == 2);
+  CHECK(report.rows[0].work.flops == doctest::Approx(second + 2 * third));
+  CHECK(report.rows[1].type == "gathered_mul_grad");
+  CHECK(report.rows[1].work.flops == doctest::Approx(first + second));
+}
+
 TEST_CASE("a worker is idle while it runs no op") {
   const auto report = report_of(some_times());
   CHECK(report.idle[0] == doctest::Approx(0.25));

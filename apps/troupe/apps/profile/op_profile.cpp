@@ -3,6 +3,7 @@
 
 #include <troupe/base/clock.hpp>
 #include <troupe/base/job_queue.hpp>
+#include <troupe/graph/gathered_product.hpp>
 #include <troupe/kernels/cpu/layout_traffic.hpp>
 
 #include <algorithm>
@@ -151,8 +152,11 @@ op_profile::watched_kernels(std::shared_ptr<const kernel_table> base) {
 
 void op_profile::begin(const graph::ssa_graph& graph) {
   type_of_handle_.assign(graph.size(), 0);
-  for (const auto& op : graph.ops)
+  for (const auto& op : graph.ops) {
     type_of_handle_[op.id] = number_of(op.desc->type);
+    if (op.desc->type == graph::gathered_product_type)
+      gathered_.insert(op.desc->output("Y@GRAD").front());
+  }
   for (auto& log : logs_)
     log = std::make_unique<worker_log>(types_.size());
 }
@@ -177,6 +181,7 @@ void op_profile::record(const trace_event& event) noexcept {
 
 profile_times op_profile::times() const {
   profile_times all;
+  all.gathered = gathered_;
   std::vector<std::string> names(types_.size());
   for (const auto& [name, number] : types_)
     names[number] = name;

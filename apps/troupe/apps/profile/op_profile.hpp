@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,8 @@ struct profile_times {
   std::uint64_t wall_ns = 0;
   std::map<std::string, op_time> ops;
   std::vector<std::uint64_t> busy_ns; ///< per worker, with ops
+  /// Gradients that one device makes for all (graph/gathered_product.hpp).
+  std::set<std::string> gathered = {};
 };
 
 /// Measures where the steps of one executor spend their time: the trace events
@@ -74,6 +77,7 @@ private:
   std::uint64_t skipped_;
   std::map<std::string, type_number, std::less<>> types_;
   std::vector<type_number> type_of_handle_;
+  std::set<std::string> gathered_;
   std::vector<std::unique_ptr<worker_log>> logs_; // one per worker
 };
 

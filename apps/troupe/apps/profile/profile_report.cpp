@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/profile/profile_report.hpp>
 
+#include <troupe/graph/gathered_product.hpp>
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -26,7 +28,18 @@ struct type_cost {
   /// own, of which nothing is known.
   type_cost of(double count) const {
     const auto share = std::min(1.0, count / runs);
-    return {{work.flops * share, work.bytes * share}, roof_ms * share, count};
+    return {part_of(work, share), roof_ms * share, count};
+  }
+
+  void add(const graph::work& more, double more_runs,
+           const graph::roofline& roof) {
+    work = work + more;
+    roof_ms += roof.seconds(more) * ms_per_s;
+    runs += more_runs;
+  }
+
+  static graph::work part_of(const graph::work& whole, double share) {
+    return {whole.flops * share, whole.bytes * share};
   }
 };
 
@@ -40,17 +53,32 @@ std::int64_t shard(std::int64_t batch, std::size_t device,
   return batch / n + (d < batch % n ? 1 : 0);
 }
 
+/// How much of a product's two gradients one device makes for all.
+double gathered_share(const graph::op_desc& op,
+                      const std::set<std::string>& gathered) {
+  const auto& matrix = op.output("Y@GRAD");
+  if (op.type != "mul_grad" || matrix.empty() || !gathered.contains(matrix[0]))
+    return 0;
+  return op.output_names().size() > 1 ? 0.5 : 1;
+}
+
 costs_by_type count_costs(const graph::program& program, std::int64_t batch,
-                          std::size_t devices, const graph::roofline& roof) {
+                          std::size_t devices,
+                          const std::set<std::string>& gathered,
+                          const graph::roofline& roof) {
   costs_by_type costs;
   const auto& ops = program.main().ops;
   for (std::size_t d = 0; d < devices; ++d) {
     const auto cost = graph::count_cost(program, shard(batch, d, devices));
     for (std::size_t i = 0; i < ops.size(); ++i) {
-      auto& sum = costs[ops[i].type];
-      sum.work = sum.work + cost.ops[i];
-      sum.roof_ms += roof.seconds(cost.ops[i]) * ms_per_s;
-      ++sum.runs;
+      const auto share = gathered_share(ops[i], gathered);
+      if (share > 0)
+        costs[std::string(graph::gathered_product_type)].add(
+          type_cost::part_of(cost.ops[i], share),
+          1 / static_cast<double>(devices), roof);
+      if (share < 1)
+        costs[ops[i].type].add(type_cost::part_of(cost.ops[i], 1 - share), 1,
+                               roof);
     }
   }
   return costs;
@@ -134,7 +162,8 @@ profile_report make_profile_report(const profile_times& times,
     return report;
   const auto steps = static_cast<double>(times.steps);
   report.step_ms = wall_ns / ns_per_ms / steps;
-  const auto costs = count_costs(program, batch, devices, report.roof);
+  const auto costs =
+    count_costs(program, batch, devices, times.gathered, report.roof);
   for (const auto& [type, time] : times.ops) {
     profile_row row;
     row.type = type;

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Devices that share their memory make the gradient of a large matrix at once,
+// and train to the bits of devices that merge theirs.
+
+#include <troupe/actors/executor.hpp>
+#include <troupe/graph/gathered_product.hpp>
+
+#include <actors/small_nets.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::test;
+using graph::merge_strategy;
+
+namespace {
+
+executor_options gathering(bool yes, int devices = 2,
+                           merge_strategy strategy = merge_strategy::reduce) {
+  executor_options o;
+  o.devices = parse_devices("cpu:" + std::to_string(devices));
+  o.strategy = strategy;
+  o.gather_products = yes;
+  o.batch = 13;
+  return o;
+}
+
+// They do not divide by the devices; some leave devices without samples.
+const std::vector<std::int64_t> batches{13, 2, 1, 40, 1, 7};
+
+/// Whether the graph that an executor of these options runs gathers.
+bool gathers(const small_net& net, executor_options options) {
+  bool found = false;
+  options.passes.push_back([&](graph::ssa_graph g) {
+    found = std::ranges::any_of(g.ops, [](auto& op) {
+      return op.desc->type == graph::gathered_product_type;
+    });
+    return g;
+  });
+  options.parameters = net.parameters();
+  executor{net.main, options};
+  return found;
+}
+
+} // namespace
+
+TEST_SUITE("actors.gathered_product") {
+
+TEST_CASE("gathered gradients train to the bits of merged ones") {
+  const auto net = make_wide_mlp();
+  for (auto strategy : {merge_strategy::all_reduce, merge_strategy::reduce,
+                        merge_strategy::replicate})
+    for (int devices : {2, 3}) {
+      CAPTURE(to_string(strategy));
+      CAPTURE(devices);
+      REQUIRE(gathers(net, gathering(true, devices, strategy)));
+      const auto gathered =
+        train(net, gathering(true, devices, strategy), batches);
+      const auto merged =
+        train(net, gathering(false, devices, strategy), batches);
+      CHECK(gathered.losses == merged.losses);
+      CHECK(bit_equal(*gathered.parameters, *merged.parameters));
+      CHECK_FALSE(bit_equal(*gathered.parameters, *net.parameters()));
+    }
+}
+
+TEST_CASE("gathering changes nothing with messages and steps in flight") {
+  const auto net = make_wide_mlp();
+  const auto expected = train(net, gathering(true), batches);
+  for (auto form : {edge_form::message, edge_form::mixed})
+    for (std::uint32_t in_flight : {1u, 4u}) {
+      auto options = gathering(true);
+      options.form = form;
+      options.steps_in_flight = in_flight;
+      const auto t = train(net, options, batches);
+      CHECK(t.losses == expected.losses);
+      CHECK(bit_equal(*t.parameters, *expected.parameters));
+    }
+}
+
+TEST_CASE("gradients that are gathered take the memory of one") {
+  const auto net = make_wide_mlp();
+  const auto peak = [&](bool yes) {
+    return train(net, gathering(yes, 3, merge_strategy::replicate), batches)
+      .peak_bytes;
+  };
+  CHECK(peak(true) <= peak(false));
+}
+
+TEST_CASE("kernels that cannot gather merge") {
+  const auto net = make_wide_mlp();
+  auto options = gathering(true);
+  options.kernels = kernels_without(graph::gathered_product_type);
+  CHECK_FALSE(gathers(net, options));
+  const auto t = train(net, options, batches);
+  CHECK(
+    bit_equal(*t.parameters, *train(net, gathering(true), batches).parameters));
+}
+
+TEST_CASE("a gathered gradient is fetched as a merged one") {
+  const auto net = make_wide_mlp();
+  const std::string name = "fc_1.w_0@GRAD";
+  for (auto strategy : {merge_strategy::all_reduce, merge_strategy::reduce}) {
+    const auto fetched = [&](bool yes) {
+      auto options = gathering(yes, 2, strategy);
+      options.parameters = net.parameters();
+      options.fetches = {name};
+      CHECK(gathers(net, options) == yes);
+      executor exe{net.main, options};
+      return fetch_once(exe, net, name);
+    };
+    const auto gathered = fetched(true);
+    CHECK(gathered.size() == std::size_t{2 * 140 * 170});
+    CHECK(gathered == fetched(false));
+  }
+}
+
+} // TEST_SUITE("actors.gathered_product")
