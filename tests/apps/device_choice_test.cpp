@@ -98,6 +98,20 @@ TEST_CASE("a strategy that is given is tried alone") {
         == std::vector{graph::merge_strategy::reduce});
 }
 
+TEST_CASE("devices that share their memory reduce unless told otherwise") {
+  const auto chosen = [](const char* devices, const char* given = "") {
+    network_options options;
+    options.strategy = given;
+    return strategy_for(options, parse_devices(devices));
+  };
+  using enum graph::merge_strategy;
+  CHECK(chosen("cpu:2") == reduce);
+  CHECK(chosen("cpu:1") == all_reduce);
+  CHECK(chosen("cuda:0,cuda:1") == all_reduce);
+  CHECK(chosen("cpu:2", "all_reduce") == all_reduce);
+  CHECK(chosen("cuda:0,cuda:1", "replicate") == replicate);
+}
+
 TEST_CASE("devices agree on a loss that is a mean, not on one that is a sum") {
   const auto mean = [](const graph::variable_ref& x) {
     return layers::reduce_mean(x);

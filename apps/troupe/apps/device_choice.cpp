@@ -3,6 +3,7 @@
 
 #include <troupe/base/clock.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/kernels/shared_memory.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -194,6 +195,15 @@ strategies_to_try(const network_options& options) {
   if (!options.strategy.empty())
     return {graph::parse_merge_strategy(options.strategy)};
   return {graph::merge_strategy::all_reduce, graph::merge_strategy::reduce};
+}
+
+graph::merge_strategy strategy_for(const network_options& options,
+                                   std::span<const device_id> devices) {
+  if (!options.strategy.empty())
+    return graph::parse_merge_strategy(options.strategy);
+  return devices.size() > 1 && share_memory(devices)
+           ? graph::merge_strategy::reduce
+           : graph::merge_strategy::all_reduce;
 }
 
 } // namespace troupe::apps

@@ -42,4 +42,10 @@ void choose_cpu_devices(executor_options& options,
 std::vector<graph::merge_strategy>
 strategies_to_try(const network_options& options);
 
+/// The strategy that is given, else what suits the devices: reduce if there are
+/// several and they share their memory, where they then use one copy of each
+/// parameter, which one of them updates; else all_reduce. Values are the same.
+graph::merge_strategy strategy_for(const network_options& options,
+                                   std::span<const device_id> devices);
+
 } // namespace troupe::apps

@@ -275,10 +275,13 @@ int run_train(const train_options& options) {
   wanted.system = &system;
   auto source = make_source(options, bundle, host, system);
   const stop_request stop;
+  wanted.batch = source->batch_samples(0);
   if (is_automatic(options.network)) {
     progress{}.note("trying one CPU device and one per worker");
     choose_cpu_devices(wanted, strategies_to_try(options.network), bundle,
                        source->batch(0, 0));
+  } else {
+    wanted.strategy = strategy_for(options.network, wanted.devices);
   }
   run_outputs outputs(options, bundle);
   const auto parameters = make_parameters(options, bundle, host);

@@ -52,9 +52,12 @@ training_bench::training_bench(const training_bench_options& options)
   wanted.deterministic = false;
   require_ops(bundle_, wanted.devices);
   batches_ = make_batches(bundle_, batch_, options.seed, *host_);
+  wanted.batch = batch_;
   if (is_automatic(options.network))
     choose_cpu_devices(wanted, strategies_to_try(options.network), bundle_,
                        batches_.front());
+  else
+    wanted.strategy = strategy_for(options.network, wanted.devices);
   wanted.parameters = parameters_;
   devices_ = wanted.devices.size();
   strategy_ = wanted.strategy;
