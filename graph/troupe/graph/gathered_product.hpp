@@ -36,8 +36,8 @@ bool is_worth_gathering(const block& b, const op_desc& product,
 
 /// The op that makes the merged gradient in place of `product`, a gradient
 /// that `is_worth_gathering`, of `num_devices` devices for `receivers` of them.
-/// Of role Optimize: like
-/// an update it is for all samples, and runs where the device has none.
+/// Of role Optimize: like an update it is for all samples, and runs where the
+/// device has none.
 op_desc gathered_product(const op_desc& product, std::size_t num_devices,
                          std::size_t receivers);
 

@@ -58,6 +58,9 @@ struct merge_plan {
 /// with different homes (a norm over all gradients), by an op of another role,
 /// or by a fetch.
 ///
+/// With `gather_products`, gradients that are worth it are gathered at their
+/// home, else on the device that has gathered the fewest elements so far.
+///
 /// Homes under `reduce`: the device with the fewest elements so far, the lowest
 /// index on ties (Paddle's reduce mode). Throws error(graph_invalid) on an
 /// op_role_var of odd length.

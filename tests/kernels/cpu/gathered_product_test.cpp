@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace troupe::test {
 
@@ -129,6 +130,22 @@ TEST_CASE("a device without samples adds nothing") {
     const auto others = 6.0f - static_cast<float>(idle + 1);
     CHECK(elements(sum)
           == std::vector{others, 10 * others, 2 * others, 20 * others});
+  }
+}
+
+TEST_CASE("devices that all update share the gradient and do not write it") {
+  hand_run op("gathered_mul_grad");
+  op.input("X", {1, 2}, {1, 2});
+  op.input("Y", {2, 1}, {0, 0});
+  op.input("Out@GRAD", {1, 1}, {3});
+  auto& first = op.output("Y@GRAD");
+  auto& second = op.output("Y@GRAD");
+  for (int step = 0; step < 2; ++step) {
+    op.run();
+    CHECK(elements(first) == std::vector{3.0f, 6.0f});
+    CHECK(memory_of(first) == memory_of(second));
+    CHECK(first.as_tensor().is_shared());
+    CHECK(second.as_tensor().is_shared());
   }
 }
 

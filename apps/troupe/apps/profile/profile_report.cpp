@@ -59,7 +59,7 @@ double gathered_share(const graph::op_desc& op,
   const auto& matrix = op.output("Y@GRAD");
   if (op.type != "mul_grad" || matrix.empty() || !gathered.contains(matrix[0]))
     return 0;
-  return op.output_names().size() > 1 ? 0.5 : 1;
+  return graph::without_gathered(op) ? 0.5 : 1;
 }
 
 costs_by_type count_costs(const graph::program& program, std::int64_t batch,
