@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Devices that share their memory make the gradient of a large matrix at once,
-// and train to the bits of devices that merge theirs.
+// and train as devices that merge theirs: to the same bits where the product is
+// not cut, as here.
 
 #include <troupe/actors/executor.hpp>
 #include <troupe/graph/gathered_product.hpp>

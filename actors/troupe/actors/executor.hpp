@@ -121,7 +121,7 @@ struct executor_options {
   /// One of such devices makes the gradient of a large matrix at once from the
   /// samples of all where that moves less than merging what each makes
   /// (graph/gathered_product.hpp), if there are kernels for that. Not over
-  /// processes. Results are the same bit by bit.
+  /// processes. Results are the same but for rounding.
   bool gather_products = true;
   /// Samples of a step over all devices, if known, for such decisions; steps
   /// may have others. 0: unknown.

@@ -23,8 +23,9 @@ inline constexpr std::string_view gathered_product_type = "gathered_mul_grad";
 /// that of a large matrix with which each sample is multiplied, and the factors
 /// of `batch` samples (0: of as many as are usual) have fewer elements. Devices
 /// that share their memory then move batch * (in + out) values to each other,
-/// not in * out per device, none keeps a gradient of its own, and results are
-/// the same bit by bit.
+/// not in * out per device, and none keeps a gradient of its own. Results are
+/// the same but for rounding: libraries may sum up parts of a product in
+/// another order than the whole.
 ///
 /// Source: sufficient factors in Xie, Kim, Zhou, Ho, Kumar, Yu, Xing, "Lighter-
 /// communication distributed machine learning via sufficient factor

@@ -218,6 +218,8 @@ TEST_CASE("a filter's gradient stays in blocks where the graph allows it") {
     CAPTURE(to_string(c.filter));
     auto plain = convolve(c, {});
     for (bool filter : {true, false}) {
+      if (filter && !uses_avx512())
+        continue; // no gradient gives a filter blocks then
       auto blocks = convolve(c, {.filter = filter, .gradient = true});
       CHECK(is_in_blocks(blocks, "dw") == uses_avx512());
       for (auto name : {"out", "dx", "dw"})

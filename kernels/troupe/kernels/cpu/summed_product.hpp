@@ -4,10 +4,8 @@
 #include <troupe/kernels/cpu/even_cut.hpp>
 #include <troupe/kernels/cpu/product.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -21,8 +19,9 @@ struct product_term {
   std::int64_t k = 0;
 };
 
-/// The sum of an op's matrix products, shared by the workers of its device. The
-/// same bits as if each product were made alone and added to those before it.
+/// The sum of an op's matrix products, shared by the workers of its device. How
+/// it is cut depends on the extents and on how many workers there are:
+/// results are the same bits each time.
 /// Thread rule: one thread at a time, any thread.
 class summed_product {
 public:
@@ -34,15 +33,17 @@ public:
   template <class T>
   void run(kernel_context& ctx, std::int64_t m, std::int64_t n,
            std::span<const product_term<T>> terms, T* c) {
-    const even_cut rows{m, num_pieces(ctx, m, n, terms)};
+    const even_cut rows{m, num_pieces(ctx, m, n, terms), whole_registers};
     while (products_.size() < rows.parts() * terms.size())
       products_.emplace_back(factors_);
-    auto apart = room_apart<T>(ctx, m * n, terms);
-    ctx.in_parts(rows.parts(), [&](std::size_t i) {
-      const auto first = rows.first(i);
-      add_up(ctx, {m, n, first, rows.size(i)}, terms, c + first * n,
-             apart ? apart.template data<T>() + first * n : nullptr,
-             std::span{products_}.subspan(i * terms.size(), terms.size()));
+    ctx.in_parts(rows.parts(), [&](std::size_t piece) {
+      const auto first = rows.first(piece);
+      for (std::size_t t = 0; t < terms.size(); ++t) {
+        const auto& [a, b, k] = terms[t];
+        products_[piece * terms.size() + t].run(
+          ctx, rows.size(piece), n, k, matrix_of<T>{a + first, m, true},
+          matrix_of<T>{b, n}, t == 0 ? T(0) : T(1), c + first * n, n);
+      }
     });
   }
 
@@ -51,14 +52,7 @@ private:
   static constexpr std::int64_t least_work = 1 << 20;
   // Of a piece of the result.
   static constexpr std::int64_t cached_bytes = 256 * 1024;
-  // Libraries add a product of at most this depth to what they are given as a
-  // whole; of a deeper one they add a part after the other.
-  static constexpr std::int64_t whole_depth = 128;
-
-  /// Rows [first, first + rows) of the m of a result with n columns.
-  struct piece {
-    std::int64_t m, n, first, rows;
-  };
+  static constexpr std::int64_t whole_registers = 16; // rows
 
   template <class T>
   static std::size_t num_pieces(const kernel_context& ctx, std::int64_t m,
@@ -71,30 +65,6 @@ private:
     const auto bytes = m * n * static_cast<std::int64_t>(sizeof(T));
     const auto of_share = ceil_div(bytes, static_cast<std::int64_t>(shares));
     return shares * static_cast<std::size_t>(ceil_div(of_share, cached_bytes));
-  }
-
-  template <class T>
-  static tensor room_apart(const kernel_context& ctx, std::int64_t elements,
-                           std::span<const product_term<T>> terms) {
-    const auto deep = std::ranges::any_of(
-      terms.subspan(1), [](auto& term) { return term.k > whole_depth; });
-    return deep ? tensor::make(ctx.on().memory(), {elements}, dtype_of<T>)
-                : tensor{};
-  }
-
-  template <class T>
-  static void add_up(kernel_context& ctx, const piece& p,
-                     std::span<const product_term<T>> terms, T* sum, T* apart,
-                     std::span<product> products) {
-    for (std::size_t t = 0; t < terms.size(); ++t) {
-      const auto& [a, b, k] = terms[t];
-      const auto alone = t == 0 || k > whole_depth;
-      T* const to = t > 0 && alone ? apart : sum;
-      products[t].run(ctx, p.rows, p.n, k, matrix_of<T>{a + p.first, p.m, true},
-                      matrix_of<T>{b, p.n}, alone ? T(0) : T(1), to, p.n);
-      if (to != sum)
-        std::transform(sum, sum + p.rows * p.n, to, sum, std::plus<T>{});
-    }
   }
 
   precision factors_;
