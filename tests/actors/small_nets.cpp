@@ -73,6 +73,22 @@ graph::variable_ref conv(const graph::variable_ref& x, std::int64_t filters,
   return batch_norm ? layers::batch_norm(h, {.act = act}) : h;
 }
 
+small_net perceptron(const std::string& name, std::int64_t inputs,
+                     std::int64_t first, std::int64_t second) {
+  graph::network net;
+  auto image = net.data("image", {-1, inputs});
+  auto label = net.data("label", {-1, 1}, dtype::int64);
+  auto h = layers::fc(image, first, {.act = "relu"});
+  h = layers::fc(h, second, {.act = "tanh"});
+  auto loss = classify(h, label, 4);
+  optimizer::momentum({.learning_rate = 0.05f, .mu = 0.9f}).minimize(loss);
+  auto made = finish(name, net, loss);
+  made.batch = [inputs](std::uint64_t seed, std::int64_t n) {
+    return banded_images(seed, {n, inputs}, 4);
+  };
+  return made;
+}
+
 } // namespace
 
 std::shared_ptr<scope> small_net::parameters(std::uint64_t seed) const {
@@ -82,33 +98,11 @@ std::shared_ptr<scope> small_net::parameters(std::uint64_t seed) const {
 }
 
 small_net make_mlp() {
-  graph::network net;
-  auto image = net.data("image", {-1, 16});
-  auto label = net.data("label", {-1, 1}, dtype::int64);
-  auto h = layers::fc(image, 24, {.act = "relu"});
-  h = layers::fc(h, 16, {.act = "tanh"});
-  auto loss = classify(h, label, 4);
-  optimizer::momentum({.learning_rate = 0.05f, .mu = 0.9f}).minimize(loss);
-  auto made = finish("mlp", net, loss);
-  made.batch = [](std::uint64_t seed, std::int64_t n) {
-    return banded_images(seed, {n, 16}, 4);
-  };
-  return made;
+  return perceptron("mlp", 16, 24, 16);
 }
 
 small_net make_wide_mlp() {
-  graph::network net;
-  auto image = net.data("image", {-1, 160});
-  auto label = net.data("label", {-1, 1}, dtype::int64);
-  auto h = layers::fc(image, 140, {.act = "relu"});
-  h = layers::fc(h, 170, {.act = "tanh"});
-  auto loss = classify(h, label, 4);
-  optimizer::momentum({.learning_rate = 0.05f, .mu = 0.9f}).minimize(loss);
-  auto made = finish("wide_mlp", net, loss);
-  made.batch = [](std::uint64_t seed, std::int64_t n) {
-    return banded_images(seed, {n, 160}, 4);
-  };
-  return made;
+  return perceptron("wide_mlp", 160, 140, 170);
 }
 
 small_net make_lenet() {

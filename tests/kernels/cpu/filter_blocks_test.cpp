@@ -12,6 +12,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <iterator>
 #include <string>
@@ -116,6 +117,19 @@ void check_same(op_chain& a, op_chain& b, const std::string& name) {
   CHECK(a.elements(name) == b.elements(name));
 }
 
+/// For values that two methods of convolving give.
+void check_near(op_chain& a, op_chain& b, const std::string& name) {
+  CAPTURE(name);
+  const auto actual = a.elements(name), expected = b.elements(name);
+  REQUIRE(actual.size() == expected.size());
+  double largest = 0, error = 0;
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    largest = std::max<double>(largest, std::abs(expected[i]));
+    error = std::max<double>(error, std::abs(actual[i] - expected[i]));
+  }
+  CHECK(error <= 1e-4 * largest);
+}
+
 /// An optimizer's op: Param p, Grad g and what it keeps besides.
 struct update {
   const char* type;
@@ -218,12 +232,13 @@ TEST_CASE("a filter's gradient stays in blocks where the graph allows it") {
     CAPTURE(to_string(c.filter));
     auto plain = convolve(c, {});
     for (bool filter : {true, false}) {
-      if (filter && !uses_avx512())
-        continue; // no gradient gives a filter blocks then
       auto blocks = convolve(c, {.filter = filter, .gradient = true});
       CHECK(is_in_blocks(blocks, "dw") == uses_avx512());
+      // Without AVX-512 no gradient gives a filter blocks, and Winograd's
+      // method does not read them.
+      const auto check = filter && !uses_avx512() ? check_near : check_same;
       for (auto name : {"out", "dx", "dw"})
-        check_same(blocks, plain, name);
+        check(blocks, plain, name);
     }
   }
 }

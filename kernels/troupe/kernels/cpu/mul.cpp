@@ -2,7 +2,6 @@
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
 #include <troupe/kernels/cpu/parallel_product.hpp>
-#include <troupe/kernels/cpu/summed_product.hpp>
 
 #include <troupe/base/error.hpp>
 
@@ -138,13 +137,15 @@ private:
 // dY = sum over devices of X^T dOut, of those that have samples.
 class gathered_mul_grad_kernel final : public mul_base {
 public:
-  gathered_mul_grad_kernel(const attribute_map& attributes, precision factors)
-    : mul_base(attributes), sum_(factors) {}
+  gathered_mul_grad_kernel(const attribute_map& attributes, precision rounding)
+    : mul_base(attributes), sum_(rounding) {}
 
   void run(kernel_context& ctx) override {
     const tensor y = ctx.input("Y");
+    read_factors(ctx, y);
     for_number_type<false>("Y", y.type(),
                            [&]<class T>(T) { sum_up<T>(ctx, y); });
+    factors_.clear();
   }
 
 private:
@@ -157,27 +158,24 @@ private:
 
   template <class T>
   void sum_up(kernel_context& ctx, const tensor& y) {
-    const std::vector<device_factors> all = present_factors(ctx, y);
-    std::vector<product_term<T>> terms;
-    for (const device_factors& f : all)
-      terms.push_back({f.x.data<T>(), f.dout.data<T>(), f.extents.rows});
-    const auto& s = all.front().extents;
+    const auto& s = factors_.front().extents;
     tensor dy = ctx.output("Y@GRAD", y.dims(), y.type());
-    sum_.run(ctx, s.inner, s.cols, std::span<const product_term<T>>{terms},
-             dy.data<T>());
+    const auto term = [this](std::size_t t) {
+      const device_factors& f = factors_[t];
+      return product_term<T>{f.x.data<T>(), f.dout.data<T>(), f.extents.rows};
+    };
+    sum_.run_sum(ctx, s.inner, s.cols, factors_.size(), term, dy.data<T>());
     for (std::size_t i = 1; i < ctx.num_outputs("Y@GRAD"); ++i)
       ctx.output_variable("Y@GRAD", i).set(dy.share());
   }
 
-  std::vector<device_factors> present_factors(kernel_context& ctx,
-                                              const tensor& y) const {
-    std::vector<device_factors> all;
+  void read_factors(kernel_context& ctx, const tensor& y) {
+    factors_.clear(); // if the run before ended early
     for (std::size_t i = 0; i < ctx.num_inputs("X"); ++i)
       if (ctx.input_variable("X", i).has_value())
-        all.push_back(factors_of(ctx, i, y));
-    if (all.empty())
+        factors_.push_back(factors_of(ctx, i, y));
+    if (factors_.empty())
       throw error(errc::kernel_failure, "no device has samples");
-    return all;
   }
 
   device_factors factors_of(kernel_context& ctx, std::size_t device,
@@ -190,7 +188,8 @@ private:
     return f;
   }
 
-  summed_product sum_;
+  parallel_product sum_;
+  std::vector<device_factors> factors_; // of a run; kept for its memory
 };
 
 } // namespace

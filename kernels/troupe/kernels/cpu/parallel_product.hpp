@@ -4,10 +4,21 @@
 #include <troupe/kernels/cpu/even_cut.hpp>
 #include <troupe/kernels/cpu/product.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 namespace troupe::cpu {
+
+/// One of several products that are added up: a[k, m] as its transpose times
+/// b[k, n].
+template <class T>
+struct product_term {
+  const T* a = nullptr;
+  const T* b = nullptr;
+  std::int64_t k = 0;
+};
 
 /// The matrix products of an op, shared by the workers of its device. How they
 /// are cut depends on the extents and on how many workers there are, not on who
@@ -37,6 +48,35 @@ public:
     });
   }
 
+  /// c[m, n] = the sum of `count` products, at least one, in their order;
+  /// `term(t)` is the product_term<T> of number t. Rows of c are cut in pieces
+  /// that stay in a core's cache from one term to the next; there are more than
+  /// workers, so that one that comes late leaves less to wait for.
+  template <class T, class Term>
+  void run_sum(kernel_context& ctx, std::int64_t m, std::int64_t n,
+               std::size_t count, Term term, T* c) {
+    std::int64_t depth = 0;
+    for (std::size_t t = 0; t < count; ++t)
+      depth += term(t).k;
+    const auto shares =
+      worthwhile_parts(ctx.workers(), m * n * depth, least_work);
+    const auto bytes = m * n * static_cast<std::int64_t>(sizeof(T));
+    const auto of_share = ceil_div(bytes, static_cast<std::int64_t>(shares));
+    const auto pieces = static_cast<std::size_t>(
+      std::max<std::int64_t>(1, ceil_div(of_share, cached_bytes)));
+    const even_cut cut{m, shares * pieces, whole_registers};
+    make(cut.parts() * count);
+    ctx.in_parts(cut.parts(), [&](std::size_t i) {
+      const auto first = cut.first(i);
+      for (std::size_t t = 0; t < count; ++t) {
+        const product_term<T> next = term(t);
+        parts_[i * count + t].run(
+          ctx, cut.size(i), n, next.k, matrix_of<T>{next.a + first, m, true},
+          matrix_of<T>{next.b, n}, t == 0 ? T(0) : T(1), c + first * n, n);
+      }
+    });
+  }
+
   /// Calls `one(product, i)` for each i in [0, count): products of `work`
   /// multiplications each with results in different places.
   template <class One>
@@ -55,6 +95,8 @@ private:
   // Multiplications of a part, some 10 us: a helper comes after 0.3 us.
   static constexpr std::int64_t least_work = 1 << 20;
   static constexpr std::int64_t whole_registers = 16; // floats
+  // Of a piece of a sum.
+  static constexpr std::int64_t cached_bytes = 256 * 1024;
 
   template <class T>
   static matrix_of<T> rows_from(matrix_of<T> a, std::int64_t first) {
