@@ -12,7 +12,6 @@
 
 #include <cmath>
 #include <numeric>
-#include <vector>
 
 using namespace troupe;
 using namespace troupe::apps;
@@ -30,13 +29,13 @@ struct choice {
     options.deterministic = false;
   }
 
-  const executor_options&
-  of_batch(std::int64_t batch, std::vector<graph::merge_strategy> strategies = {
-                                 graph::merge_strategy::all_reduce,
-                                 graph::merge_strategy::reduce}) {
+  const executor_options& of_batch(std::int64_t batch,
+                                   const char* strategy = "") {
+    network_options given;
+    given.strategy = strategy;
     arena memory(make_host_memory_source());
     const auto source = make_synthetic_source(bundle.feeds, batch, 0, memory);
-    choose_cpu_devices(options, strategies, bundle, source->batch(0, 0));
+    choose_cpu_devices(options, given, bundle, source->batch(0, 0));
     return options;
   }
 };
@@ -83,19 +82,15 @@ TEST_CASE("one device or one per worker is chosen, with equal results") {
   CHECK_FALSE(options.parameters);
 }
 
-TEST_CASE("only the strategies that may be tried are taken") {
-  choice mlp("mlp");
-  const auto& options = mlp.of_batch(64, {graph::merge_strategy::reduce});
-  CHECK((options.devices.size() == 1
-         || options.strategy == graph::merge_strategy::reduce));
-}
-
-TEST_CASE("a strategy that is given is tried alone") {
-  network_options options;
-  CHECK(strategies_to_try(options).size() == 2);
-  options.strategy = "reduce";
-  CHECK(strategies_to_try(options)
-        == std::vector{graph::merge_strategy::reduce});
+TEST_CASE("several devices take the strategy given, else what suits them") {
+  using enum graph::merge_strategy;
+  const auto is_taken = [](const char* given, graph::merge_strategy wanted) {
+    choice lenet("lenet");
+    const auto& options = lenet.of_batch(64, given);
+    return options.devices.size() == 1 || options.strategy == wanted;
+  };
+  CHECK(is_taken("", reduce));
+  CHECK(is_taken("all_reduce", all_reduce));
 }
 
 TEST_CASE("devices that share their memory reduce unless told otherwise") {
@@ -135,9 +130,7 @@ TEST_CASE("one device is taken where more gain nothing or change results") {
   CHECK(with([](auto& o) { o.deterministic = true; }) == 1);
   CHECK(with([](auto& o) { o.dry_run = true; }) == 1);
   CHECK(with([](auto& o) { o.scale = graph::gradient_scale::one; }) == 1);
-  CHECK(
-    choice("lenet").of_batch(64, {graph::merge_strategy::none}).devices.size()
-    == 1);
+  CHECK(choice("lenet").of_batch(64, "none").devices.size() == 1);
 }
 
 TEST_CASE("trials leave no trace in a training") {

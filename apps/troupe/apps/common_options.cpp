@@ -34,8 +34,7 @@ void add_strategy_options(CLI::App& command, network_options& options) {
   command.add_option(
     "--strategy", options.strategy,
     "how gradients are merged: all_reduce, reduce, replicate, none "
-    "(default: all_reduce; to train on CPU devices reduce, with "
-    "--devices cpu the faster of both)");
+    "(default: all_reduce; to train on several CPU devices reduce)");
   command
     .add_option("--gradient-scale", options.gradient_scale,
                 "loss@GRAD of a device: coeff (its share of the batch), one, "

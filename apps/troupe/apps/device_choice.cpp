@@ -1,31 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/device_choice.hpp>
 
+#include <troupe/apps/samples.hpp>
 #include <troupe/base/clock.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/shared_memory.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <limits>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace troupe::apps {
 
 namespace {
 
-constexpr std::uint64_t trial_ns = 50'000'000;
-constexpr std::size_t fewest_steps = 2;
-// Several devices must save so much of a step to be taken: what trials show
+// Several devices must save so much of a step to be taken: what a trial shows
 // beside that may be chance, and one device takes less memory.
-constexpr double least_gain = 0.03;
+constexpr double least_gain = 0.02;
+// Each way trains so long at a time, or one step.
+constexpr std::uint64_t turn_ns = 5'000'000;
+constexpr std::size_t fewest_turns = 6;
+constexpr std::uint64_t shortest_trial_ns = 100'000'000;
+constexpr std::uint64_t longest_trial_ns = 1'000'000'000;
 
 bool may_choose(const executor_options& options, const feed_map& batch) {
   const bool several_samples = std::ranges::any_of(batch, [](const auto& feed) {
@@ -112,22 +115,48 @@ bool same_step(const values& before, const values& a, const values& b) {
   });
 }
 
-/// Nanoseconds of a step, the median of a few.
-double trial_step_ns(const executor_options& options, int count,
-                     const program_bundle& bundle, const feed_map& batch) {
-  const trial t(options, count, bundle);
-  t.exe->run(batch); // warms up
-  std::vector<std::uint64_t> steps;
+/// Adds the times of a turn's steps.
+void take_turn(const trial& way, const feed_map& batch, samples& steps) {
   const auto begin = now_ns();
-  while (steps.size() < fewest_steps || now_ns() - begin < trial_ns) {
-    const auto start = now_ns();
-    t.exe->run(batch);
-    steps.push_back(now_ns() - start);
+  auto start = begin;
+  do {
+    way.exe->run(batch);
+    const auto end = now_ns();
+    steps.add(static_cast<double>(end - start));
+    start = end;
+  } while (start - begin < turn_ns);
+}
+
+/// Steps of turns that both ways took.
+struct turn_times {
+  samples one, several;
+
+  /// Below 1 where several devices are faster.
+  double ratio() const { return several.median() / one.median(); }
+};
+
+/// Whether steps take less time on `count` devices than on one. Both train in
+/// turns, so that a slow moment of the machine meets both, until the even turns
+/// say the same as the odd ones.
+bool saves_time(const executor_options& options, int count,
+                const program_bundle& bundle, const feed_map& batch) {
+  const trial one(options, 1, bundle), several(options, count, bundle);
+  for (const auto* way : {&one, &several})
+    way->exe->run(batch); // warms up
+  constexpr double bar = 1 - least_gain;
+  std::array<turn_times, 2> halves;
+  const auto begin = now_ns();
+  for (std::size_t turn = 0;; ++turn) {
+    auto& times = halves[turn % 2];
+    take_turn(several, batch, times.several);
+    take_turn(one, batch, times.one);
+    const auto elapsed = now_ns() - begin;
+    if (turn + 1 < fewest_turns || elapsed < shortest_trial_ns)
+      continue;
+    const auto even = halves[0].ratio(), odd = halves[1].ratio();
+    if ((even < bar) == (odd < bar) || elapsed >= longest_trial_ns)
+      return even * odd < bar * bar;
   }
-  const auto middle =
-    steps.begin() + static_cast<std::ptrdiff_t>((steps.size() - 1) / 2);
-  std::ranges::nth_element(steps, middle);
-  return static_cast<double>(*middle);
 }
 
 } // namespace
@@ -157,44 +186,23 @@ bool devices_agree(const executor_options& options, int count,
   return same_step(before, of_one, after(count));
 }
 
-void choose_cpu_devices(executor_options& options,
-                        std::span<const graph::merge_strategy> strategies,
+void choose_cpu_devices(executor_options& options, const network_options& given,
                         const program_bundle& bundle, const feed_map& batch) {
   if (!may_choose(options, batch))
     return;
   const int workers = workers_of(options);
-  const auto bar = [&] {
-    return (1 - least_gain) * trial_step_ns(options, 1, bundle, batch);
-  };
+  auto several = options;
+  set_cpu_devices(several, workers);
+  several.strategy = strategy_for(given, several.devices);
+  if (several.strategy == graph::merge_strategy::none)
+    return;
   try {
-    auto least = bar();
-    std::optional<executor_options> best;
-    for (const auto strategy : strategies) {
-      if (strategy == graph::merge_strategy::none)
-        continue;
-      auto tried = options;
-      tried.strategy = strategy;
-      const auto ns = trial_step_ns(tried, workers, bundle, batch);
-      if (ns >= least)
-        continue;
-      least = ns;
-      best = tried;
-    }
-    // Once more, in case that one device just had a slow moment.
-    if (best && least < bar() && devices_agree(*best, workers, bundle, batch)) {
-      options.strategy = best->strategy;
-      set_cpu_devices(options, workers);
-    }
+    if (saves_time(several, workers, bundle, batch)
+        && devices_agree(several, workers, bundle, batch))
+      options = several;
   } catch (const error&) {
     // The run itself will tell what is wrong with one device too.
   }
-}
-
-std::vector<graph::merge_strategy>
-strategies_to_try(const network_options& options) {
-  if (!options.strategy.empty())
-    return {graph::parse_merge_strategy(options.strategy)};
-  return {graph::merge_strategy::all_reduce, graph::merge_strategy::reduce};
 }
 
 graph::merge_strategy strategy_for(const network_options& options,

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <span>
 #include <string>
-#include <vector>
 
 namespace troupe::apps {
 
@@ -24,23 +23,17 @@ bool devices_agree(const executor_options& options, int count,
                    const program_bundle& bundle, const feed_map& batch);
 
 /// Sets `options.devices` to one CPU device, or to one per worker if steps take
-/// less time so and the devices agree, and then `strategy`, the fastest of
-/// `strategies`, and `sync_batch_norm`. Trains a few steps of `batch` each way
-/// to find out, from parameters of its own: some 0.1 s a way, or three steps if
-/// they are long.
+/// less time so and the devices agree, and then `strategy` to that of
+/// `strategy_for` and `sync_batch_norm`. Trains on `batch` both ways in turns
+/// to find out, each with parameters of its own: for 0.1 s to 1 s, or six
+/// steps each if they are long.
 ///
 /// One device, untried, if results could differ otherwise or nothing could be
 /// gained: one worker, a batch of one sample, bit-equal runs asked for
-/// (`options.deterministic`), a dry run, a gradient scale other than coeff, no
-/// strategy but none; or if the program does not run on several devices.
-void choose_cpu_devices(executor_options& options,
-                        std::span<const graph::merge_strategy> strategies,
+/// (`options.deterministic`), a dry run, a gradient scale other than coeff, the
+/// strategy none; or if the program does not run on several devices.
+void choose_cpu_devices(executor_options& options, const network_options& given,
                         const program_bundle& bundle, const feed_map& batch);
-
-/// The strategies that such a choice is from: the one that is given, or those
-/// that lead to the same values.
-std::vector<graph::merge_strategy>
-strategies_to_try(const network_options& options);
 
 /// The strategy that is given, else what suits the devices: reduce if there are
 /// several and they share their memory, where they then use one copy of each

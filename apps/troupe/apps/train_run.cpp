@@ -278,8 +278,7 @@ int run_train(const train_options& options) {
   wanted.batch = source->batch_samples(0);
   if (is_automatic(options.network)) {
     progress{}.note("trying one CPU device and one per worker");
-    choose_cpu_devices(wanted, strategies_to_try(options.network), bundle,
-                       source->batch(0, 0));
+    choose_cpu_devices(wanted, options.network, bundle, source->batch(0, 0));
   } else {
     wanted.strategy = strategy_for(options.network, wanted.devices);
   }

@@ -5,17 +5,9 @@
 
 #include <malloc.h>
 
-#include <algorithm>
-#include <cmath>
+#include <cstdint>
 
 namespace troupe::apps {
-
-double samples::quantile(double p) const {
-  auto sorted = ns_;
-  std::sort(sorted.begin(), sorted.end());
-  const auto last = static_cast<double>(sorted.size() - 1);
-  return sorted[static_cast<std::size_t>(std::lround(p * last))];
-}
 
 double heap_bytes() {
   const auto info = ::mallinfo2();

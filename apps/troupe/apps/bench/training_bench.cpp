@@ -54,8 +54,7 @@ training_bench::training_bench(const training_bench_options& options)
   batches_ = make_batches(bundle_, batch_, options.seed, *host_);
   wanted.batch = batch_;
   if (is_automatic(options.network))
-    choose_cpu_devices(wanted, strategies_to_try(options.network), bundle_,
-                       batches_.front());
+    choose_cpu_devices(wanted, options.network, bundle_, batches_.front());
   else
     wanted.strategy = strategy_for(options.network, wanted.devices);
   wanted.parameters = parameters_;
