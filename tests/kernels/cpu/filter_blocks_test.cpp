@@ -2,6 +2,7 @@
 // Filters in blocks of channels: the same numbers in another order, for
 // convolutions and for the optimizers that update them.
 #include "op_chain.hpp"
+#include "update_case.hpp"
 
 #include <troupe/kernels/cpu/filter_blocks.hpp>
 #include <troupe/kernels/cpu_kernel_options.hpp>
@@ -128,48 +129,6 @@ void check_near(op_chain& a, op_chain& b, const std::string& name) {
     error = std::max<double>(error, std::abs(actual[i] - expected[i]));
   }
   CHECK(error <= 1e-4 * largest);
-}
-
-/// An optimizer's op: Param p, Grad g and what it keeps besides.
-struct update {
-  const char* type;
-  slot_names state_in;
-  slot_names state_out;
-  attribute_map attributes = {};
-};
-
-const std::vector<update> updates{
-  {"sgd", {}, {}},
-  {"momentum", {{"Velocity", "a"}}, {{"VelocityOut", "a"}}, {{"mu", 0.9f}}},
-  {"momentum",
-   {{"Velocity", "a"}},
-   {{"VelocityOut", "a"}},
-   {{"mu", 0.9f}, {"use_nesterov", true}}},
-  {"adam",
-   {{"Moment1", "a"}, {"Moment2", "b"}, {"Beta1Pow", "lr"}, {"Beta2Pow", "lr"}},
-   {{"Moment1Out", "a"}, {"Moment2Out", "b"}}},
-  {"adamw",
-   {{"Moment1", "a"}, {"Moment2", "b"}, {"Beta1Pow", "lr"}, {"Beta2Pow", "lr"}},
-   {{"Moment1Out", "a"}, {"Moment2Out", "b"}},
-   {{"with_decay", true}}},
-};
-
-op_chain before_update(const shape& dims) {
-  op_chain ops;
-  for (auto name : {"p", "g", "a", "b"})
-    ops.put(name, dims);
-  for (float& x : ops.at("b").as_tensor().values<float>())
-    x *= x; // a second moment
-  ops.put("lr", {1});
-  ops.at("lr").as_tensor().data<float>()[0] = 0.125f;
-  return ops;
-}
-
-void step(op_chain& ops, const update& u) {
-  const slot_names inputs{
-    {"Param", "p"}, {"Grad", "g"}, {"LearningRate", "lr"}};
-  const slot_names outputs{{"ParamOut", "p"}};
-  ops.run(u.type, inputs + u.state_in, outputs + u.state_out, u.attributes);
 }
 
 } // namespace

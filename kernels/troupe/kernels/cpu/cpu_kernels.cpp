@@ -87,6 +87,10 @@ constexpr made_kernel made_kernels[] = {
   {"ftrl", cpu::make_ftrl},
   {"lamb", cpu::make_lamb},
   {"lars_momentum", cpu::make_lars_momentum},
+  {"merging_sgd", cpu::make_sgd},
+  {"merging_momentum", cpu::make_momentum},
+  {"merging_adam", cpu::make_adam},
+  {"merging_adamw", cpu::make_adamw},
 };
 
 constexpr plain_kernel plain_kernels[] = {

@@ -84,11 +84,12 @@ bool lies_in_filter_blocks(const tensor& value) noexcept {
   return layout_of(value) != nullptr;
 }
 
-tensor filter_input(const kernel_context& ctx, std::string_view slot) {
-  const variable& var = ctx.input_variable(slot);
+tensor filter_input(const kernel_context& ctx, std::string_view slot,
+                    std::size_t index) {
+  const variable& var = ctx.input_variable(slot, index);
   if (var.is_tensor() && lies_in_filter_blocks(var.as_tensor()))
     return var.as_tensor();
-  return float_input(ctx, slot);
+  return float_input(ctx, slot, index);
 }
 
 tensor in_filter_blocks(const tensor& plain, std::string_view slot,

@@ -23,9 +23,10 @@ std::shared_ptr<const layout> filter_blocks(const shape& dims);
 /// Whether a tensor is described by such a layout.
 bool lies_in_filter_blocks(const tensor& value) noexcept;
 
-/// A filter: float32 input `slot`, in blocks if it lies so and plain otherwise.
-/// Errors are those of `float_input`.
-tensor filter_input(const kernel_context& ctx, std::string_view slot);
+/// A filter: float32 input `index` of `slot`, in blocks if it lies so and plain
+/// otherwise. Errors are those of `float_input`.
+tensor filter_input(const kernel_context& ctx, std::string_view slot,
+                    std::size_t index = 0);
 
 /// A copy of a plain filter in blocks, in `memory`; throws
 /// error(shape_mismatch), naming `slot`, if `format`, which `filter_blocks`

@@ -3,6 +3,7 @@
 
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/merged_rows.hpp>
+#include <troupe/kernels/cpu/updated_tensor.hpp>
 #include <troupe/kernels/cpu/vector_ops.hpp>
 #include <troupe/kernels/row_order.hpp>
 
@@ -12,15 +13,16 @@ void row_gradient::read(const kernel_context& ctx, const shape& dims,
                         const std::shared_ptr<const layout>& format,
                         repeated_rows repeated) {
   size_ = dims.numel();
+  clear();
   const variable& grad = ctx.input_variable("Grad");
+  if (ctx.num_inputs("Grad") > 1)
+    return read_sum(ctx, dims, format);
   if (!grad.is_rows())
-    return read_dense(ctx, dims, format);
-  dense_ = {};
+    return read_dense(ctx, dims, format, 0);
   width_ = dims.rank() == 0 ? 1 : dims.numel(1, dims.rank());
   check(grad.as_rows(), dims);
   height_ = grad.as_rows().height;
   zeros_.resize(static_cast<std::size_t>(width_));
-  rows_.clear();
   if (repeated == repeated_rows::keep)
     keep(grad.as_rows());
   else
@@ -28,17 +30,34 @@ void row_gradient::read(const kernel_context& ctx, const shape& dims,
 }
 
 void row_gradient::clear() noexcept {
-  dense_ = {};
+  dense_.clear();
   sums_ = {};
   rows_.clear();
 }
 
+void row_gradient::read_sum(const kernel_context& ctx, const shape& dims,
+                            const std::shared_ptr<const layout>& format) {
+  for (std::size_t i = 0; i < ctx.num_inputs("Grad"); ++i)
+    if (ctx.input_variable("Grad", i).has_value())
+      read_dense(ctx, dims, format, i);
+}
+
 void row_gradient::read_dense(const kernel_context& ctx, const shape& dims,
-                              const std::shared_ptr<const layout>& format) {
-  dense_ =
-    format ? ctx.input_variable("Grad").as_tensor() : float_input(ctx, "Grad");
-  if (dense_.numel() != size_)
-    throw_shapes("Grad", dense_.dims(), "Param", dims, "shapes differ");
+                              const std::shared_ptr<const layout>& format,
+                              std::size_t index) {
+  const auto& term = dense_.emplace_back(input_in(ctx, "Grad", format, index));
+  if (term.numel() != size_)
+    throw_shapes("Grad", term.dims(), "Param", dims, "shapes differ");
+}
+
+void row_gradient::add_up_dense(std::int64_t first, std::int64_t count,
+                                float* sum) const {
+  const auto part = [&](std::size_t i) {
+    return dense_[i].data<float>() + first;
+  };
+  add(sum, part(0), part(1), count);
+  for (std::size_t i = 2; i < dense_.size(); ++i)
+    add(sum, sum, part(i), count);
 }
 
 void row_gradient::check(const selected_rows& grad, const shape& dims) const {

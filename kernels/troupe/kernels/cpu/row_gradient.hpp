@@ -5,6 +5,7 @@
 #include <troupe/kernels/kernel.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -16,14 +17,17 @@ namespace troupe::cpu {
 /// it is, for optimizers to which that makes no difference.
 enum class repeated_rows : std::uint8_t { add_up, keep };
 
-/// The gradient of a parameter as optimizers see it: a whole tensor or rows.
-/// Keep one per kernel: its lists are reused from step to step.
+/// The gradient of a parameter as optimizers see it: a whole tensor, the sum of
+/// several, or rows. Keep one per kernel: its lists are reused from step to
+/// step.
 class row_gradient {
 public:
-  /// Reads input Grad for a parameter of `dims`. Throws error(shape_mismatch)
-  /// if it is the gradient of another shape, error(out_of_range) for a row
-  /// outside the parameter, error(dtype_mismatch) unless float32. The value
-  /// must stay unchanged until the last `for_each`.
+  /// Reads input Grad for a parameter of `dims`: the sum of its arguments in
+  /// their order, without those that hold nothing; rows if it is one. Throws
+  /// error(shape_mismatch) if it is the gradient of another shape,
+  /// error(out_of_range) for a row outside the parameter, error(dtype_mismatch)
+  /// unless float32, error(kernel_failure) for rows beside another gradient.
+  /// The value must stay unchanged until the last `for_each`.
   void read(const kernel_context& ctx, const shape& dims,
             repeated_rows repeated = repeated_rows::add_up) {
     read(ctx, dims, nullptr, repeated);
@@ -46,7 +50,7 @@ public:
   template <class Update, class UpdateMissing>
   void for_each(const kernel_context& ctx, Update update,
                 UpdateMissing update_missing) const {
-    if (dense_)
+    if (is_dense())
       return for_each_range(ctx, update);
     in_rows(ctx, height_, width_, [&](std::int64_t first, std::int64_t count) {
       for_each_row(first, count, update, update_missing);
@@ -56,15 +60,15 @@ public:
   /// The same run by run, first to last: of updates that add something up.
   template <class Update>
   void for_each_in_turn(Update update) const {
-    if (dense_)
-      return update(std::int64_t{0}, dense_.data<float>(), size_);
+    if (is_dense())
+      return for_each_piece(0, size_, update);
     for_each_row(0, height_, update, update);
   }
 
   /// The same for the rows that occur alone, one after the other.
   template <class Update>
   void for_each_present(const kernel_context& ctx, Update update) const {
-    if (dense_)
+    if (is_dense())
       return for_each_range(ctx, update);
     for (const auto& r : rows_)
       update(r.row * width_, r.values, width_);
@@ -76,7 +80,7 @@ public:
   template <class Update>
   void for_each_present(const kernel_context& ctx, const float* param,
                         Update update) const {
-    if (dense_)
+    if (is_dense())
       return for_each_range(ctx, update);
     const auto cost =
       static_cast<std::int64_t>(rows_.size()) * std::max(width_, row_cost);
@@ -98,9 +102,9 @@ public:
     });
   }
 
-  bool is_dense() const noexcept { return static_cast<bool>(dense_); }
+  bool is_dense() const noexcept { return !dense_.empty(); }
   /// Rows of which there are none: Paddle's optimizers then do nothing.
-  bool empty() const noexcept { return !dense_ && rows_.empty(); }
+  bool empty() const noexcept { return dense_.empty() && rows_.empty(); }
 
   /// Lets go of the memory that `read` took.
   void clear() noexcept;
@@ -109,6 +113,7 @@ private:
   static constexpr std::size_t rows_ahead = 16;
   // In elements: what memory takes to answer, whatever a row's width.
   static constexpr std::int64_t row_cost = 32;
+  static constexpr std::int64_t piece_elements = 2048;
 
   struct merged_row {
     std::int64_t row = 0;
@@ -118,8 +123,22 @@ private:
   template <class Update>
   void for_each_range(const kernel_context& ctx, Update update) const {
     in_ranges(ctx, size_, [&](std::int64_t first, std::int64_t count) {
-      update(first, dense_.data<float>() + first, count);
+      for_each_piece(first, count, update);
     });
+  }
+
+  // A sum is made in pieces that stay in the cache.
+  template <class Update>
+  void for_each_piece(std::int64_t first, std::int64_t count,
+                      Update& update) const {
+    if (dense_.size() == 1)
+      return update(first, dense_[0].data<float>() + first, count);
+    alignas(64) std::array<float, piece_elements> sum;
+    for (auto at = first; at < first + count; at += piece_elements) {
+      const auto n = std::min(piece_elements, first + count - at);
+      add_up_dense(at, n, sum.data());
+      update(at, sum.data(), n);
+    }
   }
 
   template <class Update, class UpdateMissing>
@@ -133,16 +152,20 @@ private:
         update_missing(row * width_, zeros_.data(), width_);
   }
 
+  void read_sum(const kernel_context& ctx, const shape& dims,
+                const std::shared_ptr<const layout>& format);
   void read_dense(const kernel_context& ctx, const shape& dims,
-                  const std::shared_ptr<const layout>& format);
+                  const std::shared_ptr<const layout>& format,
+                  std::size_t index);
+  void add_up_dense(std::int64_t first, std::int64_t count, float* sum) const;
   void check(const selected_rows& grad, const shape& dims) const;
   void keep(const selected_rows& grad);
   void merge(const kernel_context& ctx, const selected_rows& grad);
   void add_up(const float* values, std::size_t first, std::size_t last,
               float* sum);
 
-  tensor dense_;
-  tensor sums_; // of rows that occur more than once
+  std::vector<tensor> dense_; // one per argument that holds one
+  tensor sums_;               // of rows that occur more than once
   std::vector<std::int64_t> order_;
   std::vector<merged_row> rows_;
   std::vector<float> zeros_;

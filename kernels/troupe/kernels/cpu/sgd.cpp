@@ -26,11 +26,11 @@ public:
     auto [p, out] = updated(ctx, "Param", "ParamOut", format);
     const float lr = scalar_input(ctx, "LearningRate");
     grad_.read(ctx, p.dims(), format, repeated_rows::keep);
-    if (ctx.input_variable("Grad").is_rows())
+    const bool dense = grad_.is_dense();
+    if (!dense)
       copy(out.data<float>(), p.data<float>(), p.numel());
     float* to = out.data<float>();
-    const float* from =
-      ctx.input_variable("Grad").is_rows() ? to : p.data<float>();
+    const float* from = dense ? p.data<float>() : to;
     grad_.for_each_present(
       ctx, to, [&](std::int64_t at, const float* g, std::int64_t n) {
         sgd_loop(to + at, from + at, g, lr, n);

@@ -3,6 +3,7 @@
 
 #include <troupe/kernels/kernel.hpp>
 
+#include <cstddef>
 #include <memory>
 #include <string_view>
 
@@ -16,15 +17,21 @@ struct updated_tensor {
 };
 
 /// The layout in which an update of Param leaves it and its state: that of
-/// Grad, if that is the gradient of a filter in blocks (filter_blocks.hpp);
-/// else null, plain.
+/// Grad, of its first argument that holds a tensor, if that is the gradient of
+/// a filter in blocks (filter_blocks.hpp); else null, plain.
 std::shared_ptr<const layout> update_layout(const kernel_context& ctx);
+
+/// Float32 input `index` of `slot` in `format`, which is what `update_layout`
+/// says. Errors are those of `float_input`, and error(shape_mismatch) if it has
+/// another shape than a gradient in blocks.
+tensor input_in(const kernel_context& ctx, std::string_view slot,
+                const std::shared_ptr<const layout>& format,
+                std::size_t index = 0);
 
 /// Float32 input `slot` and output `out_slot` in `format`, which is what
 /// `update_layout` says. Where both name one variable they are one memory, of
 /// the variable's value in that layout: an update that ends early has lost
-/// nothing. Errors are those of `float_input`, and error(shape_mismatch) if the
-/// input has another shape than a gradient in blocks.
+/// nothing. Errors are those of `input_in`.
 updated_tensor updated(const kernel_context& ctx, std::string_view slot,
                        std::string_view out_slot,
                        const std::shared_ptr<const layout>& format);

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Updates that add up the gradients of several devices as they read them.
+#include "shared_run.hpp"
+#include "update_case.hpp"
+
+#include <troupe/base/error.hpp>
+#include <troupe/kernels/cpu/filter_blocks.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace troupe::test {
+
+namespace {
+
+const std::vector<const char*> gradients{"g", "g1", "g2"};
+
+/// Values of several pieces, the last one short, and a gradient per device.
+op_chain before_merging(const shape& dims = {70, 131}) {
+  auto ops = before_update(dims);
+  for (auto name : {"g1", "g2"})
+    ops.put(name, dims);
+  return ops;
+}
+
+void merge(op_chain& ops, const update& u) {
+  step(ops, u, std::string("merging_") + u.type, gradients);
+}
+
+/// Adds the others to the first of `present`, in their order, and updates.
+void add_and_update(op_chain& ops, const update& u,
+                    std::vector<const char*> present) {
+  auto sum = ops.elements(present[0]);
+  for (std::size_t i = 1; i < present.size(); ++i) {
+    const auto next = ops.elements(present[i]);
+    for (std::size_t at = 0; at < sum.size(); ++at)
+      sum[at] += next[at];
+  }
+  ops.put("sum", ops.at("p").as_tensor().dims());
+  std::ranges::copy(sum, ops.at("sum").as_tensor().data<float>());
+  step(ops, u, u.type, {"sum"});
+}
+
+void check_same(op_chain& a, op_chain& b) {
+  for (auto name : {"p", "a", "b"}) {
+    CAPTURE(name);
+    CHECK(a.elements(name) == b.elements(name));
+  }
+}
+
+void put_in_blocks(op_chain& ops, const std::string& name) {
+  static arena memory{make_host_memory_source()};
+  auto& var = ops.at(name);
+  const tensor plain = var.as_tensor();
+  var.set(cpu::in_filter_blocks(plain, name, cpu::filter_blocks(plain.dims()),
+                                memory));
+}
+
+/// Momentum of a parameter [rows, 64] with so many gradients.
+op_case momentum(std::int64_t rows, std::size_t devices) {
+  op_case c{.type = "merging_momentum",
+            .inputs = {{"Param", {random_values({rows, 64}, 1)}},
+                       {"Velocity", {random_values({rows, 64}, 2)}},
+                       {"LearningRate", {random_values({1}, 3)}}},
+            .outputs = {{"ParamOut", 1}, {"VelocityOut", 1}}};
+  for (std::size_t device = 0; device < devices; ++device)
+    c.inputs["Grad"].push_back(random_values({rows, 64}, 4 + device));
+  return c;
+}
+
+} // namespace
+
+TEST_SUITE("kernels.cpu.merging_update") {
+
+TEST_CASE("gradients are added up in the order of devices, to the same bits") {
+  for (const auto& u : updates) {
+    CAPTURE(u.type);
+    auto merging = before_merging(), adding = before_merging();
+    for (int step = 0; step < 2; ++step) {
+      merge(merging, u);
+      add_and_update(adding, u, gradients);
+      check_same(merging, adding);
+    }
+    auto other = before_merging();
+    CHECK(merging.elements("p") != other.elements("p"));
+  }
+}
+
+TEST_CASE("a device without a gradient adds nothing") {
+  for (const auto& u : updates)
+    for (std::size_t idle = 0; idle < gradients.size(); ++idle) {
+      CAPTURE(u.type);
+      CAPTURE(idle);
+      auto merging = before_merging(), adding = before_merging();
+      auto present = gradients;
+      present.erase(present.begin() + static_cast<std::ptrdiff_t>(idle));
+      merging.at(gradients[idle]) = {};
+      merge(merging, u);
+      add_and_update(adding, u, present);
+      check_same(merging, adding);
+    }
+}
+
+TEST_CASE("one gradient of several devices is enough") {
+  for (const auto& u : updates) {
+    CAPTURE(u.type);
+    auto merging = before_merging(), alone = before_merging();
+    merging.at("g") = {};
+    merging.at("g2") = {};
+    merge(merging, u);
+    step(alone, u, u.type, {"g1"});
+    check_same(merging, alone);
+  }
+}
+
+TEST_CASE("without any gradient all stays as it is") {
+  for (const auto& u : updates) {
+    CAPTURE(u.type);
+    auto merging = before_merging(), before = before_merging();
+    for (auto g : gradients)
+      merging.at(g) = {};
+    merge(merging, u);
+    check_same(merging, before);
+  }
+}
+
+TEST_CASE("gradients of filters are merged as they lie") {
+  const shape dims{32, 48, 3, 3};
+  const std::vector<std::set<std::string>> blocks{
+    {"g", "g1", "g2"}, {"g"}, {"g1", "g2"}, {"g2"}};
+  for (const auto& u : updates)
+    for (const auto& in_blocks : blocks) {
+      CAPTURE(u.type);
+      CAPTURE(in_blocks.size());
+      auto merging = before_merging(dims), adding = before_merging(dims);
+      for (const auto& name : in_blocks)
+        put_in_blocks(merging, name);
+      merge(merging, u);
+      CHECK(cpu::lies_in_filter_blocks(merging.at("p").as_tensor())
+            == in_blocks.contains("g"));
+      add_and_update(adding, u, gradients);
+      check_same(merging, adding);
+    }
+}
+
+TEST_CASE("the first device may lack the gradient of a filter") {
+  auto merging = before_merging({32, 16, 3, 3});
+  merging.at("g") = {};
+  for (auto name : {"g1", "g2"})
+    put_in_blocks(merging, name);
+  merge(merging, updates[1]);
+  CHECK(cpu::lies_in_filter_blocks(merging.at("p").as_tensor()));
+}
+
+TEST_CASE("workers share the sum, to the same bits") {
+  for (std::size_t devices : {2, 3, 5})
+    CHECK(check_op(plain(), momentum(3000, devices), same_bits).size() == 2);
+}
+
+TEST_CASE("gradients that do not fit are refused") {
+  auto shapes = before_merging();
+  shapes.put("g2", {70, 130});
+  CHECK_THROWS_WITH_AS(merge(shapes, updates[1]), doctest::Contains("Grad"),
+                       error);
+  auto types = momentum(4, 2);
+  types.inputs["Grad"][1].type = dtype::float64;
+  CHECK_THROWS_AS(run_op(plain(), types), error);
+  auto rows = before_merging();
+  rows.at("g1").set(selected_rows{{1}, 70, rows.at("g2").as_tensor()});
+  CHECK_THROWS_WITH_AS(merge(rows, updates[1]), doctest::Contains("rows"),
+                       error);
+}
+
+} // TEST_SUITE("kernels.cpu.merging_update")
+
+} // namespace troupe::test
