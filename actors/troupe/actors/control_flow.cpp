@@ -5,6 +5,7 @@
 #include <troupe/base/error.hpp>
 #include <troupe/graph/argument.hpp>
 #include <troupe/graph/gathered_product.hpp>
+#include <troupe/graph/merging_update.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 
 #include <algorithm>
@@ -381,7 +382,8 @@ std::unique_ptr<kernel> make_op_kernel(const graph::program& p,
 
 bool takes_absent_inputs(std::string_view op_type) {
   return graph::is_control_flow(op_type) || op_type == "select_input"
-         || op_type == graph::gathered_product_type;
+         || op_type == graph::gathered_product_type
+         || graph::is_merging_update(op_type);
 }
 
 } // namespace troupe::actors

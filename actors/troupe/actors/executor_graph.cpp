@@ -3,6 +3,7 @@
 
 #include <troupe/graph/gathered_product.hpp>
 #include <troupe/graph/hazard_checker.hpp>
+#include <troupe/graph/merging_update.hpp>
 #include <troupe/graph/passes/fuse_batch_norm.hpp>
 #include <troupe/graph/passes/recompute_activations.hpp>
 #include <troupe/graph/passes/shape_inputs.hpp>
@@ -62,13 +63,16 @@ graph::build_options build_options_of(const executor_options& options,
   build.loss = loss;
   build.fetches = options.fetches;
   build.fuse_all_reduce_bytes = options.fuse_all_reduce_bytes;
-  build.share_parameters =
-    options.share_parameters && !options.nodes && share_memory(options.devices);
+  const auto share = !options.nodes && share_memory(options.devices);
+  build.share_parameters = options.share_parameters && share;
   build.batch = options.batch;
   build.gather_products =
-    options.gather_products && !options.nodes && share_memory(options.devices)
+    options.gather_products && share
     && have_kernels(*kernels, {&graph::gathered_product_type, 1},
                     options.devices);
+  build.merge_in_updates =
+    options.merge_in_updates && share
+    && have_kernels(*kernels, graph::merging_update_types, options.devices);
   if (options.sync_batch_norm)
     build.batch_norms = graph::sync_batch_norm::all;
   build.fuse_batch_norms =

@@ -22,9 +22,11 @@ struct graph_options {
   bool json = false;
 };
 
-/// The graph that `troupe train` runs with the same options.
+/// The graph that `troupe train` runs with the same options, but for updates
+/// that merge gradients: scripts look for the strategy's collectives.
 int run_graph(const graph_options& options) {
-  const executor_options wanted = make_executor_options(options.network);
+  executor_options wanted = make_executor_options(options.network);
+  wanted.merge_in_updates = false;
   const program_bundle bundle =
     load_program(options.network.program, options.network.loss);
   const graph::ssa_graph g =

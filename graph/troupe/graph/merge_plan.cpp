@@ -3,7 +3,9 @@
 
 #include <troupe/graph/argument.hpp>
 #include <troupe/graph/gathered_product.hpp>
+#include <troupe/graph/merging_update.hpp>
 #include <troupe/graph/sub_blocks.hpp>
+#include <troupe/graph/variable_uses.hpp>
 
 #include <algorithm>
 #include <map>
@@ -319,6 +321,14 @@ void choose_gatherers(const block& b, const build_options& options,
   }
 }
 
+void choose_merging_updates(const block& b,
+                            std::vector<merged_gradient>& gradients) {
+  const auto uses = find_uses(b);
+  for (auto& g : gradients)
+    if (g.home && !g.gathered_on)
+      g.merged_by = find_merging_update(b, uses, g.gradient, g.complete_after);
+}
+
 // Homes, and the ops of role Optimize that run there alone.
 void place_updates(const block& b, const build_options& options,
                    merge_plan& plan) {
@@ -353,6 +363,8 @@ merge_plan plan_merges(const block& b, const build_options& options) {
     place_updates(b, options, plan);
   if (options.gather_products)
     choose_gatherers(b, options, plan.gradients);
+  if (options.merge_in_updates)
+    choose_merging_updates(b, plan.gradients);
   return plan;
 }
 

@@ -6,6 +6,7 @@
 #include <troupe/graph/gathered_product.hpp>
 #include <troupe/graph/handle_maker.hpp>
 #include <troupe/graph/merge_plan.hpp>
+#include <troupe/graph/merging_update.hpp>
 #include <troupe/graph/passes/filters_in_blocks.hpp>
 #include <troupe/graph/passes/fuse_batch_norm.hpp>
 #include <troupe/graph/passes/recompute_activations.hpp>
@@ -62,9 +63,12 @@ public:
   graph_builder(std::shared_ptr<const program> p, const build_options& options)
     : block_(p->main()), options_(options), plan_(plan_merges(block_, options)),
       handles_(std::move(p), options.devices) {
-    for (auto& g : plan_.gradients)
+    for (auto& g : plan_.gradients) {
       if (g.home)
         broadcasts_.emplace(g.broadcast_after, &g);
+      if (g.merged_by)
+        merging_updates_.insert(*g.merged_by);
+    }
     if (options.share_parameters)
       for (auto name : find_sharable(block_, plan_))
         handles_.share(handles_.id_of(name));
@@ -76,6 +80,7 @@ private:
   void add_program_op(std::size_t position);
   void add_computation(std::size_t device);
   void add_computations();
+  void add_computation_across(op_desc desc, std::size_t device);
   void add_rest_of_gathered(const op_desc& op);
   void add_loss_scale(const op_desc& op);
   void add_all_reduce(const op_desc& op);
@@ -102,6 +107,7 @@ private:
   const merge_plan plan_;
   handle_maker handles_;
   std::multimap<std::size_t, const merged_gradient*> broadcasts_;
+  std::set<std::size_t> merging_updates_; // positions
   std::int32_t num_collectives_ = 0;
   std::size_t next_gradient_ = 0;
   // Gradients that wait to be merged by one all-reduce, and their type.
@@ -138,6 +144,24 @@ void graph_builder::add_computations() {
     add_computation(device);
 }
 
+// An op that uses variables of all devices: those of a slot with an argument
+// per device, in their order; else its own.
+void graph_builder::add_computation_across(op_desc desc, std::size_t device) {
+  handles_.make_desc(std::move(desc));
+  const auto& op = handles_.add_op(op_kind::computation, device);
+  const auto for_each = [&](const std::vector<op_slot>& slots, auto use) {
+    for (auto& slot : slots)
+      for (std::size_t i = 0; i < slot.arguments.size(); ++i)
+        if (names_variable(slot.arguments[i]))
+          use(handles_.id_of(slot.arguments[i]),
+              slot.arguments.size() == 1 ? device : i);
+  };
+  for_each(op.desc->inputs,
+           [this](auto name, auto on) { handles_.read(name, on); });
+  for_each(op.desc->outputs,
+           [this](auto name, auto on) { handles_.write(name, on); });
+}
+
 void graph_builder::add_loss_scale(const op_desc& op) {
   if (options_.scale == gradient_scale::custom)
     return;
@@ -171,6 +195,9 @@ void graph_builder::add_program_op(std::size_t position) {
     return add_all_reduce(op);
   if (plan_.gathers_from(position))
     return add_rest_of_gathered(op);
+  if (merging_updates_.contains(position))
+    return add_computation_across(merging_update(op, handles_.num_devices()),
+                                  *plan_.only_device[position]);
   handles_.describe(op);
   if (auto device = plan_.only_device[position])
     return add_computation(*device);
@@ -312,23 +339,13 @@ void graph_builder::reduce(const merged_gradient& g) {
                  {{name, *g.home}});
 }
 
-// Factors have an argument per device, in their order; so has the gradient if
-// every device updates.
+// Factors have an argument per device; so has the gradient if every device
+// updates.
 void graph_builder::gather(const merged_gradient& g) {
   const auto receivers = g.home ? 1 : handles_.num_devices();
-  handles_.make_desc(gathered_product(block_.ops[g.complete_after],
-                                      handles_.num_devices(), receivers));
-  const auto& op = handles_.add_op(op_kind::computation, *g.gathered_on);
-  const auto for_each = [&](const std::vector<op_slot>& slots, auto use) {
-    for (auto& slot : slots)
-      for (std::size_t i = 0; i < slot.arguments.size(); ++i)
-        use(handles_.id_of(slot.arguments[i]),
-            slot.arguments.size() == 1 ? *g.gathered_on : i);
-  };
-  for_each(op.desc->inputs,
-           [this](auto name, auto device) { handles_.read(name, device); });
-  for_each(op.desc->outputs,
-           [this](auto name, auto device) { handles_.write(name, device); });
+  add_computation_across(gathered_product(block_.ops[g.complete_after],
+                                          handles_.num_devices(), receivers),
+                         *g.gathered_on);
 }
 
 // An op of the program itself; in place, so that one device needs nothing.
@@ -351,6 +368,8 @@ void graph_builder::merge_gradients(std::size_t position) {
       return;
     if (g.gathered_on)
       gather(g);
+    else if (g.merged_by)
+      continue;
     else if (g.home)
       reduce(g);
     else

@@ -55,6 +55,9 @@ struct build_options {
   /// once for all, where that moves less than merging what each makes (see
   /// gathered_product.hpp).
   bool gather_products = false;
+  /// The devices share their memory: a gradient of which one device's update is
+  /// the only reader is merged by that (see merging_update.hpp).
+  bool merge_in_updates = false;
   /// Samples of a step over all devices, if known: not results, but what pays
   /// depends on it. 0: unknown.
   std::int64_t batch = 0;

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Updates on devices that share their memory merge the gradients that they
+// alone read, and train to the bits of gradients that are merged before.
+
+#include <troupe/actors/executor.hpp>
+#include <troupe/graph/merging_update.hpp>
+
+#include <actors/small_nets.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::test;
+using graph::merge_strategy;
+
+namespace {
+
+executor_options merging(bool yes, int devices = 2,
+                         merge_strategy strategy = merge_strategy::reduce) {
+  executor_options o;
+  o.devices = parse_devices("cpu:" + std::to_string(devices));
+  o.strategy = strategy;
+  o.merge_in_updates = yes;
+  return o;
+}
+
+// They do not divide by the devices; some leave devices without samples.
+const std::vector<std::int64_t> batches{13, 2, 1, 40, 1, 7};
+
+/// Updates that merge in the graph that an executor of these options runs.
+std::ptrdiff_t merging_updates(const small_net& net, executor_options options) {
+  std::ptrdiff_t found = 0;
+  options.passes.push_back([&](graph::ssa_graph g) {
+    found = std::ranges::count_if(
+      g.ops, [](auto& op) { return graph::is_merging_update(op.desc->type); });
+    return g;
+  });
+  options.parameters = net.parameters();
+  executor{net.main, options};
+  return found;
+}
+
+} // namespace
+
+TEST_SUITE("actors.merging_update") {
+
+TEST_CASE("updates that merge train to the bits of merged gradients") {
+  for (const auto& net :
+       {make_mlp(), make_lenet(), make_resnet(true), make_word2vec()})
+    for (auto strategy : {merge_strategy::reduce, merge_strategy::replicate})
+      for (int devices : {2, 3}) {
+        CAPTURE(net.name);
+        CAPTURE(devices);
+        REQUIRE(merging_updates(net, merging(true, devices, strategy)) > 0);
+        const auto merged =
+          train(net, merging(true, devices, strategy), batches);
+        const auto before =
+          train(net, merging(false, devices, strategy), batches);
+        CHECK(merged.losses == before.losses);
+        CHECK(bit_equal(*merged.parameters, *before.parameters));
+        CHECK_FALSE(bit_equal(*merged.parameters, *net.parameters()));
+      }
+}
+
+TEST_CASE("messages and steps in flight change nothing") {
+  const auto net = make_lenet();
+  const auto expected = train(net, merging(true), batches);
+  for (auto form : {edge_form::message, edge_form::mixed})
+    for (std::uint32_t in_flight : {1u, 4u}) {
+      auto options = merging(true);
+      options.form = form;
+      options.steps_in_flight = in_flight;
+      const auto t = train(net, options, batches);
+      CHECK(t.losses == expected.losses);
+      CHECK(bit_equal(*t.parameters, *expected.parameters));
+    }
+}
+
+TEST_CASE("filters that stay in blocks are updated as they lie") {
+  const auto net = make_resnet(true);
+  const auto expected = train(net, merging(false), batches);
+  auto options = merging(true);
+  options.filters_in_blocks = true;
+  CHECK(
+    bit_equal(*train(net, options, batches).parameters, *expected.parameters));
+}
+
+TEST_CASE("where every device updates, none merges") {
+  CHECK(
+    merging_updates(make_lenet(), merging(true, 2, merge_strategy::all_reduce))
+    == 0);
+}
+
+TEST_CASE("kernels that cannot merge get merged gradients") {
+  const auto net = make_lenet();
+  auto options = merging(true);
+  options.kernels = kernels_without("merging_momentum");
+  CHECK(merging_updates(net, options) == 0);
+  CHECK(bit_equal(*train(net, options, batches).parameters,
+                  *train(net, merging(true), batches).parameters));
+}
+
+TEST_CASE("a gradient that is fetched is a merged one") {
+  const auto net = make_lenet();
+  const std::string name = "fc_0.w_0@GRAD";
+  const auto fetched = [&](bool yes) {
+    auto options = merging(yes);
+    options.parameters = net.parameters();
+    options.fetches = {name};
+    executor exe{net.main, options};
+    return fetch_once(exe, net, name);
+  };
+  CHECK(fetched(true) == fetched(false));
+}
+
+} // TEST_SUITE("actors.merging_update")
