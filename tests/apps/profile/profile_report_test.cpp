@@ -6,6 +6,10 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <cstdint>
+#include <set>
+#include <string>
+
 using namespace troupe;
 using namespace troupe::apps;
 
@@ -83,6 +87,26 @@ TEST_CASE("a gradient that one device makes for all is its op's work") {
   CHECK(report.rows[0].work.flops == doctest::Approx(second + 2 * third));
   CHECK(report.rows[1].type == "gathered_mul_grad");
   CHECK(report.rows[1].work.flops == doctest::Approx(first + second));
+}
+
+TEST_CASE("an update that merges reads the gradient of every device") {
+  const auto bytes_of = [](const char* type, std::uint64_t runs,
+                           const std::set<std::string>& merged_late) {
+    auto times = some_times();
+    times.ops = {{type, {times.steps * runs, 20'000'000, 20'000'000, 0}}};
+    times.merged_late = merged_late;
+    const auto report = report_of(times);
+    REQUIRE(report.rows.size() == 1);
+    return report.rows[0].work.bytes;
+  };
+  const std::set<std::string> merged_late{"fc_0.w_0@GRAD"};
+  const double gradient = 784 * 512 * sizeof(float);
+  const auto updates = bytes_of("momentum", 12, {});
+  const auto others = bytes_of("momentum", 10, merged_late);
+  CHECK(others < updates);
+  CHECK(bytes_of("merging_momentum", 2, merged_late)
+        == doctest::Approx(updates - others + 2 * gradient));
+  CHECK(bytes_of("merging_momentum", 2, {}) == 0);
 }
 
 TEST_CASE("a worker is idle while it runs no op") {

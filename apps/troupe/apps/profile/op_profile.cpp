@@ -4,6 +4,7 @@
 #include <troupe/base/clock.hpp>
 #include <troupe/base/job_queue.hpp>
 #include <troupe/graph/gathered_product.hpp>
+#include <troupe/graph/merging_update.hpp>
 #include <troupe/kernels/cpu/layout_traffic.hpp>
 
 #include <algorithm>
@@ -156,6 +157,8 @@ void op_profile::begin(const graph::ssa_graph& graph) {
     type_of_handle_[op.id] = number_of(op.desc->type);
     if (op.desc->type == graph::gathered_product_type)
       gathered_.insert(op.desc->output("Y@GRAD").front());
+    else if (graph::is_merging_update(op.desc->type))
+      merged_late_.insert(op.desc->input("Grad").front());
   }
   for (auto& log : logs_)
     log = std::make_unique<worker_log>(types_.size());
@@ -182,6 +185,7 @@ void op_profile::record(const trace_event& event) noexcept {
 profile_times op_profile::times() const {
   profile_times all;
   all.gathered = gathered_;
+  all.merged_late = merged_late_;
   std::vector<std::string> names(types_.size());
   for (const auto& [name, number] : types_)
     names[number] = name;

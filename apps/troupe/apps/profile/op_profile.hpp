@@ -33,6 +33,8 @@ struct profile_times {
   std::vector<std::uint64_t> busy_ns; ///< per worker, with ops
   /// Gradients that one device makes for all (graph/gathered_product.hpp).
   std::set<std::string> gathered = {};
+  /// Gradients that their update merges (graph/merging_update.hpp).
+  std::set<std::string> merged_late = {};
 };
 
 /// Measures where the steps of one executor spend their time: the trace events
@@ -78,6 +80,7 @@ private:
   std::map<std::string, type_number, std::less<>> types_;
   std::vector<type_number> type_of_handle_;
   std::set<std::string> gathered_;
+  std::set<std::string> merged_late_;
   std::vector<std::unique_ptr<worker_log>> logs_; // one per worker
 };
 

@@ -2,6 +2,7 @@
 #include <troupe/apps/profile/profile_report.hpp>
 
 #include <troupe/graph/gathered_product.hpp>
+#include <troupe/graph/merging_update.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -62,16 +63,34 @@ double gathered_share(const graph::op_desc& op,
   return graph::without_gathered(op) ? 0.5 : 1;
 }
 
+bool merges(const graph::op_desc& op,
+            const std::set<std::string>& merged_late) {
+  const auto& gradient = op.input("Grad");
+  return gradient.size() == 1 && merged_late.contains(gradient[0]);
+}
+
+/// What an update reads beside one gradient.
+graph::work of_other_gradients(const graph::block& b, const graph::op_desc& op,
+                               std::size_t devices) {
+  const auto elements = b.var(op.only_input("Param")).dims.numel();
+  return {0, static_cast<double>(elements * sizeof(float) * (devices - 1))};
+}
+
 costs_by_type count_costs(const graph::program& program, std::int64_t batch,
-                          std::size_t devices,
-                          const std::set<std::string>& gathered,
+                          std::size_t devices, const profile_times& times,
                           const graph::roofline& roof) {
   costs_by_type costs;
   const auto& ops = program.main().ops;
   for (std::size_t d = 0; d < devices; ++d) {
     const auto cost = graph::count_cost(program, shard(batch, d, devices));
     for (std::size_t i = 0; i < ops.size(); ++i) {
-      const auto share = gathered_share(ops[i], gathered);
+      if (merges(ops[i], times.merged_late)) {
+        const auto others = of_other_gradients(program.main(), ops[i], devices);
+        costs[graph::merging_update(ops[i], devices).type].add(
+          cost.ops[i] + others, 1, roof);
+        continue;
+      }
+      const auto share = gathered_share(ops[i], times.gathered);
       if (share > 0)
         costs[std::string(graph::gathered_product_type)].add(
           type_cost::part_of(cost.ops[i], share),
@@ -162,8 +181,7 @@ profile_report make_profile_report(const profile_times& times,
     return report;
   const auto steps = static_cast<double>(times.steps);
   report.step_ms = wall_ns / ns_per_ms / steps;
-  const auto costs =
-    count_costs(program, batch, devices, times.gathered, report.roof);
+  const auto costs = count_costs(program, batch, devices, times, report.roof);
   for (const auto& [type, time] : times.ops) {
     profile_row row;
     row.type = type;
