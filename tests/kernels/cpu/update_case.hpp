@@ -4,6 +4,7 @@
 #include "op_chain.hpp"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace troupe::test {
@@ -33,8 +34,9 @@ inline const std::vector<update> updates{
 };
 
 /// Of float32 [dims]: p, g, the states a and b; the learning rate lr.
-inline op_chain before_update(const shape& dims) {
-  op_chain ops;
+inline op_chain before_update(const shape& dims,
+                              kernel_table table = cpu_kernels()) {
+  op_chain ops({}, std::move(table));
   for (auto name : {"p", "g", "a", "b"})
     ops.put(name, dims);
   for (float& x : ops.at("b").as_tensor().values<float>())

@@ -60,7 +60,7 @@ bool writes_in_place(const kernel_context& ctx, std::string_view slot,
 // regularization", 2019.
 class adam_kernel final : public kernel {
 public:
-  adam_kernel(const attribute_map& attributes, bool decays)
+  adam_kernel(const attribute_map& attributes, bool decays, precision factors)
     : beta1_(attributes.get_float("beta1", 0.9f)),
       beta2_(attributes.get_float("beta2", 0.999f)),
       epsilon_(attributes.get_float("epsilon", 1e-8f)),
@@ -69,7 +69,8 @@ public:
                    * attributes.get_float("lr_ratio", 1.0f)
                : 0.0f),
       lazy_(attributes.get_bool("lazy_mode", false)),
-      global_powers_(attributes.get_bool("use_global_beta_pow", false)) {}
+      global_powers_(attributes.get_bool("use_global_beta_pow", false)),
+      grad_(factors) {}
 
   void run(kernel_context& ctx) override {
     const auto format = update_layout(ctx);
@@ -156,12 +157,14 @@ private:
 
 } // namespace
 
-std::unique_ptr<kernel> make_adam(const attribute_map& attributes) {
-  return std::make_unique<adam_kernel>(attributes, false);
+std::unique_ptr<kernel> make_adam(const attribute_map& attributes,
+                                  const cpu_kernel_options& options) {
+  return std::make_unique<adam_kernel>(attributes, false, options.factors);
 }
 
-std::unique_ptr<kernel> make_adamw(const attribute_map& attributes) {
-  return std::make_unique<adam_kernel>(attributes, true);
+std::unique_ptr<kernel> make_adamw(const attribute_map& attributes,
+                                   const cpu_kernel_options& options) {
+  return std::make_unique<adam_kernel>(attributes, true, options.factors);
 }
 
 } // namespace troupe::cpu

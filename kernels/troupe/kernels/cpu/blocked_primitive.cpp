@@ -18,7 +18,7 @@ std::size_t aligned(std::size_t bytes) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-tensor scratch_of(kernel_context& ctx, std::size_t bytes) {
+tensor scratch_of(const kernel_context& ctx, std::size_t bytes) {
   return ctx.scratch(static_cast<std::int64_t>(bytes / sizeof(float) + 1));
 }
 
@@ -107,8 +107,8 @@ void blocked_primitive::bind(port& p, void* data, std::byte*& scratch) {
   scratch += p.inner_bytes();
 }
 
-void blocked_primitive::run(kernel_context& ctx, const void* a, const void* b,
-                            void* out) {
+void blocked_primitive::run(const kernel_context& ctx, const void* a,
+                            const void* b, void* out) {
   ensure_single_threaded();
   tensor scratch = scratch_of(ctx, scratch_bytes_);
   std::byte* next = scratch.raw();
@@ -125,7 +125,7 @@ const filter_pack* blocked_primitive::pack() const noexcept {
   return pack ? &*pack : nullptr;
 }
 
-void blocked_primitive::run_packed(kernel_context& ctx, const void* a,
+void blocked_primitive::run_packed(const kernel_context& ctx, const void* a,
                                    const void* packed, void* out) {
   ensure_single_threaded();
   tensor scratch = scratch_of(ctx, scratch_bytes_ - inputs_[1].inner_bytes());

@@ -39,13 +39,13 @@ public:
                     const operand& output);
 
   /// Throws dnnl::error.
-  void run(kernel_context& ctx, const void* a, const void* b, void* out);
+  void run(const kernel_context& ctx, const void* a, const void* b, void* out);
 
   /// How the second input is packed, if it is a filter that has to be and that
   /// filter_pack.hpp knows; else null.
   const filter_pack* pack() const noexcept;
   /// The same with a second input that `pack` has packed.
-  void run_packed(kernel_context& ctx, const void* a, const void* packed,
+  void run_packed(const kernel_context& ctx, const void* a, const void* packed,
                   void* out);
 
 private:

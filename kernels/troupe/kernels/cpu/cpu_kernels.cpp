@@ -46,6 +46,18 @@ constexpr chosen_kernel chosen_kernels[] = {
   {"conv2d_transpose_grad", cpu::make_conv2d_transpose_grad},
   {"depthwise_conv2d_transpose", cpu::make_conv2d_transpose},
   {"depthwise_conv2d_transpose_grad", cpu::make_conv2d_transpose_grad},
+  {"sgd", cpu::make_sgd},
+  {"momentum", cpu::make_momentum},
+  {"adam", cpu::make_adam},
+  {"adamw", cpu::make_adamw},
+  {"merging_sgd", cpu::make_sgd},
+  {"merging_momentum", cpu::make_momentum},
+  {"merging_adam", cpu::make_adam},
+  {"merging_adamw", cpu::make_adamw},
+  {"gathered_sgd", cpu::make_sgd},
+  {"gathered_momentum", cpu::make_momentum},
+  {"gathered_adam", cpu::make_adam},
+  {"gathered_adamw", cpu::make_adamw},
 };
 
 constexpr made_kernel made_kernels[] = {
@@ -74,11 +86,7 @@ constexpr made_kernel made_kernels[] = {
   {"sequence_pool_grad", cpu::make_sequence_pool_grad},
   {"softmax_with_cross_entropy", cpu::make_cross_entropy},
   {"softmax_with_cross_entropy_grad", cpu::make_cross_entropy_grad},
-  {"sgd", cpu::make_sgd},
-  {"momentum", cpu::make_momentum},
   {"dgc_momentum", cpu::make_dgc_momentum},
-  {"adam", cpu::make_adam},
-  {"adamw", cpu::make_adamw},
   {"adagrad", cpu::make_adagrad},
   {"decayed_adagrad", cpu::make_decayed_adagrad},
   {"adadelta", cpu::make_adadelta},
@@ -87,10 +95,6 @@ constexpr made_kernel made_kernels[] = {
   {"ftrl", cpu::make_ftrl},
   {"lamb", cpu::make_lamb},
   {"lars_momentum", cpu::make_lars_momentum},
-  {"merging_sgd", cpu::make_sgd},
-  {"merging_momentum", cpu::make_momentum},
-  {"merging_adam", cpu::make_adam},
-  {"merging_adamw", cpu::make_adamw},
 };
 
 constexpr plain_kernel plain_kernels[] = {

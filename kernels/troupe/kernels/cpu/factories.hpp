@@ -288,11 +288,15 @@ void run_check_finite_and_unscale(kernel_context&);
 void run_update_loss_scaling(kernel_context&);
 
 // sgd.cpp, momentum.cpp, adam.cpp
-std::unique_ptr<kernel> make_sgd(const attribute_map&);
-std::unique_ptr<kernel> make_momentum(const attribute_map&);
+std::unique_ptr<kernel> make_sgd(const attribute_map&,
+                                 const cpu_kernel_options&);
+std::unique_ptr<kernel> make_momentum(const attribute_map&,
+                                      const cpu_kernel_options&);
 std::unique_ptr<kernel> make_dgc_momentum(const attribute_map&);
-std::unique_ptr<kernel> make_adam(const attribute_map&);
-std::unique_ptr<kernel> make_adamw(const attribute_map&);
+std::unique_ptr<kernel> make_adam(const attribute_map&,
+                                  const cpu_kernel_options&);
+std::unique_ptr<kernel> make_adamw(const attribute_map&,
+                                   const cpu_kernel_options&);
 
 // elementwise_optimizers.cpp
 std::unique_ptr<kernel> make_adagrad(const attribute_map&);

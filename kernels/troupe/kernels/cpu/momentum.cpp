@@ -57,9 +57,9 @@ TROUPE_SIMD void nesterov_loop(momentum_arrays a, const float* grad,
 
 class momentum_kernel final : public kernel {
 public:
-  explicit momentum_kernel(const attribute_map& attributes)
+  momentum_kernel(const attribute_map& attributes, precision factors)
     : nesterov_(attributes.get_bool("use_nesterov", false)),
-      rescale_(attributes.get_float("rescale_grad", 1.0f)) {
+      rescale_(attributes.get_float("rescale_grad", 1.0f)), grad_(factors) {
     factors_.mu = attributes.get_float("mu", 0.0f);
     if (attributes.get_string("regularization_method", "") == "l2_decay")
       factors_.decay = attributes.get_float("regularization_coeff", 0.0f);
@@ -89,7 +89,7 @@ private:
     copy(a.v_out, a.v, n);
   }
 
-  void update(const kernel_context& ctx, const momentum_arrays& a) const {
+  void update(const kernel_context& ctx, const momentum_arrays& a) {
     const auto loop = nesterov_ ? nesterov_loop : momentum_loop;
     grad_.for_each(ctx, [&](std::int64_t at, const float* g, std::int64_t n) {
       loop({a.p_out + at, a.v_out + at, a.p + at, a.v + at}, g, factors_, n);
@@ -109,7 +109,8 @@ class dgc_momentum_kernel final : public kernel {
 public:
   explicit dgc_momentum_kernel(const attribute_map& attributes)
     : begin_(std::trunc(attributes.get_float("rampup_begin_step", -1.0f))),
-      momentum_(make_momentum(attributes)), descent_(make_sgd(attributes)) {}
+      momentum_(make_momentum(attributes, {})),
+      descent_(make_sgd(attributes, {})) {}
 
   void run(kernel_context& ctx) override {
     if (begin_ < 0.0f)
@@ -141,8 +142,9 @@ private:
 
 } // namespace
 
-std::unique_ptr<kernel> make_momentum(const attribute_map& attributes) {
-  return std::make_unique<momentum_kernel>(attributes);
+std::unique_ptr<kernel> make_momentum(const attribute_map& attributes,
+                                      const cpu_kernel_options& options) {
+  return std::make_unique<momentum_kernel>(attributes, options.factors);
 }
 
 std::unique_ptr<kernel> make_dgc_momentum(const attribute_map& attributes) {

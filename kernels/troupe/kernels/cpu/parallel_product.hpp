@@ -30,9 +30,9 @@ public:
 
   /// As `gemm`: some columns of the result each, or rows if there are more.
   template <class T>
-  void run(kernel_context& ctx, std::int64_t m, std::int64_t n, std::int64_t k,
-           const matrix_of<T>& a, const matrix_of<T>& b, T beta, T* c,
-           std::int64_t stride_c) {
+  void run(const kernel_context& ctx, std::int64_t m, std::int64_t n,
+           std::int64_t k, const matrix_of<T>& a, const matrix_of<T>& b, T beta,
+           T* c, std::int64_t stride_c) {
     const auto most = worthwhile_parts(ctx.workers(), m * n * k, least_work);
     const even_cut cut{std::max(m, n), most, whole_registers};
     make(cut.parts());
@@ -53,8 +53,21 @@ public:
   /// that stay in a core's cache from one term to the next; there are more than
   /// workers, so that one that comes late leaves less to wait for.
   template <class T, class Term>
-  void run_sum(kernel_context& ctx, std::int64_t m, std::int64_t n,
+  void run_sum(const kernel_context& ctx, std::int64_t m, std::int64_t n,
                std::size_t count, Term term, T* c) {
+    run_sum_in_pieces<T>(
+      ctx, m, n, count, term,
+      [=](std::int64_t first, std::int64_t) { return c + first * n; },
+      [](std::int64_t, std::int64_t, const T*) {});
+  }
+
+  /// The same, where rows [first, first + rows) of c lie in `place(first,
+  /// rows)` until `use(first, rows, piece)` has returned: called once for each
+  /// piece, by the worker that made it.
+  template <class T, class Term, class Place, class Use>
+  void run_sum_in_pieces(const kernel_context& ctx, std::int64_t m,
+                         std::int64_t n, std::size_t count, Term term,
+                         Place place, Use use) {
     std::int64_t depth = 0;
     for (std::size_t t = 0; t < count; ++t)
       depth += term(t).k;
@@ -67,21 +80,23 @@ public:
     const even_cut cut{m, shares * pieces, whole_registers};
     make(cut.parts() * count);
     ctx.in_parts(cut.parts(), [&](std::size_t i) {
-      const auto first = cut.first(i);
+      const auto first = cut.first(i), rows = cut.size(i);
+      T* const piece = place(first, rows);
       for (std::size_t t = 0; t < count; ++t) {
         const product_term<T> next = term(t);
         parts_[i * count + t].run(
-          ctx, cut.size(i), n, next.k, matrix_of<T>{next.a + first, m, true},
-          matrix_of<T>{next.b, n}, t == 0 ? T(0) : T(1), c + first * n, n);
+          ctx, rows, n, next.k, matrix_of<T>{next.a + first, m, true},
+          matrix_of<T>{next.b, n}, t == 0 ? T(0) : T(1), piece, n);
       }
+      use(first, rows, piece);
     });
   }
 
   /// Calls `one(product, i)` for each i in [0, count): products of `work`
   /// multiplications each with results in different places.
   template <class One>
-  void run_each(kernel_context& ctx, std::int64_t count, std::int64_t work,
-                One one) {
+  void run_each(const kernel_context& ctx, std::int64_t count,
+                std::int64_t work, One one) {
     const auto most = worthwhile_parts(ctx.workers(), count * work, least_work);
     const even_cut cut{count, most};
     make(cut.parts());

@@ -56,7 +56,7 @@ blocked_primitive product::prepare(const problem& p) {
           {DNNL_ARG_DST, c, c}};
 }
 
-void product::run(kernel_context& ctx, std::int64_t m, std::int64_t n,
+void product::run(const kernel_context& ctx, std::int64_t m, std::int64_t n,
                   std::int64_t k, const matrix& a, const matrix& b, float beta,
                   float* c, std::int64_t stride_c) {
   if (factors_ == precision::float32 || m * n * k < smallest_rounded)

@@ -19,13 +19,13 @@ public:
   explicit product(precision factors) : factors_(factors) {}
 
   /// As `gemm`. Throws error(kernel_failure).
-  void run(kernel_context& ctx, std::int64_t m, std::int64_t n, std::int64_t k,
-           const matrix& a, const matrix& b, float beta, float* c,
-           std::int64_t stride_c);
+  void run(const kernel_context& ctx, std::int64_t m, std::int64_t n,
+           std::int64_t k, const matrix& a, const matrix& b, float beta,
+           float* c, std::int64_t stride_c);
   template <class T>
-  void run(kernel_context&, std::int64_t m, std::int64_t n, std::int64_t k,
-           const matrix_of<T>& a, const matrix_of<T>& b, T beta, T* c,
-           std::int64_t stride_c) {
+  void run(const kernel_context&, std::int64_t m, std::int64_t n,
+           std::int64_t k, const matrix_of<T>& a, const matrix_of<T>& b, T beta,
+           T* c, std::int64_t stride_c) {
     gemm(m, n, k, a, b, beta, c, stride_c);
   }
 

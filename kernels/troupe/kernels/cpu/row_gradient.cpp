@@ -7,6 +7,8 @@
 #include <troupe/kernels/cpu/vector_ops.hpp>
 #include <troupe/kernels/row_order.hpp>
 
+#include <algorithm>
+
 namespace troupe::cpu {
 
 void row_gradient::read(const kernel_context& ctx, const shape& dims,
@@ -14,6 +16,8 @@ void row_gradient::read(const kernel_context& ctx, const shape& dims,
                         repeated_rows repeated) {
   size_ = dims.numel();
   clear();
+  if (ctx.num_inputs("Out@GRAD") > 0)
+    return read_factors(ctx, dims);
   const variable& grad = ctx.input_variable("Grad");
   if (ctx.num_inputs("Grad") > 1)
     return read_sum(ctx, dims, format);
@@ -31,6 +35,7 @@ void row_gradient::read(const kernel_context& ctx, const shape& dims,
 
 void row_gradient::clear() noexcept {
   dense_.clear();
+  factors_.clear();
   sums_ = {};
   rows_.clear();
 }
@@ -48,6 +53,37 @@ void row_gradient::read_dense(const kernel_context& ctx, const shape& dims,
   const auto& term = dense_.emplace_back(input_in(ctx, "Grad", format, index));
   if (term.numel() != size_)
     throw_shapes("Grad", term.dims(), "Param", dims, "shapes differ");
+}
+
+void row_gradient::read_factors(const kernel_context& ctx, const shape& dims) {
+  const auto split = ctx.attributes().get_int("y_num_col_dims", 1);
+  if (split < 1 || split >= static_cast<std::int64_t>(dims.rank()))
+    throw_shape("Param", dims,
+                "cannot be split into a matrix by its num_col_dims attribute");
+  height_ = dims.numel(0, static_cast<std::size_t>(split));
+  width_ = dims.numel(static_cast<std::size_t>(split), dims.rank());
+  for (std::size_t i = 0; i < ctx.num_inputs("X"); ++i) {
+    if (!ctx.input_variable("X", i).has_value())
+      continue;
+    auto& f = factors_.emplace_back(float_input(ctx, "X", i),
+                                    float_input(ctx, "Out@GRAD", i));
+    f.samples = f.x.numel() / std::max<std::int64_t>(1, height_);
+    if (f.x.numel() != f.samples * height_)
+      throw_shapes("X", f.x.dims(), "Param", dims,
+                   "columns of X differ from rows of Param");
+    if (f.dout.numel() != f.samples * width_)
+      throw_shapes("Out@GRAD", f.dout.dims(), "Param", dims,
+                   "columns of Out@GRAD differ from those of Param");
+  }
+}
+
+// Of one piece at a time; kept, as pieces are made in every step.
+float* row_gradient::worker_memory(std::int64_t elements) {
+  thread_local std::vector<float> memory;
+  if (const auto size = static_cast<std::size_t>(elements);
+      memory.size() < size)
+    memory.resize(size);
+  return memory.data();
 }
 
 void row_gradient::add_up_dense(std::int64_t first, std::int64_t count,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/kernels/cpu/in_ranges.hpp>
+#include <troupe/kernels/cpu/parallel_product.hpp>
 #include <troupe/kernels/kernel.hpp>
 
 #include <algorithm>
@@ -18,16 +19,22 @@ namespace troupe::cpu {
 enum class repeated_rows : std::uint8_t { add_up, keep };
 
 /// The gradient of a parameter as optimizers see it: a whole tensor, the sum of
-/// several, or rows. Keep one per kernel: its lists are reused from step to
-/// step.
+/// several, a sum of products that is made here, or rows. Keep one per kernel:
+/// its lists are reused from step to step.
 class row_gradient {
 public:
+  /// @param factors how products round theirs
+  explicit row_gradient(precision factors) : sum_(factors) {}
+  row_gradient() : row_gradient(precision::float32) {}
+
   /// Reads input Grad for a parameter of `dims`: the sum of its arguments in
-  /// their order, without those that hold nothing; rows if it is one. Throws
+  /// their order, without those that hold nothing; rows if it is one. If the op
+  /// has inputs X and Out@GRAD instead: the sum of X^T Out@GRAD, for a
+  /// parameter that attribute y_num_col_dims makes a matrix. Throws
   /// error(shape_mismatch) if it is the gradient of another shape,
   /// error(out_of_range) for a row outside the parameter, error(dtype_mismatch)
   /// unless float32, error(kernel_failure) for rows beside another gradient.
-  /// The value must stay unchanged until the last `for_each`.
+  /// Values must stay unchanged until the last `for_each`.
   void read(const kernel_context& ctx, const shape& dims,
             repeated_rows repeated = repeated_rows::add_up) {
     read(ctx, dims, nullptr, repeated);
@@ -42,14 +49,14 @@ public:
   /// runs of the parameter that cover all of it, by several workers at once;
   /// rows that do not occur have gradient zero.
   template <class Update>
-  void for_each(const kernel_context& ctx, Update update) const {
+  void for_each(const kernel_context& ctx, Update update) {
     for_each(ctx, update, update);
   }
 
   /// The same with `update_missing` for the rows that do not occur.
   template <class Update, class UpdateMissing>
   void for_each(const kernel_context& ctx, Update update,
-                UpdateMissing update_missing) const {
+                UpdateMissing update_missing) {
     if (is_dense())
       return for_each_range(ctx, update);
     in_rows(ctx, height_, width_, [&](std::int64_t first, std::int64_t count) {
@@ -67,7 +74,7 @@ public:
 
   /// The same for the rows that occur alone, one after the other.
   template <class Update>
-  void for_each_present(const kernel_context& ctx, Update update) const {
+  void for_each_present(const kernel_context& ctx, Update update) {
     if (is_dense())
       return for_each_range(ctx, update);
     for (const auto& r : rows_)
@@ -79,7 +86,7 @@ public:
   /// where they lie, so that a row that occurs twice has its order.
   template <class Update>
   void for_each_present(const kernel_context& ctx, const float* param,
-                        Update update) const {
+                        Update update) {
     if (is_dense())
       return for_each_range(ctx, update);
     const auto cost =
@@ -102,9 +109,11 @@ public:
     });
   }
 
-  bool is_dense() const noexcept { return !dense_.empty(); }
+  bool is_dense() const noexcept {
+    return !dense_.empty() || !factors_.empty();
+  }
   /// Rows of which there are none: Paddle's optimizers then do nothing.
-  bool empty() const noexcept { return dense_.empty() && rows_.empty(); }
+  bool empty() const noexcept { return !is_dense() && rows_.empty(); }
 
   /// Lets go of the memory that `read` took.
   void clear() noexcept;
@@ -115,16 +124,43 @@ private:
   static constexpr std::int64_t row_cost = 32;
   static constexpr std::int64_t piece_elements = 2048;
 
+  /// What a device's samples add: X^T Out@GRAD.
+  struct device_factors {
+    tensor x;
+    tensor dout;
+    std::int64_t samples = 0;
+  };
+
   struct merged_row {
     std::int64_t row = 0;
     const float* values = nullptr;
   };
 
   template <class Update>
-  void for_each_range(const kernel_context& ctx, Update update) const {
+  void for_each_range(const kernel_context& ctx, Update update) {
+    if (!factors_.empty())
+      return for_each_product(ctx, update);
     in_ranges(ctx, size_, [&](std::int64_t first, std::int64_t count) {
       for_each_piece(first, count, update);
     });
+  }
+
+  // Pieces stay in the cache of the worker that makes and uses them.
+  template <class Update>
+  void for_each_product(const kernel_context& ctx, Update& update) {
+    const auto term = [this](std::size_t i) {
+      const device_factors& f = factors_[i];
+      return product_term<float>{f.x.data<float>(), f.dout.data<float>(),
+                                 f.samples};
+    };
+    sum_.run_sum_in_pieces<float>(
+      ctx, height_, width_, factors_.size(), term,
+      [this](std::int64_t, std::int64_t rows) {
+        return worker_memory(rows * width_);
+      },
+      [&](std::int64_t first, std::int64_t rows, const float* piece) {
+        update(first * width_, piece, rows * width_);
+      });
   }
 
   // A sum is made in pieces that stay in the cache.
@@ -157,6 +193,8 @@ private:
   void read_dense(const kernel_context& ctx, const shape& dims,
                   const std::shared_ptr<const layout>& format,
                   std::size_t index);
+  void read_factors(const kernel_context& ctx, const shape& dims);
+  static float* worker_memory(std::int64_t elements);
   void add_up_dense(std::int64_t first, std::int64_t count, float* sum) const;
   void check(const selected_rows& grad, const shape& dims) const;
   void keep(const selected_rows& grad);
@@ -165,11 +203,14 @@ private:
               float* sum);
 
   std::vector<tensor> dense_; // one per argument that holds one
-  tensor sums_;               // of rows that occur more than once
+  std::vector<device_factors> factors_;
+  parallel_product sum_; // of the factors' products
+  tensor sums_;          // of rows that occur more than once
   std::vector<std::int64_t> order_;
   std::vector<merged_row> rows_;
   std::vector<float> zeros_;
-  std::int64_t height_ = 0; // rows of the parameter; unless dense
+  // The parameter as a matrix; unless `dense_` is the gradient.
+  std::int64_t height_ = 0;
   std::int64_t width_ = 0;
   std::int64_t size_ = 0;
 };

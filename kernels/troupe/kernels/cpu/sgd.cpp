@@ -21,6 +21,8 @@ TROUPE_SIMD void sgd_loop(float* out, const float* p, const float* g, float lr,
 // occur twice take two steps.
 class sgd_kernel final : public kernel {
 public:
+  explicit sgd_kernel(precision factors) : grad_(factors) {}
+
   void run(kernel_context& ctx) override {
     const auto format = update_layout(ctx);
     auto [p, out] = updated(ctx, "Param", "ParamOut", format);
@@ -44,8 +46,9 @@ private:
 
 } // namespace
 
-std::unique_ptr<kernel> make_sgd(const attribute_map&) {
-  return std::make_unique<sgd_kernel>();
+std::unique_ptr<kernel> make_sgd(const attribute_map&,
+                                 const cpu_kernel_options& options) {
+  return std::make_unique<sgd_kernel>(options.factors);
 }
 
 } // namespace troupe::cpu
