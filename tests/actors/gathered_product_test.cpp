@@ -27,6 +27,7 @@ executor_options gathering(bool yes, int devices = 2,
   o.devices = parse_devices("cpu:" + std::to_string(devices));
   o.strategy = strategy;
   o.gather_products = yes;
+  o.merge_in_updates = false; // which would gather, too
   o.batch = 13;
   return o;
 }

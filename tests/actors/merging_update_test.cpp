@@ -27,6 +27,7 @@ executor_options merging(bool yes, int devices = 2,
   o.devices = parse_devices("cpu:" + std::to_string(devices));
   o.strategy = strategy;
   o.merge_in_updates = yes;
+  o.batch = 13;
   return o;
 }
 
@@ -51,8 +52,8 @@ std::ptrdiff_t merging_updates(const small_net& net, executor_options options) {
 TEST_SUITE("actors.merging_update") {
 
 TEST_CASE("updates that merge train to the bits of merged gradients") {
-  for (const auto& net :
-       {make_mlp(), make_lenet(), make_resnet(true), make_word2vec()})
+  for (const auto& net : {make_mlp(), make_wide_mlp(), make_lenet(),
+                          make_resnet(true), make_word2vec()})
     for (auto strategy : {merge_strategy::reduce, merge_strategy::replicate})
       for (int devices : {2, 3}) {
         CAPTURE(net.name);
@@ -69,17 +70,18 @@ TEST_CASE("updates that merge train to the bits of merged gradients") {
 }
 
 TEST_CASE("messages and steps in flight change nothing") {
-  const auto net = make_lenet();
-  const auto expected = train(net, merging(true), batches);
-  for (auto form : {edge_form::message, edge_form::mixed})
-    for (std::uint32_t in_flight : {1u, 4u}) {
-      auto options = merging(true);
-      options.form = form;
-      options.steps_in_flight = in_flight;
-      const auto t = train(net, options, batches);
-      CHECK(t.losses == expected.losses);
-      CHECK(bit_equal(*t.parameters, *expected.parameters));
-    }
+  for (const auto& net : {make_lenet(), make_wide_mlp()}) {
+    const auto expected = train(net, merging(true), batches);
+    for (auto form : {edge_form::message, edge_form::mixed})
+      for (std::uint32_t in_flight : {1u, 4u}) {
+        auto options = merging(true);
+        options.form = form;
+        options.steps_in_flight = in_flight;
+        const auto t = train(net, options, batches);
+        CHECK(t.losses == expected.losses);
+        CHECK(bit_equal(*t.parameters, *expected.parameters));
+      }
+  }
 }
 
 TEST_CASE("filters that stay in blocks are updated as they lie") {
@@ -98,12 +100,23 @@ TEST_CASE("where every device updates, none merges") {
 }
 
 TEST_CASE("kernels that cannot merge get merged gradients") {
-  const auto net = make_lenet();
-  auto options = merging(true);
-  options.kernels = kernels_without("merging_momentum");
-  CHECK(merging_updates(net, options) == 0);
-  CHECK(bit_equal(*train(net, options, batches).parameters,
-                  *train(net, merging(true), batches).parameters));
+  const auto net = make_wide_mlp();
+  for (auto missing : {"merging_momentum", "gathered_momentum"}) {
+    auto options = merging(true);
+    options.kernels = kernels_without(missing);
+    CHECK(merging_updates(net, options) == 0);
+    CHECK(bit_equal(*train(net, options, batches).parameters,
+                    *train(net, merging(true), batches).parameters));
+  }
+}
+
+TEST_CASE("a gradient that its update gathers has no memory") {
+  const auto net = make_wide_mlp();
+  const auto peak = [&](bool yes) {
+    return train(net, merging(yes), batches).peak_bytes;
+  };
+  const std::size_t smaller_gradient = 140 * 160 * sizeof(float);
+  CHECK(peak(true) + smaller_gradient <= peak(false));
 }
 
 TEST_CASE("a gradient that is fetched is a merged one") {

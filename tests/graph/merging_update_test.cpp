@@ -19,14 +19,17 @@ namespace {
 
 /// y = x * w, loss = mean(y), momentum on w.
 struct product_program : small_program {
-  explicit product_program(const std::string& update = "momentum") {
-    persistable("w", {4, 4}).persistable("v", {4, 4}).persistable("lr", {1});
+  explicit product_program(const std::string& update = "momentum",
+                           const shape& matrix = {4, 4}) {
+    persistable("w", matrix).persistable("v", matrix).persistable("lr", {1});
     temporary("w@GRAD");
     op("mul", {"x", "w"}, {"y"});
     op("mean", {"y"}, {"loss"}, role_forward | role_loss);
     loss_gradient("loss");
-    op("mul_grad", {"x", "loss@GRAD"}, {"w@GRAD"}, role_backward,
-       {"w", "w@GRAD"});
+    op("mul_grad", {}, {}, role_backward, {"w", "w@GRAD"});
+    product().inputs = {
+      {"X", {"x"}}, {"Y", {"w"}}, {"Out@GRAD", {"loss@GRAD"}}};
+    product().outputs = {{"Y@GRAD", {"w@GRAD"}}};
     op(update, {}, {}, role_optimize, {"w", "w@GRAD"});
     auto& last = desc.main().ops.back();
     last.inputs = {{"Param", {"w"}},
@@ -35,6 +38,8 @@ struct product_program : small_program {
                    {"LearningRate", {"lr"}}};
     last.outputs = {{"ParamOut", {"w"}}, {"VelocityOut", {"v"}}};
   }
+
+  op_desc& product() { return desc.main().ops[3]; }
 
   /// Puts the op that was added last before the update.
   void move_before_update() {
@@ -52,6 +57,17 @@ build_options merging(std::size_t devices,
   options.share_parameters = true;
   options.merge_in_updates = true;
   return options;
+}
+
+build_options gathering(std::size_t devices,
+                        merge_strategy strategy = merge_strategy::reduce) {
+  auto options = merging(devices, strategy);
+  options.gather_products = true;
+  return options;
+}
+
+product_program large_product() {
+  return product_program("momentum", {256, 256});
 }
 
 bool merges(const small_program& p, const build_options& options = merging(2)) {
@@ -73,8 +89,8 @@ TEST_CASE("the update reads the gradient of every device") {
            "mean@1: y:1 -> loss:1\n"
            "scale_loss_grad@0: -> loss@GRAD:1\n"
            "scale_loss_grad@1: -> loss@GRAD:1\n"
-           "mul_grad@0: x:0 loss@GRAD:1 -> w@GRAD:1\n"
-           "mul_grad@1: x:0 loss@GRAD:1 -> w@GRAD:1\n"
+           "mul_grad@0: x:0 w:0 loss@GRAD:1 -> w@GRAD:1\n"
+           "mul_grad@1: x:0 w:0@0 loss@GRAD:1 -> w@GRAD:1\n"
            "merging_momentum@0: w:0 w@GRAD:1 w@GRAD:1@1 v:0 lr:0 -> w:1 v:1\n");
 }
 
@@ -130,20 +146,63 @@ TEST_CASE("rows and other types are merged before") {
   types.gradient().type = dtype::float64;
   CHECK_FALSE(merges(types));
   product_program undeclared_rows;
-  undeclared_rows.desc.main().ops[3].attributes.set("is_sparse", true);
+  undeclared_rows.product().attributes.set("is_sparse", true);
   CHECK_FALSE(merges(undeclared_rows));
+}
+
+TEST_CASE("a gradient worth gathering is made by its update") {
+  const auto g = build(large_product(), gathering(2));
+  CHECK(describe_ops(g)
+        == "mul@0: x:0 w:0 -> y:1\n"
+           "mul@1: x:0 w:0@0 -> y:1\n"
+           "mean@0: y:1 -> loss:1\n"
+           "mean@1: y:1 -> loss:1\n"
+           "scale_loss_grad@0: -> loss@GRAD:1\n"
+           "scale_loss_grad@1: -> loss@GRAD:1\n"
+           "gathered_momentum@0: w:0 v:0 lr:0 x:0 x:0@1 loss@GRAD:1 "
+           "loss@GRAD:1@1 -> w:1 v:1\n");
+}
+
+TEST_CASE("its update knows how the parameter is a matrix") {
+  product_program deep("momentum", {16, 16, 256});
+  deep.product().attributes.set("y_num_col_dims", 2);
+  const auto g = build(deep, gathering(2));
+  const auto& op = g.op(find_op(g, "gathered_momentum"));
+  CHECK(op.desc->attributes.get_int("y_num_col_dims", 1) == 2);
+  CHECK(op.desc->role() == role_optimize);
+}
+
+TEST_CASE("where every device updates, one gathers before") {
+  const auto g =
+    build(large_product(), gathering(2, merge_strategy::all_reduce));
+  CHECK(find_op(g, "gathered_mul_grad") != no_handle);
+}
+
+TEST_CASE("factors that change before the update are used before") {
+  for (auto factor : {"x", "loss@GRAD"}) {
+    CAPTURE(factor);
+    auto p = large_product();
+    p.op("fill", {}, {factor}, role_backward);
+    CHECK(merges(p, gathering(2)));
+    p.move_before_update();
+    CHECK_FALSE(merges(p, gathering(2)));
+    CHECK(find_op(build(p, gathering(2)), "gathered_mul_grad") != no_handle);
+  }
 }
 
 TEST_CASE("every order of accesses is proven") {
   for (std::size_t devices : {2, 3, 5})
     for (auto strategy : {merge_strategy::reduce, merge_strategy::replicate})
-      for (bool share : {false, true}) {
-        auto options = merging(devices, strategy, {"w"});
-        options.share_parameters = share;
-        const auto g = build(product_program{}, options);
-        CHECK(find_op(g, "merging_momentum") != no_handle);
-        CHECK_NOTHROW(check_hazards(g, 4));
-      }
+      for (bool share : {false, true})
+        for (bool gathers : {false, true}) {
+          auto options = merging(devices, strategy, {"w"});
+          options.share_parameters = share;
+          options.gather_products = gathers;
+          const auto g = build(large_product(), options);
+          CHECK(find_op(g, gathers ? "gathered_momentum" : "merging_momentum")
+                != no_handle);
+          CHECK_NOTHROW(check_hazards(g, 4));
+        }
 }
 
 TEST_SUITE_END();

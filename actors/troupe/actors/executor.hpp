@@ -123,9 +123,10 @@ struct executor_options {
   /// (graph/gathered_product.hpp), if there are kernels for that. Not over
   /// processes. Results are the same but for rounding.
   bool gather_products = true;
-  /// With the strategies reduce and replicate, updates on such devices merge
-  /// the gradients that they alone read (graph/merging_update.hpp), if there
-  /// are kernels for that. Not over processes. Results are the same bit by bit.
+  /// With the strategies reduce and replicate, updates on such devices merge or
+  /// gather the gradients that they alone read (graph/merging_update.hpp), if
+  /// there are kernels for that. Not over processes. Results are the same bit
+  /// by bit.
   bool merge_in_updates = true;
   /// Samples of a step over all devices, if known, for such decisions; steps
   /// may have others. 0: unknown.

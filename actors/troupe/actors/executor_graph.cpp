@@ -72,7 +72,8 @@ graph::build_options build_options_of(const executor_options& options,
                     options.devices);
   build.merge_in_updates =
     options.merge_in_updates && share
-    && have_kernels(*kernels, graph::merging_update_types, options.devices);
+    && have_kernels(*kernels, graph::merging_update_types, options.devices)
+    && have_kernels(*kernels, graph::gathered_update_types, options.devices);
   if (options.sync_batch_norm)
     build.batch_norms = graph::sync_batch_norm::all;
   build.fuse_batch_norms =

@@ -324,9 +324,17 @@ void choose_gatherers(const block& b, const build_options& options,
 void choose_merging_updates(const block& b,
                             std::vector<merged_gradient>& gradients) {
   const auto uses = find_uses(b);
-  for (auto& g : gradients)
-    if (g.home && !g.gathered_on)
-      g.merged_by = find_merging_update(b, uses, g.gradient, g.complete_after);
+  for (auto& g : gradients) {
+    if (!g.home)
+      continue;
+    const auto update =
+      find_merging_update(b, uses, g.gradient, g.complete_after);
+    if (update
+        && (!g.gathered_on
+            || keeps_factors(uses, b.ops[g.complete_after], g.complete_after,
+                             *update)))
+      g.merged_by = update;
+  }
 }
 
 // Homes, and the ops of role Optimize that run there alone.

@@ -28,8 +28,8 @@ struct merged_gradient {
   /// The device that makes it from the factors of all (gathered_product.hpp):
   /// the home if there is one. None: each has a gradient of its own to merge.
   std::optional<std::size_t> gathered_on = std::nullopt;
-  /// Op of the main block that merges it as it updates the parameter on the
-  /// home (merging_update.hpp). None: merged before.
+  /// Op of the main block that merges or gathers it as it updates the parameter
+  /// on the home (merging_update.hpp). None: done before.
   std::optional<std::size_t> merged_by = std::nullopt;
 
   static constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
@@ -64,8 +64,8 @@ struct merge_plan {
 /// With `gather_products`, gradients that are worth it are gathered at their
 /// home, else on the device that has gathered the fewest elements so far.
 ///
-/// With `merge_in_updates`, a gradient with a home that is not gathered is
-/// merged by its update if that is its only reader.
+/// With `merge_in_updates`, a gradient with a home is merged or gathered by its
+/// update if that is its only reader.
 ///
 /// Homes under `reduce`: the device with the fewest elements so far, the lowest
 /// index on ties (Paddle's reduce mode). Throws error(graph_invalid) on an

@@ -67,7 +67,7 @@ public:
       if (g.home)
         broadcasts_.emplace(g.broadcast_after, &g);
       if (g.merged_by)
-        merging_updates_.insert(*g.merged_by);
+        merging_updates_.emplace(*g.merged_by, &g);
     }
     if (options.share_parameters)
       for (auto name : find_sharable(block_, plan_))
@@ -82,6 +82,7 @@ private:
   void add_computations();
   void add_computation_across(op_desc desc, std::size_t device);
   void add_rest_of_gathered(const op_desc& op);
+  void add_merging_update(const op_desc& op, const merged_gradient& g);
   void add_loss_scale(const op_desc& op);
   void add_all_reduce(const op_desc& op);
   void add_fetch(const std::string& name);
@@ -107,7 +108,7 @@ private:
   const merge_plan plan_;
   handle_maker handles_;
   std::multimap<std::size_t, const merged_gradient*> broadcasts_;
-  std::set<std::size_t> merging_updates_; // positions
+  std::map<std::size_t, const merged_gradient*> merging_updates_;
   std::int32_t num_collectives_ = 0;
   std::size_t next_gradient_ = 0;
   // Gradients that wait to be merged by one all-reduce, and their type.
@@ -195,9 +196,9 @@ void graph_builder::add_program_op(std::size_t position) {
     return add_all_reduce(op);
   if (plan_.gathers_from(position))
     return add_rest_of_gathered(op);
-  if (merging_updates_.contains(position))
-    return add_computation_across(merging_update(op, handles_.num_devices()),
-                                  *plan_.only_device[position]);
+  if (auto merging = merging_updates_.find(position);
+      merging != merging_updates_.end())
+    return add_merging_update(op, *merging->second);
   handles_.describe(op);
   if (auto device = plan_.only_device[position])
     return add_computation(*device);
@@ -212,6 +213,16 @@ void graph_builder::add_rest_of_gathered(const op_desc& op) {
   list_ids(rest->outputs, outputs_);
   handles_.make_desc(*std::move(rest));
   add_computations();
+}
+
+void graph_builder::add_merging_update(const op_desc& op,
+                                       const merged_gradient& g) {
+  const auto devices = handles_.num_devices();
+  const auto& completing = block_.ops[g.complete_after];
+  add_computation_across(g.gathered_on
+                           ? gathered_update(op, completing, devices)
+                           : merging_update(op, devices),
+                         *g.home);
 }
 
 void graph_builder::add_fetch(const std::string& name) {
@@ -366,10 +377,10 @@ void graph_builder::merge_gradients(std::size_t position) {
     auto& g = gradients[next_gradient_];
     if (g.complete_after != position)
       return;
+    if (g.merged_by)
+      continue;
     if (g.gathered_on)
       gather(g);
-    else if (g.merged_by)
-      continue;
     else if (g.home)
       reduce(g);
     else

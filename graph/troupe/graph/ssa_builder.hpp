@@ -56,7 +56,7 @@ struct build_options {
   /// gathered_product.hpp).
   bool gather_products = false;
   /// The devices share their memory: a gradient of which one device's update is
-  /// the only reader is merged by that (see merging_update.hpp).
+  /// the only reader is merged or gathered by that (see merging_update.hpp).
   bool merge_in_updates = false;
   /// Samples of a step over all devices, if known: not results, but what pays
   /// depends on it. 0: unknown.
