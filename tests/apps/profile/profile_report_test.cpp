@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
-#include <set>
 #include <string>
 
 using namespace troupe;
@@ -79,7 +78,8 @@ TEST_CASE("a gradient that one device makes for all is its op's work") {
   auto times = some_times();
   times.ops = {{"mul_grad", {60, 20'000'000, 20'000'000, 0}},
                {"gathered_mul_grad", {20, 10'000'000, 10'000'000, 0}}};
-  times.gathered = {"fc_0.w_0@GRAD", "fc_1.w_0@GRAD"};
+  times.gathered_by = {{"fc_0.w_0", "gathered_mul_grad"},
+                       {"fc_1.w_0", "gathered_mul_grad"}};
   const auto report = report_of(times);
   const double first = 2 * 64 * 784 * 512; // has no gradient of the image
   const double second = 2 * 64 * 512 * 256, third = 2 * 64 * 256 * 10;
@@ -90,23 +90,41 @@ TEST_CASE("a gradient that one device makes for all is its op's work") {
 }
 
 TEST_CASE("an update that merges reads the gradient of every device") {
+  using types = profile_times::type_by_parameter;
   const auto bytes_of = [](const char* type, std::uint64_t runs,
-                           const std::set<std::string>& merged_late) {
+                           const types& merged_by) {
     auto times = some_times();
     times.ops = {{type, {times.steps * runs, 20'000'000, 20'000'000, 0}}};
-    times.merged_late = merged_late;
+    times.merged_by = merged_by;
     const auto report = report_of(times);
     REQUIRE(report.rows.size() == 1);
     return report.rows[0].work.bytes;
   };
-  const std::set<std::string> merged_late{"fc_0.w_0@GRAD"};
+  const types merged_by{{"fc_0.w_0", "merging_momentum"}};
   const double gradient = 784 * 512 * sizeof(float);
   const auto updates = bytes_of("momentum", 12, {});
-  const auto others = bytes_of("momentum", 10, merged_late);
+  const auto others = bytes_of("momentum", 10, merged_by);
   CHECK(others < updates);
-  CHECK(bytes_of("merging_momentum", 2, merged_late)
+  CHECK(bytes_of("merging_momentum", 2, merged_by)
         == doctest::Approx(updates - others + 2 * gradient));
   CHECK(bytes_of("merging_momentum", 2, {}) == 0);
+}
+
+TEST_CASE("an update that gathers does the product's work and its own") {
+  auto times = some_times();
+  times.ops = {{"mul_grad", {100, 20'000'000, 20'000'000, 0}}};
+  const auto before = report_of(times);
+  times.ops = {{"mul_grad", {80, 20'000'000, 20'000'000, 0}},
+               {"gathered_momentum", {10, 10'000'000, 10'000'000, 0}}};
+  times.gathered_by = {{"fc_0.w_0", "gathered_momentum"}};
+  times.merged_by = times.gathered_by;
+  const auto report = report_of(times);
+  const double product = 2 * 64 * 784 * 512, matrix = 784 * 512 * sizeof(float);
+  CHECK(report.rows[0].work.flops
+        == doctest::Approx(before.rows[0].work.flops - product));
+  REQUIRE(report.rows[1].type == "gathered_momentum");
+  CHECK(report.rows[1].work.flops == doctest::Approx(product));
+  CHECK(report.rows[1].work.bytes > 5 * matrix);
 }
 
 TEST_CASE("a worker is idle while it runs no op") {

@@ -155,13 +155,20 @@ void op_profile::begin(const graph::ssa_graph& graph) {
   type_of_handle_.assign(graph.size(), 0);
   for (const auto& op : graph.ops) {
     type_of_handle_[op.id] = number_of(op.desc->type);
-    if (op.desc->type == graph::gathered_product_type)
-      gathered_.insert(op.desc->output("Y@GRAD").front());
-    else if (graph::is_merging_update(op.desc->type))
-      merged_late_.insert(op.desc->input("Grad").front());
+    note_merging(*op.desc);
   }
   for (auto& log : logs_)
     log = std::make_unique<worker_log>(types_.size());
+}
+
+void op_profile::note_merging(const graph::op_desc& op) {
+  if (op.type == graph::gathered_product_type)
+    gathered_by_.emplace(op.only_input("Y"), op.type);
+  if (!graph::is_merging_update(op.type))
+    return;
+  merged_by_.emplace(op.only_input("Param"), op.type);
+  if (op.input("Grad").empty())
+    gathered_by_.emplace(op.only_input("Param"), op.type);
 }
 
 void op_profile::record(const trace_event& event) noexcept {
@@ -184,8 +191,8 @@ void op_profile::record(const trace_event& event) noexcept {
 
 profile_times op_profile::times() const {
   profile_times all;
-  all.gathered = gathered_;
-  all.merged_late = merged_late_;
+  all.gathered_by = gathered_by_;
+  all.merged_by = merged_by_;
   std::vector<std::string> names(types_.size());
   for (const auto& [name, number] : types_)
     names[number] = name;

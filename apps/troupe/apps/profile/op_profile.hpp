@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -31,10 +30,12 @@ struct profile_times {
   std::uint64_t wall_ns = 0;
   std::map<std::string, op_time> ops;
   std::vector<std::uint64_t> busy_ns; ///< per worker, with ops
-  /// Gradients that one device makes for all (graph/gathered_product.hpp).
-  std::set<std::string> gathered = {};
-  /// Gradients that their update merges (graph/merging_update.hpp).
-  std::set<std::string> merged_late = {};
+  using type_by_parameter = std::map<std::string, std::string>;
+  /// Types of the ops that make the gradient of a parameter for all devices
+  /// (graph/gathered_product.hpp, graph/merging_update.hpp).
+  type_by_parameter gathered_by = {};
+  /// Types of the updates that merge or gather the gradient of a parameter.
+  type_by_parameter merged_by = {};
 };
 
 /// Measures where the steps of one executor spend their time: the trace events
@@ -73,14 +74,16 @@ private:
   class watched_kernel;
   using type_number = std::uint32_t;
 
+  void note_merging(const graph::op_desc& op);
+
   worker_log* here() noexcept;
   type_number number_of(std::string_view type);
 
   std::uint64_t skipped_;
   std::map<std::string, type_number, std::less<>> types_;
   std::vector<type_number> type_of_handle_;
-  std::set<std::string> gathered_;
-  std::set<std::string> merged_late_;
+  profile_times::type_by_parameter gathered_by_;
+  profile_times::type_by_parameter merged_by_;
   std::vector<std::unique_ptr<worker_log>> logs_; // one per worker
 };
 

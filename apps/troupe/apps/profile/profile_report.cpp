@@ -2,7 +2,6 @@
 #include <troupe/apps/profile/profile_report.hpp>
 
 #include <troupe/graph/gathered_product.hpp>
-#include <troupe/graph/merging_update.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -54,51 +53,83 @@ std::int64_t shard(std::int64_t batch, std::size_t device,
   return batch / n + (d < batch % n ? 1 : 0);
 }
 
-/// How much of a product's two gradients one device makes for all.
-double gathered_share(const graph::op_desc& op,
-                      const std::set<std::string>& gathered) {
-  const auto& matrix = op.output("Y@GRAD");
-  if (op.type != "mul_grad" || matrix.empty() || !gathered.contains(matrix[0]))
-    return 0;
-  return graph::without_gathered(op) ? 0.5 : 1;
-}
-
-bool merges(const graph::op_desc& op,
-            const std::set<std::string>& merged_late) {
-  const auto& gradient = op.input("Grad");
-  return gradient.size() == 1 && merged_late.contains(gradient[0]);
+/// The type that makes or merges the gradient of the parameter that an op has
+/// in `slot`; null if there is none.
+const std::string* type_for_all(const profile_times::type_by_parameter& types,
+                                const graph::op_desc& op,
+                                std::string_view slot) {
+  const auto& parameter = op.input(slot);
+  const auto found =
+    parameter.empty() ? types.end() : types.find(parameter.front());
+  return found == types.end() ? nullptr : &found->second;
 }
 
 /// What an update reads beside one gradient.
 graph::work of_other_gradients(const graph::block& b, const graph::op_desc& op,
                                std::size_t devices) {
   const auto elements = b.var(op.only_input("Param")).dims.numel();
-  return {0, static_cast<double>(elements * sizeof(float) * (devices - 1))};
+  return {0, static_cast<double>(elements) * sizeof(float)
+               * static_cast<double>(devices - 1)};
 }
+
+/// Counts the ops of one device.
+class device_costs {
+public:
+  device_costs(const graph::program& program, std::size_t devices,
+               const profile_times& times, const graph::roofline& roof)
+    : block_(program.main()), devices_(devices), times_(times), roof_(roof) {}
+
+  void add(const graph::op_desc& op, const graph::work& work,
+           costs_by_type& costs) const {
+    const auto* maker = op.type == "mul_grad" && !op.output("Y@GRAD").empty()
+                          ? type_for_all(times_.gathered_by, op, "Y")
+                          : nullptr;
+    if (maker)
+      return add_product(op, work, costs, *maker);
+    const auto* update = type_for_all(times_.merged_by, op, "Param");
+    if (!update)
+      costs[op.type].add(work, 1, roof_);
+    else if (type_for_all(times_.gathered_by, op, "Param"))
+      costs[*update].add(of_one(work), 0, roof_);
+    else
+      costs[*update].add(work + of_other_gradients(block_, op, devices_), 1,
+                         roof_);
+  }
+
+private:
+  /// Of its two gradients one is made for all.
+  void add_product(const graph::op_desc& op, const graph::work& work,
+                   costs_by_type& costs, const std::string& maker) const {
+    const auto makes_other = graph::without_gathered(op).has_value();
+    const auto share = makes_other ? 0.5 : 1;
+    costs[maker].add(type_cost::part_of(work, share), 1.0 / count(), roof_);
+    if (makes_other)
+      costs[op.type].add(type_cost::part_of(work, 1 - share), 1, roof_);
+  }
+
+  /// The part of what is done once for all devices.
+  graph::work of_one(const graph::work& work) const {
+    return type_cost::part_of(work, 1.0 / count());
+  }
+
+  double count() const { return static_cast<double>(devices_); }
+
+  const graph::block& block_;
+  std::size_t devices_;
+  const profile_times& times_;
+  const graph::roofline& roof_;
+};
 
 costs_by_type count_costs(const graph::program& program, std::int64_t batch,
                           std::size_t devices, const profile_times& times,
                           const graph::roofline& roof) {
   costs_by_type costs;
+  const device_costs counted(program, devices, times, roof);
   const auto& ops = program.main().ops;
   for (std::size_t d = 0; d < devices; ++d) {
     const auto cost = graph::count_cost(program, shard(batch, d, devices));
-    for (std::size_t i = 0; i < ops.size(); ++i) {
-      if (merges(ops[i], times.merged_late)) {
-        const auto others = of_other_gradients(program.main(), ops[i], devices);
-        costs[graph::merging_update(ops[i], devices).type].add(
-          cost.ops[i] + others, 1, roof);
-        continue;
-      }
-      const auto share = gathered_share(ops[i], times.gathered);
-      if (share > 0)
-        costs[std::string(graph::gathered_product_type)].add(
-          type_cost::part_of(cost.ops[i], share),
-          1 / static_cast<double>(devices), roof);
-      if (share < 1)
-        costs[ops[i].type].add(type_cost::part_of(cost.ops[i], 1 - share), 1,
-                               roof);
-    }
+    for (std::size_t i = 0; i < ops.size(); ++i)
+      counted.add(ops[i], cost.ops[i], costs);
   }
   return costs;
 }
