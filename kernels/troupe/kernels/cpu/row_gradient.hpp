@@ -5,6 +5,8 @@
 #include <troupe/kernels/cpu/parallel_product.hpp>
 #include <troupe/kernels/kernel.hpp>
 
+#include <troupe/base/assert.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -64,9 +66,11 @@ public:
     });
   }
 
-  /// The same run by run, first to last: of updates that add something up.
+  /// The same run by run, first to last: of updates that add something up. Not
+  /// for products.
   template <class Update>
   void for_each_in_turn(Update update) const {
+    TROUPE_ASSERT(factors_.empty());
     if (is_dense())
       return for_each_piece(0, size_, update);
     for_each_row(0, height_, update, update);
