@@ -193,12 +193,16 @@ TEST_CASE("a steady step of a multi-layer perceptron allocates nothing") {
 }
 
 TEST_CASE("a steady step with gathered gradients allocates nothing") {
-  executor_options options;
-  options.devices = parse_devices("cpu:2");
-  options.batch = 8;
-  const auto count = in_steady_steps(make_wide_mlp(), options);
-  INFO(describe_stacks());
-  CHECK(count == 0);
+  using enum graph::merge_strategy;
+  for (auto strategy : {all_reduce, reduce}) { // before and in the update
+    executor_options options;
+    options.devices = parse_devices("cpu:2");
+    options.batch = 8;
+    options.strategy = strategy;
+    const auto count = in_steady_steps(make_wide_mlp(), options);
+    INFO(describe_stacks());
+    CHECK(count == 0);
+  }
 }
 
 TEST_CASE("the counter sees what a step allocates") {
