@@ -8,6 +8,7 @@
 #include <troupe/actors/scatter.hpp>
 #include <troupe/base/assert.hpp>
 #include <troupe/base/clock.hpp>
+#include <troupe/graph/sub_blocks.hpp>
 #include <troupe/graph/unsupported_ops.hpp>
 
 #include <caf/actor_system.hpp>
@@ -66,6 +67,19 @@ values_needed(const graph::ssa_graph& g) {
   return needed;
 }
 
+/// Those that ops with a block write: a branch that is not taken and a loop
+/// without a round leave the value of before.
+std::set<std::pair<std::string_view, std::size_t>>
+values_kept(const graph::ssa_graph& g) {
+  std::set<std::pair<std::string_view, std::size_t>> kept;
+  for (auto& o : g.ops)
+    if (graph::is_control_flow(o.desc->type))
+      for (auto id : o.outputs)
+        if (auto& v = g.var(id); v.persistable)
+          kept.emplace(v.name, v.device);
+  return kept;
+}
+
 /// Copies of what a step updates that it leaves behind, since the graph has no
 /// handle for them: (variable, device), with `replicas` devices but the first.
 std::vector<std::pair<std::string_view, std::size_t>>
@@ -108,6 +122,7 @@ struct executor::impl {
   ~impl();
 
   void spread_parameters();
+  void spread(std::string_view name, std::size_t to);
   void forget_old_copies();
   void bring_to_plain_layout();
   /// What the thread that submits a step does next. Who returns to the
@@ -250,11 +265,19 @@ void executor::impl::spread_parameters() {
                   "a persistable variable has no value: run the startup "
                   "program or load parameters first",
                   {.variable = std::string{name}});
-    auto& here = parameters->replica(d).var(name);
-    if (!here.has_value() && first->is_tensor())
-      here.set(plain_copy(first->as_tensor(), *devices[0], *devices[d]));
+    spread(name, d);
   }
+  for (auto& [name, d] : values_kept(ssa))
+    spread(name, d);
   forget_old_copies();
+}
+
+/// Gives a device that has no value of a variable that of the first, if any.
+void executor::impl::spread(std::string_view name, std::size_t to) {
+  auto* first = parameters->find(name);
+  auto& here = parameters->replica(to).var(name);
+  if (first && first->is_tensor() && !here.has_value())
+    here.set(plain_copy(first->as_tensor(), *devices[0], *devices[to]));
 }
 
 // Of executors on this scope with other devices or another strategy. Such as
