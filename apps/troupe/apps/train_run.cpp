@@ -12,6 +12,7 @@
 #include <troupe/apps/stop_request.hpp>
 #include <troupe/apps/training.hpp>
 #include <troupe/apps/usage_error.hpp>
+#include <troupe/base/atomic_directory.hpp>
 #include <troupe/base/atomic_file.hpp>
 #include <troupe/graph/paddle/parameter_file.hpp>
 
