@@ -341,4 +341,25 @@ TEST_CASE("Ctrl-C ends the run after a step and saves nothing") {
     CHECK(folder.entries() == 0);
   }
 }
+
+TEST_CASE("a batch that no machine has memory for is one line at once") {
+  const auto result = run_troupe({"train", "mlp", "--synthetic", "--steps", "1",
+                                  "--batch", "50000000", "--devices", "cpu:1"});
+  CHECK(fails_with(
+    result, 1,
+    {"no memory for 156800000000 bytes", "the limit is", "variable image"}));
+}
+
+TEST_CASE("--memory-limit holds for feeds, parameters and steps") {
+  const auto run = [](const std::string& limit) {
+    return run_troupe({"train", "mlp", "--synthetic", "--steps", "2",
+                       "--devices", "cpu:2", "--memory-limit", limit});
+  };
+  for (auto* limit : {"1000", "3MB", "7MB"})
+    CHECK(fails_with(run(limit), 1, {"no memory for"}));
+  CHECK(run("1GiB").code == 0);
+  CHECK(fails_with(run("0"), 2, {"--memory-limit"}));
+  CHECK(fails_with(run("much"), 2, {"--memory-limit"}));
+}
+
 } // TEST_SUITE("apps.train")
