@@ -342,6 +342,16 @@ TEST_CASE("Ctrl-C ends the run after a step and saves nothing") {
   }
 }
 
+TEST_CASE("metrics that find no room end neither training nor saving") {
+  const temporary_folder folder;
+  const auto result =
+    run_troupe({"train", "mlp", "--synthetic", "--steps", "3", "--devices",
+                "cpu:1", "--metrics", "/dev/full", "--save", folder / "saved"});
+  CHECK(fails_with(result, 1, {"/dev/full: cannot write: No space left"}));
+  CHECK(contains(result.err, "warning: /dev/full"));
+  CHECK(fs::exists(folder / "saved/params.pdiparams"));
+}
+
 TEST_CASE("a batch that no machine has memory for is one line at once") {
   const auto result = run_troupe({"train", "mlp", "--synthetic", "--steps", "1",
                                   "--batch", "50000000", "--devices", "cpu:1"});

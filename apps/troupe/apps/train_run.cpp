@@ -132,9 +132,24 @@ public:
       fetched_.emplace(options.fetch_out, names, persistable(bundle, names));
   }
 
-  void add(const step_metrics& metrics) {
-    if (metrics_)
+  /// Hours of training are not lost for a line: the run goes on without them
+  /// and ends with what `require_metrics` throws.
+  void add(const step_metrics& metrics, progress& shown) {
+    if (!metrics_ || lost_)
+      return;
+    try {
       metrics_->write(metrics);
+    } catch (const error& failure) {
+      lost_ = failure.message() + "; lines from step "
+              + std::to_string(metrics.step) + " on are missing";
+      shown.note("warning: " + *lost_);
+    }
+  }
+
+  /// Throws, at the end, if metrics could not be written.
+  void require_metrics() const {
+    if (lost_)
+      throw error(errc::io_failure, *lost_);
   }
 
   void add(const step_result& result) {
@@ -155,6 +170,7 @@ public:
 
 private:
   std::optional<metrics_file> metrics_;
+  std::optional<std::string> lost_; // why lines are missing
   std::optional<atomic_file> curve_;
   std::optional<fetch_file> fetched_;
 };
@@ -190,7 +206,7 @@ training_report train(executor& exe, batch_source& source,
   observer.stop = [&] { return stop.stopped(); };
   observer.fetched = [&](const step_result& result) { outputs.add(result); };
   observer.step = [&](const step_metrics& metrics) {
-    outputs.add(metrics);
+    outputs.add(metrics, shown);
     shown.update(
       {metrics.step + 1, steps, metrics.loss, metrics.samples_per_s});
   };
@@ -315,6 +331,7 @@ int run_train(const train_options& options) {
   }
   outputs.finish(bundle, report.history, options, host);
   test_held_out(options, bundle, parameters, host, system);
+  outputs.require_metrics();
   return 0;
 }
 
