@@ -372,4 +372,16 @@ TEST_CASE("--memory-limit holds for feeds, parameters and steps") {
   CHECK(fails_with(run("much"), 2, {"--memory-limit"}));
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("a process with few addresses says so or trains") {
+  for (auto* devices : {"cpu:1", "cpu:2"})
+    for (std::size_t kib : {350'000, 500'000, 700'000, 900'000, 1'200'000}) {
+      CAPTURE(kib);
+      const auto result =
+        run_troupe_within(kib, {"train", "mlp", "--synthetic", "--steps", "2",
+                                "--batch", "256", "--devices", devices});
+      CHECK((result.code == 0 || fails_with(result, 1, {"MiB of addresses"})));
+    }
+}
+#endif
 } // TEST_SUITE("apps.train")

@@ -15,6 +15,7 @@
 #include <troupe/base/atomic_directory.hpp>
 #include <troupe/base/atomic_file.hpp>
 #include <troupe/graph/paddle/parameter_file.hpp>
+#include <troupe/kernels/cpu/library_memory.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -286,6 +287,8 @@ int run_train(const train_options& options) {
   for (auto& device : make_devices(wanted.devices))
     wanted.device_instances.push_back(std::move(device));
   require_ops(bundle, wanted.devices);
+  if (!options.dry_run)
+    take_library_memory(static_cast<std::size_t>(workers_of(wanted)));
   caf::actor_system_config config;
   configure(config, options.network.threads);
   caf::actor_system system(config);

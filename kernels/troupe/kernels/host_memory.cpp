@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/address_range.hpp>
+#include <troupe/kernels/address_space.hpp>
 #include <troupe/kernels/arena.hpp>
 #include <troupe/kernels/memory_limit.hpp>
 #include <troupe/kernels/size_class.hpp>
@@ -101,7 +102,11 @@ public:
   std::string limit() const override {
     return "all arenas of the process hold "
            + std::to_string(host_memory_reserved()) + ", the limit is "
-           + std::to_string(host_memory_limit());
+           + std::to_string(host_memory_limit())
+           + (address_limit() == SIZE_MAX
+                ? ""
+                : ", that of addresses (ulimit -v) "
+                    + std::to_string(address_limit()));
   }
 
 private:
@@ -148,6 +153,8 @@ private:
   }
 
   bool open_slab() noexcept {
+    if (!addresses_left(addresses_for_libraries))
+      return false;
     auto* data = reserved(
       slab_bytes, [] { return allocate_aligned(slab_bytes, slab_bytes); });
     if (!data)
