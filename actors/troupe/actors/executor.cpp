@@ -8,8 +8,10 @@
 #include <troupe/actors/scatter.hpp>
 #include <troupe/base/assert.hpp>
 #include <troupe/base/clock.hpp>
+#include <troupe/base/cores.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 #include <troupe/graph/unsupported_ops.hpp>
+#include <troupe/kernels/cpu/library_memory.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -41,6 +43,14 @@ struct own_system {
     system = std::make_unique<caf::actor_system>(config);
   }
 };
+
+/// As `configure` counts them; those of an application's system are as many.
+std::size_t workers_of(const executor_options& options) {
+  const auto cores = usable_cores();
+  return options.threads <= 0
+           ? cores
+           : std::min(cores, static_cast<std::size_t>(options.threads));
+}
 
 std::vector<std::shared_ptr<device>>
 devices_of(const executor_options& options) {
@@ -204,6 +214,8 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
   loss = actors::loss_of(*program, options.loss);
   ssa = actors::build_graph(program, options, loss);
   feeds_needed = graph::feed_names(ssa);
+  if (!options.dry_run)
+    take_library_memory(workers_of(options));
   if (!options.system) {
     own =
       std::make_unique<own_system>(options.threads, options.nodes.has_value());
