@@ -69,6 +69,38 @@ feed_map feeds(std::vector<bool> flag) {
 
 const names y{"y"};
 
+/// flag, x -> op with a block { kept = relu(x) }; y = x + kept, of a
+/// persistable `kept`
+graph::program update(const std::string& type, const names& written) {
+  auto p = branch("relu");
+  auto& main = p.main();
+  main.add_var({.name = "kept", .dims = {1}, .persistable = true});
+  main.add_var({.name = "also_kept", .dims = {1}, .persistable = true});
+  auto& op = main.ops.front();
+  op.type = type;
+  op.set_output("Out", written);
+  if (type == "while") {
+    op.set_input("Condition", {"flag"});
+    op.set_input("X", {"x"});
+  }
+  p.blocks[1].ops.clear();
+  for (auto& name : written)
+    p.blocks[1].ops.push_back(make_op("relu", {"x"}, {name}));
+  auto add = make_op("elementwise_add", {"x"}, y);
+  add.set_input("Y", {"kept"});
+  main.ops.push_back(add);
+  return p;
+}
+
+/// A scope in which `kept` is 5.
+std::shared_ptr<scope> five() {
+  auto made = std::make_shared<scope>();
+  auto value = tensor::make(memory(), {1}, dtype::float32);
+  value.data<float>()[0] = 5;
+  made->var("kept").set(value);
+  return made;
+}
+
 } // namespace
 
 TEST_SUITE("actors.control_flow") {
@@ -78,6 +110,47 @@ TEST_CASE("a branch that is not taken writes nothing") {
   executor exe{branch("relu"), options};
   CHECK(exe.run(feeds({true}), y).merged("y").values<float>()[0] == 0);
   CHECK_FALSE(exe.run(feeds({false}), y).merged("y"));
+}
+
+TEST_CASE("what a block may leave as it was is the same on every device") {
+  for (auto strategy :
+       {graph::merge_strategy::all_reduce, graph::merge_strategy::reduce,
+        graph::merge_strategy::replicate, graph::merge_strategy::none})
+    for (auto* type : {"conditional_block", "while"})
+      for (int devices : {1, 2, 3}) {
+        CAPTURE(to_string(strategy));
+        CAPTURE(std::string{type});
+        CAPTURE(devices);
+        executor_options options;
+        options.devices = parse_devices("cpu:" + std::to_string(devices));
+        options.strategy = strategy;
+        options.parameters = five();
+        options.fetches = y;
+        executor exe{update(type, {"kept", "also_kept"}), options};
+        const std::vector<bool> no(static_cast<std::size_t>(devices), false);
+        const auto sums = exe.run(feeds(no), y).merged("y");
+        for (auto sum : sums.values<float>())
+          CHECK(sum == 5 - 2);
+      }
+}
+
+TEST_CASE("what a branch wrote stays on every device until it is taken again") {
+  for (int devices : {1, 2}) {
+    CAPTURE(devices);
+    executor_options options;
+    options.devices = parse_devices("cpu:" + std::to_string(devices));
+    options.parameters = five();
+    options.fetches = y;
+    executor exe{update("conditional_block", {"kept"}), options};
+    const std::vector<bool> no(static_cast<std::size_t>(devices), false);
+    const std::vector<bool> yes(no.size(), true);
+    const auto sum = [&](const std::vector<bool>& flags) {
+      return exe.run(feeds(flags), y).merged("y").values<float>().back();
+    };
+    CHECK(sum(no) == 5 - 2);
+    CHECK(sum(yes) == 0 - 2);
+    CHECK(sum(no) == 0 - 2);
+  }
 }
 
 TEST_CASE("ops of a sub-block without a kernel are listed") {

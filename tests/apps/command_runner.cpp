@@ -10,6 +10,7 @@
 #include <thread>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,8 +23,13 @@ void redirect(const std::string& file, int flags, int target) {
   ::dup2(descriptor, target);
 }
 
+void limit_addresses(rlim_t bytes) {
+  const rlimit limit{bytes, bytes};
+  ::setrlimit(RLIMIT_AS, &limit);
+}
+
 pid_t start(const std::vector<std::string>& arguments, const std::string& out,
-            const std::string& err) {
+            const std::string& err, rlim_t addresses) {
   std::vector<char*> argv{const_cast<char*>(TROUPE_COMMAND)};
   for (const std::string& argument : arguments)
     argv.push_back(const_cast<char*>(argument.c_str()));
@@ -33,6 +39,7 @@ pid_t start(const std::vector<std::string>& arguments, const std::string& out,
     redirect("/dev/null", O_RDONLY, STDIN_FILENO);
     redirect(out, O_WRONLY | O_CREAT, STDOUT_FILENO);
     redirect(err, O_WRONLY | O_CREAT, STDERR_FILENO);
+    limit_addresses(addresses);
     ::execv(TROUPE_COMMAND, argv.data());
     ::_exit(127);
   }
@@ -43,16 +50,14 @@ bool ended(pid_t child, int& status, int flags) {
   return ::waitpid(child, &status, flags) == child;
 }
 
-} // namespace
-
-command_result run_troupe(
-  const std::vector<std::string>& arguments,
-  const std::function<bool(pid_t, const std::string&)>& while_running) {
+command_result
+run(const std::vector<std::string>& arguments, rlim_t addresses,
+    const std::function<bool(pid_t, const std::string&)>& while_running) {
   const temporary_folder folder;
   const std::string out = folder / "out", err = folder / "err";
   write_bytes(out, "");
   write_bytes(err, "");
-  const pid_t child = start(arguments, out, err);
+  const pid_t child = start(arguments, out, err, addresses);
   int status = 0;
   bool over = false;
   for (bool done = !while_running; !done && !over;) {
@@ -64,6 +69,19 @@ command_result run_troupe(
     ended(child, status, 0);
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
           read_bytes(out), read_bytes(err)};
+}
+
+} // namespace
+
+command_result run_troupe(
+  const std::vector<std::string>& arguments,
+  const std::function<bool(pid_t, const std::string&)>& while_running) {
+  return run(arguments, RLIM_INFINITY, while_running);
+}
+
+command_result run_troupe_within(std::size_t kib,
+                                 const std::vector<std::string>& arguments) {
+  return run(arguments, kib * 1024, {});
 }
 
 std::vector<std::string> lines_of(const std::string& text) {

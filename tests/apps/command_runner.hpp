@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
@@ -22,6 +23,10 @@ struct command_result {
 command_result run_troupe(
   const std::vector<std::string>& arguments,
   const std::function<bool(pid_t, const std::string&)>& while_running = {});
+
+/// The same in a process that may use `kib` KiB of addresses (`ulimit -v`).
+command_result run_troupe_within(std::size_t kib,
+                                 const std::vector<std::string>& arguments);
 
 /// The lines of a text, without their ends.
 std::vector<std::string> lines_of(const std::string& text);

@@ -55,6 +55,19 @@ TEST_CASE("metrics that cannot be written are an error") {
   CHECK(says(caught([&] { full.write({}); }), "/dev/full"));
 }
 
+TEST_CASE("a line of metrics that finds no room leaves no part of it") {
+  const temporary_folder folder;
+  const auto line = to_json_line({}).size();
+  for (std::size_t room : {2 * line, 2 * line + 1, 3 * line - 1}) {
+    metrics_file file((folder / "m.jsonl").string());
+    const file_size_limit limit(room);
+    file.write({});
+    file.write({});
+    CHECK(caught([&] { file.write({}); }).code() == errc::io_failure);
+    CHECK(read_bytes(folder / "m.jsonl").size() == 2 * line);
+  }
+}
+
 TEST_CASE("a progress bar is as full as the work is done") {
   CHECK(progress_bar({0, 4, 1, 10}, 4).starts_with("[>   ] 0/4"));
   CHECK(progress_bar({2, 4, 1, 10}, 4).starts_with("[==> ] 2/4"));

@@ -341,4 +341,49 @@ TEST_CASE("Ctrl-C ends the run after a step and saves nothing") {
     CHECK(folder.entries() == 0);
   }
 }
+
+TEST_CASE("metrics that find no room end neither training nor saving") {
+  const temporary_folder folder;
+  const auto result =
+    run_troupe({"train", "mlp", "--synthetic", "--steps", "3", "--devices",
+                "cpu:1", "--metrics", "/dev/full", "--save", folder / "saved"});
+  CHECK(fails_with(result, 1, {"/dev/full: cannot write: No space left"}));
+  CHECK(contains(result.err, "warning: /dev/full"));
+  CHECK(fs::exists(folder / "saved/params.pdiparams"));
+}
+
+TEST_CASE("a batch that no machine has memory for is one line at once") {
+  const auto result = run_troupe({"train", "mlp", "--synthetic", "--steps", "1",
+                                  "--batch", "50000000", "--devices", "cpu:1"});
+  CHECK(fails_with(
+    result, 1,
+    {"no memory for 156800000000 bytes", "the limit is", "variable image"}));
+}
+
+TEST_CASE("--memory-limit holds for feeds, parameters and steps") {
+  const auto run = [](const std::string& limit) {
+    return run_troupe({"train", "mlp", "--synthetic", "--steps", "2",
+                       "--devices", "cpu:2", "--memory-limit", limit});
+  };
+  for (auto* limit : {"1000", "3MB", "7MB"})
+    CHECK(fails_with(run(limit), 1, {"no memory for"}));
+  CHECK(run("1GiB").code == 0);
+  CHECK(fails_with(run("0"), 2, {"--memory-limit"}));
+  CHECK(fails_with(run("much"), 2, {"--memory-limit"}));
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("a process with few addresses says so or trains") {
+  for (auto* devices : {"cpu:1", "cpu:2"})
+    for (std::size_t kib : {350'000, 500'000, 700'000, 900'000, 1'200'000}) {
+      CAPTURE(kib);
+      const auto result =
+        run_troupe_within(kib, {"train", "mlp", "--synthetic", "--steps", "2",
+                                "--batch", "256", "--devices", devices});
+      CHECK((result.code == 0 || fails_with(result, 1, {})));
+      if (kib < 400'000)
+        CHECK(fails_with(result, 1, {"MiB of addresses (ulimit -v)"}));
+    }
+}
+#endif
 } // TEST_SUITE("apps.train")

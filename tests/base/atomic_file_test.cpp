@@ -80,48 +80,6 @@ TEST_CASE("a link keeps pointing to the file that is replaced") {
   CHECK(test::read_bytes(folder / "a") == "new");
 }
 
-TEST_CASE("a folder appears with all its contents on commit") {
-  test::temporary_folder folder;
-  atomic_directory made(folder / "d");
-  test::write_bytes(made.path() / "a", "1");
-  CHECK_FALSE(std::filesystem::exists(folder / "d"));
-  made.commit();
-  CHECK(test::read_bytes(folder / "d/a") == "1");
-  CHECK(folder.entries() == 1);
-}
-
-TEST_CASE("committing into a folder keeps the files of others") {
-  test::temporary_folder folder;
-  std::filesystem::create_directories(folder / "d/sub");
-  test::write_bytes(folder / "d/a", "old");
-  test::write_bytes(folder / "d/other", "mine");
-  atomic_directory made((folder / "d").string() + "/");
-  std::filesystem::create_directory(made.path() / "sub");
-  test::write_bytes(made.path() / "a", "new");
-  test::write_bytes(made.path() / "sub/b", "2");
-  made.commit();
-  CHECK(test::read_bytes(folder / "d/a") == "new");
-  CHECK(test::read_bytes(folder / "d/sub/b") == "2");
-  CHECK(test::read_bytes(folder / "d/other") == "mine");
-  CHECK(folder.entries() == 1);
-}
-
-TEST_CASE("a folder that is not committed leaves nothing") {
-  test::temporary_folder folder;
-  {
-    atomic_directory made(folder / "d");
-    test::write_bytes(made.path() / "a", "1");
-  }
-  CHECK(folder.entries() == 0);
-}
-
-TEST_CASE("a folder cannot replace a file") {
-  test::temporary_folder folder;
-  test::write_bytes(folder / "a", "1");
-  CHECK(contains(error_of([&] { atomic_directory made(folder / "a"); }),
-                 "exists and is not a folder"));
-}
-
 } // TEST_SUITE("base.atomic_file")
 
 TEST_SUITE("base.input_file") {

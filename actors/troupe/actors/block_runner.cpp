@@ -6,6 +6,7 @@
 #include <troupe/graph/argument.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 
+#include <new>
 #include <utility>
 
 namespace troupe::actors {
@@ -70,6 +71,8 @@ void block_runner::run(const block_scope& variables, kernel_context& ctx) {
       run_op(op, variables, ctx);
     } catch (const error& e) {
       throw e.with_context(where());
+    } catch (const std::bad_alloc&) {
+      throw;
     } catch (const std::exception& e) {
       throw error(errc::kernel_failure, e.what(), where());
     }

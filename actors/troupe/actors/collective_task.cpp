@@ -168,7 +168,11 @@ public:
                   value.is_rows() ? "a row-sparse variable cannot be fetched"
                                   : "only a tensor can be fetched",
                   {.variable = std::string{from_.name()}});
-    step.fetched[index_] = device_.to_host(value.as_tensor(), host_);
+    try {
+      step.fetched[index_] = device_.to_host(value.as_tensor(), host_);
+    } catch (const error& e) {
+      throw e.with_context({.variable = std::string{from_.name()}});
+    }
   }
 
 private:

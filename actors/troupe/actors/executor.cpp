@@ -8,7 +8,10 @@
 #include <troupe/actors/scatter.hpp>
 #include <troupe/base/assert.hpp>
 #include <troupe/base/clock.hpp>
+#include <troupe/base/cores.hpp>
+#include <troupe/graph/sub_blocks.hpp>
 #include <troupe/graph/unsupported_ops.hpp>
+#include <troupe/kernels/cpu/library_memory.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -16,6 +19,7 @@
 
 #include <algorithm>
 #include <list>
+#include <new>
 #include <set>
 #include <span>
 #include <thread>
@@ -40,6 +44,14 @@ struct own_system {
   }
 };
 
+/// As `configure` counts them; those of an application's system are as many.
+std::size_t workers_of(const executor_options& options) {
+  const auto cores = usable_cores();
+  return options.threads <= 0
+           ? cores
+           : std::min(cores, static_cast<std::size_t>(options.threads));
+}
+
 std::vector<std::shared_ptr<device>>
 devices_of(const executor_options& options) {
   if (!options.device_instances.empty()) {
@@ -63,6 +75,19 @@ values_needed(const graph::ssa_graph& g) {
       if (auto& v = g.var(id); v.persistable && v.version == 0)
         needed.emplace(v.name, v.device);
   return needed;
+}
+
+/// Those that ops with a block write: a branch that is not taken and a loop
+/// without a round leave the value of before.
+std::set<std::pair<std::string_view, std::size_t>>
+values_kept(const graph::ssa_graph& g) {
+  std::set<std::pair<std::string_view, std::size_t>> kept;
+  for (auto& o : g.ops)
+    if (graph::is_control_flow(o.desc->type))
+      for (auto id : o.outputs)
+        if (auto& v = g.var(id); v.persistable)
+          kept.emplace(v.name, v.device);
+  return kept;
 }
 
 /// Copies of what a step updates that it leaves behind, since the graph has no
@@ -94,6 +119,12 @@ struct step_in_flight {
   std::optional<error> failure;
 };
 
+/// The copy of a feed for one device, and where the step reads it.
+struct fed_value {
+  variable* place;
+  tensor value;
+};
+
 } // namespace
 
 struct executor::impl {
@@ -101,6 +132,7 @@ struct executor::impl {
   ~impl();
 
   void spread_parameters();
+  void spread(std::string_view name, std::size_t to);
   void forget_old_copies();
   void bring_to_plain_layout();
   /// What the thread that submits a step does next. Who returns to the
@@ -113,9 +145,14 @@ struct executor::impl {
   void collect(step_in_flight& s, actors::serving_thread& serving);
   bool wants(const std::vector<std::string>& wanted,
              const std::string& name) const;
-  void feed(const feed_map& feeds, const step_state& step);
-  void admit(step_in_flight& s, const feed_map& feeds, std::int64_t samples,
-             actors::serving_thread& serving, then next);
+  /// All of a step that may fail before its first message: nothing has changed
+  /// for other steps until `admit`.
+  void prepare(const step_in_flight& s, const feed_map& feeds,
+               std::int64_t samples);
+  void copy_feed(const std::string& name, const tensor& value, std::size_t d,
+                 const step_state& step);
+  void set_feeds() noexcept;
+  void admit(step_in_flight& s, actors::serving_thread& serving, then next);
   void fail_steps_after(step_id id, const error& reason) noexcept;
   static void step_failed(void* owner, step_state& step);
   static void step_ended(void* owner, step_state& step);
@@ -157,6 +194,7 @@ struct executor::impl {
   std::list<step_in_flight> in_flight; // oldest first
   std::list<step_in_flight> spare;     // for the next ones, with their memory
   std::vector<actors::fetched_value> values; // of the step that is collected
+  std::vector<fed_value> fed;                // of the step that is prepared
   step_id next_step = 0;
 };
 
@@ -176,6 +214,8 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
   loss = actors::loss_of(*program, options.loss);
   ssa = actors::build_graph(program, options, loss);
   feeds_needed = graph::feed_names(ssa);
+  if (!options.dry_run)
+    take_library_memory(workers_of(options));
   if (!options.system) {
     own =
       std::make_unique<own_system>(options.threads, options.nodes.has_value());
@@ -237,11 +277,19 @@ void executor::impl::spread_parameters() {
                   "a persistable variable has no value: run the startup "
                   "program or load parameters first",
                   {.variable = std::string{name}});
-    auto& here = parameters->replica(d).var(name);
-    if (!here.has_value() && first->is_tensor())
-      here.set(plain_copy(first->as_tensor(), *devices[0], *devices[d]));
+    spread(name, d);
   }
+  for (auto& [name, d] : values_kept(ssa))
+    spread(name, d);
   forget_old_copies();
+}
+
+/// Gives a device that has no value of a variable that of the first, if any.
+void executor::impl::spread(std::string_view name, std::size_t to) {
+  auto* first = parameters->find(name);
+  auto& here = parameters->replica(to).var(name);
+  if (first && first->is_tensor() && !here.has_value())
+    here.set(plain_copy(first->as_tensor(), *devices[0], *devices[to]));
 }
 
 // Of executors on this scope with other devices or another strategy. Such as
@@ -272,36 +320,58 @@ bool executor::impl::wants(const std::vector<std::string>& wanted,
          || std::find(wanted.begin(), wanted.end(), name) != wanted.end();
 }
 
-void executor::impl::feed(const feed_map& feeds, const step_state& step) {
-  for (auto& [name, value] : feeds)
-    for (std::size_t d = 0; d < devices.size(); ++d) {
-      if (actors::feeds_persistable(program->main(), name)) {
-        if (auto* held = parameters->replica(d).find(name))
-          held->set(devices[d]->to_device(value));
-        continue;
-      }
-      const auto& shard = step.devices[d];
-      auto* target = actors->tasks().find_fed(name, d);
-      if (target && shard.shard_samples > 0)
-        target->at(step.slot).set(devices[d]->to_device(
-          value.samples(shard.first_sample, shard.shard_samples)));
-    }
+void executor::impl::copy_feed(const std::string& name, const tensor& value,
+                               std::size_t d, const step_state& step) {
+  if (actors::feeds_persistable(program->main(), name)) {
+    if (auto* held = parameters->replica(d).find(name))
+      fed.push_back({held, devices[d]->to_device(value)});
+    return;
+  }
+  const auto& shard = step.devices[d];
+  const auto* target = actors->tasks().find_fed(name, d);
+  if (target && shard.shard_samples > 0)
+    fed.push_back({&target->at(step.slot),
+                   devices[d]->to_device(
+                     value.samples(shard.first_sample, shard.shard_samples))});
 }
 
-void executor::impl::admit(step_in_flight& s, const feed_map& feeds,
-                           std::int64_t samples,
-                           actors::serving_thread& serving, then next) {
+void executor::impl::set_feeds() noexcept {
+  for (auto& f : fed)
+    f.place->set(std::move(f.value));
+  fed.clear();
+}
+
+void executor::impl::prepare(const step_in_flight& s, const feed_map& feeds,
+                             std::int64_t samples) {
+  auto& state = state_of(s.id);
+  state.started_ns = now_ns();
+  state.devices.resize(devices.size());
+  actors::split_batch(samples, s.id, options.seed, state.devices);
+  state.wanted.clear();
+  for (auto& f : actors->tasks().fetches())
+    state.wanted.push_back(wants(s.wanted, f.name));
+  state.fetched.assign(actors->tasks().fetches().size(), tensor{});
+  fed.clear(); // of a step that failed here
+  if (options.dry_run)
+    return;
+  for (auto& [name, value] : feeds)
+    for (std::size_t d = 0; d < devices.size(); ++d)
+      try {
+        copy_feed(name, value, d, state);
+      } catch (const error& e) {
+        fed.clear(); // gives their memory back
+        throw e.with_context(
+          {.variable = name, .device = to_string(devices[d]->id())});
+      }
+}
+
+void executor::impl::admit(step_in_flight& s, actors::serving_thread& serving,
+                           then next) {
   auto& state = state_of(s.id);
   std::size_t owed = 0; // parts of processes that were lost before
   {
     std::lock_guard guard{failing};
     state.id = s.id;
-    state.devices.resize(devices.size());
-    actors::split_batch(samples, s.id, options.seed, state.devices);
-    state.wanted.clear();
-    for (auto& f : actors->tasks().fetches())
-      state.wanted.push_back(wants(s.wanted, f.name));
-    state.fetched.assign(actors->tasks().fetches().size(), tensor{});
     state.take_error();
     state.failed.store(false, std::memory_order_relaxed);
     state.remaining.store(actors->ends_per_step(), std::memory_order_relaxed);
@@ -315,9 +385,7 @@ void executor::impl::admit(step_in_flight& s, const feed_map& feeds,
         state.fail(
           error(errc::cancelled, "a step before it failed", {.step = s.id}));
   }
-  state.started_ns = now_ns();
-  if (!options.dry_run)
-    feed(feeds, state);
+  set_feeds();
   workers->begin_step();
   if (next == then::waits)
     serving.sit();
@@ -426,7 +494,12 @@ void executor::impl::collect(step_in_flight& s,
     values.push_back({actors->tasks().fetches()[i].name,
                       actors->tasks().fetches()[i].device,
                       std::move(state.fetched[i])});
-  actors::gather(s.id, loss, state.devices, values, s.wanted, s.result);
+  try {
+    actors::gather(s.id, loss, state.devices, values, s.wanted, s.result);
+  } catch (const std::bad_alloc&) {
+    s.failure = error(errc::out_of_memory, "no memory for the step's result",
+                      {.step = s.id});
+  }
   values.clear();
   s.result.ms = static_cast<double>(state.ended_ns - state.started_ns) / 1e6;
 }
@@ -479,13 +552,15 @@ step_id executor::impl::submit(const feed_map& feeds,
     collect_oldest(serving);
   if (spare.empty())
     spare.emplace_back();
-  in_flight.splice(in_flight.end(), spare, spare.begin());
-  auto& s = in_flight.back();
-  s.id = next_step++;
+  auto& s = spare.front();
+  s.id = next_step;
   s.collected = false;
   s.failure.reset();
   s.wanted.assign(fetches.begin(), fetches.end());
-  admit(s, feeds, samples, serving, next);
+  prepare(s, feeds, samples);
+  ++next_step;
+  in_flight.splice(in_flight.end(), spare, spare.begin());
+  admit(s, serving, next);
   return s.id;
 }
 

@@ -3,6 +3,7 @@
 
 #include <troupe/actors/messages.hpp>
 
+#include <new>
 #include <utility>
 
 namespace troupe::actors {
@@ -13,6 +14,9 @@ void graph_context::fail(step_state& step, const graph::op_handle& op,
     std::rethrow_exception(reason);
   } catch (const error& e) {
     fail(step, op, std::move(name), e);
+  } catch (const std::bad_alloc&) {
+    fail(step, op, std::move(name),
+         error(errc::out_of_memory, "no memory beside that of tensors"));
   } catch (const std::exception& e) {
     fail(step, op, std::move(name), error(errc::kernel_failure, e.what()));
   } catch (...) {

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <map>
+#include <new>
 #include <set>
 
 namespace troupe {
@@ -230,6 +231,8 @@ void plain_executor::impl::run_op(std::size_t number, std::size_t device) {
     r.kernels[number]->run(ctx);
   } catch (const error& e) {
     throw e.with_context(where());
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& e) {
     throw error(errc::kernel_failure, e.what(), where());
   }

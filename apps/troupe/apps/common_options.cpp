@@ -5,6 +5,7 @@
 #include <troupe/base/cores.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/cpu_kernel_options.hpp>
+#include <troupe/kernels/memory_limit.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -28,6 +29,14 @@ void add_device_options(CLI::App& command, network_options& options) {
     .add_option("--devices", options.devices,
                 "cpu, cpu:2 (two CPU devices), cuda:0,cuda:1 or sim:4")
     ->capture_default_str();
+  command
+    .add_option_function<std::uint64_t>(
+      "--memory-limit",
+      [](const std::uint64_t& bytes) { set_host_memory_limit(bytes); },
+      "most memory of tensors, such as 8GiB or 500MB (default: 15/16 of the "
+      "machine's or of the container's)")
+    ->transform(CLI::AsSizeValue(false))
+    ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 60, "SIZE >= 1"));
 }
 
 void add_strategy_options(CLI::App& command, network_options& options) {

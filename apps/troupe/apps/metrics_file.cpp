@@ -8,6 +8,10 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <string_view>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 namespace troupe::apps {
 
@@ -17,9 +21,22 @@ double rounded(double value, double per_unit) {
   return std::round(value * per_unit) / per_unit;
 }
 
-[[noreturn]] void fail(const std::string& path, const char* action) {
+[[noreturn]] void fail(const std::string& path, const char* action, int code) {
   throw error(errc::io_failure,
-              path + ": cannot " + action + ": " + std::strerror(errno));
+              path + ": cannot " + action + ": " + std::strerror(code));
+}
+
+/// 0, or the system's error number.
+int write_all(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const auto written = ::write(descriptor, text.data(), text.size());
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written < 0)
+      return errno;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
 }
 
 } // namespace
@@ -37,16 +54,24 @@ std::string to_json_line(const step_metrics& metrics) {
 }
 
 metrics_file::metrics_file(std::string path)
-  : path_(std::move(path)), file_(std::fopen(path_.c_str(), "w")) {
-  if (!file_)
-    fail(path_, "write");
+  : path_(std::move(path)),
+    descriptor_(
+      ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+  if (descriptor_ < 0)
+    fail(path_, "write", errno);
+}
+
+metrics_file::~metrics_file() {
+  ::close(descriptor_);
 }
 
 void metrics_file::write(const step_metrics& metrics) {
   const std::string line = to_json_line(metrics);
-  if (std::fwrite(line.data(), 1, line.size(), file_.get()) != line.size()
-      || std::fflush(file_.get()) != 0)
-    fail(path_, "write");
+  if (const int code = write_all(descriptor_, line); code != 0) {
+    (void)!::ftruncate(descriptor_, bytes_); // a pipe has no end to take off
+    fail(path_, "write", code);
+  }
+  bytes_ += static_cast<std::int64_t>(line.size());
 }
 
 } // namespace troupe::apps

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
-#include <memory>
 #include <span>
 #include <string>
 
@@ -29,16 +27,18 @@ public:
   /// Replaces a file of that name. Throws error(io_failure).
   explicit metrics_file(std::string path);
 
-  /// Throws error(io_failure) when the disk is full.
+  ~metrics_file();
+  metrics_file(const metrics_file&) = delete;
+  metrics_file& operator=(const metrics_file&) = delete;
+
+  /// Throws error(io_failure) when the disk is full; no part of the line is in
+  /// the file then.
   void write(const step_metrics& metrics);
 
 private:
-  struct closer {
-    void operator()(std::FILE* file) const noexcept { std::fclose(file); }
-  };
-
   std::string path_;
-  std::unique_ptr<std::FILE, closer> file_;
+  int descriptor_;
+  std::int64_t bytes_ = 0; ///< of whole lines
 };
 
 } // namespace troupe::apps

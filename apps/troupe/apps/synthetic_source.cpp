@@ -77,10 +77,18 @@ private:
   tensor make(const feed_info& feed, std::uint64_t index) const {
     shape dims = feed.dims;
     dims[0] = batch_;
-    tensor out = tensor::make(memory_, dims, feed.type);
+    tensor out = memory_for(feed, dims);
     const philox random(seed_, stable_hash(feed.name.c_str()), index);
     fill(out, feed, {random, &philox::uniform_block});
     return out;
+  }
+
+  tensor memory_for(const feed_info& feed, const shape& dims) const {
+    try {
+      return tensor::make(memory_, dims, feed.type);
+    } catch (const error& failure) {
+      throw failure.with_context({.variable = feed.name});
+    }
   }
 
   std::vector<feed_info> feeds_;

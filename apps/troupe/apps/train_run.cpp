@@ -12,8 +12,10 @@
 #include <troupe/apps/stop_request.hpp>
 #include <troupe/apps/training.hpp>
 #include <troupe/apps/usage_error.hpp>
+#include <troupe/base/atomic_directory.hpp>
 #include <troupe/base/atomic_file.hpp>
 #include <troupe/graph/paddle/parameter_file.hpp>
+#include <troupe/kernels/cpu/library_memory.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -131,9 +133,24 @@ public:
       fetched_.emplace(options.fetch_out, names, persistable(bundle, names));
   }
 
-  void add(const step_metrics& metrics) {
-    if (metrics_)
+  /// Hours of training are not lost for a line: the run goes on without them
+  /// and ends with what `require_metrics` throws.
+  void add(const step_metrics& metrics, progress& shown) {
+    if (!metrics_ || lost_)
+      return;
+    try {
       metrics_->write(metrics);
+    } catch (const error& failure) {
+      lost_ = failure.message() + "; lines from step "
+              + std::to_string(metrics.step) + " on are missing";
+      shown.note("warning: " + *lost_);
+    }
+  }
+
+  /// Throws, at the end, if metrics could not be written.
+  void require_metrics() const {
+    if (lost_)
+      throw error(errc::io_failure, *lost_);
   }
 
   void add(const step_result& result) {
@@ -154,6 +171,7 @@ public:
 
 private:
   std::optional<metrics_file> metrics_;
+  std::optional<std::string> lost_; // why lines are missing
   std::optional<atomic_file> curve_;
   std::optional<fetch_file> fetched_;
 };
@@ -189,7 +207,7 @@ training_report train(executor& exe, batch_source& source,
   observer.stop = [&] { return stop.stopped(); };
   observer.fetched = [&](const step_result& result) { outputs.add(result); };
   observer.step = [&](const step_metrics& metrics) {
-    outputs.add(metrics);
+    outputs.add(metrics, shown);
     shown.update(
       {metrics.step + 1, steps, metrics.loss, metrics.samples_per_s});
   };
@@ -269,6 +287,8 @@ int run_train(const train_options& options) {
   for (auto& device : make_devices(wanted.devices))
     wanted.device_instances.push_back(std::move(device));
   require_ops(bundle, wanted.devices);
+  if (!options.dry_run)
+    take_library_memory(static_cast<std::size_t>(workers_of(wanted)));
   caf::actor_system_config config;
   configure(config, options.network.threads);
   caf::actor_system system(config);
@@ -314,6 +334,7 @@ int run_train(const train_options& options) {
   }
   outputs.finish(bundle, report.history, options, host);
   test_held_out(options, bundle, parameters, host, system);
+  outputs.require_metrics();
   return 0;
 }
 

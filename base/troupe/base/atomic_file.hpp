@@ -36,28 +36,4 @@ private:
   int descriptor_ = -1;
 };
 
-/// A folder that appears whole or not at all: filled under `path()`, a fresh
-/// folder NAME.tmp.PID beside the target, and renamed by `commit`.
-///
-/// A target that is a folder with contents is kept and the new files are
-/// renamed into it one by one, so that files of others survive.
-class atomic_directory {
-public:
-  /// Throws error(io_failure), likewise if the target is not a folder.
-  explicit atomic_directory(std::filesystem::path target);
-  /// Discards all that was written, unless committed.
-  ~atomic_directory();
-  atomic_directory(const atomic_directory&) = delete;
-  atomic_directory& operator=(const atomic_directory&) = delete;
-
-  /// Where to write.
-  const std::filesystem::path& path() const noexcept { return temporary_; }
-  /// Makes the contents visible under the target's name. Call it once, last.
-  void commit();
-
-private:
-  std::filesystem::path target_;
-  std::filesystem::path temporary_;
-};
-
 } // namespace troupe

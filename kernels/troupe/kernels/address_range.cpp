@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/address_range.hpp>
+#include <troupe/kernels/address_space.hpp>
 
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,10 +24,8 @@ std::size_t preferred_addresses() noexcept {
   const auto page = std::max(1L, ::sysconf(_SC_PAGESIZE));
   const auto memory =
     static_cast<std::size_t>(pages) * static_cast<std::size_t>(page);
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
-    return memory;
-  return std::min(memory, static_cast<std::size_t>(limit.rlim_cur) / 8);
+  const auto limit = address_limit();
+  return limit == SIZE_MAX ? memory : std::min(memory, limit / 8);
 }
 
 } // namespace
@@ -50,6 +48,10 @@ bool address_range::reserve(std::size_t bytes) noexcept {
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED)
     return false;
+  if (!addresses_left(addresses_for_libraries)) {
+    ::munmap(at, with_border);
+    return false;
+  }
   const auto address = reinterpret_cast<std::uintptr_t>(at);
   mapped_ = at;
   mapped_bytes_ = with_border;

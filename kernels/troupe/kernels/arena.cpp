@@ -134,11 +134,19 @@ std::size_t reserved_by(const arena_state& state) noexcept {
 }
 
 error out_of_memory(const arena_state& state, std::size_t bytes) {
-  guard held{state.lock};
+  std::size_t live, peak, reserved;
+  {
+    guard held{state.lock};
+    live = state.live;
+    peak = state.peak;
+    reserved = reserved_by(state);
+  }
+  const auto limit = state.source->limit();
   return {errc::out_of_memory,
           "no memory for " + std::to_string(bytes) + " bytes; "
-            + std::to_string(state.live) + " bytes are live and "
-            + std::to_string(reserved_by(state)) + " reserved"};
+            + std::to_string(live) + " bytes are live, " + std::to_string(peak)
+            + " were at most, " + std::to_string(reserved) + " are reserved"
+            + (limit.empty() ? "" : "; " + limit)};
 }
 
 } // namespace
@@ -148,6 +156,10 @@ bool memory_source::resize(std::byte*, std::size_t, std::size_t) noexcept {
 }
 
 void memory_source::discard(std::byte*, std::size_t) noexcept {}
+
+std::string memory_source::limit() const {
+  return {};
+}
 
 arena::arena(std::unique_ptr<memory_source> source)
   : state_(new arena_state{std::move(source)}) {}

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
 namespace troupe {
@@ -78,10 +79,13 @@ public:
   /// The contents of a part of such memory are not needed any more: the system
   /// may have its pages until they are written again.
   virtual void discard(std::byte* data, std::size_t bytes) noexcept;
+  /// What there is, in words, for errors; empty if that is not known.
+  virtual std::string limit() const;
 };
 
 /// Host memory, 64-byte aligned; once more than 1 MiB has been taken, in huge
-/// pages. Large blocks can grow then.
+/// pages. Large blocks can grow then. All of the process together stay below a
+/// limit (memory_limit.hpp).
 std::unique_ptr<memory_source> make_host_memory_source();
 
 /// A caching allocator of one device. Small blocks are kept when released and
@@ -104,8 +108,8 @@ public:
   arena& operator=(const arena&) = delete;
 
   /// Returns at least `bytes` bytes, contents undefined. Zero bytes give a
-  /// valid buffer. Throws error(out_of_memory) after trimming did not help;
-  /// the arena stays usable.
+  /// valid buffer. Throws error(out_of_memory), with what is live and was at
+  /// most, after trimming did not help; the arena stays usable.
   buffer allocate(std::size_t bytes);
 
   /// Gives cached memory back to the source.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/address_range.hpp>
+#include <troupe/kernels/address_space.hpp>
 #include <troupe/kernels/arena.hpp>
+#include <troupe/kernels/memory_limit.hpp>
 #include <troupe/kernels/size_class.hpp>
 
 #include <sys/mman.h>
@@ -11,6 +13,7 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <string>
 #include <utility>
 
 namespace troupe {
@@ -40,34 +43,52 @@ std::byte* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
 class host_memory_source final : public memory_source {
 public:
   ~host_memory_source() override {
-    for (auto& [data, blocks] : slabs_)
+    for (auto& [data, blocks] : slabs_) {
       std::free(data);
+      return_host_memory(slab_bytes);
+    }
   }
 
   std::byte* allocate(std::size_t bytes) noexcept override {
     std::lock_guard guard{mutex_};
     taken_ += bytes;
     if (taken_ < huge_pages_after)
-      return allocate_aligned(cache_line, bytes);
-    return bytes > largest_fixed_block ? open_range(bytes) : cut(bytes);
+      return reserved(bytes,
+                      [&] { return allocate_aligned(cache_line, bytes); });
+    if (bytes > largest_fixed_block)
+      return reserved(bytes, [&] { return open_range(bytes); });
+    return cut(bytes);
   }
 
-  void deallocate(std::byte* data, std::size_t) noexcept override {
+  void deallocate(std::byte* data, std::size_t bytes) noexcept override {
     std::lock_guard guard{mutex_};
     if (ranges_.erase(data) > 0)
-      return;
+      return return_host_memory(bytes);
     auto it = slab_of(data);
-    if (it == slabs_.end())
-      std::free(data);
-    else if (--it->second == 0)
-      drop(it);
+    if (it != slabs_.end()) {
+      if (--it->second == 0)
+        drop(it);
+      return;
+    }
+    std::free(data);
+    return_host_memory(bytes);
   }
 
-  bool resize(std::byte* data, std::size_t,
+  bool resize(std::byte* data, std::size_t bytes,
               std::size_t wanted) noexcept override {
     std::lock_guard guard{mutex_};
     const auto range = ranges_.find(data);
-    return range != ranges_.end() && range->second.resize(wanted);
+    if (range == ranges_.end())
+      return false;
+    const auto more = wanted > bytes ? wanted - bytes : 0;
+    if (!reserve_host_memory(more))
+      return false;
+    const auto done = range->second.resize(wanted);
+    if (!done)
+      return_host_memory(more);
+    else if (wanted < bytes)
+      return_host_memory(bytes - wanted);
+    return done;
   }
 
   void discard(std::byte* data, std::size_t bytes) noexcept override {
@@ -78,9 +99,30 @@ public:
       ::madvise(data + (first - address), last - first, MADV_DONTNEED);
   }
 
+  std::string limit() const override {
+    return "all arenas of the process hold "
+           + std::to_string(host_memory_reserved()) + ", the limit is "
+           + std::to_string(host_memory_limit())
+           + (address_limit() == SIZE_MAX
+                ? ""
+                : ", that of addresses (ulimit -v) "
+                    + std::to_string(address_limit()));
+  }
+
 private:
   using range_map = std::map<std::byte*, address_range>;
   using slab_map = std::map<std::byte*, std::size_t>; // blocks not given back
+
+  /// What `allocate` gives, if the limit allows `bytes` bytes more.
+  template <class Allocate>
+  static std::byte* reserved(std::size_t bytes, Allocate allocate) noexcept {
+    if (!reserve_host_memory(bytes))
+      return nullptr;
+    auto* data = allocate();
+    if (!data)
+      return_host_memory(bytes);
+    return data;
+  }
 
   std::byte* open_range(std::size_t bytes) noexcept {
     try {
@@ -111,9 +153,15 @@ private:
   }
 
   bool open_slab() noexcept {
-    auto* data = allocate_aligned(slab_bytes, slab_bytes);
-    if (!data || !remember(data)) {
+    if (!addresses_left(addresses_for_libraries))
+      return false;
+    auto* data = reserved(
+      slab_bytes, [] { return allocate_aligned(slab_bytes, slab_bytes); });
+    if (!data)
+      return false;
+    if (!remember(data)) {
       std::free(data);
+      return_host_memory(slab_bytes);
       return false;
     }
     // Advice only: a refusal costs nothing but speed.
@@ -144,6 +192,7 @@ private:
     if (it->first == open_)
       open_ = nullptr;
     std::free(it->first);
+    return_host_memory(slab_bytes);
     slabs_.erase(it);
   }
 

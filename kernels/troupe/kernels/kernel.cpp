@@ -40,8 +40,19 @@ std::string describe(std::string_view slot, std::size_t index) {
               {.variable = std::string(arg.name)});
 }
 
-tensor in_plain_layout(const tensor& value, device& on, stream* queue) {
-  auto plain = tensor::make(on.memory(), value.dims(), value.type());
+/// Names the variable that there is no memory for.
+tensor make_named(arena& memory, const shape& dims, dtype type,
+                  std::string_view name) {
+  try {
+    return tensor::make(memory, dims, type);
+  } catch (const error& e) {
+    throw e.with_context({.variable = std::string(name)});
+  }
+}
+
+tensor in_plain_layout(const tensor& value, std::string_view name, device& on,
+                       stream* queue) {
+  auto plain = make_named(on.memory(), value.dims(), value.type(), name);
   value.format()->to_plain(value, plain, queue);
   plain.set_levels(value.levels());
   return plain;
@@ -102,7 +113,8 @@ tensor kernel_context::input(std::string_view slot, std::size_t index) const {
                    ? " holds selected rows, expected a tensor"
                    : " holds no single tensor, expected a tensor");
   auto& value = std::as_const(*arg.var).as_tensor();
-  return value.is_plain() ? value : in_plain_layout(value, device_, stream_);
+  return value.is_plain() ? value
+                          : in_plain_layout(value, arg.name, device_, stream_);
 }
 
 const variable& kernel_context::input_variable(std::string_view slot,
@@ -113,9 +125,10 @@ const variable& kernel_context::input_variable(std::string_view slot,
 tensor kernel_context::output(std::string_view slot, const shape& dims,
                               dtype type, std::size_t index) const {
   auto& var = output_variable(slot, index);
-  auto value = can_write_in_place(var, dims, type)
-                 ? var.as_tensor().reshaped(dims)
-                 : tensor::make(device_.memory(), dims, type);
+  auto value =
+    can_write_in_place(var, dims, type)
+      ? var.as_tensor().reshaped(dims)
+      : make_named(device_.memory(), dims, type, output_name(slot, index));
   value.set_levels(nullptr);
   var.set(value);
   return value;

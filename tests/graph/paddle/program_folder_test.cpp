@@ -3,6 +3,7 @@
 #include <troupe/graph/paddle/program_folder.hpp>
 
 #include <support/files.hpp>
+#include <support/killed_child.hpp>
 
 #include <doctest/doctest.h>
 
@@ -117,6 +118,25 @@ TEST_CASE("writing over a folder leaves no file of the earlier program") {
   original.test.reset();
   write_program_folder(original, folder.path());
   CHECK_FALSE(std::filesystem::exists(folder / "test.pdmodel"));
+}
+
+TEST_CASE("a folder that is written over is never of two programs") {
+  test::temporary_folder folder;
+  const auto old = read_program_folder(data / "mlp");
+  auto other = old;
+  other.main.main().ops.pop_back();
+  other.test.reset();
+  const auto ops = old.main.main().ops.size();
+  test::kill_at_each_call(
+    [&] {
+      if (!std::filesystem::exists(folder / "out/test.pdmodel"))
+        write_program_folder(old, folder / "out");
+    },
+    [&] { write_program_folder(other, folder / "out"); },
+    [&] {
+      const auto read = read_program_folder(folder / "out");
+      CHECK(read.main.main().ops.size() == (read.test ? ops : ops - 1));
+    });
 }
 
 TEST_CASE("a folder that cannot be written leaves nothing") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/graph/paddle/program_folder.hpp>
 
+#include <troupe/base/atomic_directory.hpp>
 #include <troupe/base/atomic_file.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/input_file.hpp>
@@ -10,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -144,13 +146,14 @@ void write_info(const program_info& info, const fs::path& path) {
 }
 
 /// Files of an earlier program that the new one has not.
-void remove_stale(const fs::path& path, const program_folder& folder,
-                  const scope* values) {
-  std::error_code ignored;
+std::set<fs::path> stale_names(const program_folder& folder,
+                               const scope* values) {
+  std::set<fs::path> stale;
   if (!folder.test)
-    fs::remove(path / test_name, ignored);
+    stale.insert(test_name);
   if (!values)
-    fs::remove(path / combined_file_name, ignored);
+    stale.insert(combined_file_name);
+  return stale;
 }
 
 } // namespace
@@ -182,8 +185,7 @@ void write_program_folder(const program_folder& folder, const fs::path& path,
   write_info(folder.info, made.path() / info_name);
   if (values)
     save_parameters(folder.main, *values, made.path() / combined_file_name);
-  made.commit();
-  remove_stale(path, folder, values);
+  made.commit(stale_names(folder, values));
 }
 
 } // namespace troupe::graph

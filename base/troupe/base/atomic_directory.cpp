@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/base/atomic_directory.hpp>
+
+#include <troupe/base/error.hpp>
+#include <troupe/base/target_path.hpp>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace fs = std::filesystem;
+
+namespace troupe {
+
+namespace {
+
+using names = std::set<fs::path>;
+
+int exchange(const fs::path& a, const fs::path& b) noexcept {
+  return ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE);
+}
+
+/// An open folder with a lock that other processes see; -1 if one has it.
+int lock_folder(const fs::path& folder) noexcept {
+  const int descriptor =
+    ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (descriptor >= 0 && ::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+    ::close(descriptor);
+    return -1;
+  }
+  return descriptor;
+}
+
+bool is_running(int process) noexcept {
+  return ::kill(process, 0) == 0 || errno != ESRCH;
+}
+
+// The lock tells of processes that have no number here: those of another
+// container.
+void remove_leftovers(const fs::path& target) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder_of(target), ignored)) {
+    const int maker = maker_of_temporary(target, entry.path().filename());
+    if (maker == 0 || is_running(maker))
+      continue;
+    const int lock = lock_folder(entry.path());
+    if (lock < 0)
+      continue;
+    fs::remove_all(entry.path(), ignored);
+    ::close(lock);
+  }
+}
+
+bool has_contents(const fs::path& folder) {
+  std::error_code failure;
+  return fs::is_directory(folder, failure) && !fs::is_empty(folder, failure)
+         && !failure;
+}
+
+struct stat status_of(const fs::path& path) {
+  struct stat status = {};
+  if (::lstat(path.c_str(), &status) != 0)
+    fail_io(path, "look at it", errno);
+  return status;
+}
+
+void take_owner_and_mode(const fs::path& to, const struct stat& from) {
+  // A file system or a user that cannot do it keeps what a new folder gets.
+  (void)!::lchown(to.c_str(), from.st_uid, from.st_gid);
+  (void)::chmod(to.c_str(), from.st_mode & 07777);
+}
+
+/// Makes the same file appear under another name, too.
+void keep_file(const fs::directory_entry& file, const fs::path& to) {
+  if (::link(file.path().c_str(), to.c_str()) == 0)
+    return;
+  // Not every file system has second names, nor may one give them to everyone's
+  // files.
+  const int code = errno;
+  if (code == EXDEV || !file.is_regular_file())
+    fail_io(file.path(), "keep it beside new files", code);
+  fs::copy_file(file.path(), to);
+}
+
+[[noreturn]] void refuse(const fs::path& path, const std::string& why) {
+  throw error(errc::io_failure, path.string() + ": " + why);
+}
+
+/// Makes what `from` has and `to` has not appear in `to`.
+void keep_others(const fs::path& from, const fs::path& to, const names& gone) {
+  const auto device = status_of(from).st_dev;
+  for (const auto& entry : fs::directory_iterator(from)) {
+    const auto name = entry.path().filename();
+    const auto target = to / name;
+    const bool is_folder = fs::is_directory(entry.symlink_status());
+    const auto there = fs::symlink_status(target);
+    if (fs::exists(there) && is_folder != fs::is_directory(there))
+      refuse(entry.path(), is_folder ? "is a folder where a file is saved"
+                                     : "is a file where a folder is saved");
+    if (!is_folder) {
+      if (!fs::exists(there) && !gone.contains(name))
+        keep_file(entry, target);
+      continue;
+    }
+    const auto status = status_of(entry.path());
+    if (status.st_dev != device)
+      refuse(entry.path(), "is a mount point, which cannot move: save into "
+                           "another folder");
+    if (!fs::exists(there)) {
+      fs::create_directory(target);
+      take_owner_and_mode(target, status);
+    }
+    keep_others(entry.path(), target, {});
+  }
+}
+
+void sync_tree(const fs::path& folder) {
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (fs::is_directory(entry.symlink_status()))
+      sync_folder(entry.path());
+  sync_folder(folder);
+}
+
+} // namespace
+
+atomic_directory::atomic_directory(fs::path target)
+  : target_(resolve_target(std::move(target))) {
+  std::error_code ignored;
+  if (fs::exists(target_, ignored) && !fs::is_directory(target_, ignored))
+    refuse(target_, "exists and is not a folder");
+  remove_leftovers(target_);
+  make_temporary();
+  try {
+    if (has_contents(target_))
+      require_exchange();
+  } catch (...) {
+    fs::remove_all(temporary_, ignored);
+    ::close(lock_);
+    throw;
+  }
+}
+
+void atomic_directory::make_temporary() {
+  std::error_code failure;
+  bool made = false;
+  for (int attempt = 0; !made; ++attempt) {
+    temporary_ = temporary_name(target_, attempt);
+    made = fs::create_directory(temporary_, failure);
+    if (!made && (failure || attempt == max_temporary_names))
+      fail_io(target_, "create it", failure ? failure.value() : EEXIST);
+  }
+  lock_ = lock_folder(temporary_);
+}
+
+// Before hours of work depend on it.
+void atomic_directory::require_exchange() const {
+  const auto here = status_of(target_);
+  if (here.st_dev != status_of(folder_of(target_) / ".").st_dev)
+    refuse(target_, "is a mount point with files in it, which cannot be "
+                    "replaced in one step: save into a folder in it");
+  std::error_code ignored;
+  if (fs::equivalent(target_, fs::current_path(ignored), ignored))
+    refuse(target_, "is the current folder and has files in it: save from "
+                    "outside of it or into a new folder");
+  const auto a = temporary_ / "a", b = temporary_ / "b";
+  fs::create_directory(a, ignored);
+  fs::create_directory(b, ignored);
+  const int code = exchange(a, b) == 0 ? 0 : errno;
+  fs::remove(a, ignored);
+  fs::remove(b, ignored);
+  if (code != 0)
+    refuse(target_, std::string{"has files in it, and its file system cannot "
+                                "replace a folder in one step ("}
+                      + std::strerror(code) + "): save into a new folder");
+}
+
+atomic_directory::~atomic_directory() {
+  std::error_code ignored;
+  if (!temporary_.empty())
+    fs::remove_all(temporary_, ignored);
+  if (lock_ >= 0)
+    ::close(lock_);
+}
+
+void atomic_directory::commit(const names& gone) {
+  try {
+    put_in_place(gone);
+  } catch (const fs::filesystem_error& failure) {
+    keep_what_was_written(failure.path1().string() + ": "
+                          + failure.code().message());
+  } catch (const error& failure) {
+    keep_what_was_written(failure.message());
+  }
+  sync_folder(folder_of(target_));
+  std::error_code ignored; // the next save tries again
+  if (!temporary_.empty())
+    fs::remove_all(temporary_, ignored);
+  temporary_.clear();
+}
+
+void atomic_directory::put_in_place(const names& gone) {
+  if (!has_contents(target_)) {
+    sync_tree(temporary_);
+    if (std::rename(temporary_.c_str(), target_.c_str()) != 0)
+      fail_io(target_, "rename to it", errno);
+    temporary_.clear();
+    return;
+  }
+  keep_others(target_, temporary_, gone);
+  take_owner_and_mode(temporary_, status_of(target_));
+  sync_tree(temporary_);
+  if (exchange(temporary_, target_) != 0)
+    fail_io(target_, "replace it", errno);
+  // The old folder, which is removed, may have got files meanwhile.
+  try {
+    keep_others(temporary_, target_, gone);
+  } catch (const std::exception&) {
+  }
+}
+
+void atomic_directory::keep_what_was_written(const std::string& why) {
+  auto kept = target_;
+  kept += ".saved." + std::to_string(::getpid());
+  if (std::rename(temporary_.c_str(), kept.c_str()) != 0)
+    throw error(errc::io_failure, why);
+  temporary_.clear();
+  throw error(errc::io_failure,
+              why + "; what was to be saved there is in " + kept.string());
+}
+
+} // namespace troupe

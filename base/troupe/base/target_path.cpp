@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/base/target_path.hpp>
+
+#include <troupe/base/error.hpp>
+
+#include <charconv>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace fs = std::filesystem;
+
+namespace troupe {
+
+namespace {
+
+/// Takes a number off the front of `text`; 0 if there is none.
+int take_number(std::string_view& text) {
+  int number = 0;
+  const auto* end = text.data() + text.size();
+  const auto [stop, failure] = std::from_chars(text.data(), end, number);
+  if (failure != std::errc{} || number <= 0)
+    return 0;
+  text.remove_prefix(static_cast<std::size_t>(stop - text.data()));
+  return number;
+}
+
+} // namespace
+
+void fail_io(const fs::path& path, const char* action, int code) {
+  throw error(errc::io_failure, path.string() + ": cannot " + action + ": "
+                                  + std::strerror(code));
+}
+
+fs::path resolve_target(fs::path target) {
+  if (!target.has_filename())
+    target = target.parent_path();
+  const auto name = target.filename();
+  std::error_code failure;
+  const bool leads_elsewhere =
+    name == "." || name == ".." || fs::is_symlink(target, failure);
+  auto resolved =
+    leads_elsewhere ? fs::weakly_canonical(target, failure) : target;
+  return failure || resolved.empty() ? target : resolved;
+}
+
+fs::path folder_of(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+fs::path temporary_name(const fs::path& target, int attempt) {
+  auto name = target;
+  name += ".tmp." + std::to_string(::getpid());
+  if (attempt > 0)
+    name += "." + std::to_string(attempt);
+  return name;
+}
+
+int maker_of_temporary(const fs::path& target, const fs::path& name) {
+  const auto begin = target.filename().string() + ".tmp.";
+  const auto text = name.string();
+  if (!text.starts_with(begin))
+    return 0;
+  auto rest = std::string_view{text}.substr(begin.size());
+  const auto process = take_number(rest);
+  if (process > 0 && rest.starts_with('.')) {
+    rest.remove_prefix(1);
+    if (take_number(rest) == 0)
+      return 0;
+  }
+  return rest.empty() ? process : 0;
+}
+
+void sync_folder(const fs::path& folder) {
+  int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0)
+    return;
+  // Some file systems cannot sync a folder; the files themselves are safe.
+  (void)::fsync(descriptor);
+  ::close(descriptor);
+}
+
+} // namespace troupe

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What files and folders that appear whole or not at all have in common.
+
+#include <filesystem>
+
+namespace troupe {
+
+/// Throws error(io_failure): "PATH: cannot ACTION: " and the system's text for
+/// the error number `code`.
+[[noreturn]] void fail_io(const std::filesystem::path& path, const char* action,
+                          int code);
+
+/// The path that the target's contents live under: links followed, no trailing
+/// slash, no `.` at its end.
+std::filesystem::path resolve_target(std::filesystem::path target);
+
+/// Where `path` lies.
+std::filesystem::path folder_of(const std::filesystem::path& path);
+
+/// Temporaries of a crashed process with this number may be in the way.
+inline constexpr int max_temporary_names = 100;
+
+/// Name number `attempt` for a temporary beside the target: NAME.tmp.PID.
+std::filesystem::path temporary_name(const std::filesystem::path& target,
+                                     int attempt);
+
+/// The number of the process that made a file name of `temporary_name` of
+/// `target`; 0 for all other names.
+int maker_of_temporary(const std::filesystem::path& target,
+                       const std::filesystem::path& name);
+
+/// Waits until the names in a folder are on disk.
+void sync_folder(const std::filesystem::path& folder);
+
+} // namespace troupe

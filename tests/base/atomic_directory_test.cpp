@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/base/atomic_directory.hpp>
+#include <troupe/base/atomic_file.hpp>
+
+#include <support/files.hpp>
+#include <support/killed_child.hpp>
+
+#include <doctest/doctest.h>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+using namespace troupe;
+using test::contains;
+using test::error_of;
+
+namespace fs = std::filesystem;
+
+namespace {
+
+void write_whole(const fs::path& path, const std::string& text) {
+  atomic_file file(path);
+  file.write(text);
+  file.commit();
+}
+
+/// Saves two files that belong together.
+void save(const fs::path& target, const std::string& text) {
+  atomic_directory made(target);
+  write_whole(made.path() / "a", text);
+  write_whole(made.path() / "b", text);
+  made.commit({"stale"});
+}
+
+/// A number that no process has.
+int number_of_the_dead() {
+  const pid_t child = ::fork();
+  if (child == 0)
+    std::_Exit(0);
+  ::waitpid(child, nullptr, 0);
+  return child;
+}
+
+} // namespace
+
+TEST_SUITE("base.atomic_directory") {
+
+TEST_CASE("a folder appears with all its contents on commit") {
+  test::temporary_folder folder;
+  atomic_directory made(folder / "d");
+  test::write_bytes(made.path() / "a", "1");
+  CHECK_FALSE(std::filesystem::exists(folder / "d"));
+  made.commit();
+  CHECK(test::read_bytes(folder / "d/a") == "1");
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("committing into a folder keeps the files of others") {
+  test::temporary_folder folder;
+  std::filesystem::create_directories(folder / "d/sub");
+  test::write_bytes(folder / "d/a", "old");
+  test::write_bytes(folder / "d/other", "mine");
+  atomic_directory made((folder / "d").string() + "/");
+  std::filesystem::create_directory(made.path() / "sub");
+  test::write_bytes(made.path() / "a", "new");
+  test::write_bytes(made.path() / "sub/b", "2");
+  made.commit();
+  CHECK(test::read_bytes(folder / "d/a") == "new");
+  CHECK(test::read_bytes(folder / "d/sub/b") == "2");
+  CHECK(test::read_bytes(folder / "d/other") == "mine");
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("a folder that is not committed leaves nothing") {
+  test::temporary_folder folder;
+  {
+    atomic_directory made(folder / "d");
+    test::write_bytes(made.path() / "a", "1");
+  }
+  CHECK(folder.entries() == 0);
+}
+
+TEST_CASE("a folder cannot replace a file") {
+  test::temporary_folder folder;
+  test::write_bytes(folder / "a", "1");
+  CHECK(contains(error_of([&] { atomic_directory made(folder / "a"); }),
+                 "exists and is not a folder"));
+}
+
+TEST_CASE(
+  "a folder that is saved over is the old one or the new one at any time") {
+  test::temporary_folder folder;
+  const auto target = folder / "d";
+  const auto calls = test::kill_at_each_call(
+    [&] {
+      fs::remove_all(target);
+      save(target, "old");
+      test::write_bytes(target / "stale", "old");
+      fs::create_directory(target / "sub");
+      test::write_bytes(target / "sub/other", "mine");
+    },
+    [&] { save(target, "new"); },
+    [&] {
+      const auto a = test::read_bytes(target / "a");
+      CHECK((a == "old" || a == "new"));
+      CHECK(test::read_bytes(target / "b") == a);
+      CHECK(fs::exists(target / "stale") == (a == "old"));
+      CHECK(test::read_bytes(target / "sub/other") == "mine");
+    });
+  if (calls == 0)
+    return; // nobody may trace here
+  CHECK(calls > 20);
+  CHECK(test::read_bytes(target / "a") == "new");
+  save(target, "last");
+  CHECK(folder.entries() == 1); // what the killed ones left is gone
+}
+
+TEST_CASE(
+  "a folder appears whole or not at all, whenever the saver is killed") {
+  test::temporary_folder folder;
+  const auto target = folder / "d";
+  test::kill_at_each_call([&] { fs::remove_all(target); },
+                          [&] { save(target, "new"); },
+                          [&] {
+                            if (!fs::exists(target))
+                              return;
+                            CHECK(test::read_bytes(target / "a") == "new");
+                            CHECK(test::read_bytes(target / "b") == "new");
+                          });
+}
+
+TEST_CASE("files of others keep their links, modes and writers") {
+  test::temporary_folder folder;
+  save(folder / "d", "old");
+  fs::create_symlink("nowhere", folder / "d/link");
+  fs::create_directories(folder / "d/sub/deep");
+  fs::permissions(folder / "d/sub", fs::perms::owner_all);
+  fs::permissions(folder / "d", fs::perms::owner_all | fs::perms::group_read);
+  ::mkfifo((folder / "d/pipe").c_str(), 0600);
+  std::ofstream log(folder / "d/log");
+  save(folder / "d", "new");
+  log << "later" << std::flush;
+  CHECK(test::read_bytes(folder / "d/log") == "later");
+  CHECK(fs::read_symlink(folder / "d/link") == "nowhere");
+  CHECK(fs::is_fifo(folder / "d/pipe"));
+  CHECK(fs::is_directory(folder / "d/sub/deep"));
+  CHECK(fs::status(folder / "d/sub").permissions() == fs::perms::owner_all);
+  CHECK(fs::status(folder / "d").permissions()
+        == (fs::perms::owner_all | fs::perms::group_read));
+}
+
+TEST_CASE("what others have under a name that is saved is not removed") {
+  test::temporary_folder folder;
+  save(folder / "d", "old");
+  fs::remove(folder / "d/b");
+  fs::create_directory(folder / "d/b");
+  test::write_bytes(folder / "d/b/other", "mine");
+  const auto message = error_of([&] { save(folder / "d", "new"); });
+  CHECK(contains(message, "d/b: is a folder where a file is saved"));
+  CHECK(test::read_bytes(folder / "d/a") == "old");
+  CHECK(test::read_bytes(folder / "d/b/other") == "mine");
+  // Nothing of what was to be saved is lost.
+  auto kept = folder / "d";
+  kept += ".saved." + std::to_string(::getpid());
+  CHECK(contains(message, kept.string()));
+  CHECK(test::read_bytes(kept / "b") == "new");
+}
+
+TEST_CASE("the current folder is refused before anything is written") {
+  test::temporary_folder folder;
+  save(folder / "d", "old");
+  const auto before = fs::current_path();
+  fs::current_path(folder / "d");
+  const auto message = error_of([] { atomic_directory made("."); });
+  fs::current_path(before);
+  CHECK(contains(message, "is the current folder"));
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("folders of processes that are gone are removed, others stay") {
+  test::temporary_folder folder;
+  const auto dead = std::to_string(number_of_the_dead());
+  for (auto* name : {"d.tmp.1", "d.tmp.x", "d.tmp.", "e.tmp.", "d.tmp.12x"})
+    fs::create_directory(folder / name);
+  fs::create_directory(folder / ("d.tmp." + dead));
+  fs::create_directory(folder / ("d.tmp." + dead + ".7"));
+  test::write_bytes(folder / ("d.tmp." + dead) / "a", "half");
+  // As a process of another container has it.
+  const auto held = folder / ("d.tmp." + dead + ".8");
+  fs::create_directory(held);
+  const int lock = ::open(held.c_str(), O_RDONLY | O_DIRECTORY);
+  ::flock(lock, LOCK_EX);
+  save(folder / "d", "new");
+  CHECK(folder.entries() == 7);
+  CHECK(fs::exists(held));
+  CHECK_FALSE(fs::exists(folder / ("d.tmp." + dead)));
+  ::close(lock);
+  save(folder / "d", "new");
+  CHECK_FALSE(fs::exists(held));
+}
+
+} // TEST_SUITE("base.atomic_directory")
