@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attributes, values and slots that a file can hold and no program should.
+#include "hand_run.hpp"
+
+#include <support/caught.hpp>
+#include <support/op_runner.hpp>
+
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+using test::caught;
+using test::elements;
+using test::hand_run;
+using test::op_case;
+using test::says;
+using test::values_of;
+
+namespace {
+
+using longs = std::vector<std::int64_t>;
+
+constexpr auto least32 =
+  static_cast<double>(std::numeric_limits<std::int32_t>::min());
+
+op_case cut(const std::string& type, longs axes, longs starts, longs ends,
+            longs steps) {
+  op_case c;
+  c.type = type;
+  c.attributes = {{"axes", axes}, {"starts", starts}, {"ends", ends}};
+  c.attributes.set(type == "strided_slice" ? "strides" : "steps", steps);
+  c.inputs["Input"] = {values_of({2, 4}, {0, 1, 2, 3, 4, 5, 6, 7})};
+  if (type == "set_value")
+    c.inputs["ValueTensor"] = {values_of({1}, {9})};
+  return c;
+}
+
+std::vector<double> result(const op_case& c, const std::string& slot = "Out") {
+  return run_op(cpu_kernels(), c).at(slot)[0].elements;
+}
+
+op_case integers(const std::string& type, double value, dtype of) {
+  op_case c;
+  c.type = type;
+  c.inputs["X"] = {values_of({1}, {value}, of)};
+  return c;
+}
+
+} // namespace
+
+TEST_SUITE("kernels.cpu.hostile_arguments") {
+TEST_CASE("an axis that is cut twice is refused") {
+  for (const char* type : {"slice", "strided_slice", "set_value"}) {
+    CAPTURE(type);
+    const auto e = caught([&] {
+      run_op(cpu_kernels(),
+             cut(type, {1, 0, -1}, {3, 0, 3}, {4, 2, 4}, {1, 1, 1}));
+    });
+    CHECK(e.code() == errc::invalid_argument);
+    CHECK(says(e, "axis 1 occurs twice"));
+  }
+}
+
+TEST_CASE("the longest steps take one element") {
+  constexpr auto most = std::numeric_limits<std::int64_t>::max();
+  constexpr auto least = std::numeric_limits<std::int64_t>::min();
+  for (const auto step : {most, most / 2, least, least + 1}) {
+    CAPTURE(step);
+    const bool back = step < 0;
+    CHECK(result(cut("strided_slice", {0, 1}, {0, back ? 3 : 1},
+                     {2, back ? -5 : 4}, {1, step}))
+          == (back ? std::vector<double>{3, 7} : std::vector<double>{1, 5}));
+  }
+}
+
+TEST_CASE("the least integer stays in abs and becomes 0 in square") {
+  CHECK(result(integers("abs", least32, dtype::int32))[0] == least32);
+  CHECK(result(integers("square", least32, dtype::int32))[0] == 0);
+}
+
+TEST_CASE("counts of good and bad steps stop at the largest number") {
+  constexpr auto most =
+    static_cast<double>(std::numeric_limits<std::int32_t>::max());
+  for (const bool found : {false, true}) {
+    op_case c;
+    c.type = "update_loss_scaling";
+    c.inputs["X"] = {values_of({1}, {1})};
+    c.inputs["FoundInfinite"] = {
+      values_of({1}, {double{found}}, dtype::boolean)};
+    c.inputs["PrevLossScaling"] = {values_of({1}, {2})};
+    c.inputs["InGoodSteps"] = {values_of({1}, {most}, dtype::int32)};
+    c.inputs["InBadSteps"] = {values_of({1}, {most}, dtype::int32)};
+    c.outputs = {
+      {"Out", 1}, {"LossScaling", 1}, {"OutGoodSteps", 1}, {"OutBadSteps", 1}};
+    CHECK(result(c, found ? "OutBadSteps" : "OutGoodSteps")[0] == most);
+  }
+}
+
+TEST_CASE("auc counts on from the largest number") {
+  constexpr auto most = std::numeric_limits<std::int64_t>::max();
+  hand_run run("auc", {{"num_thresholds", std::int32_t{1}},
+                       {"slide_steps", std::int32_t{0}}});
+  run.input("Predict", {1, 2}, {0, 1});
+  run.labels("Label", {1, 1}, {1});
+  run.output("StatPosOut", run.labels("StatPos", {1, 2}, {most, most}));
+  run.output("StatNegOut", run.labels("StatNeg", {1, 2}, {0, 0}));
+  run.output("AUC");
+  CHECK_NOTHROW(run.run());
+}
+
+TEST_CASE("what moves elements may write the variable that it reads") {
+  const std::vector<float> four{0, 1, 2, 3};
+  hand_run roll("roll", {{"shifts", longs{1}}, {"axis", longs{0}}});
+  auto& x = roll.input("X", {4}, four);
+  roll.output("Out", x);
+  roll.run();
+  CHECK(elements(x) == std::vector<float>{3, 0, 1, 2});
+
+  hand_run flip("flip", {{"axis", longs{0}}});
+  auto& y = flip.input("X", {4}, four);
+  flip.output("Out", y);
+  flip.run();
+  CHECK(elements(y) == std::vector<float>{3, 2, 1, 0});
+}
+
+TEST_CASE("sequences may be padded into the variable that they come from") {
+  hand_run run("sequence_pad", {{"padded_length", std::int32_t{2}}});
+  auto& x = run.input("X", {4, 1}, {1, 2, 3, 4});
+  x.as_tensor().set_levels(make_lod({{0, 2, 4}}, 4));
+  run.input("PadValue", {1}, {7});
+  run.output("Out", x);
+  run.run();
+  CHECK(elements(x) == std::vector<float>{1, 2, 3, 4});
+}
+
+TEST_CASE("a value may be set in the variable that it comes from") {
+  hand_run run("set_value", {{"axes", longs{0}},
+                             {"starts", longs{3}},
+                             {"ends", longs{-5}},
+                             {"steps", longs{-1}}});
+  auto& x = run.input("Input", {4}, {0, 1, 2, 3});
+  run.input("ValueTensor", x);
+  run.output("Out", x);
+  run.run();
+  CHECK(elements(x) == std::vector<float>{3, 2, 1, 0});
+}
+
+TEST_CASE("sequence_concat without X is refused") {
+  for (const char* type : {"sequence_concat", "sequence_concat_grad"}) {
+    CAPTURE(type);
+    hand_run run(type);
+    run.output("Out");
+    const auto e = caught([&] { run.run(); });
+    CHECK(says(e, "argument X[0] is missing"));
+  }
+}
+
+TEST_CASE("tensors are not coalesced with an alignment beyond memory") {
+  hand_run run("coalesce_tensor",
+               {{"align_size", std::numeric_limits<std::int64_t>::max()}});
+  auto& x = run.input("Input", {1}, {1});
+  run.output("Output", x);
+  run.output("FusedOutput");
+  CHECK(says(caught([&] { run.run(); }), "align_size 9223372036854775807"));
+}
+
+// Each of these took a minute when every argument was looked for from the
+// first one on.
+TEST_CASE("an op may have 100,000 arguments") {
+  constexpr std::size_t count = 100'000;
+  op_case sum;
+  sum.type = "sum";
+  sum.inputs["X"].assign(count, values_of({1}, {1}));
+  CHECK(result(sum)[0] == count);
+
+  op_case split;
+  split.type = "split";
+  split.inputs["X"] = {values_of({count}, std::vector<double>(count, 2))};
+  split.attributes = {{"num", static_cast<std::int32_t>(count)},
+                      {"axis", std::int32_t{0}}};
+  split.outputs = {{"Out", count}};
+  CHECK(run_op(cpu_kernels(), split).at("Out").back().elements[0] == 2);
+}
+} // TEST_SUITE("kernels.cpu.hostile_arguments")
+
+} // namespace troupe
