@@ -6,7 +6,9 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace troupe {
@@ -117,6 +119,54 @@ TEST_CASE("an op that names no block is refused") {
   auto p = branch("relu");
   p.main().ops.front().attributes.erase("sub_block");
   CHECK(caught([&] { executor{p}; }).code() == errc::graph_invalid);
+}
+
+/// x -> while true { x = relu(x) }, or an empty block
+graph::program endless(bool empty) {
+  auto p = branch("relu");
+  auto& op = p.main().ops.front();
+  op.type = "while";
+  op.inputs = {{"X", {"x"}}, {"Condition", {"flag"}}};
+  op.outputs = {{"Out", {"y"}}};
+  op.attributes.set("is_test", true);
+  if (empty)
+    p.blocks[1].ops.clear();
+  return p;
+}
+
+TEST_CASE("a loop whose condition stays true ends when it is cancelled") {
+  for (const bool empty : {false, true}) {
+    executor exe{endless(empty)};
+    exe.submit(feeds({true}));
+    exe.cancel();
+    CHECK(caught([&] { exe.wait(0); }).code() == errc::cancelled);
+    exe.submit(feeds({true})); // and when its executor is destroyed
+  }
+}
+
+TEST_CASE("a loop whose condition stays true ends when another device fails") {
+  auto p = endless(true);
+  p.main().add_var({.name = "z", .dims = {-1}});
+  auto op = make_op("reshape2", {"x"}, {"z"});
+  op.attributes.set("shape", std::vector{7});
+  p.main().ops.insert(p.main().ops.begin(), op);
+  executor_options options;
+  options.devices = parse_devices("cpu:2");
+  executor exe{p, options};
+  CHECK(caught([&] {
+          exe.run(feeds({true, true}));
+        }).code()
+        == errc::shape_mismatch);
+}
+
+TEST_CASE("a plain executor ends a loop when it is told to stop") {
+  std::atomic<bool> stop{false};
+  plain_executor_options options;
+  options.stop = &stop;
+  plain_executor exe{endless(true), options};
+  std::thread later{[&] { stop = true; }};
+  CHECK(caught([&] { exe.run(feeds({true})); }).code() == errc::cancelled);
+  later.join();
 }
 } // TEST_SUITE("actors.control_flow")
 
