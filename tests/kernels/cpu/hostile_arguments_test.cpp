@@ -168,6 +168,22 @@ TEST_CASE("tensors are not coalesced with an alignment beyond memory") {
   CHECK(says(caught([&] { run.run(); }), "align_size 9223372036854775807"));
 }
 
+TEST_CASE("windows of a pooling are no larger than the limit") {
+  for (const char* name : {"ksize", "strides", "paddings"}) {
+    CAPTURE(name);
+    op_case c;
+    c.type = "pool2d";
+    c.inputs["X"] = {values_of({1, 1, 2, 2}, {0, 1, 2, 3})};
+    c.attributes = {{"ksize", longs{1, 1}}, {"adaptive", true}};
+    if (std::string{name} != "ksize")
+      c.attributes.set("adaptive", false);
+    c.attributes.set(name, longs{1, std::int64_t{1} << 31});
+    const auto e = caught([&] { run_op(cpu_kernels(), c); });
+    CHECK(e.code() == errc::invalid_argument);
+    CHECK(says(e, "2^20"));
+  }
+}
+
 // Each of these took a minute when every argument was looked for from the
 // first one on.
 TEST_CASE("an op may have 100,000 arguments") {
