@@ -159,6 +159,12 @@ TEST_CASE("a loop whose condition stays true ends when another device fails") {
         == errc::shape_mismatch);
 }
 
+TEST_CASE("a step of a program without ops ends") {
+  executor exe{graph::program{}};
+  CHECK_NOTHROW(exe.run({}));
+  CHECK_NOTHROW(exe.run({}));
+}
+
 TEST_CASE("a plain executor ends a loop when it is told to stop") {
   std::atomic<bool> stop{false};
   plain_executor_options options;

@@ -18,7 +18,9 @@
 #include <list>
 #include <set>
 #include <span>
+#include <string_view>
 #include <thread>
+#include <unordered_set>
 
 namespace troupe {
 
@@ -538,12 +540,14 @@ void executor::cancel() noexcept {
 
 void executor::synchronize_parameters() {
   auto& self = *impl_;
+  std::unordered_set<std::string_view> written_on_first;
+  for (auto& v : self.ssa.vars)
+    if (v.persistable && v.device == 0 && v.version > 0)
+      written_on_first.insert(v.name);
   for (auto& v : self.ssa.vars) {
     // Written on another device and never on the first.
-    if (!v.persistable || v.device == 0 || v.generator == no_handle)
-      continue;
-    const auto first = self.ssa.latest(v.name, 0);
-    if (first != no_handle && self.ssa.var(first).version > 0)
+    if (!v.persistable || v.device == 0 || v.generator == no_handle
+        || written_on_first.contains(v.name))
       continue;
     auto& here = self.parameters->replica(v.device).var(v.name);
     if (here.is_tensor())
