@@ -137,7 +137,18 @@ void change_list(std::vector<T>& list, generator& random) {
   }
 }
 
+/// Lists of 32 bits as lists of 64, which ops read alike.
+attribute widened(const attribute& value) {
+  if (const auto* one = std::get_if<std::int32_t>(&value))
+    return std::int64_t{*one};
+  if (const auto* list = std::get_if<std::vector<std::int32_t>>(&value))
+    return std::vector<std::int64_t>(list->begin(), list->end());
+  return value;
+}
+
 attribute other_value(attribute value, generator& random) {
+  if (one_in(random, 2))
+    value = widened(value);
   std::visit(
     [&]<class T>(T& held) {
       if constexpr (requires { held.push_back(held.front()); }

@@ -90,7 +90,7 @@ TEST_CASE("counts of good and bad steps stop at the largest number") {
     c.type = "update_loss_scaling";
     c.inputs["X"] = {values_of({1}, {1})};
     c.inputs["FoundInfinite"] = {
-      values_of({1}, {double{found}}, dtype::boolean)};
+      values_of({1}, {found ? 1.0 : 0.0}, dtype::boolean)};
     c.inputs["PrevLossScaling"] = {values_of({1}, {2})};
     c.inputs["InGoodSteps"] = {values_of({1}, {most}, dtype::int32)};
     c.inputs["InBadSteps"] = {values_of({1}, {most}, dtype::int32)};
@@ -182,6 +182,65 @@ TEST_CASE("windows of a pooling are no larger than the limit") {
     CHECK(e.code() == errc::invalid_argument);
     CHECK(says(e, "2^20"));
   }
+}
+
+constexpr auto most64 = std::numeric_limits<std::int64_t>::max();
+constexpr auto least64 = std::numeric_limits<std::int64_t>::min();
+
+op_case on_four(const std::string& type, attribute_map attributes,
+                std::size_t outputs = 1) {
+  op_case c;
+  c.type = type;
+  c.inputs["X"] = {values_of({4}, {0, 1, 2, 3})};
+  c.attributes = std::move(attributes);
+  c.outputs = {{"Out", outputs}};
+  return c;
+}
+
+TEST_CASE("parts of a split are no larger than what is left") {
+  for (const auto& sections : {longs{10, -6}, longs{most64, -most64 + 4},
+                               longs{least64, 4}, longs{5, -1}}) {
+    const auto e = caught([&] {
+      run_op(cpu_kernels(), on_four("split", {{"sections", sections}}, 2));
+    });
+    CHECK(e.code() == errc::shape_mismatch);
+    CHECK(says(e, "cannot be split"));
+  }
+}
+
+TEST_CASE("repetitions beyond 2^63 are refused") {
+  for (const auto& times : {longs{std::int64_t{1} << 62}, longs{most64}}) {
+    const auto e = caught([&] {
+      run_op(cpu_kernels(), on_four("tile", {{"repeat_times", times}}));
+    });
+    CHECK(says(e, "cannot be repeated"));
+  }
+}
+
+TEST_CASE("an empty result takes no time, however large its other extents") {
+  op_case c = on_four("pad", {{"paddings", longs{0, 0, 0, 1LL << 39}}});
+  c.inputs["X"] = {values_of({0, 1}, {})};
+  CHECK(result(c).empty());
+  c.attributes.set("paddings", longs{0, 0, 0, 1LL << 50});
+  CHECK(says(caught([&] { result(c); }), "an empty tensor"));
+}
+
+TEST_CASE("shapes, shifts and diagonals may be the largest numbers") {
+  CHECK(
+    says(caught([] {
+           result(on_four("reshape2", {{"shape", longs{least64, least64}}}));
+         }),
+         "beyond 2^63"));
+  for (const auto shift : {most64, least64})
+    CHECK(result(on_four("roll", {{"shifts", longs{shift, shift}},
+                                  {"axis", longs{0, 0}}}))
+            .size()
+          == 4);
+  auto c = on_four("tril_triu", {{"diagonal", most64}, {"lower", true}});
+  c.inputs["X"] = {values_of({2, 2}, {0, 1, 2, 3})};
+  CHECK(result(c) == std::vector<double>{0, 1, 2, 3});
+  c.attributes.set("diagonal", least64);
+  CHECK(result(c) == std::vector<double>{0, 0, 0, 0});
 }
 
 // Each of these took a minute when every argument was looked for from the

@@ -175,6 +175,7 @@ row_plan plan_pad(const kernel_context& ctx) {
                                  length};
   dims.insert(dims.end(), x.dims().begin() + 1, x.dims().end());
   plan.dims = shape(dims);
+  plan.rows(); // throws if that is more than 2^63
   for (std::size_t i = 0; i + 1 < offsets.size(); ++i)
     plan.moves.push_back({0, at(offsets, i),
                           static_cast<std::int64_t>(i) * length,
