@@ -127,6 +127,30 @@ TEST_CASE("what moves elements may write the variable that it reads") {
   CHECK(elements(y) == std::vector<float>{3, 2, 1, 0});
 }
 
+TEST_CASE("an input that an output has replaced is not read again") {
+  hand_run run("meshgrid_grad");
+  run.input("X", {2}, {0, 0});
+  auto& second = run.input("X", {3}, {0, 0, 0});
+  for (int i = 0; i < 2; ++i)
+    run.input("outputs@GRAD", {2, 3}, {1, 2, 3, 4, 5, 6});
+  run.output("X@GRAD", second);
+  auto& gradient = run.output("X@GRAD");
+  run.run();
+  CHECK(elements(second) == std::vector<float>{6, 15});
+  CHECK(elements(gradient) == std::vector<float>{5, 7, 9});
+}
+
+TEST_CASE("more groups than channels are refused") {
+  op_case c;
+  c.type = "conv2d";
+  c.inputs["Input"] = {values_of({1, 3, 1, 1}, {0, 0, 0})};
+  c.inputs["Filter"] = {values_of({1, 3, 1, 1}, {0, 0, 0})};
+  c.attributes = {{"groups", std::numeric_limits<std::int64_t>::max()}};
+  c.outputs = {{"Output", 1}};
+  CHECK(says(caught([&] { run_op(cpu_kernels(), c); }),
+             "do not go together with groups 9223372036854775807"));
+}
+
 TEST_CASE("sequences may be padded into the variable that they come from") {
   hand_run run("sequence_pad", {{"padded_length", std::int32_t{2}}});
   auto& x = run.input("X", {4, 1}, {1, 2, 3, 4});

@@ -2,7 +2,9 @@
 #include <troupe/kernels/cpu/write_apart.hpp>
 
 #include <algorithm>
+#include <deque>
 #include <functional>
+#include <utility>
 #include <vector>
 
 namespace troupe::cpu {
@@ -40,13 +42,34 @@ public:
 
   void run(kernel_context& ctx) override {
     const input_set inputs(ctx.inputs());
-    for (auto& out : ctx.outputs())
-      if (out.var && out.var->is_tensor() && inputs.contains(out.var))
-        out.var->as_tensor().share(); // so that nobody writes it in place
-    run_(ctx);
+    const auto is_read = [&](const op_argument& out) {
+      return out.var && inputs.contains(out.var);
+    };
+    if (std::ranges::any_of(ctx.outputs(), is_read))
+      run_apart(ctx, is_read);
+    else
+      run_(ctx);
   }
 
 private:
+  /// With variables of their own for outputs that are read, too: the function
+  /// may read an input again when it has written an output.
+  template <class IsRead>
+  void run_apart(const kernel_context& ctx, IsRead is_read) const {
+    std::vector<op_argument> outputs(ctx.outputs().begin(),
+                                     ctx.outputs().end());
+    std::deque<variable> written;
+    for (auto& out : outputs)
+      if (is_read(out))
+        out.var = &written.emplace_back();
+    kernel_context inner{ctx.on(),     ctx.queue(), ctx.attributes(),
+                         ctx.inputs(), outputs,     ctx.step()};
+    run_(inner);
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      if (auto* target = ctx.outputs()[i].var; outputs[i].var != target)
+        *target = std::move(*outputs[i].var);
+  }
+
   kernel_function run_;
 };
 
