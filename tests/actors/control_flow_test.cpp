@@ -6,6 +6,9 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -191,6 +194,82 @@ TEST_CASE("an op that names no block is refused") {
   p.main().ops.front().attributes.erase("sub_block");
   CHECK(caught([&] { executor{p}; }).code() == errc::graph_invalid);
 }
+
+/// x -> while true { x = relu(x) }, or an empty block
+graph::program endless(bool empty) {
+  auto p = branch("relu");
+  auto& op = p.main().ops.front();
+  op.type = "while";
+  op.inputs = {{"X", {"x"}}, {"Condition", {"flag"}}};
+  op.outputs = {{"Out", {"y"}}};
+  op.attributes.set("is_test", true);
+  if (empty)
+    p.blocks[1].ops.clear();
+  return p;
+}
+
+TEST_CASE("a loop whose condition stays true ends when it is cancelled") {
+  for (const bool empty : {false, true}) {
+    executor exe{endless(empty)};
+    exe.submit(feeds({true}));
+    exe.cancel();
+    CHECK(caught([&] { exe.wait(0); }).code() == errc::cancelled);
+    exe.submit(feeds({true})); // and when its executor is destroyed
+  }
+}
+
+/// Calls a function of the test within a step.
+class calling_kernel final : public kernel {
+public:
+  explicit calling_kernel(const std::function<void()>& act) : act_(act) {}
+  void run(kernel_context&) override { act_(); }
+
+private:
+  const std::function<void()>& act_;
+};
+
+/// Kernels with an op "call" that calls `act`, which outlives them.
+std::shared_ptr<const kernel_table>
+kernels_calling(const std::function<void()>& act) {
+  auto kernels = std::make_shared<kernel_table>(cpu_kernels());
+  kernels->add("call", device_kind::cpu, [&act](const attribute_map&) {
+    return std::make_unique<calling_kernel>(act);
+  });
+  return kernels;
+}
+
+graph::program endless_calls() {
+  auto p = endless(true);
+  p.blocks[1].ops.push_back(make_op("call", {"x"}, {}));
+  return p;
+}
+
+TEST_CASE("a loop hears a cancel that comes while it runs") {
+  executor* running = nullptr;
+  const std::function<void()> cancel = [&] { running->cancel(); };
+  executor_options options;
+  options.kernels = kernels_calling(cancel);
+  executor exe{endless_calls(), options};
+  running = &exe;
+  CHECK(caught([&] { exe.run(feeds({true})); }).code() == errc::cancelled);
+}
+
+TEST_CASE("a plain executor ends a loop when it is told to stop") {
+  std::atomic<bool> stop{false};
+  const std::function<void()> set_stop = [&] { stop = true; };
+  plain_executor_options options;
+  options.stop = &stop;
+  options.kernels = kernels_calling(set_stop);
+  plain_executor exe{endless_calls(), options};
+  CHECK(caught([&] { exe.run(feeds({true})); }).code() == errc::cancelled);
+}
+
+TEST_CASE("a step of a program without ops ends") {
+  executor exe{graph::program{}};
+  CHECK_NOTHROW(exe.run({}));
+  CHECK_NOTHROW(exe.run({}));
+}
+
 } // TEST_SUITE("actors.control_flow")
 
 } // namespace troupe

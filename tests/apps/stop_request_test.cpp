@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+
 #include <signal.h>
 
 using namespace troupe::apps;
@@ -46,6 +48,30 @@ TEST_CASE("what was before a request holds again behind it") {
   CHECK(after.ss_sp == before.ss_sp);
   CHECK(after.ss_flags == before.ss_flags);
   CHECK((action_of(SIGINT).sa_handler == SIG_DFL));
+}
+
+TEST_CASE("a watch acts again and again once a stop is asked for") {
+  const stop_request stop;
+  std::atomic<int> acted{0};
+  {
+    const stop_watch watch(stop, [&] {
+      ++acted;
+      acted.notify_all();
+    });
+    raise(SIGINT);
+    for (int before = 0; before < 2; ++before)
+      acted.wait(before);
+  }
+  CHECK(acted >= 2);
+}
+
+TEST_CASE("nothing acts while nobody asks for a stop") {
+  const stop_request stop;
+  bool acted = false;
+  {
+    const stop_watch watch(stop, [&] { acted = true; });
+  }
+  CHECK_FALSE(acted);
 }
 
 } // TEST_SUITE("apps.stop_request")

@@ -143,6 +143,59 @@ TEST_CASE("a block that is not there or runs itself is refused") {
         == errc::graph_invalid);
 }
 
+TEST_CASE("what a file says in the slots of outer variables counts nothing") {
+  auto p = nested();
+  auto& loop = p.main().ops.front();
+  loop.set_input(std::string{outer_reads}, {"y"});
+  loop.set_output(std::string{outer_writes}, {"y"});
+  const auto exposed = expose_sub_blocks(p);
+  CHECK(exposed.main().ops.front().input(outer_reads)
+        == names{"going", "w", "x"});
+  CHECK(exposed.main().ops.front().output(outer_writes) == names{"w", "x"});
+  p.blocks[1].ops.push_back(running("while", 1));
+  CHECK(caught([&] { expose_sub_blocks(p); }).code() == errc::graph_invalid);
+}
+
+TEST_CASE("blocks may be inside each other as deep as the limit, no deeper") {
+  const auto chain = [](std::int32_t depth) {
+    program p;
+    p.main().ops.push_back(running("while", 1));
+    for (std::int32_t i = 1; i < depth; ++i)
+      add_block(p, {}, {running("while", i + 1)}, i - 1);
+    add_block(p, {}, {make_op("copy", {"x"}, {"y"})}, depth - 1);
+    return p;
+  };
+  CHECK_NOTHROW(expose_sub_blocks(chain(32)));
+  for (const std::int32_t depth : {33, 100'000}) {
+    const auto e = caught([&] { expose_sub_blocks(chain(depth)); });
+    CHECK(e.code() == errc::graph_invalid);
+    CHECK(test::says(e, "more than 32 blocks inside each other"));
+    CHECK(caught([&] { for_each_op(chain(depth), [](auto&) {}); }).code()
+          == errc::graph_invalid);
+  }
+}
+
+TEST_CASE("blocks that are run 2^20 times together are refused") {
+  program p;
+  constexpr std::int32_t depth = 30;
+  p.main().ops.push_back(running("while", 1));
+  for (std::int32_t i = 1; i < depth; ++i)
+    add_block(p, {}, {running("while", i + 1), running("while", i + 1)}, i - 1);
+  add_block(p, {}, {make_op("copy", {"x"}, {"y"})}, depth - 1);
+  CHECK(test::says(caught([&] { expose_sub_blocks(p); }), "1048576"));
+  CHECK(test::says(caught([&] { for_each_op(p, [](auto&) {}); }), "1048576"));
+  CHECK(test::says(caught([&] { check_gradients_in_main(p); }), "1048576"));
+}
+
+TEST_CASE("gradients of gradients are as many as the limit") {
+  program p;
+  p.main().ops.push_back(running("while", 40));
+  for (std::int32_t i = 1; i <= 40; ++i)
+    add_block(p, {}, {make_op("copy", {"x"}, {"y"})}, 0, i - 1);
+  CHECK(test::says(caught([&] { expose_sub_blocks(p); }),
+                   "gradient of more than 32 blocks"));
+}
+
 TEST_CASE("feeds that only a block reads are fed") {
   auto p = nested();
   p.main().add_var({.name = "inside_only", .dims = {-1}});

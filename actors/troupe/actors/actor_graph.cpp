@@ -86,6 +86,8 @@ void actor_graph::make_steps(std::uint32_t slots) {
     auto& step = *context_.steps.emplace_back(std::make_unique<step_state>());
     step.slot = slot;
     step.devices.resize(graph_.devices.size());
+    for (auto& shard : step.devices)
+      shard.stop = &step.failed;
   }
 }
 

@@ -24,19 +24,19 @@ std::vector<op_argument> bound_to(const std::vector<graph::op_slot>& slots,
   return bound;
 }
 
-variable* find_in(std::span<const op_argument> arguments,
-                  std::string_view name) {
-  for (auto& arg : arguments)
-    if (arg.name == name && arg.var != nullptr)
-      return arg.var;
-  return nullptr;
-}
-
 } // namespace
 
-variable* find_argument(const kernel_context& ctx, std::string_view name) {
-  auto* found = find_in(ctx.outputs(), name);
-  return found ? found : find_in(ctx.inputs(), name);
+outer_arguments::outer_arguments(const kernel_context& ctx) {
+  by_name_.reserve(ctx.outputs().size() + ctx.inputs().size());
+  for (const auto arguments : {ctx.outputs(), ctx.inputs()})
+    for (auto& arg : arguments)
+      if (arg.var != nullptr)
+        by_name_.emplace(arg.name, arg.var);
+}
+
+variable* outer_arguments::find(std::string_view name) const {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : found->second;
 }
 
 variable& block_scope::find(std::string_view name) const {
@@ -44,7 +44,7 @@ variable& block_scope::find(std::string_view name) const {
     return *here;
   if (locals_.contains(name))
     return inside_.var(name);
-  if (auto* outer = find_argument(outside_, name))
+  if (auto* outer = outside_.find(name))
     return *outer;
   throw error(errc::graph_invalid,
               "a sub-block uses a variable that no block declares",
@@ -60,6 +60,9 @@ block_runner::block_runner(const graph::program& p, std::int32_t block,
 
 void block_runner::run(const block_scope& variables, kernel_context& ctx) {
   for (std::size_t i = 0; i < ops_.size(); ++i) {
+    if (ctx.step().stopped())
+      throw error(errc::cancelled,
+                  "stopped between ops of block " + std::to_string(block_));
     auto& op = ops_[i];
     const auto where = [&]() -> error_context {
       return {.op = op.desc.type + "#" + std::to_string(i) + " of block "

@@ -10,9 +10,23 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace troupe::actors {
+
+/// The arguments of an op that runs a block, by name: outputs before inputs.
+class outer_arguments {
+public:
+  /// `ctx` outlives it.
+  explicit outer_arguments(const kernel_context& ctx);
+
+  /// Null if there is no argument of that name.
+  variable* find(std::string_view name) const;
+
+private:
+  std::unordered_map<std::string_view, variable*> by_name_;
+};
 
 /// Finds variables by name for the ops of a block: in the block's scope first,
 /// then among the arguments of the op that runs it. As in Paddle, a name that
@@ -22,7 +36,7 @@ class block_scope {
 public:
   /// All outlive it. `locals`: names that belong to the scope.
   block_scope(scope& inside, const std::set<std::string, std::less<>>& locals,
-              const kernel_context& outside)
+              const outer_arguments& outside)
     : inside_(inside), locals_(locals), outside_(outside) {}
 
   /// Throws error(graph_invalid) for a name that neither has.
@@ -32,11 +46,8 @@ public:
 private:
   scope& inside_;
   const std::set<std::string, std::less<>>& locals_;
-  const kernel_context& outside_;
+  const outer_arguments& outside_;
 };
-
-/// The variable of that name among the arguments; null if there is none.
-variable* find_argument(const kernel_context& ctx, std::string_view name);
 
 /// Runs the ops of a block in order on one device.
 class block_runner {
@@ -45,7 +56,8 @@ public:
   block_runner(const graph::program& p, std::int32_t block,
                const kernel_table& kernels, device_kind kind);
 
-  /// Runs all ops. An error names the op and its place in the block.
+  /// Runs all ops. An error names the op and its place in the block. Throws
+  /// error(cancelled) before the next op once the step is stopped.
   void run(const block_scope& variables, kernel_context& ctx);
 
   /// Names that live in the block's scope.

@@ -11,6 +11,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
+#include <set>
+#include <string>
 #include <utility>
 
 namespace troupe::actors {
@@ -82,23 +85,26 @@ public:
       sum_(kernels.make("sum", kind, no_attributes_)) {}
 
 protected:
-  variable& argument(const kernel_context& ctx, const std::string& name) const {
-    if (auto* found = find_argument(ctx, name))
+  static variable& argument(const outer_arguments& outer,
+                            const std::string& name) {
+    if (auto* found = outer.find(name))
       return *found;
     throw error(errc::graph_invalid, "an argument is missing",
                 {.variable = name});
   }
 
-  void run_block(scope& inside, kernel_context& ctx) {
-    block_.run({inside, block_.locals(), ctx}, ctx);
+  void run_block(scope& inside, const outer_arguments& outer,
+                 kernel_context& ctx) {
+    block_.run({inside, block_.locals(), outer}, ctx);
   }
 
   /// The scopes that a forward op left in slot `slot`; none if it did not run.
   std::vector<std::shared_ptr<scope>> take_scopes(const kernel_context& ctx,
+                                                  const outer_arguments& outer,
                                                   std::string_view slot) const {
     if (!ctx.has_input(slot))
       return {};
-    auto& value = argument(ctx, op_.input(slot).front());
+    auto& value = argument(outer, op_.input(slot).front());
     if (!value.is_scopes())
       return {};
     return std::exchange(value.as_scopes().steps, {});
@@ -150,7 +156,7 @@ public:
     step_scopes scopes;
     if (taken) {
       scopes.steps.push_back(std::make_shared<scope>());
-      run_block(*scopes.steps.front(), ctx);
+      run_block(*scopes.steps.front(), outer_arguments{ctx}, ctx);
     }
     if (ctx.has_output("Scope"))
       ctx.output_variable("Scope").set(std::move(scopes));
@@ -162,50 +168,59 @@ public:
   using control_flow_kernel::control_flow_kernel;
 
   void run(kernel_context& ctx) override {
-    const auto scopes = take_scopes(ctx, "Scope");
+    const outer_arguments outer{ctx};
+    const auto scopes = take_scopes(ctx, outer, "Scope");
     if (!scopes.empty())
-      run_block(*scopes.front(), ctx);
+      run_block(*scopes.front(), outer, ctx);
     const auto& inputs = op_.input("Input");
     const auto& gradients = op_.output("Input@GRAD");
     for (std::size_t i = 0; i < gradients.size() && i < inputs.size(); ++i)
       if (graph::names_variable(gradients[i]))
         hand_out(scopes.empty() ? nullptr : scopes.front().get(), inputs[i],
-                 argument(ctx, gradients[i]), ctx);
+                 argument(outer, gradients[i]), outer, ctx);
   }
 
 private:
-  void hand_out(scope* inside, const std::string& input, variable& gradient,
-                const kernel_context& ctx) const {
+  static void hand_out(scope* inside, const std::string& input,
+                       variable& gradient, const outer_arguments& outer,
+                       const kernel_context& ctx) {
     const auto* computed =
       inside ? inside->find(graph::gradient_name(input)) : nullptr;
     if (computed && !holds_nothing(*computed))
       gradient = shared_copy(*computed);
     else
-      set_zeros(gradient, argument(ctx, input), ctx.on().memory());
+      set_zeros(gradient, argument(outer, input), ctx.on().memory());
   }
 };
 
 // -- while --------------------------------------------------------------------
 
+/// What an op of the block both reads and writes.
+std::set<std::string> updated_in_place(const graph::block& block) {
+  std::set<std::string> updated;
+  for (auto& op : block.ops) {
+    if (graph::sub_block_of(op))
+      continue;
+    const auto in = op.input_names();
+    const std::set<std::string_view> read{in.begin(), in.end()};
+    for (auto& name : op.output_names())
+      if (read.contains(name))
+        updated.insert(name);
+  }
+  return updated;
+}
+
 /// Inputs whose values the gradient needs as they were before a round: all but
 /// parameters and what an op of the block updates in place, whose gradient op
 /// undoes that.
 names inputs_to_keep(const graph::program& p, const graph::op_desc& op) {
+  const auto in_place = updated_in_place(
+    p.blocks[static_cast<std::size_t>(*graph::sub_block_of(op))]);
   names kept;
-  auto& block = p.blocks[static_cast<std::size_t>(*graph::sub_block_of(op))];
-  const auto in_place = [&](const std::string& name) {
-    return std::ranges::any_of(block.ops, [&](const graph::op_desc& inside) {
-      const auto in = inside.input_names();
-      const auto out = inside.output_names();
-      return !graph::sub_block_of(inside)
-             && std::ranges::find(in, name) != in.end()
-             && std::ranges::find(out, name) != out.end();
-    });
-  };
   for (auto& name : op.input("X")) {
     const auto* var = p.main().find_var(name);
     if (graph::names_variable(name) && !(var && var->is_parameter)
-        && !in_place(name))
+        && !in_place.contains(name))
       kept.push_back(name);
   }
   return kept;
@@ -220,11 +235,14 @@ public:
                     && !op.output("StepScopes").empty()) {}
 
   void run(kernel_context& ctx) override {
+    const outer_arguments outer{ctx};
     step_scopes scopes;
     while (truth_of(ctx.input("Condition"), "Condition")) {
+      if (ctx.step().stopped()) // a block may have no op that looks
+        throw error(errc::cancelled, "stopped between rounds of a loop");
       auto inside = std::make_shared<scope>();
-      auto kept = for_gradient_ ? keep(ctx) : std::vector<variable>{};
-      run_block(*inside, ctx);
+      auto kept = for_gradient_ ? keep(outer) : std::vector<variable>{};
+      run_block(*inside, outer, ctx);
       for (std::size_t i = 0; i < kept.size(); ++i)
         if (kept[i].has_value())
           inside->var(keep_[i]) = std::move(kept[i]);
@@ -236,10 +254,10 @@ public:
   }
 
 private:
-  std::vector<variable> keep(const kernel_context& ctx) const {
+  std::vector<variable> keep(const outer_arguments& outer) const {
     std::vector<variable> kept;
     for (auto& name : keep_) {
-      const auto& value = argument(ctx, name);
+      const auto& value = argument(outer, name);
       kept.push_back(value.is_tensor() ? shared_copy(value) : variable{});
     }
     return kept;
@@ -262,58 +280,64 @@ public:
     if (outside_.size() != inside_.size() || x_.size() != gradients_.size())
       throw error(errc::graph_invalid,
                   "while_grad has slots and attributes of different length");
+    passing_.insert(outside_.begin(), outside_.end());
+    for (auto& name : op_.input("Out"))
+      forward_.try_emplace(graph::gradient_name(name), name);
     for (auto& name : inside_)
       block_.add_local(name);
   }
 
   void run(kernel_context& ctx) override {
-    auto scopes = take_scopes(ctx, "StepScopes");
-    clear_sums(ctx);
+    const outer_arguments outer{ctx};
+    auto scopes = take_scopes(ctx, outer, "StepScopes");
+    clear_sums(outer);
     for (; !scopes.empty(); scopes.pop_back()) {
+      if (ctx.step().stopped())
+        throw error(errc::cancelled, "stopped between rounds of a loop");
       auto& inside = *scopes.back();
-      link(inside, ctx);
-      run_block(inside, ctx);
-      collect(inside, ctx);
+      link(inside, outer, ctx);
+      run_block(inside, outer, ctx);
+      collect(inside, outer, ctx);
     }
     for (std::size_t i = 0; i < gradients_.size(); ++i)
       if (graph::names_variable(gradients_[i]))
-        if (auto& gradient = argument(ctx, gradients_[i]);
+        if (auto& gradient = argument(outer, gradients_[i]);
             holds_nothing(gradient))
-          set_zeros(gradient, argument(ctx, x_[i]), ctx.on().memory());
+          set_zeros(gradient, argument(outer, x_[i]), ctx.on().memory());
   }
 
 private:
   bool passes_through(const std::string& gradient) const {
-    return std::ranges::find(outside_, gradient) != outside_.end();
+    return passing_.contains(gradient);
   }
 
-  void clear_sums(const kernel_context& ctx) const {
+  void clear_sums(const outer_arguments& outer) const {
     for (auto& gradient : gradients_)
       if (graph::names_variable(gradient) && !passes_through(gradient))
-        argument(ctx, gradient).clear();
+        argument(outer, gradient).clear();
   }
 
-  void link(scope& inside, const kernel_context& ctx) const {
+  void link(scope& inside, const outer_arguments& outer,
+            const kernel_context& ctx) const {
     for (std::size_t i = 0; i < outside_.size(); ++i) {
       auto& target = inside.var(inside_[i]);
-      const auto& source = argument(ctx, outside_[i]);
+      const auto& source = argument(outer, outside_[i]);
       if (!holds_nothing(source))
         target = shared_copy(source);
-      else if (const auto* like = forward_of(outside_[i], ctx))
+      else if (const auto* like = forward_of(outside_[i], outer))
         set_zeros(target, *like, ctx.on().memory());
     }
   }
 
   /// The variable that a gradient nobody computed is the gradient of.
   const variable* forward_of(const std::string& gradient,
-                             const kernel_context& ctx) const {
-    for (auto& name : op_.input("Out"))
-      if (graph::gradient_name(name) == gradient)
-        return find_argument(ctx, name);
-    return nullptr;
+                             const outer_arguments& outer) const {
+    const auto name = forward_.find(gradient);
+    return name == forward_.end() ? nullptr : outer.find(name->second);
   }
 
-  void collect(scope& inside, kernel_context& ctx) {
+  void collect(scope& inside, const outer_arguments& outer,
+               kernel_context& ctx) {
     for (std::size_t i = 0; i < gradients_.size(); ++i) {
       if (!graph::names_variable(gradients_[i]))
         continue;
@@ -322,7 +346,7 @@ private:
       const auto* computed = inside.find(name);
       if (computed == nullptr || holds_nothing(*computed))
         continue;
-      auto& gradient = argument(ctx, gradients_[i]);
+      auto& gradient = argument(outer, gradients_[i]);
       if (pass)
         gradient = shared_copy(*computed);
       else
@@ -334,6 +358,8 @@ private:
   names inside_;
   names x_;
   names gradients_;
+  std::set<std::string> passing_;              ///< those in `outside_`
+  std::map<std::string, std::string> forward_; ///< by the name of its gradient
 };
 
 // -- table --------------------------------------------------------------------

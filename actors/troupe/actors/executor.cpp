@@ -22,7 +22,9 @@
 #include <new>
 #include <set>
 #include <span>
+#include <string_view>
 #include <thread>
+#include <unordered_set>
 
 namespace troupe {
 
@@ -390,6 +392,8 @@ void executor::impl::admit(step_in_flight& s, actors::serving_thread& serving,
   if (next == then::waits)
     serving.sit();
   actors->start(state.slot);
+  if (actors->ends_per_step() == 0) // no ops: nobody else would
+    step_ended(this, state);
   for (; owed > 0; --owed)
     make_up(s.id, s.id + 1);
 }
@@ -611,12 +615,14 @@ void executor::cancel() noexcept {
 
 void executor::synchronize_parameters() {
   auto& self = *impl_;
+  std::unordered_set<std::string_view> written_on_first;
+  for (auto& v : self.ssa.vars)
+    if (v.persistable && v.device == 0 && v.version > 0)
+      written_on_first.insert(v.name);
   for (auto& v : self.ssa.vars) {
     // Written on another device and never on the first.
-    if (!v.persistable || v.device == 0 || v.generator == no_handle)
-      continue;
-    const auto first = self.ssa.latest(v.name, 0);
-    if (first != no_handle && self.ssa.var(first).version > 0)
+    if (!v.persistable || v.device == 0 || v.generator == no_handle
+        || written_on_first.contains(v.name))
       continue;
     auto& here = self.parameters->replica(v.device).var(v.name);
     if (here.is_tensor())

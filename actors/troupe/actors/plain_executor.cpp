@@ -302,12 +302,16 @@ step_result plain_executor::run(const feed_map& feeds,
     feeds, self.feeds_needed, self.program.main(), self.replicas.size());
   self.shards = actors::split_batch(samples, self.replicas.size(),
                                     self.next_step++, self.options.seed);
+  for (auto& shard : self.shards)
+    shard.stop = self.options.stop;
   self.spread_parameters();
   self.feed(feeds);
   const auto& ops = self.program.main().ops;
   const auto& merged = self.options.parameter_names;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     for (std::size_t d = 0; d < self.replicas.size(); ++d) {
+      if (self.shards[d].stopped())
+        throw error(errc::cancelled, "stopped on request");
       if (self.options.before_op)
         self.options.before_op(ops[i], i, d);
       self.run_op(i, d);

@@ -3,6 +3,7 @@
 
 #include <troupe/actors/executor.hpp>
 
+#include <atomic>
 #include <functional>
 
 namespace troupe {
@@ -23,6 +24,9 @@ struct plain_executor_options {
   op_hook after_op = {};
   std::shared_ptr<scope> parameters = {};
   std::shared_ptr<const kernel_table> kernels = {};
+  /// Once it is set, by any thread, `run` ends with error(cancelled) at the
+  /// next op or the next round of a loop.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 /// Runs the ops of a program one after the other in program order, on each

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/stop_request.hpp>
 
+#include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <memory>
+#include <utility>
 
 namespace troupe::apps {
 
@@ -48,6 +50,44 @@ stop_request::~stop_request() {
 
 bool stop_request::stopped() const noexcept {
   return signal_arrived != 0;
+}
+
+namespace {
+
+/// Starts a thread that signals do not come to.
+template <class Function>
+std::thread quiet_thread(Function function) {
+  sigset_t all = {}, before = {};
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread started{std::move(function)};
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return started;
+}
+
+} // namespace
+
+stop_watch::stop_watch(const stop_request& request, std::function<void()> act)
+  : thread_(quiet_thread(
+    [this, &request, act = std::move(act)] { watch(request, act); })) {}
+
+stop_watch::~stop_watch() {
+  {
+    std::lock_guard guard{mutex_};
+    end_ = true;
+  }
+  ended_.notify_one();
+  thread_.join();
+}
+
+// A signal handler can wake nobody, so this looks.
+void stop_watch::watch(const stop_request& request,
+                       const std::function<void()>& act) {
+  constexpr std::chrono::milliseconds between_looks{50};
+  std::unique_lock held{mutex_};
+  while (!ended_.wait_for(held, between_looks, [this] { return end_; }))
+    if (request.stopped())
+      act();
 }
 
 } // namespace troupe::apps

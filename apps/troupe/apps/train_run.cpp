@@ -294,7 +294,6 @@ int run_train(const train_options& options) {
   caf::actor_system system(config);
   wanted.system = &system;
   auto source = make_source(options, bundle, host, system);
-  const stop_request stop;
   wanted.batch = source->batch_samples(0);
   if (is_automatic(options.network)) {
     progress{}.note("trying one CPU device and one per worker");
@@ -305,6 +304,7 @@ int run_train(const train_options& options) {
   run_outputs outputs(options, bundle);
   const auto parameters = make_parameters(options, bundle, host);
   wanted.parameters = parameters;
+  const stop_request stop; // until now a signal ended the process
   training_report report;
   std::optional<run_profile> profile;
   if (options.profile)
@@ -315,6 +315,7 @@ int run_train(const train_options& options) {
       profile->begin(exe);
     progress shown;
     describe_graph(exe, options, wanted.strategy, shown);
+    const stop_watch watch(stop, [&] { exe.cancel(); });
     report = train(exe, *source, options, outputs, stop, shown);
     if (!report.stopped) {
       exe.synchronize_parameters();

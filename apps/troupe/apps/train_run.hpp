@@ -29,8 +29,8 @@ struct train_options {
 };
 
 /// Trains, tells how it goes on stderr and what came out on stdout. Returns
-/// the exit code; throws usage_error and error. Ctrl-C ends the run after the
-/// steps under way, with exit code 1 and nothing saved.
+/// the exit code; throws usage_error and error. Ctrl-C cancels the
+/// steps under way: exit code 1, nothing saved.
 int run_train(const train_options& options);
 
 } // namespace troupe::apps

@@ -2,6 +2,7 @@
 #include <troupe/apps/training.hpp>
 
 #include <troupe/base/clock.hpp>
+#include <troupe/base/error.hpp>
 
 #include <algorithm>
 #include <deque>
@@ -21,6 +22,19 @@ public:
   training_report run(std::uint32_t in_flight) {
     const auto start = now_ns();
     epoch_start_ = start;
+    try {
+      run_steps(in_flight);
+    } catch (const error& e) {
+      if (e.code() != errc::cancelled || !stop())
+        throw;
+    }
+    report_.seconds = static_cast<double>(now_ns() - start) * 1e-9;
+    report_.stopped = report_.steps < steps_;
+    return std::move(report_);
+  }
+
+private:
+  void run_steps(std::uint32_t in_flight) {
     for (std::uint64_t step = 0; step < steps_ && !stop(); ++step) {
       admit(step);
       if (under_way_.size() >= in_flight)
@@ -28,12 +42,8 @@ public:
     }
     while (!under_way_.empty())
       finish_oldest();
-    report_.seconds = static_cast<double>(now_ns() - start) * 1e-9;
-    report_.stopped = report_.steps < steps_;
-    return std::move(report_);
   }
 
-private:
   bool stop() const { return observer_.stop && observer_.stop(); }
 
   void admit(std::uint64_t step) {

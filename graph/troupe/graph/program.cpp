@@ -123,6 +123,26 @@ bool is_fed(const block& b, const std::string& name) {
   return var && var->kind == var_kind::dense && !var->persistable;
 }
 
+/// What ops of the main block read before one of them writes it.
+std::vector<std::string> feeds_of_main(const program& p) {
+  name_set fed;
+  name_table written{p.main().vars.size()};
+  for (const auto& op : p.main().ops) {
+    for (const auto& slot : op.inputs)
+      for (const auto& name : slot.arguments)
+        if (!written.contains(name) && is_fed(p.main(), name))
+          fed.insert(name);
+    // A feed op stands for the feeding itself.
+    if (op.type == "feed")
+      continue;
+    for (const auto& slot : op.outputs)
+      for (const auto& name : slot.arguments)
+        written.add(name);
+  }
+  fed.erase(std::string{empty_argument});
+  return {fed.begin(), fed.end()};
+}
+
 bool runs_in_test(const op_desc& op) {
   return (op.role() & roles_not_for_test) == 0;
 }
@@ -245,24 +265,9 @@ std::vector<std::string> feed_names(const program& p) {
   const auto runs_block = [](const op_desc& op) {
     return sub_block_of(op).has_value();
   };
-  if (!is_exposed(p) && std::ranges::any_of(p.main().ops, runs_block))
-    return feed_names(expose_sub_blocks(p));
-  name_set fed;
-  name_table written{p.main().vars.size()};
-  for (const auto& op : p.main().ops) {
-    for (const auto& slot : op.inputs)
-      for (const auto& name : slot.arguments)
-        if (!written.contains(name) && is_fed(p.main(), name))
-          fed.insert(name);
-    // A feed op stands for the feeding itself.
-    if (op.type == "feed")
-      continue;
-    for (const auto& slot : op.outputs)
-      for (const auto& name : slot.arguments)
-        written.add(name);
-  }
-  fed.erase(std::string{empty_argument});
-  return {fed.begin(), fed.end()};
+  if (std::ranges::any_of(p.main().ops, runs_block))
+    return feeds_of_main(expose_sub_blocks(p));
+  return feeds_of_main(p);
 }
 
 std::string gradient_name(std::string_view variable) {

@@ -15,6 +15,14 @@ namespace {
 
 using name_set = std::set<std::string, std::less<>>;
 
+std::int32_t count_of(const program& p) {
+  return static_cast<std::int32_t>(p.blocks.size());
+}
+
+const block& block_at(const program& p, std::int32_t index) {
+  return p.blocks[static_cast<std::size_t>(index)];
+}
+
 error_context where(const op_desc& op) {
   error_context at;
   at.op_type = op.type;
@@ -32,54 +40,186 @@ std::vector<std::string> sorted(const name_set& names) {
   return {names.begin(), names.end()};
 }
 
-/// Finds the outer variables of all control-flow ops, those of inner blocks
-/// first.
-class exposer {
-public:
-  explicit exposer(program& p) : program_(p), state_(p.blocks.size()) {}
-
-  void expose_ops(std::int32_t index) {
-    auto& state = state_[static_cast<std::size_t>(index)];
-    if (state == progress::done)
-      return;
-    state = progress::under_way;
-    for (auto& op : program_.blocks[static_cast<std::size_t>(index)].ops)
-      if (auto inner = sub_block_of(op))
-        expose(op, *inner);
-    state = progress::done;
+/// Whether `name` lives in the step scope of block `index`: a variable of the
+/// block that is not persistable or, if it is the gradient of another block,
+/// one of that block, in whose scope it runs.
+bool is_local(const program& p, std::int32_t index, std::string_view name) {
+  while (index > 0 && index < count_of(p)) {
+    const auto& b = block_at(p, index);
+    const auto* var = b.find_var(name);
+    if (var && !var->persistable)
+      return true;
+    index = b.forward_block < index ? b.forward_block : -1;
   }
+  return false;
+}
+
+[[noreturn]] void bad_block(const op_desc& op, std::int32_t outer,
+                            const std::string& why) {
+  throw error{errc::graph_invalid,
+              "op " + op.type + " of block " + std::to_string(outer) + " "
+                + why,
+              where(op)};
+}
+
+/// The blocks that run, each behind those that its ops run: the main block is
+/// last. A loop instead of a recursion, since a file may nest blocks as deep as
+/// it likes.
+class block_order {
+public:
+  explicit block_order(const program& p)
+    : program_(p), state_(p.blocks.size()) {
+    enter(0);
+    while (!path_.empty())
+      advance();
+  }
+
+  const std::vector<std::int32_t>& blocks() const { return blocks_; }
 
 private:
   enum class progress : std::uint8_t { none, under_way, done };
+  struct place {
+    std::int32_t block;
+    std::size_t next_op;
+  };
 
-  void expose(op_desc& op, std::int32_t inner) {
-    if (inner <= 0 || inner >= static_cast<std::int32_t>(state_.size())
-        || state_[static_cast<std::size_t>(inner)] == progress::under_way)
-      throw error{errc::graph_invalid,
-                  "op " + op.type + " runs block " + std::to_string(inner)
-                    + ", which is not a block inside of its own",
-                  where(op)};
-    expose_ops(inner);
-    auto locals = local_names(program_, inner);
-    add_linked_gradients(op, locals);
-    name_set reads;
-    name_set writes;
-    for (auto& inside : program_.blocks[static_cast<std::size_t>(inner)].ops) {
-      for (auto& name : inside.input_names())
-        if (names_variable(name) && !locals.contains(name)
-            && !writes.contains(name))
-          reads.insert(name);
-      for (auto& name : inside.output_names())
-        if (names_variable(name) && !locals.contains(name))
-          writes.insert(name);
-    }
-    op.set_input(std::string{outer_reads}, sorted(reads));
-    op.set_output(std::string{outer_writes}, sorted(writes));
+  progress& state_of(std::int32_t index) {
+    return state_[static_cast<std::size_t>(index)];
   }
 
-  program& program_;
+  void enter(std::int32_t index) {
+    state_of(index) = progress::under_way;
+    path_.push_back({index, 0});
+  }
+
+  void advance() {
+    auto& [index, next] = path_.back();
+    const auto& ops = block_at(program_, index).ops;
+    while (next < ops.size()) {
+      const auto& op = ops[next++];
+      if (const auto inner = sub_block_of(op); inner && is_new(op, *inner))
+        return enter(*inner);
+    }
+    state_of(index) = progress::done;
+    blocks_.push_back(index);
+    path_.pop_back();
+  }
+
+  bool is_new(const op_desc& op, std::int32_t inner) {
+    const auto outer = path_.back().block;
+    if (inner < 0 || inner >= count_of(program_))
+      bad_block(op, outer,
+                "runs block " + std::to_string(inner) + ", which is not there");
+    if (state_of(inner) == progress::under_way)
+      bad_block(op, outer,
+                "runs block " + std::to_string(inner)
+                  + ", which it is itself a part of");
+    return state_of(inner) == progress::none;
+  }
+
+  const program& program_;
   std::vector<progress> state_;
+  std::vector<place> path_;
+  std::vector<std::int32_t> blocks_;
 };
+
+/// What running a block takes, blocks within included.
+struct block_size {
+  std::size_t depth = 0;     ///< of blocks in each other
+  std::size_t arguments = 0; ///< that its ops name once they are exposed
+  std::size_t total = 0;     ///< ops and arguments, once per op that runs them
+};
+
+std::size_t arguments_of(const std::vector<op_slot>& slots) {
+  std::size_t count = 0;
+  for (const auto& slot : slots)
+    count += slot.arguments.size();
+  return count;
+}
+
+/// A sum that stays at "too many".
+void add_bounded(std::size_t& sum, std::size_t more) {
+  sum = std::min(sum + more, max_nested_arguments + 1);
+}
+
+/// Adds the block that `op` runs.
+void add_inner(block_size& size, const op_desc& op, std::int32_t outer,
+               const block_size& inner) {
+  size.depth = std::max(size.depth, inner.depth + 1);
+  add_bounded(size.arguments, inner.arguments);
+  add_bounded(size.total, inner.arguments);
+  add_bounded(size.total, inner.total);
+  if (size.depth > max_nested_blocks)
+    bad_block(op, outer,
+              "runs more than " + std::to_string(max_nested_blocks)
+                + " blocks inside each other");
+  if (size.total > max_nested_arguments)
+    bad_block(op, outer,
+              "and those before it run blocks with more than "
+                + std::to_string(max_nested_arguments)
+                + " ops and arguments, counted once per op that runs them");
+}
+
+void check_sizes(const program& p, const std::vector<std::int32_t>& order) {
+  std::vector<block_size> sizes(p.blocks.size());
+  for (const auto index : order) {
+    auto& size = sizes[static_cast<std::size_t>(index)];
+    for (const auto& op : block_at(p, index).ops) {
+      if (const auto inner = sub_block_of(op))
+        add_inner(size, op, index, sizes[static_cast<std::size_t>(*inner)]);
+      if (index == 0)
+        continue; // as large as it likes
+      const auto own = arguments_of(op.inputs) + arguments_of(op.outputs);
+      add_bounded(size.arguments, own);
+      add_bounded(size.total, own + 1);
+    }
+  }
+}
+
+/// Blocks may be gradients of gradients; who looks a name up walks along these.
+void check_forward_blocks(const program& p) {
+  std::vector<std::size_t> lengths(p.blocks.size());
+  for (std::int32_t i = 1; i < count_of(p); ++i) {
+    const auto forward = block_at(p, i).forward_block;
+    if (forward <= 0 || forward >= i)
+      continue;
+    auto& length = lengths[static_cast<std::size_t>(i)];
+    length = lengths[static_cast<std::size_t>(forward)] + 1;
+    if (length > max_nested_blocks)
+      throw error{errc::graph_invalid,
+                  "block " + std::to_string(i) + " is the gradient of a "
+                    + "gradient of more than "
+                    + std::to_string(max_nested_blocks) + " blocks"};
+  }
+}
+
+/// The checked order.
+std::vector<std::int32_t> inner_first(const program& p) {
+  auto order = block_order{p}.blocks();
+  check_sizes(p, order);
+  check_forward_blocks(p);
+  return order;
+}
+
+/// Lists in `op` what the block that it runs, whose ops are exposed, takes from
+/// outside.
+void expose(op_desc& op, const program& p, std::int32_t inner) {
+  auto locals = local_names(p, inner);
+  add_linked_gradients(op, locals);
+  name_set reads;
+  name_set writes;
+  for (auto& inside : block_at(p, inner).ops) {
+    for (auto& name : inside.input_names())
+      if (names_variable(name) && !locals.contains(name)
+          && !writes.contains(name))
+        reads.insert(name);
+    for (auto& name : inside.output_names())
+      if (names_variable(name) && !locals.contains(name))
+        writes.insert(name);
+  }
+  op.set_input(std::string{outer_reads}, sorted(reads));
+  op.set_output(std::string{outer_writes}, sorted(writes));
+}
 
 void hoist_persistables(program& p) {
   for (std::size_t i = 1; i < p.blocks.size(); ++i)
@@ -115,6 +255,16 @@ void mark_merged_updates(std::vector<op_desc>& ops) {
   }
 }
 
+/// As deep as `check_sub_blocks` allows.
+void visit_ops(const program& p, std::int32_t index,
+               const std::function<void(const op_desc&)>& visit) {
+  for (const auto& op : block_at(p, index).ops) {
+    visit(op);
+    if (const auto inner = sub_block_of(op))
+      visit_ops(p, *inner, visit);
+  }
+}
+
 } // namespace
 
 bool is_control_flow(std::string_view op_type) noexcept {
@@ -132,58 +282,44 @@ std::optional<std::int32_t> sub_block_of(const op_desc& op) {
   return block->index;
 }
 
+void check_sub_blocks(const program& p) {
+  inner_first(p);
+}
+
 std::set<std::string, std::less<>> local_names(const program& p,
                                                std::int32_t index) {
   name_set names;
-  const auto count = static_cast<std::int32_t>(p.blocks.size());
-  while (index > 0 && index < count) {
-    auto& b = p.blocks[static_cast<std::size_t>(index)];
-    for (auto& [name, var] : b.vars)
-      if (!var.persistable)
-        names.insert(name);
-    index = b.forward_block < index ? b.forward_block : -1;
+  const auto add = [&](const std::vector<op_slot>& slots) {
+    for (const auto& slot : slots)
+      for (const auto& name : slot.arguments)
+        if (is_local(p, index, name))
+          names.insert(name);
+  };
+  for (const auto& op : block_at(p, index).ops) {
+    add(op.inputs);
+    add(op.outputs);
   }
   return names;
 }
 
+// What a file says in these two slots counts for nothing: they are set anew.
 program expose_sub_blocks(program p) {
-  if (p.blocks.size() < 2 || is_exposed(p))
+  if (p.blocks.size() < 2)
     return p;
+  const auto order = inner_first(p);
   hoist_persistables(p);
   mark_merged_updates(p.main().ops);
-  exposer{p}.expose_ops(0);
+  for (const auto index : order)
+    for (auto& op : p.blocks[static_cast<std::size_t>(index)].ops)
+      if (const auto inner = sub_block_of(op))
+        expose(op, p, *inner);
   return p;
-}
-
-bool is_exposed(const program& p) {
-  for (auto& op : p.main().ops)
-    if (sub_block_of(op))
-      for (auto& slot : op.outputs)
-        if (slot.name == outer_writes)
-          return true;
-  return false;
 }
 
 void for_each_op(const program& p,
                  const std::function<void(const op_desc&)>& visit) {
-  for (auto& op : p.main().ops) {
-    visit(op);
-    for_each_op_inside(p, op, visit);
-  }
-}
-
-// A block comes behind those that it is in, so this ends whatever a file says.
-void for_each_op_inside(const program& p, const op_desc& op,
-                        const std::function<void(const op_desc&)>& visit) {
-  const auto inner = sub_block_of(op);
-  if (!inner || *inner <= 0
-      || *inner >= static_cast<std::int32_t>(p.blocks.size()))
-    return;
-  for (auto& inside : p.blocks[static_cast<std::size_t>(*inner)].ops) {
-    visit(inside);
-    if (sub_block_of(inside).value_or(0) > *inner)
-      for_each_op_inside(p, inside, visit);
-  }
+  check_sub_blocks(p);
+  visit_ops(p, 0, visit);
 }
 
 void check_gradients_in_main(const program& p) {

@@ -3,6 +3,7 @@
 
 #include <troupe/graph/program.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -20,6 +21,12 @@ inline constexpr std::string_view outer_writes = "sub_block@WRITES";
 /// branch that updates parameters with the sum.
 inline constexpr std::string_view merge_condition = "grad_merge_cond_name";
 
+/// How deep blocks may lie in each other: main's are at depth 1.
+inline constexpr std::size_t max_nested_blocks = 32;
+/// How many ops and arguments all sub-blocks may have together. A block counts
+/// once for each op that runs it, with what that op lists in the slots above.
+inline constexpr std::size_t max_nested_arguments = std::size_t{1} << 20;
+
 /// True for the types of ops that run a block: conditional_block, while, their
 /// gradients. Executors run them without a kernel of a table.
 bool is_control_flow(std::string_view op_type) noexcept;
@@ -27,9 +34,14 @@ bool is_control_flow(std::string_view op_type) noexcept;
 /// Number of the block that a control-flow op runs (attribute sub_block).
 std::optional<std::int32_t> sub_block_of(const op_desc& op);
 
-/// Names that live in the step scope of block `index`: its variables that are
-/// not persistable and, if it is the gradient of another block, that block's,
-/// in whose scope it runs.
+/// Throws error(graph_invalid) naming op and block if a block that runs is not
+/// there, runs itself or an outer block, or if blocks exceed the limits above.
+/// Whatever walks over blocks ends, and soon, once this has passed.
+void check_sub_blocks(const program& p);
+
+/// Those arguments of the ops of block `index` that live in the block's step
+/// scope: its variables that are not persistable and, if it is the gradient of
+/// another block, that block's, in whose scope it runs.
 std::set<std::string, std::less<>> local_names(const program& p,
                                                std::int32_t index);
 
@@ -41,25 +53,18 @@ std::set<std::string, std::less<>> local_names(const program& p,
 /// gradients over steps, and those of their condition and branch, get role
 /// Optimize. Called twice, it changes nothing.
 ///
-/// Throws error(graph_invalid) for a block that runs itself or is not there.
+/// Throws like `check_sub_blocks`.
 program expose_sub_blocks(program p);
 
-/// Whether `expose_sub_blocks` has been here.
-bool is_exposed(const program& p);
-
 /// Calls `visit(op)` for each op of the main block and of all blocks that
-/// they run.
+/// they run. Throws like `check_sub_blocks`.
 void for_each_op(const program& p,
                  const std::function<void(const op_desc&)>& visit);
 
-/// The same for the ops of the block that `op` runs, if it runs one, and of all
-/// blocks that those run.
-void for_each_op_inside(const program& p, const op_desc& op,
-                        const std::function<void(const op_desc&)>& visit);
-
 /// Throws error(unsupported_op), naming op and gradient, if an op of a
 /// sub-block completes the gradient of a parameter: gradients are merged over
-/// devices between ops of the main block alone.
+/// devices between ops of the main block alone. Also throws like
+/// `check_sub_blocks`.
 void check_gradients_in_main(const program& p);
 
 } // namespace troupe::graph

@@ -11,6 +11,17 @@
 #include <string>
 #include <thread>
 
+#ifdef __SANITIZE_ADDRESS__
+#define TROUPE_ADDRESS_SANITIZER
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TROUPE_ADDRESS_SANITIZER
+#endif
+#endif
+#ifdef TROUPE_ADDRESS_SANITIZER
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace troupe {
 
 namespace {
@@ -149,6 +160,20 @@ error out_of_memory(const arena_state& state, std::size_t bytes) {
             + (limit.empty() ? "" : "; " + limit)};
 }
 
+#ifdef TROUPE_ADDRESS_SANITIZER
+/// AddressSanitizer reports accesses behind what was asked for.
+void guard_tail(const memory_block& block, std::size_t bytes) noexcept {
+  __asan_poison_memory_region(block.data + bytes, block.capacity - bytes);
+}
+
+void unguard_tail(const memory_block& block) noexcept {
+  __asan_unpoison_memory_region(block.data, block.capacity);
+}
+#else
+void guard_tail(const memory_block&, std::size_t) noexcept {}
+void unguard_tail(const memory_block&) noexcept {}
+#endif
+
 } // namespace
 
 bool memory_source::resize(std::byte*, std::size_t, std::size_t) noexcept {
@@ -179,11 +204,15 @@ arena::~arena() {
 buffer arena::allocate(std::size_t bytes) {
   if (bytes > max_request)
     throw out_of_memory(*state_, bytes);
-  if (auto* block = take(*state_, bytes))
+  auto* block = take(*state_, bytes);
+  if (!block) {
+    trim();
+    block = take(*state_, bytes);
+  }
+  if (block) {
+    guard_tail(*block, bytes);
     return buffer{block};
-  trim();
-  if (auto* block = take(*state_, bytes))
-    return buffer{block};
+  }
   throw out_of_memory(*state_, bytes);
 }
 
@@ -214,6 +243,7 @@ void arena::reset_peak() noexcept {
 
 void release(memory_block* block) noexcept {
   auto& state = *block->owner;
+  unguard_tail(*block);
   bool last = false;
   {
     guard held{state.lock};

@@ -2,6 +2,7 @@
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/kernel.hpp>
 #include <troupe/kernels/lod_sharing.hpp>
+#include <troupe/kernels/slot_arguments.hpp>
 
 #include <algorithm>
 
@@ -12,22 +13,18 @@ namespace {
 using arguments = std::span<const op_argument>;
 
 bool has(arguments all, std::string_view slot) noexcept {
-  return std::any_of(all.begin(), all.end(), [slot](const op_argument& arg) {
-    return arg.slot == slot && arg.var;
-  });
+  const auto found = arguments_in(all, slot);
+  return std::any_of(found.begin(), found.end(),
+                     [](const op_argument& arg) { return arg.var; });
 }
 
 bool has(arguments all, std::string_view slot, std::size_t index) noexcept {
-  for (auto& arg : all)
-    if (arg.slot == slot && index-- == 0)
-      return arg.var != nullptr;
-  return false;
+  const auto found = arguments_in(all, slot);
+  return index < found.size() && found[index].var;
 }
 
 std::size_t count(arguments all, std::string_view slot) noexcept {
-  auto in_slot = [slot](const op_argument& arg) { return arg.slot == slot; };
-  return static_cast<std::size_t>(
-    std::count_if(all.begin(), all.end(), in_slot));
+  return arguments_in(all, slot).size();
 }
 
 std::string describe(std::string_view slot, std::size_t index) {
@@ -157,13 +154,11 @@ tensor kernel_context::scratch(std::int64_t elements) const {
 const op_argument& kernel_context::argument(arguments all,
                                             std::string_view slot,
                                             std::size_t index) const {
-  auto left = index;
-  for (auto& arg : all)
-    if (arg.slot == slot && left-- == 0) {
-      if (!arg.var)
-        bad_argument(arg, slot, index, " has no variable");
-      return arg;
-    }
+  if (const auto found = arguments_in(all, slot); index < found.size()) {
+    if (!found[index].var)
+      bad_argument(found[index], slot, index, " has no variable");
+    return found[index];
+  }
   throw error(errc::kernel_failure,
               "argument " + describe(slot, index) + " is missing");
 }

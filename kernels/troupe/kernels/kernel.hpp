@@ -7,6 +7,7 @@
 #include <troupe/kernels/part_runner.hpp>
 #include <troupe/kernels/variable.hpp>
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -35,6 +36,15 @@ struct step_info {
   std::int64_t batch_samples = 0; ///< n, samples on all devices
   std::int64_t device = 0;        ///< this device's number among them
   std::int64_t devices = 1;       ///< how many run the step
+  /// Set once the step has failed or is cancelled; null if nobody can stop it.
+  const std::atomic<bool>* stop = nullptr;
+
+  /// Whether a kernel that runs for long, such as a loop over a block, must
+  /// end: what it computes is no longer wanted. Relaxed, since the reason is
+  /// told elsewhere.
+  bool stopped() const noexcept {
+    return stop && stop->load(std::memory_order_relaxed);
+  }
 };
 
 /// Everything a kernel works on: arguments, attributes, device, step.

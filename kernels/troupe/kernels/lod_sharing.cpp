@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/lod_sharing.hpp>
+#include <troupe/kernels/slot_arguments.hpp>
 
 #include <algorithm>
 #include <array>
@@ -38,15 +39,6 @@ bool has_levels(const op_argument& arg) {
   return arg.var && arg.var->is_tensor() && arg.var->as_tensor().levels();
 }
 
-/// Number of `arguments[i]` among those of its slot.
-std::size_t index_in_slot(std::span<const op_argument> arguments,
-                          std::size_t i) {
-  auto first = i;
-  while (first > 0 && arguments[first - 1].slot == arguments[i].slot)
-    --first;
-  return i - first;
-}
-
 /// Slot whose sequences the gradient in slot "S@GRAD" forms: S, or Out if the
 /// op does not read S.
 std::string_view lender_of_gradient(std::span<const op_argument> inputs,
@@ -55,22 +47,47 @@ std::string_view lender_of_gradient(std::span<const op_argument> inputs,
   if (!slot.ends_with(suffix))
     return {};
   slot.remove_suffix(suffix.size());
-  const auto is_read = std::ranges::any_of(
-    inputs, [slot](auto& in) { return in.slot == slot && in.var; });
+  const auto is_read = std::ranges::any_of(arguments_in(inputs, slot),
+                                           [](auto& in) { return in.var; });
   return is_read ? slot : "Out";
 }
 
-/// True if output `o` forms the sequences of input `i`.
-bool borrows(std::span<const op_argument> outputs, std::size_t o,
-             std::span<const op_argument> inputs, std::size_t i,
-             bool gradient) {
-  const auto to = outputs[o].slot;
-  const auto from = inputs[i].slot;
-  const auto index = index_in_slot(inputs, i);
-  if (gradient)
-    return from == lender_of_gradient(inputs, to)
-           && index_in_slot(outputs, o) == index;
-  return index == 0 && is_among(lending, from) && is_among(borrowing, to);
+/// The inputs that may lend to what is no gradient: the first of each slot that
+/// lends, in the op's order.
+std::vector<const op_argument*>
+find_lenders(std::span<const op_argument> inputs) {
+  std::vector<const op_argument*> lenders;
+  while (!inputs.empty()) {
+    const auto slot = first_slot(inputs);
+    if (is_among(lending, slot.front().slot))
+      lenders.push_back(&slot.front());
+    inputs = inputs.subspan(slot.size());
+  }
+  return lenders;
+}
+
+/// Calls `visit(output, input)` for each output that forms the sequences of an
+/// input; outputs one after the other, each with its inputs in the op's order.
+template <class Visit>
+void for_each_loan(std::span<const op_argument> inputs,
+                   std::span<const op_argument> outputs, bool gradient,
+                   Visit visit) {
+  const auto lenders =
+    gradient ? std::vector<const op_argument*>{} : find_lenders(inputs);
+  while (!outputs.empty()) {
+    const auto slot = first_slot(outputs);
+    outputs = outputs.subspan(slot.size());
+    const auto to = slot.front().slot;
+    if (gradient) {
+      const auto from = arguments_in(inputs, lender_of_gradient(inputs, to));
+      for (std::size_t i = 0; i < std::min(slot.size(), from.size()); ++i)
+        visit(slot[i], from[i]);
+    } else if (is_among(borrowing, to)) {
+      for (auto& out : slot)
+        for (auto* in : lenders)
+          visit(out, *in);
+    }
+  }
 }
 
 /// Levels that an output gets when the kernel has run. Copied before it runs:
@@ -108,30 +125,31 @@ public:
   find_bypass(std::span<const op_argument> inputs,
               std::span<const op_argument> outputs) const {
     lod_bypass found{code_.get(), nullptr};
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      for (std::size_t o = 0; o < outputs.size(); ++o) {
-        auto* lender = inputs[i].var;
-        if (!lender || !borrows(outputs, o, inputs, i, gradient_))
-          continue;
-        if (found.lender && found.lender != lender)
-          return std::nullopt;
-        found.lender = lender;
-      }
+    bool several = false;
+    for_each_loan(inputs, outputs, gradient_,
+                  [&](const op_argument&, const op_argument& from) {
+                    if (!from.var)
+                      return;
+                    several |= found.lender && found.lender != from.var;
+                    found.lender = from.var;
+                  });
+    if (several)
+      return std::nullopt;
     return found;
   }
 
 private:
   std::vector<loan> find_loans(const kernel_context& ctx) const {
     std::vector<loan> loans;
-    for (std::size_t o = 0; o < ctx.outputs().size(); ++o)
-      for (std::size_t i = 0; i < ctx.inputs().size(); ++i)
-        if (has_levels(ctx.inputs()[i])
-            && borrows(ctx.outputs(), o, ctx.inputs(), i, gradient_)) {
-          const auto& value = ctx.inputs()[i].var->as_tensor();
-          loans.push_back(
-            {ctx.outputs()[o].var, value.levels(), value.dims()[0]});
-          break;
-        }
+    const op_argument* last = nullptr; // the first lender counts
+    for_each_loan(ctx.inputs(), ctx.outputs(), gradient_,
+                  [&](const op_argument& to, const op_argument& from) {
+                    if (!has_levels(from) || last == &to)
+                      return;
+                    last = &to;
+                    const auto& value = from.var->as_tensor();
+                    loans.push_back({to.var, value.levels(), value.dims()[0]});
+                  });
     return loans;
   }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/tensor.hpp>
 
@@ -10,8 +11,23 @@ namespace troupe {
 
 namespace {
 
+/// Extents beside a 0 cost no memory, but kernels add and multiply them.
+void check_empty(const shape& dims) {
+  constexpr auto most = std::int64_t{1} << 40;
+  std::int64_t product = 1;
+  for (const auto extent : dims)
+    if (__builtin_mul_overflow(product, std::max<std::int64_t>(extent, 1),
+                               &product)
+        || product > most)
+      throw error(errc::invalid_argument,
+                  "an empty tensor " + to_string(dims)
+                    + " with extents of more than 2^40 beside the 0");
+}
+
 std::size_t plain_bytes(const shape& dims, dtype type) {
   auto count = static_cast<std::size_t>(dims.numel());
+  if (count == 0)
+    check_empty(dims);
   std::size_t bytes = 0;
   if (__builtin_mul_overflow(count, size_of(type), &bytes))
     throw error(errc::invalid_argument,
@@ -106,6 +122,8 @@ tensor tensor::reshaped(const troupe::shape& dims) const {
     throw error(errc::shape_mismatch, "a tensor " + to_string(dims_)
                                         + " cannot be reshaped to "
                                         + to_string(dims));
+  if (dims.numel() == 0)
+    check_empty(dims);
   auto result = *this;
   if (dims.rank() == 0 || dims_.rank() == 0 || dims[0] != dims_[0])
     result.levels_.reset();

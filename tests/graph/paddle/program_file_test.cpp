@@ -312,6 +312,29 @@ TEST_CASE("blocks form a tree") {
   CHECK(contains(parsing(field(1, field(1, 0))), "parent 0"));
 }
 
+TEST_CASE("blocks that run themselves are refused") {
+  using test::block;
+  const auto running = [](std::int64_t inner) {
+    const auto attribute =
+      field(1, "sub_block") + field(2, 8) + field(12, inner);
+    return field(4, field(3, "while") + field(4, attribute));
+  };
+  CHECK(contains(parsing(field(1, block(0, -1, running(0)))),
+                 "p: op while of block 0 runs block 0, which it is itself a "
+                 "part of"));
+  CHECK(contains(parsing(field(1, block(0, -1, running(1)))
+                         + field(1, block(1, 0, running(1)))),
+                 "op while of block 1 runs block 1"));
+}
+
+TEST_CASE("an op of more than 256 slots is refused") {
+  std::string slots;
+  for (int i = 0; i < 257; ++i)
+    slots += field(1, field(1, "S" + std::to_string(i)));
+  CHECK(contains(parsing(program_of(field(4, slots + field(3, "sum")))),
+                 "has 257 slots, at most 256 are supported"));
+}
+
 TEST_CASE("a program cut off anywhere is an error or a shorter program") {
   auto bytes = test::read_bytes(data / "mlp/startup.pdmodel");
   int refused = 0;

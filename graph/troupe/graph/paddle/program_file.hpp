@@ -17,7 +17,8 @@ namespace troupe::graph {
 /// Throws error(bad_file) with block, op and variable for anything else than a
 /// program: truncated data, missing names, variables or slots that occur
 /// twice, blocks that are their own ancestors, references to blocks that are
-/// not there, shapes of more than 8 axes or 2^63 bytes.
+/// not there, blocks that run themselves or exceed the limits of
+/// `check_sub_blocks`, shapes of more than 8 axes or 2^63 bytes.
 /// Source: Paddle, framework.proto.
 program parse_program(std::string_view bytes, const std::string& name);
 

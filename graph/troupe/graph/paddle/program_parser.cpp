@@ -4,6 +4,7 @@
 #include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
 #include <troupe/graph/dtype_number.hpp>
+#include <troupe/graph/sub_blocks.hpp>
 
 #include <framework.pb.h>
 #include <google/protobuf/arena.h>
@@ -149,6 +150,9 @@ var_desc take_var(pb::VarDesc& var, location where) {
   return desc;
 }
 
+/// Far more than any op of Paddle has; who looks for a slot walks over all.
+constexpr std::size_t max_slots = 256;
+
 using slot_list = google::protobuf::RepeatedPtrField<pb::OpDesc::Var>;
 
 /// Moves strings out of a message.
@@ -165,6 +169,9 @@ void check_slot_names(const std::vector<op_slot>& slots,
   for (const auto& slot : slots)
     names.push_back(slot.name);
   std::ranges::sort(names);
+  if (names.size() > max_slots)
+    bad(where, "has " + std::to_string(names.size()) + " slots, at most "
+                 + std::to_string(max_slots) + " are supported");
   if (auto twice = std::ranges::adjacent_find(names); twice != names.end())
     bad(where, "slot " + quoted_name(*twice) + " occurs twice");
 }
@@ -351,6 +358,15 @@ std::int64_t take_version(pb::ProgramDesc& from) {
   return version;
 }
 
+/// So that who walks over the blocks of a program that was read need not care.
+void check_sub_blocks(const program& p, const std::string& name) {
+  try {
+    graph::check_sub_blocks(p);
+  } catch (const error& e) {
+    throw error(errc::bad_file, name + ": " + e.message(), e.where());
+  }
+}
+
 } // namespace
 
 program parse_program(std::string_view bytes, const std::string& name) {
@@ -368,6 +384,7 @@ program parse_program(std::string_view bytes, const std::string& name) {
   for (int i = 0; i < from.blocks_size(); ++i)
     result.blocks.push_back(
       take_block(*from.mutable_blocks(i), i, from.blocks_size(), name));
+  check_sub_blocks(result, name);
   from.clear_blocks();
   result.version = take_version(from);
   result.extra = serialized(from);

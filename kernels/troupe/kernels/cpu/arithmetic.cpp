@@ -241,6 +241,10 @@ void join_rows(kernel_context& ctx, const std::vector<selected_rows>& terms) {
                    "rows of tensors of different height");
     require_shape("X", expected, dims);
     require_float(rows.values);
+    if (rows.values.dims()[0] != static_cast<std::int64_t>(rows.rows.size()))
+      throw_shape("X", rows.values.dims(),
+                  "expected one for each of " + std::to_string(rows.rows.size())
+                    + " rows");
     out.rows.insert(out.rows.end(), rows.rows.begin(), rows.rows.end());
   }
   dims[0] = static_cast<std::int64_t>(out.rows.size());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/cpu/arguments.hpp>
+#include <troupe/kernels/cpu/elementwise_ops.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
 
 #include <troupe/base/error.hpp>
@@ -30,11 +31,17 @@ struct histograms {
   count& batches(count* all) const { return all[(window + 1) * buckets]; }
 };
 
-void add(const histograms& to, const histograms& from, count sign) {
+// Counts that a file brings may be of any size: all arithmetic wraps around.
+template <class Op>
+void combine(const histograms& to, const histograms& from) {
   for (std::int64_t i = 0; i < to.buckets; ++i) {
-    to.positive[i] += sign * from.positive[i];
-    to.negative[i] += sign * from.negative[i];
+    to.positive[i] = Op::apply(to.positive[i], from.positive[i]);
+    to.negative[i] = Op::apply(to.negative[i], from.negative[i]);
   }
+}
+
+void count_one(count& to) {
+  to = elementwise::add::apply(to, count{1});
 }
 
 void clear(const histograms& h) {
@@ -57,9 +64,9 @@ void count_samples(const histograms& h, const tensor& predict,
                                         + ", expected a probability");
     const auto bucket = static_cast<std::int64_t>(p * thresholds);
     if (labels[i] > 0)
-      ++h.positive[bucket];
+      count_one(h.positive[bucket]);
     else if (labels[i] == 0)
-      ++h.negative[bucket];
+      count_one(h.negative[bucket]);
   }
 }
 
@@ -70,11 +77,11 @@ void slide(const histograms& h, const tensor& predict, const tensor& label,
   if (batches < 0)
     throw error(errc::invalid_argument, "StatPos has a negative count");
   const auto current = h.at(batches % h.window);
-  add(h.sum(), current, -1);
+  combine<elementwise::subtract>(h.sum(), current);
   clear(current);
   count_samples(current, predict, label);
   if (counts)
-    add(h.sum(), current, 1);
+    combine<elementwise::add>(h.sum(), current);
 }
 
 // The area under the curve of true over false positives, by trapezoids.
@@ -139,8 +146,8 @@ void run_auc(kernel_context& ctx) {
   const histograms h = read_histograms(ctx);
   if (h.window > 0) {
     slide(h, predict, label, is_counted(ctx));
-    ++h.batches(h.positive);
-    ++h.batches(h.negative);
+    count_one(h.batches(h.positive));
+    count_one(h.batches(h.negative));
   } else if (is_counted(ctx)) {
     count_samples(h, predict, label);
   }

@@ -16,6 +16,9 @@ namespace {
 // Paddle's smallest piece of memory on CPUs.
 constexpr std::int64_t default_alignment = 4096;
 
+// Far more than any allocator aligns to.
+constexpr std::int64_t most_alignment = std::int64_t{1} << 30;
+
 // Bytes that a tensor takes in the fused one.
 std::int64_t room_for(const kernel_context& ctx, const tensor& value) {
   const auto bytes = static_cast<std::int64_t>(value.bytes());
@@ -23,6 +26,10 @@ std::int64_t room_for(const kernel_context& ctx, const tensor& value) {
     return bytes;
   const auto wanted = ctx.attributes().get_int("align_size", -1);
   const auto alignment = wanted > 0 ? wanted : default_alignment;
+  if (alignment > most_alignment)
+    throw error(errc::invalid_argument,
+                "align_size " + std::to_string(alignment) + ", at most "
+                  + std::to_string(most_alignment) + " bytes are possible");
   return (bytes + alignment - 1) / alignment * alignment;
 }
 

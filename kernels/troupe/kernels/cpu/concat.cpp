@@ -58,15 +58,21 @@ std::vector<std::int64_t> split_extents(const kernel_context& ctx,
     sections.assign(count,
                     count == 0 ? 0 : whole / static_cast<std::int64_t>(count));
   std::int64_t rest = whole;
-  for (const std::int64_t section : sections)
+  const auto refuse = [&] {
+    throw_shape("X", ctx.input("X").dims(),
+                "cannot be split into the " + std::to_string(count)
+                  + " parts that the attributes ask for");
+  };
+  for (const std::int64_t section : sections) {
+    if (section < -1 || section > rest)
+      refuse();
     rest -= section == -1 ? 0 : section;
+  }
   for (auto& section : sections)
     if (section == -1)
       section = std::exchange(rest, 0);
   if (rest != 0 || sections.size() != count)
-    throw_shape("X", ctx.input("X").dims(),
-                "cannot be split into the " + std::to_string(count)
-                  + " parts that the attributes ask for");
+    refuse();
   return sections;
 }
 

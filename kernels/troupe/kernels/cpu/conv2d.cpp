@@ -63,10 +63,11 @@ protected:
 
 private:
   void require_shapes(const shape& in, const shape& filter) const {
-    if (groups_ < 1 || in[1] != filter[1] * groups_ || filter[0] % groups_ != 0)
+    if (groups_ < 1 || groups_ > in[1] || in[1] != filter[1] * groups_
+        || filter[0] % groups_ != 0)
       throw_shapes("Input", in, "Filter", filter,
                    "do not go together with groups " + std::to_string(groups_));
-    if (filter.numel() == 0 || in[1] == 0)
+    if (filter.numel() == 0)
       throw_shape("Filter", filter, "is empty");
   }
 

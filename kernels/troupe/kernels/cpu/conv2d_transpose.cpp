@@ -8,6 +8,7 @@
 
 #include <troupe/base/error.hpp>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -60,8 +61,8 @@ private:
     std::int64_t length = shortest;
     if (size_.size() > axis)
       length = size_[axis];
-    else if (more_.size() > axis)
-      length += more_[axis];
+    else if (more_.size() > axis) // no more than a stride, see below
+      length += std::clamp<std::int64_t>(more_[axis], -1, a.stride);
     if (length < 1 || length < shortest || length >= shortest + a.stride)
       throw error(errc::invalid_argument,
                   "an output of " + std::to_string(length)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/kernels/cpu/elementwise_ops.hpp>
 #include <troupe/kernels/dtype.hpp>
 
 #include <troupe/base/error.hpp>
@@ -53,11 +54,11 @@ auto with_number(dtype type, std::string_view slot, Use use) {
                                         "or int64");
 }
 
-/// out[i] += x[i]
+/// out[i] += x[i]; integers wrap around.
 template <class T>
 void add_into(T* out, const T* x, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i)
-    out[i] += x[i];
+    out[i] = elementwise::add::apply(out[i], x[i]);
 }
 
 } // namespace troupe::cpu

@@ -24,7 +24,9 @@ struct repetition {
   shape out() const {
     shape dims = x;
     for (std::size_t i = 0; i < times.size(); ++i)
-      dims[i] *= times[i];
+      if (__builtin_mul_overflow(dims[i], times[i], &dims[i]))
+        throw_shape(
+          "X", x, "cannot be repeated " + std::to_string(times[i]) + " times");
     return dims;
   }
 };
@@ -102,6 +104,8 @@ void repeat(kernel_context& ctx, repetition_of how) {
   const tensor x = ctx.input("X");
   const repetition r = how(ctx, x.dims());
   tensor out = ctx.output("Out", r.out(), x.type());
+  if (out.numel() == 0)
+    return; // but the numbers of repetitions may be huge
   box_of(r, false).copy(out.raw(), x.raw(), x.type());
 }
 
@@ -111,6 +115,8 @@ void add_up(kernel_context& ctx, const repetition& r, const tensor& dout) {
   require_shape("Out@GRAD", dout.dims(), r.out());
   tensor dx = ctx.output("X@GRAD", x, dout.type());
   std::memset(dx.raw(), 0, dx.bytes());
+  if (dout.numel() == 0)
+    return;
   box_of(r, true).add(dx.raw(), dout.raw(), dout.type());
 }
 

@@ -7,6 +7,7 @@
 
 #include <troupe/base/error.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -106,7 +107,8 @@ private:
   groups_view view_of(const shape& x) const {
     const std::int64_t groups =
       slots_.inverse ? x[1] : ctx_.attributes().get_int("groups", 1);
-    if (groups < 1 || x[1] % groups != 0)
+    if (groups < 1 || groups > std::max<std::int64_t>(x[1], 1)
+        || x[1] % groups != 0)
       throw_shape("X", x,
                   "has no channels for " + std::to_string(groups) + " groups");
     return {x[0], x[1], groups, x.numel(2, x.rank())};

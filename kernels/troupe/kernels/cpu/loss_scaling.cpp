@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 // Gradients of a scaled loss in mixed precision.
 // Source: Micikevicius et al., "Mixed precision training", 2018, section 3.2.
@@ -51,9 +52,15 @@ struct loss_scale {
   std::int32_t bad_steps = 0;
 };
 
+/// One more, but a count that a file brings may be the largest there is.
+std::int32_t next(std::int32_t count) {
+  return count == std::numeric_limits<std::int32_t>::max() ? count : count + 1;
+}
+
 loss_scale after_bad_step(const attribute_map& attributes, loss_scale s) {
   s.good_steps = 0;
-  if (++s.bad_steps == attributes.get_int("decr_every_n_nan_or_inf", 2)) {
+  s.bad_steps = next(s.bad_steps);
+  if (s.bad_steps == attributes.get_int("decr_every_n_nan_or_inf", 2)) {
     s.factor =
       std::max(1.0f, s.factor * attributes.get_float("decr_ratio", 0.8f));
     s.bad_steps = 0;
@@ -63,7 +70,8 @@ loss_scale after_bad_step(const attribute_map& attributes, loss_scale s) {
 
 loss_scale after_good_step(const attribute_map& attributes, loss_scale s) {
   s.bad_steps = 0;
-  if (++s.good_steps == attributes.get_int("incr_every_n_steps", 1000)) {
+  s.good_steps = next(s.good_steps);
+  if (s.good_steps == attributes.get_int("incr_every_n_steps", 1000)) {
     const float more = s.factor * attributes.get_float("incr_ratio", 2.0f);
     if (std::isfinite(more))
       s.factor = more;
@@ -115,11 +123,11 @@ void run_update_loss_scaling(kernel_context& ctx) {
   const loss_scale before{scalar_input(ctx, "PrevLossScaling"),
                           count_input(ctx, "InGoodSteps"),
                           count_input(ctx, "InBadSteps")};
-  const auto next = found ? after_bad_step(ctx.attributes(), before)
-                          : after_good_step(ctx.attributes(), before);
-  float_output(ctx, "LossScaling", {1}).data<float>()[0] = next.factor;
-  write_count(ctx, "OutGoodSteps", next.good_steps);
-  write_count(ctx, "OutBadSteps", next.bad_steps);
+  const auto after = found ? after_bad_step(ctx.attributes(), before)
+                           : after_good_step(ctx.attributes(), before);
+  float_output(ctx, "LossScaling", {1}).data<float>()[0] = after.factor;
+  write_count(ctx, "OutGoodSteps", after.good_steps);
+  write_count(ctx, "OutBadSteps", after.bad_steps);
 }
 
 } // namespace troupe::cpu

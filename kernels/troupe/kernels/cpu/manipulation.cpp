@@ -44,7 +44,8 @@ std::int64_t missing_extent(const extents& dims, const shape& x) {
   int unknown = 0;
   for (const std::int64_t extent : dims) {
     unknown += extent == -1 ? 1 : 0;
-    known *= extent == -1 ? 1 : extent;
+    if (extent != -1 && __builtin_mul_overflow(known, extent, &known))
+      throw_shape("X", x, "cannot be reshaped to extents beyond 2^63");
   }
   if (unknown > 1)
     throw error(errc::invalid_argument,

@@ -20,13 +20,31 @@ enum class pad_mode { constant, reflect, replicate, circular };
 
 constexpr std::int64_t outside = -1;
 
-// One axis: X's extent and, for each position of Out, that in X, or `outside`.
+// The position in X of position `i` before its start (i < 0) or behind its end.
+std::int64_t source_of(std::int64_t i, std::int64_t n, pad_mode mode) {
+  if (i >= 0 && i < n)
+    return i;
+  switch (mode) {
+  case pad_mode::constant: return outside;
+  case pad_mode::reflect: return i < 0 ? -i : 2 * (n - 1) - i;
+  case pad_mode::replicate: return i < 0 ? 0 : n - 1;
+  case pad_mode::circular: return (i % n + n) % n;
+  }
+  return outside;
+}
+
+// One axis: X's extent and what Out has around it.
 struct padded_axis {
   std::int64_t extent = 1;
   std::int64_t before = 0;
-  std::vector<std::int64_t> source;
+  std::int64_t after = 0;
+  pad_mode mode = pad_mode::constant;
 
-  std::int64_t size() const { return static_cast<std::int64_t>(source.size()); }
+  std::int64_t size() const { return before + extent + after; }
+  // The position in X of position `i` of Out, or `outside`.
+  std::int64_t source(std::int64_t i) const {
+    return source_of(i - before, extent, mode);
+  }
 };
 
 struct padding {
@@ -41,32 +59,18 @@ struct padding {
   }
 };
 
-// The position in X of position `i` before its start (i < 0) or behind its end.
-std::int64_t source_of(std::int64_t i, std::int64_t n, pad_mode mode) {
-  if (i >= 0 && i < n)
-    return i;
-  switch (mode) {
-  case pad_mode::constant: return outside;
-  case pad_mode::reflect: return i < 0 ? -i : 2 * (n - 1) - i;
-  case pad_mode::replicate: return i < 0 ? 0 : n - 1;
-  case pad_mode::circular: return (i % n + n) % n;
-  }
-  return outside;
-}
-
+// No list of positions: a file may ask for more than there is memory for.
 padded_axis pad_axis(std::int64_t n, std::int64_t before, std::int64_t after,
                      pad_mode mode) {
-  if (before < 0 || after < 0
+  constexpr auto most = std::int64_t{1} << 60;
+  if (before < 0 || after < 0 || before > most || after > most
       || (mode == pad_mode::reflect && std::max(before, after) >= n)
       || (mode != pad_mode::constant && n == 0 && before + after > 0))
     throw error(errc::shape_mismatch, "paddings " + std::to_string(before)
                                         + " and " + std::to_string(after)
                                         + " of an axis of " + std::to_string(n)
                                         + " elements");
-  padded_axis a{n, before, {}};
-  for (std::int64_t i = -before; i < n + after; ++i)
-    a.source.push_back(source_of(i, n, mode));
-  return a;
+  return {n, before, after, mode};
 }
 
 pad_mode mode_of(const attribute_map& attributes) {
@@ -121,7 +125,7 @@ padding pad3d_of(const kernel_context& ctx, const shape& x) {
 template <class T>
 class padder {
 public:
-  explicit padder(const padding& p) : p_(p), value_(static_cast<T>(p.value)) {}
+  explicit padder(const padding& p) : p_(p), value_(number_as<T>(p.value)) {}
 
   // out[i] = x[source of i]
   void forward(std::size_t axis, std::int64_t size, T* out, const T* x) const {
@@ -131,11 +135,10 @@ public:
     const std::int64_t x_step = size / std::max<std::int64_t>(a.extent, 1);
     const std::int64_t out_step = out_size(axis + 1);
     for (std::int64_t i = 0; i < a.size(); ++i)
-      if (a.source[static_cast<std::size_t>(i)] == outside)
+      if (const auto source = a.source(i); source == outside)
         std::fill_n(out + i * out_step, out_step, value_);
       else
-        forward(axis + 1, x_step, out + i * out_step,
-                x + a.source[static_cast<std::size_t>(i)] * x_step);
+        forward(axis + 1, x_step, out + i * out_step, x + source * x_step);
   }
 
   // dx[source of i] += dout[i]
@@ -147,10 +150,8 @@ public:
     const std::int64_t x_step = size / std::max<std::int64_t>(a.extent, 1);
     const std::int64_t out_step = out_size(axis + 1);
     for (std::int64_t i = 0; i < a.size(); ++i)
-      if (a.source[static_cast<std::size_t>(i)] != outside)
-        backward(axis + 1, x_step,
-                 dx + a.source[static_cast<std::size_t>(i)] * x_step,
-                 dout + i * out_step);
+      if (const auto source = a.source(i); source != outside)
+        backward(axis + 1, x_step, dx + source * x_step, dout + i * out_step);
   }
 
 private:
@@ -165,9 +166,9 @@ private:
   template <class Edge>
   static void edges(const padded_axis& a, Edge edge) {
     for (std::int64_t i = 0; i < a.before; ++i)
-      edge(i, a.source[static_cast<std::size_t>(i)]);
+      edge(i, a.source(i));
     for (std::int64_t i = a.before + a.extent; i < a.size(); ++i)
-      edge(i, a.source[static_cast<std::size_t>(i)]);
+      edge(i, a.source(i));
   }
 
   void forward_row(const padded_axis& a, T* out, const T* x) const {
@@ -195,6 +196,8 @@ void pad(kernel_context& ctx, padding_rule rule) {
   const tensor x = ctx.input("X");
   const padding p = rule(ctx, x.dims());
   tensor out = ctx.output("Out", p.out(), x.type());
+  if (out.numel() == 0)
+    return; // but the extents may be huge
   if (p.axes.empty())
     return std::memcpy(out.raw(), x.raw(), x.bytes()), void();
   with_number(x.type(), "X", [&](auto zero) {
@@ -211,6 +214,8 @@ void pad_gradient(kernel_context& ctx, padding_rule rule) {
   require_shape("Out@GRAD", dout.dims(), p.out());
   tensor dx = ctx.output("X@GRAD", dims, dout.type());
   std::memset(dx.raw(), 0, dx.bytes());
+  if (dout.numel() == 0)
+    return;
   with_floating(dout.type(), "Out@GRAD", [&](auto zero) {
     using element = decltype(zero);
     padder<element>(p).backward(0, dx.numel(), dx.data<element>(),
@@ -236,6 +241,8 @@ void run_pad_grad(kernel_context& ctx) {
     throw_shape("Out@GRAD", dout.dims(),
                 "does not go with " + std::to_string(pairs.size())
                   + " paddings");
+  if (std::ranges::any_of(pairs, [](std::int64_t n) { return n < 0; }))
+    throw_shape("Out@GRAD", dout.dims(), "has negative paddings");
   slice_box middle(dout.dims());
   for (std::size_t i = 0; i < dout.dims().rank(); ++i)
     middle.cut(i, pairs[2 * i], dout.dims()[i] - pairs[2 * i + 1], 1);

@@ -93,9 +93,11 @@ pool_options::pool_options(const attribute_map& from)
     throw error(errc::invalid_argument,
                 "attribute pooling_type is " + type + ", not max or avg");
   max = type == "max";
-  if (!global && (ksize.size() != 2 || ksize[0] < 1 || ksize[1] < 1))
+  if (!global
+      && (ksize.size() != 2 || ksize[0] < 1 || ksize[1] < 1
+          || std::max(ksize[0], ksize[1]) > largest_window))
     throw error(errc::invalid_argument,
-                "attribute ksize needs two positive values");
+                "attribute ksize needs two positive values of at most 2^20");
 }
 
 pool_plan make_pool_plan(const pool_options& options, const shape& in) {

@@ -7,6 +7,7 @@
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/random.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -98,13 +99,14 @@ void give(kernel_context& ctx, const tensor& drawn) {
 // them.
 void set_diagonal(const attribute_map& attributes, tensor& out) {
   const std::int64_t count = attributes.get_int("diag_num", 0);
-  const std::int64_t step = attributes.get_int("diag_step", 0) + 1;
+  const std::int64_t between = attributes.get_int("diag_step", 0);
+  const std::int64_t step = std::min(between, out.numel()) + 1;
   if (count <= 0)
     return;
   if (step <= 0 || (count - 1) > (out.numel() - 1) / step || out.numel() == 0)
     throw error(errc::invalid_argument,
                 "diag_num " + std::to_string(count) + " with diag_step "
-                  + std::to_string(step - 1) + " does not fit into Out "
+                  + std::to_string(between) + " does not fit into Out "
                   + to_string(out.dims()));
   for (std::int64_t i = 0; i < count; ++i)
     out.data<float>()[i * step] = attributes.get_float("diag_val", 1.0f);

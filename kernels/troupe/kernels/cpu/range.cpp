@@ -57,7 +57,7 @@ void write_range(kernel_context& ctx) {
   T value = start; // sums up, as Paddle's does
   for (T& element : out.values<T>()) {
     element = value;
-    value = static_cast<T>(value + step);
+    value = elementwise::add::apply(value, step); // behind the last, too
   }
 }
 

@@ -76,7 +76,8 @@ void roll(kernel_context& ctx, std::string_view from, std::string_view to,
   for (std::size_t i = 0; i < shifts.size(); ++i) {
     auto& a =
       rolled[axes.empty() ? 0 : normal_axis(axes[i], dims.rank(), from)];
-    a.shift = positive_shift(a.shift + sign * shifts[i], a.extent);
+    a.shift = positive_shift(
+      a.shift + sign * positive_shift(shifts[i], a.extent), a.extent);
   }
   tensor out = ctx.output(to, x.dims(), x.type());
   roller(dims, rolled).run(out, x);

@@ -7,6 +7,7 @@
 
 #include <troupe/base/error.hpp>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -27,9 +28,12 @@ public:
       is_test_(attributes.get_bool("is_test", false)), dropout_(attributes) {
     sizes_.hidden = attributes.get_int("hidden_size", 100);
     sizes_.directions = attributes.get_bool("is_bidirec", false) ? 2 : 1;
-    if (layers_ < 1 || sizes_.hidden < 1)
+    constexpr auto most = std::int64_t{1} << 20;
+    if (layers_ < 1 || sizes_.hidden < 1
+        || std::max(layers_, sizes_.hidden) > most)
       throw error(errc::invalid_argument,
-                  "num_layers and hidden_size of rnn must be positive");
+                  "num_layers and hidden_size of rnn must be positive and at "
+                  "most 2^20");
   }
 
 protected:

@@ -110,10 +110,12 @@ row_plan plan_expand_as(const kernel_context& ctx) {
 // Sequence i of the output: sequence i of each X, one behind the other.
 row_plan plan_concat(const kernel_context& ctx) {
   row_plan plan;
-  std::vector<tensor> x;
+  std::vector<tensor> x{ctx.input("X")};
+  const auto& first = require_levels(x[0], "X").front();
   for (std::size_t k = 0; k < ctx.num_inputs("X"); ++k) {
-    x.push_back(ctx.input("X", k));
-    const auto& first = require_levels(x.front(), "X").front();
+    if (k > 0)
+      x.push_back(ctx.input("X", k));
+    require_type("X", x[k].type(), x[0].type());
     if (require_levels(x[k], "X").front().size() != first.size()
         || row_elements(x[k].dims()) != row_elements(x[0].dims()))
       throw_shapes("X", x[0].dims(), "X", x[k].dims(),
@@ -173,6 +175,7 @@ row_plan plan_pad(const kernel_context& ctx) {
                                  length};
   dims.insert(dims.end(), x.dims().begin() + 1, x.dims().end());
   plan.dims = shape(dims);
+  plan.rows(); // throws if that is more than 2^63
   for (std::size_t i = 0; i + 1 < offsets.size(); ++i)
     plan.moves.push_back({0, at(offsets, i),
                           static_cast<std::int64_t>(i) * length,
@@ -233,14 +236,23 @@ row_plan plan_unpad_gradient(const kernel_context& ctx) {
 
 // -- running a plan -----------------------------------------------------------
 
-void copy_rows(const row_plan& plan, const kernel_context& ctx, tensor& out) {
+/// Read before the output is made: it may be in the variable of one of them.
+std::vector<tensor> read_sources(const kernel_context& ctx) {
+  std::vector<tensor> x;
+  for (std::size_t k = 0; k < ctx.num_inputs("X"); ++k)
+    x.push_back(ctx.input("X", k));
+  return x;
+}
+
+void copy_rows(const row_plan& plan, const std::vector<tensor>& sources,
+               tensor& out) {
   const auto row =
     static_cast<std::size_t>(plan.dims.numel(plan.leading, plan.dims.rank()))
     * size_of(out.type());
   for (auto& move : plan.moves) {
     if (move.count == 0 || row == 0)
       continue;
-    const tensor x = ctx.input("X", move.source);
+    const tensor& x = sources[move.source];
     std::memcpy(out.raw() + static_cast<std::size_t>(move.to) * row,
                 x.raw() + static_cast<std::size_t>(move.from) * row,
                 static_cast<std::size_t>(move.count) * row);
@@ -248,9 +260,9 @@ void copy_rows(const row_plan& plan, const kernel_context& ctx, tensor& out) {
 }
 
 void run_plan(kernel_context& ctx, std::string_view slot, row_plan plan) {
-  const tensor x = ctx.input("X");
-  tensor out = ctx.output(slot, plan.dims, x.type());
-  copy_rows(plan, ctx, out);
+  const auto sources = read_sources(ctx);
+  tensor out = ctx.output(slot, plan.dims, sources.at(0).type());
+  copy_rows(plan, sources, out);
   if (!plan.levels.empty())
     ctx.output_variable(slot).as_tensor().set_levels(
       make_lod(std::move(plan.levels), plan.dims[0]));
@@ -324,7 +336,7 @@ void run_sequence_pad(kernel_context& ctx) {
                  "expected one element or a row, of X's dtype");
   tensor out = ctx.output("Out", plan.dims, x.type());
   fill_with(out, value);
-  copy_rows(plan, ctx, out);
+  copy_rows(plan, {x}, out);
   if (!ctx.has_output("Length"))
     return;
   const auto& offsets = x.levels()->front();

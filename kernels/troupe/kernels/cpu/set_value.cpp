@@ -107,10 +107,12 @@ void run_assign_value(kernel_context& ctx) {
 
 void run_set_value(kernel_context& ctx) {
   const tensor x = ctx.input("Input");
-  const tensor value = value_of(ctx, x.type());
+  tensor value = value_of(ctx, x.type());
   const slice_box part = part_of(ctx, x.dims());
   const auto box = meeting(target_axes(ctx, part), value.dims(), false);
   tensor out = ctx.output("Out", x.dims(), x.type());
+  if (out.raw() == value.raw()) // the op names one variable in both
+    value = clone(value, ctx.on().memory());
   if (out.raw() != x.raw())
     std::memcpy(out.raw(), x.raw(), x.bytes());
   box.copy(out.raw() + first_byte(part, x.type()), value.raw(), x.type());

@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace troupe::cpu {
@@ -26,6 +28,12 @@ std::int64_t stop_of(std::int64_t end, std::int64_t extent) {
   if (end >= 0)
     return end;
   return end == -1 ? -extent - 1 : std::max<std::int64_t>(end + extent, 0);
+}
+
+/// |step|, or `most` if it is less.
+std::int64_t magnitude(std::int64_t step, std::int64_t most) {
+  const auto longest = std::max<std::int64_t>(most, 1);
+  return std::abs(std::clamp(step, -longest, longest));
 }
 
 slice_box box_of(const kernel_context& ctx, const shape& in, bool strided) {
@@ -73,6 +81,9 @@ void slice_box::cut(std::size_t axis, std::int64_t start, std::int64_t stop,
                     std::int64_t step) {
   if (step == 0)
     throw error(errc::invalid_argument, "a slice with a stride of 0");
+  if (std::exchange(is_cut[axis], true))
+    throw error(errc::invalid_argument,
+                "axis " + std::to_string(axis) + " occurs twice in the axes");
   const std::int64_t n = whole[axis];
   const std::int64_t low = step > 0 ? 0 : -1;
   const auto bound = [&](std::int64_t at) {
@@ -81,10 +92,11 @@ void slice_box::cut(std::size_t axis, std::int64_t start, std::int64_t stop,
   const std::int64_t begin = bound(start);
   const std::int64_t length =
     step > 0 ? bound(stop) - begin : begin - bound(stop);
-  const std::int64_t stride = std::abs(step);
-  dims[axis] = length <= 0 ? 0 : (length - 1) / stride + 1;
-  first += dims[axis] == 0 ? 0 : begin * steps[axis];
-  steps[axis] *= step;
+  dims[axis] = length <= 0 ? 0 : (length - 1) / magnitude(step, n) + 1;
+  if (dims[axis] > 0)
+    first += begin * steps[axis];
+  if (dims[axis] > 1) // else nobody takes the step, which may be huge
+    steps[axis] *= step;
 }
 
 slice_box cut_box(const shape& dims, const slice_cuts& cuts,

@@ -3,6 +3,7 @@
 
 #include <troupe/kernels/kernel.hpp>
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -16,10 +17,12 @@ struct slice_box {
   std::int64_t first = 0; ///< offset of the first element
   shape dims;             ///< extents of the part
   shape steps;            ///< in elements of the whole, may be negative
+  std::array<bool, shape::max_rank> is_cut{}; ///< by axis
 
   explicit slice_box(const shape& of);
 
-  /// Cuts an axis with Python's rule for start:stop:step, step not 0.
+  /// Cuts an axis with Python's rule for start:stop:step. Throws
+  /// error(invalid_argument) for a step of 0 or an axis that was cut before.
   void cut(std::size_t axis, std::int64_t start, std::int64_t stop,
            std::int64_t step);
 
@@ -38,7 +41,8 @@ struct slice_cuts {
 using backward_end = std::int64_t (*)(std::int64_t end, std::int64_t extent);
 
 /// Cuts a tensor of `dims`. Throws error(invalid_argument) if the numbers of
-/// axes, starts, ends and steps differ, or an axis is not there.
+/// axes, starts, ends and steps differ, or an axis is not there or
+/// occurs twice.
 slice_box cut_box(const shape& dims, const slice_cuts& cuts, backward_end stop);
 
 /// `dims` without the axes that attribute `name` lists; each must be of extent

@@ -27,17 +27,18 @@ void copy_run(T* to, std::int64_t to_step, const T* from,
 template <class T>
 void add_run(T* to, std::int64_t to_step, const T* from, std::int64_t from_step,
              std::int64_t n) {
+  using elementwise::add;
   if (to_step == 1 && from_step == 1)
     return add_into(to, from, n);
   if (to_step != 0) {
     for (std::int64_t i = 0; i < n; ++i)
-      to[i * to_step] += from[i * from_step];
+      to[i * to_step] = add::apply(to[i * to_step], from[i * from_step]);
     return;
   }
   T total{};
   for (std::int64_t i = 0; i < n; ++i)
-    total += from[i * from_step];
-  *to += total;
+    total = add::apply(total, from[i * from_step]);
+  *to = add::apply(*to, total);
 }
 
 } // namespace

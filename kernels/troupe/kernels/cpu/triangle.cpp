@@ -29,9 +29,10 @@ void keep_triangle(kernel_context& ctx, std::string_view from,
   if (dims.rank() < 2)
     throw_shape(from, dims, "expected matrices");
   const bool lower = ctx.attributes().get_bool("lower", true);
-  const std::int64_t diagonal = ctx.attributes().get_int("diagonal", 0);
   const std::int64_t rows = dims[dims.rank() - 2];
   const std::int64_t columns = dims[dims.rank() - 1];
+  const std::int64_t diagonal = std::clamp(
+    ctx.attributes().get_int("diagonal", 0), -rows, columns); // all or nothing
   const std::size_t width = size_of(x.type());
   tensor out = ctx.output(to, dims, x.type());
   if (x.numel() == 0)

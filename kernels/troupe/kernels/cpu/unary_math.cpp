@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <troupe/kernels/cpu/elementwise_ops.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
 #include <troupe/kernels/cpu/unary.hpp>
 #include <troupe/kernels/cpu/vector_math.hpp>
 
 #include <cmath>
+#include <concepts>
 
 namespace troupe::cpu {
 
@@ -108,26 +110,37 @@ struct reciprocal : unary_op<saved_value::out> {
   }
 };
 
+/// Integers wrap around, here and below.
 struct square : unary_op<saved_value::x, true> {
   template <class T>
   static T forward(T x, const T*) {
-    return x * x;
+    return elementwise::multiply::apply(x, x);
   }
   template <class T>
   static T gradient(T x, T dout, const T*) {
-    return T(2) * x * dout;
+    using elementwise::multiply;
+    return multiply::apply(multiply::apply(T(2), x), dout);
   }
 };
 
 struct abs : unary_op<saved_value::x, true> {
   template <class T>
   static T forward(T x, const T*) {
-    return x < T(0) ? -x : (x == T(0) ? T(0) : x); // not -0
+    return x < T(0) ? negated(x) : (x == T(0) ? T(0) : x); // not -0
   }
   template <class T>
   static T gradient(T x, T dout, const T*) {
-    const T negative = x < T(0) ? -dout : T(0);
+    const T negative = x < T(0) ? negated(dout) : T(0);
     return x > T(0) ? dout : negative;
+  }
+
+private:
+  template <class T>
+  static T negated(T x) {
+    if constexpr (std::integral<T>)
+      return elementwise::subtract::apply(T(0), x);
+    else
+      return -x;
   }
 };
 

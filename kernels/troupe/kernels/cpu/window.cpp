@@ -19,8 +19,9 @@ namespace {
 std::vector<std::int64_t> positive_pair(const attribute_map& attributes,
                                         std::string_view name) {
   auto values = attributes.get_ints(name, {1, 1});
-  if (values.size() != 2 || values[0] < 1 || values[1] < 1)
-    throw_attribute(name, "needs two positive values");
+  if (values.size() != 2 || values[0] < 1 || values[1] < 1
+      || std::ranges::max(values) > largest_window)
+    throw_attribute(name, "needs two positive values of at most 2^20");
   return values;
 }
 
@@ -29,8 +30,10 @@ std::vector<std::int64_t> read_paddings(const attribute_map& attributes) {
   auto p = attributes.get_ints("paddings", {0, 0});
   if (p.size() == 2)
     p = {p[0], p[0], p[1], p[1]};
-  if (p.size() != 4 || *std::min_element(p.begin(), p.end()) < 0)
-    throw_attribute("paddings", "needs two or four values, none negative");
+  if (p.size() != 4 || std::ranges::min(p) < 0
+      || std::ranges::max(p) > largest_window)
+    throw_attribute("paddings",
+                    "needs two or four values, none negative or above 2^20");
   return p;
 }
 

@@ -8,6 +8,10 @@
 
 namespace troupe::cpu {
 
+/// The most that strides, dilations, paddings and sizes of kernels may be: what
+/// a file says is checked before work is planned by it.
+inline constexpr std::int64_t largest_window = std::int64_t{1} << 20;
+
 /// A kernel that slides along one spatial axis.
 struct window_axis {
   std::int64_t length = 0; ///< of the input

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/kernels/kernel.hpp>
+
+#include <memory>
+
+namespace troupe::cpu {
+
+/// A kernel that runs `function`, whose outputs lie elsewhere than its inputs
+/// even if the op names one variable in both. For functions that move elements,
+/// which would read what they have written.
+std::unique_ptr<kernel> write_apart(kernel_function function);
+
+} // namespace troupe::cpu
