@@ -295,4 +295,19 @@ TEST_CASE("addresses off loopback are refused") {
   CHECK(e.code() == errc::invalid_argument);
 }
 
+TEST_CASE("process numbers that cannot be are refused") {
+  const auto net = make_mlp();
+  for (std::size_t made_up :
+       {std::size_t{2}, std::size_t{1} << 40, ~std::size_t{0}}) {
+    auto options = options_for(net, graph::merge_strategy::all_reduce);
+    options.nodes = node(0);
+    options.nodes->process_of_device = {0, made_up};
+    auto e = caught([&] { executor exe(net.main, options); });
+    CHECK(e.code() == errc::invalid_argument);
+    options.nodes = node(made_up);
+    e = caught([&] { executor exe(net.main, options); });
+    CHECK(e.code() == errc::invalid_argument);
+  }
+}
+
 } // TEST_SUITE("actors.two_processes")

@@ -73,10 +73,13 @@ void check_options(const node_options& options, std::size_t devices) {
     throw error(errc::invalid_argument,
                 "a process must be given for each of the "
                   + std::to_string(devices) + " devices");
-  if (options.process >= options.processes())
+  // Numbers are counted: no memory for a million processes of two devices.
+  if (options.process >= devices
+      || std::ranges::any_of(options.process_of_device,
+                             [&](auto p) { return p >= devices; }))
     throw error(errc::invalid_argument,
-                "process " + std::to_string(options.process) + " of "
-                  + std::to_string(options.processes()));
+                "processes are numbered from 0, and there are no more than "
+                  + std::to_string(devices) + " for as many devices");
   parse_loopback(options.host, options.port);
 }
 
@@ -203,6 +206,8 @@ public:
     : actor_base(cfg), link_(std::move(link)) {}
 
   const char* name() const override { return "troupe.node"; }
+  /// Lets the link go. Retired.
+  void forget() { link_.reset(); }
 
 protected:
   bool obeys(const caf::exit_msg&) const override { return false; }
@@ -378,6 +383,7 @@ void node_link::state::on_begin() {
   changed.notify_all();
 }
 
+/// For whom this process waits that wants to begin, as a part of a sentence.
 std::string node_link::state::missing() {
   if (!is_first())
     return "process 0 has not begun: not all processes have joined";
@@ -386,7 +392,7 @@ std::string node_link::state::missing() {
   for (std::uint64_t p = 1; p < processes; ++p)
     if (!nodes.contains(p) || (now == stage::knowing && !here.contains(p)))
       text += (text.empty() ? "" : ", ") + process_text(p);
-  return text + " has not joined";
+  return "these have not joined: " + text;
 }
 
 // -- running ------------------------------------------------------------------
@@ -532,8 +538,9 @@ void node_link::state::close() noexcept {
     if (auto a = actors->address(id))
       system.registry().erase(a->id());
   system.registry().erase(members->self()->id());
-  object_of<node_actor>(members->self()).retire();
-  // The node actor and the state hold each other.
+  auto& address = object_of<node_actor>(members->self());
+  address.retire();
+  address.forget(); // they hold each other
   std::lock_guard guard{mutex};
   nodes.clear();
   addresses.clear();
