@@ -91,6 +91,12 @@ std::string process_text(std::uint64_t process) {
   return "process " + std::to_string(process);
 }
 
+/// What others are told of a failed part; empty if it has not.
+std::string failure_text(std::uint64_t process, const std::string& failure) {
+  return failure.empty() ? failure
+                         : "in " + process_text(process) + ": " + failure;
+}
+
 } // namespace
 
 /// What the link is, kept alive by the node actor. `calling` is held while the
@@ -401,11 +407,8 @@ void node_link::state::on_part_ended(std::uint64_t from, step_id step,
                                      const std::string& failure_there) {
   {
     std::lock_guard guard{mutex};
-    const auto text = failure_there.empty()
-                        ? failure_there
-                        : "in " + process_text(from) + ": " + failure_there;
     if (now != stage::running || steps->lost()
-        || !steps->part_ended(from, step, text))
+        || !steps->part_ended(from, step, failure_text(from, failure_there)))
       return;
   }
   std::lock_guard guard{calling};
@@ -428,15 +431,10 @@ void node_link::state::own_part_ended(step_id step,
                                       const std::string& failure_here) {
   {
     std::lock_guard guard{mutex};
-    if (is_first()) {
-      steps->part_ended(0, step,
-                        failure_here.empty() ? failure_here
-                                             : "in process 0: " + failure_here);
-    } else {
-      steps->part_ended(1, step, failure_here);
-      if (!steps->lost())
-        tell_all(part_ended_atom::value, step, failure_here);
-    }
+    steps->part_ended(is_first() ? 0 : 1, step,
+                      failure_text(process, failure_here));
+    if (!is_first() && !steps->lost())
+      tell_all(part_ended_atom::value, step, failure_here);
   }
   std::lock_guard guard{calling};
   settle();
@@ -467,17 +465,18 @@ void node_link::state::lose(const std::string& why) {
     std::lock_guard guard{mutex};
     if (!failure.empty())
       return;
-    failure = why;
-    steps->lose(why);
+    const auto before = steps->first_failure(); // why it has left, perhaps
+    failure = before.empty() ? why : why + " after a step failed " + before;
+    steps->lose(failure);
     runs = now == stage::running;
     if (is_first())
-      tell_all(lost_atom::value, why);
+      tell_all(lost_atom::value, failure);
     changed.notify_all();
   }
   if (!runs)
     return; // whoever waits for the others to join hears of it
   if (!closed)
-    listens.lost(why);
+    listens.lost(failure); // does not change any more
   settle();
 }
 

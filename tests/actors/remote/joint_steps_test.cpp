@@ -31,6 +31,19 @@ TEST_CASE("a step fails with the first failure of any side") {
   CHECK(steps.next()->failure.empty());
 }
 
+TEST_CASE("a failure is known until its step has ended") {
+  joint_steps steps{2, 0};
+  CHECK(steps.first_failure().empty());
+  steps.part_ended(1, 0, "");
+  steps.part_ended(1, 1, "of step 1");
+  CHECK(steps.first_failure() == "of step 1");
+  steps.part_ended(0, 0, "");
+  steps.part_ended(0, 1, "");
+  while (steps.next()) {
+  }
+  CHECK(steps.first_failure().empty());
+}
+
 TEST_CASE("numbers that cannot be do not count") {
   joint_steps steps{2, 0};
   CHECK_FALSE(steps.part_ended(2, 0, ""));

@@ -213,6 +213,29 @@ TEST_CASE("a process that leaves ends the run of the others with its number") {
   }
 }
 
+TEST_CASE("who leaves because of an error tells it to all") {
+  const auto net = make_mlp();
+  auto bad = net.batch(0, 6);
+  bad["label"].values<std::int64_t>()[3] = 99; // on device 1
+  process_group run{3, [&](node_options node) {
+                      auto options =
+                        options_over(3, graph::merge_strategy::all_reduce);
+                      options.parameters = net.parameters();
+                      options.nodes = node;
+                      executor exe{net.main, options};
+                      exe.run(net.batch(0, 6));
+                      exe.run(bad);
+                      return std::string{"no error"};
+                    }};
+  for (std::size_t p = 0; p < 3; ++p) {
+    const auto end = run.wait(p);
+    CAPTURE(p);
+    INFO("last word: ", end.last_word);
+    CHECK(end.last_word.find("99") != std::string::npos);
+    CHECK((p == 1 || names(end.last_word, 1)));
+  }
+}
+
 TEST_CASE("who leaves does not wait for steps that the others never begin") {
   const auto net = make_mlp();
   process_group run{2, [&](node_options node) {

@@ -38,6 +38,11 @@ public:
   /// `why`, if no side has reported another failure.
   void lose(const std::string& why);
   bool lost() const noexcept { return lost_.has_value(); }
+  /// What a side has reported of the first step that failed and has not ended;
+  /// empty if there is none.
+  std::string first_failure() const {
+    return failures_.empty() ? std::string{} : failures_.begin()->second;
+  }
 
   /// The next step that has ended, each once, in their order; none if it has
   /// not.
