@@ -334,6 +334,7 @@ descriptor knock(const std::string& host, std::uint16_t port,
       errc::peer_failure,
       "process 0 at " + where
         + " is gone, or who listens there does not belong to this run");
+  set_blocking(socket.get(), true);
   return socket;
 }
 
