@@ -237,7 +237,7 @@ TEST_CASE("an error in one process ends the step in both") {
   CHECK(exit_code(child) == 0);
 }
 
-TEST_CASE("processes with different graphs are refused") {
+TEST_CASE("processes with different strategies are refused, both at once") {
   const auto net = make_mlp();
   pipe_pair port;
   const auto child = in_child([&] {
@@ -245,14 +245,16 @@ TEST_CASE("processes with different graphs are refused") {
     options.nodes = node(1);
     options.nodes->port = port.get<std::uint16_t>();
     const auto e = caught([&] { executor exe(net.main, options); });
-    ::_exit(says(e, "different graphs") ? 0 : 1);
+    ::_exit(says(e, "strategy: all_reduce in process 0, reduce in process 1")
+              ? 0
+              : 1);
   });
   auto options = options_for(net, graph::merge_strategy::all_reduce);
   options.nodes = node(0);
-  options.nodes->timeout_ms = 1500;
   options.nodes->listening = [&](std::uint16_t p) { port.put(p); };
   const auto e = caught([&] { executor exe(net.main, options); });
   CHECK(e.code() == errc::peer_failure);
+  CHECK(says(e, "strategy: all_reduce in process 0, reduce in process 1"));
   CHECK(exit_code(child) == 0);
 }
 
@@ -291,6 +293,21 @@ TEST_CASE("addresses off loopback are refused") {
   options.nodes->host = "192.0.2.1";
   const auto e = caught([&] { executor exe(net.main, options); });
   CHECK(e.code() == errc::invalid_argument);
+}
+
+TEST_CASE("process numbers that cannot be are refused") {
+  const auto net = make_mlp();
+  for (std::size_t made_up :
+       {std::size_t{2}, std::size_t{1} << 40, ~std::size_t{0}}) {
+    auto options = options_for(net, graph::merge_strategy::all_reduce);
+    options.nodes = node(0);
+    options.nodes->process_of_device = {0, made_up};
+    auto e = caught([&] { executor exe(net.main, options); });
+    CHECK(e.code() == errc::invalid_argument);
+    options.nodes = node(made_up);
+    e = caught([&] { executor exe(net.main, options); });
+    CHECK(e.code() == errc::invalid_argument);
+  }
 }
 
 } // TEST_SUITE("actors.two_processes")

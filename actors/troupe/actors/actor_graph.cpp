@@ -29,6 +29,7 @@ actor_graph::actor_graph(const parts& p)
   context_.trace = options.trace;
   context_.helpers = &helpers_;
   context_.dry_run = options.dry_run;
+  context_.messages_within = options.form != edge_form::counter;
   if (options.shuffle)
     context_.shuffle_seed = options.shuffle->seed + 1; // 0 means off
   make_streams();
@@ -266,9 +267,10 @@ void actor_graph::wire() {
   for (std::size_t n = 0; n < graph_.edges.size(); ++n) {
     const auto& e = graph_.edges[n];
     wire_edge(e, n);
-    if (e.distance > 0)
+    if (e.distance > 0 || !is_here(e.to))
       continue;
-    // An op whose variable is read by another op ends before that one does.
+    // An op whose variable is read by another op ends before that one does. Of
+    // ops in other processes this one hears nothing.
     if (graph_.is_op(e.from) && graph_.is_op(e.to))
       has_successor[e.from] = true;
     if (!graph_.is_op(e.from) && graph_.var(e.from).generator != no_handle)

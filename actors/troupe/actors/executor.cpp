@@ -5,6 +5,7 @@
 #include <troupe/actors/executor_graph.hpp>
 #include <troupe/actors/handles.hpp>
 #include <troupe/actors/node_link.hpp>
+#include <troupe/actors/remote/run_description.hpp>
 #include <troupe/actors/scatter.hpp>
 #include <troupe/base/assert.hpp>
 #include <troupe/base/clock.hpp>
@@ -158,12 +159,9 @@ struct executor::impl {
   void fail_steps_after(step_id id, const error& reason) noexcept;
   static void step_failed(void* owner, step_state& step);
   static void step_ended(void* owner, step_state& step);
-  void part_ended(step_state& step);
-  void remote_part_ended(std::size_t process, step_id id,
-                         const std::string& failure);
-  void peer_lost(std::size_t process, const std::string& why);
-  /// What a lost process owes to steps [first, last), as failed messages.
-  void make_up(step_id first, step_id last);
+  void meet_others();
+  void ended_everywhere();
+  void abandon(const std::string& why);
   actors::placement where() const;
 
   step_state& state_of(step_id id) {
@@ -188,9 +186,7 @@ struct executor::impl {
   std::unique_ptr<actors::node_link> link; // null in a run of one process
   // Of a run over several processes; guarded by `failing`. Steps from
   // `abandoned_from` on have not run whole, since a process is lost.
-  std::set<std::size_t> lost;
-  std::map<std::size_t, step_id> parts_heard; // by process: steps
-  step_id admitted = 0;                       // steps
+  step_id admitted = 0; // steps
   std::optional<error> abandoned;
   step_id abandoned_from = 0;
   std::list<step_in_flight> in_flight; // oldest first
@@ -232,19 +228,22 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
   actors->context().step_failed = &step_failed;
   actors->context().step_ended = &step_ended;
   actors->context().owner = this;
-  if (options.nodes) {
-    for (auto& s : actors->context().steps)
-      s->parts.store(static_cast<std::uint32_t>(options.nodes->processes()));
-    link = std::make_unique<actors::node_link>(
-      *options.system, *options.nodes, ssa, *actors,
-      actors::node_link::listener{
-        [this](std::size_t process, step_id id, const std::string& failure) {
-          remote_part_ended(process, id, failure);
-        },
-        [this](std::size_t process, const std::string& why) {
-          peer_lost(process, why);
-        }});
-  }
+  if (options.nodes)
+    meet_others();
+}
+
+void executor::impl::meet_others() {
+  link = std::make_unique<actors::node_link>(
+    *options.system, *options.nodes,
+    actors::describe_run(options, loss, ssa, *parameters, devices), ssa,
+    *actors,
+    actors::node_link::listener{
+      [this](step_id id, const std::string& failure) {
+        if (!failure.empty())
+          state_of(id).fail(error(errc::peer_failure, failure));
+        ended_everywhere();
+      },
+      [this](const std::string& why) { abandon(why); }});
 }
 
 actors::placement executor::impl::where() const {
@@ -257,6 +256,8 @@ executor::impl::~impl() {
   if (!actors)
     return;
   fail_steps_after(0, error(errc::cancelled, "the executor is destroyed"));
+  if (link) // waits for nobody: others may never come to these steps
+    link->leave("the executor is destroyed");
   while (!in_flight.empty()) {
     actors::serving_thread serving{*workers};
     collect_oldest(serving);
@@ -370,7 +371,7 @@ void executor::impl::prepare(const step_in_flight& s, const feed_map& feeds,
 void executor::impl::admit(step_in_flight& s, actors::serving_thread& serving,
                            then next) {
   auto& state = state_of(s.id);
-  std::size_t owed = 0; // parts of processes that were lost before
+  bool alone = false; // others were lost before
   {
     std::lock_guard guard{failing};
     state.id = s.id;
@@ -378,8 +379,8 @@ void executor::impl::admit(step_in_flight& s, actors::serving_thread& serving,
     state.failed.store(false, std::memory_order_relaxed);
     state.remaining.store(actors->ends_per_step(), std::memory_order_relaxed);
     admitted = s.id + 1;
-    owed = lost.size();
-    if (owed > 0)
+    alone = abandoned.has_value();
+    if (alone)
       state.fail(*abandoned);
     for (auto& before : in_flight)
       if (before.id != s.id && !before.collected
@@ -392,10 +393,8 @@ void executor::impl::admit(step_in_flight& s, actors::serving_thread& serving,
   if (next == then::waits)
     serving.sit();
   actors->start(state.slot);
-  if (actors->ends_per_step() == 0) // no ops: nobody else would
-    step_ended(this, state);
-  for (; owed > 0; --owed)
-    make_up(s.id, s.id + 1);
+  if (alone)
+    actors->make_up_remote(state.slot);
 }
 
 void executor::impl::step_failed(void* owner, step_state& step) {
@@ -409,61 +408,33 @@ void executor::impl::step_ended(void* owner, step_state& step) {
   if (step.failed.load(std::memory_order_relaxed))
     self.fail_steps_after(step.id + 1,
                           error(errc::cancelled, "a step before it failed"));
-  if (self.link)
-    self.link->tell_part_ended(step.id, step.failure_text());
   self.workers->end_step();
-  self.part_ended(step);
+  if (self.link)
+    self.link->part_ended(step.id, step.failure_text());
+  else
+    self.ended_everywhere();
 }
 
-void executor::impl::part_ended(step_state& step) {
-  if (step.parts.fetch_sub(1, std::memory_order_acq_rel) != 1)
-    return;
-  step.parts.store(
-    options.nodes ? static_cast<std::uint32_t>(options.nodes->processes()) : 1,
-    std::memory_order_relaxed);
+void executor::impl::ended_everywhere() {
   ended.fetch_add(1, std::memory_order_release);
   ended.notify_all();
   workers->queue().wake_borrowers();
 }
 
-void executor::impl::remote_part_ended(std::size_t process, step_id id,
-                                       const std::string& failure) {
-  {
-    std::lock_guard guard{failing};
-    if (lost.count(process) > 0)
-      return; // made up already
-    parts_heard[process] = id + 1;
-  }
-  auto& step = state_of(id);
-  if (!failure.empty())
-    step.fail(error(errc::peer_failure, "in another process: " + failure));
-  part_ended(step);
-}
-
-void executor::impl::peer_lost(std::size_t process, const std::string& why) {
+/// A process is lost. What it owes to steps under way comes as failed messages.
+void executor::impl::abandon(const std::string& why) {
   const error reason{errc::peer_failure, why};
-  step_id first = 0, last = 0;
+  step_id last = 0;
   {
     std::lock_guard guard{failing};
-    if (!lost.insert(process).second)
-      return;
-    first = parts_heard[process];
-    last = admitted;
-    if (!abandoned || first < abandoned_from)
-      abandoned_from = first;
+    abandoned_from = ended.load(std::memory_order_acquire);
     abandoned = reason;
+    last = admitted;
   }
   actors->context().dead.store(true);
   fail_steps_after(0, reason);
-  make_up(first, last);
-}
-
-void executor::impl::make_up(step_id first, step_id last) {
-  for (auto id = first; id < last; ++id) {
-    auto& step = state_of(id);
-    actors->make_up_remote(step.slot);
-    part_ended(step);
-  }
+  for (auto id = abandoned_from; id < last; ++id)
+    actors->make_up_remote(state_of(id).slot);
 }
 
 void executor::impl::fail_steps_after(step_id id,
@@ -536,8 +507,12 @@ executor::~executor() = default;
 step_id executor::impl::submit(const feed_map& feeds,
                                std::span<const std::string> fetches,
                                actors::serving_thread& serving, then next) {
-  if (actors->context().dead.load())
-    throw error(errc::peer_failure, "an actor of the graph was told to exit");
+  if (actors->context().dead.load()) {
+    std::lock_guard guard{failing};
+    throw abandoned
+      ? *abandoned
+      : error(errc::peer_failure, "an actor of the graph was told to exit");
+  }
   for (auto& name : fetches)
     if (!wants(options.fetches, name))
       throw error(errc::not_found, "not among the fetches of this executor",

@@ -52,13 +52,18 @@ struct delivery_shuffle {
 };
 
 /// One process of a run over several. All processes make an executor of the
-/// same program with the same options (but `process`), and submit the same
-/// steps with the same feeds; each runs the handles of its devices.
+/// same program with the same options (but `process`) on the same parameters,
+/// and submit the same steps with the same feeds; each runs the handles of its
+/// devices. When one is lost or leaves, the run of all ends.
 struct node_options {
   std::vector<std::size_t> process_of_device; ///< one per device
   std::size_t process = 0;                    ///< which one this is
-  std::string host = "127.0.0.1";             ///< of process 0; loopback only
+  /// Of process 0: 127.0.0.0/8 or ::1 in figures, or "localhost".
+  std::string host = "127.0.0.1";
   std::uint16_t port = 0; ///< of process 0; it may ask for any with 0
+  /// Where process 0 puts the pass that lets the others in, and these find it:
+  /// a folder that its owner alone may enter. Empty: /tmp/troupe-UID.
+  std::string pass_folder = {};
   /// Process 0: called with the port once it listens.
   std::function<void(std::uint16_t port)> listening = {};
   int timeout_ms = 30000; ///< for all processes to join

@@ -46,6 +46,12 @@ bool handle_actor::on_message(caf::mailbox_element& element, context ctx) {
   return true;
 }
 
+bool handle_actor::obeys(const caf::exit_msg& exit) const {
+  // CAF writes the receiver where nobody has signed.
+  return !graph_.members
+         || (exit.source != address() && graph_.members->obeys(exit.source));
+}
+
 void handle_actor::on_exit(const caf::error& reason) {
   // Without this handle no step can be computed; the counting goes on so that
   // steps end, and each reports why.

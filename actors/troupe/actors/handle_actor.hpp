@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/actors/host.hpp>
+#include <troupe/actors/remote/run_members.hpp>
 #include <troupe/actors/step_state.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/trace.hpp>
@@ -32,6 +33,10 @@ struct graph_context {
   std::uint32_t shuffle_max_delay_us = 0;
   bool check_nan = false;
   bool dry_run = false;
+  /// Some in-edges of this process are CAF messages (edge_form).
+  bool messages_within = false;
+  /// Of a run over several processes; else null. Set before the first step.
+  std::shared_ptr<const run_members> members;
   /// A handle was told to exit: no further step can run.
   std::atomic<bool> dead{false};
   /// Called when an op has made a step fail, before others hear of it.
@@ -71,7 +76,8 @@ struct graph_context {
 /// An op or variable of the SSA graph.
 ///
 /// Receives: `describe_atom` requests, exit messages, and what derived classes
-/// know. Told to exit, it makes the graph unable to run.
+/// know. Told to exit, it makes the graph unable to run; over several processes
+/// only members of the run may tell it.
 class handle_actor : public actor_base {
 public:
   /// @param name see graph::handle_name
@@ -87,6 +93,7 @@ public:
 
 protected:
   bool on_message(caf::mailbox_element& element, context ctx) override;
+  bool obeys(const caf::exit_msg& exit) const final;
   void on_exit(const caf::error& reason) final;
 
   graph_context& graph() const noexcept { return graph_; }

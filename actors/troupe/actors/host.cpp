@@ -17,8 +17,9 @@ void actor_base::enqueue(caf::mailbox_element_ptr element, context ctx) {
 void actor_base::receive(caf::mailbox_element& element, context ctx) {
   auto& content = element.content();
   if (content.match_elements<caf::exit_msg>()) {
-    auto reason = content.get_as<caf::exit_msg>(0).reason;
-    if (reason && !getf(is_cleaned_up_flag)) {
+    auto& exit = content.get_as<caf::exit_msg>(0);
+    auto reason = exit.reason;
+    if (reason && !getf(is_cleaned_up_flag) && obeys(exit)) {
       on_exit(reason);
       cleanup(std::move(reason), ctx);
     }

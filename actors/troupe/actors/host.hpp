@@ -54,6 +54,11 @@ protected:
   /// Handles `element`, which is no exit message. Returns false if the actor
   /// does not know such a message; requests are then answered with an error.
   virtual bool on_message(caf::mailbox_element& element, context ctx) = 0;
+  /// Whether the actor ends when `exit` tells it to.
+  virtual bool obeys(const caf::exit_msg& exit) const {
+    (void)exit;
+    return true;
+  }
   /// Called once when the actor ends by an exit message, before monitors hear.
   virtual void on_exit(const caf::error& reason) { (void)reason; }
 
@@ -79,12 +84,19 @@ caf::strong_actor_ptr make(caf::actor_system& sys, Ts&&... args) {
     sys.next_actor_id(), sys.node(), &sys, cfg, std::forward<Ts>(args)...);
 }
 
+/// Sends `content` to `to` in the name of `from`.
+template <class... Ts>
+void post_from(const caf::strong_actor_ptr& from,
+               const caf::strong_actor_ptr& to, Ts&&... content) {
+  if (to)
+    to->enqueue(from, caf::make_message_id(),
+                caf::make_message(std::forward<Ts>(content)...), nullptr);
+}
+
 /// Sends `content` to `to` without a sender.
 template <class... Ts>
 void post(const caf::strong_actor_ptr& to, Ts&&... content) {
-  if (to)
-    to->enqueue(nullptr, caf::make_message_id(),
-                caf::make_message(std::forward<Ts>(content)...), nullptr);
+  post_from(nullptr, to, std::forward<Ts>(content)...);
 }
 
 /// The object behind a handle that `make` returned.

@@ -3,6 +3,7 @@
 
 #include <troupe/actors/actor_graph.hpp>
 #include <troupe/actors/executor.hpp>
+#include <troupe/base/ids.hpp>
 
 #include <cstdint>
 #include <functional>
@@ -13,55 +14,60 @@ namespace troupe::actors {
 
 /// Ties the parts of one graph together that run in several processes.
 ///
-/// Start-up: process 0 listens; each other process sends it a join message
-/// with the number of its process, a digest of its graph and the addresses of
-/// its handles; when all have come, process 0 sends everybody the addresses of
-/// all. From then on readiness goes from actor to actor, with values where an
-/// edge carries one.
+/// Start-up: process 0 opens a gate (remote/gate.hpp); each other process comes
+/// in with the pass of the run and sends a join message with the number of its
+/// process, a description of the run as it sees it and the addresses of its
+/// handles. When all have come, process 0 sends everybody the addresses of all,
+/// closes the gate, hears from each that it knows them, and tells all to begin.
+/// From then on readiness goes from actor to actor, with values where an edge
+/// carries one.
 ///
-/// Running: a process tells the others when its part of a step has ended, so
-/// that a step ends everywhere at once and slots are reused safely. A process
-/// that is lost ends the run of all with error(peer_failure).
+/// Running: each process tells process 0 when its part of a step has ended, and
+/// process 0 tells all when the step has, so that it ends everywhere and slots
+/// are reused safely. Whoever is lost ends the run of all: process 0, to which
+/// all are connected, tells the others.
+///
+/// Messages count if they come from the node actor that may send them, where
+/// they are awaited, and with numbers that can be; all others are dropped.
 class node_link {
 public:
-  /// What the executor wants to hear. Called on threads of the actor system.
+  /// What the executor wants to hear. Called on threads of the actor system,
+  /// one call at a time, and on that of `leave`.
   struct listener {
-    /// A process's part of the step has ended; `failure` is empty or says why
-    /// it failed.
-    std::function<void(std::size_t process, step_id,
-                       const std::string& failure)>
-      part_ended;
-    /// A process is gone.
-    std::function<void(std::size_t process, const std::string& why)> lost;
+    /// A step has ended in all processes, or there is nothing to wait for any
+    /// more; each once, in order, behind this process's part. `failure` is
+    /// empty or says why the step failed.
+    std::function<void(step_id, const std::string& failure)> ended;
+    /// A process is gone, once: no further step can run, and what others owe to
+    /// steps under way will not come. Steps that have not ended then do by
+    /// `ended`, with their part here.
+    std::function<void(const std::string& why)> lost;
   };
 
-  /// Connects and waits until all processes have. Throws error(peer_failure)
-  /// after `node_options::timeout_ms`, on a refused connection, or if the
-  /// processes' graphs differ; error(invalid_argument) for an address off
-  /// loopback or a process number out of range.
+  /// Connects and waits until all processes have.
+  /// @param description of the run, see remote/run_description.hpp
+  /// Throws error(peer_failure) after `node_options::timeout_ms`, on a refused
+  /// connection, if a process is lost, or if descriptions differ, naming where;
+  /// error(invalid_argument) for an address off loopback or a process number
+  /// out of range.
   node_link(caf::actor_system& system, const node_options& options,
-            const graph::ssa_graph& graph, actor_graph& actors,
-            listener listens);
-  /// Afterwards the listener is not called any more.
+            std::string description, const graph::ssa_graph& graph,
+            actor_graph& actors, listener listens);
+  /// Leaves the run. Afterwards the listener is not called any more.
   ~node_link();
 
-  /// Tells the others that this process's part of a step has ended.
-  void tell_part_ended(step_id step, const std::string& failure);
-  /// Processes beside this one.
-  std::uint32_t others() const noexcept;
+  /// This process's part of a step has ended.
+  void part_ended(step_id step, const std::string& failure);
+  /// Leaves the run, as if the others were lost; they hear that this process
+  /// has left.
+  void leave(const std::string& why);
 
 private:
   class node_actor;
   struct state;
-  void connect(const node_options& options);
-  void close() noexcept;
-  void listen(const node_options& options);
-  void join(const node_options& options);
+  struct door;
 
   std::shared_ptr<state> state_;
 };
-
-/// A digest of handles and edges: equal for equal graphs on every machine.
-std::uint64_t digest(const graph::ssa_graph& g);
 
 } // namespace troupe::actors

@@ -91,6 +91,9 @@ private:
   bool has_in_edge(std::uint32_t in_edge) const override {
     return in_edge < in_edges_.size();
   }
+  bool is_remote(std::uint32_t in_edge) const override {
+    return in_edges_[in_edge].remote;
+  }
   bool claim(std::uint32_t in_edge, std::uint32_t slot) override;
   void take_value(std::uint32_t in_edge, std::uint32_t slot,
                   const std::string& bytes) override;

@@ -42,11 +42,6 @@ struct step_state {
   /// it to zero has seen all that the others wrote.
   std::atomic<std::uint32_t> remaining{0};
 
-  /// Parts of the step that have not ended: this process's and those of
-  /// others. Armed for the slot's next step when the last one ends, since
-  /// another process may be ahead. acq_rel, as `remaining`.
-  std::atomic<std::uint32_t> parts{1};
-
   bool idle(std::size_t device) const {
     return devices[device].shard_samples == 0;
   }

@@ -26,6 +26,7 @@ public:
 
 private:
   bool has_in_edge(std::uint32_t) const override { return true; }
+  bool is_remote(std::uint32_t) const override { return claimed_ != nullptr; }
   bool claim(std::uint32_t in_edge, std::uint32_t slot) override;
   void take_value(std::uint32_t in_edge, std::uint32_t slot,
                   const std::string& bytes) override;

@@ -67,9 +67,10 @@ void wired_actor::send(const port& p, const readiness& r) {
          std::string{});
     break;
   case port::form::remote:
-    post(p.address, ready_atom::value, p.in_edge, out.slot,
-         static_cast<std::uint8_t>(phase::both), ticket{0}, out.failed,
-         p.value ? encode_value(p.value->at(r.slot)) : std::string{});
+    post_from(graph().members->self(), p.address, ready_atom::value, p.in_edge,
+              out.slot, static_cast<std::uint8_t>(phase::both), ticket{0},
+              out.failed,
+              p.value ? encode_value(p.value->at(r.slot)) : std::string{});
     break;
   }
 }
@@ -78,6 +79,14 @@ void wired_actor::trace(trace_kind kind, handle_id to,
                         std::uint32_t slot) const {
   graph().trace->record(
     {kind, handle(), to, graph().steps[slot]->id, now_ns()});
+}
+
+bool wired_actor::may_come(std::uint32_t in_edge,
+                           const caf::strong_actor_ptr& from) const {
+  const auto& members = graph().members;
+  if (!members)
+    return true;
+  return is_remote(in_edge) ? members->has(from) : graph().messages_within;
 }
 
 bool wired_actor::on_message(caf::mailbox_element& element, context ctx) {
@@ -89,7 +98,7 @@ bool wired_actor::on_message(caf::mailbox_element& element, context ctx) {
     r.slot = content.get_as<std::uint32_t>(2);
     r.what = static_cast<phase>(content.get_as<std::uint8_t>(3));
     if (!has_in_edge(in_edge) || r.slot >= graph().slots()
-        || r.what > phase::both)
+        || r.what > phase::both || !may_come(in_edge, element.sender))
       return false;
     r.position = content.get_as<ticket>(4);
     r.failed = content.get_as<bool>(5);

@@ -81,6 +81,8 @@ protected:
   virtual bool claim(std::uint32_t in_edge, std::uint32_t slot) = 0;
   /// Whether there is an in-edge of that number.
   virtual bool has_in_edge(std::uint32_t in_edge) const = 0;
+  /// Whether the sender of an in-edge is in another process.
+  virtual bool is_remote(std::uint32_t in_edge) const = 0;
   /// Stores the value that came with a remote message.
   virtual void take_value(std::uint32_t in_edge, std::uint32_t slot,
                           const std::string& bytes) = 0;
@@ -88,6 +90,8 @@ protected:
 private:
   void deliver_shuffled(const readiness& r);
   void send(const port& p, const readiness& r);
+  /// Whether readiness along an in-edge comes as a CAF message from there.
+  bool may_come(std::uint32_t in_edge, const caf::strong_actor_ptr& from) const;
 
   std::vector<port> ports_;
 };

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/remote/run_description.hpp>
+
+#include <troupe/graph/program_text.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <set>
+#include <string_view>
+
+namespace troupe::actors {
+
+namespace {
+
+constexpr char between = '\t'; // a line's name and its value
+
+/// FNV-1a over words of eight bytes, the last one filled up with zeros.
+class fingerprint {
+public:
+  void add(const void* bytes, std::size_t count) {
+    const auto* from = static_cast<const char*>(bytes);
+    for (std::size_t at = 0; at < count; at += sizeof(std::uint64_t)) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, from + at, std::min(sizeof word, count - at));
+      hash_ = (hash_ ^ word) * 0x100000001b3u;
+      hash_ ^= hash_ >> 29; // high bits reach low ones
+    }
+  }
+
+  std::string text() const {
+    char figures[17];
+    std::snprintf(figures, sizeof figures, "%016llx",
+                  static_cast<unsigned long long>(hash_));
+    return figures;
+  }
+
+private:
+  std::uint64_t hash_ = 0xcbf29ce484222325u;
+};
+
+class lines {
+public:
+  void add(std::string_view name, std::string value) {
+    std::ranges::replace(value, '\n', ' ');
+    text_ += name;
+    text_ += between;
+    text_ += value;
+    text_ += '\n';
+  }
+  void add(std::string_view name, std::uint64_t value) {
+    add(name, std::to_string(value));
+  }
+  void add_flag(std::string_view name, bool value) {
+    add(name, std::string{value ? "true" : "false"});
+  }
+  template <class Range, class Text>
+  void add_list(std::string_view name, const Range& values, Text text) {
+    std::string all;
+    for (auto& v : values)
+      all += (all.empty() ? "" : ", ") + text(v);
+    add(name, all);
+  }
+
+  std::string take() { return std::move(text_); }
+
+private:
+  std::string text_;
+};
+
+std::string text_of(graph::gradient_scale scale) {
+  switch (scale) {
+  case graph::gradient_scale::coeff: return "coeff";
+  case graph::gradient_scale::one: return "one";
+  case graph::gradient_scale::custom: return "custom";
+  }
+  return "unknown";
+}
+
+void add_options(lines& out, const executor_options& o,
+                 const std::string& loss) {
+  out.add_list("devices", o.devices, [](device_id d) { return to_string(d); });
+  out.add_list("process_of_device", o.nodes->process_of_device,
+               [](std::size_t p) { return std::to_string(p); });
+  out.add("strategy", std::string{to_string(o.strategy)});
+  out.add("scale", text_of(o.scale));
+  out.add("loss", loss);
+  out.add_list("fetches", o.fetches, [](const std::string& f) { return f; });
+  out.add("steps_in_flight", o.steps_in_flight);
+  out.add("seed", o.seed);
+  out.add_flag("deterministic", o.deterministic);
+  out.add_flag("dry_run", o.dry_run);
+  out.add("fuse_all_reduce_bytes", o.fuse_all_reduce_bytes);
+  out.add_flag("sync_batch_norm", o.sync_batch_norm);
+}
+
+void add_program(lines& out, const graph::program& p) {
+  const auto text = to_text(p);
+  std::size_t number = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = std::min(text.find('\n', at), text.size());
+    out.add("line " + std::to_string(++number) + " of the program",
+            text.substr(at, end - at));
+    at = end + 1;
+  }
+}
+
+void add_handles(lines& out, const graph::ssa_graph& g) {
+  for (handle_id id = 0; id < g.size(); ++id)
+    out.add("handle " + std::to_string(id), handle_name(g, id));
+  fingerprint edges;
+  for (auto& e : g.edges) {
+    const std::uint64_t fields[] = {e.from, e.to, e.distance};
+    edges.add(fields, sizeof fields);
+  }
+  out.add("edges",
+          std::to_string(g.edges.size()) + " with digest " + edges.text());
+}
+
+/// Persistable variables that ops of the forward and backward pass write:
+/// statistics of a device's own samples.
+std::set<std::string_view> statistics(const graph::ssa_graph& g) {
+  constexpr auto updating = graph::role_optimize | graph::role_lr_sched;
+  std::set<std::string_view> found;
+  for (auto& v : g.vars) {
+    if (!v.persistable || v.generator == no_handle)
+      continue;
+    auto& by = g.op(v.generator);
+    if (by.kind == graph::op_kind::computation
+        && (by.desc->role() & updating) == 0)
+      found.insert(v.name);
+  }
+  return found;
+}
+
+/// What devices of several processes read before a step writes it, with a
+/// device of process `here` that does.
+std::map<std::string_view, std::size_t>
+shared_values(const graph::ssa_graph& g, const node_options& nodes) {
+  std::map<std::string_view, std::set<std::size_t>> readers;
+  std::map<std::string_view, std::size_t> on;
+  for (auto& o : g.ops)
+    for (auto id : o.inputs)
+      if (auto& v = g.var(id); v.persistable && v.version == 0) {
+        readers[v.name].insert(nodes.process_of_device[v.device]);
+        if (nodes.process_of_device[v.device] == nodes.process)
+          on.emplace(v.name, v.device);
+      }
+  const auto apart = statistics(g);
+  std::erase_if(on, [&](auto& value) {
+    return readers[value.first].size() < 2 || apart.contains(value.first);
+  });
+  return on;
+}
+
+std::string text_of(const tensor& value) {
+  auto text =
+    std::string{to_string(value.type())} + " " + to_string(value.dims());
+  if (value.type() == dtype::float32 && value.dims().numel() == 1) {
+    char figures[32];
+    std::snprintf(figures, sizeof figures, "%.9g",
+                  static_cast<double>(*value.data<float>()));
+    return text + " " + figures;
+  }
+  fingerprint print;
+  print.add(value.raw(), value.bytes());
+  return text + " with digest " + print.text();
+}
+
+std::string text_of(const variable* value, device& on) {
+  if (!value || !value->is_tensor() || !value->as_tensor())
+    return "no tensor";
+  arena host{make_host_memory_source()};
+  return text_of(on.to_host(value->as_tensor(), host));
+}
+
+/// A value for an error's line: the part around position `from` of a long one.
+std::string shortened(std::string_view value, std::size_t from) {
+  constexpr std::size_t most = 160, before = 60;
+  if (value.size() <= most)
+    return std::string{value};
+  const auto begin = from > before ? from - before : 0;
+  return (begin > 0 ? "..." : "") + std::string{value.substr(begin, most)}
+         + (begin + most < value.size() ? "..." : "");
+}
+
+struct line {
+  std::string_view name, value;
+};
+
+line take_line(std::string_view& text) {
+  const auto end = std::min(text.find('\n'), text.size());
+  const auto whole = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  const auto tab = std::min(whole.find(between), whole.size());
+  return {whole.substr(0, tab), whole.substr(std::min(tab + 1, whole.size()))};
+}
+
+std::string text_of(const line& first, const line& other, std::size_t process) {
+  const auto in_other = " in process " + std::to_string(process);
+  if (first.name != other.name)
+    return std::string{first.name.empty() ? "nothing" : first.name}
+           + " in process 0, "
+           + std::string{other.name.empty() ? "nothing" : other.name}
+           + in_other;
+  const auto differ = static_cast<std::size_t>(
+    std::ranges::mismatch(first.value, other.value).in1 - first.value.begin());
+  return std::string{first.name} + ": " + shortened(first.value, differ)
+         + " in process 0, " + shortened(other.value, differ) + in_other;
+}
+
+} // namespace
+
+std::string describe_run(const executor_options& options,
+                         const std::string& loss, const graph::ssa_graph& graph,
+                         scope& parameters,
+                         std::span<const std::shared_ptr<device>> devices) {
+  lines out;
+  add_options(out, options, loss);
+  if (graph.sources && graph.sources->described)
+    add_program(out, *graph.sources->described);
+  add_handles(out, graph);
+  if (!options.dry_run && options.strategy != graph::merge_strategy::none)
+    for (auto& [name, d] : shared_values(graph, *options.nodes))
+      out.add("the value of " + std::string{name},
+              text_of(parameters.replica(d).find(name), *devices[d]));
+  return out.take();
+}
+
+std::string first_difference(const std::string& of_first,
+                             const std::string& of_other, std::size_t process) {
+  std::string_view first = of_first, other = of_other;
+  while (!first.empty() || !other.empty()) {
+    const auto here = take_line(first);
+    const auto there = take_line(other);
+    if (here.name != there.name || here.value != there.value)
+      return text_of(here, there, process);
+  }
+  return {};
+}
+
+} // namespace troupe::actors

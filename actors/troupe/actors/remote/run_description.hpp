@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/actors/executor.hpp>
+#include <troupe/graph/ssa_graph.hpp>
+#include <troupe/kernels/device.hpp>
+#include <troupe/kernels/scope.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace troupe::actors {
+
+/// All that the processes of a run must agree on: options, the program with its
+/// attributes, handles, edges, and the values of what devices of several
+/// processes read before a step writes it: parameters, learning rate, loss
+/// scale. Statistics that each device keeps for itself are left out. A line
+/// each; equal for equal runs on every machine.
+/// @param loss the loss variable's name, found or given
+/// @param options with `nodes`; `batch` and what concerns one process alone
+/// (threads, form, trace) do not count
+/// @param parameters spread over the devices
+std::string describe_run(const executor_options& options,
+                         const std::string& loss, const graph::ssa_graph& graph,
+                         scope& parameters,
+                         std::span<const std::shared_ptr<device>> devices);
+
+/// The first line in which process `process` differs from process 0, as a part
+/// of a sentence: "steps_in_flight: 2 in process 0, 4 in process 1". Empty if
+/// there is none.
+std::string first_difference(const std::string& of_first,
+                             const std::string& of_other, std::size_t process);
+
+} // namespace troupe::actors

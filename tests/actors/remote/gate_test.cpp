@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/remote/gate.hpp>
+
+#include <support/caught.hpp>
+#include <support/files.hpp>
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::test;
+using namespace troupe::actors;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto host = "127.0.0.1";
+
+std::chrono::steady_clock::time_point in(std::chrono::milliseconds time) {
+  return std::chrono::steady_clock::now() + time;
+}
+
+descriptor connect_to(std::uint16_t port) {
+  const auto at = parse_loopback(host, port);
+  descriptor socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  REQUIRE(::connect(socket.get(), at.get(), at.size) == 0);
+  return socket;
+}
+
+/// Waits until the other end closes; what it said before.
+std::string rest_of(const descriptor& socket) {
+  std::string text;
+  char some[64];
+  for (;;) {
+    const auto n = ::recv(socket.get(), some, sizeof some, 0);
+    if (n <= 0)
+      return text;
+    text.append(some, static_cast<std::size_t>(n));
+  }
+}
+
+struct own_folder {
+  temporary_folder made; // of mode 0700
+  std::string path() const { return made.path().string(); }
+};
+
+} // namespace
+
+TEST_SUITE("actors.gate") {
+
+TEST_CASE("who knows the pass comes in, with a socket that works") {
+  const own_folder folder;
+  std::atomic<int> come{0};
+  gate in_gate{host, 0, folder.path(), [&](descriptor socket, std::uint16_t) {
+                 (void)!::send(socket.get(), "hello", 5, 0);
+                 ++come;
+               }};
+  for (int i = 0; i < 3; ++i) {
+    const auto socket = knock(host, in_gate.port(), folder.path(), in(20s));
+    CHECK(rest_of(socket) == "hello");
+  }
+  CHECK(come == 3);
+}
+
+TEST_CASE("nothing that a stranger sends comes further than the gate") {
+  const own_folder folder;
+  std::atomic<int> come{0};
+  gate in_gate{host, 0, folder.path(),
+               [&](const descriptor&, std::uint16_t) { ++come; }};
+  // What a CAF program says first, here with a length of 2^32 - 1.
+  std::string header(32, '\0');
+  header[4] = header[5] = header[6] = header[7] = '\xff';
+  for (const auto& sent : {header, std::string(32, 'x'), std::string(4096, 'x'),
+                           header.substr(0, 31) + "yz"}) {
+    const auto socket = connect_to(in_gate.port());
+    REQUIRE(::send(socket.get(), sent.data(), sent.size(), MSG_NOSIGNAL)
+            == static_cast<ssize_t>(sent.size()));
+    CHECK(rest_of(socket).empty());
+  }
+  CHECK(come == 0);
+}
+
+TEST_CASE("mute strangers keep nobody out") {
+  const own_folder folder;
+  gate in_gate{host, 0, folder.path(), [](descriptor, std::uint16_t) {}};
+  std::vector<descriptor> mute;
+  for (int i = 0; i < 100; ++i)
+    mute.push_back(connect_to(in_gate.port()));
+  CHECK(knock(host, in_gate.port(), folder.path(), in(20s)));
+  CHECK(rest_of(mute.front()).empty()); // the oldest was sent away
+}
+
+TEST_CASE("the pass is its owner's, new each time, and gone with the gate") {
+  const own_folder folder;
+  const auto read = [](const std::string& path) {
+    std::ifstream file{path, std::ios::binary};
+    return std::string{std::istreambuf_iterator<char>{file}, {}};
+  };
+  std::string first, path;
+  {
+    gate one{host, 0, folder.path(), [](descriptor, std::uint16_t) {}};
+    path = pass_path(folder.path(), one.port());
+    struct stat found {};
+    REQUIRE(::stat(path.c_str(), &found) == 0);
+    CHECK((found.st_mode & 0777) == 0600);
+    first = read(path);
+    CHECK(first.size() == 64);
+    CHECK(first.substr(0, 32) != first.substr(32));
+  }
+  CHECK_FALSE(std::filesystem::exists(path));
+  gate other{host, 0, folder.path(), [](descriptor, std::uint16_t) {}};
+  CHECK(read(pass_path(folder.path(), other.port())) != first);
+}
+
+TEST_CASE("a folder that others may enter holds no pass") {
+  const own_folder folder;
+  ::chmod(folder.path().c_str(), 0755);
+  const auto make = [&] {
+    gate{host, 0, folder.path(), [](descriptor, std::uint16_t) {}};
+  };
+  CHECK(caught(make).code() == errc::invalid_argument);
+  CHECK(caught([&] { pass_path(folder.path() + "/none", 1); }).code()
+        == errc::io_failure);
+}
+
+TEST_CASE("a port that is taken is named") {
+  const own_folder folder;
+  gate one{host, 0, folder.path(), [](descriptor, std::uint16_t) {}};
+  const auto e = caught([&] {
+    gate{host, one.port(), folder.path(), [](descriptor, std::uint16_t) {}};
+  });
+  CHECK(e.code() == errc::peer_failure);
+  CHECK(says(e, std::to_string(one.port())));
+  CHECK(knock(host, one.port(), folder.path(), in(20s)));
+}
+
+TEST_CASE("who knocks waits as long as it may, and no longer") {
+  const own_folder folder;
+  // Mute, with the pass of a run that is gone.
+  const descriptor mute{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  const auto at = parse_loopback(host, 0);
+  REQUIRE(::bind(mute.get(), at.get(), at.size) == 0);
+  REQUIRE(::listen(mute.get(), 8) == 0);
+  const auto port = port_of(mute.get());
+  std::ofstream{pass_path(folder.path(), port)} << std::string(64, 'p');
+  auto e = caught([&] { knock(host, port, folder.path(), in(50ms)); });
+  CHECK(e.code() == errc::peer_failure);
+  CHECK(says(e, "does not answer"));
+  CHECK(says(e, std::to_string(port)));
+  std::filesystem::remove(pass_path(folder.path(), port));
+  e = caught([&] { knock(host, port, folder.path(), in(20s)); });
+  CHECK(e.code() == errc::peer_failure);
+  CHECK(says(e, "no pass"));
+}
+
+TEST_CASE("who listens but does not know the run is found out") {
+  const own_folder folder, of_another;
+  gate stranger{host, 0, of_another.path(), [](descriptor, std::uint16_t) {}};
+  std::ofstream{pass_path(folder.path(), stranger.port())}
+    << std::string(64, 'p');
+  const auto e =
+    caught([&] { knock(host, stranger.port(), folder.path(), in(20s)); });
+  CHECK(e.code() == errc::peer_failure);
+  CHECK(says(e, "not belong to this run"));
+}
+
+TEST_CASE("nobody listening is said at once") {
+  const own_folder folder;
+  std::uint16_t port = 0;
+  {
+    gate gone{host, 0, folder.path(), [](descriptor, std::uint16_t) {}};
+    port = gone.port();
+  }
+  const auto e = caught([&] { knock(host, port, folder.path(), in(20s)); });
+  CHECK(e.code() == errc::peer_failure);
+  CHECK(says(e, "cannot reach process 0"));
+}
+
+} // TEST_SUITE("actors.gate")

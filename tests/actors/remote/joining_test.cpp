@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Who may take part in a run over several processes, and on what terms.
+
+#include <troupe/actors/executor.hpp>
+#include <troupe/actors/handles.hpp>
+#include <troupe/actors/messages.hpp>
+#include <troupe/actors/scheduling.hpp>
+
+#include <actors/remote/process_group.hpp>
+#include <actors/small_nets.hpp>
+#include <support/caught.hpp>
+
+#include <arpa/inet.h>
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/exit_reason.hpp>
+#include <caf/io/middleman.hpp>
+#include <caf/scoped_actor.hpp>
+#include <caf/send.hpp>
+#include <doctest/doctest.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+/// What differs in process 1.
+struct difference {
+  std::function<void(executor_options&, small_net&)> make;
+  std::string named; ///< in the error of both
+};
+
+void set_learning_rate(executor_options& o, float value) {
+  for (auto& name : o.parameters->names())
+    if (name.find("learning_rate") != name.npos)
+      o.parameters->var(name).as_tensor().values<float>()[0] = value;
+}
+
+std::vector<difference> differences() {
+  return {
+    {[](auto& o, auto&) { o.steps_in_flight = 3; },
+     "steps_in_flight: 2 in process 0, 3 in process 1"},
+    {[](auto& o, auto&) { o.seed = 7; },
+     "seed: 0 in process 0, 7 in process 1"},
+    {[](auto& o, auto&) { o.strategy = graph::merge_strategy::reduce; },
+     "strategy: all_reduce in process 0, reduce in process 1"},
+    {[](auto& o, auto&) { o.scale = graph::gradient_scale::one; },
+     "scale: coeff in process 0, one in process 1"},
+    {[](auto& o, auto& net) { o.fetches = {net.loss}; }, "fetches: "},
+    {[](auto& o, auto&) {
+       o.nodes->process_of_device = {1, 1};
+     },
+     "process_of_device: 0, 1 in process 0, 1, 1 in process 1"},
+    {[](auto& o, auto&) { o.dry_run = true; }, "dry_run"},
+    {[](auto& o, auto&) { o.fuse_all_reduce_bytes = 0; },
+     "fuse_all_reduce_bytes"},
+    {[](auto&, auto& net) {
+       net.main.main().ops.back().attributes.set("coefficient", 0.25f);
+     },
+     "coefficient=0.25"},
+    {[](auto&, auto& net) {
+       net.main.main().vars.begin()->second.is_parameter ^= true;
+     },
+     "of the program"},
+    {[](auto& o, auto& net) { o.parameters = net.parameters(2); },
+     "the value of "},
+    {[](auto& o, auto&) { set_learning_rate(o, 0.125f); },
+     "0.125 in process 1"},
+  };
+}
+
+// -- strangers ----------------------------------------------------------------
+
+int connect_to(std::uint16_t port) {
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_port = htons(port);
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const auto socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  if (::connect(socket, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0)
+    return socket;
+  ::close(socket);
+  return -1;
+}
+
+/// A header of CAF's protocol that announces 2^32 - 1 bytes, to somebody who
+/// listens; the connection stays.
+void announce_much(std::uint16_t port) {
+  std::array<unsigned char, 32> header{1}; // the handshake of a client
+  std::fill_n(header.begin() + 4, 4, 0xff);
+  (void)!::send(connect_to(port), header.data(), header.size(), MSG_NOSIGNAL);
+}
+
+std::string losses_of(executor& exe, const small_net& net, std::uint64_t first,
+                      std::uint64_t last) {
+  std::string text;
+  for (auto s = first; s < last; ++s)
+    text += std::to_string(exe.run(net.batch(s, 7)).losses[0]) + " ";
+  return text;
+}
+
+std::string undisturbed(const small_net& net, std::uint64_t steps) {
+  auto options = options_over(2, graph::merge_strategy::all_reduce);
+  options.parameters = net.parameters();
+  executor exe{net.main, options};
+  return losses_of(exe, net, 0, steps);
+}
+
+// -- made-up messages ---------------------------------------------------------
+
+constexpr std::chrono::seconds patience{60};
+
+struct pipe_pair {
+  std::array<int, 2> ends{};
+  pipe_pair() { REQUIRE(::pipe(ends.data()) == 0); }
+  ~pipe_pair() {
+    ::close(ends[0]);
+    ::close(ends[1]);
+  }
+  template <class T>
+  void put(T value) const {
+    (void)!::write(ends[1], &value, sizeof value);
+  }
+  template <class T>
+  T get() const {
+    T value{};
+    pollfd one{ends[0], POLLIN, 0};
+    if (::poll(&one, 1, 30000) == 1)
+      (void)!::read(ends[0], &value, sizeof value);
+    return value;
+  }
+};
+
+/// Tells the handle on `port` to exit, and that values are ready which are not.
+bool meddles(std::uint16_t port) {
+  caf::actor_system_config config;
+  config.load<caf::io::middleman>();
+  caf::actor_system system{config};
+  const auto handle = system.middleman().remote_actor("127.0.0.1", port);
+  if (!handle)
+    return false;
+  caf::scoped_actor self{system};
+  for (std::uint32_t in_edge = 0; in_edge < 8; ++in_edge)
+    for (std::uint32_t slot : {0u, 1u, 2u, 1000000u}) {
+      const auto ready = caf::make_message(actors::ready_atom::value, in_edge,
+                                           slot, std::uint8_t{2}, ticket{0},
+                                           true, std::string{"no value"});
+      self->send(*handle, ready);
+      caf::anon_send(*handle, ready);
+    }
+  self->send_exit(*handle, caf::exit_reason::kill);
+  caf::anon_send_exit(*handle, caf::exit_reason::kill);
+  bool answered = false;
+  self->request(*handle, patience, actors::describe_atom::value)
+    .receive([&](const std::string&) { answered = true; },
+             [](const caf::error&) {});
+  return answered;
+}
+
+handle_id first_of(const graph::ssa_graph& g, graph::op_kind kind) {
+  return std::ranges::find(g.ops, kind, &graph::op_handle::kind)->id;
+}
+
+/// Process 0 publishes an op's handle to the world, in a system of its own.
+std::string publish_and_run(const small_net& net, executor_options options,
+                            graph::op_kind kind, const pipe_pair& ports,
+                            const pipe_pair& go) {
+  caf::actor_system_config config;
+  configure(config, 2);
+  config.load<caf::io::middleman>();
+  caf::actor_system system{config};
+  options.system = &system;
+  executor exe{net.main, options};
+  auto losses = losses_of(exe, net, 0, 1);
+  const auto published = system.middleman().publish(
+    handle_address(exe, first_of(exe.graph(), kind)), 0, "127.0.0.1");
+  ports.put(published ? *published : std::uint16_t{0});
+  go.get<char>();
+  return losses + losses_of(exe, net, 1, 4);
+}
+
+} // namespace
+
+TEST_SUITE("actors.joining") {
+
+TEST_CASE("processes that differ are refused at once, and told where") {
+  for (auto& d : differences()) {
+    CAPTURE(d.named);
+    process_group run{2, [&](node_options node) {
+                        auto net = make_mlp();
+                        auto options =
+                          options_over(2, graph::merge_strategy::all_reduce);
+                        options.parameters = net.parameters();
+                        options.nodes = node;
+                        if (node.process == 1)
+                          d.make(options, net);
+                        executor exe{net.main, options};
+                        exe.run(net.batch(0, 7));
+                        return std::string{"no error"};
+                      }};
+    for (std::size_t p = 0; p < 2; ++p) {
+      const auto end = run.wait(p);
+      CAPTURE(p);
+      INFO("last word: ", end.last_word);
+      CHECK(end.in_time);
+      CHECK(end.last_word.find(d.named) != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("what concerns one process alone may differ") {
+  process_group run{2, [&](node_options node) {
+                      const auto net = make_mlp();
+                      auto options =
+                        options_over(2, graph::merge_strategy::all_reduce);
+                      options.parameters = net.parameters();
+                      options.nodes = node;
+                      options.threads = node.process == 0 ? 1 : 2;
+                      options.check_nan = node.process == 0;
+                      if (node.process == 0)
+                        options.form = edge_form::mixed;
+                      executor exe{net.main, options};
+                      exe.run(net.batch(0, 7));
+                      return std::string{"done"};
+                    }};
+  for (std::size_t p = 0; p < 2; ++p)
+    CHECK(run.wait(p).last_word == "done");
+}
+
+TEST_CASE("a second run on the same parameters begins where the first ended") {
+  for (auto strategy :
+       {graph::merge_strategy::all_reduce, graph::merge_strategy::reduce}) {
+    pipe_pair ports;
+    process_group run{2, [&](node_options node) {
+                        const auto net = make_lenet();
+                        auto options = options_over(2, strategy);
+                        options.parameters = net.parameters();
+                        options.nodes = node;
+                        {
+                          executor exe{net.main, options};
+                          exe.run(net.batch(0, 7));
+                          exe.synchronize_parameters();
+                        }
+                        options.nodes->port =
+                          node.process == 0 ? 0 : ports.get<std::uint16_t>();
+                        options.nodes->listening = [&](std::uint16_t p) {
+                          ports.put(p);
+                        };
+                        executor exe{net.main, options};
+                        exe.run(net.batch(1, 7));
+                        return std::string{"done"};
+                      }};
+    for (std::size_t p = 0; p < 2; ++p)
+      CHECK(run.wait(p).last_word == "done");
+  }
+}
+
+TEST_CASE("strangers on the port neither stop a run nor take its memory") {
+  const auto net = make_mlp();
+  process_group run{
+    2, [&](node_options node) {
+      std::uint16_t port = 0;
+      node.listening = [&, tell = node.listening](std::uint16_t p) {
+        port = p;
+        for (int i = 0; i < 5; ++i)
+          connect_to(p); // mute
+        announce_much(p);
+        tell(p);
+      };
+      auto options = options_over(2, graph::merge_strategy::all_reduce);
+      options.parameters = net.parameters();
+      options.nodes = node;
+      executor exe{net.main, options};
+      const auto losses = losses_of(exe, net, 0, 2);
+      if (node.process == 0)
+        announce_much(port); // nobody is there any more
+      const auto more = losses_of(exe, net, 2, 4);
+      rusage used{};
+      ::getrusage(RUSAGE_SELF, &used);
+      if (used.ru_maxrss > 2 * 1024 * 1024)
+        return "it took " + std::to_string(used.ru_maxrss) + " KiB";
+      return losses + more;
+    }};
+  const auto end = run.wait(0);
+  CHECK(end.in_time);
+  CHECK(end.last_word == undisturbed(net, 4));
+  CHECK(run.wait(1).in_time);
+}
+
+TEST_CASE("no message of who is no member of the run counts") {
+  const auto net = make_mlp();
+  // One with senders here alone, one with senders in both processes.
+  for (auto kind : {graph::op_kind::computation, graph::op_kind::all_reduce}) {
+    pipe_pair ports, go;
+    process_group run{2, [&](node_options node) {
+                        auto here =
+                          options_over(2, graph::merge_strategy::all_reduce);
+                        here.parameters = net.parameters();
+                        here.nodes = node;
+                        if (node.process == 0)
+                          return publish_and_run(net, here, kind, ports, go);
+                        executor exe{net.main, here};
+                        return losses_of(exe, net, 0, 4);
+                      }};
+    CHECK(meddles(ports.get<std::uint16_t>()));
+    go.put('g');
+    const auto end = run.wait(0);
+    CAPTURE(to_string(kind));
+    CHECK(end.in_time);
+    CHECK(end.last_word == undisturbed(net, 4));
+  }
+}
+
+TEST_CASE("a listener that says nothing is given up when it was said") {
+  const auto listening = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof at;
+  REQUIRE(::bind(listening, reinterpret_cast<sockaddr*>(&at), size) == 0);
+  REQUIRE(::listen(listening, 8) == 0);
+  REQUIRE(::getsockname(listening, reinterpret_cast<sockaddr*>(&at), &size)
+          == 0);
+  const auto net = make_mlp();
+  auto options = options_over(2, graph::merge_strategy::all_reduce);
+  options.parameters = net.parameters();
+  options.nodes = node_options{};
+  options.nodes->process_of_device = {0, 1};
+  options.nodes->process = 1;
+  options.nodes->port = ntohs(at.sin_port);
+  options.nodes->timeout_ms = 200;
+  const auto begun = std::chrono::steady_clock::now();
+  const auto e = caught([&] { executor exe(net.main, options); });
+  CHECK(e.code() == errc::peer_failure);
+  CHECK(says(e, std::to_string(options.nodes->port)));
+  CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds{15});
+  ::close(listening);
+}
+
+} // TEST_SUITE("actors.joining")

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/remote/loopback.hpp>
+
+#include <support/caught.hpp>
+
+#include <doctest/doctest.h>
+#include <netinet/in.h>
+
+#include <string>
+
+using namespace troupe;
+using namespace troupe::test;
+using troupe::actors::parse_loopback;
+
+TEST_SUITE("actors.loopback") {
+
+TEST_CASE("addresses of this machine alone are taken") {
+  for (const auto* host : {"127.0.0.1", "127.255.255.254", "localhost"})
+    CHECK(parse_loopback(host, 80).get()->sa_family == AF_INET);
+  CHECK(parse_loopback("::1", 80).get()->sa_family == AF_INET6);
+  const auto at = parse_loopback("127.0.0.1", 4711);
+  REQUIRE(at.size == sizeof(sockaddr_in));
+  const auto& v4 = *reinterpret_cast<const sockaddr_in*>(at.get());
+  CHECK(ntohs(v4.sin_port) == 4711);
+  CHECK(ntohl(v4.sin_addr.s_addr) == INADDR_LOOPBACK);
+}
+
+TEST_CASE("all else is refused, however it begins") {
+  for (const auto& host :
+       {std::string{"127.evil.example"}, std::string{"127.0.0.1.evil.example"},
+        std::string{"128.0.0.1"}, std::string{"0.0.0.0"}, std::string{"::"},
+        std::string{"::2"}, std::string{"::ffff:192.0.2.1"},
+        std::string{"127.0.0.1 "}, std::string{"127.1"}, std::string{},
+        std::string{"127.0.0.1\0.evil.example", 23},
+        std::string{"localhost.evil.example"}}) {
+    CAPTURE(host);
+    const auto e = caught([&] { parse_loopback(host, 0); });
+    CHECK(e.code() == errc::invalid_argument);
+  }
+}
+
+} // TEST_SUITE("actors.loopback")

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/actors/executor.hpp>
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace troupe::test {
+
+/// Processes of one run, as children of the test. Each does what the test says
+/// and leaves a text; none outlives the group.
+class process_group {
+public:
+  /// What process number `node.process` does; the text of what it returns, or
+  /// of the error that it throws, is its last word.
+  using body = std::function<std::string(node_options node)>;
+
+  /// Starts them: process 0 first, the others once it listens. Process p has
+  /// device p.
+  process_group(std::size_t processes, const body& act);
+  ~process_group();
+  process_group(const process_group&) = delete;
+  process_group& operator=(const process_group&) = delete;
+
+  void kill(std::size_t process, int signal = 9);
+
+  struct end {
+    bool in_time = false;
+    bool exited = false; ///< by itself, in order
+    std::string last_word;
+  };
+  /// Waits for one to end. It is killed, and `in_time` is false, if it does not
+  /// before the patience of the group with it ends.
+  end wait(std::size_t process,
+           std::chrono::seconds patience = std::chrono::seconds{30});
+
+private:
+  struct child {
+    pid_t id = -1;
+    int words = -1; // its last word comes out here
+  };
+  child start(std::size_t process, std::size_t processes, std::uint16_t port,
+              int tell_port, const body& act);
+
+  std::vector<child> children_;
+};
+
+/// Options of a run on as many CPU devices as there are processes.
+executor_options options_over(std::size_t processes,
+                              graph::merge_strategy strategy);
+
+} // namespace troupe::test
