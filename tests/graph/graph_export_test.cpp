@@ -44,7 +44,8 @@ TEST_CASE("JSON lists handles and edges with the documented keys") {
            R"({"from":1,"to":5,"kind":"data","distance":0},)"
            R"({"from":2,"to":0,"kind":"data","distance":0},)"
            R"({"from":2,"to":1,"kind":"data","distance":0},)"
-           R"({"from":5,"to":0,"kind":"data","distance":1}]})");
+           R"({"from":3,"to":0,"kind":"data","distance":0},)"
+           R"({"from":5,"to":3,"kind":"data","distance":1}]})");
 }
 
 TEST_CASE("dot draws clusters, ops, variables and kinds of edges") {
@@ -64,7 +65,8 @@ TEST_CASE("dot draws clusters, ops, variables and kinds of edges") {
            "  h1 -> h5 [label=\"\"];\n"
            "  h2 -> h0 [label=\"\"];\n"
            "  h2 -> h1 [label=\"\"];\n"
-           "  h5 -> h0 [label=\"+1\", color=blue, constraint=false];\n"
+           "  h3 -> h0 [label=\"\"];\n"
+           "  h5 -> h3 [label=\"+1\", color=blue, constraint=false];\n"
            "}\n");
 }
 

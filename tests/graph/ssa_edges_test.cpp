@@ -104,7 +104,7 @@ TEST_CASE("a variable written in place twice needs no edges of its own") {
   CHECK(describe_ops(g)
         == "a@0: s:0 -> s:1\n"
            "b@0: s:1 -> s:2\n");
-  CHECK(describe_hazards(g) == "s:2@0 -> a@0 data +1\n");
+  CHECK(describe_hazards(g) == "s:2@0 -> s:0@0 data +1\n");
 }
 
 TEST_CASE("a reader whose result the writer takes needs no second edge") {
@@ -133,12 +133,16 @@ TEST_CASE("temporaries have no edges over the step boundary") {
   CHECK(describe_hazards(build(p)).empty());
 }
 
-TEST_CASE("persistable variables that nobody writes need no edges") {
+TEST_CASE("persistable variables that nobody writes tell their readers alone") {
   small_program p;
   p.persistable("w").op("look", {"w"}, {"seen"});
   auto g = build(p, on_cpus(1, merge_strategy::all_reduce, {"w"}));
-  REQUIRE(g.edges.size() == 1);
-  CHECK(g.edges[0] == edge{find_op(g, "look"), find_var(g, "seen", 1)});
+  const auto w = find_var(g, "w", 0);
+  REQUIRE(g.edges.size() == 3);
+  CHECK(has_edge(g, w, find_op(g, "look"), edge_kind::data, 0));
+  CHECK(has_edge(g, w, find_op(g, "fetch"), edge_kind::data, 0));
+  CHECK(has_edge(g, find_op(g, "look"), find_var(g, "seen", 1), edge_kind::data,
+                 0));
 }
 
 TEST_CASE("a fetched persistable is read before the next step writes it") {
@@ -182,7 +186,7 @@ TEST_CASE("a broadcast waits for the parameter's readers on each device") {
   CHECK(has_edge(g, find_op(g, "look", 1), broadcast, war, 0));
   CHECK(has_edge(g, find_op(g, "look", 2), broadcast, war, 0));
   for (std::size_t device : {0, 1, 2})
-    CHECK(has_edge(g, g.latest("w", device), find_op(g, "look", device),
+    CHECK(has_edge(g, g.latest("w", device), find_var(g, "w", 0, device),
                    edge_kind::data, 1));
 }
 

@@ -20,7 +20,7 @@ namespace {
 class obligations {
 public:
   explicit obligations(std::uint32_t steps_in_flight)
-    : steps_overlap_(steps_in_flight > 1) {}
+    : steps_in_flight_(steps_in_flight) {}
 
   void add(const storage_accesses& storage);
 
@@ -32,7 +32,7 @@ private:
                handle_id variable);
   void add_step_boundary(const storage_accesses& storage);
 
-  bool steps_overlap_;
+  std::uint32_t steps_in_flight_;
 };
 
 void obligations::require(handle_id first, handle_id second,
@@ -48,6 +48,10 @@ void obligations::add(const storage_accesses& storage) {
   for (auto& v : storage.versions) {
     for (auto reader : v.readers)
       require(v.writer, reader, 0, v.var);
+    // A step that is farther back has ended.
+    for (auto& reader : v.delayed_readers)
+      if (reader.distance < steps_in_flight_)
+        require(v.writer, reader.op, reader.distance, v.var);
     if (old != nullptr) {
       for (auto reader : old->readers)
         require(reader, v.writer, 0, v.var);
@@ -56,7 +60,7 @@ void obligations::add(const storage_accesses& storage) {
     }
     old = &v;
   }
-  if (storage.persistable && steps_overlap_)
+  if (storage.persistable && steps_in_flight_ > 1)
     add_step_boundary(storage);
 }
 
@@ -80,8 +84,10 @@ void obligations::add_step_boundary(const storage_accesses& storage) {
 std::string describe(const ssa_graph& g, const hazard& h) {
   auto text = "nothing orders " + handle_name(g, h.first) + " and "
               + handle_name(g, h.second);
-  if (h.distance > 0)
+  if (h.distance == 1)
     text += " of the next step";
+  else if (h.distance > 1)
+    text += " " + std::to_string(h.distance) + " steps later";
   return text + ", which both use \"" + h.variable + "\" and one writes";
 }
 

@@ -29,8 +29,10 @@ struct hazard {
 /// version of a step is followed by version 0 of the next. So it is enough to
 /// prove, for distances 0 and 1, that neighbours in this chain are ordered:
 /// all other conflicts, over any number of steps, follow from these and from
-/// the edges of ops to themselves. Time is nearly linear in the edges for
-/// graphs as built (see `reachability`).
+/// the edges of ops to themselves. An op with a delayed input is proven to wait
+/// for its writer of so many steps before; the storage lives as long, since
+/// there is one per step in flight and per step of the largest distance. Time
+/// is nearly linear in the edges for graphs as built (see `reachability`).
 ///
 /// Returns the hazards among such neighbours, empty if proven. Throws
 /// error(graph_invalid) with the path of a cycle.

@@ -29,8 +29,8 @@ std::size_t batch_size(std::span<const order_query* const> queries) {
 } // namespace
 
 reachability::reachability(const ssa_graph& g)
-  : num_ops_(g.ops.size()), order_(topological_order(g)), targets_(g, 1),
-    position_(g.size()), depth_(g.size()) {
+  : num_ops_(g.ops.size()), order_(topological_order(g)),
+    targets_(g, UINT32_MAX), position_(g.size()), depth_(g.size()) {
   for (std::size_t i = 0; i < order_.size(); ++i) {
     const auto id = order_[i];
     position_[id] = i;
@@ -40,11 +40,15 @@ reachability::reachability(const ssa_graph& g)
   }
 }
 
-// Calls visit(handle, distance) for all handles one or two edges away.
+// Calls visit(handle, distance) for handles one or two edges away that wait
+// for `from` of all steps so far back or farther: chains with an op in them,
+// since each op waits for itself. Only an edge from a variable to a variable
+// has none.
 template <class Visit>
 void reachability::visit_near(handle_id from, Visit visit) const {
   for (auto& one : targets_[from]) {
-    visit(one.to, one.distance);
+    if (from < num_ops_ || one.to < num_ops_)
+      visit(one.to, one.distance);
     for (auto& two : targets_[one.to])
       visit(two.to, one.distance + two.distance);
   }
@@ -52,7 +56,7 @@ void reachability::visit_near(handle_id from, Visit visit) const {
 
 reachability::query_list
 reachability::drop_near(const query_list& queries) const {
-  constexpr std::uint32_t not_near = 3;
+  constexpr auto not_near = UINT32_MAX;
   std::vector<std::uint32_t> nearest(order_.size(), not_near);
   query_list open;
   auto first = no_handle;
@@ -71,17 +75,20 @@ reachability::drop_near(const query_list& queries) const {
   return open;
 }
 
-// Passes the bits on: `now` within the step, `next` to the step behind it.
-void reachability::flow(std::vector<bits>& now, std::vector<bits>& next,
-                        std::size_t begin, std::size_t end) const {
+// Passes the bits of the first of `steps` on, to handles of this step and of
+// those behind it.
+void reachability::flow(std::span<std::vector<bits>> steps, std::size_t begin,
+                        std::size_t end) const {
+  auto& now = steps.front();
   for (auto i = begin; i < end; ++i) {
     auto id = order_[i];
     if (now[id] == 0)
       continue;
-    if (id < num_ops_)
-      next[id] |= now[id];
+    if (id < num_ops_ && steps.size() > 1)
+      steps[1][id] |= now[id];
     for (auto& t : targets_[id])
-      (t.distance == 0 ? now : next)[t.to] |= now[id];
+      if (t.distance < steps.size())
+        steps[t.distance][t.to] |= now[id];
   }
 }
 
@@ -89,8 +96,9 @@ void reachability::flow(std::vector<bits>& now, std::vector<bits>& next,
 // of which has a bit.
 reachability::query_list
 reachability::drop_reached(std::span<const order_query* const> queries) const {
-  std::vector<bits> now(order_.size());
-  std::vector<bits> next(order_.size());
+  const auto distance = queries.front()->distance;
+  std::vector<std::vector<bits>> steps(distance + std::size_t{1},
+                                       std::vector<bits>(order_.size()));
   auto begin = order_.size();
   std::size_t end = 0;
   std::vector<bits> bit_of_query;
@@ -99,18 +107,15 @@ reachability::drop_reached(std::span<const order_query* const> queries) const {
     if (i > 0 && queries[i]->first != queries[i - 1]->first)
       bit <<= 1;
     bit_of_query.push_back(bit);
-    now[queries[i]->first] |= bit;
+    steps.front()[queries[i]->first] |= bit;
     begin = std::min(begin, position_[queries[i]->first]);
     end = std::max(end, position_[queries[i]->second] + 1);
   }
-  auto across = queries.front()->distance > 0;
-  flow(now, next, begin, across ? order_.size() : end);
-  if (across) {
-    std::vector<bits> beyond(order_.size());
-    flow(next, beyond, 0, end);
-  }
+  for (std::size_t step = 0; step <= distance; ++step)
+    flow(std::span{steps}.subspan(step), step == 0 ? begin : 0,
+         step == distance ? end : order_.size());
   query_list open;
-  auto& reached = across ? next : now;
+  auto& reached = steps.back();
   for (std::size_t i = 0; i < queries.size(); ++i)
     if ((reached[queries[i]->second] & bit_of_query[i]) == 0)
       open.push_back(queries[i]);

@@ -15,16 +15,17 @@ namespace troupe::graph {
 struct order_query {
   handle_id first = no_handle;
   handle_id second = no_handle;
-  std::uint32_t distance = 0; ///< 0 or 1
+  std::uint32_t distance = 0;
 };
 
 /// Which handles wait, through any chain of edges, for which others of the same
-/// step or the one before; the implicit edge of an op to itself at distance 1
+/// step or of steps before; the implicit edge of an op to itself at distance 1
 /// counts.
 ///
 /// Cost: queries about handles at most two edges apart take time in the edges
 /// of `first` and its successors. The others are answered for 64 different
-/// `first` at a time, each time by one pass over the edges between them.
+/// `first` at a time, each time by one pass over the edges of each step
+/// between them.
 class reachability {
 public:
   /// Throws error(graph_invalid) if the graph has a cycle.
@@ -48,12 +49,12 @@ private:
   query_list drop_reached(std::span<const order_query* const> queries) const;
   template <class Visit>
   void visit_near(handle_id from, Visit visit) const;
-  void flow(std::vector<std::uint64_t>& now, std::vector<std::uint64_t>& next,
-            std::size_t begin, std::size_t end) const;
+  void flow(std::span<std::vector<std::uint64_t>> steps, std::size_t begin,
+            std::size_t end) const;
 
   std::size_t num_ops_;
   std::vector<handle_id> order_;
-  adjacency targets_;                 // of distance 0 or 1
+  adjacency targets_;
   std::vector<std::size_t> position_; // in order_
   std::vector<std::uint32_t> depth_;  // longest chain of the step to a handle
 };

@@ -20,6 +20,7 @@ public:
   void add_data_edges();
   void add_storage_edges(const storage_accesses& storage);
   void add_collective_order();
+  void add_transfers();
 
   std::vector<edge> take() {
     merge_edges(edges_);
@@ -44,11 +45,8 @@ private:
 
 void edge_list::add_data_edges() {
   for (auto& op : graph_.ops) {
-    for (auto input : op.inputs) {
-      auto& v = graph_.var(input);
-      if (v.feed || v.generator != no_handle)
-        add(input, op.id, edge_kind::data, 0);
-    }
+    for (std::size_t i = 0; i < op.inputs.size(); ++i)
+      add(op.inputs[i], op.id, edge_kind::data, graph_.distance_of(op.id, i));
     for (auto output : op.outputs)
       add(op.id, output, edge_kind::data, 0);
   }
@@ -56,8 +54,9 @@ void edge_list::add_data_edges() {
 
 bool edge_list::feeds_directly(handle_id from, handle_id to) {
   if (std::exchange(fed_, to) != to)
-    for (auto input : graph_.op(to).inputs)
-      if (auto writer = graph_.var(input).generator; writer != no_handle)
+    for (std::size_t i = 0; i < graph_.op(to).inputs.size(); ++i)
+      if (auto writer = graph_.var(graph_.op(to).inputs[i]).generator;
+          writer != no_handle && graph_.distance_of(to, i) == 0)
         feeds_[writer] = to;
   return feeds_[from] == to;
 }
@@ -70,9 +69,8 @@ void edge_list::add_write_after_reads(const version_accesses& old,
       add(reader, writer, edge_kind::write_after_read, distance);
 }
 
-// The last version of a step is what the next step starts with: its writer is
-// followed by the readers of version 0, they and its own readers by the first
-// writer.
+// The last version of a step is what the next step starts with: it becomes
+// version 0, whose readers, like its own, are followed by the first writer.
 void edge_list::add_step_boundary(const storage_accesses& storage) {
   auto* first = storage.first_written();
   if (first == nullptr)
@@ -80,8 +78,7 @@ void edge_list::add_step_boundary(const storage_accesses& storage) {
   auto& last = storage.versions.back();
   auto* initial = storage.initial();
   if (initial != nullptr)
-    for (auto reader : initial->readers)
-      add(last.var, reader, edge_kind::data, 1);
+    add(last.var, initial->var, edge_kind::data, 1);
   add_write_after_reads(last, first->writer, 1);
   auto unread =
     last.readers.empty() && (initial == nullptr || initial->readers.empty());
@@ -101,19 +98,34 @@ void edge_list::add_storage_edges(const storage_accesses& storage) {
     add_step_boundary(storage);
 }
 
+// One chain per place: between places transfers alone lead. Ranks have one per
+// device: they wait for each other when they meet.
 void edge_list::add_collective_order() {
   std::vector<const op_handle*> collectives;
   for (auto& op : graph_.ops)
     if (op.collective_index >= 0)
       collectives.push_back(&op);
-  if (collectives.size() < 2)
-    return;
-  std::sort(collectives.begin(), collectives.end(), [](auto* a, auto* b) {
-    return a->collective_index < b->collective_index;
-  });
-  for (std::size_t i = 1; i < collectives.size(); ++i)
-    add(collectives[i - 1]->id, collectives[i]->id, edge_kind::order, 0);
-  add(collectives.back()->id, collectives.front()->id, edge_kind::order, 1);
+  const auto position = [this](const op_handle* o) {
+    const auto chain =
+      graph_.rank_collectives ? o->device : graph_.place_of(o->device);
+    return std::pair{chain, o->collective_index};
+  };
+  std::ranges::sort(collectives, {}, position);
+  for (std::size_t i = 0; i < collectives.size();) {
+    const auto first = i;
+    for (++i; i < collectives.size()
+              && position(collectives[i]).first
+                   == position(collectives[first]).first;
+         ++i)
+      add(collectives[i - 1]->id, collectives[i]->id, edge_kind::order, 0);
+    if (i - first > 1)
+      add(collectives[i - 1]->id, collectives[first]->id, edge_kind::order, 1);
+  }
+}
+
+void edge_list::add_transfers() {
+  for (auto& t : graph_.transfers)
+    add(t.send, t.recv, edge_kind::transfer, 0);
 }
 
 // Counting sort by `from`: handles are dense, and each has few edges.
@@ -139,6 +151,7 @@ std::vector<edge> derive_edges(const ssa_graph& g) {
   for (auto& storage : access_list{g})
     edges.add_storage_edges(storage);
   edges.add_collective_order();
+  edges.add_transfers();
   return edges.take();
 }
 

@@ -10,14 +10,17 @@ namespace troupe::graph {
 /// All edges that the handles of `g` need, sorted, at most one per pair of
 /// handles (the shortest distance wins, then the first edge_kind):
 ///
-/// - data: op -> var that it writes; var -> op that reads it, unless nobody
-///   writes or feeds that version; the last version of a persistable variable
-///   -> readers of its version 0, distance 1.
+/// - data: op -> var that it writes; var -> op that reads it, with the distance
+///   of the input; the last version of a persistable variable -> its version
+///   0, distance 1.
 /// - write_after_read: each reader of a version -> writer of the next one; for
 ///   persistable variables also readers of the last version -> first writer,
 ///   distance 1. Left out where the writer reads what the reader writes.
 /// - write_after_write: writer -> next writer if nobody reads in between.
-/// - order: each collective -> the next one; the last -> the first, distance 1.
+/// - order: each collective -> the next one of its place, a rank -> the next
+/// one
+///   of its device; the last -> the first, distance 1.
+/// - transfer: each send -> its recv.
 ///
 /// Reads op and var handles only, not `g.edges`.
 std::vector<edge> derive_edges(const ssa_graph& g);

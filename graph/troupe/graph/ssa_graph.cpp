@@ -14,6 +14,8 @@ std::string_view to_string(op_kind kind) noexcept {
   case op_kind::reduce: return "reduce";
   case op_kind::broadcast: return "broadcast";
   case op_kind::fetch: return "fetch";
+  case op_kind::send: return "send";
+  case op_kind::recv: return "recv";
   }
   return "unknown";
 }
@@ -33,6 +35,7 @@ std::string_view to_string(edge_kind kind) noexcept {
   case edge_kind::write_after_read: return "write_after_read";
   case edge_kind::write_after_write: return "write_after_write";
   case edge_kind::order: return "order";
+  case edge_kind::transfer: return "transfer";
   }
   return "unknown";
 }
@@ -42,6 +45,18 @@ std::uint32_t ssa_graph::max_distance() const noexcept {
   for (auto& e : edges)
     result = std::max(result, e.distance);
   return result;
+}
+
+std::uint32_t ssa_graph::distance_of(handle_id op,
+                                     std::size_t input) const noexcept {
+  if (delayed_inputs.empty())
+    return 0;
+  const auto found = std::ranges::lower_bound(
+    delayed_inputs, delayed_input{op, static_cast<std::uint32_t>(input), 0});
+  return found != delayed_inputs.end() && found->op == op
+             && found->input == input
+           ? found->distance
+           : 0;
 }
 
 handle_id ssa_graph::latest(std::string_view name, std::size_t device) const {

@@ -23,6 +23,8 @@ enum class op_kind : std::uint8_t {
   reduce,          ///< sums gradients of all devices, result on `root` alone
   broadcast,       ///< copies a variable of device `root` to all devices
   fetch,           ///< hands a variable of one device to the caller
+  send,            ///< hands a variable to a `recv` of another place
+  recv,            ///< writes a variable that a `send` hands over
 };
 
 std::string_view to_string(op_kind kind) noexcept;
@@ -32,8 +34,8 @@ enum class stream_kind : std::uint8_t { compute, collective, fetch };
 
 std::string_view to_string(stream_kind kind) noexcept;
 
-/// An operator of the SSA graph, on one device (a collective: on all, listed
-/// under its first input's device).
+/// An operator of the SSA graph, on one device (a joint collective: on all,
+/// listed under the device that runs it, that of its first input).
 struct op_handle {
   handle_id id = no_handle;
   op_kind kind = op_kind::computation;
@@ -77,7 +79,8 @@ enum class edge_kind : std::uint8_t {
   data, ///< op -> var that it writes, var -> op that reads it
   write_after_read,
   write_after_write,
-  order, ///< collectives in their fixed order; passes add others
+  order,    ///< collectives in their fixed order; passes add others
+  transfer, ///< send -> recv, by whatever carries the value
 };
 
 std::string_view to_string(edge_kind kind) noexcept;
@@ -91,6 +94,22 @@ struct edge {
   friend auto operator<=>(const edge&, const edge&) = default;
 };
 
+/// Input `input` of op `op` is what its variable held `distance` steps ago, at
+/// least one. The variable is a temporary and this its last version in a step.
+struct delayed_input {
+  handle_id op = no_handle;
+  std::uint32_t input = 0; ///< position in op_handle::inputs
+  std::uint32_t distance = 1;
+  friend auto operator<=>(const delayed_input&, const delayed_input&) = default;
+};
+
+/// A `send` and the `recv` in another place that it hands a variable to.
+struct transfer {
+  handle_id send = no_handle;
+  handle_id recv = no_handle;
+  friend bool operator==(const transfer&, const transfer&) = default;
+};
+
 /// What the handles of a graph point into: their descriptions, names and lists
 /// of arguments. Constant once the graph is made.
 struct handle_sources {
@@ -98,6 +117,9 @@ struct handle_sources {
   std::deque<op_desc> made;           ///< those of handles the builder made
   std::deque<std::string> undeclared; ///< names the program does not declare
   std::vector<handle_id> arguments;   ///< inputs and outputs of all ops
+  /// Of the graph that a pass made this one from, whose descriptions and names
+  /// it uses, too.
+  std::shared_ptr<const handle_sources> before;
 };
 
 /// A program over several devices in static single assignment form. A value:
@@ -111,6 +133,18 @@ struct ssa_graph {
   std::vector<op_handle> ops;
   std::vector<var_handle> vars;
   std::vector<edge> edges;
+  /// Sorted; few graphs have any. Made by passes/delayed_inputs.hpp.
+  std::vector<delayed_input> delayed_inputs;
+  /// A collective is a handle per device, its rank, instead of one for all:
+  /// those with the same `collective_index` (passes/rank_collectives.hpp).
+  bool rank_collectives = false;
+  /// By device: where its memory can be reached from, e.g. a process. Empty:
+  /// all devices are in one place. With several (passes/transfers.hpp), each op
+  /// uses variables of its own place only.
+  std::vector<std::uint32_t> places;
+  /// Numbered by their position, equal for all who build the same graph: in the
+  /// order of their sends, which is that of their receives.
+  std::vector<transfer> transfers;
   std::uint32_t num_storages = 0;
   /// Shared by copies of the graph.
   std::shared_ptr<const handle_sources> sources;
@@ -119,8 +153,13 @@ struct ssa_graph {
   const op_handle& op(handle_id id) const { return ops[id]; }
   const var_handle& var(handle_id id) const { return vars[id - ops.size()]; }
   std::size_t size() const noexcept { return ops.size() + vars.size(); }
+  std::uint32_t place_of(std::size_t device) const noexcept {
+    return places.empty() ? 0 : places[device];
+  }
   /// Largest distance of any edge, at least 1 (the implicit self edges).
   std::uint32_t max_distance() const noexcept;
+  /// How many steps old input number `input` of an op is: mostly 0.
+  std::uint32_t distance_of(handle_id op, std::size_t input) const noexcept;
   /// The last version of a variable on a device; no_handle if there is none.
   handle_id latest(std::string_view name, std::size_t device) const;
 };

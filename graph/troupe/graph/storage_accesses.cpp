@@ -41,6 +41,8 @@ const version_accesses* storage_accesses::initial() const {
 
 access_list::access_list(const ssa_graph& g) {
   list_readers(g);
+  if (!g.delayed_inputs.empty())
+    list_delayed_readers(g);
   list_versions(g);
 }
 
@@ -51,9 +53,10 @@ void access_list::list_readers(const ssa_graph& g) {
   auto for_each_reader = [&](auto visit) {
     std::ranges::fill(last, no_handle);
     for (auto& op : g.ops)
-      for (auto input : op.inputs) {
-        const auto var = input - g.ops.size();
-        if (std::exchange(last[var], op.id) != op.id)
+      for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+        const auto var = op.inputs[i] - g.ops.size();
+        if (g.distance_of(op.id, i) == 0
+            && std::exchange(last[var], op.id) != op.id)
           visit(var, op.id);
       }
   };
@@ -67,6 +70,20 @@ void access_list::list_readers(const ssa_graph& g) {
     [&](std::size_t var, handle_id op) { readers_[next[var]++] = op; });
 }
 
+void access_list::list_delayed_readers(const ssa_graph& g) {
+  const auto var_of = [&](const delayed_input& d) {
+    return g.op(d.op).inputs[d.input] - g.ops.size();
+  };
+  first_delayed_reader_.assign(g.vars.size() + 1, 0);
+  for (auto& d : g.delayed_inputs)
+    ++first_delayed_reader_[var_of(d) + 1];
+  sum_up(first_delayed_reader_);
+  delayed_readers_.resize(g.delayed_inputs.size());
+  auto next = first_delayed_reader_;
+  for (auto& d : g.delayed_inputs)
+    delayed_readers_[next[var_of(d)]++] = {d.op, d.distance};
+}
+
 void access_list::list_versions(const ssa_graph& g) {
   std::vector<std::size_t> next(g.num_storages + 1);
   for (auto& v : g.vars)
@@ -77,11 +94,14 @@ void access_list::list_versions(const ssa_graph& g) {
   storages_.resize(g.num_storages);
   for (std::size_t i = 0; i < g.vars.size(); ++i) {
     auto& v = g.vars[i];
-    const std::span readers{readers_};
+    const auto of_this = [i](const auto& all, const auto& begin) {
+      return begin.empty()
+               ? std::span{all}.first(0)
+               : std::span{all}.subspan(begin[i], begin[i + 1] - begin[i]);
+    };
     versions_[next[v.storage]++] = {
-      v.id, v.generator,
-      readers.subspan(first_reader_[i],
-                      first_reader_[i + 1] - first_reader_[i])};
+      v.id, v.generator, of_this(std::as_const(readers_), first_reader_),
+      of_this(std::as_const(delayed_readers_), first_delayed_reader_)};
     storages_[v.storage].persistable = v.persistable;
   }
   for (std::size_t s = 0; s < storages_.size(); ++s) {

@@ -9,12 +9,20 @@
 
 namespace troupe::graph {
 
+/// An op that reads what a version held some steps ago.
+struct delayed_reader {
+  handle_id op = no_handle;
+  std::uint32_t distance = 1;
+};
+
 /// One version of a storage and who touches it.
 struct version_accesses {
   handle_id var = no_handle;
   handle_id writer = no_handle; ///< none for version 0
-  /// Op handles, ascending, each once.
+  /// Op handles that read it in its own step, ascending, each once.
   std::span<const handle_id> readers = {};
+  /// Op handles that read it in later steps, ascending.
+  std::span<const delayed_reader> delayed_readers = {};
 
   bool read_by(handle_id op) const;
 };
@@ -47,10 +55,14 @@ public:
 
 private:
   void list_readers(const ssa_graph& g);
+  void list_delayed_readers(const ssa_graph& g);
   void list_versions(const ssa_graph& g);
 
   std::vector<handle_id> readers_;
   std::vector<std::size_t> first_reader_; // per var, and the end of the last
+  std::vector<delayed_reader> delayed_readers_;
+  // As above; empty if there are none.
+  std::vector<std::size_t> first_delayed_reader_;
   std::vector<version_accesses> versions_;
   std::vector<storage_accesses> storages_;
 };

@@ -37,8 +37,8 @@ TEST_CASE("what the data of a step implies is dropped") {
     build(linear_with_sgd(), on_cpus(1, merge_strategy::all_reduce, {"w"}));
   CHECK(describe_hazards(remove_redundant_edges(g))
         == "fetch@0 -> sgd_w@0 write_after_read +1\n"
-           "b:1@0 -> add@0 data +1\n"
-           "w:1@0 -> mul@0 data +1\n");
+           "b:1@0 -> b:0@0 data +1\n"
+           "w:1@0 -> w:0@0 data +1\n");
 }
 
 TEST_CASE("edges that nothing implies stay") {

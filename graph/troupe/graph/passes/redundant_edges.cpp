@@ -11,6 +11,8 @@ namespace troupe::graph {
 namespace {
 
 bool may_go(const edge& e) {
+  if (e.kind == edge_kind::transfer)
+    return false;
   return e.distance == 1 || (e.distance == 0 && e.kind != edge_kind::data);
 }
 

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/graph/implied_edges.hpp>
+
+#include <troupe/graph/adjacency.hpp>
+#include <troupe/graph/reachability.hpp>
+#include <troupe/graph/topological_order.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <ranges>
+#include <span>
+
+namespace troupe::graph {
+
+namespace {
+
+/// Ways around each edge: begin with another edge of the same handle, then
+/// any chain. An edge is implied if the chain of one of its ways exists.
+class detours {
+public:
+  detours(const ssa_graph& g, const reachability& reach)
+    : graph_(g), reach_(reach), out_(g, 1) {
+    for (std::size_t i = 0; i < g.edges.size(); ++i)
+      if (may_be_implied(g.edges[i]))
+        add_ways_around(i);
+  }
+
+  std::vector<order_query> queries;
+  std::vector<std::size_t> edge_of_query;
+
+private:
+  /// Ways that are tried around one edge at each end of the list.
+  static constexpr std::size_t most_ways = 16;
+
+  bool may_be_implied(const edge& e) const {
+    const auto tells_output =
+      graph_.is_op(e.from) && !graph_.is_op(e.to) && e.kind == edge_kind::data;
+    return e.distance <= 1 && !tells_output;
+  }
+
+  void add(std::size_t index, handle_id from, std::uint32_t distance) {
+    queries.push_back({from, graph_.edges[index].to, distance});
+    edge_of_query.push_back(index);
+  }
+
+  // A long list would be tried once for each of its edges. Its first and last
+  // entries are neighbours in the program, so likely to lead there.
+  void add_ways_around(std::size_t index) {
+    const auto& e = graph_.edges[index];
+    const auto ways = out_[e.from];
+    for (std::size_t i = 0; i < ways.size(); ++i) {
+      if (i == most_ways && ways.size() > 2 * most_ways)
+        i = ways.size() - most_ways;
+      const auto& way = ways[i];
+      if (way.to == e.to || way.distance > e.distance)
+        continue;
+      const auto left = e.distance - way.distance;
+      if (left > 0 || reach_.may_precede(way.to, e.to))
+        add(index, way.to, left);
+    }
+    // The edges of ops to themselves lead to the next step as well.
+    if (e.distance == 1 && graph_.is_op(e.from))
+      add(index, e.from, 0);
+  }
+
+  const ssa_graph& graph_;
+  const reachability& reach_;
+  adjacency out_;
+};
+
+std::vector<bool> find_implied(const ssa_graph& g) {
+  const reachability reach{g};
+  const detours ways{g, reach};
+  std::vector<bool> exists(ways.queries.size(), true);
+  for (auto query : reach.find_unordered(ways.queries))
+    exists[query] = false;
+  std::vector<bool> implied(g.edges.size());
+  for (std::size_t query = 0; query < exists.size(); ++query)
+    if (exists[query])
+      implied[ways.edge_of_query[query]] = true;
+  return implied;
+}
+
+/// Marks handles that lie behind the end of one of some edges of distance 1
+/// and before its beginning: they wait for themselves by way of it.
+class returning_handles {
+public:
+  explicit returning_handles(const ssa_graph& g)
+    : order_(topological_order(g)), out_(g, 0), found_(g.size()) {}
+
+  static constexpr std::size_t edges_at_once = 64;
+
+  void add(std::span<const edge> edges) {
+    std::vector<bits> behind(found_.size());
+    std::vector<bits> before(found_.size());
+    for (std::size_t i = 0; i < edges.size(); ++i) {
+      behind[edges[i].to] |= bits{1} << i;
+      before[edges[i].from] |= bits{1} << i;
+    }
+    for (auto id : order_)
+      for (auto& next : out_[id])
+        behind[next.to] |= behind[id];
+    for (auto id : order_ | std::views::reverse) {
+      for (auto& next : out_[id])
+        before[id] |= before[next.to];
+      found_[id] = found_[id] || (before[id] & behind[id]) != 0;
+    }
+  }
+
+  std::vector<bool> ops(std::size_t count) && {
+    found_.resize(count);
+    return std::move(found_);
+  }
+
+private:
+  using bits = std::uint64_t;
+
+  std::vector<handle_id> order_;
+  adjacency out_;
+  std::vector<bool> found_;
+};
+
+// A chain to the next step has one edge of distance 1; that of another op to
+// itself leads nowhere that the op before it in the chain has not been.
+std::vector<bool> find_own(const ssa_graph& g,
+                           const std::vector<bool>& implied) {
+  std::vector<edge> across;
+  for (std::size_t i = 0; i < g.edges.size(); ++i)
+    if (g.edges[i].distance == 1 && !implied[i])
+      across.push_back(g.edges[i]);
+  returning_handles returning{g};
+  for (std::span<const edge> rest{across}; !rest.empty();) {
+    const auto count = std::min(rest.size(), returning_handles::edges_at_once);
+    returning.add(rest.first(count));
+    rest = rest.subspan(count);
+  }
+  return std::move(returning).ops(g.ops.size());
+}
+
+} // namespace
+
+implied_edges find_implied_edges(const ssa_graph& g) {
+  implied_edges found;
+  found.edges = find_implied(g);
+  found.own = find_own(g, found.edges);
+  return found;
+}
+
+} // namespace troupe::graph
