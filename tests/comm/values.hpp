@@ -50,7 +50,7 @@ inline tensor random_tensor(const shape& dims, dtype type, unsigned seed) {
 /// A tensor whose bytes are all 0xAA, so that elements never written show.
 inline tensor poisoned_tensor(const shape& dims, dtype type) {
   auto t = tensor::make(host(), dims, type);
-  std::memset(t.raw(), 0xAA, t.memory().capacity());
+  std::memset(t.raw(), 0xAA, t.bytes());
   return t;
 }
 

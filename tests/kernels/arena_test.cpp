@@ -11,6 +11,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -43,11 +44,14 @@ bool is_aligned(const buffer& block, std::size_t alignment) {
 // Buffers on their way from the thread that filled them to one that checks.
 class exchange {
 public:
-  void put(buffer filled) {
+  /// With the bytes that were asked for.
+  using filled_buffer = std::pair<buffer, std::size_t>;
+
+  void put(filled_buffer filled) {
     std::lock_guard guard{lock_};
     waiting_.push_back(std::move(filled));
   }
-  buffer take() {
+  filled_buffer take() {
     std::lock_guard guard{lock_};
     if (waiting_.empty())
       return {};
@@ -58,19 +62,20 @@ public:
 
 private:
   std::mutex lock_;
-  std::deque<buffer> waiting_;
+  std::deque<filled_buffer> waiting_;
 };
 
-void fill(const buffer& block) {
+// Fills what was asked for; the rest of a block belongs to nobody.
+void fill(const buffer& block, std::size_t bytes) {
   auto value =
     static_cast<int>(reinterpret_cast<std::uintptr_t>(block.data()) / 64 % 251);
-  std::memset(block.data(), value, block.capacity());
+  std::memset(block.data(), value, bytes);
 }
 
-bool is_filled(const buffer& block) {
+bool is_filled(const buffer& block, std::size_t bytes) {
   auto value = static_cast<std::byte>(
     reinterpret_cast<std::uintptr_t>(block.data()) / 64 % 251);
-  for (std::size_t i = 0; i < block.capacity(); ++i)
+  for (std::size_t i = 0; i < bytes; ++i)
     if (block.data()[i] != value)
       return false;
   return true;
@@ -81,14 +86,15 @@ int hammer(arena& memory, exchange& others, unsigned seed, int rounds) {
   std::mt19937 random{seed};
   int broken = 0;
   for (int i = 0; i < rounds; ++i) {
-    auto mine = memory.allocate(random() % (i % 8 == 0 ? 100'000 : 2000));
-    fill(mine);
-    others.put(mine); // a second holder
+    const auto bytes = random() % (i % 8 == 0 ? 100'000 : 2000);
+    auto mine = memory.allocate(bytes);
+    fill(mine, bytes);
+    others.put({mine, bytes}); // a second holder
     if (random() % 4 == 0)
       memory.trim();
-    if (auto theirs = others.take())
-      broken += !is_filled(theirs);
-    broken += !is_filled(mine);
+    if (const auto [theirs, size] = others.take(); theirs)
+      broken += !is_filled(theirs, size);
+    broken += !is_filled(mine, bytes);
   }
   return broken;
 }
@@ -148,13 +154,13 @@ TEST_CASE("trimming empties memory between blocks that are held") {
   const auto first = memory.allocate(4 * mib);
   auto hole = memory.allocate(4 * mib);
   const auto last = memory.allocate(4 * mib);
-  fill(first);
-  fill(hole);
-  fill(last);
+  fill(first, 4 * mib);
+  fill(hole, 4 * mib);
+  fill(last, 4 * mib);
   hole.reset();
   memory.trim();
-  CHECK(is_filled(first));
-  CHECK(is_filled(last));
+  CHECK(is_filled(first, 4 * mib));
+  CHECK(is_filled(last, 4 * mib));
   hole = memory.allocate(4 * mib);
   CHECK(hole.data()[hole.capacity() / 2] == std::byte{0});
 }
@@ -311,7 +317,7 @@ TEST_CASE("buffers may outlive their arena, and the source them") {
     memory.allocate(300).reset();
   }
   CHECK(record.outstanding == first.capacity() + second.capacity());
-  fill(first);
+  fill(first, 100);
   first.reset();
   CHECK(record.outstanding == second.capacity());
   CHECK_FALSE(record.destroyed);
@@ -330,7 +336,7 @@ TEST_CASE("a large buffer that outlives its arena keeps its region alone") {
     memory.allocate(100).reset();
   }
   CHECK(record.outstanding == held.capacity());
-  fill(held);
+  fill(held, 100 * kib);
   held.reset();
   CHECK(record.outstanding == 0);
   CHECK(record.destroyed);

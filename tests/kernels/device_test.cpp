@@ -44,8 +44,8 @@ class noted_stream final : public stream {
 public:
   const std::string& name() const noexcept override { return name_; }
   int width() const noexcept override { return 1; }
-  launch_result launch(work&) override {
-    return {launch_result::status::pending, 1};
+  launch_result launch(work&, const launch_options&) override {
+    return {launch_status::pending, 1};
   }
   void wait(stream&, ticket) override {}
   bool finished(ticket) const noexcept override { return false; }
@@ -152,8 +152,8 @@ TEST_CASE("a CPU stream runs work where it is launched and is then done") {
   CHECK(compute->name() == "compute");
   CHECK(compute->width() == 3);
   noted_work job;
-  auto result = compute->launch(job);
-  CHECK(result.state == launch_result::status::done);
+  auto result = compute->launch(job, {});
+  CHECK(result.state == launch_status::done);
   CHECK(result.position == 0);
   CHECK(job.executions == 1);
   CHECK(job.completions == 0);
@@ -168,10 +168,10 @@ TEST_CASE("an exception of the work comes out of launch") {
   auto compute = cpu->make_stream({});
   noted_work job;
   job.fails = true;
-  CHECK_THROWS_WITH_AS(compute->launch(job), "broken", std::runtime_error);
+  CHECK_THROWS_WITH_AS(compute->launch(job, {}), "broken", std::runtime_error);
   CHECK(job.completions == 0);
   job.fails = false;
-  compute->launch(job);
+  compute->launch(job, {});
   CHECK(job.executions == 2);
 }
 

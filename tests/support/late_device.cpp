@@ -89,23 +89,29 @@ public:
   const std::string& name() const noexcept override { return name_; }
   int width() const noexcept override { return 1; }
 
-  launch_result launch(work& w) override {
+  launch_result launch(work& w, const launch_options& wanted) override {
     std::lock_guard guard{mutex_};
-    queue_.push_back({&w, nullptr, 0});
+    queue_.push_back({&w, nullptr, 0, wanted.tell_completion});
     changed_.notify_all();
-    return {launch_result::status::pending, ++launched_};
+    return {launch_status::pending, ++queued_};
   }
 
   void wait(stream& producer, ticket position) override {
     if (position == 0)
       return;
     std::lock_guard guard{mutex_};
-    queue_.push_back({nullptr, &producer, position});
+    queue_.push_back({nullptr, &producer, position, false});
+    ++queued_;
     changed_.notify_all();
   }
 
   bool can_wait_for(const stream& producer) const noexcept override {
     return dynamic_cast<const late_stream*>(&producer) != nullptr;
+  }
+
+  ticket position() const noexcept override {
+    std::lock_guard guard{mutex_};
+    return queued_;
   }
 
   bool finished(ticket position) const noexcept override {
@@ -124,6 +130,7 @@ private:
     work* run;
     stream* producer;
     ticket position;
+    bool tell_completion;
   };
 
   void loop() {
@@ -137,14 +144,24 @@ private:
         next = queue_.front();
         queue_.pop_front();
       }
-      if (next.producer)
+      if (next.producer) {
         next.producer->synchronize(next.position);
-      else
-        run(*next.run);
+        reach_next();
+      } else {
+        run(*next.run, next.tell_completion);
+      }
     }
   }
 
-  void run(work& w) {
+  void reach_next() {
+    {
+      std::lock_guard guard{mutex_};
+      ++done_;
+    }
+    changed_.notify_all();
+  }
+
+  void run(work& w, bool tell_completion) {
     pause(draw_, max_delay_us_);
     std::exception_ptr failure;
     try {
@@ -152,19 +169,16 @@ private:
     } catch (...) {
       failure = std::current_exception();
     }
-    {
-      std::lock_guard guard{mutex_};
-      ++done_;
-    }
-    changed_.notify_all();
-    completions_.report(w, std::move(failure));
+    reach_next();
+    if (tell_completion || failure)
+      completions_.report(w, std::move(failure));
   }
 
   std::string name_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<entry> queue_;
-  ticket launched_ = 0;
+  ticket queued_ = 0;
   ticket done_ = 0;
   bool stopping_ = false;
   splitmix64 draw_; // the stream's thread

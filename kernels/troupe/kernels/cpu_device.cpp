@@ -18,7 +18,7 @@ public:
   const std::string& name() const noexcept override { return name_; }
   int width() const noexcept override { return width_; }
 
-  launch_result launch(work& w) override {
+  launch_result launch(work& w, const launch_options&) override {
     w.execute(*this);
     return {};
   }

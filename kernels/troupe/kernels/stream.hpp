@@ -14,29 +14,43 @@ class stream;
 /// so far. Position 0 is always reached.
 using ticket = std::uint64_t;
 
-/// What a stream runs. Owned by whoever launches it (an op actor), who keeps
-/// it alive until `execute` has returned and, if the launch was pending,
-/// `completed` was called.
-class work {
+/// Hears that something which was begun is done.
+class completion {
 public:
-  virtual ~work() = default;
+  virtual ~completion() = default;
+  /// Called once, on any thread, with the exception that it failed with, if
+  /// any.
+  virtual void completed(std::exception_ptr failure) noexcept = 0;
+};
+
+/// What a stream runs. Owned by whoever launches it, who keeps it alive until
+/// `execute` has returned and, if that was asked for, `completed` was called.
+class work : public completion {
+public:
   /// Does the work, or queues it on the device behind `on`. Runs once, on a
   /// thread of the stream's choice. May throw.
   virtual void execute(stream& on) = 0;
-  /// Called once after a pending launch has finished, on any thread, with the
-  /// exception that `execute` threw, if any. Never called after a launch that
-  /// returned `done`.
-  virtual void completed(std::exception_ptr failure) noexcept = 0;
+};
+
+enum class launch_status : std::uint8_t {
+  done,    ///< finished: results may be read by anyone
+  pending, ///< begun: results are there later
+};
+
+/// What the launcher will need to know of a launch that is pending. A device
+/// may leave out what is not wanted.
+struct launch_options {
+  /// `work::completed` is to be called; if not, it is called only when the
+  /// device fails.
+  bool tell_completion = true;
+  /// Another stream will wait for the position.
+  bool give_position = true;
 };
 
 /// Outcome of a launch.
 struct launch_result {
-  enum class status : std::uint8_t {
-    done,    ///< finished: results may be read by anyone
-    pending, ///< queued: results are there once `position` is reached
-  };
-  status state = status::done;
-  ticket position = 0; ///< 0 if done
+  launch_status state = launch_status::done;
+  ticket position = 0; ///< where a pending launch's results are there
 };
 
 struct stream_options {
@@ -63,7 +77,11 @@ public:
 
   /// Runs or queues `w`. If `w.execute` ran right here and threw, the
   /// exception comes out of `launch` and `completed` is not called.
-  virtual launch_result launch(work& w) = 0;
+  ///
+  /// A stream that does not complete at launch returns `pending`, with a
+  /// position behind all that it was told to wait for, even if `w` did nothing:
+  /// others rely on it for what came before.
+  virtual launch_result launch(work& w, const launch_options& wanted) = 0;
 
   /// Work launched here from now on begins after `position` of `producer` is
   /// reached. Does not block the host where the device can wait by itself.
@@ -82,6 +100,8 @@ public:
   /// nobody.
   virtual part_runner* helpers() const noexcept { return nullptr; }
 
+  /// Where all that has been launched and waited for here is done.
+  virtual ticket position() const noexcept { return 0; }
   virtual bool finished(ticket position) const noexcept = 0;
   /// Blocks the calling thread until `position` is reached.
   virtual void synchronize(ticket position) = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/tensor.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <type_traits>

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Tests with several processes: children that run a function and talk by pipes.
+
+#include <doctest/doctest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <exception>
+#include <functional>
+#include <string>
+
+namespace troupe::test {
+
+struct pipe_pair {
+  std::array<int, 2> ends{};
+  pipe_pair() { REQUIRE(::pipe(ends.data()) == 0); }
+  ~pipe_pair() {
+    ::close(ends[0]);
+    ::close(ends[1]);
+  }
+  template <class T>
+  void put(T value) const {
+    [[maybe_unused]] auto n = ::write(ends[1], &value, sizeof value);
+  }
+  template <class T>
+  T get() const {
+    T value{};
+    REQUIRE(::read(ends[0], &value, sizeof value) == sizeof value);
+    return value;
+  }
+};
+
+/// Runs `act` in a child process, which ends with it: with code 0, or 1 if it
+/// throws.
+inline pid_t in_child(const std::function<void()>& act) {
+  const auto child = ::fork();
+  if (child != 0)
+    return child;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL); // a test that crashes leaves nobody
+  try {
+    act();
+    ::_exit(0);
+  } catch (const std::exception& e) {
+    const auto line = std::string{"in a child process: "} + e.what() + "\n";
+    (void)!::write(2, line.data(), line.size());
+    ::_exit(1);
+  }
+}
+
+/// -1 for one that a signal ended.
+inline int exit_code(pid_t child) {
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+} // namespace troupe::test
