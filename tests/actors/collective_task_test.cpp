@@ -2,8 +2,8 @@
 
 // Collectives of values that do not lie plain.
 
+#include <troupe/actors/engine/step_state.hpp>
 #include <troupe/actors/op_tasks.hpp>
-#include <troupe/actors/step_state.hpp>
 
 #include <doctest/doctest.h>
 
@@ -70,10 +70,11 @@ public:
     std::vector<storage> both;
     for (std::size_t d = 0; d < 2; ++d)
       both.emplace_back("gradient", devices_[d]->memory(), values_[d]);
+    no_completion whole;
     make_collective_task(graph::op_kind::all_reduce, 0,
                          {devices_[0].get(), devices_[1].get()}, {{both, both}},
                          nullptr, 1, true)
-      ->run(step_);
+      ->run(step_, whole);
   }
 
   const tensor& value(std::size_t device) const {

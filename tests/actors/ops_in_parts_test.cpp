@@ -4,7 +4,6 @@
 // part that waits for another one ends only if a worker has come to help.
 #include <troupe/actors/executor.hpp>
 #include <troupe/base/cores.hpp>
-#include <troupe/base/trace.hpp>
 #include <troupe/graph/layers.hpp>
 #include <troupe/graph/network.hpp>
 #include <troupe/graph/optimizer.hpp>
@@ -57,8 +56,8 @@ graph::program ops_of_body(std::size_t count) {
   return p;
 }
 
-executor_options options_for(body run, const std::string& devices, int threads,
-                             trace_sink* trace = nullptr) {
+executor_options options_for(body run, const std::string& devices,
+                             int threads) {
   auto kernels = std::make_shared<kernel_table>();
   kernels->add("body", device_kind::cpu,
                [run = std::move(run)](const attribute_map&) {
@@ -68,7 +67,6 @@ executor_options options_for(body run, const std::string& devices, int threads,
   o.devices = parse_devices(devices);
   o.kernels = std::move(kernels);
   o.threads = threads;
-  o.trace = trace;
   return o;
 }
 
@@ -87,24 +85,13 @@ void meet(const kernel_context& ctx) {
   });
 }
 
-class recording final : public trace_sink {
-public:
-  void record(const trace_event& event) noexcept override {
-    std::lock_guard guard{mutex_};
-    events_.push_back(event);
-  }
-  std::vector<trace_event> of(trace_kind kind) {
-    std::lock_guard guard{mutex_};
-    std::vector<trace_event> found;
-    std::ranges::copy_if(events_, std::back_inserter(found),
-                         [kind](auto& e) { return e.kind == kind; });
-    return found;
-  }
-
-private:
-  std::mutex mutex_;
-  std::vector<trace_event> events_;
-};
+std::vector<trace_event> of_kind(const std::vector<trace_event>& events,
+                                 event_kind kind) {
+  std::vector<trace_event> found;
+  std::ranges::copy_if(events, std::back_inserter(found),
+                       [kind](auto& e) { return e.kind == kind; });
+  return found;
+}
 
 /// The kernels of CPUs, but `sgd` runs `seen` first.
 std::shared_ptr<const kernel_table> with_seen_updates(body seen) {
@@ -180,24 +167,22 @@ TEST_CASE("a worker without an op helps with the other's") {
 TEST_CASE("a trace tells who is helped in which step") {
   if (!has_two_cores())
     return;
-  recording trace;
-  handle_id op = no_handle;
-  {
-    executor exe{ops_of_body(1),
-                 options_for([](auto& ctx) { meet(ctx); }, "cpu:1", 2, &trace)};
-    op = exe.graph().ops.front().id;
-    for (int step = 0; step < 3; ++step)
-      exe.run({});
-  }
-  const auto began = trace.of(trace_kind::help);
-  const auto ended = trace.of(trace_kind::helped);
+  auto options = options_for([](auto& ctx) { meet(ctx); }, "cpu:1", 2);
+  options.trace = trace_level::ops;
+  executor exe{ops_of_body(1), options};
+  const auto op = exe.graph().ops.front().id;
+  for (int step = 0; step < 3; ++step)
+    exe.run({});
+  const auto events = exe.trace().take();
+  const auto began = of_kind(events, event_kind::help_begin);
+  const auto ended = of_kind(events, event_kind::help_end);
   REQUIRE(began.size() == 3);
   REQUIRE(ended.size() == 3);
   for (std::size_t s = 0; s < 3; ++s) {
     CHECK(began[s].from == op);
     CHECK(began[s].step == s);
     CHECK(ended[s].step == s);
-    CHECK(began[s].time_ns <= ended[s].time_ns);
+    CHECK(began[s].time <= ended[s].time);
   }
 }
 

@@ -1,47 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/actors/all_reduce_actor.hpp>
-#include <troupe/actors/direct_actor.hpp>
-#include <troupe/actors/direct_graph.hpp>
+#include <troupe/actors/engine/disturbance.hpp>
+#include <troupe/actors/engine/engine.hpp>
+#include <troupe/actors/engine/graph_context.hpp>
+#include <troupe/actors/engine/stream_actor.hpp>
+#include <troupe/actors/engine/wait_finder.hpp>
 #include <troupe/actors/executor.hpp>
 #include <troupe/actors/graph_tasks.hpp>
 #include <troupe/actors/idle_workers.hpp>
-#include <troupe/actors/op_actor.hpp>
+#include <troupe/actors/plan/wiring_plan.hpp>
 #include <troupe/actors/scheduling.hpp>
-#include <troupe/actors/spread_choice.hpp>
-#include <troupe/actors/var_actor.hpp>
+#include <troupe/base/recorder.hpp>
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 namespace troupe::actors {
 
-/// Which process runs which device's handles. Collectives run where their
-/// first device does. One process: everything is here.
+/// Which process runs which device's handles. One process: everything is here.
 struct placement {
   std::vector<std::size_t> process_of_device; ///< empty: all in process 0
   std::size_t this_process = 0;
 
-  std::size_t process_of(std::size_t device) const {
-    return process_of_device.empty() ? 0 : process_of_device[device];
-  }
   bool is_here(std::size_t device) const {
-    return process_of(device) == this_process;
+    return process_of_device.empty()
+           || process_of_device[device] == this_process;
+  }
+  /// `is_here` of all devices; empty: all are.
+  std::vector<bool> here() const {
+    std::vector<bool> result;
+    for (std::size_t d = 0; d < process_of_device.size(); ++d)
+      result.push_back(is_here(d));
+    return result;
   }
 };
 
-/// The actors of an SSA graph, wired and armed: op and variable actors, a
-/// compute and a fetch stream per device, the all-reduce actor; with the
-/// storages they work on.
-///
-/// In the direct form (`direct_graph`) an op actor is its mailbox and its task,
-/// a variable needs neither, and CAF learns of a handle when its address is
+/// The actors of an SSA graph, wired and armed: a mailbox per op and variable
+/// handle, a compute and a fetch stream per device, the all-reduce actor; with
+/// the storages that they work on. CAF learns of a handle when its address is
 /// asked for.
 ///
 /// Thread rule: the executor's thread, but for what says otherwise.
@@ -56,7 +58,9 @@ public:
     scope* parameters;
     const kernel_table* kernels;
     const executor_options* options;
+    recorder* trace; ///< outlives the graph
     placement where;
+    transport* transfers = nullptr; ///< outlives the graph; null: it has none
   };
 
   /// Throws error(unsupported_op) naming an op type without a kernel.
@@ -69,12 +73,12 @@ public:
   graph_context& context() noexcept { return context_; }
   const graph_tasks& tasks() const noexcept { return *tasks_; }
 
-  /// Sends the messages that begin the step of `slot`: fed variables are
-  /// ready, ops that wait for nothing else may run.
-  void start(std::uint32_t slot);
+  /// Sends the messages that begin a step: fed variables are ready, ops that
+  /// wait for nothing else may run.
+  void start(step_state& step) { engine_->start(step); }
 
-  /// Learns how long a step took, and chooses whether the next ones spread over
-  /// the workers (`spread_choice`).
+  /// Learns how long a step took, and whether the ops of the next ones stay
+  /// with the worker that makes them ready, because they are too short to move.
   void took(std::uint64_t step_ns) noexcept;
 
   /// Ends all actors: messages from outside find them gone, whoever holds their
@@ -84,10 +88,16 @@ public:
   /// the last step some may be, that find nothing to do. Any thread.
   bool idle() const noexcept;
 
-  /// Handles whose end a step waits for, in this process.
-  std::uint32_t ends_per_step() const noexcept { return ends_per_step_; }
-  std::size_t messages_per_step() const noexcept;
-  /// Steps that ran gathered (spread_choice.hpp). Any thread.
+  const engine& messages() const noexcept { return *engine_; }
+  /// In how many first steps inputs of earlier ones may have no value.
+  std::uint32_t steps_without_past() const noexcept {
+    return steps_without_past_;
+  }
+  /// Says what handles wait for. Made when it is first asked for. Any thread.
+  wait_finder& waits();
+  /// Lets the message go that `delivery_shuffle::withheld` names.
+  void let_go() { engine_->let_go(); }
+  /// Steps that ran gathered. Any thread.
   std::uint64_t gathered_steps() const noexcept {
     return gathered_steps_.load(std::memory_order_relaxed);
   }
@@ -96,60 +106,35 @@ public:
   /// Address of a handle's actor, the same each time; null if it is in another
   /// process. `id` is below graph.size(). Any thread.
   caf::strong_actor_ptr address(handle_id id);
-  /// Handles of other processes that this one sends to.
-  std::vector<handle_id> remote_receivers() const;
-  /// Makes up the messages of other processes that a step has not got, as
-  /// failed ones, so that it ends. For a process that is lost.
-  void make_up_remote(std::uint32_t slot);
-  /// Tells all senders where the actor of a handle elsewhere is.
-  void connect(handle_id id, const caf::strong_actor_ptr& address);
 
 private:
-  struct device_streams {
-    stream_actor* compute;
-    stream_actor* fetch;
-  };
-
   void make_streams();
-  void make_steps(std::uint32_t slots);
-  void make_op_actors();
-  void make_var_actors();
-  bool can_go_direct(std::uint32_t slots) const;
-  void make_direct();
-  void count_users();
-  void wire();
-  void wire_edge(const graph::edge& e, std::size_t number);
-  void add_starts();
-
+  void make_steps();
+  std::vector<op_task*> make_tasks(const wiring_plan& plan);
+  wiring_options wiring() const;
+  void make_engine();
   template <class T>
-  T* make_stream(std::size_t device, const char* name, int width,
-                 std::size_t home);
-  stream_actor& stream_of(const graph::op_handle& op) const;
-  bool is_here(handle_id id) const;
-  wired_actor* actor(handle_id id) const;
-  op_actor* op(handle_id id) const;
+  T& make_stream(const planned_stream& s);
 
   parts parts_;
   const graph::ssa_graph& graph_;
   idle_workers helpers_;
   graph_context context_;
   std::unique_ptr<graph_tasks> tasks_;
+  std::vector<planned_stream> planned_;
   std::vector<caf::strong_actor_ptr> stream_handles_;
-  std::vector<stream_actor*> streams_;
-  std::vector<device_streams> device_streams_;
-  all_reduce_actor* all_reduce_ = nullptr;
-  std::vector<caf::strong_actor_ptr> actors_; // by handle, general form
-  // Direct form: those that somebody has asked for, guarded by `asking_`.
-  std::unordered_map<handle_id, caf::strong_actor_ptr> addresses_;
-  std::mutex asking_;
-  std::vector<std::uint32_t> in_edges_; // by handle: announced so far
-  std::vector<std::pair<wired_actor*, std::uint32_t>> starts_;
-  std::vector<std::pair<wired_actor*, std::uint32_t>> remote_in_edges_;
-  std::uint32_t ends_per_step_ = 0;
-  bool in_direct_form_ = false;
-  spread_choice spread_;
+  std::vector<stream_actor*> streams_; // by number in the plan
+  std::optional<disturbance> disturbs_;
+  std::optional<engine> engine_;
+  std::uint32_t steps_without_past_ = 0;
+  std::uint64_t short_steps_ = 0; // in a row
+  bool gathered_ = false;
   std::atomic<std::uint64_t> gathered_steps_{0}; // relaxed: a figure
-  std::unique_ptr<direct_graph> direct_;         // null in the general form
+  std::once_flag explained_;
+  std::unique_ptr<wait_finder> waits_; // set by whoever asks first
+  std::mutex asking_;
+  // Those that somebody has asked for; guarded by `asking_`.
+  std::unordered_map<handle_id, caf::strong_actor_ptr> addresses_;
 };
 
 } // namespace troupe::actors

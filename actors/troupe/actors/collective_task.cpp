@@ -37,13 +37,14 @@ public:
                                           .max_parts = workers});
   }
 
-  void run(step_state& step) override {
+  launch_status run(step_state& step, completion&) override {
     for (auto& g : groups_) {
       if (is_sparse(g, step.slot))
         run_sparse(g, step.slot);
       else
         run_dense(g, step.slot);
     }
+    return launch_status::done;
   }
 
 private:
@@ -159,10 +160,10 @@ public:
   fetch_task(device& on, std::size_t index, const storage& from, arena& host)
     : device_(on), index_(index), from_(from), host_(host) {}
 
-  void run(step_state& step) override {
+  launch_status run(step_state& step, completion&) override {
     auto& value = from_.at(step.slot);
     if (!step.wanted[index_] || !value.has_value())
-      return;
+      return launch_status::done;
     if (!value.is_tensor())
       throw error(errc::invalid_argument,
                   value.is_rows() ? "a row-sparse variable cannot be fetched"
@@ -173,6 +174,7 @@ public:
     } catch (const error& e) {
       throw e.with_context({.variable = std::string{from_.name()}});
     }
+    return launch_status::done;
   }
 
 private:

@@ -21,16 +21,23 @@ bool is_forward_or_backward(std::int32_t role) {
   return base == graph::role_forward || base == graph::role_backward;
 }
 
+/// The slot of the step `distance` steps before that of `slot`.
+std::uint32_t slot_before(std::uint32_t slot, std::uint32_t distance,
+                          std::size_t slots) {
+  return (slot - distance) & (static_cast<std::uint32_t>(slots) - 1);
+}
+
 /// The arguments in a slot of a step.
 std::span<const op_argument> bind(std::span<const task_argument> arguments,
-                                  std::uint32_t slot, task_memory& memory) {
+                                  std::uint32_t slot, std::size_t slots,
+                                  task_memory& memory) {
   auto* bound = static_cast<op_argument*>(
     memory.allocate(arguments.size() * sizeof(op_argument)));
   auto* next = bound;
   for (auto& a : arguments)
-    new (next++)
-      op_argument{a.slot, a.value ? a.value->name() : std::string_view{},
-                  a.value ? &a.value->at(slot) : nullptr};
+    new (next++) op_argument{
+      a.slot, a.value ? a.value->name() : std::string_view{},
+      a.value ? &a.value->at(slot_before(slot, a.distance, slots)) : nullptr};
   return {bound, arguments.size()};
 }
 
@@ -61,8 +68,9 @@ public:
       check_nan_(check_nan), per_sample_(is_forward_or_backward(desc.role())),
       takes_absent_inputs_(takes_absent_inputs(desc.type)) {
     for (std::uint32_t slot = 0; slot < place.steps.size(); ++slot) {
-      const auto in = bind(inputs, slot, place.memory);
-      const auto out = bind(outputs, slot, place.memory);
+      const auto slots = place.steps.size();
+      const auto in = bind(inputs, slot, slots, place.memory);
+      const auto out = bind(outputs, slot, slots, place.memory);
       const auto bypass = bypass_lod(*kernel_, in, out)
                             .value_or(lod_bypass{kernel_.get(), nullptr});
       new (&run_in(slot)) prepared_run{
@@ -72,15 +80,17 @@ public:
     }
   }
 
-  void run(step_state& step) override {
+  launch_status run(step_state& step, completion&) override {
     auto& prepared = run_in(step.slot);
     auto& ctx = prepared.context;
-    if (step.idle(device_index_) && nothing_to_do(ctx))
-      return;
+    if ((step.idle(device_index_) && (per_sample_ || lacks_inputs(ctx)))
+        || (step.has_no_past && lacks_inputs(ctx)))
+      return launch_status::done;
     const auto lends = prepared.lender && has_levels(*prepared.lender);
     (lends ? kernel_.get() : prepared.code)->run(ctx);
     if (check_nan_)
       require_finite_outputs(ctx);
+    return launch_status::done;
   }
 
 private:
@@ -92,14 +102,11 @@ private:
     return v.is_tensor() && v.as_tensor().levels();
   }
 
-  bool nothing_to_do(const kernel_context& ctx) const {
-    if (per_sample_)
-      return true;
-    if (takes_absent_inputs_)
-      return false;
-    return std::ranges::any_of(ctx.inputs(), [](const op_argument& in) {
-      return in.var && !in.var->has_value();
-    });
+  bool lacks_inputs(const kernel_context& ctx) const {
+    return !takes_absent_inputs_
+           && std::ranges::any_of(ctx.inputs(), [](const op_argument& in) {
+                return in.var && !in.var->has_value();
+              });
   }
 
   static void require_finite_outputs(const kernel_context& ctx) {
@@ -130,16 +137,17 @@ public:
       type_(graph::dtype_of_number(desc.attributes.get_int("dtype", float32))),
       out_(out) {}
 
-  void run(step_state& step) override {
+  launch_status run(step_state& step, completion&) override {
     const auto& info = step.devices[device_index_];
     if (info.shard_samples == 0)
-      return;
+      return launch_status::done;
     auto host = tensor::make(host_, dims_, dtype::float64);
     const double weight = weigh_ ? static_cast<double>(info.shard_samples)
                                      / static_cast<double>(info.batch_samples)
                                  : 1.0;
     std::ranges::fill(host.values<double>(), weight);
     out_.at(step.slot).set(device_.to_device(cast(host, type_, host_)));
+    return launch_status::done;
   }
 
 private:

@@ -4,8 +4,9 @@
 #include <troupe/actors/actor_graph.hpp>
 #include <troupe/actors/executor_graph.hpp>
 #include <troupe/actors/handles.hpp>
-#include <troupe/actors/node_link.hpp>
+#include <troupe/actors/remote/node_link.hpp>
 #include <troupe/actors/remote/run_description.hpp>
+#include <troupe/actors/remote/transport.hpp>
 #include <troupe/actors/scatter.hpp>
 #include <troupe/base/assert.hpp>
 #include <troupe/base/clock.hpp>
@@ -153,16 +154,21 @@ struct executor::impl {
   void prepare(const step_in_flight& s, const feed_map& feeds,
                std::int64_t samples);
   void copy_feed(const std::string& name, const tensor& value, std::size_t d,
-                 const step_state& step);
+                 step_id id);
   void set_feeds() noexcept;
   void admit(step_in_flight& s, actors::serving_thread& serving, then next);
   void fail_steps_after(step_id id, const error& reason) noexcept;
   static void step_failed(void* owner, step_state& step);
   static void step_ended(void* owner, step_state& step);
-  void meet_others();
-  void ended_everywhere();
-  void abandon(const std::string& why);
   actors::placement where() const;
+  void connect();
+  void failed_elsewhere(step_id id, const error& reason);
+  void process_is_gone(step_id first_without, const error& reason);
+  bool is_here(std::size_t device) const {
+    return !options.nodes
+           || options.nodes->process_of_device[device]
+                == options.nodes->process;
+  }
 
   step_state& state_of(step_id id) {
     auto& steps = actors->context().steps;
@@ -178,19 +184,24 @@ struct executor::impl {
   graph::ssa_graph ssa;
   std::unique_ptr<own_system> own;
   std::unique_ptr<actors::worker_pool> workers;
+  std::unique_ptr<recorder> trace;
   // Number of steps that have ended. Release by the thread that ends one,
   // acquire by the one that waits.
   std::atomic<std::uint64_t> ended{0};
   std::mutex failing; // orders failures with admissions
-  std::unique_ptr<actor_graph> actors;
-  std::unique_ptr<actors::node_link> link; // null in a run of one process
-  // Of a run over several processes; guarded by `failing`. Steps from
-  // `abandoned_from` on have not run whole, since a process is lost.
-  step_id admitted = 0; // steps
+  // Of a run over several processes, guarded by `failing`: steps that have been
+  // admitted here; failures of later ones, of which others have told; why no
+  // step from `abandoned_from` on can run.
+  step_id admitted = 0;
+  std::map<step_id, error> failures_ahead;
   std::optional<error> abandoned;
   step_id abandoned_from = 0;
-  std::list<step_in_flight> in_flight; // oldest first
-  std::list<step_in_flight> spare;     // for the next ones, with their memory
+  std::unique_ptr<actors::transport> transfers; // null: the graph has none
+  std::unique_ptr<actors::loopback_wire> loopback;
+  std::unique_ptr<actor_graph> actors;
+  std::unique_ptr<actors::node_link> link; // null in a run of one process
+  std::list<step_in_flight> in_flight;     // oldest first
+  std::list<step_in_flight> spare; // for the next ones, with their memory
   std::vector<actors::fetched_value> values; // of the step that is collected
   std::vector<fed_value> fed;                // of the step that is prepared
   step_id next_step = 0;
@@ -205,6 +216,11 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
     throw error(errc::invalid_argument, "no devices");
   if (!options.kernels)
     options.kernels = std::make_shared<kernel_table>(cpu_kernels());
+  if (options.nodes)
+    actors::check_nodes(*options.nodes, options.devices.size());
+  if (options.nodes && !options.places.empty())
+    throw error(errc::invalid_argument,
+                "places are given, and processes, which are places");
   parameters =
     options.parameters ? options.parameters : std::make_shared<scope>();
   devices = devices_of(options);
@@ -220,30 +236,43 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
     options.system = own->system.get();
   }
   workers = std::make_unique<actors::worker_pool>(*options.system);
+  trace = std::make_unique<recorder>(workers->queue());
+  trace->set_level(options.trace);
   if (!options.dry_run)
     spread_parameters();
-  actors = std::make_unique<actor_graph>(actor_graph::parts{
-    options.system, workers.get(), program.get(), &ssa, devices,
-    parameters.get(), options.kernels.get(), &options, where()});
+  if (!ssa.transfers.empty())
+    transfers = std::make_unique<actors::transport>(ssa.transfers.size(),
+                                                    options.steps_in_flight);
+  actors = std::make_unique<actor_graph>(
+    actor_graph::parts{options.system, workers.get(), program.get(), &ssa,
+                       devices, parameters.get(), options.kernels.get(),
+                       &options, trace.get(), where(), transfers.get()});
   actors->context().step_failed = &step_failed;
   actors->context().step_ended = &step_ended;
   actors->context().owner = this;
-  if (options.nodes)
-    meet_others();
+  connect();
 }
 
-void executor::impl::meet_others() {
-  link = std::make_unique<actors::node_link>(
-    *options.system, *options.nodes,
-    actors::describe_run(options, loss, ssa, *parameters, devices), ssa,
-    *actors,
-    actors::node_link::listener{
-      [this](step_id id, const std::string& failure) {
-        if (!failure.empty())
-          state_of(id).fail(error(errc::peer_failure, failure));
-        ended_everywhere();
-      },
-      [this](const std::string& why) { abandon(why); }});
+void executor::impl::connect() {
+  if (options.nodes) {
+    link = std::make_unique<actors::node_link>(
+      *options.system, *options.nodes,
+      actors::describe_run(options, loss, ssa, *parameters, devices), ssa,
+      transfers.get(),
+      actors::node_link::listener{
+        [this](step_id id, const error& reason) {
+          failed_elsewhere(id, reason);
+        },
+        [this](step_id first_without, const error& reason) {
+          process_is_gone(first_without, reason);
+        }});
+    actors->context().members = link->members();
+    if (transfers)
+      transfers->connect(*link);
+  } else if (transfers) {
+    loopback = std::make_unique<actors::loopback_wire>(*transfers);
+    transfers->connect(*loopback);
+  }
 }
 
 actors::placement executor::impl::where() const {
@@ -256,13 +285,13 @@ executor::impl::~impl() {
   if (!actors)
     return;
   fail_steps_after(0, error(errc::cancelled, "the executor is destroyed"));
-  if (link) // waits for nobody: others may never come to these steps
-    link->leave("the executor is destroyed");
   while (!in_flight.empty()) {
     actors::serving_thread serving{*workers};
     collect_oldest(serving);
     in_flight.pop_front();
   }
+  if (link)
+    link->leave(next_step);
   link.reset();
   actors->retire();
   while (!actors->idle()) {
@@ -274,6 +303,8 @@ executor::impl::~impl() {
 
 void executor::impl::spread_parameters() {
   for (auto& [name, d] : values_needed(ssa)) {
+    if (!is_here(d))
+      continue;
     auto* first = parameters->find(name);
     if (!first || !first->has_value())
       throw error(errc::not_found,
@@ -307,8 +338,9 @@ void executor::impl::forget_old_copies() {
 /// another executor.
 void executor::impl::bring_to_plain_layout() {
   for (auto& v : ssa.vars) {
-    auto* held =
-      v.persistable ? parameters->replica(v.device).find(v.name) : nullptr;
+    auto* held = v.persistable && is_here(v.device)
+                   ? parameters->replica(v.device).find(v.name)
+                   : nullptr;
     if (!held || !held->is_tensor() || !held->as_tensor()
         || held->as_tensor().is_plain())
       continue;
@@ -324,18 +356,24 @@ bool executor::impl::wants(const std::vector<std::string>& wanted,
 }
 
 void executor::impl::copy_feed(const std::string& name, const tensor& value,
-                               std::size_t d, const step_state& step) {
+                               std::size_t d, step_id id) {
+  if (!is_here(d))
+    return;
   if (actors::feeds_persistable(program->main(), name)) {
     if (auto* held = parameters->replica(d).find(name))
       fed.push_back({held, devices[d]->to_device(value)});
     return;
   }
+  const auto& step = state_of(id);
   const auto& shard = step.devices[d];
   const auto* target = actors->tasks().find_fed(name, d);
-  if (target && shard.shard_samples > 0)
-    fed.push_back({&target->at(step.slot),
-                   devices[d]->to_device(
-                     value.samples(shard.first_sample, shard.shard_samples))});
+  if (!target || shard.shard_samples == 0)
+    return;
+  fed.push_back({&target->value.at(step.slot),
+                 devices[d]->to_device(
+                   value.samples(shard.first_sample, shard.shard_samples))});
+  trace->record_if(trace_level::steps, event_kind::feed, target->handle, id,
+                   fed.back().value.bytes());
 }
 
 void executor::impl::set_feeds() noexcept {
@@ -360,7 +398,7 @@ void executor::impl::prepare(const step_in_flight& s, const feed_map& feeds,
   for (auto& [name, value] : feeds)
     for (std::size_t d = 0; d < devices.size(); ++d)
       try {
-        copy_feed(name, value, d, state);
+        copy_feed(name, value, d, s.id);
       } catch (const error& e) {
         fed.clear(); // gives their memory back
         throw e.with_context(
@@ -371,78 +409,110 @@ void executor::impl::prepare(const step_in_flight& s, const feed_map& feeds,
 void executor::impl::admit(step_in_flight& s, actors::serving_thread& serving,
                            then next) {
   auto& state = state_of(s.id);
-  bool alone = false; // others were lost before
   {
     std::lock_guard guard{failing};
     state.id = s.id;
+    state.has_no_past = s.id < actors->steps_without_past();
     state.take_error();
     state.failed.store(false, std::memory_order_relaxed);
-    state.remaining.store(actors->ends_per_step(), std::memory_order_relaxed);
-    admitted = s.id + 1;
-    alone = abandoned.has_value();
-    if (alone)
-      state.fail(*abandoned);
+    state.under_way.store(true, std::memory_order_relaxed);
     for (auto& before : in_flight)
       if (before.id != s.id && !before.collected
           && state_of(before.id).failed.load(std::memory_order_relaxed))
         state.fail(
           error(errc::cancelled, "a step before it failed", {.step = s.id}));
+    admitted = s.id + 1;
+    if (abandoned && s.id >= abandoned_from)
+      state.fail(*abandoned);
+    if (auto told = failures_ahead.extract(s.id))
+      state.fail(std::move(told.mapped()));
   }
+  trace->record_if(trace_level::steps, event_kind::step_begin, no_handle, s.id);
   set_feeds();
   workers->begin_step();
   if (next == then::waits)
     serving.sit();
-  actors->start(state.slot);
-  if (alone)
-    actors->make_up_remote(state.slot);
+  actors->start(state);
 }
 
 void executor::impl::step_failed(void* owner, step_state& step) {
-  static_cast<impl*>(owner)->fail_steps_after(
-    step.id + 1, error(errc::cancelled, "a step before it failed"));
+  auto& self = *static_cast<impl*>(owner);
+  self.fail_steps_after(step.id + 1,
+                        error(errc::cancelled, "a step before it failed"));
+  if (self.transfers)
+    self.transfers->give_up(step.id, step.reason());
 }
 
 void executor::impl::step_ended(void* owner, step_state& step) {
   auto& self = *static_cast<impl*>(owner);
   step.ended_ns = now_ns();
+  if (self.link && step.failed.load(std::memory_order_relaxed))
+    self.link->tell_failed(step.id, step.reason());
+  self.trace->record_if(trace_level::steps, event_kind::step_end, no_handle,
+                        step.id);
+  self.actors->context().last_step.store(
+    step.id.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  step.under_way.store(false, std::memory_order_relaxed);
   if (step.failed.load(std::memory_order_relaxed))
     self.fail_steps_after(step.id + 1,
                           error(errc::cancelled, "a step before it failed"));
-  self.workers->end_step();
   if (self.link)
-    self.link->part_ended(step.id, step.failure_text());
-  else
-    self.ended_everywhere();
-}
-
-void executor::impl::ended_everywhere() {
-  ended.fetch_add(1, std::memory_order_release);
-  ended.notify_all();
-  workers->queue().wake_borrowers();
-}
-
-/// A process is lost. What it owes to steps under way comes as failed messages.
-void executor::impl::abandon(const std::string& why) {
-  const error reason{errc::peer_failure, why};
-  step_id last = 0;
-  {
-    std::lock_guard guard{failing};
-    abandoned_from = ended.load(std::memory_order_acquire);
-    abandoned = reason;
-    last = admitted;
-  }
-  actors->context().dead.store(true);
-  fail_steps_after(0, reason);
-  for (auto id = abandoned_from; id < last; ++id)
-    actors->make_up_remote(state_of(id).slot);
+    self.link->ended(step.id);
+  self.workers->end_step();
+  self.ended.fetch_add(1, std::memory_order_release);
+  self.ended.notify_all();
+  self.workers->queue().wake_borrowers();
 }
 
 void executor::impl::fail_steps_after(step_id id,
                                       const error& reason) noexcept {
-  std::lock_guard guard{failing};
-  for (auto& s : actors->context().steps)
-    if (s->id >= id && s->remaining.load(std::memory_order_relaxed) > 0)
-      s->fail(reason.with_context({.step = s->id}));
+  std::vector<step_id> failed;
+  {
+    std::lock_guard guard{failing};
+    for (auto& s : actors->context().steps)
+      if (s->id >= id && s->under_way.load(std::memory_order_relaxed)) {
+        s->fail(reason.with_context({.step = s->id}));
+        failed.push_back(s->id);
+      }
+  }
+  if (transfers)
+    for (auto step : failed)
+      transfers->give_up(step, reason);
+}
+
+// A failure that is heard of before its step is admitted waits for that. Others
+// are a few steps ahead at most; whoever tells of more does not run what we
+// run.
+void executor::impl::failed_elsewhere(step_id id, const error& reason) {
+  constexpr std::size_t most_ahead = 4096;
+  {
+    std::lock_guard guard{failing};
+    if (id >= admitted) {
+      if (failures_ahead.size() < most_ahead)
+        failures_ahead.emplace(id, reason);
+      return;
+    }
+    auto& step = state_of(id);
+    if (step.id != id || !step.under_way.load(std::memory_order_relaxed))
+      return; // it has ended here
+    step.fail(reason);
+  }
+  if (transfers)
+    transfers->give_up(id, reason);
+  fail_steps_after(id + 1, error(errc::cancelled, "a step before it failed"));
+}
+
+// One loss counts as the loss of all: no process can run a step alone.
+void executor::impl::process_is_gone(step_id first_without,
+                                     const error& reason) {
+  {
+    std::lock_guard guard{failing};
+    if (abandoned && abandoned_from <= first_without)
+      return;
+    abandoned = reason;
+    abandoned_from = first_without;
+  }
+  fail_steps_after(first_without, reason);
 }
 
 void executor::impl::collect(step_in_flight& s,
@@ -459,16 +529,14 @@ void executor::impl::collect(step_in_flight& s,
   s.failure = state.take_error();
   if (!s.failure) // else most ops had nothing to do
     actors->took(state.ended_ns - state.started_ns);
-  {
-    std::lock_guard guard{failing};
-    if (abandoned && s.id >= abandoned_from)
-      s.failure = abandoned;
-  }
   values.clear();
-  for (std::size_t i = 0; i < state.fetched.size(); ++i)
-    values.push_back({actors->tasks().fetches()[i].name,
-                      actors->tasks().fetches()[i].device,
-                      std::move(state.fetched[i])});
+  for (std::size_t i = 0; i < state.fetched.size(); ++i) {
+    auto& from = actors->tasks().fetches()[i];
+    if (state.fetched[i])
+      trace->record_if(trace_level::steps, event_kind::fetch, from.op, s.id,
+                       state.fetched[i].bytes());
+    values.push_back({from.name, from.device, std::move(state.fetched[i])});
+  }
   try {
     actors::gather(s.id, loss, state.devices, values, s.wanted, s.result);
   } catch (const std::bad_alloc&) {
@@ -507,11 +575,12 @@ executor::~executor() = default;
 step_id executor::impl::submit(const feed_map& feeds,
                                std::span<const std::string> fetches,
                                actors::serving_thread& serving, then next) {
-  if (actors->context().dead.load()) {
+  if (actors->context().dead.load())
+    throw error(errc::peer_failure, "an actor of the graph was told to exit");
+  {
     std::lock_guard guard{failing};
-    throw abandoned
-      ? *abandoned
-      : error(errc::peer_failure, "an actor of the graph was told to exit");
+    if (abandoned && next_step >= abandoned_from)
+      throw *abandoned;
   }
   for (auto& name : fetches)
     if (!wants(options.fetches, name))
@@ -521,8 +590,8 @@ step_id executor::impl::submit(const feed_map& feeds,
     actors::check_feeds(feeds, feeds_needed, program->main(), devices.size());
   // A persistable variable has one place, which steps under way may read.
   const auto apart =
-    std::any_of(feeds.begin(), feeds.end(), [&](const auto& fed) {
-      return actors::feeds_persistable(program->main(), fed.first);
+    std::any_of(feeds.begin(), feeds.end(), [&](const auto& feed) {
+      return actors::feeds_persistable(program->main(), feed.first);
     });
   const auto most = apart ? 1 : options.steps_in_flight;
   const auto running = [](const step_in_flight& s) { return !s.collected; };
@@ -597,7 +666,7 @@ void executor::synchronize_parameters() {
   for (auto& v : self.ssa.vars) {
     // Written on another device and never on the first.
     if (!v.persistable || v.device == 0 || v.generator == no_handle
-        || written_on_first.contains(v.name))
+        || !self.is_here(v.device) || written_on_first.contains(v.name))
       continue;
     auto& here = self.parameters->replica(v.device).var(v.name);
     if (here.is_tensor())
@@ -623,8 +692,27 @@ caf::actor handle_address(const executor& exe, handle_id id) {
   return caf::actor_cast<caf::actor>(std::move(address));
 }
 
+void let_go(executor& exe) {
+  actors::executor_access::graph_of(exe).let_go();
+}
+
+actors::wait_chain executor::why(handle_id id) const {
+  if (id >= impl_->ssa.size() || !impl_->actors->messages().has(id))
+    throw error(errc::not_found,
+                "no handle " + std::to_string(id) + " in this process");
+  return impl_->actors->waits().why(id);
+}
+
+actors::wait_chain executor::why() const {
+  return impl_->actors->waits().why();
+}
+
 const graph::ssa_graph& executor::graph() const noexcept {
   return impl_->ssa;
+}
+
+recorder& executor::trace() noexcept {
+  return *impl_->trace;
 }
 
 scope& executor::parameters() noexcept {
@@ -636,7 +724,7 @@ executor_stats executor::stats() const {
   s.op_actors = impl_->ssa.ops.size();
   s.variable_actors = impl_->ssa.vars.size();
   s.stream_actors = impl_->actors->stream_actors();
-  s.messages_per_step = impl_->actors->messages_per_step();
+  s.messages_per_step = impl_->actors->messages().messages_per_step();
   s.steps = impl_->ended.load(std::memory_order_acquire);
   s.gathered_steps = impl_->actors->gathered_steps();
   s.messages = s.messages_per_step * s.steps;

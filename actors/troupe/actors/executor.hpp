@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/actors/delivery_shuffle.hpp>
+#include <troupe/actors/wait_chain.hpp>
 #include <troupe/base/error.hpp>
-#include <troupe/base/trace.hpp>
+#include <troupe/base/recorder.hpp>
 #include <troupe/graph/program.hpp>
 #include <troupe/graph/ssa_builder.hpp>
 #include <troupe/kernels/device.hpp>
@@ -26,6 +28,11 @@ namespace troupe {
 
 namespace actors {
 struct executor_access;
+/// Ops that take less than this on average are done sooner by the worker that
+/// makes them ready than by several that fetch them from each other.
+inline constexpr std::uint64_t short_op_ns = 250;
+/// So many steps of such ops in a row let the next ones stay on one worker.
+inline constexpr std::uint32_t short_steps_before_gathering = 8;
 } // namespace actors
 
 /// Tensors by variable name: plain, in host memory, of the whole batch; axis 0
@@ -41,14 +48,6 @@ enum class edge_form : std::uint8_t {
   counter, ///< a counting mailbox in this process: the fast form
   message, ///< a CAF message in the receiver's ordinary door
   mixed,   ///< every other edge a message (tests)
-};
-
-/// Disturbs a run on purpose: the order in which messages are sent, who runs
-/// inline, how long ready ops are held back, all drawn from the seed. Results
-/// must not change; tests run thousands of seeds.
-struct delivery_shuffle {
-  std::uint64_t seed = 0;
-  std::uint32_t max_delay_us = 50; ///< longest hold of a ready op
 };
 
 /// One process of a run over several. All processes make an executor of the
@@ -141,9 +140,8 @@ struct executor_options {
   std::vector<graph_pass> passes = {};
   /// Skips the proof that all accesses are ordered (tests of the proof).
   bool skip_hazard_check = false;
-  /// Receives every message, launch and completion; outlives the executor. A
-  /// message that begins a step comes from `no_handle`.
-  trace_sink* trace = nullptr;
+  /// What is recorded from the first step on; see `executor::trace`.
+  trace_level trace = trace_level::off;
   /// Parameters and statistics; null: the executor makes a scope of its own.
   /// Executors that update one on the same devices may take turns; one that
   /// updates it on fewer devices ends the use of those before: their steps
@@ -155,6 +153,12 @@ struct executor_options {
   /// The devices themselves, one per entry of `devices`; empty: made by
   /// `make_devices`. Shared so that fetched tensors may outlive the executor.
   std::vector<std::shared_ptr<device>> device_instances = {};
+  /// A collective is a handle per device instead of one for all: what devices
+  /// with streams of their own need (tests). Results are the same bit by bit.
+  bool rank_collectives = false;
+  /// A place per device: the graph is split as it is over processes, but all
+  /// places are in this one and exchange values in memory (tests). Empty: one.
+  std::vector<std::uint32_t> places = {};
   /// Split the graph over processes; the losses of other processes' devices
   /// are then unknown here (NaN). An own `system` must have loaded CAF's
   /// middleman.
@@ -194,7 +198,8 @@ struct executor_stats {
   std::size_t messages_per_step = 0; ///< readiness messages, starts included
   std::uint64_t messages = 0;        ///< since the executor was made
   std::uint64_t steps = 0;           ///< ended, failed ones included
-  /// Of these, those whose ops were kept on one worker because they are tiny.
+  /// Of these, those whose ops were kept on one worker because they are tiny:
+  /// less than `actors::short_op_ns` on average.
   std::uint64_t gathered_steps = 0;
   std::vector<std::size_t> peak_bytes; ///< arena peak per device
 };
@@ -259,6 +264,18 @@ public:
   void synchronize_parameters();
 
   const graph::ssa_graph& graph() const noexcept;
+  /// What a handle waits for in the oldest step under way in which it is not
+  /// done: a chain of handles, down to an op that runs, a launch that is not
+  /// complete, or a message that has not arrived. Steps may go on meanwhile;
+  /// the chain is what was seen. Any thread. Throws error(not_found) if there
+  /// is no such handle in this process.
+  actors::wait_chain why(handle_id id) const;
+  /// What the end of the oldest step under way waits for; empty if there is no
+  /// such step. Any thread.
+  actors::wait_chain why() const;
+  /// What happens in the steps, recorded at the level that it is set to, which
+  /// may change at any time. Any thread.
+  recorder& trace() noexcept;
   scope& parameters() noexcept;
   executor_stats stats() const;
 

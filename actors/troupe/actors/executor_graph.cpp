@@ -5,8 +5,10 @@
 #include <troupe/graph/hazard_checker.hpp>
 #include <troupe/graph/merging_update.hpp>
 #include <troupe/graph/passes/fuse_batch_norm.hpp>
+#include <troupe/graph/passes/rank_collectives.hpp>
 #include <troupe/graph/passes/recompute_activations.hpp>
 #include <troupe/graph/passes/shape_inputs.hpp>
+#include <troupe/graph/passes/transfers.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 #include <troupe/kernels/shared_memory.hpp>
 
@@ -29,7 +31,18 @@ bool have_kernels(const kernel_table& kernels,
   });
 }
 
+bool is_split(const executor_options& options) {
+  return options.nodes || !options.places.empty();
+}
+
 } // namespace
+
+std::vector<std::uint32_t> places_of(const executor_options& options) {
+  if (!options.nodes)
+    return options.places;
+  const auto& processes = options.nodes->process_of_device;
+  return {processes.begin(), processes.end()};
+}
 
 std::shared_ptr<const graph::program>
 exposed(std::shared_ptr<const graph::program> main) {
@@ -63,7 +76,8 @@ graph::build_options build_options_of(const executor_options& options,
   build.loss = loss;
   build.fetches = options.fetches;
   build.fuse_all_reduce_bytes = options.fuse_all_reduce_bytes;
-  const auto share = !options.nodes && share_memory(options.devices);
+  const auto split = is_split(options);
+  const auto share = !split && share_memory(options.devices);
   build.share_parameters = options.share_parameters && share;
   build.batch = options.batch;
   build.gather_products =
@@ -86,8 +100,8 @@ graph::build_options build_options_of(const executor_options& options,
     options.separate_shape_inputs
     && have_kernels(*kernels, {&graph::shape_of_type, 1}, options.devices);
   build.write_in_place = options.write_in_place;
-  // Between processes values travel plain.
-  build.filters_in_blocks = options.filters_in_blocks && !options.nodes;
+  // From place to place values travel plain.
+  build.filters_in_blocks = options.filters_in_blocks && !split;
   if (!loss.empty() && std::ranges::count(build.fetches, loss) == 0)
     build.fetches.push_back(loss);
   return build;
@@ -98,8 +112,13 @@ graph::ssa_graph build_graph(std::shared_ptr<const graph::program> p,
                              const std::string& loss) {
   auto g =
     graph::build_ssa_graph(std::move(p), build_options_of(options, loss));
+  if (options.rank_collectives)
+    g = graph::make_rank_collectives(std::move(g));
+  if (is_split(options))
+    g = graph::add_transfers(std::move(g), places_of(options));
   for (auto& pass : options.passes)
     g = pass(std::move(g));
+  graph::check_places(g);
   if (!options.skip_hazard_check)
     graph::check_hazards(g, options.steps_in_flight);
   return g;

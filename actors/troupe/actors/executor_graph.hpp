@@ -3,8 +3,10 @@
 
 #include <troupe/actors/executor.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace troupe::actors {
 
@@ -22,9 +24,14 @@ std::string loss_of(const graph::program& p, const std::string& named);
 graph::build_options build_options_of(const executor_options& options,
                                       const std::string& loss);
 
-/// The graph that an executor runs, after the options' passes and the check of
-/// hazards. Refers to `p`. Throws error(graph_invalid) and what building
-/// throws.
+/// By device: its place, which is its process in a run over several; empty: all
+/// are in one.
+std::vector<std::uint32_t> places_of(const executor_options& options);
+
+/// The graph that an executor runs: split over places
+/// (graph/passes/transfers.hpp), after the options' passes, proven free of
+/// hazards. Refers to `p`.
+/// Throws error(graph_invalid) and what building throws.
 graph::ssa_graph build_graph(std::shared_ptr<const graph::program> p,
                              const executor_options& options,
                              const std::string& loss);

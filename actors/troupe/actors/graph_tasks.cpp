@@ -2,12 +2,14 @@
 #include <troupe/actors/graph_tasks.hpp>
 
 #include <troupe/actors/control_flow.hpp>
+#include <troupe/actors/remote/transfer_tasks.hpp>
 #include <troupe/base/assert.hpp>
 #include <troupe/graph/argument.hpp>
 #include <troupe/graph/storage_accesses.hpp>
 #include <troupe/kernels/shared_memory.hpp>
 
 #include <algorithm>
+#include <iterator>
 
 namespace troupe::actors {
 
@@ -24,52 +26,21 @@ void for_each_storage(const graph::ssa_graph& g, Visit visit) {
     }
 }
 
-void list_last_users(const graph::storage_accesses& s,
-                     std::vector<handle_id>& users) {
-  users.clear();
-  for (auto v = s.versions.rbegin(); v != s.versions.rend(); ++v) {
-    users.assign(v->readers.begin(), v->readers.end());
-    if (users.empty() && v->writer != no_handle)
-      users.push_back(v->writer);
-    if (!users.empty())
-      return;
+/// For dry runs.
+class empty_task final : public op_task {
+public:
+  launch_status run(step_state&, completion&) override {
+    return launch_status::done;
   }
-}
-
-void list_users(const graph::storage_accesses& s,
-                std::vector<handle_id>& users) {
-  users.clear();
-  for (auto& v : s.versions) {
-    users.insert(users.end(), v.readers.begin(), v.readers.end());
-    if (v.writer != no_handle)
-      users.push_back(v.writer);
-  }
-  std::ranges::sort(users);
-  users.erase(std::unique(users.begin(), users.end()), users.end());
-}
-
-/// Calls `visit(user, temporary)` for what `list(storage, users)` lists.
-template <class List, class Visit>
-void for_each_use(const graph::ssa_graph& g, List list, Visit visit) {
-  const graph::access_list accesses{g};
-  std::vector<handle_id> users;
-  std::uint32_t temporary = 0;
-  for (auto& s : accesses) {
-    if (s.persistable)
-      continue;
-    list(s, users);
-    for (auto user : users)
-      visit(user, temporary);
-    ++temporary;
-  }
-}
+};
 
 } // namespace
 
 graph_tasks::graph_tasks(const parts& p)
   : parts_(p), graph_(*p.graph), host_memory_(make_host_memory_source()) {
   std::size_t temporaries = 0;
-  for_each_storage(graph_, [&](auto& v) { temporaries += !v.persistable; });
+  for_each_storage(graph_,
+                   [&](auto& v) { temporaries += is_temporary_here(v); });
   places_ = std::make_unique<storage_places>(
     temporaries, static_cast<std::uint32_t>(p.steps.size()));
   storages_.reserve(graph_.num_storages);
@@ -77,56 +48,75 @@ graph_tasks::graph_tasks(const parts& p)
   std::uint32_t temporary = 0;
   for_each_storage(graph_, [&](const graph::var_handle& v) {
     auto& memory = parts_.devices[v.device]->memory();
-    if (v.persistable)
+    if (!is_here(v.device))
+      storages_.emplace_back(v.name, memory, elsewhere_);
+    else if (v.persistable)
       storages_.emplace_back(v.name, memory,
                              parts_.parameters->replica(v.device).var(v.name));
     else
       storages_.emplace_back(v.name, memory, *places_, temporary++);
-    if (v.feed)
-      fed_.emplace(std::pair{v.name, v.device}, storages_.back());
+    if (v.feed && is_here(v.device))
+      fed_.emplace(std::pair{v.name, v.device},
+                   fed_variable{v.id, storages_.back()});
   });
+}
+
+bool graph_tasks::is_temporary_here(const graph::var_handle& v) const {
+  return !v.persistable && is_here(v.device);
 }
 
 storage& graph_tasks::storage_of(handle_id var) {
   return storages_[graph_.var(var).storage];
 }
 
-const storage* graph_tasks::find_fed(std::string_view name,
-                                     std::size_t device) const {
+const graph_tasks::fed_variable*
+graph_tasks::find_fed(std::string_view name, std::size_t device) const {
   const auto found = fed_.find(std::pair{name, device});
   return found == fed_.end() ? nullptr : &found->second;
 }
 
-std::vector<graph_tasks::use> graph_tasks::last_uses() const {
-  std::vector<use> uses;
-  for_each_use(graph_, list_last_users,
-               [&](handle_id user, std::uint32_t temporary) {
-                 uses.emplace_back(user, temporary);
-               });
-  return uses;
+std::vector<std::uint32_t> graph_tasks::temporary_of_storage() const {
+  std::vector<std::uint32_t> numbers;
+  std::uint32_t next = 0;
+  for_each_storage(graph_, [&](const graph::var_handle& v) {
+    numbers.push_back(is_temporary_here(v) ? next++ : UINT32_MAX);
+  });
+  return numbers;
 }
 
-std::vector<graph_tasks::use>
-graph_tasks::all_uses(const std::function<bool(handle_id)>& counts) const {
-  std::vector<use> uses;
-  for_each_use(graph_, list_users,
-               [&](handle_id user, std::uint32_t temporary) {
-                 if (counts(user))
-                   uses.emplace_back(user, temporary);
-               });
-  return uses;
+op_task& graph_tasks::make_task(const graph::op_handle& o, stream& on) {
+  return *tasks_.emplace_back(make(o, on));
 }
 
-std::unique_ptr<op_task> graph_tasks::make_task(const graph::op_handle& o,
-                                                stream& on) {
+op_task& graph_tasks::make_empty_task(const graph::op_handle& o) {
+  static empty_task nothing; // has no state
+  if (o.kind == graph::op_kind::fetch)
+    fetches_.push_back(
+      {std::string{graph_.var(o.inputs.front()).name}, o.device, o.id});
+  return nothing;
+}
+
+std::unique_ptr<op_task> graph_tasks::make(const graph::op_handle& o,
+                                           stream& on) {
   switch (o.kind) {
   case graph::op_kind::computation: return make_kernel_task(o, on);
   case graph::op_kind::scale_loss_grad:
     return make_scale_loss_grad_task(*o.desc, *parts_.devices[o.device],
                                      o.device, storage_of(o.outputs.front()));
   case graph::op_kind::fetch: return make_fetch(o);
+  case graph::op_kind::send:
+  case graph::op_kind::recv: return make_transfer_task(o);
   default: return make_group_task(o);
   }
+}
+
+std::vector<task_argument> graph_tasks::bind_inputs(const graph::op_handle& o) {
+  auto arguments = bind(o.desc->inputs, o.inputs);
+  std::size_t input = 0;
+  for (auto& a : arguments)
+    if (a.value)
+      a.distance = graph_.distance_of(o.id, input++);
+  return arguments;
 }
 
 std::vector<task_argument>
@@ -180,32 +170,78 @@ graph_tasks::make_kernel_task(const graph::op_handle& o, stream& on) {
     {*parts_.devices[o.device], o.device, queue, parts_.steps, task_memory_},
     make_op_kernel(*parts_.program, *o.desc, *parts_.kernels,
                    graph_.devices[o.device].kind),
-    bind(o.desc->inputs, o.inputs), bind(o.desc->outputs, o.outputs),
-    parts_.check_nan);
+    bind_inputs(o), bind(o.desc->outputs, o.outputs), parts_.check_nan);
 }
 
 std::unique_ptr<op_task> graph_tasks::make_fetch(const graph::op_handle& o) {
   const auto& v = graph_.var(o.inputs.front());
-  fetches_.push_back({std::string{v.name}, o.device});
+  fetches_.push_back({std::string{v.name}, o.device, o.id});
   return make_fetch_task(*parts_.devices[o.device], fetches_.size() - 1,
                          storage_of(v.id), host_memory_);
 }
 
 std::unique_ptr<op_task>
+graph_tasks::make_transfer_task(const graph::op_handle& o) {
+  TROUPE_ASSERT(parts_.transfers);
+  const auto sends = o.kind == graph::op_kind::send;
+  const auto end = sends ? &graph::transfer::send : &graph::transfer::recv;
+  const auto found = std::ranges::lower_bound(graph_.transfers, o.id, {}, end);
+  TROUPE_ASSERT(found != graph_.transfers.end() && (*found).*end == o.id);
+  const auto channel =
+    static_cast<std::uint32_t>(found - graph_.transfers.begin());
+  return sends ? make_send_task(*parts_.transfers, channel,
+                                storage_of(o.inputs.front()))
+               : make_recv_task(*parts_.transfers, channel,
+                                storage_of(o.outputs.front()));
+}
+
+std::unique_ptr<op_task>
 graph_tasks::make_group_task(const graph::op_handle& o) {
+  if (!graph_.rank_collectives)
+    return make_joint_task(o, {&o, 1});
+  auto& meeting = meetings_[o.collective_index];
+  if (!meeting) {
+    std::vector<graph::op_handle> ranks; // by device
+    std::ranges::copy_if(graph_.ops, std::back_inserter(ranks),
+                         [&](const graph::op_handle& other) {
+                           return other.collective_index == o.collective_index;
+                         });
+    meeting =
+      std::make_shared<rank_meeting>(ranks.size(), make_joint_task(o, ranks));
+  }
+  return make_rank_task(meeting, o.device);
+}
+
+// Of one handle for all devices, or of one per device. Variables come one after
+// the other, in one handle with the devices in order within each; a broadcast
+// reads its root alone, a reduce writes its root alone.
+std::unique_ptr<op_task>
+graph_tasks::make_joint_task(const graph::op_handle& o,
+                             std::span<const graph::op_handle> handles) {
   std::vector<device*> ranks;
   for (auto& d : parts_.devices)
     ranks.push_back(d.get());
-  // Inputs come variable by variable, devices in order within each; a
-  // broadcast reads its root alone, a reduce writes its root alone.
-  const auto reads = o.kind == graph::op_kind::broadcast ? 1 : ranks.size();
-  const auto writes = o.kind == graph::op_kind::reduce ? 1 : ranks.size();
-  std::vector<collective_group> groups(o.inputs.size() / reads);
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    for (std::size_t i = 0; i < reads; ++i)
-      groups[g].inputs.push_back(storage_of(o.inputs[g * reads + i]));
-    for (std::size_t i = 0; i < writes; ++i)
-      groups[g].outputs.push_back(storage_of(o.outputs[g * writes + i]));
+  std::vector<collective_group> groups;
+  const auto collect = [&](auto list, auto into) {
+    for (auto& h : handles) {
+      const auto& ids = h.*list;
+      if (ids.empty())
+        continue;
+      if (groups.empty())
+        groups.resize(handles.size() > 1 ? ids.size()
+                                         : ids.size() / ranks.size());
+      const auto each = ids.size() / groups.size();
+      for (std::size_t i = 0; i < ids.size(); ++i)
+        (groups[i / each].*into).push_back(storage_of(ids[i]));
+    }
+  };
+  // First what all devices have, which says how many variables there are.
+  if (o.kind == graph::op_kind::broadcast) {
+    collect(&graph::op_handle::outputs, &collective_group::outputs);
+    collect(&graph::op_handle::inputs, &collective_group::inputs);
+  } else {
+    collect(&graph::op_handle::inputs, &collective_group::inputs);
+    collect(&graph::op_handle::outputs, &collective_group::outputs);
   }
   return make_collective_task(o.kind, o.root, std::move(ranks),
                               std::move(groups), parts_.helpers, parts_.workers,

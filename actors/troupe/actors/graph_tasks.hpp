@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/actors/engine/step_state.hpp>
+#include <troupe/actors/engine/storage.hpp>
 #include <troupe/actors/op_tasks.hpp>
-#include <troupe/actors/step_state.hpp>
-#include <troupe/actors/storage.hpp>
+#include <troupe/actors/rank_meeting.hpp>
 #include <troupe/actors/task_memory.hpp>
 #include <troupe/graph/ssa_graph.hpp>
 #include <troupe/kernels/part_runner.hpp>
@@ -20,6 +21,8 @@
 #include <vector>
 
 namespace troupe::actors {
+
+class transport;
 
 /// The values of a graph's variables and what its ops do with them, whoever
 /// runs the ops.
@@ -41,18 +44,29 @@ public:
     std::size_t workers = 1; ///< helpers and who asks for help
     bool deterministic = true;
     bool check_nan = false;
+    /// Whose tasks are asked for; empty: of all devices.
+    std::vector<bool> device_is_here = {};
+    /// The ends of the graph's transfers, if it has any.
+    transport* transfers = nullptr;
   };
 
   explicit graph_tasks(const parts& p);
 
-  /// The task of an op that runs on stream `on`.
+  /// Makes the task of an op that runs on stream `on`; lives as long as this.
   /// Throws error(unsupported_op) naming an op type without a kernel.
-  std::unique_ptr<op_task> make_task(const graph::op_handle& op, stream& on);
+  op_task& make_task(const graph::op_handle& op, stream& on);
+  /// A task that does nothing, for runs without kernels.
+  op_task& make_empty_task(const graph::op_handle& op);
 
   /// Not after `forget_storages`.
   storage& storage_of(handle_id var);
-  /// The value of a fed variable on a device, or null if the graph has none.
-  const storage* find_fed(std::string_view name, std::size_t device) const;
+  /// A fed variable on one device.
+  struct fed_variable {
+    handle_id handle; ///< its version 0
+    storage value;
+  };
+  /// Null if the graph has none.
+  const fed_variable* find_fed(std::string_view name, std::size_t device) const;
   storage_places& places() noexcept { return *places_; }
   arena& host_memory() noexcept { return host_memory_; }
 
@@ -61,23 +75,22 @@ public:
   struct fetch_entry {
     std::string name;
     std::size_t device;
+    handle_id op;
   };
   const std::vector<fetch_entry>& fetches() const noexcept { return fetches_; }
 
-  /// An op that uses a temporary, by its number in `places`.
-  using use = std::pair<handle_id, std::uint32_t>;
-  /// Ops that are among the last users of temporaries: readers of the last
-  /// version. Edges put all other users before them.
-  std::vector<use> last_uses() const;
-  /// All users for which `counts` holds, each once.
-  std::vector<use> all_uses(const std::function<bool(handle_id)>& counts) const;
+  /// By storage of the graph: its number in `places`; none of a persistable
+  /// variable or one that is not here.
+  std::vector<std::uint32_t> temporary_of_storage() const;
 
   /// Frees what only the making of tasks needs: tasks have copies.
   void forget_storages() { std::vector<storage>{}.swap(storages_); }
 
 private:
+  std::vector<task_argument> bind_inputs(const graph::op_handle& op);
   std::vector<task_argument> bind(const std::vector<graph::op_slot>& slots,
                                   std::span<const handle_id> handles);
+  std::unique_ptr<op_task> make(const graph::op_handle& op, stream& on);
   std::unique_ptr<op_task> make_kernel_task(const graph::op_handle& op,
                                             stream& on);
   void find_updates_for_all();
@@ -85,15 +98,27 @@ private:
   stream& wide_stream(std::size_t device);
   std::unique_ptr<op_task> make_fetch(const graph::op_handle& op);
   std::unique_ptr<op_task> make_group_task(const graph::op_handle& op);
+  std::unique_ptr<op_task>
+  make_joint_task(const graph::op_handle& op,
+                  std::span<const graph::op_handle> handles);
+  std::unique_ptr<op_task> make_transfer_task(const graph::op_handle& op);
+  bool is_here(std::size_t device) const {
+    return parts_.device_is_here.empty() || parts_.device_is_here[device];
+  }
+  bool is_temporary_here(const graph::var_handle& v) const;
 
   parts parts_;
   const graph::ssa_graph& graph_;
   arena host_memory_;
   task_memory task_memory_;
   std::unique_ptr<storage_places> places_;
+  variable elsewhere_; // stands for all values of devices that are not here
   std::vector<storage> storages_; // by var_handle::storage
-  std::map<std::pair<std::string_view, std::size_t>, storage> fed_;
+  std::map<std::pair<std::string_view, std::size_t>, fed_variable> fed_;
   std::vector<fetch_entry> fetches_;
+  std::vector<std::unique_ptr<op_task>> tasks_;
+  // By collective_index, if each has a handle per device.
+  std::map<std::int32_t, std::shared_ptr<rank_meeting>> meetings_;
   // Ops that one CPU device runs for all, sorted: while the others wait for
   // what it writes, their workers share its work. On streams of the devices
   // that are as wide, made when they are asked for.

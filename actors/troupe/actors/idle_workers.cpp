@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/idle_workers.hpp>
 
-#include <troupe/base/clock.hpp>
 #include <troupe/base/spin.hpp>
 
 #include <algorithm>
@@ -31,7 +30,7 @@ void wait_until(Done done) {
 /// The parts of one worker's op.
 class idle_workers::round {
 public:
-  round(job_queue& queue, trace_sink* trace) : queue_(queue), trace_(trace) {
+  round(job_queue& queue, recorder* trace) : queue_(queue), trace_(trace) {
     for (std::size_t i = 1; i < queue.workers(); ++i)
       helpers_.emplace_back(*this);
   }
@@ -57,7 +56,7 @@ private:
   void run_part(std::size_t i) noexcept;
 
   job_queue& queue_;
-  trace_sink* trace_;
+  recorder* trace_;
   std::deque<helper> helpers_;
   handle_id op_ = no_handle; // this and the next: for the trace
   step_id step_ = 0;
@@ -132,14 +131,12 @@ void idle_workers::round::join() noexcept {
 }
 
 void idle_workers::round::help() noexcept {
-  const auto tell = [this](trace_kind kind) {
-    trace_->record({kind, op_, no_handle, step_, now_ns()});
-  };
-  if (trace_)
-    tell(trace_kind::help);
+  const auto traced = trace_ && trace_->wants(trace_level::ops);
+  if (traced)
+    trace_->record(event_kind::help_begin, op_, step_);
   take_parts();
-  if (trace_)
-    tell(trace_kind::helped);
+  if (traced)
+    trace_->record(event_kind::help_end, op_, step_);
 }
 
 void idle_workers::round::take_parts() noexcept {
@@ -164,8 +161,7 @@ void idle_workers::round::run_part(std::size_t i) noexcept {
 
 // -- idle_workers -------------------------------------------------------------
 
-idle_workers::idle_workers(job_queue& queue, trace_sink* trace)
-  : queue_(queue) {
+idle_workers::idle_workers(job_queue& queue, recorder* trace) : queue_(queue) {
   for (std::size_t i = 0; i < queue.workers(); ++i)
     rounds_.push_back(std::make_unique<round>(queue, trace));
 }
@@ -181,9 +177,10 @@ idle_workers::round* idle_workers::round_here() const noexcept {
                                            : nullptr;
 }
 
-void idle_workers::works_on(handle_id op, step_id step) noexcept {
-  if (auto* mine = round_here(); mine && !mine->is_open())
-    mine->works_on(op, step);
+void idle_workers::works_on(std::size_t worker, handle_id op,
+                            step_id step) noexcept {
+  if (auto& mine = *rounds_[worker]; !mine.is_open())
+    mine.works_on(op, step);
 }
 
 void idle_workers::run(std::size_t parts, const part_function& part) {

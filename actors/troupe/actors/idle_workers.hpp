@@ -3,7 +3,7 @@
 
 #include <troupe/base/ids.hpp>
 #include <troupe/base/job_queue.hpp>
-#include <troupe/base/trace.hpp>
+#include <troupe/base/recorder.hpp>
 #include <troupe/kernels/part_runner.hpp>
 
 #include <cstddef>
@@ -21,8 +21,8 @@ namespace troupe::actors {
 /// of the queue, or is in a part of its own already, runs all parts itself.
 class idle_workers final : public part_runner {
 public:
-  /// @param trace hears who helps which op; null: nobody asks
-  explicit idle_workers(job_queue& queue, trace_sink* trace = nullptr);
+  /// @param trace records who helps which op; null: nobody
+  explicit idle_workers(job_queue& queue, recorder* trace = nullptr);
   ~idle_workers() override; ///< waits for helpers that are still in the queue
   idle_workers(const idle_workers&) = delete;
   idle_workers& operator=(const idle_workers&) = delete;
@@ -30,7 +30,7 @@ public:
   void run(std::size_t parts, const part_function& part) override;
 
   /// The calling worker begins an op, for the trace.
-  void works_on(handle_id op, step_id step) noexcept;
+  void works_on(std::size_t worker, handle_id op, step_id step) noexcept;
 
   /// True if no helper is in the queue. Any thread.
   bool idle() const noexcept;

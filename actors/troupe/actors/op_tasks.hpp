@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/actors/engine/storage.hpp>
 #include <troupe/actors/op_task.hpp>
-#include <troupe/actors/storage.hpp>
 #include <troupe/actors/task_memory.hpp>
 #include <troupe/graph/ssa_graph.hpp>
 #include <troupe/kernels/kernel.hpp>
@@ -21,6 +21,8 @@ namespace troupe::actors {
 struct task_argument {
   std::string_view slot; ///< of the op's description, which outlives the task
   storage* value;        ///< null: the program names nothing here
+  /// It is read as it was so many steps ago.
+  std::uint32_t distance = 0;
 };
 
 /// Where a task runs. All of it outlives the task.
@@ -38,6 +40,9 @@ struct task_place {
 /// What the kernel is given is prepared once per slot, not in each step.
 /// @param desc outlives the task
 /// @param check_nan throw error(not_finite) when an output is not finite
+///
+/// In the first steps an op that reads what a step before them would have
+/// written does nothing, unless it takes inputs without a value.
 ///
 /// A device without samples skips forward and backward ops, and other ops for
 /// which an input was not computed; so it contributes nothing, whatever the

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/actors/delivery_shuffle.hpp>
+#include <troupe/base/random.hpp>
+
+#include <cstdint>
+#include <optional>
+
+namespace troupe::actors {
+
+/// Disturbs a run as a test wants it: sends a handle's messages in a drawn
+/// order, holds ops back, keeps one message from arriving.
+///
+/// Thread rule: any thread.
+class disturbance {
+public:
+  explicit disturbance(const delivery_shuffle& wanted) : wanted_(wanted) {}
+
+  bool withholds(const message_id& m) const noexcept {
+    return wanted_.withheld == m;
+  }
+  const std::optional<message_id>& withheld() const noexcept {
+    return wanted_.withheld;
+  }
+
+  bool shuffles() const noexcept { return wanted_.seed.has_value(); }
+  /// Draws for one handle's messages of one step.
+  splitmix64 draws_for(handle_id from, step_id step) const noexcept {
+    return splitmix64{(*wanted_.seed + 1) ^ (std::uint64_t{from} << 32) ^ step};
+  }
+  /// Lets the calling thread wait for a drawn time, now and then.
+  void hold_up(handle_id op, step_id step) const;
+
+private:
+  delivery_shuffle wanted_;
+};
+
+} // namespace troupe::actors

@@ -1,0 +1,651 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/engine/engine.hpp>
+
+#include <troupe/actors/engine/engine_builder.hpp>
+#include <troupe/actors/engine/graph_context.hpp>
+#include <troupe/actors/engine/observer.hpp>
+#include <troupe/actors/engine/storage.hpp>
+#include <troupe/actors/engine/stream_actor.hpp>
+#include <troupe/actors/host.hpp>
+#include <troupe/actors/idle_workers.hpp>
+#include <troupe/actors/messages.hpp>
+#include <troupe/actors/op_task.hpp>
+#include <troupe/base/assert.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace troupe::actors {
+
+namespace {
+
+std::uint16_t number_of(const worker& w) {
+  return static_cast<std::uint16_t>(w.index());
+}
+
+} // namespace
+
+// -- op_mailbox ---------------------------------------------------------------
+
+void op_mailbox::run(worker& on) {
+  stream->of.run(*this, on);
+}
+
+const graph::op_handle* op_mailbox::op() const noexcept {
+  const auto& e = stream->of;
+  return &e.context_.graph->op(e.handle_of(*this));
+}
+
+void op_mailbox::fail_step(error reason) {
+  auto& failed = *step.load(std::memory_order_relaxed);
+  stream->of.context_.fail(failed, *op(), std::move(reason));
+}
+
+// -- construction -------------------------------------------------------------
+
+engine::engine(parts p)
+  : counter_mask_(std::bit_ceil(p.steps_told) - 1),
+    slot_mask_(p.context->slots() - 1),
+    running_(std::make_unique<current_op[]>(p.workers)), trace_(*p.trace),
+    disturbs_(p.disturbs), helpers_(p.helpers), context_(*p.context),
+    places_(*p.places), workers_(p.workers) {
+  TROUPE_ASSERT(std::has_single_bit(p.context->slots()));
+  for (auto& s : context_.steps)
+    steps_.push_back(s.get());
+  engine_builder{*this, p}.build();
+}
+
+engine::~engine() = default;
+
+// -- messages -----------------------------------------------------------------
+
+inline bool engine::is_watched() const noexcept {
+  return disturbs_ || trace_.level() != trace_level::off;
+}
+
+template <class Work>
+inline void engine::observe(std::uint16_t worker, Work work) {
+  if (is_watched()) {
+    observed o{trace_, disturbs_, worker};
+    o.look_at_clock();
+    work(o);
+  } else {
+    unobserved nobody;
+    work(nobody);
+  }
+}
+
+template <class Observer>
+inline void engine::tell_all(const told& targets, told_step in, handle_id from,
+                             Observer& o) {
+  if constexpr (Observer::looks)
+    if (o.disturbs() && o.disturbs()->shuffles())
+      return tell_shuffled(targets, in.id, from, o);
+  for (auto word : targets.now)
+    tell(target::from_word(word), in, from, o);
+  if (!targets.later.empty())
+    tell_later(targets.later, in.id, from, o);
+}
+
+template <class Observer>
+[[gnu::noinline]] void engine::tell_later(std::span<const std::uint32_t> pairs,
+                                          step_id step, handle_id from,
+                                          Observer& o) {
+  for (std::size_t i = 0; i < pairs.size(); i += 2)
+    tell(target::from_word(pairs[i]), told_in(step + pairs[i + 1]), from, o);
+}
+
+// Messages to later steps stay behind those of the step.
+void engine::tell_shuffled(const told& targets, step_id step, handle_id from,
+                           observed& o) {
+  auto draw = o.disturbs()->draws_for(from, step);
+  std::vector<std::uint32_t> now{targets.now.begin(), targets.now.end()};
+  std::shuffle(now.begin(), now.end(), draw);
+  for (auto word : now)
+    tell(target::from_word(word), told_in(step), from, o);
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> later;
+  for (std::size_t i = 0; i < targets.later.size(); i += 2)
+    later.emplace_back(targets.later[i], targets.later[i + 1]);
+  std::shuffle(later.begin(), later.end(), draw);
+  for (auto [word, distance] : later)
+    tell(target::from_word(word), told_in(step + distance), from, o);
+}
+
+template <class Observer>
+[[gnu::always_inline]] inline void engine::tell(target to, told_step in,
+                                                handle_id from, Observer& o) {
+  if constexpr (Observer::looks)
+    if (const auto receiver = receiver_of(to);
+        receiver != no_handle && !o.sends(from, receiver, in.id))
+      return;
+  if (to.what() == target::kind::port)
+    send(ports_[to.number()], in.id);
+  else
+    arrive(to, in, from, o);
+}
+
+/// A message is there: at an op or at a variable.
+template <class Observer>
+[[gnu::always_inline]] inline void engine::arrive(target to, told_step in,
+                                                  handle_id from, Observer& o) {
+  if (to.what() == target::kind::variable) {
+    tell_variable(variables_.at(to.number()), in, o);
+    return;
+  }
+  auto& op = ops_.at(to.number());
+  if constexpr (Observer::looks)
+    record_arrival(op, from, in.id, o);
+  tell_op(op, in, o);
+}
+
+template <class Mailbox>
+[[gnu::always_inline]] inline bool
+engine::counts_last(const Mailbox& to, mailbox_counter& counter, told_step in) {
+  auto left = counter.load(std::memory_order_acquire) - 1;
+  if (mailbox_count::messages(left) != 0) {
+    if (to.counts_plainly) {
+      counter.store(left, std::memory_order_relaxed);
+      return false;
+    }
+    left = counter.fetch_sub(1, std::memory_order_acq_rel) - 1;
+    if (mailbox_count::messages(left) != 0)
+      return false;
+  }
+  if (disturbs_) [[unlikely]]
+    TROUPE_ASSERT(mailbox_count::round(left) == round_of(in.id));
+  counter.store(left + mailbox_count::one_round + to.expected,
+                std::memory_order_relaxed);
+  return true;
+}
+
+template <class Observer>
+[[gnu::always_inline]] inline void engine::tell_op(op_mailbox& to, told_step in,
+                                                   const Observer& o) {
+  if (!counts_last(to, op_mailboxes::counter(to, in.counter), in))
+    return;
+  __builtin_prefetch(to.task);
+  __builtin_prefetch(&lists_[to.lists]);
+  to.step.store(steps_[slot_of(in.id)], std::memory_order_relaxed);
+  if constexpr (Observer::looks)
+    ready_on_[ops_.index_of(to)] = o.worker();
+  to.stream->actor.submit(to); // may have run when this returns
+}
+
+template <class Observer>
+[[gnu::always_inline]] inline void
+engine::tell_variable(variable_mailbox& to, told_step in, Observer& o) {
+  if (counts_last(to, variable_mailboxes::counter(to, in.counter), in))
+    open_variable(to, in, o);
+}
+
+template <class Observer>
+void engine::open_variable(const variable_mailbox& m, told_step in,
+                           Observer& o) {
+  if (m.is_end) {
+    open_end(m, in, o);
+    return;
+  }
+  auto from = no_handle;
+  if constexpr (Observer::looks)
+    from = handle_of(m);
+  tell_all(told_by(m), in, from, o);
+}
+
+/// The end of a stream's part of a step, or of all of it.
+template <class Observer>
+void engine::open_end(const variable_mailbox& end, told_step in, Observer& o) {
+  if (&end != end_) {
+    tell_variable(*end_, in, o);
+    return;
+  }
+  context_.step_ended(context_.owner, *steps_[slot_of(in.id)]);
+  if (end_waits_for_end_before_)
+    tell_variable(*end_, told_in(in.id + 1), o);
+}
+
+inline engine::told engine::told_by(const op_mailbox& op) const {
+  const auto* const lists = &lists_[op.lists];
+  const auto* const now =
+    lists + op_head_size + lists[own_places] + 2 * lists[shared_places];
+  return {{now, lists[op_told_now]},
+          {now + lists[op_told_now], 2 * lists[op_told_later]}};
+}
+
+inline engine::told engine::told_by(const variable_mailbox& m) const {
+  if (m.told_here < variable_mailbox::in_lists)
+    return {{m.told.data(), m.told_here}, {}};
+  const auto* const lists = &lists_[m.lists];
+  const auto* const now = lists + variable_head_size;
+  return {{now, lists[variable_told_now]},
+          {now + lists[variable_told_now], 2 * lists[variable_told_later]}};
+}
+
+inline void engine::prefetch(target to) const noexcept {
+  if (to.what() == target::kind::variable)
+    __builtin_prefetch(&variables_.at(to.number()));
+  else if (to.what() == target::kind::op)
+    __builtin_prefetch(&ops_.at(to.number()));
+}
+
+handle_id engine::receiver_of(target to) const noexcept {
+  switch (to.what()) {
+  case target::kind::op: return handle_of(ops_.at(to.number()));
+  case target::kind::variable: return handle_of(variables_.at(to.number()));
+  case target::kind::port: break;
+  }
+  return ports_[to.number()].to;
+}
+
+std::uint32_t engine::expected_of(target to) const noexcept {
+  return to.what() == target::kind::op ? ops_.at(to.number()).expected
+                                       : variables_.at(to.number()).expected;
+}
+
+mailbox_counter& engine::counter_of(target to, step_id step) const noexcept {
+  return to.what() == target::kind::op
+           ? op_mailboxes::counter(ops_.at(to.number()), which_counter(step))
+           : variable_mailboxes::counter(variables_.at(to.number()),
+                                         which_counter(step));
+}
+
+// -- start --------------------------------------------------------------------
+
+void engine::start(step_state& step) {
+  const auto id = step.id.load(std::memory_order_relaxed);
+  if (!end_) // a graph without ops
+    context_.step_ended(context_.owner, step);
+  const auto is_early = id - context_.first_step < largest_distance_;
+  for (auto& s : streams_)
+    if (!s.starts.empty() || (is_early && !s.first_starts.empty()))
+      s.start.admit();
+}
+
+void engine_stream::start_op::admit() {
+  if (waiting_.fetch_add(1, std::memory_order_acq_rel) == 0)
+    on_.actor.submit(*this);
+}
+
+void engine_stream::start_op::run(worker& on) {
+  auto& e = on_.of;
+  e.observe(number_of(on), [&](auto& o) {
+    for (auto left = waiting_.load(std::memory_order_acquire); left > 0;) {
+      for (std::uint32_t i = 0; i < left; ++i)
+        e.start_stream(on_, e.context_.first_step + next_++, o);
+      left = waiting_.fetch_sub(left, std::memory_order_acq_rel) - left;
+    }
+  });
+}
+
+template <class Observer>
+void engine::start_stream(const engine_stream& s, step_id step, Observer& o) {
+  if (const auto number = step - context_.first_step;
+      number < largest_distance_)
+    for (auto [to, distance] : s.first_starts)
+      if (number < distance)
+        tell(to, told_in(step), no_handle, o);
+  for (auto to : s.starts)
+    tell(to, told_in(step), no_handle, o);
+}
+
+// -- ops ----------------------------------------------------------------------
+
+namespace {
+
+no_completion never_pending;
+
+} // namespace
+
+template <bool Looks>
+inline void engine::give_back(const op_mailbox& op, step_id step) {
+  const auto* const lists = &lists_[op.lists];
+  auto* const places = places_.of_slot(slot_of(step));
+  const auto* const own = lists + op_head_size;
+  for (std::uint32_t i = 0; i < lists[own_places]; ++i) {
+    if constexpr (Looks)
+      record_freed(handle_of(op), own[i], step, slot_of(step));
+    storage_places::empty(places[own[i]]);
+  }
+  if (const auto shared = lists[shared_places]; shared > 0)
+    give_back_shared<Looks>(
+      op, {own + lists[own_places], 2 * std::size_t{shared}}, step);
+}
+
+template <bool Looks>
+void engine::give_back_shared(const op_mailbox& op,
+                              std::span<const std::uint32_t> pairs,
+                              step_id step) {
+  for (std::size_t i = 0; i < pairs.size(); i += 2) {
+    if (step - context_.first_step < pairs[i + 1])
+      continue; // there was no such step
+    const auto slot = slot_of(step - pairs[i + 1]);
+    auto& shared = shared_releases_[pairs[i]];
+    auto& left = release_counters_[shared.first_counter + slot];
+    if (left.load(std::memory_order_acquire) != 1
+        && left.fetch_sub(1, std::memory_order_acq_rel) != 1)
+      continue;
+    // Relaxed: the next users come in a step that is admitted after this one
+    // has ended.
+    left.store(shared.users, std::memory_order_relaxed);
+    if constexpr (Looks)
+      record_freed(handle_of(op), shared.temporary, step, slot);
+    storage_places::empty(places_.at(shared.temporary, slot));
+  }
+}
+
+inline launch_status engine::execute(op_task& task, step_state& step,
+                                     const op_mailbox& op, completion& whole) {
+  try {
+    return step.failed.load(std::memory_order_relaxed) ? task.skip(step, whole)
+                                                       : task.run(step, whole);
+  } catch (...) {
+    context_.fail(step, *op.op(), std::current_exception());
+    return launch_status::done;
+  }
+}
+
+void engine::run(op_mailbox& op, worker& on) {
+  auto& running = running_[on.index()].op;
+  running.store(&op, std::memory_order_relaxed);
+  if (is_watched()) [[unlikely]] {
+    run_observed(op, on);
+  } else {
+    unobserved nobody;
+    run_with(op, nobody);
+  }
+  running.store(nullptr, std::memory_order_relaxed);
+}
+
+[[gnu::noinline]] void engine::run_observed(op_mailbox& op, worker& on) {
+  observed o{trace_, disturbs_, number_of(on)};
+  const auto id = handle_of(op);
+  const auto step =
+    op.step.load(std::memory_order_relaxed)->id.load(std::memory_order_relaxed);
+  if (disturbs_)
+    disturbs_->hold_up(id, step);
+  if (helpers_)
+    helpers_->works_on(on.index(), id, step);
+  o.look_at_clock();
+  record_begin(op, step, o);
+  run_with(op, o);
+}
+
+template <class Observer>
+inline void engine::run_with(op_mailbox& op, Observer& o) {
+  auto& step = *op.step.load(std::memory_order_relaxed);
+  if (op.may_be_pending) [[unlikely]]
+    launch(op, step, o);
+  else
+    run_to_end(op, step, o);
+}
+
+template <class Observer>
+inline void engine::run_to_end(op_mailbox& op, step_state& step, Observer& o) {
+  const auto id = step.id.load(std::memory_order_relaxed);
+  const auto targets = told_by(op);
+  for (auto word : targets.now)
+    prefetch(target::from_word(word));
+  execute(*op.task, step, op, never_pending);
+  if constexpr (Observer::looks) {
+    o.look_at_clock();
+    record_end(op, id, o);
+  }
+  give_back<Observer::looks>(op, id);
+  op.step.store(nullptr, std::memory_order_relaxed);
+  // The op may run in the next step before the last message is sent.
+  tell_all(targets, told_in(id), Observer::looks ? handle_of(op) : no_handle,
+           o);
+}
+
+// -- launching is not finishing -----------------------------------------------
+
+template <class Observer>
+void engine::launch(op_mailbox& op, step_state& step, Observer& o) {
+  const auto id = step.id.load(std::memory_order_relaxed);
+  auto& pending = pending_ops_[pending_of_[handle_of(op)]];
+  auto& launch = pending.launches[which_counter(id)];
+  launch.step.store(&step, std::memory_order_relaxed);
+  launch.under_way.store(pending.wants_completion, std::memory_order_relaxed);
+  wait_for_tickets(pending, id);
+  // From here on the completion may be quicker than this thread: it ends the
+  // step, and the op may be ready for the next one.
+  op.step.store(nullptr, std::memory_order_relaxed);
+  if (pending.ends_later) {
+    launch_later(launch);
+    return;
+  }
+  pending.positions[which_counter(id)] = launch_by_ticket(launch);
+  if constexpr (Observer::looks) {
+    o.look_at_clock();
+    o.record(event_kind::run_end, handle_of(op), id);
+  }
+  tell_all(told_by(op), told_in(id), handle_of(op), o);
+}
+
+void engine::wait_for_tickets(const pending_op& op, step_id step) {
+  for (auto& wanted : op.waits_for)
+    if (step - context_.first_step >= wanted.distance) {
+      const auto which = which_counter(step - wanted.distance);
+      if (const auto position = wanted.producer->positions[which])
+        op.on->device_stream().wait(wanted.producer->on->device_stream(),
+                                    position);
+    }
+}
+
+// A step that has failed is launched all the same: what is behind it on the
+// stream, and those who wait for its ticket, must not overtake what is before.
+// A launch that fails gives nothing back: users before it may be under way.
+ticket engine::launch_by_ticket(pending_launch& launch) {
+  auto& op = *launch.of_op;
+  auto& on = op.on->device_stream();
+  try {
+    const auto result =
+      on.launch(launch, {.tell_completion = op.wants_completion,
+                         .give_position = op.gives_position});
+    if (result.state == launch_status::done)
+      launch.completed(nullptr);
+    return result.position;
+  } catch (...) {
+    context_.fail(launch.state(), *op.box->op(), std::current_exception());
+    launch.completed(nullptr);
+    return on.position();
+  }
+}
+
+// The completion comes from the task.
+void engine::launch_later(pending_launch& launch) {
+  try {
+    launch.of_op->on->device_stream().launch(launch,
+                                             {.tell_completion = false});
+  } catch (...) {
+    launch.completed(std::current_exception());
+  }
+}
+
+void pending_launch::execute(stream&) {
+  const auto status =
+    of->execute(*of_op->box->task, state(), *of_op->box, *this);
+  const auto id = state().id.load(std::memory_order_relaxed);
+  if (!of_op->ends_later && of->is_watched())
+    of->give_back<true>(*of_op->box, id);
+  else if (!of_op->ends_later)
+    of->give_back<false>(*of_op->box, id);
+  else if (status == launch_status::done)
+    completed(nullptr);
+}
+
+void pending_launch::completed(std::exception_ptr failure) noexcept {
+  if (failure)
+    of->context_.fail(state(), *of_op->box->op(), failure);
+  if (of_op->wants_completion)
+    of_op->on->submit(*this);
+}
+
+void pending_launch::run(worker& on) {
+  of->observe(number_of(on), [this](auto& o) { of->complete(*this, o); });
+}
+
+template <class Observer>
+void engine::complete(pending_launch& launch, Observer& o) {
+  const auto& op = *launch.of_op;
+  const auto step = launch.state().id.load(std::memory_order_relaxed);
+  if constexpr (Observer::looks)
+    o.record(event_kind::completion, handle_of(*op.box), step);
+  if (op.ends_later)
+    give_back<Observer::looks>(*op.box, step);
+  give_back_shared<Observer::looks>(*op.box, op.gives_back_on_completion, step);
+  launch.under_way.store(false, std::memory_order_relaxed);
+  for (auto& m : op.on_completion)
+    if (m.distance == 0)
+      tell(m.to, told_in(step), m.from, o);
+  for (auto& m : op.on_completion)
+    if (m.distance > 0)
+      tell(m.to, told_in(step + m.distance), m.from, o);
+}
+
+// -- ports --------------------------------------------------------------------
+
+void engine::connect(
+  const std::function<caf::strong_actor_ptr(handle_id)>& address) {
+  for (auto& p : ports_)
+    if (p.kind == port::form::message)
+      p.address = address(p.to);
+}
+
+void engine::disconnect() noexcept {
+  for (auto& p : ports_)
+    p.address = nullptr;
+}
+
+void engine::send(const port& p, step_id step) {
+  const auto number = static_cast<std::uint32_t>(&p - ports_.data());
+  post(p.address, ready_atom::value, number, std::uint64_t{step});
+}
+
+bool engine::deliver(handle_id to, std::uint32_t number, step_id step) {
+  if (number >= ports_.size() || ports_[number].to != to
+      || ports_[number].kind != port::form::message)
+    return false;
+  auto& p = ports_[number];
+  // Whatever an application sends: a message counts for a step that the mailbox
+  // still waits in, and once.
+  const auto word =
+    counter_of(p.receiver, step).load(std::memory_order_relaxed);
+  if (mailbox_count::round(word) != round_of(step)
+      || p.came[which_counter(step)].exchange(step + 1,
+                                              std::memory_order_acq_rel)
+           == step + 1)
+    return false;
+  observe(recorder::no_worker,
+          [&](auto& o) { arrive(p.receiver, told_in(step), p.from, o); });
+  return true;
+}
+
+// -- what the recorder hears --------------------------------------------------
+
+namespace {
+
+std::size_t bytes_of(const variable& value) {
+  if (value.is_tensor())
+    return value.as_tensor() ? value.as_tensor().bytes() : 0;
+  return value.is_rows() && value.as_rows().values
+           ? value.as_rows().values.bytes()
+           : 0;
+}
+
+bool is_collective(const graph::op_handle& op) {
+  return op.collective_index >= 0;
+}
+
+} // namespace
+
+void engine::record_begin(const op_mailbox& op, step_id step,
+                          const observed& o) {
+  const auto id = handle_of(op);
+  if (const auto made_ready_on = ready_on_[ops_.index_of(op)];
+      made_ready_on != o.worker())
+    o.record(event_kind::hand_over, id, step, made_ready_on);
+  o.record(event_kind::run_begin, id, step);
+  if (is_collective(context_.graph->op(id)))
+    o.record(event_kind::merge_begin, id, step);
+}
+
+void engine::record_end(const op_mailbox& op, step_id step, const observed& o) {
+  const auto id = handle_of(op);
+  const auto& described = context_.graph->op(id);
+  if (is_collective(described))
+    o.record(event_kind::merge_end, id, step);
+  o.record(event_kind::run_end, id, step);
+  for (auto output : described.outputs) {
+    const auto& v = context_.graph->var(output);
+    if (v.persistable || !has(output))
+      continue;
+    const auto& value = places_.at(temporary_of_[v.storage], slot_of(step));
+    if (const auto bytes = bytes_of(value); bytes > 0)
+      o.record(event_kind::allocation, id, step, bytes, output);
+  }
+}
+
+void engine::record_freed(handle_id op, std::uint32_t temporary, step_id step,
+                          std::uint32_t slot) noexcept {
+  if (!trace_.wants(trace_level::ops))
+    return;
+  if (const auto bytes = bytes_of(places_.at(temporary, slot)); bytes > 0)
+    trace_.record(event_kind::deallocation, op, step, bytes,
+                  variable_of_[temporary]);
+}
+
+void engine::record_arrival(const op_mailbox& at, handle_id from, step_id step,
+                            const observed& o) {
+  if (from == no_handle || context_.graph->is_op(from))
+    return;
+  const auto id = handle_of(at);
+  if (is_collective(context_.graph->op(id)))
+    o.record(event_kind::arrival, id, step, context_.graph->var(from).device,
+             from);
+}
+
+// -- looking from outside -----------------------------------------------------
+
+engine::running_op engine::runs_on(std::size_t worker) const noexcept {
+  const auto* op = running_[worker].op.load(std::memory_order_relaxed);
+  return op ? running_op{handle_of(*op),
+                         op->step.load(std::memory_order_relaxed)}
+            : running_op{};
+}
+
+void engine::let_go() {
+  const auto& m = *disturbs_->withheld();
+  unobserved nobody;
+  arrive(target_of_[m.to], told_in(m.step), m.from, nobody);
+}
+
+engine::handle_state engine::state_of(handle_id id,
+                                      const step_state& step) const {
+  const auto number = step.id.load(std::memory_order_relaxed);
+  const auto to = target_of_[id];
+  const auto word = counter_of(to, number).load(std::memory_order_relaxed);
+  if (mailbox_count::round(word) == round_of(number))
+    return {progress::waits, mailbox_count::messages(word), expected_of(to)};
+  if (to.what() != target::kind::op)
+    return {progress::is_done};
+  const auto& op = ops_.at(to.number());
+  const auto* const of_step = op.step.load(std::memory_order_relaxed);
+  // An op that sends its messages has no step any more.
+  if (of_step == &step || of_step == nullptr)
+    for (std::size_t w = 0; w < workers_; ++w)
+      if (running_[w].op.load(std::memory_order_relaxed) == &op)
+        return {.how_far = progress::runs, .worker = w};
+  if (of_step == &step)
+    return {progress::is_ready};
+  if (op.may_be_pending) {
+    const auto& pending = pending_ops_[pending_of_[id]];
+    const auto& launch = pending.launches[which_counter(number)];
+    if (launch.under_way.load(std::memory_order_relaxed)
+        && launch.step.load(std::memory_order_relaxed) == &step)
+      return {progress::launched};
+  }
+  return {progress::is_done};
+}
+
+} // namespace troupe::actors

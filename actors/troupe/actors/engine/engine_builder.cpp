@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/engine/engine_builder.hpp>
+
+#include <troupe/actors/engine/graph_context.hpp>
+#include <troupe/actors/engine/storage.hpp>
+#include <troupe/actors/engine/stream_actor.hpp>
+#include <troupe/actors/op_task.hpp>
+#include <troupe/base/assert.hpp>
+#include <troupe/base/error.hpp>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace troupe::actors {
+
+engine_builder::engine_builder(engine& made, engine::parts& p)
+  : engine_(made), parts_(p), graph_(*p.context->graph), plan_(*p.plan) {}
+
+void engine_builder::build() {
+  add_streams();
+  order_mailboxes();
+  add_pending_ops();
+  fill_ops();
+  number_shared_releases();
+  find_forms();
+  find_sending_streams();
+  count_messages();
+  list_targets();
+  add_end();
+  arm();
+  engine_.messages_ = plan_.messages_per_step();
+  prepare_recording();
+}
+
+void engine_builder::add_streams() {
+  for (auto* actor : parts_.streams)
+    engine_.streams_.emplace_back(engine_, *actor);
+}
+
+void engine_builder::prepare_recording() {
+  engine_.temporary_of_ = parts_.temporary_of;
+  engine_.variable_of_.assign(parts_.places->temporaries(), no_handle);
+  for (auto& v : graph_.vars)
+    if (!v.persistable && plan_.is_here(v.id))
+      engine_.variable_of_[parts_.temporary_of[v.storage]] = v.id;
+  engine_.ready_on_ =
+    std::make_unique<std::uint16_t[]>(engine_.op_handles_.size());
+}
+
+// -- mailboxes ----------------------------------------------------------------
+
+// Both kinds stand in the order of use, stream by stream: ops as in the
+// program, variables that a start tells first, the others in the order of their
+// writers, version 0 of a variable behind the version that becomes it.
+void engine_builder::order_mailboxes() {
+  std::vector<std::vector<handle_id>> ops(plan_.streams().size());
+  std::vector<std::vector<handle_id>> variables(ops.size());
+  const auto place = [&](handle_id var) {
+    variables[plan_.stream_of(var)].push_back(var);
+  };
+  for (auto& v : graph_.vars)
+    if (plan_.is_here(v.id) && plan_.teller_of(v.id).op == no_handle)
+      place(v.id);
+  for (auto& o : graph_.ops) {
+    if (!plan_.is_here(o.id))
+      continue;
+    ops[plan_.stream_of(o.id)].push_back(o.id);
+    for (auto& e : plan_.told_by(o.id)) {
+      if (graph_.is_op(e.to))
+        continue;
+      place(e.to);
+      for (auto& next : plan_.told_by(e.to))
+        if (!graph_.is_op(next.to))
+          place(next.to);
+    }
+  }
+  number_ops(ops);
+  number_variables(variables);
+}
+
+void engine_builder::number_ops(
+  const std::vector<std::vector<handle_id>>& by_stream) {
+  auto& handles = engine_.op_handles_;
+  for (auto& list : by_stream)
+    handles.insert(handles.end(), list.begin(), list.end());
+  engine_.ops_ = op_mailboxes{handles.size(), engine_.counter_mask_ + 1};
+  engine_.target_of_.assign(graph_.size(), nowhere);
+  for (std::size_t i = 0; i < handles.size(); ++i)
+    engine_.target_of_[handles[i]] = {target::kind::op,
+                                      engine_.ops_.number_of(i)};
+}
+
+// Behind the variables: the ends of the streams' parts of a step, and that of
+// the step.
+void engine_builder::number_variables(
+  const std::vector<std::vector<handle_id>>& by_stream) {
+  std::vector<bool> ends(by_stream.size());
+  for (handle_id id = 0; id < graph_.size(); ++id)
+    if (plan_.is_here(id) && plan_.ends_step(id))
+      ends[plan_.stream_of(id)] = true;
+  auto& handles = engine_.variable_handles_;
+  for (auto& list : by_stream)
+    handles.insert(handles.end(), list.begin(), list.end());
+  auto next = handles.size();
+  const auto num_ends =
+    static_cast<std::size_t>(std::ranges::count(ends, true));
+  handles.resize(next + num_ends + (num_ends > 0 ? 1 : 0), no_handle);
+  auto& boxes = engine_.variables_;
+  boxes = variable_mailboxes{handles.size(), engine_.counter_mask_ + 1};
+  const auto target_at = [&](std::size_t i) {
+    return target{target::kind::variable, boxes.number_of(i)};
+  };
+  for (std::size_t i = 0; i < next; ++i)
+    engine_.target_of_[handles[i]] = target_at(i);
+  end_of_.assign(by_stream.size(), nowhere);
+  for (std::size_t s = 0; s < ends.size(); ++s)
+    if (ends[s])
+      end_of_[s] = target_at(next++);
+  if (num_ends == 0)
+    return;
+  end_ = target_at(next);
+  engine_.end_ = &boxes.at(end_.number());
+  for (auto i = next - num_ends; i <= next; ++i)
+    boxes.at(boxes.number_of(i)).is_end = 1;
+}
+
+void engine_builder::fill_ops() {
+  for (std::size_t i = 0; i < engine_.op_handles_.size(); ++i) {
+    auto& m = engine_.ops_.at(engine_.ops_.number_of(i));
+    const auto id = engine_.op_handles_[i];
+    m.stream = &engine_.streams_[plan_.stream_of(id)];
+    m.task = parts_.tasks[id];
+    m.may_be_pending = plan_.end_of(id) != op_end::at_return;
+    m.stream->actor.expect(m);
+  }
+}
+
+pending_op* engine_builder::pending(handle_id op) const {
+  return engine_.pending_of_.empty() || engine_.pending_of_[op] == none
+           ? nullptr
+           : &engine_.pending_ops_[engine_.pending_of_[op]];
+}
+
+void engine_builder::add_pending_ops() {
+  const auto may_be_pending = [this](const graph::op_handle& o) {
+    return plan_.is_here(o.id) && plan_.end_of(o.id) != op_end::at_return;
+  };
+  const auto count =
+    static_cast<std::size_t>(std::ranges::count_if(graph_.ops, may_be_pending));
+  if (count == 0)
+    return;
+  const auto steps = engine_.counter_mask_ + 1;
+  engine_.pending_ops_ = std::vector<pending_op>(count);
+  engine_.pending_of_.assign(graph_.ops.size(), none);
+  std::uint32_t number = 0;
+  for (auto& o : graph_.ops) {
+    if (!may_be_pending(o))
+      continue;
+    auto& p = engine_.pending_ops_[number];
+    engine_.pending_of_[o.id] = number++;
+    p.box = &engine_.ops_.at(engine_.target_of_[o.id].number());
+    p.on = &engine_.streams_[plan_.stream_of(o.id)].actor;
+    p.ends_later = plan_.end_of(o.id) == op_end::later;
+    p.wants_completion = p.ends_later || plan_.ends_step(o.id);
+    p.positions = std::make_unique<ticket[]>(steps);
+    p.launches = std::make_unique<pending_launch[]>(steps);
+    for (std::uint32_t i = 0; i < steps; ++i) {
+      p.launches[i].of = &engine_;
+      p.launches[i].of_op = &p;
+    }
+  }
+}
+
+// -- memory -------------------------------------------------------------------
+
+void engine_builder::number_shared_releases() {
+  std::vector<std::uint32_t> users(graph_.num_storages);
+  for (auto& r : plan_.releases())
+    ++users[r.storage];
+  shared_number_.assign(graph_.num_storages, none);
+  const auto slots = parts_.context->slots();
+  std::uint32_t counters = 0;
+  for (auto& r : plan_.releases()) {
+    auto& number = shared_number_[r.storage];
+    if ((users[r.storage] == 1 && r.distance == 0) || number != none)
+      continue;
+    number = static_cast<std::uint32_t>(engine_.shared_releases_.size());
+    engine_.shared_releases_.push_back(
+      {parts_.temporary_of[r.storage], users[r.storage], counters});
+    counters += slots;
+  }
+  engine_.release_counters_ =
+    std::make_unique<std::atomic<std::uint32_t>[]>(counters);
+  for (auto& shared : engine_.shared_releases_)
+    for (std::uint32_t slot = 0; slot < slots; ++slot)
+      engine_.release_counters_[shared.first_counter + slot].store(
+        shared.users, std::memory_order_relaxed);
+}
+
+// -- messages -----------------------------------------------------------------
+
+void engine_builder::find_forms() {
+  form_.assign(plan_.edges().size(), port::form::counter);
+  if (parts_.form_of)
+    for (std::size_t i = 0; i < form_.size(); ++i)
+      if (auto& e = plan_.edges()[i]; e.sent && e.from != no_handle)
+        form_[i] = parts_.form_of(e);
+}
+
+// An op sends in its stream's drains; a variable on the thread that tells it
+// last, which is that of its one sender if the message is a call.
+void engine_builder::find_sending_streams() {
+  sends_on_.resize(graph_.size());
+  for (handle_id id = 0; id < graph_.size(); ++id)
+    sends_on_[id] = plan_.is_here(id) ? plan_.stream_of(id) : several;
+  // Twice: a version 0 is told by a variable.
+  for (int round = 0; round < 2; ++round)
+    for (std::size_t i = 0; i < form_.size(); ++i)
+      if (auto& e = plan_.edges()[i];
+          e.sent && e.from != no_handle && !graph_.is_op(e.to)
+          && (form_[i] != port::form::counter || sends_on_[e.from] == several))
+        sends_on_[e.to] = several;
+}
+
+target engine_builder::add_port(const wired_edge& e) {
+  auto& p = engine_.ports_.emplace_back();
+  p.from = e.from;
+  p.to = e.to;
+  p.receiver = engine_.target_of_[e.to];
+  p.kind = form_[static_cast<std::size_t>(&e - plan_.edges().data())];
+  p.came = std::make_unique<std::atomic<step_id>[]>(engine_.counter_mask_ + 1);
+  return {target::kind::port,
+          static_cast<std::uint32_t>(engine_.ports_.size() - 1)};
+}
+
+// Who sends to each mailbox is known before anything is listed: those that one
+// serial stream sends to count plainly.
+void engine_builder::count_messages() {
+  ops_told_on_.assign(engine_.op_handles_.size(), none);
+  variables_told_on_.assign(engine_.variable_handles_.size(), none);
+  target_.assign(plan_.edges().size(), nowhere);
+  for (std::size_t i = 0; i < plan_.edges().size(); ++i) {
+    const auto& e = plan_.edges()[i];
+    if (!e.sent)
+      continue;
+    const auto by_call = form_[i] == port::form::counter;
+    target_[i] = by_call ? engine_.target_of_[e.to] : add_port(e);
+    engine_.largest_distance_ =
+      std::max(engine_.largest_distance_, std::uint32_t{e.distance});
+    const auto starts = e.from == no_handle;
+    const auto sender = starts ? plan_.stream_of(e.to) : sends_on_[e.from];
+    count_sender(engine_.target_of_[e.to], by_call ? sender : several);
+    if (starts)
+      engine_.streams_[sender].starts.push_back(target_[i]);
+    else if (e.distance > 0)
+      engine_.streams_[plan_.stream_of(e.from)].first_starts.emplace_back(
+        target_[i], e.distance);
+  }
+}
+
+void engine_builder::count_sender(target to, std::uint32_t stream) {
+  const auto alone = stream != several && parts_.disturbs == nullptr
+                     && plan_.streams()[stream].is_serial();
+  const auto count = [&](auto& m, std::uint32_t& told_on) {
+    if (m.expected + 1u >= mailbox_count::messages_mask)
+      throw error{errc::graph_invalid,
+                  "a handle waits for more than "
+                    + std::to_string(mailbox_count::messages_mask - 1)
+                    + " messages"};
+    m.expected = (m.expected + 1) & mailbox_count::messages_mask;
+    told_on =
+      alone && (told_on == none || told_on == stream) ? stream : several;
+  };
+  if (to.what() == target::kind::op)
+    count(engine_.ops_.at(to.number()),
+          ops_told_on_[engine_.ops_.index_of(to.number())]);
+  else
+    count(engine_.variables_.at(to.number()),
+          variables_told_on_[engine_.variables_.index_of(to.number())]);
+}
+
+// The step's end waits for those of the streams' parts, and for that of the
+// step before: so steps end in their order, whoever is quicker.
+void engine_builder::add_end() {
+  if (!engine_.end_)
+    return;
+  for (auto end : end_of_)
+    if (end != nowhere)
+      count_sender(end_, several);
+  engine_.end_waits_for_end_before_ = plan_.steps_overlap();
+  if (engine_.end_waits_for_end_before_)
+    count_sender(end_, several);
+}
+
+void engine_builder::arm() {
+  const auto steps = engine_.counter_mask_ + 1;
+  const auto first = parts_.context->first_step;
+  const auto arm_all = [&](auto& boxes, const auto& told_on) {
+    for (std::size_t i = 0; i < told_on.size(); ++i) {
+      auto& m = boxes.at(boxes.number_of(i));
+      m.counts_plainly = told_on[i] < several;
+      for (auto step = first; step < first + steps; ++step)
+        boxes.counter(m, engine_.which_counter(step))
+          .store(m.expected
+                   | std::uint32_t{engine_.round_of(step)}
+                       << mailbox_count::round_shift,
+                 std::memory_order_relaxed);
+    }
+  };
+  arm_all(engine_.ops_, ops_told_on_);
+  arm_all(engine_.variables_, variables_told_on_);
+  if (engine_.end_waits_for_end_before_) // no step ends before the first
+    engine_.counter_of(end_, first).fetch_sub(1, std::memory_order_relaxed);
+}
+
+// -- lists --------------------------------------------------------------------
+
+void engine_builder::list_targets() {
+  for (auto& e : plan_.edges())
+    if (e.sent && e.from != no_handle)
+      add_ticket(e);
+  for (std::size_t i = 0; i < engine_.op_handles_.size(); ++i) {
+    collect_targets(engine_.op_handles_[i]);
+    list_op(engine_.ops_.at(engine_.ops_.number_of(i)), engine_.op_handles_[i]);
+  }
+  for (std::size_t i = 0; i < engine_.variable_handles_.size(); ++i)
+    if (const auto id = engine_.variable_handles_[i]; id != no_handle) {
+      collect_targets(id);
+      list_variable(engine_.variables_.at(engine_.variables_.number_of(i)));
+    }
+  engine_.lists_.shrink_to_fit();
+}
+
+void engine_builder::collect_targets(handle_id id) {
+  now_.clear();
+  later_.clear();
+  const auto told = plan_.told_by(id);
+  const auto first =
+    static_cast<std::size_t>(told.data() - plan_.edges().data());
+  const auto teller = plan_.teller_of(id);
+  auto* on_completion = teller.op == no_handle ? nullptr : pending(teller.op);
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    const auto& e = told[i];
+    if (!e.sent)
+      continue;
+    const auto to = target_[first + i];
+    if (e.at_completion) {
+      on_completion->wants_completion = true;
+      on_completion->on_completion.push_back(
+        {to, e.distance + teller.distance, id});
+    } else if (e.distance == 0) {
+      now_.push_back(to.word());
+    } else {
+      later_.insert(later_.end(), {to.word(), std::uint32_t{e.distance}});
+    }
+  }
+  if (!plan_.ends_step(id))
+    return;
+  const auto end = end_of_[plan_.stream_of(id)];
+  if (auto* own = graph_.is_op(id) ? pending(id) : nullptr)
+    own->on_completion.push_back({end, 0, id});
+  else
+    now_.push_back(end.word());
+  count_sender(end, sends_on_[id]);
+}
+
+void engine_builder::list_op(op_mailbox& m, handle_id op) {
+  const auto& all = plan_.releases();
+  const auto [begin, end] = std::ranges::equal_range(
+    all, op, {}, [](const planned_release& r) { return r.op; });
+  std::vector<std::uint32_t> own;
+  std::vector<std::uint32_t> shared;
+  for (auto r = begin; r != end; ++r)
+    if (const auto number = shared_number_[r->storage]; number == none)
+      own.push_back(parts_.temporary_of[r->storage]);
+    else
+      shared.insert(shared.end(), {number, r->distance});
+  if (auto* p = pending(op)) {
+    p->gives_back_on_completion = shared;
+    p->wants_completion |= !shared.empty();
+    shared.clear();
+  }
+  auto& lists = engine_.lists_;
+  m.lists = static_cast<std::uint32_t>(lists.size());
+  const auto count = [](const auto& list) {
+    return static_cast<std::uint32_t>(list.size());
+  };
+  lists.insert(lists.end(),
+               {count(own), count(shared) / 2, count(now_), count(later_) / 2});
+  for (auto* part : {&own, &shared, &now_, &later_})
+    lists.insert(lists.end(), part->begin(), part->end());
+}
+
+void engine_builder::list_variable(variable_mailbox& m) {
+  if (now_.size() <= variable_mailbox::most_told_here && later_.empty()) {
+    m.told_here = static_cast<std::uint32_t>(now_.size()) & 63u;
+    std::ranges::copy(now_, m.told.begin());
+    return;
+  }
+  auto& lists = engine_.lists_;
+  m.told_here = variable_mailbox::in_lists;
+  m.lists = static_cast<std::uint32_t>(lists.size());
+  lists.insert(lists.end(), {static_cast<std::uint32_t>(now_.size()),
+                             static_cast<std::uint32_t>(later_.size() / 2)});
+  for (auto* part : {&now_, &later_})
+    lists.insert(lists.end(), part->begin(), part->end());
+}
+
+// A launch waits for the tickets of other streams' launches that its messages
+// tell of.
+void engine_builder::add_ticket(const wired_edge& e) {
+  if (e.at_completion || !graph_.is_op(e.to))
+    return;
+  const auto maker = plan_.teller_of(e.from);
+  if (maker.op == no_handle || plan_.end_of(maker.op) != op_end::by_ticket
+      || plan_.stream_of(maker.op) == plan_.stream_of(e.to))
+    return;
+  auto& waits = pending(e.to)->waits_for;
+  const pending_op::awaited wanted{pending(maker.op),
+                                   e.distance + maker.distance};
+  wanted.producer->gives_position = true;
+  if (std::ranges::find(waits, wanted) == waits.end())
+    waits.push_back(wanted);
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/actors/engine/disturbance.hpp>
+#include <troupe/base/recorder.hpp>
+#include <troupe/base/spin.hpp>
+
+#include <cstdint>
+
+namespace troupe::actors {
+
+/// What the engine's functions take along when nobody looks: nothing.
+struct unobserved {
+  static constexpr bool looks = false;
+};
+
+/// Who looks at an op's run and its messages: the recorder, a test's
+/// disturbance, or both.
+class observed {
+public:
+  static constexpr bool looks = true;
+
+  observed(recorder& trace, disturbance* disturbs,
+           std::uint16_t worker) noexcept
+    : trace_(trace), level_(trace.level()), disturbs_(disturbs),
+      worker_(worker) {}
+
+  disturbance* disturbs() const noexcept { return disturbs_; }
+
+  /// Events from here on have this time. Messages of one op share one.
+  void look_at_clock() noexcept {
+    if (level_ >= trace_level::ops)
+      time_ = ticks();
+  }
+  void record(event_kind kind, handle_id op, step_id step,
+              std::uint64_t amount = 0,
+              handle_id to = no_handle) const noexcept {
+    if (level_ >= trace_level::ops)
+      trace_.record(kind, worker_, op, to, step, amount, time_);
+  }
+  /// False if the message is not to arrive.
+  bool sends(handle_id from, handle_id to, step_id step) const noexcept {
+    if (disturbs_ && disturbs_->withholds({from, to, step}))
+      return false;
+    if (level_ >= trace_level::messages)
+      trace_.record(event_kind::message, worker_, from, to, step, 0, time_);
+    return true;
+  }
+  std::uint16_t worker() const noexcept { return worker_; }
+
+private:
+  recorder& trace_;
+  trace_level level_;
+  disturbance* disturbs_;
+  std::uint16_t worker_;
+  std::uint64_t time_ = 0;
+};
+
+} // namespace troupe::actors

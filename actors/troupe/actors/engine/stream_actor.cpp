@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/engine/stream_actor.hpp>
+
+#include <troupe/actors/messages.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe::actors {
+
+namespace {
+
+/// In a stream's inbox: nobody drains it.
+ready_op* const idle_mark = reinterpret_cast<ready_op*>(std::uintptr_t{1});
+
+/// After so many launches a drain looks whether others of the queue wait.
+constexpr std::uint32_t launches_between_looks = 16;
+
+} // namespace
+
+stream_actor::stream_actor(caf::actor_config& cfg, std::string name,
+                           std::unique_ptr<stream> device_stream,
+                           job_queue& queue, std::size_t home,
+                           std::uint64_t shuffle_seed)
+  : actor_base(cfg), name_(std::move(name)), stream_(std::move(device_stream)),
+    queue_(queue), home_(home), wide_(stream_->width() > 1),
+    chooses_(shuffle_seed != 0), inbox_(idle_mark),
+    shuffled_(shuffle_seed != 0), draw_(shuffle_seed) {}
+
+bool stream_actor::can_wait_for(const stream_actor& producer) const noexcept {
+  return stream_->can_wait_for(*producer.stream_);
+}
+
+bool stream_actor::idle() const noexcept {
+  return inbox_.load(std::memory_order_acquire) == idle_mark;
+}
+
+void stream_actor::submit_from_elsewhere(ready_op& op) {
+  const auto gathered = gathered_.load(std::memory_order_relaxed);
+  if (wide_ && !gathered) {
+    submit_wide(op);
+    return;
+  }
+  auto* top = inbox_.load(std::memory_order_relaxed);
+  do
+    op.next_in_stream = top == idle_mark ? nullptr : top;
+  while (!inbox_.compare_exchange_weak(top, &op, std::memory_order_acq_rel,
+                                       std::memory_order_relaxed));
+  if (top != idle_mark)
+    return;
+  auto* w = worker::current();
+  if (gathered && w && &w->queue() == &queue_)
+    w->keep(*this);
+  else if (gathered || home_ == no_home)
+    queue_.push(*this);
+  else
+    queue_.push_to(home_, *this);
+}
+
+void stream_actor::submit_wide(ready_op& op) {
+  const auto priority =
+    chooses_ && priority_of(op) > 0 ? job_priority::high : job_priority::normal;
+  auto* w = worker::current();
+  if (w && &w->queue() == &queue_)
+    w->run_soon(op, priority);
+  else
+    queue_.push(op, priority);
+}
+
+inline ready_op* stream_actor::next_op() {
+  if (ready_.empty())
+    return nullptr;
+  if (shuffled_)
+    return next_shuffled();
+  if (chooses_)
+    return next_by_priority();
+  auto* op = ready_.back();
+  ready_.pop_back();
+  return op;
+}
+
+inline void stream_actor::launch(ready_op& op, worker& on) {
+  const auto before = ready_.size();
+  if (admits_)
+    admit(op);
+  op.run(on);
+  // What this launch made ready runs next, the first told first.
+  if (ready_.size() > before + 1)
+    std::reverse(ready_.begin() + static_cast<long>(before), ready_.end());
+}
+
+void stream_actor::run(worker& on) {
+  draining_ = this;
+  for (auto left = launches_between_looks;;) {
+    if ((ready_.empty() || chooses_)
+        && inbox_.load(std::memory_order_relaxed) != nullptr)
+      take_inbox();
+    auto* op = next_op();
+    if (!op) {
+      ready_op* empty = nullptr;
+      // Release: the next drainer, on whichever worker, sees `ready_` and
+      // `draw_` as they were left here.
+      if (inbox_.compare_exchange_strong(empty, idle_mark,
+                                         std::memory_order_acq_rel,
+                                         std::memory_order_relaxed)) {
+        on.did(launches_between_looks - left);
+        break;
+      }
+      continue;
+    }
+    launch(*op, on);
+    if (--left > 0)
+      continue;
+    on.did(launches_between_looks);
+    left = launches_between_looks;
+    if (queue_.others_wait(on.index())) {
+      draining_ = nullptr;
+      queue_.yield(*this); // may run on another worker at once
+      return;
+    }
+  }
+  draining_ = nullptr;
+}
+
+void stream_actor::take_inbox() {
+  auto* newest = inbox_.exchange(nullptr, std::memory_order_acquire);
+  // The last of `ready_` runs next, so newcomers go in front of all others,
+  // the newest first: it is the last to run.
+  const auto before = static_cast<long>(ready_.size());
+  for (auto* op = newest; op; op = op->next_in_stream)
+    ready_.push_back(op);
+  if (before > 0)
+    std::rotate(ready_.begin(), ready_.begin() + before, ready_.end());
+}
+
+ready_op* stream_actor::next_by_priority() {
+  auto chosen = ready_.end() - 1;
+  for (auto i = ready_.rbegin(); i != ready_.rend(); ++i)
+    if (priority_of(**i) > priority_of(**chosen))
+      chosen = i.base() - 1;
+  auto* op = *chosen;
+  ready_.erase(chosen);
+  return op;
+}
+
+ready_op* stream_actor::next_shuffled() {
+  const auto chosen =
+    ready_.begin() + static_cast<long>(draw_.below(ready_.size()));
+  auto* op = *chosen;
+  ready_.erase(chosen);
+  return op;
+}
+
+bool stream_actor::on_message(caf::mailbox_element& element, context ctx) {
+  if (!element.content().match_elements<describe_atom>())
+    return false;
+  reply(
+    element,
+    caf::make_message(name_ + ": width " + std::to_string(stream_->width())),
+    ctx);
+  return true;
+}
+
+} // namespace troupe::actors

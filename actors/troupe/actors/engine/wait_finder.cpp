@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/engine/wait_finder.hpp>
+
+#include <troupe/actors/engine/disturbance.hpp>
+#include <troupe/actors/engine/graph_context.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace troupe::actors {
+
+namespace {
+
+/// Which of the handles that something waits for is worth naming: the one that
+/// is farthest.
+int rank(progress how_far) {
+  switch (how_far) {
+  case progress::is_done: return 0;
+  case progress::waits: return 1;
+  case progress::is_ready: return 2;
+  case progress::launched: return 3;
+  case progress::runs: break;
+  }
+  return 4;
+}
+
+/// A handle is done a moment before all its messages are sent.
+constexpr int looks_before_missing = 4;
+constexpr std::chrono::microseconds between_looks{200};
+
+} // namespace
+
+wait_finder::wait_finder(const engine& runs, const graph_context& context,
+                         wiring_plan plan)
+  : engine_(runs), context_(context), plan_(std::move(plan)),
+    first_in_edge_(context.graph->size() + 1) {
+  const auto& edges = plan_.edges();
+  const auto counts = [&](const wired_edge& e) {
+    return e.sent && plan_.is_here(e.to);
+  };
+  for (auto& e : edges)
+    if (counts(e))
+      ++first_in_edge_[e.to + 1];
+  for (std::size_t i = 1; i < first_in_edge_.size(); ++i)
+    first_in_edge_[i] += first_in_edge_[i - 1];
+  in_edges_.resize(first_in_edge_.back());
+  auto next = first_in_edge_;
+  for (std::uint32_t i = 0; i < edges.size(); ++i)
+    if (counts(edges[i]))
+      in_edges_[next[edges[i].to]++] = i;
+}
+
+// -- steps --------------------------------------------------------------------
+
+std::vector<const step_state*> wait_finder::steps_under_way() const {
+  std::vector<const step_state*> steps;
+  for (auto& s : context_.steps)
+    if (s->under_way.load(std::memory_order_relaxed))
+      steps.push_back(s.get());
+  std::ranges::sort(steps, {}, [](const step_state* s) {
+    return s->id.load(std::memory_order_relaxed);
+  });
+  return steps;
+}
+
+const step_state* wait_finder::under_way(step_id id) const {
+  const auto& step = context_.state_of(id);
+  return step.under_way.load(std::memory_order_relaxed)
+             && step.id.load(std::memory_order_relaxed) == id
+           ? &step
+           : nullptr;
+}
+
+std::optional<wait_finder::place>
+wait_finder::oldest_unfinished(handle_id id) const {
+  for (auto* step : steps_under_way())
+    if (engine_.state_of(id, *step).how_far != progress::is_done)
+      return place{id, step};
+  return std::nullopt;
+}
+
+// -- questions ----------------------------------------------------------------
+
+wait_chain wait_finder::why(handle_id id) const {
+  if (auto at = oldest_unfinished(id))
+    return follow(*at);
+  wait_chain chain;
+  chain.links.push_back(describe(id));
+  return chain;
+}
+
+wait_chain wait_finder::why() const {
+  const auto steps = steps_under_way();
+  if (steps.empty())
+    return {};
+  place last;
+  auto farthest = progress::is_done;
+  for (handle_id id = 0; id < context_.graph->size(); ++id) {
+    if (!plan_.is_here(id) || !plan_.ends_step(id))
+      continue;
+    const auto how_far = engine_.state_of(id, *steps.front()).how_far;
+    if (rank(how_far) > rank(farthest)) {
+      farthest = how_far;
+      last = {id, steps.front()};
+    }
+  }
+  return last.step ? follow(last) : wait_chain{};
+}
+
+wait_chain::link wait_finder::describe(handle_id id) const {
+  if (auto at = oldest_unfinished(id))
+    return link_of(*at);
+  const auto steps = steps_under_way();
+  wait_chain::link done;
+  done.handle = id;
+  done.name = graph::handle_name(*context_.graph, id);
+  done.how_far = progress::is_done;
+  done.step = steps.empty() ? context_.last_step.load(std::memory_order_relaxed)
+                            : steps.back()->id.load(std::memory_order_relaxed);
+  return done;
+}
+
+// -- the chain ----------------------------------------------------------------
+
+wait_chain wait_finder::follow(place at) const {
+  wait_chain chain;
+  int looks = 0;
+  while (chain.links.size() <= context_.graph->size()) {
+    auto link = link_of(at);
+    if (link.how_far == progress::waits) {
+      auto next = sender_to_wait_for(at);
+      if (!next && ++looks < looks_before_missing) {
+        std::this_thread::sleep_for(between_looks);
+        continue;
+      }
+      looks = 0;
+      chain.links.push_back(std::move(link));
+      if (!next) {
+        chain.missing = missing_message(at);
+        break;
+      }
+      at = *next;
+    } else {
+      const auto waits_for_stream = link.how_far == progress::is_ready;
+      chain.links.push_back(std::move(link));
+      auto next = waits_for_stream ? runs_on_stream_of(at) : std::nullopt;
+      if (!next)
+        break;
+      at = *next;
+    }
+  }
+  return chain;
+}
+
+wait_chain::link wait_finder::link_of(place p) const {
+  const auto state = engine_.state_of(p.handle, *p.step);
+  wait_chain::link l;
+  l.handle = p.handle;
+  l.name = graph::handle_name(*context_.graph, p.handle);
+  l.step = p.step->id.load(std::memory_order_relaxed);
+  l.how_far = state.how_far;
+  l.messages = state.messages;
+  l.of_messages = state.of_messages;
+  l.worker = state.worker;
+  l.stream =
+    stream_name(plan_.streams()[plan_.stream_of(p.handle)], *context_.graph);
+  return l;
+}
+
+std::optional<wait_finder::place>
+wait_finder::sender_to_wait_for(place p) const {
+  const auto step = p.step->id.load(std::memory_order_relaxed);
+  std::optional<place> found;
+  auto farthest = progress::is_done;
+  const auto consider = [&](handle_id from, std::uint32_t distance) {
+    if (step - context_.first_step < distance || !engine_.has(from))
+      return;
+    const auto* in = under_way(step - distance);
+    if (!in)
+      return;
+    const auto how_far = engine_.state_of(from, *in).how_far;
+    if (rank(how_far) > rank(farthest)) {
+      farthest = how_far;
+      found = place{from, in};
+    }
+  };
+  for (auto i = first_in_edge_[p.handle]; i < first_in_edge_[p.handle + 1];
+       ++i) {
+    const auto& e = plan_.edges()[in_edges_[i]];
+    if (e.from == no_handle)
+      continue;
+    consider(e.from, e.distance);
+    if (!e.at_completion)
+      continue;
+    if (const auto maker = plan_.teller_of(e.from); maker.op != no_handle)
+      consider(maker.op, e.distance + maker.distance);
+  }
+  return found;
+}
+
+std::optional<wait_finder::place>
+wait_finder::runs_on_stream_of(place p) const {
+  for (std::size_t w = 0; w < engine_.workers(); ++w)
+    if (const auto runs = engine_.runs_on(w);
+        runs.op != no_handle && runs.op != p.handle && runs.step
+        && plan_.stream_of(runs.op) == plan_.stream_of(p.handle))
+      return place{runs.op, runs.step};
+  return std::nullopt;
+}
+
+std::string wait_finder::missing_message(place p) const {
+  const auto step = p.step->id.load(std::memory_order_relaxed);
+  const auto name_of = [&](handle_id from, std::uint32_t distance) {
+    return from == no_handle ? "the start of step " + std::to_string(step)
+                             : graph::handle_name(*context_.graph, from)
+                                 + ", step " + std::to_string(step - distance);
+  };
+  const auto* disturbs = engine_.disturbs();
+  std::string names;
+  for (auto i = first_in_edge_[p.handle]; i < first_in_edge_[p.handle + 1];
+       ++i) {
+    const auto& e = plan_.edges()[in_edges_[i]];
+    if (disturbs && disturbs->withholds({e.from, p.handle, step}))
+      return name_of(e.from, e.distance);
+    names += (names.empty() ? "" : " or ") + name_of(e.from, e.distance);
+  }
+  return names;
+}
+
+} // namespace troupe::actors

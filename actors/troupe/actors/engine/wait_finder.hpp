@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/actors/engine/engine.hpp>
+#include <troupe/actors/plan/wiring_plan.hpp>
+#include <troupe/actors/wait_chain.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace troupe::actors {
+
+/// Explains a running graph from its plan and its counters; nothing is recorded
+/// for it. Steps go on while it looks, so what it says was true at some moment
+/// each.
+///
+/// Thread rule: any thread, several at once.
+class wait_finder {
+public:
+  /// @param context of the graph that `runs`; both outlive the finder
+  wait_finder(const engine& runs, const graph_context& context,
+              wiring_plan plan);
+
+  /// See executor::why.
+  wait_chain why(handle_id id) const;
+  wait_chain why() const;
+  /// The first link of `why(id)`; of the last step if none is under way.
+  wait_chain::link describe(handle_id id) const;
+
+private:
+  /// A handle in a step under way.
+  struct place {
+    handle_id handle = no_handle;
+    const step_state* step = nullptr;
+  };
+
+  std::vector<const step_state*> steps_under_way() const;
+  const step_state* under_way(step_id id) const;
+  std::optional<place> oldest_unfinished(handle_id id) const;
+  wait_chain follow(place from) const;
+  wait_chain::link link_of(place p) const;
+  std::optional<place> next_of(place p, const wait_chain::link& link) const;
+  std::optional<place> sender_to_wait_for(place p) const;
+  std::optional<place> runs_on_stream_of(place p) const;
+  std::string missing_message(place p) const;
+  bool messages_arrived(const wired_edge& e, place to) const;
+
+  const engine& engine_;
+  const graph_context& context_;
+  wiring_plan plan_;
+  std::vector<std::uint32_t> in_edges_; // positions in the plan, by receiver
+  std::vector<std::uint32_t> first_in_edge_;
+};
+
+} // namespace troupe::actors

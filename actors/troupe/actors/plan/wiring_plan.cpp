@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/plan/wiring_plan.hpp>
+
+#include <troupe/base/assert.hpp>
+#include <troupe/graph/implied_edges.hpp>
+#include <troupe/graph/reachability.hpp>
+#include <troupe/graph/storage_accesses.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace troupe::actors {
+
+namespace {
+
+bool has_collective_on(const graph::ssa_graph& g, std::size_t device) {
+  return std::ranges::any_of(g.ops, [&](const graph::op_handle& o) {
+    return o.stream == graph::stream_kind::collective && o.device == device;
+  });
+}
+
+/// An op that uses a temporary of the step `distance` steps before its own.
+struct user {
+  handle_id op;
+  std::uint32_t distance;
+};
+
+/// Readers of the last version that anybody reads, or else its writer. Edges
+/// put the users of earlier versions before them.
+void list_last_users(const graph::storage_accesses& s,
+                     std::vector<user>& users) {
+  users.clear();
+  for (auto v = s.versions.rbegin(); v != s.versions.rend(); ++v) {
+    for (auto reader : v->readers)
+      users.push_back({reader, 0});
+    for (auto& reader : v->delayed_readers)
+      users.push_back({reader.op, reader.distance});
+    if (users.empty() && v->writer != no_handle)
+      users.push_back({v->writer, 0});
+    if (!users.empty())
+      return;
+  }
+}
+
+/// Transfers, and collectives with a handle per device.
+bool waits_for_others(const graph::ssa_graph& g, const graph::op_handle& o) {
+  return o.kind == graph::op_kind::send || o.kind == graph::op_kind::recv
+         || (g.rank_collectives && o.collective_index >= 0);
+}
+
+} // namespace
+
+std::vector<planned_stream>
+plan_streams(const graph::ssa_graph& g, std::size_t workers,
+             const std::vector<bool>& device_is_here) {
+  using enum graph::stream_kind;
+  std::vector<std::uint32_t> here;
+  for (std::uint32_t d = 0; d < g.devices.size(); ++d)
+    if (device_is_here.empty() || device_is_here[d])
+      here.push_back(d);
+  const auto wide = !here.empty() && workers / here.size() > 1;
+  const auto width = wide ? static_cast<int>(workers) : 1;
+  std::vector<planned_stream> streams;
+  for (auto d : here) {
+    streams.push_back({d, compute, width});
+    streams.push_back({d, fetch});
+  }
+  for (auto d : here)
+    if (has_collective_on(g, d))
+      streams.push_back({d, collective});
+  return streams;
+}
+
+wiring_plan::wiring_plan(const graph::ssa_graph& g, wiring_options options)
+  : graph_(g), options_(std::move(options)) {
+  if (!options_.ends_later)
+    options_.ends_later = [this](const graph::op_handle& o) {
+      return waits_for_others(graph_, o);
+    };
+  find_local_part();
+  list_edges();
+  place_handles();
+  add_starts();
+  find_releases();
+  choose_times();
+  find_ends();
+  messages_ = static_cast<std::size_t>(std::ranges::count_if(
+    edges_, [this](const wired_edge& e) { return e.sent == 1; }));
+  local_.reset();
+}
+
+bool wiring_plan::is_here(handle_id id) const {
+  if (options_.device_is_here.empty())
+    return true;
+  return options_.device_is_here[graph_.is_op(id) ? graph_.op(id).device
+                                                  : graph_.var(id).device];
+}
+
+// -- edges --------------------------------------------------------------------
+
+// Edges that are no transfers stay in their place, so in one process.
+void wiring_plan::find_local_part() {
+  const auto is_elsewhere = [this](const graph::edge& e) {
+    return e.kind == graph::edge_kind::transfer || !is_here(e.from);
+  };
+  if (std::ranges::none_of(graph_.edges, is_elsewhere))
+    return;
+  local_ = graph_;
+  std::erase_if(local_->edges, is_elsewhere);
+  for (auto& e : local_->edges)
+    TROUPE_ASSERT(is_here(e.to));
+}
+
+void wiring_plan::list_edges() {
+  const auto& all = local().edges;
+  const auto implied = graph::find_implied_edges(local());
+  edges_.reserve(all.size() + graph_.ops.size());
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (auto& e = all[i]; e.distance == 0 || options_.steps_overlap)
+      edges_.push_back({e.from, e.to, e.distance, !implied.edges[i], 0});
+  if (options_.steps_overlap)
+    add_own_edges(implied.own);
+  last_version_.assign(graph_.vars.size(), no_handle);
+  for (auto& e : graph_.edges)
+    if (!graph_.is_op(e.from) && !graph_.is_op(e.to))
+      last_version_[e.to - graph_.ops.size()] = e.from;
+}
+
+void wiring_plan::add_own_edges(const std::vector<bool>& implied) {
+  const auto others = static_cast<std::ptrdiff_t>(edges_.size());
+  for (auto& o : graph_.ops)
+    if (is_here(o.id))
+      edges_.push_back({o.id, o.id, 1, !implied[o.id], 0});
+  std::ranges::inplace_merge(edges_, edges_.begin() + others, {},
+                             &wired_edge::from);
+}
+
+wiring_plan::teller wiring_plan::teller_of(handle_id id) const {
+  if (graph_.is_op(id))
+    return {id, 0};
+  const auto& v = graph_.var(id);
+  if (v.generator != no_handle)
+    return {v.generator, 0};
+  const auto last = last_version_[id - graph_.ops.size()];
+  if (last == no_handle || !options_.steps_overlap)
+    return {};
+  return {graph_.var(last).generator, 1};
+}
+
+void wiring_plan::place_handles() {
+  const auto number_of = [this](std::uint32_t device, graph::stream_kind kind) {
+    const auto found =
+      std::ranges::find_if(options_.streams, [&](const planned_stream& s) {
+        return s.device == device && s.kind == kind;
+      });
+    TROUPE_ASSERT(found != options_.streams.end());
+    return static_cast<std::uint32_t>(found - options_.streams.begin());
+  };
+  // By device and kind, looked up once.
+  std::vector<std::uint32_t> compute(graph_.devices.size());
+  for (auto& s : options_.streams)
+    if (s.kind == graph::stream_kind::compute)
+      compute[s.device] = number_of(s.device, s.kind);
+  stream_of_.resize(graph_.size());
+  end_of_.resize(graph_.ops.size());
+  for (auto& o : graph_.ops) {
+    if (!is_here(o.id))
+      continue;
+    stream_of_[o.id] = o.stream == graph::stream_kind::compute
+                         ? compute[o.device]
+                         : number_of(o.device, o.stream);
+    end_of_[o.id] = options_.ends_later(o) ? op_end::later
+                    : options_.streams[stream_of_[o.id]].is_host()
+                      ? op_end::at_return
+                      : op_end::by_ticket;
+  }
+  for (auto& v : graph_.vars) {
+    if (!is_here(v.id))
+      continue;
+    const auto by = teller_of(v.id).op;
+    stream_of_[v.id] = by == no_handle ? compute[v.device] : stream_of_[by];
+  }
+}
+
+// A handle of which all messages of its step come from variables that the step
+// before tells could run before its step has begun.
+void wiring_plan::add_starts() {
+  std::vector<bool> told(graph_.size());  // by anybody
+  std::vector<bool> begun(graph_.size()); // by who waits for the start
+  const auto tells_early = [this](handle_id id) {
+    return !graph_.is_op(id) && teller_of(id).distance > 0;
+  };
+  for (auto& e : edges_)
+    if (e.sent) {
+      told[e.to] = true;
+      if (e.distance == 0 && !tells_early(e.from))
+        begun[e.to] = true;
+    }
+  for (handle_id id = 0; id < graph_.size(); ++id)
+    if (is_here(id) && (graph_.is_op(id) ? !begun[id] : !told[id]))
+      edges_.push_back({no_handle, id, 0, 1, 0});
+  first_edge_.assign(graph_.size() + 2, 0);
+  for (auto& e : edges_)
+    ++first_edge_[(e.from == no_handle ? graph_.size() : e.from) + 1];
+  for (std::size_t i = 1; i < first_edge_.size(); ++i)
+    first_edge_[i] += first_edge_[i - 1];
+}
+
+std::span<const wired_edge> wiring_plan::told_by(handle_id from) const {
+  const auto i = from == no_handle ? graph_.size() : std::size_t{from};
+  return std::span{edges_}.subspan(first_edge_[i],
+                                   first_edge_[i + 1] - first_edge_[i]);
+}
+
+// -- launching is not finishing -----------------------------------------------
+
+bool wiring_plan::must_complete(handle_id maker, handle_id reader) const {
+  const auto& from = options_.streams[stream_of_[maker]];
+  const auto& to = options_.streams[stream_of_[reader]];
+  if (stream_of_[maker] == stream_of_[reader])
+    return !from.is_serial();
+  return from.ticket_group != to.ticket_group;
+}
+
+void wiring_plan::choose_times() {
+  for (auto& e : edges_) {
+    if (e.from == no_handle)
+      continue;
+    const auto maker = teller_of(e.from).op;
+    if (maker == no_handle)
+      continue;
+    if (end_of_[maker] == op_end::later)
+      e.at_completion = graph_.is_op(e.from);
+    else if (end_of_[maker] == op_end::by_ticket)
+      e.at_completion = graph_.is_op(e.to) && must_complete(maker, e.to);
+  }
+}
+
+void wiring_plan::find_ends() {
+  ends_step_.assign(graph_.size(), false);
+  for (handle_id id = 0; id < graph_.size(); ++id)
+    if (is_here(id))
+      ends_step_[id] =
+        std::ranges::none_of(told_by(id), [this](const wired_edge& e) {
+          return e.sent && e.distance == 0;
+        });
+  // A variable that nobody waits for is told when its value is there.
+  for (auto& e : edges_)
+    if (e.from != no_handle && graph_.is_op(e.from) && !graph_.is_op(e.to)
+        && ends_step_[e.to] && end_of_[e.from] == op_end::by_ticket)
+      e.at_completion = 1;
+  // What an op does on completion must come before the step's end.
+  for (auto& e : edges_)
+    if (e.sent && e.at_completion && !ends_step_[e.to])
+      ends_step_[teller_of(e.from).op] = true;
+  std::vector<std::uint32_t> users(graph_.num_storages);
+  for (auto& r : releases_)
+    ++users[r.storage];
+  for (auto& r : releases_)
+    if (users[r.storage] > 1 && end_of_[r.op] == op_end::by_ticket)
+      ends_step_[r.op] = true;
+}
+
+// -- memory -------------------------------------------------------------------
+
+void wiring_plan::find_releases() {
+  // A user goes before another: asked of neighbours in the list of users, which
+  // is in program order, and of each and the last.
+  std::vector<graph::order_query> queries;
+  std::vector<std::size_t> asked_for; // position in `all`
+  std::vector<planned_release> all;
+  std::vector<user> users;
+  std::uint32_t number = 0;
+  for (auto& s : graph::access_list{graph_}) {
+    const auto storage = number++;
+    if (s.persistable)
+      continue;
+    list_last_users(s, users);
+    const auto latest = [](const user& a, const user& b) {
+      return std::tuple{a.distance, a.op} < std::tuple{b.distance, b.op};
+    };
+    std::ranges::sort(users, latest);
+    for (std::size_t i = 0; i < users.size(); ++i) {
+      if (!is_here(users[i].op))
+        continue;
+      for (auto later : {i + 1, users.size() - 1})
+        if (later > i && later < users.size()) {
+          queries.push_back({users[i].op, users[later].op,
+                             users[later].distance - users[i].distance});
+          asked_for.push_back(all.size());
+        }
+      all.push_back({users[i].op, storage, users[i].distance});
+    }
+  }
+  std::vector<bool> followed(all.size());
+  if (!queries.empty()) {
+    std::vector<bool> ordered(queries.size(), true);
+    const graph::reachability reach{local()};
+    for (auto i : reach.find_unordered(queries))
+      ordered[i] = false;
+    for (std::size_t i = 0; i < queries.size(); ++i)
+      if (ordered[i])
+        followed[asked_for[i]] = true;
+  }
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (!followed[i])
+      releases_.push_back(all[i]);
+  std::ranges::sort(releases_);
+}
+
+// -- for people ---------------------------------------------------------------
+
+std::string stream_name(const planned_stream& s, const graph::ssa_graph& g) {
+  return std::string{to_string(s.kind)} + "@" + to_string(g.devices[s.device]);
+}
+
+std::string to_text(const wiring_plan& plan, const graph::ssa_graph& g) {
+  std::vector<std::string> waits(g.size());
+  for (auto& e : plan.edges()) {
+    if (!plan.is_here(e.to))
+      continue;
+    auto from = e.from == no_handle ? "start" : graph::handle_name(g, e.from);
+    if (e.distance > 0)
+      from += " -" + std::to_string(e.distance);
+    waits[e.to] +=
+      (waits[e.to].empty() ? "" : ", ") + (e.sent ? from : "(" + from + ")");
+  }
+  std::string text;
+  for (handle_id id = 0; id < g.size(); ++id)
+    if (plan.is_here(id))
+      text += graph::handle_name(g, id) + ": " + waits[id]
+              + (plan.ends_step(id) ? "; ends the step\n" : "\n");
+  return text + std::to_string(plan.messages_per_step())
+         + " messages per step\n";
+}
+
+std::string to_json(const wiring_plan& plan, const graph::ssa_graph& g) {
+  using nlohmann::ordered_json;
+  std::vector<ordered_json> in(g.size(), ordered_json::array());
+  for (auto& e : plan.edges()) {
+    const auto starts = e.from == no_handle;
+    const auto null = ordered_json{};
+    in[e.to].push_back(
+      {{"from", starts ? null : ordered_json(e.from)},
+       {"distance", std::uint32_t{e.distance}},
+       {"stream", starts ? null
+                         : ordered_json(stream_name(
+                           plan.streams()[plan.stream_of(e.from)], g))},
+       {"sent", e.sent == 1}});
+  }
+  std::vector<handle_id> last_version(g.num_storages, no_handle);
+  for (auto& v : g.vars)
+    if (auto& last = last_version[v.storage];
+        last == no_handle || g.var(last).version < v.version)
+      last = v.id;
+  std::vector<ordered_json> releases(g.size(), ordered_json::array());
+  for (auto& r : plan.releases())
+    releases[r.op].push_back(last_version[r.storage]);
+  auto handles = ordered_json::array();
+  for (handle_id id = 0; id < g.size(); ++id)
+    if (plan.is_here(id))
+      handles.push_back({{"id", id},
+                         {"in", std::move(in[id])},
+                         {"releases", std::move(releases[id])},
+                         {"ends_step", plan.ends_step(id)}});
+  return ordered_json{{"handles", std::move(handles)},
+                      {"messages", plan.messages_per_step()}}
+    .dump();
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/remote/failure_codec.hpp>
+
+#include <troupe/actors/remote/byte_reader.hpp>
+
+#include <cstdint>
+#include <utility>
+
+namespace troupe::actors {
+
+namespace {
+
+constexpr auto last_code = errc::cancelled;
+
+void put_text(std::string& out, const std::string& text) {
+  put(out, static_cast<std::uint64_t>(text.size()));
+  out += text;
+}
+
+std::string get_text(byte_reader& in) {
+  return std::string{in.take(in.get<std::uint64_t>())};
+}
+
+error read_failure(byte_reader& in) {
+  const auto code = in.get<errc>();
+  if (code > last_code)
+    throw byte_reader::malformed("a failure", "has an unknown code");
+  const auto message = get_text(in);
+  error_context where;
+  for (auto* field :
+       {&where.op, &where.op_type, &where.variable, &where.device})
+    *field = get_text(in);
+  if (in.get<std::uint8_t>() != 0)
+    where.step = in.get<std::uint64_t>();
+  for (auto frames = in.get<std::uint64_t>(); frames > 0; --frames)
+    where.call_stack.push_back(get_text(in));
+  in.require_end();
+  return error{code, message, std::move(where)};
+}
+
+} // namespace
+
+std::string encode_failure(const error& failure) {
+  const auto& where = failure.where();
+  std::string out;
+  put(out, failure.code());
+  put_text(out, failure.message());
+  for (auto* field :
+       {&where.op, &where.op_type, &where.variable, &where.device})
+    put_text(out, *field);
+  put(out, static_cast<std::uint8_t>(where.step ? 1 : 0));
+  if (where.step)
+    put(out, *where.step);
+  put(out, static_cast<std::uint64_t>(where.call_stack.size()));
+  for (auto& frame : where.call_stack)
+    put_text(out, frame);
+  return out;
+}
+
+error decode_failure(std::string_view bytes) {
+  byte_reader in{bytes, "a failure"};
+  try {
+    return read_failure(in);
+  } catch (const error& malformed) {
+    return malformed;
+  }
+}
+
+} // namespace troupe::actors

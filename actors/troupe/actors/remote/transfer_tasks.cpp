@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/remote/transfer_tasks.hpp>
+
+#include <troupe/actors/remote/value_codec.hpp>
+
+#include <exception>
+#include <string>
+#include <utility>
+
+namespace troupe::actors {
+
+namespace {
+
+step_id id_of(const step_state& step) {
+  return step.id.load(std::memory_order_relaxed);
+}
+
+bool has_failed(const step_state& step) {
+  return step.failed.load(std::memory_order_relaxed);
+}
+
+transfer_content failed_with(error reason) {
+  return {{}, std::move(reason)};
+}
+
+class send_task final : public op_task {
+public:
+  send_task(transport& ends, std::uint32_t channel, const storage& from)
+    : ends_(ends), channel_(channel), from_(from) {}
+
+  launch_status run(step_state& step, completion& whole) override {
+    transfer_content content;
+    try {
+      content.value = encode_value(from_.at(step.slot));
+    } catch (const std::exception& e) {
+      // The receiver waits for something.
+      ends_.send(channel_, id_of(step),
+                 failed_with({errc::kernel_failure, e.what()}), whole);
+      throw;
+    }
+    const auto status =
+      ends_.send(channel_, id_of(step), std::move(content), whole);
+    // Who made the step fail meanwhile may have looked before it was there.
+    if (status == launch_status::pending && has_failed(step))
+      ends_.give_up(channel_, id_of(step), step.reason());
+    return status;
+  }
+
+  launch_status skip(step_state& step, completion& whole) override {
+    return ends_.send(channel_, id_of(step), failed_with(step.reason()), whole);
+  }
+
+private:
+  transport& ends_;
+  std::uint32_t channel_;
+  storage from_;
+};
+
+class recv_task final : public op_task, private transport::receiver {
+public:
+  recv_task(transport& ends, std::uint32_t channel, const storage& to)
+    : ends_(ends), channel_(channel), to_(to) {}
+
+  launch_status run(step_state& step, completion& whole) override {
+    step_ = &step;
+    whole_ = &whole;
+    const auto id = id_of(step);
+    if (auto content = ends_.receive(channel_, id, *this)) {
+      take(*std::move(content));
+      return launch_status::done;
+    }
+    // From here on the step may end, and the next one may be under way: only
+    // its number is asked for.
+    if (has_failed(step))
+      ends_.give_up(channel_, id, {errc::cancelled, "the step has failed"});
+    return launch_status::pending;
+  }
+
+  launch_status skip(step_state& step, completion&) override {
+    ends_.drop(channel_, id_of(step));
+    return launch_status::done;
+  }
+
+private:
+  void take(transfer_content content) {
+    if (content.failure)
+      throw *std::move(content.failure);
+    if (!has_failed(*step_))
+      decode_value(content.value, to_.memory(), to_.at(step_->slot));
+  }
+
+  void received(transfer_content content) noexcept override {
+    std::exception_ptr failure;
+    try {
+      take(std::move(content));
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    whole_->completed(failure);
+  }
+
+  transport& ends_;
+  std::uint32_t channel_;
+  storage to_;
+  // Of the run under way: there is one at a time.
+  step_state* step_ = nullptr;
+  completion* whole_ = nullptr;
+};
+
+} // namespace
+
+std::unique_ptr<op_task> make_send_task(transport& ends, std::uint32_t channel,
+                                        const storage& from) {
+  return std::make_unique<send_task>(ends, channel, from);
+}
+
+std::unique_ptr<op_task> make_recv_task(transport& ends, std::uint32_t channel,
+                                        const storage& to) {
+  return std::make_unique<recv_task>(ends, channel, to);
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/wait_chain.hpp>
+
+namespace troupe::actors {
+
+std::string to_string(const wait_chain::link& l) {
+  const auto subject = l.name + ", step " + std::to_string(l.step) + ": ";
+  switch (l.how_far) {
+  case progress::waits:
+    return subject + "waits for " + std::to_string(l.messages) + " of "
+           + std::to_string(l.of_messages)
+           + (l.of_messages == 1 ? " message" : " messages");
+  case progress::is_ready:
+    return subject + "is ready and waits for stream " + l.stream;
+  case progress::runs:
+    return subject + "runs on worker " + std::to_string(l.worker) + ", stream "
+           + l.stream;
+  case progress::launched:
+    return subject + "was launched on stream " + l.stream
+           + " and is not complete";
+  case progress::is_done: break;
+  }
+  return subject + "is done";
+}
+
+std::string to_string(const wait_chain& chain) {
+  std::string text;
+  for (auto& l : chain.links)
+    text += to_string(l) + "\n";
+  if (!chain.missing.empty())
+    text += "no message has come from " + chain.missing + "\n";
+  return text;
+}
+
+} // namespace troupe::actors

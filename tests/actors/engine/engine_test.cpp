@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/engine/engine.hpp>
+
+#include <actors/engine_rig.hpp>
+#include <support/caught.hpp>
+#include <support/serving_threads.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <deque>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::actors;
+using namespace troupe::test;
+
+TEST_SUITE("actors.engine") {
+
+TEST_CASE("the join of a diamond runs once, behind both sides") {
+  engine_rig rig;
+  const auto s = rig.add_stream();
+  const auto a = rig.add_op(s);
+  const auto b = rig.add_op(s);
+  const auto c = rig.add_op(s);
+  const auto d = rig.add_op(s);
+  rig.connect(a, b);
+  rig.connect(a, c);
+  rig.connect(b, d);
+  rig.connect(c, d);
+  rig.wire();
+  for (step_id step = 0; step < 5; ++step) {
+    rig.begin(step);
+    rig.serve();
+    const auto n = std::to_string(step);
+    CHECK(rig.ran() == "a" + n + " b" + n + " c" + n + " d" + n);
+    CHECK(rig.ended().size() == step + 1);
+  }
+}
+
+TEST_CASE("an op runs when the last of its messages has arrived") {
+  engine_rig rig;
+  job_queue slow{1};
+  const auto a = rig.add_op(rig.add_stream());
+  const auto b = rig.add_op(rig.add_stream(1, &slow));
+  const auto c = rig.add_op(rig.add_stream());
+  rig.connect(a, c);
+  rig.connect(b, c);
+  rig.wire();
+  rig.begin(0);
+  rig.serve();
+  CHECK(rig.ran() == "a0");
+  const auto waiting = rig.messages->state_of(c, rig.state(0));
+  CHECK(waiting.how_far == progress::waits);
+  CHECK(waiting.messages == 1);
+  CHECK(rig.messages->state_of(a, rig.state(0)).how_far == progress::is_done);
+  CHECK(rig.messages->state_of(b, rig.state(0)).how_far != progress::is_done);
+  rig.serve(slow);
+  CHECK(rig.ran() == "b0");
+  rig.serve();
+  CHECK(rig.ran() == "c0");
+  CHECK(rig.ended() == std::vector<step_id>{0});
+}
+
+TEST_CASE("messages of the next step wait until the step before has run") {
+  engine_rig rig{3};
+  job_queue slow{1};
+  const auto a = rig.add_op(rig.add_stream());
+  const auto b = rig.add_op(rig.add_stream(1, &slow));
+  rig.connect(a, b);
+  rig.wire();
+  rig.begin(0);
+  rig.begin(1);
+  rig.serve();
+  CHECK(rig.ran() == "a0 a1"); // b has heard of both steps and run in none
+  CHECK(rig.ended().empty());
+  rig.serve(slow);
+  CHECK(rig.ran() == "b0 b1");
+  CHECK(rig.ended() == std::vector<step_id>{0, 1});
+}
+
+TEST_CASE("start messages of all steps in flight may come at once") {
+  engine_rig rig{4};
+  rig.add_op(rig.add_stream());
+  rig.wire();
+  for (step_id first = 0; first < 30; first += 3) {
+    for (step_id s = first; s < first + 3; ++s)
+      rig.begin(s);
+    rig.serve();
+  }
+  CHECK(rig.ended().size() == 30);
+}
+
+TEST_CASE("an edge of distance 1 reaches the next step") {
+  engine_rig rig{3};
+  job_queue slow{1};
+  const auto a = rig.add_op(rig.add_stream());
+  const auto update = rig.add_op(rig.add_stream(1, &slow));
+  rig.connect(a, update);
+  rig.connect(update, a, 1);
+  rig.wire();
+  rig.begin(0);
+  rig.serve(slow); // its stream stands in for the step before the first
+  rig.begin(1);
+  rig.serve();
+  CHECK(rig.ran() == "a0");
+  CHECK(rig.messages->state_of(a, rig.state(1)).messages == 1);
+  rig.serve(slow);
+  CHECK(rig.ran() == "b0");
+  rig.serve();
+  CHECK(rig.ran() == "a1");
+}
+
+TEST_CASE("an edge of distance 2 leaves the first two steps alone") {
+  engine_rig rig{3};
+  job_queue slow{1};
+  const auto a = rig.add_op(rig.add_stream());
+  const auto late = rig.add_op(rig.add_stream(1, &slow));
+  rig.connect(a, late);
+  rig.connect(late, a, 2);
+  rig.wire();
+  for (step_id step = 0; step < 2; ++step)
+    rig.begin(step);
+  rig.serve(slow); // its stream stands in for steps before the first
+  rig.begin(2);
+  rig.serve();
+  CHECK(rig.ran() == "a0 a1");
+  rig.serve(slow);
+  rig.serve();
+  CHECK(rig.ran() == "b0 b1 a2");
+  // From here on each step waits for the one two before it, whatever the slot.
+  for (step_id step = 3; step < 20; ++step) {
+    rig.serve(slow);
+    rig.begin(step);
+    rig.serve();
+    const auto n = std::to_string(step);
+    CHECK(rig.ran() == "b" + std::to_string(step - 1) + " a" + n);
+  }
+}
+
+TEST_CASE("behind an op that throws nothing runs, and the step ends") {
+  engine_rig rig;
+  const auto s = rig.add_stream();
+  auto throws = true;
+  const auto a = rig.add_op(s, [&](step_state&) {
+    if (throws)
+      throw error(errc::out_of_range, "too much");
+  });
+  const auto b = rig.add_op(s);
+  rig.connect(a, b);
+  rig.connect(b, a, 1);
+  rig.wire();
+  rig.begin(0);
+  rig.serve();
+  CHECK(rig.ran() == "a0");
+  CHECK(rig.ended() == std::vector<step_id>{0});
+  const auto e = rig.state(0).take_error();
+  REQUIRE(e.has_value());
+  CHECK(e->code() == errc::out_of_range);
+  CHECK(e->where().op == "a#0@cpu:0");
+  CHECK(e->where().op_type == "a");
+  CHECK(e->where().step == 0);
+  throws = false;
+  rig.begin(1);
+  rig.serve();
+  CHECK(rig.ran() == "a1 b1");
+  CHECK_FALSE(rig.state(1).take_error().has_value());
+}
+
+TEST_CASE("whatever an op throws becomes one error") {
+  struct unknown {};
+  for (int kind : {0, 1}) {
+    engine_rig rig;
+    rig.add_op(rig.add_stream(), [&](step_state&) {
+      if (kind == 0)
+        throw std::runtime_error("of another library");
+      throw unknown{};
+    });
+    rig.wire();
+    rig.begin(0);
+    rig.serve();
+    const auto e = rig.state(0).take_error();
+    REQUIRE(e.has_value());
+    CHECK(e->code() == errc::kernel_failure);
+    CHECK(e->where().op_type == "a");
+    if (kind == 0)
+      CHECK(says(*e, "of another library"));
+  }
+}
+
+TEST_CASE("a step that has failed already runs no op and ends") {
+  engine_rig rig;
+  const auto s = rig.add_stream();
+  rig.connect(rig.add_op(s), rig.add_op(s));
+  rig.wire();
+  rig.admit(0);
+  rig.state(0).fail(error(errc::cancelled, "first"));
+  rig.state(0).fail(error(errc::io_failure, "second"));
+  rig.start(0);
+  rig.serve();
+  CHECK(rig.ran() == "");
+  CHECK(rig.ended().size() == 1);
+  CHECK(rig.state(0).take_error()->code() == errc::cancelled);
+}
+
+TEST_CASE("of messages from several threads exactly one is the last") {
+  constexpr std::size_t threads = 4;
+  constexpr step_id steps = 300;
+  engine_rig rig;
+  std::deque<job_queue> queues;
+  const auto joined = rig.add_op(rig.add_stream());
+  for (std::size_t t = 0; t < threads; ++t)
+    for (int i = 0; i < 3; ++i)
+      rig.connect(rig.add_op(rig.add_stream(1, i == 0 ? &queues.emplace_back(1)
+                                                      : &queues.back())),
+                  joined);
+  rig.wire();
+  std::atomic<bool> over{false};
+  std::vector<std::thread> senders;
+  for (auto& q : queues)
+    senders.emplace_back([&] {
+      while (!over.load()) {
+        rig.serve(q);
+        std::this_thread::yield();
+      }
+    });
+  for (step_id step = 0; step < steps; ++step) {
+    rig.begin(step);
+    while (rig.ended().size() <= step)
+      rig.serve();
+  }
+  over = true;
+  for (auto& t : senders)
+    t.join();
+  CHECK(rig.ended().size() == steps);
+}
+
+TEST_CASE("a message that is withheld stops its step until it is let go") {
+  engine_rig rig;
+  const auto s = rig.add_stream();
+  const auto a = rig.add_op(s);
+  const auto b = rig.add_op(s);
+  rig.connect(a, b);
+  rig.disturb({.seed = {}, .withheld = message_id{a, b, 1}});
+  rig.wire();
+  rig.begin(0);
+  rig.serve();
+  rig.begin(1);
+  rig.serve();
+  CHECK(rig.ran() == "a0 b0 a1");
+  CHECK(rig.ended() == std::vector<step_id>{0});
+  rig.messages->let_go();
+  rig.serve();
+  CHECK(rig.ran() == "b1");
+  CHECK(rig.ended() == std::vector<step_id>{0, 1});
+}
+
+TEST_CASE("messages go in an order that the seed draws") {
+  std::vector<std::string> orders;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    engine_rig rig;
+    const auto s = rig.add_stream();
+    const auto a = rig.add_op(s);
+    for (int i = 0; i < 4; ++i)
+      rig.connect(a, rig.add_op(s));
+    rig.disturb({.seed = seed, .max_delay_us = 0});
+    rig.wire();
+    rig.begin(0);
+    rig.serve();
+    orders.push_back(rig.ran());
+  }
+  std::ranges::sort(orders);
+  const auto different = std::ranges::unique(orders).begin() - orders.begin();
+  CHECK(different > 3);
+}
+
+TEST_CASE("all that is sent is recorded, with starts") {
+  engine_rig rig{3};
+  const auto s = rig.add_stream();
+  const auto a = rig.add_op(s);
+  const auto b = rig.add_op(s);
+  rig.connect(a, b);
+  rig.connect(b, a, 2);
+  rig.wire();
+  rig.trace->set_level(trace_level::messages);
+  constexpr step_id steps = 4;
+  for (step_id step = 0; step < steps; ++step) {
+    rig.begin(step);
+    rig.serve();
+  }
+  const auto events = rig.trace->take();
+  for (step_id step = 0; step < steps; ++step) {
+    const auto sent = std::ranges::count_if(events, [&](const trace_event& e) {
+      return e.kind == event_kind::message && e.step == step;
+    });
+    CHECK(sent == static_cast<long>(rig.messages->messages_per_step()));
+  }
+  CHECK(rig.trace->lost() == 0);
+}
+
+} // TEST_SUITE("actors.engine")

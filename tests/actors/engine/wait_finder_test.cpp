@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/executor.hpp>
+
+#include <actors/small_nets.hpp>
+#include <support/caught.hpp>
+#include <support/late_device.hpp>
+
+#include <troupe/actors/plan/wiring_plan.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::test;
+using actors::progress;
+
+namespace {
+
+executor_options options_for(const small_net& net) {
+  executor_options o;
+  o.devices = parse_devices("cpu:2");
+  o.threads = 2;
+  o.parameters = net.parameters();
+  return o;
+}
+
+/// What each step of an executor sends.
+std::vector<message_id> messages_of(const executor& exe) {
+  const actors::wiring_plan plan{
+    exe.graph(), {.streams = actors::plan_streams(exe.graph(), 2)}};
+  std::vector<message_id> messages;
+  for (auto& e : plan.edges())
+    if (e.sent)
+      messages.push_back({e.from, e.to, 0});
+  return messages;
+}
+
+/// A name as `wait_chain::missing` has it.
+std::string sender_of(const executor& exe, const message_id& m,
+                      std::uint32_t distance) {
+  return m.from == no_handle
+           ? "the start of step " + std::to_string(m.step)
+           : graph::handle_name(exe.graph(), m.from) + ", step "
+               + std::to_string(m.step - distance);
+}
+
+/// Looks until what the step waits for is this message.
+bool is_named(const executor& exe, const message_id& m) {
+  constexpr int looks = 20'000;
+  for (int i = 0; i < looks; ++i) {
+    const auto chain = exe.why();
+    for (std::uint32_t distance : {0u, 1u})
+      if (chain.missing == sender_of(exe, m, distance)
+          && chain.links.back().handle == m.to)
+        return true;
+    std::this_thread::yield();
+  }
+  return false;
+}
+
+/// Ops "relu" of a device stay in their kernel until the gate is open.
+struct gate {
+  std::atomic<int> inside{0};
+  std::atomic<bool> open{false};
+
+  std::shared_ptr<const kernel_table> kernels() {
+    class gated final : public kernel {
+    public:
+      explicit gated(gate& at) : at_(at) {}
+      void run(kernel_context& ctx) override {
+        ++at_.inside;
+        while (!at_.open)
+          std::this_thread::yield();
+        const auto x = ctx.input("X");
+        auto out = ctx.output("Out", x.dims(), x.type());
+        std::copy_n(x.data<float>(), x.numel(), out.data<float>());
+      }
+
+    private:
+      gate& at_;
+    };
+    auto table = std::make_shared<kernel_table>(cpu_kernels());
+    table->add("tanh", device_kind::cpu, [this](const attribute_map&) {
+      return std::make_unique<gated>(*this);
+    });
+    return table;
+  }
+};
+
+} // namespace
+
+TEST_SUITE("actors.wait_finder") {
+
+TEST_CASE("whatever message is withheld, its step stops and it is named") {
+  const auto net = make_mlp();
+  const auto feeds = net.batch(0, 4);
+  std::vector<message_id> messages;
+  {
+    executor exe{net.main, options_for(net)};
+    messages = messages_of(exe);
+  }
+  REQUIRE(messages.size() > 50);
+  for (auto m : messages) {
+    m.step = 2; // the step before and the one behind are in flight
+    CAPTURE(m.from);
+    CAPTURE(m.to);
+    auto options = options_for(net);
+    options.shuffle = delivery_shuffle{.seed = {}, .withheld = m};
+    executor exe{net.main, options};
+    exe.run(feeds);
+    exe.run(feeds);
+    const auto stopped = exe.submit(feeds);
+    CHECK(is_named(exe, m));
+    CHECK(exe.stats().steps == 2);
+    let_go(exe);
+    CHECK(std::isfinite(exe.wait(stopped).loss));
+  }
+}
+
+TEST_CASE("of an op that stays, why tells worker and chain") {
+  const auto net = make_mlp();
+  auto options = options_for(net);
+  gate stop;
+  options.kernels = stop.kernels();
+  executor exe{net.main, options};
+  const auto step = exe.submit(net.batch(0, 4));
+  while (stop.inside < 2)
+    std::this_thread::yield();
+  for (handle_id id = 0; id < exe.graph().size(); ++id) {
+    const auto chain = exe.why(id);
+    REQUIRE_FALSE(chain.links.empty());
+    CAPTURE(to_string(chain));
+    const auto& last = chain.links.back();
+    CHECK(chain.links.front().handle == id);
+    if (chain.links.front().how_far == progress::is_done)
+      continue;
+    CHECK(last.how_far == progress::runs);
+    CHECK(last.name.starts_with("tanh#"));
+    CHECK(last.worker < 2);
+    CHECK(chain.missing.empty());
+  }
+  const auto text = to_string(exe.why());
+  CHECK(text.find("runs on worker ") != text.npos);
+  stop.open = true;
+  CHECK(std::isfinite(exe.wait(step).loss));
+  CHECK(exe.why().links.empty()); // no step is under way
+}
+
+TEST_CASE("a launch that is not complete is told as such") {
+  const auto net = make_mlp();
+  auto options = options_for(net);
+  options.device_instances = {make_late_device(0, 1, 2000),
+                              make_late_device(1, 2, 2000)};
+  executor exe{net.main, options};
+  bool seen = false;
+  for (int round = 0; round < 50 && !seen; ++round) {
+    const auto step = exe.submit(net.batch(0, 4));
+    while (exe.stats().steps == step && !seen) {
+      const auto chain = exe.why();
+      seen = !chain.links.empty()
+             && chain.links.back().how_far == progress::launched;
+    }
+    exe.wait(step);
+  }
+  CHECK(seen);
+}
+
+TEST_CASE("only handles that are there can be asked about") {
+  const auto net = make_mlp();
+  executor exe{net.main, options_for(net)};
+  const auto e =
+    caught([&] { exe.why(static_cast<handle_id>(exe.graph().size())); });
+  CHECK(e.code() == errc::not_found);
+  CHECK(exe.why(0).links.front().how_far == progress::is_done);
+}
+
+} // TEST_SUITE("actors.wait_finder")

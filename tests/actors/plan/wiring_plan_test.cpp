@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/plan/wiring_plan.hpp>
+
+#include <troupe/graph/layers.hpp>
+#include <troupe/graph/models.hpp>
+#include <troupe/graph/optimizer.hpp>
+#include <troupe/graph/passes/delayed_inputs.hpp>
+#include <troupe/graph/ssa_builder.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::actors;
+
+namespace {
+
+/// x * w, learned with sgd.
+graph::program linear() {
+  graph::network net;
+  const auto x = net.data("x", {-1, 2});
+  const auto y = net.data("y", {-1, 1});
+  const auto guess = layers::fc(x, 1, {.with_bias = false});
+  const auto cost = layers::mean(layers::square(layers::sub(guess, y)));
+  optimizer::sgd({.learning_rate = 0.1f}).minimize(cost);
+  return net.main;
+}
+
+graph::ssa_graph
+over(const graph::program& p, const std::string& devices,
+     graph::merge_strategy strategy = graph::merge_strategy::all_reduce) {
+  graph::build_options options;
+  options.devices = parse_devices(devices);
+  options.strategy = strategy;
+  return graph::build_ssa_graph(p, options);
+}
+
+wiring_plan plan_of(const graph::ssa_graph& g, std::size_t workers = 1,
+                    bool overlap = true) {
+  return {g, {.streams = plan_streams(g, workers), .steps_overlap = overlap}};
+}
+
+} // namespace
+
+TEST_SUITE("actors.wiring_plan") {
+
+TEST_CASE("one device: ops tell variables, variables tell ops") {
+  const auto g = over(linear(), "cpu");
+  const auto expected =
+    R"(mul#0@cpu:0: (mul#0@cpu:0 -1), x:v0@cpu:0, fc_0.w_0:v0@cpu:0
+elementwise_sub#1@cpu:0: (elementwise_sub#1@cpu:0 -1), fc_0.tmp_0:v1@cpu:0, y:v0@cpu:0
+square#2@cpu:0: (square#2@cpu:0 -1), elementwise_sub_0.tmp_0:v1@cpu:0
+mean#3@cpu:0: mean#3@cpu:0 -1, square_0.tmp_0:v1@cpu:0
+scale_loss_grad#4@cpu:0: scale_loss_grad#4@cpu:0 -1, start
+mean_grad#5@cpu:0: (mean_grad#5@cpu:0 -1), square_0.tmp_0:v1@cpu:0, mean_0.tmp_0@GRAD:v1@cpu:0
+square_grad#6@cpu:0: (square_grad#6@cpu:0 -1), (elementwise_sub_0.tmp_0:v1@cpu:0), square_0.tmp_0@GRAD:v1@cpu:0
+elementwise_sub_grad#7@cpu:0: (elementwise_sub_grad#7@cpu:0 -1), (fc_0.tmp_0:v1@cpu:0), (y:v0@cpu:0), elementwise_sub_0.tmp_0@GRAD:v1@cpu:0
+mul_grad#8@cpu:0: (mul_grad#8@cpu:0 -1), (x:v0@cpu:0), (fc_0.w_0:v0@cpu:0), fc_0.tmp_0@GRAD:v1@cpu:0
+sgd#9@cpu:0: (mul#0@cpu:0), (sgd#9@cpu:0 -1), (fc_0.w_0:v0@cpu:0), fc_0.w_0@GRAD:v1@cpu:0, learning_rate_0:v0@cpu:0
+x:v0@cpu:0: start
+fc_0.w_0:v0@cpu:0: fc_0.w_0:v1@cpu:0 -1
+fc_0.tmp_0:v1@cpu:0: mul#0@cpu:0
+y:v0@cpu:0: start
+elementwise_sub_0.tmp_0:v1@cpu:0: elementwise_sub#1@cpu:0
+square_0.tmp_0:v1@cpu:0: square#2@cpu:0
+mean_0.tmp_0:v1@cpu:0: mean#3@cpu:0; ends the step
+mean_0.tmp_0@GRAD:v1@cpu:0: scale_loss_grad#4@cpu:0
+square_0.tmp_0@GRAD:v1@cpu:0: mean_grad#5@cpu:0
+elementwise_sub_0.tmp_0@GRAD:v1@cpu:0: square_grad#6@cpu:0
+fc_0.tmp_0@GRAD:v1@cpu:0: elementwise_sub_grad#7@cpu:0
+fc_0.w_0@GRAD:v1@cpu:0: mul_grad#8@cpu:0
+learning_rate_0:v0@cpu:0: start
+fc_0.w_0:v1@cpu:0: sgd#9@cpu:0; ends the step
+30 messages per step
+)";
+  CHECK(to_text(plan_of(g), g) == expected);
+}
+
+TEST_CASE("a step that begins when the one before has ended needs no messages "
+          "between") {
+  const auto g = over(linear(), "cpu");
+  const auto plan = plan_of(g, 1, false);
+  for (auto& e : plan.edges())
+    CHECK(e.distance == 0);
+  CHECK(plan.messages_per_step() < plan_of(g).messages_per_step());
+}
+
+TEST_CASE("every handle is told something in every step") {
+  for (const auto* devices : {"cpu", "cpu:2", "cpu:3"})
+    for (auto strategy :
+         {graph::merge_strategy::all_reduce, graph::merge_strategy::reduce}) {
+      const auto g = over(graph::build_model("lenet").main, devices, strategy);
+      for (bool overlap : {true, false}) {
+        const auto plan = plan_of(g, 2, overlap);
+        std::vector<std::size_t> told(g.size());
+        for (auto& e : plan.edges())
+          told[e.to] += e.sent;
+        CHECK(std::ranges::count(told, 0u) == 0);
+        std::size_t sent = 0;
+        for (auto count : told)
+          sent += count;
+        CHECK(plan.messages_per_step() == sent);
+      }
+    }
+}
+
+TEST_CASE("of a temporary's users those give it back that no other follows") {
+  const auto g = over(graph::build_model("lenet").main, "cpu:2");
+  const auto plan = plan_of(g);
+  std::set<std::uint32_t> released;
+  for (auto& r : plan.releases()) {
+    CHECK(r.distance == 0);
+    released.insert(r.storage);
+  }
+  std::set<std::uint32_t> temporaries;
+  for (auto& v : g.vars)
+    if (!v.persistable)
+      temporaries.insert(v.storage);
+  CHECK(released == temporaries);
+}
+
+TEST_CASE("collectives have a stream of the device that they run on") {
+  const auto g = over(linear(), "cpu:2");
+  const auto plan = plan_of(g);
+  for (auto& o : g.ops) {
+    const auto& on = plan.streams()[plan.stream_of(o.id)];
+    CHECK(on.kind == o.stream);
+    CHECK(on.device == o.device);
+  }
+}
+
+TEST_CASE("a device with several workers computes on a wide stream") {
+  const auto g = over(linear(), "cpu");
+  CHECK(plan_streams(g, 2).front().width == 2);
+  CHECK(plan_streams(g, 1).front().is_serial());
+  const auto two = over(linear(), "cpu:2");
+  CHECK(plan_streams(two, 2).front().is_serial());
+}
+
+TEST_CASE("a launch by ticket tells readers of its stream at launch and the "
+          "host on completion") {
+  const auto g = over(linear(), "cpu:2");
+  auto streams = plan_streams(g, 1);
+  for (std::size_t i = 0; i < streams.size(); ++i)
+    if (streams[i].device == 0 && streams[i].kind != graph::stream_kind::fetch)
+      streams[i].ticket_group = 0;
+  const wiring_plan plan{g, {.streams = streams}};
+  std::size_t at_launch = 0;
+  std::size_t on_completion = 0;
+  for (auto& e : plan.edges()) {
+    if (!e.sent || e.from == no_handle || g.is_op(e.from) || !g.is_op(e.to))
+      continue;
+    const auto maker = plan.teller_of(e.from).op;
+    if (maker == no_handle || plan.end_of(maker) == op_end::at_return) {
+      CHECK_FALSE(e.at_completion);
+      continue;
+    }
+    const auto& reader = plan.streams()[plan.stream_of(e.to)];
+    CHECK(e.at_completion == (reader.ticket_group == planned_stream::host));
+    ++(e.at_completion ? on_completion : at_launch);
+  }
+  CHECK(at_launch > 0);
+  CHECK(on_completion > 0);
+}
+
+TEST_CASE("what a step reads of an earlier one comes with its distance") {
+  auto g = over(linear(), "cpu");
+  const auto update =
+    std::ranges::find_if(g.ops, [](auto& o) { return o.desc->type == "sgd"; });
+  REQUIRE(update != g.ops.end());
+  std::uint32_t gradient = 0;
+  while (g.var(update->inputs[gradient]).persistable)
+    ++gradient;
+  const std::vector<graph::delayed_input> late{{update->id, gradient, 2}};
+  g = graph::delay_inputs(std::move(g), late);
+  const auto plan = plan_of(g);
+  const auto id = g.op(late[0].op).inputs[gradient];
+  bool found = false;
+  for (auto& e : plan.edges())
+    if (e.from == id && e.to == late[0].op)
+      found = e.distance == 2;
+  CHECK(found);
+  CHECK(std::ranges::any_of(plan.releases(), [&](const planned_release& r) {
+    return r.op == late[0].op && r.distance == 2;
+  }));
+}
+
+} // TEST_SUITE("actors.wiring_plan")

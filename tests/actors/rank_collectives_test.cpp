@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Collectives with a handle per device compute what those with one for all do.
+
+#include <troupe/actors/executor.hpp>
+#include <troupe/actors/rank_meeting.hpp>
+
+#include <actors/small_nets.hpp>
+#include <support/caught.hpp>
+#include <support/late_device.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::test;
+using graph::merge_strategy;
+
+namespace {
+
+executor_options on(int devices, merge_strategy strategy, bool ranks) {
+  executor_options o;
+  o.devices = parse_devices("cpu:" + std::to_string(devices));
+  o.strategy = strategy;
+  o.gather_products = o.share_parameters = o.merge_in_updates = false;
+  o.rank_collectives = ranks;
+  return o;
+}
+
+// Some leave devices idle.
+const std::vector<std::int64_t> batches{7, 2, 1, 8, 3, 6};
+
+struct heard final : completion {
+  int completions = 0;
+  std::exception_ptr failure;
+  void completed(std::exception_ptr why) noexcept override {
+    ++completions;
+    failure = why;
+  }
+};
+
+struct counted_task final : actors::op_task {
+  int& runs;
+  explicit counted_task(int& r) : runs(r) {}
+  launch_status run(actors::step_state&, completion&) override {
+    if (++runs == 2)
+      throw std::runtime_error{"the second fails"};
+    return launch_status::done;
+  }
+};
+
+} // namespace
+
+TEST_SUITE("actors.rank_collectives") {
+
+TEST_CASE("ranks train to the bits of joint collectives") {
+  for (auto& net : {make_lenet(), make_word2vec(), make_resnet(true)})
+    for (auto strategy : {merge_strategy::all_reduce, merge_strategy::reduce,
+                          merge_strategy::replicate})
+      for (int devices : {2, 3}) {
+        CAPTURE(net.name);
+        CAPTURE(to_string(strategy));
+        const auto joint = train(net, on(devices, strategy, false), batches);
+        for (std::uint32_t in_flight : {1u, 3u}) {
+          auto options = on(devices, strategy, true);
+          options.steps_in_flight = in_flight;
+          const auto ranks = train(net, options, batches);
+          CHECK(ranks.losses == joint.losses);
+          CHECK(bit_equal(*ranks.parameters, *joint.parameters));
+          CHECK(bit_equal(ranks.parameters->replica(1),
+                          joint.parameters->replica(1)));
+        }
+      }
+}
+
+TEST_CASE("so they do in any order, and on devices that complete late") {
+  const auto net = make_mlp();
+  const auto joint =
+    train(net, on(2, merge_strategy::all_reduce, false), batches);
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    CAPTURE(seed);
+    auto options = on(2, merge_strategy::all_reduce, true);
+    options.shuffle.emplace().seed = seed;
+    if (seed % 2 == 0)
+      for (int d = 0; d < 2; ++d)
+        options.device_instances.push_back(make_late_device(d, seed, 20));
+    const auto ranks = train(net, options, batches);
+    CHECK(ranks.losses == joint.losses);
+    CHECK(bit_equal(*ranks.parameters, *joint.parameters));
+  }
+}
+
+TEST_CASE(
+  "a step that fails on one device ends on all, and the next one runs") {
+  const auto net = make_mlp();
+  auto options = on(2, merge_strategy::reduce, true);
+  options.parameters = net.parameters();
+  executor exe{net.main, options};
+  auto bad = net.batch(0, 4);
+  bad["label"].values<std::int64_t>()[3] = 99; // of device 1
+  for (int round = 0; round < 20; ++round) {
+    CHECK(caught([&] { exe.run(bad); }).code() == errc::out_of_range);
+    CHECK_NOTHROW(exe.run(net.batch(1, 4)));
+  }
+}
+
+TEST_CASE("the last rank that comes runs the collective, once") {
+  int runs = 0;
+  actors::rank_meeting meeting{3, std::make_unique<counted_task>(runs)};
+  actors::step_state step;
+  heard ranks[3];
+  for (std::size_t first = 0; first < 3; ++first) { // each is the last once
+    const auto last = (first + 2) % 3;
+    for (auto r : {first, (first + 1) % 3})
+      CHECK(meeting.come(r, step, ranks[r]) == launch_status::pending);
+    CHECK(runs == static_cast<int>(first));
+    const auto fails = first == 1;
+    if (fails)
+      CHECK_THROWS(meeting.come(last, step, ranks[last]));
+    else
+      CHECK(meeting.come(last, step, ranks[last]) == launch_status::done);
+    for (auto r : {first, (first + 1) % 3}) {
+      CHECK(std::exchange(ranks[r].completions, 0) == 1);
+      CHECK((ranks[r].failure != nullptr) == fails);
+    }
+    CHECK(ranks[last].completions == 0);
+  }
+  CHECK(runs == 3);
+  step.fail({errc::cancelled, "stopped"});
+  for (std::size_t r : {0, 1})
+    CHECK(meeting.come(r, step, ranks[r]) == launch_status::pending);
+  CHECK(meeting.come(2, step, ranks[2]) == launch_status::done);
+  CHECK(runs == 3);
+}
+
+} // TEST_SUITE("actors.rank_collectives")

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A graph split over places that exchange values computes what it computes
+// whole, bit by bit.
+
+#include <troupe/actors/executor.hpp>
+
+#include <actors/small_nets.hpp>
+#include <support/caught.hpp>
+#include <support/late_device.hpp>
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::test;
+using graph::merge_strategy;
+
+namespace {
+
+using places = std::vector<std::uint32_t>;
+
+constexpr auto strategies = {merge_strategy::all_reduce, merge_strategy::reduce,
+                             merge_strategy::replicate, merge_strategy::none};
+
+executor_options on(int devices, merge_strategy strategy,
+                    const places& split = {}) {
+  executor_options o;
+  o.devices = parse_devices("cpu:" + std::to_string(devices));
+  o.strategy = strategy;
+  o.gather_products = false; // rounds differently, and not over places
+  o.places = split;
+  return o;
+}
+
+// Some do not divide by the devices, some leave devices idle.
+const std::vector<std::int64_t> batches{7, 2, 1, 8, 3, 1, 5, 6};
+
+/// On every device.
+bool same_parameters(training a, training b, std::size_t devices) {
+  auto same = bit_equal(*a.parameters, *b.parameters);
+  for (std::size_t d = 1; d < devices; ++d)
+    same &= bit_equal(a.parameters->replica(d), b.parameters->replica(d));
+  return same;
+}
+
+std::vector<std::shared_ptr<device>>
+make_shared_devices(const std::vector<device_id>& ids) {
+  std::vector<std::shared_ptr<device>> made;
+  for (auto& d : make_devices(ids))
+    made.push_back(std::move(d));
+  return made;
+}
+
+std::size_t transfers_of(const small_net& net, executor_options options) {
+  options.parameters = net.parameters();
+  return executor{net.main, options}.graph().transfers.size();
+}
+
+} // namespace
+
+TEST_SUITE("actors.remote.places") {
+
+TEST_CASE("two places train to the bits of one, with every strategy") {
+  for (auto& net : {make_mlp(), make_lenet(), make_word2vec(),
+                    make_resnet(true), make_dropout_net()})
+    for (auto strategy : strategies) {
+      CAPTURE(net.name);
+      CAPTURE(to_string(strategy));
+      auto one = on(2, strategy);
+      one.share_parameters =
+        false; // so that each device has its own to compare
+      const auto expected = train(net, one, batches);
+      for (std::uint32_t in_flight : {1u, 2u, 4u}) {
+        CAPTURE(in_flight);
+        auto two = on(2, strategy, {0, 1});
+        two.steps_in_flight = in_flight;
+        const auto t = train(net, two, batches);
+        CHECK(t.losses == expected.losses);
+        CHECK(same_parameters(t, expected, 2));
+      }
+      CHECK((transfers_of(net, on(2, strategy, {0, 1})) > 0)
+            == (strategy != merge_strategy::none));
+    }
+}
+
+TEST_CASE("so do places of several devices, in any order") {
+  const auto net = make_lenet();
+  for (auto strategy : strategies) {
+    auto one = on(4, strategy);
+    one.share_parameters = false;
+    const auto expected = train(net, one, batches);
+    for (auto& split : {places{0, 0, 1, 1}, places{1, 0, 1, 0},
+                        places{3, 2, 1, 0}, places{7, 7, 7, 0}}) {
+      const auto t = train(net, on(4, strategy, split), batches);
+      CHECK(t.losses == expected.losses);
+      CHECK(same_parameters(t, expected, 4));
+    }
+  }
+}
+
+TEST_CASE("and of several workers, whatever the form and order of messages") {
+  const auto net = make_lenet();
+  for (auto strategy : {merge_strategy::all_reduce, merge_strategy::reduce}) {
+    auto one = on(2, strategy);
+    one.share_parameters = false;
+    const auto expected = train(net, one, batches);
+    for (std::uint64_t seed = 0; seed < 12; ++seed) {
+      CAPTURE(seed);
+      auto two = on(2, strategy, {1, 0});
+      two.form = std::array{edge_form::counter, edge_form::message,
+                            edge_form::mixed}[seed % 3];
+      two.shuffle.emplace().seed = seed;
+      two.steps_in_flight = 1 + static_cast<std::uint32_t>(seed % 4);
+      const auto t = train(net, two, batches);
+      CHECK(t.losses == expected.losses);
+      CHECK(same_parameters(t, expected, 2));
+    }
+  }
+}
+
+TEST_CASE("and on devices that complete late") {
+  const auto net = make_mlp();
+  const auto few = std::span{batches}.first(4);
+  for (auto strategy : {merge_strategy::all_reduce, merge_strategy::reduce}) {
+    auto one = on(2, strategy);
+    one.share_parameters = false;
+    const auto expected = train(net, one, few);
+    for (std::uint64_t seed = 0; seed < 6; ++seed) {
+      CAPTURE(seed);
+      auto two = on(2, strategy, {0, 1});
+      // One of them, or both.
+      two.device_instances = make_shared_devices(two.devices);
+      for (int d = 0; d < 2; ++d)
+        if (seed % 3 != static_cast<std::uint64_t>(d))
+          two.device_instances[static_cast<std::size_t>(d)] =
+            make_late_device(d, seed, 20);
+      const auto t = train(net, two, few);
+      CHECK(t.losses == expected.losses);
+      CHECK(same_parameters(t, expected, 2));
+    }
+  }
+}
+
+TEST_CASE("a step that fails in one place ends, and the next one runs") {
+  const auto net = make_mlp();
+  for (auto strategy : strategies)
+    for (std::size_t bad_sample : {0, 3}) { // of device 0, of device 1
+      CAPTURE(bad_sample);
+      auto options = on(2, strategy, {0, 1});
+      options.parameters = net.parameters();
+      options.steps_in_flight = 3;
+      executor exe{net.main, options};
+      auto bad = net.batch(0, 4);
+      bad["label"].values<std::int64_t>()[bad_sample] = 99;
+      for (int round = 0; round < 20; ++round) {
+        const auto good = exe.submit(net.batch(0, 4));
+        const auto failing = exe.submit(bad);
+        const auto behind = exe.submit(net.batch(1, 4));
+        CHECK_NOTHROW(exe.wait(good));
+        const auto e = caught([&] { exe.wait(failing); });
+        CHECK(e.code() == errc::out_of_range);
+        CHECK(e.where().device == (bad_sample == 0 ? "cpu:0" : "cpu:1"));
+        try {
+          exe.wait(behind); // admitted before or after the failure
+        } catch (const error& cancelled) {
+          CHECK(cancelled.code() == errc::cancelled);
+        }
+        CHECK_NOTHROW(exe.run(net.batch(2, 4)));
+      }
+    }
+}
+
+TEST_CASE("steps over places are cancelled at any moment") {
+  const auto net = make_mlp();
+  auto options = on(2, merge_strategy::reduce, {0, 1});
+  options.parameters = net.parameters();
+  options.steps_in_flight = 3;
+  executor exe{net.main, options};
+  for (int round = 0; round < 50; ++round) {
+    std::vector<step_id> under_way;
+    for (std::uint64_t i = 0; i < 3; ++i)
+      under_way.push_back(exe.submit(net.batch(i, 4)));
+    exe.cancel();
+    for (auto id : under_way)
+      try {
+        exe.wait(id); // it may have ended before
+      } catch (const error& e) {
+        CHECK(e.code() == errc::cancelled);
+      }
+    if (round % 10 == 0)
+      CHECK_NOTHROW(exe.run(net.batch(0, 4)));
+  }
+}
+
+TEST_CASE("an executor over places is destroyed while steps run") {
+  const auto net = make_mlp();
+  for (int round = 0; round < 20; ++round) {
+    auto options = on(2, merge_strategy::all_reduce, {0, 1});
+    options.parameters = net.parameters();
+    executor exe{net.main, options};
+    exe.submit(net.batch(0, 4));
+    exe.submit(net.batch(1, 4));
+  }
+}
+
+TEST_CASE("a pass may not let a place use what another has") {
+  const auto net = make_mlp();
+  auto options = on(2, merge_strategy::all_reduce, {0, 1});
+  options.parameters = net.parameters();
+  options.passes = {[](graph::ssa_graph g) {
+    for (auto& o : g.ops)
+      if (o.kind == graph::op_kind::computation && o.device == 1) {
+        o.device = 0;
+        break;
+      }
+    return g;
+  }};
+  const auto e = caught([&] { executor exe(net.main, options); });
+  CHECK(e.code() == errc::graph_invalid);
+  CHECK(says(e, "uses a variable of another place"));
+}
+
+TEST_CASE("there is a place for each device") {
+  const auto net = make_mlp();
+  auto options = on(2, merge_strategy::all_reduce, {0, 1, 2});
+  options.parameters = net.parameters();
+  const auto e = caught([&] { executor exe(net.main, options); });
+  CHECK(e.code() == errc::invalid_argument);
+  CHECK(says(e, "a place must be given for each of the 2 devices, not for 3"));
+}
+
+} // TEST_SUITE("actors.remote.places")

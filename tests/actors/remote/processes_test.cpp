@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Steps of a graph whose places are processes: how they end, fail, and what is
+// left when a process goes.
+
+#include <troupe/actors/executor.hpp>
+
+#include <actors/small_nets.hpp>
+#include <support/caught.hpp>
+#include <support/child_process.hpp>
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::test;
+using graph::merge_strategy;
+
+namespace {
+
+constexpr std::uint64_t steps = 6;
+
+/// FNV-1a over all values.
+std::uint64_t fingerprint(const scope& parameters) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (auto value : values_of(parameters))
+    for (auto byte : std::as_bytes(std::span{&value, 1}))
+      hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
+  return hash;
+}
+
+/// A run over processes, of which this is number 0 and all others are children:
+/// device d is in process `process_of[d]`.
+struct several {
+  small_net net;
+  std::vector<std::size_t> process_of;
+  merge_strategy strategy = merge_strategy::all_reduce;
+  std::uint32_t steps_in_flight = 2;
+  pipe_pair port;
+
+  executor_options options(std::size_t process) const {
+    executor_options o;
+    o.devices = parse_devices("cpu:" + std::to_string(process_of.size()));
+    o.threads = 1;
+    o.strategy = strategy;
+    o.steps_in_flight = steps_in_flight;
+    o.parameters = net.parameters();
+    auto& n = o.nodes.emplace();
+    n.process_of_device = process_of;
+    n.process = process;
+    n.timeout_ms = 20000;
+    if (process == 0)
+      n.listening = [this](std::uint16_t p) {
+        for (std::size_t i = 1; i < processes(); ++i)
+          port.put(p);
+      };
+    else
+      n.port = port.get<std::uint16_t>();
+    return o;
+  }
+
+  std::size_t processes() const {
+    return 1 + *std::ranges::max_element(process_of);
+  }
+
+  pid_t child(std::size_t process,
+              const std::function<void(executor&)>& act) const {
+    return in_child([&] {
+      executor exe{net.main, options(process)};
+      act(exe);
+    });
+  }
+};
+
+/// As many steps in flight as there may be; what they lost on a device.
+std::vector<double> run_steps(executor& exe, const small_net& net,
+                              std::size_t device) {
+  constexpr std::int64_t samples[] = {7, 2, 1, 8, 3, 1};
+  std::vector<double> losses;
+  std::vector<step_id> under_way;
+  for (std::uint64_t s = 0; s < steps; ++s)
+    under_way.push_back(exe.submit(net.batch(s, samples[s])));
+  for (auto id : under_way)
+    losses.push_back(exe.wait(id).losses[device]);
+  return losses;
+}
+
+bool same(double a, double b) {
+  return a == b || (a != a && b != b); // idle devices have no loss
+}
+
+void split_run_agrees(const small_net& net, merge_strategy strategy,
+                      std::uint32_t steps_in_flight,
+                      const std::vector<std::size_t>& process_of) {
+  CAPTURE(net.name);
+  CAPTURE(to_string(strategy));
+  several run{net, process_of, strategy, steps_in_flight, {}};
+  pipe_pair results; // of all devices, in the order of processes
+  std::vector<pid_t> children;
+  std::deque<pipe_pair> turns(run.processes());
+  const auto report = [&](executor& exe, std::size_t process) {
+    for (std::size_t d = 0; d < process_of.size(); ++d)
+      if (process_of[d] == process) {
+        auto& here = d == 0 ? exe.parameters() : exe.parameters().replica(d);
+        results.put(fingerprint(here));
+      }
+  };
+  for (std::size_t p = 1; p < run.processes(); ++p)
+    children.push_back(run.child(p, [&, p](executor& exe) {
+      run_steps(exe, net, 0);
+      turns[p].get<char>();
+      report(exe, p);
+    }));
+  const auto one = [&] {
+    auto options = run.options(0);
+    options.nodes.reset();
+    options.share_parameters = options.gather_products = false;
+    return options;
+  }();
+  executor together{net.main, one};
+  const auto expected = run_steps(together, net, 0);
+  {
+    executor exe{net.main, run.options(0)};
+    const auto here = run_steps(exe, net, 0);
+    for (std::size_t s = 0; s < steps; ++s)
+      CHECK(same(here[s], expected[s]));
+    CHECK(fingerprint(exe.parameters()) == fingerprint(together.parameters()));
+  }
+  // One after the other, so that the pipe has them in order.
+  for (std::size_t p = 1; p < run.processes(); ++p) {
+    turns[p].put('t');
+    CHECK(exit_code(children[p - 1]) == 0);
+  }
+  for (std::size_t p = 1; p < run.processes(); ++p)
+    for (std::size_t d = 0; d < process_of.size(); ++d)
+      if (process_of[d] == p)
+        CHECK(results.get<std::uint64_t>()
+              == fingerprint(together.parameters().replica(d)));
+}
+
+feed_map bad_batch(const small_net& net) {
+  auto bad = net.batch(0, 4);
+  bad["label"].values<std::int64_t>()[3] = 99; // on the last device
+  return bad;
+}
+
+} // namespace
+
+TEST_SUITE("actors.remote.processes") {
+
+TEST_CASE("processes train to the bits of one, each its devices") {
+  for (std::uint32_t in_flight : {1u, 3u}) {
+    split_run_agrees(make_mlp(), merge_strategy::all_reduce, in_flight, {0, 1});
+    split_run_agrees(make_lenet(), merge_strategy::reduce, in_flight, {0, 1});
+  }
+  split_run_agrees(make_lenet(), merge_strategy::all_reduce, 2, {0, 1, 2});
+  split_run_agrees(make_lenet(), merge_strategy::reduce, 2, {0, 1, 2, 1});
+  split_run_agrees(make_word2vec(), merge_strategy::replicate, 2, {0, 1});
+  split_run_agrees(make_resnet(true), merge_strategy::reduce, 2, {0, 1});
+}
+
+TEST_CASE("all processes learn of a failure, with the error as it was") {
+  several run{make_mlp(), {0, 1}, merge_strategy::all_reduce, 2, {}};
+  const auto is_right = [](const error& e) {
+    return e.code() == errc::out_of_range && says(e, "99")
+           && e.where().device == "cpu:1" && e.where().step == 0;
+  };
+  const auto bad = bad_batch(run.net);
+  const auto child = run.child(1, [&](executor& exe) {
+    const auto e = caught([&] { exe.run(bad); });
+    exe.run(run.net.batch(1, 4));
+    if (!is_right(e))
+      ::_exit(2);
+  });
+  executor exe{run.net.main, run.options(0)};
+  CHECK(is_right(caught([&] { exe.run(bad); })));
+  exe.run(run.net.batch(1, 4));
+  CHECK(exit_code(child) == 0);
+}
+
+TEST_CASE("a step fails alone, whether or not others have come to it") {
+  several run{make_mlp(), {0, 1}, merge_strategy::all_reduce, 2, {}};
+  const auto bad = bad_batch(run.net);
+  pipe_pair failed;
+  const auto child = run.child(1, [&](executor& exe) {
+    for (int i = 0; i < 3; ++i)
+      caught([&] { exe.run(bad); });
+    failed.put('f');
+    exe.run(run.net.batch(1, 4));
+  });
+  executor exe{run.net.main, run.options(0)};
+  failed.get<char>();
+  for (int i = 0; i < 3; ++i)
+    CHECK(caught([&] { exe.run(bad); }).code() == errc::out_of_range);
+  CHECK_NOTHROW(exe.run(run.net.batch(1, 4)));
+  CHECK(exit_code(child) == 0);
+}
+
+TEST_CASE("cancelling waits for nobody") {
+  several run{make_mlp(), {0, 1}, merge_strategy::all_reduce, 2, {}};
+  pipe_pair cancelled;
+  const auto child = run.child(1, [&](executor& exe) {
+    cancelled.get<char>(); // until then it has not begun any step
+    for (int i = 0; i < 2; ++i)
+      if (caught([&] { exe.run(run.net.batch(1, 4)); }).code()
+          != errc::cancelled)
+        ::_exit(2);
+    exe.run(run.net.batch(1, 4));
+  });
+  executor exe{run.net.main, run.options(0)};
+  const auto first = exe.submit(run.net.batch(1, 4));
+  const auto second = exe.submit(run.net.batch(1, 4));
+  exe.cancel();
+  CHECK(caught([&] { exe.wait(first); }).code() == errc::cancelled);
+  CHECK(caught([&] { exe.wait(second); }).code() == errc::cancelled);
+  cancelled.put('c');
+  exe.run(run.net.batch(1, 4));
+  CHECK(exit_code(child) == 0);
+}
+
+TEST_CASE("what a process has run before it leaves stands") {
+  for (int round = 0; round < 5; ++round) {
+    several run{make_mlp(), {0, 1}, merge_strategy::all_reduce, 2, {}};
+    const auto child = run.child(1, [&](executor& exe) {
+      exe.run(run.net.batch(0, 4));
+      exe.run(run.net.batch(1, 4));
+    });
+    executor exe{run.net.main, run.options(0)};
+    CHECK_NOTHROW(exe.run(run.net.batch(0, 4)));
+    CHECK_NOTHROW(exe.run(run.net.batch(1, 4)));
+    for (int i = 0; i < 2; ++i) {
+      const auto e = caught([&] { exe.run(run.net.batch(2, 4)); });
+      CHECK(e.code() == errc::peer_failure);
+      CHECK(says(e, "process 1 has left the run after 2 steps"));
+    }
+    CHECK(exit_code(child) == 0);
+  }
+}
+
+TEST_CASE("a lost process ends the run of all, and is named") {
+  several run{make_mlp(), {0, 1}, merge_strategy::reduce, 3, {}};
+  pipe_pair ended;
+  const auto child = run.child(1, [&](executor& exe) {
+    exe.run(run.net.batch(0, 4));
+    ended.get<char>(); // the first step, there too
+    exe.submit(run.net.batch(1, 4));
+    ::raise(SIGKILL);
+  });
+  executor exe{run.net.main, run.options(0)};
+  exe.run(run.net.batch(0, 4));
+  ended.put('e');
+  const auto e = caught([&] {
+    for (;;)
+      exe.run(run.net.batch(1, 4));
+  });
+  CHECK(e.code() == errc::peer_failure);
+  CHECK(says(e, "process 1 is lost"));
+  CHECK(caught([&] { exe.submit(run.net.batch(1, 4)); }).code()
+        == errc::peer_failure);
+  CHECK(exit_code(child) == -1);
+}
+
+TEST_CASE("processes that exchange nothing run apart") {
+  several run{make_mlp(), {0, 1}, merge_strategy::none, 2, {}};
+  pipe_pair ran;
+  const auto child = run.child(1, [&](executor& exe) {
+    ran.get<char>();
+    run_steps(exe, run.net, 0);
+  });
+  executor exe{run.net.main, run.options(0)};
+  CHECK(exe.graph().transfers.empty());
+  CHECK(run_steps(exe, run.net, 0).size() == steps);
+  ran.put('r');
+  CHECK(exit_code(child) == 0);
+}
+
+TEST_CASE("a process holds and feeds what its own devices need") {
+  several run{make_mlp(), {0, 1}, merge_strategy::all_reduce, 2, {}};
+  const auto child = run.child(1, [&](executor& exe) {
+    exe.run(run.net.batch(0, 4));
+    if (exe.stats().stream_actors != 2)
+      ::_exit(2);
+  });
+  executor exe{run.net.main, run.options(0)};
+  exe.run(run.net.batch(0, 4));
+  CHECK(values_of(exe.parameters().replica(1)).empty());
+  CHECK(exe.stats().peak_bytes[1] == 0);
+  CHECK(exe.stats().stream_actors == 3); // with collectives
+  CHECK(exit_code(child) == 0);
+}
+
+} // TEST_SUITE("actors.remote.processes")
