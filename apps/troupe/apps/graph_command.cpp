@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/executor_graph.hpp>
+#include <troupe/actors/plan/wiring_plan.hpp>
 #include <troupe/apps/common_options.hpp>
+#include <troupe/apps/device_choice.hpp>
+#include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/subcommands.hpp>
 #include <troupe/graph/graph_export.hpp>
-#include <troupe/graph/hazard_checker.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -11,6 +13,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <string>
 
 namespace troupe::apps {
 
@@ -18,22 +21,45 @@ namespace {
 
 struct graph_options {
   network_options network;
+  data_options data; ///< the batch alone
+  std::string fetch;
   std::string format = "json";
+  bool collectives = false;
+  bool wiring = false;
   bool json = false;
 };
 
-/// The graph that `troupe train` runs with the same options, but for updates
-/// that merge gradients: scripts look for the strategy's collectives.
+/// Those of `troupe train` with the same options.
+executor_options train_options_of(const graph_options& options,
+                                  const program_bundle& bundle) {
+  auto wanted = make_executor_options(options.network);
+  wanted.strategy = strategy_for(options.network, wanted.devices);
+  wanted.batch = choose_batch(options.data, bundle);
+  wanted.fetches = split_names(options.fetch);
+  wanted.loss = bundle.loss;
+  wanted.merge_in_updates = !options.collectives;
+  return wanted;
+}
+
+std::string text_of(const graph_options& options, const graph::ssa_graph& g,
+                    const executor_options& wanted) {
+  if (!options.wiring)
+    return options.format == "dot" ? to_dot(g) : to_json(g) + "\n";
+  const auto workers = static_cast<std::size_t>(workers_of(wanted));
+  const actors::wiring_plan plan{g,
+                                 {.streams = actors::plan_streams(g, workers),
+                                  .steps_overlap = wanted.steps_in_flight > 1}};
+  return options.json ? to_json(plan, g) + "\n" : to_text(plan, g);
+}
+
 int run_graph(const graph_options& options) {
-  executor_options wanted = make_executor_options(options.network);
-  wanted.merge_in_updates = false;
-  const program_bundle bundle =
+  const auto bundle =
     load_program(options.network.program, options.network.loss);
-  const graph::ssa_graph g =
-    build_ssa_graph(bundle.main, actors::build_options_of(wanted, bundle.loss));
-  check_hazards(g, wanted.steps_in_flight);
-  const std::string text =
-    options.format == "dot" ? to_dot(g) : to_json(g) + "\n";
+  const auto wanted = train_options_of(options, bundle);
+  const auto program =
+    actors::exposed(std::make_shared<const graph::program>(bundle.main));
+  const auto g = actors::build_graph(program, wanted, bundle.loss);
+  const auto text = text_of(options, g, wanted);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return 0;
 }
@@ -43,10 +69,27 @@ int run_graph(const graph_options& options) {
 void add_graph(CLI::App& app, action& chosen) {
   auto options = std::make_shared<graph_options>();
   auto& command = *app.add_subcommand(
-    "graph", "print the graph of op and variable handles over the devices");
+    "graph", "print the graph of op and variable handles that train runs with "
+             "the same options (bare cpu as cpu:1)");
   add_program_argument(command, options->network);
   add_device_options(command, options->network);
   add_strategy_options(command, options->network);
+  add_precision_option(command, options->network);
+  command
+    .add_option("--threads", options->network.threads,
+                "workers (default: one per core)")
+    ->check(not_negative());
+  command
+    .add_option("--batch", options->data.batch,
+                "samples per step, over all devices")
+    ->check(positive());
+  command.add_option("--fetch", options->fetch,
+                     "variables to fetch, VAR,VAR,...");
+  command.add_flag("--collectives", options->collectives,
+                   "show the strategy's collectives where updates would merge "
+                   "gradients themselves");
+  command.add_flag("--wiring", options->wiring,
+                   "print which messages a step sends");
   command.add_option("--format", options->format, "json or dot")
     ->check(CLI::IsMember({"json", "dot"}))
     ->capture_default_str();

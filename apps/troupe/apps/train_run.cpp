@@ -199,13 +199,18 @@ void describe_graph(const executor& exe, const train_options& options,
 
 training_report train(executor& exe, batch_source& source,
                       const train_options& options, run_outputs& outputs,
-                      const stop_request& stop, progress& shown) {
+                      run_profile* profile, const stop_request& stop,
+                      progress& shown) {
   const std::uint64_t steps = count_steps(options, source);
   const std::uint64_t epochs =
     (steps + source.steps_per_epoch() - 1) / source.steps_per_epoch();
   training_observer observer;
   observer.stop = [&] { return stop.stopped(); };
-  observer.fetched = [&](const step_result& result) { outputs.add(result); };
+  observer.fetched = [&](const step_result& result) {
+    outputs.add(result);
+    if (profile)
+      profile->take(exe);
+  };
   observer.step = [&](const step_metrics& metrics) {
     outputs.add(metrics, shown);
     shown.update(
@@ -316,7 +321,8 @@ int run_train(const train_options& options) {
     progress shown;
     describe_graph(exe, options, wanted.strategy, shown);
     const stop_watch watch(stop, [&] { exe.cancel(); });
-    report = train(exe, *source, options, outputs, stop, shown);
+    report = train(exe, *source, options, outputs,
+                   profile ? &*profile : nullptr, stop, shown);
     if (!report.stopped) {
       exe.synchronize_parameters();
       print_summary(report, exe.stats(), options.json);

@@ -2,7 +2,6 @@
 #include <troupe/apps/bench/latency_probes.hpp>
 
 #include <troupe/actors/executor.hpp>
-#include <troupe/actors/spread_choice.hpp>
 #include <troupe/apps/bench/delayed_run.hpp>
 #include <troupe/apps/bench/task_program.hpp>
 #include <troupe/base/clock.hpp>
@@ -208,10 +207,10 @@ samples handshake_times(std::size_t rounds, std::uint64_t gap_ns) {
 }
 
 samples handoff_times(std::size_t rounds, std::uint64_t gap_ns) {
-  // Few enough that the executor does not try yet how the ops run on one
-  // worker, where the two of a round would wait for each other for ever.
+  // Few enough that the executor does not yet keep the ops on one worker, where
+  // the two of a round would wait for each other for ever.
   constexpr std::size_t steps = 5;
-  static_assert(steps < actors::spread_choice::fewest_steps_between);
+  static_assert(steps < actors::short_steps_before_gathering);
   // A step's first round is not counted: the other worker may have slept.
   const auto per_step = 1 + (rounds + steps - 2) / (steps - 1);
   const auto graph = make_rounds(per_step);

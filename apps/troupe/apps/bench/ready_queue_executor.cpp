@@ -3,9 +3,9 @@
 
 #include <troupe/actors/graph_tasks.hpp>
 #include <troupe/actors/grouped.hpp>
+#include <troupe/actors/plan/wiring_plan.hpp>
 #include <troupe/actors/scatter.hpp>
 #include <troupe/apps/bench/ready_queue.hpp>
-#include <troupe/graph/op_order.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 
 #include <algorithm>
@@ -31,13 +31,23 @@ graph::ssa_graph build(std::shared_ptr<const graph::program> p,
   return graph::build_ssa_graph(std::move(p), build);
 }
 
-/// Who waits for whom within a step; messages that others imply left out.
-task_graph waits_of(const graph::ssa_graph& g) {
-  const graph::op_order order{g, graph::op_order::scope::one_step};
+actors::wiring_plan plan_of(const graph::ssa_graph& g) {
+  return {g, {.streams = actors::plan_streams(g, 1), .steps_overlap = false}};
+}
+
+/// Which ops wait for which within a step, without the variables between them;
+/// messages that others imply left out.
+task_graph waits_of(const graph::ssa_graph& g,
+                    const actors::wiring_plan& plan) {
   std::vector<actors::grouped<std::uint32_t>::entry> before;
-  for (handle_id from = 0; from < g.ops.size(); ++from)
-    for (auto& to : order.successors(from))
-      before.emplace_back(to.op, from);
+  for (auto& e : plan.edges()) {
+    const auto from =
+      e.from == no_handle ? no_handle : plan.teller_of(e.from).op;
+    if (e.sent && g.is_op(e.to) && from != no_handle)
+      before.emplace_back(e.to, from);
+  }
+  std::ranges::sort(before);
+  before.erase(std::unique(before.begin(), before.end()), before.end());
   const actors::grouped<std::uint32_t> predecessors{g.ops.size(), before};
   task_graph tasks;
   for (handle_id op = 0; op < g.ops.size(); ++op) {
@@ -90,10 +100,12 @@ struct ready_queue_executor::impl {
   std::unique_ptr<stream> queue_of_device;
   std::vector<std::unique_ptr<step_state>> steps;
   graph_tasks values;
-  std::vector<std::unique_ptr<actors::op_task>> tasks;    // by op
+  std::vector<actors::op_task*> tasks; // by op
+  actors::wiring_plan plan;
   std::optional<actors::grouped<std::uint32_t>> released; // by op
   task_graph waits;
   std::optional<ready_queue<run_op>> queue;
+  actors::no_completion whole; // ops of a CPU device are done at return
   step_id next_step = 0;
 };
 
@@ -110,13 +122,16 @@ ready_queue_executor::impl::impl(std::shared_ptr<const graph::program> main,
                                 .parameters = options.parameters.get(),
                                 .kernels = options.kernels.get(),
                                 .steps = steps}),
-    waits(waits_of(graph)) {
+    plan(plan_of(graph)), waits(waits_of(graph, plan)) {
   for (auto& op : graph.ops)
-    tasks.push_back(values.make_task(op, *queue_of_device));
-  const auto uses = values.last_uses();
+    tasks.push_back(&values.make_task(op, *queue_of_device));
+  const auto temporary = values.temporary_of_storage();
+  std::vector<actors::grouped<std::uint32_t>::entry> uses;
+  for (auto& r : plan.releases())
+    uses.emplace_back(r.op, temporary[r.storage]);
   std::vector<std::uint32_t> users(values.places().temporaries());
-  for (auto& [op, temporary] : uses)
-    ++users[temporary];
+  for (auto& [op, released_here] : uses)
+    ++users[released_here];
   for (std::uint32_t t = 0; t < users.size(); ++t)
     values.places().expect(t, users[t]);
   released.emplace(graph.ops.size(), uses);
@@ -127,7 +142,7 @@ void ready_queue_executor::impl::run(std::uint32_t op) {
   auto& step = *steps.front();
   if (!step.failed.load(std::memory_order_relaxed)) {
     try {
-      tasks[op]->run(step);
+      tasks[op]->run(step, whole);
     } catch (const error& e) {
       step.fail(e);
     } catch (const std::exception& e) {
@@ -144,7 +159,7 @@ void ready_queue_executor::impl::feed(const feed_map& feeds) {
     if (actors::feeds_persistable(program->main(), name))
       options.parameters->var(name).set(std::move(held));
     else if (const auto* target = values.find_fed(name, 0))
-      target->at(0).set(std::move(held));
+      target->value.at(0).set(std::move(held));
   }
 }
 

@@ -1,80 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/profile/op_profile.hpp>
 
-#include <troupe/base/clock.hpp>
 #include <troupe/base/job_queue.hpp>
+#include <troupe/base/spin.hpp>
 #include <troupe/graph/gathered_product.hpp>
 #include <troupe/graph/merging_update.hpp>
 #include <troupe/kernels/cpu/layout_traffic.hpp>
 
 #include <algorithm>
 #include <limits>
+#include <mutex>
 #include <utility>
 
 namespace troupe::apps {
 
-/// What one worker has seen. Of the thread that serves the worker's seat just
-/// now; the queue orders those that follow each other.
+/// What one worker has seen.
 class op_profile::worker_log {
 public:
   explicit worker_log(std::size_t types) : times_(types) {}
 
-  /// An op or a kernel of `type` begins at `now`.
-  void enter(type_number type, std::uint64_t now) {
-    if (times_.size() <= type)
-      times_.resize(type + 1);
-    frames_.push_back({type, now, 0, cpu::layout_traffic(), 0});
+  /// A kernel that ran in an op, times in ticks. By the worker, while others
+  /// take events.
+  struct kernel_run {
+    type_number type = 0;
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    std::uint64_t layout_bytes = 0; ///< those of kernels within it too
+  };
+  void ran(const kernel_run& run) {
+    std::lock_guard guard{mutex_};
+    kernels_.push_back(run);
   }
 
-  /// The innermost one ends. What an op's own kernel takes is part of the op.
-  void leave(std::uint64_t now) {
-    const frame ended = frames_.back();
-    frames_.pop_back();
-    const auto taken = now - ended.begin;
-    const auto moved = cpu::layout_traffic() - ended.layout_begin;
-    auto& of_type = times_[ended.type];
-    of_type.self_ns += taken - ended.inside_ns;
-    of_type.layout_bytes += moved - ended.layout_inside;
-    if (frames_.empty()) {
-      busy_ns_ += taken;
-    } else {
-      frames_.back().inside_ns += taken;
-      frames_.back().layout_inside += moved;
-    }
-    if (frames_.empty() || frames_.back().type != ended.type) {
-      ++of_type.count;
-      of_type.total_ns += taken;
-    }
-  }
-
-  void begin_op(handle_id op, type_number type, std::uint64_t now) {
-    frames_.clear(); // of a launch that was not finished here
+  void begin_op(handle_id op, std::uint64_t now) {
     op_ = op;
-    first_ = std::min(first_, now);
-    enter(type, now);
+    begin_ = now;
   }
-  void end_op(handle_id op, step_id step, std::uint64_t now) {
-    if (frames_.size() != 1 || op_ != op)
+  void end_op(handle_id op, type_number type, step_id step, std::uint64_t now) {
+    if (op_ != op)
       return;
-    leave(now);
-    last_ = std::max(last_, now);
+    op_ = no_handle;
+    enter({type, begin_, now, 0});
+    for (auto& run : take_kernels(now))
+      enter(run);
+    leave_all();
+    saw(begin_, now);
     end_step_ = std::max(end_step_, step + 1);
   }
-  /// Another worker's op of `type`, which counts there.
-  void begin_help(type_number type, std::uint64_t now) {
-    helps_ = !in_op();
-    if (helps_)
-      enter(type, now);
-  }
-  void end_help(std::uint64_t now) {
-    if (!std::exchange(helps_, false) || frames_.size() != 1)
+  /// Another worker's op, which counts there.
+  void begin_help(std::uint64_t now) { help_begin_ = now; }
+  void end_help(type_number type, std::uint64_t now) {
+    const auto began = std::exchange(help_begin_, none);
+    if (began == none || op_ != no_handle)
       return;
-    const auto type = frames_.front().type;
-    leave(now);
+    enter({type, began, now, 0});
+    leave_all();
     --times_[type].count;
-    last_ = std::max(last_, now);
+    saw(began, now);
   }
-  bool in_op() const noexcept { return !frames_.empty(); }
 
   void add_to(profile_times& all, const std::vector<std::string>& names) const {
     for (std::size_t t = 0; t < times_.size(); ++t) {
@@ -93,22 +76,80 @@ public:
   step_id end_step() const noexcept { return end_step_; }
 
 private:
+  static constexpr auto none = std::numeric_limits<std::uint64_t>::max();
+
   struct frame {
-    type_number type;
-    std::uint64_t begin;
-    std::uint64_t inside_ns; // of frames that it enclosed
-    std::uint64_t layout_begin;
-    std::uint64_t layout_inside;
+    kernel_run run;
+    std::uint64_t inside_ns = 0; // of frames that it encloses
+    std::uint64_t inside_layout = 0;
   };
+
+  /// Those that have ended by `now`, outer ones before those within them.
+  std::vector<kernel_run> take_kernels(std::uint64_t now) {
+    std::vector<kernel_run> taken;
+    {
+      std::lock_guard guard{mutex_};
+      const auto later = std::ranges::find_if(
+        kernels_, [now](auto& run) { return run.end > now; });
+      taken.assign(kernels_.begin(), later);
+      kernels_.erase(kernels_.begin(), later);
+    }
+    std::ranges::stable_sort(taken, [](auto& a, auto& b) {
+      return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
+    });
+    return taken;
+  }
+
+  void enter(const kernel_run& run) {
+    while (!frames_.empty() && frames_.back().run.end <= run.begin)
+      leave();
+    if (times_.size() <= run.type)
+      times_.resize(run.type + 1);
+    frames_.push_back({run});
+  }
+
+  /// The innermost one ends. What an op's own kernel does is part of the op.
+  void leave() {
+    const auto ended = frames_.back();
+    frames_.pop_back();
+    const auto taken = ended.run.end - ended.run.begin;
+    auto& of_type = times_[ended.run.type];
+    of_type.self_ns += taken - std::min(taken, ended.inside_ns);
+    of_type.layout_bytes +=
+      ended.run.layout_bytes
+      - std::min(ended.run.layout_bytes, ended.inside_layout);
+    if (frames_.empty()) {
+      busy_ns_ += taken;
+    } else {
+      frames_.back().inside_ns += taken;
+      frames_.back().inside_layout += ended.run.layout_bytes;
+    }
+    if (frames_.empty() || frames_.back().run.type != ended.run.type) {
+      ++of_type.count;
+      of_type.total_ns += taken;
+    }
+  }
+  void leave_all() {
+    while (!frames_.empty())
+      leave();
+  }
+
+  void saw(std::uint64_t begin, std::uint64_t end) {
+    first_ = std::min(first_, begin);
+    last_ = std::max(last_, end);
+  }
 
   std::vector<op_time> times_; // by type
   std::vector<frame> frames_;
-  handle_id op_ = no_handle;
-  bool helps_ = false;
+  handle_id op_ = no_handle; // that runs
+  std::uint64_t begin_ = 0;
+  std::uint64_t help_begin_ = none;
   std::uint64_t busy_ns_ = 0;
-  std::uint64_t first_ = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t first_ = none;
   std::uint64_t last_ = 0;
   step_id end_step_ = 0;
+  std::mutex mutex_;
+  std::vector<kernel_run> kernels_; // guarded by `mutex_`, by their ends
 };
 
 class op_profile::watched_kernel final : public kernel {
@@ -119,11 +160,12 @@ public:
 
   void run(kernel_context& ctx) override {
     auto* log = profile_.here();
-    if (!log || !log->in_op())
+    if (!log || ctx.step().step < profile_.skipped_)
       return code_->run(ctx);
-    log->enter(type_, now_ns());
+    const auto moved = cpu::layout_traffic();
+    const auto begin = ticks();
     code_->run(ctx);
-    log->leave(now_ns());
+    log->ran({type_, begin, ticks(), cpu::layout_traffic() - moved});
   }
 
 private:
@@ -171,21 +213,27 @@ void op_profile::note_merging(const graph::op_desc& op) {
     gathered_by_.emplace(op.only_input("Param"), op.type);
 }
 
-void op_profile::record(const trace_event& event) noexcept {
-  if (event.step < skipped_)
-    return;
-  auto* log = here();
-  if (!log)
-    return;
-  const auto now = event.time_ns;
-  switch (event.kind) {
-  case trace_kind::launch:
-    return log->begin_op(event.from, type_of_handle_[event.from], now);
-  case trace_kind::completion: return log->end_op(event.from, event.step, now);
-  case trace_kind::help:
-    return log->begin_help(type_of_handle_[event.from], now);
-  case trace_kind::helped: return log->end_help(now);
-  default: return;
+void op_profile::take(recorder& from) {
+  take(from.take());
+  ns_per_tick_ = from.ns_per_tick();
+}
+
+void op_profile::take(std::span<const trace_event> events) {
+  for (auto& e : events) {
+    if (e.step < skipped_ || e.worker >= logs_.size())
+      continue;
+    auto& log = *logs_[e.worker];
+    switch (e.kind) {
+    case event_kind::run_begin: log.begin_op(e.from, e.time); break;
+    case event_kind::run_end:
+      log.end_op(e.from, type_of_handle_[e.from], e.step, e.time);
+      break;
+    case event_kind::help_begin: log.begin_help(e.time); break;
+    case event_kind::help_end:
+      log.end_help(type_of_handle_[e.from], e.time);
+      break;
+    default: break;
+    }
   }
 }
 
@@ -207,7 +255,21 @@ profile_times op_profile::times() const {
   }
   all.steps = end - skipped_;
   all.wall_ns = last > first ? last - first : 0;
+  in_nanoseconds(all);
   return all;
+}
+
+void op_profile::in_nanoseconds(profile_times& all) const {
+  const auto convert = [this](std::uint64_t& time) {
+    time = static_cast<std::uint64_t>(static_cast<double>(time) * ns_per_tick_);
+  };
+  convert(all.wall_ns);
+  for (auto& busy : all.busy_ns)
+    convert(busy);
+  for (auto& [type, time] : all.ops) {
+    convert(time.total_ns);
+    convert(time.self_ns);
+  }
 }
 
 op_profile::worker_log* op_profile::here() noexcept {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/base/trace.hpp>
+#include <troupe/base/recorder.hpp>
 #include <troupe/graph/ssa_graph.hpp>
 #include <troupe/kernels/kernel.hpp>
 
@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace troupe::apps {
@@ -38,25 +40,25 @@ struct profile_times {
   type_by_parameter merged_by = {};
 };
 
-/// Measures where the steps of one executor spend their time: the trace events
-/// tell when ops begin and end, the kernels themselves which ops of a branch or
-/// a loop run within another. The first steps, in which kernels choose their
+/// Measures where the steps of one executor spend their time: its recorder
+/// tells when ops begin and end, the kernels themselves which ops of a branch
+/// or a loop run within another. The first steps, in which kernels choose their
 /// code and memory grows, do not count.
 ///
-/// Use: give `watched_kernels()` and the profile to an executor as its kernels
-/// and its trace, call `begin` with the executor's graph, run steps.
+/// Use: give `watched_kernels()` to an executor that records ops, call `begin`
+/// with the executor's graph, run steps, and `take` its recorder's events after
+/// each, before newer ones overwrite them.
 ///
-/// An op whose launch returns before it has finished, on a device other than
-/// `cpu`, is not seen. What workers do to help with an op of another one counts
-/// as that op's time and as theirs.
+/// Of an op whose launch is pending the launch alone counts. What workers do to
+/// help with an op of another one counts as that op's time and as theirs.
 ///
-/// Thread rule: as a trace_sink; the rest by one thread while no step runs.
-class op_profile final : public trace_sink {
+/// Thread rule: one thread.
+class op_profile {
 public:
   /// @param workers of the executor
   /// @param skipped steps that do not count
   op_profile(std::size_t workers, std::uint64_t skipped);
-  ~op_profile() override;
+  ~op_profile();
 
   /// The kernels of `base`, each telling this profile when it runs. They must
   /// not outlive it.
@@ -65,7 +67,10 @@ public:
   /// Learns which op has which number. The graph may go afterwards.
   void begin(const graph::ssa_graph& graph);
 
-  void record(const trace_event& event) noexcept override;
+  /// Counts what a recorder has recorded since the last call.
+  void take(recorder& from);
+  /// The same of events, whose times count as nanoseconds.
+  void take(std::span<const trace_event> events);
 
   profile_times times() const;
 
@@ -75,11 +80,13 @@ private:
   using type_number = std::uint32_t;
 
   void note_merging(const graph::op_desc& op);
+  void in_nanoseconds(profile_times& all) const;
 
   worker_log* here() noexcept;
   type_number number_of(std::string_view type);
 
   std::uint64_t skipped_;
+  double ns_per_tick_ = 1;
   std::map<std::string, type_number, std::less<>> types_;
   std::vector<type_number> type_of_handle_;
   profile_times::type_by_parameter gathered_by_;

@@ -24,7 +24,7 @@ run_profile::run_profile(std::uint64_t steps, executor_options& run)
   auto kernels =
     run.kernels ? run.kernels : std::make_shared<kernel_table>(cpu_kernels());
   run.kernels = profile_.watched_kernels(std::move(kernels));
-  run.trace = &profile_;
+  run.trace = trace_level::ops;
 }
 
 void run_profile::begin(const executor& exe) {

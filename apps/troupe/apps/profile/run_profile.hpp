@@ -19,6 +19,8 @@ public:
 
   /// Call it before the first step.
   void begin(const executor& exe);
+  /// Call it after each step.
+  void take(executor& exe) { profile_.take(exe.trace()); }
 
   /// Measures the machine (0.3 s) and writes the profile to stdout: a table, or
   /// a JSON object in a line. Call it when the executor has gone.
