@@ -3,8 +3,8 @@
 
 #include <troupe/actors/executor.hpp>
 #include <troupe/apps/program_source.hpp>
-#include <troupe/base/clock.hpp>
 #include <troupe/base/job_queue.hpp>
+#include <troupe/base/spin.hpp>
 #include <troupe/graph/models.hpp>
 #include <troupe/kernels/cpu/layout_traffic.hpp>
 
@@ -42,8 +42,16 @@ struct watched {
     return g;
   }
   void run(handle_id op, step_id step, std::uint64_t from, std::uint64_t to) {
-    profile.record({trace_kind::launch, op, no_handle, step, from});
-    profile.record({trace_kind::completion, op, no_handle, step, to});
+    happens(event_kind::run_begin, op, step, from);
+    happens(event_kind::run_end, op, step, to);
+  }
+  void happens(event_kind kind, handle_id op, step_id step,
+               std::uint64_t time) {
+    const trace_event e{.time = time,
+                        .from = op,
+                        .step = static_cast<std::uint32_t>(step),
+                        .kind = kind};
+    profile.take({&e, 1});
   }
 };
 
@@ -53,12 +61,29 @@ kernel_context no_arguments(device& on) {
   return {on, nullptr, none, {}, {}, step};
 }
 
-/// Kernel "inner" takes 2 ms and moves 10 bytes to another layout.
-std::shared_ptr<kernel_table> sleeping_kernels() {
+class loop_kernel final : public kernel {
+public:
+  explicit loop_kernel(kernel*& inner) : inner_(inner) {}
+  void run(kernel_context& ctx) override {
+    inner_->run(ctx);
+    cpu::add_layout_traffic(7);
+    inner_->run(ctx);
+  }
+
+private:
+  kernel*& inner_;
+};
+
+/// Kernel "inner" takes 2 ms and moves 10 bytes to another layout; "while" runs
+/// it twice, as `inner` gives it, and moves 7 itself.
+std::shared_ptr<kernel_table> sleeping_kernels(kernel*& inner) {
   auto table = std::make_shared<kernel_table>();
   table->add("inner", device_kind::cpu, [](kernel_context&) {
     cpu::add_layout_traffic(10);
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  });
+  table->add("while", device_kind::cpu, [&inner](const attribute_map&) {
+    return std::make_unique<loop_kernel>(inner);
   });
   return table;
 }
@@ -94,9 +119,9 @@ TEST_CASE("the first steps do not count") {
 
 TEST_CASE("an op that does not finish on its thread is not seen") {
   watched w;
-  w.profile.record({trace_kind::launch, 0, no_handle, 0, 100});
+  w.happens(event_kind::run_begin, 0, 0, 100);
   w.run(1, 0, 200, 300);
-  w.profile.record({trace_kind::completion, 0, no_handle, 0, 400});
+  w.happens(event_kind::run_end, 0, 0, 400);
   const auto times = w.profile.times();
   CHECK_FALSE(times.ops.contains("mul"));
   CHECK(times.ops.at("while").self_ns == 100);
@@ -106,8 +131,8 @@ TEST_CASE("an op that does not finish on its thread is not seen") {
 TEST_CASE("help with another worker's op counts as that op's time") {
   watched w;
   w.run(1, 0, 1000, 1200);
-  w.profile.record({trace_kind::help, 0, no_handle, 0, 1300});
-  w.profile.record({trace_kind::helped, 0, no_handle, 0, 1700});
+  w.happens(event_kind::help_begin, 0, 0, 1300);
+  w.happens(event_kind::help_end, 0, 0, 1700);
   const auto times = w.profile.times();
   CHECK(times.busy_ns == std::vector<std::uint64_t>{600});
   CHECK(times.ops.at("while").self_ns == 200);
@@ -119,10 +144,10 @@ TEST_CASE("help with another worker's op counts as that op's time") {
 
 TEST_CASE("help inside of an op of its own is part of that") {
   watched w;
-  w.profile.record({trace_kind::launch, 1, no_handle, 0, 100});
-  w.profile.record({trace_kind::help, 0, no_handle, 0, 200});
-  w.profile.record({trace_kind::helped, 0, no_handle, 0, 300});
-  w.profile.record({trace_kind::completion, 1, no_handle, 0, 500});
+  w.happens(event_kind::run_begin, 1, 0, 100);
+  w.happens(event_kind::help_begin, 0, 0, 200);
+  w.happens(event_kind::help_end, 0, 0, 300);
+  w.happens(event_kind::run_end, 1, 0, 500);
   const auto times = w.profile.times();
   CHECK(times.busy_ns == std::vector<std::uint64_t>{400});
   CHECK(times.ops.at("while").self_ns == 400);
@@ -130,16 +155,17 @@ TEST_CASE("help inside of an op of its own is part of that") {
 
 TEST_CASE("ops of a block count apart from the op that runs them") {
   watched w;
-  const auto kernels = w.profile.watched_kernels(sleeping_kernels());
+  kernel* of_block = nullptr;
+  const auto kernels = w.profile.watched_kernels(sleeping_kernels(of_block));
   w.profile.begin(w.two_ops());
   const auto devices = make_devices(parse_devices("cpu:1"));
   const auto inner = kernels->make("inner", device_kind::cpu, {});
+  of_block = inner.get();
+  const auto loop_kernel = kernels->make("while", device_kind::cpu, {});
   auto ctx = no_arguments(*devices.front());
-  w.profile.record({trace_kind::launch, 1, no_handle, 0, now_ns()});
-  inner->run(ctx);
-  cpu::add_layout_traffic(7);
-  inner->run(ctx);
-  w.profile.record({trace_kind::completion, 1, no_handle, 0, now_ns()});
+  w.happens(event_kind::run_begin, 1, 0, ticks());
+  loop_kernel->run(ctx);
+  w.happens(event_kind::run_end, 1, 0, ticks());
   const auto times = w.profile.times();
   const auto& block = times.ops.at("inner");
   const auto& loop = times.ops.at("while");
@@ -160,7 +186,7 @@ TEST_CASE("all ops of a training step are seen once per step and device") {
   options.devices = parse_devices("cpu:2");
   options.threads = workers;
   options.loss = net.loss;
-  options.trace = &profile;
+  options.trace = trace_level::ops;
   options.kernels =
     profile.watched_kernels(std::make_shared<kernel_table>(cpu_kernels()));
   options.parameters = std::make_shared<scope>();
@@ -176,8 +202,10 @@ TEST_CASE("all ops of a training step are seen once per step and device") {
     auto label = tensor::make(memory, {4, 1}, dtype::int64);
     std::ranges::fill(image.values<float>(), 0.5f);
     std::ranges::fill(label.values<std::int64_t>(), 3);
-    for (std::uint64_t s = 0; s < steps; ++s)
+    for (std::uint64_t s = 0; s < steps; ++s) {
       exe.run({{"image", image}, {"label", label}});
+      profile.take(exe.trace());
+    }
   }
   const auto times = profile.times();
   CHECK(times.steps == steps - 1);
