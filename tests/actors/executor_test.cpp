@@ -13,7 +13,6 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
@@ -321,7 +320,8 @@ TEST_CASE("steps of tiny ops are gathered and send the same messages") {
       executor exe{net.main, options};
       const auto feeds = net.batch(0, 8);
       constexpr std::uint64_t steps = 500;
-      auto least_ns = std::numeric_limits<std::uint64_t>::max();
+      // A step that is short from outside is short for its executor.
+      std::uint32_t short_steps = 0, most_short_steps = 0;
       for (std::uint64_t s = 0; s < steps; s += in_flight) {
         const auto start = now_ns();
         std::vector<step_id> under_way;
@@ -329,15 +329,18 @@ TEST_CASE("steps of tiny ops are gathered and send the same messages") {
           under_way.push_back(exe.submit(feeds));
         for (auto id : under_way)
           exe.wait(id);
-        least_ns = std::min(least_ns, now_ns() - start);
+        const auto is_short =
+          now_ns() - start < actors::short_op_ns * exe.graph().ops.size();
+        short_steps = is_short ? short_steps + in_flight : 0;
+        most_short_steps = std::max(most_short_steps, short_steps);
       }
       const auto stats = exe.stats();
       CHECK(stats.steps == steps);
       CHECK(stats.messages == steps * stats.messages_per_step);
-      // Ops may be long with sanitizers.
-      const auto tiny =
-        least_ns < in_flight * actors::short_op_ns * exe.graph().ops.size();
-      CHECK((stats.gathered_steps > 0 || !tiny));
+      // Ops may be long with sanitizers or on a busy machine.
+      const auto must_gather =
+        most_short_steps > actors::short_steps_before_gathering;
+      CHECK((stats.gathered_steps > 0 || !must_gather));
       CHECK(stats.gathered_steps < steps);
       exe.run(feeds);
     }

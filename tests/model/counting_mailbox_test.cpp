@@ -49,32 +49,35 @@ value round_of(value word) {
 
 instruction compute(value number, value step) {
   return {"compute", kind::plain, 0,
-          [step](access& a) { return a.load(admitted) > step; },
-          [=](access& a) {
+          [step](memory_access& a) { return a.load(admitted) > step; },
+          [=](memory_access& a) {
             a.store(static_cast<variable>(sent + number),
                     static_cast<value>(step + 1));
           }};
 }
 
 instruction get_ready(value step) {
-  return {"last: step", kind::plain, 0, {}, [step](access& a) {
+  return {"last: step", kind::plain, 0, {}, [step](memory_access& a) {
             a.store(ready_for, static_cast<value>(step + 1));
           }};
 }
 
 instruction submit() {
-  return {"last: submit", kind::release, submitted, {}, [](access& a) {
+  return {"last: submit", kind::release, submitted, {}, [](memory_access& a) {
             ++a.shared(submitted);
           }};
 }
 
 instruction arm(const mistakes& wrong) {
-  return {
-    "last: arm", kind::plain, 0, {}, [keeps = wrong.keeps_round](access& a) {
-      a.store(counter, static_cast<value>(a.local(left) + senders
-                                          + (keeps ? 0 : one_round)));
-      a.store(openings, static_cast<value>(a.load(openings) + 1));
-    }};
+  return {"last: arm",
+          kind::plain,
+          0,
+          {},
+          [keeps = wrong.keeps_round](memory_access& a) {
+            a.store(counter, static_cast<value>(a.local(left) + senders
+                                                + (keeps ? 0 : one_round)));
+            a.store(openings, static_cast<value>(a.load(openings) + 1));
+          }};
 }
 
 /// One op that sends to the mailbox in each step.
@@ -86,22 +89,24 @@ program sender(value number, const mistakes& wrong) {
     const auto open = static_cast<std::uint8_t>(first + 3);
     const auto behind = static_cast<std::uint8_t>(first + 6);
     p.push_back(compute(number, step));
-    p.push_back({"look at the count", kind::plain, 0, {}, [=](access& a) {
-                   a.local(left) = static_cast<value>(a.load(counter) - 1);
-                   if (messages(a.local(left)) <= last)
-                     a.go_to(open);
-                 }});
+    p.push_back(
+      {"look at the count", kind::plain, 0, {}, [=](memory_access& a) {
+         a.local(left) = static_cast<value>(a.load(counter) - 1);
+         if (messages(a.local(left)) <= last)
+           a.go_to(open);
+       }});
     if (wrong.plain_count)
-      p.push_back({"store the count", kind::plain, 0, {}, [=](access& a) {
-                     a.store(counter, a.local(left));
-                     a.go_to(behind);
-                   }});
+      p.push_back(
+        {"store the count", kind::plain, 0, {}, [=](memory_access& a) {
+           a.store(counter, a.local(left));
+           a.go_to(behind);
+         }});
     else
       p.push_back({"decrement",
                    wrong.relaxed_count ? kind::change : kind::release,
                    counter,
                    {},
-                   [=](access& a) {
+                   [=](memory_access& a) {
                      a.local(left) = --a.shared(counter);
                      if (messages(a.local(left)) > last)
                        a.go_to(behind);
@@ -120,14 +125,14 @@ program sender(value number, const mistakes& wrong) {
 program stream() {
   program p;
   for (value step = 0; step < steps; ++step) {
-    p.push_back({"start", kind::release, admitted, {}, [](access& a) {
+    p.push_back({"start", kind::release, admitted, {}, [](memory_access& a) {
                    ++a.shared(admitted);
                  }});
     p.push_back({"take the op", kind::change, submitted,
-                 [](access& a) { return a.shared(submitted) > 0; },
-                 [](access& a) { --a.shared(submitted); }});
+                 [](memory_access& a) { return a.shared(submitted) > 0; },
+                 [](memory_access& a) { --a.shared(submitted); }});
     p.push_back(
-      {"run", kind::plain, 0, {}, [step](access& a) {
+      {"run", kind::plain, 0, {}, [step](memory_access& a) {
          auto there = a.load(ready_for) == step + 1;
          for (value i = 0; i < senders; ++i)
            there &= a.load(static_cast<variable>(sent + i)) == step + 1;

@@ -142,7 +142,7 @@ private:
     if (waits_for_own_writes(t, step))
       return;
     visit to{from.now, &from, thread, step.name};
-    access view{to.now, thread, machine_.rules};
+    memory_access view{to.now, thread, machine_.rules};
     if (step.can && !step.can(view))
       return;
     take(step, view, to.now.threads[thread], code);
@@ -153,8 +153,8 @@ private:
     reach(std::move(to));
   }
 
-  static void take(const instruction& step, access& view, thread_state& t,
-                   const program& code) {
+  static void take(const instruction& step, memory_access& view,
+                   thread_state& t, const program& code) {
     ++t.step;
     step.act(view);
     if (t.step == code.size())
@@ -212,14 +212,14 @@ private:
 
 } // namespace
 
-value access::load(variable from) const noexcept {
+value memory_access::load(variable from) const noexcept {
   for (auto i = self_.pending_count; i > 0; --i)
     if (self_.pending[i - 1u].to == from)
       return self_.pending[i - 1u].what;
   return state_.shared[from];
 }
 
-void access::write(variable to, value what, bool release) noexcept {
+void memory_access::write(variable to, value what, bool release) noexcept {
   if (memory_ == memory::sequential) {
     state_.shared[to] = what;
     return;

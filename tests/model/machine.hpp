@@ -55,9 +55,9 @@ struct state {
 /// What one step of a thread does to the state. The reads and writes of one
 /// step happen together: a step stands for one atomic access, or for several
 /// accesses to what only this thread may touch just now.
-class access {
+class memory_access {
 public:
-  access(state& s, std::size_t thread, memory kind) noexcept
+  memory_access(state& s, std::size_t thread, memory kind) noexcept
     : state_(s), self_(s.threads[thread]), memory_(kind) {}
 
   /// The thread's own last write, else what is shared.
@@ -92,9 +92,10 @@ struct instruction {
   };
   const char* name;
   kind what = kind::plain;
-  variable of = 0;                       ///< what a `change` changes
-  std::function<bool(access&)> can = {}; ///< blocks until true; empty: never
-  std::function<void(access&)> act;
+  variable of = 0; ///< what a `change` changes
+  std::function<bool(memory_access&)> can =
+    {}; ///< blocks until true; empty: never
+  std::function<void(memory_access&)> act;
 };
 
 using program = std::vector<instruction>;

@@ -11,28 +11,31 @@ enum shared : variable { x, y, seen_by_first, seen_by_second };
 using kind = instruction::kind;
 
 instruction set(variable to) {
-  return {"set", kind::plain, 0, {}, [to](access& a) { a.store(to, 1); }};
+  return {
+    "set", kind::plain, 0, {}, [to](memory_access& a) { a.store(to, 1); }};
 }
 instruction set_release(variable to) {
-  return {
-    "set", kind::plain, 0, {}, [to](access& a) { a.store_release(to, 1); }};
+  return {"set", kind::plain, 0, {}, [to](memory_access& a) {
+            a.store_release(to, 1);
+          }};
 }
 instruction fence() {
-  return {"fence", kind::release, 0, {}, [](access&) {}};
+  return {"fence", kind::release, 0, {}, [](memory_access&) {}};
 }
 /// Copies a variable to where the test can read it.
 instruction see(variable from, variable to) {
-  return {"see", kind::release, to, {}, [=](access& a) {
+  return {"see", kind::release, to, {}, [=](memory_access& a) {
             a.shared(to) = a.load(from);
           }};
 }
 /// The same, early enough to be before the thread's own writes are visible.
 instruction look(variable from) {
-  return {
-    "look", kind::plain, 0, {}, [=](access& a) { a.local(0) = a.load(from); }};
+  return {"look", kind::plain, 0, {}, [=](memory_access& a) {
+            a.local(0) = a.load(from);
+          }};
 }
 instruction tell(variable to) {
-  return {"tell", kind::release, to, {}, [=](access& a) {
+  return {"tell", kind::release, to, {}, [=](memory_access& a) {
             a.shared(to) = a.local(0);
           }};
 }
@@ -84,9 +87,10 @@ TEST_CASE("a flag may overtake what it announces unless it is released") {
 
 TEST_CASE("a thread that waits for ever is an end, with the way to it") {
   machine m;
-  m.threads = {{set(x),
-                {"wait", kind::plain, 0, [](access& a) { return a.load(y); },
-                 [](access&) {}}}};
+  m.threads = {
+    {set(x),
+     {"wait", kind::plain, 0, [](memory_access& a) { return a.load(y); },
+      [](memory_access&) {}}}};
   m.at_end = [](const state& s) { return s.shared[x] ? "waits" : ""; };
   const auto result = explore(m);
   CHECK(result.failure == "waits");

@@ -15,7 +15,7 @@ using namespace troupe::model::queue;
 
 namespace {
 
-using troupe::model::access; // not POSIX's
+using troupe::model::memory_access;
 
 /// What the threads of a test are and do.
 struct setting {
@@ -33,7 +33,7 @@ struct setting {
 
 /// What a job does; local `job` says which.
 void run_job(queue_program& w, const setting& t, std::size_t s) {
-  w.step("run", kind::release, runs, [](access& a) {
+  w.step("run", kind::release, runs, [](memory_access& a) {
     ++a.shared(of(runs, static_cast<std::size_t>(a.local(job))));
   });
   const auto only = [&](int which, auto act) {
@@ -41,7 +41,7 @@ void run_job(queue_program& w, const setting& t, std::size_t s) {
       return;
     const auto behind = w.new_label();
     w.branch(
-      "which job?", [which](access& a) { return a.local(job) != which; },
+      "which job?", [which](memory_access& a) { return a.local(job) != which; },
       behind, kind::local);
     act();
     w.mark(behind);
@@ -49,8 +49,8 @@ void run_job(queue_program& w, const setting& t, std::size_t s) {
   only(t.pushes_more, [&] { w.push(s, 2); });
   if (t.waits_for >= 0)
     w.step(
-      "wait for another job", kind::plain, 0, [](access&) {},
-      [v = of(runs, static_cast<std::size_t>(t.waits_for))](access& a) {
+      "wait for another job", kind::plain, 0, [](memory_access&) {},
+      [v = of(runs, static_cast<std::size_t>(t.waits_for))](memory_access& a) {
         return a.local(job) != 0 || a.load(v) != 0;
       });
   only(t.ends, [&] { w.tell_end(); });
@@ -59,9 +59,9 @@ void run_job(queue_program& w, const setting& t, std::size_t s) {
 void run_guest(queue_program& w, const setting& t) {
   if (t.guests_meet)
     w.step(
-      "meet the other guest", kind::plain, 0, [](access&) {},
-      [](access& a) { return a.local(job) != 0 || a.load(guest_runs); });
-  w.step("run the guest", kind::release, guest_runs, [](access& a) {
+      "meet the other guest", kind::plain, 0, [](memory_access&) {},
+      [](memory_access& a) { return a.local(job) != 0 || a.load(guest_runs); });
+  w.step("run the guest", kind::release, guest_runs, [](memory_access& a) {
     a.shared(guest_runs) =
       static_cast<value>(a.shared(guest_runs) | 1 << a.local(job));
   });
@@ -105,23 +105,24 @@ std::pair<program, std::uint8_t> owner(const setting& t, std::size_t s) {
   w.mark(top);
   if (t.borrowed && s == 0)
     w.branch(
-      "is the seat lent?", [](access& a) { return (a.load(seat) & lent) != 0; },
-      beside);
+      "is the seat lent?",
+      [](memory_access& a) { return (a.load(seat) & lent) != 0; }, beside);
   w.begin_search(s);
   look_everywhere(w, t, s, true, found, guest);
   if (t.with_stop) {
     const auto stays = w.new_label();
     w.branch(
-      "stopped?", [](access& a) { return a.load(stopped) == 0; }, stays);
+      "stopped?", [](memory_access& a) { return a.load(stopped) == 0; }, stays);
     for (std::size_t l = 0; l < t.seats; ++l)
       w.branch(
-        "no jobs?", [l](access& a) { return a.load(of(lists, l)) != 0; },
+        "no jobs?", [l](memory_access& a) { return a.load(of(lists, l)) != 0; },
         stays);
     w.end_search(s);
     // It may have been given a job meanwhile.
     for (std::size_t l = 0; l < t.seats; ++l)
       w.branch(
-        "no jobs?", [l](access& a) { return a.load(of(lists, l)) != 0; }, top);
+        "no jobs?", [l](memory_access& a) { return a.load(of(lists, l)) != 0; },
+        top);
     w.go_to(leave);
     w.mark(stays);
   }
@@ -144,11 +145,11 @@ std::pair<program, std::uint8_t> owner(const setting& t, std::size_t s) {
       w.mark(none);
     }
     w.branch(
-      "stopped?", [](access& a) { return a.load(stopped) != 0; }, leave);
+      "stopped?", [](memory_access& a) { return a.load(stopped) != 0; }, leave);
     w.sleep_beside_borrower(s, top);
   }
   w.mark(leave);
-  w.step("leave", kind::release, of(seat, s), [s](access& a) {
+  w.step("leave", kind::release, of(seat, s), [s](memory_access& a) {
     auto& word_ = a.shared(of(seat, s));
     word_ = static_cast<value>(word_ & ~(present | up));
   });
@@ -164,11 +165,11 @@ program borrower(const setting& t) {
   w.borrow(0, taken);
   w.mark(top);
   w.branch(
-    "is it done?", [](access& a) { return a.load(done) != 0; }, leave);
+    "is it done?", [](memory_access& a) { return a.load(done) != 0; }, leave);
   w.begin_search(0);
   look_everywhere(w, t, 0, false, found, found);
   w.branch(
-    "is it done?", [](access& a) { return a.load(done) != 0; }, leave);
+    "is it done?", [](memory_access& a) { return a.load(done) != 0; }, leave);
   w.sleep(0, borrower_up, w.reasons_to_stay({done}), top);
   w.mark(found);
   w.end_search(0);
@@ -180,10 +181,10 @@ program borrower(const setting& t) {
   w.go_to(end);
   w.mark(taken);
   w.step(
-    "wait without a seat", kind::plain, 0, [](access&) {},
-    [](access& a) { return a.load(done) != 0; });
+    "wait without a seat", kind::plain, 0, [](memory_access&) {},
+    [](memory_access& a) { return a.load(done) != 0; });
   w.mark(end);
-  w.step("end", kind::local, 0, [](access&) {});
+  w.step("end", kind::local, 0, [](memory_access&) {});
   return w.finish();
 }
 

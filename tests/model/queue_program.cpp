@@ -4,14 +4,15 @@
 namespace troupe::model::queue {
 
 void queue_program::step(const char* name, kind what, variable of,
-                         std::function<void(access&)> act,
-                         std::function<bool(access&)> can) {
+                         std::function<void(memory_access&)> act,
+                         std::function<bool(memory_access&)> can) {
   code_.push_back({name, what, of, std::move(can), std::move(act)});
 }
 
-void queue_program::branch(const char* name, std::function<bool(access&)> holds,
-                           label to, kind what) {
-  step(name, what, 0, [=, jump = jump_](access& a) {
+void queue_program::branch(const char* name,
+                           std::function<bool(memory_access&)> holds, label to,
+                           kind what) {
+  step(name, what, 0, [=, jump = jump_](memory_access& a) {
     if (holds(a))
       jump(a, to);
   });
@@ -19,7 +20,7 @@ void queue_program::branch(const char* name, std::function<bool(access&)> holds,
 
 void queue_program::add(std::size_t list, int which) {
   lock(of(flags, list));
-  step("add to the list", kind::plain, 0, [=](access& a) {
+  step("add to the list", kind::plain, 0, [=](memory_access& a) {
     const auto l = of(lists, list);
     a.store(l, static_cast<value>(a.load(l) | 1 << which));
     a.store_release(of(flags, list), 0);
@@ -27,7 +28,7 @@ void queue_program::add(std::size_t list, int which) {
 }
 
 void queue_program::fence(const char* name) {
-  step(name, kind::fence, 0, [](access&) {});
+  step(name, kind::fence, 0, [](memory_access&) {});
 }
 
 void queue_program::after_push() {
@@ -45,17 +46,18 @@ void queue_program::push_to(std::size_t home, int which) {
 }
 
 void queue_program::give(std::size_t s, int which, label given) {
-  step("give", kind::release, of(slots, s), [=, jump = jump_](access& a) {
-    auto& content = a.shared(of(slots, s));
-    if (content != open)
-      return;
-    content = static_cast<value>(first_job + which);
-    jump(a, given);
-  });
+  step("give", kind::release, of(slots, s),
+       [=, jump = jump_](memory_access& a) {
+         auto& content = a.shared(of(slots, s));
+         if (content != open)
+           return;
+         content = static_cast<value>(first_job + which);
+         jump(a, given);
+       });
 }
 
 void queue_program::poll_slot(std::size_t s, label none) {
-  step("poll", kind::change, of(slots, s), [=, jump = jump_](access& a) {
+  step("poll", kind::change, of(slots, s), [=, jump = jump_](memory_access& a) {
     const auto content = std::exchange(a.shared(of(slots, s)), value{open});
     if (content < first_job)
       return jump(a, none);
@@ -65,7 +67,7 @@ void queue_program::poll_slot(std::size_t s, label none) {
 
 void queue_program::steal_from_slot(std::size_t s, label none) {
   step("steal what was given", kind::change, of(slots, s),
-       [=, jump = jump_](access& a) {
+       [=, jump = jump_](memory_access& a) {
          auto& content = a.shared(of(slots, s));
          if (content < first_job)
            return jump(a, none);
@@ -77,7 +79,7 @@ void queue_program::steal_from_slot(std::size_t s, label none) {
 void queue_program::close_slot(std::size_t s) {
   const auto nothing = new_label();
   step("close the slot", kind::change, of(slots, s),
-       [=, jump = jump_, wrong = wrong_](access& a) {
+       [=, jump = jump_, wrong = wrong_](memory_access& a) {
          const auto content =
            std::exchange(a.shared(of(slots, s)), value{closed});
          if (content < first_job || wrong.drops_given)
@@ -85,7 +87,7 @@ void queue_program::close_slot(std::size_t s) {
          a.local(kept) = static_cast<value>(content - first_job);
        });
   lock(of(flags, s));
-  step("keep what was given", kind::plain, 0, [=](access& a) {
+  step("keep what was given", kind::plain, 0, [=](memory_access& a) {
     const auto l = of(lists, s);
     a.store(l, static_cast<value>(a.load(l) | 1 << a.local(kept)));
     a.local(kept) = 0;
@@ -96,7 +98,7 @@ void queue_program::close_slot(std::size_t s) {
 
 void queue_program::push_guest(int which) {
   lock(guest_flag);
-  step("add a guest", kind::plain, 0, [=](access& a) {
+  step("add a guest", kind::plain, 0, [=](memory_access& a) {
     a.store(guests, static_cast<value>(a.load(guests) | 1 << which));
     a.store_release(guest_flag, 0);
   });
@@ -106,9 +108,10 @@ void queue_program::push_guest(int which) {
 
 void queue_program::take(variable list, variable flag, label none) {
   branch(
-    "look at a list", [=](access& a) { return a.load(list) == 0; }, none);
+    "look at a list", [=](memory_access& a) { return a.load(list) == 0; },
+    none);
   lock(flag);
-  step("take", kind::plain, 0, [=, jump = jump_](access& a) {
+  step("take", kind::plain, 0, [=, jump = jump_](memory_access& a) {
     const auto all = a.load(list);
     value first = 0;
     while (all != 0 && (all >> first & 1) == 0)
@@ -125,14 +128,15 @@ void queue_program::take(variable list, variable flag, label none) {
 void queue_program::wake_by(std::size_t s, bits_to_set to_set, label woken) {
   const auto again = new_label(), not_this = new_label();
   mark(again);
-  step("wake: read the seat", kind::plain, 0, [=, jump = jump_](access& a) {
-    const auto w = a.load(of(seat, s));
-    if (to_set(w) == 0)
-      return jump(a, not_this);
-    a.local(word) = w;
-  });
+  step("wake: read the seat", kind::plain, 0,
+       [=, jump = jump_](memory_access& a) {
+         const auto w = a.load(of(seat, s));
+         if (to_set(w) == 0)
+           return jump(a, not_this);
+         a.local(word) = w;
+       });
   step("wake: set bits", kind::release, of(seat, s),
-       [=, jump = jump_, wrong = wrong_](access& a) {
+       [=, jump = jump_, wrong = wrong_](memory_access& a) {
          auto& w = a.shared(of(seat, s));
          if (w != std::exchange(a.local(word), value{0}))
            return jump(a, wrong.wakes_once ? not_this : again);
@@ -143,7 +147,7 @@ void queue_program::wake_by(std::size_t s, bits_to_set to_set, label woken) {
        });
   if (!wrong_.wakes_without_count)
     count(sleepers, -1);
-  step("count", kind::change, searchers, [=, jump = jump_](access& a) {
+  step("count", kind::change, searchers, [=, jump = jump_](memory_access& a) {
     ++a.shared(searchers);
     jump(a, woken);
   });
@@ -175,11 +179,11 @@ void queue_program::wake_owner(std::size_t s, label woken) {
 void queue_program::wake_if_nobody_searches() {
   const auto behind = new_label();
   branch(
-    "does someone search?", [=](access& a) { return a.load(searchers) > 0; },
-    behind);
+    "does someone search?",
+    [=](memory_access& a) { return a.load(searchers) > 0; }, behind);
   branch(
-    "does someone sleep?", [=](access& a) { return a.load(sleepers) <= 0; },
-    behind);
+    "does someone sleep?",
+    [=](memory_access& a) { return a.load(sleepers) <= 0; }, behind);
   for (std::size_t s = 0; s < seats_; ++s)
     wake(s, behind);
   mark(behind);
@@ -188,15 +192,15 @@ void queue_program::wake_if_nobody_searches() {
 void queue_program::look_once_more() {
   const auto found = new_label(), behind = new_label();
   branch(
-    "does someone search?", [=](access& a) { return a.load(searchers) > 0; },
-    behind);
+    "does someone search?",
+    [=](memory_access& a) { return a.load(searchers) > 0; }, behind);
   branch(
-    "does someone sleep?", [=](access& a) { return a.load(sleepers) <= 0; },
-    behind);
+    "does someone sleep?",
+    [=](memory_access& a) { return a.load(sleepers) <= 0; }, behind);
   for (std::size_t l = 0; l < seats_; ++l)
     branch(
-      "is there a job?", [=](access& a) { return a.load(of(lists, l)) != 0; },
-      found);
+      "is there a job?",
+      [=](memory_access& a) { return a.load(of(lists, l)) != 0; }, found);
   go_to(behind);
   mark(found);
   for (std::size_t s = 0; s < seats_; ++s)
@@ -207,11 +211,12 @@ void queue_program::look_once_more() {
 void queue_program::wake_owner_if_none_searches() {
   const auto behind = new_label();
   for (std::size_t s = 0; s < seats_; ++s)
-    step("does an owner search?", kind::plain, 0, [=, jump = jump_](access& a) {
-      constexpr auto looking = present | up | searching;
-      if ((a.load(of(seat, s)) & (looking | lent)) == looking)
-        jump(a, behind);
-    });
+    step("does an owner search?", kind::plain, 0,
+         [=, jump = jump_](memory_access& a) {
+           constexpr auto looking = present | up | searching;
+           if ((a.load(of(seat, s)) & (looking | lent)) == looking)
+             jump(a, behind);
+         });
   for (std::size_t s = 0; s < seats_; ++s)
     wake_owner(s, behind);
   mark(behind);
@@ -223,13 +228,13 @@ void queue_program::wake_borrowers() {
   const auto behind = new_label();
   if (wrong_.trusts_sleepers)
     branch(
-      "does someone sleep?", [](access& a) { return a.load(sleepers) <= 0; },
-      behind);
+      "does someone sleep?",
+      [](memory_access& a) { return a.load(sleepers) <= 0; }, behind);
   for (std::size_t s = 0; s < seats_; ++s) {
     const auto next = new_label();
     branch(
-      "is it lent?", [=](access& a) { return !(a.load(of(seat, s)) & lent); },
-      next);
+      "is it lent?",
+      [=](memory_access& a) { return !(a.load(of(seat, s)) & lent); }, next);
     wake(s, next);
     mark(next);
   }
@@ -237,12 +242,13 @@ void queue_program::wake_borrowers() {
 }
 
 void queue_program::tell_end() {
-  step("done", kind::plain, 0, [](access& a) { a.store_release(done, 1); });
+  step("done", kind::plain, 0,
+       [](memory_access& a) { a.store_release(done, 1); });
   wake_borrowers();
 }
 
 void queue_program::stop() {
-  step("stop", kind::plain, 0, [](access& a) { a.store(stopped, 1); });
+  step("stop", kind::plain, 0, [](memory_access& a) { a.store(stopped, 1); });
   fence("F1");
   for (std::size_t s = 0; s < seats_; ++s) {
     const auto next = new_label();
@@ -254,7 +260,7 @@ void queue_program::stop() {
 void queue_program::begin_search(std::size_t s) {
   const auto behind = new_label();
   step("begin to search", kind::release, of(seat, s),
-       [=, jump = jump_](access& a) {
+       [=, jump = jump_](memory_access& a) {
          for (auto dead : {job, word, look})
            a.local(dead) = 0;
          auto& w = a.shared(of(seat, s));
@@ -266,7 +272,7 @@ void queue_program::begin_search(std::size_t s) {
   count(searchers, 1);
   mark(behind);
   step("open the slot", kind::plain, 0,
-       [=](access& a) { a.store(of(slots, s), open); });
+       [=](memory_access& a) { a.store(of(slots, s), open); });
 }
 
 void queue_program::end_search(std::size_t s) {
@@ -274,18 +280,18 @@ void queue_program::end_search(std::size_t s) {
   if (!wrong_.leaves_slot_open)
     close_slot(s);
   step("end the search", kind::release, of(seat, s),
-       [=, jump = jump_](access& a) {
+       [=, jump = jump_](memory_access& a) {
          auto& w = a.shared(of(seat, s));
          const auto before = w;
          w = static_cast<value>(w & ~searching);
          if (!(before & searching))
            jump(a, behind);
        });
-  step("count", kind::change, searchers, [=, wrong = wrong_](access& a) {
+  step("count", kind::change, searchers, [=, wrong = wrong_](memory_access& a) {
     a.local(look) = --a.shared(searchers) <= 0 && !wrong.no_last_look;
   });
   fence("as F2");
-  step("was it the last?", kind::local, 0, [=, jump = jump_](access& a) {
+  step("was it the last?", kind::local, 0, [=, jump = jump_](memory_access& a) {
     if (!std::exchange(a.local(look), value{0}))
       jump(a, not_last);
   });
@@ -293,8 +299,8 @@ void queue_program::end_search(std::size_t s) {
   mark(not_last);
   if (!wrong_.ignores_guests) {
     branch(
-      "is there a guest?", [=](access& a) { return a.load(guests) == 0; },
-      behind);
+      "is there a guest?",
+      [=](memory_access& a) { return a.load(guests) == 0; }, behind);
     wake_owner_if_none_searches();
   }
   mark(behind);
@@ -316,7 +322,7 @@ void queue_program::sleep(std::size_t s, value bit,
              wait = new_label();
   const auto look_around = [&] {
     for (auto v : reasons)
-      step("reason to stay?", kind::plain, 0, [=](access& a) {
+      step("reason to stay?", kind::plain, 0, [=](memory_access& a) {
         if (a.load(v) != 0)
           a.local(look) = 1;
       });
@@ -327,13 +333,14 @@ void queue_program::sleep(std::size_t s, value bit,
   }
   if (!wrong_.sleeps_beside_slot)
     close_slot(s);
-  step("fall asleep", kind::release, of(seat, s), [=, jump = jump_](access& a) {
-    auto& w = a.shared(of(seat, s));
-    const auto before = w;
-    w = static_cast<value>(w & ~(bit | searching));
-    if (!(before & searching))
-      jump(a, not_searching);
-  });
+  step("fall asleep", kind::release, of(seat, s),
+       [=, jump = jump_](memory_access& a) {
+         auto& w = a.shared(of(seat, s));
+         const auto before = w;
+         w = static_cast<value>(w & ~(bit | searching));
+         if (!(before & searching))
+           jump(a, not_searching);
+       });
   count(searchers, -1);
   mark(not_searching);
   count(sleepers, 1);
@@ -342,12 +349,12 @@ void queue_program::sleep(std::size_t s, value bit,
     forget_look();
     look_around();
   }
-  step("stay?", kind::local, 0, [=, jump = jump_](access& a) {
+  step("stay?", kind::local, 0, [=, jump = jump_](memory_access& a) {
     if (!std::exchange(a.local(look), value{0}))
       jump(a, wait);
   });
   step("take it back", kind::release, of(seat, s),
-       [=, jump = jump_](access& a) {
+       [=, jump = jump_](memory_access& a) {
          auto& w = a.shared(of(seat, s));
          const auto before = w;
          w = static_cast<value>(w | bit);
@@ -362,15 +369,16 @@ void queue_program::sleep(std::size_t s, value bit,
   mark(wait);
   asleep_ = static_cast<std::uint8_t>(code_.size());
   step(
-    "sleep", kind::plain, 0, [=, jump = jump_](access& a) { jump(a, awake); },
-    [=](access& a) { return (a.load(of(seat, s)) & bit) != 0; });
+    "sleep", kind::plain, 0,
+    [=, jump = jump_](memory_access& a) { jump(a, awake); },
+    [=](memory_access& a) { return (a.load(of(seat, s)) & bit) != 0; });
 }
 
 void queue_program::hand_on(std::size_t s) {
   const auto behind = new_label();
   branch(
-    "not lent?", [=](access& a) { return !(a.load(of(seat, s)) & lent); },
-    behind);
+    "not lent?",
+    [=](memory_access& a) { return !(a.load(of(seat, s)) & lent); }, behind);
   look_once_more();
   mark(behind);
 }
@@ -378,7 +386,7 @@ void queue_program::hand_on(std::size_t s) {
 void queue_program::sleep_beside_borrower(std::size_t s, label awake) {
   const auto wait = new_label(), rise = new_label();
   step("sleep beside", kind::release, of(seat, s),
-       [=, jump = jump_](access& a) {
+       [=, jump = jump_](memory_access& a) {
          auto& w = a.shared(of(seat, s));
          if (!(w & lent))
            return jump(a, awake);
@@ -386,53 +394,57 @@ void queue_program::sleep_beside_borrower(std::size_t s, label awake) {
        });
   fence("F2");
   branch(
-    "a guest?", [=](access& a) { return a.load(guests) != 0; }, rise);
+    "a guest?", [=](memory_access& a) { return a.load(guests) != 0; }, rise);
   branch(
-    "stopped?", [=](access& a) { return a.load(stopped) == 0; }, wait);
+    "stopped?", [=](memory_access& a) { return a.load(stopped) == 0; }, wait);
   mark(rise);
   wake_owner(s, awake);
   mark(wait);
   step(
-    "sleep", kind::plain, 0, [=, jump = jump_](access& a) { jump(a, awake); },
-    [=](access& a) { return (a.load(of(seat, s)) & up) != 0; });
+    "sleep", kind::plain, 0,
+    [=, jump = jump_](memory_access& a) { jump(a, awake); },
+    [=](memory_access& a) { return (a.load(of(seat, s)) & up) != 0; });
 }
 
 void queue_program::count(variable v, int change) {
-  step("count", kind::change, v, [=](access& a) {
+  step("count", kind::change, v, [=](memory_access& a) {
     a.shared(v) = static_cast<value>(a.shared(v) + change);
   });
 }
 
 void queue_program::borrow(std::size_t s, label taken) {
-  step("borrow", kind::release, of(seat, s), [=, jump = jump_](access& a) {
-    auto& w = a.shared(of(seat, s));
-    a.local(word) = w;
-    if (w & (lent | up))
-      return jump(a, taken);
-    w = static_cast<value>(w | lent | borrower_up | searching);
-  });
+  step("borrow", kind::release, of(seat, s),
+       [=, jump = jump_](memory_access& a) {
+         auto& w = a.shared(of(seat, s));
+         a.local(word) = w;
+         if (w & (lent | up))
+           return jump(a, taken);
+         w = static_cast<value>(w | lent | borrower_up | searching);
+       });
   count(searchers, 1);
   const auto absent = new_label();
   branch(
     "was an owner there?",
-    [=](access& a) { return !(a.local(word) & present); }, absent, kind::local);
+    [=](memory_access& a) { return !(a.local(word) & present); }, absent,
+    kind::local);
   count(sleepers, -1);
   mark(absent);
 }
 
 void queue_program::give_back(std::size_t s) {
   const auto not_searching = new_label(), no_owner = new_label();
-  step("give back", kind::release, of(seat, s), [=, jump = jump_](access& a) {
-    auto& w = a.shared(of(seat, s));
-    a.local(word) = w;
-    w = static_cast<value>(w & ~(lent | borrower_up | searching));
-    if (!(a.local(word) & searching))
-      jump(a, not_searching);
-  });
+  step("give back", kind::release, of(seat, s),
+       [=, jump = jump_](memory_access& a) {
+         auto& w = a.shared(of(seat, s));
+         a.local(word) = w;
+         w = static_cast<value>(w & ~(lent | borrower_up | searching));
+         if (!(a.local(word) & searching))
+           jump(a, not_searching);
+       });
   count(searchers, -1);
   mark(not_searching);
   step("does the owner sleep?", kind::local, 0,
-       [=, jump = jump_, wrong = wrong_](access& a) {
+       [=, jump = jump_, wrong = wrong_](memory_access& a) {
          if ((a.local(word) & (present | up)) != present
              || wrong.back_without_count)
            jump(a, no_owner);
@@ -452,17 +464,19 @@ queue_program::reasons_to_stay(std::vector<variable> more) const {
 }
 
 void queue_program::go_to(label to) {
-  step("go on", kind::local, 0, [=, jump = jump_](access& a) { jump(a, to); });
+  step("go on", kind::local, 0,
+       [=, jump = jump_](memory_access& a) { jump(a, to); });
 }
 
 void queue_program::lock(variable flag) {
   step(
-    "take a flag", kind::change, flag, [=](access& a) { a.shared(flag) = 1; },
-    [=](access& a) { return a.shared(flag) == 0; });
+    "take a flag", kind::change, flag,
+    [=](memory_access& a) { a.shared(flag) = 1; },
+    [=](memory_access& a) { return a.shared(flag) == 0; });
 }
 
 void queue_program::forget_look() {
-  step("look", kind::local, 0, [](access& a) { a.local(look) = 0; });
+  step("look", kind::local, 0, [](memory_access& a) { a.local(look) = 0; });
 }
 
 } // namespace troupe::model::queue

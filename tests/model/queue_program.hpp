@@ -100,10 +100,10 @@ public:
   // -- steps ------------------------------------------------------------------
 
   void step(const char* name, kind what, variable of,
-            std::function<void(access&)> act,
-            std::function<bool(access&)> can = {});
-  void branch(const char* name, std::function<bool(access&)> holds, label to,
-              kind what = kind::plain);
+            std::function<void(memory_access&)> act,
+            std::function<bool(memory_access&)> can = {});
+  void branch(const char* name, std::function<bool(memory_access&)> holds,
+              label to, kind what = kind::plain);
   void go_to(label to);
 
   // -- operations of job_queue
@@ -140,7 +140,9 @@ public:
 private:
   // Goes to labels, whose places are known when the program is whole.
   struct jumper {
-    void operator()(access& a, label to) const { a.go_to((*places)[to]); }
+    void operator()(memory_access& a, label to) const {
+      a.go_to((*places)[to]);
+    }
     std::shared_ptr<const std::array<std::uint8_t, 256>> places;
   };
   // The bits that a waker sets in a seat's word; 0: none.

@@ -44,7 +44,7 @@ program submitter(value first, value last, const mistakes& wrong) {
   for (auto op = first; op <= last; ++op) {
     const auto again = static_cast<std::uint8_t>(p.size());
     const auto behind = static_cast<std::uint8_t>(p.size() + 3);
-    p.push_back({"submit: link", kind::plain, 0, {}, [op](access& a) {
+    p.push_back({"submit: link", kind::plain, 0, {}, [op](memory_access& a) {
                    a.local(0) = a.load(inbox);
                    a.store(link(op),
                            a.local(0) == idle_mark ? nobody : a.local(0));
@@ -53,7 +53,7 @@ program submitter(value first, value last, const mistakes& wrong) {
                  order,
                  inbox,
                  {},
-                 [=, all = wrong.always_schedules](access& a) {
+                 [=, all = wrong.always_schedules](memory_access& a) {
                    if (a.shared(inbox) != a.local(0))
                      return a.go_to(again);
                    a.shared(inbox) = op;
@@ -62,7 +62,7 @@ program submitter(value first, value last, const mistakes& wrong) {
                  }});
     // Through a list of the job queue, whose flag is released behind it.
     p.push_back(
-      {"submit: schedule", kind::release, scheduled, {}, [](access& a) {
+      {"submit: schedule", kind::release, scheduled, {}, [](memory_access& a) {
          ++a.shared(scheduled);
        }});
   }
@@ -81,7 +81,7 @@ enum drainer_step : std::uint8_t {
 /// Registers of a drainer.
 enum local : std::size_t { newest, launches };
 
-void take_inbox(access& a) {
+void take_inbox(memory_access& a) {
   auto taken = a.load(ready);
   for (auto op = a.local(newest); op != nobody; op = a.load(link(op))) {
     if (taken >> op & 1) { // a broken chain may be a ring
@@ -106,21 +106,21 @@ value lowest(value set) {
 program drainer(const mistakes& wrong, bool yields, bool tells) {
   program p;
   p.push_back({"run", kind::change, scheduled,
-               [](access& a) { return a.shared(scheduled) > 0; },
-               [](access& a) {
+               [](memory_access& a) { return a.shared(scheduled) > 0; },
+               [](memory_access& a) {
                  --a.shared(scheduled);
                  ++a.shared(draining);
                }});
-  p.push_back({"look at the inbox", kind::plain, 0, {}, [](access& a) {
+  p.push_back({"look at the inbox", kind::plain, 0, {}, [](memory_access& a) {
                  if (a.load(inbox) == nobody)
                    a.go_to(launch);
                }});
-  p.push_back({"exchange", kind::change, inbox, {}, [](access& a) {
+  p.push_back({"exchange", kind::change, inbox, {}, [](memory_access& a) {
                  a.local(newest) = a.shared(inbox);
                  a.shared(inbox) = nobody;
                  take_inbox(a);
                }});
-  p.push_back({"launch", kind::plain, 0, {}, [yields, tells](access& a) {
+  p.push_back({"launch", kind::plain, 0, {}, [yields, tells](memory_access& a) {
                  const auto set = a.load(ready);
                  if (set == 0)
                    return;
@@ -134,7 +134,7 @@ program drainer(const mistakes& wrong, bool yields, bool tells) {
                  a.go_to(yields ? give_way : look);
                }});
   if (wrong.goes_idle_by_store)
-    p.push_back({"go idle", kind::plain, 0, {}, [](access& a) {
+    p.push_back({"go idle", kind::plain, 0, {}, [](memory_access& a) {
                    a.store(inbox, idle_mark);
                    --a.shared(draining);
                    a.go_to(wait);
@@ -144,14 +144,14 @@ program drainer(const mistakes& wrong, bool yields, bool tells) {
                  wrong.idle_relaxed ? kind::change : kind::release,
                  inbox,
                  {},
-                 [](access& a) {
+                 [](memory_access& a) {
                    if (a.shared(inbox) != nobody)
                      return a.go_to(look);
                    a.shared(inbox) = idle_mark;
                    --a.shared(draining);
                    a.go_to(wait);
                  }});
-  p.push_back({"yield", kind::release, scheduled, {}, [](access& a) {
+  p.push_back({"yield", kind::release, scheduled, {}, [](memory_access& a) {
                  --a.shared(draining);
                  ++a.shared(scheduled);
                  a.go_to(wait);
