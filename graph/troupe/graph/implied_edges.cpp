@@ -81,18 +81,31 @@ std::vector<bool> find_implied(const ssa_graph& g) {
   return implied;
 }
 
-/// Marks handles that lie behind the end of one of some edges of distance 1
-/// and before its beginning: they wait for themselves by way of it.
-class returning_handles {
+/// Finds ops that wait for themselves by way of one of some edges of distance
+/// 1: they lie behind its end and before its beginning.
+class returning_ops {
 public:
-  explicit returning_handles(const ssa_graph& g)
-    : order_(topological_order(g)), out_(g, 0), found_(g.size()) {}
+  /// @param across all the edges of distance 1
+  returning_ops(const ssa_graph& g, std::span<const edge> across)
+    : order_(topological_order(g)), out_(g, 0), found_(g.ops.size()) {
+    marks ends(g.size()), beginnings(g.size());
+    for (auto& e : across) {
+      ends[e.to] = true;
+      beginnings[e.from] = true;
+    }
+    ends = with_all_behind(std::move(ends));
+    beginnings = with_all_before(std::move(beginnings));
+    open_.resize(g.size());
+    for (std::size_t op = 0; op < g.ops.size(); ++op)
+      open_[op] = ends[op] && beginnings[op];
+    look_for_open();
+  }
 
   static constexpr std::size_t edges_at_once = 64;
 
-  void add(std::span<const edge> edges) {
-    std::vector<bits> behind(found_.size());
-    std::vector<bits> before(found_.size());
+  void find(std::span<const edge> edges) {
+    std::vector<bits> behind(open_.size());
+    std::vector<bits> before(open_.size());
     for (std::size_t i = 0; i < edges.size(); ++i) {
       behind[edges[i].to] |= bits{1} << i;
       before[edges[i].from] |= bits{1} << i;
@@ -100,41 +113,73 @@ public:
     for (auto id : order_)
       for (auto& next : out_[id])
         behind[next.to] |= behind[id];
-    for (auto id : order_ | std::views::reverse) {
+    for (auto id : order_ | std::views::reverse)
       for (auto& next : out_[id])
         before[id] |= before[next.to];
-      found_[id] = found_[id] || (before[id] & behind[id]) != 0;
-    }
+    for (std::size_t op = 0; op < found_.size(); ++op)
+      if ((before[op] & behind[op]) != 0) {
+        found_[op] = true;
+        open_[op] = false;
+      }
+    look_for_open();
   }
 
-  std::vector<bool> ops(std::size_t count) && {
-    found_.resize(count);
-    return std::move(found_);
+  /// False if no op that is yet to be found waits for itself by way of it.
+  bool may_find(const edge& e) const {
+    return before_open_[e.to] && behind_open_[e.from];
   }
+
+  std::vector<bool> take() && { return std::move(found_); }
 
 private:
   using bits = std::uint64_t;
+  using marks = std::vector<bool>; // by handle
+
+  marks with_all_behind(marks m) const {
+    for (auto id : order_)
+      if (m[id])
+        for (auto& next : out_[id])
+          m[next.to] = true;
+    return m;
+  }
+
+  marks with_all_before(marks m) const {
+    for (auto id : order_ | std::views::reverse)
+      m[id] = m[id] || std::ranges::any_of(out_[id], [&](auto& next) {
+                return m[next.to];
+              });
+    return m;
+  }
+
+  void look_for_open() {
+    behind_open_ = with_all_behind(open_);
+    before_open_ = with_all_before(open_);
+  }
 
   std::vector<handle_id> order_;
   adjacency out_;
-  std::vector<bool> found_;
+  std::vector<bool> found_; // by op
+  marks open_;              // ops that may yet be found
+  marks behind_open_, before_open_;
 };
 
 // A chain to the next step has one edge of distance 1; that of another op to
-// itself leads nowhere that the op before it in the chain has not been.
+// itself leads nowhere that the op before it in the chain has not been. A few
+// of the edges lead around most ops: each look at a graph leaves fewer to try.
 std::vector<bool> find_own(const ssa_graph& g,
                            const std::vector<bool>& implied) {
   std::vector<edge> across;
   for (std::size_t i = 0; i < g.edges.size(); ++i)
     if (g.edges[i].distance == 1 && !implied[i])
       across.push_back(g.edges[i]);
-  returning_handles returning{g};
-  for (std::span<const edge> rest{across}; !rest.empty();) {
-    const auto count = std::min(rest.size(), returning_handles::edges_at_once);
-    returning.add(rest.first(count));
-    rest = rest.subspan(count);
+  returning_ops returning{g, across};
+  while (!across.empty()) {
+    const auto count = std::min(across.size(), returning_ops::edges_at_once);
+    returning.find(std::span{across}.last(count));
+    across.resize(across.size() - count);
+    std::erase_if(across, [&](auto& e) { return !returning.may_find(e); });
   }
-  return std::move(returning).ops(g.ops.size());
+  return std::move(returning).take();
 }
 
 } // namespace
