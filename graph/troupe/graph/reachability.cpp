@@ -75,20 +75,36 @@ reachability::drop_near(const query_list& queries) const {
   return open;
 }
 
+/// Which of a batch's firsts reach the handles of a step, of those in a window
+/// of the topological order: chains that leave it lead to no second.
+struct reachability::step_bits {
+  step_bits(std::size_t first, std::size_t end)
+    : begin(first), bits_of(end > first ? end - first : 0) {}
+
+  /// @param position from `begin` on
+  void add(std::size_t position, bits more) {
+    if (position - begin < bits_of.size())
+      bits_of[position - begin] |= more;
+  }
+
+  std::size_t begin;
+  std::vector<bits> bits_of;
+};
+
 // Passes the bits of the first of `steps` on, to handles of this step and of
 // those behind it.
-void reachability::flow(std::span<std::vector<bits>> steps, std::size_t begin,
-                        std::size_t end) const {
+void reachability::flow(std::span<step_bits> steps) const {
   auto& now = steps.front();
-  for (auto i = begin; i < end; ++i) {
-    auto id = order_[i];
-    if (now[id] == 0)
+  for (std::size_t i = 0; i < now.bits_of.size(); ++i) {
+    const auto reached = now.bits_of[i];
+    if (reached == 0)
       continue;
+    const auto id = order_[now.begin + i];
     if (id < num_ops_ && steps.size() > 1)
-      steps[1][id] |= now[id];
+      steps[1].add(position_[id], reached);
     for (auto& t : targets_[id])
       if (t.distance < steps.size())
-        steps[t.distance][t.to] |= now[id];
+        steps[t.distance].add(position_[t.to], reached);
   }
 }
 
@@ -97,28 +113,34 @@ void reachability::flow(std::span<std::vector<bits>> steps, std::size_t begin,
 reachability::query_list
 reachability::drop_reached(std::span<const order_query* const> queries) const {
   const auto distance = queries.front()->distance;
-  std::vector<std::vector<bits>> steps(distance + std::size_t{1},
-                                       std::vector<bits>(order_.size()));
   auto begin = order_.size();
   std::size_t end = 0;
+  for (auto* query : queries) {
+    begin = std::min(begin, position_[query->first]);
+    end = std::max(end, position_[query->second] + 1);
+  }
+  std::vector<step_bits> steps;
+  for (std::uint32_t step = 0; step <= distance; ++step)
+    steps.emplace_back(step == 0 ? begin : 0,
+                       step == distance ? end : order_.size());
   std::vector<bits> bit_of_query;
   bits bit = 1;
   for (std::size_t i = 0; i < queries.size(); ++i) {
     if (i > 0 && queries[i]->first != queries[i - 1]->first)
       bit <<= 1;
     bit_of_query.push_back(bit);
-    steps.front()[queries[i]->first] |= bit;
-    begin = std::min(begin, position_[queries[i]->first]);
-    end = std::max(end, position_[queries[i]->second] + 1);
+    steps.front().add(position_[queries[i]->first], bit);
   }
-  for (std::size_t step = 0; step <= distance; ++step)
-    flow(std::span{steps}.subspan(step), step == 0 ? begin : 0,
-         step == distance ? end : order_.size());
+  for (std::uint32_t step = 0; step <= distance; ++step)
+    flow(std::span{steps}.subspan(step));
   query_list open;
-  auto& reached = steps.back();
-  for (std::size_t i = 0; i < queries.size(); ++i)
-    if ((reached[queries[i]->second] & bit_of_query[i]) == 0)
+  const auto& last = steps.back();
+  for (std::size_t i = 0; i < queries.size(); ++i) {
+    const auto second = position_[queries[i]->second];
+    if (second < last.begin
+        || (last.bits_of[second - last.begin] & bit_of_query[i]) == 0)
       open.push_back(queries[i]);
+  }
   return open;
 }
 
@@ -134,15 +156,25 @@ reachability::find_unordered(const std::vector<order_query>& queries) const {
   if (!std::ranges::is_sorted(open, by_first))
     std::ranges::sort(open, by_first);
   open = drop_near(open);
+  std::vector<std::size_t> unordered;
+  const auto give_up = [&](auto* query) {
+    unordered.push_back(static_cast<std::size_t>(query - queries.data()));
+  };
+  std::erase_if(open, [&](auto* query) {
+    const auto is_hopeless =
+      query->distance == 0 && !may_precede(query->first, query->second);
+    if (is_hopeless)
+      give_up(query);
+    return is_hopeless;
+  });
   std::sort(open.begin(), open.end(), [this](auto* a, auto* b) {
     return std::pair{a->distance, position_[a->first]}
            < std::pair{b->distance, position_[b->first]};
   });
-  std::vector<std::size_t> unordered;
   for (std::span<const order_query* const> rest{open}; !rest.empty();) {
     auto size = batch_size(rest);
     for (auto* query : drop_reached(rest.first(size)))
-      unordered.push_back(static_cast<std::size_t>(query - queries.data()));
+      give_up(query);
     rest = rest.subspan(size);
   }
   std::sort(unordered.begin(), unordered.end());

@@ -23,9 +23,9 @@ struct order_query {
 /// counts.
 ///
 /// Cost: queries about handles at most two edges apart take time in the edges
-/// of `first` and its successors. The others are answered for 64 different
-/// `first` at a time, each time by one pass over the edges of each step
-/// between them.
+/// of `first` and its successors, and so do those that `may_precede` answers.
+/// The others are answered for 64 different `first` at a time, each time by
+/// one pass over the edges of each step between them.
 class reachability {
 public:
   /// Throws error(graph_invalid) if the graph has a cycle.
@@ -49,8 +49,8 @@ private:
   query_list drop_reached(std::span<const order_query* const> queries) const;
   template <class Visit>
   void visit_near(handle_id from, Visit visit) const;
-  void flow(std::span<std::vector<std::uint64_t>> steps, std::size_t begin,
-            std::size_t end) const;
+  struct step_bits;
+  void flow(std::span<step_bits> steps) const;
 
   std::size_t num_ops_;
   std::vector<handle_id> order_;
