@@ -205,6 +205,21 @@ TEST_CASE("a steady step with gathered gradients allocates nothing") {
   }
 }
 
+TEST_CASE("a steady step allocates nothing while messages are recorded") {
+  for (auto dry_run : {true, false})
+    for (const std::string devices : {"cpu", "cpu:2"}) {
+      CAPTURE(dry_run);
+      CAPTURE(devices);
+      executor_options options;
+      options.devices = parse_devices(devices);
+      options.dry_run = dry_run;
+      options.trace = trace_level::messages;
+      const auto count = in_steady_steps(make_mlp(), options);
+      INFO(describe_stacks());
+      CHECK(count == 0);
+    }
+}
+
 TEST_CASE("the counter sees what a step allocates") {
   executor_options options;
   options.devices = parse_devices("cpu:2");

@@ -211,6 +211,24 @@ TEST_CASE("delays along the longest path bound a step") {
   CHECK(bounds.ideal_ns(7) == 30'000);
 }
 
+TEST_CASE("bench schedule counts and times what a step records") {
+  std::size_t events = 0;
+  for (auto* level : {"steps", "ops", "messages"}) {
+    const auto result =
+      run_troupe({"bench", "schedule", "mlp", "--threads", "1", "--repeat", "1",
+                  "--sample-ms", "0", "--level", level, "--json"});
+    INFO(result.err);
+    REQUIRE(result.code == 0);
+    const auto out = nlohmann::json::parse(result.out);
+    CHECK(out["events_per_step"] > events);
+    CHECK(out["recorded_ms"] > 0);
+    CHECK(out.contains("ns_per_event"));
+    events = out["events_per_step"];
+  }
+  CHECK(fails_with(run_troupe({"bench", "schedule", "mlp", "--level", "all"}),
+                   2, {"--level"}));
+}
+
 TEST_CASE("bench schedule lets kernels and collectives take time") {
   for (auto* kind : {"spin", "sleep"}) {
     const auto result = run_troupe(

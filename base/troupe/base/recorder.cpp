@@ -21,15 +21,6 @@ std::string_view to_string(event_kind kind) noexcept {
 
 // -- event_ring ---------------------------------------------------------------
 
-void event_ring::write(const trace_event& e) noexcept {
-  const auto words = std::bit_cast<std::array<std::uint64_t, 4>>(e);
-  const auto head = head_.load(std::memory_order_relaxed);
-  auto& to = events_[head & mask_];
-  for (std::size_t i = 0; i < words.size(); ++i)
-    to[i].store(words[i], std::memory_order_release);
-  head_.store(head + 1, std::memory_order_release);
-}
-
 std::uint64_t event_ring::take(std::vector<trace_event>& into) {
   const auto capacity = mask_ + 1;
   const auto head = head_.load(std::memory_order_acquire);
@@ -68,17 +59,7 @@ void recorder::set_level(trace_level level) {
   level_.store(level, std::memory_order_release);
 }
 
-void recorder::record(event_kind kind, std::uint16_t worker, handle_id from,
-                      handle_id to, step_id step, std::uint64_t amount,
-                      std::uint64_t time) noexcept {
-  if (level_.load(std::memory_order_acquire) == trace_level::off)
-    return;
-  const trace_event e{
-    time, amount, from, to, static_cast<std::uint32_t>(step), worker, kind};
-  if (worker + std::size_t{1} < rings_.size()) {
-    rings_[worker]->write(e);
-    return;
-  }
+void recorder::record_of_other(const trace_event& e) noexcept {
   std::lock_guard guard{others_};
   rings_.back()->write(e);
 }

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -73,7 +74,14 @@ public:
     : mask_(capacity - 1), events_(std::make_unique<slot[]>(capacity)) {}
 
   /// By the ring's thread.
-  void write(const trace_event& e) noexcept;
+  void write(const trace_event& e) noexcept {
+    const auto words = std::bit_cast<std::array<std::uint64_t, 4>>(e);
+    const auto head = head_.load(std::memory_order_relaxed);
+    auto& to = events_[head & mask_];
+    for (std::size_t i = 0; i < words.size(); ++i)
+      to[i].store(words[i], std::memory_order_release);
+    head_.store(head + 1, std::memory_order_release);
+  }
   /// Appends what was written since the last call; returns how many events were
   /// lost because they had been overwritten. By one reader at a time.
   std::uint64_t take(std::vector<trace_event>& into);
@@ -119,7 +127,16 @@ public:
   /// Records an event at `time`, in the ring of `worker`.
   void record(event_kind kind, std::uint16_t worker, handle_id from,
               handle_id to, step_id step, std::uint64_t amount,
-              std::uint64_t time) noexcept;
+              std::uint64_t time) noexcept {
+    if (level_.load(std::memory_order_acquire) == trace_level::off)
+      return;
+    const trace_event e{
+      time, amount, from, to, static_cast<std::uint32_t>(step), worker, kind};
+    if (worker + std::size_t{1} < rings_.size())
+      rings_[worker]->write(e);
+    else
+      record_of_other(e);
+  }
   /// Now, by whichever thread calls.
   void record(event_kind kind, handle_id from, step_id step,
               std::uint64_t amount = 0, handle_id to = no_handle) noexcept;
@@ -141,6 +158,8 @@ public:
   double ns_per_tick() const noexcept;
 
 private:
+  void record_of_other(const trace_event& e) noexcept;
+
   const job_queue& queue_;
   std::size_t events_per_ring_;
   std::atomic<trace_level> level_{trace_level::off};

@@ -553,10 +553,6 @@ std::size_t bytes_of(const variable& value) {
            : 0;
 }
 
-bool is_collective(const graph::op_handle& op) {
-  return op.collective_index >= 0;
-}
-
 } // namespace
 
 void engine::record_begin(const op_mailbox& op, step_id step,
@@ -566,24 +562,19 @@ void engine::record_begin(const op_mailbox& op, step_id step,
       made_ready_on != o.worker())
     o.record(event_kind::hand_over, id, step, made_ready_on);
   o.record(event_kind::run_begin, id, step);
-  if (is_collective(context_.graph->op(id)))
+  if (is_collective_[id])
     o.record(event_kind::merge_begin, id, step);
 }
 
 void engine::record_end(const op_mailbox& op, step_id step, const observed& o) {
   const auto id = handle_of(op);
-  const auto& described = context_.graph->op(id);
-  if (is_collective(described))
+  if (is_collective_[id])
     o.record(event_kind::merge_end, id, step);
   o.record(event_kind::run_end, id, step);
-  for (auto output : described.outputs) {
-    const auto& v = context_.graph->var(output);
-    if (v.persistable || !has(output))
-      continue;
-    const auto& value = places_.at(temporary_of_[v.storage], slot_of(step));
-    if (const auto bytes = bytes_of(value); bytes > 0)
-      o.record(event_kind::allocation, id, step, bytes, output);
-  }
+  for (auto i = first_made_[id]; i < first_made_[id + 1]; ++i)
+    if (const auto bytes = bytes_of(places_.at(made_[i], slot_of(step)));
+        bytes > 0)
+      o.record(event_kind::allocation, id, step, bytes, variable_of_[made_[i]]);
 }
 
 void engine::record_freed(handle_id op, std::uint32_t temporary, step_id step,
@@ -600,7 +591,7 @@ void engine::record_arrival(const op_mailbox& at, handle_id from, step_id step,
   if (from == no_handle || context_.graph->is_op(from))
     return;
   const auto id = handle_of(at);
-  if (is_collective(context_.graph->op(id)))
+  if (is_collective_[id])
     o.record(event_kind::arrival, id, step, context_.graph->var(from).device,
              from);
 }

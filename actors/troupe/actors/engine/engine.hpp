@@ -294,8 +294,12 @@ private:
   std::vector<handle_id> variable_handles_; // by mailbox; none: an end
   std::vector<target> target_of_; // by handle; a port: in another process
   // For the recorder alone.
-  std::vector<std::uint32_t> temporary_of_; // by storage
-  std::vector<handle_id> variable_of_;      // by temporary
+  std::vector<handle_id> variable_of_; // by temporary
+  std::vector<bool> is_collective_;    // by op
+  /// By op, and the end of the last: where the temporaries that it makes begin
+  /// in `made_`.
+  std::vector<std::uint32_t> first_made_;
+  std::vector<std::uint32_t> made_;
   std::unique_ptr<std::uint16_t[]>
     ready_on_; // by mailbox: worker, while watched
   std::deque<engine_stream> streams_;

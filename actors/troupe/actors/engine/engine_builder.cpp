@@ -39,11 +39,20 @@ void engine_builder::add_streams() {
 }
 
 void engine_builder::prepare_recording() {
-  engine_.temporary_of_ = parts_.temporary_of;
   engine_.variable_of_.assign(parts_.places->temporaries(), no_handle);
   for (auto& v : graph_.vars)
     if (!v.persistable && plan_.is_here(v.id))
       engine_.variable_of_[parts_.temporary_of[v.storage]] = v.id;
+  for (auto& o : graph_.ops) {
+    engine_.is_collective_.push_back(o.collective_index >= 0);
+    engine_.first_made_.push_back(
+      static_cast<std::uint32_t>(engine_.made_.size()));
+    for (auto output : o.outputs)
+      if (auto& v = graph_.var(output); !v.persistable && plan_.is_here(output))
+        engine_.made_.push_back(parts_.temporary_of[v.storage]);
+  }
+  engine_.first_made_.push_back(
+    static_cast<std::uint32_t>(engine_.made_.size()));
   engine_.ready_on_ =
     std::make_unique<std::uint16_t[]>(engine_.op_handles_.size());
 }

@@ -6,6 +6,7 @@
 #include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/samples.hpp>
 #include <troupe/base/clock.hpp>
+#include <troupe/base/recorder.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -30,6 +31,7 @@ struct schedule_options {
   std::uint32_t in_flight = 2;
   std::string delays; ///< a table or its file; empty: a dry run
   delay_kind delay = delay_kind::spin;
+  trace_level level = trace_level::off; ///< measured against off, in turns
   bool json = false;
 };
 
@@ -37,6 +39,12 @@ constexpr double ns_per_ms = 1e6;
 
 const std::map<std::string, delay_kind> delay_kinds{
   {"sleep", delay_kind::sleep}, {"spin", delay_kind::spin}};
+
+const std::map<std::string, trace_level> trace_levels{
+  {"off", trace_level::off},
+  {"steps", trace_level::steps},
+  {"ops", trace_level::ops},
+  {"messages", trace_level::messages}};
 
 /// What a step costs in which no kernel computes.
 struct schedule_figures {
@@ -49,6 +57,9 @@ struct schedule_figures {
   executor_stats stats;
   std::optional<delay_bounds> bounds; ///< of a run with delays
   samples steps;
+  // With the recorder at the wanted level; of no use at level off.
+  std::size_t events = 0; ///< of a step
+  samples recorded_steps;
 
   std::size_t handles() const {
     return stats.op_actors + stats.variable_actors;
@@ -56,6 +67,10 @@ struct schedule_figures {
   double ns_per_op() const {
     return steps.median() * static_cast<double>(workers)
            / static_cast<double>(ops * devices);
+  }
+  double ns_per_event() const {
+    return (recorded_steps.median() - steps.median())
+           * static_cast<double>(workers) / static_cast<double>(events);
   }
   double ideal_ns() const { return bounds->ideal_ns(workers); }
   /// Kernels that run at once, on average.
@@ -82,6 +97,30 @@ void run_ops_as_written(executor_options& options) {
   options.fuse_batch_norms = false;
   options.recompute_activations = false;
   options.separate_shape_inputs = false;
+}
+
+/// How many events a step records at the recorder's level.
+std::size_t count_events(executor& exe, const feed_map& feeds) {
+  exe.trace().take();
+  exe.run(feeds);
+  return exe.trace().take().size();
+}
+
+/// Samples of steps, in turns without and with the recorder.
+void sample_steps(executor& exe, const feed_map& feeds,
+                  const schedule_options& o, schedule_figures& figures) {
+  const auto sample = [&] {
+    return time_of([&] { exe.run(feeds); }, o.sample_ms * ns_per_ms);
+  };
+  for (int i = 0; i < o.repeat; ++i) {
+    figures.steps.add(sample());
+    if (o.level == trace_level::off)
+      continue;
+    exe.trace().set_level(o.level);
+    figures.recorded_steps.add(sample());
+    figures.events = count_events(exe, feeds);
+    exe.trace().set_level(trace_level::off);
+  }
 }
 
 schedule_figures measure(const schedule_options& o) {
@@ -113,9 +152,7 @@ schedule_figures measure(const schedule_options& o) {
   figures.build_ms = static_cast<double>(now_ns() - start) / ns_per_ms;
   figures.bytes = heap_bytes() - heap;
   exe.run(feeds);
-  for (int i = 0; i < o.repeat; ++i)
-    figures.steps.add(
-      time_of([&] { exe.run(feeds); }, o.sample_ms * ns_per_ms));
+  sample_steps(exe, feeds, o, figures);
   figures.stats = exe.stats();
   if (delays)
     figures.bounds = bounds_of(exe.graph(), *delays);
@@ -137,6 +174,11 @@ void print_json(const schedule_options& o, const schedule_figures& f) {
   out["ns_per_op"] = f.ns_per_op();
   out["build_ms"] = f.build_ms;
   out["bytes_per_handle"] = f.bytes / static_cast<double>(f.handles());
+  if (o.level != trace_level::off) {
+    out["recorded_ms"] = f.recorded_steps.median() / ns_per_ms;
+    out["events_per_step"] = f.events;
+    out["ns_per_event"] = f.ns_per_event();
+  }
   if (f.bounds) {
     out["work_ms"] = f.bounds->work_ns / ns_per_ms;
     out["critical_path_ms"] = f.bounds->critical_path_ns / ns_per_ms;
@@ -159,6 +201,10 @@ void print_text(const schedule_options& o, const schedule_figures& f) {
               f.ns_per_op());
   std::printf("built in %.1f ms, %.0f bytes per handle\n", f.build_ms,
               f.bytes / static_cast<double>(f.handles()));
+  if (o.level != trace_level::off)
+    std::printf("recorded %.4f ms, %zu events, %.1f ns per event\n",
+                f.recorded_steps.median() / ns_per_ms, f.events,
+                f.ns_per_event());
   if (f.bounds)
     std::printf(
       "delays %.4f ms, critical path %.4f, at best %.4f; %.2f kernels "
@@ -202,6 +248,12 @@ void add_bench_schedule(CLI::App& bench, action& chosen) {
       [o](const std::string& name) { o->delay = delay_kinds.at(name); },
       "how time passes: spin keeps a core busy, sleep does not")
     ->check(CLI::IsMember(delay_kinds));
+  command
+    .add_option_function<std::string>(
+      "--level",
+      [o](const std::string& name) { o->level = trace_levels.at(name); },
+      "measure in turns what recording costs at this level")
+    ->check(CLI::IsMember(trace_levels));
   add_output_options(command, o->json,
                      "troupe bench schedule resnet18 --devices cpu:2 --delay "
                      "conv2d=100us,*=2us");
