@@ -319,11 +319,16 @@ void engine::give_back_shared(const op_mailbox& op,
     if (step - context_.first_step < pairs[i + 1])
       continue; // there was no such step
     const auto slot = slot_of(step - pairs[i + 1]);
-    auto& shared = shared_releases_[pairs[i]];
-    auto& left = release_counters_[shared.first_counter + slot];
-    if (left.load(std::memory_order_acquire) != 1
-        && left.fetch_sub(1, std::memory_order_acq_rel) != 1)
-      continue;
+    auto& shared = shared_releases_.at(pairs[i]);
+    auto& left = shared_releases::counter(shared, slot);
+    if (const auto users = left.load(std::memory_order_acquire); users != 1) {
+      if (shared.counts_plainly) {
+        left.store(users - 1, std::memory_order_relaxed);
+        continue;
+      }
+      if (left.fetch_sub(1, std::memory_order_acq_rel) != 1)
+        continue;
+    }
     // Relaxed: the next users come in a step that is admitted after this one
     // has ended.
     left.store(shared.users, std::memory_order_relaxed);

@@ -168,15 +168,6 @@ private:
     variable_told_later,
     variable_head_size
   };
-  /// A temporary that several ops give back, or one in a later step: counted
-  /// per slot. acq_rel: the last one frees memory that the others have read.
-  /// Who reads one, acquire, is the last without decrementing.
-  struct shared_release {
-    std::uint32_t temporary = 0;
-    std::uint32_t users = 0;
-    std::uint32_t first_counter = 0; ///< in release_counters_, one per slot
-  };
-
   void run(op_mailbox& op, worker& on);
   void run_observed(op_mailbox& op, worker& on);
   void record_begin(const op_mailbox& op, step_id step, const observed& o);
@@ -285,8 +276,7 @@ private:
   idle_workers* helpers_;
   graph_context& context_;
   storage_places& places_;
-  std::vector<shared_release> shared_releases_;
-  std::unique_ptr<std::atomic<std::uint32_t>[]> release_counters_;
+  shared_releases shared_releases_;
   std::vector<port> ports_;
   std::vector<pending_op> pending_ops_;
   std::vector<std::uint32_t> pending_of_;   // by op; empty: none is

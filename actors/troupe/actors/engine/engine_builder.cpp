@@ -184,27 +184,37 @@ void engine_builder::add_pending_ops() {
 // -- memory -------------------------------------------------------------------
 
 void engine_builder::number_shared_releases() {
-  std::vector<std::uint32_t> users(graph_.num_storages);
-  for (auto& r : plan_.releases())
-    ++users[r.storage];
-  shared_number_.assign(graph_.num_storages, none);
-  const auto slots = parts_.context->slots();
-  std::uint32_t counters = 0;
+  struct storage_users {
+    std::uint32_t count = 0;
+    std::uint32_t stream = none; ///< of all, or `several`
+    bool is_shared = false;
+  };
+  std::vector<storage_users> users(graph_.num_storages);
   for (auto& r : plan_.releases()) {
-    auto& number = shared_number_[r.storage];
-    if ((users[r.storage] == 1 && r.distance == 0) || number != none)
-      continue;
-    number = static_cast<std::uint32_t>(engine_.shared_releases_.size());
-    engine_.shared_releases_.push_back(
-      {parts_.temporary_of[r.storage], users[r.storage], counters});
-    counters += slots;
+    auto& u = users[r.storage];
+    const auto stream = serial_stream_of(plan_.stream_of(r.op));
+    u.stream = u.count == 0 || u.stream == stream ? stream : several;
+    u.is_shared = ++u.count > 1 || r.distance > 0;
   }
-  engine_.release_counters_ =
-    std::make_unique<std::atomic<std::uint32_t>[]>(counters);
-  for (auto& shared : engine_.shared_releases_)
+  const auto count = std::ranges::count_if(users, &storage_users::is_shared);
+  const auto slots = parts_.context->slots();
+  auto& all = engine_.shared_releases_;
+  all = shared_releases{static_cast<std::size_t>(count), slots};
+  shared_number_.assign(graph_.num_storages, none);
+  for (std::size_t storage = 0, index = 0; storage < users.size(); ++storage) {
+    const auto& u = users[storage];
+    if (!u.is_shared)
+      continue;
+    const auto number = all.number_of(index++);
+    shared_number_[storage] = number;
+    auto& shared = all.at(number);
+    shared.temporary = parts_.temporary_of[storage];
+    shared.users = u.count & 0x7fff'ffffu;
+    shared.counts_plainly = u.stream < several;
     for (std::uint32_t slot = 0; slot < slots; ++slot)
-      engine_.release_counters_[shared.first_counter + slot].store(
-        shared.users, std::memory_order_relaxed);
+      shared_releases::counter(shared, slot)
+        .store(u.count, std::memory_order_relaxed);
+  }
 }
 
 // -- messages -----------------------------------------------------------------
@@ -268,9 +278,15 @@ void engine_builder::count_messages() {
   }
 }
 
+/// The stream if its drains alone do what its ops do; else `several`.
+std::uint32_t engine_builder::serial_stream_of(std::uint32_t stream) const {
+  return parts_.disturbs == nullptr && plan_.streams()[stream].is_serial()
+           ? stream
+           : several;
+}
+
 void engine_builder::count_sender(target to, std::uint32_t stream) {
-  const auto alone = stream != several && parts_.disturbs == nullptr
-                     && plan_.streams()[stream].is_serial();
+  const auto alone = stream != several && serial_stream_of(stream) != several;
   const auto count = [&](auto& m, std::uint32_t& told_on) {
     if (m.expected + 1u >= mailbox_count::messages_mask)
       throw error{errc::graph_invalid,

@@ -30,6 +30,7 @@ private:
   void fill_ops();
   void add_pending_ops();
   void number_shared_releases();
+  std::uint32_t serial_stream_of(std::uint32_t stream) const;
   void find_forms();
   void find_sending_streams();
   void count_messages();

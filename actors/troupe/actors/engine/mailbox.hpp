@@ -121,6 +121,17 @@ struct variable_mailbox {
   variable_mailbox() : told{} {}
 };
 
+/// A temporary that several ops give back, or one in a later step. Its counters
+/// lie behind it, one per slot: users that are not done. They count as
+/// mailboxes do: acq_rel, since the last one frees memory that the others have
+/// read; who reads one, acquire, is the last without decrementing; plainly if
+/// all are drained by one serial stream.
+struct shared_release {
+  std::uint32_t temporary = 0;
+  std::uint32_t users : 31 = 0;
+  std::uint32_t counts_plainly : 1 = 0;
+};
+
 inline constexpr std::size_t cache_line = 64;
 static_assert(sizeof(op_mailbox) == 48);
 static_assert(sizeof(variable_mailbox) == 16);
@@ -178,5 +189,6 @@ private:
 
 using op_mailboxes = mailbox_array<op_mailbox, cache_line>;
 using variable_mailboxes = mailbox_array<variable_mailbox, cache_line / 2>;
+using shared_releases = mailbox_array<shared_release, cache_line / 4>;
 
 } // namespace troupe::actors
