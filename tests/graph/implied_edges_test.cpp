@@ -99,6 +99,22 @@ TEST_CASE("an op waits for itself in the step before if nothing implies it") {
   CHECK_FALSE(implied.own[find_op(g, "aside")]);
 }
 
+TEST_CASE("ops on the way of any of many parameters wait for themselves") {
+  constexpr int parameters = 200; // more than one look at the graph takes in
+  small_program p;
+  for (int i = 0; i < parameters; ++i) {
+    const auto n = std::to_string(i);
+    p.persistable("w" + n).op("look" + n, {"w" + n}, {"y" + n});
+    p.op("set" + n, {"y" + n}, {"w" + n}).op("aside" + n, {"y" + n}, {"z" + n});
+  }
+  const auto g = build(p);
+  const auto implied = find_implied_edges(g);
+  for (auto& o : g.ops) {
+    CAPTURE(o.desc->type);
+    CHECK(implied.own[o.id] == !o.desc->type.starts_with("aside"));
+  }
+}
+
 TEST_CASE("an op always tells the variables that it writes") {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const auto p = random_training_program(seed);

@@ -546,61 +546,6 @@ bool engine::deliver(handle_id to, std::uint32_t number, step_id step) {
   return true;
 }
 
-// -- what the recorder hears --------------------------------------------------
-
-namespace {
-
-std::size_t bytes_of(const variable& value) {
-  if (value.is_tensor())
-    return value.as_tensor() ? value.as_tensor().bytes() : 0;
-  return value.is_rows() && value.as_rows().values
-           ? value.as_rows().values.bytes()
-           : 0;
-}
-
-} // namespace
-
-void engine::record_begin(const op_mailbox& op, step_id step,
-                          const observed& o) {
-  const auto id = handle_of(op);
-  if (const auto made_ready_on = ready_on_[ops_.index_of(op)];
-      made_ready_on != o.worker())
-    o.record(event_kind::hand_over, id, step, made_ready_on);
-  o.record(event_kind::run_begin, id, step);
-  if (is_collective_[id])
-    o.record(event_kind::merge_begin, id, step);
-}
-
-void engine::record_end(const op_mailbox& op, step_id step, const observed& o) {
-  const auto id = handle_of(op);
-  if (is_collective_[id])
-    o.record(event_kind::merge_end, id, step);
-  o.record(event_kind::run_end, id, step);
-  for (auto i = first_made_[id]; i < first_made_[id + 1]; ++i)
-    if (const auto bytes = bytes_of(places_.at(made_[i], slot_of(step)));
-        bytes > 0)
-      o.record(event_kind::allocation, id, step, bytes, variable_of_[made_[i]]);
-}
-
-void engine::record_freed(handle_id op, std::uint32_t temporary, step_id step,
-                          std::uint32_t slot) noexcept {
-  if (!trace_.wants(trace_level::ops))
-    return;
-  if (const auto bytes = bytes_of(places_.at(temporary, slot)); bytes > 0)
-    trace_.record(event_kind::deallocation, op, step, bytes,
-                  variable_of_[temporary]);
-}
-
-void engine::record_arrival(const op_mailbox& at, handle_id from, step_id step,
-                            const observed& o) {
-  if (from == no_handle || context_.graph->is_op(from))
-    return;
-  const auto id = handle_of(at);
-  if (is_collective_[id])
-    o.record(event_kind::arrival, id, step, context_.graph->var(from).device,
-             from);
-}
-
 // -- looking from outside -----------------------------------------------------
 
 engine::running_op engine::runs_on(std::size_t worker) const noexcept {

@@ -168,6 +168,7 @@ private:
     variable_told_later,
     variable_head_size
   };
+
   void run(op_mailbox& op, worker& on);
   void run_observed(op_mailbox& op, worker& on);
   void record_begin(const op_mailbox& op, step_id step, const observed& o);

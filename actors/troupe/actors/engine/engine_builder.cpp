@@ -209,7 +209,7 @@ void engine_builder::number_shared_releases() {
     shared_number_[storage] = number;
     auto& shared = all.at(number);
     shared.temporary = parts_.temporary_of[storage];
-    shared.users = u.count & 0x7fff'ffffu;
+    shared.users = u.count;
     shared.counts_plainly = u.stream < several;
     for (std::uint32_t slot = 0; slot < slots; ++slot)
       shared_releases::counter(shared, slot)
@@ -278,15 +278,14 @@ void engine_builder::count_messages() {
   }
 }
 
-/// The stream if its drains alone do what its ops do; else `several`.
 std::uint32_t engine_builder::serial_stream_of(std::uint32_t stream) const {
-  return parts_.disturbs == nullptr && plan_.streams()[stream].is_serial()
-           ? stream
-           : several;
+  const auto is_alone = stream != several && parts_.disturbs == nullptr
+                        && plan_.streams()[stream].is_serial();
+  return is_alone ? stream : several;
 }
 
-void engine_builder::count_sender(target to, std::uint32_t stream) {
-  const auto alone = stream != several && serial_stream_of(stream) != several;
+void engine_builder::count_sender(target to, std::uint32_t sender) {
+  const auto stream = serial_stream_of(sender);
   const auto count = [&](auto& m, std::uint32_t& told_on) {
     if (m.expected + 1u >= mailbox_count::messages_mask)
       throw error{errc::graph_invalid,
@@ -294,8 +293,7 @@ void engine_builder::count_sender(target to, std::uint32_t stream) {
                     + std::to_string(mailbox_count::messages_mask - 1)
                     + " messages"};
     m.expected = (m.expected + 1) & mailbox_count::messages_mask;
-    told_on =
-      alone && (told_on == none || told_on == stream) ? stream : several;
+    told_on = told_on == none || told_on == stream ? stream : several;
   };
   if (to.what() == target::kind::op)
     count(engine_.ops_.at(to.number()),

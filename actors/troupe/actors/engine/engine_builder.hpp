@@ -30,6 +30,8 @@ private:
   void fill_ops();
   void add_pending_ops();
   void number_shared_releases();
+  /// The stream if its drains, one after the other, do all that its ops do;
+  /// else `several`.
   std::uint32_t serial_stream_of(std::uint32_t stream) const;
   void find_forms();
   void find_sending_streams();
