@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -36,11 +37,19 @@ struct step_scopes {
 /// the graph's edges order all accesses.
 class variable {
 public:
-  bool has_value() const noexcept { return value_.index() != 0; }
-  bool is_tensor() const noexcept { return value_.index() == 1; }
-  bool is_rows() const noexcept { return value_.index() == 2; }
-  bool is_array() const noexcept { return value_.index() == 3; }
-  bool is_scopes() const noexcept { return value_.index() == 4; }
+  variable() = default;
+  variable(const variable& other);
+  variable(variable&& other) noexcept { swap(other); }
+  variable& operator=(variable other) noexcept {
+    swap(other);
+    return *this;
+  }
+
+  bool has_value() const noexcept { return held_ != 0; }
+  bool is_tensor() const noexcept { return held_ == 1; }
+  bool is_rows() const noexcept { return held_ == 2; }
+  bool is_array() const noexcept { return held_ == 3; }
+  bool is_scopes() const noexcept { return held_ == 4; }
 
   /// Throw error(kernel_failure) when the variable holds something else.
   const tensor& as_tensor() const;
@@ -52,16 +61,31 @@ public:
   const step_scopes& as_scopes() const;
   step_scopes& as_scopes();
 
-  void set(tensor value) { value_ = std::move(value); }
-  void set(selected_rows value) { value_ = std::move(value); }
-  void set(tensor_array value) { value_ = std::move(value); }
-  void set(step_scopes value) { value_ = std::move(value); }
-  /// Not inline: most of the values that a step passes by are empty.
+  /// The first value allocates; those after it take its memory.
+  void set(tensor value);
+  void set(selected_rows value);
+  void set(tensor_array value);
+  void set(step_scopes value);
   void clear() noexcept;
 
 private:
-  std::variant<std::monostate, tensor, selected_rows, tensor_array, step_scopes>
-    value_;
+  using content = std::variant<std::monostate, tensor, selected_rows,
+                               tensor_array, step_scopes>;
+
+  void swap(variable& other) noexcept {
+    std::swap(content_, other.content_);
+    std::swap(held_, other.held_);
+  }
+  template <class T>
+  T& held(const char* wanted) const;
+  template <class T>
+  void hold(T value);
+
+  /// Kept when the variable is cleared. Apart from `held_`: a graph has many
+  /// variables next to each other, and most of the looks at them ask only
+  /// whether there is a value.
+  std::unique_ptr<content> content_;
+  std::uint8_t held_ = 0; ///< content_->index(); 0 if there is none
 };
 
 } // namespace troupe
