@@ -117,6 +117,8 @@ void engine_rig::wire() {
   p.plan = &*plan_;
   p.steps_told = steps_in_flight_ + graph_.max_distance();
   p.streams = streams_;
+  const auto order = plan_->expected_order();
+  p.order = order;
   for (auto& t : tasks_)
     p.tasks.push_back(t.get());
   p.places = &*places_;

@@ -56,13 +56,15 @@ actor_graph::actor_graph(const parts& p)
   make_steps();
   make_streams();
   const auto& options = *p.options;
+  const wiring_plan plan{graph_, wiring()};
+  const auto order = plan.expected_order();
   tasks_ = std::make_unique<graph_tasks>(graph_tasks::parts{
     p.program, p.graph, p.devices, p.parameters, p.kernels, context_.steps,
     &helpers_, p.workers->queue().workers(), options.deterministic,
-    options.check_nan, p.where.here(), p.transfers});
+    options.check_nan, p.where.here(), p.transfers, order});
   if (options.shuffle)
     disturbs_.emplace(*options.shuffle);
-  make_engine();
+  make_engine(plan, order);
   tasks_->forget_storages();
 }
 
@@ -164,14 +166,16 @@ void actor_graph::took(std::uint64_t step_ns) noexcept {
 
 // -- handles ------------------------------------------------------------------
 
-std::vector<op_task*> actor_graph::make_tasks(const wiring_plan& plan) {
+std::vector<op_task*>
+actor_graph::make_tasks(const wiring_plan& plan,
+                        std::span<const handle_id> order) {
   std::vector<op_task*> tasks(graph_.ops.size());
-  for (auto& o : graph_.ops)
-    if (plan.is_here(o.id))
-      tasks[o.id] = parts_.options->dry_run
-                      ? &tasks_->make_empty_task(o)
-                      : &tasks_->make_task(
-                        o, streams_[plan.stream_of(o.id)]->device_stream());
+  for (auto op : order)
+    tasks[op] =
+      parts_.options->dry_run
+        ? &tasks_->make_empty_task(graph_.op(op))
+        : &tasks_->make_task(graph_.op(op),
+                             streams_[plan.stream_of(op)]->device_stream());
   return tasks;
 }
 
@@ -183,13 +187,14 @@ wiring_options actor_graph::wiring() const {
   return wiring;
 }
 
-void actor_graph::make_engine() {
-  const wiring_plan plan{graph_, wiring()};
+void actor_graph::make_engine(const wiring_plan& plan,
+                              std::span<const handle_id> order) {
   engine::parts p;
   p.context = &context_;
   p.plan = &plan;
   p.streams = streams_;
-  p.tasks = make_tasks(plan);
+  p.tasks = make_tasks(plan, order);
+  p.order = order;
   p.temporary_of = tasks_->temporary_of_storage();
   p.places = &tasks_->places();
   const auto in_flight = parts_.options->steps_in_flight;

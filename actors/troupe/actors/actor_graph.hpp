@@ -110,9 +110,10 @@ public:
 private:
   void make_streams();
   void make_steps();
-  std::vector<op_task*> make_tasks(const wiring_plan& plan);
+  std::vector<op_task*> make_tasks(const wiring_plan& plan,
+                                   std::span<const handle_id> order);
   wiring_options wiring() const;
-  void make_engine();
+  void make_engine(const wiring_plan& plan, std::span<const handle_id> order);
   template <class T>
   T& make_stream(const planned_stream& s);
 

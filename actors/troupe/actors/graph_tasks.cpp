@@ -38,14 +38,10 @@ public:
 
 graph_tasks::graph_tasks(const parts& p)
   : parts_(p), graph_(*p.graph), host_memory_(make_host_memory_source()) {
-  std::size_t temporaries = 0;
-  for_each_storage(graph_,
-                   [&](auto& v) { temporaries += is_temporary_here(v); });
   places_ = std::make_unique<storage_places>(
-    temporaries, static_cast<std::uint32_t>(p.steps.size()));
+    number_temporaries(), static_cast<std::uint32_t>(p.steps.size()));
   storages_.reserve(graph_.num_storages);
   find_updates_for_all();
-  std::uint32_t temporary = 0;
   for_each_storage(graph_, [&](const graph::var_handle& v) {
     auto& memory = parts_.devices[v.device]->memory();
     if (!is_here(v.device))
@@ -54,11 +50,28 @@ graph_tasks::graph_tasks(const parts& p)
       storages_.emplace_back(v.name, memory,
                              parts_.parameters->replica(v.device).var(v.name));
     else
-      storages_.emplace_back(v.name, memory, *places_, temporary++);
+      storages_.emplace_back(v.name, memory, *places_,
+                             temporary_of_[v.storage]);
     if (v.feed && is_here(v.device))
       fed_.emplace(std::pair{v.name, v.device},
                    fed_variable{v.id, storages_.back()});
   });
+}
+
+/// Returns how many there are. Those that no op of the order makes come last.
+std::uint32_t graph_tasks::number_temporaries() {
+  temporary_of_.assign(graph_.num_storages, no_temporary);
+  std::uint32_t next = 0;
+  const auto number = [&](const graph::var_handle& v) {
+    if (auto& known = temporary_of_[v.storage];
+        known == no_temporary && is_temporary_here(v))
+      known = next++;
+  };
+  for (auto op : parts_.order)
+    for (auto output : graph_.op(op).outputs)
+      number(graph_.var(output));
+  for_each_storage(graph_, number);
+  return next;
 }
 
 bool graph_tasks::is_temporary_here(const graph::var_handle& v) const {
@@ -73,15 +86,6 @@ const graph_tasks::fed_variable*
 graph_tasks::find_fed(std::string_view name, std::size_t device) const {
   const auto found = fed_.find(std::pair{name, device});
   return found == fed_.end() ? nullptr : &found->second;
-}
-
-std::vector<std::uint32_t> graph_tasks::temporary_of_storage() const {
-  std::vector<std::uint32_t> numbers;
-  std::uint32_t next = 0;
-  for_each_storage(graph_, [&](const graph::var_handle& v) {
-    numbers.push_back(is_temporary_here(v) ? next++ : UINT32_MAX);
-  });
-  return numbers;
 }
 
 op_task& graph_tasks::make_task(const graph::op_handle& o, stream& on) {

@@ -48,6 +48,9 @@ public:
     std::vector<bool> device_is_here = {};
     /// The ends of the graph's transfers, if it has any.
     transport* transfers = nullptr;
+    /// The order in which ops are expected to run: values lie in the order in
+    /// which these make them. Empty: that of the program.
+    std::span<const handle_id> order = {};
   };
 
   explicit graph_tasks(const parts& p);
@@ -79,14 +82,21 @@ public:
   };
   const std::vector<fetch_entry>& fetches() const noexcept { return fetches_; }
 
-  /// By storage of the graph: its number in `places`; none of a persistable
-  /// variable or one that is not here.
-  std::vector<std::uint32_t> temporary_of_storage() const;
+  /// By storage of the graph: its number in `places`; `no_temporary` of a
+  /// persistable variable or one that is not here. Until `forget_storages`.
+  const std::vector<std::uint32_t>& temporary_of_storage() const noexcept {
+    return temporary_of_;
+  }
+  static constexpr std::uint32_t no_temporary = UINT32_MAX;
 
   /// Frees what only the making of tasks needs: tasks have copies.
-  void forget_storages() { std::vector<storage>{}.swap(storages_); }
+  void forget_storages() {
+    std::vector<storage>{}.swap(storages_);
+    std::vector<std::uint32_t>{}.swap(temporary_of_);
+  }
 
 private:
+  std::uint32_t number_temporaries();
   std::vector<task_argument> bind_inputs(const graph::op_handle& op);
   std::vector<task_argument> bind(const std::vector<graph::op_slot>& slots,
                                   std::span<const handle_id> handles);
@@ -113,7 +123,8 @@ private:
   task_memory task_memory_;
   std::unique_ptr<storage_places> places_;
   variable elsewhere_; // stands for all values of devices that are not here
-  std::vector<storage> storages_; // by var_handle::storage
+  std::vector<storage> storages_;           // by var_handle::storage
+  std::vector<std::uint32_t> temporary_of_; // by var_handle::storage
   std::map<std::pair<std::string_view, std::size_t>, fed_variable> fed_;
   std::vector<fetch_entry> fetches_;
   std::vector<std::unique_ptr<op_task>> tasks_;

@@ -4,6 +4,7 @@
 #include <actors/engine_rig.hpp>
 #include <support/caught.hpp>
 #include <support/serving_threads.hpp>
+#include <troupe/base/random.hpp>
 
 #include <doctest/doctest.h>
 
@@ -37,6 +38,32 @@ TEST_CASE("the join of a diamond runs once, behind both sides") {
     const auto n = std::to_string(step);
     CHECK(rig.ran() == "a" + n + " b" + n + " c" + n + " d" + n);
     CHECK(rig.ended().size() == step + 1);
+  }
+}
+
+TEST_CASE("ops of a serial stream run in the order that their plan expects") {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    splitmix64 draw{seed};
+    engine_rig rig;
+    const auto s = rig.add_stream();
+    constexpr handle_id ops = 26; // as many as have names of their own
+    for (handle_id op = 0; op < ops; ++op) {
+      rig.add_op(s);
+      for (int edge = 0; op > 0 && edge < 2; ++edge)
+        if (draw.below(3) > 0)
+          rig.connect(static_cast<handle_id>(draw.below(op)), op);
+    }
+    rig.wire();
+    for (step_id step = 0; step < 3; ++step) {
+      std::string expected;
+      for (auto op : rig.plan().expected_order())
+        expected += (expected.empty() ? "" : " ")
+                    + std::string(1, static_cast<char>('a' + op))
+                    + std::to_string(step);
+      rig.begin(step);
+      rig.serve();
+      CHECK(rig.ran() == expected);
+    }
   }
 }
 

@@ -80,6 +80,22 @@ fc_0.w_0:v1@cpu:0: sgd#9@cpu:0; ends the step
   CHECK(to_text(plan_of(g), g) == expected);
 }
 
+TEST_CASE("the expected order has every op once, behind those that tell it") {
+  for (auto* devices : {"cpu", "cpu:2"}) {
+    const auto g = over(linear(), devices);
+    const auto plan = plan_of(g);
+    const auto order = plan.expected_order();
+    REQUIRE(order.size() == g.ops.size());
+    std::vector<std::size_t> position(g.size(), g.size());
+    for (std::size_t i = 0; i < order.size(); ++i)
+      position[order[i]] = i;
+    for (auto& o : g.ops)
+      for (auto input : o.inputs)
+        if (const auto maker = g.var(input).generator; maker != no_handle)
+          CHECK(position[maker] < position[o.id]);
+  }
+}
+
 TEST_CASE("a step that begins when the one before has ended needs no messages "
           "between") {
   const auto g = over(linear(), "cpu");

@@ -175,13 +175,38 @@ template <class Observer>
 template <class Observer>
 [[gnu::always_inline]] inline void
 engine::tell_variable(variable_mailbox& to, told_step in, Observer& o) {
-  if (counts_last(to, variable_mailboxes::counter(to, in.counter), in))
+  if (!counts_last(to, variable_mailboxes::counter(to, in.counter), in))
+    return;
+  if (!Observer::looks && to.told_here < variable_mailbox::in_lists
+      && !to.is_end) [[likely]]
+    tell_few(to, in, o);
+  else
     open_variable(to, in, o);
 }
 
+/// Of most variables: a few ops stand in the mailbox itself. Inline, since a
+/// call and a loop of its own would cost as much as the messages.
 template <class Observer>
-void engine::open_variable(const variable_mailbox& m, told_step in,
-                           Observer& o) {
+[[gnu::always_inline]] inline void engine::tell_few(const variable_mailbox& m,
+                                                    told_step in, Observer& o) {
+  for (std::uint32_t i = 0; i < m.told_here; ++i) {
+    const auto to = target::from_word(m.told[i]);
+    if (to.what() == target::kind::op) [[likely]]
+      tell_op(ops_.at(to.number()), in, o);
+    else
+      tell_other(to, in, o);
+  }
+}
+
+template <class Observer>
+[[gnu::noinline]] void engine::tell_other(target to, told_step in,
+                                          Observer& o) {
+  tell(to, in, no_handle, o);
+}
+
+template <class Observer>
+[[gnu::noinline]] void engine::open_variable(const variable_mailbox& m,
+                                             told_step in, Observer& o) {
   if (m.is_end) {
     open_end(m, in, o);
     return;
@@ -206,8 +231,8 @@ void engine::open_end(const variable_mailbox& end, told_step in, Observer& o) {
 
 inline engine::told engine::told_by(const op_mailbox& op) const {
   const auto* const lists = &lists_[op.lists];
-  const auto* const now =
-    lists + op_head_size + lists[own_places] + 2 * lists[shared_places];
+  const auto* const now = lists + op_head_size + lists[own_places]
+                          + lists[shared_places] + 2 * lists[delayed_places];
   return {{now, lists[op_told_now]},
           {now + lists[op_told_now], 2 * lists[op_told_later]}};
 }
@@ -221,11 +246,14 @@ inline engine::told engine::told_by(const variable_mailbox& m) const {
           {now + lists[variable_told_now], 2 * lists[variable_told_later]}};
 }
 
-inline void engine::prefetch(target to) const noexcept {
-  if (to.what() == target::kind::variable)
-    __builtin_prefetch(&variables_.at(to.number()));
-  else if (to.what() == target::kind::op)
-    __builtin_prefetch(&ops_.at(to.number()));
+// Mailboxes, tasks and lists lie in the order in which ops are expected to run,
+// so what the next ops need can be fetched while this one runs.
+inline void engine::prefetch_upcoming(const op_mailbox& op) const noexcept {
+  const auto& upcoming = ops_.upcoming(op);
+  const auto* const task = reinterpret_cast<const std::byte*>(upcoming.task);
+  __builtin_prefetch(task);
+  __builtin_prefetch(task + cache_line);
+  __builtin_prefetch(lists_.data() + upcoming.lists);
 }
 
 handle_id engine::receiver_of(target to) const noexcept {
@@ -306,36 +334,43 @@ inline void engine::give_back(const op_mailbox& op, step_id step) {
       record_freed(handle_of(op), own[i], step, slot_of(step));
     storage_places::empty(places[own[i]]);
   }
-  if (const auto shared = lists[shared_places]; shared > 0)
-    give_back_shared<Looks>(
-      op, {own + lists[own_places], 2 * std::size_t{shared}}, step);
+  const auto* const shared = own + lists[own_places];
+  for (std::uint32_t i = 0; i < lists[shared_places]; ++i)
+    give_back_shared<Looks>(op, shared[i], step, slot_of(step));
+  if (const auto delayed = lists[delayed_places]; delayed > 0)
+    give_back_delayed<Looks>(
+      op, {shared + lists[shared_places], 2 * std::size_t{delayed}}, step);
+}
+
+/// One user of a temporary's value in a slot is done.
+template <bool Looks>
+inline void engine::give_back_shared(const op_mailbox& op, std::uint32_t number,
+                                     step_id step, std::uint32_t slot) {
+  auto& shared = shared_releases_.at(number);
+  auto& left = shared_releases::counter(shared, slot);
+  if (const auto users = left.load(std::memory_order_acquire); users != 1) {
+    if (shared.counts_plainly) {
+      left.store(users - 1, std::memory_order_relaxed);
+      return;
+    }
+    if (left.fetch_sub(1, std::memory_order_acq_rel) != 1)
+      return;
+  }
+  // Relaxed: the next users come in a step that is admitted after this one has
+  // ended.
+  left.store(shared.users, std::memory_order_relaxed);
+  if constexpr (Looks)
+    record_freed(handle_of(op), shared.temporary, step, slot);
+  storage_places::empty(places_.at(shared.temporary, slot));
 }
 
 template <bool Looks>
-void engine::give_back_shared(const op_mailbox& op,
-                              std::span<const std::uint32_t> pairs,
-                              step_id step) {
-  for (std::size_t i = 0; i < pairs.size(); i += 2) {
-    if (step - context_.first_step < pairs[i + 1])
-      continue; // there was no such step
-    const auto slot = slot_of(step - pairs[i + 1]);
-    auto& shared = shared_releases_.at(pairs[i]);
-    auto& left = shared_releases::counter(shared, slot);
-    if (const auto users = left.load(std::memory_order_acquire); users != 1) {
-      if (shared.counts_plainly) {
-        left.store(users - 1, std::memory_order_relaxed);
-        continue;
-      }
-      if (left.fetch_sub(1, std::memory_order_acq_rel) != 1)
-        continue;
-    }
-    // Relaxed: the next users come in a step that is admitted after this one
-    // has ended.
-    left.store(shared.users, std::memory_order_relaxed);
-    if constexpr (Looks)
-      record_freed(handle_of(op), shared.temporary, step, slot);
-    storage_places::empty(places_.at(shared.temporary, slot));
-  }
+[[gnu::noinline]] void
+engine::give_back_delayed(const op_mailbox& op,
+                          std::span<const std::uint32_t> pairs, step_id step) {
+  for (std::size_t i = 0; i < pairs.size(); i += 2)
+    if (step - context_.first_step >= pairs[i + 1]) // else there was none
+      give_back_shared<Looks>(op, pairs[i], step, slot_of(step - pairs[i + 1]));
 }
 
 inline launch_status engine::execute(op_task& task, step_state& step,
@@ -388,8 +423,7 @@ template <class Observer>
 inline void engine::run_to_end(op_mailbox& op, step_state& step, Observer& o) {
   const auto id = step.id.load(std::memory_order_relaxed);
   const auto targets = told_by(op);
-  for (auto word : targets.now)
-    prefetch(target::from_word(word));
+  prefetch_upcoming(op);
   execute(*op.task, step, op, never_pending);
   if constexpr (Observer::looks) {
     o.look_at_clock();
@@ -498,7 +532,8 @@ void engine::complete(pending_launch& launch, Observer& o) {
     o.record(event_kind::completion, handle_of(*op.box), step);
   if (op.ends_later)
     give_back<Observer::looks>(*op.box, step);
-  give_back_shared<Observer::looks>(*op.box, op.gives_back_on_completion, step);
+  give_back_delayed<Observer::looks>(*op.box, op.gives_back_on_completion,
+                                     step);
   launch.under_way.store(false, std::memory_order_relaxed);
   for (auto& m : op.on_completion)
     if (m.distance == 0)

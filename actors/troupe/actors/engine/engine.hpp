@@ -90,6 +90,8 @@ public:
     /// Steps whose messages may be under way at the same time.
     std::uint32_t steps_told = 1;
     std::span<stream_actor* const> streams; ///< by number in the plan
+    /// The plan's `expected_order`, in which mailboxes lie.
+    std::span<const handle_id> order;
     /// By op: its task, which outlives the engine; null for ops elsewhere.
     std::vector<op_task*> tasks;
     /// By storage: its number in `places`; of persistable variables any.
@@ -157,10 +159,11 @@ private:
 
   // How an op's lists begin, in `lists_`.
   enum op_head : std::uint32_t {
-    own_places,    ///< temporaries that it alone gives back
-    shared_places, ///< those that it gives back with others: pairs
-    op_told_now,   ///< targets in its step
-    op_told_later, ///< targets in later steps: pairs
+    own_places,     ///< temporaries that it alone gives back
+    shared_places,  ///< shared releases of its step
+    delayed_places, ///< shared releases, and of how many steps before: pairs
+    op_told_now,    ///< targets in its step
+    op_told_later,  ///< targets in later steps: pairs
     op_head_size
   };
   enum variable_head : std::uint32_t {
@@ -188,8 +191,11 @@ private:
   template <bool Looks>
   void give_back(const op_mailbox& op, step_id step);
   template <bool Looks>
-  void give_back_shared(const op_mailbox& op,
-                        std::span<const std::uint32_t> pairs, step_id step);
+  void give_back_shared(const op_mailbox& op, std::uint32_t number,
+                        step_id step, std::uint32_t slot);
+  template <bool Looks>
+  void give_back_delayed(const op_mailbox& op,
+                         std::span<const std::uint32_t> pairs, step_id step);
 
   template <class Observer>
   void launch(op_mailbox& op, step_state& step, Observer& o);
@@ -229,6 +235,10 @@ private:
   template <class Observer>
   void tell_variable(variable_mailbox& to, told_step in, Observer& o);
   template <class Observer>
+  void tell_few(const variable_mailbox& m, told_step in, Observer& o);
+  template <class Observer>
+  void tell_other(target to, told_step in, Observer& o);
+  template <class Observer>
   void open_variable(const variable_mailbox& m, told_step in, Observer& o);
   template <class Observer>
   void tell_op(op_mailbox& to, told_step in, const Observer& o);
@@ -238,7 +248,7 @@ private:
 
   told told_by(const op_mailbox& op) const;
   told told_by(const variable_mailbox& m) const;
-  void prefetch(target to) const noexcept;
+  void prefetch_upcoming(const op_mailbox& op) const noexcept;
   std::uint32_t which_counter(step_id step) const noexcept {
     return static_cast<std::uint32_t>(step) & counter_mask_;
   }

@@ -59,9 +59,9 @@ void engine_builder::prepare_recording() {
 
 // -- mailboxes ----------------------------------------------------------------
 
-// Both kinds stand in the order of use, stream by stream: ops as in the
-// program, variables that a start tells first, the others in the order of their
-// writers, version 0 of a variable behind the version that becomes it.
+// Both kinds stand in the order of use, stream by stream: ops as they are
+// expected to run, variables that a start tells first, the others in the order
+// of their writers, version 0 of a variable behind the version that becomes it.
 void engine_builder::order_mailboxes() {
   std::vector<std::vector<handle_id>> ops(plan_.streams().size());
   std::vector<std::vector<handle_id>> variables(ops.size());
@@ -71,11 +71,9 @@ void engine_builder::order_mailboxes() {
   for (auto& v : graph_.vars)
     if (plan_.is_here(v.id) && plan_.teller_of(v.id).op == no_handle)
       place(v.id);
-  for (auto& o : graph_.ops) {
-    if (!plan_.is_here(o.id))
-      continue;
-    ops[plan_.stream_of(o.id)].push_back(o.id);
-    for (auto& e : plan_.told_by(o.id)) {
+  for (auto id : parts_.order) {
+    ops[plan_.stream_of(id)].push_back(id);
+    for (auto& e : plan_.told_by(id)) {
       if (graph_.is_op(e.to))
         continue;
       place(e.to);
@@ -196,19 +194,22 @@ void engine_builder::number_shared_releases() {
     u.stream = u.count == 0 || u.stream == stream ? stream : several;
     u.is_shared = ++u.count > 1 || r.distance > 0;
   }
-  const auto count = std::ranges::count_if(users, &storage_users::is_shared);
+  // In the order of the temporaries, which is that of their use.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> shared_ones;
+  for (std::uint32_t storage = 0; storage < users.size(); ++storage)
+    if (users[storage].is_shared)
+      shared_ones.emplace_back(parts_.temporary_of[storage], storage);
+  std::ranges::sort(shared_ones);
   const auto slots = parts_.context->slots();
   auto& all = engine_.shared_releases_;
-  all = shared_releases{static_cast<std::size_t>(count), slots};
+  all = shared_releases{shared_ones.size(), slots};
   shared_number_.assign(graph_.num_storages, none);
-  for (std::size_t storage = 0, index = 0; storage < users.size(); ++storage) {
+  for (std::size_t i = 0; i < shared_ones.size(); ++i) {
+    const auto [temporary, storage] = shared_ones[i];
     const auto& u = users[storage];
-    if (!u.is_shared)
-      continue;
-    const auto number = all.number_of(index++);
-    shared_number_[storage] = number;
-    auto& shared = all.at(number);
-    shared.temporary = parts_.temporary_of[storage];
+    shared_number_[storage] = all.number_of(i);
+    auto& shared = all.at(all.number_of(i));
+    shared.temporary = temporary;
     shared.users = u.count;
     shared.counts_plainly = u.stream < several;
     for (std::uint32_t slot = 0; slot < slots; ++slot)
@@ -394,24 +395,27 @@ void engine_builder::list_op(op_mailbox& m, handle_id op) {
     all, op, {}, [](const planned_release& r) { return r.op; });
   std::vector<std::uint32_t> own;
   std::vector<std::uint32_t> shared;
+  std::vector<std::uint32_t> delayed;
+  auto* const p = pending(op);
   for (auto r = begin; r != end; ++r)
     if (const auto number = shared_number_[r->storage]; number == none)
       own.push_back(parts_.temporary_of[r->storage]);
+    else if (r->distance == 0 && !p)
+      shared.push_back(number);
     else
-      shared.insert(shared.end(), {number, r->distance});
-  if (auto* p = pending(op)) {
-    p->gives_back_on_completion = shared;
-    p->wants_completion |= !shared.empty();
-    shared.clear();
+      delayed.insert(delayed.end(), {number, r->distance});
+  if (p) {
+    p->gives_back_on_completion = std::exchange(delayed, {});
+    p->wants_completion |= !p->gives_back_on_completion.empty();
   }
   auto& lists = engine_.lists_;
   m.lists = static_cast<std::uint32_t>(lists.size());
   const auto count = [](const auto& list) {
     return static_cast<std::uint32_t>(list.size());
   };
-  lists.insert(lists.end(),
-               {count(own), count(shared) / 2, count(now_), count(later_) / 2});
-  for (auto* part : {&own, &shared, &now_, &later_})
+  lists.insert(lists.end(), {count(own), count(shared), count(delayed) / 2,
+                             count(now_), count(later_) / 2});
+  for (auto* part : {&own, &shared, &delayed, &now_, &later_})
     lists.insert(lists.end(), part->begin(), part->end());
 }
 

@@ -147,8 +147,8 @@ public:
     : units_each_(
       (sizeof(Mailbox) + counters * sizeof(mailbox_counter) + Unit - 1) / Unit),
       memory_(static_cast<std::byte*>(::operator new (
-        count* units_each_* Unit, std::align_val_t{cache_line}))) {
-    for (std::size_t i = 0; i < count; ++i) {
+        (count + ahead) * units_each_ * Unit, std::align_val_t{cache_line}))) {
+    for (std::size_t i = 0; i < count + ahead; ++i) {
       auto* m = new (memory_.get() + i * units_each_ * Unit) Mailbox;
       auto* counter = reinterpret_cast<std::byte*>(m + 1);
       for (std::uint32_t c = 0; c < counters; ++c)
@@ -171,6 +171,11 @@ public:
     return *std::launder(
       reinterpret_cast<Mailbox*>(memory_.get() + number * Unit));
   }
+  /// The mailbox `ahead` behind one, or one that nobody uses.
+  const Mailbox& upcoming(const Mailbox& m) const noexcept {
+    return *std::launder(reinterpret_cast<const Mailbox*>(
+      reinterpret_cast<const std::byte*>(&m) + ahead * units_each_ * Unit));
+  }
   static mailbox_counter& counter(const Mailbox& m, std::uint32_t which) {
     auto* behind = const_cast<Mailbox*>(&m) + 1;
     return std::launder(reinterpret_cast<mailbox_counter*>(behind))[which];
@@ -182,6 +187,10 @@ private:
       ::operator delete (memory, std::align_val_t{cache_line});
     }
   };
+
+  /// How far `upcoming` looks: what it leads to comes from memory while so many
+  /// empty ops run.
+  static constexpr std::size_t ahead = 4;
 
   std::size_t units_each_ = 1;
   std::unique_ptr<std::byte, free_memory> memory_; // mailboxes need no ending

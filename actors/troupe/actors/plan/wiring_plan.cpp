@@ -215,6 +215,76 @@ std::span<const wired_edge> wiring_plan::told_by(handle_id from) const {
                                    first_edge_[i + 1] - first_edge_[i]);
 }
 
+// -- order --------------------------------------------------------------------
+
+namespace {
+
+/// Counts the messages of one step as an engine does.
+class rehearsal {
+public:
+  explicit rehearsal(const wiring_plan& plan, const graph::ssa_graph& g)
+    : plan_(plan), graph_(g), missing_(g.size()),
+      ready_(plan.streams().size()) {
+    for (auto& e : plan.edges())
+      if (e.sent && e.distance == 0)
+        ++missing_[e.to];
+  }
+
+  std::vector<handle_id> run() {
+    // Version 0 of a variable that the step before tells.
+    for (auto& v : graph_.vars)
+      if (plan_.is_here(v.id) && missing_[v.id] == 0)
+        tell_all(v.id);
+    tell_all(no_handle);
+    for (auto& ops : ready_)
+      std::ranges::reverse(ops);
+    for (auto before = order_.size() + 1; before != order_.size();) {
+      before = order_.size();
+      for (std::size_t s = 0; s < ready_.size(); ++s)
+        drain(s);
+    }
+    return std::move(order_);
+  }
+
+private:
+  void drain(std::size_t stream) {
+    auto& ready = ready_[stream];
+    while (!ready.empty()) {
+      const auto op = ready.back();
+      ready.pop_back();
+      const auto others = static_cast<std::ptrdiff_t>(ready.size());
+      order_.push_back(op);
+      tell_all(op);
+      std::reverse(ready.begin() + others, ready.end());
+    }
+  }
+
+  void tell_all(handle_id from) {
+    for (auto& e : plan_.told_by(from))
+      if (e.sent && e.distance == 0 && --missing_[e.to] == 0)
+        open(e.to);
+  }
+
+  void open(handle_id id) {
+    if (graph_.is_op(id))
+      ready_[plan_.stream_of(id)].push_back(id);
+    else
+      tell_all(id);
+  }
+
+  const wiring_plan& plan_;
+  const graph::ssa_graph& graph_;
+  std::vector<std::uint32_t> missing_;        // by handle
+  std::vector<std::vector<handle_id>> ready_; // by stream; the last runs next
+  std::vector<handle_id> order_;
+};
+
+} // namespace
+
+std::vector<handle_id> wiring_plan::expected_order() const {
+  return rehearsal{*this, graph_}.run();
+}
+
 // -- launching is not finishing -----------------------------------------------
 
 bool wiring_plan::must_complete(handle_id maker, handle_id reader) const {

@@ -127,6 +127,12 @@ public:
   /// Starts included.
   std::size_t messages_per_step() const noexcept { return messages_; }
 
+  /// The ops here, in the order in which one worker runs them if it drains the
+  /// streams in turn: what an op makes ready runs next, the first told first
+  /// (see stream_actor). What ops use is laid out in this order, so that memory
+  /// is read from front to back.
+  std::vector<handle_id> expected_order() const;
+
   bool ends_step(handle_id id) const { return ends_step_[id]; }
   /// Sorted, by op.
   const std::vector<planned_release>& releases() const noexcept {
