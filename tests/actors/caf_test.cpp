@@ -199,24 +199,6 @@ TEST_CASE("what a handle does not know is answered so and changes nothing") {
   CHECK(std::isfinite(exe.run(net.batch(0, 4)).loss));
 }
 
-TEST_CASE("readiness for a place that is not there is refused") {
-  application app;
-  auto net = make_mlp();
-  executor exe{net.main, options_for(net, app)};
-  caf::scoped_actor self{*app.system};
-  auto told = [&](handle_id id, std::uint32_t edge, std::uint32_t slot,
-                  std::uint8_t what) {
-    return answer(self, handle_address(exe, id), ready_atom::value, edge, slot,
-                  what, std::uint64_t{0}, false, std::string{});
-  };
-  const auto var = exe.graph().vars.front().id;
-  CHECK(is_error(told(0, 100000, 0, 2), "unexpected_message"));
-  CHECK(is_error(told(0, 1, 100000, 2), "unexpected_message"));
-  CHECK(is_error(told(0, 1, 0, 7), "unexpected_message"));
-  CHECK(is_error(told(var, 0, 100000, 2), "unexpected_message"));
-  CHECK(std::isfinite(exe.run(net.batch(0, 4)).loss));
-}
-
 TEST_CASE("a handle that is told to exit ends, and so does the training") {
   application app;
   for (bool op : {true, false}) {
@@ -364,8 +346,7 @@ TEST_CASE("addresses outlive the executor and answer that it is gone") {
     for (auto& handle : kept) {
       CHECK(is_error(answer(self, handle, describe_atom::value),
                      "request_receiver_down"));
-      self->send(handle, ready_atom::value, std::uint32_t{1}, std::uint32_t{0},
-                 std::uint8_t{2}, std::uint64_t{0}, false, std::string{});
+      self->send(handle, ready_atom::value, std::uint32_t{1}, std::uint64_t{0});
       caf::anon_send_exit(handle, caf::exit_reason::kill);
     }
   }

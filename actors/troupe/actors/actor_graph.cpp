@@ -205,7 +205,8 @@ void actor_graph::make_engine(const wiring_plan& plan,
   p.form_of = forms(parts_.options->form);
   p.disturbs = disturbs_ ? &*disturbs_ : nullptr;
   engine_.emplace(std::move(p));
-  engine_->connect([this](handle_id id) { return address(id); });
+  engine_->connect([this](handle_id id) { return address(id); },
+                   stream_handles_.empty() ? nullptr : stream_handles_.front());
 }
 
 wait_finder& actor_graph::waits() {

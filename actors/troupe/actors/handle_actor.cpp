@@ -10,7 +10,7 @@ bool handle_actor::on_message(caf::mailbox_element& element, context ctx) {
   auto& content = element.content();
   if (content.match_elements<ready_atom, std::uint32_t, std::uint64_t>())
     return engine_.deliver(id_, content.get_as<std::uint32_t>(1),
-                           content.get_as<std::uint64_t>(2));
+                           content.get_as<std::uint64_t>(2), element.sender);
   if (!content.match_elements<describe_atom>())
     return false;
   reply(element, caf::make_message(describe_(id_)), ctx);

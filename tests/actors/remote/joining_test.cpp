@@ -152,11 +152,10 @@ bool meddles(std::uint16_t port) {
   if (!handle)
     return false;
   caf::scoped_actor self{system};
-  for (std::uint32_t in_edge = 0; in_edge < 8; ++in_edge)
-    for (std::uint32_t slot : {0u, 1u, 2u, 1000000u}) {
-      const auto ready = caf::make_message(actors::ready_atom::value, in_edge,
-                                           slot, std::uint8_t{2}, ticket{0},
-                                           true, std::string{"no value"});
+  for (std::uint32_t edge = 0; edge < 1000; ++edge)
+    for (std::uint64_t step : {0, 1, 2, 1000000}) {
+      const auto ready =
+        caf::make_message(actors::ready_atom::value, edge, step);
       self->send(*handle, ready);
       caf::anon_send(*handle, ready);
     }
@@ -308,6 +307,7 @@ TEST_CASE("no message of who is no member of the run counts") {
                         auto here =
                           options_over(2, graph::merge_strategy::all_reduce);
                         here.parameters = net.parameters();
+                        here.form = edge_form::message;
                         here.nodes = node;
                         if (node.process == 0)
                           return publish_and_run(net, here, kind, ports, go);

@@ -546,36 +546,32 @@ void engine::complete(pending_launch& launch, Observer& o) {
 // -- ports --------------------------------------------------------------------
 
 void engine::connect(
-  const std::function<caf::strong_actor_ptr(handle_id)>& address) {
+  const std::function<caf::strong_actor_ptr(handle_id)>& address,
+  caf::strong_actor_ptr sender) {
+  sender_ = std::move(sender);
   for (auto& p : ports_)
     if (p.kind == port::form::message)
       p.address = address(p.to);
 }
 
 void engine::disconnect() noexcept {
+  sender_ = nullptr;
   for (auto& p : ports_)
     p.address = nullptr;
 }
 
 void engine::send(const port& p, step_id step) {
   const auto number = static_cast<std::uint32_t>(&p - ports_.data());
-  post(p.address, ready_atom::value, number, std::uint64_t{step});
+  post_from(sender_, p.address, ready_atom::value, number, std::uint64_t{step});
 }
 
-bool engine::deliver(handle_id to, std::uint32_t number, step_id step) {
-  if (number >= ports_.size() || ports_[number].to != to
-      || ports_[number].kind != port::form::message)
+// Whatever an application sends to a handle: it cannot sign it.
+bool engine::deliver(handle_id to, std::uint32_t number, step_id step,
+                     const caf::strong_actor_ptr& sender) {
+  if (!sender || sender != sender_)
     return false;
   auto& p = ports_[number];
-  // Whatever an application sends: a message counts for a step that the mailbox
-  // still waits in, and once.
-  const auto word =
-    counter_of(p.receiver, step).load(std::memory_order_relaxed);
-  if (mailbox_count::round(word) != round_of(step)
-      || p.came[which_counter(step)].exchange(step + 1,
-                                              std::memory_order_acq_rel)
-           == step + 1)
-    return false;
+  TROUPE_ASSERT(p.to == to);
   observe(recorder::no_worker,
           [&](auto& o) { arrive(p.receiver, told_in(step), p.from, o); });
   return true;

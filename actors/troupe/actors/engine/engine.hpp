@@ -112,12 +112,15 @@ public:
 
   /// Sends the messages that begin a step, which has been admitted.
   void start(step_state& step);
-  /// Takes a message that came as one of CAF's: along port number `port`, to
-  /// handle `to`. False, and nothing happens, if there is no such port, or if
-  /// the step's message along it is not due or has come already.
-  bool deliver(handle_id to, std::uint32_t port, step_id step);
-  /// Gives ports that are CAF messages the addresses of their receivers.
-  void connect(const std::function<caf::strong_actor_ptr(handle_id)>& address);
+  /// Takes a message that came as one of CAF's from `sender`: along port number
+  /// `port`, to handle `to`. False, and nothing happens, if this engine has not
+  /// sent it.
+  bool deliver(handle_id to, std::uint32_t port, step_id step,
+               const caf::strong_actor_ptr& sender);
+  /// Gives ports that are CAF messages the addresses of their receivers, and
+  /// the name that they are sent in: an actor whose address nobody else has.
+  void connect(const std::function<caf::strong_actor_ptr(handle_id)>& address,
+               caf::strong_actor_ptr sender);
   /// Takes them away: they hold actors that hold the engine.
   void disconnect() noexcept;
 
@@ -289,6 +292,7 @@ private:
   storage_places& places_;
   shared_releases shared_releases_;
   std::vector<port> ports_;
+  caf::strong_actor_ptr sender_; // of what goes along ports
   std::vector<pending_op> pending_ops_;
   std::vector<std::uint32_t> pending_of_;   // by op; empty: none is
   std::vector<handle_id> op_handles_;       // by mailbox

@@ -249,7 +249,6 @@ target engine_builder::add_port(const wired_edge& e) {
   p.to = e.to;
   p.receiver = engine_.target_of_[e.to];
   p.kind = form_[static_cast<std::size_t>(&e - plan_.edges().data())];
-  p.came = std::make_unique<std::atomic<step_id>[]>(engine_.counter_mask_ + 1);
   return {target::kind::port,
           static_cast<std::uint32_t>(engine_.ports_.size() - 1)};
 }

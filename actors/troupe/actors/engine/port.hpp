@@ -6,9 +6,7 @@
 
 #include <caf/actor_control_block.hpp>
 
-#include <atomic>
 #include <cstdint>
-#include <memory>
 
 namespace troupe::actors {
 
@@ -25,9 +23,6 @@ struct port {
   handle_id to = no_handle;
   target receiver;               ///< message: its mailbox
   caf::strong_actor_ptr address; ///< message: its actor
-  /// By counter: the step of the last message that has come, plus one. An
-  /// application's actor may send what it likes; a message counts once.
-  std::unique_ptr<std::atomic<step_id>[]> came;
 };
 
 } // namespace troupe::actors

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The address of a handle is known to any actor of the application. What such
+// an actor sends never counts as a message of the graph.
+
+#include <troupe/actors/handles.hpp>
+
+#include <actors/small_nets.hpp>
+
+#include <troupe/actors/plan/wiring_plan.hpp>
+#include <troupe/actors/scheduling.hpp>
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/scoped_actor.hpp>
+#include <caf/send.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::test;
+using actors::ready_atom;
+
+namespace {
+
+constexpr std::chrono::seconds patience{60};
+
+struct application {
+  caf::actor_system_config config;
+  caf::actor_system system;
+  application() : system{configured(config)} {}
+
+  static caf::actor_system_config& configured(caf::actor_system_config& c) {
+    configure(c, 2);
+    return c;
+  }
+};
+
+executor_options options_for(const small_net& net, application& app,
+                             edge_form form) {
+  executor_options o;
+  o.devices = parse_devices("cpu:2");
+  o.parameters = net.parameters();
+  o.system = &app.system;
+  o.form = form;
+  return o;
+}
+
+/// Receivers of the edges that are messages if all are, by number.
+std::vector<handle_id> receivers(const graph::ssa_graph& g) {
+  const actors::wiring_plan plan{g, {.streams = actors::plan_streams(g, 2)}};
+  std::vector<handle_id> to;
+  for (auto& e : plan.edges())
+    if (e.sent && e.from != no_handle)
+      to.push_back(e.to);
+  return to;
+}
+
+/// The variable that the image comes in on the first device.
+handle_id image_of(const graph::ssa_graph& g) {
+  return std::ranges::find_if(g.vars, [](auto& v) { return v.feed; })->id;
+}
+
+/// An actor of the application that is none of the graph's.
+class stranger {
+public:
+  explicit stranger(application& app) : self_(app.system) {}
+
+  /// Whether a readiness message to `to` is refused. It is sent without a name,
+  /// in the stranger's, and in the receiver's, too.
+  bool is_refused(const caf::actor& to, std::uint32_t edge,
+                  std::uint64_t step) {
+    caf::anon_send(to, ready_atom::value, edge, step);
+    self_->send(to, ready_atom::value, edge, step);
+    caf::send_as(to, to, ready_atom::value, edge, step);
+    bool refused = false;
+    self_->request(to, patience, ready_atom::value, edge, step)
+      .receive([] {},
+               [&](const caf::error& e) {
+                 refused = e == caf::sec::unexpected_message;
+               });
+    return refused;
+  }
+
+private:
+  caf::scoped_actor self_;
+};
+
+} // namespace
+
+TEST_SUITE("actors.stranger") {
+
+TEST_CASE("a stranger's message is refused, whatever numbers it has") {
+  const auto net = make_mlp();
+  const auto expected = train(net, {.devices = parse_devices("cpu:2")},
+                              std::vector<std::int64_t>{4, 4, 4, 4});
+  for (auto form : {edge_form::counter, edge_form::mixed, edge_form::message}) {
+    CAPTURE(static_cast<int>(form));
+    application app;
+    auto options = options_for(net, app, form);
+    const auto image = image_of(executor{net.main, options}.graph());
+    // Step 1 stops: most of its messages are due.
+    options.shuffle =
+      delivery_shuffle{.seed = {}, .withheld = message_id{no_handle, image, 1}};
+    executor exe{net.main, options};
+    std::vector<double> losses{exe.run(net.batch(0, 4)).loss};
+    const auto stopped = exe.submit(net.batch(1, 4));
+    stranger other{app};
+    const auto to = receivers(exe.graph());
+    const auto two_rounds_on = [](step_id step, std::uint64_t counters) {
+      return step + 2 * 256 * counters; // looks like `step` to a mailbox
+    };
+    for (std::uint32_t edge = 0; edge < to.size(); ++edge)
+      for (std::uint64_t step :
+           {step_id{0}, step_id{1}, step_id{2}, two_rounds_on(1, 4)})
+        REQUIRE(other.is_refused(handle_address(exe, to[edge]), edge, step));
+    for (handle_id id = 0; id < exe.graph().size(); ++id)
+      for (std::uint32_t edge : {0u, 17u, 1'000'000u, UINT32_MAX})
+        REQUIRE(other.is_refused(handle_address(exe, id), edge, 1));
+    CHECK(exe.stats().steps == 1);
+    let_go(exe);
+    losses.push_back(exe.wait(stopped).loss);
+    for (std::uint64_t s : {2, 3})
+      losses.push_back(exe.run(net.batch(s, 4)).loss);
+    CHECK(losses == expected.losses);
+    CHECK(bit_equal(*options.parameters, *expected.parameters));
+  }
+}
+
+} // TEST_SUITE("actors.stranger")
