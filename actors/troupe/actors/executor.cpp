@@ -575,8 +575,8 @@ executor::~executor() = default;
 step_id executor::impl::submit(const feed_map& feeds,
                                std::span<const std::string> fetches,
                                actors::serving_thread& serving, then next) {
-  if (actors->context().dead.load())
-    throw error(errc::peer_failure, "an actor of the graph was told to exit");
+  if (const auto reason = actors->context().failed_for_good())
+    throw *reason;
   {
     std::lock_guard guard{failing};
     if (abandoned && next_step >= abandoned_from)

@@ -41,13 +41,22 @@ void graph_context::fail(step_state& step, const graph::op_handle& op,
 }
 
 void graph_context::fail_for_good(const error& reason) {
-  dead.store(true);
+  {
+    std::lock_guard guard{failing_for_good_};
+    if (!failed_for_good_)
+      failed_for_good_ = reason;
+  }
   for (auto& s : steps)
     if (s->under_way.load(std::memory_order_relaxed))
       s->fail(reason);
   for (auto& s : steps)
     if (step_failed && s->under_way.load(std::memory_order_relaxed))
       step_failed(owner, *s);
+}
+
+std::optional<error> graph_context::failed_for_good() const {
+  std::lock_guard guard{failing_for_good_};
+  return failed_for_good_;
 }
 
 } // namespace troupe::actors

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,8 +36,6 @@ struct graph_context {
   recorder* trace = nullptr;        ///< outlives the handles
   /// Of a run over several processes; else null. Set before the first step.
   std::shared_ptr<const run_members> members;
-  /// A handle was told to exit: no further step can run.
-  std::atomic<bool> dead{false};
   /// Called when an op has made a step fail, before others hear of it.
   void (*step_failed)(void* owner, step_state& step) = nullptr;
   /// Called by whoever ends a step, on its thread.
@@ -55,6 +55,12 @@ struct graph_context {
   void fail(step_state& step, const graph::op_handle& op, error reason);
   /// Makes all steps under way fail: no further one can run. Any thread.
   void fail_for_good(const error& reason);
+  /// Why no further step can run, if none can: the first reason. Any thread.
+  std::optional<error> failed_for_good() const;
+
+private:
+  mutable std::mutex failing_for_good_;
+  std::optional<error> failed_for_good_; // guarded by it
 };
 
 } // namespace troupe::actors

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/actors/executor.hpp>
+
+#include <string>
+#include <vector>
+
+namespace troupe::test {
+
+/// A way to run a graph.
+struct configuration {
+  std::string name;
+  executor_options options; ///< without parameters
+};
+
+/// One of each kind: one device, two, two places, edges that are messages,
+/// devices that complete late, collectives with a handle per device. Those of
+/// several devices train to the same bits. New devices in each call.
+std::vector<configuration> all_configurations();
+
+} // namespace troupe::test
