@@ -5,8 +5,6 @@
 #include <support/caught.hpp>
 #include <support/late_device.hpp>
 
-#include <troupe/actors/plan/wiring_plan.hpp>
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -30,41 +28,7 @@ executor_options options_for(const small_net& net) {
   return o;
 }
 
-/// What each step of an executor sends.
-std::vector<message_id> messages_of(const executor& exe) {
-  const actors::wiring_plan plan{
-    exe.graph(), {.streams = actors::plan_streams(exe.graph(), 2)}};
-  std::vector<message_id> messages;
-  for (auto& e : plan.edges())
-    if (e.sent)
-      messages.push_back({e.from, e.to, 0});
-  return messages;
-}
-
-/// A name as `wait_chain::missing` has it.
-std::string sender_of(const executor& exe, const message_id& m,
-                      std::uint32_t distance) {
-  return m.from == no_handle
-           ? "the start of step " + std::to_string(m.step)
-           : graph::handle_name(exe.graph(), m.from) + ", step "
-               + std::to_string(m.step - distance);
-}
-
-/// Looks until what the step waits for is this message.
-bool is_named(const executor& exe, const message_id& m) {
-  constexpr int looks = 20'000;
-  for (int i = 0; i < looks; ++i) {
-    const auto chain = exe.why();
-    for (std::uint32_t distance : {0u, 1u})
-      if (chain.missing == sender_of(exe, m, distance)
-          && chain.links.back().handle == m.to)
-        return true;
-    std::this_thread::yield();
-  }
-  return false;
-}
-
-/// Ops "relu" of a device stay in their kernel until the gate is open.
+/// Ops "tanh" of a device stay in their kernel until the gate is open.
 struct gate {
   std::atomic<int> inside{0};
   std::atomic<bool> open{false};
@@ -96,32 +60,6 @@ struct gate {
 } // namespace
 
 TEST_SUITE("actors.wait_finder") {
-
-TEST_CASE("whatever message is withheld, its step stops and it is named") {
-  const auto net = make_mlp();
-  const auto feeds = net.batch(0, 4);
-  std::vector<message_id> messages;
-  {
-    executor exe{net.main, options_for(net)};
-    messages = messages_of(exe);
-  }
-  REQUIRE(messages.size() > 50);
-  for (auto m : messages) {
-    m.step = 2; // the step before and the one behind are in flight
-    CAPTURE(m.from);
-    CAPTURE(m.to);
-    auto options = options_for(net);
-    options.shuffle = delivery_shuffle{.seed = {}, .withheld = m};
-    executor exe{net.main, options};
-    exe.run(feeds);
-    exe.run(feeds);
-    const auto stopped = exe.submit(feeds);
-    CHECK(is_named(exe, m));
-    CHECK(exe.stats().steps == 2);
-    let_go(exe);
-    CHECK(std::isfinite(exe.wait(stopped).loss));
-  }
-}
 
 TEST_CASE("of an op that stays, why tells worker and chain") {
   const auto net = make_mlp();

@@ -143,9 +143,12 @@ wait_chain wait_finder::follow(place at) const {
       }
       at = *next;
     } else {
-      const auto waits_for_stream = link.how_far == progress::is_ready;
+      std::optional<place> next;
+      if (link.how_far == progress::is_ready)
+        next = runs_on_stream_of(at);
+      else if (link.how_far == progress::launched)
+        next = op_that_launch_waits_for(at);
       chain.links.push_back(std::move(link));
-      auto next = waits_for_stream ? runs_on_stream_of(at) : std::nullopt;
       if (!next)
         break;
       at = *next;
@@ -207,6 +210,33 @@ wait_finder::runs_on_stream_of(place p) const {
         runs.op != no_handle && runs.op != p.handle && runs.step
         && plan_.stream_of(runs.op) == plan_.stream_of(p.handle))
       return place{runs.op, runs.step};
+  return std::nullopt;
+}
+
+// What a `recv` receives comes from its `send`; a rank is done when all of its
+// collective have come, of which those that are launched have.
+std::optional<wait_finder::place>
+wait_finder::op_that_launch_waits_for(place p) const {
+  const auto& g = *context_.graph;
+  if (!g.is_op(p.handle))
+    return std::nullopt;
+  const auto& op = g.op(p.handle);
+  const auto is_behind = [&](handle_id other) {
+    const auto how_far = engine_.has(other)
+                           ? engine_.state_of(other, *p.step).how_far
+                           : progress::is_done;
+    return how_far != progress::is_done && how_far != progress::launched;
+  };
+  if (op.kind == graph::op_kind::recv) {
+    const auto found =
+      std::ranges::lower_bound(g.transfers, op.id, {}, &graph::transfer::recv);
+    if (is_behind(found->send))
+      return place{found->send, p.step};
+  }
+  if (g.rank_collectives && op.collective_index >= 0)
+    for (auto& other : g.ops)
+      if (other.collective_index == op.collective_index && is_behind(other.id))
+        return place{other.id, p.step};
   return std::nullopt;
 }
 

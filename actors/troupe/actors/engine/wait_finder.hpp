@@ -43,6 +43,7 @@ private:
   std::optional<place> next_of(place p, const wait_chain::link& link) const;
   std::optional<place> sender_to_wait_for(place p) const;
   std::optional<place> runs_on_stream_of(place p) const;
+  std::optional<place> op_that_launch_waits_for(place p) const;
   std::string missing_message(place p) const;
   bool messages_arrived(const wired_edge& e, place to) const;
 

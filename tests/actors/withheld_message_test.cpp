@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Whatever message does not come, its step stands still, and the executor says
+// who waits for it, in whatever way the graph runs.
+
+#include <troupe/actors/executor.hpp>
+
+#include <actors/configurations.hpp>
+#include <actors/small_nets.hpp>
+
+#include <troupe/actors/plan/wiring_plan.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+constexpr std::chrono::seconds patience{60};
+
+/// What a step sends. Devices that complete late are no host streams.
+std::vector<actors::wired_edge> messages_of(const executor& exe, bool is_late) {
+  auto streams = actors::plan_streams(exe.graph(), 2);
+  for (auto& s : streams)
+    if (is_late)
+      s.ticket_group = 0;
+  const actors::wiring_plan plan{exe.graph(), {.streams = streams}};
+  std::vector<actors::wired_edge> sent;
+  std::ranges::copy_if(plan.edges(), std::back_inserter(sent),
+                       [](auto& e) { return e.sent == 1; });
+  return sent;
+}
+
+/// The sender as `wait_chain::missing` has it, of a message to step `to`.
+std::string sender_of(const graph::ssa_graph& g, const actors::wired_edge& e,
+                      step_id to) {
+  return e.from == no_handle ? "the start of step " + std::to_string(to)
+                             : graph::handle_name(g, e.from) + ", step "
+                                 + std::to_string(to - e.distance);
+}
+
+/// Asks until the chain from the step's end leads to the message; else what was
+/// answered at last.
+std::string ask_until_named(const executor& exe, const actors::wired_edge& e,
+                            step_id to) {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  for (;;) {
+    const auto chain = exe.why();
+    if (!chain.links.empty() && chain.links.back().handle == e.to
+        && chain.links.back().step == to
+        && chain.missing == sender_of(exe.graph(), e, to))
+      return {};
+    if (std::chrono::steady_clock::now() > until)
+      return to_string(chain);
+    std::this_thread::yield();
+  }
+}
+
+} // namespace
+
+TEST_SUITE("actors.withheld_message") {
+
+TEST_CASE("the step stands still and who waits is named") {
+  const auto net = make_mlp();
+  const auto feeds = net.batch(0, 4);
+  for (auto& c : all_configurations()) {
+    CAPTURE(c.name);
+    c.options.parameters = net.parameters();
+    const executor whole{net.main, c.options};
+    const auto messages = messages_of(whole, c.name == "late devices");
+    REQUIRE(messages.size() == whole.stats().messages_per_step);
+    constexpr step_id stopped = 2; // between two others
+    for (auto& m : messages) {
+      CAPTURE(sender_of(whole.graph(), m, stopped));
+      CAPTURE(graph::handle_name(whole.graph(), m.to));
+      auto options = c.options;
+      options.shuffle = delivery_shuffle{
+        .seed = {}, .withheld = message_id{m.from, m.to, stopped}};
+      executor exe{net.main, options};
+      exe.run(feeds);
+      exe.run(feeds);
+      exe.submit(feeds);
+      CHECK(ask_until_named(exe, m, stopped) == "");
+      CHECK(exe.stats().steps == stopped);
+      let_go(exe);
+      CHECK(std::isfinite(exe.wait(stopped).loss));
+    }
+  }
+}
+
+} // TEST_SUITE("actors.withheld_message")
