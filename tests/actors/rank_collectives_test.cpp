@@ -111,6 +111,18 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("over several places there are no ranks") {
+  const auto net = make_mlp();
+  auto options = on(2, merge_strategy::all_reduce, true);
+  options.parameters = net.parameters();
+  options.places = {0, 1};
+  const auto e = caught([&] { executor exe(net.main, options); });
+  CHECK(e.code() == errc::invalid_argument);
+  CHECK(e.message()
+        == "collectives with a handle per device (rank_collectives) need all "
+           "devices in one place");
+}
+
 TEST_CASE("the last rank that comes runs the collective, once") {
   int runs = 0;
   actors::rank_meeting meeting{3, std::make_unique<counted_task>(runs)};

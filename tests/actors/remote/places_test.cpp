@@ -11,11 +11,14 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -62,6 +65,23 @@ make_shared_devices(const std::vector<device_id>& ids) {
 std::size_t transfers_of(const small_net& net, executor_options options) {
   options.parameters = net.parameters();
   return executor{net.main, options}.graph().transfers.size();
+}
+
+/// The variable that the first device is fed.
+handle_id feed_of(const graph::ssa_graph& g) {
+  return std::ranges::find_if(g.vars, [](auto& v) { return v.feed; })->id;
+}
+
+/// Looks until a handle is done in all steps under way.
+bool is_soon_done(const executor& exe, handle_id id) {
+  const auto until =
+    std::chrono::steady_clock::now() + std::chrono::seconds{60};
+  while (std::chrono::steady_clock::now() < until) {
+    if (exe.why(id).links.front().how_far == actors::progress::is_done)
+      return true;
+    std::this_thread::yield();
+  }
+  return false;
 }
 
 } // namespace
@@ -208,6 +228,34 @@ TEST_CASE("an executor over places is destroyed while steps run") {
     executor exe{net.main, options};
     exe.submit(net.batch(0, 4));
     exe.submit(net.batch(1, 4));
+  }
+}
+
+TEST_CASE("a dry run over places transfers nothing") {
+  const auto net = make_mlp();
+  for (auto strategy : {merge_strategy::all_reduce, merge_strategy::reduce,
+                        merge_strategy::replicate}) {
+    CAPTURE(to_string(strategy));
+    auto options = on(2, strategy, {0, 1});
+    options.dry_run = true;
+    const auto feed = feed_of(executor{net.main, options}.graph());
+    options.shuffle =
+      delivery_shuffle{.seed = {}, .withheld = message_id{no_handle, feed, 1}};
+    executor exe{net.main, options};
+    exe.run(net.batch(0, 4));
+    const auto stopped = exe.submit(net.batch(1, 4));
+    // The first place stands still. The second waits for nothing from there.
+    for (auto& o : exe.graph().ops)
+      if (o.device == 1)
+        CHECK(is_soon_done(exe, o.id));
+    CHECK(exe.why(feed).links.front().how_far == actors::progress::waits);
+    let_go(exe);
+    exe.wait(stopped);
+    exe.run(net.batch(2, 4));
+    const auto stats = exe.stats();
+    CHECK(stats.steps == 3);
+    CHECK(stats.messages == 3 * stats.messages_per_step);
+    CHECK(stats.peak_bytes == std::vector<std::size_t>{0, 0});
   }
 }
 

@@ -113,7 +113,7 @@ TEST_CASE("what cannot have ranks is refused") {
   CHECK(says(caught([&] {
                add_transfers(ranks, {0, 1});
              }),
-             "are in one place"));
+             "need all devices in one place"));
   CHECK(
     says(caught([&] { make_rank_collectives(run_in_program_order(whole)); }),
          "of which one is a collective"));

@@ -231,7 +231,8 @@ ssa_graph add_transfers(ssa_graph g,
                   + std::to_string(place_of_device.size())};
   if (g.rank_collectives)
     throw error{errc::invalid_argument,
-                "collectives with a handle per device are in one place"};
+                "collectives with a handle per device (rank_collectives) need "
+                "all devices in one place"};
   if (!g.places.empty())
     throw error{errc::invalid_argument,
                 "the graph is split over places already"};
