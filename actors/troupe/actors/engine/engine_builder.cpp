@@ -35,7 +35,7 @@ void engine_builder::build() {
 
 void engine_builder::add_streams() {
   for (auto* actor : parts_.streams)
-    engine_.streams_.emplace_back(engine_, *actor);
+    actor->expect(engine_.streams_.emplace_back(engine_, *actor).start);
 }
 
 void engine_builder::prepare_recording() {
@@ -139,7 +139,8 @@ void engine_builder::fill_ops() {
     m.stream = &engine_.streams_[plan_.stream_of(id)];
     m.task = parts_.tasks[id];
     m.may_be_pending = plan_.end_of(id) != op_end::at_return;
-    m.stream->actor.expect(m);
+    // Its launches come back with their completions.
+    m.stream->actor.expect(m, m.may_be_pending ? 2 + engine_.counter_mask_ : 1);
   }
 }
 

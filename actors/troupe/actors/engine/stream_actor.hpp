@@ -57,8 +57,15 @@ public:
   /// that is on its way out. Any thread.
   bool idle() const noexcept;
 
-  /// Says that `op` will be submitted here. Before the first step.
-  void expect(const ready_op& op) noexcept { chooses_ |= priority_of(op) != 0; }
+  /// Says that `op` will be submitted here, and makes room for it and what else
+  /// of it may be ready at the same time: no step takes memory for that. Before
+  /// the first step.
+  void expect(const ready_op& op, std::size_t at_once = 1) {
+    chooses_ |= priority_of(op) != 0;
+    expected_ += at_once;
+    if (expected_ > ready_.capacity())
+      ready_.reserve(2 * expected_);
+  }
   /// Whether it stays with the worker that makes its ops ready, whatever its
   /// home, and drains them there, however wide it is; unseen by others as long
   /// as ops are short (`worker::keep`). A hint, any thread.
@@ -109,6 +116,7 @@ private:
   bool admits_ = false;          // asks before it launches
   bool wide_;                    // its ops go to the workers directly
   bool chooses_;                 // it is not always the last of `ready_`
+  std::size_t expected_ = 0;     // ops that may be ready at once
   std::vector<ready_op*> ready_; // last runs next; the draining thread's
   alignas(64) std::atomic<ready_op*> inbox_; // newest first; or the idle mark
 
