@@ -7,7 +7,8 @@
 
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
-#include <support/late_device.hpp>
+
+#include <troupe/apps/bench/late_device.hpp>
 
 #include <doctest/doctest.h>
 
@@ -90,7 +91,7 @@ TEST_CASE("so they do in any order, and on devices that complete late") {
     options.shuffle.emplace().seed = seed;
     if (seed % 2 == 0)
       for (int d = 0; d < 2; ++d)
-        options.device_instances.push_back(make_late_device(d, seed, 20));
+        options.device_instances.push_back(apps::make_late_device(d, seed, 20));
     const auto ranks = train(net, options, batches);
     CHECK(ranks.losses == joint.losses);
     CHECK(bit_equal(*ranks.parameters, *joint.parameters));

@@ -8,9 +8,9 @@
 
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
-#include <support/late_device.hpp>
 
 #include <troupe/actors/scheduling.hpp>
+#include <troupe/apps/bench/late_device.hpp>
 #include <troupe/graph/hazard_checker.hpp>
 
 #include <caf/actor_system.hpp>
@@ -87,7 +87,7 @@ void late_devices_agree(const small_net& net, graph::merge_strategy strategy,
     options.parameters = net.parameters();
     options.device_instances.clear();
     for (int d = 0; d < devices; ++d)
-      options.device_instances.push_back(make_late_device(
+      options.device_instances.push_back(apps::make_late_device(
         d, seed * devices + static_cast<std::uint64_t>(d), 10));
     options.shuffle = delivery_shuffle{.seed = seed, .max_delay_us = 10};
     CAPTURE(seed);

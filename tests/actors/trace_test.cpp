@@ -3,7 +3,8 @@
 
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
-#include <support/late_device.hpp>
+
+#include <troupe/apps/bench/late_device.hpp>
 
 #include <doctest/doctest.h>
 
@@ -108,8 +109,8 @@ TEST_CASE("each op begins before it ends, once in a step") {
     auto net = make_lenet();
     auto options = options_for(net, trace_level::ops);
     if (late)
-      options.device_instances = {make_late_device(0, 1, 20),
-                                  make_late_device(1, 2, 20)};
+      options.device_instances = {apps::make_late_device(0, 1, 20),
+                                  apps::make_late_device(1, 2, 20)};
     executor exe{net.main, options};
     for (std::uint64_t s = 0; s < 4; ++s)
       exe.run(net.batch(s, 5));

@@ -7,7 +7,8 @@
 
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
-#include <support/late_device.hpp>
+
+#include <troupe/apps/bench/late_device.hpp>
 
 #include <doctest/doctest.h>
 
@@ -161,7 +162,7 @@ TEST_CASE("and on devices that complete late") {
       for (int d = 0; d < 2; ++d)
         if (seed % 3 != static_cast<std::uint64_t>(d))
           two.device_instances[static_cast<std::size_t>(d)] =
-            make_late_device(d, seed, 20);
+            apps::make_late_device(d, seed, 20);
       const auto t = train(net, two, few);
       CHECK(t.losses == expected.losses);
       CHECK(same_parameters(t, expected, 2));

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/bench/late_device.hpp>
+
+#include <troupe/base/clock.hpp>
+#include <troupe/base/cores.hpp>
+#include <troupe/base/random.hpp>
+#include <troupe/base/spin.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace troupe::apps {
+
+namespace {
+
+/// How a stream is late.
+struct lateness {
+  std::uint64_t seed;
+  std::uint32_t max_delay_us;
+};
+
+void pause(splitmix64& draw, std::uint32_t max_us) {
+  if (max_us > 0)
+    std::this_thread::sleep_for(
+      std::chrono::microseconds(draw.below(max_us + 1)));
+}
+
+/// Reports completions late and in a drawn order.
+class completion_thread {
+public:
+  explicit completion_thread(lateness how)
+    : draw_(how.seed), max_delay_us_(how.max_delay_us),
+      thread_([this] { loop(); }) {}
+
+  ~completion_thread() {
+    {
+      std::lock_guard guard{mutex_};
+      stopping_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+  void report(work& w, std::exception_ptr failure) {
+    {
+      std::lock_guard guard{mutex_};
+      waiting_.emplace_back(&w, std::move(failure));
+    }
+    changed_.notify_all();
+  }
+
+private:
+  void loop() {
+    std::unique_lock guard{mutex_};
+    for (;;) {
+      changed_.wait(guard, [this] { return stopping_ || !waiting_.empty(); });
+      if (waiting_.empty())
+        return;
+      guard.unlock();
+      pause(draw_, max_delay_us_); // more may come, to choose among
+      guard.lock();
+      const auto i = static_cast<long>(draw_.below(waiting_.size()));
+      auto [w, failure] = std::move(waiting_[static_cast<std::size_t>(i)]);
+      waiting_.erase(waiting_.begin() + i);
+      guard.unlock();
+      w->completed(std::move(failure));
+      guard.lock();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::pair<work*, std::exception_ptr>> waiting_;
+  bool stopping_ = false;
+  splitmix64 draw_;
+  std::uint32_t max_delay_us_;
+  std::thread thread_;
+};
+
+class late_stream;
+
+/// What a stream has been told to do: work to run, or a position of another
+/// stream to wait for; neither: only to say that it has come so far.
+struct queued_entry {
+  late_stream* of;
+  work* run;
+  stream* producer;
+  ticket position; ///< of the producer
+  bool tell_completion;
+};
+
+/// Entries of one or several streams, until their thread takes all at once.
+class launch_queue {
+public:
+  /// @param look_ns how long an empty queue is looked at before the thread
+  ///   sleeps
+  explicit launch_queue(std::uint64_t look_ns) : look_ns_(look_ns) {}
+
+  void push(const queued_entry& e) {
+    bool wakes = false;
+    {
+      std::lock_guard guard{lock_};
+      entries_.push_back(e);
+      filled_.store(true, std::memory_order_relaxed);
+      wakes = sleeps_;
+    }
+    if (wakes)
+      changed_.notify_one();
+  }
+
+  /// What was pushed before is still taken.
+  void close() {
+    {
+      std::lock_guard guard{lock_};
+      closed_ = true;
+      filled_.store(true, std::memory_order_relaxed);
+    }
+    changed_.notify_one();
+  }
+
+  /// Waits for entries, which replace `taken`. False: closed, nothing is left.
+  bool take(std::vector<queued_entry>& taken) {
+    taken.clear();
+    look_for_entries();
+    std::unique_lock guard{lock_};
+    sleeps_ = true;
+    changed_.wait(guard, [this] { return closed_ || !entries_.empty(); });
+    sleeps_ = false;
+    std::swap(taken, entries_);
+    filled_.store(closed_, std::memory_order_relaxed);
+    return !taken.empty();
+  }
+
+private:
+  // Each look takes a cache line from the launching thread, so there is a pause
+  // of about 1 us in front of each.
+  void look_for_entries() const {
+    constexpr int relaxes_before_look = 64;
+    if (look_ns_ == 0)
+      return;
+    const auto until = now_ns() + look_ns_;
+    do
+      for (int i = 0; i < relaxes_before_look; ++i)
+        relax();
+    while (!filled_.load(std::memory_order_relaxed) && now_ns() < until);
+  }
+
+  const std::uint64_t look_ns_;
+  std::condition_variable_any changed_;
+  // One cache line. The lock guards the others; a mutex would put launchers to
+  // sleep.
+  alignas(64) spin_flag lock_;
+  bool sleeps_ = false;
+  bool closed_ = false;
+  /// There are entries, or it is closed. Relaxed: a hint for who does not hold
+  /// the lock.
+  std::atomic<bool> filled_{false};
+  std::vector<queued_entry> entries_;
+};
+
+/// How far a stream has got.
+class stream_progress {
+public:
+  bool has_reached(ticket position) const noexcept {
+    return done_.load(std::memory_order_acquire) >= position;
+  }
+
+  /// One position more. The stream's thread.
+  void advance() {
+    // Sequentially consistent, as in `wait_for`: either this thread sees what
+    // is awaited, or the one that waits sees how far the stream is.
+    const auto now = done_.load(std::memory_order_relaxed) + 1;
+    done_.store(now);
+    if (now < awaited_.load())
+      return;
+    {
+      std::lock_guard guard{mutex_};
+      awaited_.store(nothing);
+    }
+    changed_.notify_all();
+  }
+
+  void wait_for(ticket position) {
+    if (has_reached(position))
+      return;
+    std::unique_lock guard{mutex_};
+    for (;;) {
+      awaited_.store(std::min(awaited_.load(), position));
+      if (done_.load() >= position)
+        return;
+      changed_.wait(guard);
+    }
+  }
+
+private:
+  static constexpr ticket nothing = ~ticket{0};
+
+  alignas(64) std::atomic<ticket> done_{0};
+  std::atomic<ticket> awaited_{nothing}; // the first; written under the mutex
+  std::mutex mutex_;
+  std::condition_variable changed_;
+};
+
+/// Runs what streams queue.
+class stream_thread {
+public:
+  explicit stream_thread(std::uint64_t look_ns)
+    : queue_(look_ns), thread_([this] { loop(); }) {}
+  ~stream_thread() {
+    queue_.close();
+    thread_.join();
+  }
+  void push(const queued_entry& e) { queue_.push(e); }
+
+private:
+  void loop();
+
+  launch_queue queue_;
+  std::thread thread_;
+};
+
+class late_stream final : public stream {
+public:
+  late_stream(std::string name, lateness how, std::shared_ptr<stream_thread> on)
+    : name_(std::move(name)), draw_(how.seed), max_delay_us_(how.max_delay_us),
+      thread_(std::move(on)) {
+    if (max_delay_us_ > 0)
+      completions_.emplace(lateness{how.seed + 1, max_delay_us_});
+  }
+
+  ~late_stream() override {
+    push({this, nullptr, nullptr, 0, false});
+    std::unique_lock guard{leaving_};
+    left_.wait(guard, [this] { return has_left_; });
+  }
+
+  const std::string& name() const noexcept override { return name_; }
+  int width() const noexcept override { return 1; }
+
+  launch_result launch(work& w, const launch_options& wanted) override {
+    return {launch_status::pending,
+            push({this, &w, nullptr, 0, wanted.tell_completion})};
+  }
+
+  void wait(stream& producer, ticket position) override {
+    if (position != 0)
+      push({this, nullptr, &producer, position, false});
+  }
+
+  bool can_wait_for(const stream& producer) const noexcept override {
+    return dynamic_cast<const late_stream*>(&producer) != nullptr;
+  }
+
+  ticket position() const noexcept override {
+    return queued_.load(std::memory_order_relaxed);
+  }
+  bool finished(ticket position) const noexcept override {
+    return progress_.has_reached(position);
+  }
+  void synchronize(ticket position) override { progress_.wait_for(position); }
+
+  /// The stream's thread.
+  void execute(const queued_entry& e) {
+    if (e.run) {
+      run(*e.run, e.tell_completion);
+    } else if (e.producer) {
+      e.producer->synchronize(e.position);
+      progress_.advance();
+    } else {
+      leave();
+    }
+  }
+
+private:
+  // One thread at a time.
+  ticket push(const queued_entry& e) {
+    const auto position = queued_.load(std::memory_order_relaxed) + 1;
+    queued_.store(position, std::memory_order_relaxed);
+    thread_->push(e);
+    return position;
+  }
+
+  void run(work& w, bool tell_completion) {
+    pause(draw_, max_delay_us_);
+    std::exception_ptr failure;
+    try {
+      w.execute(*this);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    progress_.advance();
+    if (!tell_completion && !failure)
+      return;
+    if (completions_)
+      completions_->report(w, std::move(failure));
+    else
+      w.completed(std::move(failure));
+  }
+
+  // Notifies under the mutex: behind it the stream may be gone.
+  void leave() {
+    std::lock_guard guard{leaving_};
+    has_left_ = true;
+    left_.notify_one();
+  }
+
+  std::string name_;
+  splitmix64 draw_; // the stream's thread
+  std::uint32_t max_delay_us_;
+  std::atomic<ticket> queued_{0}; // relaxed: a launch orders what it tells of
+  stream_progress progress_;
+  std::optional<completion_thread> completions_;
+  std::mutex leaving_;
+  std::condition_variable left_;
+  bool has_left_ = false;
+  std::shared_ptr<stream_thread> thread_;
+};
+
+void stream_thread::loop() {
+  for (std::vector<queued_entry> taken; queue_.take(taken);)
+    for (const auto& e : taken)
+      e.of->execute(e);
+}
+
+class late_device final : public device {
+public:
+  late_device(int index, lateness how)
+    : cpu_(make_cpu_device(index)), draw_(how.seed),
+      max_delay_us_(how.max_delay_us) {}
+
+  device_id id() const noexcept override { return cpu_->id(); }
+  arena& memory() noexcept override { return cpu_->memory(); }
+  std::unique_ptr<stream> make_stream(const stream_options& o) override {
+    const lateness how{draw_(), max_delay_us_};
+    return std::make_unique<late_stream>(o.name, how, thread_for_stream());
+  }
+  tensor to_host(const tensor& value, arena& host) override {
+    return cpu_->to_host(value, host);
+  }
+  tensor to_device(const tensor& host_value) override {
+    return cpu_->to_device(host_value);
+  }
+
+private:
+  // Without delays one thread runs all streams in the order of launches. That
+  // is enough: what a stream waits for was launched before. More threads would
+  // wait for each other's cores.
+  std::shared_ptr<stream_thread> thread_for_stream() {
+    if (max_delay_us_ > 0)
+      return std::make_shared<stream_thread>(0);
+    if (!thread_)
+      thread_ = std::make_shared<stream_thread>(look_ns());
+    return thread_;
+  }
+
+  /// It takes 5 to 50 us to wake a thread that sleeps. With one core, one that
+  /// looks keeps others from working.
+  static std::uint64_t look_ns() { return usable_cores() < 2 ? 0 : 50'000; }
+
+  std::unique_ptr<device> cpu_;
+  splitmix64 draw_;
+  std::uint32_t max_delay_us_;
+  std::shared_ptr<stream_thread> thread_; // of all streams
+};
+
+} // namespace
+
+std::shared_ptr<device> make_late_device(int index, std::uint64_t seed,
+                                         std::uint32_t max_delay_us) {
+  return std::make_shared<late_device>(index, lateness{seed, max_delay_us});
+}
+
+} // namespace troupe::apps
