@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <actors/configurations.hpp>
 
-#include <support/late_device.hpp>
+#include <troupe/apps/bench/late_device.hpp>
 
 #include <utility>
 

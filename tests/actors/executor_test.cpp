@@ -180,6 +180,31 @@ TEST_CASE("runs are bit-equal, whatever the form of edges and overlap") {
   }
 }
 
+TEST_CASE("some pending ops and some edges as messages change no bit") {
+  const auto net = make_resnet(true);
+  const auto train = [&](std::size_t pending, std::size_t messages) {
+    auto options = options_for(net, 2);
+    options.pending_ops = pending;
+    options.message_edges = messages;
+    executor exe{net.main, options};
+    const auto ops = static_cast<std::size_t>(std::ranges::count(
+      exe.graph().ops, graph::op_kind::computation, &graph::op_handle::kind));
+    const auto stats = exe.stats();
+    CHECK(stats.pending_ops == std::min(pending, ops));
+    CHECK(stats.message_edges <= stats.messages_per_step);
+    if (messages < stats.messages_per_step / 2)
+      CHECK(stats.message_edges == messages);
+    for (std::uint64_t s = 0; s < 4; ++s)
+      exe.run(net.batch(s, 10));
+    return options.parameters;
+  };
+  const auto plain = train(0, 0);
+  CHECK(bit_equal(*plain, *train(1, 1)));
+  CHECK(bit_equal(*plain, *train(7, 0)));
+  CHECK(bit_equal(*plain, *train(0, 9)));
+  CHECK(bit_equal(*plain, *train(1'000'000, 1'000'000)));
+}
+
 TEST_CASE("replicas hold the same parameters after training") {
   for (auto strategy :
        {graph::merge_strategy::all_reduce, graph::merge_strategy::reduce}) {

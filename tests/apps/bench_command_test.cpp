@@ -169,6 +169,58 @@ TEST_CASE("bench schedule tells what a dry step costs") {
   CHECK(out["ns_per_op"] > 0);
 }
 
+TEST_CASE("bench schedule has as many pending ops and remote edges as asked") {
+  const std::vector<std::string> plain{"bench",     "schedule",    "mlp",
+                                       "--threads", "1",           "--repeat",
+                                       "1",         "--sample-ms", "0"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), plain.begin(), plain.end());
+    const auto result = run_troupe(more);
+    INFO(result.err);
+    REQUIRE(result.code == 0);
+    return result.out;
+  };
+  const auto json = [&](std::vector<std::string> more) {
+    more.emplace_back("--json");
+    return nlohmann::json::parse(with(more));
+  };
+  const auto without = json({});
+  CHECK(!without.contains("pending_ops"));
+  CHECK(!without.contains("remote_edges"));
+  CHECK(!without.contains("late"));
+  const auto unusual = json({"--pending", "3", "--remote", "2"});
+  CHECK(unusual["pending_ops"] == 3);
+  CHECK(unusual["remote_edges"] == 2);
+  CHECK(unusual["ops"] == without["ops"]);
+  const auto late = json({"--late", "--remote", "1"});
+  CHECK(late["late"] == true);
+  CHECK(late["pending_ops"] == late["op_handles"]);
+  CHECK(late["remote_edges"] == 1);
+  const auto text = with({"--pending", "3", "--remote", "2"});
+  CHECK(text.find("pending ops: 3\n") != text.npos);
+  CHECK(text.find("remote edges: 2\n") != text.npos);
+  CHECK(with({"--late"}).find("late devices\n") != text.npos);
+}
+
+TEST_CASE("pending ops and remote edges that cannot be are refused") {
+  const auto refused = [](std::vector<std::string> more,
+                          const std::vector<std::string>& parts) {
+    more.insert(more.begin(), {"bench", "schedule", "mlp"});
+    const auto result = run_troupe(more);
+    INFO(result.err);
+    CHECK(lines_of(result.err).size() == 1);
+    CHECK(fails_with(result, 2, parts));
+  };
+  for (auto* option : {"--pending", "--remote"}) {
+    refused({option, "-1"}, {option});
+    refused({option, "few"}, {option, "few"});
+    refused({option, "1000000"}, {option, "has only"});
+  }
+  refused({"--late", "--pending", "1"}, {"--late", "--pending"});
+  refused({"--late", "--delay", "mul=1us"}, {"--late", "--delay"});
+  refused({"--late", "--devices", "cuda:0"}, {"--late", "cuda:0"});
+}
+
 TEST_CASE("a table of delays is text or a file") {
   const auto table = delay_table::read("conv2d=100us, relu=1.5ms,*=20ns");
   CHECK(table.of("conv2d") == 100'000);

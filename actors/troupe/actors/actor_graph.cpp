@@ -32,9 +32,48 @@ std::vector<all_reduce_actor::turn> turns_on(const graph::ssa_graph& g,
   return turns;
 }
 
-std::function<port::form(const wired_edge&)> forms(edge_form wanted) {
-  switch (wanted) {
-  case edge_form::counter: return {};
+/// Those of `from` that lie in the middles of `wanted` equal parts of it.
+template <class T>
+std::vector<T> spread_evenly(std::size_t wanted, const std::vector<T>& from) {
+  wanted = std::min(wanted, from.size());
+  std::vector<T> chosen;
+  for (std::size_t i = 0; i < wanted; ++i)
+    chosen.push_back(from[(2 * i + 1) * from.size() / (2 * wanted)]);
+  return chosen;
+}
+
+/// Some edges are messages, all others counters.
+std::function<port::form(const wired_edge&)>
+some_messages(std::size_t wanted, const wiring_plan& plan) {
+  std::vector<const wired_edge*> edges;
+  for (auto& e : plan.edges())
+    if (e.sent && e.from != no_handle)
+      edges.push_back(&e);
+  return [chosen = spread_evenly(wanted, edges)](const wired_edge& e) {
+    return std::ranges::binary_search(chosen, &e) ? port::form::message
+                                                  : port::form::counter;
+  };
+}
+
+std::function<bool(const graph::op_handle&)>
+some_pending(std::size_t wanted, const graph::ssa_graph& g) {
+  std::vector<handle_id> ops;
+  for (auto& o : g.ops)
+    if (o.kind == graph::op_kind::computation)
+      ops.push_back(o.id);
+  return [chosen = spread_evenly(wanted, ops)](const graph::op_handle& o) {
+    return std::ranges::binary_search(chosen, o.id);
+  };
+}
+
+/// `plan` outlives the result.
+std::function<port::form(const wired_edge&)> forms(const executor_options& o,
+                                                   const wiring_plan& plan) {
+  switch (o.form) {
+  case edge_form::counter:
+    if (o.message_edges == 0)
+      return {};
+    return some_messages(o.message_edges, plan);
   case edge_form::message:
     return [](const wired_edge&) { return port::form::message; };
   case edge_form::mixed: break;
@@ -184,6 +223,8 @@ wiring_options actor_graph::wiring() const {
   wiring.streams = planned_;
   wiring.steps_overlap = parts_.options->steps_in_flight > 1;
   wiring.device_is_here = parts_.where.here();
+  if (parts_.options->pending_ops > 0)
+    wiring.ends_later = some_pending(parts_.options->pending_ops, graph_);
   return wiring;
 }
 
@@ -202,11 +243,18 @@ void actor_graph::make_engine(const wiring_plan& plan,
   p.trace = parts_.trace;
   p.helpers = &helpers_;
   p.workers = parts_.workers->queue().workers();
-  p.form_of = forms(parts_.options->form);
+  p.form_of = forms(*parts_.options, plan);
   p.disturbs = disturbs_ ? &*disturbs_ : nullptr;
   engine_.emplace(std::move(p));
-  engine_->connect([this](handle_id id) { return address(id); },
-                   stream_handles_.empty() ? nullptr : stream_handles_.front());
+  engine_->connect(
+    [this](handle_id id) {
+      ++message_edges_;
+      return address(id);
+    },
+    stream_handles_.empty() ? nullptr : stream_handles_.front());
+  for (auto& o : graph_.ops)
+    if (plan.is_here(o.id) && plan.end_of(o.id) != op_end::at_return)
+      ++pending_ops_;
 }
 
 wait_finder& actor_graph::waits() {

@@ -102,6 +102,10 @@ public:
     return gathered_steps_.load(std::memory_order_relaxed);
   }
   std::size_t stream_actors() const noexcept { return streams_.size(); }
+  /// Edges that are CAF messages.
+  std::size_t message_edges() const noexcept { return message_edges_; }
+  /// Ops that may end behind the return of their launch.
+  std::size_t pending_ops() const noexcept { return pending_ops_; }
 
   /// Address of a handle's actor, the same each time; null if it is in another
   /// process. `id` is below graph.size(). Any thread.
@@ -127,6 +131,8 @@ private:
   std::vector<stream_actor*> streams_; // by number in the plan
   std::optional<disturbance> disturbs_;
   std::optional<engine> engine_;
+  std::size_t message_edges_ = 0;
+  std::size_t pending_ops_ = 0;
   std::uint32_t steps_without_past_ = 0;
   std::uint64_t short_steps_ = 0; // in a row
   bool gathered_ = false;

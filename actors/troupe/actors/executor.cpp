@@ -725,6 +725,8 @@ executor_stats executor::stats() const {
   s.variable_actors = impl_->ssa.vars.size();
   s.stream_actors = impl_->actors->stream_actors();
   s.messages_per_step = impl_->actors->messages().messages_per_step();
+  s.message_edges = impl_->actors->message_edges();
+  s.pending_ops = impl_->actors->pending_ops();
   s.steps = impl_->ended.load(std::memory_order_acquire);
   s.gathered_steps = impl_->actors->gathered_steps();
   s.messages = s.messages_per_step * s.steps;

@@ -136,6 +136,12 @@ struct executor_options {
   /// may have others. 0: unknown.
   std::int64_t batch = 0;
   edge_form form = edge_form::counter;
+  /// With edges as counters: so many of them, spread evenly, are CAF messages
+  /// all the same. Shows what few such edges cost the others (tests, bench).
+  std::size_t message_edges = 0;
+  /// So many of the program's ops, spread evenly, are treated as ops that may
+  /// end behind the return of their launch. Shows the same.
+  std::size_t pending_ops = 0;
   std::optional<delivery_shuffle> shuffle = {};
   std::vector<graph_pass> passes = {};
   /// Skips the proof that all accesses are ordered (tests of the proof).
@@ -196,8 +202,10 @@ struct executor_stats {
   std::size_t variable_actors = 0;
   std::size_t stream_actors = 0;
   std::size_t messages_per_step = 0; ///< readiness messages, starts included
-  std::uint64_t messages = 0;        ///< since the executor was made
-  std::uint64_t steps = 0;           ///< ended, failed ones included
+  std::size_t message_edges = 0;     ///< edges of these that are CAF messages
+  std::size_t pending_ops = 0; ///< may end behind the return of their launch
+  std::uint64_t messages = 0;  ///< since the executor was made
+  std::uint64_t steps = 0;     ///< ended, failed ones included
   /// Of these, those whose ops were kept on one worker because they are tiny:
   /// less than `actors::short_op_ns` on average.
   std::uint64_t gathered_steps = 0;

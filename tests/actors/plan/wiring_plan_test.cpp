@@ -5,6 +5,7 @@
 #include <troupe/graph/models.hpp>
 #include <troupe/graph/optimizer.hpp>
 #include <troupe/graph/passes/delayed_inputs.hpp>
+#include <troupe/graph/passes/transfers.hpp>
 #include <troupe/graph/ssa_builder.hpp>
 
 #include <doctest/doctest.h>
@@ -181,6 +182,30 @@ TEST_CASE("a launch by ticket tells readers of its stream at launch and the "
   }
   CHECK(at_launch > 0);
   CHECK(on_completion > 0);
+}
+
+TEST_CASE("an op that ends later tells on completion; transfers do whatever is "
+          "asked for") {
+  const auto g = graph::add_transfers(over(linear(), "cpu:2"), {0, 1});
+  const auto is_chosen = [](const graph::op_handle& o) {
+    return o.kind == graph::op_kind::computation && o.desc->type == "square";
+  };
+  const wiring_plan plan{
+    g, {.streams = plan_streams(g, 1), .ends_later = is_chosen}};
+  std::size_t chosen = 0;
+  std::size_t transfers = 0;
+  for (auto& o : g.ops) {
+    const auto transfers_value =
+      o.kind == graph::op_kind::send || o.kind == graph::op_kind::recv;
+    chosen += is_chosen(o);
+    transfers += transfers_value;
+    CHECK((plan.end_of(o.id) == op_end::later)
+          == (is_chosen(o) || transfers_value));
+    for (auto& e : plan.told_by(o.id))
+      CHECK(e.at_completion == (plan.end_of(o.id) == op_end::later));
+  }
+  CHECK(chosen == 2);
+  CHECK(transfers > 0);
 }
 
 TEST_CASE("what a step reads of an earlier one comes with its distance") {

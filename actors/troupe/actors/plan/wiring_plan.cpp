@@ -76,10 +76,6 @@ plan_streams(const graph::ssa_graph& g, std::size_t workers,
 
 wiring_plan::wiring_plan(const graph::ssa_graph& g, wiring_options options)
   : graph_(g), options_(std::move(options)) {
-  if (!options_.ends_later)
-    options_.ends_later = [this](const graph::op_handle& o) {
-      return waits_for_others(graph_, o);
-    };
   find_local_part();
   list_edges();
   place_handles();
@@ -172,7 +168,9 @@ void wiring_plan::place_handles() {
     stream_of_[o.id] = o.stream == graph::stream_kind::compute
                          ? compute[o.device]
                          : number_of(o.device, o.stream);
-    end_of_[o.id] = options_.ends_later(o) ? op_end::later
+    const auto later = waits_for_others(graph_, o)
+                       || (options_.ends_later && options_.ends_later(o));
+    end_of_[o.id] = later ? op_end::later
                     : options_.streams[stream_of_[o.id]].is_host()
                       ? op_end::at_return
                       : op_end::by_ticket;

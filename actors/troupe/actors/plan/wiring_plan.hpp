@@ -73,8 +73,8 @@ struct wiring_options {
   /// Whether a step may begin before the one before has ended. If not, its
   /// start says all that handles of the step before could.
   bool steps_overlap = true;
-  /// Ops that complete by a call from elsewhere; empty: transfers, and
-  /// collectives with a handle per device.
+  /// Ops that complete by a call from elsewhere, beside transfers and
+  /// collectives with a handle per device; empty: no others.
   std::function<bool(const graph::op_handle&)> ends_later = {};
   /// Whether the handles of a device are in this process; empty: all are. A
   /// process has whole places of the graph.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/bench/bench_commands.hpp>
 #include <troupe/apps/bench/delayed_run.hpp>
+#include <troupe/apps/bench/late_device.hpp>
 #include <troupe/apps/bench/sampling.hpp>
 #include <troupe/apps/common_options.hpp>
 #include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/samples.hpp>
+#include <troupe/apps/usage_error.hpp>
 #include <troupe/base/clock.hpp>
 #include <troupe/base/recorder.hpp>
 
@@ -32,6 +34,9 @@ struct schedule_options {
   std::string delays; ///< a table or its file; empty: a dry run
   delay_kind delay = delay_kind::spin;
   trace_level level = trace_level::off; ///< measured against off, in turns
+  std::size_t pending = 0; ///< ops that may end behind their launch
+  std::size_t remote = 0;  ///< edges that are CAF messages
+  bool late = false;       ///< devices complete later
   bool json = false;
 };
 
@@ -99,6 +104,26 @@ void run_ops_as_written(executor_options& options) {
   options.separate_shape_inputs = false;
 }
 
+void use_late_devices(executor_options& options) {
+  for (auto& d : options.devices) {
+    if (d.kind != device_kind::cpu)
+      throw usage_error("--late: CPU devices only, not " + to_string(d));
+    options.device_instances.push_back(make_late_device(d.index));
+  }
+}
+
+/// What is asked for beyond a plain run is there, or nothing is measured.
+void require_wanted(const schedule_options& o, const executor_stats& stats) {
+  const auto require = [](const char* option, std::size_t wanted,
+                          std::size_t there, const char* what) {
+    if (wanted > there)
+      throw usage_error(std::string{option} + ": the graph has only "
+                        + std::to_string(there) + what);
+  };
+  require("--pending", o.pending, stats.pending_ops, " ops of the program");
+  require("--remote", o.remote, stats.message_edges, " edges");
+}
+
 /// How many events a step records at the recorder's level.
 std::size_t count_events(executor& exe, const feed_map& feeds) {
   exe.trace().take();
@@ -134,6 +159,10 @@ schedule_figures measure(const schedule_options& o) {
   else
     options.dry_run = true;
   options.steps_in_flight = o.in_flight;
+  options.pending_ops = o.pending;
+  options.message_edges = o.remote;
+  if (o.late)
+    use_late_devices(options);
   run_ops_as_written(options);
   arena memory{make_host_memory_source()};
   const auto batch = static_cast<std::int64_t>(options.devices.size());
@@ -151,6 +180,7 @@ schedule_figures measure(const schedule_options& o) {
   executor exe{program, options};
   figures.build_ms = static_cast<double>(now_ns() - start) / ns_per_ms;
   figures.bytes = heap_bytes() - heap;
+  require_wanted(o, exe.stats());
   exe.run(feeds);
   sample_steps(exe, feeds, o, figures);
   figures.stats = exe.stats();
@@ -169,6 +199,12 @@ void print_json(const schedule_options& o, const schedule_figures& f) {
   out["op_handles"] = f.stats.op_actors;
   out["variable_handles"] = f.stats.variable_actors;
   out["messages_per_step"] = f.stats.messages_per_step;
+  if (o.late)
+    out["late"] = true;
+  if (o.pending > 0 || o.late)
+    out["pending_ops"] = f.stats.pending_ops;
+  if (o.remote > 0)
+    out["remote_edges"] = f.stats.message_edges;
   out["ms"] = f.steps.median() / ns_per_ms;
   out["min_ms"] = f.steps.least() / ns_per_ms;
   out["ns_per_op"] = f.ns_per_op();
@@ -196,6 +232,12 @@ void print_text(const schedule_options& o, const schedule_figures& f) {
               "messages per step\n",
               f.ops, f.stats.op_actors, f.stats.variable_actors,
               f.stats.messages_per_step);
+  if (o.late)
+    std::printf("late devices\n");
+  if (o.pending > 0 || o.late)
+    std::printf("pending ops: %zu\n", f.stats.pending_ops);
+  if (o.remote > 0)
+    std::printf("remote edges: %zu\n", f.stats.message_edges);
   std::printf("step %.4f ms (least %.4f), %.1f ns per op and device\n",
               f.steps.median() / ns_per_ms, f.steps.least() / ns_per_ms,
               f.ns_per_op());
@@ -239,9 +281,27 @@ void add_bench_schedule(CLI::App& bench, action& chosen) {
     .add_option("--sample-ms", o->sample_ms, "length of a sample at least")
     ->check(not_negative())
     ->capture_default_str();
-  command.add_option("--delay", o->delays,
-                     "let kernels take time: TYPE=TIME,... or a file of such "
-                     "lines, e.g. conv2d=100us,*=1us");
+  auto* pending =
+    command
+      .add_option("--pending", o->pending,
+                  "so many ops, spread evenly, may end behind the return of "
+                  "their launch; they complete at once")
+      ->check(not_negative());
+  command
+    .add_option("--remote", o->remote,
+                "so many edges, spread evenly, are CAF messages")
+    ->check(not_negative());
+  auto* late =
+    command
+      .add_flag("--late", o->late,
+                "devices only queue what is launched; threads of their own "
+                "run it later")
+      ->excludes(pending);
+  auto* delay =
+    command.add_option("--delay", o->delays,
+                       "let kernels take time: TYPE=TIME,... or a file of such "
+                       "lines, e.g. conv2d=100us,*=1us");
+  delay->excludes(late);
   command
     .add_option_function<std::string>(
       "--delay-kind",
