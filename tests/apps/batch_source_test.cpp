@@ -192,6 +192,22 @@ TEST_CASE_FIXTURE(host, "an npz file may set persistable variables") {
   CHECK(make_npz_source(file, {{ids, rate}}, memory)->batch(0, 0).size() == 1);
 }
 
+TEST_CASE_FIXTURE(host, "a label that the loss ignores is no wrong one") {
+  const temporary_folder folder;
+  const auto file = folder / "f.npz";
+  auto label = tensor::make(memory, {1, 1, 2}, dtype::int64);
+  feed_info feed = ids;
+  const auto refusal = [&](std::int64_t ignored, std::int64_t fed) {
+    feed.ignored = ignored;
+    std::ranges::fill(label.values<std::int64_t>(), fed);
+    write_npz(file, {{"ids", label}});
+    return error_of([&] { make_npz_source(file, {{feed}}, memory); });
+  };
+  CHECK(refusal(-100, -100) == "none");
+  CHECK(refusal(255, 255) == "none");
+  CHECK(contains(refusal(255, -100), "is -100, outside [0, 5)"));
+}
+
 TEST_CASE_FIXTURE(host, "an npz file that does not fit is refused by name") {
   const temporary_folder folder;
   const auto file = folder / "f.npz";

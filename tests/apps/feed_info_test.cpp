@@ -39,6 +39,32 @@ TEST_CASE_FIXTURE(tagged_text, "limits follow from tables and classes, also "
   CHECK(find_feed(feeds, "none") == nullptr);
 }
 
+TEST_CASE("a label that the loss ignores is one that may be fed") {
+  const auto ignored = [](layers::softmax_with_cross_entropy_options options) {
+    graph::network net;
+    auto tag = net.data("tag", {-1, 1}, dtype::int64);
+    layers::softmax_with_cross_entropy(layers::fc(net.data("x", {-1, 2}), 3),
+                                       tag, options);
+    return find_feed(describe_feeds(net.main), "tag")->ignored;
+  };
+  CHECK(ignored({}) == -100);
+  CHECK(ignored({.ignore_index = 255}) == 255);
+  tagged_text text;
+  CHECK_FALSE(find_feed(describe_feeds(text.net.main), "ids")->ignored);
+}
+
+TEST_CASE("ignored labels count as neither right nor wrong") {
+  arena memory(make_host_memory_source());
+  tensor scores = tensor::make(memory, {3, 2}, dtype::float32);
+  tensor labels = tensor::make(memory, {3, 1}, dtype::int64);
+  std::ranges::fill(scores.values<float>(), 1.0f);
+  const std::int64_t wanted[] = {0, 255, 1};
+  std::copy_n(wanted, 3, labels.data<std::int64_t>());
+  const hits found = count_hits(scores, labels, 255);
+  CHECK(found.correct == 1);
+  CHECK(found.total == 2);
+}
+
 TEST_CASE("a feed with two open extents has no sample size") {
   const feed_info open{"x", dtype::float32, {-1, -1}, std::nullopt};
   CHECK(says(caught([&] { sample_elements(open); }), "x float32 [-1, -1]"));

@@ -32,7 +32,7 @@ void check_range_of(const feed_info& feed, const tensor& values,
   const auto all = values.values<T>();
   const auto below = static_cast<T>(*feed.below);
   for (std::size_t i = 0; i < all.size(); ++i)
-    if (all[i] < 0 || all[i] >= below)
+    if ((all[i] < 0 || all[i] >= below) && feed.ignored != all[i])
       throw error(errc::out_of_range,
                   file + ": " + feed.name + " "
                     + position(values.dims(), static_cast<std::int64_t>(i))

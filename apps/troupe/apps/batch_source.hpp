@@ -62,7 +62,8 @@ void check_feed(const feed_info& feed, dtype type, const shape& dims,
                 const std::string& file);
 
 /// Throws error(out_of_range) unless all whole numbers of `values` lie in
-/// [0, feed.below), with file, position in `values`, value and limit.
+/// [0, feed.below) or are the ignored one, with file, position in `values`,
+/// value and limit.
 void check_range(const feed_info& feed, const tensor& values,
                  const std::string& file);
 

@@ -13,6 +13,7 @@ namespace troupe::apps {
 struct classifier {
   std::string scores; ///< variable [..., classes]; the largest score wins
   std::string label;  ///< feed of class numbers, one per row of scores
+  std::int64_t ignored = -100; ///< a label that stands for none
 };
 
 /// Finds the cross entropy of a program whose labels are fed; nothing if it
@@ -29,8 +30,10 @@ struct hits {
   }
 };
 
-/// Compares scores (float32, plain) with labels (int64). Of equal scores the
-/// first wins. Throws error(shape_mismatch) if there is not one label per row.
-hits count_hits(const tensor& scores, const tensor& labels);
+/// Compares scores (float32, plain) with labels (int64), but for those that are
+/// `ignored`. Of equal scores the first wins. Throws error(shape_mismatch) if
+/// there is not one label per row.
+hits count_hits(const tensor& scores, const tensor& labels,
+                std::int64_t ignored = -100);
 
 } // namespace troupe::apps

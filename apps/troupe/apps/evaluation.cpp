@@ -23,8 +23,9 @@ evaluation evaluate(const program_bundle& bundle, executor_options options,
     total.loss += result.loss * static_cast<double>(samples);
     total.samples += samples;
     if (answers) {
-      const hits found = count_hits(result.merged(answers->scores),
-                                    feeds.find(answers->label)->second);
+      const hits found =
+        count_hits(result.merged(answers->scores),
+                   feeds.find(answers->label)->second, answers->ignored);
       total.answers->correct += found.correct;
       total.answers->total += found.total;
     }

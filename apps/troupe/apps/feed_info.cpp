@@ -53,22 +53,27 @@ std::optional<std::int64_t> extent(const graph::block& b, const op_desc& op,
 }
 
 /// A rule: op `type` reads indices in `slot` that count along an axis of
-/// another input.
+/// another input, or are labels that may be ignored.
 struct index_rule {
   std::string_view type, slot, counted;
   int axis;
+  bool may_ignore;
 };
 
 constexpr std::array<index_rule, 5> index_rules = {{
-  {"softmax_with_cross_entropy", "Label", "Logits", -1},
-  {"cross_entropy", "Label", "X", -1},
-  {"cross_entropy2", "Label", "X", -1},
-  {"lookup_table", "Ids", "W", 0},
-  {"lookup_table_v2", "Ids", "W", 0},
+  {"softmax_with_cross_entropy", "Label", "Logits", -1, true},
+  {"cross_entropy", "Label", "X", -1, true},
+  {"cross_entropy2", "Label", "X", -1, true},
+  {"lookup_table", "Ids", "W", 0, false},
+  {"lookup_table_v2", "Ids", "W", 0, false},
 }};
 
-std::optional<std::int64_t> find_below(const graph::program& p,
-                                       const std::string& feed) {
+/// Which whole numbers a feed may hold: those below a limit, and one more.
+struct index_range {
+  std::optional<std::int64_t> below, ignored;
+};
+
+index_range find_range(const graph::program& p, const std::string& feed) {
   const auto names = names_of(p.main(), feed);
   for (const op_desc& op : p.main().ops)
     for (const index_rule& rule : index_rules) {
@@ -76,9 +81,11 @@ std::optional<std::int64_t> find_below(const graph::program& p,
         continue;
       const auto& arguments = op.input(rule.slot);
       if (!arguments.empty() && names.contains(arguments[0]))
-        return extent(p.main(), op, rule.counted, rule.axis);
+        return {extent(p.main(), op, rule.counted, rule.axis),
+                rule.may_ignore ? std::optional(ignored_label(op))
+                                : std::nullopt};
     }
-  return std::nullopt;
+  return {};
 }
 
 } // namespace
@@ -87,9 +94,14 @@ std::vector<feed_info> describe_feeds(const graph::program& p) {
   std::vector<feed_info> feeds;
   for (const std::string& name : graph::feed_names(p)) {
     const auto& var = p.main().var(name);
-    feeds.push_back({name, var.type, var.dims, find_below(p, name), false});
+    const auto [below, ignored] = find_range(p, name);
+    feeds.push_back({name, var.type, var.dims, below, false, ignored});
   }
   return feeds;
+}
+
+std::int64_t ignored_label(const graph::op_desc& loss) {
+  return loss.attributes.get_int("ignore_index", -100);
 }
 
 std::vector<feed_info> describe_persistable(const graph::program& p) {

@@ -24,12 +24,18 @@ struct feed_info {
   /// Not split over devices: the value of a persistable variable, which need
   /// not be fed.
   bool persistable = false;
+  /// A number outside of that range that stands for no label: the loss skips
+  /// it.
+  std::optional<std::int64_t> ignored = std::nullopt;
 };
 
 /// The feeds of a program, sorted by name. Ranges of labels and ids follow
-/// from the ops that read them: the classes of a cross entropy, the rows of an
-/// embedding table.
+/// from the ops that read them: the classes of a cross entropy and the label
+/// that it ignores, the rows of an embedding table.
 std::vector<feed_info> describe_feeds(const graph::program& p);
+
+/// The label that a cross entropy ignores, -100 unless the program says which.
+std::int64_t ignored_label(const graph::op_desc& loss);
 
 /// The persistable variables of a program, which may be fed as well.
 std::vector<feed_info> describe_persistable(const graph::program& p);
