@@ -53,6 +53,13 @@ TEST_CASE_FIXTURE(fixture, "a header names columns and chooses the label") {
   CHECK(table.features.values<float>()[3] == 8.0f);
 }
 
+TEST_CASE_FIXTURE(fixture, "a byte order mark is no part of the first field") {
+  const std::string mark = "\xEF\xBB\xBF";
+  CHECK(read(mark + "1,2,0\n3,4,1\n").labels.dims() == shape{2, 1});
+  CHECK(read(mark + "a,b\n1,0\n").columns == std::vector<std::string>{"a"});
+  CHECK(contains(reading(mark), "has no rows"));
+}
+
 TEST_CASE_FIXTURE(fixture, "labels may be values") {
   auto table = read("1,0.25\n", {.label_type = dtype::float32});
   CHECK(table.labels.values<float>()[0] == 0.25f);

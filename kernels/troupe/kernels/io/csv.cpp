@@ -25,6 +25,12 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
 
+/// Spreadsheets begin UTF-8 files with a byte order mark.
+std::string_view without_mark(std::string_view text) {
+  constexpr std::string_view mark = "\xEF\xBB\xBF";
+  return text.substr(text.starts_with(mark) ? mark.size() : 0);
+}
+
 std::string_view unquote(std::string_view field) {
   field = trim(field);
   if (field.size() >= 2 && field.front() == '"' && field.back() == '"')
@@ -197,8 +203,9 @@ csv_table read_csv(const std::filesystem::path& path,
     throw error(errc::invalid_argument,
                 "labels of a .csv file are int64 or float32, not "
                   + std::string(to_string(options.label_type)));
-  auto text = read_whole_file(path, std::numeric_limits<std::uint64_t>::max());
-  return csv_reader(path, text, options).read(memory);
+  const auto text =
+    read_whole_file(path, std::numeric_limits<std::uint64_t>::max());
+  return csv_reader(path, without_mark(text), options).read(memory);
 }
 
 } // namespace troupe
