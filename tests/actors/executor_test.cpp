@@ -6,6 +6,7 @@
 #include <support/caught.hpp>
 
 #include <troupe/actors/plain_executor.hpp>
+#include <troupe/graph/layers.hpp>
 
 #include <doctest/doctest.h>
 
@@ -111,6 +112,28 @@ TEST_CASE("a fed persistable variable is set on every device and stays") {
       CHECK(equal(moved[d], kept[d]));
       CHECK(equal(moved[d], still[d]));
     }
+  }
+}
+
+TEST_CASE("each device gets the whole of a feed that is no batch") {
+  graph::network net;
+  const auto x = net.data("x", {-1, 3});
+  const auto scaled = layers::add(x, net.data("heat", {1}));
+  arena memory{make_host_memory_source()};
+  auto batch = tensor::make(memory, {4, 3}, dtype::float32);
+  std::ranges::fill(batch.values<float>(), 2.0f);
+  auto heat = tensor::make(memory, {1}, dtype::float32);
+  heat.data<float>()[0] = 3;
+  const feed_map feeds{{"x", batch}, {"heat", heat}};
+  const std::vector<std::string> wanted{scaled.name()};
+  executor exe{net.main, {.devices = cpus(2), .fetches = wanted}};
+  plain_executor plain{net.main, {.devices = cpus(2)}};
+  for (const auto& result :
+       {exe.run(feeds, wanted), plain.run(feeds, wanted)}) {
+    const auto merged = result.merged(scaled.name());
+    CHECK(merged.dims() == shape{4, 3});
+    CHECK(std::ranges::all_of(merged.values<float>(),
+                              [](float v) { return v == 5; }));
   }
 }
 

@@ -46,7 +46,7 @@ struct declared {
     net.data("y", {-1, 1}, dtype::int64);
   }
   std::int64_t check(const feed_map& feeds) {
-    return check_feeds(feeds, needed, net.main.main(), 2);
+    return check_feeds(feeds, {needed, net.main.main()}, net.main.main(), 2);
   }
   error failure(const feed_map& feeds) {
     return caught([&] { check(feeds); });
@@ -101,7 +101,29 @@ TEST_CASE("good feeds give the number of samples") {
 
 TEST_CASE("a program without feeds has a sample per device") {
   declared d;
-  CHECK(check_feeds({}, {}, d.net.main.main(), 3) == 3);
+  CHECK(check_feeds({}, needed_feeds{}, d.net.main.main(), 3) == 3);
+}
+
+TEST_CASE("a feed whose axis 0 the program fixes beside open ones is whole") {
+  declared d;
+  d.net.data("heat", {1});
+  d.net.data("weights", {7, 3});
+  d.needed.insert(d.needed.end(), {"heat", "weights"});
+  auto feeds = fed(floats({4, 3}, 0), labels(4));
+  feeds["heat"] = floats({1}, 0);
+  feeds["weights"] = floats({7, 3}, 0);
+  CHECK(d.check(feeds) == 4);
+  const needed_feeds needed{d.needed, d.net.main.main()};
+  CHECK(needed.whole == std::vector<std::string>{"heat", "weights"});
+  feeds["weights"] = floats({4, 3}, 0);
+  CHECK(d.failure(feeds).where().variable == "weights");
+}
+
+TEST_CASE("where no feed leaves axis 0 open, all have samples there") {
+  graph::network net;
+  net.data("x", {4, 3});
+  net.data("y", {4, 1});
+  CHECK(needed_feeds{{"x", "y"}, net.main.main()}.whole.empty());
 }
 
 TEST_CASE("each wrong feed is named with what was expected") {

@@ -192,6 +192,25 @@ TEST_CASE_FIXTURE(host, "an npz file may set persistable variables") {
   CHECK(make_npz_source(file, {{ids, rate}}, memory)->batch(0, 0).size() == 1);
 }
 
+TEST_CASE_FIXTURE(host, "a feed that is no batch has a value per step") {
+  const temporary_folder folder;
+  const auto file = folder / "f.npz";
+  feed_info heat{"heat", dtype::int64, {1}, 2};
+  heat.whole = true;
+  write_npz(file, {{"ids", counting({2, 1, 2})}, {"heat", counting({2, 1})}});
+  auto source = make_npz_source(file, {{heat, ids}}, memory);
+  CHECK(source->batch_samples(0) == 1);
+  CHECK(source->batch(0, 1).at("heat").dims() == shape{1});
+  CHECK(values(source->batch(0, 1), "heat") == std::vector<std::int64_t>{1});
+  write_npz(file, {{"ids", counting({2, 1, 2})}, {"heat", counting({2, 2})}});
+  CHECK(contains(error_of([&] {
+                   make_npz_source(file, {{heat, ids}}, memory);
+                 }),
+                 "cannot be int64 [2]"));
+  auto drawn = make_synthetic_source({{heat, ids}}, 4, 0, memory);
+  CHECK(drawn->batch(0, 0).at("heat").dims() == shape{1});
+}
+
 TEST_CASE_FIXTURE(host, "a label that the loss ignores is no wrong one") {
   const temporary_folder folder;
   const auto file = folder / "f.npz";

@@ -53,6 +53,14 @@ TEST_CASE("a label that the loss ignores is one that may be fed") {
   CHECK_FALSE(find_feed(describe_feeds(text.net.main), "ids")->ignored);
 }
 
+TEST_CASE("a fixed axis 0 beside an open one counts no samples") {
+  graph::network net;
+  layers::add(net.data("x", {-1, 2}), net.data("heat", {1}));
+  const auto feeds = describe_feeds(net.main);
+  CHECK(find_feed(feeds, "heat")->whole);
+  CHECK_FALSE(find_feed(feeds, "x")->whole);
+}
+
 TEST_CASE("ignored labels count as neither right nor wrong") {
   arena memory(make_host_memory_source());
   tensor scores = tensor::make(memory, {3, 2}, dtype::float32);

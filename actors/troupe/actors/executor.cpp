@@ -178,7 +178,7 @@ struct executor::impl {
   executor_options options;
   std::shared_ptr<const graph::program> program; // exposed
   std::string loss;
-  std::vector<std::string> feeds_needed;
+  actors::needed_feeds feeds_needed;
   std::shared_ptr<scope> parameters;
   std::vector<std::shared_ptr<device>> devices;
   graph::ssa_graph ssa;
@@ -227,7 +227,7 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
   graph::require_kernels(*program, *options.kernels, options.devices);
   loss = actors::loss_of(*program, options.loss);
   ssa = actors::build_graph(program, options, loss);
-  feeds_needed = graph::feed_names(ssa);
+  feeds_needed = {graph::feed_names(ssa), program->main()};
   if (!options.dry_run)
     take_library_memory(workers_of(options));
   if (!options.system) {
@@ -369,9 +369,10 @@ void executor::impl::copy_feed(const std::string& name, const tensor& value,
   const auto* target = actors->tasks().find_fed(name, d);
   if (!target || shard.shard_samples == 0)
     return;
-  fed.push_back({&target->value.at(step.slot),
-                 devices[d]->to_device(
-                   value.samples(shard.first_sample, shard.shard_samples))});
+  const auto share = feeds_needed.is_whole(name)
+                       ? value
+                       : value.samples(shard.first_sample, shard.shard_samples);
+  fed.push_back({&target->value.at(step.slot), devices[d]->to_device(share)});
   trace->record_if(trace_level::steps, event_kind::feed, target->handle, id,
                    fed.back().value.bytes());
 }

@@ -112,7 +112,7 @@ struct plain_executor::impl {
   plain_executor_options options;
   graph::program program;
   std::string loss;
-  std::vector<std::string> feeds_needed;
+  actors::needed_feeds feeds_needed;
   std::shared_ptr<scope> parameters;
   std::vector<replica> replicas;
   std::vector<step_info> shards;
@@ -139,7 +139,7 @@ plain_executor::impl::impl(const graph::program& main,
   }
   if (!loss.empty() && !program.main().find_var(loss))
     throw error(errc::not_found, "no such variable", {.variable = loss});
-  feeds_needed = graph::feed_names(program);
+  feeds_needed = {graph::feed_names(program), program.main()};
   if (options.devices.size() > 1)
     graph::check_gradients_in_main(program);
   for (auto& on : make_devices(options.devices)) {
@@ -193,7 +193,9 @@ void plain_executor::impl::feed(const feed_map& feeds) {
         r.persistable->var(name).set(r.on->to_device(value));
       else if (shards[d].shard_samples > 0)
         r.temporaries[name].set(r.on->to_device(
-          value.samples(shards[d].first_sample, shards[d].shard_samples)));
+          feeds_needed.is_whole(name)
+            ? value
+            : value.samples(shards[d].first_sample, shards[d].shard_samples)));
   }
 }
 

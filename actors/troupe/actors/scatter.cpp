@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/scatter.hpp>
 
+#include <troupe/graph/whole_feeds.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -21,7 +23,7 @@ void check_levels(const std::string& name, const tensor& fed,
                 "fed without offsets of sequences, declared with lod_level "
                   + std::to_string(declared.lod_level),
                 {.variable = name});
-  if (!fed.levels())
+  if (!fed.levels() || fed.dims().rank() == 0)
     return;
   try {
     check_lod(*fed.levels(), fed.dims()[0]);
@@ -44,8 +46,7 @@ void check_feed(const std::string& name, const tensor& fed,
   if (declared.persistable && !declared.dims.has_unknown()
       && declared.dims.numel() == 1 && fed.numel() == 1)
     return;
-  auto matches =
-    fed.dims().rank() == declared.dims.rank() && fed.dims().rank() > 0;
+  auto matches = fed.dims().rank() == declared.dims.rank();
   for (std::size_t i = 0; matches && i < declared.dims.rank(); ++i)
     matches = declared.dims[i] < 0 || fed.dims()[i] == declared.dims[i];
   if (!matches)
@@ -114,23 +115,37 @@ bool feeds_persistable(const graph::block& declarations,
          && declared->kind == graph::var_kind::dense;
 }
 
-std::int64_t check_feeds(const feed_map& feeds,
-                         const std::vector<std::string>& needed,
+needed_feeds::needed_feeds(std::vector<std::string> needed,
+                           const graph::block& declarations)
+  : names(std::move(needed)), whole(graph::whole_feeds(names, declarations)) {}
+
+bool needed_feeds::has(std::string_view name) const {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool needed_feeds::is_whole(std::string_view name) const {
+  return std::find(whole.begin(), whole.end(), name) != whole.end();
+}
+
+std::int64_t check_feeds(const feed_map& feeds, const needed_feeds& needed,
                          const graph::block& declarations,
                          std::size_t devices) {
   for (auto& [name, value] : feeds)
     if (feeds_persistable(declarations, name))
       check_feed(name, value, declarations.var(name));
-    else if (std::find(needed.begin(), needed.end(), name) == needed.end())
+    else if (!needed.has(name))
       throw error(errc::not_found, "the program has no feed of that name",
                   {.variable = name});
-  std::int64_t samples =
-    needed.empty() ? static_cast<std::int64_t>(devices) : -1;
-  for (auto& name : needed) {
+  std::int64_t samples = needed.names.size() == needed.whole.size()
+                           ? static_cast<std::int64_t>(devices)
+                           : -1;
+  for (auto& name : needed.names) {
     auto fed = feeds.find(name);
     if (fed == feeds.end())
       throw error(errc::not_found, "nothing was fed", {.variable = name});
     check_feed(name, fed->second, declarations.var(name));
+    if (needed.is_whole(name))
+      continue;
     const auto fed_samples = fed->second.num_samples();
     if (samples >= 0 && fed_samples != samples)
       throw error(errc::shape_mismatch,

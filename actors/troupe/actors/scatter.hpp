@@ -24,17 +24,29 @@ void split_batch(std::int64_t samples, step_id step, std::uint64_t seed,
 bool feeds_persistable(const graph::block& declarations,
                        const std::string& name);
 
+/// The feeds of a program.
+struct needed_feeds {
+  std::vector<std::string> names;
+  std::vector<std::string> whole; ///< of these, by `graph::whole_feeds`
+
+  needed_feeds() = default;
+  needed_feeds(std::vector<std::string> needed,
+               const graph::block& declarations);
+
+  bool has(std::string_view name) const;
+  bool is_whole(std::string_view name) const;
+};
+
 /// Checks the feeds of a step against the program's declarations and returns
-/// the number of samples, the same for all feeds: extent of axis 0, or the
-/// outermost sequences of a feed that has levels; as many as devices if the
-/// program needs no feed. Fed tensors other than those are split over the
-/// devices by samples (Paddle's SplitLoDTensor).
+/// the number of samples, the same for all feeds that are not whole: extent of
+/// axis 0, or the outermost sequences of a feed that has levels; as many as
+/// devices if there is no such feed. They are split over the devices by samples
+/// (Paddle's SplitLoDTensor).
 ///
 /// Throws error(not_found) for a missing or unknown feed, error(dtype_mismatch
 /// | shape_mismatch) naming variable, expected and actual, and
 /// error(invalid_argument) for an empty batch.
-std::int64_t check_feeds(const feed_map& feeds,
-                         const std::vector<std::string>& needed,
+std::int64_t check_feeds(const feed_map& feeds, const needed_feeds& needed,
                          const graph::block& declarations, std::size_t devices);
 
 /// What a device fetched.

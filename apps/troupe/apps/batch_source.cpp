@@ -9,10 +9,11 @@ namespace troupe::apps {
 
 namespace {
 
-bool fits(const shape& wanted, const shape& given) {
+bool fits(const feed_info& feed, const shape& given) {
+  const shape& wanted = feed.dims;
   if (wanted.rank() != given.rank())
     return false;
-  for (std::size_t axis = 1; axis < wanted.rank(); ++axis)
+  for (std::size_t axis = feed.whole ? 0 : 1; axis < wanted.rank(); ++axis)
     if (wanted[axis] >= 0 && wanted[axis] != given[axis])
       return false;
   return true;
@@ -55,7 +56,7 @@ void check_feed(const feed_info& feed, dtype type, const shape& dims,
     complain(errc::dtype_mismatch);
   const bool number = feed.persistable && !feed.dims.has_unknown()
                       && feed.dims.numel() == 1 && dims.numel() == 1;
-  if (!number && !fits(feed.dims, dims))
+  if (!number && !fits(feed, dims))
     complain(errc::shape_mismatch);
 }
 

@@ -2,6 +2,7 @@
 #include <troupe/apps/feed_info.hpp>
 
 #include <troupe/base/error.hpp>
+#include <troupe/graph/whole_feeds.hpp>
 
 #include <algorithm>
 #include <array>
@@ -92,10 +93,14 @@ index_range find_range(const graph::program& p, const std::string& feed) {
 
 std::vector<feed_info> describe_feeds(const graph::program& p) {
   std::vector<feed_info> feeds;
-  for (const std::string& name : graph::feed_names(p)) {
+  const auto names = graph::feed_names(p);
+  const auto whole = graph::whole_feeds(names, p.main());
+  for (const std::string& name : names) {
     const auto& var = p.main().var(name);
     const auto [below, ignored] = find_range(p, name);
-    feeds.push_back({name, var.type, var.dims, below, false, ignored});
+    const bool is_whole = std::ranges::find(whole, name) != whole.end();
+    feeds.push_back(
+      {name, var.type, var.dims, below, false, ignored, is_whole});
   }
   return feeds;
 }
@@ -119,14 +124,15 @@ const feed_info* find_feed(std::span<const feed_info> feeds,
 }
 
 std::int64_t sample_elements(const feed_info& feed) {
+  const std::size_t first = feed.has_samples() ? 1 : 0;
   const auto dims = feed.dims.dims();
-  if (dims.empty()
-      || std::ranges::any_of(dims.subspan(1), [](auto d) { return d < 0; }))
+  if (dims.size() < first
+      || std::ranges::any_of(dims.subspan(first), [](auto d) { return d < 0; }))
     throw error(errc::shape_mismatch,
                 "feed " + to_string(feed)
                   + " leaves more than the number of samples open",
                 {.variable = feed.name});
-  return feed.dims.numel(1, feed.dims.rank());
+  return feed.dims.numel(first, feed.dims.rank());
 }
 
 std::string to_string(const feed_info& feed) {

@@ -27,6 +27,11 @@ struct feed_info {
   /// A number outside of that range that stands for no label: the loss skips
   /// it.
   std::optional<std::int64_t> ignored = std::nullopt;
+  /// Not split over devices either: no axis counts samples
+  /// (graph/whole_feeds.hpp).
+  bool whole = false;
+
+  bool has_samples() const { return !persistable && !whole; }
 };
 
 /// The feeds of a program, sorted by name. Ranges of labels and ids follow
@@ -44,8 +49,8 @@ std::vector<feed_info> describe_persistable(const graph::program& p);
 const feed_info* find_feed(std::span<const feed_info> feeds,
                            std::string_view name);
 
-/// Elements of one sample. Throws error(shape_mismatch) if the program leaves
-/// more than the batch open.
+/// Elements of one sample, or of a feed without samples. Throws
+/// error(shape_mismatch) if the program leaves more than the batch open.
 std::int64_t sample_elements(const feed_info& feed);
 
 /// "image float32 [-1, 784]".

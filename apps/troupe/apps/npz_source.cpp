@@ -21,12 +21,12 @@ struct step_rows {
 };
 
 /// The array of one feed: [steps, samples, ...]; or [rows, ...], the sequences
-/// of all steps one behind the other; or [steps, ...], the values of a
-/// persistable variable.
+/// of all steps one behind the other; or [steps, ...], the values of a feed
+/// that is not split.
 struct column {
   tensor values;
   std::vector<step_rows> sequences; ///< one per step; empty: no sequences
-  bool persistable = false;
+  bool has_samples = true;
 
   std::int64_t steps() const {
     return sequences.empty() ? values.dims()[0]
@@ -55,7 +55,7 @@ using columns = std::map<std::string, column>;
 /// The first feed that has samples; `end` if there is none.
 columns::const_iterator first_with_samples(const columns& feeds) {
   return std::ranges::find_if(
-    feeds, [](const auto& feed) { return !feed.second.persistable; });
+    feeds, [](const auto& feed) { return feed.second.has_samples; });
 }
 
 class npz_source : public batch_source {
@@ -184,7 +184,7 @@ column take(const feed_info& feed, named_tensors& arrays,
   arrays.erase(found);
   level_reader levels(feed.name, arrays, file);
   const std::size_t leading = levels.empty() ? 1 : 0;
-  const std::size_t axes = feed.persistable ? 1 : 1 + leading;
+  const std::size_t axes = feed.has_samples() ? 1 + leading : 1;
   if (array.dims().rank() < axes || array.numel() == 0)
     throw error(errc::shape_mismatch,
                 file + ": array " + feed.name + " "
@@ -195,8 +195,8 @@ column take(const feed_info& feed, named_tensors& arrays,
              file);
   check_range(feed, array, file);
   if (levels.empty())
-    return {array, {}, feed.persistable};
-  return {array, levels.split(array.dims()[0]), false};
+    return {array, {}, feed.has_samples()};
+  return {array, levels.split(array.dims()[0])};
 }
 
 void check_extents(const columns& feeds, const std::string& file) {
@@ -212,7 +212,7 @@ void check_extents(const columns& feeds, const std::string& file) {
   };
   for (auto& [name, feed] : feeds) {
     require(name, feed.steps(), first.steps(), "steps");
-    if (!feed.persistable)
+    if (feed.has_samples)
       require(name, feed.samples(), first.samples(), "samples per step");
   }
 }

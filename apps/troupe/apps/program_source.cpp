@@ -86,7 +86,7 @@ graph::program_info describe(const program_bundle& bundle) {
     info.batch = bundle.batch;
   for (const feed_info& feed : bundle.feeds) {
     shape dims = feed.dims;
-    if (dims.rank() > 0 && dims[0] < 0)
+    if (feed.has_samples() && dims[0] < 0)
       dims[0] = bundle.batch > 0 ? bundle.batch : 1;
     if (!dims.has_unknown())
       info.feeds.emplace(feed.name,

@@ -76,7 +76,8 @@ public:
 private:
   tensor make(const feed_info& feed, std::uint64_t index) const {
     shape dims = feed.dims;
-    dims[0] = batch_;
+    if (feed.has_samples())
+      dims[0] = batch_;
     tensor out = memory_for(feed, dims);
     const philox random(seed_, stable_hash(feed.name.c_str()), index);
     fill(out, feed, {random, &philox::uniform_block});

@@ -94,7 +94,7 @@ struct ready_queue_executor::impl {
 
   executor_options options;
   std::shared_ptr<const graph::program> program;
-  std::vector<std::string> feeds_needed;
+  actors::needed_feeds feeds_needed;
   graph::ssa_graph graph;
   std::vector<std::shared_ptr<device>> devices;
   std::unique_ptr<stream> queue_of_device;
@@ -113,8 +113,8 @@ ready_queue_executor::impl::impl(std::shared_ptr<const graph::program> main,
                                  const executor_options& o)
   : options(o), program(std::make_shared<const graph::program>(
                   graph::expose_sub_blocks(*main))),
-    feeds_needed(graph::feed_names(*program)), graph(build(program, o)),
-    devices(make_device(o)),
+    feeds_needed(graph::feed_names(*program), program->main()),
+    graph(build(program, o)), devices(make_device(o)),
     queue_of_device(devices.front()->make_stream({"compute", o.threads})),
     steps(make_step()), values({.program = program.get(),
                                 .graph = &graph,
