@@ -6,6 +6,7 @@
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/io/npz.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <numeric>
@@ -36,6 +37,15 @@ double finite(const step_result& result) {
     throw error(errc::not_finite, "the loss is not finite",
                 {.step = result.step});
   return result.loss;
+}
+
+/// Steps that overlap end in bursts: what one takes is a mean over as many as
+/// overlap.
+double mean_of_last(const std::vector<double>& gaps, std::size_t count) {
+  const auto taken = std::min(count, gaps.size());
+  const auto sum =
+    std::accumulate(gaps.end() - static_cast<long>(taken), gaps.end(), 0.0);
+  return sum / static_cast<double>(taken);
 }
 
 } // namespace
@@ -82,6 +92,7 @@ timed_steps training_bench::run(
   done.ms.reserve(steps);
   done.losses.reserve(steps);
   std::deque<step_id> under_way;
+  std::vector<double> gaps; // between the ends of steps
   step_result result;
   auto last = now_ns();
   for (std::uint64_t i = 0; i < steps || !under_way.empty();) {
@@ -95,7 +106,8 @@ timed_steps training_bench::run(
     under_way.pop_front();
     done.losses.push_back(finite(result));
     const auto now = now_ns();
-    done.ms.push_back(static_cast<double>(now - last) * 1e-6);
+    gaps.push_back(static_cast<double>(now - last) * 1e-6);
+    done.ms.push_back(mean_of_last(gaps, in_flight_));
     if (ended)
       ended(done.ms.size(), done.losses.back(), done.ms.back());
     last = now_ns();

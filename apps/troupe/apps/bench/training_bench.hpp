@@ -21,8 +21,9 @@ struct training_bench_options {
 
 /// Steps of a training, in the order in which they ended.
 struct timed_steps {
-  std::vector<double> ms; ///< of each step; of the time since the one before
-                          ///< ended where steps overlap
+  /// Of each step; where k overlap, a k-th of the time in which the last k
+  /// ended.
+  std::vector<double> ms;
   std::vector<double> losses;
 };
 
