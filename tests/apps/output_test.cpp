@@ -87,6 +87,10 @@ TEST_CASE("a loss curve has a line for steps, a dot per epoch, labels") {
   CHECK_FALSE(contains(svg, "nan"));
 }
 
+TEST_CASE("the loss of a single step is a dot of its own") {
+  CHECK(count(draw_loss_curve({{2}, {2}, {1}}, "x"), "<circle") == 2);
+}
+
 TEST_CASE("a loss that diverged leaves the others visible") {
   const std::string svg =
     draw_loss_curve({{2, 1, HUGE_VAL}, {HUGE_VAL}, {3}}, "x");

@@ -159,6 +159,15 @@ std::string draw_line(const plot_area& area, const std::vector<point>& points,
   return "<path d=\"" + path + "\" fill=\"none\" " + style + "/>\n";
 }
 
+/// A line of one point cannot be seen.
+std::string draw_lone_point(const plot_area& area,
+                            const std::vector<double>& losses) {
+  if (losses.size() != 1 || !std::isfinite(losses[0]))
+    return "";
+  return "<circle cx=\"" + number(area.x(1)) + "\" cy=\""
+         + number(area.y(losses[0])) + "\" r=\"3\" fill=\"#7fb1dd\"/>\n";
+}
+
 std::string draw_epochs(const plot_area& area, const loss_history& history) {
   std::vector<point> means;
   std::string dots;
@@ -200,6 +209,7 @@ std::string draw_loss_curve(const loss_history& history,
   out += draw_axes(area);
   out += draw_line(area, thin(history.steps),
                    "stroke=\"#7fb1dd\" stroke-width=\"1\"");
+  out += draw_lone_point(area, history.steps);
   out += draw_epochs(area, history);
   return out + "</svg>\n";
 }
