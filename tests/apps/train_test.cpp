@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 
 using namespace troupe;
@@ -254,6 +255,22 @@ TEST_CASE("a dry run sends messages and computes nothing") {
   INFO(result.err);
   REQUIRE(result.code == 0);
   CHECK(json::parse(result.out)["steps"] == 5);
+}
+
+TEST_CASE_FIXTURE(mlp_feeds, "a training whose loss is lost says where") {
+  std::ranges::fill(image.values<float>(), NAN);
+  const auto result = train({{"image", image}, {"label", label}});
+  CHECK(result.code == 0);
+  CHECK(contains(result.err, "warning: the loss of step 0 is not finite"));
+}
+
+TEST_CASE_FIXTURE(mlp_feeds, "a variable that is fetched twice counts once") {
+  const auto out = (folder / "out.npz").string();
+  CHECK(train({{"image", image}, {"label", label}},
+              {"--fetch", "fc_0.b_0,fc_0.b_0", "--fetch-out", out})
+          .code
+        == 0);
+  CHECK(read_npz(out, memory).at("fc_0.b_0").dims() == shape{2, 512});
 }
 
 TEST_CASE_FIXTURE(mlp_feeds, "feeds of another shape, dtype or range name "

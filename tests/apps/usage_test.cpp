@@ -61,11 +61,38 @@ TEST_CASE("a number out of range is answered with its rule") {
                {"--delay-kind: x not in {sleep,spin}"}));
 }
 
+TEST_CASE("what could only be a slip is refused before anything runs") {
+  const auto with = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"train", "mlp", "--synthetic"});
+    return run_troupe(more);
+  };
+  CHECK(fails_with(with({"--save", ""}), 2, {"--save: must not be empty"}));
+  CHECK(
+    fails_with(with({"--seed", "-1"}), 2, {"--seed: must not be negative"}));
+  CHECK(fails_with(with({"--epochs", "18446744073709551615"}), 2,
+                   {"--epochs 18446744073709551615 of 8 steps"}));
+  CHECK(fails_with(
+    with({"--devices", "cpu:2", "--strategy", "none", "--sync-batch-norm"}), 2,
+    {"--sync-batch-norm", "--strategy none"}));
+  const auto late = with(
+    {"--steps", "1", "--fetch", "fc_0.w_0", "--fetch-out", "/no/such/f.npz"});
+  CHECK(fails_with(late, 1, {"/no/such/f.npz"}));
+  CHECK_FALSE(contains(late.err, "trained"));
+}
+
+TEST_CASE("a command that is not there is named") {
+  CHECK(fails_with(run_troupe({"fly"}), 2, {"fly"}));
+  CHECK(fails_with(run_troupe({}), 2, {"a command is missing"}));
+}
+
 TEST_CASE("of an option that is given twice the last one counts") {
   const auto result = run_troupe(
     {"train", "mlp", "--synthetic", "--steps", "5", "--steps", "1", "--json"});
   CHECK(result.code == 0);
   CHECK(contains(result.out, "\"steps\":1,"));
+  CHECK(
+    contains(run_troupe({"train", "mlp", "--synthetic", "--steps", "1"}).err,
+             "trained 1 step in "));
 }
 
 TEST_CASE("what is not there leaves with 1 and one line") {

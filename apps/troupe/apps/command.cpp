@@ -37,7 +37,7 @@ int parse_and_run(int argc, const char* const* argv) {
   CLI::App app{"Troupe trains neural networks: every op and every variable of "
                "the graph is an actor.",
                "troupe"};
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1); // CLI11 would hide what no command is called
   // Of an option that is given twice the last one counts, so that scripts can
   // have defaults. Subcommands inherit it.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -58,6 +58,8 @@ int parse_and_run(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& failure) {
     return complain(failure.what() + help_hint(app), wrong_usage);
   }
+  if (!chosen)
+    return complain("a command is missing" + help_hint(app), wrong_usage);
   const int code = chosen();
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     return complain("cannot write to standard output", run_failed);

@@ -26,8 +26,7 @@ void add_program_argument(CLI::App& command, network_options& options) {
 
 void add_device_options(CLI::App& command, network_options& options) {
   command
-    .add_option("--devices", options.devices,
-                "cpu, cpu:2 (two CPU devices), cuda:0,cuda:1 or sim:4")
+    .add_option("--devices", options.devices, "cpu, or cpu:2 (two CPU devices)")
     ->capture_default_str();
   command
     .add_option_function<std::uint64_t>(
@@ -89,6 +88,9 @@ executor_options make_executor_options(const network_options& options) {
   } catch (const error& failure) {
     throw usage_error(failure.what());
   }
+  if (options.sync_batch_norm && made.strategy == graph::merge_strategy::none)
+    throw usage_error("--sync-batch-norm needs devices that work together, "
+                      "which those of --strategy none do not");
   made.sync_batch_norm = options.sync_batch_norm;
   made.filters_in_blocks = true; // nobody reads parameters while they train
   made.threads = options.threads;
@@ -126,8 +128,9 @@ std::vector<std::string> split_names(const std::string& text) {
   std::vector<std::string> names;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
-    if (end > begin)
-      names.push_back(text.substr(begin, end - begin));
+    auto name = text.substr(begin, end - begin);
+    if (!name.empty() && std::ranges::find(names, name) == names.end())
+      names.push_back(std::move(name));
     begin = end + 1;
   }
   return names;

@@ -58,7 +58,7 @@ std::unique_ptr<batch_source> open_feeds(const data_options& options,
                                          std::span<const feed_info> feeds,
                                          arena& memory);
 
-/// Where `text` names variables with commas between them.
+/// What `text` names with commas between, each once.
 std::vector<std::string> split_names(const std::string& text);
 /// The same for an option that needs a name: throws usage_error if none is
 /// there.

@@ -115,6 +115,12 @@ bool same_step(const values& before, const values& a, const values& b) {
   });
 }
 
+using stop_function = std::function<bool()>;
+
+bool wants_stop(const stop_function& stop) {
+  return stop && stop();
+}
+
 /// Adds the times of a turn's steps.
 void take_turn(const trial& way, const feed_map& batch, samples& steps) {
   const auto begin = now_ns();
@@ -139,19 +145,28 @@ struct turn_times {
 /// turns, so that a slow moment of the machine meets both, until the even turns
 /// say the same as the odd ones.
 bool saves_time(const executor_options& options, int count,
-                const program_bundle& bundle, const feed_map& batch) {
+                const program_bundle& bundle, const feed_map& batch,
+                const stop_function& stop) {
   const trial one(options, 1, bundle), several(options, count, bundle);
   for (const auto* way : {&one, &several})
-    way->exe->run(batch); // warms up
+    if (!wants_stop(stop))
+      way->exe->run(batch); // warms up
   constexpr double bar = 1 - least_gain;
   std::array<turn_times, 2> halves;
   const auto begin = now_ns();
   for (std::size_t turn = 0;; ++turn) {
     auto& times = halves[turn % 2];
-    take_turn(several, batch, times.several);
-    take_turn(one, batch, times.one);
+    for (auto [way, taken] :
+         {std::pair{&several, &times.several}, std::pair{&one, &times.one}}) {
+      if (wants_stop(stop))
+        return false;
+      take_turn(*way, batch, *taken);
+    }
     const auto elapsed = now_ns() - begin;
-    if (turn + 1 < fewest_turns || elapsed < shortest_trial_ns)
+    if (turn == 0 && elapsed >= longest_trial_ns)
+      return halves[0].ratio() < bar;
+    if (elapsed < longest_trial_ns
+        && (turn + 1 < fewest_turns || elapsed < shortest_trial_ns))
       continue;
     const auto even = halves[0].ratio(), odd = halves[1].ratio();
     if ((even < bar) == (odd < bar) || elapsed >= longest_trial_ns)
@@ -187,7 +202,8 @@ bool devices_agree(const executor_options& options, int count,
 }
 
 void choose_cpu_devices(executor_options& options, const network_options& given,
-                        const program_bundle& bundle, const feed_map& batch) {
+                        const program_bundle& bundle, const feed_map& batch,
+                        const std::function<bool()>& stop) {
   if (!may_choose(options, batch))
     return;
   const int workers = workers_of(options);
@@ -197,7 +213,7 @@ void choose_cpu_devices(executor_options& options, const network_options& given,
   if (several.strategy == graph::merge_strategy::none)
     return;
   try {
-    if (saves_time(several, workers, bundle, batch)
+    if (saves_time(several, workers, bundle, batch, stop) && !wants_stop(stop)
         && devices_agree(several, workers, bundle, batch))
       options = several;
   } catch (const error&) {

@@ -4,6 +4,7 @@
 #include <troupe/apps/common_options.hpp>
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -25,15 +26,17 @@ bool devices_agree(const executor_options& options, int count,
 /// Sets `options.devices` to one CPU device, or to one per worker if steps take
 /// less time so and the devices agree, and then `strategy` to that of
 /// `strategy_for` and `sync_batch_norm`. Trains on `batch` both ways in turns
-/// to find out, each with parameters of its own: for 0.1 s to 1 s, or six
-/// steps each if they are long.
+/// to find out, each with parameters of its own: for 0.1 s to 1 s, or one turn
+/// each if steps are long. Ends before its next step once `stop` is true; then
+/// nothing is chosen.
 ///
 /// One device, untried, if results could differ otherwise or nothing could be
 /// gained: one worker, a batch of one sample, bit-equal runs asked for
 /// (`options.deterministic`), a dry run, a gradient scale other than coeff, the
 /// strategy none; or if the program does not run on several devices.
 void choose_cpu_devices(executor_options& options, const network_options& given,
-                        const program_bundle& bundle, const feed_map& batch);
+                        const program_bundle& bundle, const feed_map& batch,
+                        const std::function<bool()>& stop = {});
 
 /// The strategy that is given, else what suits the devices: reduce if there are
 /// several and they share their memory, where they then use one copy of each

@@ -61,6 +61,10 @@ int run_eval(const eval_options& options) {
   const program_bundle bundle =
     load_program(options.network.program, options.network.loss);
   auto source = make_source(options, bundle, host);
+  if (options.steps > source->steps_per_epoch())
+    throw usage_error("--steps " + std::to_string(options.steps)
+                      + ", but the data has "
+                      + std::to_string(source->steps_per_epoch()) + " batches");
   wanted.parameters = std::make_shared<scope>();
   load_parameters(bundle.main, options.params, *wanted.parameters, host);
   print(evaluate(bundle, wanted, *source,

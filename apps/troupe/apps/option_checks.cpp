@@ -29,4 +29,11 @@ CLI::Validator not_negative() {
                "NONNEGATIVE");
 }
 
+CLI::Validator not_empty() {
+  return {[](std::string& text) -> std::string {
+            return text.empty() ? "must not be empty" : "";
+          },
+          "", "NOT_EMPTY"};
+}
+
 } // namespace troupe::apps

@@ -11,4 +11,7 @@ namespace troupe::apps {
 CLI::Validator positive();
 CLI::Validator not_negative();
 
+/// Refuses "", which a script passes for a variable that it has not set.
+CLI::Validator not_empty();
+
 } // namespace troupe::apps

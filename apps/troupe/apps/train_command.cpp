@@ -24,16 +24,23 @@ void add_length_options(CLI::App& command, train_options& options) {
 }
 
 void add_result_options(CLI::App& command, train_options& options) {
-  command.add_option("--save", options.save,
-                     "write a program folder with the trained parameters");
-  command.add_option("--metrics", options.metrics,
-                     "write a line of JSON per step");
-  command.add_option("--loss-curve", options.loss_curve,
-                     "draw the losses as an .svg file");
+  command
+    .add_option("--save", options.save,
+                "write a program folder with the trained parameters")
+    ->check(not_empty());
+  command
+    .add_option("--metrics", options.metrics, "write a line of JSON per step")
+    ->check(not_empty());
+  command
+    .add_option("--loss-curve", options.loss_curve,
+                "draw the losses as an .svg file")
+    ->check(not_empty());
   auto* fetch = command.add_option("--fetch", options.fetch,
                                    "variables to fetch, VAR,VAR,...");
-  auto* out = command.add_option("--fetch-out", options.fetch_out,
-                                 ".npz file for fetched variables");
+  auto* out = command
+                .add_option("--fetch-out", options.fetch_out,
+                            ".npz file for fetched variables")
+                ->check(not_empty());
   fetch->needs(out);
   out->needs(fetch);
 }
@@ -43,12 +50,15 @@ void add_run_options(CLI::App& command, train_options& options) {
     .add_option("--threads", options.network.threads,
                 "workers (default: one per core)")
     ->check(not_negative());
-  command.add_option("--params", options.params,
-                     "start from parameters: a file, a folder, or a saved "
-                     "program folder");
+  command
+    .add_option("--params", options.params,
+                "start from parameters: a file, a folder, or a saved "
+                "program folder")
+    ->check(not_empty());
   command
     .add_option("--seed", options.seed,
                 "of initial values, dropout, order of samples")
+    ->check(not_negative())
     ->capture_default_str();
   command.add_flag("--deterministic", options.deterministic,
                    "add gradients in device order: the same bits in each run");

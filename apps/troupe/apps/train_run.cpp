@@ -23,7 +23,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
+#include <limits>
 #include <optional>
 
 namespace troupe::apps {
@@ -49,7 +51,9 @@ std::vector<feed_info> wanted_feeds(const train_options& options,
   if (options.network.gradient_scale == "custom"
       && !find_feed(feeds, gradient)) {
     shape dims = bundle.main.main().var(bundle.loss).dims;
-    feeds.push_back({gradient, dtype::float32, dims, std::nullopt, false});
+    feed_info fed{gradient, dtype::float32, dims, std::nullopt};
+    fed.whole = dims.rank() == 0 || dims[0] >= 0;
+    feeds.push_back(std::move(fed));
   }
   for (feed_info& feed : describe_persistable(bundle.main))
     feeds.push_back(std::move(feed));
@@ -131,6 +135,8 @@ public:
     const auto names = split_names(options.fetch);
     if (!names.empty())
       fetched_.emplace(options.fetch_out, names, persistable(bundle, names));
+    if (fetched_)
+      atomic_file{options.fetch_out}; // made and removed: it can be written
   }
 
   /// Hours of training are not lost for a line: the run goes on without them
@@ -180,7 +186,13 @@ std::uint64_t count_steps(const train_options& options,
                           const batch_source& source) {
   if (options.steps > 0)
     return options.steps;
-  return std::max<std::uint64_t>(1, options.epochs) * source.steps_per_epoch();
+  const auto epochs = std::max<std::uint64_t>(1, options.epochs);
+  if (epochs > std::numeric_limits<std::uint64_t>::max() / 2
+                 / source.steps_per_epoch())
+    throw usage_error("--epochs " + std::to_string(epochs) + " of "
+                      + std::to_string(source.steps_per_epoch())
+                      + " steps are more than can be counted");
+  return epochs * source.steps_per_epoch();
 }
 
 void describe_graph(const executor& exe, const train_options& options,
@@ -228,9 +240,10 @@ void print_summary(const training_report& report, const executor_stats& stats,
                    bool json) {
   if (!json) {
     std::fprintf(stderr, "%s\n",
-                 line("trained %llu steps in %.2f s: %.0f samples/s, %llu "
+                 line("trained %llu step%s in %.2f s: %.0f samples/s, %llu "
                       "messages",
-                      ull{report.steps}, report.seconds, report.samples_per_s(),
+                      ull{report.steps}, report.steps == 1 ? "" : "s",
+                      report.seconds, report.samples_per_s(),
                       ull{stats.messages})
                    .c_str());
     return;
@@ -244,6 +257,17 @@ void print_summary(const training_report& report, const executor_stats& stats,
   result["variable_actors"] = stats.variable_actors;
   result["messages"] = stats.messages;
   std::printf("%s\n", result.dump().c_str());
+}
+
+/// A training that diverged ends like others, perhaps hours later.
+void warn_of_loss(const training_report& report, progress& shown) {
+  const auto& losses = report.history.steps;
+  const auto lost = std::ranges::find_if(
+    losses, [](double loss) { return !std::isfinite(loss); });
+  if (lost != losses.end())
+    shown.note(line("warning: the loss of step %lld is not finite; "
+                    "--check-nan names the op that begins it",
+                    static_cast<long long>(lost - losses.begin())));
 }
 
 void print_held_out(const hits& found, bool json) {
@@ -260,18 +284,25 @@ void print_held_out(const hits& found, bool json) {
   std::printf("%s\n", result.dump().c_str());
 }
 
-/// Tests what was learned on the held-out samples beside the training data, if
-/// there are any and the network is a classifier.
-void test_held_out(const train_options& options, const program_bundle& bundle,
-                   std::shared_ptr<scope> parameters, arena& memory,
-                   caf::actor_system& system) {
+/// The held-out samples beside the training data; null if there are none or
+/// the network is no classifier.
+std::unique_ptr<batch_source> open_held_out(const train_options& options,
+                                            const program_bundle& bundle,
+                                            arena& memory) {
   if (options.dry_run || !has_held_out(options.data.data)
       || !find_classifier(bundle.test))
+    return nullptr;
+  return make_dataset_source(load_dataset(options.data.data, bundle.feeds,
+                                          dataset_part::held_out, memory),
+                             {.batch = 256, .shuffle = false}, memory);
+}
+
+/// Tells how well held-out samples are answered, if there are any.
+void test_held_out(const train_options& options, const program_bundle& bundle,
+                   batch_source* source, std::shared_ptr<scope> parameters,
+                   caf::actor_system& system) {
+  if (!source)
     return;
-  auto source =
-    make_dataset_source(load_dataset(options.data.data, bundle.feeds,
-                                     dataset_part::held_out, memory),
-                        {.batch = 256, .shuffle = false}, memory);
   executor_options one_device;
   one_device.system = &system;
   one_device.devices = {make_executor_options(options.network).devices.front()};
@@ -299,17 +330,20 @@ int run_train(const train_options& options) {
   caf::actor_system system(config);
   wanted.system = &system;
   auto source = make_source(options, bundle, host, system);
+  const auto held_out = open_held_out(options, bundle, host);
+  count_steps(options, *source); // refuses what cannot be counted
   wanted.batch = source->batch_samples(0);
+  run_outputs outputs(options, bundle);
+  const stop_request stop; // until now a signal ended the process
   if (is_automatic(options.network)) {
     progress{}.note("trying one CPU device and one per worker");
-    choose_cpu_devices(wanted, options.network, bundle, source->batch(0, 0));
+    choose_cpu_devices(wanted, options.network, bundle, source->batch(0, 0),
+                       [&] { return stop.stopped(); });
   } else {
     wanted.strategy = strategy_for(options.network, wanted.devices);
   }
-  run_outputs outputs(options, bundle);
   const auto parameters = make_parameters(options, bundle, host);
   wanted.parameters = parameters;
-  const stop_request stop; // until now a signal ended the process
   training_report report;
   std::optional<run_profile> profile;
   if (options.profile)
@@ -326,6 +360,7 @@ int run_train(const train_options& options) {
     if (!report.stopped) {
       exe.synchronize_parameters();
       print_summary(report, exe.stats(), options.json);
+      warn_of_loss(report, shown);
     }
   }
   if (report.stopped) {
@@ -340,7 +375,7 @@ int run_train(const train_options& options) {
     save_program(bundle, *parameters, options.save);
   }
   outputs.finish(bundle, report.history, options, host);
-  test_held_out(options, bundle, parameters, host, system);
+  test_held_out(options, bundle, held_out.get(), parameters, system);
   outputs.require_metrics();
   return 0;
 }
