@@ -31,7 +31,7 @@ std::vector<configuration> all_configurations() {
   messages.form = edge_form::message;
   auto late = on("cpu:2");
   for (int d = 0; d < 2; ++d)
-    late.device_instances.push_back(make_late_device(d, 3, 20));
+    late.device_instances.push_back(apps::make_late_device(d, 3, 20));
   auto ranks = on("cpu:2");
   ranks.rank_collectives = true;
   return {of("cpu:1", on("cpu:1")), of("cpu:2", on("cpu:2")),

@@ -4,6 +4,8 @@
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
 
+#include <troupe/apps/bench/late_device.hpp>
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
