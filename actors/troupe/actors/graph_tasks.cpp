@@ -127,6 +127,7 @@ std::vector<task_argument>
 graph_tasks::bind(const std::vector<graph::op_slot>& slots,
                   std::span<const handle_id> handles) {
   std::vector<task_argument> arguments;
+  arguments.reserve(handles.size()); // and those that the program leaves out
   auto next = handles.begin();
   for (auto& s : slots)
     for (auto& name : s.arguments)

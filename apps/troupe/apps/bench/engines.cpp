@@ -14,6 +14,8 @@ std::vector<engine_entry> task_engines() {
     {"ready_variables", "a master, a shared queue of ready variables, a pool",
      make_ready_variables_engine},
     {"onetbb", "oneTBB's flow graph", onetbb_engine()},
+    {"onetbb_light", "the same, nodes of the policy lightweight",
+     onetbb_lightweight_engine()},
     {"openmp", "OpenMP tasks with depend clauses", make_openmp_engine},
   };
 }

@@ -7,4 +7,8 @@ engine_factory onetbb_engine() {
   return nullptr;
 }
 
+engine_factory onetbb_lightweight_engine() {
+  return nullptr;
+}
+
 } // namespace troupe::apps

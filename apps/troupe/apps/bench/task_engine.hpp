@@ -70,5 +70,8 @@ std::unique_ptr<task_engine> make_openmp_engine(const task_graph&, task_work&,
                                                 int threads);
 /// Continue nodes of oneTBB's flow graph; null without oneTBB.
 engine_factory onetbb_engine();
+/// The same with the policy `lightweight`: what a node makes ready runs in it,
+/// without a task of its own. A long chain nests as deep.
+engine_factory onetbb_lightweight_engine();
 
 } // namespace troupe::apps

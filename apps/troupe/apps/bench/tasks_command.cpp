@@ -32,6 +32,7 @@ struct tasks_options {
   int repeat = 7;
   double sample_ms = 20;
   bool metg = false;
+  bool by_size = false;
   bool check = false;
   bool json = false;
 };
@@ -168,17 +169,90 @@ void print_rates(const tasks_options& o, const task_graph& graph,
   }
 }
 
+using contestants = std::vector<std::unique_ptr<contestant>>;
+
 /// Samples all engines in turns, so that whatever else the machine does meets
 /// all alike.
-int compare(const tasks_options& o) {
-  const auto graph = make_task_graph(o.pattern);
-  std::vector<std::unique_ptr<contestant>> all;
+contestants sample_in_turns(const tasks_options& o, const task_graph& graph) {
+  contestants all;
   for (const auto& entry : chosen_engines(o.engines))
     all.push_back(std::make_unique<contestant>(entry, graph, o, o.grain));
   for (int i = 0; i < o.repeat; ++i)
     for (auto& c : all)
       c->sample(o.sample_ms);
-  print_rates(o, graph, all);
+  return all;
+}
+
+int compare(const tasks_options& o) {
+  const auto graph = make_task_graph(o.pattern);
+  print_rates(o, graph, sample_in_turns(o, graph));
+  return 0;
+}
+
+/// The median pass of an engine over a graph of so many tasks.
+struct sized_pass {
+  double tasks;
+  double ns;
+};
+
+/// What a pass costs before any task: where the line through the two smallest
+/// graphs begins. The largest is left out, since its tasks may cost more for
+/// not fitting into a cache.
+double fixed_ns(const std::vector<sized_pass>& passes) {
+  const auto& a = passes[0];
+  const auto& b = passes[1];
+  return (a.ns * b.tasks - b.ns * a.tasks) / (b.tasks - a.tasks);
+}
+
+void print_by_size(const tasks_options& o, const std::string& engine,
+                   const std::vector<sized_pass>& passes) {
+  const auto fixed_us = fixed_ns(passes) / 1e3;
+  if (o.json) {
+    auto sizes = nlohmann::ordered_json::array();
+    for (auto& p : passes)
+      sizes.push_back({{"tasks", p.tasks}, {"ns_per_task", p.ns / p.tasks}});
+    nlohmann::ordered_json line{
+      {"pattern", o.pattern.name}, {"width", o.pattern.width},
+      {"threads", o.threads},      {"grain", o.grain},
+      {"engine", engine},          {"sizes", std::move(sizes)},
+      {"fixed_us", fixed_us}};
+    std::printf("%s\n", line.dump().c_str());
+    return;
+  }
+  std::printf("%-16s", engine.c_str());
+  for (auto& p : passes)
+    std::printf(" %9.1f", p.ns / p.tasks);
+  std::printf(" %9.2f\n", fixed_us);
+}
+
+/// The same pattern with few rows, more and all of them.
+int compare_sizes(const tasks_options& o) {
+  std::vector<std::vector<sized_pass>> passes; // by engine
+  std::vector<std::string> names;
+  std::string heading;
+  for (auto part : {16, 4, 1}) {
+    auto sized = o;
+    sized.pattern.steps /= part;
+    const auto graph = make_task_graph(sized.pattern);
+    const auto tasks = static_cast<double>(graph.tasks());
+    const auto all = sample_in_turns(sized, graph);
+    passes.resize(all.size());
+    names.clear();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      passes[i].push_back({tasks, all[i]->passes().median()});
+      names.push_back(all[i]->name());
+    }
+    std::array<char, 16> count{};
+    std::snprintf(count.data(), count.size(), " %9zu", graph.tasks());
+    heading += count.data();
+  }
+  if (!o.json)
+    std::printf("%s, width %lld, %d threads: ns per task by number of tasks\n"
+                "%-16s%s %9s\n",
+                o.pattern.name.c_str(), static_cast<long long>(o.pattern.width),
+                o.threads, "engine", heading.c_str(), "us/pass");
+  for (std::size_t i = 0; i < passes.size(); ++i)
+    print_by_size(o, names[i], passes[i]);
   return 0;
 }
 
@@ -266,7 +340,11 @@ int print_metg(const tasks_options& o) {
 
 int run_tasks(tasks_options o) {
   o.threads = choose_workers(o.threads);
-  return o.metg ? print_metg(o) : compare(o);
+  if (o.by_size && o.pattern.steps < 16)
+    throw usage_error("--by-size needs 16 --steps or more");
+  if (o.metg)
+    return print_metg(o);
+  return o.by_size ? compare_sizes(o) : compare(o);
 }
 
 std::string engine_help() {
@@ -316,8 +394,13 @@ void add_bench_tasks(CLI::App& bench, action& chosen) {
     .add_option("--sample-ms", o->sample_ms, "length of a sample at least")
     ->check(not_negative())
     ->capture_default_str();
-  command.add_flag("--metg", o->metg,
-                   "search the granularity at which efficiency is 50 %");
+  auto* metg = command.add_flag(
+    "--metg", o->metg, "search the granularity at which efficiency is 50 %");
+  command
+    .add_flag("--by-size", o->by_size,
+              "also with a sixteenth and a quarter of the steps: tells what a "
+              "pass costs by itself (us/pass) from what its tasks cost")
+    ->excludes(metg);
   command.add_flag("--check", o->check,
                    "let each task check that its predecessors have run, and "
                    "count those that another thread ran (hops)");
