@@ -368,8 +368,7 @@ TEST_CASE("bench tasks tells the cost of a pass from that of its tasks") {
     }
     CHECK(tasks == std::vector{4, 16, 64});
   }
-  CHECK(run_troupe({"bench", "tasks", "--by-size", "--steps", "8"}).status
-        == 2);
+  CHECK(run_troupe({"bench", "tasks", "--by-size", "--steps", "8"}).code == 2);
 }
 
 TEST_CASE("bench wants one engine at least") {

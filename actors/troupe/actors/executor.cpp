@@ -4,6 +4,7 @@
 #include <troupe/actors/actor_graph.hpp>
 #include <troupe/actors/executor_graph.hpp>
 #include <troupe/actors/handles.hpp>
+#include <troupe/actors/parameter_replicas.hpp>
 #include <troupe/actors/remote/node_link.hpp>
 #include <troupe/actors/remote/run_description.hpp>
 #include <troupe/actors/remote/transport.hpp>
@@ -11,7 +12,6 @@
 #include <troupe/base/assert.hpp>
 #include <troupe/base/clock.hpp>
 #include <troupe/base/cores.hpp>
-#include <troupe/graph/sub_blocks.hpp>
 #include <troupe/graph/unsupported_ops.hpp>
 #include <troupe/kernels/cpu/library_memory.hpp>
 
@@ -22,11 +22,9 @@
 #include <algorithm>
 #include <list>
 #include <new>
-#include <set>
 #include <span>
 #include <string_view>
 #include <thread>
-#include <unordered_set>
 
 namespace troupe {
 
@@ -70,50 +68,6 @@ devices_of(const executor_options& options) {
   return made;
 }
 
-/// (variable, device) pairs that a step reads before it writes them.
-std::set<std::pair<std::string_view, std::size_t>>
-values_needed(const graph::ssa_graph& g) {
-  std::set<std::pair<std::string_view, std::size_t>> needed;
-  for (auto& o : g.ops)
-    for (auto id : o.inputs)
-      if (auto& v = g.var(id); v.persistable && v.version == 0)
-        needed.emplace(v.name, v.device);
-  return needed;
-}
-
-/// Those that ops with a block write: a branch that is not taken and a loop
-/// without a round leave the value of before.
-std::set<std::pair<std::string_view, std::size_t>>
-values_kept(const graph::ssa_graph& g) {
-  std::set<std::pair<std::string_view, std::size_t>> kept;
-  for (auto& o : g.ops)
-    if (graph::is_control_flow(o.desc->type))
-      for (auto id : o.outputs)
-        if (auto& v = g.var(id); v.persistable)
-          kept.emplace(v.name, v.device);
-  return kept;
-}
-
-/// Copies of what a step updates that it leaves behind, since the graph has no
-/// handle for them: (variable, device), with `replicas` devices but the first.
-std::vector<std::pair<std::string_view, std::size_t>>
-copies_left_behind(const graph::ssa_graph& g, std::size_t replicas) {
-  std::set<std::string_view> updated;
-  std::set<std::pair<std::string_view, std::size_t>> kept;
-  for (auto& v : g.vars)
-    if (v.persistable) {
-      kept.emplace(v.name, v.device);
-      if (v.generator != no_handle)
-        updated.insert(v.name);
-    }
-  std::vector<std::pair<std::string_view, std::size_t>> left;
-  for (auto name : updated)
-    for (std::size_t d = 1; d <= replicas; ++d)
-      if (!kept.contains({name, d}))
-        left.emplace_back(name, d);
-  return left;
-}
-
 /// A step that was submitted and not yet waited for.
 struct step_in_flight {
   step_id id = 0;
@@ -135,10 +89,7 @@ struct executor::impl {
   impl(std::shared_ptr<const graph::program> main, executor_options opts);
   ~impl();
 
-  void spread_parameters();
-  void spread(std::string_view name, std::size_t to);
-  void forget_old_copies();
-  void bring_to_plain_layout();
+  actors::parameter_replicas replicas();
   /// What the thread that submits a step does next. Who returns to the
   /// application takes no worker's seat: nobody would serve there.
   enum class then { returns, waits };
@@ -169,7 +120,6 @@ struct executor::impl {
            || options.nodes->process_of_device[device]
                 == options.nodes->process;
   }
-
   step_state& state_of(step_id id) {
     auto& steps = actors->context().steps;
     return *steps[id % steps.size()];
@@ -239,7 +189,7 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
   trace = std::make_unique<recorder>(workers->queue());
   trace->set_level(options.trace);
   if (!options.dry_run)
-    spread_parameters();
+    replicas().spread();
   if (!ssa.transfers.empty())
     transfers = std::make_unique<actors::transport>(ssa.transfers.size(),
                                                     options.steps_in_flight);
@@ -275,6 +225,10 @@ void executor::impl::connect() {
   }
 }
 
+actors::parameter_replicas executor::impl::replicas() {
+  return {ssa, *parameters, devices, where().here()};
+}
+
 actors::placement executor::impl::where() const {
   if (!options.nodes)
     return {};
@@ -299,54 +253,6 @@ executor::impl::~impl() {
     std::this_thread::yield();
   }
   actors.reset();
-}
-
-void executor::impl::spread_parameters() {
-  for (auto& [name, d] : values_needed(ssa)) {
-    if (!is_here(d))
-      continue;
-    auto* first = parameters->find(name);
-    if (!first || !first->has_value())
-      throw error(errc::not_found,
-                  "a persistable variable has no value: run the startup "
-                  "program or load parameters first",
-                  {.variable = std::string{name}});
-    spread(name, d);
-  }
-  for (auto& [name, d] : values_kept(ssa))
-    spread(name, d);
-  forget_old_copies();
-}
-
-/// Gives a device that has no value of a variable that of the first, if any.
-void executor::impl::spread(std::string_view name, std::size_t to) {
-  auto* first = parameters->find(name);
-  auto& here = parameters->replica(to).var(name);
-  if (first && first->is_tensor() && !here.has_value())
-    here.set(plain_copy(first->as_tensor(), *devices[0], *devices[to]));
-}
-
-// Of executors on this scope with other devices or another strategy. Such as
-// are made later copy again; such as were made before cannot go on.
-void executor::impl::forget_old_copies() {
-  for (auto [name, d] : copies_left_behind(ssa, parameters->replicas()))
-    if (auto* copy = parameters->replica(d).find(name))
-      copy->clear();
-}
-
-/// What kernels have left in the scope in a layout of their own, be it those of
-/// another executor.
-void executor::impl::bring_to_plain_layout() {
-  for (auto& v : ssa.vars) {
-    auto* held = v.persistable && is_here(v.device)
-                   ? parameters->replica(v.device).find(v.name)
-                   : nullptr;
-    if (!held || !held->is_tensor() || !held->as_tensor()
-        || held->as_tensor().is_plain())
-      continue;
-    auto& on = *devices[v.device];
-    held->set(plain_copy(held->as_tensor(), on, on));
-  }
 }
 
 bool executor::impl::wants(const std::vector<std::string>& wanted,
@@ -659,22 +565,7 @@ void executor::cancel() noexcept {
 }
 
 void executor::synchronize_parameters() {
-  auto& self = *impl_;
-  std::unordered_set<std::string_view> written_on_first;
-  for (auto& v : self.ssa.vars)
-    if (v.persistable && v.device == 0 && v.version > 0)
-      written_on_first.insert(v.name);
-  for (auto& v : self.ssa.vars) {
-    // Written on another device and never on the first.
-    if (!v.persistable || v.device == 0 || v.generator == no_handle
-        || !self.is_here(v.device) || written_on_first.contains(v.name))
-      continue;
-    auto& here = self.parameters->replica(v.device).var(v.name);
-    if (here.is_tensor())
-      self.parameters->var(v.name).set(plain_copy(
-        here.as_tensor(), *self.devices[v.device], *self.devices[0]));
-  }
-  self.bring_to_plain_layout();
+  impl_->replicas().gather();
 }
 
 /// The way in for functions of headers that include CAF.

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/graph/ssa_graph.hpp>
+#include <troupe/kernels/device.hpp>
+#include <troupe/kernels/scope.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace troupe::actors {
+
+/// The values of a graph's persistable variables on its devices, while no step
+/// runs: each device has a replica in the scope, that of device 0 is the
+/// application's.
+///
+/// Thread rule: none of its own. The arguments outlive it.
+class parameter_replicas {
+public:
+  /// @param device_is_here by device: whether it is in this process; empty: all
+  ///   are
+  parameter_replicas(const graph::ssa_graph& g, scope& parameters,
+                     std::span<const std::shared_ptr<device>> devices,
+                     std::vector<bool> device_is_here);
+
+  /// Before the first step: gives each device the values that its ops read and
+  /// that it has not got, and forgets those that steps leave behind. Throws
+  /// error(not_found) naming a variable without a value.
+  void spread();
+  /// After steps: brings the application's values up to date, in plain layout.
+  void gather();
+
+private:
+  bool is_here(std::size_t device) const {
+    return device_is_here_.empty() || device_is_here_[device];
+  }
+  void give(std::string_view name, std::size_t to);
+  void forget_old_copies();
+  void bring_to_plain_layout();
+
+  const graph::ssa_graph& graph_;
+  scope& parameters_;
+  std::span<const std::shared_ptr<device>> devices_;
+  std::vector<bool> device_is_here_;
+};
+
+} // namespace troupe::actors
