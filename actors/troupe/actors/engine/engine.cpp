@@ -250,9 +250,10 @@ inline engine::told engine::told_by(const variable_mailbox& m) const {
 // so what the next ops need can be fetched while this one runs.
 inline void engine::prefetch_upcoming(const op_mailbox& op) const noexcept {
   const auto& upcoming = ops_.upcoming(op);
-  const auto* const task = reinterpret_cast<const std::byte*>(upcoming.task);
-  __builtin_prefetch(task);
-  __builtin_prefetch(task + cache_line);
+  // A number, since behind the last op there is no task.
+  const auto task = reinterpret_cast<std::uintptr_t>(upcoming.task);
+  __builtin_prefetch(reinterpret_cast<const void*>(task));
+  __builtin_prefetch(reinterpret_cast<const void*>(task + cache_line));
   __builtin_prefetch(lists_.data() + upcoming.lists);
 }
 
