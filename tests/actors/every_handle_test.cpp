@@ -5,14 +5,11 @@
 
 #include <troupe/actors/handles.hpp>
 
+#include <actors/application.hpp>
 #include <actors/configurations.hpp>
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
 
-#include <troupe/actors/scheduling.hpp>
-
-#include <caf/actor_system.hpp>
-#include <caf/actor_system_config.hpp>
 #include <caf/event_based_actor.hpp>
 #include <caf/exit_reason.hpp>
 #include <caf/scoped_actor.hpp>
@@ -35,17 +32,6 @@ using actors::describe_atom;
 namespace {
 
 constexpr std::chrono::seconds patience{60};
-
-struct application {
-  caf::actor_system_config config;
-  caf::actor_system system;
-  application() : system{configured(config)} {}
-
-  static caf::actor_system_config& configured(caf::actor_system_config& c) {
-    configure(c, 2);
-    return c;
-  }
-};
 
 using link_atom = caf::atom_constant<caf::atom("link")>;
 using ask_atom = caf::atom_constant<caf::atom("ask")>;

@@ -5,13 +5,11 @@
 
 #include <troupe/actors/handles.hpp>
 
+#include <actors/application.hpp>
 #include <actors/small_nets.hpp>
 
 #include <troupe/actors/plan/wiring_plan.hpp>
-#include <troupe/actors/scheduling.hpp>
 
-#include <caf/actor_system.hpp>
-#include <caf/actor_system_config.hpp>
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
@@ -29,17 +27,6 @@ using actors::ready_atom;
 namespace {
 
 constexpr std::chrono::seconds patience{60};
-
-struct application {
-  caf::actor_system_config config;
-  caf::actor_system system;
-  application() : system{configured(config)} {}
-
-  static caf::actor_system_config& configured(caf::actor_system_config& c) {
-    configure(c, 2);
-    return c;
-  }
-};
 
 executor_options options_for(const small_net& net, application& app,
                              edge_form form) {

@@ -243,6 +243,9 @@ TEST_CASE("bad delays are refused") {
   }
   CHECK(fails_with(run_troupe({"bench", "schedule", "mlp", "--delay", "x=y"}),
                    2, {"--delay", "x=y"}));
+  CHECK(fails_with(
+    run_troupe({"bench", "schedule", "mlp", "--delay", "nosuch=3us"}), 2,
+    {"--delay: no op of the program takes time"}));
   CHECK(fails_with(run_troupe({"bench", "schedule", "mlp", "--delay", "x=1us",
                                "--delay-kind", "wait"}),
                    2, {"--delay-kind"}));

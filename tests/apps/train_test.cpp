@@ -2,6 +2,7 @@
 #include "apps/command_runner.hpp"
 
 #include <support/files.hpp>
+#include <troupe/base/cores.hpp>
 #include <troupe/kernels/arena.hpp>
 #include <troupe/kernels/cpu/precision.hpp>
 #include <troupe/kernels/io/npz.hpp>
@@ -255,6 +256,23 @@ TEST_CASE("a dry run sends messages and computes nothing") {
   INFO(result.err);
   REQUIRE(result.code == 0);
   CHECK(json::parse(result.out)["steps"] == 5);
+  CHECK_FALSE(contains(result.err, "warning"));
+}
+
+TEST_CASE("a trial of devices is told of where there is one") {
+  const auto tells = [](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"train", "mlp", "--synthetic", "--steps",
+                                   "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    const auto result = run_troupe(words);
+    REQUIRE(result.code == 0);
+    return contains(result.err, "trying one CPU device");
+  };
+  CHECK(tells({"--batch", "4"}) == (usable_cores() > 1));
+  CHECK_FALSE(tells({"--batch", "1"}));
+  CHECK_FALSE(tells({"--batch", "4", "--threads", "1"}));
+  CHECK_FALSE(tells({"--batch", "4", "--deterministic"}));
+  CHECK_FALSE(tells({"--batch", "4", "--strategy", "none"}));
 }
 
 TEST_CASE_FIXTURE(mlp_feeds, "a training whose loss is lost says where") {

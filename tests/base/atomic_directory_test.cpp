@@ -179,6 +179,11 @@ TEST_CASE("the current folder is refused before anything is written") {
   CHECK(folder.entries() == 1);
 }
 
+TEST_CASE("the root folder is refused before anything is written") {
+  CHECK(contains(error_of([] { atomic_directory made("/"); }),
+                 "is the root folder"));
+}
+
 TEST_CASE("folders of processes that are gone are removed, others stay") {
   test::temporary_folder folder;
   const auto dead = std::to_string(number_of_the_dead());

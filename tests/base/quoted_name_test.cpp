@@ -17,6 +17,16 @@ TEST_CASE("control characters are escaped, so that a message has one line") {
   CHECK(quoted_name({"a\n\0\x7f", 4}) == R"('a\x0a\x00\x7f')");
 }
 
+TEST_CASE("bytes that are no UTF-8, and its control characters, are escaped") {
+  CHECK(quoted_name("a\xff\x90z") == R"('a\xff\x90z')");
+  CHECK(quoted_name("\xc2\x9b") == R"('\xc2\x9b')");         // U+009B
+  CHECK(quoted_name("\xc0\xaf") == R"('\xc0\xaf')");         // too long
+  CHECK(quoted_name("\xed\xa0\x80") == R"('\xed\xa0\x80')"); // a surrogate
+  CHECK(quoted_name("\xe2\x82") == R"('\xe2\x82')");         // cut off
+  CHECK(quoted_name("\xe2\x82\xac \xf0\x9f\x98\x80")
+        == "'\xe2\x82\xac \xf0\x9f\x98\x80'");
+}
+
 TEST_CASE("long names are cut") {
   CHECK(quoted_name(std::string(121, 'a'))
         == "'" + std::string(120, 'a') + "...'");

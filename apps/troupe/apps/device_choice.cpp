@@ -14,6 +14,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -115,10 +116,11 @@ bool same_step(const values& before, const values& a, const values& b) {
   });
 }
 
-using stop_function = std::function<bool()>;
-
-bool wants_stop(const stop_function& stop) {
-  return stop && stop();
+/// Cancels the steps of a trial once it is stopped.
+void watch_for(const stop_request* stop, std::function<void()> cancel,
+               std::optional<stop_watch>& watch) {
+  if (stop)
+    watch.emplace(*stop, std::move(cancel));
 }
 
 /// Adds the times of a turn's steps.
@@ -146,11 +148,18 @@ struct turn_times {
 /// say the same as the odd ones.
 bool saves_time(const executor_options& options, int count,
                 const program_bundle& bundle, const feed_map& batch,
-                const stop_function& stop) {
+                const stop_request* stop) {
   const trial one(options, 1, bundle), several(options, count, bundle);
+  std::optional<stop_watch> watch;
+  watch_for(
+    stop,
+    [&] {
+      one.exe->cancel();
+      several.exe->cancel();
+    },
+    watch);
   for (const auto* way : {&one, &several})
-    if (!wants_stop(stop))
-      way->exe->run(batch); // warms up
+    way->exe->run(batch); // warms up
   constexpr double bar = 1 - least_gain;
   std::array<turn_times, 2> halves;
   const auto begin = now_ns();
@@ -158,7 +167,7 @@ bool saves_time(const executor_options& options, int count,
     auto& times = halves[turn % 2];
     for (auto [way, taken] :
          {std::pair{&several, &times.several}, std::pair{&one, &times.one}}) {
-      if (wants_stop(stop))
+      if (stop && stop->stopped())
         return false;
       take_turn(*way, batch, *taken);
     }
@@ -187,12 +196,16 @@ std::string describe_devices(const network_options& options,
 }
 
 bool devices_agree(const executor_options& options, int count,
-                   const program_bundle& bundle, const feed_map& batch) {
+                   const program_bundle& bundle, const feed_map& batch,
+                   const stop_request* stop) {
   arena memory(make_host_memory_source());
   values before;
   const auto after = [&](int devices) {
     const trial t(options, devices, bundle);
     before = copies_of(bundle, *t.options.parameters, memory);
+    std::optional<stop_watch> watch;
+    watch_for(
+      stop, [&] { t.exe->cancel(); }, watch);
     t.exe->run(batch);
     t.exe->synchronize_parameters();
     return copies_of(bundle, *t.options.parameters, memory);
@@ -203,7 +216,7 @@ bool devices_agree(const executor_options& options, int count,
 
 void choose_cpu_devices(executor_options& options, const network_options& given,
                         const program_bundle& bundle, const feed_map& batch,
-                        const std::function<bool()>& stop) {
+                        const trial_observer& observer) {
   if (!may_choose(options, batch))
     return;
   const int workers = workers_of(options);
@@ -212,12 +225,14 @@ void choose_cpu_devices(executor_options& options, const network_options& given,
   several.strategy = strategy_for(given, several.devices);
   if (several.strategy == graph::merge_strategy::none)
     return;
+  if (observer.begins)
+    observer.begins();
   try {
-    if (saves_time(several, workers, bundle, batch, stop) && !wants_stop(stop)
-        && devices_agree(several, workers, bundle, batch))
+    if (saves_time(several, workers, bundle, batch, observer.stop)
+        && devices_agree(several, workers, bundle, batch, observer.stop))
       options = several;
   } catch (const error&) {
-    // The run itself will tell what is wrong with one device too.
+    // Stopped; or the run itself will tell what is wrong with one device too.
   }
 }
 

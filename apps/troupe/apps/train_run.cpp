@@ -259,6 +259,13 @@ void print_summary(const training_report& report, const executor_stats& stats,
   std::printf("%s\n", result.dump().c_str());
 }
 
+/// Returns the exit code.
+int tell_stop(std::uint64_t steps, std::uint64_t of_steps) {
+  std::fprintf(stderr, "troupe: stopped after step %llu of %llu\n", ull{steps},
+               ull{of_steps});
+  return 1;
+}
+
 /// A training that diverged ends like others, perhaps hours later.
 void warn_of_loss(const training_report& report, progress& shown) {
   const auto& losses = report.history.steps;
@@ -336,9 +343,13 @@ int run_train(const train_options& options) {
   run_outputs outputs(options, bundle);
   const stop_request stop; // until now a signal ended the process
   if (is_automatic(options.network)) {
-    progress{}.note("trying one CPU device and one per worker");
-    choose_cpu_devices(wanted, options.network, bundle, source->batch(0, 0),
-                       [&] { return stop.stopped(); });
+    choose_cpu_devices(
+      wanted, options.network, bundle, source->batch(0, 0),
+      {.begins =
+         [] { progress{}.note("trying one CPU device and one per worker"); },
+       .stop = &stop});
+    if (stop.stopped())
+      return tell_stop(0, count_steps(options, *source));
   } else {
     wanted.strategy = strategy_for(options.network, wanted.devices);
   }
@@ -360,14 +371,12 @@ int run_train(const train_options& options) {
     if (!report.stopped) {
       exe.synchronize_parameters();
       print_summary(report, exe.stats(), options.json);
-      warn_of_loss(report, shown);
+      if (!options.dry_run) // which computes no loss
+        warn_of_loss(report, shown);
     }
   }
-  if (report.stopped) {
-    std::fprintf(stderr, "troupe: stopped after step %llu of %llu\n",
-                 ull{report.steps}, ull{count_steps(options, *source)});
-    return 1;
-  }
+  if (report.stopped)
+    return tell_stop(report.steps, count_steps(options, *source));
   if (profile)
     profile->print(bundle.main, source->batch_samples(0), options.json);
   if (!options.save.empty()) {

@@ -94,6 +94,22 @@ void keep_file(const fs::directory_entry& file, const fs::path& to) {
   throw error(errc::io_failure, path.string() + ": " + why);
 }
 
+/// A folder moves with all that is in it, and what is mounted cannot.
+void require_no_mount(const fs::path& folder, dev_t device) {
+  if (status_of(folder).st_dev != device)
+    refuse(folder, "is a mount point, which cannot move: save into another "
+                   "folder");
+}
+
+/// The same of all folders below.
+void require_no_mount_in(const fs::path& folder, dev_t device) {
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (fs::is_directory(entry.symlink_status())) {
+      require_no_mount(entry.path(), device);
+      require_no_mount_in(entry.path(), device);
+    }
+}
+
 /// Makes what `from` has and `to` has not appear in `to`.
 void keep_others(const fs::path& from, const fs::path& to, const names& gone) {
   const auto device = status_of(from).st_dev;
@@ -110,13 +126,10 @@ void keep_others(const fs::path& from, const fs::path& to, const names& gone) {
         keep_file(entry, target);
       continue;
     }
-    const auto status = status_of(entry.path());
-    if (status.st_dev != device)
-      refuse(entry.path(), "is a mount point, which cannot move: save into "
-                           "another folder");
+    require_no_mount(entry.path(), device);
     if (!fs::exists(there)) {
       fs::create_directory(target);
-      take_owner_and_mode(target, status);
+      take_owner_and_mode(target, status_of(entry.path()));
     }
     keep_others(entry.path(), target, {});
   }
@@ -136,6 +149,9 @@ atomic_directory::atomic_directory(fs::path target)
   std::error_code ignored;
   if (fs::exists(target_, ignored) && !fs::is_directory(target_, ignored))
     refuse(target_, "exists and is not a folder");
+  if (!target_.has_relative_path())
+    refuse(target_, "is the root folder, which cannot be replaced: save into a "
+                    "folder in it");
   remove_leftovers(target_);
   make_temporary();
   try {
@@ -170,6 +186,7 @@ void atomic_directory::require_exchange() const {
   if (fs::equivalent(target_, fs::current_path(ignored), ignored))
     refuse(target_, "is the current folder and has files in it: save from "
                     "outside of it or into a new folder");
+  require_no_mount_in(target_, here.st_dev);
   const auto a = temporary_ / "a", b = temporary_ / "b";
   fs::create_directory(a, ignored);
   fs::create_directory(b, ignored);

@@ -14,17 +14,45 @@ void append_escaped(std::string& to, unsigned char c) {
   to += digits[c & 15];
 }
 
+/// Bytes of the character that a text begins with; 0 if it begins with none of
+/// UTF-8, or with a control character.
+/// Source: The Unicode Standard, section 3.9, table 3-7.
+std::size_t printable_bytes(std::string_view text) {
+  const auto byte = [&](std::size_t i) {
+    return static_cast<unsigned char>(text[i]);
+  };
+  const unsigned first = byte(0);
+  if (first < 0x80)
+    return first >= 0x20 && first != 0x7f ? 1 : 0;
+  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (text.size() < length)
+    return 0;
+  unsigned code = first & (0x7fu >> length);
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0u) != 0x80)
+      return 0;
+    code = code << 6 | (byte(i) & 0x3fu);
+  }
+  constexpr unsigned least[] = {0, 0, 0xa0, 0x800, 0x10000};
+  const bool is_surrogate = code >= 0xd800 && code <= 0xdfff;
+  return first >= 0xc2 && first <= 0xf4 && code >= least[length]
+             && code <= 0x10ffff && !is_surrogate
+           ? length
+           : 0;
+}
+
 } // namespace
 
 std::string one_line(std::string_view text) {
   std::string result;
   result.reserve(text.size());
-  for (char c : text) {
-    auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f)
-      append_escaped(result, byte);
+  while (!text.empty()) {
+    const auto bytes = printable_bytes(text);
+    if (bytes == 0)
+      append_escaped(result, static_cast<unsigned char>(text[0]));
     else
-      result += c;
+      result += text.substr(0, bytes);
+    text.remove_prefix(bytes == 0 ? 1 : bytes);
   }
   return result;
 }

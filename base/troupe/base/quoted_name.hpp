@@ -6,7 +6,8 @@
 
 namespace troupe {
 
-/// `text` with control characters as \xNN, for a message of one line.
+/// `text` with control characters, and bytes that are no UTF-8, as \xNN: for a
+/// message of one line.
 std::string one_line(std::string_view text);
 
 /// At most 120 bytes of `text` in single quotes, as `one_line` gives them. For

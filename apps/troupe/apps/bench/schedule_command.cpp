@@ -181,11 +181,14 @@ schedule_figures measure(const schedule_options& o) {
   figures.build_ms = static_cast<double>(now_ns() - start) / ns_per_ms;
   figures.bytes = heap_bytes() - heap;
   require_wanted(o, exe.stats());
+  if (delays) {
+    figures.bounds = bounds_of(exe.graph(), *delays);
+    if (figures.bounds->work_ns == 0)
+      throw usage_error("--delay: no op of the program takes time");
+  }
   exe.run(feeds);
   sample_steps(exe, feeds, o, figures);
   figures.stats = exe.stats();
-  if (delays)
-    figures.bounds = bounds_of(exe.graph(), *delays);
   return figures;
 }
 

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/actors/scheduling.hpp>
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+
+namespace troupe::test {
+
+/// An actor system of an application, with two workers, for executors to share.
+struct application {
+  caf::actor_system_config config;
+  caf::actor_system system;
+  application() : system{configured(config)} {}
+
+private:
+  static caf::actor_system_config& configured(caf::actor_system_config& c) {
+    configure(c, 2);
+    return c;
+  }
+};
+
+} // namespace troupe::test
