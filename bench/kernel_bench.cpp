@@ -3,7 +3,7 @@
 // convolutions with the shapes of LeNet, ResNet and GPT, GB/s of loops over
 // elements and of optimizers. Bytes are what an op must at least read and
 // write.
-#include <troupe/kernels/cpu/channel_blocks.hpp>
+#include <troupe/kernels/cpu/layout/channel_blocks.hpp>
 #include <troupe/kernels/cpu_kernel_options.hpp>
 #include <troupe/kernels/device.hpp>
 #include <troupe/kernels/kernel.hpp>

@@ -4,8 +4,8 @@
 // races. For program folders, and for chains of layers of growing length. Times
 // are those of the processor, so that other programs do not count.
 #include <troupe/base/atomic_file.hpp>
-#include <troupe/graph/hazard_checker.hpp>
 #include <troupe/graph/paddle/program_file.hpp>
+#include <troupe/graph/ssa/hazard_checker.hpp>
 #include <troupe/graph/ssa_builder.hpp>
 
 #include <CLI/CLI.hpp>

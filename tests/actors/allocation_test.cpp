@@ -4,8 +4,8 @@
 // operator new; the failure of a case lists where the calls came from.
 #include <troupe/actors/executor.hpp>
 #include <troupe/actors/scheduling.hpp>
-#include <troupe/kernels/arena.hpp>
 #include <troupe/kernels/device.hpp>
+#include <troupe/kernels/memory/arena.hpp>
 
 #include <actors/small_nets.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <actors/engine_rig.hpp>
 
-#include <troupe/graph/ssa_edges.hpp>
+#include <troupe/graph/ssa/ssa_edges.hpp>
 
 #include <algorithm>
 #include <bit>

@@ -5,7 +5,7 @@
 // not cut, as here.
 
 #include <troupe/actors/executor.hpp>
-#include <troupe/graph/gathered_product.hpp>
+#include <troupe/graph/merging/gathered_product.hpp>
 
 #include <actors/small_nets.hpp>
 

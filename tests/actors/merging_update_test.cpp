@@ -4,7 +4,7 @@
 // alone read, and train to the bits of gradients that are merged before.
 
 #include <troupe/actors/executor.hpp>
-#include <troupe/graph/merging_update.hpp>
+#include <troupe/graph/merging/merging_update.hpp>
 
 #include <actors/small_nets.hpp>
 

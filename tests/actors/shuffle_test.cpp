@@ -11,7 +11,7 @@
 
 #include <troupe/actors/scheduling.hpp>
 #include <troupe/apps/bench/late_device.hpp>
-#include <troupe/graph/hazard_checker.hpp>
+#include <troupe/graph/ssa/hazard_checker.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>

@@ -4,8 +4,8 @@
 #include "small_program.hpp"
 
 #include <troupe/base/error.hpp>
-#include <troupe/graph/hazard_checker.hpp>
-#include <troupe/graph/topological_order.hpp>
+#include <troupe/graph/ssa/hazard_checker.hpp>
+#include <troupe/graph/ssa/topological_order.hpp>
 
 #include <doctest/doctest.h>
 

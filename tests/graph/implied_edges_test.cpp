@@ -2,7 +2,7 @@
 #include "graph/random_program.hpp"
 #include "graph/small_program.hpp"
 
-#include <troupe/graph/implied_edges.hpp>
+#include <troupe/graph/ssa/implied_edges.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,7 @@
 #include "random_program.hpp"
 #include "small_program.hpp"
 
-#include <troupe/graph/merge_plan.hpp>
+#include <troupe/graph/merging/merge_plan.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "small_program.hpp"
 
-#include <troupe/graph/hazard_checker.hpp>
-#include <troupe/graph/merge_plan.hpp>
-#include <troupe/graph/merging_update.hpp>
+#include <troupe/graph/merging/merge_plan.hpp>
+#include <troupe/graph/merging/merging_update.hpp>
+#include <troupe/graph/ssa/hazard_checker.hpp>
 
 #include <doctest/doctest.h>
 

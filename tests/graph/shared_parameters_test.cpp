@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "small_program.hpp"
 
-#include <troupe/graph/hazard_checker.hpp>
 #include <troupe/graph/passes/program_order.hpp>
+#include <troupe/graph/ssa/hazard_checker.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/kernels/arena.hpp>
+#include <troupe/kernels/memory/arena.hpp>
 
 #include <kernels/memory_sources.hpp>
 #include <support/caught.hpp>

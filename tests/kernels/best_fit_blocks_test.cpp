@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/kernels/best_fit_blocks.hpp>
+#include <troupe/kernels/memory/best_fit_blocks.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/device.hpp>
-#include <troupe/kernels/shared_memory.hpp>
+#include <troupe/kernels/memory/shared_memory.hpp>
 
 #include <kernels/tensors.hpp>
 #include <support/caught.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/kernels/arena.hpp>
 #include <troupe/kernels/kernel.hpp>
-#include <troupe/kernels/memory_limit.hpp>
+#include <troupe/kernels/memory/arena.hpp>
+#include <troupe/kernels/memory/memory_limit.hpp>
 
 #include <support/caught.hpp>
 #include <support/files.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "machine.hpp"
 
-#include <troupe/kernels/cpu/simd.hpp>
+#include <troupe/kernels/cpu/simd/simd.hpp>
 
 #include <oneapi/dnnl/dnnl.h>
 

@@ -4,8 +4,8 @@
 #include <troupe/actors/block_runner.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/graph/argument.hpp>
-#include <troupe/graph/gathered_product.hpp>
-#include <troupe/graph/merging_update.hpp>
+#include <troupe/graph/merging/gathered_product.hpp>
+#include <troupe/graph/merging/merging_update.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 
 #include <algorithm>

@@ -13,7 +13,7 @@
 #include <troupe/base/clock.hpp>
 #include <troupe/base/cores.hpp>
 #include <troupe/graph/unsupported_ops.hpp>
-#include <troupe/kernels/cpu/library_memory.hpp>
+#include <troupe/kernels/cpu/library/library_memory.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>

@@ -117,7 +117,7 @@ struct executor_options {
   /// executors on the scope may. Not over processes. Results are the same bit
   /// by bit.
   bool filters_in_blocks = false;
-  /// Devices that share their memory (kernels/shared_memory.hpp) use one copy
+  /// Devices that share their memory (kernels/memory/shared_memory.hpp) use one copy
   /// of what at most one of them writes: with the strategies reduce and
   /// replicate parameters are not broadcast. Not over processes. Results are
   /// the same bit by bit.

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/executor_graph.hpp>
 
-#include <troupe/graph/gathered_product.hpp>
-#include <troupe/graph/hazard_checker.hpp>
-#include <troupe/graph/merging_update.hpp>
+#include <troupe/graph/merging/gathered_product.hpp>
+#include <troupe/graph/merging/merging_update.hpp>
 #include <troupe/graph/passes/fuse_batch_norm.hpp>
 #include <troupe/graph/passes/rank_collectives.hpp>
 #include <troupe/graph/passes/recompute_activations.hpp>
 #include <troupe/graph/passes/shape_inputs.hpp>
 #include <troupe/graph/passes/transfers.hpp>
+#include <troupe/graph/ssa/hazard_checker.hpp>
 #include <troupe/graph/sub_blocks.hpp>
-#include <troupe/kernels/shared_memory.hpp>
+#include <troupe/kernels/memory/shared_memory.hpp>
 
 #include <algorithm>
 #include <span>

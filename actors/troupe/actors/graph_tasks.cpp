@@ -5,8 +5,8 @@
 #include <troupe/actors/remote/transfer_tasks.hpp>
 #include <troupe/base/assert.hpp>
 #include <troupe/graph/argument.hpp>
-#include <troupe/graph/storage_accesses.hpp>
-#include <troupe/kernels/shared_memory.hpp>
+#include <troupe/graph/ssa/storage_accesses.hpp>
+#include <troupe/kernels/memory/shared_memory.hpp>
 
 #include <algorithm>
 #include <iterator>

@@ -5,7 +5,7 @@
 #include <troupe/base/cores.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/cpu_kernel_options.hpp>
-#include <troupe/kernels/memory_limit.hpp>
+#include <troupe/kernels/memory/memory_limit.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>

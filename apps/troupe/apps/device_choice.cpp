@@ -4,7 +4,7 @@
 #include <troupe/apps/samples.hpp>
 #include <troupe/base/clock.hpp>
 #include <troupe/base/error.hpp>
-#include <troupe/kernels/shared_memory.hpp>
+#include <troupe/kernels/memory/shared_memory.hpp>
 
 #include <algorithm>
 #include <array>

@@ -3,7 +3,7 @@
 
 #include <troupe/base/cores.hpp>
 #include <troupe/base/error.hpp>
-#include <troupe/kernels/cpu/library_versions.hpp>
+#include <troupe/kernels/cpu/library/library_versions.hpp>
 #include <troupe/kernels/device.hpp>
 
 #include <caf/config.hpp>

@@ -3,7 +3,7 @@
 
 #include <troupe/base/clock.hpp>
 #include <troupe/base/error.hpp>
-#include <troupe/kernels/cpu/gemm.hpp>
+#include <troupe/kernels/cpu/product/gemm.hpp>
 
 #include <algorithm>
 #include <barrier>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/command.hpp>
-#include <troupe/kernels/address_space.hpp>
+#include <troupe/kernels/memory/address_space.hpp>
 
 #include <csignal>
 #include <cstdint>

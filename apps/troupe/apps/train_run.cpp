@@ -15,7 +15,7 @@
 #include <troupe/base/atomic_directory.hpp>
 #include <troupe/base/atomic_file.hpp>
 #include <troupe/graph/paddle/parameter_file.hpp>
-#include <troupe/kernels/cpu/library_memory.hpp>
+#include <troupe/kernels/cpu/library/library_memory.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/kernels/arena.hpp>
+#include <troupe/kernels/memory/arena.hpp>
 #include <troupe/kernels/variable.hpp>
 
 #include <cstdint>

@@ -3,16 +3,16 @@
 
 #include <troupe/base/error.hpp>
 #include <troupe/graph/argument.hpp>
-#include <troupe/graph/gathered_product.hpp>
-#include <troupe/graph/handle_maker.hpp>
-#include <troupe/graph/merge_plan.hpp>
-#include <troupe/graph/merging_update.hpp>
+#include <troupe/graph/merging/gathered_product.hpp>
+#include <troupe/graph/merging/merge_plan.hpp>
+#include <troupe/graph/merging/merging_update.hpp>
 #include <troupe/graph/passes/filters_in_blocks.hpp>
 #include <troupe/graph/passes/fuse_batch_norm.hpp>
 #include <troupe/graph/passes/recompute_activations.hpp>
 #include <troupe/graph/passes/shape_inputs.hpp>
 #include <troupe/graph/passes/write_in_place.hpp>
-#include <troupe/graph/ssa_edges.hpp>
+#include <troupe/graph/ssa/handle_maker.hpp>
+#include <troupe/graph/ssa/ssa_edges.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 
 #include <algorithm>

@@ -47,7 +47,7 @@ struct build_options {
   /// collectives are merged by one all_reduce up to this many bytes in sum;
   /// 0: one each.
   std::size_t fuse_all_reduce_bytes = 256 * 1024;
-  /// The devices share their memory (kernels/shared_memory.hpp): a persistable
+  /// The devices share their memory (kernels/memory/shared_memory.hpp): a persistable
   /// variable that no op writes, or that ops of one device alone write, has one
   /// storage for all, that of the first device, and is not broadcast.
   bool share_parameters = false;

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <troupe/base/assert.hpp>
-#include <troupe/kernels/arena.hpp>
 #include <troupe/kernels/dtype.hpp>
 #include <troupe/kernels/lod.hpp>
+#include <troupe/kernels/memory/arena.hpp>
 #include <troupe/kernels/shape.hpp>
 
 #include <memory>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/engine/storage.hpp>
 
-#include <troupe/kernels/arena.hpp>
+#include <troupe/kernels/memory/arena.hpp>
 
 #include <doctest/doctest.h>
 

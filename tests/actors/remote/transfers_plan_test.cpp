@@ -4,8 +4,8 @@
 
 #include <troupe/actors/executor_graph.hpp>
 #include <troupe/actors/plan/wiring_plan.hpp>
-#include <troupe/graph/implied_edges.hpp>
-#include <troupe/graph/reachability.hpp>
+#include <troupe/graph/ssa/implied_edges.hpp>
+#include <troupe/graph/ssa/reachability.hpp>
 
 #include <actors/small_nets.hpp>
 

@@ -6,7 +6,7 @@
 #include <troupe/base/job_queue.hpp>
 #include <troupe/base/spin.hpp>
 #include <troupe/graph/models.hpp>
-#include <troupe/kernels/cpu/layout_traffic.hpp>
+#include <troupe/kernels/cpu/layout/layout_traffic.hpp>
 
 #include <doctest/doctest.h>
 

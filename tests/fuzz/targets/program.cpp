@@ -3,9 +3,9 @@
 
 #include "fuzz/fuzz_target.hpp"
 
-#include <troupe/graph/hazard_checker.hpp>
 #include <troupe/graph/paddle/program_file.hpp>
 #include <troupe/graph/program_text.hpp>
+#include <troupe/graph/ssa/hazard_checker.hpp>
 #include <troupe/graph/ssa_builder.hpp>
 #include <troupe/graph/unsupported_ops.hpp>
 

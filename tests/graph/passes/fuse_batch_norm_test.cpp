@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/small_program.hpp"
 
-#include <troupe/graph/hazard_checker.hpp>
 #include <troupe/graph/passes/fuse_batch_norm.hpp>
+#include <troupe/graph/ssa/hazard_checker.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,9 +2,9 @@
 #include "graph/random_program.hpp"
 #include "graph/small_program.hpp"
 
-#include <troupe/graph/hazard_checker.hpp>
 #include <troupe/graph/passes/program_order.hpp>
-#include <troupe/graph/reachability.hpp>
+#include <troupe/graph/ssa/hazard_checker.hpp>
+#include <troupe/graph/ssa/reachability.hpp>
 
 #include <doctest/doctest.h>
 

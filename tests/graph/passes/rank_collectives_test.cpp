@@ -4,10 +4,10 @@
 #include "graph/small_program.hpp"
 
 #include <troupe/base/error.hpp>
-#include <troupe/graph/hazard_checker.hpp>
 #include <troupe/graph/passes/program_order.hpp>
 #include <troupe/graph/passes/rank_collectives.hpp>
 #include <troupe/graph/passes/transfers.hpp>
+#include <troupe/graph/ssa/hazard_checker.hpp>
 
 #include <support/caught.hpp>
 

@@ -3,9 +3,9 @@
 
 #include <support/caught.hpp>
 
-#include <troupe/graph/hazard_checker.hpp>
 #include <troupe/graph/passes/fuse_batch_norm.hpp>
 #include <troupe/graph/passes/sync_batch_norm.hpp>
+#include <troupe/graph/ssa/hazard_checker.hpp>
 
 #include <doctest/doctest.h>
 

@@ -4,11 +4,11 @@
 #include "graph/small_program.hpp"
 
 #include <troupe/base/error.hpp>
-#include <troupe/graph/hazard_checker.hpp>
 #include <troupe/graph/passes/delayed_inputs.hpp>
 #include <troupe/graph/passes/program_order.hpp>
 #include <troupe/graph/passes/redundant_edges.hpp>
 #include <troupe/graph/passes/transfers.hpp>
+#include <troupe/graph/ssa/hazard_checker.hpp>
 
 #include <support/caught.hpp>
 

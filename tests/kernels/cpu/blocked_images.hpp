@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/kernels/cpu/channel_blocks.hpp>
+#include <troupe/kernels/cpu/layout/channel_blocks.hpp>
 #include <troupe/kernels/kernel.hpp>
 
 namespace troupe::test {

@@ -5,7 +5,7 @@
 
 #include <kernels/cases/cases.hpp>
 
-#include <troupe/kernels/cpu/channel_blocks.hpp>
+#include <troupe/kernels/cpu/layout/channel_blocks.hpp>
 #include <troupe/kernels/cpu_kernel_options.hpp>
 
 #include <doctest/doctest.h>

@@ -5,7 +5,7 @@
 
 #include <support/machine.hpp>
 
-#include <troupe/kernels/cpu/simd.hpp>
+#include <troupe/kernels/cpu/simd/simd.hpp>
 #include <troupe/kernels/cpu_kernel_options.hpp>
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/kernels/cpu/even_cut.hpp>
+#include <troupe/kernels/cpu/reduce/even_cut.hpp>
 
 #include <doctest/doctest.h>
 

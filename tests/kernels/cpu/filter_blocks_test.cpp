@@ -4,7 +4,7 @@
 #include "op_chain.hpp"
 #include "update_case.hpp"
 
-#include <troupe/kernels/cpu/filter_blocks.hpp>
+#include <troupe/kernels/cpu/conv/filter_blocks.hpp>
 #include <troupe/kernels/cpu_kernel_options.hpp>
 
 #include <support/caught.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Filters in the order that oneDNN's convolutions read, beside the library's
 // own reorder.
-#include <troupe/kernels/cpu/blocked_primitive.hpp>
-#include <troupe/kernels/cpu/filter_pack.hpp>
+#include <troupe/kernels/cpu/conv/filter_pack.hpp>
+#include <troupe/kernels/cpu/layout/blocked_primitive.hpp>
 
 #include <doctest/doctest.h>
 

@@ -5,7 +5,7 @@
 #include "update_case.hpp"
 
 #include <troupe/base/error.hpp>
-#include <troupe/kernels/cpu/filter_blocks.hpp>
+#include <troupe/kernels/cpu/conv/filter_blocks.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/kernels/cpu/gemm.hpp>
-#include <troupe/kernels/cpu/philox_uniform.hpp>
-#include <troupe/kernels/cpu/vector_math.hpp>
-#include <troupe/kernels/cpu/vector_ops.hpp>
+#include <troupe/kernels/cpu/fill/philox_uniform.hpp>
+#include <troupe/kernels/cpu/product/gemm.hpp>
+#include <troupe/kernels/cpu/simd/vector_math.hpp>
+#include <troupe/kernels/cpu/simd/vector_ops.hpp>
 #include <troupe/kernels/random.hpp>
 
 #include <doctest/doctest.h>

@@ -7,9 +7,9 @@
 #include <support/op_compare.hpp>
 #include <support/op_runner.hpp>
 
-#include <troupe/kernels/cpu/convolution.hpp>
-#include <troupe/kernels/cpu/simd.hpp>
-#include <troupe/kernels/cpu/winograd_convolution.hpp>
+#include <troupe/kernels/cpu/conv/convolution.hpp>
+#include <troupe/kernels/cpu/simd/simd.hpp>
+#include <troupe/kernels/cpu/winograd/winograd_convolution.hpp>
 #include <troupe/kernels/cpu_kernel_options.hpp>
 
 #include <doctest/doctest.h>

@@ -2,9 +2,9 @@
 #include <troupe/actors/plan/wiring_plan.hpp>
 
 #include <troupe/base/assert.hpp>
-#include <troupe/graph/implied_edges.hpp>
-#include <troupe/graph/reachability.hpp>
-#include <troupe/graph/storage_accesses.hpp>
+#include <troupe/graph/ssa/implied_edges.hpp>
+#include <troupe/graph/ssa/reachability.hpp>
+#include <troupe/graph/ssa/storage_accesses.hpp>
 
 #include <nlohmann/json.hpp>
 

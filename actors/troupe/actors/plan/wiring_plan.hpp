@@ -88,7 +88,7 @@ struct wiring_options {
 /// - An op tells the variables that it writes, a variable the ops that read it,
 ///   an op those that must not overtake it; ops also tell themselves of the
 ///   next step. What chains of other messages imply is not sent
-///   (graph/implied_edges.hpp).
+///   (graph/ssa/implied_edges.hpp).
 /// - A handle gets at least one message per step. One that no other handle of
 ///   its step tells gets a start, unless it is version 0 of a variable that the
 ///   step before tells. So no op runs before its step has begun.

@@ -2,7 +2,7 @@
 #include <troupe/apps/bench/delayed_run.hpp>
 
 #include <troupe/base/clock.hpp>
-#include <troupe/graph/topological_order.hpp>
+#include <troupe/graph/ssa/topological_order.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -3,9 +3,9 @@
 
 #include <troupe/base/job_queue.hpp>
 #include <troupe/base/spin.hpp>
-#include <troupe/graph/gathered_product.hpp>
-#include <troupe/graph/merging_update.hpp>
-#include <troupe/kernels/cpu/layout_traffic.hpp>
+#include <troupe/graph/merging/gathered_product.hpp>
+#include <troupe/graph/merging/merging_update.hpp>
+#include <troupe/kernels/cpu/layout/layout_traffic.hpp>
 
 #include <algorithm>
 #include <limits>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/profile/profile_report.hpp>
 
-#include <troupe/graph/gathered_product.hpp>
+#include <troupe/graph/merging/gathered_product.hpp>
 
 #include <nlohmann/json.hpp>
 

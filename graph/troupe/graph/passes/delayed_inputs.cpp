@@ -2,8 +2,8 @@
 #include <troupe/graph/passes/delayed_inputs.hpp>
 
 #include <troupe/base/error.hpp>
-#include <troupe/graph/ssa_edges.hpp>
-#include <troupe/graph/storage_accesses.hpp>
+#include <troupe/graph/ssa/ssa_edges.hpp>
+#include <troupe/graph/ssa/storage_accesses.hpp>
 
 #include <algorithm>
 #include <string>

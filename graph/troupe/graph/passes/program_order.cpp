@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/graph/passes/program_order.hpp>
 
-#include <troupe/graph/ssa_edges.hpp>
+#include <troupe/graph/ssa/ssa_edges.hpp>
 
 #include <set>
 #include <vector>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/graph/passes/redundant_edges.hpp>
 
-#include <troupe/graph/adjacency.hpp>
-#include <troupe/graph/reachability.hpp>
+#include <troupe/graph/ssa/adjacency.hpp>
+#include <troupe/graph/ssa/reachability.hpp>
 
 #include <vector>
 

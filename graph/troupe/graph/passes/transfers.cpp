@@ -3,7 +3,7 @@
 
 #include <troupe/base/error.hpp>
 #include <troupe/graph/graph_rewriter.hpp>
-#include <troupe/graph/ssa_edges.hpp>
+#include <troupe/graph/ssa/ssa_edges.hpp>
 
 #include <algorithm>
 #include <functional>

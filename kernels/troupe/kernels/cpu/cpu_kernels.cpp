@@ -3,8 +3,8 @@
 
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
-#include <troupe/kernels/cpu/fused_batch_norm.hpp>
-#include <troupe/kernels/cpu/write_apart.hpp>
+#include <troupe/kernels/cpu/layout/write_apart.hpp>
+#include <troupe/kernels/cpu/norm/fused_batch_norm.hpp>
 
 #include <string>
 

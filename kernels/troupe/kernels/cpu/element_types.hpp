@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/kernels/cpu/elementwise_ops.hpp>
+#include <troupe/kernels/cpu/elementwise/elementwise_ops.hpp>
 #include <troupe/kernels/dtype.hpp>
 
 #include <troupe/base/error.hpp>

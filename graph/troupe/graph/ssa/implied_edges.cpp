@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/graph/ssa/implied_edges.hpp>
+
+#include <troupe/graph/ssa/adjacency.hpp>
+#include <troupe/graph/ssa/reachability.hpp>
+#include <troupe/graph/ssa/topological_order.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <ranges>
+#include <span>
+
+namespace troupe::graph {
+
+namespace {
+
+/// Ways around each edge: begin with another edge of the same handle, then
+/// any chain. An edge is implied if the chain of one of its ways exists.
+class detours {
+public:
+  detours(const ssa_graph& g, const reachability& reach)
+    : graph_(g), reach_(reach), out_(g, 1) {
+    for (std::size_t i = 0; i < g.edges.size(); ++i)
+      if (may_be_implied(g.edges[i]))
+        add_ways_around(i);
+  }
+
+  std::vector<order_query> queries;
+  std::vector<std::size_t> edge_of_query;
+
+private:
+  /// Ways that are tried around one edge at each end of the list.
+  static constexpr std::size_t most_ways = 16;
+
+  bool may_be_implied(const edge& e) const {
+    const auto tells_output =
+      graph_.is_op(e.from) && !graph_.is_op(e.to) && e.kind == edge_kind::data;
+    return e.distance <= 1 && !tells_output;
+  }
+
+  void add(std::size_t index, handle_id from, std::uint32_t distance) {
+    queries.push_back({from, graph_.edges[index].to, distance});
+    edge_of_query.push_back(index);
+  }
+
+  // A long list would be tried once for each of its edges. Its first and last
+  // entries are neighbours in the program, so likely to lead there.
+  void add_ways_around(std::size_t index) {
+    const auto& e = graph_.edges[index];
+    const auto ways = out_[e.from];
+    for (std::size_t i = 0; i < ways.size(); ++i) {
+      if (i == most_ways && ways.size() > 2 * most_ways)
+        i = ways.size() - most_ways;
+      const auto& way = ways[i];
+      if (way.to == e.to || way.distance > e.distance)
+        continue;
+      const auto left = e.distance - way.distance;
+      if (left > 0 || reach_.may_precede(way.to, e.to))
+        add(index, way.to, left);
+    }
+    // The edges of ops to themselves lead to the next step as well.
+    if (e.distance == 1 && graph_.is_op(e.from))
+      add(index, e.from, 0);
+  }
+
+  const ssa_graph& graph_;
+  const reachability& reach_;
+  adjacency out_;
+};
+
+std::vector<bool> find_implied(const ssa_graph& g) {
+  const reachability reach{g};
+  const detours ways{g, reach};
+  std::vector<bool> exists(ways.queries.size(), true);
+  for (auto query : reach.find_unordered(ways.queries))
+    exists[query] = false;
+  std::vector<bool> implied(g.edges.size());
+  for (std::size_t query = 0; query < exists.size(); ++query)
+    if (exists[query])
+      implied[ways.edge_of_query[query]] = true;
+  return implied;
+}
+
+/// Finds ops that wait for themselves by way of one of some edges of distance
+/// 1: they lie behind its end and before its beginning.
+class returning_ops {
+public:
+  /// @param across all the edges of distance 1
+  returning_ops(const ssa_graph& g, std::span<const edge> across)
+    : order_(topological_order(g)), out_(g, 0), found_(g.ops.size()) {
+    marks ends(g.size()), beginnings(g.size());
+    for (auto& e : across) {
+      ends[e.to] = true;
+      beginnings[e.from] = true;
+    }
+    ends = with_all_behind(std::move(ends));
+    beginnings = with_all_before(std::move(beginnings));
+    open_.resize(g.size());
+    for (std::size_t op = 0; op < g.ops.size(); ++op)
+      open_[op] = ends[op] && beginnings[op];
+    look_for_open();
+  }
+
+  static constexpr std::size_t edges_at_once = 64;
+
+  void find(std::span<const edge> edges) {
+    std::vector<bits> behind(open_.size());
+    std::vector<bits> before(open_.size());
+    for (std::size_t i = 0; i < edges.size(); ++i) {
+      behind[edges[i].to] |= bits{1} << i;
+      before[edges[i].from] |= bits{1} << i;
+    }
+    for (auto id : order_)
+      for (auto& next : out_[id])
+        behind[next.to] |= behind[id];
+    for (auto id : order_ | std::views::reverse)
+      for (auto& next : out_[id])
+        before[id] |= before[next.to];
+    for (std::size_t op = 0; op < found_.size(); ++op)
+      if ((before[op] & behind[op]) != 0) {
+        found_[op] = true;
+        open_[op] = false;
+      }
+    look_for_open();
+  }
+
+  /// False if no op that is yet to be found waits for itself by way of it.
+  bool may_find(const edge& e) const {
+    return before_open_[e.to] && behind_open_[e.from];
+  }
+
+  std::vector<bool> take() && { return std::move(found_); }
+
+private:
+  using bits = std::uint64_t;
+  using marks = std::vector<bool>; // by handle
+
+  marks with_all_behind(marks m) const {
+    for (auto id : order_)
+      if (m[id])
+        for (auto& next : out_[id])
+          m[next.to] = true;
+    return m;
+  }
+
+  marks with_all_before(marks m) const {
+    for (auto id : order_ | std::views::reverse)
+      m[id] = m[id] || std::ranges::any_of(out_[id], [&](auto& next) {
+                return m[next.to];
+              });
+    return m;
+  }
+
+  void look_for_open() {
+    behind_open_ = with_all_behind(open_);
+    before_open_ = with_all_before(open_);
+  }
+
+  std::vector<handle_id> order_;
+  adjacency out_;
+  std::vector<bool> found_; // by op
+  marks open_;              // ops that may yet be found
+  marks behind_open_, before_open_;
+};
+
+// A chain to the next step has one edge of distance 1; that of another op to
+// itself leads nowhere that the op before it in the chain has not been. A few
+// of the edges lead around most ops: each look at a graph leaves fewer to try.
+std::vector<bool> find_own(const ssa_graph& g,
+                           const std::vector<bool>& implied) {
+  std::vector<edge> across;
+  for (std::size_t i = 0; i < g.edges.size(); ++i)
+    if (g.edges[i].distance == 1 && !implied[i])
+      across.push_back(g.edges[i]);
+  returning_ops returning{g, across};
+  while (!across.empty()) {
+    const auto count = std::min(across.size(), returning_ops::edges_at_once);
+    returning.find(std::span{across}.last(count));
+    across.resize(across.size() - count);
+    std::erase_if(across, [&](auto& e) { return !returning.may_find(e); });
+  }
+  return std::move(returning).take();
+}
+
+} // namespace
+
+implied_edges find_implied_edges(const ssa_graph& g) {
+  implied_edges found;
+  found.edges = find_implied(g);
+  found.own = find_own(g, found.edges);
+  return found;
+}
+
+} // namespace troupe::graph

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/kernels/cpu/layout/write_apart.hpp>
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <utility>
+#include <vector>
+
+namespace troupe::cpu {
+
+namespace {
+
+constexpr std::size_t few = 16;
+
+/// Whether a variable is an input; sorted where an op has many of them.
+class input_set {
+public:
+  explicit input_set(std::span<const op_argument> inputs) : inputs_(inputs) {
+    if (inputs.size() <= few)
+      return;
+    sorted_.reserve(inputs.size());
+    for (auto& in : inputs)
+      sorted_.push_back(in.var);
+    std::ranges::sort(sorted_, std::less<>{});
+  }
+
+  bool contains(const variable* var) const {
+    if (inputs_.size() > few)
+      return std::ranges::binary_search(sorted_, var, std::less<>{});
+    return std::ranges::find(inputs_, var, &op_argument::var) != inputs_.end();
+  }
+
+private:
+  std::span<const op_argument> inputs_;
+  std::vector<const variable*> sorted_;
+};
+
+class apart_kernel final : public kernel {
+public:
+  explicit apart_kernel(kernel_function function) : run_(function) {}
+
+  void run(kernel_context& ctx) override {
+    const input_set inputs(ctx.inputs());
+    const auto is_read = [&](const op_argument& out) {
+      return out.var && inputs.contains(out.var);
+    };
+    if (std::ranges::any_of(ctx.outputs(), is_read))
+      run_apart(ctx, is_read);
+    else
+      run_(ctx);
+  }
+
+private:
+  /// With variables of their own for outputs that are read, too: the function
+  /// may read an input again when it has written an output.
+  template <class IsRead>
+  void run_apart(const kernel_context& ctx, IsRead is_read) const {
+    std::vector<op_argument> outputs(ctx.outputs().begin(),
+                                     ctx.outputs().end());
+    std::deque<variable> written;
+    for (auto& out : outputs)
+      if (is_read(out))
+        out.var = &written.emplace_back();
+    kernel_context inner{ctx.on(),     ctx.queue(), ctx.attributes(),
+                         ctx.inputs(), outputs,     ctx.step()};
+    run_(inner);
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      if (auto* target = ctx.outputs()[i].var; outputs[i].var != target)
+        *target = std::move(*outputs[i].var);
+  }
+
+  kernel_function run_;
+};
+
+} // namespace
+
+std::unique_ptr<kernel> write_apart(kernel_function function) {
+  return std::make_unique<apart_kernel>(function);
+}
+
+} // namespace troupe::cpu

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/kernels/cpu/layout/stored_values.hpp>
+#include <troupe/kernels/cpu/pool/pool_plan.hpp>
+#include <troupe/kernels/kernel.hpp>
+
+#include <cstdint>
+
+/// pool2d over images whose channels lie in blocks of 8 or 16
+/// (channel_blocks.hpp), for any window of a plan. One vector holds the
+/// channels of a pixel; workers share the planes. NaN and equal maxima are
+/// treated as by pool2d.cpp.
+namespace troupe::cpu::blocked {
+
+void pool(const kernel_context& ctx, const pool_plan& p, bool max,
+          std::int64_t block, stored_values x, stored_results out);
+
+/// Writes all of `dx`.
+void pool_gradient(const kernel_context& ctx, const pool_plan& p, bool max,
+                   std::int64_t block, stored_values x, stored_values dout,
+                   stored_results dx);
+
+} // namespace troupe::cpu::blocked

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/kernels/attribute.hpp>
+#include <troupe/kernels/cpu/conv/window.hpp>
+#include <troupe/kernels/shape.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace troupe::cpu {
+
+/// The attributes of pool2d; throws error(invalid_argument).
+struct pool_options {
+  explicit pool_options(const attribute_map& attributes);
+
+  bool max = true;
+  bool global = false;
+  bool adaptive = false;
+  bool exclusive = true;
+  bool ceil_mode = false;
+  std::vector<std::int64_t> ksize;
+  attribute_map attributes;
+};
+
+/// What one output position sees along one axis.
+struct pool_window {
+  std::int64_t first = 0; ///< inside the input: [first, last)
+  std::int64_t last = 0;
+  std::int64_t padded = 0; ///< length with the padding that it covers
+};
+
+/// How pool2d runs on one input shape.
+struct pool_plan {
+  shape in;
+  shape out;
+  window_axis cols;
+  std::vector<pool_window> row_windows;
+  std::vector<pool_window> col_windows;
+  std::vector<float> col_divisors; ///< of averages, by column
+  std::int64_t row_size = 0; ///< of a row with all that windows reach into
+  bool pads = false;         ///< row_size is more than a row
+  bool irregular = false;    ///< adaptive windows of unequal size
+  bool whole = false;        ///< one window over all of the input
+  bool tiles_2x2 = false;    ///< windows of 2x2 side by side over all of it
+  bool exclusive = true;
+
+  /// A window's share of the divisor of averages. As in Paddle, one that lies
+  /// behind the padding has none, if the padding counts.
+  float divisor(const pool_window& w) const noexcept {
+    if (!exclusive)
+      return static_cast<float>(w.padded);
+    return static_cast<float>(w.last > w.first ? w.last - w.first : 1);
+  }
+};
+
+/// Throws error(shape_mismatch) for an input that is not [N, C, H, W] or too
+/// small for the windows.
+/// Source: Paddle, phi/kernels/funcs/pooling.cc. A window ends at the padded
+/// input, where the padding behind counts as large as the one before; an
+/// adaptive one covers [floor(i n / m), ceil((i + 1) n / m)).
+pool_plan make_pool_plan(const pool_options& options, const shape& in);
+
+} // namespace troupe::cpu
