@@ -266,17 +266,23 @@ void engine_builder::count_messages() {
       continue;
     const auto by_call = form_[i] == port::form::counter;
     target_[i] = by_call ? engine_.target_of_[e.to] : add_port(e);
-    engine_.largest_distance_ =
-      std::max(engine_.largest_distance_, std::uint32_t{e.distance});
+    const std::uint32_t distance = distance_of(e);
+    engine_.largest_distance_ = std::max(engine_.largest_distance_, distance);
     const auto starts = e.from == no_handle;
     const auto sender = starts ? plan_.stream_of(e.to) : sends_on_[e.from];
     count_sender(engine_.target_of_[e.to], by_call ? sender : several);
     if (starts)
       engine_.streams_[sender].starts.push_back(target_[i]);
-    else if (e.distance > 0)
+    else if (distance > 0)
       engine_.streams_[plan_.stream_of(e.from)].first_starts.emplace_back(
-        target_[i], e.distance);
+        target_[i], distance);
   }
+}
+
+// Of what a variable tells on completion, the op that makes it is the sender,
+// in the step in which it does so.
+std::uint32_t engine_builder::distance_of(const wired_edge& e) const {
+  return e.distance + (e.at_completion ? plan_.teller_of(e.from).distance : 0);
 }
 
 std::uint32_t engine_builder::serial_stream_of(std::uint32_t stream) const {
@@ -371,8 +377,7 @@ void engine_builder::collect_targets(handle_id id) {
     const auto to = target_[first + i];
     if (e.at_completion) {
       on_completion->wants_completion = true;
-      on_completion->on_completion.push_back(
-        {to, e.distance + teller.distance, id});
+      on_completion->on_completion.push_back({to, distance_of(e), id});
     } else if (e.distance == 0) {
       now_.push_back(to.word());
     } else {

@@ -36,6 +36,8 @@ private:
   void find_forms();
   void find_sending_streams();
   void count_messages();
+  /// How many steps before its receiver's an edge is sent.
+  std::uint32_t distance_of(const wired_edge& e) const;
   void count_sender(target to, std::uint32_t stream);
   void add_end();
   void arm();
