@@ -150,7 +150,7 @@ public:
     options.threads = o.threads;
     options.steps_in_flight = in_flight;
     options.loss = net.loss;
-    options.dry_run = true;
+    options.hooks.dry_run = true;
     feeds_ = random_batches(net, 2, 1, memory_).front();
     in_flight_ = in_flight;
     executor_ = std::make_unique<executor>(net.main, options);

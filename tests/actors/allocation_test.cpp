@@ -2,6 +2,7 @@
 //
 // Counts what a steady step takes from the heap. This executable has its own
 // operator new; the failure of a case lists where the calls came from.
+#include <troupe/actors/backend/backend.hpp>
 #include <troupe/actors/executor.hpp>
 #include <troupe/actors/scheduling.hpp>
 #include <troupe/kernels/device.hpp>
@@ -138,7 +139,7 @@ std::size_t in_steady_steps(const small_net& net, executor_options options) {
   meet_workers(system, system.scheduler().num_workers());
   options.system = &system;
   options.parameters = net.parameters();
-  options.device_instances = devices_with_blocks(options.devices);
+  options.hooks.device_instances = devices_with_blocks(options.devices);
   executor exe{net.main, options};
   const auto feeds = net.batch(1, 6);
   step_result result;
@@ -201,7 +202,7 @@ TEST_CASE("from submit to wait a steady dry step allocates nothing") {
           options.devices = parse_devices(devices);
           options.threads = threads;
           options.steps_in_flight = in_flight;
-          options.dry_run = true;
+          options.hooks.dry_run = true;
           const auto count = in_steady_steps(net, options);
           INFO(describe_stacks());
           CHECK(count == 0);
@@ -231,7 +232,7 @@ TEST_CASE("a steady step with gathered gradients allocates nothing") {
     executor_options options;
     options.devices = parse_devices("cpu:2");
     options.threads = 2;
-    options.batch = 8;
+    options.lowering.batch = 8;
     options.strategy = strategy;
     const auto count = in_steady_steps(make_wide_mlp(), options);
     const auto threads = static_cast<std::size_t>(options.threads) + 1;
@@ -248,8 +249,8 @@ TEST_CASE("a steady step allocates nothing while messages are recorded") {
       CAPTURE(devices);
       executor_options options;
       options.devices = parse_devices(devices);
-      options.dry_run = dry_run;
-      options.trace = trace_level::messages;
+      options.hooks.dry_run = dry_run;
+      options.hooks.trace = trace_level::messages;
       const auto count = in_steady_steps(make_mlp(), options);
       INFO(describe_stacks());
       CHECK(count == 0);
@@ -259,8 +260,8 @@ TEST_CASE("a steady step allocates nothing while messages are recorded") {
 TEST_CASE("the counter sees what a step allocates") {
   executor_options options;
   options.devices = parse_devices("cpu:2");
-  options.form = edge_form::message; // a CAF message is an allocation
-  options.dry_run = true;
+  options.hooks.form = edge_form::message; // a CAF message is an allocation
+  options.hooks.dry_run = true;
   CHECK(in_steady_steps(make_mlp(), options) > 0);
   CHECK(describe_stacks() != "");
 }

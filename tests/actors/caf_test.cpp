@@ -169,7 +169,7 @@ TEST_CASE("a handle's actor has the handle's name") {
   auto net = make_mlp();
   for (auto form : {edge_form::counter, edge_form::message}) {
     auto options = options_for(net, app);
-    options.form = form;
+    options.hooks.form = form;
     executor exe{net.main, options};
     for (handle_id id = 0; id < exe.graph().size(); ++id) {
       const auto handle = handle_address(exe, id);
@@ -233,7 +233,7 @@ TEST_CASE("steps under way when a handle exits end with an error") {
     auto net = make_mlp();
     auto options = options_for(net, app);
     options.kernels = gate::kernels();
-    options.form = form;
+    options.hooks.form = form;
     gate::open() = false;
     gate::inside() = 0;
     executor exe{net.main, options};
@@ -324,7 +324,7 @@ TEST_CASE("addresses outlive the executor and answer that it is gone") {
   for (auto form : {edge_form::counter, edge_form::message}) {
     auto net = make_mlp();
     auto options = options_for(net, app);
-    options.form = form;
+    options.hooks.form = form;
     caf::scoped_actor self{*app.system};
     std::vector<caf::actor> kept;
     {

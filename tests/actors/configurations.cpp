@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <actors/configurations.hpp>
 
-#include <troupe/apps/bench/late_device.hpp>
+#include "late_device.hpp"
 
 #include <utility>
 
@@ -14,7 +14,8 @@ executor_options on(const std::string& devices) {
   o.devices = parse_devices(devices);
   o.threads = 2;
   // Over places and with ranks there is none of these.
-  o.gather_products = o.share_parameters = o.merge_in_updates = false;
+  o.lowering.gather_products = o.lowering.share_parameters =
+    o.lowering.merge_in_updates = false;
   return o;
 }
 
@@ -26,14 +27,14 @@ configuration of(std::string name, executor_options options) {
 
 std::vector<configuration> all_configurations() {
   auto places = on("cpu:2");
-  places.places = {0, 1};
+  places.hooks.places = {0, 1};
   auto messages = on("cpu:2");
-  messages.form = edge_form::message;
+  messages.hooks.form = edge_form::message;
   auto late = on("cpu:2");
   for (int d = 0; d < 2; ++d)
-    late.device_instances.push_back(apps::make_late_device(d, 3, 20));
+    late.hooks.device_instances.push_back(make_late_device(d, 3, 20));
   auto ranks = on("cpu:2");
-  ranks.rank_collectives = true;
+  ranks.hooks.rank_collectives = true;
   return {of("cpu:1", on("cpu:1")), of("cpu:2", on("cpu:2")),
           of("two places", places), of("messages", messages),
           of("late devices", late), of("rank collectives", ranks)};

@@ -145,9 +145,9 @@ TEST_CASE(
     options.kernels = kernels;
     options.system = &system;
     options.steps_in_flight = 1 + seed % 4;
-    options.passes = {delays_of(nodes)};
+    options.hooks.passes = {delays_of(nodes)};
     if (seed % 3 == 0)
-      options.shuffle = delivery_shuffle{.seed = seed, .max_delay_us = 5};
+      options.hooks.shuffle = delivery_shuffle{.seed = seed, .max_delay_us = 5};
     for (std::size_t i = 0; i < nodes.size(); ++i)
       options.fetches.push_back(name_of(static_cast<int>(i)));
     executor exe{program_of(nodes), options};

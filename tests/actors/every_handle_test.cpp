@@ -232,7 +232,7 @@ TEST_CASE("in a step that stands still each handle says what it waits for") {
     const auto expected = undisturbed(net, c.options);
     c.options.parameters = net.parameters();
     const auto feed = feed_of(executor{net.main, c.options}.graph());
-    c.options.shuffle =
+    c.options.hooks.shuffle =
       delivery_shuffle{.seed = {}, .withheld = message_id{no_handle, feed, 1}};
     watched_run run{net, c.options, app};
     std::vector<double> losses{run.exe().run(net.batch(0, samples)).loss};
@@ -264,7 +264,7 @@ TEST_CASE("whichever handle is killed, its name is in the error of all steps") {
     c.options.parameters = net.parameters();
     const executor whole{net.main, c.options};
     const auto feed = feed_of(whole.graph());
-    c.options.shuffle =
+    c.options.hooks.shuffle =
       delivery_shuffle{.seed = {}, .withheld = message_id{no_handle, feed, 1}};
     caf::scoped_actor self{app.system};
     for (handle_id id = 0; id < whole.graph().size(); ++id) {

@@ -53,7 +53,7 @@ bool equal(const tensor& a, const tensor& b) {
 /// What a step says of a parameter that begins with a NaN.
 error failure_of_nan(const small_net& net, const char* parameter) {
   auto options = options_for(net, 1);
-  options.check_nan = true;
+  options.hooks.check_nan = true;
   executor exe{net.main, options};
   exe.run(net.batch(0, 4));
   exe.parameters().find(parameter)->as_tensor().values<float>()[0] = NAN;
@@ -183,7 +183,7 @@ TEST_CASE("runs are bit-equal, whatever the form of edges and overlap") {
     CAPTURE(net.name);
     auto train = [&](edge_form form, std::uint32_t in_flight) {
       auto options = options_for(net, 3);
-      options.form = form;
+      options.hooks.form = form;
       options.steps_in_flight = in_flight;
       executor exe{net.main, options};
       std::vector<step_id> under_way;
@@ -207,8 +207,8 @@ TEST_CASE("some pending ops and some edges as messages change no bit") {
   const auto net = make_resnet(true);
   const auto train = [&](std::size_t pending, std::size_t messages) {
     auto options = options_for(net, 2);
-    options.pending_ops = pending;
-    options.message_edges = messages;
+    options.hooks.pending_ops = pending;
+    options.hooks.message_edges = messages;
     executor exe{net.main, options};
     const auto ops = static_cast<std::size_t>(std::ranges::count(
       exe.graph().ops, graph::op_kind::computation, &graph::op_handle::kind));
@@ -234,7 +234,7 @@ TEST_CASE("replicas hold the same parameters after training") {
     auto net = make_lenet();
     auto options = options_for(net, 2);
     options.strategy = strategy;
-    options.share_parameters = false;
+    options.lowering.share_parameters = false;
     executor exe{net.main, options};
     for (std::uint64_t s = 0; s < 3; ++s)
       exe.run(net.batch(s, 8));
@@ -255,7 +255,7 @@ TEST_CASE("state kept on other devices is brought home before saving") {
   auto train = [&](graph::merge_strategy strategy) {
     auto options = options_for(net, 2);
     options.strategy = strategy;
-    options.share_parameters = false;
+    options.lowering.share_parameters = false;
     executor exe{net.main, options};
     for (std::uint64_t s = 0; s < 3; ++s)
       exe.run(net.batch(s, 8));
@@ -343,7 +343,7 @@ TEST_CASE("a dry run schedules everything and computes nothing") {
   auto net = make_lenet();
   executor_options options;
   options.devices = cpus(2);
-  options.dry_run = true;
+  options.hooks.dry_run = true;
   executor exe{net.main, options};
   for (std::uint64_t s = 0; s < 10; ++s)
     exe.run(net.batch(s, 8));
@@ -364,7 +364,7 @@ TEST_CASE("steps of tiny ops are gathered and send the same messages") {
       options.threads = 2;
       options.strategy = strategy;
       options.steps_in_flight = in_flight;
-      options.dry_run = true;
+      options.hooks.dry_run = true;
       executor exe{net.main, options};
       const auto feeds = net.batch(0, 8);
       constexpr std::uint64_t steps = 500;
@@ -461,7 +461,7 @@ TEST_CASE("a step that fails names its op, and the next one runs") {
   for (auto form : {edge_form::counter, edge_form::message}) {
     auto net = make_mlp();
     auto options = options_for(net, 2);
-    options.form = form;
+    options.hooks.form = form;
     executor exe{net.main, options};
     auto bad = net.batch(0, 4);
     bad["label"].values<std::int64_t>()[3] = 99;
@@ -485,7 +485,7 @@ TEST_CASE("what is still said of a failed step does not fail the next one") {
   options.strategy = graph::merge_strategy::reduce;
   options.threads = 2;
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
-    options.shuffle = delivery_shuffle{.seed = seed, .max_delay_us = 100};
+    options.hooks.shuffle = delivery_shuffle{.seed = seed, .max_delay_us = 100};
     executor exe{net.main, options};
     CHECK(caught([&] { exe.run(bad); }).code() == errc::out_of_range);
     CHECK(std::isfinite(exe.run(net.batch(1, 4)).loss));

@@ -33,7 +33,7 @@ in_blocks(bool yes, const char* devices = "cpu:1",
   executor_options o;
   o.devices = parse_devices(devices);
   o.strategy = strategy;
-  o.filters_in_blocks = yes;
+  o.lowering.filters_in_blocks = yes;
   return o;
 }
 
@@ -113,9 +113,9 @@ TEST_CASE("copies of parameters, messages and fusing change nothing") {
     for (bool share : {true, false})
       for (std::size_t fused : {std::size_t{0}, std::size_t{1} << 20}) {
         auto options = in_blocks(true, "cpu:2", strategy);
-        options.form = form;
-        options.share_parameters = share;
-        options.fuse_all_reduce_bytes = fused;
+        options.hooks.form = form;
+        options.lowering.share_parameters = share;
+        options.lowering.fuse_all_reduce_bytes = fused;
         const auto t = train(net, options, batches);
         CHECK(t.losses == expected.losses);
         CHECK(bit_equal(*t.parameters, *expected.parameters));
@@ -141,7 +141,7 @@ TEST_CASE("on several devices, too, and so do copies") {
                         merge_strategy::none})
     for (bool share : {true, false}) {
       auto options = in_blocks(true, "cpu:2", strategy);
-      options.share_parameters = share;
+      options.lowering.share_parameters = share;
       options.parameters = net.parameters();
       executor exe{net.main, options};
       exe.run(net.batch(0, 8));

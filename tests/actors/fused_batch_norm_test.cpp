@@ -22,7 +22,7 @@ namespace {
 executor_options fused(bool yes, const char* devices = "cpu:1") {
   executor_options o;
   o.devices = parse_devices(devices);
-  o.fuse_batch_norms = yes;
+  o.lowering.fuse_batch_norms = yes;
   return o;
 }
 
@@ -60,7 +60,7 @@ TEST_CASE("so they do with statistics over all devices") {
   auto net = make_resnet(true);
   const auto train_on = [&](bool together, const char* devices, bool all) {
     auto options = fused(together, devices);
-    options.sync_batch_norm = all;
+    options.lowering.sync_batch_norm = all;
     // Even shards, uneven ones, devices without samples.
     return train(net, options, std::vector<std::int64_t>{8, 7, 5, 2, 1, 8});
   };
@@ -82,7 +82,7 @@ TEST_CASE("no relu is left behind a batch norm over all devices") {
   const auto net = make_resnet(true);
   auto options = fused(true, "cpu:2");
   options.parameters = net.parameters();
-  options.sync_batch_norm = true;
+  options.lowering.sync_batch_norm = true;
   const executor exe{net.main, options};
   CHECK(ops_of_type(exe, "relu") == 0);
   CHECK(ops_of_type(exe, "relu_grad") == 0);

@@ -26,9 +26,9 @@ executor_options gathering(bool yes, int devices = 2,
   executor_options o;
   o.devices = parse_devices("cpu:" + std::to_string(devices));
   o.strategy = strategy;
-  o.gather_products = yes;
-  o.merge_in_updates = false; // which would gather, too
-  o.batch = 13;
+  o.lowering.gather_products = yes;
+  o.lowering.merge_in_updates = false; // which would gather, too
+  o.lowering.batch = 13;
   return o;
 }
 
@@ -38,7 +38,7 @@ const std::vector<std::int64_t> batches{13, 2, 1, 40, 1, 7};
 /// Whether the graph that an executor of these options runs gathers.
 bool gathers(const small_net& net, executor_options options) {
   bool found = false;
-  options.passes.push_back([&](graph::ssa_graph g) {
+  options.hooks.passes.push_back([&](graph::ssa_graph g) {
     found = std::ranges::any_of(g.ops, [](auto& op) {
       return op.desc->type == graph::gathered_product_type;
     });
@@ -77,7 +77,7 @@ TEST_CASE("gathering changes nothing with messages and steps in flight") {
   for (auto form : {edge_form::message, edge_form::mixed})
     for (std::uint32_t in_flight : {1u, 4u}) {
       auto options = gathering(true);
-      options.form = form;
+      options.hooks.form = form;
       options.steps_in_flight = in_flight;
       const auto t = train(net, options, batches);
       CHECK(t.losses == expected.losses);

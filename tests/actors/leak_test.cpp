@@ -93,7 +93,7 @@ TEST_CASE("executors in a shared system leave nothing behind") {
       CHECK(growth([&] {
               auto options = options_for(net);
               options.system = &*app.system;
-              options.form = form;
+              options.hooks.form = form;
               executor exe{net.main, options};
               for (std::uint64_t s = 0; s < 3; ++s)
                 exe.run(net.batch(s, 4));
@@ -153,7 +153,7 @@ TEST_CASE("no actor is left when its executor has gone") {
     {
       auto options = options_for(net);
       options.system = &*app.system;
-      options.form = form;
+      options.hooks.form = form;
       executor exe{net.main, options};
       for (handle_id id = 0; id < exe.graph().size(); ++id) {
         const auto handle = handle_address(exe, id);

@@ -26,8 +26,8 @@ executor_options merging(bool yes, int devices = 2,
   executor_options o;
   o.devices = parse_devices("cpu:" + std::to_string(devices));
   o.strategy = strategy;
-  o.merge_in_updates = yes;
-  o.batch = 13;
+  o.lowering.merge_in_updates = yes;
+  o.lowering.batch = 13;
   return o;
 }
 
@@ -39,7 +39,7 @@ template <class Count>
 std::ptrdiff_t count_in_graph(const small_net& net, executor_options options,
                               Count count) {
   std::ptrdiff_t found = 0;
-  options.passes.push_back([&](graph::ssa_graph g) {
+  options.hooks.passes.push_back([&](graph::ssa_graph g) {
     found = count(g);
     return g;
   });
@@ -84,7 +84,7 @@ TEST_CASE("messages and steps in flight change nothing") {
     for (auto form : {edge_form::message, edge_form::mixed})
       for (std::uint32_t in_flight : {1u, 4u}) {
         auto options = merging(true);
-        options.form = form;
+        options.hooks.form = form;
         options.steps_in_flight = in_flight;
         const auto t = train(net, options, batches);
         CHECK(t.losses == expected.losses);
@@ -97,7 +97,7 @@ TEST_CASE("filters that stay in blocks are updated as they lie") {
   const auto net = make_resnet(true);
   const auto expected = train(net, merging(false), batches);
   auto options = merging(true);
-  options.filters_in_blocks = true;
+  options.lowering.filters_in_blocks = true;
   CHECK(
     bit_equal(*train(net, options, batches).parameters, *expected.parameters));
 }

@@ -157,7 +157,7 @@ TEST_CASE("a worker without an op helps with the other's") {
     return;
   for (auto form : {edge_form::counter, edge_form::message}) {
     auto options = options_for([](auto& ctx) { meet(ctx); }, "cpu:1", 2);
-    options.form = form;
+    options.hooks.form = form;
     executor exe{ops_of_body(1), options};
     for (int step = 0; step < 20; ++step)
       exe.run({});
@@ -168,7 +168,7 @@ TEST_CASE("a trace tells who is helped in which step") {
   if (!has_two_cores())
     return;
   auto options = options_for([](auto& ctx) { meet(ctx); }, "cpu:1", 2);
-  options.trace = trace_level::ops;
+  options.hooks.trace = trace_level::ops;
   executor exe{ops_of_body(1), options};
   const auto op = exe.graph().ops.front().id;
   for (int step = 0; step < 3; ++step)
@@ -247,7 +247,7 @@ TEST_CASE("two runs with as many workers give the same bits") {
     executor_options options;
     options.devices = parse_devices("cpu:1");
     options.threads = 2;
-    options.form = form;
+    options.hooks.form = form;
     return train(net, options, std::vector<std::int64_t>(3, worth_a_cut));
   };
   const auto first = run(edge_form::counter);

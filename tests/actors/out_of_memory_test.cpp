@@ -77,7 +77,7 @@ executor_options rationed_options(const small_net& net, int devices,
   executor_options o;
   o.devices = parse_devices("cpu:" + std::to_string(devices));
   for (int d = 0; d < devices; ++d)
-    o.device_instances.push_back(std::make_shared<rationed_device>(d, r));
+    o.hooks.device_instances.push_back(std::make_shared<rationed_device>(d, r));
   o.strategy = strategy;
   o.parameters = net.parameters();
   return o;
@@ -204,7 +204,7 @@ TEST_CASE("a fed persistable variable is set on all devices or on none") {
     ration r;
     auto options =
       rationed_options(net, 2, graph::merge_strategy::all_reduce, r);
-    options.share_parameters = false;
+    options.lowering.share_parameters = false;
     executor exe{net.main, options};
     auto feeds = net.batch(0, 6);
     feeds.emplace("learning_rate_0", rate);

@@ -8,7 +8,7 @@
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
 
-#include <troupe/apps/bench/late_device.hpp>
+#include "late_device.hpp"
 
 #include <doctest/doctest.h>
 
@@ -30,8 +30,9 @@ executor_options on(int devices, merge_strategy strategy, bool ranks) {
   executor_options o;
   o.devices = parse_devices("cpu:" + std::to_string(devices));
   o.strategy = strategy;
-  o.gather_products = o.share_parameters = o.merge_in_updates = false;
-  o.rank_collectives = ranks;
+  o.lowering.gather_products = o.lowering.share_parameters =
+    o.lowering.merge_in_updates = false;
+  o.hooks.rank_collectives = ranks;
   return o;
 }
 
@@ -88,10 +89,10 @@ TEST_CASE("so they do in any order, and on devices that complete late") {
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     CAPTURE(seed);
     auto options = on(2, merge_strategy::all_reduce, true);
-    options.shuffle.emplace().seed = seed;
+    options.hooks.shuffle.emplace().seed = seed;
     if (seed % 2 == 0)
       for (int d = 0; d < 2; ++d)
-        options.device_instances.push_back(apps::make_late_device(d, seed, 20));
+        options.hooks.device_instances.push_back(make_late_device(d, seed, 20));
     const auto ranks = train(net, options, batches);
     CHECK(ranks.losses == joint.losses);
     CHECK(bit_equal(*ranks.parameters, *joint.parameters));
@@ -116,7 +117,7 @@ TEST_CASE("over several places there are no ranks") {
   const auto net = make_mlp();
   auto options = on(2, merge_strategy::all_reduce, true);
   options.parameters = net.parameters();
-  options.places = {0, 1};
+  options.hooks.places = {0, 1};
   const auto e = caught([&] { executor exe(net.main, options); });
   CHECK(e.code() == errc::invalid_argument);
   CHECK(e.message()

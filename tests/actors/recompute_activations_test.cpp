@@ -26,7 +26,7 @@ const std::vector<std::int64_t> batches{8, 7, 5, 2, 1, 8};
 executor_options recomputing(bool yes, const char* devices = "cpu:1") {
   executor_options o;
   o.devices = parse_devices(devices);
-  o.recompute_activations = yes;
+  o.lowering.recompute_activations = yes;
   return o;
 }
 
@@ -55,12 +55,12 @@ TEST_CASE("training gives the same bits") {
       CAPTURE(synchronised);
       const auto run = [&](bool yes) {
         auto options = recomputing(yes, devices);
-        options.sync_batch_norm = synchronised;
+        options.lowering.sync_batch_norm = synchronised;
         return train(net, options, batches);
       };
       auto options = recomputing(true, devices);
       options.parameters = net.parameters();
-      options.sync_batch_norm = synchronised;
+      options.lowering.sync_batch_norm = synchronised;
       CHECK(recomputed_in(executor{net.main, options}) > 0);
       const auto kept = run(false);
       const auto again = run(true);
@@ -72,7 +72,7 @@ TEST_CASE("training gives the same bits") {
 TEST_CASE("a step takes less memory") {
   const auto peak = [](bool yes) {
     auto options = recomputing(yes);
-    options.passes = {graph::run_in_program_order};
+    options.hooks.passes = {graph::run_in_program_order};
     options.steps_in_flight = 1;
     options.threads = 1; // scratch of parts depends on who helps when
     return train(make_resnet(true), options, std::vector<std::int64_t>(3, 64))

@@ -26,8 +26,8 @@ const std::vector<std::int64_t> batches(4, 64);
 executor_options separated(bool yes, const char* devices = "cpu:1") {
   executor_options o;
   o.devices = parse_devices(devices);
-  o.separate_shape_inputs = yes;
-  o.fuse_batch_norms = false; // sums stay ops
+  o.lowering.separate_shape_inputs = yes;
+  o.lowering.fuse_batch_norms = false; // sums stay ops
   return o;
 }
 
@@ -57,7 +57,7 @@ TEST_CASE("training gives the same bits") {
 TEST_CASE("a step in program order takes less memory") {
   const auto peak = [](bool yes) {
     auto options = separated(yes);
-    options.passes = {graph::run_in_program_order};
+    options.hooks.passes = {graph::run_in_program_order};
     options.steps_in_flight = 1;
     options.threads = 1; // scratch of parts depends on who helps when
     return train(make_resnet(true), options, batches).peak_bytes;
@@ -68,7 +68,7 @@ TEST_CASE("a step in program order takes less memory") {
 TEST_CASE("messages give the memory back just as counters do") {
   const auto net = make_resnet(true);
   auto options = separated(true);
-  options.form = edge_form::message;
+  options.hooks.form = edge_form::message;
   const auto messages = train(net, options, batches);
   CHECK(messages.losses == train(net, separated(true), batches).losses);
 }
@@ -89,7 +89,7 @@ TEST_CASE("a value of which the shape is kept can be fetched") {
 
 TEST_CASE("a check for NaN passes over shapes without elements") {
   auto options = separated(true);
-  options.check_nan = true;
+  options.hooks.check_nan = true;
   CHECK_NOTHROW(train(make_mlp(), options, std::vector<std::int64_t>{64}));
 }
 

@@ -25,7 +25,7 @@ executor_options shared(bool yes, int devices = 2,
   executor_options o;
   o.devices = parse_devices("cpu:" + std::to_string(devices));
   o.strategy = strategy;
-  o.share_parameters = yes;
+  o.lowering.share_parameters = yes;
   return o;
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("messages and steps in flight change nothing") {
   for (auto form : {edge_form::message, edge_form::mixed})
     for (std::uint32_t in_flight : {1u, 4u}) {
       auto options = shared(true);
-      options.form = form;
+      options.hooks.form = form;
       options.steps_in_flight = in_flight;
       const auto t = train(net, options, batches);
       CHECK(t.losses == expected.losses);

@@ -9,8 +9,8 @@
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
 
+#include "late_device.hpp"
 #include <troupe/actors/scheduling.hpp>
-#include <troupe/apps/bench/late_device.hpp>
 #include <troupe/graph/ssa/hazard_checker.hpp>
 
 #include <caf/actor_system.hpp>
@@ -46,7 +46,8 @@ executor_options base_options(const small_net& net, shared_system& shared) {
   o.parameters = net.parameters();
   o.system = shared.system.get();
   o.steps_in_flight = 2;
-  o.fuse_all_reduce_bytes = 0; // a collective per gradient: more orders
+  o.lowering.fuse_all_reduce_bytes =
+    0; // a collective per gradient: more orders
   return o;
 }
 
@@ -70,8 +71,8 @@ void all_seeds_agree(const small_net& net, graph::merge_strategy strategy,
   const auto expected = train(net, options);
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     options.parameters = net.parameters();
-    options.form = form;
-    options.shuffle = delivery_shuffle{.seed = seed, .max_delay_us = 20};
+    options.hooks.form = form;
+    options.hooks.shuffle = delivery_shuffle{.seed = seed, .max_delay_us = 20};
     CAPTURE(seed);
     REQUIRE(bit_equal(*expected, *train(net, options)));
   }
@@ -85,11 +86,11 @@ void late_devices_agree(const small_net& net, graph::merge_strategy strategy,
   const auto expected = train(net, options);
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     options.parameters = net.parameters();
-    options.device_instances.clear();
+    options.hooks.device_instances.clear();
     for (int d = 0; d < devices; ++d)
-      options.device_instances.push_back(apps::make_late_device(
+      options.hooks.device_instances.push_back(make_late_device(
         d, seed * devices + static_cast<std::uint64_t>(d), 10));
-    options.shuffle = delivery_shuffle{.seed = seed, .max_delay_us = 10};
+    options.hooks.shuffle = delivery_shuffle{.seed = seed, .max_delay_us = 10};
     CAPTURE(seed);
     REQUIRE(bit_equal(*expected, *train(net, options)));
   }
@@ -158,15 +159,15 @@ TEST_CASE("without a hazard edge the checker objects and shuffles differ") {
   shared_system shared;
   auto options = base_options(net, shared);
   const auto expected = train(net, options);
-  options.passes = {without_hazard_edges("fc_0.w_0")};
+  options.hooks.passes = {without_hazard_edges("fc_0.w_0")};
   const auto e = caught([&] { executor exe(net.main, options); });
   CHECK(e.code() == errc::graph_invalid);
   CHECK(says(e, "fc_0.w_0"));
-  options.skip_hazard_check = true;
+  options.hooks.skip_hazard_check = true;
   bool differed = false;
   for (std::uint64_t seed = 0; seed < 100 && !differed; ++seed) {
     options.parameters = net.parameters();
-    options.shuffle = delivery_shuffle{.seed = seed, .max_delay_us = 500};
+    options.hooks.shuffle = delivery_shuffle{.seed = seed, .max_delay_us = 500};
     differed = !bit_equal(*expected, *train(net, options));
   }
   CHECK(differed);

@@ -34,7 +34,7 @@ executor_options options_for(const small_net& net, application& app,
   o.devices = parse_devices("cpu:2");
   o.parameters = net.parameters();
   o.system = &app.system;
-  o.form = form;
+  o.hooks.form = form;
   return o;
 }
 
@@ -92,7 +92,7 @@ TEST_CASE("a stranger's message is refused, whatever numbers it has") {
     auto options = options_for(net, app, form);
     const auto image = image_of(executor{net.main, options}.graph());
     // Step 1 stops: most of its messages are due.
-    options.shuffle =
+    options.hooks.shuffle =
       delivery_shuffle{.seed = {}, .withheld = message_id{no_handle, image, 1}};
     executor exe{net.main, options};
     std::vector<double> losses{exe.run(net.batch(0, 4)).loss};

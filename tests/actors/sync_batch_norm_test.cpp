@@ -23,7 +23,7 @@ on(int devices,
   executor_options o;
   o.devices = parse_devices("cpu:" + std::to_string(devices));
   o.strategy = strategy;
-  o.sync_batch_norm = true;
+  o.lowering.sync_batch_norm = true;
   return o;
 }
 
@@ -59,7 +59,7 @@ TEST_CASE("several devices follow one device on the whole batch") {
 TEST_CASE("with statistics per device they do not") {
   const auto net = make_resnet(true);
   auto apart = on(2);
-  apart.sync_batch_norm = false;
+  apart.lowering.sync_batch_norm = false;
   CHECK(difference(train(net, apart, batches), train(net, on(1), batches))
         > 1e-2);
 }
@@ -84,8 +84,8 @@ TEST_CASE("any order of messages gives the same bits") {
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     CAPTURE(seed);
     auto options = on(4);
-    options.form = seed % 2 ? edge_form::message : edge_form::mixed;
-    options.shuffle = delivery_shuffle{.seed = seed, .max_delay_us = 20};
+    options.hooks.form = seed % 2 ? edge_form::message : edge_form::mixed;
+    options.hooks.shuffle = delivery_shuffle{.seed = seed, .max_delay_us = 20};
     CHECK(bit_equal(*expected.parameters,
                     *train(net, options, batches).parameters));
   }
@@ -98,7 +98,7 @@ TEST_CASE("an op of type sync_batch_norm needs no option") {
     if (op.type.starts_with("batch_norm"))
       op.type = "sync_" + op.type;
   auto options = on(2);
-  options.sync_batch_norm = false;
+  options.lowering.sync_batch_norm = false;
   CHECK(difference(train(net, options, batches), one) < 1e-3);
   CHECK(bit_equal(*train(net, on(1), batches).parameters, *one.parameters));
 }

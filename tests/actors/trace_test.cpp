@@ -4,7 +4,7 @@
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
 
-#include <troupe/apps/bench/late_device.hpp>
+#include "late_device.hpp"
 
 #include <doctest/doctest.h>
 
@@ -31,7 +31,7 @@ executor_options options_for(const small_net& net, trace_level level) {
   executor_options o;
   o.devices = parse_devices("cpu:2");
   o.parameters = net.parameters();
-  o.trace = level;
+  o.hooks.trace = level;
   return o;
 }
 
@@ -67,7 +67,7 @@ TEST_CASE("every message of a step is recorded once") {
     for (auto& net : {make_lenet(), make_word2vec()}) {
       CAPTURE(net.name);
       auto options = options_for(net, trace_level::messages);
-      options.form = form;
+      options.hooks.form = form;
       options.steps_in_flight = 3;
       executor exe{net.main, options};
       std::vector<step_id> ids;
@@ -109,8 +109,8 @@ TEST_CASE("each op begins before it ends, once in a step") {
     auto net = make_lenet();
     auto options = options_for(net, trace_level::ops);
     if (late)
-      options.device_instances = {apps::make_late_device(0, 1, 20),
-                                  apps::make_late_device(1, 2, 20)};
+      options.hooks.device_instances = {make_late_device(0, 1, 20),
+                                        make_late_device(1, 2, 20)};
     executor exe{net.main, options};
     for (std::uint64_t s = 0; s < 4; ++s)
       exe.run(net.batch(s, 5));

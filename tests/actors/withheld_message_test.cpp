@@ -83,7 +83,7 @@ TEST_CASE("the step stands still and who waits is named") {
       CAPTURE(sender_of(whole.graph(), m, stopped));
       CAPTURE(graph::handle_name(whole.graph(), m.to));
       auto options = c.options;
-      options.shuffle = delivery_shuffle{
+      options.hooks.shuffle = delivery_shuffle{
         .seed = {}, .withheld = message_id{m.from, m.to, stopped}};
       executor exe{net.main, options};
       exe.run(feeds);

@@ -22,8 +22,8 @@ const std::vector<std::int64_t> batches(4, 64);
 executor_options in_place(bool yes, const char* devices = "cpu:1") {
   executor_options o;
   o.devices = parse_devices(devices);
-  o.write_in_place = yes;
-  o.fuse_batch_norms = false; // relus stay ops
+  o.lowering.write_in_place = yes;
+  o.lowering.fuse_batch_norms = false; // relus stay ops
   return o;
 }
 
@@ -46,7 +46,7 @@ TEST_CASE("training gives the same bits") {
 TEST_CASE("overwriting takes less memory in program order") {
   const auto peak = [](bool yes) {
     auto options = in_place(yes);
-    options.passes = {graph::run_in_program_order};
+    options.hooks.passes = {graph::run_in_program_order};
     options.steps_in_flight = 1;
     options.threads = 1; // scratch of parts depends on who helps when
     return train(make_mlp(), options, batches).peak_bytes;

@@ -26,7 +26,7 @@ struct choice {
 
   explicit choice(const char* net) : bundle(load_program(net, "")) {
     options.loss = bundle.loss;
-    options.deterministic = false;
+    options.lowering.deterministic = false;
   }
 
   const executor_options& of_batch(std::int64_t batch,
@@ -78,7 +78,7 @@ TEST_CASE("one device or one per worker is chosen, with equal results") {
   const auto& options = lenet.of_batch(64);
   const auto count = options.devices.size();
   CHECK((count == 1 || count == usable_cores()));
-  CHECK(options.sync_batch_norm == (count > 1));
+  CHECK(options.lowering.sync_batch_norm == (count > 1));
   CHECK_FALSE(options.parameters);
 }
 
@@ -127,8 +127,8 @@ TEST_CASE("one device is taken where more gain nothing or change results") {
     return c.of_batch(64).devices.size();
   };
   CHECK(with([](auto& o) { o.threads = 1; }) == 1);
-  CHECK(with([](auto& o) { o.deterministic = true; }) == 1);
-  CHECK(with([](auto& o) { o.dry_run = true; }) == 1);
+  CHECK(with([](auto& o) { o.lowering.deterministic = true; }) == 1);
+  CHECK(with([](auto& o) { o.hooks.dry_run = true; }) == 1);
   CHECK(with([](auto& o) { o.scale = graph::gradient_scale::one; }) == 1);
   CHECK(choice("lenet").of_batch(64, "none").devices.size() == 1);
 }

@@ -3,9 +3,9 @@
 
 #include <support/files.hpp>
 #include <troupe/base/cores.hpp>
-#include <troupe/kernels/cpu/precision.hpp>
 #include <troupe/kernels/io/npz.hpp>
 #include <troupe/kernels/memory/arena.hpp>
+#include <troupe/kernels/precision.hpp>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>

@@ -48,8 +48,8 @@ build_options gathering(std::size_t devices,
                         merge_strategy strategy = merge_strategy::reduce,
                         const names& fetches = {}) {
   auto options = on_cpus(devices, strategy, fetches);
-  options.share_parameters = true;
-  options.gather_products = true;
+  options.lowering.share_parameters = true;
+  options.lowering.gather_products = true;
   return options;
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("every order of accesses is proven") {
                           merge_strategy::replicate})
       for (bool share : {false, true}) {
         auto options = gathering(devices, strategy, {"w"});
-        options.share_parameters = share;
+        options.lowering.share_parameters = share;
         for (bool gradient_of_x : {false, true}) {
           const auto g =
             build(product_program{{256, 256}, gradient_of_x}, options);
@@ -145,7 +145,7 @@ TEST_CASE("every order of accesses is proven") {
 TEST_CASE("factors of the batch must be smaller than the gradient") {
   const auto gathered_with = [](const shape& matrix, std::int64_t batch = 0) {
     auto options = gathering(2);
-    options.batch = batch;
+    options.lowering.batch = batch;
     return gathers(product_program{matrix}, options);
   };
   CHECK(gathered_with({256, 256}));
@@ -172,7 +172,7 @@ TEST_CASE("a sample with several rows is not gathered") {
 
 TEST_CASE("without shared memory gradients are merged") {
   auto apart = gathering(2);
-  apart.gather_products = false;
+  apart.lowering.gather_products = false;
   CHECK_FALSE(gathers(product_program{}, apart));
 }
 

@@ -266,7 +266,7 @@ TEST_CASE("every strategy leaves the same values in what can be fetched") {
     auto p = random_training_program(seed);
     auto options = random_options(p, seed);
     options.devices = cpus(2 + seed % 2);
-    options.share_parameters = false;
+    options.lowering.share_parameters = false;
     for (std::size_t i = 0; i < 4; ++i)
       if (auto name = "p" + std::to_string(i); p.desc.main().find_var(name))
         options.fetches.push_back(name);
@@ -274,7 +274,7 @@ TEST_CASE("every strategy leaves the same values in what can be fetched") {
     REQUIRE(expected.size() >= 2);
     for (const bool share : {false, true}) {
       CAPTURE(share);
-      options.share_parameters = share;
+      options.lowering.share_parameters = share;
       for (auto strategy : {merge_strategy::all_reduce, merge_strategy::reduce,
                             merge_strategy::replicate})
         CHECK(run_two_steps(p, options, strategy) == expected);

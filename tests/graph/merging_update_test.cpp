@@ -54,15 +54,15 @@ build_options merging(std::size_t devices,
                       merge_strategy strategy = merge_strategy::reduce,
                       const names& fetches = {}) {
   auto options = on_cpus(devices, strategy, fetches);
-  options.share_parameters = true;
-  options.merge_in_updates = true;
+  options.lowering.share_parameters = true;
+  options.lowering.merge_in_updates = true;
   return options;
 }
 
 build_options gathering(std::size_t devices,
                         merge_strategy strategy = merge_strategy::reduce) {
   auto options = merging(devices, strategy);
-  options.gather_products = true;
+  options.lowering.gather_products = true;
   return options;
 }
 
@@ -96,7 +96,7 @@ TEST_CASE("the update reads the gradient of every device") {
 
 TEST_CASE("without shared memory gradients are merged before") {
   auto apart = merging(2);
-  apart.merge_in_updates = false;
+  apart.lowering.merge_in_updates = false;
   CHECK_FALSE(merges(product_program{}, apart));
   CHECK(find_op(build(product_program{}, apart), "reduce") != no_handle);
 }
@@ -196,8 +196,8 @@ TEST_CASE("every order of accesses is proven") {
       for (bool share : {false, true})
         for (bool gathers : {false, true}) {
           auto options = merging(devices, strategy, {"w"});
-          options.share_parameters = share;
-          options.gather_products = gathers;
+          options.lowering.share_parameters = share;
+          options.lowering.gather_products = gathers;
           const auto g = build(large_product(), options);
           CHECK(find_op(g, gathers ? "gathered_momentum" : "merging_momentum")
                 != no_handle);

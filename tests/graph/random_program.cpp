@@ -138,8 +138,9 @@ build_options random_options(const small_program& p, std::uint64_t seed) {
   dice d{seed};
   auto options =
     on_cpus(1 + d.below(3), static_cast<merge_strategy>(d.below(4)));
-  options.share_parameters = d.one_in(2);
-  options.fuse_all_reduce_bytes = d.one_in(2) ? 16 * d.below(4) : 256 * 1024;
+  options.lowering.share_parameters = d.one_in(2);
+  options.lowering.fuse_all_reduce_bytes =
+    d.one_in(2) ? 16 * d.below(4) : 256 * 1024;
   auto used = [](const op_desc& op, const std::string& name) {
     auto in = op.input_names();
     auto out = op.output_names();

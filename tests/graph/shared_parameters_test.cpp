@@ -21,7 +21,7 @@ build_options sharing(std::size_t devices,
                       merge_strategy strategy = merge_strategy::reduce,
                       const names& fetches = {}) {
   auto options = on_cpus(devices, strategy, fetches);
-  options.share_parameters = true;
+  options.lowering.share_parameters = true;
   return options;
 }
 

@@ -232,7 +232,7 @@ TEST_CASE("what must be fed is listed once, whichever devices read it") {
 
 TEST_CASE("small dense gradients share an all-reduce up to the limit") {
   auto options = on_cpus(2);
-  options.fuse_all_reduce_bytes = 32; // two gradients of 4 floats
+  options.lowering.fuse_all_reduce_bytes = 32; // two gradients of 4 floats
   auto g = build(three_gradients(), options);
   auto merged = collectives(g);
   REQUIRE(merged.size() == 2);
@@ -245,7 +245,7 @@ TEST_CASE("small dense gradients share an all-reduce up to the limit") {
 
 TEST_CASE("a limit of 0 merges each gradient by itself") {
   auto options = on_cpus(2);
-  options.fuse_all_reduce_bytes = 0;
+  options.lowering.fuse_all_reduce_bytes = 0;
   CHECK(collectives(build(three_gradients(), options)).size() == 3);
 }
 
@@ -276,7 +276,7 @@ TEST_CASE("gradients are merged before anything reads them") {
 TEST_CASE("collectives follow the order of the gradients' producers") {
   for (auto strategy : {merge_strategy::all_reduce, merge_strategy::reduce}) {
     auto options = on_cpus(3, strategy);
-    options.fuse_all_reduce_bytes = 0;
+    options.lowering.fuse_all_reduce_bytes = 0;
     auto g = build(three_gradients(), options);
     auto ordered = collectives(g);
     REQUIRE(ordered.size() >= 3);

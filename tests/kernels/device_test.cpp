@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/device.hpp>
-#include <troupe/kernels/memory/shared_memory.hpp>
 
 #include <kernels/tensors.hpp>
 #include <support/caught.hpp>
@@ -128,24 +127,6 @@ TEST_CASE("ids print as they are parsed") {
   CHECK(to_string(device_kind::sim) == "sim");
 }
 
-TEST_CASE("devices are made in the order of their ids") {
-  auto devices = make_devices(parse_devices("cpu:2"));
-  REQUIRE(devices.size() == 2);
-  CHECK(devices[0]->id() == device_id{device_kind::cpu, 0});
-  CHECK(devices[1]->id() == device_id{device_kind::cpu, 1});
-  CHECK(&devices[0]->memory() != &devices[1]->memory());
-}
-
-TEST_CASE("a kind that this build has not is an error that says so") {
-  auto cuda = caught([] { make_devices({{device_kind::cuda, 1}}); });
-  CHECK(cuda.code() == errc::not_found);
-  CHECK(says(cuda, "this build has no CUDA device support"));
-  CHECK(cuda.where().device == "cuda:1");
-  auto sim = caught([] { make_devices({{device_kind::sim, 0}}); });
-  CHECK(sim.code() == errc::not_found);
-  CHECK(says(sim, "this build has no simulated devices"));
-}
-
 TEST_CASE("a CPU stream runs work where it is launched and is then done") {
   auto cpu = make_cpu_device(0);
   auto compute = cpu->make_stream({.name = "compute", .width = 3});
@@ -218,12 +199,6 @@ TEST_CASE("a tensor may outlive the device that made it") {
     kept = make_floats(cpu->memory(), std::vector{4.f});
   }
   CHECK(floats(kept) == std::vector{4.f});
-}
-
-TEST_CASE("only CPU devices share memory") {
-  CHECK(share_memory(parse_devices("cpu:3")));
-  CHECK_FALSE(share_memory(parse_devices("sim:2")));
-  CHECK_FALSE(share_memory(parse_devices("cuda:0,cuda:1")));
 }
 
 } // TEST_SUITE("kernels.device")

@@ -36,7 +36,8 @@ ssa_graph build(const std::string& name, merge_strategy strategy) {
   build_options options;
   options.devices = {{device_kind::cpu, 0}, {device_kind::cpu, 1}};
   options.strategy = strategy;
-  options.share_parameters = true; // as Paddle's CPU places do under reduce
+  options.lowering.share_parameters =
+    true; // as Paddle's CPU places do under reduce
   options.fetches = {find_loss(main)};
   return build_ssa_graph(main, options);
 }

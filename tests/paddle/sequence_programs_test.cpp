@@ -85,8 +85,8 @@ void check_disturbed(const std::string& name) {
   trained_program p{name};
   executor_options options;
   options.devices = parse_devices("cpu:2");
-  options.form = edge_form::mixed;
-  options.shuffle = delivery_shuffle{.seed = 5};
+  options.hooks.form = edge_form::mixed;
+  options.hooks.shuffle = delivery_shuffle{.seed = 5};
   options.parameters = p.parameters();
   executor exe{p.main(), options};
   p.check_overlapping(exe);

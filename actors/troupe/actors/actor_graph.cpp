@@ -69,11 +69,11 @@ some_pending(std::size_t wanted, const graph::ssa_graph& g) {
 /// `plan` outlives the result.
 std::function<port::form(const wired_edge&)> forms(const executor_options& o,
                                                    const wiring_plan& plan) {
-  switch (o.form) {
+  switch (o.hooks.form) {
   case edge_form::counter:
-    if (o.message_edges == 0)
+    if (o.hooks.message_edges == 0)
       return {};
-    return some_messages(o.message_edges, plan);
+    return some_messages(o.hooks.message_edges, plan);
   case edge_form::message:
     return [](const wired_edge&) { return port::form::message; };
   case edge_form::mixed: break;
@@ -99,10 +99,10 @@ actor_graph::actor_graph(const parts& p)
   const auto order = plan.expected_order();
   tasks_ = std::make_unique<graph_tasks>(graph_tasks::parts{
     p.program, p.graph, p.devices, p.parameters, p.kernels, context_.steps,
-    &helpers_, p.workers->queue().workers(), options.deterministic,
-    options.check_nan, p.where.here(), p.transfers, order});
-  if (options.shuffle)
-    disturbs_.emplace(*options.shuffle);
+    &helpers_, p.workers->queue().workers(), options.lowering.deterministic,
+    options.hooks.check_nan, p.where.here(), p.transfers, order});
+  if (options.hooks.shuffle)
+    disturbs_.emplace(*options.hooks.shuffle);
   make_engine(plan, order);
   tasks_->forget_storages();
 }
@@ -156,7 +156,7 @@ T& actor_graph::make_stream(const planned_stream& s) {
   const auto home = s.is_serial() && s.kind != graph::stream_kind::collective
                       ? std::size_t{s.device}
                       : stream_actor::no_home;
-  const auto& shuffle = parts_.options->shuffle;
+  const auto& shuffle = parts_.options->hooks.shuffle;
   const auto seed = shuffle ? shuffle->seed : std::nullopt;
   stream_handles_.push_back(make<T>(
     *parts_.system, stream_name(s, graph_),
@@ -211,7 +211,7 @@ actor_graph::make_tasks(const wiring_plan& plan,
   std::vector<op_task*> tasks(graph_.ops.size());
   for (auto op : order)
     tasks[op] =
-      parts_.options->dry_run
+      parts_.options->hooks.dry_run
         ? &tasks_->make_empty_task(graph_.op(op))
         : &tasks_->make_task(graph_.op(op),
                              streams_[plan.stream_of(op)]->device_stream());
@@ -223,8 +223,8 @@ wiring_options actor_graph::wiring() const {
   wiring.streams = planned_;
   wiring.steps_overlap = parts_.options->steps_in_flight > 1;
   wiring.device_is_here = parts_.where.here();
-  if (parts_.options->pending_ops > 0)
-    wiring.ends_later = some_pending(parts_.options->pending_ops, graph_);
+  if (parts_.options->hooks.pending_ops > 0)
+    wiring.ends_later = some_pending(parts_.options->hooks.pending_ops, graph_);
   return wiring;
 }
 

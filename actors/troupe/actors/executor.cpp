@@ -2,6 +2,7 @@
 #include <troupe/actors/executor.hpp>
 
 #include <troupe/actors/actor_graph.hpp>
+#include <troupe/actors/backend/backend.hpp>
 #include <troupe/actors/executor_graph.hpp>
 #include <troupe/actors/handles.hpp>
 #include <troupe/actors/parameter_replicas.hpp>
@@ -13,7 +14,6 @@
 #include <troupe/base/clock.hpp>
 #include <troupe/base/cores.hpp>
 #include <troupe/graph/unsupported_ops.hpp>
-#include <troupe/kernels/cpu/library/library_memory.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -56,11 +56,12 @@ std::size_t workers_of(const executor_options& options) {
 
 std::vector<std::shared_ptr<device>>
 devices_of(const executor_options& options) {
-  if (!options.device_instances.empty()) {
-    if (options.device_instances.size() != options.devices.size())
+  const auto& given = options.hooks.device_instances;
+  if (!given.empty()) {
+    if (given.size() != options.devices.size())
       throw error(errc::invalid_argument,
                   "as many device instances as devices are needed");
-    return options.device_instances;
+    return given;
   }
   std::vector<std::shared_ptr<device>> made;
   for (auto& d : make_devices(options.devices))
@@ -165,10 +166,11 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
   if (options.devices.empty())
     throw error(errc::invalid_argument, "no devices");
   if (!options.kernels)
-    options.kernels = std::make_shared<kernel_table>(cpu_kernels());
+    options.kernels =
+      std::make_shared<kernel_table>(kernels_for(options.devices));
   if (options.nodes)
     actors::check_nodes(*options.nodes, options.devices.size());
-  if (options.nodes && !options.places.empty())
+  if (options.nodes && !options.hooks.places.empty())
     throw error(errc::invalid_argument,
                 "places are given, and processes, which are places");
   parameters =
@@ -178,8 +180,8 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
   loss = actors::loss_of(*program, options.loss);
   ssa = actors::build_graph(program, options, loss);
   feeds_needed = {graph::feed_names(ssa), program->main()};
-  if (!options.dry_run)
-    take_library_memory(workers_of(options));
+  if (!options.hooks.dry_run)
+    prepare_backends(options.devices, workers_of(options));
   if (!options.system) {
     own =
       std::make_unique<own_system>(options.threads, options.nodes.has_value());
@@ -187,8 +189,8 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
   }
   workers = std::make_unique<actors::worker_pool>(*options.system);
   trace = std::make_unique<recorder>(workers->queue());
-  trace->set_level(options.trace);
-  if (!options.dry_run)
+  trace->set_level(options.hooks.trace);
+  if (!options.hooks.dry_run)
     replicas().spread();
   if (!ssa.transfers.empty())
     transfers = std::make_unique<actors::transport>(ssa.transfers.size(),
@@ -300,7 +302,7 @@ void executor::impl::prepare(const step_in_flight& s, const feed_map& feeds,
     state.wanted.push_back(wants(s.wanted, f.name));
   state.fetched.assign(actors->tasks().fetches().size(), tensor{});
   fed.clear(); // of a step that failed here
-  if (options.dry_run)
+  if (options.hooks.dry_run)
     return;
   for (auto& [name, value] : feeds)
     for (std::size_t d = 0; d < devices.size(); ++d)

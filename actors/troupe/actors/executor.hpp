@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/actors/delivery_shuffle.hpp>
+#include <troupe/actors/executor_hooks.hpp>
 #include <troupe/actors/wait_chain.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/recorder.hpp>
@@ -43,13 +43,6 @@ inline constexpr std::uint32_t short_steps_before_gathering = 8;
 /// ended.
 using feed_map = std::map<std::string, tensor, std::less<>>;
 
-/// In which form readiness travels along an edge. Results are bit-equal.
-enum class edge_form : std::uint8_t {
-  counter, ///< a counting mailbox in this process: the fast form
-  message, ///< a CAF message in the receiver's ordinary door
-  mixed,   ///< every other edge a message (tests)
-};
-
 /// One process of a run over several. All processes make an executor of the
 /// same program with the same options (but `process`) on the same parameters,
 /// and submit the same steps with the same feeds; each runs the handles of its
@@ -70,9 +63,8 @@ struct node_options {
   std::size_t processes() const;
 };
 
-/// A graph -> graph function, applied after building and before checking.
-using graph_pass = std::function<graph::ssa_graph(graph::ssa_graph)>;
-
+/// How a program is run. Two of these that are equal give equal results, bit by
+/// bit, on machines with the same instructions.
 struct executor_options {
   std::vector<device_id> devices{device_id{}};
   /// Workers of an actor system that the executor makes for itself; 0: one
@@ -85,86 +77,18 @@ struct executor_options {
   std::vector<std::string> fetches = {};
   /// Steps that may overlap, at least 1.
   std::uint32_t steps_in_flight = 2;
-  std::uint64_t seed = 0;    ///< of dropout and other random ops
-  bool deterministic = true; ///< sums over devices in device order
-  /// End the step at the first op that makes a NaN or an infinity.
-  bool check_nan = false;
-  bool dry_run = false; ///< schedule everything, run no kernel
-  std::size_t fuse_all_reduce_bytes = 256 * 1024;
-  /// Batch norms that train take their statistics over all devices, so that
-  /// several compute what one does on the whole batch; else each device has its
-  /// own, but for ops of type sync_batch_norm. Not with merge_strategy::none.
-  bool sync_batch_norm = false;
-  /// Batch norms, sums and relus run as one op, and their gradients, where
-  /// nobody fetches what is between (graph/passes/fuse_batch_norm.hpp), if
-  /// there are kernels for that. Results are the same bit by bit.
-  bool fuse_batch_norms = true;
-  /// What batch norms with a relu behind them wrote is computed again for the
-  /// backward pass instead of kept (graph/passes/recompute_activations.hpp), if
-  /// there are kernels for that. Results are the same bit by bit.
-  bool recompute_activations = true;
-  /// Values of which only the shape is read in the end give their memory back
-  /// before (graph/passes/shape_inputs.hpp), if the kernels can do that.
-  bool separate_shape_inputs = true;
-  /// Gradients of activations and softmax overwrite the gradient that they read
-  /// if nobody else does (graph/passes/write_in_place.hpp). Results are the
-  /// same bit by bit.
-  bool write_in_place = true;
-  /// Filters that only convolutions read, and the state of their updates, stay
-  /// in the layout of convolutions from step to step
-  /// (graph/passes/filters_in_blocks.hpp). In `parameters` they then are plain
-  /// again after `synchronize_parameters`: read no elements there before. Other
-  /// executors on the scope may. Not over processes. Results are the same bit
-  /// by bit.
-  bool filters_in_blocks = false;
-  /// Devices that share their memory (kernels/memory/shared_memory.hpp) use one copy
-  /// of what at most one of them writes: with the strategies reduce and
-  /// replicate parameters are not broadcast. Not over processes. Results are
-  /// the same bit by bit.
-  bool share_parameters = true;
-  /// One of such devices makes the gradient of a large matrix at once from the
-  /// samples of all where that moves less than merging what each makes
-  /// (graph/gathered_product.hpp), if there are kernels for that. Not over
-  /// processes. Results are the same but for rounding.
-  bool gather_products = true;
-  /// With the strategies reduce and replicate, updates on such devices merge or
-  /// gather the gradients that they alone read (graph/merging_update.hpp), if
-  /// there are kernels for that. Not over processes. Results are the same bit
-  /// by bit.
-  bool merge_in_updates = true;
-  /// Samples of a step over all devices, if known, for such decisions; steps
-  /// may have others. 0: unknown.
-  std::int64_t batch = 0;
-  edge_form form = edge_form::counter;
-  /// With edges as counters: so many of them, spread evenly, are CAF messages
-  /// all the same. Shows what few such edges cost the others (tests, bench).
-  std::size_t message_edges = 0;
-  /// So many of the program's ops, spread evenly, are treated as ops that may
-  /// end behind the return of their launch. Shows the same.
-  std::size_t pending_ops = 0;
-  std::optional<delivery_shuffle> shuffle = {};
-  std::vector<graph_pass> passes = {};
-  /// Skips the proof that all accesses are ordered (tests of the proof).
-  bool skip_hazard_check = false;
-  /// What is recorded from the first step on; see `executor::trace`.
-  trace_level trace = trace_level::off;
+  std::uint64_t seed = 0; ///< of dropout and other random ops
   /// Parameters and statistics; null: the executor makes a scope of its own.
   /// Executors that update one on the same devices may take turns; one that
   /// updates it on fewer devices ends the use of those before: their steps
   /// fail.
   std::shared_ptr<scope> parameters = {};
-  /// Kernels to run; null: `cpu_kernels()`. None may wait for what another op
-  /// does, but by the graph's edges: that op may be behind it on its worker.
+  /// Kernels to run; null: those of the devices' backends. None may wait for
+  /// what another op does, but by the graph's edges: that op may be behind it
+  /// on its worker.
   std::shared_ptr<const kernel_table> kernels = {};
-  /// The devices themselves, one per entry of `devices`; empty: made by
-  /// `make_devices`. Shared so that fetched tensors may outlive the executor.
-  std::vector<std::shared_ptr<device>> device_instances = {};
-  /// A collective is a handle per device instead of one for all: what devices
-  /// with streams of their own need (tests). Results are the same bit by bit.
-  bool rank_collectives = false;
-  /// A place per device: the graph is split as it is over processes, but all
-  /// places are in this one and exchange values in memory (tests). Empty: one.
-  std::vector<std::uint32_t> places = {};
+  /// Passes that rewrite the program, and how gradients are merged.
+  graph::lowering_options lowering = {};
   /// Split the graph over processes; the losses of other processes' devices
   /// are then unknown here (NaN). An own `system` must have loaded CAF's
   /// middleman.
@@ -172,6 +96,7 @@ struct executor_options {
   /// Run the actors in this system (it must outlive the executor); null: a
   /// system of the executor's own, with Troupe's scheduling policy.
   caf::actor_system* system = nullptr;
+  executor_hooks hooks = {}; ///< of tests, benchmarks and tools
 };
 
 /// What one step gave.
@@ -266,7 +191,8 @@ public:
 
   /// Brings `parameters()` up to date: with the strategies reduce and
   /// replicate, devices that do not share parameters keep optimizer state on
-  /// the one that updates it; with `filters_in_blocks`, here or in another
+  /// the one that updates it; with
+  /// `lowering_options::filters_in_blocks`, here or in another
   /// executor on the scope, filters lie in a layout of kernels. Call it before
   /// saving; no step may be under way.
   void synchronize_parameters();

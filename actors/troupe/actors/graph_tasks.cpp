@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/graph_tasks.hpp>
 
+#include <troupe/actors/backend/backend.hpp>
 #include <troupe/actors/control_flow.hpp>
 #include <troupe/actors/remote/transfer_tasks.hpp>
 #include <troupe/base/assert.hpp>
 #include <troupe/graph/argument.hpp>
 #include <troupe/graph/ssa/storage_accesses.hpp>
-#include <troupe/kernels/memory/shared_memory.hpp>
 
 #include <algorithm>
 #include <iterator>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/plain_executor.hpp>
 
+#include <troupe/actors/backend/backend.hpp>
 #include <troupe/actors/control_flow.hpp>
 #include <troupe/actors/scatter.hpp>
 #include <troupe/graph/argument.hpp>
@@ -125,7 +126,8 @@ plain_executor::impl::impl(const graph::program& main,
     parameters(options.parameters ? options.parameters
                                   : std::make_shared<scope>()) {
   if (!options.kernels)
-    options.kernels = std::make_shared<kernel_table>(cpu_kernels());
+    options.kernels =
+      std::make_shared<kernel_table>(kernels_for(options.devices));
   graph::require_kernels(program, *options.kernels, options.devices);
   if (options.parameter_names.empty())
     for (auto& [name, desc] : program.main().vars)

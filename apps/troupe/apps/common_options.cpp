@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/common_options.hpp>
 
+#include <troupe/actors/backend/backend.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/cores.hpp>
 #include <troupe/base/error.hpp>
@@ -91,12 +92,13 @@ executor_options make_executor_options(const network_options& options) {
   if (options.sync_batch_norm && made.strategy == graph::merge_strategy::none)
     throw usage_error("--sync-batch-norm needs devices that work together, "
                       "which those of --strategy none do not");
-  made.sync_batch_norm = options.sync_batch_norm;
-  made.filters_in_blocks = true; // nobody reads parameters while they train
+  made.lowering.sync_batch_norm = options.sync_batch_norm;
+  // Nobody reads parameters while they train.
+  made.lowering.filters_in_blocks = true;
   made.threads = options.threads;
   if (options.precision == "bf16")
     made.kernels = std::make_shared<kernel_table>(
-      cpu_kernels({.factors = precision::bfloat16}));
+      kernels_for(made.devices, precision::bfloat16));
   return made;
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/device_choice.hpp>
 
+#include <troupe/actors/backend/backend.hpp>
 #include <troupe/apps/samples.hpp>
 #include <troupe/base/clock.hpp>
 #include <troupe/base/error.hpp>
-#include <troupe/kernels/memory/shared_memory.hpp>
 
 #include <algorithm>
 #include <array>
@@ -36,16 +36,18 @@ bool may_choose(const executor_options& options, const feed_map& batch) {
     const auto& dims = feed.second.dims();
     return dims.rank() > 0 && dims[0] > 1;
   });
-  return several_samples && workers_of(options) > 1 && !options.deterministic
-         && !options.dry_run && options.scale == graph::gradient_scale::coeff;
+  return several_samples && workers_of(options) > 1
+         && !options.lowering.deterministic && !options.hooks.dry_run
+         && options.scale == graph::gradient_scale::coeff;
 }
 
 void set_cpu_devices(executor_options& options, int count) {
   options.devices = parse_devices("cpu:" + std::to_string(count));
-  options.device_instances.clear();
+  options.hooks.device_instances.clear();
   for (auto& device : make_devices(options.devices))
-    options.device_instances.push_back(std::move(device));
-  options.sync_batch_norm = options.sync_batch_norm || count > 1;
+    options.hooks.device_instances.push_back(std::move(device));
+  options.lowering.sync_batch_norm =
+    options.lowering.sync_batch_norm || count > 1;
 }
 
 /// An executor of its own on `count` devices, with parameters of its own.

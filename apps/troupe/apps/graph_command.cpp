@@ -34,10 +34,10 @@ executor_options train_options_of(const graph_options& options,
                                   const program_bundle& bundle) {
   auto wanted = make_executor_options(options.network);
   wanted.strategy = strategy_for(options.network, wanted.devices);
-  wanted.batch = choose_batch(options.data, bundle);
+  wanted.lowering.batch = choose_batch(options.data, bundle);
   wanted.fetches = split_names(options.fetch);
   wanted.loss = bundle.loss;
-  wanted.merge_in_updates = !options.collectives;
+  wanted.lowering.merge_in_updates = !options.collectives;
   return wanted;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/machine.hpp>
 
+#include <troupe/actors/backend/backend.hpp>
 #include <troupe/base/cores.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/cpu/library/library_versions.hpp>
@@ -56,7 +57,7 @@ std::vector<std::string> usable_devices() {
   std::vector<std::string> found;
   for (auto kind : {device_kind::cpu, device_kind::cuda, device_kind::sim}) {
     try {
-      make_devices({{kind, 0}});
+      backend_of(kind).make_device(0);
       found.emplace_back(to_string(kind));
     } catch (const error&) {
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/program_source.hpp>
 
+#include <troupe/actors/backend/backend.hpp>
 #include <troupe/actors/executor.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/graph/models.hpp>
@@ -116,10 +117,10 @@ const std::string& require_loss(const program_bundle& bundle) {
 
 missing_ops find_missing_ops(const program_bundle& bundle,
                              std::span<const device_id> devices) {
-  const kernel_table kernels = cpu_kernels();
   const device_id host;
-  return {graph::unsupported_ops(bundle.main, kernels, devices),
-          graph::unsupported_ops(bundle.startup, kernels, {&host, 1})};
+  return {graph::unsupported_ops(bundle.main, kernels_for(devices), devices),
+          graph::unsupported_ops(bundle.startup, kernels_for({&host, 1}),
+                                 {&host, 1})};
 }
 
 std::string to_text(const missing_ops& missing) {

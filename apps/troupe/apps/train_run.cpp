@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/train_run.hpp>
 
+#include <troupe/actors/backend/backend.hpp>
 #include <troupe/actors/scheduling.hpp>
 #include <troupe/apps/dataset.hpp>
 #include <troupe/apps/device_choice.hpp>
@@ -15,7 +16,6 @@
 #include <troupe/base/atomic_directory.hpp>
 #include <troupe/base/atomic_file.hpp>
 #include <troupe/graph/paddle/parameter_file.hpp>
-#include <troupe/kernels/cpu/library/library_memory.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -104,9 +104,9 @@ executor_options make_options(const train_options& options,
   made.loss = bundle.loss;
   made.fetches = split_names(options.fetch);
   made.seed = options.seed;
-  made.deterministic = options.deterministic;
-  made.check_nan = options.check_nan;
-  made.dry_run = options.dry_run;
+  made.lowering.deterministic = options.deterministic;
+  made.hooks.check_nan = options.check_nan;
+  made.hooks.dry_run = options.dry_run;
   return made;
 }
 
@@ -328,10 +328,11 @@ int run_train(const train_options& options) {
   require_loss(bundle);
   executor_options wanted = make_options(options, bundle);
   for (auto& device : make_devices(wanted.devices))
-    wanted.device_instances.push_back(std::move(device));
+    wanted.hooks.device_instances.push_back(std::move(device));
   require_ops(bundle, wanted.devices);
   if (!options.dry_run)
-    take_library_memory(static_cast<std::size_t>(workers_of(wanted)));
+    prepare_backends(wanted.devices,
+                     static_cast<std::size_t>(workers_of(wanted)));
   caf::actor_system_config config;
   configure(config, options.network.threads);
   caf::actor_system system(config);
@@ -339,7 +340,7 @@ int run_train(const train_options& options) {
   auto source = make_source(options, bundle, host, system);
   const auto held_out = open_held_out(options, bundle, host);
   count_steps(options, *source); // refuses what cannot be counted
-  wanted.batch = source->batch_samples(0);
+  wanted.lowering.batch = source->batch_samples(0);
   run_outputs outputs(options, bundle);
   const stop_request stop; // until now a signal ended the process
   if (is_automatic(options.network)) {

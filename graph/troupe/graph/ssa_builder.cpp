@@ -10,6 +10,7 @@
 #include <troupe/graph/passes/fuse_batch_norm.hpp>
 #include <troupe/graph/passes/recompute_activations.hpp>
 #include <troupe/graph/passes/shape_inputs.hpp>
+#include <troupe/graph/passes/sync_batch_norm.hpp>
 #include <troupe/graph/passes/write_in_place.hpp>
 #include <troupe/graph/ssa/handle_maker.hpp>
 #include <troupe/graph/ssa/ssa_edges.hpp>
@@ -69,7 +70,7 @@ public:
       if (g.merged_by)
         merging_updates_.emplace(*g.merged_by, &g);
     }
-    if (options.share_parameters)
+    if (options.lowering.share_parameters)
       for (auto name : find_sharable(block_, plan_))
         handles_.share(handles_.id_of(name));
   }
@@ -330,7 +331,7 @@ void graph_builder::all_reduce(const merged_gradient& g) {
     auto vars = on_all_devices(name);
     return add_collective(op_kind::all_reduce, 0, vars, vars);
   }
-  auto limit = options_.fuse_all_reduce_bytes;
+  auto limit = options_.lowering.fuse_all_reduce_bytes;
   auto type = block_.find_var(g.gradient)->type;
   if (pending_type_ != type || pending_bytes_ + *bytes > limit)
     flush_pending();
@@ -448,27 +449,28 @@ std::set<std::string> kept_names(const build_options& options) {
 }
 
 shared_program fused(shared_program p, const build_options& options) {
-  if (!options.fuse_batch_norms || !has_batch_norms_to_fuse(*p))
+  if (!options.lowering.fuse_batch_norms || !has_batch_norms_to_fuse(*p))
     return p;
   return std::make_shared<const program>(
     fuse_batch_norms(*p, kept_names(options)));
 }
 
 shared_program recomputing(shared_program p, const build_options& options) {
-  if (!options.recompute_activations || !has_activations_to_recompute(*p))
+  if (!options.lowering.recompute_activations
+      || !has_activations_to_recompute(*p))
     return p;
   return std::make_shared<const program>(
     recompute_activations(*p, kept_names(options)));
 }
 
 shared_program separated(shared_program p, const build_options& options) {
-  if (!options.separate_shape_inputs || !has_shape_inputs(*p))
+  if (!options.lowering.separate_shape_inputs || !has_shape_inputs(*p))
     return p;
   return std::make_shared<const program>(separate_shape_inputs(*p));
 }
 
 shared_program in_place(shared_program p, const build_options& options) {
-  if (!options.write_in_place || !has_ops_to_write_in_place(*p))
+  if (!options.lowering.write_in_place || !has_ops_to_write_in_place(*p))
     return p;
   return std::make_shared<const program>(
     write_in_place(*p, kept_names(options)));
@@ -476,7 +478,7 @@ shared_program in_place(shared_program p, const build_options& options) {
 
 shared_program with_filters_in_blocks(shared_program p,
                                       const build_options& options) {
-  if (!options.filters_in_blocks || !has_filter_gradients(*p))
+  if (!options.lowering.filters_in_blocks || !has_filter_gradients(*p))
     return p;
   return std::make_shared<const program>(keep_filters_in_blocks(*p));
 }
@@ -487,9 +489,11 @@ ssa_graph build_exposed(shared_program p, const build_options& options) {
   if (merges)
     check_gradients_in_main(*p);
   p = fused(std::move(p), options);
-  if (merges && has_batch_norms_to_split(*p, options.batch_norms))
-    p = std::make_shared<const program>(
-      split_batch_norms(*p, options.batch_norms));
+  const auto which = options.lowering.sync_batch_norm
+                       ? sync_batch_norm::all
+                       : sync_batch_norm::as_written;
+  if (merges && has_batch_norms_to_split(*p, which))
+    p = std::make_shared<const program>(split_batch_norms(*p, which));
   // Who reads a shape alone needs nothing computed again.
   p = recomputing(separated(std::move(p), options), options);
   p = in_place(std::move(p), options);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/graph/passes/sync_batch_norm.hpp>
+#include <troupe/graph/lowering_options.hpp>
 #include <troupe/graph/ssa_graph.hpp>
 
 #include <memory>
@@ -43,42 +43,9 @@ struct build_options {
   std::string loss;
   /// Variables that a fetch handle per device hands to the caller.
   std::vector<std::string> fetches;
-  /// Dense gradients of one dtype that follow each other in the order of
-  /// collectives are merged by one all_reduce up to this many bytes in sum;
-  /// 0: one each.
-  std::size_t fuse_all_reduce_bytes = 256 * 1024;
-  /// The devices share their memory (kernels/memory/shared_memory.hpp): a persistable
-  /// variable that no op writes, or that ops of one device alone write, has one
-  /// storage for all, that of the first device, and is not broadcast.
-  bool share_parameters = false;
-  /// The devices share their memory: one of them makes a merged gradient, at
-  /// once for all, where that moves less than merging what each makes (see
-  /// gathered_product.hpp).
-  bool gather_products = false;
-  /// The devices share their memory: a gradient of which one device's update is
-  /// the only reader is merged or gathered by that (see merging_update.hpp).
-  bool merge_in_updates = false;
-  /// Samples of a step over all devices, if known: not results, but what pays
-  /// depends on it. 0: unknown.
-  std::int64_t batch = 0;
-  /// Batch norms of several devices that merge their gradients take statistics
-  /// over the whole batch (see passes/sync_batch_norm.hpp).
-  sync_batch_norm batch_norms = sync_batch_norm::as_written;
-  /// Batch norms, sums and relus become one op, and their gradients, where
-  /// nobody fetches what is between (see passes/fuse_batch_norm.hpp).
-  bool fuse_batch_norms = false;
-  /// What batch norms with a relu behind them wrote is computed again for the
-  /// backward pass instead of kept (see passes/recompute_activations.hpp).
-  bool recompute_activations = false;
-  /// Values of which only the shape is read in the end give their memory back
-  /// before (see passes/shape_inputs.hpp).
-  bool separate_shape_inputs = false;
-  /// Gradients that are read once are overwritten (see
-  /// passes/write_in_place.hpp).
-  bool write_in_place = false;
-  /// Filters stay in the layout of convolutions from step to step (see
-  /// passes/filters_in_blocks.hpp).
-  bool filters_in_blocks = false;
+  /// Which passes rewrite the program. That devices share their memory, and
+  /// have kernels for what a pass makes, is the caller's to know.
+  lowering_options lowering = lowering_options::none();
 };
 
 /// Builds the graph of `p`, whose descriptions and names it refers to, over the

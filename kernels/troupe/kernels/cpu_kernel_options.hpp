@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/kernels/cpu/precision.hpp>
 #include <troupe/kernels/kernel.hpp>
+#include <troupe/kernels/precision.hpp>
 
 namespace troupe {
 

@@ -15,14 +15,12 @@ constexpr int max_devices = 4096;
 struct kind_entry {
   device_kind kind;
   std::string_view name;
-  std::string_view in_words;                  ///< for errors
-  std::unique_ptr<device> (*make)(int index); ///< null: not in this build
 };
 
 constexpr std::array<kind_entry, 3> kinds{{
-  {device_kind::cpu, "cpu", "CPU devices", &make_cpu_device},
-  {device_kind::cuda, "cuda", "CUDA device support", nullptr},
-  {device_kind::sim, "sim", "simulated devices", nullptr},
+  {device_kind::cpu, "cpu"},
+  {device_kind::cuda, "cuda"},
+  {device_kind::sim, "sim"},
 }};
 
 [[noreturn]] void bad_devices(std::string_view text, const std::string& why) {
@@ -90,15 +88,6 @@ void check_list(std::string_view text, const std::vector<device_id>& ids) {
     bad_devices(text, "devices of several kinds");
 }
 
-std::unique_ptr<device> make_device(device_id id) {
-  auto& entry = entry_of(id.kind);
-  if (!entry.make)
-    throw error(errc::not_found,
-                "this build has no " + std::string(entry.in_words),
-                {.device = to_string(id)});
-  return entry.make(id.index);
-}
-
 } // namespace
 
 std::string_view to_string(device_kind kind) noexcept {
@@ -121,18 +110,8 @@ std::vector<device_id> parse_devices(std::string_view text) {
   return ids;
 }
 
-std::vector<std::unique_ptr<device>>
-make_devices(const std::vector<device_id>& ids) {
-  std::vector<std::unique_ptr<device>> devices;
-  for (auto id : ids)
-    devices.push_back(make_device(id));
-  return devices;
-}
-
 tensor plain_copy(const tensor& value, device& from, device& to) {
-  const bool is_host_value =
-    value.is_plain() && from.id().kind == device_kind::cpu;
-  if (is_host_value)
+  if (value.is_plain() && from.memory_is_host())
     return to.to_device(value);
   arena host{make_host_memory_source()}; // its blocks outlive it
   return to.to_device(from.to_host(value, host));

@@ -16,7 +16,7 @@ namespace troupe {
 enum class device_kind : std::uint8_t {
   cpu,
   cuda,
-  sim, ///< computes nothing; a virtual clock
+  sim, ///< in host memory, with launches that end later
 };
 
 std::string_view to_string(device_kind kind) noexcept;
@@ -41,6 +41,8 @@ public:
   virtual device_id id() const noexcept = 0;
   /// The device's caching arena; lives as long as the device.
   virtual arena& memory() noexcept = 0;
+  /// Whether the host reads plain tensors of the device as they are.
+  virtual bool memory_is_host() const noexcept { return false; }
   /// Makes an ordered queue of work. The device must outlive it.
   virtual std::unique_ptr<stream>
   make_stream(const stream_options& options) = 0;
@@ -65,10 +67,5 @@ std::unique_ptr<device> make_cpu_device(int index);
 /// "cpu" gives one device. All ids are of one kind and differ, at most 4096.
 /// Throws error(invalid_argument) with the accepted forms.
 std::vector<device_id> parse_devices(std::string_view text);
-
-/// Makes a device per id. Throws error(not_found) for a kind that this build
-/// or machine has not, saying which.
-std::vector<std::unique_ptr<device>>
-make_devices(const std::vector<device_id>& ids);
 
 } // namespace troupe

@@ -174,6 +174,11 @@ void kernel_table::add(std::string op_type, device_kind kind,
   entries_[{std::move(op_type), kind}] = {.make = {}, .run = function};
 }
 
+void kernel_table::add(const kernel_table& others) {
+  for (const auto& [key, code] : others.entries_)
+    entries_[key] = code;
+}
+
 bool kernel_table::has(std::string_view op_type, device_kind kind) const {
   return entries_.contains(std::pair{std::string(op_type), kind});
 }
@@ -199,6 +204,13 @@ std::vector<std::string> kernel_table::op_types(device_kind kind) const {
     if (key.second == kind)
       result.push_back(key.first);
   return result;
+}
+
+kernel_table kernel_table::for_kind(device_kind kind) const {
+  kernel_table made;
+  for (const auto& [key, code] : entries_)
+    made.entries_[{key.first, kind}] = code;
+  return made;
 }
 
 } // namespace troupe

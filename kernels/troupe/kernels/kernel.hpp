@@ -155,12 +155,15 @@ using kernel_maker =
 using kernel_function = void (*)(kernel_context&);
 
 /// op type x device kind -> kernel. A value: built by functions like
-/// `cpu_kernels()`, passed to executors, changed by users who add ops.
+/// `kernels_for`, passed to executors, changed by users who add ops.
 class kernel_table {
 public:
   /// Adds or replaces an entry.
   void add(std::string op_type, device_kind kind, kernel_maker make);
   void add(std::string op_type, device_kind kind, kernel_function function);
+
+  /// Adds or replaces all entries of another table.
+  void add(const kernel_table& others);
 
   bool has(std::string_view op_type, device_kind kind) const;
   /// The kernel hands sequences on as `lod_sharing.hpp` says. Throws
@@ -169,6 +172,8 @@ public:
                                const attribute_map& attributes) const;
   /// All op types with a kernel for `kind`, sorted.
   std::vector<std::string> op_types(device_kind kind) const;
+  /// The same kernels, all for devices of `kind`.
+  kernel_table for_kind(device_kind kind) const;
 
 private:
   struct entry {

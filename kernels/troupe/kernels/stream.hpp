@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <exception>
 #include <string>
+#include <string_view>
 
 namespace troupe {
 
@@ -45,6 +46,9 @@ struct launch_options {
   bool tell_completion = true;
   /// Another stream will wait for the position.
   bool give_position = true;
+  /// Of the op whose work it is, for devices whose times depend on it. Outlives
+  /// the launch.
+  std::string_view op_type = {};
 };
 
 /// Outcome of a launch.

@@ -4,7 +4,7 @@
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
 
-#include <troupe/apps/bench/late_device.hpp>
+#include "../late_device.hpp"
 
 #include <doctest/doctest.h>
 
@@ -94,8 +94,8 @@ TEST_CASE("of an op that stays, why tells worker and chain") {
 TEST_CASE("a launch that is not complete is told as such") {
   const auto net = make_mlp();
   auto options = options_for(net);
-  options.device_instances = {apps::make_late_device(0, 1, 2000),
-                              apps::make_late_device(1, 2, 2000)};
+  options.hooks.device_instances = {make_late_device(0, 1, 2000),
+                                    make_late_device(1, 2, 2000)};
   executor exe{net.main, options};
   bool seen = false;
   for (int round = 0; round < 50 && !seen; ++round) {

@@ -63,8 +63,8 @@ std::vector<difference> differences() {
        o.nodes->process_of_device = {1, 1};
      },
      "process_of_device: 0, 1 in process 0, 1, 1 in process 1"},
-    {[](auto& o, auto&) { o.dry_run = true; }, "dry_run"},
-    {[](auto& o, auto&) { o.fuse_all_reduce_bytes = 0; },
+    {[](auto& o, auto&) { o.hooks.dry_run = true; }, "dry_run"},
+    {[](auto& o, auto&) { o.lowering.fuse_all_reduce_bytes = 0; },
      "fuse_all_reduce_bytes"},
     {[](auto&, auto& net) {
        net.main.main().ops.back().attributes.set("coefficient", 0.25f);
@@ -227,9 +227,9 @@ TEST_CASE("what concerns one process alone may differ") {
                       options.parameters = net.parameters();
                       options.nodes = node;
                       options.threads = node.process == 0 ? 1 : 2;
-                      options.check_nan = node.process == 0;
+                      options.hooks.check_nan = node.process == 0;
                       if (node.process == 0)
-                        options.form = edge_form::mixed;
+                        options.hooks.form = edge_form::mixed;
                       executor exe{net.main, options};
                       exe.run(net.batch(0, 7));
                       return std::string{"done"};
@@ -307,7 +307,7 @@ TEST_CASE("no message of who is no member of the run counts") {
                         auto here =
                           options_over(2, graph::merge_strategy::all_reduce);
                         here.parameters = net.parameters();
-                        here.form = edge_form::message;
+                        here.hooks.form = edge_form::message;
                         here.nodes = node;
                         if (node.process == 0)
                           return publish_and_run(net, here, kind, ports, go);

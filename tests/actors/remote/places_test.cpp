@@ -3,12 +3,13 @@
 // A graph split over places that exchange values computes what it computes
 // whole, bit by bit.
 
+#include <troupe/actors/backend/backend.hpp>
 #include <troupe/actors/executor.hpp>
 
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
 
-#include <troupe/apps/bench/late_device.hpp>
+#include "../late_device.hpp"
 
 #include <doctest/doctest.h>
 
@@ -39,8 +40,8 @@ executor_options on(int devices, merge_strategy strategy,
   executor_options o;
   o.devices = parse_devices("cpu:" + std::to_string(devices));
   o.strategy = strategy;
-  o.gather_products = false; // rounds differently, and not over places
-  o.places = split;
+  o.lowering.gather_products = false; // rounds differently, and not over places
+  o.hooks.places = split;
   return o;
 }
 
@@ -96,7 +97,7 @@ TEST_CASE("two places train to the bits of one, with every strategy") {
       CAPTURE(net.name);
       CAPTURE(to_string(strategy));
       auto one = on(2, strategy);
-      one.share_parameters =
+      one.lowering.share_parameters =
         false; // so that each device has its own to compare
       const auto expected = train(net, one, batches);
       for (std::uint32_t in_flight : {1u, 2u, 4u}) {
@@ -116,7 +117,7 @@ TEST_CASE("so do places of several devices, in any order") {
   const auto net = make_lenet();
   for (auto strategy : strategies) {
     auto one = on(4, strategy);
-    one.share_parameters = false;
+    one.lowering.share_parameters = false;
     const auto expected = train(net, one, batches);
     for (auto& split : {places{0, 0, 1, 1}, places{1, 0, 1, 0},
                         places{3, 2, 1, 0}, places{7, 7, 7, 0}}) {
@@ -131,14 +132,14 @@ TEST_CASE("and of several workers, whatever the form and order of messages") {
   const auto net = make_lenet();
   for (auto strategy : {merge_strategy::all_reduce, merge_strategy::reduce}) {
     auto one = on(2, strategy);
-    one.share_parameters = false;
+    one.lowering.share_parameters = false;
     const auto expected = train(net, one, batches);
     for (std::uint64_t seed = 0; seed < 12; ++seed) {
       CAPTURE(seed);
       auto two = on(2, strategy, {1, 0});
-      two.form = std::array{edge_form::counter, edge_form::message,
-                            edge_form::mixed}[seed % 3];
-      two.shuffle.emplace().seed = seed;
+      two.hooks.form = std::array{edge_form::counter, edge_form::message,
+                                  edge_form::mixed}[seed % 3];
+      two.hooks.shuffle.emplace().seed = seed;
       two.steps_in_flight = 1 + static_cast<std::uint32_t>(seed % 4);
       const auto t = train(net, two, batches);
       CHECK(t.losses == expected.losses);
@@ -152,17 +153,17 @@ TEST_CASE("and on devices that complete late") {
   const auto few = std::span{batches}.first(4);
   for (auto strategy : {merge_strategy::all_reduce, merge_strategy::reduce}) {
     auto one = on(2, strategy);
-    one.share_parameters = false;
+    one.lowering.share_parameters = false;
     const auto expected = train(net, one, few);
     for (std::uint64_t seed = 0; seed < 6; ++seed) {
       CAPTURE(seed);
       auto two = on(2, strategy, {0, 1});
       // One of them, or both.
-      two.device_instances = make_shared_devices(two.devices);
+      two.hooks.device_instances = make_shared_devices(two.devices);
       for (int d = 0; d < 2; ++d)
         if (seed % 3 != static_cast<std::uint64_t>(d))
-          two.device_instances[static_cast<std::size_t>(d)] =
-            apps::make_late_device(d, seed, 20);
+          two.hooks.device_instances[static_cast<std::size_t>(d)] =
+            make_late_device(d, seed, 20);
       const auto t = train(net, two, few);
       CHECK(t.losses == expected.losses);
       CHECK(same_parameters(t, expected, 2));
@@ -238,9 +239,9 @@ TEST_CASE("a dry run over places transfers nothing") {
                         merge_strategy::replicate}) {
     CAPTURE(to_string(strategy));
     auto options = on(2, strategy, {0, 1});
-    options.dry_run = true;
+    options.hooks.dry_run = true;
     const auto feed = feed_of(executor{net.main, options}.graph());
-    options.shuffle =
+    options.hooks.shuffle =
       delivery_shuffle{.seed = {}, .withheld = message_id{no_handle, feed, 1}};
     executor exe{net.main, options};
     exe.run(net.batch(0, 4));
@@ -264,7 +265,7 @@ TEST_CASE("a pass may not let a place use what another has") {
   const auto net = make_mlp();
   auto options = on(2, merge_strategy::all_reduce, {0, 1});
   options.parameters = net.parameters();
-  options.passes = {[](graph::ssa_graph g) {
+  options.hooks.passes = {[](graph::ssa_graph g) {
     for (auto& o : g.ops)
       if (o.kind == graph::op_kind::computation && o.device == 1) {
         o.device = 0;

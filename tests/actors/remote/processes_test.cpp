@@ -123,7 +123,8 @@ void split_run_agrees(const small_net& net, merge_strategy strategy,
   const auto one = [&] {
     auto options = run.options(0);
     options.nodes.reset();
-    options.share_parameters = options.gather_products = false;
+    options.lowering.share_parameters = options.lowering.gather_products =
+      false;
     return options;
   }();
   executor together{net.main, one};

@@ -30,7 +30,7 @@ graph::ssa_graph split(const small_net& net, merge_strategy strategy,
   executor_options o;
   o.devices = parse_devices("cpu:" + std::to_string(places.size()));
   o.strategy = strategy;
-  o.places = places;
+  o.hooks.places = places;
   return actors::build_graph(std::make_shared<graph::program>(net.main), o,
                              net.loss);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/profile/op_profile.hpp>
 
+#include <troupe/actors/backend/backend.hpp>
 #include <troupe/actors/executor.hpp>
 #include <troupe/apps/program_source.hpp>
 #include <troupe/base/job_queue.hpp>
@@ -186,7 +187,7 @@ TEST_CASE("all ops of a training step are seen once per step and device") {
   options.devices = parse_devices("cpu:2");
   options.threads = workers;
   options.loss = net.loss;
-  options.trace = trace_level::ops;
+  options.hooks.trace = trace_level::ops;
   options.kernels =
     profile.watched_kernels(std::make_shared<kernel_table>(cpu_kernels()));
   options.parameters = std::make_shared<scope>();

@@ -91,7 +91,7 @@ void run_case(const fuzz::op_case_file& c, caf::actor_system& system,
   executor_options options;
   options.system = &system;
   options.scale = graph::gradient_scale::custom; // most cases have no loss
-  options.device_instances = {on};
+  options.hooks.device_instances = {on};
   options.parameters = std::make_shared<scope>();
   set_inputs(c, *options.parameters, on->memory());
   executor exe{c.program, options};

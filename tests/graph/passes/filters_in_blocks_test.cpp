@@ -152,7 +152,7 @@ TEST_CASE("a program without filter gradients is not looked at") {
 TEST_CASE("only a graph that is asked for it has it") {
   for (bool yes : {true, false}) {
     build_options options = on_cpus(1);
-    options.filters_in_blocks = yes;
+    options.lowering.filters_in_blocks = yes;
     const auto g = build(convolved{}.p, options);
     const auto& gradient = g.op(find_op(g, "conv2d_grad"));
     CHECK(gradient.desc->attributes.get_bool(filter_in_blocks_attribute, false)

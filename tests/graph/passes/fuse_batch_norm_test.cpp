@@ -309,8 +309,8 @@ TEST_CASE("the graph of the fused program is proven") {
   for (const bool adds : {false, true})
     for (const std::size_t devices : {1, 2}) {
       auto options = on_cpus(devices);
-      options.fuse_batch_norms = true;
-      options.separate_shape_inputs = true;
+      options.lowering.fuse_batch_norms = true;
+      options.lowering.separate_shape_inputs = true;
       const auto g = build(normalized{adds}.p, options);
       CHECK_NOTHROW(check_hazards(g, 2));
       CHECK(

@@ -242,10 +242,10 @@ TEST_CASE("who reads its shape alone needs no values") {
   reader.set_input("Y", {"w"});
   reader.set_input("Out@GRAD", {"product@GRAD"});
   auto options = on_cpus(1);
-  options.recompute_activations = true;
+  options.lowering.recompute_activations = true;
   CHECK(find_op(build(shapes.p, options), std::string{recompute_type})
         != no_handle);
-  options.separate_shape_inputs = true;
+  options.lowering.separate_shape_inputs = true;
   CHECK(find_op(build(shapes.p, options), std::string{recompute_type})
         == no_handle);
 }
@@ -265,7 +265,7 @@ TEST_CASE("a program of several blocks is left alone") {
 TEST_CASE("it is computed again once the gradient is there") {
   for (const std::size_t devices : {1, 2}) {
     auto options = on_cpus(devices);
-    options.recompute_activations = true;
+    options.lowering.recompute_activations = true;
     const auto g = build(activated{}.p, options);
     CHECK_NOTHROW(check_hazards(g, 2));
     for (std::size_t d = 0; d < devices; ++d) {

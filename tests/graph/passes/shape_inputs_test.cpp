@@ -124,7 +124,7 @@ TEST_CASE("a sum of a value with itself takes one shape for both") {
 TEST_CASE("the graph reads the value for the last time in the forward pass") {
   for (const std::size_t devices : {1, 2}) {
     auto options = on_cpus(devices);
-    options.separate_shape_inputs = true;
+    options.lowering.separate_shape_inputs = true;
     const auto g = build(biased(), options);
     CHECK_NOTHROW(check_hazards(g, 2));
     const auto h = find_var(g, "h", 1);

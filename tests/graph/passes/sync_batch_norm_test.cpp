@@ -213,7 +213,7 @@ TEST_CASE("an op without SavedMean is named") {
 TEST_CASE("the graph has a collective for each and no hazards") {
   for (auto strategy : {merge_strategy::all_reduce, merge_strategy::reduce}) {
     auto options = on_cpus(2, strategy);
-    options.batch_norms = sync_batch_norm::all;
+    options.lowering.sync_batch_norm = true;
     const auto g = build(normalized(), options);
     check_hazards(g, 2);
     const auto collectives = std::ranges::count_if(
@@ -225,17 +225,17 @@ TEST_CASE("the graph has a collective for each and no hazards") {
 TEST_CASE("the graph of fused and split ops is proven") {
   for (const bool adds : {false, true}) {
     auto options = on_cpus(2);
-    options.batch_norms = sync_batch_norm::all;
+    options.lowering.sync_batch_norm = true;
     CHECK_NOTHROW(check_hazards(build(fused(adds), options), 2));
   }
 }
 
 TEST_CASE("one device, and devices that train apart, keep the op") {
   auto options = on_cpus(1);
-  options.batch_norms = sync_batch_norm::all;
+  options.lowering.sync_batch_norm = true;
   CHECK(find_op(build(normalized(), options), "batch_norm") != no_handle);
   options = on_cpus(2, merge_strategy::none);
-  options.batch_norms = sync_batch_norm::all;
+  options.lowering.sync_batch_norm = true;
   CHECK(find_op(build(normalized(), options), "batch_norm") != no_handle);
 }
 

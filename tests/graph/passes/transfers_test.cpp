@@ -34,7 +34,7 @@ ssa_graph split(const small_program& p, merge_strategy strategy,
                 const std::vector<std::uint32_t>& places,
                 const names& fetches = {}) {
   auto options = on_cpus(places.size(), strategy, fetches);
-  options.fuse_all_reduce_bytes = 0;
+  options.lowering.fuse_all_reduce_bytes = 0;
   return add_transfers(build(p, options), places);
 }
 
@@ -202,7 +202,7 @@ TEST_CASE("devices of one place share what comes from another") {
   small_program p;
   p.persistable("w").op("look", {"w", "x"}, {"y"}).op("turn", {"w"}, {"z"});
   auto options = on_cpus(3);
-  options.share_parameters = true;
+  options.lowering.share_parameters = true;
   const auto g = add_transfers(build(p, options), {0, 1, 1});
   CHECK(describe_ops(g)
         == "look@0: w:0 x:0 -> y:1\n"
@@ -217,7 +217,7 @@ TEST_CASE("devices of one place share what comes from another") {
 
 TEST_CASE("what is read steps later is sent when it has been written") {
   auto options = on_cpus(2);
-  options.share_parameters = true;
+  options.lowering.share_parameters = true;
   small_program p;
   p.op("early", {"y"}, {"z"}).op("late", {"x"}, {"y"});
   auto g = build(p, options);

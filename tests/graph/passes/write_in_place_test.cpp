@@ -138,7 +138,7 @@ TEST_CASE("programs without such ops are told apart") {
 
 TEST_CASE("the graph is proven") {
   auto options = on_cpus(2);
-  options.write_in_place = true;
+  options.lowering.write_in_place = true;
   const auto g = build(activated{}.p, options);
   CHECK(find_var(g, "y@GRAD", 2, 1) != no_handle);
   CHECK(find_var(g, "xw@GRAD", 1) == no_handle);

@@ -481,7 +481,8 @@ ticket engine::launch_by_ticket(pending_launch& launch) {
   try {
     const auto result =
       on.launch(launch, {.tell_completion = op.wants_completion,
-                         .give_position = op.gives_position});
+                         .give_position = op.gives_position,
+                         .op_type = op.box->op()->desc->type});
     if (result.state == launch_status::done)
       launch.completed(nullptr);
     return result.position;
@@ -495,8 +496,9 @@ ticket engine::launch_by_ticket(pending_launch& launch) {
 // The completion comes from the task.
 void engine::launch_later(pending_launch& launch) {
   try {
-    launch.of_op->on->device_stream().launch(launch,
-                                             {.tell_completion = false});
+    launch.of_op->on->device_stream().launch(
+      launch, {.tell_completion = false,
+               .op_type = launch.of_op->box->op()->desc->type});
   } catch (...) {
     launch.completed(std::current_exception());
   }

@@ -90,10 +90,10 @@ void add_options(lines& out, const executor_options& o,
   out.add_list("fetches", o.fetches, [](const std::string& f) { return f; });
   out.add("steps_in_flight", o.steps_in_flight);
   out.add("seed", o.seed);
-  out.add_flag("deterministic", o.deterministic);
-  out.add_flag("dry_run", o.dry_run);
-  out.add("fuse_all_reduce_bytes", o.fuse_all_reduce_bytes);
-  out.add_flag("sync_batch_norm", o.sync_batch_norm);
+  out.add_flag("deterministic", o.lowering.deterministic);
+  out.add_flag("dry_run", o.hooks.dry_run);
+  out.add("fuse_all_reduce_bytes", o.lowering.fuse_all_reduce_bytes);
+  out.add_flag("sync_batch_norm", o.lowering.sync_batch_norm);
 }
 
 void add_program(lines& out, const graph::program& p) {
@@ -222,7 +222,7 @@ std::string describe_run(const executor_options& options,
   if (graph.sources && graph.sources->described)
     add_program(out, *graph.sources->described);
   add_handles(out, graph);
-  if (!options.dry_run && options.strategy != graph::merge_strategy::none)
+  if (!options.hooks.dry_run && options.strategy != graph::merge_strategy::none)
     for (auto& [name, d] : shared_values(graph, *options.nodes))
       out.add("the value of " + std::string{name},
               text_of(parameters.replica(d).find(name), *devices[d]));

@@ -67,7 +67,7 @@ void use_delays(executor_options& options, const graph::program& program,
   for (auto kind : special_kinds)
     add(to_string(kind));
   options.kernels = std::move(kernels);
-  options.passes.emplace_back(only_computations);
+  options.hooks.passes.emplace_back(only_computations);
   options.parameters = std::make_shared<scope>();
   arena memory{make_host_memory_source()};
   const auto nothing = tensor::make(memory, {1}, dtype::float32);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/bench/ready_queue_executor.hpp>
 
+#include <troupe/actors/backend/backend.hpp>
 #include <troupe/actors/graph_tasks.hpp>
 #include <troupe/actors/grouped.hpp>
 #include <troupe/actors/plan/wiring_plan.hpp>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/bench/bench_commands.hpp>
 #include <troupe/apps/bench/delayed_run.hpp>
-#include <troupe/apps/bench/late_device.hpp>
 #include <troupe/apps/bench/sampling.hpp>
 #include <troupe/apps/common_options.hpp>
 #include <troupe/apps/option_checks.hpp>
@@ -9,6 +8,7 @@
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/clock.hpp>
 #include <troupe/base/recorder.hpp>
+#include <troupe/kernels/sim/sim_device.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -98,17 +98,17 @@ feed_map empty_feeds(const program_bundle& bundle, std::int64_t batch,
 
 /// No pass makes fewer ops of the program's, or more.
 void run_ops_as_written(executor_options& options) {
-  options.fuse_all_reduce_bytes = 0;
-  options.fuse_batch_norms = false;
-  options.recompute_activations = false;
-  options.separate_shape_inputs = false;
+  options.lowering.fuse_all_reduce_bytes = 0;
+  options.lowering.fuse_batch_norms = false;
+  options.lowering.recompute_activations = false;
+  options.lowering.separate_shape_inputs = false;
 }
 
 void use_late_devices(executor_options& options) {
   for (auto& d : options.devices) {
     if (d.kind != device_kind::cpu)
       throw usage_error("--late: CPU devices only, not " + to_string(d));
-    options.device_instances.push_back(make_late_device(d.index));
+    options.hooks.device_instances.push_back(make_sim_device(d));
   }
 }
 
@@ -157,10 +157,10 @@ schedule_figures measure(const schedule_options& o) {
   if (delays)
     use_delays(options, bundle.main, *delays, o.delay);
   else
-    options.dry_run = true;
+    options.hooks.dry_run = true;
   options.steps_in_flight = o.in_flight;
-  options.pending_ops = o.pending;
-  options.message_edges = o.remote;
+  options.hooks.pending_ops = o.pending;
+  options.hooks.message_edges = o.remote;
   if (o.late)
     use_late_devices(options);
   run_ops_as_written(options);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/backend/backend.hpp>
 #include <troupe/apps/bench/bench_commands.hpp>
 #include <troupe/apps/bench/ready_queue_executor.hpp>
 #include <troupe/apps/bench/sampling.hpp>
@@ -142,9 +143,11 @@ int run_steps(const steps_options& o) {
   auto bundle = load_program(o.network.program, o.network.loss);
   auto options = make_executor_options(o.network);
   options.loss = require_loss(bundle);
-  options.filters_in_blocks = false; // the other engines have plain ones
+  options.lowering.filters_in_blocks =
+    false; // the other engines have plain ones
   options.threads = choose_workers(options.threads);
-  options.kernels = std::make_shared<const kernel_table>(cpu_kernels());
+  options.kernels =
+    std::make_shared<const kernel_table>(kernels_for(options.devices));
   const auto main =
     std::make_shared<const graph::program>(std::move(bundle.main));
   arena memory{make_host_memory_source()};

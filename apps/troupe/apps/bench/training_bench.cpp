@@ -59,10 +59,10 @@ training_bench::training_bench(const training_bench_options& options)
   wanted.loss = require_loss(bundle_);
   wanted.seed = options.seed;
   wanted.steps_in_flight = in_flight_;
-  wanted.deterministic = false;
+  wanted.lowering.deterministic = false;
   require_ops(bundle_, wanted.devices);
   batches_ = make_batches(bundle_, batch_, options.seed, *host_);
-  wanted.batch = batch_;
+  wanted.lowering.batch = batch_;
   if (is_automatic(options.network))
     choose_cpu_devices(wanted, options.network, bundle_, batches_.front());
   else

@@ -57,7 +57,7 @@ private:
     executor_options o;
     o.threads = threads;
     o.steps_in_flight = 1; // a pass at a time
-    o.form = form;
+    o.hooks.form = form;
     o.kernels = make_task_kernels([&work](std::uint32_t task) {
       return std::make_unique<task_kernel>(work, task);
     });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/profile/run_profile.hpp>
 
+#include <troupe/actors/backend/backend.hpp>
 #include <troupe/apps/common_options.hpp>
 #include <troupe/apps/machine_roofline.hpp>
 #include <troupe/apps/profile/profile_report.hpp>
@@ -21,10 +22,11 @@ std::uint64_t skipped_steps(std::uint64_t steps) {
 run_profile::run_profile(std::uint64_t steps, executor_options& run)
   : workers_(static_cast<std::size_t>(workers_of(run))),
     devices_(run.devices.size()), profile_(workers_, skipped_steps(steps)) {
-  auto kernels =
-    run.kernels ? run.kernels : std::make_shared<kernel_table>(cpu_kernels());
+  auto kernels = run.kernels
+                   ? run.kernels
+                   : std::make_shared<kernel_table>(kernels_for(run.devices));
   run.kernels = profile_.watched_kernels(std::move(kernels));
-  run.trace = trace_level::ops;
+  run.hooks.trace = trace_level::ops;
 }
 
 void run_profile::begin(const executor& exe) {

@@ -313,7 +313,7 @@ void choose_gatherers(const block& b, const build_options& options,
   std::vector<std::size_t> load(options.devices.size(), 0);
   for (auto& g : gradients) {
     if (!is_worth_gathering(b, b.ops[g.complete_after], g.parameter, g.gradient,
-                            options.batch))
+                            options.lowering.batch))
       continue;
     const auto lightest = std::ranges::min_element(load) - load.begin();
     g.gathered_on = g.home.value_or(static_cast<std::size_t>(lightest));
@@ -369,9 +369,9 @@ merge_plan plan_merges(const block& b, const build_options& options) {
   plan.gradients = find_gradients(b);
   if (options.strategy != merge_strategy::all_reduce)
     place_updates(b, options, plan);
-  if (options.gather_products)
+  if (options.lowering.gather_products)
     choose_gatherers(b, options, plan.gradients);
-  if (options.merge_in_updates)
+  if (options.lowering.merge_in_updates)
     choose_merging_updates(b, plan.gradients);
   return plan;
 }

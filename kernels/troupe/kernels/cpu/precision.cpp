@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/kernels/cpu/precision.hpp>
+#include <troupe/kernels/precision.hpp>
 
 #include <oneapi/dnnl/dnnl.h>
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <troupe/kernels/cpu/layout/blocked_primitive.hpp>
-#include <troupe/kernels/cpu/precision.hpp>
 #include <troupe/kernels/cpu/product/gemm.hpp>
+#include <troupe/kernels/precision.hpp>
 
 #include <cstdint>
 

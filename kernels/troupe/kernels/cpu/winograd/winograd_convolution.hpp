@@ -2,8 +2,8 @@
 #pragma once
 
 #include <troupe/kernels/cpu/layout/stored_values.hpp>
-#include <troupe/kernels/cpu/precision.hpp>
 #include <troupe/kernels/kernel.hpp>
+#include <troupe/kernels/precision.hpp>
 
 namespace troupe::cpu {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/apps/bench/late_device.hpp>
+#include <troupe/kernels/sim/sim_device.hpp>
 
 #include <troupe/base/clock.hpp>
 #include <troupe/base/cores.hpp>
@@ -15,15 +15,9 @@
 #include <utility>
 #include <vector>
 
-namespace troupe::apps {
+namespace troupe {
 
 namespace {
-
-/// How a stream is late.
-struct lateness {
-  std::uint64_t seed;
-  std::uint32_t max_delay_us;
-};
 
 void pause(splitmix64& draw, std::uint32_t max_us) {
   if (max_us > 0)
@@ -34,9 +28,8 @@ void pause(splitmix64& draw, std::uint32_t max_us) {
 /// Reports completions late and in a drawn order.
 class completion_thread {
 public:
-  explicit completion_thread(lateness how)
-    : draw_(how.seed), max_delay_us_(how.max_delay_us),
-      thread_([this] { loop(); }) {}
+  completion_thread(std::uint64_t seed, std::uint32_t max_delay_us)
+    : draw_(seed), max_delay_us_(max_delay_us), thread_([this] { loop(); }) {}
 
   ~completion_thread() {
     {
@@ -83,16 +76,17 @@ private:
   std::thread thread_;
 };
 
-class late_stream;
+class sim_stream;
 
 /// What a stream has been told to do: work to run, or a position of another
 /// stream to wait for; neither: only to say that it has come so far.
 struct queued_entry {
-  late_stream* of;
+  sim_stream* of;
   work* run;
   stream* producer;
   ticket position; ///< of the producer
   bool tell_completion;
+  std::string_view op_type; ///< of the work
 };
 
 /// Entries of one or several streams, until their thread takes all at once.
@@ -225,17 +219,18 @@ private:
   std::thread thread_;
 };
 
-class late_stream final : public stream {
+class sim_stream final : public stream {
 public:
-  late_stream(std::string name, lateness how, std::shared_ptr<stream_thread> on)
-    : name_(std::move(name)), draw_(how.seed), max_delay_us_(how.max_delay_us),
+  sim_stream(std::string name, const sim_times& times, std::uint64_t seed,
+             std::shared_ptr<stream_thread> on)
+    : name_(std::move(name)), draw_(seed), times_(times),
       thread_(std::move(on)) {
-    if (max_delay_us_ > 0)
-      completions_.emplace(lateness{how.seed + 1, max_delay_us_});
+    if (times.max_delay_us > 0)
+      completions_.emplace(seed + 1, times.max_delay_us);
   }
 
-  ~late_stream() override {
-    push({this, nullptr, nullptr, 0, false});
+  ~sim_stream() override {
+    push({this, nullptr, nullptr, 0, false, {}});
     std::unique_lock guard{leaving_};
     left_.wait(guard, [this] { return has_left_; });
   }
@@ -244,17 +239,18 @@ public:
   int width() const noexcept override { return 1; }
 
   launch_result launch(work& w, const launch_options& wanted) override {
-    return {launch_status::pending,
-            push({this, &w, nullptr, 0, wanted.tell_completion})};
+    return {
+      launch_status::pending,
+      push({this, &w, nullptr, 0, wanted.tell_completion, wanted.op_type})};
   }
 
   void wait(stream& producer, ticket position) override {
     if (position != 0)
-      push({this, nullptr, &producer, position, false});
+      push({this, nullptr, &producer, position, false, {}});
   }
 
   bool can_wait_for(const stream& producer) const noexcept override {
-    return dynamic_cast<const late_stream*>(&producer) != nullptr;
+    return dynamic_cast<const sim_stream*>(&producer) != nullptr;
   }
 
   ticket position() const noexcept override {
@@ -268,7 +264,7 @@ public:
   /// The stream's thread.
   void execute(const queued_entry& e) {
     if (e.run) {
-      run(*e.run, e.tell_completion);
+      run(e);
     } else if (e.producer) {
       e.producer->synchronize(e.position);
       progress_.advance();
@@ -286,21 +282,34 @@ private:
     return position;
   }
 
-  void run(work& w, bool tell_completion) {
-    pause(draw_, max_delay_us_);
+  void run(const queued_entry& e) {
+    auto& w = *e.run;
+    pause(draw_, times_.max_delay_us);
+    const auto begin = now_ns();
     std::exception_ptr failure;
     try {
       w.execute(*this);
     } catch (...) {
       failure = std::current_exception();
     }
+    wait_until_end(begin, e.op_type);
     progress_.advance();
-    if (!tell_completion && !failure)
+    if (!e.tell_completion && !failure)
       return;
     if (completions_)
       completions_->report(w, std::move(failure));
     else
       w.completed(std::move(failure));
+  }
+
+  /// Work that the table has a time for ends so long after it began.
+  void wait_until_end(std::uint64_t begin_ns, std::string_view op_type) const {
+    const auto found = times_.us_of_op.find(op_type);
+    if (found == times_.us_of_op.end())
+      return;
+    const auto end_ns = begin_ns + std::uint64_t{found->second} * 1000;
+    if (const auto now = now_ns(); now < end_ns)
+      std::this_thread::sleep_for(std::chrono::nanoseconds(end_ns - now));
   }
 
   // Notifies under the mutex: behind it the stream may be gone.
@@ -312,7 +321,7 @@ private:
 
   std::string name_;
   splitmix64 draw_; // the stream's thread
-  std::uint32_t max_delay_us_;
+  const sim_times& times_;
   std::atomic<ticket> queued_{0}; // relaxed: a launch orders what it tells of
   stream_progress progress_;
   std::optional<completion_thread> completions_;
@@ -328,31 +337,32 @@ void stream_thread::loop() {
       e.of->execute(e);
 }
 
-class late_device final : public device {
+class sim_device final : public device {
 public:
-  late_device(int index, lateness how)
-    : cpu_(make_cpu_device(index)), draw_(how.seed),
-      max_delay_us_(how.max_delay_us) {}
+  sim_device(device_id id, sim_times times)
+    : id_(id), memory_(make_cpu_device(id.index)), times_(std::move(times)),
+      draw_(times_.seed) {}
 
-  device_id id() const noexcept override { return cpu_->id(); }
-  arena& memory() noexcept override { return cpu_->memory(); }
+  device_id id() const noexcept override { return id_; }
+  arena& memory() noexcept override { return memory_->memory(); }
+  bool memory_is_host() const noexcept override { return true; }
   std::unique_ptr<stream> make_stream(const stream_options& o) override {
-    const lateness how{draw_(), max_delay_us_};
-    return std::make_unique<late_stream>(o.name, how, thread_for_stream());
+    return std::make_unique<sim_stream>(o.name, times_, draw_(),
+                                        thread_for_stream());
   }
   tensor to_host(const tensor& value, arena& host) override {
-    return cpu_->to_host(value, host);
+    return memory_->to_host(value, host);
   }
   tensor to_device(const tensor& host_value) override {
-    return cpu_->to_device(host_value);
+    return memory_->to_device(host_value);
   }
 
 private:
-  // Without delays one thread runs all streams in the order of launches. That
-  // is enough: what a stream waits for was launched before. More threads would
+  // Without times one thread runs all streams in the order of launches. That is
+  // enough: what a stream waits for was launched before. More threads would
   // wait for each other's cores.
   std::shared_ptr<stream_thread> thread_for_stream() {
-    if (max_delay_us_ > 0)
+    if (times_.max_delay_us > 0 || !times_.us_of_op.empty())
       return std::make_shared<stream_thread>(0);
     if (!thread_)
       thread_ = std::make_shared<stream_thread>(look_ns());
@@ -363,17 +373,17 @@ private:
   /// looks keeps others from working.
   static std::uint64_t look_ns() { return usable_cores() < 2 ? 0 : 50'000; }
 
-  std::unique_ptr<device> cpu_;
+  device_id id_;
+  std::unique_ptr<device> memory_;
+  sim_times times_; // of the streams, which the device outlives
   splitmix64 draw_;
-  std::uint32_t max_delay_us_;
   std::shared_ptr<stream_thread> thread_; // of all streams
 };
 
 } // namespace
 
-std::shared_ptr<device> make_late_device(int index, std::uint64_t seed,
-                                         std::uint32_t max_delay_us) {
-  return std::make_shared<late_device>(index, lateness{seed, max_delay_us});
+std::unique_ptr<device> make_sim_device(device_id id, sim_times times) {
+  return std::make_unique<sim_device>(id, std::move(times));
 }
 
-} // namespace troupe::apps
+} // namespace troupe

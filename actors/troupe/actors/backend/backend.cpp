@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/backend/backend.hpp>
+
+#include <troupe/base/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string>
+
+namespace troupe {
+
+namespace {
+
+struct kind_entry {
+  device_kind kind;
+  std::string_view in_words; ///< for errors
+  const backend& (*of)();    ///< null: not in this build
+};
+
+constexpr std::array<kind_entry, 3> kinds{{
+  {device_kind::cpu, "CPU devices", &cpu_backend},
+  {device_kind::cuda, "CUDA device support", nullptr},
+  {device_kind::sim, "simulated devices", &sim_backend},
+}};
+
+std::set<device_kind> kinds_of(std::span<const device_id> ids) {
+  std::set<device_kind> found;
+  for (auto id : ids)
+    found.insert(id.kind);
+  return found;
+}
+
+/// For a kind whose kernels are not known: passes that make no ops of their
+/// own.
+graph::lowering_options without_own_kernels(graph::lowering_options wanted) {
+  auto plain = graph::lowering_options::none();
+  plain.sync_batch_norm = wanted.sync_batch_norm;
+  plain.deterministic = wanted.deterministic;
+  plain.fuse_all_reduce_bytes = wanted.fuse_all_reduce_bytes;
+  plain.batch = wanted.batch;
+  plain.write_in_place = wanted.write_in_place;
+  return plain;
+}
+
+} // namespace
+
+const backend* find_backend(device_kind kind) {
+  const auto& entry = kinds[static_cast<std::size_t>(kind)];
+  return entry.of ? &entry.of() : nullptr;
+}
+
+const backend& backend_of(device_kind kind) {
+  if (const auto* found = find_backend(kind))
+    return *found;
+  const auto& entry = kinds[static_cast<std::size_t>(kind)];
+  throw error(errc::not_found,
+              "this build has no " + std::string(entry.in_words));
+}
+
+std::vector<std::unique_ptr<device>>
+make_devices(std::span<const device_id> ids) {
+  std::vector<std::unique_ptr<device>> devices;
+  for (auto id : ids)
+    try {
+      devices.push_back(backend_of(id.kind).make_device(id.index));
+    } catch (const error& e) {
+      throw e.with_context({.device = to_string(id)});
+    }
+  return devices;
+}
+
+kernel_table kernels_for(std::span<const device_id> ids, precision factors) {
+  kernel_table all;
+  for (auto kind : kinds_of(ids))
+    if (const auto* of = find_backend(kind))
+      all.add(of->kernels(factors));
+  return all;
+}
+
+void prepare_backends(std::span<const device_id> ids, std::size_t threads) {
+  for (auto kind : kinds_of(ids))
+    backend_of(kind).prepare(threads);
+}
+
+bool share_memory(std::span<const device_id> ids) {
+  const auto kinds = kinds_of(ids);
+  const auto* of = kinds.size() == 1 ? find_backend(*kinds.begin()) : nullptr;
+  return of && of->shares_memory();
+}
+
+graph::lowering_options lowering_for(std::span<const device_id> ids,
+                                     graph::lowering_options wanted,
+                                     const kernel_table& kernels) {
+  for (auto kind : kinds_of(ids))
+    if (const auto* of = find_backend(kind))
+      wanted = of->lowering(wanted, kernels);
+    else
+      wanted = without_own_kernels(wanted);
+  if (!share_memory(ids))
+    wanted.share_parameters = wanted.gather_products = wanted.merge_in_updates =
+      false;
+  return wanted;
+}
+
+} // namespace troupe

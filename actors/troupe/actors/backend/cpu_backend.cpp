@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/backend/cpu_lowering.hpp>
+#include <troupe/kernels/cpu/library/library_memory.hpp>
+#include <troupe/kernels/cpu_kernel_options.hpp>
+
+namespace troupe {
+
+namespace {
+
+class cpu_backend_type final : public backend {
+public:
+  device_kind kind() const noexcept override { return device_kind::cpu; }
+  std::unique_ptr<device> make_device(int index) const override {
+    return make_cpu_device(index);
+  }
+  kernel_table kernels(precision factors) const override {
+    return cpu_kernels({.factors = factors});
+  }
+  bool shares_memory() const noexcept override { return true; }
+  graph::lowering_options lowering(const graph::lowering_options& wanted,
+                                   const kernel_table& kernels) const override {
+    return actors::cpu_lowering(wanted, kernels, kind());
+  }
+  void prepare(std::size_t threads) const override {
+    take_library_memory(threads);
+  }
+};
+
+} // namespace
+
+const backend& cpu_backend() {
+  static const cpu_backend_type it;
+  return it;
+}
+
+} // namespace troupe

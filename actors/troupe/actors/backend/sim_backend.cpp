@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/backend/cpu_lowering.hpp>
+#include <troupe/kernels/sim/sim_device.hpp>
+
+namespace troupe {
+
+namespace {
+
+class sim_backend_type final : public backend {
+public:
+  device_kind kind() const noexcept override { return device_kind::sim; }
+  std::unique_ptr<device> make_device(int index) const override {
+    return make_sim_device({device_kind::sim, index});
+  }
+  kernel_table kernels(precision factors) const override {
+    return cpu_backend().kernels(factors).for_kind(device_kind::sim);
+  }
+  // Each stands for a device with memory of its own.
+  bool shares_memory() const noexcept override { return false; }
+  graph::lowering_options lowering(const graph::lowering_options& wanted,
+                                   const kernel_table& kernels) const override {
+    return actors::cpu_lowering(wanted, kernels, kind());
+  }
+  void prepare(std::size_t threads) const override {
+    cpu_backend().prepare(threads);
+  }
+};
+
+} // namespace
+
+const backend& sim_backend() {
+  static const sim_backend_type it;
+  return it;
+}
+
+} // namespace troupe
