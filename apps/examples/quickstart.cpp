@@ -5,8 +5,9 @@
 #include <troupe/kernels/io/idx.hpp>
 
 #include <cstdio>
+#include <exception>
 
-int main() {
+int main() try {
   using namespace troupe;
   graph::network net;
   auto image = net.data("image", {-1, 8, 8});
@@ -28,4 +29,7 @@ int main() {
                {.devices = parse_devices("cpu:2"), .parameters = parameters});
   for (int step = 0; step < 50; ++step)
     std::printf("step %d loss %.4f\n", step, exe.run(batch).loss);
+} catch (const std::exception& failure) {
+  std::fprintf(stderr, "%s\n", failure.what());
+  return 1;
 }
