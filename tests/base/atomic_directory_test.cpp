@@ -4,6 +4,7 @@
 
 #include <support/files.hpp>
 #include <support/killed_child.hpp>
+#include <support/number_of_the_dead.hpp>
 
 #include <doctest/doctest.h>
 
@@ -32,15 +33,6 @@ void save(const fs::path& target, const std::string& text) {
   write_whole(made.path() / "a", text);
   write_whole(made.path() / "b", text);
   made.commit({"stale"});
-}
-
-/// A number that no process has.
-int number_of_the_dead() {
-  const pid_t child = ::fork();
-  if (child == 0)
-    std::_Exit(0);
-  ::waitpid(child, nullptr, 0);
-  return child;
 }
 
 } // namespace
@@ -186,7 +178,7 @@ TEST_CASE("the root folder is refused before anything is written") {
 
 TEST_CASE("folders of processes that are gone are removed, others stay") {
   test::temporary_folder folder;
-  const auto dead = std::to_string(number_of_the_dead());
+  const auto dead = std::to_string(test::number_of_the_dead());
   for (auto* name : {"d.tmp.1", "d.tmp.x", "d.tmp.", "e.tmp.", "d.tmp.12x"})
     fs::create_directory(folder / name);
   fs::create_directory(folder / ("d.tmp." + dead));

@@ -3,8 +3,13 @@
 #include <troupe/base/input_file.hpp>
 
 #include <support/files.hpp>
+#include <support/number_of_the_dead.hpp>
 
 #include <doctest/doctest.h>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 using namespace troupe;
 using test::contains;
@@ -78,6 +83,37 @@ TEST_CASE("a link keeps pointing to the file that is replaced") {
   file.commit();
   CHECK(std::filesystem::is_symlink(folder / "link"));
   CHECK(test::read_bytes(folder / "a") == "new");
+}
+
+TEST_CASE("files of processes that are gone are removed, others stay") {
+  test::temporary_folder folder;
+  const auto dead = std::to_string(test::number_of_the_dead());
+  for (auto& name : {"a.tmp.1", "a.tmp.x", "a.tmp.", "b.tmp.", "a.tmp.12x"})
+    test::write_bytes(folder / name, "other");
+  std::filesystem::create_directory(folder / ("a.tmp." + dead + ".9"));
+  test::write_bytes(folder / ("a.tmp." + dead), "half");
+  test::write_bytes(folder / ("a.tmp." + dead + ".7"), "half");
+  // As a process of another container has it.
+  const auto held = folder / ("a.tmp." + dead + ".8");
+  test::write_bytes(held, "half");
+  const int lock = ::open(held.c_str(), O_RDONLY);
+  ::flock(lock, LOCK_EX);
+  atomic_file(folder / "a").commit();
+  CHECK(folder.entries() == 8);
+  CHECK(std::filesystem::exists(held));
+  CHECK_FALSE(std::filesystem::exists(folder / ("a.tmp." + dead)));
+  ::close(lock);
+  atomic_file(folder / "a").commit();
+  CHECK_FALSE(std::filesystem::exists(held));
+}
+
+TEST_CASE("a file that is being written is locked") {
+  test::temporary_folder folder;
+  const atomic_file file(folder / "a");
+  const auto name = "a.tmp." + std::to_string(::getpid());
+  const int other = ::open((folder / name).c_str(), O_RDONLY);
+  CHECK(::flock(other, LOCK_EX | LOCK_NB) != 0);
+  ::close(other);
 }
 
 } // TEST_SUITE("base.atomic_file")

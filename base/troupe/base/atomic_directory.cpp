@@ -5,7 +5,6 @@
 #include <troupe/base/target_path.hpp>
 
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -39,22 +38,13 @@ int lock_folder(const fs::path& folder) noexcept {
   return descriptor;
 }
 
-bool is_running(int process) noexcept {
-  return ::kill(process, 0) == 0 || errno != ESRCH;
-}
-
-// The lock tells of processes that have no number here: those of another
-// container.
 void remove_leftovers(const fs::path& target) {
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder_of(target), ignored)) {
-    const int maker = maker_of_temporary(target, entry.path().filename());
-    if (maker == 0 || is_running(maker))
-      continue;
-    const int lock = lock_folder(entry.path());
+  for (const auto& path : abandoned_temporaries(target)) {
+    const int lock = lock_folder(path);
     if (lock < 0)
       continue;
-    fs::remove_all(entry.path(), ignored);
+    fs::remove_all(path, ignored);
     ::close(lock);
   }
 }

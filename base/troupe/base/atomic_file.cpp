@@ -9,11 +9,39 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace fs = std::filesystem;
 
 namespace troupe {
+
+namespace {
+
+/// Locks what other processes then see as in use.
+bool lock(int descriptor) noexcept {
+  return ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
+}
+
+bool is_regular_file(int descriptor) noexcept {
+  struct stat status = {};
+  return ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+void remove_leftovers(const fs::path& target) {
+  for (const auto& path : abandoned_temporaries(target)) {
+    const int descriptor =
+      ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (descriptor < 0)
+      continue;
+    if (is_regular_file(descriptor) && lock(descriptor))
+      ::unlink(path.c_str());
+    ::close(descriptor);
+  }
+}
+
+} // namespace
 
 atomic_file::atomic_file(fs::path target)
   : target_(resolve_target(std::move(target))) {
@@ -21,6 +49,7 @@ atomic_file::atomic_file(fs::path target)
   if (fs::exists(target_, ignored) && !fs::is_regular_file(target_, ignored))
     throw error(errc::io_failure,
                 target_.string() + ": exists and is not a regular file");
+  remove_leftovers(target_);
   for (int attempt = 0; descriptor_ < 0; ++attempt) {
     temporary_ = temporary_name(target_, attempt);
     descriptor_ =
@@ -28,6 +57,7 @@ atomic_file::atomic_file(fs::path target)
     if (descriptor_ < 0 && (errno != EEXIST || attempt == max_temporary_names))
       fail_io(target_, "create it", errno);
   }
+  (void)lock(descriptor_); // not every file system can
 }
 
 atomic_file::~atomic_file() {

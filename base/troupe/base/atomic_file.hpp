@@ -9,7 +9,8 @@ namespace troupe {
 
 /// A file that appears whole or not at all: written as NAME.tmp.PID in the
 /// target's folder, flushed to disk and renamed by `commit`. A target that
-/// exists stays as it was until then.
+/// exists stays as it was until then. Files that killed processes left beside
+/// the target are removed.
 ///
 /// Every failure throws error(io_failure) with the path and the system's
 /// text; the temporary file is removed. Thread rule: one thread.

@@ -3,7 +3,9 @@
 
 #include <troupe/base/error.hpp>
 
+#include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -26,6 +28,27 @@ int take_number(std::string_view& text) {
     return 0;
   text.remove_prefix(static_cast<std::size_t>(stop - text.data()));
   return number;
+}
+
+/// The number of the process that made a name of `temporary_name` of `target`;
+/// 0 for all other names.
+int maker_of_temporary(const fs::path& target, const fs::path& name) {
+  const auto begin = target.filename().string() + ".tmp.";
+  const auto text = name.string();
+  if (!text.starts_with(begin))
+    return 0;
+  auto rest = std::string_view{text}.substr(begin.size());
+  const auto process = take_number(rest);
+  if (process > 0 && rest.starts_with('.')) {
+    rest.remove_prefix(1);
+    if (take_number(rest) == 0)
+      return 0;
+  }
+  return rest.empty() ? process : 0;
+}
+
+bool is_running(int process) noexcept {
+  return ::kill(process, 0) == 0 || errno != ESRCH;
 }
 
 } // namespace
@@ -59,19 +82,15 @@ fs::path temporary_name(const fs::path& target, int attempt) {
   return name;
 }
 
-int maker_of_temporary(const fs::path& target, const fs::path& name) {
-  const auto begin = target.filename().string() + ".tmp.";
-  const auto text = name.string();
-  if (!text.starts_with(begin))
-    return 0;
-  auto rest = std::string_view{text}.substr(begin.size());
-  const auto process = take_number(rest);
-  if (process > 0 && rest.starts_with('.')) {
-    rest.remove_prefix(1);
-    if (take_number(rest) == 0)
-      return 0;
+std::vector<fs::path> abandoned_temporaries(const fs::path& target) {
+  std::vector<fs::path> found;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder_of(target), ignored)) {
+    const int maker = maker_of_temporary(target, entry.path().filename());
+    if (maker != 0 && !is_running(maker))
+      found.push_back(entry.path());
   }
-  return rest.empty() ? process : 0;
+  return found;
 }
 
 void sync_folder(const fs::path& folder) {

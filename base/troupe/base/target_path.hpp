@@ -4,6 +4,7 @@
 // What files and folders that appear whole or not at all have in common.
 
 #include <filesystem>
+#include <vector>
 
 namespace troupe {
 
@@ -26,10 +27,11 @@ inline constexpr int max_temporary_names = 100;
 std::filesystem::path temporary_name(const std::filesystem::path& target,
                                      int attempt);
 
-/// The number of the process that made a file name of `temporary_name` of
-/// `target`; 0 for all other names.
-int maker_of_temporary(const std::filesystem::path& target,
-                       const std::filesystem::path& name);
+/// Files and folders with a name of `temporary_name` of `target` whose process
+/// the system does not know. One of another container may still use them, whose
+/// lock (flock) then tells.
+std::vector<std::filesystem::path>
+abandoned_temporaries(const std::filesystem::path& target);
 
 /// Waits until the names in a folder are on disk.
 void sync_folder(const std::filesystem::path& folder);
