@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <csignal>
 #include <sstream>
 #include <thread>
 
@@ -36,6 +37,7 @@ pid_t start(const std::vector<std::string>& arguments, const std::string& out,
   argv.push_back(nullptr);
   const pid_t child = ::fork();
   if (child == 0) {
+    std::signal(SIGXFSZ, SIG_DFL); // as from a shell
     redirect("/dev/null", O_RDONLY, STDIN_FILENO);
     redirect(out, O_WRONLY | O_CREAT, STDOUT_FILENO);
     redirect(err, O_WRONLY | O_CREAT, STDERR_FILENO);

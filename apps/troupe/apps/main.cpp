@@ -40,5 +40,7 @@ int main(int argc, char** argv) {
   share_heap();
   // Who reads the output may leave: an error, not the end without a word.
   std::signal(SIGPIPE, SIG_IGN);
+  // A file over the limit of `ulimit -f` is like one that finds no room.
+  std::signal(SIGXFSZ, SIG_IGN);
   return troupe::apps::run_command(argc, argv);
 }
