@@ -135,6 +135,21 @@ TEST_CASE_FIXTURE(idx_folder, "held-out samples are seen when they are there") {
         == std::vector<std::int64_t>{0, 0});
 }
 
+TEST_CASE_FIXTURE(idx_folder, "one of two held-out files alone is refused") {
+  for (auto* lone : {"images-idx3", "labels-idx1"}) {
+    write(read_bytes(folder / "train-images-idx3-ubyte"),
+          std::string("\x00\x00", 2), "t10k");
+    const std::string other = lone[0] == 'i' ? "labels-idx1" : "images-idx3";
+    fs::remove(folder / ("t10k-" + other + "-ubyte"));
+    REQUIRE(has_held_out(folder.path()));
+    CHECK(contains(error_of([&] {
+                     load_dataset(folder.path(), picture_feeds,
+                                  dataset_part::held_out, memory);
+                   }),
+                   "t10k-" + other + "-ubyte: No such file"));
+  }
+}
+
 TEST_CASE_FIXTURE(text_file, "the last column of a csv file is the label") {
   const dataset data =
     load("a.csv", "a,b,c,d,class\n1,2,3,4,0\n5,6,7,8,2\n", picture_feeds);

@@ -165,7 +165,9 @@ dataset load_text(const fs::path& file, std::span<const feed_info> feeds,
 } // namespace
 
 bool has_held_out(const fs::path& path) {
-  return fs::exists(path / "t10k-images-idx3-ubyte");
+  // One of the two alone is refused when it is read.
+  return fs::exists(path / "t10k-images-idx3-ubyte")
+         || fs::exists(path / "t10k-labels-idx1-ubyte");
 }
 
 dataset load_dataset(const fs::path& path, std::span<const feed_info> feeds,
