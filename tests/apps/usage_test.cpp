@@ -83,6 +83,33 @@ TEST_CASE("what could only be a slip is refused before anything runs") {
 TEST_CASE("a command that is not there is named") {
   CHECK(fails_with(run_troupe({"fly"}), 2, {"fly"}));
   CHECK(fails_with(run_troupe({}), 2, {"a command is missing"}));
+  CHECK(fails_with(run_troupe({"bench", "fly"}), 2,
+                   {"not expected: fly (see troupe bench --help)"}));
+  CHECK(fails_with(run_troupe({"bench"}), 2,
+                   {"a command is missing (see troupe bench --help)"}));
+}
+
+TEST_CASE("a net that is not there is a wrong command line") {
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"train", "nonet", "--synthetic"},
+        {"eval", "nonet", "--params", "p", "--data", "data/digits"},
+        {"graph", "nonet"},
+        {"inspect", "nonet"},
+        {"bench", "train", "nonet"},
+        {"bench", "schedule", "nonet"},
+        {"bench", "steps", "nonet"}})
+    CHECK(fails_with(run_troupe(command), 2,
+                     {"no built-in model 'nonet'", "resnet18"}));
+}
+
+TEST_CASE("unknown words are listed in their order") {
+  CHECK(fails_with(
+    run_troupe({"train", "mlp", "--one", "--two", "three", "--synthetic"}), 2,
+    {"not expected: --one --two three (see troupe train --help)"}));
+  CHECK(fails_with(run_troupe({"fly", "high"}), 2,
+                   {"not expected: fly high (see troupe --help)"}));
+  CHECK(fails_with(run_troupe({"bench", "tasks", "--a", "--b"}), 2,
+                   {"not expected: --a --b (see troupe bench tasks"}));
 }
 
 TEST_CASE("of an option that is given twice the last one counts") {
@@ -96,8 +123,8 @@ TEST_CASE("of an option that is given twice the last one counts") {
 }
 
 TEST_CASE("what is not there leaves with 1 and one line") {
-  CHECK(fails_with(run_troupe({"train", "nonet", "--synthetic"}), 1,
-                   {"nonet", "resnet18"}));
+  CHECK(fails_with(run_troupe({"train", "/no/such", "--synthetic"}), 1,
+                   {"/no/such: no such file or folder"}));
   CHECK(fails_with(run_troupe({"train", "mlp", "--synthetic", "--loss", "l"}),
                    1, {"l"}));
   CHECK(fails_with(

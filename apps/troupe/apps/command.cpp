@@ -33,6 +33,15 @@ std::string help_hint(const CLI::App& app) {
   return " (see " + command + "--help)";
 }
 
+/// The words that nothing takes, as they were given; CLI11 would list them
+/// backwards. Those of a command hide those of its parent.
+std::string unexpected_words(const CLI::App& app) {
+  for (const auto* named : app.get_subcommands())
+    if (auto words = unexpected_words(*named); !words.empty())
+      return words;
+  return CLI::detail::join(app.remaining(), " ");
+}
+
 int parse_and_run(int argc, const char* const* argv) {
   CLI::App app{"Troupe trains neural networks: every op and every variable of "
                "the graph is an actor.",
@@ -55,6 +64,9 @@ int parse_and_run(int argc, const char* const* argv) {
     app.parse(argc, argv);
   } catch (const CLI::Success& request) {
     return app.exit(request);
+  } catch (const CLI::ExtrasError&) {
+    return complain("not expected: " + unexpected_words(app) + help_hint(app),
+                    wrong_usage);
   } catch (const CLI::ParseError& failure) {
     return complain(failure.what() + help_hint(app), wrong_usage);
   }

@@ -3,6 +3,7 @@
 
 #include <troupe/actors/backend/backend.hpp>
 #include <troupe/actors/executor.hpp>
+#include <troupe/apps/usage_error.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/graph/models.hpp>
 #include <troupe/graph/paddle/program_file.hpp>
@@ -63,8 +64,19 @@ program_bundle read_file(const fs::path& path, const std::string& loss) {
   return bundle;
 }
 
+/// A name that is none is a slip of the command line.
+graph::model build_known_net(const std::string& name) {
+  try {
+    return graph::build_model(name);
+  } catch (const error& failure) {
+    if (failure.code() == errc::not_found)
+      throw usage_error(failure.message());
+    throw;
+  }
+}
+
 program_bundle build_net(const std::string& name, const std::string& loss) {
-  graph::model net = graph::build_model(name);
+  graph::model net = build_known_net(name);
   program_bundle bundle;
   bundle.loss = loss.empty() ? net.loss : choose_loss(net.main, loss);
   bundle.batch = net.batch;
@@ -101,6 +113,8 @@ graph::program_info describe(const program_bundle& bundle) {
 program_bundle load_program(const std::string& program_or_net,
                             const std::string& loss) {
   const fs::path path = program_or_net;
+  if (path.has_parent_path() && !fs::exists(path))
+    throw error(errc::not_found, program_or_net + ": no such file or folder");
   program_bundle bundle = fs::is_directory(path) ? read_folder(path, loss)
                           : fs::exists(path)     ? read_file(path, loss)
                                              : build_net(program_or_net, loss);

@@ -28,7 +28,8 @@ struct program_bundle {
 /// Reads a program folder or file, or builds the built-in net of that name.
 /// @param loss name of the loss variable; empty: from `program.json`, else
 /// found in the program.
-/// Throws error(not_found) naming the nets there are, error(bad_file).
+/// Throws usage_error naming the nets there are, error(not_found) on a path
+/// with a folder in it, error(bad_file).
 program_bundle load_program(const std::string& program_or_net,
                             const std::string& loss);
 

@@ -22,7 +22,7 @@ int choose_workers(int threads) {
 
 void add_bench(CLI::App& app, action& chosen) {
   auto& bench = *app.add_subcommand("bench", "measure what Troupe costs");
-  bench.require_subcommand(1);
+  bench.require_subcommand(0, 1); // as of the command itself
   bench.footer("Example:\n  troupe bench tasks --engine all");
   add_bench_tasks(bench, chosen);
   add_bench_schedule(bench, chosen);
