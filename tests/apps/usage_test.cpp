@@ -56,6 +56,21 @@ TEST_CASE("a number out of range is answered with its rule") {
   CHECK(fails_with(run_troupe({"bench", "tasks", "--grain", "-1"}), 2,
                    {"--grain: must not be negative, not -1 (see troupe bench "
                     "tasks --help)"}));
+  for (const std::string threads : {"0", "-1", "4097", "100000"})
+    for (const std::vector<std::string>& command :
+         {std::vector<std::string>{"train", "mlp", "--synthetic"},
+          {"eval", "mlp", "--params", "p"},
+          {"graph", "mlp"},
+          {"bench", "train", "mlp"},
+          {"bench", "tasks"},
+          {"bench", "schedule", "mlp"},
+          {"bench", "steps", "mlp"}}) {
+      auto words = command;
+      words.insert(words.end(), {"--threads", threads});
+      CHECK(fails_with(
+        run_troupe(words), 2,
+        {"--threads: must be from 1 to 4096, not " + threads + " (see"}));
+    }
   CHECK(
     fails_with(run_troupe({"bench", "schedule", "mlp", "--delay-kind", "x"}), 2,
                {"--delay-kind: x not in {sleep,spin}"}));

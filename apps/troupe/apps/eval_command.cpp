@@ -83,7 +83,7 @@ void add_eval(CLI::App& app, action& chosen) {
   command
     .add_option("--threads", options->network.threads,
                 "workers (default: one per core)")
-    ->check(not_negative());
+    ->check(thread_count());
   command
     .add_option("--params", options->params,
                 "parameters: a file, a folder, or a saved program folder")

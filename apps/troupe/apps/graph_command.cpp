@@ -78,7 +78,7 @@ void add_graph(CLI::App& app, action& chosen) {
   command
     .add_option("--threads", options->network.threads,
                 "workers (default: one per core)")
-    ->check(not_negative());
+    ->check(thread_count());
   command
     .add_option("--batch", options->data.batch,
                 "samples per step, over all devices")

@@ -29,6 +29,11 @@ CLI::Validator not_negative() {
                "NONNEGATIVE");
 }
 
+CLI::Validator thread_count() {
+  return check([](double x) { return x >= 1 && x <= 4096; },
+               "be from 1 to 4096", "THREADS");
+}
+
 CLI::Validator not_empty() {
   return {[](std::string& text) -> std::string {
             return text.empty() ? "must not be empty" : "";

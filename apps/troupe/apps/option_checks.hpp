@@ -11,6 +11,9 @@ namespace troupe::apps {
 CLI::Validator positive();
 CLI::Validator not_negative();
 
+/// The same of a number of workers: from 1 to 4096.
+CLI::Validator thread_count();
+
 /// Refuses "", which a script passes for a variable that it has not set.
 CLI::Validator not_empty();
 

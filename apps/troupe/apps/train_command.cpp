@@ -49,7 +49,7 @@ void add_run_options(CLI::App& command, train_options& options) {
   command
     .add_option("--threads", options.network.threads,
                 "workers (default: one per core)")
-    ->check(not_negative());
+    ->check(thread_count());
   command
     .add_option("--params", options.params,
                 "start from parameters: a file, a folder, or a saved "

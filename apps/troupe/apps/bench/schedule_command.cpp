@@ -276,7 +276,7 @@ void add_bench_schedule(CLI::App& bench, action& chosen) {
   command
     .add_option("--threads", o->network.threads,
                 "workers (default: one per core)")
-    ->check(not_negative());
+    ->check(thread_count());
   command.add_option("--repeat", o->repeat, "samples, of which the median")
     ->check(positive())
     ->capture_default_str();

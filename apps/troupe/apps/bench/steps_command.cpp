@@ -176,7 +176,7 @@ void add_bench_steps(CLI::App& bench, action& chosen) {
   command
     .add_option("--threads", o->network.threads,
                 "workers (default: one per core)")
-    ->check(not_negative());
+    ->check(thread_count());
   command.add_option("--batch", o->data.batch, "samples per step")
     ->check(not_negative());
   command

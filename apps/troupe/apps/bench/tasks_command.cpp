@@ -379,7 +379,7 @@ void add_bench_tasks(CLI::App& bench, action& chosen) {
     ->capture_default_str();
   command
     .add_option("--threads", o->threads, "workers (default: one per core)")
-    ->check(not_negative());
+    ->check(thread_count());
   command
     .add_option("--grain", o->grain,
                 "rounds of 128 floating-point operations in each task")

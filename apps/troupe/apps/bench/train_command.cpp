@@ -208,7 +208,7 @@ void add_bench_train(CLI::App& bench, action& chosen) {
   add_precision_option(command, network);
   command
     .add_option("--threads", network.threads, "workers (default: one per core)")
-    ->check(not_negative());
+    ->check(thread_count());
   add_length_options(command, *o);
   command
     .add_option("--seed", o->training.seed, "of initial values and batches")
