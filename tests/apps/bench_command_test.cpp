@@ -15,6 +15,8 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <string>
 #include <thread>
 #include <vector>
@@ -397,6 +399,52 @@ TEST_CASE("bench names what it does not know") {
     fails_with(run_troupe({"bench", "schedule", "mlp", "--threads", "4096"}), 2,
                {"--threads", "cores"}));
   CHECK(fails_with(run_troupe({"bench"}), 2, {}));
+}
+
+TEST_CASE("Ctrl-C ends a measurement within a second with one line") {
+  using clock = std::chrono::steady_clock;
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"train", "mlp", "--steps", "100000000"},
+        {"steps", "mlp", "--repeat", "100000000"},
+        {"schedule", "mlp", "--repeat", "100000000"},
+        {"tasks", "--repeat", "100000000"},
+        {"latency", "--gap-us", "100000"}})
+    for (int signal : {SIGINT, SIGTERM}) {
+      CAPTURE(command[0]);
+      if (command[0] == "latency" && troupe::usable_cores() < 2)
+        continue;
+      auto words = command;
+      words.insert(words.begin(), "bench");
+      const auto started = clock::now();
+      auto sent = started;
+      const auto result = run_troupe(words, [&](pid_t process, auto&) {
+        if (clock::now() < started + std::chrono::milliseconds(500))
+          return false;
+        ::kill(process, signal);
+        sent = clock::now();
+        return true;
+      });
+      CHECK(fails_with(result, 1, {"troupe: stopped"}));
+      CHECK(clock::now() < sent + std::chrono::seconds(1));
+    }
+}
+
+TEST_CASE("lines that a stopped measurement has printed are not lost") {
+  if (troupe::usable_cores() < 2)
+    return;
+  const auto start = std::chrono::steady_clock::now();
+  const auto result = run_troupe(
+    {"bench", "latency", "--gap-us", "0,100000", "--rounds", "20", "--json"},
+    [&](pid_t process, auto&) {
+      if (std::chrono::steady_clock::now()
+          < start + std::chrono::milliseconds(700))
+        return false;
+      ::kill(process, SIGINT);
+      return true;
+    });
+  CHECK(result.code == 1);
+  REQUIRE(lines_of(result.out).size() == 1);
+  CHECK(nlohmann::json::parse(result.out)["gap_us"] == 0);
 }
 
 } // TEST_SUITE("apps.bench")

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/bench/bench_commands.hpp>
+#include <troupe/apps/stop_request.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/cores.hpp>
 
@@ -7,9 +8,35 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
+#include <cstdio>
+#include <cstdlib>
 #include <string>
 
+#include <unistd.h>
+
 namespace troupe::apps {
+
+namespace {
+
+/// Ends the process. Engines of other libraries can be neither cancelled nor
+/// asked to end, so this waits for no thread and destroys nothing.
+[[noreturn]] void end_stopped() {
+  if (::isatty(STDERR_FILENO) == 1)
+    std::fputs("\r\033[K", stderr); // a progress bar
+  std::fputs("troupe: stopped\n", stderr);
+  std::fflush(stdout); // lines that are whole
+  std::_Exit(1);
+}
+
+/// Ctrl-C ends a measurement in the middle of whatever runs: what it has
+/// printed reaches its reader, figures of half a measurement are none.
+int run_until_stopped(const action& measure) {
+  const stop_request stop;
+  const stop_watch watch(stop, end_stopped);
+  return measure();
+}
+
+} // namespace
 
 int choose_workers(int threads) {
   const auto cores = static_cast<int>(usable_cores());
@@ -29,6 +56,11 @@ void add_bench(CLI::App& app, action& chosen) {
   add_bench_steps(bench, chosen);
   add_bench_latency(bench, chosen);
   add_bench_train(bench, chosen);
+  // Called behind the callback of the subcommand.
+  bench.callback([&chosen] {
+    if (chosen)
+      chosen = [measure = chosen] { return run_until_stopped(measure); };
+  });
 }
 
 } // namespace troupe::apps
