@@ -75,6 +75,29 @@ TEST_CASE("a progress bar is as full as the work is done") {
   CHECK(progress_bar({1, 0, 1, 10}, 4).starts_with("[====] 1/0"));
 }
 
+TEST_CASE("a progress bar tells the time that is left") {
+  const auto left = [](std::optional<double> seconds) {
+    const auto bar = progress_bar({1, 4, 1, 10, seconds}, 4);
+    return bar.substr(bar.find("samples/s") + 9);
+  };
+  CHECK(left(std::nullopt) == "");
+  CHECK(left(0) == "  0:00 left");
+  CHECK(left(6.2) == "  0:07 left");
+  CHECK(left(754) == "  12:34 left");
+  CHECK(left(2 * 3600 + 3 * 60 + 4) == "  2:03:04 left");
+  CHECK(left(100 * 3600) == "  100:00:00 left");
+}
+
+TEST_CASE("the time that is left follows from the steps behind the first") {
+  constexpr std::uint64_t second = 1'000'000'000;
+  remaining_time time;
+  CHECK_FALSE(time.after(50 * second, 1, 11).has_value());
+  CHECK(time.after(52 * second, 2, 11).value() == doctest::Approx(18));
+  CHECK(time.after(53 * second, 3, 11).value() == doctest::Approx(12));
+  CHECK(time.after(60 * second, 11, 11).value() == 0);
+  CHECK_FALSE(time.after(61 * second, 12, 11).has_value());
+}
+
 TEST_CASE("a loss curve has a line for steps, a dot per epoch, labels") {
   const loss_history history{{3, 2, no_number, 1}, {2.5, 1}, {2, 4}};
   const std::string svg = draw_loss_curve(history, "a <b> & c");

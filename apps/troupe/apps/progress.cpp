@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <utility>
 
@@ -18,6 +19,19 @@ constexpr std::uint64_t bar_interval_ns = 100'000'000;
 constexpr std::uint64_t line_interval_ns = 10'000'000'000;
 constexpr int bar_cells = 30;
 
+/// "0:07", "12:34" or "2:03:04".
+std::string to_clock(double seconds) {
+  const auto whole = static_cast<unsigned long long>(std::ceil(seconds));
+  std::array<char, 40> text{};
+  if (whole < 3600)
+    std::snprintf(text.data(), text.size(), "%llu:%02llu", whole / 60,
+                  whole % 60);
+  else
+    std::snprintf(text.data(), text.size(), "%llu:%02llu:%02llu", whole / 3600,
+                  whole / 60 % 60, whole % 60);
+  return text.data();
+}
+
 std::string numbers(const progress_state& state) {
   std::array<char, 120> text{};
   std::snprintf(text.data(), text.size(),
@@ -25,7 +39,10 @@ std::string numbers(const progress_state& state) {
                 static_cast<unsigned long long>(state.step),
                 static_cast<unsigned long long>(state.steps), state.loss,
                 state.samples_per_s);
-  return text.data();
+  std::string all = text.data();
+  if (state.seconds_left)
+    all += "  " + to_clock(*state.seconds_left) + " left";
+  return all;
 }
 
 void print(const std::string& text) {
@@ -45,6 +62,20 @@ std::string progress_bar(const progress_state& state, int cells) {
   return "[" + bar + "] " + numbers(state);
 }
 
+std::optional<double> remaining_time::after(std::uint64_t now_ns,
+                                            std::uint64_t step,
+                                            std::uint64_t steps) {
+  if (!first_ns_) {
+    first_ns_ = now_ns;
+    first_step_ = step;
+  }
+  if (step <= first_step_ || steps < step)
+    return std::nullopt;
+  const double per_step = static_cast<double>(now_ns - *first_ns_) * 1e-9
+                          / static_cast<double>(step - first_step_);
+  return per_step * static_cast<double>(steps - step);
+}
+
 progress::progress() : progress(isatty(STDERR_FILENO) == 1) {}
 
 progress::progress(bool terminal) : terminal_(terminal), last_ns_(now_ns()) {}
@@ -58,8 +89,9 @@ void progress::clear() {
     print("\r\033[K");
 }
 
-void progress::update(const progress_state& state) {
+void progress::update(progress_state state) {
   const auto now = now_ns();
+  state.seconds_left = remaining_.after(now, state.step, state.steps);
   if (now - last_ns_ < (terminal_ ? bar_interval_ns : line_interval_ns))
     return;
   last_ns_ = now;
