@@ -148,6 +148,69 @@ TEST_CASE("digits are learned, saved, and evaluated to the same numbers") {
         == result);
 }
 
+TEST_CASE("each epoch is tested on held-out samples, the last one as the run") {
+  const auto held_out_of = [](const command_result& result) {
+    std::vector<std::string> told;
+    for (const auto& text : lines_of(result.err))
+      if (text.starts_with("epoch "))
+        told.push_back(
+          text.substr(std::min(text.find("held-out"), text.size())));
+    return told;
+  };
+  const auto two = run_troupe({"train", "digits", "--data", digits, "--epochs",
+                               "2", "--devices", "cpu:1"});
+  const auto three = run_troupe({"train", "digits", "--data", digits,
+                                 "--epochs", "3", "--devices", "cpu:1"});
+  REQUIRE(three.code == 0);
+  const auto told = held_out_of(three);
+  REQUIRE(told.size() == 3);
+  double loss = 0, accuracy = 0, of_run = 0;
+  REQUIRE(std::sscanf(told[1].c_str(), "held-out loss %lf, accuracy %lf", &loss,
+                      &accuracy)
+          == 2);
+  CHECK(loss > 0);
+  REQUIRE(std::sscanf(two.out.c_str(), "held_out_accuracy=%lf", &of_run) == 1);
+  CHECK(accuracy == of_run);
+  const auto part = run_troupe({"train", "digits", "--data", digits, "--steps",
+                                "3", "--devices", "cpu:1"});
+  CHECK(held_out_of(part)[0].starts_with("held-out loss"));
+  const auto without = run_troupe({"train", "digits", "--synthetic"});
+  CHECK(held_out_of(without) == std::vector<std::string>{""});
+}
+
+TEST_CASE("tests on held-out samples leave no trace in what is trained") {
+  const temporary_folder folder;
+  fs::create_directory(folder / "bare");
+  for (const auto* file :
+       {"train-images-idx3-ubyte", "train-labels-idx1-ubyte"})
+    fs::copy(fs::path(digits) / file, folder / "bare");
+  const std::vector<std::vector<std::string>> ways{
+    {"--devices", "cpu:1"},
+    {"--devices", "cpu:2", "--strategy", "reduce"},
+    {"--devices", "cpu:2", "--strategy", "all_reduce"},
+    {"--devices", "cpu:2", "--strategy", "replicate"},
+    {"--devices", "cpu:2", "--strategy", "none"}};
+  for (const auto& way : ways) {
+    CAPTURE(way.back());
+    const auto train = [&](const std::string& data) {
+      const std::string saved = folder / "saved";
+      const std::string metrics = folder / "m.jsonl";
+      const auto result =
+        run_troupe(std::vector<std::string>{
+                     "train", "digits", "--data", data, "--epochs", "3",
+                     "--deterministic", "--save", saved, "--metrics", metrics}
+                   + way);
+      REQUIRE(result.code == 0);
+      CHECK(contains(result.err, "held-out") == (data == digits));
+      return std::pair{read_bytes(saved + "/params.pdiparams"),
+                       losses(metrics)};
+    };
+    const auto tested = train(digits), untested = train(folder / "bare");
+    CHECK(tested.first == untested.first);
+    CHECK(tested.second == untested.second);
+  }
+}
+
 TEST_CASE("a program of Paddle gives the losses of Paddle's executor") {
   const temporary_folder folder;
   const auto wanted =

@@ -1,16 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/evaluation.hpp>
 
+#include <utility>
+
 namespace troupe::apps {
 
+namespace {
+
+/// Values of the test program, in memory of their own.
+std::shared_ptr<scope> copies_of(const scope& parameters,
+                                 const graph::program& test) {
+  arena memory(make_host_memory_source()); // its blocks outlive it
+  auto copies = std::make_shared<scope>();
+  for (const auto& [name, declared] : test.main().vars)
+    if (declared.persistable)
+      if (const auto* var = parameters.find(name); var && var->is_tensor())
+        copies->var(name).set(clone(var->as_tensor(), memory));
+  return copies;
+}
+
+} // namespace
+
 evaluation evaluate(const program_bundle& bundle, executor_options options,
-                    batch_source& source, std::uint64_t steps) {
+                    batch_source& source, std::uint64_t steps,
+                    const stop_request* stop) {
   const auto answers = find_classifier(bundle.test);
   options.loss = require_loss(bundle);
   options.fetches.clear();
   if (answers)
     options.fetches.push_back(answers->scores);
   executor exe(bundle.test, options);
+  std::optional<stop_watch> watch;
+  if (stop)
+    watch.emplace(*stop, [&] { exe.cancel(); });
 
   evaluation total;
   if (answers)
@@ -32,6 +54,14 @@ evaluation evaluate(const program_bundle& bundle, executor_options options,
   }
   total.loss /= static_cast<double>(total.samples);
   return total;
+}
+
+evaluation evaluate_copies(const program_bundle& bundle,
+                           executor_options options, batch_source& source,
+                           const scope& parameters, const stop_request& stop) {
+  options.parameters = copies_of(parameters, bundle.test);
+  return evaluate(bundle, std::move(options), source, source.steps_per_epoch(),
+                  &stop);
 }
 
 } // namespace troupe::apps

@@ -4,6 +4,7 @@
 #include <troupe/apps/batch_source.hpp>
 #include <troupe/apps/classifier.hpp>
 #include <troupe/apps/program_source.hpp>
+#include <troupe/apps/stop_request.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -19,7 +20,17 @@ struct evaluation {
 
 /// Runs the bundle's test program on `steps` batches.
 /// @param options devices, threads and scope; loss and fetches are set here.
+/// @param stop null, or what ends it with error(cancelled)
 evaluation evaluate(const program_bundle& bundle, executor_options options,
-                    batch_source& source, std::uint64_t steps);
+                    batch_source& source, std::uint64_t steps,
+                    const stop_request* stop = nullptr);
+
+/// The same on an epoch of `source` with copies of `parameters`, which are in
+/// plain layout: whoever trains them does not notice, and no memory stays
+/// taken. Call it while no step of that training is under way.
+/// @param options of one CPU device; its scope is set here
+evaluation evaluate_copies(const program_bundle& bundle,
+                           executor_options options, batch_source& source,
+                           const scope& parameters, const stop_request& stop);
 
 } // namespace troupe::apps

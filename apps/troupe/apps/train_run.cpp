@@ -209,10 +209,62 @@ void describe_graph(const executor& exe, const train_options& options,
                   stats.messages_per_step));
 }
 
+/// What held-out samples say of each epoch of a training.
+class held_out_test {
+public:
+  /// @param samples null: there are none
+  held_out_test(const program_bundle& bundle, batch_source* samples,
+                const executor_options& training, const stop_request& stop)
+    : bundle_(bundle), samples_(samples), stop_(stop) {
+    one_device_.system = training.system;
+    one_device_.devices = {training.devices.front()};
+  }
+
+  bool has_samples() const { return samples_ != nullptr; }
+
+  /// Of the parameters as they are, in words behind those of an epoch. What
+  /// fails here ends no training: it is told once, and again at its end.
+  std::string tell(executor& exe, progress& shown) {
+    last_.reset();
+    if (!samples_ || failed_)
+      return "";
+    try {
+      exe.synchronize_parameters();
+      last_ = run(exe.parameters());
+    } catch (const error& failure) {
+      if (failure.code() == errc::cancelled && stop_.stopped())
+        throw;
+      failed_ = true;
+      shown.note("warning: no held-out figures of epochs: "
+                 + failure.message());
+      return "";
+    }
+    return line("  held-out loss %.4f, accuracy %.4f", last_->loss,
+                last_->answers->accuracy());
+  }
+
+  /// Right answers with the parameters behind the last step.
+  hits at_end(const scope& parameters) const {
+    return *(last_ ? *last_ : run(parameters)).answers;
+  }
+
+private:
+  evaluation run(const scope& parameters) const {
+    return evaluate_copies(bundle_, one_device_, *samples_, parameters, stop_);
+  }
+
+  const program_bundle& bundle_;
+  batch_source* samples_;
+  const stop_request& stop_;
+  executor_options one_device_;
+  bool failed_ = false;
+  std::optional<evaluation> last_;
+};
+
 training_report train(executor& exe, batch_source& source,
                       const train_options& options, run_outputs& outputs,
                       run_profile* profile, const stop_request& stop,
-                      progress& shown) {
+                      held_out_test& held_out, progress& shown) {
   const std::uint64_t steps = count_steps(options, source);
   const std::uint64_t epochs =
     (steps + source.steps_per_epoch() - 1) / source.steps_per_epoch();
@@ -230,8 +282,10 @@ training_report train(executor& exe, batch_source& source,
   };
   observer.epoch = [&](std::uint64_t epoch, double loss, double rate) {
     shown.note(line("epoch %llu/%llu  loss %.4f  %.0f samples/s", ull{epoch},
-                    ull{epochs}, loss, rate));
+                    ull{epochs}, loss, rate)
+               + held_out.tell(exe, shown));
   };
+  observer.rest_between_epochs = held_out.has_samples();
   return run_training(exe, source, steps, executor_options{}.steps_in_flight,
                       split_names(options.fetch), observer);
 }
@@ -304,21 +358,6 @@ std::unique_ptr<batch_source> open_held_out(const train_options& options,
                              {.batch = 256, .shuffle = false}, memory);
 }
 
-/// Tells how well held-out samples are answered, if there are any.
-void test_held_out(const train_options& options, const program_bundle& bundle,
-                   batch_source* source, std::shared_ptr<scope> parameters,
-                   caf::actor_system& system) {
-  if (!source)
-    return;
-  executor_options one_device;
-  one_device.system = &system;
-  one_device.devices = {make_executor_options(options.network).devices.front()};
-  one_device.parameters = std::move(parameters);
-  const evaluation result =
-    evaluate(bundle, one_device, *source, source->steps_per_epoch());
-  print_held_out(*result.answers, options.json);
-}
-
 } // namespace
 
 int run_train(const train_options& options) {
@@ -338,7 +377,7 @@ int run_train(const train_options& options) {
   caf::actor_system system(config);
   wanted.system = &system;
   auto source = make_source(options, bundle, host, system);
-  const auto held_out = open_held_out(options, bundle, host);
+  const auto held_out_samples = open_held_out(options, bundle, host);
   count_steps(options, *source); // refuses what cannot be counted
   wanted.lowering.batch = source->batch_samples(0);
   run_outputs outputs(options, bundle);
@@ -356,6 +395,7 @@ int run_train(const train_options& options) {
   }
   const auto parameters = make_parameters(options, bundle, host);
   wanted.parameters = parameters;
+  held_out_test held_out(bundle, held_out_samples.get(), wanted, stop);
   training_report report;
   std::optional<run_profile> profile;
   if (options.profile)
@@ -368,7 +408,7 @@ int run_train(const train_options& options) {
     describe_graph(exe, options, wanted.strategy, shown);
     const stop_watch watch(stop, [&] { exe.cancel(); });
     report = train(exe, *source, options, outputs,
-                   profile ? &*profile : nullptr, stop, shown);
+                   profile ? &*profile : nullptr, stop, held_out, shown);
     if (!report.stopped) {
       exe.synchronize_parameters();
       print_summary(report, exe.stats(), options.json);
@@ -385,7 +425,8 @@ int run_train(const train_options& options) {
     save_program(bundle, *parameters, options.save);
   }
   outputs.finish(bundle, report.history, options, host);
-  test_held_out(options, bundle, held_out.get(), parameters, system);
+  if (held_out.has_samples())
+    print_held_out(held_out.at_end(*parameters), options.json);
   outputs.require_metrics();
   return 0;
 }

@@ -28,7 +28,7 @@ public:
       if (e.code() != errc::cancelled || !stop())
         throw;
     }
-    report_.seconds = static_cast<double>(now_ns() - start) * 1e-9;
+    report_.seconds = static_cast<double>(now_ns() - start - rest_ns_) * 1e-9;
     report_.stopped = report_.steps < steps_;
     return std::move(report_);
   }
@@ -37,11 +37,17 @@ private:
   void run_steps(std::uint32_t in_flight) {
     for (std::uint64_t step = 0; step < steps_ && !stop(); ++step) {
       admit(step);
-      if (under_way_.size() >= in_flight)
+      while (!under_way_.empty()
+             && (under_way_.size() >= in_flight || rests_behind(step)))
         finish_oldest();
     }
     while (!under_way_.empty())
       finish_oldest();
+  }
+
+  bool rests_behind(std::uint64_t step) const {
+    return observer_.rest_between_epochs
+           && (step + 1) % source_.steps_per_epoch() == 0;
   }
 
   bool stop() const { return observer_.stop && observer_.stop(); }
@@ -97,6 +103,10 @@ private:
                       epoch_samples_ / seconds);
     epoch_loss_ = epoch_samples_ = 0;
     epoch_start_ = now;
+    if (observer_.rest_between_epochs) {
+      epoch_start_ = now_ns();
+      rest_ns_ += epoch_start_ - now;
+    }
   }
 
   executor& exe_;
@@ -113,6 +123,7 @@ private:
   double epoch_loss_ = 0, epoch_samples_ = 0;
   double last_end_ms_ = 0;
   std::uint64_t epoch_start_ = 0;
+  std::uint64_t rest_ns_ = 0;
 };
 
 } // namespace

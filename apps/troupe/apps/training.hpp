@@ -22,6 +22,9 @@ struct training_observer {
   /// Epoch number from 1, its mean loss, samples per second.
   std::function<void(std::uint64_t epoch, double loss, double samples_per_s)>
     epoch;
+  /// No step is under way while `epoch` is called, and the time that it takes
+  /// does not count.
+  bool rest_between_epochs = false;
   /// Asked before each step: true ends the run after the steps under way.
   std::function<bool()> stop;
 };
