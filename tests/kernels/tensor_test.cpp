@@ -63,6 +63,53 @@ TEST_CASE("a default tensor has no memory") {
   CHECK_FALSE(none.share());
 }
 
+TEST_CASE("a default tensor holds nothing, and so do its copies") {
+  host cpu;
+  const tensor none;
+  CHECK(none.numel() == 0);
+  CHECK(none.bytes() == 0);
+  CHECK(none.num_samples() == 0);
+  CHECK(none.values<float>().empty());
+  CHECK_FALSE(clone(none, cpu.memory));
+  CHECK_FALSE(cast(none, dtype::int32, cpu.memory));
+  CHECK(caught([&] { none.reshaped({1}); }).code() == errc::shape_mismatch);
+  CHECK(caught([&] { none.rows(0, 1); }).code() == errc::out_of_range);
+}
+
+TEST_CASE("a tensor whose value was moved away holds nothing") {
+  host cpu;
+  auto from = tensor::make(cpu.memory, {2, 3}, dtype::float32);
+  const auto to = std::move(from);
+  CHECK(from.values<float>().empty());
+  CHECK(to.values<float>().size() == 6);
+}
+
+TEST_CASE("elements of another type than the tensor's are refused") {
+  host cpu;
+  auto t = tensor::make(cpu.memory, {2, 3}, dtype::float32);
+  const auto& constant = t;
+  const auto of_values = caught([&] { t.values<int>(); });
+  CHECK(of_values.code() == errc::dtype_mismatch);
+  CHECK(says(of_values, "a tensor [2, 3] of float32 has no elements of int32"));
+  CHECK(caught([&] { constant.values<bool>(); }).code()
+        == errc::dtype_mismatch);
+  CHECK(caught([&] { t.data<double>(); }).code() == errc::dtype_mismatch);
+  CHECK(caught([&] { constant.data<std::int64_t>(); }).code()
+        == errc::dtype_mismatch);
+}
+
+TEST_CASE("elements and rows of a tensor in a kernel's layout are refused") {
+  host cpu;
+  auto t = make_reversed(cpu.memory, std::vector<float>{1, 2, 3});
+  const auto& constant = t;
+  const auto of_values = caught([&] { t.values<float>(); });
+  CHECK(of_values.code() == errc::invalid_argument);
+  CHECK(says(of_values, t.format()->name()));
+  CHECK(caught([&] { constant.values<float>(); }).code()
+        == errc::invalid_argument);
+  CHECK(caught([&] { t.rows(0, 1); }).code() == errc::invalid_argument);
+}
+
 TEST_CASE("a tensor made in an arena is plain and holds its elements") {
   host cpu;
   auto t = tensor::make(cpu.memory, {2, 3}, dtype::int64);

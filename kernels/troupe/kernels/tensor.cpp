@@ -97,7 +97,7 @@ tensor::tensor(troupe::shape dims, troupe::dtype type, buffer memory,
                std::shared_ptr<const layout> format)
   : dims_(dims), type_(type), memory_(std::move(memory)),
     format_(std::move(format)) {
-  if (memory_.capacity() < bytes())
+  if (memory_.capacity() < bytes_of_value())
     throw error(errc::invalid_argument,
                 "a tensor " + to_string(dims_) + " of "
                   + std::string(to_string(type_)) + " in a buffer of "
@@ -110,7 +110,24 @@ tensor tensor::make(arena& memory, const troupe::shape& dims,
 }
 
 std::size_t tensor::bytes() const {
+  return is_nothing() ? 0 : bytes_of_value();
+}
+
+std::size_t tensor::bytes_of_value() const {
   return format_ ? format_->bytes() : plain_bytes(dims_, type_);
+}
+
+void tensor::refuse_type(troupe::dtype asked) const {
+  throw error(errc::dtype_mismatch, "a tensor " + to_string(dims_) + " of "
+                                      + std::string(to_string(type_))
+                                      + " has no elements of "
+                                      + std::string(to_string(asked)));
+}
+
+void tensor::refuse_layout() const {
+  throw error(errc::invalid_argument, "a tensor " + to_string(dims_)
+                                        + " in the layout " + format_->name()
+                                        + ", expected a plain one");
 }
 
 tensor tensor::reshaped(const troupe::shape& dims) const {
@@ -132,7 +149,7 @@ tensor tensor::reshaped(const troupe::shape& dims) const {
 }
 
 tensor tensor::rows(std::int64_t first, std::int64_t count) const {
-  TROUPE_ASSERT(is_plain());
+  check_plain();
   if (dims_.rank() == 0 || first < 0 || count < 0 || first + count > dims_[0])
     throw error(errc::out_of_range, "rows " + std::to_string(first) + " to "
                                       + std::to_string(first + count)
@@ -146,6 +163,8 @@ tensor tensor::rows(std::int64_t first, std::int64_t count) const {
 }
 
 std::int64_t tensor::num_samples() const {
+  if (is_nothing())
+    return 0;
   if (levels_)
     return num_sequences(*levels_);
   return dims_.rank() == 0 ? 1 : dims_[0];
@@ -171,6 +190,8 @@ bool tensor::is_shared() const noexcept {
 }
 
 tensor clone(const tensor& source, arena& memory) {
+  if (!source && source.is_plain())
+    return {};
   auto copy = tensor::make(memory, source.dims(), source.type());
   if (!source.is_plain())
     source.format()->to_plain(source, copy, nullptr);
@@ -181,7 +202,8 @@ tensor clone(const tensor& source, arena& memory) {
 }
 
 tensor cast(const tensor& source, dtype type, arena& memory) {
-  TROUPE_ASSERT(source.is_plain());
+  if (!source && source.is_plain())
+    return {};
   if (source.type() == type)
     return clone(source, memory);
   auto result = tensor::make(memory, source.dims(), type);

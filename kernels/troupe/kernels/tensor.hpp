@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/base/assert.hpp>
 #include <troupe/kernels/dtype.hpp>
 #include <troupe/kernels/lod.hpp>
 #include <troupe/kernels/memory/arena.hpp>
@@ -41,6 +40,9 @@ public:
 /// A value: shape, dtype, layout and shared memory. Copies share memory.
 /// Invariant: a plain tensor is contiguous, row-major, and its buffer holds at
 /// least numel * size_of(dtype) bytes from `data()` on.
+///
+/// A default tensor is no value, although its dims are those of a scalar: it
+/// has no elements, bytes and samples, and its copies are such tensors too.
 class tensor {
 public:
   tensor() = default; ///< no memory; `operator bool` is false
@@ -55,7 +57,8 @@ public:
   explicit operator bool() const noexcept { return static_cast<bool>(memory_); }
   const troupe::shape& dims() const noexcept { return dims_; }
   troupe::dtype type() const noexcept { return type_; }
-  std::int64_t numel() const { return dims_.numel(); }
+  /// Elements of the value; 0 of a default tensor.
+  std::int64_t numel() const { return is_nothing() ? 0 : dims_.numel(); }
   /// Bytes of the value: layout().bytes() or numel * size_of(type).
   std::size_t bytes() const;
   const std::shared_ptr<const layout>& format() const noexcept {
@@ -68,26 +71,28 @@ public:
   /// `levels` fit the rows (`check_lod`); null takes them away.
   void set_levels(shared_lod levels) noexcept { levels_ = std::move(levels); }
 
-  /// First element. `T` must be the dtype's type; asserted.
+  /// First element. Throws error(dtype_mismatch) unless `T` is the dtype's
+  /// type.
   template <class T>
   const T* data() const {
-    TROUPE_ASSERT(dtype_of<T> == type_);
+    check_type<T>();
     return reinterpret_cast<const T*>(raw());
   }
   template <class T>
   T* data() {
-    TROUPE_ASSERT(dtype_of<T> == type_);
+    check_type<T>();
     return reinterpret_cast<T*>(raw());
   }
-  /// All elements of a plain tensor.
+  /// All elements of a plain tensor. Throws as `data` does, and
+  /// error(invalid_argument) in any other layout.
   template <class T>
   std::span<const T> values() const {
-    TROUPE_ASSERT(is_plain());
+    check_plain();
     return {data<T>(), static_cast<std::size_t>(numel())};
   }
   template <class T>
   std::span<T> values() {
-    TROUPE_ASSERT(is_plain());
+    check_plain();
     return {data<T>(), static_cast<std::size_t>(numel())};
   }
   const std::byte* raw() const noexcept { return memory_.data() + offset_; }
@@ -99,13 +104,14 @@ public:
   tensor reshaped(const troupe::shape& dims) const;
 
   /// Rows [first, first + count) along axis 0, on the same memory, without
-  /// levels (plain tensors only). Throws error(out_of_range).
+  /// levels. Throws error(out_of_range), and error(invalid_argument) unless the
+  /// tensor is plain.
   tensor rows(std::int64_t first, std::int64_t count) const;
 
   /// How many samples the tensor holds: its outermost sequences, or rows.
   std::int64_t num_samples() const;
   /// Samples [first, first + count), on the same memory, with the levels that
-  /// concern them (plain tensors only). Throws error(out_of_range).
+  /// concern them. Throws as `rows` does.
   tensor samples(std::int64_t first, std::int64_t count) const;
 
   /// Another handle on this memory for a second variable: marks the memory as
@@ -114,6 +120,24 @@ public:
   bool is_shared() const noexcept;
 
 private:
+  /// A comparison where the type is right: kernels ask for each op.
+  template <class T>
+  void check_type() const {
+    static_assert(dtype_of<T> != troupe::dtype(255),
+                  "no dtype has elements of this type");
+    if (type_ != dtype_of<T>)
+      refuse_type(dtype_of<T>);
+  }
+  /// Neither memory nor the layout of a value that needs none.
+  bool is_nothing() const noexcept { return !memory_ && !format_; }
+  void check_plain() const {
+    if (!is_plain())
+      refuse_layout();
+  }
+  std::size_t bytes_of_value() const;
+  [[noreturn]] void refuse_type(troupe::dtype asked) const;
+  [[noreturn]] void refuse_layout() const;
+
   troupe::shape dims_;
   troupe::dtype type_ = dtype::float32;
   buffer memory_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/ref/array.hpp>
 
+#include <troupe/base/assert.hpp>
+
 #include <cmath>
 #include <limits>
 #include <type_traits>
