@@ -318,6 +318,29 @@ TEST_CASE_FIXTURE(inputs, "accuracy counts labels among the k largest") {
         == errc::shape_mismatch);
 }
 
+TEST_CASE_FIXTURE(inputs, "a layer takes variables of one network") {
+  network other;
+  const auto foreign = other.data("foreign", {-1, 3});
+  const auto own = net.data("own", {-1, 3});
+  const auto refused = [&](auto&& layer) {
+    const auto e = caught(layer);
+    CHECK(e.code() == errc::invalid_argument);
+    CHECK(e.where().variable == "foreign");
+    CHECK(says(e, "'foreign' in slot "));
+    CHECK(says(e, "of another network"));
+  };
+  refused([&] { layers::add(own, foreign); });
+  refused([&] { layers::sub(own, foreign); });
+  refused([&] { layers::mul(own, foreign); });
+  refused([&] { layers::matmul(own, foreign); });
+  refused([&] { layers::sum({own, own, foreign}); });
+  refused([&] { layers::concat({own, foreign}); });
+  refused([&] { layers::softmax_with_cross_entropy(own, foreign); });
+  refused([&] { layers::cross_entropy(own, foreign); });
+  refused([&] { layers::accuracy(own, foreign); });
+  CHECK(other.main.main().ops.empty());
+}
+
 TEST_CASE("an op type without schema is refused, and so are wrong slots") {
   network net;
   net.data("x", {2});

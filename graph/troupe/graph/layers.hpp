@@ -18,9 +18,9 @@
 ///
 /// Each op remembers the line of the layer call. Shapes are checked at once: a
 /// layer that does not fit throws error(shape_mismatch) naming op, slot and
-/// shapes, error(dtype_mismatch | invalid_argument) for other bad input; the
-/// network is then unfinished and must not be used. Images are
-/// [batch, channels, height, width].
+/// shapes, error(dtype_mismatch | invalid_argument) for other bad input, such
+/// as variables of different networks; the network is then unfinished and must
+/// not be used. Images are [batch, channels, height, width].
 namespace troupe::graph::layers {
 
 using call = std::source_location;

@@ -24,6 +24,16 @@ void check_activation(const std::string& name) {
               "no activation '" + name + "'; there are " + known};
 }
 
+[[noreturn]] void refuse_network(const std::string& op_type,
+                                 const layer_slot& slot,
+                                 const variable_ref& variable) {
+  throw error{errc::invalid_argument,
+              op_type + ": variable '" + variable.name() + "' in slot "
+                + slot.name
+                + " is of another network than the layer's first input",
+              {.op_type = op_type, .variable = variable.name()}};
+}
+
 } // namespace
 
 variable_ref layer_writer::parameter(std::string_view suffix, const shape& dims,
@@ -46,34 +56,51 @@ variable_ref layer_writer::temporary() const {
   return net_.temporary(net_.unique_name(name_ + ".tmp"));
 }
 
-variable_ref layer_writer::append(std::string type, std::vector<op_slot> inputs,
-                                  std::vector<op_slot> outputs,
+std::vector<op_slot>
+layer_writer::names_of(const std::vector<layer_slot>& slots,
+                       const std::string& type) const {
+  std::vector<op_slot> result;
+  for (auto& slot : slots) {
+    auto& names = result.emplace_back(op_slot{slot.name, {}}).arguments;
+    for (auto& variable : slot.variables) {
+      if (&variable.net() != &net_)
+        refuse_network(type, slot, variable);
+      names.push_back(variable.name());
+    }
+  }
+  return result;
+}
+
+variable_ref layer_writer::append(std::string type,
+                                  const std::vector<layer_slot>& inputs,
+                                  const std::vector<layer_slot>& outputs,
                                   attribute_map attributes,
                                   variable_ref result) const {
   op_desc op;
+  op.inputs = names_of(inputs, type);
+  op.outputs = names_of(outputs, type);
   op.type = std::move(type);
-  op.inputs = std::move(inputs);
-  op.outputs = std::move(outputs);
   op.attributes = std::move(attributes);
   net_.append(std::move(op), at_);
   return result;
 }
 
-variable_ref layer_writer::append(std::string type, std::vector<op_slot> inputs,
+variable_ref layer_writer::append(std::string type,
+                                  const std::vector<layer_slot>& inputs,
                                   attribute_map attributes,
                                   std::string out) const {
   auto result = temporary();
-  return append(std::move(type), std::move(inputs),
-                {slot(std::move(out), result)}, std::move(attributes), result);
+  return append(std::move(type), inputs, {slot(std::move(out), result)},
+                std::move(attributes), result);
 }
 
 variable_ref layer_writer::append_with(std::string extra, std::string type,
-                                       std::vector<op_slot> inputs,
+                                       const std::vector<layer_slot>& inputs,
                                        attribute_map attributes,
                                        std::string out) const {
   auto result = temporary();
   auto second = temporary();
-  return append(std::move(type), std::move(inputs),
+  return append(std::move(type), inputs,
                 {slot(std::move(out), result), slot(std::move(extra), second)},
                 std::move(attributes), result);
 }
@@ -86,14 +113,15 @@ variable_ref layer_writer::activate(const variable_ref& x,
   return append(act, {slot("X", x)}, {});
 }
 
-op_slot slot(std::string name, const std::vector<variable_ref>& x) {
+layer_slot slot(std::string name, const variable_ref& x) {
+  return {std::move(name), {x}};
+}
+
+layer_slot slot(std::string name, const std::vector<variable_ref>& x) {
   if (x.empty())
     throw error{errc::invalid_argument,
                 "a layer needs at least one variable in slot " + name};
-  op_slot result{std::move(name), {}};
-  for (const auto& variable : x)
-    result.arguments.push_back(variable.name());
-  return result;
+  return {std::move(name), x};
 }
 
 } // namespace troupe::graph::layers

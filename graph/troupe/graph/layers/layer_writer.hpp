@@ -10,6 +10,12 @@
 
 namespace troupe::graph::layers {
 
+/// A slot of an op that is being written.
+struct layer_slot {
+  std::string name;
+  std::vector<variable_ref> variables;
+};
+
 /// Writes one layer into a network: its ops share a name ("fc_0") and the line
 /// of the call.
 class layer_writer {
@@ -27,34 +33,36 @@ public:
   /// A new variable "<layer>.tmp_0".
   variable_ref temporary() const;
 
-  /// Appends an op and returns `result`, one of its outputs.
-  variable_ref append(std::string type, std::vector<op_slot> inputs,
-                      std::vector<op_slot> outputs, attribute_map attributes,
-                      variable_ref result) const;
+  /// Appends an op and returns `result`, one of its outputs. Throws
+  /// error(invalid_argument) for a variable of another network.
+  variable_ref append(std::string type, const std::vector<layer_slot>& inputs,
+                      const std::vector<layer_slot>& outputs,
+                      attribute_map attributes, variable_ref result) const;
   /// Appends an op whose only output, in slot `out`, is a new variable.
-  variable_ref append(std::string type, std::vector<op_slot> inputs,
+  variable_ref append(std::string type, const std::vector<layer_slot>& inputs,
                       attribute_map attributes, std::string out = "Out") const;
   /// Likewise, with a second new output in slot `extra`.
   variable_ref append_with(std::string extra, std::string type,
-                           std::vector<op_slot> inputs,
+                           const std::vector<layer_slot>& inputs,
                            attribute_map attributes,
                            std::string out = "Out") const;
   /// Adds the activation of that name; `x` itself if it is empty.
   variable_ref activate(const variable_ref& x, const std::string& act) const;
 
 private:
+  std::vector<op_slot> names_of(const std::vector<layer_slot>& slots,
+                                const std::string& type) const;
+
   network& net_;
   std::string name_;
   call at_;
 };
 
 /// A slot with one variable.
-inline op_slot slot(std::string name, const variable_ref& x) {
-  return {std::move(name), {x.name()}};
-}
+layer_slot slot(std::string name, const variable_ref& x);
 
 /// A slot with several. Throws error(invalid_argument) for none.
-op_slot slot(std::string name, const std::vector<variable_ref>& x);
+layer_slot slot(std::string name, const std::vector<variable_ref>& x);
 
 /// Attribute values of height and width.
 inline std::vector<std::int32_t> ints(const extents& e) {
