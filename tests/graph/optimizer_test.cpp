@@ -130,6 +130,29 @@ TEST_CASE("lamb has Adam's state and a weight decay") {
   CHECK(op.attributes.get_bool("always_adapt", false));
 }
 
+TEST_CASE("empty braces in place of options are the defaults") {
+  const auto same = [](const auto& braces, const auto& defaults) {
+    network a, b;
+    braces.minimize(small_loss(a));
+    defaults.minimize(small_loss(b));
+    const auto x = updates(a).back();
+    const auto y = updates(b).back();
+    auto without_line = x.attributes;
+    without_line.set("op_callstack", y.call_stack());
+    return x.type == y.type && x.inputs == y.inputs && x.outputs == y.outputs
+           && without_line == y.attributes
+           && start_value(a, "learning_rate_0")
+                == start_value(b, "learning_rate_0");
+  };
+  CHECK(same(optimizer::sgd({}), optimizer::sgd()));
+  CHECK(same(optimizer::momentum({}), optimizer::momentum()));
+  CHECK(same(optimizer::adam({}), optimizer::adam()));
+  CHECK(same(optimizer::adamw({}), optimizer::adamw()));
+  CHECK(same(optimizer::adagrad({}), optimizer::adagrad()));
+  CHECK(same(optimizer::rmsprop({}), optimizer::rmsprop()));
+  CHECK(same(optimizer::lamb({}), optimizer::lamb()));
+}
+
 TEST_CASE("update ops know the line of minimize") {
   network net;
   auto loss = small_loss(net);

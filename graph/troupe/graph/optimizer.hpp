@@ -15,8 +15,13 @@
 ///
 /// `minimize` returns the parameters with their gradients; it throws as
 /// `append_backward` does. Options outside their range throw
-/// error(invalid_argument) when the optimizer is made.
+/// error(invalid_argument) when the optimizer is made; `sgd()` and `sgd({})`
+/// have the defaults.
 namespace troupe::graph::optimizer {
+
+/// What `{}` in place of an optimizer's options stands for. Without it the
+/// compiler could as well take `{}` for an optimizer to copy.
+enum class default_options {};
 
 struct sgd_options {
   float learning_rate = 0.01f; ///< >= 0
@@ -25,7 +30,8 @@ struct sgd_options {
 /// param -= learning_rate * grad.
 class sgd {
 public:
-  explicit sgd(const sgd_options& options = {});
+  explicit sgd(default_options = {}) : sgd(sgd_options{}) {}
+  explicit sgd(const sgd_options& options);
   std::vector<parameter_gradient>
   minimize(const variable_ref& loss,
            std::source_location at = std::source_location::current()) const;
@@ -45,7 +51,8 @@ struct momentum_options {
 /// Nesterov's look-ahead param -= learning_rate * (grad + mu * velocity).
 class momentum {
 public:
-  explicit momentum(const momentum_options& options = {});
+  explicit momentum(default_options = {}) : momentum(momentum_options{}) {}
+  explicit momentum(const momentum_options& options);
   std::vector<parameter_gradient>
   minimize(const variable_ref& loss,
            std::source_location at = std::source_location::current()) const;
@@ -67,7 +74,8 @@ struct adam_options {
 /// Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015.
 class adam {
 public:
-  explicit adam(const adam_options& options = {});
+  explicit adam(default_options = {}) : adam(adam_options{}) {}
+  explicit adam(const adam_options& options);
   std::vector<parameter_gradient>
   minimize(const variable_ref& loss,
            std::source_location at = std::source_location::current()) const;
@@ -90,7 +98,8 @@ struct adamw_options {
 /// Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019.
 class adamw {
 public:
-  explicit adamw(const adamw_options& options = {});
+  explicit adamw(default_options = {}) : adamw(adamw_options{}) {}
+  explicit adamw(const adamw_options& options);
   std::vector<parameter_gradient>
   minimize(const variable_ref& loss,
            std::source_location at = std::source_location::current()) const;
@@ -109,7 +118,8 @@ struct adagrad_options {
 /// Duchi, Hazan and Singer, "Adaptive subgradient methods", JMLR 2011.
 class adagrad {
 public:
-  explicit adagrad(const adagrad_options& options = {});
+  explicit adagrad(default_options = {}) : adagrad(adagrad_options{}) {}
+  explicit adagrad(const adagrad_options& options);
   std::vector<parameter_gradient>
   minimize(const variable_ref& loss,
            std::source_location at = std::source_location::current()) const;
@@ -130,7 +140,8 @@ struct rmsprop_options {
 /// "Generating sequences with recurrent neural networks", 2013.
 class rmsprop {
 public:
-  explicit rmsprop(const rmsprop_options& options = {});
+  explicit rmsprop(default_options = {}) : rmsprop(rmsprop_options{}) {}
+  explicit rmsprop(const rmsprop_options& options);
   std::vector<parameter_gradient>
   minimize(const variable_ref& loss,
            std::source_location at = std::source_location::current()) const;
@@ -152,7 +163,8 @@ struct lamb_options {
 /// 76 minutes", ICLR 2020.
 class lamb {
 public:
-  explicit lamb(const lamb_options& options = {});
+  explicit lamb(default_options = {}) : lamb(lamb_options{}) {}
+  explicit lamb(const lamb_options& options);
   std::vector<parameter_gradient>
   minimize(const variable_ref& loss,
            std::source_location at = std::source_location::current()) const;
