@@ -3,6 +3,7 @@
 
 #include <troupe/actors/backend/backend.hpp>
 #include <troupe/actors/control_flow.hpp>
+#include <troupe/actors/output_check.hpp>
 #include <troupe/actors/remote/transfer_tasks.hpp>
 #include <troupe/base/assert.hpp>
 #include <troupe/graph/argument.hpp>
@@ -173,8 +174,9 @@ graph_tasks::make_kernel_task(const graph::op_handle& o, stream& on) {
   return make_computation_task(
     *o.desc,
     {*parts_.devices[o.device], o.device, queue, parts_.steps, task_memory_},
-    make_op_kernel(*parts_.program, *o.desc, *parts_.kernels,
-                   graph_.devices[o.device].kind),
+    check_outputs(make_op_kernel(*parts_.program, *o.desc, *parts_.kernels,
+                                 graph_.devices[o.device].kind),
+                  *parts_.program, *o.desc),
     bind_inputs(o), bind(o.desc->outputs, o.outputs), parts_.check_nan);
 }
 

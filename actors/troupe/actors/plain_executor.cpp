@@ -3,6 +3,7 @@
 
 #include <troupe/actors/backend/backend.hpp>
 #include <troupe/actors/control_flow.hpp>
+#include <troupe/actors/output_check.hpp>
 #include <troupe/actors/scatter.hpp>
 #include <troupe/graph/argument.hpp>
 #include <troupe/graph/sub_blocks.hpp>
@@ -149,8 +150,9 @@ plain_executor::impl::impl(const graph::program& main,
     r.persistable = &parameters->replica(replicas.size());
     r.queue = on->make_stream({"plain", 1});
     for (auto& op : program.main().ops)
-      r.kernels.push_back(
-        actors::make_op_kernel(program, op, *options.kernels, on->id().kind));
+      r.kernels.push_back(actors::check_outputs(
+        actors::make_op_kernel(program, op, *options.kernels, on->id().kind),
+        program, op));
     r.on = std::move(on);
     replicas.push_back(std::move(r));
   }
