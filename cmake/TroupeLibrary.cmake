@@ -13,6 +13,11 @@ function(troupe_library name)
   target_include_directories(troupe_${name} PUBLIC
     $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  # Assertions and call sites name files from the project's root: what is
+  # installed says nothing of the machine that built it.
+  target_compile_options(troupe_${name} PRIVATE
+    -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=
+    -ffile-prefix-map=${PROJECT_BINARY_DIR}=.)
   target_link_libraries(troupe_${name} PUBLIC ${arg_LINK} PRIVATE ${arg_PRIVATE}
     $<BUILD_INTERFACE:troupe_warnings>)
   if(TROUPE_INSTALL)

@@ -1,12 +1,42 @@
-# Installs Troupe into a fresh tree, builds the project in this folder against
-# it and runs the result.
+# Installs Troupe into a fresh tree, checks what is in it, builds the project in
+# this folder against it and runs the result.
 #   cmake -DBUILD_DIR=... -DWORK_DIR=... -DCXX=... [-DLAUNCHER=...] -P run.cmake
 function(must)
   execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 
+# No library, header or part of the package names the folders in which it was
+# built.
+function(check_paths)
+  get_filename_component(source ${CMAKE_CURRENT_LIST_DIR}/../../.. ABSOLUTE)
+  execute_process(
+    COMMAND grep -rlF --exclude-dir=bin -e ${source} -e ${BUILD_DIR} ${WORK_DIR}/prefix
+    OUTPUT_VARIABLE found RESULT_VARIABLE status)
+  if(NOT status EQUAL 1) # none
+    message(FATAL_ERROR "these name the build's folders:\n${found}")
+  endif()
+endfunction()
+
+# The messages of Paddle's files have names that only Troupe uses: a program may
+# link Paddle's own.
+function(check_symbols)
+  file(GLOB_RECURSE libraries ${WORK_DIR}/prefix/*.a)
+  execute_process(COMMAND nm -C --defined-only ${libraries}
+    OUTPUT_VARIABLE symbols ERROR_QUIET RESULT_VARIABLE status)
+  if(NOT status EQUAL 0 OR NOT symbols MATCHES "troupe::paddle::proto::ProgramDesc")
+    message(FATAL_ERROR "the symbols of the libraries cannot be read")
+  endif()
+  if(symbols MATCHES "paddle::framework::[^\n]*")
+    message(FATAL_ERROR "a library defines a name of Paddle's: ${CMAKE_MATCH_0}")
+  endif()
+endfunction()
+
 file(REMOVE_RECURSE ${WORK_DIR})
 must(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${WORK_DIR}/prefix)
+if(NOT FLAGS MATCHES "-fsanitize") # whose reports name the folders
+  check_paths()
+endif()
+check_symbols()
 must(${CMAKE_COMMAND} -G Ninja -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK_DIR}/build
   -DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix -DCMAKE_BUILD_TYPE=Release
   -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER}

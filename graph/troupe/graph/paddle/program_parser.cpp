@@ -20,7 +20,7 @@ namespace troupe::graph {
 
 namespace {
 
-namespace pb = paddle::framework::proto;
+namespace pb = troupe::paddle::proto;
 
 // Every function here takes what a member of graph::program can hold out of a
 // message; what is left in the message then becomes the struct's `extra`.

@@ -13,7 +13,7 @@ namespace troupe::graph {
 
 namespace {
 
-namespace pb = paddle::framework::proto;
+namespace pb = troupe::paddle::proto;
 
 /// Starts a message with what the struct has no member for.
 template <class Message>

@@ -18,7 +18,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little,
               "records are little endian and are copied as they are");
 
-using tensor_desc = paddle::framework::proto::VarType::TensorDesc;
+using tensor_desc = troupe::paddle::proto::VarType::TensorDesc;
 
 /// Reads the parts of one variable's record.
 class record_reader {
