@@ -5,6 +5,16 @@ function(must)
   execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 
+# How the project is configured, with what it asks the package for.
+function(set_configure variable folder)
+  string(JOIN " " asked ${ARGN})
+  set(${variable} ${CMAKE_COMMAND} -G Ninja
+    -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK_DIR}/${folder}
+    -DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix -DCMAKE_BUILD_TYPE=Release
+    -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER}
+    -DCMAKE_CXX_FLAGS=${FLAGS} "-DASKED=${asked}" PARENT_SCOPE)
+endfunction()
+
 # No library, header or part of the package names the folders in which it was
 # built.
 function(check_paths)
@@ -31,15 +41,26 @@ function(check_symbols)
   endif()
 endfunction()
 
+function(check_unknown_component)
+  set_configure(configure unknown COMPONENTS graph orchestra)
+  execute_process(COMMAND ${configure}
+    RESULT_VARIABLE status ERROR_VARIABLE message OUTPUT_QUIET)
+  string(REGEX REPLACE "[ \n]+" " " message "${message}")
+  if(status EQUAL 0 OR NOT message MATCHES "no component orchestra")
+    message(FATAL_ERROR "an unknown component is not refused: ${message}")
+  endif()
+endfunction()
+
 file(REMOVE_RECURSE ${WORK_DIR})
 must(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${WORK_DIR}/prefix)
 if(NOT FLAGS MATCHES "-fsanitize") # whose reports name the folders
   check_paths()
 endif()
 check_symbols()
-must(${CMAKE_COMMAND} -G Ninja -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK_DIR}/build
-  -DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix -DCMAKE_BUILD_TYPE=Release
-  -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER}
-  -DCMAKE_CXX_FLAGS=${FLAGS})
+check_unknown_component()
+set_configure(configure components COMPONENTS base kernels graph comm actors troupe)
+must(${configure})
+set_configure(configure build)
+must(${configure})
 must(${CMAKE_COMMAND} --build ${WORK_DIR}/build)
 must(${WORK_DIR}/build/consumer)
