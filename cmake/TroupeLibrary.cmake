@@ -2,9 +2,13 @@
 # `troupe::<name>`, whose include root is the layer's own folder. A layer that
 # does not link another cannot even find its headers.
 #
-#   troupe_library(graph SOURCES a.cpp b.cpp LINK troupe::kernels [PRIVATE x])
+# HEADERS are those for applications: they are installed, documented and kept
+# stable. All others may change at any time.
+#
+#   troupe_library(graph HEADERS troupe/graph/a.hpp SOURCES a.cpp b.cpp
+#     LINK troupe::kernels [PRIVATE x])
 function(troupe_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LINK;PRIVATE" ${ARGN})
+  cmake_parse_arguments(arg "" "" "HEADERS;SOURCES;LINK;PRIVATE" ${ARGN})
   add_library(troupe_${name} STATIC ${arg_SOURCES})
   add_library(troupe::${name} ALIAS troupe_${name})
   set_target_properties(troupe_${name} PROPERTIES
@@ -23,8 +27,11 @@ function(troupe_library name)
   if(TROUPE_INSTALL)
     install(TARGETS troupe_${name} EXPORT troupe
       ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-    install(DIRECTORY troupe DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-      FILES_MATCHING PATTERN "*.hpp")
+    foreach(header IN LISTS arg_HEADERS)
+      get_filename_component(folder ${header} DIRECTORY)
+      install(FILES ${header}
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder})
+    endforeach()
   endif()
 endfunction()
 

@@ -3,8 +3,8 @@
 // Counts what a steady step takes from the heap. This executable has its own
 // operator new; the failure of a case lists where the calls came from.
 #include <troupe/actors/backend/backend.hpp>
+#include <troupe/actors/configure.hpp>
 #include <troupe/actors/executor.hpp>
-#include <troupe/actors/scheduling.hpp>
 #include <troupe/kernels/device.hpp>
 #include <troupe/kernels/memory/arena.hpp>
 

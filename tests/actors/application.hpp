@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/actors/scheduling.hpp>
+#include <troupe/actors/configure.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>

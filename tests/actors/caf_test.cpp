@@ -4,7 +4,7 @@
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
 
-#include <troupe/actors/scheduling.hpp>
+#include <troupe/actors/configure.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>

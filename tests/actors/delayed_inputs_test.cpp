@@ -2,8 +2,8 @@
 //
 // Programs whose ops read what temporaries held some steps ago, against a plain
 // interpreter.
+#include <troupe/actors/configure.hpp>
 #include <troupe/actors/executor.hpp>
-#include <troupe/actors/scheduling.hpp>
 
 #include <troupe/base/random.hpp>
 #include <troupe/graph/passes/delayed_inputs.hpp>

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/actors/configure.hpp>
 #include <troupe/actors/engine/all_reduce_actor.hpp>
 #include <troupe/actors/engine/disturbance.hpp>
 #include <troupe/actors/engine/engine.hpp>
 #include <troupe/actors/engine/graph_context.hpp>
 #include <troupe/actors/engine/storage.hpp>
-#include <troupe/actors/op_task.hpp>
-#include <troupe/actors/scheduling.hpp>
+#include <troupe/actors/tasks/op_task.hpp>
+#include <troupe/actors/workers/worker_pool.hpp>
+#include <troupe/base/job_queue.hpp>
 #include <troupe/base/recorder.hpp>
 
 #include <caf/actor_system_config.hpp>

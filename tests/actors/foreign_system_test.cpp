@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/actors/scheduling.hpp>
+#include <troupe/actors/configure.hpp>
 
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
@@ -266,7 +266,7 @@ TEST_CASE("an error in a handler's step reaches the handler") {
 
 } // TEST_SUITE("actors.foreign_system")
 
-TEST_SUITE("actors.scheduling") {
+TEST_SUITE("actors.configure") {
 
 TEST_CASE("under Troupe's policy actors keep all that CAF gives them") {
   for (int threads : {1, 2}) {
@@ -337,4 +337,4 @@ TEST_CASE("many senders from outside lose no message") {
   CHECK(*counted == 6000);
 }
 
-} // TEST_SUITE("actors.scheduling")
+} // TEST_SUITE("actors.configure")

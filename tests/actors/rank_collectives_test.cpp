@@ -3,7 +3,7 @@
 // Collectives with a handle per device compute what those with one for all do.
 
 #include <troupe/actors/executor.hpp>
-#include <troupe/actors/rank_meeting.hpp>
+#include <troupe/actors/tasks/rank_meeting.hpp>
 
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>

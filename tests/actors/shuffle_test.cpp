@@ -10,7 +10,7 @@
 #include <support/caught.hpp>
 
 #include "late_device.hpp"
-#include <troupe/actors/scheduling.hpp>
+#include <troupe/actors/configure.hpp>
 #include <troupe/graph/ssa/hazard_checker.hpp>
 
 #include <caf/actor_system.hpp>

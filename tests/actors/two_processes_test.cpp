@@ -3,9 +3,9 @@
 // One graph, its handles in two processes on loopback: readiness and values as
 // CAF messages, the same losses as in one process.
 
+#include <troupe/actors/configure.hpp>
 #include <troupe/actors/executor.hpp>
 #include <troupe/actors/handles.hpp>
-#include <troupe/actors/scheduling.hpp>
 
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <support/caught.hpp>
 #include <support/files.hpp>
-#include <troupe/apps/batch_source.hpp>
+#include <troupe/apps/data/batch_source.hpp>
 #include <troupe/kernels/io/npz.hpp>
 
 #include <doctest/doctest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <support/caught.hpp>
 #include <support/files.hpp>
-#include <troupe/apps/dataset.hpp>
+#include <troupe/apps/data/dataset.hpp>
 
 #include <doctest/doctest.h>
 

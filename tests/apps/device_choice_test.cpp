@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/command_runner.hpp"
 
-#include <troupe/apps/batch_source.hpp>
+#include <troupe/apps/data/batch_source.hpp>
 #include <troupe/apps/device_choice.hpp>
 #include <troupe/base/cores.hpp>
 #include <troupe/graph/layers.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <support/caught.hpp>
-#include <troupe/apps/classifier.hpp>
-#include <troupe/apps/feed_info.hpp>
+#include <troupe/apps/data/classifier.hpp>
+#include <troupe/apps/data/feed_info.hpp>
 #include <troupe/graph/layers.hpp>
 
 #include <doctest/doctest.h>

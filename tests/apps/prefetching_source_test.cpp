@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/apps/prefetching_source.hpp>
+#include <troupe/apps/data/prefetching_source.hpp>
 
 #include <support/caught.hpp>
 
-#include <troupe/actors/scheduling.hpp>
+#include <troupe/actors/configure.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>

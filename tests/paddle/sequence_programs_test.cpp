@@ -4,7 +4,7 @@
 // on one device and on two, by actors and by the plain executor.
 
 #include <troupe/actors/plain_executor.hpp>
-#include <troupe/apps/batch_source.hpp>
+#include <troupe/apps/data/batch_source.hpp>
 #include <troupe/graph/paddle/parameter_file.hpp>
 #include <troupe/graph/paddle/program_file.hpp>
 #include <troupe/kernels/io/npz.hpp>

@@ -7,10 +7,10 @@
 #include <troupe/actors/engine/stream_actor.hpp>
 #include <troupe/actors/engine/wait_finder.hpp>
 #include <troupe/actors/executor.hpp>
-#include <troupe/actors/graph_tasks.hpp>
-#include <troupe/actors/idle_workers.hpp>
 #include <troupe/actors/plan/wiring_plan.hpp>
-#include <troupe/actors/scheduling.hpp>
+#include <troupe/actors/tasks/graph_tasks.hpp>
+#include <troupe/actors/workers/idle_workers.hpp>
+#include <troupe/actors/workers/worker_pool.hpp>
 #include <troupe/base/recorder.hpp>
 
 #include <atomic>

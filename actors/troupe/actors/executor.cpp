@@ -3,13 +3,17 @@
 
 #include <troupe/actors/actor_graph.hpp>
 #include <troupe/actors/backend/backend.hpp>
-#include <troupe/actors/executor_graph.hpp>
+#include <troupe/actors/configure.hpp>
 #include <troupe/actors/handles.hpp>
-#include <troupe/actors/parameter_replicas.hpp>
 #include <troupe/actors/remote/node_link.hpp>
 #include <troupe/actors/remote/run_description.hpp>
 #include <troupe/actors/remote/transport.hpp>
-#include <troupe/actors/scatter.hpp>
+#include <troupe/actors/steps/executor_graph.hpp>
+#include <troupe/actors/steps/feeder.hpp>
+#include <troupe/actors/steps/parameter_replicas.hpp>
+#include <troupe/actors/steps/scatter.hpp>
+#include <troupe/actors/steps/step_failures.hpp>
+#include <troupe/actors/workers/serving_thread.hpp>
 #include <troupe/base/assert.hpp>
 #include <troupe/base/clock.hpp>
 #include <troupe/base/cores.hpp>
@@ -78,12 +82,6 @@ struct step_in_flight {
   std::optional<error> failure;
 };
 
-/// The copy of a feed for one device, and where the step reads it.
-struct fed_value {
-  variable* place;
-  tensor value;
-};
-
 } // namespace
 
 struct executor::impl {
@@ -105,17 +103,11 @@ struct executor::impl {
   /// for other steps until `admit`.
   void prepare(const step_in_flight& s, const feed_map& feeds,
                std::int64_t samples);
-  void copy_feed(const std::string& name, const tensor& value, std::size_t d,
-                 step_id id);
-  void set_feeds() noexcept;
   void admit(step_in_flight& s, actors::serving_thread& serving, then next);
-  void fail_steps_after(step_id id, const error& reason) noexcept;
   static void step_failed(void* owner, step_state& step);
   static void step_ended(void* owner, step_state& step);
   actors::placement where() const;
   void connect();
-  void failed_elsewhere(step_id id, const error& reason);
-  void process_is_gone(step_id first_without, const error& reason);
   bool is_here(std::size_t device) const {
     return !options.nodes
            || options.nodes->process_of_device[device]
@@ -139,22 +131,15 @@ struct executor::impl {
   // Number of steps that have ended. Release by the thread that ends one,
   // acquire by the one that waits.
   std::atomic<std::uint64_t> ended{0};
-  std::mutex failing; // orders failures with admissions
-  // Of a run over several processes, guarded by `failing`: steps that have been
-  // admitted here; failures of later ones, of which others have told; why no
-  // step from `abandoned_from` on can run.
-  step_id admitted = 0;
-  std::map<step_id, error> failures_ahead;
-  std::optional<error> abandoned;
-  step_id abandoned_from = 0;
   std::unique_ptr<actors::transport> transfers; // null: the graph has none
   std::unique_ptr<actors::loopback_wire> loopback;
+  std::optional<actors::step_failures> failures; // once there are actors
   std::unique_ptr<actor_graph> actors;
+  std::optional<actors::feeder> feeding;   // once there are actors
   std::unique_ptr<actors::node_link> link; // null in a run of one process
   std::list<step_in_flight> in_flight;     // oldest first
   std::list<step_in_flight> spare; // for the next ones, with their memory
   std::vector<actors::fetched_value> values; // of the step that is collected
-  std::vector<fed_value> fed;                // of the step that is prepared
   step_id next_step = 0;
 };
 
@@ -199,6 +184,11 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
     actor_graph::parts{options.system, workers.get(), program.get(), &ssa,
                        devices, parameters.get(), options.kernels.get(),
                        &options, trace.get(), where(), transfers.get()});
+  failures.emplace(actors->context(), transfers.get());
+  feeding.emplace(
+    actors::feeder::parts{&program->main(), &feeds_needed, devices,
+                          [this](std::size_t d) { return is_here(d); },
+                          parameters.get(), &actors->tasks(), trace.get()});
   actors->context().step_failed = &step_failed;
   actors->context().step_ended = &step_ended;
   actors->context().owner = this;
@@ -213,10 +203,10 @@ void executor::impl::connect() {
       transfers.get(),
       actors::node_link::listener{
         [this](step_id id, const error& reason) {
-          failed_elsewhere(id, reason);
+          failures->failed_elsewhere(id, reason);
         },
         [this](step_id first_without, const error& reason) {
-          process_is_gone(first_without, reason);
+          failures->process_is_gone(first_without, reason);
         }});
     actors->context().members = link->members();
     if (transfers)
@@ -240,7 +230,7 @@ actors::placement executor::impl::where() const {
 executor::impl::~impl() {
   if (!actors)
     return;
-  fail_steps_after(0, error(errc::cancelled, "the executor is destroyed"));
+  failures->fail_from(0, error(errc::cancelled, "the executor is destroyed"));
   while (!in_flight.empty()) {
     actors::serving_thread serving{*workers};
     collect_oldest(serving);
@@ -263,34 +253,6 @@ bool executor::impl::wants(const std::vector<std::string>& wanted,
          || std::find(wanted.begin(), wanted.end(), name) != wanted.end();
 }
 
-void executor::impl::copy_feed(const std::string& name, const tensor& value,
-                               std::size_t d, step_id id) {
-  if (!is_here(d))
-    return;
-  if (actors::feeds_persistable(program->main(), name)) {
-    if (auto* held = parameters->replica(d).find(name))
-      fed.push_back({held, devices[d]->to_device(value)});
-    return;
-  }
-  const auto& step = state_of(id);
-  const auto& shard = step.devices[d];
-  const auto* target = actors->tasks().find_fed(name, d);
-  if (!target || shard.shard_samples == 0)
-    return;
-  const auto share = feeds_needed.is_whole(name)
-                       ? value
-                       : value.samples(shard.first_sample, shard.shard_samples);
-  fed.push_back({&target->value.at(step.slot), devices[d]->to_device(share)});
-  trace->record_if(trace_level::steps, event_kind::feed, target->handle, id,
-                   fed.back().value.bytes());
-}
-
-void executor::impl::set_feeds() noexcept {
-  for (auto& f : fed)
-    f.place->set(std::move(f.value));
-  fed.clear();
-}
-
 void executor::impl::prepare(const step_in_flight& s, const feed_map& feeds,
                              std::int64_t samples) {
   auto& state = state_of(s.id);
@@ -301,43 +263,24 @@ void executor::impl::prepare(const step_in_flight& s, const feed_map& feeds,
   for (auto& f : actors->tasks().fetches())
     state.wanted.push_back(wants(s.wanted, f.name));
   state.fetched.assign(actors->tasks().fetches().size(), tensor{});
-  fed.clear(); // of a step that failed here
   if (options.hooks.dry_run)
-    return;
-  for (auto& [name, value] : feeds)
-    for (std::size_t d = 0; d < devices.size(); ++d)
-      try {
-        copy_feed(name, value, d, s.id);
-      } catch (const error& e) {
-        fed.clear(); // gives their memory back
-        throw e.with_context(
-          {.variable = name, .device = to_string(devices[d]->id())});
-      }
+    feeding->drop();
+  else
+    feeding->copy(feeds, state, s.id);
 }
 
 void executor::impl::admit(step_in_flight& s, actors::serving_thread& serving,
                            then next) {
   auto& state = state_of(s.id);
-  {
-    std::lock_guard guard{failing};
-    state.id = s.id;
-    state.has_no_past = s.id < actors->steps_without_past();
-    state.take_error();
-    state.failed.store(false, std::memory_order_relaxed);
-    state.under_way.store(true, std::memory_order_relaxed);
-    for (auto& before : in_flight)
-      if (before.id != s.id && !before.collected
-          && state_of(before.id).failed.load(std::memory_order_relaxed))
-        state.fail(
-          error(errc::cancelled, "a step before it failed", {.step = s.id}));
-    admitted = s.id + 1;
-    if (abandoned && s.id >= abandoned_from)
-      state.fail(*abandoned);
-    if (auto told = failures_ahead.extract(s.id))
-      state.fail(std::move(told.mapped()));
-  }
+  const auto follows_failure =
+    std::ranges::any_of(in_flight, [&](auto& before) {
+      return before.id != s.id && !before.collected
+             && state_of(before.id).failed.load(std::memory_order_relaxed);
+    });
+  failures->admit(state, s.id, s.id < actors->steps_without_past(),
+                  follows_failure);
   trace->record_if(trace_level::steps, event_kind::step_begin, no_handle, s.id);
-  set_feeds();
+  feeding->set();
   workers->begin_step();
   if (next == then::waits)
     serving.sit();
@@ -346,8 +289,7 @@ void executor::impl::admit(step_in_flight& s, actors::serving_thread& serving,
 
 void executor::impl::step_failed(void* owner, step_state& step) {
   auto& self = *static_cast<impl*>(owner);
-  self.fail_steps_after(step.id + 1,
-                        error(errc::cancelled, "a step before it failed"));
+  self.failures->fail_behind(step.id);
   if (self.transfers)
     self.transfers->give_up(step.id, step.reason());
 }
@@ -363,65 +305,13 @@ void executor::impl::step_ended(void* owner, step_state& step) {
     step.id.load(std::memory_order_relaxed), std::memory_order_relaxed);
   step.under_way.store(false, std::memory_order_relaxed);
   if (step.failed.load(std::memory_order_relaxed))
-    self.fail_steps_after(step.id + 1,
-                          error(errc::cancelled, "a step before it failed"));
+    self.failures->fail_behind(step.id);
   if (self.link)
     self.link->ended(step.id);
   self.workers->end_step();
   self.ended.fetch_add(1, std::memory_order_release);
   self.ended.notify_all();
   self.workers->queue().wake_borrowers();
-}
-
-void executor::impl::fail_steps_after(step_id id,
-                                      const error& reason) noexcept {
-  std::vector<step_id> failed;
-  {
-    std::lock_guard guard{failing};
-    for (auto& s : actors->context().steps)
-      if (s->id >= id && s->under_way.load(std::memory_order_relaxed)) {
-        s->fail(reason.with_context({.step = s->id}));
-        failed.push_back(s->id);
-      }
-  }
-  if (transfers)
-    for (auto step : failed)
-      transfers->give_up(step, reason);
-}
-
-// A failure that is heard of before its step is admitted waits for that. Others
-// are a few steps ahead at most; whoever tells of more does not run what we
-// run.
-void executor::impl::failed_elsewhere(step_id id, const error& reason) {
-  constexpr std::size_t most_ahead = 4096;
-  {
-    std::lock_guard guard{failing};
-    if (id >= admitted) {
-      if (failures_ahead.size() < most_ahead)
-        failures_ahead.emplace(id, reason);
-      return;
-    }
-    auto& step = state_of(id);
-    if (step.id != id || !step.under_way.load(std::memory_order_relaxed))
-      return; // it has ended here
-    step.fail(reason);
-  }
-  if (transfers)
-    transfers->give_up(id, reason);
-  fail_steps_after(id + 1, error(errc::cancelled, "a step before it failed"));
-}
-
-// One loss counts as the loss of all: no process can run a step alone.
-void executor::impl::process_is_gone(step_id first_without,
-                                     const error& reason) {
-  {
-    std::lock_guard guard{failing};
-    if (abandoned && abandoned_from <= first_without)
-      return;
-    abandoned = reason;
-    abandoned_from = first_without;
-  }
-  fail_steps_after(first_without, reason);
 }
 
 void executor::impl::collect(step_in_flight& s,
@@ -486,11 +376,7 @@ step_id executor::impl::submit(const feed_map& feeds,
                                actors::serving_thread& serving, then next) {
   if (const auto reason = actors->context().failed_for_good())
     throw *reason;
-  {
-    std::lock_guard guard{failing};
-    if (abandoned && next_step >= abandoned_from)
-      throw *abandoned;
-  }
+  failures->require_can_run(next_step);
   for (auto& name : fetches)
     if (!wants(options.fetches, name))
       throw error(errc::not_found, "not among the fetches of this executor",
@@ -563,7 +449,7 @@ void executor::wait(step_id step, step_result& result) {
 }
 
 void executor::cancel() noexcept {
-  impl_->fail_steps_after(0, error(errc::cancelled, "stopped on request"));
+  impl_->failures->fail_from(0, error(errc::cancelled, "stopped on request"));
 }
 
 void executor::synchronize_parameters() {

@@ -3,7 +3,7 @@
 
 // The only file that knows which CAF this is. All other code derives from
 // `actor_base` and uses the functions below; porting to CAF 1.x changes this
-// header and scheduling.cpp alone.
+// header, configure.cpp and worker_pool.cpp alone.
 
 #include <troupe/base/error.hpp>
 

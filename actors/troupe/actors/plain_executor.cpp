@@ -2,9 +2,9 @@
 #include <troupe/actors/plain_executor.hpp>
 
 #include <troupe/actors/backend/backend.hpp>
-#include <troupe/actors/control_flow.hpp>
-#include <troupe/actors/output_check.hpp>
-#include <troupe/actors/scatter.hpp>
+#include <troupe/actors/steps/scatter.hpp>
+#include <troupe/actors/tasks/control_flow.hpp>
+#include <troupe/actors/tasks/output_check.hpp>
 #include <troupe/graph/argument.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 #include <troupe/graph/unsupported_ops.hpp>

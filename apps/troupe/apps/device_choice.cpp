@@ -2,7 +2,7 @@
 #include <troupe/apps/device_choice.hpp>
 
 #include <troupe/actors/backend/backend.hpp>
-#include <troupe/apps/samples.hpp>
+#include <troupe/apps/data/samples.hpp>
 #include <troupe/base/clock.hpp>
 #include <troupe/base/error.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/common_options.hpp>
-#include <troupe/apps/dataset.hpp>
+#include <troupe/apps/data/dataset.hpp>
 #include <troupe/apps/evaluation.hpp>
 #include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/subcommands.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/apps/batch_source.hpp>
-#include <troupe/apps/classifier.hpp>
+#include <troupe/apps/data/batch_source.hpp>
+#include <troupe/apps/data/classifier.hpp>
 #include <troupe/apps/program_source.hpp>
 #include <troupe/apps/stop_request.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/actors/executor_graph.hpp>
 #include <troupe/actors/plan/wiring_plan.hpp>
+#include <troupe/actors/steps/executor_graph.hpp>
 #include <troupe/apps/common_options.hpp>
 #include <troupe/apps/device_choice.hpp>
 #include <troupe/apps/option_checks.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/apps/feed_info.hpp>
+#include <troupe/apps/data/feed_info.hpp>
 #include <troupe/graph/program.hpp>
 #include <troupe/graph/unsupported_ops.hpp>
 #include <troupe/kernels/scope.hpp>

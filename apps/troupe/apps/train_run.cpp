@@ -2,12 +2,12 @@
 #include <troupe/apps/train_run.hpp>
 
 #include <troupe/actors/backend/backend.hpp>
-#include <troupe/actors/scheduling.hpp>
-#include <troupe/apps/dataset.hpp>
+#include <troupe/actors/configure.hpp>
+#include <troupe/apps/data/dataset.hpp>
+#include <troupe/apps/data/prefetching_source.hpp>
 #include <troupe/apps/device_choice.hpp>
 #include <troupe/apps/evaluation.hpp>
 #include <troupe/apps/fetch_file.hpp>
-#include <troupe/apps/prefetching_source.hpp>
 #include <troupe/apps/profile/run_profile.hpp>
 #include <troupe/apps/progress.hpp>
 #include <troupe/apps/stop_request.hpp>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <troupe/actors/executor.hpp>
-#include <troupe/apps/batch_source.hpp>
+#include <troupe/apps/data/batch_source.hpp>
 #include <troupe/apps/loss_curve.hpp>
 #include <troupe/apps/metrics_file.hpp>
 

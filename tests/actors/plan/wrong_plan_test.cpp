@@ -5,7 +5,7 @@
 
 #include <actors/plan/plan_checker.hpp>
 
-#include <troupe/actors/executor_graph.hpp>
+#include <troupe/actors/steps/executor_graph.hpp>
 
 #include <actors/configurations.hpp>
 #include <actors/small_nets.hpp>

@@ -2,10 +2,10 @@
 
 // Who may take part in a run over several processes, and on what terms.
 
+#include <troupe/actors/configure.hpp>
 #include <troupe/actors/executor.hpp>
 #include <troupe/actors/handles.hpp>
 #include <troupe/actors/messages.hpp>
-#include <troupe/actors/scheduling.hpp>
 
 #include <actors/remote/process_group.hpp>
 #include <actors/small_nets.hpp>

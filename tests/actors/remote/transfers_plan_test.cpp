@@ -2,8 +2,8 @@
 
 // The messages of graphs whose places exchange values.
 
-#include <troupe/actors/executor_graph.hpp>
 #include <troupe/actors/plan/wiring_plan.hpp>
+#include <troupe/actors/steps/executor_graph.hpp>
 #include <troupe/graph/ssa/implied_edges.hpp>
 #include <troupe/graph/ssa/reachability.hpp>
 

@@ -10,8 +10,8 @@
 #include "fuzz/ops/bounded_device.hpp"
 #include "fuzz/ops/mutation.hpp"
 
+#include <troupe/actors/configure.hpp>
 #include <troupe/actors/executor.hpp>
-#include <troupe/actors/scheduling.hpp>
 #include <troupe/base/error.hpp>
 
 #include <caf/actor_system.hpp>

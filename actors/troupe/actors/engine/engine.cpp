@@ -7,9 +7,9 @@
 #include <troupe/actors/engine/storage.hpp>
 #include <troupe/actors/engine/stream_actor.hpp>
 #include <troupe/actors/host.hpp>
-#include <troupe/actors/idle_workers.hpp>
 #include <troupe/actors/messages.hpp>
-#include <troupe/actors/op_task.hpp>
+#include <troupe/actors/tasks/op_task.hpp>
+#include <troupe/actors/workers/idle_workers.hpp>
 #include <troupe/base/assert.hpp>
 
 #include <algorithm>

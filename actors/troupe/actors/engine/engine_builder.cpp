@@ -4,7 +4,7 @@
 #include <troupe/actors/engine/graph_context.hpp>
 #include <troupe/actors/engine/storage.hpp>
 #include <troupe/actors/engine/stream_actor.hpp>
-#include <troupe/actors/op_task.hpp>
+#include <troupe/actors/tasks/op_task.hpp>
 #include <troupe/base/assert.hpp>
 #include <troupe/base/error.hpp>
 

@@ -13,6 +13,8 @@
 
 namespace troupe::actors {
 
+struct node_state;
+
 /// Ties the parts of one graph together that run in several processes.
 ///
 /// Start-up: process 0 opens a gate (remote/gate.hpp); each other process comes
@@ -69,11 +71,7 @@ public:
   void tell_taken(std::uint32_t channel, step_id step) override;
 
 private:
-  class node_actor;
-  struct state;
-  struct door;
-
-  std::shared_ptr<state> state_;
+  std::shared_ptr<node_state> state_;
 };
 
 /// Throws error(invalid_argument) for an address off loopback, a process number

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <troupe/actors/engine/storage.hpp>
-#include <troupe/actors/op_task.hpp>
 #include <troupe/actors/remote/transport.hpp>
+#include <troupe/actors/tasks/op_task.hpp>
 
 #include <cstdint>
 #include <memory>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/apps/samples.hpp>
+#include <troupe/apps/data/samples.hpp>
 
 #include <cstddef>
 #include <cstdint>

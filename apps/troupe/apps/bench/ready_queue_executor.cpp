@@ -2,10 +2,10 @@
 #include <troupe/apps/bench/ready_queue_executor.hpp>
 
 #include <troupe/actors/backend/backend.hpp>
-#include <troupe/actors/graph_tasks.hpp>
-#include <troupe/actors/grouped.hpp>
 #include <troupe/actors/plan/wiring_plan.hpp>
-#include <troupe/actors/scatter.hpp>
+#include <troupe/actors/steps/scatter.hpp>
+#include <troupe/actors/tasks/graph_tasks.hpp>
+#include <troupe/actors/tasks/grouped.hpp>
 #include <troupe/apps/bench/ready_queue.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 

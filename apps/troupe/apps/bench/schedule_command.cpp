@@ -3,8 +3,8 @@
 #include <troupe/apps/bench/delayed_run.hpp>
 #include <troupe/apps/bench/sampling.hpp>
 #include <troupe/apps/common_options.hpp>
+#include <troupe/apps/data/samples.hpp>
 #include <troupe/apps/option_checks.hpp>
-#include <troupe/apps/samples.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/clock.hpp>
 #include <troupe/base/recorder.hpp>

@@ -4,8 +4,8 @@
 #include <troupe/apps/bench/ready_queue_executor.hpp>
 #include <troupe/apps/bench/sampling.hpp>
 #include <troupe/apps/common_options.hpp>
+#include <troupe/apps/data/samples.hpp>
 #include <troupe/apps/option_checks.hpp>
-#include <troupe/apps/samples.hpp>
 #include <troupe/apps/usage_error.hpp>
 
 #include <CLI/App.hpp>

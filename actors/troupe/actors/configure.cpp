@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/configure.hpp>
+
+#include <troupe/actors/workers/queue_policy.hpp>
+#include <troupe/base/cores.hpp>
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/resumable.hpp>
+#include <caf/scheduler/coordinator.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+thread_local actors::worker_thread this_thread;
+
+void enqueue(job_queue& queue, caf::resumable* target) {
+  queue.push_guest(target);
+}
+
+/// Scheduling policy for caf::scheduler::coordinator: jobs of Troupe run
+/// inside `dequeue`, CAF's own resumables come out of it.
+class policy {
+public:
+  struct coordinator_data {
+    explicit coordinator_data(caf::scheduler::abstract_coordinator*) {}
+    std::unique_ptr<job_queue> queue;
+    std::atomic<int> pools{0}; // that share the queue
+  };
+
+  struct worker_data {
+    // Constructed once by the coordinator when the number of workers is known,
+    // before any of them starts; then copied into each.
+    explicit worker_data(caf::scheduler::abstract_coordinator* parent) {
+      auto& data =
+        static_cast<caf::scheduler::coordinator<policy>*>(parent)->data();
+      data.queue = std::make_unique<job_queue>(parent->num_workers());
+    }
+    bool begun = false;
+  };
+
+  template <class Coordinator>
+  void central_enqueue(Coordinator* self, caf::resumable* target) {
+    enqueue(*self->data().queue, target);
+  }
+
+  template <class Worker>
+  void external_enqueue(Worker* self, caf::resumable* target) {
+    enqueue(*self->parent()->data().queue, target);
+  }
+
+  template <class Worker>
+  void internal_enqueue(Worker* self, caf::resumable* target) {
+    enqueue(*self->parent()->data().queue, target);
+  }
+
+  template <class Worker>
+  void resume_job_later(Worker* self, caf::resumable* target) {
+    enqueue(*self->parent()->data().queue, target);
+  }
+
+  template <class Worker>
+  caf::resumable* dequeue(Worker* self) {
+    auto& queue = *self->parent()->data().queue;
+    if (!std::exchange(self->data().begun, true)) {
+      this_thread = {&queue, self->id(), self};
+      if (take_all_cores(queue.workers()))
+        pin_this_thread(self->id());
+    }
+    worker here{queue, self->id(), self};
+    for (;;) {
+      const auto found = queue.wait(self->id());
+      if (found.guest)
+        return static_cast<caf::resumable*>(found.guest);
+      here.run_chain(*found.work);
+    }
+  }
+
+  template <class Worker>
+  void before_resume(Worker*, caf::resumable*) {}
+  template <class Worker>
+  void after_resume(Worker*, caf::resumable*) {}
+  template <class Worker>
+  void after_completion(Worker*, caf::resumable*) {}
+  template <class Worker>
+  void before_shutdown(Worker*) {}
+
+  template <class Worker, class F>
+  void foreach_resumable(Worker*, F) {}
+
+  template <class Coordinator, class F>
+  void foreach_central_resumable(Coordinator* self, F f) {
+    // All workers have left. Executors are gone before their system, so what
+    // waits here is CAF's.
+    while (auto* guest = self->data().queue->pop_guest())
+      f(static_cast<caf::resumable*>(guest));
+  }
+};
+
+using coordinator = caf::scheduler::coordinator<policy>;
+
+} // namespace
+
+void configure(caf::actor_system_config& cfg, int threads) {
+  const auto cores = static_cast<int>(usable_cores());
+  const auto count = threads <= 0 ? cores : std::min(threads, cores);
+  cfg.set("scheduler.max-threads", static_cast<std::size_t>(count));
+  cfg.load<coordinator>();
+}
+
+namespace actors {
+
+policy_queue policy_queue_of(caf::actor_system& sys) {
+  auto* own = dynamic_cast<coordinator*>(&sys.scheduler());
+  return own ? policy_queue{own->data().queue.get(), &own->data().pools}
+             : policy_queue{};
+}
+
+const worker_thread& this_worker_thread() noexcept {
+  return this_thread;
+}
+
+} // namespace actors
+
+} // namespace troupe

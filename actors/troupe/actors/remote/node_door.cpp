@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/remote/node_door.hpp>
+
+#include <caf/io/basp_broker.hpp>
+#include <caf/io/middleman.hpp>
+#include <caf/io/network/multiplexer.hpp>
+#include <caf/scoped_actor.hpp>
+#include <caf/send.hpp>
+#include <fcntl.h>
+
+#include <set>
+#include <string>
+#include <utility>
+
+namespace troupe::actors {
+
+namespace {
+
+caf::actor broker_of(caf::actor_system& system) {
+  return system.middleman().named_broker<caf::io::basp_broker>(
+    caf::atom("BASP"));
+}
+
+/// Gives the socket to CAF.
+caf::io::scribe_ptr scribe_of(caf::actor_system& system, descriptor socket) {
+  return system.middleman().backend().new_scribe(socket.release());
+}
+
+descriptor copy_of(const descriptor& socket) {
+  return descriptor{::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0)};
+}
+
+} // namespace
+
+void node_door::admit(descriptor socket, std::uint16_t gate_port) {
+  caf::strong_actor_ptr self;
+  {
+    std::lock_guard guard{link_.mutex};
+    self = caf::actor_cast<caf::strong_actor_ptr>(link_.self);
+    link_.entered.insert_or_assign(port_of_peer(socket.get()), copy_of(socket));
+  }
+  caf::anon_send(broker_of(system_), caf::publish_atom_v,
+                 scribe_of(system_, std::move(socket)), gate_port,
+                 std::move(self), std::set<std::string>{});
+}
+
+void node_door::close(std::uint16_t gate_port) {
+  caf::anon_send(broker_of(system_), caf::unpublish_atom_v,
+                 caf::actor_cast<caf::actor_addr>(link_.members->self()),
+                 gate_port);
+  std::lock_guard guard{link_.mutex};
+  link_.entered.clear();
+}
+
+caf::actor node_door::connect(descriptor socket, const node_options& options,
+                              time_point deadline) {
+  {
+    std::lock_guard guard{link_.mutex};
+    link_.sockets.emplace(0, copy_of(socket));
+  }
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+    deadline - std::chrono::steady_clock::now());
+  caf::scoped_actor asking{system_};
+  caf::strong_actor_ptr first;
+  asking
+    ->request(broker_of(system_), std::max(left, std::chrono::milliseconds{1}),
+              caf::connect_atom_v, scribe_of(system_, std::move(socket)),
+              options.port)
+    .receive([&](const caf::node_id&, caf::strong_actor_ptr& found,
+                 const std::set<std::string>&) { first = std::move(found); },
+             [](const caf::error&) {});
+  if (!first)
+    throw error(errc::peer_failure, "process 0 at " + options.host + ":"
+                                      + std::to_string(options.port)
+                                      + " does not answer");
+  return caf::actor_cast<caf::actor>(first);
+}
+
+void node_door::join(const std::shared_ptr<node_state>& me,
+                     const node_options& options, time_point deadline) {
+  auto socket =
+    knock(options.host, options.port, options.pass_folder, deadline);
+  const auto port = port_of(socket.get());
+  const auto first = connect(std::move(socket), options, deadline);
+  {
+    std::lock_guard guard{link_.mutex};
+    link_.nodes[0] = first;
+  }
+  link_.watch(me, 0, first);
+  std::lock_guard guard{link_.mutex};
+  link_.tell(first, join_atom::value, link_.process, port, link_.description);
+}
+
+void node_door::wait(const node_options& options, time_point deadline) {
+  {
+    std::unique_lock guard{link_.mutex};
+    link_.changed.wait_until(guard, deadline, [this] {
+      return link_.now == node_state::stage::running || !link_.failure.empty();
+    });
+    if (link_.failure.empty() && link_.now == node_state::stage::running)
+      return;
+  }
+  // Or it has another reason meanwhile; the first one stays.
+  link_.lose(0, "after " + std::to_string(options.timeout_ms) + " ms "
+                  + link_.missing());
+  std::lock_guard guard{link_.mutex};
+  throw error(errc::peer_failure, link_.failure);
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/remote/node_state.hpp>
+
+#include <troupe/actors/remote/failure_codec.hpp>
+#include <troupe/actors/remote/node_actor.hpp>
+#include <troupe/actors/remote/run_description.hpp>
+
+#include <caf/actor_registry.hpp>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe::actors {
+
+namespace {
+
+bool is_same(const caf::actor& a, const caf::strong_actor_ptr& b) {
+  return a && b && a.id() == b->id() && a.node() == b->node();
+}
+
+std::string process_text(std::uint64_t process) {
+  return "process " + std::to_string(process);
+}
+
+} // namespace
+
+std::optional<std::uint64_t>
+node_state::process_of(const caf::strong_actor_ptr& who) {
+  for (auto& [number, node] : nodes)
+    if (is_same(node, who))
+      return number;
+  for (std::uint64_t p = 0; p < everybody.size(); ++p)
+    if (p != process && is_same(everybody[p], who))
+      return p;
+  return {};
+}
+
+// -- joining ------------------------------------------------------------------
+
+void node_state::watch(const std::shared_ptr<node_state>& me,
+                       std::uint64_t number, const caf::actor& node) {
+  node->attach_functor([link = std::weak_ptr<node_state>(me),
+                        number](const caf::error&) {
+    auto there = link.lock();
+    if (!there)
+      return;
+    {
+      std::lock_guard guard{there->mutex};
+      if (there->gone.contains(number))
+        return; // it had left before
+      there->is_gone(number);
+    }
+    there->lose(0, process_text(number) + " is lost: its connection has ended");
+  });
+}
+
+void node_state::on_join(const std::shared_ptr<node_state>& me,
+                         std::uint64_t number, std::uint16_t port,
+                         const std::string& theirs,
+                         const caf::strong_actor_ptr& from) {
+  const auto node = caf::actor_cast<caf::actor>(from);
+  std::string difference;
+  {
+    std::lock_guard guard{mutex};
+    if (!is_first() || !node || closing)
+      return;
+    if (now != stage::joining || number == 0 || number >= processes
+        || nodes.contains(number)) {
+      tell(node, lost_atom::value, std::uint64_t{0},
+           process_text(number) + " has joined already or is not expected");
+      return;
+    }
+    nodes[number] = node;
+    if (auto socket = entered.extract(port))
+      sockets.emplace(number, std::move(socket.mapped()));
+    difference = first_difference(description, theirs, number);
+  }
+  watch(me, number, node);
+  if (!difference.empty()) {
+    lose(0, "the processes differ in " + difference);
+    return;
+  }
+  std::lock_guard guard{mutex};
+  if (now != stage::joining || nodes.size() + 1 < processes || !failure.empty())
+    return;
+  now = stage::knowing;
+  actor_list all{self};
+  for (auto& [p, n] : nodes)
+    all.push_back(n);
+  know(all);
+  tell_nodes(welcome_atom::value, all);
+}
+
+void node_state::know(const actor_list& all_nodes) {
+  std::vector<caf::strong_actor_ptr> others;
+  for (std::uint64_t p = 0; p < all_nodes.size(); ++p)
+    if (p != process && all_nodes[p])
+      others.push_back(caf::actor_cast<caf::strong_actor_ptr>(all_nodes[p]));
+  members->know(others);
+  everybody = all_nodes;
+}
+
+void node_state::on_welcome(const actor_list& all_nodes) {
+  std::lock_guard guard{mutex};
+  if (now != stage::joining || closing || all_nodes.size() != processes)
+    return;
+  know(all_nodes);
+  now = stage::knowing;
+  tell_nodes(here_atom::value);
+}
+
+void node_state::on_here(std::uint64_t from) {
+  std::lock_guard guard{mutex};
+  if (now != stage::knowing)
+    return;
+  here.insert(from);
+  if (here.size() + 1 < processes)
+    return;
+  now = stage::running;
+  tell_nodes(begin_atom::value);
+  changed.notify_all();
+}
+
+void node_state::on_begin() {
+  std::lock_guard guard{mutex};
+  if (now != stage::knowing)
+    return;
+  now = stage::running;
+  changed.notify_all();
+}
+
+/// For whom this process waits that wants to begin, as a part of a sentence.
+std::string node_state::missing() {
+  if (!is_first())
+    return "process 0 has not begun: not all processes have joined";
+  std::lock_guard guard{mutex};
+  std::string text;
+  for (std::uint64_t p = 1; p < processes; ++p)
+    if (!nodes.contains(p) || (now == stage::knowing && !here.contains(p)))
+      text += (text.empty() ? "" : ", ") + process_text(p);
+  return "these have not joined: " + text;
+}
+
+void node_state::list_channels(const graph::ssa_graph& g) {
+  for (auto& t : g.transfers) {
+    sender_of.push_back(g.place_of(g.op(t.send).device));
+    receiver_of.push_back(g.place_of(g.op(t.recv).device));
+  }
+}
+
+// -- running ------------------------------------------------------------------
+
+void node_state::on_content(std::uint64_t from, std::uint32_t channel,
+                            step_id step, transfer_content content) {
+  auto due = false;
+  {
+    std::lock_guard guard{calling};
+    if (closed || !ends)
+      return;
+    due = channel < sender_of.size() && sender_of[channel] == from
+          && receiver_of[channel] == process
+          && ends->arrived(channel, step, std::move(content));
+  }
+  if (!due)
+    lose(0, process_text(from) + " has sent a value that is not due");
+}
+
+void node_state::on_taken(std::uint64_t from, std::uint32_t channel,
+                          step_id step) {
+  auto due = false;
+  {
+    std::lock_guard guard{calling};
+    if (closed || !ends)
+      return;
+    due = channel < sender_of.size() && sender_of[channel] == process
+          && receiver_of[channel] == from && ends->taken(channel, step);
+  }
+  if (!due)
+    lose(0, process_text(from) + " has taken a value that was not sent");
+}
+
+void node_state::on_failed(step_id step, const std::string& failure_there) {
+  std::lock_guard guard{calling};
+  if (!closed)
+    listens.failed(step, decode_failure(failure_there));
+}
+
+/// One is gone: from step `without` on nothing of any other process is waited
+/// for any more. The first reason stays, unless a later one takes steps away.
+void node_state::lose(step_id without, const std::string& why) {
+  std::lock_guard calls{calling};
+  bool runs = false;
+  {
+    std::lock_guard guard{mutex};
+    if (!failure.empty() && first_without <= without)
+      return;
+    failure = why;
+    first_without = without;
+    runs = now == stage::running;
+    if (is_first())
+      tell_nodes(lost_atom::value, std::uint64_t{without}, why);
+    changed.notify_all();
+  }
+  if (!runs || closed)
+    return; // whoever waits for the others to join hears of it
+  listens.gone(without, error{errc::peer_failure, why});
+  // Nobody takes anything any more: what the last steps send goes all the same.
+  for (std::uint32_t c = 0; ends && c < ends->channels(); ++c)
+    ends->receiver_is_gone(c);
+}
+
+void node_state::own_step_ended(step_id step) {
+  std::lock_guard guard{mutex};
+  ended = step + 1;
+  let_go_if_idle();
+}
+
+// -- leaving ------------------------------------------------------------------
+
+/// Process 0 may go when it need not pass anything on any more.
+void node_state::let_go_if_idle() {
+  if (first_leaves_at && (processes == 2 || ended >= *first_leaves_at)) {
+    tell(nodes[0], left_atom::value);
+    first_leaves_at.reset();
+    is_gone(0);
+  }
+}
+
+void node_state::on_leave(std::uint64_t from, step_id steps) {
+  {
+    std::lock_guard guard{mutex};
+    if (is_first()) {
+      tell(nodes[from], left_atom::value);
+      is_gone(from);
+    } else {
+      first_leaves_at = steps;
+      let_go_if_idle();
+    }
+  }
+  lose(steps, process_text(from) + " has left the run after "
+                + std::to_string(steps) + " steps");
+}
+
+void node_state::on_left(std::uint64_t from) {
+  std::lock_guard guard{mutex};
+  is_gone(from);
+}
+
+void node_state::is_gone(std::uint64_t number) {
+  gone.insert(number);
+  sockets.erase(number);
+  changed.notify_all();
+}
+
+/// True if it had not been told before.
+bool node_state::tell_leave(step_id without) {
+  if (std::exchange(has_told_leave, true))
+    return false;
+  tell_nodes(leave_atom::value, std::uint64_t{without});
+  return true;
+}
+
+bool node_state::are_all_gone() const {
+  return std::ranges::all_of(
+    nodes, [this](auto& node) { return gone.contains(node.first); });
+}
+
+void node_state::close() noexcept {
+  {
+    std::lock_guard guard{calling};
+    closed = true;
+  }
+  {
+    std::unique_lock guard{mutex};
+    closing = true;
+    // Whoever was let in hears all that it was told.
+    if (tell_leave(ended) && (is_first() || now == stage::running))
+      changed.wait_for(guard, longest_leave, [this] { return are_all_gone(); });
+    for (auto& [number, socket] : sockets)
+      ::shutdown(socket.get(), SHUT_RDWR);
+    for (auto& [port, socket] : entered)
+      ::shutdown(socket.get(), SHUT_RDWR);
+    sockets.clear();
+    entered.clear();
+  }
+  // An address that went to other processes stands in the registry since, which
+  // would keep its actor alive.
+  system.registry().erase(members->self()->id());
+  auto& address = object_of<node_actor>(members->self());
+  address.retire();
+  address.forget(); // they hold each other
+  std::lock_guard guard{mutex};
+  nodes.clear();
+  everybody.clear();
+  self = nullptr;
+}
+
+} // namespace troupe::actors

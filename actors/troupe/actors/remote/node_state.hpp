@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/actors/host.hpp>
+#include <troupe/actors/remote/gate.hpp>
+#include <troupe/actors/remote/node_link.hpp>
+#include <troupe/actors/remote/node_messages.hpp>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe::actors {
+
+/// What the link is, kept alive by the node actor. `calling` is held while the
+/// listener is called, and taken before `mutex` where both are. Messages are
+/// sent under `mutex`, so that all see their order; nothing is called there
+/// that may come back.
+struct node_state {
+  /// How long one that leaves waits for the others to have heard all.
+  static constexpr std::chrono::milliseconds longest_leave{1500};
+
+  caf::actor_system& system;
+  std::uint64_t process = 0;
+  std::uint64_t processes = 1;
+  std::string description;
+  transport* ends = nullptr;
+  std::vector<std::uint32_t> sender_of;   // by channel: its process
+  std::vector<std::uint32_t> receiver_of; // likewise
+  node_link::listener listens;
+  std::shared_ptr<run_members> members;
+
+  std::mutex calling;
+  bool closed = false; // guarded by `calling`: the executor may be gone
+
+  explicit node_state(caf::actor_system& in) : system(in) {}
+
+  enum class stage { joining, knowing, running };
+
+  std::mutex mutex; // guards what follows
+  std::condition_variable changed;
+  stage now = stage::joining;
+  caf::actor self;
+  // Whom this one controls or obeys: process 0 all, others process 0.
+  std::map<std::uint64_t, caf::actor> nodes;
+  actor_list everybody;         // by process, once all have joined
+  std::set<std::uint64_t> here; // know the others
+  std::set<std::uint64_t> gone; // have left, are lost, or have let this one go
+  std::string failure;          // why there is no run (any more)
+  step_id first_without = 0;    // the first step that cannot run, then
+  step_id ended = 0;            // steps that have ended here
+  std::optional<step_id> first_leaves_at; // process 0 waits for steps before
+  // Copies of CAF's sockets, with which a connection is cut if the other end
+  // answers no more; CAF would wait for it. By port of the other end until it
+  // has joined, then by process until that is gone: a copy keeps the connection
+  // open.
+  std::map<std::uint16_t, descriptor> entered;
+  std::map<std::uint64_t, descriptor> sockets;
+  bool has_told_leave = false;
+  bool closing = false;
+
+  bool is_first() const { return process == 0; }
+
+  template <class... Ts>
+  void tell(const caf::actor& to, Ts&&... content) {
+    post_from(caf::actor_cast<caf::strong_actor_ptr>(self),
+              caf::actor_cast<caf::strong_actor_ptr>(to),
+              std::forward<Ts>(content)...);
+  }
+  template <class... Ts>
+  void tell_nodes(const Ts&... content) {
+    for (auto& [number, node] : nodes)
+      if (!gone.contains(number))
+        tell(node, content...);
+  }
+  template <class... Ts>
+  void tell_process(std::uint64_t number, Ts&&... content) {
+    std::lock_guard guard{mutex};
+    if (number < everybody.size() && !gone.contains(number))
+      tell(everybody[number], std::forward<Ts>(content)...);
+  }
+
+  /// The process whose node actor `who` is; none: no member.
+  std::optional<std::uint64_t> process_of(const caf::strong_actor_ptr& who);
+
+  void list_channels(const graph::ssa_graph& g);
+  void watch(const std::shared_ptr<node_state>& me, std::uint64_t number,
+             const caf::actor& node);
+
+  // The messages; `from` is the sender's process.
+  void on_join(const std::shared_ptr<node_state>& me, std::uint64_t number,
+               std::uint16_t port, const std::string& theirs,
+               const caf::strong_actor_ptr& node);
+  void on_welcome(const actor_list& all_nodes);
+  void on_here(std::uint64_t from);
+  void on_begin();
+  void on_content(std::uint64_t from, std::uint32_t channel, step_id step,
+                  transfer_content content);
+  void on_taken(std::uint64_t from, std::uint32_t channel, step_id step);
+  void on_failed(step_id step, const std::string& failure_there);
+  void on_leave(std::uint64_t from, step_id steps);
+  void on_left(std::uint64_t from);
+
+  void know(const actor_list& all_nodes);
+  std::string missing();
+  void lose(step_id without, const std::string& why);
+  void own_step_ended(step_id step);
+  void let_go_if_idle();
+  void is_gone(std::uint64_t number);
+  bool tell_leave(step_id without);
+  bool are_all_gone() const;
+  void close() noexcept;
+};
+
+} // namespace troupe::actors

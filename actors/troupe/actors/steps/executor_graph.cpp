@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/steps/executor_graph.hpp>
+
+#include <troupe/actors/backend/backend.hpp>
+#include <troupe/graph/passes/rank_collectives.hpp>
+#include <troupe/graph/passes/transfers.hpp>
+#include <troupe/graph/ssa/hazard_checker.hpp>
+#include <troupe/graph/sub_blocks.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe::actors {
+
+namespace {
+
+bool is_split(const executor_options& options) {
+  return options.nodes || !options.hooks.places.empty();
+}
+
+} // namespace
+
+std::vector<std::uint32_t> places_of(const executor_options& options) {
+  if (!options.nodes)
+    return options.hooks.places;
+  const auto& processes = options.nodes->process_of_device;
+  return {processes.begin(), processes.end()};
+}
+
+std::shared_ptr<const graph::program>
+exposed(std::shared_ptr<const graph::program> main) {
+  if (main->blocks.size() < 2)
+    return main;
+  return std::make_shared<const graph::program>(
+    graph::expose_sub_blocks(*main));
+}
+
+std::string loss_of(const graph::program& p, const std::string& named) {
+  if (!named.empty())
+    return named;
+  try {
+    return graph::find_loss(p);
+  } catch (const error& e) {
+    if (e.code() != errc::not_found)
+      throw;
+    return {};
+  }
+}
+
+graph::build_options build_options_of(const executor_options& options,
+                                      const std::string& loss) {
+  const auto& devices = options.devices;
+  graph::build_options build;
+  build.devices = devices;
+  build.strategy = options.strategy;
+  build.scale = options.scale;
+  build.loss = loss;
+  build.fetches = options.fetches;
+  build.lowering =
+    lowering_for(devices, options.lowering,
+                 options.kernels ? *options.kernels : kernels_for(devices));
+  if (is_split(options)) // from place to place values travel plain
+    build.lowering.share_parameters = build.lowering.gather_products =
+      build.lowering.merge_in_updates = build.lowering.filters_in_blocks =
+        false;
+  if (!loss.empty() && std::ranges::count(build.fetches, loss) == 0)
+    build.fetches.push_back(loss);
+  return build;
+}
+
+graph::ssa_graph build_graph(std::shared_ptr<const graph::program> p,
+                             const executor_options& options,
+                             const std::string& loss) {
+  auto g =
+    graph::build_ssa_graph(std::move(p), build_options_of(options, loss));
+  if (options.hooks.rank_collectives)
+    g = graph::make_rank_collectives(std::move(g));
+  if (is_split(options))
+    g = graph::add_transfers(std::move(g), places_of(options));
+  for (auto& pass : options.hooks.passes)
+    g = pass(std::move(g));
+  graph::check_places(g);
+  if (!options.hooks.skip_hazard_check)
+    graph::check_hazards(g, options.steps_in_flight);
+  return g;
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/actors/steps/scatter.hpp>
+#include <troupe/base/ids.hpp>
+#include <troupe/graph/program.hpp>
+#include <troupe/kernels/device.hpp>
+#include <troupe/kernels/scope.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace troupe {
+class recorder;
+} // namespace troupe
+
+namespace troupe::actors {
+
+class graph_tasks;
+struct step_state;
+
+/// Brings the feeds of a step to the devices: copies first, which may fail, and
+/// then into their places, which cannot.
+///
+/// Thread rule: the executor's thread.
+class feeder {
+public:
+  struct parts {
+    const graph::block* declarations = nullptr;
+    const needed_feeds* needed = nullptr;
+    std::vector<std::shared_ptr<device>> devices;
+    std::function<bool(std::size_t device)> is_here; ///< in this process
+    scope* parameters = nullptr;
+    const graph_tasks* tasks = nullptr;
+    recorder* trace = nullptr;
+  };
+
+  /// What `p` points to outlives the feeder.
+  explicit feeder(parts p) : parts_(std::move(p)) {}
+
+  /// Copies each device's share of `feeds`, for step `id`, whose state is
+  /// `step`. Throws error(out_of_memory) naming variable and device; nothing
+  /// is kept then.
+  void copy(const feed_map& feeds, const step_state& step, step_id id);
+  /// Puts the copies where the step reads them.
+  void set() noexcept;
+  /// Forgets them.
+  void drop() noexcept { fed_.clear(); }
+
+private:
+  /// The copy of a feed for one device, and where the step reads it.
+  struct fed_value {
+    variable* place;
+    tensor value;
+  };
+
+  void copy_to(std::size_t device, const std::string& name, const tensor& value,
+               const step_state& step, step_id id);
+
+  parts parts_;
+  std::vector<fed_value> fed_;
+};
+
+} // namespace troupe::actors

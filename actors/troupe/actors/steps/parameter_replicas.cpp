@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/steps/parameter_replicas.hpp>
+
+#include <troupe/base/error.hpp>
+#include <troupe/graph/sub_blocks.hpp>
+
+#include <set>
+#include <string>
+#include <unordered_set>
+#include <utility>
+
+namespace troupe::actors {
+
+namespace {
+
+/// The value of a variable on a device.
+using copy = std::pair<std::string_view, std::size_t>;
+
+/// What a step reads before it writes it.
+std::set<copy> values_needed(const graph::ssa_graph& g) {
+  std::set<copy> needed;
+  for (auto& o : g.ops)
+    for (auto id : o.inputs)
+      if (auto& v = g.var(id); v.persistable && v.version == 0)
+        needed.emplace(v.name, v.device);
+  return needed;
+}
+
+/// What ops with a block write: a branch that is not taken and a loop without a
+/// round leave the value of before.
+std::set<copy> values_kept(const graph::ssa_graph& g) {
+  std::set<copy> kept;
+  for (auto& o : g.ops)
+    if (graph::is_control_flow(o.desc->type))
+      for (auto id : o.outputs)
+        if (auto& v = g.var(id); v.persistable)
+          kept.emplace(v.name, v.device);
+  return kept;
+}
+
+/// Copies of what a step updates that it leaves behind, since the graph has no
+/// handle for them, with `replicas` devices but the first.
+std::vector<copy> copies_left_behind(const graph::ssa_graph& g,
+                                     std::size_t replicas) {
+  std::set<std::string_view> updated;
+  std::set<copy> kept;
+  for (auto& v : g.vars)
+    if (v.persistable) {
+      kept.emplace(v.name, v.device);
+      if (v.generator != no_handle)
+        updated.insert(v.name);
+    }
+  std::vector<copy> left;
+  for (auto name : updated)
+    for (std::size_t d = 1; d <= replicas; ++d)
+      if (!kept.contains({name, d}))
+        left.emplace_back(name, d);
+  return left;
+}
+
+} // namespace
+
+parameter_replicas::parameter_replicas(
+  const graph::ssa_graph& g, scope& parameters,
+  std::span<const std::shared_ptr<device>> devices,
+  std::vector<bool> device_is_here)
+  : graph_(g), parameters_(parameters), devices_(devices),
+    device_is_here_(std::move(device_is_here)) {}
+
+void parameter_replicas::spread() {
+  for (auto& [name, d] : values_needed(graph_)) {
+    if (!is_here(d))
+      continue;
+    auto* first = parameters_.find(name);
+    if (!first || !first->has_value())
+      throw error(errc::not_found,
+                  "a persistable variable has no value: run the startup "
+                  "program or load parameters first",
+                  {.variable = std::string{name}});
+    give(name, d);
+  }
+  for (auto& [name, d] : values_kept(graph_))
+    give(name, d);
+  forget_old_copies();
+}
+
+/// Gives a device that has no value of a variable that of the first, if any.
+void parameter_replicas::give(std::string_view name, std::size_t to) {
+  auto* first = parameters_.find(name);
+  auto& here = parameters_.replica(to).var(name);
+  if (first && first->is_tensor() && !here.has_value())
+    here.set(plain_copy(first->as_tensor(), *devices_[0], *devices_[to]));
+}
+
+// Of executors on this scope with other devices or another strategy. Such as
+// are made later copy again; such as were made before cannot go on.
+void parameter_replicas::forget_old_copies() {
+  for (auto [name, d] : copies_left_behind(graph_, parameters_.replicas()))
+    if (auto* old = parameters_.replica(d).find(name))
+      old->clear();
+}
+
+void parameter_replicas::gather() {
+  std::unordered_set<std::string_view> written_on_first;
+  for (auto& v : graph_.vars)
+    if (v.persistable && v.device == 0 && v.version > 0)
+      written_on_first.insert(v.name);
+  for (auto& v : graph_.vars) {
+    // Written on another device and never on the first.
+    if (!v.persistable || v.device == 0 || v.generator == no_handle
+        || !is_here(v.device) || written_on_first.contains(v.name))
+      continue;
+    auto& here = parameters_.replica(v.device).var(v.name);
+    if (here.is_tensor())
+      parameters_.var(v.name).set(
+        plain_copy(here.as_tensor(), *devices_[v.device], *devices_[0]));
+  }
+  bring_to_plain_layout();
+}
+
+/// What kernels have left in the scope in a layout of their own, be it those of
+/// another executor.
+void parameter_replicas::bring_to_plain_layout() {
+  for (auto& v : graph_.vars) {
+    auto* held = v.persistable && is_here(v.device)
+                   ? parameters_.replica(v.device).find(v.name)
+                   : nullptr;
+    if (!held || !held->is_tensor() || !held->as_tensor()
+        || held->as_tensor().is_plain())
+      continue;
+    auto& on = *devices_[v.device];
+    held->set(plain_copy(held->as_tensor(), on, on));
+  }
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/steps/step_failures.hpp>
+
+#include <troupe/actors/engine/graph_context.hpp>
+#include <troupe/actors/engine/step_state.hpp>
+#include <troupe/actors/remote/transport.hpp>
+
+#include <utility>
+#include <vector>
+
+namespace troupe::actors {
+
+namespace {
+
+error behind_a_failure() {
+  return {errc::cancelled, "a step before it failed"};
+}
+
+} // namespace
+
+void step_failures::admit(step_state& step, step_id id, bool has_no_past,
+                          bool follows_failure) {
+  std::lock_guard guard{mutex_};
+  step.id = id;
+  step.has_no_past = has_no_past;
+  step.take_error();
+  step.failed.store(false, std::memory_order_relaxed);
+  step.under_way.store(true, std::memory_order_relaxed);
+  if (follows_failure)
+    step.fail(behind_a_failure().with_context({.step = id}));
+  admitted_ = id + 1;
+  if (abandoned_ && id >= abandoned_from_)
+    step.fail(*abandoned_);
+  if (auto told = ahead_.extract(id))
+    step.fail(std::move(told.mapped()));
+}
+
+void step_failures::fail_from(step_id first, const error& reason) noexcept {
+  std::vector<step_id> failed;
+  {
+    std::lock_guard guard{mutex_};
+    for (auto& s : context_.steps)
+      if (s->id >= first && s->under_way.load(std::memory_order_relaxed)) {
+        s->fail(reason.with_context({.step = s->id}));
+        failed.push_back(s->id);
+      }
+  }
+  if (transfers_)
+    for (auto step : failed)
+      transfers_->give_up(step, reason);
+}
+
+void step_failures::fail_behind(step_id failed) noexcept {
+  fail_from(failed + 1, behind_a_failure());
+}
+
+// A failure that is heard of before its step is admitted waits for that. Others
+// are a few steps ahead at most; whoever tells of more does not run what we
+// run.
+void step_failures::failed_elsewhere(step_id id, const error& reason) {
+  constexpr std::size_t most_ahead = 4096;
+  {
+    std::lock_guard guard{mutex_};
+    if (id >= admitted_) {
+      if (ahead_.size() < most_ahead)
+        ahead_.emplace(id, reason);
+      return;
+    }
+    auto& step = context_.state_of(id);
+    if (step.id != id || !step.under_way.load(std::memory_order_relaxed))
+      return; // it has ended here
+    step.fail(reason);
+  }
+  if (transfers_)
+    transfers_->give_up(id, reason);
+  fail_behind(id);
+}
+
+// One loss counts as the loss of all: no process can run a step alone.
+void step_failures::process_is_gone(step_id first_without,
+                                    const error& reason) {
+  {
+    std::lock_guard guard{mutex_};
+    if (abandoned_ && abandoned_from_ <= first_without)
+      return;
+    abandoned_ = reason;
+    abandoned_from_ = first_without;
+  }
+  fail_from(first_without, reason);
+}
+
+void step_failures::require_can_run(step_id id) const {
+  std::lock_guard guard{mutex_};
+  if (abandoned_ && id >= abandoned_from_)
+    throw *abandoned_;
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/tasks/graph_tasks.hpp>
+
+#include <troupe/actors/backend/backend.hpp>
+#include <troupe/actors/remote/transfer_tasks.hpp>
+#include <troupe/actors/tasks/control_flow.hpp>
+#include <troupe/actors/tasks/output_check.hpp>
+#include <troupe/base/assert.hpp>
+#include <troupe/graph/argument.hpp>
+#include <troupe/graph/ssa/storage_accesses.hpp>
+
+#include <algorithm>
+#include <iterator>
+
+namespace troupe::actors {
+
+namespace {
+
+/// The first version of each storage, in the order of storages.
+template <class Visit>
+void for_each_storage(const graph::ssa_graph& g, Visit visit) {
+  std::uint32_t next = 0;
+  for (auto& v : g.vars)
+    if (v.storage == next) {
+      visit(v);
+      ++next;
+    }
+}
+
+/// For dry runs.
+class empty_task final : public op_task {
+public:
+  launch_status run(step_state&, completion&) override {
+    return launch_status::done;
+  }
+};
+
+} // namespace
+
+graph_tasks::graph_tasks(const parts& p)
+  : parts_(p), graph_(*p.graph), host_memory_(make_host_memory_source()) {
+  places_ = std::make_unique<storage_places>(
+    number_temporaries(), static_cast<std::uint32_t>(p.steps.size()));
+  storages_.reserve(graph_.num_storages);
+  find_updates_for_all();
+  for_each_storage(graph_, [&](const graph::var_handle& v) {
+    auto& memory = parts_.devices[v.device]->memory();
+    if (!is_here(v.device))
+      storages_.emplace_back(v.name, memory, elsewhere_);
+    else if (v.persistable)
+      storages_.emplace_back(v.name, memory,
+                             parts_.parameters->replica(v.device).var(v.name));
+    else
+      storages_.emplace_back(v.name, memory, *places_,
+                             temporary_of_[v.storage]);
+    if (v.feed && is_here(v.device))
+      fed_.emplace(std::pair{v.name, v.device},
+                   fed_variable{v.id, storages_.back()});
+  });
+}
+
+/// Returns how many there are. Those that no op of the order makes come last.
+std::uint32_t graph_tasks::number_temporaries() {
+  temporary_of_.assign(graph_.num_storages, no_temporary);
+  std::uint32_t next = 0;
+  const auto number = [&](const graph::var_handle& v) {
+    if (auto& known = temporary_of_[v.storage];
+        known == no_temporary && is_temporary_here(v))
+      known = next++;
+  };
+  for (auto op : parts_.order)
+    for (auto output : graph_.op(op).outputs)
+      number(graph_.var(output));
+  for_each_storage(graph_, number);
+  return next;
+}
+
+bool graph_tasks::is_temporary_here(const graph::var_handle& v) const {
+  return !v.persistable && is_here(v.device);
+}
+
+storage& graph_tasks::storage_of(handle_id var) {
+  return storages_[graph_.var(var).storage];
+}
+
+const graph_tasks::fed_variable*
+graph_tasks::find_fed(std::string_view name, std::size_t device) const {
+  const auto found = fed_.find(std::pair{name, device});
+  return found == fed_.end() ? nullptr : &found->second;
+}
+
+op_task& graph_tasks::make_task(const graph::op_handle& o, stream& on) {
+  return *tasks_.emplace_back(make(o, on));
+}
+
+op_task& graph_tasks::make_empty_task(const graph::op_handle& o) {
+  static empty_task nothing; // has no state
+  if (o.kind == graph::op_kind::fetch)
+    fetches_.push_back(
+      {std::string{graph_.var(o.inputs.front()).name}, o.device, o.id});
+  return nothing;
+}
+
+std::unique_ptr<op_task> graph_tasks::make(const graph::op_handle& o,
+                                           stream& on) {
+  switch (o.kind) {
+  case graph::op_kind::computation: return make_kernel_task(o, on);
+  case graph::op_kind::scale_loss_grad:
+    return make_scale_loss_grad_task(*o.desc, *parts_.devices[o.device],
+                                     o.device, storage_of(o.outputs.front()));
+  case graph::op_kind::fetch: return make_fetch(o);
+  case graph::op_kind::send:
+  case graph::op_kind::recv: return make_transfer_task(o);
+  default: return make_group_task(o);
+  }
+}
+
+std::vector<task_argument> graph_tasks::bind_inputs(const graph::op_handle& o) {
+  auto arguments = bind(o.desc->inputs, o.inputs);
+  std::size_t input = 0;
+  for (auto& a : arguments)
+    if (a.value)
+      a.distance = graph_.distance_of(o.id, input++);
+  return arguments;
+}
+
+std::vector<task_argument>
+graph_tasks::bind(const std::vector<graph::op_slot>& slots,
+                  std::span<const handle_id> handles) {
+  std::vector<task_argument> arguments;
+  arguments.reserve(handles.size()); // and those that the program leaves out
+  auto next = handles.begin();
+  for (auto& s : slots)
+    for (auto& name : s.arguments)
+      if (graph::names_variable(name)) {
+        TROUPE_ASSERT(next != handles.end());
+        arguments.push_back({s.name, &storage_of(*next++)});
+      } else {
+        arguments.push_back({s.name, nullptr});
+      }
+  return arguments;
+}
+
+void graph_tasks::find_updates_for_all() {
+  wide_streams_.resize(parts_.devices.size());
+  if (wide_streams_.size() < 2 || !share_memory(graph_.devices))
+    return;
+  std::vector<const graph::op_desc*> updates;
+  for (auto& o : graph_.ops)
+    if (o.kind == graph::op_kind::computation
+        && o.desc->role() == graph::role_optimize)
+      updates.push_back(o.desc);
+  std::ranges::sort(updates);
+  for (auto* desc : updates)
+    if (std::ranges::equal_range(updates, desc).size() == 1)
+      updates_for_all_.push_back(desc);
+}
+
+bool graph_tasks::updates_for_all(const graph::op_handle& o) const {
+  return std::ranges::binary_search(updates_for_all_, o.desc);
+}
+
+stream& graph_tasks::wide_stream(std::size_t device) {
+  auto& made = wide_streams_[device];
+  if (!made)
+    made = parts_.devices[device]->make_stream(
+      {"update", static_cast<int>(parts_.workers), parts_.helpers});
+  return *made;
+}
+
+std::unique_ptr<op_task>
+graph_tasks::make_kernel_task(const graph::op_handle& o, stream& on) {
+  auto& queue = updates_for_all(o) ? wide_stream(o.device) : on;
+  return make_computation_task(
+    *o.desc,
+    {*parts_.devices[o.device], o.device, queue, parts_.steps, task_memory_},
+    check_outputs(make_op_kernel(*parts_.program, *o.desc, *parts_.kernels,
+                                 graph_.devices[o.device].kind),
+                  *parts_.program, *o.desc),
+    bind_inputs(o), bind(o.desc->outputs, o.outputs), parts_.check_nan);
+}
+
+std::unique_ptr<op_task> graph_tasks::make_fetch(const graph::op_handle& o) {
+  const auto& v = graph_.var(o.inputs.front());
+  fetches_.push_back({std::string{v.name}, o.device, o.id});
+  return make_fetch_task(*parts_.devices[o.device], fetches_.size() - 1,
+                         storage_of(v.id), host_memory_);
+}
+
+std::unique_ptr<op_task>
+graph_tasks::make_transfer_task(const graph::op_handle& o) {
+  TROUPE_ASSERT(parts_.transfers);
+  const auto sends = o.kind == graph::op_kind::send;
+  const auto end = sends ? &graph::transfer::send : &graph::transfer::recv;
+  const auto found = std::ranges::lower_bound(graph_.transfers, o.id, {}, end);
+  TROUPE_ASSERT(found != graph_.transfers.end() && (*found).*end == o.id);
+  const auto channel =
+    static_cast<std::uint32_t>(found - graph_.transfers.begin());
+  return sends ? make_send_task(*parts_.transfers, channel,
+                                storage_of(o.inputs.front()))
+               : make_recv_task(*parts_.transfers, channel,
+                                storage_of(o.outputs.front()));
+}
+
+std::unique_ptr<op_task>
+graph_tasks::make_group_task(const graph::op_handle& o) {
+  if (!graph_.rank_collectives)
+    return make_joint_task(o, {&o, 1});
+  auto& meeting = meetings_[o.collective_index];
+  if (!meeting) {
+    std::vector<graph::op_handle> ranks; // by device
+    std::ranges::copy_if(graph_.ops, std::back_inserter(ranks),
+                         [&](const graph::op_handle& other) {
+                           return other.collective_index == o.collective_index;
+                         });
+    meeting =
+      std::make_shared<rank_meeting>(ranks.size(), make_joint_task(o, ranks));
+  }
+  return make_rank_task(meeting, o.device);
+}
+
+// Of one handle for all devices, or of one per device. Variables come one after
+// the other, in one handle with the devices in order within each; a broadcast
+// reads its root alone, a reduce writes its root alone.
+std::unique_ptr<op_task>
+graph_tasks::make_joint_task(const graph::op_handle& o,
+                             std::span<const graph::op_handle> handles) {
+  std::vector<device*> ranks;
+  for (auto& d : parts_.devices)
+    ranks.push_back(d.get());
+  std::vector<collective_group> groups;
+  const auto collect = [&](auto list, auto into) {
+    for (auto& h : handles) {
+      const auto& ids = h.*list;
+      if (ids.empty())
+        continue;
+      if (groups.empty())
+        groups.resize(handles.size() > 1 ? ids.size()
+                                         : ids.size() / ranks.size());
+      const auto each = ids.size() / groups.size();
+      for (std::size_t i = 0; i < ids.size(); ++i)
+        (groups[i / each].*into).push_back(storage_of(ids[i]));
+    }
+  };
+  // First what all devices have, which says how many variables there are.
+  if (o.kind == graph::op_kind::broadcast) {
+    collect(&graph::op_handle::outputs, &collective_group::outputs);
+    collect(&graph::op_handle::inputs, &collective_group::inputs);
+  } else {
+    collect(&graph::op_handle::inputs, &collective_group::inputs);
+    collect(&graph::op_handle::outputs, &collective_group::outputs);
+  }
+  return make_collective_task(o.kind, o.root, std::move(ranks),
+                              std::move(groups), parts_.helpers, parts_.workers,
+                              parts_.deterministic);
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/actors/engine/step_state.hpp>
+#include <troupe/actors/engine/storage.hpp>
+#include <troupe/actors/tasks/op_tasks.hpp>
+#include <troupe/actors/tasks/rank_meeting.hpp>
+#include <troupe/actors/tasks/task_memory.hpp>
+#include <troupe/graph/ssa_graph.hpp>
+#include <troupe/kernels/part_runner.hpp>
+#include <troupe/kernels/scope.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace troupe::actors {
+
+class transport;
+
+/// The values of a graph's variables and what its ops do with them, whoever
+/// runs the ops.
+///
+/// Thread rule: made and asked by one thread; tasks run as `op_task` says.
+class graph_tasks {
+public:
+  /// All of it outlives the tasks.
+  struct parts {
+    const graph::program* program; ///< exposed (graph/sub_blocks.hpp)
+    const graph::ssa_graph* graph;
+    std::span<const std::shared_ptr<device>> devices;
+    scope* parameters;
+    const kernel_table* kernels;
+    /// One per slot, with its devices.
+    std::span<const std::unique_ptr<step_state>> steps;
+    /// With large collectives and updates for all devices; null: nobody.
+    part_runner* helpers = nullptr;
+    std::size_t workers = 1; ///< helpers and who asks for help
+    bool deterministic = true;
+    bool check_nan = false;
+    /// Whose tasks are asked for; empty: of all devices.
+    std::vector<bool> device_is_here = {};
+    /// The ends of the graph's transfers, if it has any.
+    transport* transfers = nullptr;
+    /// The order in which ops are expected to run: values lie in the order in
+    /// which these make them. Empty: that of the program.
+    std::span<const handle_id> order = {};
+  };
+
+  explicit graph_tasks(const parts& p);
+
+  /// Makes the task of an op that runs on stream `on`; lives as long as this.
+  /// Throws error(unsupported_op) naming an op type without a kernel.
+  op_task& make_task(const graph::op_handle& op, stream& on);
+  /// A task that does nothing, for runs without kernels.
+  op_task& make_empty_task(const graph::op_handle& op);
+
+  /// Not after `forget_storages`.
+  storage& storage_of(handle_id var);
+  /// A fed variable on one device.
+  struct fed_variable {
+    handle_id handle; ///< its version 0
+    storage value;
+  };
+  /// Null if the graph has none.
+  const fed_variable* find_fed(std::string_view name, std::size_t device) const;
+  storage_places& places() noexcept { return *places_; }
+  arena& host_memory() noexcept { return host_memory_; }
+
+  /// A fetch task's variable and device; index: position in
+  /// step_state::fetched.
+  struct fetch_entry {
+    std::string name;
+    std::size_t device;
+    handle_id op;
+  };
+  const std::vector<fetch_entry>& fetches() const noexcept { return fetches_; }
+
+  /// By storage of the graph: its number in `places`; `no_temporary` of a
+  /// persistable variable or one that is not here. Until `forget_storages`.
+  const std::vector<std::uint32_t>& temporary_of_storage() const noexcept {
+    return temporary_of_;
+  }
+  static constexpr std::uint32_t no_temporary = UINT32_MAX;
+
+  /// Frees what only the making of tasks needs: tasks have copies.
+  void forget_storages() {
+    std::vector<storage>{}.swap(storages_);
+    std::vector<std::uint32_t>{}.swap(temporary_of_);
+  }
+
+private:
+  std::uint32_t number_temporaries();
+  std::vector<task_argument> bind_inputs(const graph::op_handle& op);
+  std::vector<task_argument> bind(const std::vector<graph::op_slot>& slots,
+                                  std::span<const handle_id> handles);
+  std::unique_ptr<op_task> make(const graph::op_handle& op, stream& on);
+  std::unique_ptr<op_task> make_kernel_task(const graph::op_handle& op,
+                                            stream& on);
+  void find_updates_for_all();
+  bool updates_for_all(const graph::op_handle& op) const;
+  stream& wide_stream(std::size_t device);
+  std::unique_ptr<op_task> make_fetch(const graph::op_handle& op);
+  std::unique_ptr<op_task> make_group_task(const graph::op_handle& op);
+  std::unique_ptr<op_task>
+  make_joint_task(const graph::op_handle& op,
+                  std::span<const graph::op_handle> handles);
+  std::unique_ptr<op_task> make_transfer_task(const graph::op_handle& op);
+  bool is_here(std::size_t device) const {
+    return parts_.device_is_here.empty() || parts_.device_is_here[device];
+  }
+  bool is_temporary_here(const graph::var_handle& v) const;
+
+  parts parts_;
+  const graph::ssa_graph& graph_;
+  arena host_memory_;
+  task_memory task_memory_;
+  std::unique_ptr<storage_places> places_;
+  variable elsewhere_; // stands for all values of devices that are not here
+  std::vector<storage> storages_;           // by var_handle::storage
+  std::vector<std::uint32_t> temporary_of_; // by var_handle::storage
+  std::map<std::pair<std::string_view, std::size_t>, fed_variable> fed_;
+  std::vector<fetch_entry> fetches_;
+  std::vector<std::unique_ptr<op_task>> tasks_;
+  // By collective_index, if each has a handle per device.
+  std::map<std::int32_t, std::shared_ptr<rank_meeting>> meetings_;
+  // Ops that one CPU device runs for all, sorted: while the others wait for
+  // what it writes, their workers share its work. On streams of the devices
+  // that are as wide, made when they are asked for.
+  std::vector<const graph::op_desc*> updates_for_all_;
+  std::vector<std::unique_ptr<stream>> wide_streams_;
+};
+
+} // namespace troupe::actors

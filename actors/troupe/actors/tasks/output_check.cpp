@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/tasks/output_check.hpp>
+
+#include <troupe/base/error.hpp>
+#include <troupe/graph/argument.hpp>
+#include <troupe/graph/sub_blocks.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe::actors {
+
+namespace {
+
+bool is_built_in(const std::string& op_type) {
+  static const auto built_in = cpu_kernels();
+  return built_in.has(op_type, device_kind::cpu)
+         || graph::is_control_flow(op_type);
+}
+
+/// Whether feeds that the devices share out have as many samples in each step.
+bool fixes_batch(const graph::program& p) {
+  const auto feeds = graph::feed_names(p);
+  return !feeds.empty() && std::ranges::all_of(feeds, [&](auto& name) {
+    const auto* declared = p.main().find_var(name);
+    return declared && declared->dims.rank() > 0 && declared->dims[0] >= 0;
+  });
+}
+
+/// The declared shapes of the op's outputs, in the order of its arguments.
+std::vector<shape> declared_shapes(const graph::program& p,
+                                   const graph::op_desc& op) {
+  std::vector<shape> shapes;
+  for (auto& slot : op.outputs)
+    for (auto& name : slot.arguments) {
+      const auto* declared = p.main().find_var(name);
+      const auto is_dense =
+        declared && declared->kind == graph::var_kind::dense;
+      shapes.push_back(is_dense ? declared->dims : shape{});
+    }
+  return shapes;
+}
+
+bool fits(const shape& made, const shape& declared, bool by_rank) {
+  if (declared.rank() == 0)
+    return true;
+  if (made.rank() != declared.rank())
+    return false;
+  for (std::size_t i = 0; i < made.rank() && !by_rank; ++i)
+    if (declared[i] >= 0 && made[i] != declared[i])
+      return false;
+  return true;
+}
+
+class checked_kernel final : public kernel {
+public:
+  checked_kernel(std::unique_ptr<kernel> code, std::string op_type,
+                 std::vector<shape> declared, bool batch_is_fixed)
+    : code_(std::move(code)), op_type_(std::move(op_type)),
+      declared_(std::move(declared)), batch_is_fixed_(batch_is_fixed) {}
+
+  void run(kernel_context& ctx) override {
+    code_->run(ctx);
+    const auto by_rank = batch_is_fixed_ && ctx.step().devices > 1;
+    const auto outputs = ctx.outputs();
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      check(outputs[i], declared_[i], by_rank);
+  }
+
+private:
+  void check(const op_argument& out, const shape& declared,
+             bool by_rank) const {
+    if (!out.var || !out.var->is_tensor())
+      return;
+    const auto& value = std::as_const(*out.var).as_tensor();
+    if (!value || fits(value.dims(), declared, by_rank))
+      return;
+    const std::string name{out.name};
+    throw error(errc::shape_mismatch,
+                "op " + op_type_ + " wrote output " + std::string{out.slot}
+                  + " '" + name + "' with shape " + to_string(value.dims())
+                  + ", its shape inference declared " + to_string(declared),
+                {.op_type = op_type_, .variable = name});
+  }
+
+  std::unique_ptr<kernel> code_;
+  std::string op_type_;
+  std::vector<shape> declared_;
+  bool batch_is_fixed_;
+};
+
+} // namespace
+
+std::unique_ptr<kernel> check_outputs(std::unique_ptr<kernel> code,
+                                      const graph::program& p,
+                                      const graph::op_desc& op) {
+  if (is_built_in(op.type))
+    return code;
+  return std::make_unique<checked_kernel>(
+    std::move(code), op.type, declared_shapes(p, op), fixes_batch(p));
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/workers/idle_workers.hpp>
+
+#include <troupe/base/spin.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <exception>
+#include <thread>
+#include <utility>
+
+namespace troupe::actors {
+
+namespace {
+
+/// Parts end at about the same time, unless a helper was put off its core.
+template <class Done>
+void wait_until(Done done) {
+  constexpr int looks_before_yield = 4096;
+  for (int looks = 0; !done(); ++looks)
+    if (looks < looks_before_yield)
+      relax();
+    else
+      std::this_thread::yield();
+}
+
+} // namespace
+
+/// The parts of one worker's op.
+class idle_workers::round {
+public:
+  round(job_queue& queue, recorder* trace) : queue_(queue), trace_(trace) {
+    for (std::size_t i = 1; i < queue.workers(); ++i)
+      helpers_.emplace_back(*this);
+  }
+
+  void works_on(handle_id op, step_id step) noexcept {
+    op_ = op;
+    step_ = step;
+  }
+  bool is_open() const noexcept { return part_ != nullptr; }
+  void run(std::size_t parts, const part_function& part);
+  bool idle() const noexcept {
+    return std::none_of(helpers_.begin(), helpers_.end(),
+                        [](auto& h) { return h.is_queued(); });
+  }
+
+private:
+  class helper;
+
+  void ask_for_help();
+  void join() noexcept;
+  void help() noexcept;
+  void take_parts() noexcept;
+  void run_part(std::size_t i) noexcept;
+
+  job_queue& queue_;
+  recorder* trace_;
+  std::deque<helper> helpers_;
+  handle_id op_ = no_handle; // this and the next: for the trace
+  step_id step_ = 0;
+  const part_function* part_ = nullptr; // the owner's when it is null
+  std::size_t parts_ = 0;
+  std::exception_ptr failure_;                   // of who set `failed_`
+  alignas(64) std::atomic<std::size_t> next_{0}; // the next part to take
+  // Parts that are done. Release by who did one, acquire by `run`.
+  std::atomic<std::size_t> done_{0};
+  // A hint to leave parts out; the exception comes along with `done_`.
+  std::atomic<bool> failed_{false};
+  // Helpers inside, plus `closed` while no round is on. A helper adds itself
+  // first and looks then: if the gate was closed it leaves without reading
+  // anything; if it was open (acquire, pairs with the opening release) the
+  // round's members stay until it has left, since `run` closes the gate and
+  // waits for the helpers inside before it returns.
+  static constexpr int closed = 1 << 30;
+  std::atomic<int> gate_{closed};
+};
+
+/// A request for help in the queue. Pushed again only after it has run.
+class idle_workers::round::helper : public job {
+public:
+  explicit helper(round& owner) : owner_(owner) {}
+
+  void ask() noexcept {
+    if (!queued_.exchange(true, std::memory_order_acq_rel))
+      owner_.queue_.push(*this);
+  }
+
+  void run(worker&) override {
+    owner_.join();
+    queued_.store(false, std::memory_order_release);
+  }
+
+  bool is_queued() const noexcept {
+    return queued_.load(std::memory_order_acquire);
+  }
+
+private:
+  round& owner_;
+  std::atomic<bool> queued_{false};
+};
+
+void idle_workers::round::run(std::size_t parts, const part_function& part) {
+  part_ = &part;
+  parts_ = parts;
+  done_.store(0, std::memory_order_relaxed);
+  next_.store(0, std::memory_order_relaxed);
+  failed_.store(false, std::memory_order_relaxed);
+  gate_.fetch_and(~closed, std::memory_order_release);
+  ask_for_help();
+  take_parts();
+  wait_until([&] { return done_.load(std::memory_order_acquire) == parts; });
+  gate_.fetch_or(closed, std::memory_order_acq_rel);
+  wait_until([&] { return gate_.load(std::memory_order_acquire) == closed; });
+  part_ = nullptr;
+  if (failure_)
+    std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+void idle_workers::round::ask_for_help() {
+  const auto wanted = std::min(helpers_.size(), parts_ > 0 ? parts_ - 1 : 0);
+  for (std::size_t i = 0; i < wanted; ++i)
+    helpers_[i].ask();
+}
+
+void idle_workers::round::join() noexcept {
+  if ((gate_.fetch_add(1, std::memory_order_acq_rel) & closed) == 0)
+    help();
+  gate_.fetch_sub(1, std::memory_order_release);
+}
+
+void idle_workers::round::help() noexcept {
+  const auto traced = trace_ && trace_->wants(trace_level::ops);
+  if (traced)
+    trace_->record(event_kind::help_begin, op_, step_);
+  take_parts();
+  if (traced)
+    trace_->record(event_kind::help_end, op_, step_);
+}
+
+void idle_workers::round::take_parts() noexcept {
+  for (;;) {
+    const auto i = next_.fetch_add(1, std::memory_order_relaxed);
+    if (i >= parts_)
+      return;
+    if (!failed_.load(std::memory_order_relaxed))
+      run_part(i);
+    done_.fetch_add(1, std::memory_order_release);
+  }
+}
+
+void idle_workers::round::run_part(std::size_t i) noexcept {
+  try {
+    (*part_)(i);
+  } catch (...) {
+    if (!failed_.exchange(true, std::memory_order_relaxed))
+      failure_ = std::current_exception();
+  }
+}
+
+// -- idle_workers -------------------------------------------------------------
+
+idle_workers::idle_workers(job_queue& queue, recorder* trace) : queue_(queue) {
+  for (std::size_t i = 0; i < queue.workers(); ++i)
+    rounds_.push_back(std::make_unique<round>(queue, trace));
+}
+
+idle_workers::~idle_workers() {
+  while (!idle())
+    std::this_thread::yield();
+}
+
+idle_workers::round* idle_workers::round_here() const noexcept {
+  auto* here = worker::current();
+  return here && &here->queue() == &queue_ ? rounds_[here->index()].get()
+                                           : nullptr;
+}
+
+void idle_workers::works_on(std::size_t worker, handle_id op,
+                            step_id step) noexcept {
+  if (auto& mine = *rounds_[worker]; !mine.is_open())
+    mine.works_on(op, step);
+}
+
+void idle_workers::run(std::size_t parts, const part_function& part) {
+  if (auto* mine = round_here(); mine && !mine->is_open() && parts > 1)
+    return mine->run(parts, part);
+  run_parts(nullptr, parts, part);
+}
+
+bool idle_workers::idle() const noexcept {
+  return std::all_of(rounds_.begin(), rounds_.end(),
+                     [](auto& r) { return r->idle(); });
+}
+
+} // namespace troupe::actors

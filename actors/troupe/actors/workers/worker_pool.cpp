@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/workers/worker_pool.hpp>
+
+#include <troupe/actors/host.hpp>
+#include <troupe/actors/workers/queue_policy.hpp>
+#include <troupe/base/assert.hpp>
+
+#include <caf/actor_registry.hpp>
+#include <caf/actor_system.hpp>
+#include <caf/atom.hpp>
+#include <caf/ref_counted.hpp>
+#include <caf/resumable.hpp>
+#include <caf/scheduler/abstract_coordinator.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace troupe::actors {
+
+namespace {
+
+/// Counts the workers of an actor system that its executors have been lent, all
+/// of them together.
+class lent_workers final : public actor_base {
+public:
+  using actor_base::actor_base;
+  const char* name() const override { return "troupe.lent_workers"; }
+
+  /// Takes one more unless there are `most` already.
+  bool take(std::size_t most) noexcept {
+    auto count = count_.load(std::memory_order_relaxed);
+    while (count < most)
+      if (count_.compare_exchange_weak(count, count + 1,
+                                       std::memory_order_relaxed))
+        return true;
+    return false;
+  }
+  void give_back() noexcept { count_.fetch_sub(1, std::memory_order_relaxed); }
+
+private:
+  bool on_message(caf::mailbox_element&, context) override { return false; }
+
+  std::atomic<std::size_t> count_{0}; // guards nothing else, so relaxed
+};
+
+/// That of `sys`. Executors know nothing of each other; the registry of their
+/// system knows the first one's counter.
+caf::strong_actor_ptr lent_workers_of(caf::actor_system& sys) {
+  const auto key = caf::atom("troupelent");
+  if (!sys.registry().get(key))
+    sys.registry().put(key, make<lent_workers>(sys)); // keeps what is there
+  return sys.registry().get(key);
+}
+
+} // namespace
+
+struct worker_pool::state {
+  explicit state(caf::actor_system& sys) : system(sys) {
+    if (const auto own = policy_queue_of(sys); own.queue) {
+      queue = own.queue;
+      sharers = own.pools;
+      sharers->fetch_add(1, std::memory_order_relaxed);
+      return;
+    }
+    borrowed = std::make_unique<job_queue>(
+      std::max<std::size_t>(1, sys.scheduler().num_workers()));
+    queue = borrowed.get();
+    called.resize(helper_slot());
+    lent = lent_workers_of(sys);
+  }
+
+  ~state() {
+    if (sharers)
+      sharers->fetch_sub(1, std::memory_order_relaxed);
+  }
+
+  std::size_t helper_slot() const { return queue->workers() - 1; }
+
+  /// The seat for a thread that waits for a step.
+  std::size_t borrow() const noexcept {
+    if (borrowed)
+      return queue->borrow(helper_slot());
+    const auto alone = sharers->load(std::memory_order_relaxed) == 1;
+    return alone ? queue->borrow() : job_queue::no_seat;
+  }
+
+  /// Takes a worker of the system if another one stays for its own actors.
+  bool take_worker() {
+    return object_of<lent_workers>(lent).take(helper_slot());
+  }
+  void give_worker_back() { object_of<lent_workers>(lent).give_back(); }
+
+  caf::actor_system& system;
+  job_queue* queue = nullptr;
+  std::unique_ptr<job_queue> borrowed; // null under Troupe's policy
+  caf::strong_actor_ptr lent;          // the system's lent_workers
+  // Pools of the policy's queue; null otherwise. Relaxed: a hint.
+  std::atomic<int>* sharers = nullptr;
+  std::mutex mutex;         // guards the rest
+  std::size_t steps = 0;    // begun and not ended
+  std::size_t serving = 0;  // drainers that run
+  std::vector<bool> called; // by slot: a drainer waits for CAF
+};
+
+namespace {
+
+// CAF's queues order what goes through them, which ThreadSanitizer cannot see
+// in a library that is not built with it.
+void goes_to_caf([[maybe_unused]] void* what) {
+#if defined(__SANITIZE_THREAD__)
+  __tsan_release(what);
+#endif
+}
+void comes_from_caf([[maybe_unused]] void* what) {
+#if defined(__SANITIZE_THREAD__)
+  __tsan_acquire(what);
+#endif
+}
+
+/// Keeps one CAF worker in Troupe's queue until the queue is stopped.
+template <class State>
+class drainer : public caf::resumable, public caf::ref_counted {
+public:
+  drainer(std::shared_ptr<State> pool, std::size_t slot)
+    : pool_(std::move(pool)), slot_(slot) {}
+
+  subtype_t subtype() const override { return function_object; }
+
+  resume_result resume(caf::execution_unit* host, std::size_t) override {
+    comes_from_caf(this);
+    {
+      std::lock_guard guard{pool_->mutex};
+      pool_->called[slot_] = false;
+      ++pool_->serving;
+    }
+    {
+      worker here{*pool_->queue, slot_, host};
+      while (auto* j = pool_->queue->wait(slot_).work)
+        here.run_chain(*j);
+      pool_->queue->leave(slot_);
+    }
+    pool_->give_worker_back();
+    std::lock_guard guard{pool_->mutex};
+    --pool_->serving;
+    return done;
+  }
+
+  void intrusive_ptr_add_ref_impl() override { ref(); }
+  void intrusive_ptr_release_impl() override { deref(); }
+
+private:
+  std::shared_ptr<State> pool_;
+  std::size_t slot_;
+};
+
+} // namespace
+
+worker_pool::worker_pool(caf::actor_system& sys)
+  : state_(std::make_shared<state>(sys)) {}
+
+worker_pool::~worker_pool() = default;
+
+job_queue& worker_pool::queue() noexcept {
+  return *state_->queue;
+}
+
+bool worker_pool::own_policy() const noexcept {
+  return !state_->borrowed;
+}
+
+void worker_pool::begin_step() {
+  if (own_policy())
+    return;
+  auto& s = *state_;
+  std::vector<std::size_t> idle;
+  for (;;) {
+    std::unique_lock guard{s.mutex};
+    if (s.steps > 0) {
+      ++s.steps;
+      return;
+    }
+    // Drainers of the steps before may still be on their way out; a slot must
+    // not be served twice. Those that CAF has not run yet serve this step when
+    // it does: waiting for them could take for ever.
+    if (s.serving == 0) {
+      s.steps = 1;
+      s.queue->restart();
+      for (std::size_t slot = 0; slot < s.helper_slot(); ++slot)
+        if (!s.called[slot] && s.take_worker()) {
+          s.called[slot] = true;
+          idle.push_back(slot);
+        }
+      break;
+    }
+    guard.unlock();
+    std::this_thread::yield();
+  }
+  for (auto slot : idle) {
+    auto* made = new drainer<state>(state_, slot);
+    goes_to_caf(made);
+    s.system.scheduler().enqueue(made);
+  }
+}
+
+void worker_pool::end_step() noexcept {
+  if (own_policy())
+    return;
+  std::lock_guard guard{state_->mutex};
+  TROUPE_ASSERT(state_->steps > 0);
+  if (--state_->steps == 0)
+    state_->queue->stop();
+}
+
+std::size_t worker_pool::borrow_seat() const noexcept {
+  return state_->borrow();
+}
+
+} // namespace troupe::actors

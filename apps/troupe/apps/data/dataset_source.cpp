@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/data/batch_source.hpp>
+
+#include <troupe/base/error.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <vector>
+
+namespace troupe::apps {
+
+namespace {
+
+class dataset_source : public batch_source {
+public:
+  dataset_source(dataset data, const sampling& options, arena& memory)
+    : data_(std::move(data)), options_(options), memory_(memory),
+      order_(static_cast<std::size_t>(data_.samples)) {
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    if (options_.shuffle)
+      shuffle(0);
+  }
+
+  std::uint64_t steps_per_epoch() const override {
+    return static_cast<std::uint64_t>((data_.samples + options_.batch - 1)
+                                      / options_.batch);
+  }
+
+  std::int64_t batch_samples(std::uint64_t index) const override {
+    const auto first = static_cast<std::int64_t>(index) * options_.batch;
+    return std::min(options_.batch, data_.samples - first);
+  }
+
+  feed_map batch(std::uint64_t epoch, std::uint64_t index) override {
+    if (options_.shuffle && epoch != epoch_)
+      shuffle(epoch);
+    feed_map feeds;
+    for (auto& [name, column] : data_.columns)
+      feeds.emplace(name, pick(column, index));
+    return feeds;
+  }
+
+private:
+  /// Fisher and Yates by hand: the order of std::shuffle differs from one
+  /// standard library to the next. bench/peers/sample_order.py does the same.
+  void shuffle(std::uint64_t epoch) {
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    std::mt19937_64 draw(options_.seed * 0x9e3779b97f4a7c15u + epoch);
+    for (std::size_t i = order_.size(); i > 1; --i)
+      std::swap(order_[i - 1], order_[draw() % i]);
+    epoch_ = epoch;
+  }
+
+  tensor pick(const tensor& column, std::uint64_t index) const {
+    shape dims = column.dims();
+    const std::size_t row = column.bytes() / order_.size();
+    dims[0] = batch_samples(index);
+    tensor out = tensor::make(memory_, dims, column.type());
+    const auto first = static_cast<std::size_t>(index)
+                       * static_cast<std::size_t>(options_.batch);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(dims[0]); ++i)
+      std::memcpy(out.raw() + i * row, column.raw() + order_[first + i] * row,
+                  row);
+    return out;
+  }
+
+  dataset data_;
+  sampling options_;
+  arena& memory_;
+  std::vector<std::size_t> order_;
+  std::uint64_t epoch_ = 0;
+};
+
+} // namespace
+
+std::unique_ptr<batch_source>
+make_dataset_source(dataset data, const sampling& options, arena& memory) {
+  if (options.batch < 1)
+    throw error(errc::invalid_argument,
+                "batch " + std::to_string(options.batch) + " is below 1");
+  return std::make_unique<dataset_source>(std::move(data), options, memory);
+}
+
+} // namespace troupe::apps
