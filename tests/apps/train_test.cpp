@@ -211,6 +211,27 @@ TEST_CASE("tests on held-out samples leave no trace in what is trained") {
   }
 }
 
+TEST_CASE("a run from saved parameters goes on, and says that it counts anew") {
+  const temporary_folder folder;
+  const std::string saved = folder / "saved", metrics = folder / "m.jsonl";
+  const std::vector<std::string> train{"train",   "mlp",       "--synthetic",
+                                       "--steps", "8",         "--devices",
+                                       "cpu:1",   "--metrics", metrics};
+  const auto first =
+    run_troupe(train + std::vector<std::string>{"--save", saved});
+  REQUIRE(first.code == 0);
+  CHECK_FALSE(contains(first.err, "count from the first"));
+  const auto before = losses(metrics);
+  const auto second =
+    run_troupe(train + std::vector<std::string>{"--params", saved});
+  REQUIRE(second.code == 0);
+  CHECK(contains(second.err, "parameters from " + saved
+                               + "; steps and epochs of this run count from "
+                                 "the first\n"));
+  CHECK(json_lines(metrics).front()["step"] == 0);
+  CHECK(losses(metrics).front() < before.front());
+}
+
 TEST_CASE("a program of Paddle gives the losses of Paddle's executor") {
   const temporary_folder folder;
   const auto wanted =

@@ -261,6 +261,13 @@ private:
   std::optional<evaluation> last_;
 };
 
+/// A folder of parameters says nothing of the run that they come from.
+void tell_of_start(const train_options& options, progress& shown) {
+  if (!options.params.empty())
+    shown.note("parameters from " + options.params
+               + "; steps and epochs of this run count from the first");
+}
+
 training_report train(executor& exe, batch_source& source,
                       const train_options& options, run_outputs& outputs,
                       run_profile* profile, const stop_request& stop,
@@ -406,6 +413,7 @@ int run_train(const train_options& options) {
       profile->begin(exe);
     progress shown;
     describe_graph(exe, options, wanted.strategy, shown);
+    tell_of_start(options, shown);
     const stop_watch watch(stop, [&] { exe.cancel(); });
     report = train(exe, *source, options, outputs,
                    profile ? &*profile : nullptr, stop, held_out, shown);
