@@ -56,6 +56,8 @@ TEST_CASE("a number out of range is answered with its rule") {
   CHECK(fails_with(run_troupe({"bench", "tasks", "--grain", "-1"}), 2,
                    {"--grain: must not be negative, not -1 (see troupe bench "
                     "tasks --help)"}));
+  CHECK(fails_with(run_troupe({"bench", "steps", "mlp", "--batch", "0"}), 2,
+                   {"--batch: must be more than 0, not 0"}));
   for (const std::string threads : {"0", "-1", "4097", "100000"})
     for (const std::vector<std::string>& command :
          {std::vector<std::string>{"train", "mlp", "--synthetic"},

@@ -178,7 +178,7 @@ void add_bench_steps(CLI::App& bench, action& chosen) {
                 "workers (default: one per core)")
     ->check(thread_count());
   command.add_option("--batch", o->data.batch, "samples per step")
-    ->check(not_negative());
+    ->check(positive());
   command
     .add_option("--engine", o->engines,
                 "troupe (the actors), ready_queue (Paddle's algorithm); ratios "
