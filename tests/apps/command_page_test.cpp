@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// docs/command-line.md names the options that commands have and the keys that
+// they answer with.
+#include "apps/command_runner.hpp"
+
+#include <support/files.hpp>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <cctype>
+#include <set>
+#include <string>
+#include <vector>
+
+using namespace troupe::test;
+
+namespace {
+
+using json = nlohmann::json;
+using words = std::vector<std::string>;
+
+const std::string digits = TROUPE_DATA "/digits";
+
+std::string page() {
+  return read_bytes(TROUPE_COMMAND_PAGE);
+}
+
+/// From `begin` to the next `end`, or to the end of the text.
+std::string part(const std::string& text, const std::string& begin,
+                 const std::string& end) {
+  const auto at = text.find(begin);
+  REQUIRE(at != std::string::npos);
+  const auto stop = text.find(end, at + begin.size());
+  return text.substr(at, stop == std::string::npos ? stop : stop - at);
+}
+
+/// What the page says of a command, "train" or "bench train".
+std::string section(const std::string& command) {
+  if (!command.starts_with("bench "))
+    return part(page(), "\n## " + command + "\n", "\n## ");
+  const auto bench = part(page(), "\n## bench\n", "\n## ");
+  return bench.substr(0, bench.find("`troupe bench train"))
+         + part(bench, "`troupe " + command, "`troupe bench ");
+}
+
+bool is_part_of_name(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-'
+         || c == '_';
+}
+
+/// Whether the text has the name, and not just a longer one.
+bool names(const std::string& text, const std::string& name) {
+  for (auto at = text.find(name); at != std::string::npos;
+       at = text.find(name, at + 1)) {
+    const auto end = at + name.size();
+    if ((at == 0 || !is_part_of_name(text[at - 1]))
+        && (end == text.size() || !is_part_of_name(text[end])))
+      return true;
+  }
+  return false;
+}
+
+/// The options that `--help` lists.
+std::set<std::string> options_of(const words& command) {
+  auto asked = command;
+  asked.emplace_back("--help");
+  std::set<std::string> found;
+  for (const auto& text : lines_of(run_troupe(asked).out))
+    if (text.starts_with("  --"))
+      found.insert(text.substr(2, text.find(' ', 2) - 2));
+  return found;
+}
+
+// Their keys are names of ops or libraries.
+const std::set<std::string> tables{"op_types", "libraries", "unsupported_ops",
+                                   "unsupported_startup_ops"};
+
+void collect_keys(const json& value, std::set<std::string>& keys) {
+  for (const auto& [key, inner] : value.items()) {
+    if (value.is_object())
+      keys.insert(key);
+    if (key == "ops" && inner.is_object()) // by type of op
+      collect_keys(*inner.begin(), keys);
+    else if (inner.is_structured() && !tables.contains(key))
+      collect_keys(inner, keys);
+  }
+}
+
+std::set<std::string> keys_of(words command) {
+  command.emplace_back("--json");
+  const auto result = run_troupe(command);
+  INFO(result.err);
+  REQUIRE(result.code == 0);
+  std::set<std::string> keys;
+  for (const auto& text : lines_of(result.out))
+    collect_keys(json::parse(text), keys);
+  return keys;
+}
+
+words operator+(words a, const words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+} // namespace
+
+TEST_SUITE("apps.command_page") {
+
+TEST_CASE("every option of every command is described") {
+  // They mean in all commands what they mean in train.
+  const std::set<std::string> shared{
+    "--devices",         "--threads",   "--loss",
+    "--memory-limit",    "--strategy",  "--gradient-scale",
+    "--sync-batch-norm", "--precision", "--batch",
+    "--fetch",           "--seed"};
+  const auto train = section("train");
+  for (const auto& option : shared) {
+    CAPTURE(option);
+    CHECK(names(train, option));
+  }
+  for (const words& command : {words{"train"},
+                               {"eval"},
+                               {"graph"},
+                               {"inspect"},
+                               {"doctor"},
+                               {"bench", "train"},
+                               {"bench", "tasks"},
+                               {"bench", "schedule"},
+                               {"bench", "steps"},
+                               {"bench", "latency"}}) {
+    const auto name = command.size() == 1 ? command[0] : "bench " + command[1];
+    const auto text = section(name);
+    const auto options = options_of(command);
+    CHECK(options.contains("--json"));
+    for (const auto& option : options)
+      if (!shared.contains(option) && option != "--json") {
+        CAPTURE(name);
+        CAPTURE(option);
+        CHECK(names(text, option));
+      }
+  }
+}
+
+TEST_CASE("every key of an answer in JSON is described") {
+  const auto described = [](const std::string& command, const words& more) {
+    CAPTURE(command);
+    const auto text = section(command);
+    words all{command};
+    if (command.starts_with("bench "))
+      all = {"bench", command.substr(6)};
+    for (const auto& key : keys_of(all + more)) {
+      CAPTURE(key);
+      CHECK((names(text, "`" + key + "`") || names(text, "\"" + key + "\"")));
+    }
+  };
+  const temporary_folder folder;
+  const std::string saved = folder / "saved";
+  described("train", {"digits", "--data", digits, "--steps", "3", "--threads",
+                      "1", "--profile", "--save", saved});
+  described("eval", {saved, "--params", saved, "--data", digits});
+  described("inspect", {"mlp"});
+  described("doctor", {});
+  described("graph", {"mlp"});
+  described("graph", {"mlp", "--wiring"});
+  described("bench train", {"mlp", "--steps", "1", "--warm-up", "0"});
+  const words quick{"--repeat", "1", "--sample-ms", "0"};
+  described("bench steps", words{"mlp", "--batch", "2"} + quick);
+  described("bench schedule", words{"mlp", "--level", "ops"} + quick);
+  described("bench schedule",
+            words{"mlp", "--delay", "mul=1us", "--pending", "1"} + quick);
+  described("bench schedule",
+            words{"mlp", "--late", "--remote", "1", "--threads", "1"} + quick);
+  const words small{"--width", "2", "--steps", "16"};
+  described("bench tasks", words{"--check"} + small + quick);
+  described("bench tasks", words{"--by-size"} + small + quick);
+  described("bench tasks", words{"--metg"} + small + quick);
+}
+
+} // TEST_SUITE("apps.command_page")
