@@ -27,7 +27,8 @@ void add_program_argument(CLI::App& command, network_options& options) {
 
 void add_device_options(CLI::App& command, network_options& options) {
   command
-    .add_option("--devices", options.devices, "cpu, or cpu:2 (two CPU devices)")
+    .add_option("--devices", options.devices,
+                "cpu, cpu:2 (two CPU devices) or sim:2 (two simulated ones)")
     ->capture_default_str();
   command
     .add_option_function<std::uint64_t>(
