@@ -145,14 +145,15 @@ plain_executor::impl::impl(const graph::program& main,
   feeds_needed = {graph::feed_names(program), program.main()};
   if (options.devices.size() > 1)
     graph::check_gradients_in_main(program);
+  const actors::output_check outputs{program};
   for (auto& on : make_devices(options.devices)) {
     replica r;
     r.persistable = &parameters->replica(replicas.size());
     r.queue = on->make_stream({"plain", 1});
     for (auto& op : program.main().ops)
-      r.kernels.push_back(actors::check_outputs(
+      r.kernels.push_back(outputs.of(
         actors::make_op_kernel(program, op, *options.kernels, on->id().kind),
-        program, op));
+        op));
     r.on = std::move(on);
     replicas.push_back(std::move(r));
   }

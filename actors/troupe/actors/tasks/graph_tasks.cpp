@@ -4,7 +4,6 @@
 #include <troupe/actors/backend/backend.hpp>
 #include <troupe/actors/remote/transfer_tasks.hpp>
 #include <troupe/actors/tasks/control_flow.hpp>
-#include <troupe/actors/tasks/output_check.hpp>
 #include <troupe/base/assert.hpp>
 #include <troupe/graph/argument.hpp>
 #include <troupe/graph/ssa/storage_accesses.hpp>
@@ -38,7 +37,8 @@ public:
 } // namespace
 
 graph_tasks::graph_tasks(const parts& p)
-  : parts_(p), graph_(*p.graph), host_memory_(make_host_memory_source()) {
+  : parts_(p), graph_(*p.graph), outputs_(*p.program),
+    host_memory_(make_host_memory_source()) {
   places_ = std::make_unique<storage_places>(
     number_temporaries(), static_cast<std::uint32_t>(p.steps.size()));
   storages_.reserve(graph_.num_storages);
@@ -174,9 +174,9 @@ graph_tasks::make_kernel_task(const graph::op_handle& o, stream& on) {
   return make_computation_task(
     *o.desc,
     {*parts_.devices[o.device], o.device, queue, parts_.steps, task_memory_},
-    check_outputs(make_op_kernel(*parts_.program, *o.desc, *parts_.kernels,
-                                 graph_.devices[o.device].kind),
-                  *parts_.program, *o.desc),
+    outputs_.of(make_op_kernel(*parts_.program, *o.desc, *parts_.kernels,
+                               graph_.devices[o.device].kind),
+                *o.desc),
     bind_inputs(o), bind(o.desc->outputs, o.outputs), parts_.check_nan);
 }
 

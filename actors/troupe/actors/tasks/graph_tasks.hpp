@@ -4,6 +4,7 @@
 #include <troupe/actors/engine/step_state.hpp>
 #include <troupe/actors/engine/storage.hpp>
 #include <troupe/actors/tasks/op_tasks.hpp>
+#include <troupe/actors/tasks/output_check.hpp>
 #include <troupe/actors/tasks/rank_meeting.hpp>
 #include <troupe/actors/tasks/task_memory.hpp>
 #include <troupe/graph/ssa_graph.hpp>
@@ -119,6 +120,7 @@ private:
 
   parts parts_;
   const graph::ssa_graph& graph_;
+  output_check outputs_;
   arena host_memory_;
   task_memory task_memory_;
   std::unique_ptr<storage_places> places_;

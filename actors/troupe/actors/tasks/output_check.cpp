@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/tasks/output_check.hpp>
 
+#include <troupe/actors/backend/backend.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/graph/argument.hpp>
 #include <troupe/graph/sub_blocks.hpp>
@@ -16,7 +17,7 @@ namespace troupe::actors {
 namespace {
 
 bool is_built_in(const std::string& op_type) {
-  static const auto built_in = cpu_kernels();
+  static const auto built_in = cpu_backend().kernels(precision::float32);
   return built_in.has(op_type, device_kind::cpu)
          || graph::is_control_flow(op_type);
 }
@@ -94,13 +95,18 @@ private:
 
 } // namespace
 
-std::unique_ptr<kernel> check_outputs(std::unique_ptr<kernel> code,
-                                      const graph::program& p,
-                                      const graph::op_desc& op) {
+output_check::output_check(const graph::program& p)
+  : program_(p), batch_is_fixed_(fixes_batch(p)) {}
+
+std::unique_ptr<kernel> output_check::of(std::unique_ptr<kernel> code,
+                                         const graph::op_desc& op) const {
   if (is_built_in(op.type))
     return code;
-  return std::make_unique<checked_kernel>(
-    std::move(code), op.type, declared_shapes(p, op), fixes_batch(p));
+  auto declared = declared_shapes(program_, op);
+  if (std::ranges::all_of(declared, [](auto& s) { return s.rank() == 0; }))
+    return code; // any shape fits
+  return std::make_unique<checked_kernel>(std::move(code), op.type,
+                                          std::move(declared), batch_is_fixed_);
 }
 
 } // namespace troupe::actors

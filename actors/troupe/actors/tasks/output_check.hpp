@@ -8,19 +8,28 @@
 
 namespace troupe::actors {
 
-/// Lets `code`, the kernel of an op of the main block of `p`, fail when one of
-/// its outputs has another shape than the program declares, so that the error
-/// names this op and not the one that reads the output. Only for op types that
-/// an application adds: Troupe's own come back as they are, and cost nothing.
+/// Lets kernels of ops of a main block fail when one of their outputs has
+/// another shape than the program declares, so that the error names this op and
+/// not the one that reads the output. Only for op types that an application
+/// adds: Troupe's own cost nothing.
 ///
 /// Declared extents of -1, and variables declared without extents, fit any
-/// shape. Where several devices share a batch whose size the program fixes, no
-/// extent of a part is known, and only the rank counts. `p` is read here alone.
-///
-/// `run` then throws error(shape_mismatch) naming op type, slot and variable
-/// and both shapes.
-std::unique_ptr<kernel> check_outputs(std::unique_ptr<kernel> code,
-                                      const graph::program& p,
-                                      const graph::op_desc& op);
+/// shape. If several devices share a batch whose size the program fixes, no
+/// extent of a part is known, and only the rank counts.
+class output_check {
+public:
+  /// `p` outlives the check.
+  explicit output_check(const graph::program& p);
+
+  /// `code` of op `op` of the main block, or a kernel whose `run` calls it and
+  /// then throws error(shape_mismatch) naming op type, slot and variable and
+  /// both shapes.
+  std::unique_ptr<kernel> of(std::unique_ptr<kernel> code,
+                             const graph::op_desc& op) const;
+
+private:
+  const graph::program& program_;
+  bool batch_is_fixed_;
+};
 
 } // namespace troupe::actors
