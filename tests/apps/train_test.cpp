@@ -343,6 +343,13 @@ TEST_CASE("a dry run sends messages and computes nothing") {
   CHECK_FALSE(contains(result.err, "warning"));
 }
 
+TEST_CASE("a dry run saves no parameters, which would be untrained") {
+  const auto result = run_troupe({"train", "mlp", "--dry-run", "--steps", "5",
+                                  "--devices", "cpu:1", "--save", "saved"});
+  CHECK(result.code == 2);
+  CHECK(contains(result.err, "--dry-run excludes --save"));
+}
+
 TEST_CASE("a trial of devices is told of where there is one") {
   const auto tells = [](const std::vector<std::string>& more) {
     std::vector<std::string> words{"train", "mlp", "--synthetic", "--steps",

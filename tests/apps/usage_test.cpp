@@ -58,6 +58,9 @@ TEST_CASE("a number out of range is answered with its rule") {
                     "tasks --help)"}));
   CHECK(fails_with(run_troupe({"bench", "steps", "mlp", "--batch", "0"}), 2,
                    {"--batch: must be more than 0, not 0"}));
+  CHECK(fails_with(
+    run_troupe({"bench", "train", "mlp", "--in-flight", "4294967295"}), 2,
+    {"--in-flight: must be from 1 to 1024, not 4294967295"}));
   for (const std::string threads : {"0", "-1", "4097", "100000"})
     for (const std::vector<std::string>& command :
          {std::vector<std::string>{"train", "mlp", "--synthetic"},

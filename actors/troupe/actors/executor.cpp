@@ -148,6 +148,13 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
   : options(std::move(opts)), program(actors::exposed(std::move(main))) {
   if (options.steps_in_flight == 0)
     throw error(errc::invalid_argument, "steps_in_flight is 0");
+  // Each has a place for the value of every temporary.
+  constexpr std::uint32_t most_in_flight = 1u << 16;
+  if (options.steps_in_flight > most_in_flight)
+    throw error(errc::invalid_argument,
+                "steps_in_flight is " + std::to_string(options.steps_in_flight)
+                  + ", at most " + std::to_string(most_in_flight)
+                  + " are possible");
   if (options.devices.empty())
     throw error(errc::invalid_argument, "no devices");
   if (!options.kernels)

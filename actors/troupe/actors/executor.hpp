@@ -75,7 +75,7 @@ struct executor_options {
   std::string loss = {}; ///< empty: found in the program, if it trains
   /// Variables that `run` may be asked for, beside the loss.
   std::vector<std::string> fetches = {};
-  /// Steps that may overlap, at least 1.
+  /// Steps that may overlap: from 1 to 65536.
   std::uint32_t steps_in_flight = 2;
   std::uint64_t seed = 0; ///< of dropout and other random ops
   /// Parameters and statistics; null: the executor makes a scope of its own.

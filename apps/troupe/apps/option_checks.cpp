@@ -34,6 +34,11 @@ CLI::Validator thread_count() {
                "be from 1 to 4096", "THREADS");
 }
 
+CLI::Validator in_flight_count() {
+  return check([](double x) { return x >= 1 && x <= 1024; },
+               "be from 1 to 1024", "STEPS");
+}
+
 CLI::Validator not_empty() {
   return {[](std::string& text) -> std::string {
             return text.empty() ? "must not be empty" : "";

@@ -14,6 +14,9 @@ CLI::Validator not_negative();
 /// The same of a number of workers: from 1 to 4096.
 CLI::Validator thread_count();
 
+/// The same of a number of steps in flight: from 1 to 1024.
+CLI::Validator in_flight_count();
+
 /// Refuses "", which a script passes for a variable that it has not set.
 CLI::Validator not_empty();
 

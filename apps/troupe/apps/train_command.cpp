@@ -27,7 +27,8 @@ void add_result_options(CLI::App& command, train_options& options) {
   command
     .add_option("--save", options.save,
                 "write a program folder with the trained parameters")
-    ->check(not_empty());
+    ->check(not_empty())
+    ->excludes("--dry-run"); // which trains none
   command
     .add_option("--metrics", options.metrics, "write a line of JSON per step")
     ->check(not_empty());

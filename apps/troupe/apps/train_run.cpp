@@ -273,8 +273,9 @@ training_report train(executor& exe, batch_source& source,
                       run_profile* profile, const stop_request& stop,
                       held_out_test& held_out, progress& shown) {
   const std::uint64_t steps = count_steps(options, source);
+  const std::uint64_t whole = steps / source.steps_per_epoch();
   const std::uint64_t epochs =
-    (steps + source.steps_per_epoch() - 1) / source.steps_per_epoch();
+    steps % source.steps_per_epoch() == 0 ? whole : whole + 1;
   training_observer observer;
   observer.stop = [&] { return stop.stopped(); };
   observer.fetched = [&](const step_result& result) {

@@ -190,7 +190,7 @@ void add_length_options(CLI::App& command, train_bench_options& o) {
     ->capture_default_str();
   command
     .add_option("--in-flight", o.training.in_flight, "steps that may overlap")
-    ->check(positive())
+    ->check(in_flight_count())
     ->capture_default_str();
 }
 
