@@ -279,13 +279,9 @@ void executor::impl::prepare(const step_in_flight& s, const feed_map& feeds,
 void executor::impl::admit(step_in_flight& s, actors::serving_thread& serving,
                            then next) {
   auto& state = state_of(s.id);
-  const auto follows_failure =
-    std::ranges::any_of(in_flight, [&](auto& before) {
-      return before.id != s.id && !before.collected
-             && state_of(before.id).failed.load(std::memory_order_relaxed);
-    });
-  failures->admit(state, s.id, s.id < actors->steps_without_past(),
-                  follows_failure);
+  const auto oldest =
+    std::ranges::find(in_flight, false, &step_in_flight::collected);
+  failures->admit(s.id, oldest->id, s.id < actors->steps_without_past());
   trace->record_if(trace_level::steps, event_kind::step_begin, no_handle, s.id);
   feeding->set();
   workers->begin_step();

@@ -18,16 +18,18 @@ error behind_a_failure() {
 
 } // namespace
 
-void step_failures::admit(step_state& step, step_id id, bool has_no_past,
-                          bool follows_failure) {
+void step_failures::admit(step_id id, step_id oldest, bool has_no_past) {
+  auto& step = context_.state_of(id);
   std::lock_guard guard{mutex_};
   step.id = id;
   step.has_no_past = has_no_past;
   step.take_error();
   step.failed.store(false, std::memory_order_relaxed);
   step.under_way.store(true, std::memory_order_relaxed);
-  if (follows_failure)
-    step.fail(behind_a_failure().with_context({.step = id}));
+  // Under the lock: a step that fails now finds this one under way.
+  for (auto before = oldest; before < id; ++before)
+    if (context_.state_of(before).failed.load(std::memory_order_relaxed))
+      step.fail(behind_a_failure().with_context({.step = id}));
   admitted_ = id + 1;
   if (abandoned_ && id >= abandoned_from_)
     step.fail(*abandoned_);

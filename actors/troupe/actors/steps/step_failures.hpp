@@ -26,9 +26,10 @@ public:
   step_failures(const graph_context& of, transport* transfers)
     : context_(of), transfers_(transfers) {}
 
-  /// Puts step `id` under way. It fails at once if it cannot run any more.
-  void admit(step_state& step, step_id id, bool has_no_past,
-             bool follows_failure);
+  /// Puts step `id` under way. It fails at once if it cannot run any more, or
+  /// if one of the steps from `oldest` on before it has failed: those that
+  /// nobody has waited for yet.
+  void admit(step_id id, step_id oldest, bool has_no_past);
   /// Makes step `first` and those behind it that are under way fail.
   void fail_from(step_id first, const error& reason) noexcept;
   /// The same of those behind a step that has failed.
