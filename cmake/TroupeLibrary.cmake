@@ -1,3 +1,12 @@
+# TROUPE_UNITY: the files of TARGET are compiled several at a time, which reads
+# their headers once. Two files of one library then must not give the same name
+# to things of their own.
+function(troupe_unity target)
+  if(TROUPE_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON)
+  endif()
+endfunction()
+
 # One function for all layers: a static library `troupe_<name>` with the alias
 # `troupe::<name>`, whose include root is the layer's own folder. A layer that
 # does not link another cannot even find its headers.
@@ -24,6 +33,7 @@ function(troupe_library name)
     -ffile-prefix-map=${PROJECT_BINARY_DIR}=.)
   target_link_libraries(troupe_${name} PUBLIC ${arg_LINK} PRIVATE ${arg_PRIVATE}
     $<BUILD_INTERFACE:troupe_warnings>)
+  troupe_unity(troupe_${name})
   if(TROUPE_INSTALL)
     install(TARGETS troupe_${name} EXPORT troupe
       ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -29,7 +29,7 @@ bool is_regular_file(int descriptor) noexcept {
   return ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-void remove_leftovers(const fs::path& target) {
+void remove_leftover_files(const fs::path& target) {
   for (const auto& path : abandoned_temporaries(target)) {
     const int descriptor =
       ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -49,7 +49,7 @@ atomic_file::atomic_file(fs::path target)
   if (fs::exists(target_, ignored) && !fs::is_regular_file(target_, ignored))
     throw error(errc::io_failure,
                 target_.string() + ": exists and is not a regular file");
-  remove_leftovers(target_);
+  remove_leftover_files(target_);
   for (int attempt = 0; descriptor_ < 0; ++attempt) {
     temporary_ = temporary_name(target_, attempt);
     descriptor_ =

@@ -6,6 +6,10 @@
 
 namespace troupe {
 
+/// Nanoseconds in a microsecond and in a millisecond.
+inline constexpr double ns_per_us = 1e3;
+inline constexpr double ns_per_ms = 1e6;
+
 /// Monotonic time in nanoseconds since an arbitrary start.
 inline std::uint64_t now_ns() noexcept {
   using namespace std::chrono;

@@ -4,6 +4,7 @@
 #include <troupe/apps/common_options.hpp>
 #include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/usage_error.hpp>
+#include <troupe/base/clock.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -19,9 +20,6 @@
 namespace troupe::apps {
 
 namespace {
-
-constexpr double ns_per_us = 1e3;
-constexpr double ns_per_ms = 1e6;
 
 struct latency_options {
   std::vector<double> gaps_us{0, 1, 10, 100, 1000};

@@ -40,8 +40,6 @@ struct schedule_options {
   bool json = false;
 };
 
-constexpr double ns_per_ms = 1e6;
-
 const std::map<std::string, delay_kind> delay_kinds{
   {"sleep", delay_kind::sleep}, {"spin", delay_kind::spin}};
 

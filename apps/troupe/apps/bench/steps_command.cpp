@@ -7,6 +7,7 @@
 #include <troupe/apps/data/samples.hpp>
 #include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/usage_error.hpp>
+#include <troupe/base/clock.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -31,8 +32,6 @@ struct steps_options {
   double sample_ms = 100;
   bool json = false;
 };
-
-constexpr double ns_per_ms = 1e6;
 
 /// Runs a step and returns its loss.
 using step_runner = std::function<double(const feed_map&)>;

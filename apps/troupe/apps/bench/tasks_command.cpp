@@ -6,6 +6,7 @@
 #include <troupe/apps/data/samples.hpp>
 #include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/usage_error.hpp>
+#include <troupe/base/clock.hpp>
 #include <troupe/base/error.hpp>
 
 #include <CLI/App.hpp>
@@ -36,8 +37,6 @@ struct tasks_options {
   bool check = false;
   bool json = false;
 };
-
-constexpr double ns_per_ms = 1e6;
 
 /// An engine with its graph, ready to be timed.
 class contestant {

@@ -50,17 +50,17 @@ struct column {
   }
 };
 
-using columns = std::map<std::string, column>;
+using npz_columns = std::map<std::string, column>;
 
 /// The first feed that has samples; `end` if there is none.
-columns::const_iterator first_with_samples(const columns& feeds) {
+npz_columns::const_iterator first_with_samples(const npz_columns& feeds) {
   return std::ranges::find_if(
     feeds, [](const auto& feed) { return feed.second.has_samples; });
 }
 
 class npz_source : public batch_source {
 public:
-  npz_source(columns feeds, arena& memory)
+  npz_source(npz_columns feeds, arena& memory)
     : feeds_(std::move(feeds)), memory_(memory) {}
 
   std::uint64_t steps_per_epoch() const override {
@@ -79,7 +79,7 @@ public:
   }
 
 private:
-  columns feeds_;
+  npz_columns feeds_;
   arena& memory_;
 };
 
@@ -199,7 +199,7 @@ column take(const feed_info& feed, named_tensors& arrays,
   return {array, levels.split(array.dims()[0])};
 }
 
-void check_extents(const columns& feeds, const std::string& file) {
+void check_extents(const npz_columns& feeds, const std::string& file) {
   const auto& [first_name, first] = *first_with_samples(feeds);
   const auto require = [&](const std::string& name, std::int64_t count,
                            std::int64_t expected, const std::string& what) {
@@ -223,7 +223,7 @@ std::unique_ptr<batch_source> make_npz_source(const std::filesystem::path& file,
                                               std::span<const feed_info> feeds,
                                               arena& memory) {
   named_tensors arrays = read_npz(file, memory);
-  columns taken;
+  npz_columns taken;
   for (const feed_info& feed : feeds)
     if (!feed.persistable || arrays.contains(feed.name))
       taken.emplace(feed.name, take(feed, arrays, file.string()));

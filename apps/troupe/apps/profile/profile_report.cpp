@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/profile/profile_report.hpp>
 
+#include <troupe/base/clock.hpp>
 #include <troupe/graph/merging/gathered_product.hpp>
 
 #include <nlohmann/json.hpp>
@@ -14,7 +15,6 @@ namespace troupe::apps {
 
 namespace {
 
-constexpr double ns_per_ms = 1e6;
 constexpr double ms_per_s = 1e3;
 
 /// What the ops of a type have to do in a step.

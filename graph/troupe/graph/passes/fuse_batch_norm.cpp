@@ -68,9 +68,9 @@ std::string_view summand_gradient(const block& b, const chain& c,
   return {};
 }
 
-class finder {
+class chain_finder {
 public:
-  finder(const block& b, const std::set<std::string>& kept)
+  chain_finder(const block& b, const std::set<std::string>& kept)
     : block_(b), kept_(kept), uses_(find_uses(b)) {}
 
   std::vector<chain> find() const {
@@ -331,7 +331,7 @@ program fuse_batch_norms(program p, const std::set<std::string>& kept) {
   auto& b = p.main();
   std::vector<std::optional<op_desc>> fused(b.ops.size());
   std::vector<bool> gone(b.ops.size());
-  for (auto& c : finder{b, kept}.find()) {
+  for (auto& c : chain_finder{b, kept}.find()) {
     if (gone[c.norm] || (c.adds() && gone[c.add]))
       continue;
     fused[c.relu] = fused_forward(b, c);

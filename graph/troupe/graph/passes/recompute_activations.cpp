@@ -50,9 +50,9 @@ struct activation {
   std::string after; ///< the first of them waits for it
 };
 
-class finder {
+class activation_finder {
 public:
-  finder(const block& b, const std::set<std::string>& kept)
+  activation_finder(const block& b, const std::set<std::string>& kept)
     : block_(b), kept_(kept), uses_(find_uses(b)) {}
 
   std::vector<activation> find() const {
@@ -180,7 +180,7 @@ program recompute_activations(program p, const std::set<std::string>& kept) {
     return p;
   auto& b = p.main();
   std::multimap<std::size_t, op_desc> made; // by position of the first reader
-  for (auto& a : finder{b, kept}.find()) {
+  for (auto& a : activation_finder{b, kept}.find()) {
     auto var = b.var(a.name);
     var.name = again(a.name);
     b.add_var(std::move(var));

@@ -18,9 +18,9 @@ namespace {
 
 /// Walks over the ops once; temporaries stand behind the variables that are
 /// there.
-class splitter {
+class place_splitter {
 public:
-  splitter(const ssa_graph& g, const std::vector<std::uint32_t>& places)
+  place_splitter(const ssa_graph& g, const std::vector<std::uint32_t>& places)
     : old_(g), rewriter_(g), new_id_(g.ops.size(), no_handle) {
     made().places = places;
   }
@@ -69,8 +69,9 @@ private:
   std::multimap<handle_id, wanted_value> sent_after_;
 };
 
-const splitter::copy_storage&
-splitter::storage_of_copies(const var_handle& original, std::uint32_t device) {
+const place_splitter::copy_storage&
+place_splitter::storage_of_copies(const var_handle& original,
+                                  std::uint32_t device) {
   const std::pair key{original.storage, made().place_of(device)};
   auto known = storages_.find(key);
   if (known == storages_.end()) {
@@ -86,7 +87,8 @@ splitter::storage_of_copies(const var_handle& original, std::uint32_t device) {
 
 // A version's copy in a place has the version's number plus one, so that it is
 // no version 0.
-splitter::var_index splitter::copy_on(std::uint32_t device, var_index var) {
+place_splitter::var_index place_splitter::copy_on(std::uint32_t device,
+                                                  var_index var) {
   auto [copy, is_new] =
     copies_.try_emplace({var, made().place_of(device)}, none);
   if (!is_new)
@@ -102,7 +104,7 @@ splitter::var_index splitter::copy_on(std::uint32_t device, var_index var) {
   return copy->second = static_cast<var_index>(made().vars.size() - 1);
 }
 
-void splitter::add_transfer(var_index from, var_index to) {
+void place_splitter::add_transfer(var_index from, var_index to) {
   const auto half = [this](op_kind kind, var_index var) {
     const auto& v = made().vars[var];
     const auto sends = kind == op_kind::send;
@@ -127,8 +129,9 @@ void splitter::add_transfer(var_index from, var_index to) {
 
 // What a reader of another place uses instead. A value of an earlier step may
 // be written by an op behind its reader: it is sent when that has run.
-splitter::var_index splitter::value_for(const op_handle& reader, var_index var,
-                                        bool is_of_this_step) {
+place_splitter::var_index place_splitter::value_for(const op_handle& reader,
+                                                    var_index var,
+                                                    bool is_of_this_step) {
   const auto place = made().place_of(reader.device);
   if (place_of(var) == place)
     return var;
@@ -143,21 +146,21 @@ splitter::var_index splitter::value_for(const op_handle& reader, var_index var,
   return copy;
 }
 
-splitter::var_index splitter::written_by(const op_handle& writer,
-                                         var_index var) {
+place_splitter::var_index place_splitter::written_by(const op_handle& writer,
+                                                     var_index var) {
   return place_of(var) == made().place_of(writer.device)
            ? var
            : copy_on(writer.device, var);
 }
 
-void splitter::move_to_result(op_handle& op) const {
+void place_splitter::move_to_result(op_handle& op) const {
   const auto& places = rewriter_.made();
   if (op.kind == op_kind::reduce
       && places.place_of(op.root) != places.place_of(op.device))
     op.device = op.root;
 }
 
-void splitter::add_op(op_handle op) {
+void place_splitter::add_op(op_handle op) {
   move_to_result(op);
   std::vector<var_index> inputs, outputs;
   for (std::size_t i = 0; i < op.inputs.size(); ++i)
@@ -177,7 +180,7 @@ void splitter::add_op(op_handle op) {
   }
 }
 
-void splitter::keep_orders(ssa_graph& g) const {
+void place_splitter::keep_orders(ssa_graph& g) const {
   for (auto& e : old_.edges) {
     if (e.kind != edge_kind::order)
       continue;
@@ -193,7 +196,7 @@ void splitter::keep_orders(ssa_graph& g) const {
   }
 }
 
-ssa_graph splitter::split() {
+ssa_graph place_splitter::split() {
   for (auto& o : old_.ops)
     add_op(o);
   auto g = rewriter_.finish();
@@ -239,7 +242,7 @@ ssa_graph add_transfers(ssa_graph g,
   if (std::ranges::adjacent_find(place_of_device, std::ranges::not_equal_to{})
       == place_of_device.end())
     return g;
-  return splitter{g, place_of_device}.split();
+  return place_splitter{g, place_of_device}.split();
 }
 
 } // namespace troupe::graph

@@ -14,12 +14,12 @@ namespace troupe {
 
 namespace {
 
-struct type_code {
+struct idx_type {
   unsigned char code;
   dtype type;
 };
 
-constexpr std::array<type_code, 6> type_codes{{
+constexpr std::array<idx_type, 6> idx_types{{
   {0x08, dtype::uint8},
   {0x09, dtype::int8},
   {0x0B, dtype::int16},
@@ -43,10 +43,10 @@ magic_number read_magic(input_file& file) {
   file.read(magic.data(), magic.size(), "the IDX header");
   if (magic[0] == 0x1f && magic[1] == 0x8b)
     bad(file.path(), "is compressed by gzip; unpack it first");
-  const auto* found = std::find_if(
-    type_codes.begin(), type_codes.end(),
-    [&](const type_code& entry) { return entry.code == magic[2]; });
-  if (magic[0] != 0 || magic[1] != 0 || found == type_codes.end()
+  const auto* found =
+    std::find_if(idx_types.begin(), idx_types.end(),
+                 [&](const idx_type& entry) { return entry.code == magic[2]; });
+  if (magic[0] != 0 || magic[1] != 0 || found == idx_types.end()
       || magic[3] == 0 || magic[3] > shape::max_rank)
     bad(file.path(), "not an IDX file");
   return {found->type, magic[3]};

@@ -15,12 +15,12 @@ namespace {
 
 constexpr std::string_view magic{"\x93NUMPY", 6};
 
-struct type_code {
+struct npy_type {
   std::string_view code;
   dtype type;
 };
 
-constexpr std::array<type_code, 9> type_codes{{
+constexpr std::array<npy_type, 9> npy_types{{
   {"f2", dtype::float16},
   {"f4", dtype::float32},
   {"f8", dtype::float64},
@@ -132,7 +132,7 @@ private:
       throw error(errc::bad_file,
                   name_ + ": big-endian dtype " + quoted_name(text)
                     + " is not supported; store it as little endian");
-    for (const auto& [code, type] : type_codes)
+    for (const auto& [code, type] : npy_types)
       if (text.size() == 3 && text.substr(1) == code
           && (text[0] == '<' || (text[0] == '|' && size_of(type) == 1)))
         return type;
@@ -201,7 +201,7 @@ preamble parse_preamble(std::string_view bytes, const std::string& name) {
 }
 
 std::string_view code_of(dtype type) {
-  for (const auto& entry : type_codes)
+  for (const auto& entry : npy_types)
     if (entry.type == type)
       return entry.code;
   throw error(errc::invalid_argument,
