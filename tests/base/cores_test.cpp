@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/base/cores.hpp>
 
+#include <support/skip_case.hpp>
+
 #include <doctest/doctest.h>
 
 #include <pthread.h>
@@ -34,7 +36,7 @@ TEST_CASE("a thread stays on a core for a while and then goes where it may") {
 
 TEST_CASE("a thread does not go where it was told not to") {
   if (usable_cores() < 2)
-    return;
+    return test::skip_case("needs two cores");
   const stay_on_core first{0};
   {
     const stay_on_core other{1};

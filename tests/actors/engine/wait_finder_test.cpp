@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/executor.hpp>
+#include <troupe/base/cores.hpp>
 
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
+#include <support/skip_case.hpp>
 
 #include "../late_device.hpp"
 
@@ -63,6 +65,8 @@ struct gate {
 TEST_SUITE("actors.wait_finder") {
 
 TEST_CASE("of an op that stays, why tells worker and chain") {
+  if (usable_cores() < 2)
+    return skip_case("needs two cores");
   const auto net = make_mlp();
   auto options = options_for(net);
   gate stop;

@@ -4,6 +4,7 @@
 #include "shared_run.hpp"
 
 #include <support/machine.hpp>
+#include <support/skip_case.hpp>
 
 #include <troupe/kernels/cpu/simd/simd.hpp>
 #include <troupe/kernels/cpu_kernel_options.hpp>
@@ -96,7 +97,7 @@ TEST_CASE("a convolution with a bias is cut before that is added") {
 // filters than one window of a filter gradient.
 TEST_CASE("Winograd's method in parts gives the bits of the whole") {
   if (!has_own_loops())
-    return;
+    return skip_case("needs AVX2");
   const bool wide = cpu::machine_vectors() == cpu::vector_level::v4;
   const auto filling_vectors =
     with_blocked_inputs(cpu_kernels(), {wide ? 16 : 8});
@@ -108,7 +109,7 @@ TEST_CASE("Winograd's method in parts gives the bits of the whole") {
 
 TEST_CASE("filters that slide along rows in parts give the bits of the whole") {
   if (!has_own_loops())
-    return;
+    return skip_case("needs AVX2");
   for (const auto& c : {conv({24, 1, 28, 28}, {20, 1, 5, 5}),
                         conv({16, 20, 12, 12}, {50, 20, 5, 5})}) {
     const auto back = backward_of(c, check_op(plain(), c, same_bits));
@@ -119,7 +120,7 @@ TEST_CASE("filters that slide along rows in parts give the bits of the whole") {
 
 TEST_CASE("groups of four channels in parts give the bits of the whole") {
   if (!has_own_loops())
-    return;
+    return skip_case("needs AVX2");
   for (const std::int64_t block : {8, 16})
     check_each(
       with_blocked_inputs(cpu_kernels(), {block}),

@@ -9,6 +9,7 @@
 
 #include <support/caught.hpp>
 #include <support/machine.hpp>
+#include <support/skip_case.hpp>
 
 #include <doctest/doctest.h>
 
@@ -173,7 +174,7 @@ TEST_CASE(
 
 TEST_CASE("convolutions read a filter as it lies, with the same bits") {
   if (!uses_avx512())
-    return; // and no filters in blocks
+    return skip_case("needs AVX-512, which has filters in blocks");
   for (const auto& c : cases())
     for (bool images : {true, false}) {
       CAPTURE(to_string(c.filter));

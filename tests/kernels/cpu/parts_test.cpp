@@ -8,6 +8,7 @@
 #include <support/machine.hpp>
 #include <support/op_compare.hpp>
 #include <support/op_runner.hpp>
+#include <support/skip_case.hpp>
 
 #include <troupe/kernels/cpu_kernel_options.hpp>
 
@@ -225,7 +226,7 @@ TEST_CASE("transposed tensors in parts are those of the whole") {
 
 TEST_CASE("pooled images in parts are those of the whole") {
   if (!has_own_loops())
-    return;
+    return skip_case("needs AVX2");
   check_both(plain(), max_pool({5, 23, 30, 30}), same_bits);
 }
 
@@ -378,7 +379,7 @@ TEST_CASE("products of other dtypes are near the whole's") {
 // Parts of few multiplications are not rounded where the whole is.
 TEST_CASE("rounded products in parts are near the whole's") {
   if (!has_precision(precision::bfloat16))
-    return;
+    return skip_case("needs bfloat16");
   const auto rounding = cpu_kernels({.factors = precision::bfloat16});
   check_each(rounding, mul({192, 256}, {256, 144}), 6e-3);
   check_each(rounding, matmul({2, 4, 100, 120}, {2, 4, 120, 70}), 6e-3);

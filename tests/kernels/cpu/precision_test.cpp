@@ -6,6 +6,7 @@
 #include <support/machine.hpp>
 #include <support/op_compare.hpp>
 #include <support/op_runner.hpp>
+#include <support/skip_case.hpp>
 
 #include <troupe/kernels/cpu_kernel_options.hpp>
 
@@ -108,23 +109,21 @@ op_value rounded(op_value value) {
   return value;
 }
 
-/// True if this processor cannot; then it says so.
-bool refused() {
-  if (has_precision(precision::bfloat16))
-    return false;
-  const auto failure = caught([] { cpu_kernels(in_bfloat16); });
-  CHECK(failure.code() == errc::unsupported_op);
-  CHECK(says(failure, "bf16"));
-  return true;
-}
-
 } // namespace
 
 TEST_SUITE("kernels.cpu.precision") {
 
+TEST_CASE("a processor without bfloat16 says so") {
+  if (has_precision(precision::bfloat16))
+    return skip_case("needs a processor without bfloat16");
+  const auto failure = caught([] { cpu_kernels(in_bfloat16); });
+  CHECK(failure.code() == errc::unsupported_op);
+  CHECK(says(failure, "bf16"));
+}
+
 TEST_CASE("products of short whole numbers are exact in bfloat16") {
-  if (refused())
-    return;
+  if (!has_precision(precision::bfloat16))
+    return skip_case("needs bfloat16");
   const auto rounding = cpu_kernels(in_bfloat16);
   for (const auto& c : products())
     for (const auto& each : {c, backward(c)}) {
@@ -136,8 +135,8 @@ TEST_CASE("products of short whole numbers are exact in bfloat16") {
 
 // Winograd's method has sums of fractions.
 TEST_CASE("only results of convolutions of short whole numbers are rounded") {
-  if (refused())
-    return;
+  if (!has_precision(precision::bfloat16))
+    return skip_case("needs bfloat16");
   const auto exact = cpu_kernels({.winograd = false});
   const auto direct =
     cpu_kernels({.winograd = false, .factors = precision::bfloat16});
@@ -156,8 +155,8 @@ TEST_CASE("only results of convolutions of short whole numbers are rounded") {
 }
 
 TEST_CASE("a convolution rounds its factors in each direction") {
-  if (refused())
-    return;
+  if (!has_precision(precision::bfloat16))
+    return skip_case("needs bfloat16");
   auto c = conv("conv2d", random_values({2, 32, 9, 7}, 1),
                 random_values({48, 32, 3, 3}, 2));
   const auto rounding = cpu_kernels(in_bfloat16);
@@ -172,8 +171,10 @@ TEST_CASE("a convolution rounds its factors in each direction") {
 }
 
 TEST_CASE("Winograd's method multiplies in float32, its images are rounded") {
-  if (refused() || !has_own_loops())
-    return;
+  if (!has_precision(precision::bfloat16))
+    return skip_case("needs bfloat16");
+  if (!has_own_loops())
+    return skip_case("needs AVX2");
   auto c = conv("conv2d", random_values({2, 32, 32, 32}, 1),
                 random_values({32, 32, 3, 3}, 2));
   c.attributes.set("paddings", std::vector<std::int32_t>{1, 1});
@@ -183,8 +184,8 @@ TEST_CASE("Winograd's method multiplies in float32, its images are rounded") {
 }
 
 TEST_CASE("factors are rounded to eight bits, sums and results are not") {
-  if (refused())
-    return;
+  if (!has_precision(precision::bfloat16))
+    return skip_case("needs bfloat16");
   const auto c = mul(random_values({96, 400}, 1), random_values({400, 70}, 2));
   const auto exact = run_op(cpu_kernels(), c);
   const auto rounded = run_op(cpu_kernels(in_bfloat16), c);
@@ -193,8 +194,8 @@ TEST_CASE("factors are rounded to eight bits, sums and results are not") {
 }
 
 TEST_CASE("small products and other dtypes are not rounded") {
-  if (refused())
-    return;
+  if (!has_precision(precision::bfloat16))
+    return skip_case("needs bfloat16");
   const auto rounding = cpu_kernels(in_bfloat16);
   const auto small = mul(random_values({8, 50}, 1), random_values({50, 70}, 2));
   const auto wide = with_float_type(
@@ -205,8 +206,8 @@ TEST_CASE("small products and other dtypes are not rounded") {
 }
 
 TEST_CASE("a kernel follows its shapes") {
-  if (refused())
-    return;
+  if (!has_precision(precision::bfloat16))
+    return skip_case("needs bfloat16");
   op_runner runner(cpu_kernels(in_bfloat16), products()[1]);
   for (std::int64_t rows : {90, 120, 90}) {
     const auto seed = static_cast<std::uint64_t>(rows); // no stale result fits

@@ -7,6 +7,7 @@
 #include <kernels/cases/cases.hpp>
 #include <support/op_compare.hpp>
 #include <support/op_runner.hpp>
+#include <support/skip_case.hpp>
 
 #include <troupe/kernels/cpu_kernel_options.hpp>
 
@@ -122,7 +123,7 @@ TEST_CASE("ops take rounded images for the values that they have") {
 
 TEST_CASE("convolutions in bfloat16 take rounded images, too") {
   if (!has_precision(precision::bfloat16))
-    return;
+    return skip_case("needs bfloat16");
   const auto table = cpu_kernels({.factors = precision::bfloat16});
   for (const auto& c : image_cases())
     if (c.type.find("conv2d") != std::string::npos)
@@ -172,7 +173,7 @@ TEST_CASE("an activation of a rounded image lies in float32") {
 
 TEST_CASE("a convolution in bfloat16 hands rounded images on") {
   if (!has_precision(precision::bfloat16))
-    return;
+    return skip_case("needs bfloat16");
   const auto table = cpu_kernels({.factors = precision::bfloat16});
   const op_case c{.type = "conv2d",
                   .inputs = {{"Input", {random_values({2, 32, 9, 7}, 1)}},

@@ -6,6 +6,7 @@
 #include <support/machine.hpp>
 #include <support/op_compare.hpp>
 #include <support/op_runner.hpp>
+#include <support/skip_case.hpp>
 
 #include <troupe/kernels/cpu/conv/convolution.hpp>
 #include <troupe/kernels/cpu/simd/simd.hpp>
@@ -125,7 +126,7 @@ TEST_CASE("images with channels last") {
 
 TEST_CASE("however images lie, the bits are the same") {
   if (cpu::machine_vectors() != cpu::vector_level::v4)
-    return; // blocks of 16 are another's
+    return skip_case("needs AVX-512, whose vectors fill blocks of 16");
   const auto c = conv({3, 48, 18, 15}, 32);
   const auto plain = run_op(cpu_kernels(), c);
   const auto back = backward_of(c, plain);
@@ -150,7 +151,7 @@ TEST_CASE(
 
 TEST_CASE("what is made of 24 channels lies in the widest blocks it fills") {
   if (!has_own_loops())
-    return;
+    return skip_case("needs AVX2");
   const bool wide = cpu::machine_vectors() == cpu::vector_level::v4;
   cpu::convolution conv(cpu::conv_direction::forward);
   CHECK(conv.prepare(problem({4, 24, 14, 14}, 32)).block == (wide ? 16 : 8));
@@ -159,7 +160,7 @@ TEST_CASE("what is made of 24 channels lies in the widest blocks it fills") {
 
 TEST_CASE("it is taken for filters 3x3 that slide by one pixel") {
   if (!has_own_loops())
-    return;
+    return skip_case("needs AVX2");
   const shape images{4, 32, 14, 14};
   CHECK(fits(problem(images, 64)));
   CHECK_FALSE(fits(problem(images, 64, 2)));
@@ -176,7 +177,7 @@ TEST_CASE("it is taken for filters 3x3 that slide by one pixel") {
 
 TEST_CASE("it is taken for channels that fill vectors") {
   if (!has_own_loops())
-    return;
+    return skip_case("needs AVX2");
   CHECK(fits(problem({4, 24, 14, 14}, 40)));
   CHECK_FALSE(fits(problem({4, 20, 14, 14}, 32)));
   CHECK_FALSE(fits(problem({4, 32, 14, 14}, 20)));
@@ -195,7 +196,7 @@ TEST_CASE("it is taken for channels that fill vectors") {
 
 TEST_CASE("it is taken where it saves more than transforming takes") {
   if (!has_own_loops())
-    return;
+    return skip_case("needs AVX2");
   CHECK_FALSE(fits(problem({1, 256, 4, 4}, 256)));
   CHECK(fits(problem({2, 256, 4, 4}, 256)));
   CHECK_FALSE(fits(problem({64, 256, 1, 1}, 256))); // empty pixels
@@ -208,7 +209,7 @@ TEST_CASE("it is taken where it saves more than transforming takes") {
 
 TEST_CASE("transformed filters do not lie in memory") {
   if (!has_own_loops())
-    return;
+    return skip_case("needs AVX2");
   const shape images{32, 512, 4, 4};
   const shape filters{512, 512, 3, 3};
   const auto zeros = [](const shape& dims) {
