@@ -4,8 +4,10 @@
 
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
+#include <support/skip_case.hpp>
 
 #include <troupe/actors/plain_executor.hpp>
+#include <troupe/base/cores.hpp>
 #include <troupe/graph/layers.hpp>
 
 #include <doctest/doctest.h>
@@ -355,7 +357,10 @@ TEST_CASE("a dry run schedules everything and computes nothing") {
 }
 
 TEST_CASE("steps of tiny ops are gathered and send the same messages") {
+  if (usable_cores() < 2)
+    return skip_case("needs two cores");
   auto net = make_lenet();
+  bool has_short_steps = false;
   for (auto strategy :
        {graph::merge_strategy::all_reduce, graph::merge_strategy::reduce})
     for (std::uint32_t in_flight : {1, 2}) {
@@ -386,12 +391,15 @@ TEST_CASE("steps of tiny ops are gathered and send the same messages") {
       CHECK(stats.steps == steps);
       CHECK(stats.messages == steps * stats.messages_per_step);
       // Ops may be long with sanitizers or on a busy machine.
-      const auto must_gather =
-        most_short_steps > actors::short_steps_before_gathering;
-      CHECK((stats.gathered_steps > 0 || !must_gather));
+      if (most_short_steps > actors::short_steps_before_gathering) {
+        has_short_steps = true;
+        CHECK(stats.gathered_steps > 0);
+      }
       CHECK(stats.gathered_steps < steps);
       exe.run(feeds);
     }
+  if (!has_short_steps)
+    skip_case("needs a machine on which tiny ops are short");
 }
 
 } // TEST_SUITE("actors.executor")

@@ -10,6 +10,7 @@
 
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
+#include <support/skip_case.hpp>
 
 #include <doctest/doctest.h>
 
@@ -93,23 +94,25 @@ std::vector<trace_event> of_kind(const std::vector<trace_event>& events,
   return found;
 }
 
-/// The kernels of CPUs, but `sgd` runs `seen` first.
-std::shared_ptr<const kernel_table> with_seen_updates(body seen) {
+/// The kernels of CPUs, but updates, also those that merge gradients, run
+/// `seen` first.
+std::shared_ptr<const kernel_table> with_seen_updates(const body& seen) {
   auto kernels = std::make_shared<kernel_table>(cpu_kernels());
-  kernels->add("sgd", device_kind::cpu,
-               [seen = std::move(seen)](const attribute_map& attributes) {
-                 std::shared_ptr<kernel> update =
-                   cpu_kernels().make("sgd", device_kind::cpu, attributes);
-                 return std::make_unique<body_kernel>([=](kernel_context& ctx) {
-                   seen(ctx);
-                   update->run(ctx);
-                 });
-               });
+  for (const std::string type : {"sgd", "merging_sgd", "gathered_sgd"})
+    kernels->add(
+      type, device_kind::cpu, [type, seen](const attribute_map& attributes) {
+        std::shared_ptr<kernel> update =
+          cpu_kernels().make(type, device_kind::cpu, attributes);
+        return std::make_unique<body_kernel>([=](kernel_context& ctx) {
+          seen(ctx);
+          update->run(ctx);
+        });
+      });
   return kernels;
 }
 
 /// A step of a net of one parameter on two CPU devices.
-void update_once(graph::merge_strategy strategy, body seen) {
+void update_once(graph::merge_strategy strategy, const body& seen) {
   graph::network net;
   auto x = net.data("x", {-1, 4});
   auto loss = layers::mean(layers::fc(x, 1, {.with_bias = false}));
@@ -118,7 +121,7 @@ void update_once(graph::merge_strategy strategy, body seen) {
   options.devices = parse_devices("cpu:2");
   options.strategy = strategy;
   options.threads = 2;
-  options.kernels = with_seen_updates(std::move(seen));
+  options.kernels = with_seen_updates(seen);
   options.parameters = std::make_shared<scope>();
   run_startup(net.startup, *options.parameters, 1);
   executor exe{net.main, options};
@@ -138,7 +141,7 @@ TEST_SUITE("actors.ops_in_parts") {
 
 TEST_CASE("a device's kernels know how many workers share them") {
   if (!has_two_cores())
-    return;
+    return skip_case("needs two cores");
   const auto workers_of = [](const std::string& devices, int threads) {
     std::atomic<std::size_t> seen{0};
     executor exe{
@@ -154,7 +157,7 @@ TEST_CASE("a device's kernels know how many workers share them") {
 
 TEST_CASE("a worker without an op helps with the other's") {
   if (!has_two_cores())
-    return;
+    return skip_case("needs two cores");
   for (auto form : {edge_form::counter, edge_form::message}) {
     auto options = options_for([](auto& ctx) { meet(ctx); }, "cpu:1", 2);
     options.hooks.form = form;
@@ -166,7 +169,7 @@ TEST_CASE("a worker without an op helps with the other's") {
 
 TEST_CASE("a trace tells who is helped in which step") {
   if (!has_two_cores())
-    return;
+    return skip_case("needs two cores");
   auto options = options_for([](auto& ctx) { meet(ctx); }, "cpu:1", 2);
   options.hooks.trace = trace_level::ops;
   executor exe{ops_of_body(1), options};
@@ -219,17 +222,21 @@ TEST_CASE("what a part throws fails the step and not the next one") {
 
 TEST_CASE("an update for all devices is shared by all their workers") {
   if (!has_two_cores())
-    return;
-  for (int run = 0; run < 10; ++run)
-    update_once(graph::merge_strategy::reduce, [](auto& ctx) {
+    return skip_case("needs two cores");
+  for (int run = 0; run < 10; ++run) {
+    std::atomic<int> updates{0};
+    update_once(graph::merge_strategy::reduce, [&](auto& ctx) {
+      ++updates;
       CHECK(ctx.workers() == 2);
       meet(ctx);
     });
+    CHECK(updates == 1);
+  }
 }
 
 TEST_CASE("updates that each device makes for itself are not shared") {
   if (!has_two_cores())
-    return;
+    return skip_case("needs two cores");
   std::atomic<int> updates{0};
   update_once(graph::merge_strategy::all_reduce, [&](auto& ctx) {
     ++updates;
@@ -240,7 +247,7 @@ TEST_CASE("updates that each device makes for itself are not shared") {
 
 TEST_CASE("two runs with as many workers give the same bits") {
   if (!has_two_cores())
-    return;
+    return skip_case("needs two cores");
   constexpr std::int64_t worth_a_cut = 8192; // samples
   const auto net = make_mlp();
   const auto run = [&](edge_form form) {
