@@ -7,6 +7,8 @@
 
 #include <chrono>
 #include <csignal>
+#include <ctime>
+#include <fstream>
 #include <sstream>
 #include <thread>
 
@@ -84,6 +86,26 @@ command_result run_troupe(
 command_result run_troupe_within(std::size_t kib,
                                  const std::vector<std::string>& arguments) {
   return run(arguments, kib * 1024, {});
+}
+
+bool catches(pid_t process, int signal) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  const std::string key = "SigCgt:"; // a bit per signal, from 1 on
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with(key))
+      return (std::stoull(line.substr(key.size()), nullptr, 16) >> (signal - 1))
+             & 1;
+  return false;
+}
+
+double cpu_seconds(pid_t process) {
+  clockid_t clock = 0;
+  timespec used{};
+  if (::clock_getcpuclockid(process, &clock) != 0
+      || ::clock_gettime(clock, &used) != 0)
+    return 0;
+  return static_cast<double>(used.tv_sec)
+         + 1e-9 * static_cast<double>(used.tv_nsec);
 }
 
 std::vector<std::string> lines_of(const std::string& text) {

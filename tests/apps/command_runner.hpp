@@ -28,6 +28,12 @@ command_result run_troupe(
 command_result run_troupe_within(std::size_t kib,
                                  const std::vector<std::string>& arguments);
 
+/// Whether a process that runs handles `signal` itself.
+bool catches(pid_t process, int signal);
+
+/// CPU time of all threads of a process that runs, s; 0 once it has ended.
+double cpu_seconds(pid_t process);
+
 /// The lines of a text, without their ends.
 std::vector<std::string> lines_of(const std::string& text);
 
