@@ -29,6 +29,20 @@ phase() {
   fi
 }
 
+# newest_llvm PROGRAM: its name in the newest version of LLVM that is here, from
+# 15 on, since 14 cannot read the C++20 headers of g++ 12. Fails without one.
+newest_llvm() {
+  local candidate
+  for candidate in "$1"-{21,20,19,18,17,16,15} "$1"; do
+    if command -v "$candidate" >/dev/null &&
+      (($("$candidate" --version | grep -oE 'version [0-9]+' | cut -c 9-) >= 15)); then
+      echo "$candidate"
+      return
+    fi
+  done
+  return 1
+}
+
 # configure PRESET [OPTION...]: runs CMake if the build folder has not been
 # configured with these options yet; Ninja runs it again when a list changes.
 configure() {

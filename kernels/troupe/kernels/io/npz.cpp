@@ -115,7 +115,7 @@ public:
 
   /// Reads past the last byte, where the checksum is verified.
   void finish() {
-    char beyond;
+    char beyond = 0;
     if (read_some(&beyond, 1) != 0)
       bad(name_, "is longer than its directory entry says");
   }
