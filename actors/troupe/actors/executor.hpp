@@ -60,6 +60,7 @@ struct node_options {
   std::function<void(std::uint16_t port)> listening = {};
   int timeout_ms = 30000; ///< for all processes to join
 
+  /// How many processes the run has: the largest number that is named, plus 1.
   std::size_t processes() const;
 };
 
@@ -197,6 +198,7 @@ public:
   /// saving; no step may be under way.
   void synchronize_parameters();
 
+  /// The graph that runs; it stays as it is.
   const graph::ssa_graph& graph() const noexcept;
   /// What a handle waits for in the oldest step under way in which it is not
   /// done: a chain of handles, down to an op that runs, a launch that is not
@@ -210,7 +212,10 @@ public:
   /// What happens in the steps, recorded at the level that it is set to, which
   /// may change at any time. Any thread.
   recorder& trace() noexcept;
+  /// The scope of `executor_options::parameters`, or the executor's own. No
+  /// step may be under way when it is used.
   scope& parameters() noexcept;
+  /// Figures of the graph and of the steps that have ended.
   executor_stats stats() const;
 
 private:

@@ -13,6 +13,7 @@ namespace troupe {
 using op_hook = std::function<void(const graph::op_desc&, std::size_t op,
                                    std::size_t device)>;
 
+/// How a program is run; names mean what they mean in `executor_options`.
 struct plain_executor_options {
   std::vector<device_id> devices{device_id{}};
   /// Parameters whose gradients are merged over the devices after the op that
@@ -38,6 +39,8 @@ struct plain_executor_options {
 /// CallBack (BeforeOp, AfterOp).
 class plain_executor {
 public:
+  /// Throws error(unsupported_op) listing ops without a kernel and
+  /// error(not_found) for a loss that the program lacks.
   explicit plain_executor(const graph::program& main,
                           plain_executor_options options = {});
   ~plain_executor();
@@ -45,6 +48,7 @@ public:
   /// Like executor::run; any dense variable of the program can be fetched.
   step_result run(const feed_map& feeds,
                   std::span<const std::string> fetches = {});
+  /// The scope of the options, or its own.
   scope& parameters() noexcept;
 
 private:

@@ -21,6 +21,7 @@ enum class progress : std::uint8_t {
 
 /// Who waits for whom: each link waits for the next one.
 struct wait_chain {
+  /// A handle in a step, and how far it is.
   struct link {
     handle_id handle = no_handle;
     std::string name; ///< "conv2d#12@cpu:1"

@@ -47,9 +47,12 @@ struct error_context {
 /// Thrown on bad input; carried as a value in messages once a step runs.
 class error : public std::runtime_error {
 public:
+  /// @param message one line, without the context, which `what()` appends
   error(errc code, const std::string& message, error_context where = {});
 
+  /// What kind of error it is.
   errc code() const noexcept { return code_; }
+  /// Where in a program it arose, as far as that is known.
   const error_context& where() const noexcept { return where_; }
   /// The message without the context that `what()` appends.
   const std::string& message() const noexcept { return message_; }

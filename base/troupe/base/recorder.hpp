@@ -119,9 +119,11 @@ public:
   /// Takes effect at once, while steps run. Takes memory for the rings the
   /// first time.
   void set_level(trace_level level);
+  /// How much is recorded now. Any thread.
   trace_level level() const noexcept {
     return level_.load(std::memory_order_relaxed);
   }
+  /// Whether events of level `least` are recorded now. Any thread.
   bool wants(trace_level least) const noexcept { return level() >= least; }
 
   /// Records an event at `time`, in the ring of `worker`.
@@ -151,6 +153,7 @@ public:
   /// Events since the last call, ordered by time; `lost` grows by those that
   /// were overwritten before they could be taken.
   std::vector<trace_event> take();
+  /// Events that were overwritten before `take` took them.
   std::uint64_t lost() const noexcept { return lost_; }
 
   /// How long a tick of the events' clock is, measured since the recorder was

@@ -32,12 +32,14 @@ inline std::uint64_t ticks() noexcept {
 /// A lock for a handful of instructions.
 class spin_flag {
 public:
+  /// Waits without sleeping until the lock is free, and takes it.
   void lock() noexcept {
     // Acquire pairs with the release in unlock.
     while (held_.exchange(true, std::memory_order_acquire))
       while (held_.load(std::memory_order_relaxed))
         relax();
   }
+  /// By the thread that has it.
   void unlock() noexcept { held_.store(false, std::memory_order_release); }
 
 private:

@@ -27,6 +27,7 @@ enum class collective_kind : std::uint8_t {
 
 std::string_view to_string(collective_kind kind) noexcept;
 
+/// What a collective does and how.
 struct collective_options {
   collective_kind kind = collective_kind::all_reduce;
   reduce_op op = reduce_op::sum;
@@ -84,6 +85,7 @@ public:
   /// Pieces of the bound work, 1 to max_parts; small tensors have one. 0 when
   /// nothing is bound.
   virtual std::size_t parts() const noexcept = 0;
+  /// Does piece `part`, below `parts()`.
   virtual void run_part(std::size_t part) noexcept = 0;
 
   /// Makes results visible in `outputs` (sharing memory, if so asked) and

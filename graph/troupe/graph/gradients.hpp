@@ -10,6 +10,7 @@
 
 namespace troupe::graph {
 
+/// Names of a parameter and of its gradient.
 struct parameter_gradient {
   std::string parameter;
   std::string gradient;

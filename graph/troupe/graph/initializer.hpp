@@ -12,6 +12,7 @@
 /// a `seed` other than 0 replaces the run's.
 namespace troupe::graph::initializer {
 
+/// All elements are `value`.
 struct constant {
   float value = 0;
 };
@@ -23,6 +24,7 @@ struct uniform {
   std::int32_t seed = 0;
 };
 
+/// Normal with that mean and standard deviation.
 struct normal {
   float mean = 0;
   float stddev = 1;
@@ -54,6 +56,7 @@ struct msra {
   std::int32_t seed = 0;
 };
 
+/// One of the ways to start.
 using any =
   std::variant<constant, uniform, normal, truncated_normal, xavier, msra>;
 

@@ -23,6 +23,7 @@
 /// not be used. Images are [batch, channels, height, width].
 namespace troupe::graph::layers {
 
+/// The place of a call, which the op remembers.
 using call = std::source_location;
 
 /// A parameter of a layer: its name (empty: made up, e.g. "fc_0.w_0"; that of
@@ -38,12 +39,15 @@ struct parameter_options {
 struct extents {
   std::int32_t height = 1;
   std::int32_t width = 1;
+  /// A square; implicit, so that a number will do.
   extents(std::int32_t both) : height(both), width(both) {}
+  /// Height and width.
   extents(std::int32_t h, std::int32_t w) : height(h), width(w) {}
 };
 
 // Layers with parameters (layers/parametric.cpp).
 
+/// Options of `fc`.
 struct fc_options {
   std::string act = {};              ///< name of an activation, or empty
   std::int32_t num_flatten_dims = 1; ///< leading extents that stay
@@ -57,6 +61,7 @@ struct fc_options {
 variable_ref fc(const variable_ref& x, std::int64_t size,
                 const fc_options& options = {}, call at = call::current());
 
+/// Options of `conv2d`.
 struct conv2d_options {
   std::int64_t filters = 0; ///< output channels; must be given
   extents kernel = 3;
@@ -76,6 +81,7 @@ struct conv2d_options {
 variable_ref conv2d(const variable_ref& x, const conv2d_options& options,
                     call at = call::current());
 
+/// Options of `batch_norm`.
 struct batch_norm_options {
   std::string act = {};
   float momentum = 0.9f; ///< share of the running statistics that is kept
@@ -91,6 +97,7 @@ variable_ref batch_norm(const variable_ref& x,
                         const batch_norm_options& options = {},
                         call at = call::current());
 
+/// Options of `layer_norm`.
 struct layer_norm_options {
   std::int32_t begin_norm_axis = 1; ///< this extent and those behind it
   float epsilon = 1e-5f;
@@ -103,6 +110,7 @@ variable_ref layer_norm(const variable_ref& x,
                         const layer_norm_options& options = {},
                         call at = call::current());
 
+/// Options of `embedding`.
 struct embedding_options {
   std::int64_t rows = 0; ///< both must be given
   std::int64_t width = 0;
@@ -118,11 +126,16 @@ variable_ref embedding(const variable_ref& ids,
 
 // Activations and other functions of one input (layers/functions.cpp).
 
+/// max(x, 0), per element.
 variable_ref relu(const variable_ref& x, call at = call::current());
+/// 1 / (1 + exp(-x)), per element.
 variable_ref sigmoid(const variable_ref& x, call at = call::current());
+/// The hyperbolic tangent, per element.
 variable_ref tanh(const variable_ref& x, call at = call::current());
+/// x * x, per element.
 variable_ref square(const variable_ref& x, call at = call::current());
 
+/// Options of `gelu`.
 struct gelu_options {
   bool approximate = false; ///< the tanh form
 };
@@ -131,10 +144,13 @@ struct gelu_options {
 variable_ref gelu(const variable_ref& x, const gelu_options& options = {},
                   call at = call::current());
 
+/// Options of `softmax`.
 struct softmax_options {
   std::int32_t axis = -1;
 };
 
+/// exp(x) divided by its sum along `axis`; the shape stays. Negative axes count
+/// from the end.
 variable_ref softmax(const variable_ref& x, const softmax_options& options = {},
                      call at = call::current());
 
@@ -143,6 +159,7 @@ variable_ref softmax(const variable_ref& x, const softmax_options& options = {},
 variable_ref activation(const variable_ref& x, const std::string& name,
                         call at = call::current());
 
+/// Options of `scale`.
 struct scale_options {
   float scale = 1;
   float bias = 0;
@@ -152,6 +169,7 @@ struct scale_options {
 variable_ref scale(const variable_ref& x, const scale_options& options,
                    call at = call::current());
 
+/// Options of `dropout`.
 struct dropout_options {
   float probability = 0.5f; ///< that an element is dropped, in [0, 1]
   /// Kept elements are scaled by 1 / (1 - p) in training; otherwise all by
@@ -165,21 +183,27 @@ struct dropout_options {
 variable_ref dropout(const variable_ref& x, const dropout_options& options = {},
                      call at = call::current());
 
+/// x with elements of another dtype; the gradient has that of x.
 variable_ref cast(const variable_ref& x, dtype type, call at = call::current());
+/// A copy of x.
 variable_ref assign(const variable_ref& x, call at = call::current());
 
 // Functions of several inputs (layers/functions.cpp). Extents of 1 repeat.
 
+/// x + y, per element.
 variable_ref add(const variable_ref& x, const variable_ref& y,
                  call at = call::current());
+/// x - y, per element.
 variable_ref sub(const variable_ref& x, const variable_ref& y,
                  call at = call::current());
+/// x * y, per element.
 variable_ref mul(const variable_ref& x, const variable_ref& y,
                  call at = call::current());
 
 /// Sum of one or more variables of one shape.
 variable_ref sum(const std::vector<variable_ref>& x, call at = call::current());
 
+/// Options of `matmul`.
 struct matmul_options {
   bool transpose_x = false; ///< of the last two axes
   bool transpose_y = false;
@@ -192,6 +216,7 @@ variable_ref matmul(const variable_ref& x, const variable_ref& y,
 
 // Windows (layers/windows.cpp).
 
+/// Options of `pool2d`.
 struct pool2d_options {
   extents kernel = 2;
   extents stride = 2;
@@ -205,6 +230,7 @@ struct pool2d_options {
 variable_ref pool2d(const variable_ref& x, const pool2d_options& options = {},
                     call at = call::current());
 
+/// Options of `adaptive_pool2d`.
 struct adaptive_pool2d_options {
   extents output = 1;
   bool average = true; ///< else the maximum
@@ -217,20 +243,26 @@ variable_ref adaptive_pool2d(const variable_ref& x,
 
 // Shapes (layers/shapes.cpp).
 
+/// Options of `concat`.
 struct concat_options {
   std::int32_t axis = 0;
 };
 
+/// Joins variables along `axis`; all other extents are equal. Negative axes
+/// count from the end.
 variable_ref concat(const std::vector<variable_ref>& x,
                     const concat_options& options = {},
                     call at = call::current());
 
+/// Options of `split`.
 struct split_options {
   std::int32_t parts = 2; ///< of equal size
   std::int32_t axis = -1;
   std::vector<std::int32_t> sections = {}; ///< extents; replaces `parts`
 };
 
+/// Cuts x along `axis`, into `parts` equal parts or into `sections`: the
+/// variables that `concat` would join to x.
 std::vector<variable_ref> split(const variable_ref& x,
                                 const split_options& options = {},
                                 call at = call::current());
@@ -245,6 +277,7 @@ variable_ref transpose(const variable_ref& x,
                        const std::vector<std::int32_t>& axes,
                        call at = call::current());
 
+/// Options of `flatten`.
 struct flatten_options {
   std::int32_t start_axis = 1;
   std::int32_t stop_axis = -1;
@@ -254,23 +287,30 @@ struct flatten_options {
 variable_ref flatten(const variable_ref& x, const flatten_options& options = {},
                      call at = call::current());
 
+/// Options of `slice`.
 struct slice_options {
   std::vector<std::int32_t> axes;
   std::vector<std::int32_t> starts; ///< negative ones count from the end
   std::vector<std::int32_t> ends;   ///< not included
 };
 
+/// Elements [starts[i], ends[i]) along axis axes[i]; all of the other axes. The
+/// rank stays.
 variable_ref slice(const variable_ref& x, const slice_options& options,
                    call at = call::current());
 
+/// Options of `reduce_mean` and `reduce_sum`.
 struct reduce_options {
   std::vector<std::int32_t> axes = {}; ///< empty: all, to shape []
   bool keep_dims = false;
 };
 
+/// Mean along `axes`, which the result lacks, or has as extents of 1 with
+/// `keep_dims`.
 variable_ref reduce_mean(const variable_ref& x,
                          const reduce_options& options = {},
                          call at = call::current());
+/// Sum along `axes`; shapes as of `reduce_mean`.
 variable_ref reduce_sum(const variable_ref& x,
                         const reduce_options& options = {},
                         call at = call::current());
@@ -280,6 +320,7 @@ variable_ref reduce_sum(const variable_ref& x,
 /// Mean of all elements, shape []: what `minimize` takes.
 variable_ref mean(const variable_ref& x, call at = call::current());
 
+/// Options of `softmax_with_cross_entropy`.
 struct softmax_with_cross_entropy_options {
   bool soft_label = false; ///< labels are distributions of the logits' shape
   std::int32_t ignore_index = -100; ///< a label whose loss is 0
@@ -298,6 +339,7 @@ variable_ref cross_entropy(const variable_ref& logits,
                            const variable_ref& label,
                            call at = call::current());
 
+/// Options of `accuracy`.
 struct accuracy_options {
   std::int32_t k = 1; ///< right if among the k largest
 };

@@ -19,14 +19,21 @@ class network;
 /// Valid as long as the network.
 class variable_ref {
 public:
+  /// The variable of that name in the main block of `net.main`.
   variable_ref(network& net, std::string name)
     : net_(&net), name_(std::move(name)) {}
 
+  /// The network that it is a variable of.
   network& net() const noexcept { return *net_; }
+  /// Its name in the program.
   const std::string& name() const noexcept { return name_; }
+  /// Its declaration. Throws error(not_found) if there is none any more.
   const var_desc& desc() const;
+  ///@{
+  /// Its extents and dtype as declared; throws as `desc` does.
   const shape& dims() const { return desc().dims; }
   dtype type() const { return desc().type; }
+  ///@}
 
 private:
   network* net_;
@@ -43,6 +50,7 @@ private:
 class network {
 public:
   network() : network(op_schemas()) {}
+  /// With ops of the user's own in `schemas`.
   explicit network(op_schema_table schemas) : schemas_(std::move(schemas)) {}
   network(const network&) = delete;
   network& operator=(const network&) = delete;
@@ -83,6 +91,7 @@ public:
   /// Appends an op to `startup`, likewise.
   void append_startup(op_desc op, std::source_location at);
 
+  /// What the network knows of op types.
   const op_schema_table& schemas() const noexcept { return schemas_; }
 
 private:

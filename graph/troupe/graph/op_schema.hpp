@@ -26,12 +26,21 @@ struct slot_schema {
 /// unknown until fed and fits any other.
 class shape_inference {
 public:
+  /// Both outlive it; `vars` declares the variables of `op`.
   shape_inference(const op_desc& op, block& vars) : op_(op), vars_(vars) {}
 
+  /// The op's attributes.
   const attribute_map& attributes() const noexcept { return op_.attributes; }
+  ///@{
+  /// How many variables are in a slot; 0 if the op lacks it.
   std::size_t num_inputs(std::string_view slot) const;
   std::size_t num_outputs(std::string_view slot) const;
+  ///@}
+  /// Whether the slot has a variable.
   bool has_input(std::string_view slot) const { return num_inputs(slot) > 0; }
+  ///@{
+  /// Declaration, extents and dtype of input `index` of `slot`, which is below
+  /// `num_inputs(slot)`. Throws error(not_found) if nothing declares it.
   const var_desc& input(std::string_view slot, std::size_t index = 0) const;
   const shape& dims(std::string_view slot, std::size_t index = 0) const {
     return input(slot, index).dims;
@@ -39,6 +48,7 @@ public:
   dtype type(std::string_view slot, std::size_t index = 0) const {
     return input(slot, index).type;
   }
+  ///@}
 
   /// Declares shape and dtype of an output; nothing if the op lacks the slot.
   /// Throws error(shape_mismatch) if a persistable variable has another shape.
@@ -87,6 +97,7 @@ struct gradient_rule {
   std::vector<std::string_view> outputs; ///< gradients flow in through these
   std::vector<op_desc> (*make)(const gradient_context&) = nullptr;
 
+  /// Whether ops of the type have gradients.
   bool differentiable() const noexcept { return !groups.empty(); }
 };
 

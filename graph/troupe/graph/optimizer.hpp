@@ -23,6 +23,7 @@ namespace troupe::graph::optimizer {
 /// compiler could as well take `{}` for an optimizer to copy.
 enum class default_options {};
 
+/// Options of `sgd`.
 struct sgd_options {
   float learning_rate = 0.01f; ///< >= 0
 };
@@ -30,8 +31,11 @@ struct sgd_options {
 /// param -= learning_rate * grad.
 class sgd {
 public:
+  /// With the default options.
   explicit sgd(default_options = {}) : sgd(sgd_options{}) {}
+  /// Throws error(invalid_argument) for an option outside its range.
   explicit sgd(const sgd_options& options);
+  /// Completes the network of `loss`; the ops remember `at`. Once per network.
   std::vector<parameter_gradient>
   minimize(const variable_ref& loss,
            std::source_location at = std::source_location::current()) const;
@@ -40,6 +44,7 @@ private:
   sgd_options options_;
 };
 
+/// Options of `momentum`.
 struct momentum_options {
   float learning_rate = 0.01f; ///< >= 0
   float mu = 0.9f;             ///< share of the velocity that is kept, [0, 1)
@@ -51,8 +56,11 @@ struct momentum_options {
 /// Nesterov's look-ahead param -= learning_rate * (grad + mu * velocity).
 class momentum {
 public:
+  /// With the default options.
   explicit momentum(default_options = {}) : momentum(momentum_options{}) {}
+  /// Throws error(invalid_argument) for an option outside its range.
   explicit momentum(const momentum_options& options);
+  /// Completes the network of `loss`; the ops remember `at`. Once per network.
   std::vector<parameter_gradient>
   minimize(const variable_ref& loss,
            std::source_location at = std::source_location::current()) const;
@@ -61,6 +69,7 @@ private:
   momentum_options options_;
 };
 
+/// Options of `adam`.
 struct adam_options {
   float learning_rate = 0.001f; ///< >= 0
   float beta1 = 0.9f;           ///< [0, 1)
@@ -74,8 +83,11 @@ struct adam_options {
 /// Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015.
 class adam {
 public:
+  /// With the default options.
   explicit adam(default_options = {}) : adam(adam_options{}) {}
+  /// Throws error(invalid_argument) for an option outside its range.
   explicit adam(const adam_options& options);
+  /// Completes the network of `loss`; the ops remember `at`. Once per network.
   std::vector<parameter_gradient>
   minimize(const variable_ref& loss,
            std::source_location at = std::source_location::current()) const;
@@ -84,6 +96,7 @@ private:
   adam_options options_;
 };
 
+/// Options of `adamw`.
 struct adamw_options {
   float learning_rate = 0.001f; ///< >= 0
   float beta1 = 0.9f;           ///< [0, 1)
@@ -98,8 +111,11 @@ struct adamw_options {
 /// Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019.
 class adamw {
 public:
+  /// With the default options.
   explicit adamw(default_options = {}) : adamw(adamw_options{}) {}
+  /// Throws error(invalid_argument) for an option outside its range.
   explicit adamw(const adamw_options& options);
+  /// Completes the network of `loss`; the ops remember `at`. Once per network.
   std::vector<parameter_gradient>
   minimize(const variable_ref& loss,
            std::source_location at = std::source_location::current()) const;
@@ -108,6 +124,7 @@ private:
   adamw_options options_;
 };
 
+/// Options of `adagrad`.
 struct adagrad_options {
   float learning_rate = 0.01f; ///< >= 0
   float epsilon = 1e-6f;       ///< > 0
@@ -118,8 +135,11 @@ struct adagrad_options {
 /// Duchi, Hazan and Singer, "Adaptive subgradient methods", JMLR 2011.
 class adagrad {
 public:
+  /// With the default options.
   explicit adagrad(default_options = {}) : adagrad(adagrad_options{}) {}
+  /// Throws error(invalid_argument) for an option outside its range.
   explicit adagrad(const adagrad_options& options);
+  /// Completes the network of `loss`; the ops remember `at`. Once per network.
   std::vector<parameter_gradient>
   minimize(const variable_ref& loss,
            std::source_location at = std::source_location::current()) const;
@@ -128,6 +148,7 @@ private:
   adagrad_options options_;
 };
 
+/// Options of `rmsprop`.
 struct rmsprop_options {
   float learning_rate = 0.01f; ///< >= 0
   float rho = 0.95f;           ///< share of the mean that is kept, [0, 1)
@@ -140,8 +161,11 @@ struct rmsprop_options {
 /// "Generating sequences with recurrent neural networks", 2013.
 class rmsprop {
 public:
+  /// With the default options.
   explicit rmsprop(default_options = {}) : rmsprop(rmsprop_options{}) {}
+  /// Throws error(invalid_argument) for an option outside its range.
   explicit rmsprop(const rmsprop_options& options);
+  /// Completes the network of `loss`; the ops remember `at`. Once per network.
   std::vector<parameter_gradient>
   minimize(const variable_ref& loss,
            std::source_location at = std::source_location::current()) const;
@@ -150,6 +174,7 @@ private:
   rmsprop_options options_;
 };
 
+/// Options of `lamb`.
 struct lamb_options {
   float learning_rate = 0.001f; ///< >= 0
   float beta1 = 0.9f;           ///< [0, 1)
@@ -163,8 +188,11 @@ struct lamb_options {
 /// 76 minutes", ICLR 2020.
 class lamb {
 public:
+  /// With the default options.
   explicit lamb(default_options = {}) : lamb(lamb_options{}) {}
+  /// Throws error(invalid_argument) for an option outside its range.
   explicit lamb(const lamb_options& options);
+  /// Completes the network of `loss`; the ops remember `at`. Once per network.
   std::vector<parameter_gradient>
   minimize(const variable_ref& loss,
            std::source_location at = std::source_location::current()) const;

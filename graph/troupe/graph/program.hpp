@@ -73,18 +73,28 @@ struct op_desc {
   attribute_map attributes;
   unknown_fields extra{};
 
+  ///@{
   /// Arguments of a slot; empty if the op has no such slot.
   const std::vector<std::string>& input(std::string_view slot) const;
   const std::vector<std::string>& output(std::string_view slot) const;
+  ///@}
+  ///@{
+  /// Gives a slot these arguments instead of those that it has; adds it if the
+  /// op lacks it.
   void set_input(std::string slot, std::vector<std::string> arguments);
   void set_output(std::string slot, std::vector<std::string> arguments);
+  ///@}
+  ///@{
   /// The slot's only argument. Throws error(graph_invalid) if there is not
   /// exactly one.
   const std::string& only_input(std::string_view slot) const;
   const std::string& only_output(std::string_view slot) const;
+  ///@}
+  ///@{
   /// Names of all inputs (outputs), slots in order, duplicates kept.
   std::vector<std::string> input_names() const;
   std::vector<std::string> output_names() const;
+  ///@}
 
   /// Attribute "op_role"; role_forward if absent.
   std::int32_t role() const;
@@ -104,8 +114,11 @@ struct block {
   std::vector<op_desc> ops;
   unknown_fields extra{};
 
+  ///@{
+  /// The declaration of that name in this block; null if there is none.
   const var_desc* find_var(std::string_view name) const;
   var_desc* find_var(std::string_view name);
+  ///@}
   /// Throws error(not_found) naming the variable.
   const var_desc& var(std::string_view name) const;
   /// Adds a declaration; a variable of that name is replaced.
@@ -118,8 +131,11 @@ struct program {
   std::int64_t version = 0;
   unknown_fields extra{};
 
+  ///@{
+  /// The main block.
   block& main() { return blocks.front(); }
   const block& main() const { return blocks.front(); }
+  ///@}
 };
 
 /// Name of the loss: the output of the op with role Forward|Loss, else what the

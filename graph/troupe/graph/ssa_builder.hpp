@@ -34,6 +34,7 @@ enum class gradient_scale : std::uint8_t {
 
 gradient_scale parse_gradient_scale(std::string_view name);
 
+/// What a graph is built for.
 struct build_options {
   std::vector<device_id> devices{device_id{}};
   merge_strategy strategy = merge_strategy::all_reduce;

@@ -149,10 +149,15 @@ struct ssa_graph {
   /// Shared by copies of the graph.
   std::shared_ptr<const handle_sources> sources;
 
+  /// Whether `id` is an op; else it is a version of a variable.
   bool is_op(handle_id id) const noexcept { return id < ops.size(); }
+  ///@{
+  /// The handle `id`, which is one of that kind and below `size()`.
   const op_handle& op(handle_id id) const { return ops[id]; }
   const var_handle& var(handle_id id) const { return vars[id - ops.size()]; }
+  ///@}
   std::size_t size() const noexcept { return ops.size() + vars.size(); }
+  /// The place of a device: `places`, or 0 where all are in one.
   std::uint32_t place_of(std::size_t device) const noexcept {
     return places.empty() ? 0 : places[device];
   }

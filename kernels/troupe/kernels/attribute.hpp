@@ -38,19 +38,27 @@ using attribute =
 /// error(invalid_argument), naming the attribute, on any other type.
 class attribute_map {
 public:
+  /// A name and its value.
   using entry = std::pair<std::string, attribute>;
 
   attribute_map() = default;
   /// Of entries of the same name the last one counts.
   attribute_map(std::initializer_list<entry> init);
+  /// Likewise.
   explicit attribute_map(std::vector<entry> entries);
 
+  /// Whether there is an attribute of that name, of whatever type.
   bool has(std::string_view name) const { return find(name) != nullptr; }
+  /// Adds or replaces an attribute.
   void set(std::string name, attribute value);
+  /// Removes an attribute; nothing happens if there is none.
   void erase(std::string_view name);
   /// Null if there is none.
   const attribute* find(std::string_view name) const;
 
+  ///@{
+  /// The value, or `otherwise` (`get_strings`: no strings) where the attribute
+  /// is absent.
   std::int64_t get_int(std::string_view name, std::int64_t otherwise) const;
   float get_float(std::string_view name, float otherwise) const;
   bool get_bool(std::string_view name, bool otherwise) const;
@@ -61,6 +69,7 @@ public:
   std::vector<double> get_floats(std::string_view name,
                                  std::vector<double> otherwise) const;
   std::vector<std::string> get_strings(std::string_view name) const;
+  ///@}
 
   /// Entries in the order of names.
   const entry* begin() const { return entries_ ? entries_->data() : nullptr; }

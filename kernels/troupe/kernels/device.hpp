@@ -38,6 +38,7 @@ class device {
 public:
   virtual ~device() = default;
 
+  /// Its kind and number.
   virtual device_id id() const noexcept = 0;
   /// The device's caching arena; lives as long as the device.
   virtual arena& memory() noexcept = 0;

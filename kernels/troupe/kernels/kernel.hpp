@@ -52,31 +52,44 @@ struct step_info {
 /// call what is const.
 class kernel_context {
 public:
+  /// @param queue null outside of a stream. All that is given outlives it.
   kernel_context(device& on, stream* queue, const attribute_map& attributes,
                  std::span<const op_argument> inputs,
                  std::span<const op_argument> outputs, const step_info& step)
     : device_(on), stream_(queue), attributes_(attributes), inputs_(inputs),
       outputs_(outputs), step_(step) {}
 
+  /// The device that the kernel runs on.
   device& on() const noexcept { return device_; }
   /// The stream that the kernel must queue its work on; null outside of one.
   stream* queue() const noexcept { return stream_; }
+  /// The op's attributes.
   const attribute_map& attributes() const noexcept { return attributes_; }
+  /// The step that the kernel runs in.
   const step_info& step() const noexcept { return step_; }
 
+  ///@{
   /// All arguments, in the op's order.
   std::span<const op_argument> inputs() const noexcept { return inputs_; }
   std::span<const op_argument> outputs() const noexcept { return outputs_; }
+  ///@}
 
+  ///@{
+  /// Whether a slot has an argument that is there.
   bool has_input(std::string_view slot) const noexcept;
   bool has_output(std::string_view slot) const noexcept;
+  ///@}
+  ///@{
   /// Whether argument `index` of a slot is there: programs name some of a list
   /// `@EMPTY@`.
   bool has_input(std::string_view slot, std::size_t index) const noexcept;
   bool has_output(std::string_view slot, std::size_t index) const noexcept;
+  ///@}
+  ///@{
   /// Arguments of a slot, absent ones among them included.
   std::size_t num_inputs(std::string_view slot) const noexcept;
   std::size_t num_outputs(std::string_view slot) const noexcept;
+  ///@}
 
   /// Input tensor `index` of `slot`, in plain layout. By value: it stays what
   /// it was when the same variable is then written as an output. Throws
@@ -158,13 +171,16 @@ using kernel_function = void (*)(kernel_context&);
 /// `kernels_for`, passed to executors, changed by users who add ops.
 class kernel_table {
 public:
+  ///@{
   /// Adds or replaces an entry.
   void add(std::string op_type, device_kind kind, kernel_maker make);
   void add(std::string op_type, device_kind kind, kernel_function function);
+  ///@}
 
   /// Adds or replaces all entries of another table.
   void add(const kernel_table& others);
 
+  /// Whether there is a kernel of that type for devices of `kind`.
   bool has(std::string_view op_type, device_kind kind) const;
   /// The kernel hands sequences on as `lod_sharing.hpp` says. Throws
   /// error(unsupported_op) naming op type and device kind.

@@ -10,10 +10,11 @@ namespace troupe {
 /// A reference to a callable `void(std::size_t part)`, which outlives it.
 class part_function {
 public:
+  /// Refers to `f`; implicit, so that a lambda can be passed.
   template <class F>
   requires(!std::is_same_v<std::remove_cvref_t<F>, part_function>)
     part_function(F&& f)
-  noexcept // implicit, as of std::function
+  noexcept
     : callable_(const_cast<void*>(static_cast<const void*>(std::addressof(f)))),
       call_([](void* callable, std::size_t part) {
         (*static_cast<std::remove_reference_t<F>*>(callable))(part);

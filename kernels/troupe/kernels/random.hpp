@@ -30,10 +30,12 @@ public:
   /// Standard normal number `index` (Box-Muller on blocks of its own).
   float normal(std::uint64_t index) const noexcept;
 
+  ///@{
   /// Numbers 4 * index to 4 * index + 3 of the same two sequences, which cost
   /// hardly more than one.
   std::array<float, 4> uniform_block(std::uint64_t index) const noexcept;
   std::array<float, 4> normal_block(std::uint64_t index) const noexcept;
+  ///@}
 
 private:
   std::array<std::uint32_t, 2> key_;
@@ -45,6 +47,7 @@ private:
 template <class T>
 class block_reader {
 public:
+  /// A function of `philox` that gives the four numbers of a block.
   using blocks = std::array<T, 4> (philox::*)(std::uint64_t) const noexcept;
 
   /// @param of e.g. `&philox::normal_block`

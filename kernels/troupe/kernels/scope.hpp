@@ -28,9 +28,11 @@ public:
 
   /// The variable of that name, made empty if there is none.
   variable& var(std::string_view name);
+  ///@{
   /// Null if there is none.
   variable* find(std::string_view name) noexcept;
   const variable* find(std::string_view name) const noexcept;
+  ///@}
   /// All names, sorted.
   std::vector<std::string> names() const;
 

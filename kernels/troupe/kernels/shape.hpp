@@ -17,10 +17,12 @@ public:
   static constexpr std::size_t max_rank = 8;
 
   shape() = default; ///< rank 0: a scalar of one element
-  shape(std::initializer_list<std::int64_t> dims);
   /// Throws error(invalid_argument) when there are more than 8 extents.
+  shape(std::initializer_list<std::int64_t> dims);
+  /// Likewise.
   explicit shape(std::span<const std::int64_t> dims);
 
+  /// How many extents there are; 0 of a scalar.
   std::size_t rank() const noexcept { return rank_; }
   /// Extent of `axis`; negative axes count from the end. Throws
   /// error(out_of_range) for an axis the shape has not.
@@ -29,6 +31,7 @@ public:
     return dims_[axis];
   }
   std::int64_t& operator[](std::size_t axis) noexcept { return dims_[axis]; }
+  /// All extents; valid as long as the shape.
   std::span<const std::int64_t> dims() const noexcept {
     return {dims_.data(), rank_};
   }

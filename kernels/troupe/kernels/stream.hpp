@@ -57,6 +57,7 @@ struct launch_result {
   ticket position = 0; ///< where a pending launch's results are there
 };
 
+/// What a stream is made with.
 struct stream_options {
   std::string name; ///< "compute", "collective", "fetch"
   /// How many launches may run at the same time, at least 1. A GPU stream has
@@ -76,7 +77,9 @@ class stream {
 public:
   virtual ~stream() = default;
 
+  /// As it was given: `stream_options::name`.
   virtual const std::string& name() const noexcept = 0;
+  /// How many launches may run at the same time.
   virtual int width() const noexcept = 0;
 
   /// Runs or queues `w`. If `w.execute` ran right here and threw, the
@@ -106,6 +109,7 @@ public:
 
   /// Where all that has been launched and waited for here is done.
   virtual ticket position() const noexcept { return 0; }
+  /// Whether `position` is reached; does not block.
   virtual bool finished(ticket position) const noexcept = 0;
   /// Blocks the calling thread until `position` is reached.
   virtual void synchronize(ticket position) = 0;

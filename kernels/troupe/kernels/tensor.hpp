@@ -23,6 +23,7 @@ public:
   virtual ~layout() = default;
   /// Bytes that a tensor of this layout takes, padding included.
   virtual std::size_t bytes() const noexcept = 0;
+  /// Whether tensors of `other` lie in the same way.
   virtual bool equals(const layout& other) const noexcept = 0;
   /// Whether the elements are those of the plain tensor, of its dtype, in
   /// another order and without padding. Who treats each element alike may then
@@ -55,22 +56,28 @@ public:
                      troupe::dtype type);
 
   explicit operator bool() const noexcept { return static_cast<bool>(memory_); }
+  /// Extents; those of a scalar for a default tensor.
   const troupe::shape& dims() const noexcept { return dims_; }
+  /// What its elements are; float32 for a default tensor.
   troupe::dtype type() const noexcept { return type_; }
   /// Elements of the value; 0 of a default tensor.
   std::int64_t numel() const { return is_nothing() ? 0 : dims_.numel(); }
   /// Bytes of the value: layout().bytes() or numel * size_of(type).
   std::size_t bytes() const;
+  /// How the elements lie; null: plain, row-major.
   const std::shared_ptr<const layout>& format() const noexcept {
     return format_;
   }
+  /// Whether the elements lie row-major, without padding.
   bool is_plain() const noexcept { return format_ == nullptr; }
+  /// The memory that the value lies in, of which it may be a part.
   const buffer& memory() const noexcept { return memory_; }
   /// How the rows form sequences; null where they form none.
   const shared_lod& levels() const noexcept { return levels_; }
   /// `levels` fit the rows (`check_lod`); null takes them away.
   void set_levels(shared_lod levels) noexcept { levels_ = std::move(levels); }
 
+  ///@{
   /// First element. Throws error(dtype_mismatch) unless `T` is the dtype's
   /// type.
   template <class T>
@@ -83,6 +90,8 @@ public:
     check_type<T>();
     return reinterpret_cast<T*>(raw());
   }
+  ///@}
+  ///@{
   /// All elements of a plain tensor. Throws as `data` does, and
   /// error(invalid_argument) in any other layout.
   template <class T>
@@ -95,8 +104,12 @@ public:
     check_plain();
     return {data<T>(), static_cast<std::size_t>(numel())};
   }
+  ///@}
+  ///@{
+  /// First byte of the value, in its layout; null without memory.
   const std::byte* raw() const noexcept { return memory_.data() + offset_; }
   std::byte* raw() noexcept { return memory_.data() + offset_; }
+  ///@}
 
   /// The same memory under another shape of equal numel (plain tensors only),
   /// with the same levels if the number of rows stays. Throws
@@ -117,6 +130,7 @@ public:
   /// Another handle on this memory for a second variable: marks the memory as
   /// shared, after which kernels write elsewhere instead of in place.
   tensor share() const;
+  /// Whether `share` was called for this memory.
   bool is_shared() const noexcept;
 
 private:

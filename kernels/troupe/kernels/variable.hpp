@@ -45,12 +45,16 @@ public:
     return *this;
   }
 
+  ///@{
+  /// What it holds; rows, an array and scopes are values, too.
   bool has_value() const noexcept { return held_ != 0; }
   bool is_tensor() const noexcept { return held_ == 1; }
   bool is_rows() const noexcept { return held_ == 2; }
   bool is_array() const noexcept { return held_ == 3; }
   bool is_scopes() const noexcept { return held_ == 4; }
+  ///@}
 
+  ///@{
   /// Throw error(kernel_failure) when the variable holds something else.
   const tensor& as_tensor() const;
   tensor& as_tensor();
@@ -60,12 +64,16 @@ public:
   tensor_array& as_array();
   const step_scopes& as_scopes() const;
   step_scopes& as_scopes();
+  ///@}
 
+  ///@{
   /// The first value allocates; those after it take its memory.
   void set(tensor value);
   void set(selected_rows value);
   void set(tensor_array value);
   void set(step_scopes value);
+  ///@}
+  /// Releases what it holds; it then holds nothing.
   void clear() noexcept;
 
 private:

@@ -23,6 +23,7 @@ class backend {
 public:
   virtual ~backend() = default;
 
+  /// The kind of device that it is for.
   virtual device_kind kind() const noexcept = 0;
   /// Throws error(not_found) if the machine has no such device.
   virtual std::unique_ptr<device> make_device(int index) const = 0;

@@ -9,6 +9,7 @@
 
 namespace troupe {
 
+/// Which column has the labels, and what they are.
 struct csv_options {
   std::string label_column{}; ///< by name; empty: the last column
   /// int64 for classes (fractions are then an error) or float32 for values.

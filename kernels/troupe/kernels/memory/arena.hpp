@@ -48,12 +48,16 @@ public:
   }
   ~buffer() { reset(); }
 
+  /// Lets go of the block; the buffer is then empty.
   void reset() noexcept;
   explicit operator bool() const noexcept { return block_ != nullptr; }
+  /// First byte; null of an empty buffer.
   std::byte* data() const noexcept { return block_ ? block_->data : nullptr; }
+  /// Bytes that the block has, at least those asked for; 0 of an empty one.
   std::size_t capacity() const noexcept {
     return block_ ? block_->capacity : 0;
   }
+  /// The block; null of an empty buffer.
   memory_block* block() const noexcept { return block_; }
 
 private:
@@ -70,7 +74,9 @@ inline constexpr std::size_t largest_fixed_block = 32 * 1024;
 class memory_source {
 public:
   virtual ~memory_source() = default;
+  /// Memory of `bytes` bytes; null if there are no more.
   virtual std::byte* allocate(std::size_t bytes) noexcept = 0;
+  /// Takes back what `allocate`, or `resize`, made `bytes` long.
   virtual void deallocate(std::byte* data, std::size_t bytes) noexcept = 0;
   /// Makes memory of `allocate`, `bytes` long, longer or shorter where it is.
   /// False: that cannot be, and nothing has changed.
@@ -102,6 +108,7 @@ std::unique_ptr<memory_source> make_host_memory_source();
 /// gone.
 class arena {
 public:
+  /// Takes its memory from `source`, from the first allocation on.
   explicit arena(std::unique_ptr<memory_source> source);
   ~arena();
   arena(const arena&) = delete;
@@ -115,11 +122,14 @@ public:
   /// Gives cached memory back to the source.
   void trim() noexcept;
 
+  ///@{
   /// Bytes in blocks that are held now, and the most there ever were.
   std::size_t live_bytes() const noexcept;
   std::size_t peak_bytes() const noexcept;
+  ///@}
   /// Bytes taken from the source, held and cached.
   std::size_t reserved_bytes() const noexcept;
+  /// From now on `peak_bytes` is the most since this call.
   void reset_peak() noexcept;
 
 private:
