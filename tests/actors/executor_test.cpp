@@ -351,12 +351,13 @@ TEST_CASE("a dry run schedules everything and computes nothing") {
     exe.run(net.batch(s, 8));
   const auto stats = exe.stats();
   CHECK(stats.steps == 10);
-  CHECK(stats.messages == 10 * stats.messages_per_step);
+  // Only starts may come from a thread without a seat.
+  CHECK(stats.injected_jobs <= 10 * stats.stream_actors);
   CHECK(stats.op_actors == exe.graph().ops.size());
   CHECK(stats.variable_actors == exe.graph().vars.size());
 }
 
-TEST_CASE("steps of tiny ops are gathered and send the same messages") {
+TEST_CASE("steps of tiny ops are gathered") {
   if (usable_cores() < 2)
     return skip_case("needs two cores");
   auto net = make_lenet();
@@ -389,7 +390,6 @@ TEST_CASE("steps of tiny ops are gathered and send the same messages") {
       }
       const auto stats = exe.stats();
       CHECK(stats.steps == steps);
-      CHECK(stats.messages == steps * stats.messages_per_step);
       // Ops may be long with sanitizers or on a busy machine.
       if (most_short_steps > actors::short_steps_before_gathering) {
         has_short_steps = true;

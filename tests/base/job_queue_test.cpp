@@ -203,6 +203,7 @@ TEST_CASE("several foreign threads push and every job runs once") {
   {
     serving_threads serving{q};
     std::vector<std::thread> pushers;
+    CHECK(q.foreign_pushes() == 0);
     for (int t = 0; t < threads; ++t)
       pushers.emplace_back([&, t] {
         for (int i = 0; i < jobs_each; ++i)
@@ -212,6 +213,21 @@ TEST_CASE("several foreign threads push and every job runs once") {
       p.join();
   } // stops, which lets waiting jobs run first
   CHECK(count == threads * jobs_each);
+  CHECK(q.foreign_pushes() == threads * jobs_each);
+}
+
+TEST_CASE("what a worker pushes does not go through the foreign threads' list") {
+  job_queue q{2};
+  std::atomic<int> count{0};
+  counting_job own{count}, given{count};
+  {
+    worker w{q, 0, nullptr};
+    q.push(own);
+  }
+  q.push_to(1, given);
+  CHECK(q.foreign_pushes() == 0);
+  CHECK(q.pop(0) == &own);
+  CHECK(q.pop(1) == &given);
 }
 
 TEST_CASE("a stopped queue lets its workers go and can be restarted") {

@@ -512,6 +512,7 @@ executor_stats executor::stats() const {
   s.pending_ops = impl_->actors->pending_ops();
   s.steps = impl_->ended.load(std::memory_order_acquire);
   s.gathered_steps = impl_->actors->gathered_steps();
+  s.injected_jobs = impl_->workers->queue().foreign_pushes();
   s.messages = s.messages_per_step * s.steps;
   for (auto& d : impl_->devices)
     s.peak_bytes.push_back(d->memory().peak_bytes());

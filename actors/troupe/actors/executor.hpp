@@ -135,6 +135,10 @@ struct executor_stats {
   /// Of these, those whose ops were kept on one worker because they are tiny:
   /// less than `actors::short_op_ns` on average.
   std::uint64_t gathered_steps = 0;
+  /// Jobs that threads without a seat put into the injection list, the only one
+  /// that all workers share, since the actor system's workers began; its other
+  /// executors included. Ops in the course of a step never go through it.
+  std::uint64_t injected_jobs = 0;
   std::vector<std::size_t> peak_bytes; ///< arena peak per device
 };
 

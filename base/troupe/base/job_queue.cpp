@@ -183,8 +183,13 @@ void job_queue::push(job& j, job_priority priority) noexcept {
     w->push(j, priority);
     return;
   }
+  state_->foreign_pushes.fetch_add(1, std::memory_order_relaxed);
   state_->foreign.push_newest(&j);
   state_->after_push();
+}
+
+std::uint64_t job_queue::foreign_pushes() const noexcept {
+  return state_->foreign_pushes.load(std::memory_order_relaxed);
 }
 
 void job_queue::push_to(std::size_t home, job& j,

@@ -153,6 +153,9 @@ public:
 
   /// Adds `j` to the list of the calling worker, or of foreign threads.
   void push(job& j, job_priority priority = job_priority::normal) noexcept;
+  /// How many jobs went into the list of foreign threads, the only list that
+  /// all workers share. Any thread.
+  std::uint64_t foreign_pushes() const noexcept;
   /// Adds `j` to the list of worker `home`, where it will run unless another
   /// worker is idle first.
   void push_to(std::size_t home, job& j,

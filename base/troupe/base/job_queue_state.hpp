@@ -44,6 +44,7 @@ struct job_queue::state {
 
   std::vector<worker_place> places;
   ready_list<job> foreign;
+  std::atomic<std::uint64_t> foreign_pushes{0}; // relaxed: a figure
   ready_list<void> guests;
   bool may_spin;
   alignas(64) std::atomic<int> searchers{0};
