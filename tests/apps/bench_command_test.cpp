@@ -112,6 +112,14 @@ TEST_CASE("bad grids are refused") {
   CHECK_NOTHROW(make_task_graph({"stencil_1d", 2, 4, 3})); // has no radix
 }
 
+TEST_CASE("a grid that no machine has memory for is refused before it is "
+          "made") {
+  CHECK_THROWS_AS(make_task_graph({"no_comm", 1 << 12, (1 << 12) + 1, 3}),
+                  troupe::error);
+  CHECK_THROWS_AS(make_task_graph({"all_to_all", 1 << 12, 1 << 10, 3}),
+                  troupe::error);
+}
+
 TEST_CASE("every engine runs every pattern in order, on one thread and two") {
   for (auto name : task_patterns()) {
     const auto graph = make_task_graph({std::string(name), 6, 9, 3});
@@ -398,6 +406,57 @@ TEST_CASE("bench wants one engine at least") {
     CHECK(fails_with(run_troupe({"bench", "steps", "mlp", "--engine", engines}),
                      2, {"--engine"}));
   }
+}
+
+TEST_CASE("numbers that no measurement has are answered with their rule") {
+  const auto refused = [](std::vector<std::string> words,
+                          const std::string& rule) {
+    words.insert(words.begin(), "bench");
+    return fails_with(run_troupe(words), 2, {rule + " (see troupe bench "});
+  };
+  const auto grid = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {"bench", "tasks"});
+    return run_troupe(words);
+  };
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"tasks"},
+        {"steps", "mlp"},
+        {"schedule", "mlp"}}) {
+    const auto with = [&](const char* option, const char* value) {
+      auto words = command;
+      words.insert(words.end(), {option, value});
+      return words;
+    };
+    CHECK(refused(with("--repeat", "1e10"),
+                  "--repeat: must be at most 1000000000, not 1e10"));
+    CHECK(refused(with("--sample-ms", "1e300"),
+                  "--sample-ms: must be at most 3600000, not 1e300"));
+  }
+  CHECK(refused({"tasks", "--grain", "2000000000"},
+                "--grain: must be at most 1000000000, not 2000000000"));
+  CHECK(refused({"latency", "--gap-us", "1e12"},
+                "--gap-us: must be at most 1000000, not 1e12"));
+  CHECK(refused({"latency", "--op-us", "1e-9"},
+                "--op-us: must be from 0.001 to 1000000, not 1e-9"));
+  CHECK(refused({"latency", "--rounds", "100000000"},
+                "--rounds: must be at most 10000000, not 100000000"));
+  CHECK(refused({"latency", "--steps", "100000000"},
+                "--steps: must be at most 10000000, not 100000000"));
+  CHECK(refused({"latency", "--idle-s", "1e5"},
+                "--idle-s: must be from 0.001 to 3600, not 1e5"));
+  CHECK(refused({"train", "mlp", "--steps", "1000000000"},
+                "--steps: must be at most 100000000, not 1000000000"));
+  CHECK(refused({"train", "mlp", "--warm-up", "1000000000"},
+                "--warm-up: must be at most 100000000, not 1000000000"));
+  CHECK(refused({"train", "mlp", "--seed", "-1"},
+                "--seed: must not be negative, not -1"));
+  CHECK(refused({"train", "mlp", "--save-start", ""},
+                "--save-start: must not be empty"));
+  CHECK(fails_with(grid({"--width", "100000", "--steps", "1000"}), 2,
+                   {"--width x --steps: a grid has from 1 to 16777216 tasks"}));
+  CHECK(fails_with(grid({"--pattern", "nearest", "--radix", "99"}), 2,
+                   {"--radix: must be from 0 to the width"}));
+  CHECK(fails_with(grid({"--pattern", "no_such"}), 2, {"no_such"}));
 }
 
 TEST_CASE("bench names what it does not know") {

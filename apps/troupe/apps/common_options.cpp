@@ -2,6 +2,7 @@
 #include <troupe/apps/common_options.hpp>
 
 #include <troupe/actors/backend/backend.hpp>
+#include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/cores.hpp>
 #include <troupe/base/error.hpp>
@@ -69,9 +70,9 @@ void add_data_options(CLI::App& command, data_options& options) {
                                    "leading axis of steps");
   auto* data = command.add_option(
     "--data", options.data, "folder of IDX files (MNIST), a .csv or .txt file");
-  auto* batch = command.add_option("--batch", options.batch,
-                                   "samples per step, over all devices");
-  batch->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 32, "N >= 1"));
+  command
+    .add_option("--batch", options.batch, "samples per step, over all devices")
+    ->check(batch_size());
   feeds->excludes(data);
 }
 

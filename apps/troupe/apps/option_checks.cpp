@@ -1,42 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/option_checks.hpp>
 
+#include <array>
+#include <cstdio>
+#include <functional>
 #include <string>
+#include <utility>
 
 namespace troupe::apps {
 
 namespace {
 
-CLI::Validator check(bool (*holds)(double), const char* rule,
+/// "1000000", "0.001".
+std::string number_text(double number) {
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), "%.10g", number);
+  return text.data();
+}
+
+/// @param rule what a number breaks; empty if it breaks none
+CLI::Validator check(std::function<std::string(double)> rule,
                      const char* name) {
-  const auto fault = [holds, rule](std::string& text) -> std::string {
+  auto fault = [rule = std::move(rule)](std::string& text) -> std::string {
     double number = 0;
-    if (!CLI::detail::lexical_cast(text, number) || holds(number))
+    if (!CLI::detail::lexical_cast(text, number))
       return {};
-    return std::string("must ") + rule + ", not " + text;
+    const auto broken = rule(number);
+    return broken.empty() ? "" : "must " + broken + ", not " + text;
   };
-  return {fault, name, name};
+  return {std::move(fault), name, name};
+}
+
+std::string at_most(double most, double x) {
+  return x <= most ? "" : "be at most " + number_text(most);
 }
 
 } // namespace
 
-CLI::Validator positive() {
-  return check([](double x) { return x > 0; }, "be more than 0", "POSITIVE");
+CLI::Validator positive(double most) {
+  return check(
+    [=](double x) {
+      return x > 0 ? at_most(most, x) : std::string{"be more than 0"};
+    },
+    "POSITIVE");
 }
 
-CLI::Validator not_negative() {
-  return check([](double x) { return x >= 0; }, "not be negative",
-               "NONNEGATIVE");
+CLI::Validator not_negative(double most) {
+  return check(
+    [=](double x) {
+      return x >= 0 ? at_most(most, x) : std::string{"not be negative"};
+    },
+    "NONNEGATIVE");
+}
+
+CLI::Validator from_to(double least, double most) {
+  return check(
+    [=](double x) {
+      return x >= least && x <= most
+               ? std::string{}
+               : "be from " + number_text(least) + " to " + number_text(most);
+    },
+    "NUMBER");
+}
+
+CLI::Validator batch_size() {
+  return positive(4294967296.0);
 }
 
 CLI::Validator thread_count() {
-  return check([](double x) { return x >= 1 && x <= 4096; },
-               "be from 1 to 4096", "THREADS");
+  return from_to(1, 4096);
 }
 
 CLI::Validator in_flight_count() {
-  return check([](double x) { return x >= 1 && x <= 1024; },
-               "be from 1 to 1024", "STEPS");
+  return from_to(1, 1024);
 }
 
 CLI::Validator not_empty() {

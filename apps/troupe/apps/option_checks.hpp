@@ -3,13 +3,22 @@
 
 #include <CLI/App.hpp>
 
+#include <limits>
+
 namespace troupe::apps {
 
 /// Checks of an option's number that answer in one short line; CLI11's own name
 /// the largest double, with all its digits. What is no number is left to the
-/// option's conversion, which names it.
-CLI::Validator positive();
-CLI::Validator not_negative();
+/// option's conversion, which names it. A number above `most` is refused, too.
+CLI::Validator positive(double most = std::numeric_limits<double>::infinity());
+CLI::Validator
+not_negative(double most = std::numeric_limits<double>::infinity());
+
+/// The same of a number from `least` to `most`.
+CLI::Validator from_to(double least, double most);
+
+/// The same of the samples of a step: 2^32 at most.
+CLI::Validator batch_size();
 
 /// The same of a number of workers: from 1 to 4096.
 CLI::Validator thread_count();

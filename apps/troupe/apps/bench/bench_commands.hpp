@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/subcommands.hpp>
 
 namespace troupe::apps {
@@ -8,6 +9,14 @@ namespace troupe::apps {
 /// The workers that `--threads` asks for; 0: one per core. Throws usage_error
 /// if they are more than the cores, since figures per worker would be wrong.
 int choose_workers(int threads);
+
+/// Checks of `--repeat` and `--sample-ms`.
+inline CLI::Validator repeat_count() {
+  return positive(1e9);
+}
+inline CLI::Validator sample_length() {
+  return not_negative(3.6e6); // an hour
+}
 
 /// Each adds one subcommand of `troupe bench`.
 void add_bench_tasks(CLI::App& bench, action& chosen);

@@ -21,6 +21,10 @@ namespace troupe::apps {
 
 namespace {
 
+// A second, an hour: nobody waits longer for a figure.
+constexpr double longest_us = 1e6, longest_s = 3600;
+constexpr double most_rounds = 1e7;
+
 struct latency_options {
   std::vector<double> gaps_us{0, 1, 10, 100, 1000};
   std::vector<double> ops_us{100, 10};
@@ -129,22 +133,22 @@ void add_bench_latency(CLI::App& bench, action& chosen) {
     .add_option("--gap-us", o->gaps_us,
                 "how long the other worker has been idle")
     ->delimiter(',')
-    ->check(not_negative())
+    ->check(not_negative(longest_us))
     ->capture_default_str();
   command
     .add_option("--op-us", o->ops_us, "length of the ops in 20 levels of two")
     ->delimiter(',')
-    ->check(positive())
+    ->check(from_to(0.001, longest_us))
     ->capture_default_str();
   command.add_option("--rounds", o->rounds, "hand-offs of each gap")
-    ->check(positive())
+    ->check(positive(most_rounds))
     ->capture_default_str();
   command.add_option("--steps", o->steps, "steps of the levels")
-    ->check(positive())
+    ->check(positive(most_rounds))
     ->capture_default_str();
   command
     .add_option("--idle-s", o->idle_s, "how long to watch the idle process")
-    ->check(positive())
+    ->check(from_to(0.001, longest_s))
     ->capture_default_str();
   add_output_options(command, o->json, "troupe bench latency --gap-us 0,10");
   command.callback([o, &chosen] { chosen = [o] { return run_latency(*o); }; });

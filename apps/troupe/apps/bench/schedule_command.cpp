@@ -276,11 +276,11 @@ void add_bench_schedule(CLI::App& bench, action& chosen) {
                 "workers (default: one per core)")
     ->check(thread_count());
   command.add_option("--repeat", o->repeat, "samples, of which the median")
-    ->check(positive())
+    ->check(repeat_count())
     ->capture_default_str();
   command
     .add_option("--sample-ms", o->sample_ms, "length of a sample at least")
-    ->check(not_negative())
+    ->check(sample_length())
     ->capture_default_str();
   auto* pending =
     command

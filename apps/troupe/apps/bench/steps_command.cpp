@@ -177,18 +177,18 @@ void add_bench_steps(CLI::App& bench, action& chosen) {
                 "workers (default: one per core)")
     ->check(thread_count());
   command.add_option("--batch", o->data.batch, "samples per step")
-    ->check(positive());
+    ->check(batch_size());
   command
     .add_option("--engine", o->engines,
                 "troupe (the actors), ready_queue (Paddle's algorithm); ratios "
                 "are to the first")
     ->capture_default_str();
   command.add_option("--repeat", o->repeat, "samples of each engine, in turns")
-    ->check(positive())
+    ->check(repeat_count())
     ->capture_default_str();
   command
     .add_option("--sample-ms", o->sample_ms, "length of a sample at least")
-    ->check(not_negative())
+    ->check(sample_length())
     ->capture_default_str();
   add_output_options(command, o->json, "troupe bench steps mlp --threads 2");
   command.callback([o, &chosen] { chosen = [o] { return run_steps(*o); }; });

@@ -12,6 +12,10 @@ namespace troupe::apps {
 
 namespace {
 
+// What a machine has memory for: a task takes a kilobyte.
+constexpr std::int64_t most_tasks = 1 << 24;
+constexpr std::size_t most_edges = 1 << 27;
+
 /// A row of the grid: columns [first, first + count).
 struct row {
   std::int64_t first = 0;
@@ -153,14 +157,22 @@ const pattern_entry& find_pattern(const task_pattern& wanted) {
 }
 
 void check(const task_pattern& p, bool has_radix) {
-  constexpr std::int64_t most = std::int64_t{1} << 31;
-  if (p.width < 1 || p.steps < 1 || p.width > most / p.steps)
-    throw error(errc::invalid_argument, "a task grid has 1 to 2^31 tasks, not "
-                                          + std::to_string(p.width) + " x "
-                                          + std::to_string(p.steps));
-  if (has_radix && (p.radix < 0 || p.radix > p.width))
+  if (p.width < 1 || p.steps < 1 || p.width > most_tasks / p.steps)
     throw error(errc::invalid_argument,
-                "a radix is at most the width, " + std::to_string(p.width));
+                "--width x --steps: a grid has from 1 to "
+                  + std::to_string(most_tasks) + " tasks, not "
+                  + std::to_string(p.width) + " x " + std::to_string(p.steps));
+  if (has_radix && (p.radix < 0 || p.radix > p.width))
+    throw error(errc::invalid_argument, "--radix: must be from 0 to the width, "
+                                          + std::to_string(p.width) + ", not "
+                                          + std::to_string(p.radix));
+}
+
+void check_edges(const task_graph& graph) {
+  if (graph.edges() > most_edges)
+    throw error(errc::invalid_argument,
+                "--width x --steps: the tasks of such a grid have more than "
+                  + std::to_string(most_edges) + " dependencies");
 }
 
 } // namespace
@@ -188,6 +200,7 @@ task_graph make_task_graph(const task_pattern& pattern) {
             before_at + static_cast<std::size_t>(w - before.first)));
       graph.first.push_back(
         static_cast<std::uint32_t>(graph.predecessors.size()));
+      check_edges(graph);
     }
     before = now;
     before_at = now_at;

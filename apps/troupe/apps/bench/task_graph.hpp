@@ -40,8 +40,9 @@ struct task_graph {
   std::vector<std::vector<std::uint32_t>> successors() const;
 };
 
-/// Throws error(invalid_argument) for an unknown pattern, a grid without
-/// tasks or of more than 2^31.
+/// Throws error(invalid_argument), naming the option of `bench tasks`, for an
+/// unknown pattern, a grid without tasks, one of more than 2^24 or of more than
+/// 2^27 dependencies, and a radix above the width.
 task_graph make_task_graph(const task_pattern& pattern);
 
 } // namespace troupe::apps

@@ -81,6 +81,17 @@ private:
   samples passes_;
 };
 
+/// A grid that cannot be is a slip of the command line.
+task_graph graph_of(const task_pattern& pattern) {
+  try {
+    return make_task_graph(pattern);
+  } catch (const error& failure) {
+    if (failure.code() == errc::invalid_argument)
+      throw usage_error(failure.message());
+    throw;
+  }
+}
+
 /// Nanoseconds of a task's own work on one core.
 double work_ns(std::int64_t grain) {
   if (grain == 0)
@@ -183,7 +194,7 @@ contestants sample_in_turns(const tasks_options& o, const task_graph& graph) {
 }
 
 int compare(const tasks_options& o) {
-  const auto graph = make_task_graph(o.pattern);
+  const auto graph = graph_of(o.pattern);
   print_rates(o, graph, sample_in_turns(o, graph));
   return 0;
 }
@@ -232,7 +243,7 @@ int compare_sizes(const tasks_options& o) {
   for (auto part : {16, 4, 1}) {
     auto sized = o;
     sized.pattern.steps /= part;
-    const auto graph = make_task_graph(sized.pattern);
+    const auto graph = graph_of(sized.pattern);
     const auto tasks = static_cast<double>(graph.tasks());
     const auto all = sample_in_turns(sized, graph);
     passes.resize(all.size());
@@ -320,7 +331,7 @@ double find_metg(const engine_entry& entry, const task_graph& graph,
 }
 
 int print_metg(const tasks_options& o) {
-  const auto graph = make_task_graph(o.pattern);
+  const auto graph = graph_of(o.pattern);
   for (const auto& entry : chosen_engines(o.engines)) {
     const auto us = find_metg(entry, graph, o) / 1e3;
     if (o.json) {
@@ -382,16 +393,16 @@ void add_bench_tasks(CLI::App& bench, action& chosen) {
   command
     .add_option("--grain", o->grain,
                 "rounds of 128 floating-point operations in each task")
-    ->check(not_negative())
+    ->check(not_negative(1e9))
     ->capture_default_str();
   command.add_option("--engine", o->engines, engine_help())
     ->capture_default_str();
   command.add_option("--repeat", o->repeat, "samples of each engine, in turns")
-    ->check(positive())
+    ->check(repeat_count())
     ->capture_default_str();
   command
     .add_option("--sample-ms", o->sample_ms, "length of a sample at least")
-    ->check(not_negative())
+    ->check(sample_length())
     ->capture_default_str();
   auto* metg = command.add_flag(
     "--metg", o->metg, "search the granularity at which efficiency is 50 %");

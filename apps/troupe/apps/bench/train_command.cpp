@@ -35,6 +35,7 @@ struct train_bench_options {
 
 constexpr double default_ms = 3000;
 constexpr std::uint64_t fewest_steps = 5, most_steps = 2000;
+constexpr double most_timed_steps = 1e8; // each leaves two numbers behind
 
 /// What was measured, in SI units if not said otherwise.
 struct train_figures {
@@ -139,7 +140,8 @@ std::uint64_t parse_steps(const std::string& text) {
   std::uint64_t steps = 0;
   const auto* end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, steps);
-  if (parsed.ec != std::errc{} || parsed.ptr != end || steps == 0)
+  if (parsed.ec != std::errc{} || parsed.ptr != end || steps == 0
+      || static_cast<double>(steps) > most_timed_steps)
     throw usage_error("a turn is a number of steps, not '" + text + "'");
   return steps;
 }
@@ -180,13 +182,13 @@ void add_length_options(CLI::App& command, train_bench_options& o) {
   command
     .add_option("--batch", o.training.batch,
                 "samples per step, over all devices")
-    ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 32, "N >= 1"));
+    ->check(batch_size());
   command
     .add_option("--steps", o.steps,
                 "steps that are timed (default: 3 seconds of them)")
-    ->check(positive());
+    ->check(positive(most_timed_steps));
   command.add_option("--warm-up", o.warm_up, "steps before them")
-    ->check(not_negative())
+    ->check(not_negative(most_timed_steps))
     ->capture_default_str();
   command
     .add_option("--in-flight", o.training.in_flight, "steps that may overlap")
@@ -212,10 +214,13 @@ void add_bench_train(CLI::App& bench, action& chosen) {
   add_length_options(command, *o);
   command
     .add_option("--seed", o->training.seed, "of initial values and batches")
+    ->check(not_negative())
     ->capture_default_str();
-  command.add_option("--save-start", o->save_start,
-                     "write initial values and batches as an .npz file, so "
-                     "that others can do the same work");
+  command
+    .add_option("--save-start", o->save_start,
+                "write initial values and batches as an .npz file, so that "
+                "others can do the same work")
+    ->check(not_empty());
   command.add_flag("--turns", o->turns,
                    "run as many steps as each line of standard input says, and "
                    "answer with a line of JSON");
