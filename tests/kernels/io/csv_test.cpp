@@ -53,6 +53,28 @@ TEST_CASE_FIXTURE(fixture, "a header names columns and chooses the label") {
   CHECK(table.features.values<float>()[3] == 8.0f);
 }
 
+TEST_CASE_FIXTURE(fixture, "a first line with a number in it is no header") {
+  const std::string rest = "\n3,4,1\n";
+  const auto refused = [&](const std::string& first) {
+    return reading(first + rest);
+  };
+  CHECK(contains(refused("1,x,0"),
+                 "t.csv: line 1, column 2: 'x' is not a number, but other "
+                 "fields of the first line are, which no header has"));
+  CHECK(contains(refused("\n\"?\", 2 ,0"), "line 2, column 1: '?' is not a"));
+  CHECK(contains(refused("\xEF\xBB\xBF" "1,2,"), "line 1, column 3: ''"));
+  CHECK(contains(refused("1,2,1e999 kg"), "line 1, column 3: '1e999 kg'"));
+  CHECK(contains(refused("a,\"2019\",b"), "line 1, column 1: 'a'"));
+  CHECK(contains(refused("a,1e999,b"), "line 1, column 1: 'a'"));
+  CHECK(contains(refused("1,nan,0"), "column 2: 'nan' is not a finite number"));
+  CHECK(contains(refused(",,"), "line 1, column 1: '' is not a finite"));
+  CHECK(contains(reading("1,x,0" + rest, {.label_column = "x"}), "column 2"));
+}
+
+TEST_CASE_FIXTURE(fixture, "a header may leave columns without a name") {
+  CHECK(read(",\"\",y\n1,2,0\n").columns == std::vector<std::string>{"", ""});
+}
+
 TEST_CASE_FIXTURE(fixture, "a byte order mark is no part of the first field") {
   const std::string mark = "\xEF\xBB\xBF";
   CHECK(read(mark + "1,2,0\n3,4,1\n").labels.dims() == shape{2, 1});

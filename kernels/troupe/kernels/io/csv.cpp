@@ -72,6 +72,16 @@ std::optional<double> parse_number(std::string_view field) {
   return value;
 }
 
+/// True also for numbers that no double holds, such as 1e999.
+bool is_number(std::string_view field) {
+  double value = 0;
+  if (field.starts_with('+'))
+    field.remove_prefix(1);
+  const auto* last = field.data() + field.size();
+  auto [end, code] = std::from_chars(field.data(), last, value);
+  return code != std::errc::invalid_argument && end == last;
+}
+
 /// Largest distance to which every integer is a double.
 constexpr double max_integer = 9007199254740992.0;
 
@@ -122,12 +132,24 @@ private:
 
   void read_header() {
     width_ = fields_.size();
-    if (std::all_of(fields_.begin(), fields_.end(),
-                    [](auto field) { return parse_number(field); }))
+    if (std::ranges::any_of(fields_, is_number)) {
+      require_numbers();
+      return;
+    }
+    if (std::ranges::all_of(fields_, &std::string_view::empty))
       return;
     columns_.assign(fields_.begin(), fields_.end());
     if (!next_row())
       fail("has a header but no rows");
+  }
+
+  /// Of the first line. A row must not be lost as a header for a slip in it.
+  void require_numbers() const {
+    const auto slip = std::ranges::find_if_not(fields_, is_number);
+    if (slip != fields_.end())
+      fail_field(static_cast<std::size_t>(slip - fields_.begin()),
+                 "is not a number, but other fields of the first line are, "
+                 "which no header has");
   }
 
   void choose_label() {

@@ -23,9 +23,12 @@ struct csv_table {
   tensor labels;                    ///< label_type [rows, 1]
 };
 
-/// Reads comma-separated numbers into host memory of `memory`. The first line
-/// is a header if any of its fields is not a number. Fields may stand in
-/// double quotes and between blanks; blank lines are skipped.
+/// Reads comma-separated numbers into host memory of `memory`. Fields may stand
+/// in double quotes and between blanks; blank lines are skipped.
+///
+/// The first line is a header if it names columns: one field at least is not
+/// empty, and none is a number. A first line with numbers is a row like all
+/// others.
 ///
 /// Throws error(not_found) for a file or label column that is not there,
 /// error(bad_file) with line and column for a row of another length, a field
