@@ -170,15 +170,47 @@ TEST_CASE("what others have under a name that is saved is not removed") {
   CHECK(test::read_bytes(kept / "b") == "new");
 }
 
-TEST_CASE("the current folder is refused before anything is written") {
+TEST_CASE("the current folder and those above it are refused before anything "
+          "is written") {
   test::temporary_folder folder;
-  save(folder / "d", "old");
+  fs::create_directories(folder / "d/empty");
   const auto before = fs::current_path();
-  fs::current_path(folder / "d");
-  const auto message = error_of([] { atomic_directory made("."); });
+  fs::current_path(folder / "d/empty");
+  for (const auto& target :
+       {fs::path("."), fs::path(".."), folder / "d/empty/", folder / "d"}) {
+    CAPTURE(target);
+    CHECK(contains(error_of([&] { save(target, "new"); }),
+                   "is the current folder or one above it"));
+  }
+  CHECK(fs::equivalent(fs::current_path(), folder / "d/empty"));
   fs::current_path(before);
-  CHECK(contains(message, "is the current folder"));
+  CHECK(fs::is_empty(folder / "d/empty"));
   CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("a folder appears where a link leads that led nowhere") {
+  test::temporary_folder folder;
+  fs::create_directory(folder / "there");
+  fs::create_symlink("there/new", folder / "second");
+  fs::create_symlink(folder / "second", folder / "link");
+  save(folder / "link", "new");
+  CHECK(fs::is_symlink(folder / "link"));
+  CHECK(test::read_bytes(folder / "there/new/a") == "new");
+  save((folder / "link").string() + "/", "newer");
+  CHECK(test::read_bytes(folder / "link/a") == "newer");
+  CHECK(folder.entries() == 3);
+}
+
+TEST_CASE("links to nowhere that cannot become a folder are refused before "
+          "anything is written") {
+  test::temporary_folder folder;
+  fs::create_symlink("no/such/folder", folder / "far");
+  fs::create_symlink("circle", folder / "circle");
+  CHECK(contains(error_of([&] { atomic_directory made(folder / "far"); }),
+                 "no/such/folder: cannot create it: No such file"));
+  CHECK(contains(error_of([&] { atomic_directory made(folder / "circle"); }),
+                 "circle: cannot follow it: Too many levels"));
+  CHECK(folder.entries() == 2);
 }
 
 TEST_CASE("the root folder is refused before anything is written") {

@@ -85,6 +85,16 @@ TEST_CASE("a link keeps pointing to the file that is replaced") {
   CHECK(test::read_bytes(folder / "a") == "new");
 }
 
+TEST_CASE("a file appears where a link leads that led nowhere") {
+  test::temporary_folder folder;
+  std::filesystem::create_symlink("a", folder / "link");
+  atomic_file file(folder / "link");
+  file.write("new");
+  file.commit();
+  CHECK(std::filesystem::is_symlink(folder / "link"));
+  CHECK(test::read_bytes(folder / "a") == "new");
+}
+
 TEST_CASE("files of processes that are gone are removed, others stay") {
   test::temporary_folder folder;
   const auto dead = std::to_string(test::number_of_the_dead());

@@ -125,6 +125,19 @@ void keep_others(const fs::path& from, const fs::path& to, const names& gone) {
   }
 }
 
+/// Whether the process's current folder is this one or lies in it.
+bool holds_current_folder(const fs::path& folder) {
+  std::error_code ignored;
+  auto above = fs::current_path(ignored);
+  for (;;) {
+    if (fs::equivalent(folder, above, ignored))
+      return true;
+    if (!above.has_relative_path())
+      return false;
+    above = above.parent_path();
+  }
+}
+
 void sync_tree(const fs::path& folder) {
   for (const auto& entry : fs::recursive_directory_iterator(folder))
     if (fs::is_directory(entry.symlink_status()))
@@ -145,8 +158,8 @@ atomic_directory::atomic_directory(fs::path target)
   remove_leftovers(target_);
   make_temporary();
   try {
-    if (has_contents(target_))
-      require_exchange();
+    if (fs::is_directory(target_, ignored))
+      require_replaceable();
   } catch (...) {
     fs::remove_all(temporary_, ignored);
     ::close(lock_);
@@ -167,16 +180,22 @@ void atomic_directory::make_temporary() {
 }
 
 // Before hours of work depend on it.
+void atomic_directory::require_replaceable() const {
+  const auto device = status_of(target_).st_dev;
+  if (device != status_of(folder_of(target_) / ".").st_dev)
+    refuse(target_, "is a mount point, which cannot be replaced: save into a "
+                    "folder in it");
+  if (holds_current_folder(target_))
+    refuse(target_, "is the current folder or one above it, which would be "
+                    "removed: save from outside of it or into a new folder");
+  if (!has_contents(target_))
+    return;
+  require_no_mount_in(target_, device);
+  require_exchange();
+}
+
 void atomic_directory::require_exchange() const {
-  const auto here = status_of(target_);
-  if (here.st_dev != status_of(folder_of(target_) / ".").st_dev)
-    refuse(target_, "is a mount point with files in it, which cannot be "
-                    "replaced in one step: save into a folder in it");
   std::error_code ignored;
-  if (fs::equivalent(target_, fs::current_path(ignored), ignored))
-    refuse(target_, "is the current folder and has files in it: save from "
-                    "outside of it or into a new folder");
-  require_no_mount_in(target_, here.st_dev);
   const auto a = temporary_ / "a", b = temporary_ / "b";
   fs::create_directory(a, ignored);
   fs::create_directory(b, ignored);

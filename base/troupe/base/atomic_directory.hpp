@@ -15,8 +15,8 @@ namespace troupe {
 /// A target that is a folder with contents is exchanged for the new one. What
 /// others have in it comes along: each of their files is linked into the new
 /// folder, each of their folders made again with its owner and mode. So they
-/// must not be mount points, and a process whose current folder is the target
-/// stays in the old one, which is removed.
+/// must not be mount points, and another process whose current folder is the
+/// target stays in the old one, which is removed.
 ///
 /// Folders that killed processes left beside the target are removed.
 ///
@@ -24,9 +24,9 @@ namespace troupe {
 /// Thread rule: one thread.
 class atomic_directory {
 public:
-  /// Throws likewise if the target is not a folder, or has contents and cannot
-  /// be exchanged: a mount point, the current folder, a file system that cannot
-  /// exchange folders (NFS, FAT).
+  /// Throws likewise if the target is not a folder or cannot be replaced: a
+  /// mount point, the current folder or one above it, or a folder with contents
+  /// on a file system that cannot exchange folders (NFS, FAT).
   explicit atomic_directory(std::filesystem::path target);
   /// Discards all that was written, unless committed.
   ~atomic_directory();
@@ -43,6 +43,7 @@ public:
 
 private:
   void make_temporary();
+  void require_replaceable() const;
   void require_exchange() const;
   void put_in_place(const std::set<std::filesystem::path>& gone);
   [[noreturn]] void keep_what_was_written(const std::string& why);

@@ -47,6 +47,23 @@ int maker_of_temporary(const fs::path& target, const fs::path& name) {
   return rest.empty() ? process : 0;
 }
 
+/// Where a chain of links leads, which may be nothing yet.
+fs::path follow_links(fs::path target) {
+  constexpr int most_links = 40; // as the system's
+  std::error_code failure;
+  for (int links = 0; fs::is_symlink(target, failure); ++links) {
+    if (links == most_links)
+      fail_io(target, "follow it", ELOOP);
+    const auto next = fs::read_symlink(target, failure);
+    if (failure)
+      fail_io(target, "follow it", failure.value());
+    target = target.parent_path() / next; // or `next`, if that is absolute
+    if (!target.has_filename())
+      target = target.parent_path();
+  }
+  return target;
+}
+
 bool is_running(int process) noexcept {
   return ::kill(process, 0) == 0 || errno != ESRCH;
 }
@@ -61,12 +78,12 @@ void fail_io(const fs::path& path, const char* action, int code) {
 fs::path resolve_target(fs::path target) {
   if (!target.has_filename())
     target = target.parent_path();
+  target = follow_links(std::move(target));
   const auto name = target.filename();
+  if (name != "." && name != "..")
+    return target;
   std::error_code failure;
-  const bool leads_elsewhere =
-    name == "." || name == ".." || fs::is_symlink(target, failure);
-  auto resolved =
-    leads_elsewhere ? fs::weakly_canonical(target, failure) : target;
+  auto resolved = fs::weakly_canonical(target, failure);
   return failure || resolved.empty() ? target : resolved;
 }
 

@@ -13,8 +13,9 @@ namespace troupe {
 [[noreturn]] void fail_io(const std::filesystem::path& path, const char* action,
                           int code);
 
-/// The path that the target's contents live under: links followed, no trailing
-/// slash, no `.` at its end.
+/// The path that the target's contents live under: links followed, also to what
+/// is not there yet, no trailing slash, no `.` at its end. Throws
+/// error(io_failure) for links that lead in a circle.
 std::filesystem::path resolve_target(std::filesystem::path target);
 
 /// Where `path` lies.
