@@ -45,6 +45,17 @@ std::vector<double> losses(const fs::path& metrics) {
   return all;
 }
 
+/// Whether the process is the command and has a handler for a signal.
+bool catches(pid_t process, int signal) {
+  const auto status =
+    read_bytes("/proc/" + std::to_string(process) + "/status");
+  const auto mask = status.find("SigCgt:");
+  return status.starts_with("Name:\ttroupe\n") && mask != status.npos
+         && (std::stoull(status.substr(mask + 7), nullptr, 16) >> (signal - 1)
+             & 1)
+              != 0;
+}
+
 /// Writes feeds for `mlp`: two steps of four samples.
 struct mlp_feeds {
   arena memory{make_host_memory_source()};
@@ -465,6 +476,27 @@ TEST_CASE("Ctrl-C ends the run after a step and saves nothing") {
                                    });
     CHECK(fails_with(result, 1, {"stopped after step", "of 100000000"}));
     CHECK(folder.entries() == 0);
+  }
+}
+
+TEST_CASE("Ctrl-C ends an evaluation after a step with one line") {
+  const temporary_folder folder;
+  const std::string text = folder / "t.txt", saved = folder / "saved";
+  write_bytes(text, std::string(1'000'000, 'a'));
+  REQUIRE(run_troupe({"train", "gpt", "--data", text, "--steps", "1", "--batch",
+                      "1", "--devices", "cpu:1", "--save", saved})
+            .code
+          == 0);
+  for (int signal : {SIGINT, SIGTERM}) {
+    const auto result = run_troupe(
+      {"eval", "gpt", "--params", saved, "--data", text, "--batch", "1"},
+      [&](pid_t process, auto&) {
+        if (!catches(process, signal))
+          return false;
+        ::kill(process, signal);
+        return true;
+      });
+    CHECK(fails_with(result, 1, {"troupe: stopped after step ", " of "}));
   }
 }
 

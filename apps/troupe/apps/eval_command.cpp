@@ -3,6 +3,7 @@
 #include <troupe/apps/data/dataset.hpp>
 #include <troupe/apps/evaluation.hpp>
 #include <troupe/apps/option_checks.hpp>
+#include <troupe/apps/stop_request.hpp>
 #include <troupe/apps/subcommands.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/graph/paddle/parameter_file.hpp>
@@ -67,8 +68,10 @@ int run_eval(const eval_options& options) {
                       + std::to_string(source->steps_per_epoch()) + " batches");
   wanted.parameters = std::make_shared<scope>();
   load_parameters(bundle.main, options.params, *wanted.parameters, host);
+  const stop_request stop; // until now a signal ended the process
   print(evaluate(bundle, wanted, *source,
-                 options.steps ? options.steps : source->steps_per_epoch()));
+                 options.steps ? options.steps : source->steps_per_epoch(),
+                 &stop));
   return 0;
 }
 

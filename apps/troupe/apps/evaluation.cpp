@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/evaluation.hpp>
 
+#include <string>
 #include <utility>
 
 namespace troupe::apps {
@@ -17,6 +18,24 @@ std::shared_ptr<scope> copies_of(const scope& parameters,
       if (const auto* var = parameters.find(name); var && var->is_tensor())
         copies->var(name).set(clone(var->as_tensor(), memory));
   return copies;
+}
+
+/// The feed map's step, or error(cancelled) in words of the whole run: a cancel
+/// is heard between two steps or within one.
+step_result run_step(executor& exe, const feed_map& feeds,
+                     const std::vector<std::string>& fetches,
+                     const stop_request* stop, std::uint64_t step,
+                     std::uint64_t steps) {
+  const auto stopped = [&] { return stop && stop->stopped(); };
+  try {
+    if (!stopped())
+      return exe.run(feeds, fetches);
+  } catch (const error& failure) {
+    if (failure.code() != errc::cancelled || !stopped())
+      throw;
+  }
+  throw error(errc::cancelled, "stopped after step " + std::to_string(step)
+                                 + " of " + std::to_string(steps));
 }
 
 } // namespace
@@ -40,7 +59,8 @@ evaluation evaluate(const program_bundle& bundle, executor_options options,
   for (std::uint64_t step = 0; step < steps; ++step) {
     const auto index = step % source.steps_per_epoch();
     const feed_map feeds = source.batch(0, index);
-    const step_result result = exe.run(feeds, options.fetches);
+    const step_result result =
+      run_step(exe, feeds, options.fetches, stop, step, steps);
     const auto samples = source.batch_samples(index);
     total.loss += result.loss * static_cast<double>(samples);
     total.samples += samples;

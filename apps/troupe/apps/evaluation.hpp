@@ -20,7 +20,8 @@ struct evaluation {
 
 /// Runs the bundle's test program on `steps` batches.
 /// @param options devices, threads and scope; loss and fetches are set here.
-/// @param stop null, or what ends it with error(cancelled)
+/// @param stop null, or what ends it, within a step too, with error(cancelled)
+/// that tells how many were done
 evaluation evaluate(const program_bundle& bundle, executor_options options,
                     batch_source& source, std::uint64_t steps,
                     const stop_request* stop = nullptr);
