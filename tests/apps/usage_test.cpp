@@ -100,6 +100,71 @@ TEST_CASE("what could only be a slip is refused before anything runs") {
   CHECK_FALSE(contains(late.err, "trained"));
 }
 
+TEST_CASE("a variable that is no float number cannot be the loss") {
+  const auto with = [](const char* loss) {
+    return run_troupe({"train", "mlp", "--synthetic", "--loss", loss});
+  };
+  CHECK(fails_with(with("label"), 1,
+                   {"--loss: 'label' is int64 [-1, 1], but a loss is one "
+                    "float number"}));
+  CHECK(fails_with(with("fc_0.w_0"), 1, {"--loss: 'fc_0.w_0' is float32 ["}));
+}
+
+TEST_CASE("results in one place are refused before anything runs") {
+  const temporary_folder folder;
+  const std::string a = folder / "a", same = folder.path() / "b/../a";
+  const auto with = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"train", "mlp", "--synthetic", "--steps", "1"});
+    return run_troupe(more);
+  };
+  CHECK(fails_with(
+    with({"--metrics", a, "--fetch", "fc_0.w_0", "--fetch-out", same}), 2,
+    {"--metrics and --fetch-out would both write " + same}));
+  CHECK(fails_with(with({"--save", a + "/", "--loss-curve", a}), 2,
+                   {"--save and --loss-curve would both write " + a}));
+  CHECK(folder.entries() == 0);
+}
+
+TEST_CASE("an empty name is not fetched") {
+  for (const std::string names :
+       {"", ",", "fc_0.w_0,", ",fc_0.w_0", "fc_0.w_0,,fc_0.b_0"}) {
+    const auto rule =
+      "--fetch: must be names with commas between, not '" + names + "'";
+    CHECK(fails_with(run_troupe({"train", "mlp", "--synthetic", "--fetch",
+                                 names, "--fetch-out", "f.npz"}),
+                     2, {rule}));
+    CHECK(
+      fails_with(run_troupe({"graph", "mlp", "--fetch", names}), 2, {rule}));
+  }
+}
+
+TEST_CASE("a gradient that nothing feeds is asked for at once") {
+  const std::string needed = "--gradient-scale custom needs --feeds with an "
+                             "array mean_0.tmp_0@GRAD";
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"train", "mlp", "--synthetic"},
+        {"train", "mlp", "--data", "/no/such"},
+        {"bench", "train", "mlp"},
+        {"bench", "schedule", "mlp"}}) {
+    auto words = command;
+    words.insert(words.end(), {"--gradient-scale", "custom"});
+    CHECK(fails_with(run_troupe(words), 2, {needed}));
+  }
+}
+
+TEST_CASE("wrong parameters and names to fetch are found before a trial") {
+  const auto with = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"train", "mlp", "--synthetic"});
+    const auto result = run_troupe(more);
+    CHECK(lines_of(result.err).size() == 1);
+    return result;
+  };
+  CHECK(fails_with(with({"--params", "/no/such"}), 1, {"/no/such"}));
+  CHECK(fails_with(with({"--fetch", "ghost", "--fetch-out", "x.npz"}), 1,
+                   {"--fetch: no op reads or writes 'ghost', and it is not "
+                    "persistable"}));
+}
+
 TEST_CASE("a command that is not there is named") {
   CHECK(fails_with(run_troupe({"fly"}), 2, {"fly"}));
   CHECK(fails_with(run_troupe({}), 2, {"a command is missing"}));
@@ -145,8 +210,15 @@ TEST_CASE("of an option that is given twice the last one counts") {
 TEST_CASE("what is not there leaves with 1 and one line") {
   CHECK(fails_with(run_troupe({"train", "/no/such", "--synthetic"}), 1,
                    {"/no/such: no such file or folder"}));
-  CHECK(fails_with(run_troupe({"train", "mlp", "--synthetic", "--loss", "l"}),
-                   1, {"l"}));
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"train", "mlp", "--synthetic"},
+        {"graph", "mlp"},
+        {"inspect", "mlp"}}) {
+    auto words = command;
+    words.insert(words.end(), {"--loss", "l"});
+    CHECK(fails_with(run_troupe(words), 1,
+                     {"troupe: --loss: the program has no variable 'l'"}));
+  }
   CHECK(fails_with(
     run_troupe({"train", "mlp", "--synthetic", "--devices", "cuda:0"}), 1,
     {"cuda"}));

@@ -104,6 +104,14 @@ executor_options make_executor_options(const network_options& options) {
   return made;
 }
 
+void refuse_custom_gradient(const network_options& options,
+                            const program_bundle& bundle) {
+  const auto gradient = graph::gradient_name(bundle.loss);
+  if (options.gradient_scale == "custom" && !find_feed(bundle.feeds, gradient))
+    throw usage_error("--gradient-scale custom needs --feeds with an array "
+                      + gradient);
+}
+
 int workers_of(const executor_options& options) {
   const auto cores = static_cast<int>(usable_cores());
   return options.threads == 0 ? cores : std::min(options.threads, cores);

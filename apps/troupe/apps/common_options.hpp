@@ -36,6 +36,11 @@ void add_precision_option(CLI::App& command, network_options& options);
 /// Parses the text options. Throws usage_error.
 executor_options make_executor_options(const network_options& options);
 
+/// For batches that are no arrays of the user's: throws usage_error if the
+/// gradient of the loss is to be fed, which they do not hold.
+void refuse_custom_gradient(const network_options& options,
+                            const program_bundle& bundle);
+
 /// Workers of the system that such an executor makes: one per core at most.
 int workers_of(const executor_options& options);
 

@@ -83,8 +83,9 @@ void add_graph(CLI::App& app, action& chosen) {
     .add_option("--batch", options->data.batch,
                 "samples per step, over all devices")
     ->check(positive());
-  command.add_option("--fetch", options->fetch,
-                     "variables to fetch, VAR,VAR,...");
+  command
+    .add_option("--fetch", options->fetch, "variables to fetch, VAR,VAR,...")
+    ->check(name_list());
   command.add_flag("--collectives", options->collectives,
                    "show the strategy's collectives where updates would merge "
                    "gradients themselves");

@@ -75,6 +75,18 @@ CLI::Validator in_flight_count() {
   return from_to(1, 1024);
 }
 
+CLI::Validator name_list() {
+  return {[](std::string& text) -> std::string {
+            const bool has_empty_name = text.empty() || text.front() == ','
+                                        || text.back() == ','
+                                        || text.find(",,") != text.npos;
+            return has_empty_name
+                     ? "must be names with commas between, not '" + text + "'"
+                     : "";
+          },
+          "", "NAMES"};
+}
+
 CLI::Validator not_empty() {
   return {[](std::string& text) -> std::string {
             return text.empty() ? "must not be empty" : "";

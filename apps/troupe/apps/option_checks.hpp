@@ -26,6 +26,9 @@ CLI::Validator thread_count();
 /// The same of a number of steps in flight: from 1 to 1024.
 CLI::Validator in_flight_count();
 
+/// Refuses a list of names, VAR,VAR, in which one is empty.
+CLI::Validator name_list();
+
 /// Refuses "", which a script passes for a variable that it has not set.
 CLI::Validator not_empty();
 

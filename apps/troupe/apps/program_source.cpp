@@ -5,9 +5,13 @@
 #include <troupe/actors/executor.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/base/quoted_name.hpp>
 #include <troupe/graph/models.hpp>
 #include <troupe/graph/paddle/program_file.hpp>
 #include <troupe/graph/paddle/program_folder.hpp>
+
+#include <algorithm>
+#include <set>
 
 namespace troupe::apps {
 
@@ -15,10 +19,34 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The loss that was asked for, else the one that the program has, if any.
+/// @param where the name comes from, for errors
+const graph::var_desc& find_named(const graph::program& p,
+                                  const std::string& name, const char* where) {
+  if (const auto* var = p.main().find_var(name))
+    return *var;
+  throw error(errc::not_found, std::string{where}
+                                 + ": the program has no variable "
+                                 + quoted_name(name));
+}
+
+/// The variable of `--loss`.
+std::string wanted_loss(const graph::program& p, const std::string& name) {
+  const graph::var_desc& var = find_named(p, name, "--loss");
+  const bool one_number = std::ranges::all_of(
+    var.dims.dims(), [](auto extent) { return extent == 1; });
+  if (var.kind != graph::var_kind::dense || !is_floating(var.type)
+      || !one_number)
+    throw error(errc::invalid_argument, "--loss: " + quoted_name(name) + " is "
+                                          + std::string{to_string(var.type)}
+                                          + " " + to_string(var.dims)
+                                          + ", but a loss is one float number");
+  return name;
+}
+
+/// The loss of `--loss`, else the one that the program has, if any.
 std::string choose_loss(const graph::program& p, const std::string& wanted) {
   if (!wanted.empty())
-    return p.main().var(wanted).name;
+    return wanted_loss(p, wanted);
   try {
     return graph::find_loss(p);
   } catch (const error&) {
@@ -41,7 +69,10 @@ program_bundle read_folder(const fs::path& path, const std::string& loss) {
   graph::program_folder folder = graph::read_program_folder(path);
   program_bundle bundle;
   bundle.loss =
-    choose_loss(folder.main, loss.empty() ? folder.info.loss : loss);
+    loss.empty() && !folder.info.loss.empty()
+      ? find_named(folder.main, folder.info.loss, "loss_var of program.json")
+          .name
+      : choose_loss(folder.main, loss);
   bundle.batch = folder.info.batch.value_or(0);
   bundle.feeds = describe_feeds(folder.main);
   for (feed_info& feed : bundle.feeds)
@@ -150,6 +181,23 @@ void require_ops(const program_bundle& bundle,
   const std::string missing = to_text(find_missing_ops(bundle, devices));
   if (!missing.empty())
     throw error(errc::unsupported_op, "no kernels for these ops: " + missing);
+}
+
+void require_fetches(const program_bundle& bundle,
+                     std::span<const std::string> names) {
+  std::set<std::string> known;
+  for (const graph::block& block : bundle.main.blocks)
+    for (const graph::op_desc& op : block.ops)
+      for (auto* slots : {&op.inputs, &op.outputs})
+        for (const graph::op_slot& slot : *slots)
+          known.insert(slot.arguments.begin(), slot.arguments.end());
+  for (const std::string& name : names) {
+    const auto* var = bundle.main.main().find_var(name);
+    if (!known.contains(name) && !(var && var->persistable))
+      throw error(errc::not_found, "--fetch: no op reads or writes "
+                                     + quoted_name(name)
+                                     + ", and it is not persistable");
+  }
 }
 
 void refresh_coalesced(const program_bundle& bundle, scope& parameters) {

@@ -26,10 +26,12 @@ struct program_bundle {
 };
 
 /// Reads a program folder or file, or builds the built-in net of that name.
-/// @param loss name of the loss variable; empty: from `program.json`, else
-/// found in the program.
+/// @param loss value of `--loss`; empty: from `program.json`, else found in the
+/// program.
 /// Throws usage_error naming the nets there are, error(not_found) on a path
-/// with a folder in it, error(bad_file).
+/// with a folder in it or a loss that the program does not have,
+/// error(invalid_argument) for a value of `--loss` that is not one float
+/// number, error(bad_file).
 program_bundle load_program(const std::string& program_or_net,
                             const std::string& loss);
 
@@ -50,6 +52,11 @@ std::string to_text(const missing_ops& missing);
 /// Throws error(unsupported_op) listing all of `find_missing_ops`.
 void require_ops(const program_bundle& bundle,
                  std::span<const device_id> devices);
+
+/// Throws error(not_found) for a name of `--fetch` that no step could fetch. An
+/// executor finds that too, but only once it is built.
+void require_fetches(const program_bundle& bundle,
+                     std::span<const std::string> names);
 
 /// Brings the persistable outputs of the startup program's coalesce_tensor ops
 /// up to date with the parameters that they were made from: in Paddle they

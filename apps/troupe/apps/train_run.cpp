@@ -15,6 +15,7 @@
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/atomic_directory.hpp>
 #include <troupe/base/atomic_file.hpp>
+#include <troupe/base/target_path.hpp>
 #include <troupe/graph/paddle/parameter_file.hpp>
 
 #include <caf/actor_system.hpp>
@@ -25,8 +26,11 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <limits>
+#include <map>
 #include <optional>
+#include <utility>
 
 namespace troupe::apps {
 
@@ -41,6 +45,30 @@ std::string line(const char* format, Values... values) {
 }
 
 using ull = unsigned long long;
+
+/// Where `path` leads, in one spelling.
+std::filesystem::path plain_path(const std::string& path) {
+  std::error_code failure;
+  const std::filesystem::path target = resolve_target(path);
+  auto plain = std::filesystem::weakly_canonical(target, failure);
+  return failure ? target : plain;
+}
+
+/// Of two results in one place one would be lost.
+void require_different_outputs(const train_options& options) {
+  std::map<std::filesystem::path, const char*> taken;
+  for (auto [option, path] : {std::pair{"--save", &options.save},
+                              {"--metrics", &options.metrics},
+                              {"--loss-curve", &options.loss_curve},
+                              {"--fetch-out", &options.fetch_out}}) {
+    if (path->empty())
+      continue;
+    const auto [place, is_new] = taken.emplace(plain_path(*path), option);
+    if (!is_new)
+      throw usage_error(std::string{place->second} + " and " + option
+                        + " would both write " + *path);
+  }
+}
 
 /// The feeds that the user gives: with a custom gradient scale, the gradient
 /// of the loss is one of them. Persistable variables may be.
@@ -369,11 +397,15 @@ std::unique_ptr<batch_source> open_held_out(const train_options& options,
 } // namespace
 
 int run_train(const train_options& options) {
+  require_different_outputs(options);
   arena host(make_host_memory_source());
   const program_bundle bundle =
     load_program(options.network.program, options.network.loss);
   require_loss(bundle);
+  if (options.data.feeds.empty())
+    refuse_custom_gradient(options.network, bundle);
   executor_options wanted = make_options(options, bundle);
+  require_fetches(bundle, wanted.fetches);
   for (auto& device : make_devices(wanted.devices))
     wanted.hooks.device_instances.push_back(std::move(device));
   require_ops(bundle, wanted.devices);
@@ -389,6 +421,7 @@ int run_train(const train_options& options) {
   count_steps(options, *source); // refuses what cannot be counted
   wanted.lowering.batch = source->batch_samples(0);
   run_outputs outputs(options, bundle);
+  const auto parameters = make_parameters(options, bundle, host);
   const stop_request stop; // until now a signal ended the process
   if (is_automatic(options.network)) {
     choose_cpu_devices(
@@ -401,7 +434,6 @@ int run_train(const train_options& options) {
   } else {
     wanted.strategy = strategy_for(options.network, wanted.devices);
   }
-  const auto parameters = make_parameters(options, bundle, host);
   wanted.parameters = parameters;
   held_out_test held_out(bundle, held_out_samples.get(), wanted, stop);
   training_report report;
