@@ -500,6 +500,42 @@ TEST_CASE("Ctrl-C ends an evaluation after a step with one line") {
   }
 }
 
+TEST_CASE("what fails behind the saving says where the model is") {
+  const temporary_folder folder;
+  const std::string saved = folder / "saved";
+  command_result result;
+  {
+    const file_size_limit limit(2'000'000);
+    result = run_troupe({"train", "digits", "--synthetic", "--steps", "40",
+                         "--devices", "cpu:1", "--save", saved, "--fetch",
+                         "fc_0.w_0", "--fetch-out", folder / "f.npz"});
+  }
+  CHECK(fails_with(result, 1,
+                   {"f.npz", "; the trained program is saved in " + saved}));
+  CHECK(fs::exists(folder / "saved/params.pdiparams"));
+}
+
+TEST_CASE("a held-out test without memory says where the model is") {
+  const temporary_folder folder;
+  const auto fails = [&](int mib) {
+    const std::string saved = folder / std::to_string(mib);
+    const auto result =
+      run_troupe({"train", "digits", "--data", digits, "--steps", "1",
+                  "--batch", "1", "--devices", "cpu:1", "--save", saved,
+                  "--memory-limit", std::to_string(mib) + "MiB"});
+    if (!fs::exists(saved))
+      return false;
+    CHECK(fails_with(
+      result, 1,
+      {"no memory for ", "; the trained program is saved in " + saved}));
+    return true;
+  };
+  int mib = 1;
+  while (mib < 100 && !fails(mib))
+    ++mib;
+  CHECK(mib < 100);
+}
+
 TEST_CASE("metrics that find no room end neither training nor saving") {
   const temporary_folder folder;
   const auto result =

@@ -29,6 +29,7 @@
 #include <filesystem>
 #include <limits>
 #include <map>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -394,6 +395,24 @@ std::unique_ptr<batch_source> open_held_out(const train_options& options,
                              {.batch = 256, .shuffle = false}, memory);
 }
 
+/// Runs `work`, which follows the saving. What fails there must not read as if
+/// the training were lost.
+template <class Function>
+void run_after_saving(const train_options& options, Function work) {
+  const auto kept = "; the trained program is saved in " + options.save;
+  try {
+    work();
+  } catch (const error& failure) {
+    if (options.save.empty())
+      throw;
+    throw error(failure.code(), failure.message() + kept, failure.where());
+  } catch (const std::bad_alloc&) {
+    if (options.save.empty())
+      throw;
+    throw error(errc::out_of_memory, "out of memory" + kept);
+  }
+}
+
 } // namespace
 
 int run_train(const train_options& options) {
@@ -465,10 +484,12 @@ int run_train(const train_options& options) {
     refresh_coalesced(bundle, *parameters);
     save_program(bundle, *parameters, options.save);
   }
-  outputs.finish(bundle, report.history, options, host);
-  if (held_out.has_samples())
-    print_held_out(held_out.at_end(*parameters), options.json);
-  outputs.require_metrics();
+  run_after_saving(options, [&] {
+    outputs.finish(bundle, report.history, options, host);
+    if (held_out.has_samples())
+      print_held_out(held_out.at_end(*parameters), options.json);
+    outputs.require_metrics();
+  });
   return 0;
 }
 
