@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/io/csv.hpp>
 #include <troupe/kernels/io/text.hpp>
+#include <troupe/kernels/memory/memory_limit.hpp>
 
 #include <support/files.hpp>
 
@@ -62,7 +63,9 @@ TEST_CASE_FIXTURE(fixture, "a first line with a number in it is no header") {
                  "t.csv: line 1, column 2: 'x' is not a number, but other "
                  "fields of the first line are, which no header has"));
   CHECK(contains(refused("\n\"?\", 2 ,0"), "line 2, column 1: '?' is not a"));
-  CHECK(contains(refused("\xEF\xBB\xBF" "1,2,"), "line 1, column 3: ''"));
+  CHECK(contains(refused("\xEF\xBB\xBF"
+                         "1,2,"),
+                 "line 1, column 3: ''"));
   CHECK(contains(refused("1,2,1e999 kg"), "line 1, column 3: '1e999 kg'"));
   CHECK(contains(refused("a,\"2019\",b"), "line 1, column 1: 'a'"));
   CHECK(contains(refused("a,1e999,b"), "line 1, column 1: 'a'"));
@@ -73,6 +76,31 @@ TEST_CASE_FIXTURE(fixture, "a first line with a number in it is no header") {
 
 TEST_CASE_FIXTURE(fixture, "a header may leave columns without a name") {
   CHECK(read(",\"\",y\n1,2,0\n").columns == std::vector<std::string>{"", ""});
+}
+
+TEST_CASE_FIXTURE(fixture, "a text that the memory limit has no room for is "
+                           "refused before it is read") {
+  std::string rows;
+  for (int row = 0; row < 100'000; ++row)
+    rows += "1,2,0\n";
+  test::write_bytes(folder / "t.txt", rows);
+  const auto held = host_memory_reserved();
+  const auto within = [&](std::size_t bytes, auto work) {
+    set_host_memory_limit(held + bytes);
+    auto message = error_of(work);
+    set_host_memory_limit(0);
+    return message;
+  };
+  const auto csv = [&] { read(rows); };
+  const auto text = [&] { read_text(folder / "t.txt", memory); };
+  CHECK(contains(within(500'000, csv),
+                 "t.csv: no memory for 600000 bytes to read it: "));
+  CHECK(contains(within(500'000, text),
+                 "t.txt: no memory for 600000 bytes to read it: "));
+  CHECK(contains(within(2'000'000, csv), "t.csv: no memory for "));
+  CHECK(host_memory_reserved() == held);
+  CHECK(within(100'000'000, csv) == "none");
+  CHECK(within(100'000'000, text) == "none");
 }
 
 TEST_CASE_FIXTURE(fixture, "a byte order mark is no part of the first field") {

@@ -4,12 +4,13 @@
 #include <troupe/base/error.hpp>
 #include <troupe/base/input_file.hpp>
 #include <troupe/base/quoted_name.hpp>
+#include <troupe/kernels/io/reserved_memory.hpp>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <limits>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -169,8 +170,22 @@ private:
       fail("line " + std::to_string(line_) + ": expected "
            + std::to_string(width_) + " fields, found "
            + std::to_string(fields_.size()));
+    reserve_row();
     for (std::size_t column = 0; column < width_; ++column)
       read_field(column);
+  }
+
+  /// Room for another row; what grows is held twice for a moment.
+  void reserve_row() {
+    const auto rows = labels_.size();
+    if (rows < labels_.capacity())
+      return;
+    const auto more = rows + std::max<std::size_t>(rows, 1);
+    const auto bytes = sizeof(float) * (width_ - 1) + sizeof(double);
+    reserved_.hold((rows + more) * bytes);
+    features_.reserve(more * (width_ - 1));
+    labels_.reserve(more);
+    reserved_.hold(more * bytes);
   }
 
   void read_field(std::size_t column) {
@@ -214,6 +229,7 @@ private:
   std::vector<std::string_view> fields_;
   std::vector<float> features_;
   std::vector<double> labels_;
+  reserved_memory reserved_{path_}; // for features and labels
 };
 
 } // namespace
@@ -225,8 +241,10 @@ csv_table read_csv(const std::filesystem::path& path,
     throw error(errc::invalid_argument,
                 "labels of a .csv file are int64 or float32, not "
                   + std::string(to_string(options.label_type)));
-  const auto text =
-    read_whole_file(path, std::numeric_limits<std::uint64_t>::max());
+  input_file file(path);
+  reserved_memory reserved(path);
+  reserved.hold(file.size());
+  const std::string text = file.read_string(file.size());
   return csv_reader(path, without_mark(text), options).read(memory);
 }
 

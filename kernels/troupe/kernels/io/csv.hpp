@@ -32,7 +32,8 @@ struct csv_table {
 ///
 /// Throws error(not_found) for a file or label column that is not there,
 /// error(bad_file) with line and column for a row of another length, a field
-/// that is not a finite number, or a file without rows.
+/// that is not a finite number, or a file without rows, and
+/// error(out_of_memory) before more is read than `host_memory_limit` allows.
 csv_table read_csv(const std::filesystem::path& path,
                    const csv_options& options, arena& memory);
 

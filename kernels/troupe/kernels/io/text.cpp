@@ -3,14 +3,18 @@
 
 #include <troupe/base/error.hpp>
 #include <troupe/base/input_file.hpp>
+#include <troupe/kernels/io/reserved_memory.hpp>
 
 #include <algorithm>
-#include <limits>
+#include <string>
 
 namespace troupe {
 
 tensor read_text(const std::filesystem::path& path, arena& memory) {
-  auto text = read_whole_file(path, std::numeric_limits<std::uint64_t>::max());
+  input_file file(path);
+  reserved_memory reserved(path);
+  reserved.hold(file.size());
+  const std::string text = file.read_string(file.size());
   if (text.empty())
     throw error(errc::bad_file, path.string() + ": is empty");
   auto result = tensor::make(
