@@ -562,8 +562,16 @@ TEST_CASE("--memory-limit holds for feeds, parameters and steps") {
   for (auto* limit : {"1000", "3MB", "7MB"})
     CHECK(fails_with(run(limit), 1, {"no memory for"}));
   CHECK(run("1GiB").code == 0);
-  CHECK(fails_with(run("0"), 2, {"--memory-limit"}));
-  CHECK(fails_with(run("much"), 2, {"--memory-limit"}));
+  for (const std::string size :
+       {"0", "0MB", "-1", "-1GiB", "2.5MB", "3XB", "much", "1GiB more", "2EiB",
+        "99999999999999999999"})
+    CHECK(fails_with(
+      run(size), 2,
+      {"--memory-limit: must be a whole number of bytes, KiB, MiB, GiB or TiB "
+       "from 1 to 2^60 bytes, such as 2500MiB, not "
+       + size + " (see"}));
+  for (auto* size : {"1073741824", "1 gib", "1GB", "1048576k", "1Gi"})
+    CHECK(run(size).code == 0);
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

@@ -35,10 +35,9 @@ void add_device_options(CLI::App& command, network_options& options) {
     .add_option_function<std::uint64_t>(
       "--memory-limit",
       [](const std::uint64_t& bytes) { set_host_memory_limit(bytes); },
-      "most memory of tensors, such as 8GiB or 500MB (default: 15/16 of the "
-      "machine's or of the container's)")
-    ->transform(CLI::AsSizeValue(false))
-    ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 60, "SIZE >= 1"));
+      "most memory of tensors, such as 8GiB or 500MiB; MB and GB are MiB and "
+      "GiB (default: 15/16 of the machine's or of the container's)")
+    ->transform(memory_size());
 }
 
 void add_strategy_options(CLI::App& command, network_options& options) {

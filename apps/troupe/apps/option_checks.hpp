@@ -26,6 +26,10 @@ CLI::Validator thread_count();
 /// The same of a number of steps in flight: from 1 to 1024.
 CLI::Validator in_flight_count();
 
+/// Turns a size of memory, `2500MiB`, into bytes: a whole number and a unit, B
+/// to EiB. KB, MB, ... are KiB, MiB, ...; refuses all else.
+CLI::Validator memory_size();
+
 /// Refuses a list of names, VAR,VAR, in which one is empty.
 CLI::Validator name_list();
 
