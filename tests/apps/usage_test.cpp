@@ -17,6 +17,7 @@ TEST_CASE("help names an example and leaves with 0") {
     CHECK(contains(result.out, "--json"));
     CHECK(result.err.empty());
   }
+  CHECK(contains(run_troupe({"inspect", "--help"}).out, "an .npz file\n"));
   CHECK(run_troupe({"--help"}).code == 0);
   CHECK(run_troupe({"--version"}).out.starts_with("troupe 0."));
 }
@@ -165,6 +166,13 @@ TEST_CASE("wrong parameters and names to fetch are found before a trial") {
                     "persistable"}));
 }
 
+TEST_CASE("the wiring has no format") {
+  for (const char* format : {"dot", "json"})
+    CHECK(
+      fails_with(run_troupe({"graph", "mlp", "--wiring", "--format", format}),
+                 2, {"--wiring excludes --format"}));
+}
+
 TEST_CASE("a command that is not there is named") {
   CHECK(fails_with(run_troupe({"fly"}), 2, {"fly"}));
   CHECK(fails_with(run_troupe({}), 2, {"a command is missing"}));
@@ -239,8 +247,20 @@ TEST_CASE("what is not there leaves with 1 and one line") {
 TEST_CASE("output that cannot be written is a failure") {
   const temporary_folder folder;
   const std::string script = folder / "run.sh";
-  write_bytes(script, "exec " TROUPE_COMMAND " graph mlp > /dev/full\n");
-  const int status = std::system(("sh " + script + " 2> /dev/null").c_str());
-  CHECK(WEXITSTATUS(status) == 1);
+  const std::string errors = folder / "errors";
+  for (const std::string command :
+       {"--help", "--version", "train --help", "bench tasks --help",
+        "graph mlp", "graph mlp --wiring", "inspect mlp", "inspect mlp --json",
+        "doctor", "doctor --json",
+        "train mlp --synthetic --steps 1 --devices cpu:1 --json",
+        "bench schedule mlp --repeat 1 --sample-ms 1 --threads 1 --json"}) {
+    CAPTURE(command);
+    write_bytes(script,
+                "exec " TROUPE_COMMAND " " + command + " > /dev/full\n");
+    const int status = std::system(("sh " + script + " 2> " + errors).c_str());
+    CHECK(WEXITSTATUS(status) == 1);
+    CHECK(contains(read_bytes(errors),
+                   "troupe: cannot write to standard output\n"));
+  }
 }
 } // TEST_SUITE("apps.usage")

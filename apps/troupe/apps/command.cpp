@@ -42,6 +42,14 @@ std::string unexpected_words(const CLI::App& app) {
   return CLI::detail::join(app.remaining(), " ");
 }
 
+/// The exit code of a command that wrote its answer, `code` if all of it went
+/// out.
+int end_of_output(int code) {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    return complain("cannot write to standard output", run_failed);
+  return code;
+}
+
 int parse_and_run(int argc, const char* const* argv) {
   CLI::App app{"Troupe trains neural networks: every op and every variable of "
                "the graph is an actor.",
@@ -63,7 +71,7 @@ int parse_and_run(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& request) {
-    return app.exit(request);
+    return end_of_output(app.exit(request)); // help or version
   } catch (const CLI::ExtrasError&) {
     return complain("not expected: " + unexpected_words(app) + help_hint(app),
                     wrong_usage);
@@ -72,10 +80,7 @@ int parse_and_run(int argc, const char* const* argv) {
   }
   if (!chosen)
     return complain("a command is missing" + help_hint(app), wrong_usage);
-  const int code = chosen();
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
-    return complain("cannot write to standard output", run_failed);
-  return code;
+  return end_of_output(chosen());
 }
 
 } // namespace

@@ -22,6 +22,10 @@ void add_program_argument(CLI::App& command, network_options& options) {
     .add_option("PROGRAM|NET", options.program,
                 "a program folder, or a built-in net by name")
     ->required();
+  add_loss_option(command, options);
+}
+
+void add_loss_option(CLI::App& command, network_options& options) {
   command.add_option("--loss", options.loss,
                      "the loss variable (default: found in the program)");
 }

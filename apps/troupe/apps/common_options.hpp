@@ -28,7 +28,9 @@ struct network_options {
   int threads = 0;
 };
 
+/// The program and `--loss`.
 void add_program_argument(CLI::App& command, network_options& options);
+void add_loss_option(CLI::App& command, network_options& options);
 void add_device_options(CLI::App& command, network_options& options);
 void add_strategy_options(CLI::App& command, network_options& options);
 void add_precision_option(CLI::App& command, network_options& options);

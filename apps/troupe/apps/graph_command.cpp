@@ -89,11 +89,12 @@ void add_graph(CLI::App& app, action& chosen) {
   command.add_flag("--collectives", options->collectives,
                    "show the strategy's collectives where updates would merge "
                    "gradients themselves");
-  command.add_flag("--wiring", options->wiring,
-                   "print which messages a step sends");
+  auto* wiring = command.add_flag("--wiring", options->wiring,
+                                  "print which messages a step sends");
   command.add_option("--format", options->format, "json or dot")
     ->check(CLI::IsMember({"json", "dot"}))
-    ->capture_default_str();
+    ->capture_default_str()
+    ->excludes(wiring); // which is text, or an object with --json
   add_output_options(command, options->json,
                      "troupe graph mlp --devices cpu:2 --format dot | dot "
                      "-Tsvg > mlp.svg");

@@ -144,7 +144,11 @@ void add_inspect(CLI::App& app, action& chosen) {
   auto& command = *app.add_subcommand(
     "inspect", "feeds, parameters and ops of a program, or the arrays of an "
                ".npz file");
-  add_program_argument(command, options->network);
+  command
+    .add_option("PROGRAM|NET|F.npz", options->network.program,
+                "a program folder, a built-in net by name, or an .npz file")
+    ->required();
+  add_loss_option(command, options->network);
   add_output_options(command, options->json, "troupe inspect resnet18");
   command.callback([options, &chosen] {
     chosen = [options] {
