@@ -263,4 +263,23 @@ TEST_CASE("output that cannot be written is a failure") {
                    "troupe: cannot write to standard output\n"));
   }
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("a small stack is enlarged or refused in one line") {
+  const temporary_folder folder;
+  const std::string script = folder / "run.sh", errors = folder / "errors";
+  const auto run = [&](const std::string& limit) {
+    write_bytes(script, "ulimit " + limit
+                          + "; exec " TROUPE_COMMAND
+                            " train mlp --synthetic --steps 3\n");
+    const int status = std::system(("sh " + script + " 2> " + errors).c_str());
+    return WEXITSTATUS(status);
+  };
+  CHECK(run("-Ss 64") == 0);
+  CHECK(run("-s 64") == 1);
+  CHECK(read_bytes(errors)
+        == "troupe: a stack of 64 KiB (ulimit -s) is too small, 256 KiB are "
+           "needed\n");
+}
+#endif
 } // TEST_SUITE("apps.usage")

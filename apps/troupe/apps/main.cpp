@@ -2,11 +2,16 @@
 #include <troupe/apps/command.hpp>
 #include <troupe/kernels/memory/address_space.hpp>
 
+#include <algorithm>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 
 #include <malloc.h>
+#include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace {
@@ -33,9 +38,54 @@ void share_heap() {
     ::mallopt(M_ARENA_MAX, 1);
 }
 
+/// Threads take the limit of `ulimit -s` at the start of the process for their
+/// stacks; kernels of the libraries keep some 100 KiB there.
+void enlarge_stacks_of_threads() {
+  constexpr std::size_t least = std::size_t{1} << 20;
+  pthread_attr_t attributes;
+  if (::pthread_getattr_default_np(&attributes) != 0)
+    return;
+  std::size_t bytes = 0;
+  if (::pthread_attr_getstacksize(&attributes, &bytes) == 0 && bytes < least
+      && ::pthread_attr_setstacksize(&attributes, least) == 0)
+    ::pthread_setattr_default_np(&attributes); // else a thread may not start
+  ::pthread_attr_destroy(&attributes);
+}
+
+/// Raises the limit of this thread's stack as far as it may. Returns it.
+rlim_t enlarge_own_stack() {
+  constexpr rlim_t wanted = rlim_t{8} << 20;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_STACK, &limit) != 0)
+    return wanted;
+  if (limit.rlim_cur < wanted) { // RLIM_INFINITY is the largest number
+    limit.rlim_cur = std::min(wanted, limit.rlim_max);
+    ::setrlimit(RLIMIT_STACK, &limit);
+  }
+  return limit.rlim_cur;
+}
+
+constexpr rlim_t least_own_stack = rlim_t{256} << 10;
+
+/// True unless the first thread, which runs kernels too, would overflow.
+bool has_stack() {
+  const auto bytes = enlarge_own_stack();
+  enlarge_stacks_of_threads();
+  if (bytes >= least_own_stack)
+    return true;
+  std::fprintf(stderr,
+               "troupe: a stack of %llu KiB (ulimit -s) is too small, %llu KiB "
+               "are needed\n",
+               static_cast<unsigned long long>(bytes >> 10),
+               static_cast<unsigned long long>(least_own_stack >> 10));
+  return false;
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
+  if (!has_stack())
+    return 1;
   do_without_blas_threads(argv);
   share_heap();
   // Who reads the output may leave: an error, not the end without a word.
