@@ -216,7 +216,8 @@ TEST_CASE("several foreign threads push and every job runs once") {
   CHECK(q.foreign_pushes() == threads * jobs_each);
 }
 
-TEST_CASE("what a worker pushes does not go through the foreign threads' list") {
+TEST_CASE(
+  "what a worker pushes does not go through the foreign threads' list") {
   job_queue q{2};
   std::atomic<int> count{0};
   counting_job own{count}, given{count};
