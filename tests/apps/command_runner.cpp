@@ -8,7 +8,6 @@
 #include <chrono>
 #include <csignal>
 #include <ctime>
-#include <fstream>
 #include <sstream>
 #include <thread>
 
@@ -89,13 +88,13 @@ command_result run_troupe_within(std::size_t kib,
 }
 
 bool catches(pid_t process, int signal) {
-  std::ifstream status("/proc/" + std::to_string(process) + "/status");
-  const std::string key = "SigCgt:"; // a bit per signal, from 1 on
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with(key))
-      return (std::stoull(line.substr(key.size()), nullptr, 16) >> (signal - 1))
-             & 1;
-  return false;
+  const auto status =
+    read_bytes("/proc/" + std::to_string(process) + "/status");
+  const auto mask = status.find("SigCgt:"); // a bit per signal, from 1 on
+  return status.starts_with("Name:\ttroupe\n") && mask != status.npos
+         && (std::stoull(status.substr(mask + 7), nullptr, 16) >> (signal - 1)
+             & 1)
+              != 0;
 }
 
 double cpu_seconds(pid_t process) {

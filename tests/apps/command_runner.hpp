@@ -28,7 +28,7 @@ command_result run_troupe(
 command_result run_troupe_within(std::size_t kib,
                                  const std::vector<std::string>& arguments);
 
-/// Whether a process that runs handles `signal` itself.
+/// Whether a process that runs is the command and handles `signal` itself.
 bool catches(pid_t process, int signal);
 
 /// CPU time of all threads of a process that runs, s; 0 once it has ended.

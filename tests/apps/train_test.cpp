@@ -45,17 +45,6 @@ std::vector<double> losses(const fs::path& metrics) {
   return all;
 }
 
-/// Whether the process is the command and has a handler for a signal.
-bool catches(pid_t process, int signal) {
-  const auto status =
-    read_bytes("/proc/" + std::to_string(process) + "/status");
-  const auto mask = status.find("SigCgt:");
-  return status.starts_with("Name:\ttroupe\n") && mask != status.npos
-         && (std::stoull(status.substr(mask + 7), nullptr, 16) >> (signal - 1)
-             & 1)
-              != 0;
-}
-
 /// Writes feeds for `mlp`: two steps of four samples.
 struct mlp_feeds {
   arena memory{make_host_memory_source()};

@@ -126,6 +126,28 @@ TEST_CASE("results in one place are refused before anything runs") {
   CHECK(folder.entries() == 0);
 }
 
+TEST_CASE("results in the place of what is read are refused") {
+  const temporary_folder folder;
+  const std::string read = folder / "read";
+  const auto with = [&](const char* input, const char* output) {
+    return run_troupe({"train", "mlp", input, read, output,
+                       (folder.path() / "./read").string()});
+  };
+  write_bytes(read, "1,2,0\n");
+  for (const auto* input : {"--data", "--feeds", "--params"})
+    for (const auto* output : {"--metrics", "--loss-curve", "--save"}) {
+      CAPTURE(input);
+      CAPTURE(output);
+      if (input == std::string_view{"--params"}
+          && output == std::string_view{"--save"})
+        continue; // a training may go on where it began
+      CHECK(fails_with(with(input, output), 2,
+                       {std::string{output} + " would write over " + read
+                        + ", which is read"}));
+    }
+  CHECK(read_bytes(read) == "1,2,0\n");
+}
+
 TEST_CASE("an empty name is not fetched") {
   for (const std::string names :
        {"", ",", "fc_0.w_0,", ",fc_0.w_0", "fc_0.w_0,,fc_0.b_0"}) {

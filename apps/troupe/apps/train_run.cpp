@@ -55,8 +55,9 @@ std::filesystem::path plain_path(const std::string& path) {
   return failure ? target : plain;
 }
 
-/// Of two results in one place one would be lost.
-void require_different_outputs(const train_options& options) {
+/// Of two results in one place one would be lost, and of a result in the place
+/// of what is read, that. `--save` may replace what the training began with.
+void require_places_of_their_own(const train_options& options) {
   std::map<std::filesystem::path, const char*> taken;
   for (auto [option, path] : {std::pair{"--save", &options.save},
                               {"--metrics", &options.metrics},
@@ -68,6 +69,17 @@ void require_different_outputs(const train_options& options) {
     if (!is_new)
       throw usage_error(std::string{place->second} + " and " + option
                         + " would both write " + *path);
+  }
+  for (const auto* path :
+       {&options.data.feeds, &options.data.data, &options.params}) {
+    if (path->empty())
+      continue;
+    const auto place = taken.find(plain_path(*path));
+    const bool is_continued =
+      path == &options.params && plain_path(options.save) == plain_path(*path);
+    if (place != taken.end() && !is_continued)
+      throw usage_error(std::string{place->second} + " would write over "
+                        + *path + ", which is read");
   }
 }
 
@@ -416,7 +428,7 @@ void run_after_saving(const train_options& options, Function work) {
 } // namespace
 
 int run_train(const train_options& options) {
-  require_different_outputs(options);
+  require_places_of_their_own(options);
   arena host(make_host_memory_source());
   const program_bundle bundle =
     load_program(options.network.program, options.network.loss);
