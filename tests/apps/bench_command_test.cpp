@@ -260,8 +260,9 @@ TEST_CASE("a table of delays is text or a file") {
 }
 
 TEST_CASE("bad delays are refused") {
-  for (auto* text : {"conv2d=", "conv2d=3", "=3us", "relu=-1us", "relu=1h",
-                     "relu=us", "relu=1e30s", "relu=nanus", "no_such_file"}) {
+  for (auto* text :
+       {"conv2d=", "conv2d=3", "=3us", "relu=-1us", "relu=1h", "relu=us",
+        "relu=1e30s", "relu=nanus", "no_such_file", "/dev/zero", "/tmp"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(delay_table::read(text), usage_error);
   }

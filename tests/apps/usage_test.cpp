@@ -90,6 +90,8 @@ TEST_CASE("what could only be a slip is refused before anything runs") {
   CHECK(fails_with(with({"--save", ""}), 2, {"--save: must not be empty"}));
   CHECK(
     fails_with(with({"--seed", "-1"}), 2, {"--seed: must not be negative"}));
+  CHECK(fails_with(with({"--seed", "18446744073709551616"}), 2,
+                   {"--seed: must be below 2^64"}));
   CHECK(fails_with(with({"--epochs", "18446744073709551615"}), 2,
                    {"--epochs 18446744073709551615 of 8 steps"}));
   CHECK(fails_with(
@@ -109,6 +111,9 @@ TEST_CASE("a variable that is no float number cannot be the loss") {
                    {"--loss: 'label' is int64 [-1, 1], but a loss is one "
                     "float number"}));
   CHECK(fails_with(with("fc_0.w_0"), 1, {"--loss: 'fc_0.w_0' is float32 ["}));
+  CHECK(fails_with(with("mean_0.tmp_0@GRAD"), 1,
+                   {"--loss: the test program, without gradients and updates, "
+                    "has no variable 'mean_0.tmp_0@GRAD'"}));
 }
 
 TEST_CASE("results in one place are refused before anything runs") {
@@ -128,12 +133,12 @@ TEST_CASE("results in one place are refused before anything runs") {
 
 TEST_CASE("results in the place of what is read are refused") {
   const temporary_folder folder;
-  const std::string read = folder / "read";
+  const std::string read = folder / "read", same = folder / "same";
   const auto with = [&](const char* input, const char* output) {
-    return run_troupe({"train", "mlp", input, read, output,
-                       (folder.path() / "./read").string()});
+    return run_troupe({"train", "mlp", input, read, output, same});
   };
   write_bytes(read, "1,2,0\n");
+  std::filesystem::create_hard_link(read, same);
   for (const auto* input : {"--data", "--feeds", "--params"})
     for (const auto* output : {"--metrics", "--loss-curve", "--save"}) {
       CAPTURE(input);
@@ -142,10 +147,41 @@ TEST_CASE("results in the place of what is read are refused") {
           && output == std::string_view{"--save"})
         continue; // a training may go on where it began
       CHECK(fails_with(with(input, output), 2,
-                       {std::string{output} + " would write over " + read
+                       {std::string{output} + " would write over " + same
                         + ", which is read"}));
     }
   CHECK(read_bytes(read) == "1,2,0\n");
+}
+
+TEST_CASE("files of a program that is read or saved are not written over") {
+  const temporary_folder folder;
+  const std::string program = folder / "program", saved = folder / "saved";
+  const auto train = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"train"});
+    more.insert(more.end(),
+                {"--synthetic", "--steps", "1", "--devices", "cpu:1"});
+    return run_troupe(more);
+  };
+  REQUIRE(train({"mlp", "--save", program}).code == 0);
+  for (const std::string name : {"main.pdmodel", "program.json"})
+    for (const auto* output : {"--metrics", "--loss-curve"})
+      CHECK(fails_with(train({program, output, program + "/" + name}), 2,
+                       {"would write over " + program + "/" + name}));
+  CHECK(fails_with(train({"mlp", "--params", program, "--loss-curve",
+                          program + "/params.pdiparams"}),
+                   2, {"params.pdiparams, which is read"}));
+  CHECK(fails_with(
+    train({"mlp", "--save", saved, "--metrics", saved + "/main.pdmodel"}), 2,
+    {"--save and --metrics would both write"}));
+  CHECK(fails_with(
+    run_troupe({"bench", "train", program, "--save-start",
+                program + "/main.pdmodel", "--steps", "1"}),
+    2, {"--save-start would write over " + program + "/main.pdmodel"}));
+  for (int run = 0; run < 2; ++run) // the second one replaces the first's
+    CHECK(train({program, "--params", program, "--save", program, "--metrics",
+                 program + "/run.jsonl"})
+            .code
+          == 0);
 }
 
 TEST_CASE("an empty name is not fetched") {
@@ -284,6 +320,16 @@ TEST_CASE("output that cannot be written is a failure") {
     CHECK(contains(read_bytes(errors),
                    "troupe: cannot write to standard output\n"));
   }
+}
+
+TEST_CASE("files are whole though standard streams are closed") {
+  const temporary_folder folder;
+  const std::string script = folder / "run.sh", metrics = folder / "m";
+  write_bytes(script, "exec " TROUPE_COMMAND " train mlp --synthetic --steps 3 "
+                      "--devices cpu:1 --metrics "
+                        + metrics + " <&- 2>&-\n");
+  CHECK(std::system(("sh " + script).c_str()) == 0);
+  CHECK(read_bytes(metrics).starts_with("{\"step\":0,"));
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <barrier>
+#include <exception>
 #include <functional>
 #include <limits>
 #include <string>
@@ -23,16 +24,22 @@ constexpr std::size_t rounds = 16;
 using round_times = std::vector<double>;
 
 /// Lets each of the threads call `work` with its number, in rounds that all
-/// begin at once, and returns the times of each.
+/// begin at once, and returns the times of each. What one of them throws is
+/// thrown once all have ended: others wait for it in each round.
 std::vector<round_times>
 run_rounds(std::size_t threads, const std::function<void(std::size_t)>& work) {
   std::vector<round_times> times(threads, round_times(rounds));
+  std::vector<std::exception_ptr> failures(threads);
   std::barrier together(static_cast<std::ptrdiff_t>(threads));
   auto run = [&](std::size_t thread) {
     for (double& seconds : times[thread]) {
       together.arrive_and_wait();
       const auto start = now_ns();
-      work(thread);
+      try {
+        work(thread);
+      } catch (...) {
+        failures[thread] = std::current_exception();
+      }
       seconds = static_cast<double>(now_ns() - start) * 1e-9;
     }
   };
@@ -41,6 +48,9 @@ run_rounds(std::size_t threads, const std::function<void(std::size_t)>& work) {
     others.emplace_back(run, thread);
   run(0);
   others.clear(); // joins them
+  for (const auto& failure : failures)
+    if (failure)
+      std::rethrow_exception(failure);
   return times;
 }
 

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <sys/resource.h>
@@ -81,9 +82,19 @@ bool has_stack() {
   return false;
 }
 
+/// A file that is opened while a standard stream is closed would get its
+/// number, and with it what is written there. Writing to standard output stays
+/// a failure.
+void occupy_standard_streams() {
+  for (int stream = 0; stream <= 2; ++stream)
+    if (::fcntl(stream, F_GETFD) == -1)
+      ::open("/dev/null", stream == STDERR_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
+  occupy_standard_streams();
   if (!has_stack())
     return 1;
   do_without_blas_threads(argv);

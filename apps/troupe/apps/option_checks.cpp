@@ -24,6 +24,15 @@ std::string number_text(double number) {
   return text.data();
 }
 
+/// Whether it is a whole number above 2^64 - 1, for which the parser would take
+/// that.
+bool is_too_large(const std::string& text) {
+  std::uint64_t number = 0;
+  const auto* end = text.data() + text.size();
+  const auto [rest, code] = std::from_chars(text.data(), end, number);
+  return code == std::errc::result_out_of_range && rest == end;
+}
+
 /// @param rule what a number breaks; empty if it breaks none
 CLI::Validator check(std::function<std::string(double)> rule,
                      const char* name) {
@@ -31,7 +40,7 @@ CLI::Validator check(std::function<std::string(double)> rule,
     double number = 0;
     if (!CLI::detail::lexical_cast(text, number))
       return {};
-    const auto broken = rule(number);
+    const auto broken = is_too_large(text) ? "be below 2^64" : rule(number);
     return broken.empty() ? "" : "must " + broken + ", not " + text;
   };
   return {std::move(fault), name, name};

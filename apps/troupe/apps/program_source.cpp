@@ -149,6 +149,11 @@ program_bundle load_program(const std::string& program_or_net,
   program_bundle bundle = fs::is_directory(path) ? read_folder(path, loss)
                           : fs::exists(path)     ? read_file(path, loss)
                                              : build_net(program_or_net, loss);
+  if (!loss.empty() && !bundle.test.main().find_var(loss))
+    throw error(errc::invalid_argument,
+                "--loss: the test program, without gradients and updates, has "
+                "no variable "
+                  + quoted_name(loss));
   bundle.name = program_or_net;
   return bundle;
 }

@@ -31,7 +31,7 @@ struct program_bundle {
 /// Throws usage_error naming the nets there are, error(not_found) on a path
 /// with a folder in it or a loss that the program does not have,
 /// error(invalid_argument) for a value of `--loss` that is not one float
-/// number, error(bad_file).
+/// number or that the test program lacks, error(bad_file).
 program_bundle load_program(const std::string& program_or_net,
                             const std::string& loss);
 

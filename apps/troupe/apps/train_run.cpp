@@ -8,6 +8,7 @@
 #include <troupe/apps/device_choice.hpp>
 #include <troupe/apps/evaluation.hpp>
 #include <troupe/apps/fetch_file.hpp>
+#include <troupe/apps/output_places.hpp>
 #include <troupe/apps/profile/run_profile.hpp>
 #include <troupe/apps/progress.hpp>
 #include <troupe/apps/stop_request.hpp>
@@ -15,7 +16,6 @@
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/atomic_directory.hpp>
 #include <troupe/base/atomic_file.hpp>
-#include <troupe/base/target_path.hpp>
 #include <troupe/graph/paddle/parameter_file.hpp>
 
 #include <caf/actor_system.hpp>
@@ -26,11 +26,10 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <limits>
-#include <map>
 #include <new>
 #include <optional>
+#include <span>
 #include <utility>
 
 namespace troupe::apps {
@@ -47,40 +46,18 @@ std::string line(const char* format, Values... values) {
 
 using ull = unsigned long long;
 
-/// Where `path` leads, in one spelling.
-std::filesystem::path plain_path(const std::string& path) {
-  std::error_code failure;
-  const std::filesystem::path target = resolve_target(path);
-  auto plain = std::filesystem::weakly_canonical(target, failure);
-  return failure ? target : plain;
-}
-
-/// Of two results in one place one would be lost, and of a result in the place
-/// of what is read, that. `--save` may replace what the training began with.
-void require_places_of_their_own(const train_options& options) {
-  std::map<std::filesystem::path, const char*> taken;
-  for (auto [option, path] : {std::pair{"--save", &options.save},
-                              {"--metrics", &options.metrics},
-                              {"--loss-curve", &options.loss_curve},
-                              {"--fetch-out", &options.fetch_out}}) {
-    if (path->empty())
-      continue;
-    const auto [place, is_new] = taken.emplace(plain_path(*path), option);
-    if (!is_new)
-      throw usage_error(std::string{place->second} + " and " + option
-                        + " would both write " + *path);
-  }
-  for (const auto* path :
-       {&options.data.feeds, &options.data.data, &options.params}) {
-    if (path->empty())
-      continue;
-    const auto place = taken.find(plain_path(*path));
-    const bool is_continued =
-      path == &options.params && plain_path(options.save) == plain_path(*path);
-    if (place != taken.end() && !is_continued)
-      throw usage_error(std::string{place->second} + " would write over "
-                        + *path + ", which is read");
-  }
+void check_places(const train_options& options) {
+  const std::array<output_place, 3> outputs{
+    {{"--metrics", options.metrics},
+     {"--loss-curve", options.loss_curve},
+     {"--fetch-out", options.fetch_out}}};
+  const std::array<std::string, 4> read{options.network.program,
+                                        options.data.feeds, options.data.data,
+                                        options.params};
+  require_places_of_their_own(outputs, read, options.save);
+  // A program may be saved where it came from.
+  const std::array<output_place, 1> saved{{{"--save", options.save}}};
+  require_places_of_their_own(saved, std::span{read}.subspan(1, 2), "");
 }
 
 /// The feeds that the user gives: with a custom gradient scale, the gradient
@@ -428,7 +405,7 @@ void run_after_saving(const train_options& options, Function work) {
 } // namespace
 
 int run_train(const train_options& options) {
-  require_places_of_their_own(options);
+  check_places(options);
   arena host(make_host_memory_source());
   const program_bundle bundle =
     load_program(options.network.program, options.network.loss);

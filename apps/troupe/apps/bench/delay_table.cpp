@@ -3,11 +3,14 @@
 
 #include <troupe/apps/common_options.hpp>
 #include <troupe/apps/usage_error.hpp>
+#include <troupe/base/error.hpp>
+#include <troupe/base/input_file.hpp>
+#include <troupe/base/quoted_name.hpp>
 
 #include <array>
 #include <charconv>
-#include <filesystem>
-#include <fstream>
+#include <cstdint>
+#include <sstream>
 #include <utility>
 
 namespace troupe::apps {
@@ -40,6 +43,17 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
 
+/// A table that is no file, or too long for one, is a slip of the command line.
+std::string read_table(const std::string& file) {
+  constexpr std::uint64_t most_bytes = 1 << 20;
+  try {
+    return read_whole_file(file, most_bytes);
+  } catch (const error& failure) {
+    throw usage_error("--delay: neither entries TYPE=TIME nor a file of them: "
+                      + failure.message());
+  }
+}
+
 } // namespace
 
 delay_table delay_table::read(const std::string& text_or_file) {
@@ -49,11 +63,7 @@ delay_table delay_table::read(const std::string& text_or_file) {
       table.add(trimmed(entry));
     return table;
   }
-  std::ifstream file(text_or_file);
-  if (!file || std::filesystem::is_directory(text_or_file))
-    throw usage_error("--delay: neither entries TYPE=TIME nor a file that can "
-                      "be read: "
-                      + text_or_file);
+  std::istringstream file(read_table(text_or_file));
   for (std::string line; std::getline(file, line);)
     if (auto entry = trimmed(std::string_view(line).substr(0, line.find('#')));
         !entry.empty())
@@ -69,7 +79,7 @@ void delay_table::add(std::string_view entry) {
                     : parse_time(trimmed(entry.substr(sign + 1)));
   if (type.empty() || !(ns >= 0 && ns <= longest_ns))
     throw usage_error("--delay: not TYPE=TIME with a time such as 10us: "
-                      + std::string(entry));
+                      + quoted_name(std::string(entry)));
   ns_[std::string(type)] = static_cast<std::uint64_t>(ns);
 }
 

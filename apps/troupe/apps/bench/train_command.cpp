@@ -6,6 +6,7 @@
 #include <troupe/apps/machine.hpp>
 #include <troupe/apps/machine_roofline.hpp>
 #include <troupe/apps/option_checks.hpp>
+#include <troupe/apps/output_places.hpp>
 #include <troupe/apps/progress.hpp>
 #include <troupe/apps/usage_error.hpp>
 
@@ -166,6 +167,9 @@ void take_turns(training_bench& bench, std::uint64_t memory_at_start) {
 int run_bench_train(const train_bench_options& o) {
   const auto memory_at_start = resident_bytes();
   choose_workers(o.training.network.threads);
+  const output_place start{"--save-start", o.save_start};
+  require_places_of_their_own({&start, 1}, {&o.training.network.program, 1},
+                              "");
   training_bench bench(o.training);
   if (!o.save_start.empty())
     bench.write_start(o.save_start);

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/output_places.hpp>
+
+#include <troupe/apps/usage_error.hpp>
+#include <troupe/base/target_path.hpp>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <string_view>
+
+namespace troupe::apps {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Where `path` leads, in one spelling.
+fs::path plain_path(const fs::path& path) {
+  std::error_code failure;
+  const auto target = resolve_target(path);
+  auto plain = fs::weakly_canonical(target, failure);
+  return failure ? target : plain;
+}
+
+/// Also of two names of one file.
+bool is_same(const fs::path& a, const fs::path& b) {
+  std::error_code failure;
+  return plain_path(a) == plain_path(b) || fs::equivalent(a, b, failure);
+}
+
+/// Whether `file` has the name of one that a saved program consists of.
+bool is_of_program(const fs::path& file) {
+  constexpr std::array<std::string_view, 5> names{
+    "main.pdmodel", "startup.pdmodel", "test.pdmodel", "program.json",
+    "params.pdiparams"};
+  return std::ranges::find(names, file.filename().string()) != names.end();
+}
+
+bool has_extension_of_results(const fs::path& file) {
+  constexpr std::array<std::string_view, 3> known{".jsonl", ".svg", ".npz"};
+  return std::ranges::find(known, file.extension().string()) != known.end();
+}
+
+/// Whether a result in `file` would destroy something of what is read from
+/// `source`.
+bool destroys(const fs::path& file, const fs::path& source) {
+  std::error_code failure;
+  if (!fs::is_directory(source, failure)) // or the name of a built-in net
+    return fs::exists(source, failure) && is_same(file, source);
+  const auto place = plain_path(file);
+  return is_same(place.parent_path(), source) && fs::exists(place, failure)
+         && !has_extension_of_results(place);
+}
+
+/// Whether `file` would lie where the program is saved.
+bool meets(const fs::path& file, const fs::path& saved) {
+  const auto place = plain_path(file);
+  return is_same(place, saved)
+         || (is_same(place.parent_path(), saved) && is_of_program(place));
+}
+
+[[noreturn]] void refuse(std::string_view first, const output_place& second) {
+  throw usage_error(std::string{first} + " and " + second.option
+                    + " would both write " + second.path);
+}
+
+} // namespace
+
+void require_places_of_their_own(std::span<const output_place> outputs,
+                                 std::span<const std::string> read,
+                                 const std::string& saved) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const auto& output = outputs[i];
+    if (output.path.empty())
+      continue;
+    if (!saved.empty() && meets(output.path, saved))
+      refuse("--save", output);
+    for (const auto& other : outputs.first(i))
+      if (!other.path.empty() && is_same(output.path, other.path))
+        refuse(other.option, output);
+    for (const auto& source : read)
+      if (!source.empty() && destroys(output.path, source))
+        throw usage_error(std::string{output.option} + " would write over "
+                          + output.path + ", which is read");
+  }
+}
+
+} // namespace troupe::apps
