@@ -576,5 +576,14 @@ TEST_CASE("a process with few addresses says so or trains") {
         CHECK(fails_with(result, 1, {"MiB of addresses (ulimit -v)"}));
     }
 }
+
+TEST_CASE("a measurement with few addresses says so or ends well") {
+  for (std::size_t mib : {700, 740, 780, 820, 860}) {
+    CAPTURE(mib);
+    const auto result = run_troupe_within(
+      mib * 1024, {"bench", "train", "lenet", "--batch", "4", "--steps", "1"});
+    CHECK((result.code == 0 || fails_with(result, 1, {})));
+  }
+}
 #endif
 } // TEST_SUITE("apps.train")

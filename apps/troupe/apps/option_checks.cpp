@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/option_checks.hpp>
 
-#include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 
 namespace troupe::apps {
@@ -50,37 +46,18 @@ std::string at_most(double most, double x) {
   return x <= most ? "" : "be at most " + number_text(most);
 }
 
-/// Bytes of a unit, "" to "EiB" in any case; 0: there is none such.
-std::uint64_t bytes_of_unit(std::string unit) {
-  std::ranges::transform(unit, unit.begin(), [](unsigned char c) {
-    return static_cast<char>(std::tolower(c));
-  });
-  if (unit.empty() || unit == "b")
-    return 1;
-  constexpr std::string_view prefixes = "kmgtpe";
-  const auto place = prefixes.find(unit[0]);
-  const auto rest = std::string_view{unit}.substr(1);
-  if (place == prefixes.npos
-      || (!rest.empty() && rest != "b" && rest != "i" && rest != "ib"))
-    return 0;
-  return std::uint64_t{1} << (10 * (place + 1));
-}
-
-/// "8 GiB" in bytes; nothing if it is no size from 1 to `most`.
-std::optional<std::uint64_t> parse_size(const std::string& text,
-                                        std::uint64_t most) {
-  std::uint64_t number = 0;
+/// "8GiB" to "8589934592"; false if it is no size from 1 to `most` bytes.
+bool size_to_bytes(std::string& text, std::uint64_t most) {
+  try {
+    if (!CLI::AsSizeValue(false)(text).empty())
+      return false;
+  } catch (const CLI::ValidationError&) { // a unit that is none
+    return false;
+  }
+  std::uint64_t bytes = 0;
   const auto* end = text.data() + text.size();
-  const auto [rest, code] = std::from_chars(text.data(), end, number);
-  if (code != std::errc{})
-    return std::nullopt;
-  const std::string_view blanks_and_unit{rest, end};
-  const auto begin =
-    std::min(blanks_and_unit.find_first_not_of(' '), blanks_and_unit.size());
-  const auto unit = bytes_of_unit(std::string{blanks_and_unit.substr(begin)});
-  if (unit == 0 || number == 0 || number > most / unit)
-    return std::nullopt;
-  return number * unit;
+  return std::from_chars(text.data(), end, bytes).ptr == end && bytes > 0
+         && bytes <= most;
 }
 
 } // namespace
@@ -124,15 +101,13 @@ CLI::Validator in_flight_count() {
 }
 
 CLI::Validator memory_size() {
-  constexpr auto most = std::uint64_t{1} << 60;
   return {[](std::string& text) -> std::string {
-            const auto bytes = parse_size(text, most);
-            if (!bytes)
-              return "must be a whole number of bytes, KiB, MiB, GiB or TiB "
-                     "from 1 to 2^60 bytes, such as 2500MiB, not "
-                     + (text.empty() ? "empty" : text);
-            text = std::to_string(*bytes);
-            return "";
+            const auto given = text.empty() ? "empty" : text;
+            if (size_to_bytes(text, std::uint64_t{1} << 60))
+              return "";
+            return "must be a whole number of bytes, KiB, MiB, GiB or TiB from "
+                   "1 to 2^60 bytes, such as 2500MiB, not "
+                   + given;
           },
           "SIZE", "SIZE"};
 }
