@@ -47,7 +47,7 @@ std::vector<edge> all_edges(const ssa_graph& g) {
 
 /// Those of them that are not implied.
 std::vector<edge> needed_edges(const ssa_graph& g) {
-  const auto implied = find_implied_edges(g);
+  const auto implied = find_implied_edges(g, reachability{g});
   std::vector<edge> edges;
   for (std::size_t i = 0; i < g.edges.size(); ++i)
     if (!implied.edges[i])
@@ -60,7 +60,7 @@ std::vector<edge> needed_edges(const ssa_graph& g) {
 
 /// "a -> y, y -> b": what is not sent, without ops to themselves.
 std::string implied_in(const ssa_graph& g) {
-  const auto implied = find_implied_edges(g);
+  const auto implied = find_implied_edges(g, reachability{g});
   const auto name = [&](handle_id id) {
     return g.is_op(id) ? g.op(id).desc->type : std::string{g.var(id).name};
   };
@@ -93,7 +93,7 @@ TEST_CASE("an op waits for itself in the step before if nothing implies it") {
   p.persistable("w").op("look", {"w"}, {"y"}).op("set", {"y"}, {"w"});
   p.op("aside", {"y"}, {"z"});
   const auto g = build(p);
-  const auto implied = find_implied_edges(g);
+  const auto implied = find_implied_edges(g, reachability{g});
   CHECK(implied.own[find_op(g, "look")]); // look -> set -> w -> look
   CHECK(implied.own[find_op(g, "set")]);
   CHECK_FALSE(implied.own[find_op(g, "aside")]);
@@ -108,7 +108,7 @@ TEST_CASE("ops on the way of any of many parameters wait for themselves") {
     p.op("set" + n, {"y" + n}, {"w" + n}).op("aside" + n, {"y" + n}, {"z" + n});
   }
   const auto g = build(p);
-  const auto implied = find_implied_edges(g);
+  const auto implied = find_implied_edges(g, reachability{g});
   for (auto& o : g.ops) {
     CAPTURE(o.desc->type);
     CHECK(implied.own[o.id] == !o.desc->type.starts_with("aside"));
@@ -119,7 +119,7 @@ TEST_CASE("an op always tells the variables that it writes") {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const auto p = random_training_program(seed);
     const auto g = build(p, random_options(p, seed));
-    const auto implied = find_implied_edges(g);
+    const auto implied = find_implied_edges(g, reachability{g});
     for (std::size_t i = 0; i < g.edges.size(); ++i)
       if (auto& e = g.edges[i]; g.is_op(e.from) && !g.is_op(e.to))
         CHECK_FALSE(implied.edges[i]);

@@ -145,7 +145,7 @@ plain_executor::impl::impl(const graph::program& main,
   feeds_needed = {graph::feed_names(program), program.main()};
   if (options.devices.size() > 1)
     graph::check_gradients_in_main(program);
-  const actors::output_check outputs{program};
+  actors::output_check outputs{program};
   for (auto& on : make_devices(options.devices)) {
     replica r;
     r.persistable = &parameters->replica(replicas.size());

@@ -395,22 +395,19 @@ void engine_builder::collect_targets(handle_id id) {
 }
 
 void engine_builder::list_op(op_mailbox& m, handle_id op) {
-  const auto& all = plan_.releases();
-  const auto [begin, end] = std::ranges::equal_range(
-    all, op, {}, [](const planned_release& r) { return r.op; });
-  std::vector<std::uint32_t> own;
-  std::vector<std::uint32_t> shared;
-  std::vector<std::uint32_t> delayed;
+  own_.clear();
+  shared_.clear();
+  delayed_.clear();
   auto* const p = pending(op);
-  for (auto r = begin; r != end; ++r)
-    if (const auto number = shared_number_[r->storage]; number == none)
-      own.push_back(parts_.temporary_of[r->storage]);
-    else if (r->distance == 0 && !p)
-      shared.push_back(number);
+  for (auto& r : plan_.releases_of(op))
+    if (const auto number = shared_number_[r.storage]; number == none)
+      own_.push_back(parts_.temporary_of[r.storage]);
+    else if (r.distance == 0 && !p)
+      shared_.push_back(number);
     else
-      delayed.insert(delayed.end(), {number, r->distance});
+      delayed_.insert(delayed_.end(), {number, r.distance});
   if (p) {
-    p->gives_back_on_completion = std::exchange(delayed, {});
+    p->gives_back_on_completion = std::exchange(delayed_, {});
     p->wants_completion |= !p->gives_back_on_completion.empty();
   }
   auto& lists = engine_.lists_;
@@ -418,9 +415,9 @@ void engine_builder::list_op(op_mailbox& m, handle_id op) {
   const auto count = [](const auto& list) {
     return static_cast<std::uint32_t>(list.size());
   };
-  lists.insert(lists.end(), {count(own), count(shared), count(delayed) / 2,
+  lists.insert(lists.end(), {count(own_), count(shared_), count(delayed_) / 2,
                              count(now_), count(later_) / 2});
-  for (auto* part : {&own, &shared, &delayed, &now_, &later_})
+  for (auto* part : {&own_, &shared_, &delayed_, &now_, &later_})
     lists.insert(lists.end(), part->begin(), part->end());
 }
 

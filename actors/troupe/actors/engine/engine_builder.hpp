@@ -67,8 +67,8 @@ private:
   std::vector<std::uint32_t> shared_number_;     // by storage
   std::vector<port::form> form_;                 // by edge of the plan
   std::vector<target> target_;                   // by edge of the plan
-  std::vector<std::uint32_t> now_; // words of targets of the listed handle
-  std::vector<std::uint32_t> later_;
+  // Lists of the handle that is listed: what it gives back, words of targets.
+  std::vector<std::uint32_t> own_, shared_, delayed_, now_, later_;
 };
 
 } // namespace troupe::actors

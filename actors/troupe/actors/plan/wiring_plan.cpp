@@ -3,12 +3,12 @@
 
 #include <troupe/base/assert.hpp>
 #include <troupe/graph/ssa/implied_edges.hpp>
-#include <troupe/graph/ssa/reachability.hpp>
 #include <troupe/graph/ssa/storage_accesses.hpp>
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -77,10 +77,11 @@ plan_streams(const graph::ssa_graph& g, std::size_t workers,
 wiring_plan::wiring_plan(const graph::ssa_graph& g, wiring_options options)
   : graph_(g), options_(std::move(options)) {
   find_local_part();
-  list_edges();
+  const graph::reachability reach{local()};
+  list_edges(reach);
   place_handles();
   add_starts();
-  find_releases();
+  find_releases(reach);
   choose_times();
   find_ends();
   messages_ = static_cast<std::size_t>(std::ranges::count_if(
@@ -110,9 +111,9 @@ void wiring_plan::find_local_part() {
     TROUPE_ASSERT(is_here(e.to));
 }
 
-void wiring_plan::list_edges() {
+void wiring_plan::list_edges(const graph::reachability& reach) {
   const auto& all = local().edges;
-  const auto implied = graph::find_implied_edges(local());
+  const auto implied = graph::find_implied_edges(local(), reach);
   edges_.reserve(all.size() + graph_.ops.size());
   for (std::size_t i = 0; i < all.size(); ++i)
     if (auto& e = all[i]; e.distance == 0 || options_.steps_overlap)
@@ -334,7 +335,7 @@ void wiring_plan::find_ends() {
 
 // -- memory -------------------------------------------------------------------
 
-void wiring_plan::find_releases() {
+void wiring_plan::find_releases(const graph::reachability& reach) {
   // A user goes before another: asked of neighbours in the list of users, which
   // is in program order, and of each and the last.
   std::vector<graph::order_query> queries;
@@ -363,20 +364,36 @@ void wiring_plan::find_releases() {
       all.push_back({users[i].op, storage, users[i].distance});
     }
   }
+  std::vector<bool> ordered(queries.size(), true);
+  for (auto i : reach.find_unordered(queries))
+    ordered[i] = false;
   std::vector<bool> followed(all.size());
-  if (!queries.empty()) {
-    std::vector<bool> ordered(queries.size(), true);
-    const graph::reachability reach{local()};
-    for (auto i : reach.find_unordered(queries))
-      ordered[i] = false;
-    for (std::size_t i = 0; i < queries.size(); ++i)
-      if (ordered[i])
-        followed[asked_for[i]] = true;
-  }
+  for (std::size_t i = 0; i < queries.size(); ++i)
+    if (ordered[i])
+      followed[asked_for[i]] = true;
+  std::vector<planned_release> last;
   for (std::size_t i = 0; i < all.size(); ++i)
     if (!followed[i])
-      releases_.push_back(all[i]);
-  std::ranges::sort(releases_);
+      last.push_back(all[i]);
+  sort_releases(last);
+}
+
+// By op; those of one op keep their order, which is that of storages.
+void wiring_plan::sort_releases(std::span<const planned_release> all) {
+  first_release_.assign(graph_.ops.size() + 1, 0);
+  for (auto& r : all)
+    ++first_release_[r.op + 1];
+  std::partial_sum(first_release_.begin(), first_release_.end(),
+                   first_release_.begin());
+  releases_.resize(all.size());
+  auto next = first_release_;
+  for (auto& r : all)
+    releases_[next[r.op]++] = r;
+}
+
+std::span<const planned_release> wiring_plan::releases_of(handle_id op) const {
+  return std::span{releases_}.subspan(
+    first_release_[op], first_release_[op + 1] - first_release_[op]);
 }
 
 // -- for people ---------------------------------------------------------------

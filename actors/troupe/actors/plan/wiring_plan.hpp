@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/graph/ssa/reachability.hpp>
 #include <troupe/graph/ssa_graph.hpp>
 
 #include <cstddef>
@@ -138,17 +139,20 @@ public:
   const std::vector<planned_release>& releases() const noexcept {
     return releases_;
   }
+  /// Those of one op.
+  std::span<const planned_release> releases_of(handle_id op) const;
 
 private:
   const graph::ssa_graph& local() const { return local_ ? *local_ : graph_; }
   void find_local_part();
   void place_handles();
-  void list_edges();
+  void list_edges(const graph::reachability& reach);
   void add_own_edges(const std::vector<bool>& implied);
   void add_starts();
   void choose_times();
   void find_ends();
-  void find_releases();
+  void find_releases(const graph::reachability& reach);
+  void sort_releases(std::span<const planned_release> all);
   bool must_complete(handle_id maker, handle_id reader) const;
 
   const graph::ssa_graph& graph_;
@@ -163,6 +167,7 @@ private:
   std::vector<std::size_t> first_edge_; // by sender; starts; the end
   std::vector<bool> ends_step_;
   std::vector<planned_release> releases_;
+  std::vector<std::size_t> first_release_; // by op; the end
   std::size_t messages_ = 0;
 };
 

@@ -23,7 +23,7 @@ bool is_built_in(const std::string& op_type) {
 }
 
 /// Whether feeds that the devices share out have as many samples in each step.
-bool fixes_batch(const graph::program& p) {
+bool has_fixed_batch(const graph::program& p) {
   const auto feeds = graph::feed_names(p);
   return !feeds.empty() && std::ranges::all_of(feeds, [&](auto& name) {
     const auto* declared = p.main().find_var(name);
@@ -95,18 +95,23 @@ private:
 
 } // namespace
 
-output_check::output_check(const graph::program& p)
-  : program_(p), batch_is_fixed_(fixes_batch(p)) {}
+output_check::output_check(const graph::program& p) : program_(p) {}
+
+bool output_check::fixes_batch() {
+  if (!batch_is_fixed_)
+    batch_is_fixed_ = has_fixed_batch(program_);
+  return *batch_is_fixed_;
+}
 
 std::unique_ptr<kernel> output_check::of(std::unique_ptr<kernel> code,
-                                         const graph::op_desc& op) const {
+                                         const graph::op_desc& op) {
   if (is_built_in(op.type))
     return code;
   auto declared = declared_shapes(program_, op);
   if (std::ranges::all_of(declared, [](auto& s) { return s.rank() == 0; }))
     return code; // any shape fits
   return std::make_unique<checked_kernel>(std::move(code), op.type,
-                                          std::move(declared), batch_is_fixed_);
+                                          std::move(declared), fixes_batch());
 }
 
 } // namespace troupe::actors

@@ -5,6 +5,7 @@
 #include <troupe/kernels/kernel.hpp>
 
 #include <memory>
+#include <optional>
 
 namespace troupe::actors {
 
@@ -25,11 +26,13 @@ public:
   /// then throws error(shape_mismatch) naming op type, slot and variable and
   /// both shapes.
   std::unique_ptr<kernel> of(std::unique_ptr<kernel> code,
-                             const graph::op_desc& op) const;
+                             const graph::op_desc& op);
 
 private:
+  bool fixes_batch();
+
   const graph::program& program_;
-  bool batch_is_fixed_;
+  std::optional<bool> batch_is_fixed_; // once an op has asked
 };
 
 } // namespace troupe::actors

@@ -18,7 +18,8 @@ public:
     std::uint32_t distance;
   };
 
-  /// Edges of at most `max_distance`; their ends must be handles of `g`.
+  /// Edges of at most `max_distance`. Throws error(graph_invalid) naming one to
+  /// or from a handle that the graph does not have.
   adjacency(const ssa_graph& g, std::uint32_t max_distance);
 
   std::span<const target> operator[](handle_id from) const {

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/graph/ssa/implied_edges.hpp>
 
-#include <troupe/graph/ssa/adjacency.hpp>
-#include <troupe/graph/ssa/reachability.hpp>
-#include <troupe/graph/ssa/topological_order.hpp>
-
 #include <algorithm>
 #include <cstdint>
 #include <ranges>
@@ -19,7 +15,7 @@ namespace {
 class detours {
 public:
   detours(const ssa_graph& g, const reachability& reach)
-    : graph_(g), reach_(reach), out_(g, 1) {
+    : graph_(g), reach_(reach) {
     for (std::size_t i = 0; i < g.edges.size(); ++i)
       if (may_be_implied(g.edges[i]))
         add_ways_around(i);
@@ -47,7 +43,7 @@ private:
   // entries are neighbours in the program, so likely to lead there.
   void add_ways_around(std::size_t index) {
     const auto& e = graph_.edges[index];
-    const auto ways = out_[e.from];
+    const auto ways = reach_.edges()[e.from];
     for (std::size_t i = 0; i < ways.size(); ++i) {
       if (i == most_ways && ways.size() > 2 * most_ways)
         i = ways.size() - most_ways;
@@ -65,11 +61,9 @@ private:
 
   const ssa_graph& graph_;
   const reachability& reach_;
-  adjacency out_;
 };
 
-std::vector<bool> find_implied(const ssa_graph& g) {
-  const reachability reach{g};
+std::vector<bool> find_implied(const ssa_graph& g, const reachability& reach) {
   const detours ways{g, reach};
   std::vector<bool> exists(ways.queries.size(), true);
   for (auto query : reach.find_unordered(ways.queries))
@@ -81,13 +75,19 @@ std::vector<bool> find_implied(const ssa_graph& g) {
   return implied;
 }
 
+auto of_step(const reachability& reach, handle_id from) {
+  return reach.edges()[from]
+         | std::views::filter([](auto& e) { return e.distance == 0; });
+}
+
 /// Finds ops that wait for themselves by way of one of some edges of distance
 /// 1: they lie behind its end and before its beginning.
 class returning_ops {
 public:
   /// @param across all the edges of distance 1
-  returning_ops(const ssa_graph& g, std::span<const edge> across)
-    : order_(topological_order(g)), out_(g, 0), found_(g.ops.size()) {
+  returning_ops(const ssa_graph& g, const reachability& reach,
+                std::span<const edge> across)
+    : reach_(reach), found_(g.ops.size()) {
     marks ends(g.size()), beginnings(g.size());
     for (auto& e : across) {
       ends[e.to] = true;
@@ -110,11 +110,11 @@ public:
       behind[edges[i].to] |= bits{1} << i;
       before[edges[i].from] |= bits{1} << i;
     }
-    for (auto id : order_)
-      for (auto& next : out_[id])
+    for (auto id : reach_.order())
+      for (auto& next : of_step(reach_, id))
         behind[next.to] |= behind[id];
-    for (auto id : order_ | std::views::reverse)
-      for (auto& next : out_[id])
+    for (auto id : reach_.order() | std::views::reverse)
+      for (auto& next : of_step(reach_, id))
         before[id] |= before[next.to];
     for (std::size_t op = 0; op < found_.size(); ++op)
       if ((before[op] & behind[op]) != 0) {
@@ -136,18 +136,18 @@ private:
   using marks = std::vector<bool>; // by handle
 
   marks with_all_behind(marks m) const {
-    for (auto id : order_)
+    for (auto id : reach_.order())
       if (m[id])
-        for (auto& next : out_[id])
+        for (auto& next : of_step(reach_, id))
           m[next.to] = true;
     return m;
   }
 
   marks with_all_before(marks m) const {
-    for (auto id : order_ | std::views::reverse)
-      m[id] = m[id] || std::ranges::any_of(out_[id], [&](auto& next) {
-                return m[next.to];
-              });
+    for (auto id : reach_.order() | std::views::reverse)
+      m[id] = m[id]
+              || std::ranges::any_of(of_step(reach_, id),
+                                     [&](auto& next) { return m[next.to]; });
     return m;
   }
 
@@ -156,8 +156,7 @@ private:
     before_open_ = with_all_before(open_);
   }
 
-  std::vector<handle_id> order_;
-  adjacency out_;
+  const reachability& reach_;
   std::vector<bool> found_; // by op
   marks open_;              // ops that may yet be found
   marks behind_open_, before_open_;
@@ -166,13 +165,13 @@ private:
 // A chain to the next step has one edge of distance 1; that of another op to
 // itself leads nowhere that the op before it in the chain has not been. A few
 // of the edges lead around most ops: each look at a graph leaves fewer to try.
-std::vector<bool> find_own(const ssa_graph& g,
+std::vector<bool> find_own(const ssa_graph& g, const reachability& reach,
                            const std::vector<bool>& implied) {
   std::vector<edge> across;
   for (std::size_t i = 0; i < g.edges.size(); ++i)
     if (g.edges[i].distance == 1 && !implied[i])
       across.push_back(g.edges[i]);
-  returning_ops returning{g, across};
+  returning_ops returning{g, reach, across};
   while (!across.empty()) {
     const auto count = std::min(across.size(), returning_ops::edges_at_once);
     returning.find(std::span{across}.last(count));
@@ -184,10 +183,11 @@ std::vector<bool> find_own(const ssa_graph& g,
 
 } // namespace
 
-implied_edges find_implied_edges(const ssa_graph& g) {
+implied_edges find_implied_edges(const ssa_graph& g,
+                                 const reachability& reach) {
   implied_edges found;
-  found.edges = find_implied(g);
-  found.own = find_own(g, found.edges);
+  found.edges = find_implied(g, reach);
+  found.own = find_own(g, reach, found.edges);
   return found;
 }
 

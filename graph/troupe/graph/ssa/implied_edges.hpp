@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/graph/ssa/reachability.hpp>
 #include <troupe/graph/ssa_graph.hpp>
 
 #include <vector>
@@ -27,7 +28,7 @@ struct implied_edges {
 /// no cycle, so a chain that uses another implied edge can use that one's chain
 /// instead.
 ///
-/// Throws error(graph_invalid) if the graph has a cycle.
-implied_edges find_implied_edges(const ssa_graph& g);
+/// @param reach of `g`
+implied_edges find_implied_edges(const ssa_graph& g, const reachability& reach);
 
 } // namespace troupe::graph

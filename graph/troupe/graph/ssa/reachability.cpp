@@ -29,8 +29,9 @@ std::size_t batch_size(std::span<const order_query* const> queries) {
 } // namespace
 
 reachability::reachability(const ssa_graph& g)
-  : num_ops_(g.ops.size()), order_(topological_order(g)),
-    targets_(g, UINT32_MAX), position_(g.size()), depth_(g.size()) {
+  : num_ops_(g.ops.size()), targets_(g, UINT32_MAX),
+    order_(topological_order(g, targets_)), position_(g.size()),
+    depth_(g.size()) {
   for (std::size_t i = 0; i < order_.size(); ++i) {
     const auto id = order_[i];
     position_[id] = i;
@@ -156,9 +157,9 @@ reachability::find_unordered(const std::vector<order_query>& queries) const {
   if (!std::ranges::is_sorted(open, by_first))
     std::ranges::sort(open, by_first);
   open = drop_near(open);
-  std::vector<std::size_t> unordered;
+  std::vector<bool> unordered(queries.size());
   const auto give_up = [&](auto* query) {
-    unordered.push_back(static_cast<std::size_t>(query - queries.data()));
+    unordered[static_cast<std::size_t>(query - queries.data())] = true;
   };
   std::erase_if(open, [&](auto* query) {
     const auto is_hopeless =
@@ -177,8 +178,11 @@ reachability::find_unordered(const std::vector<order_query>& queries) const {
       give_up(query);
     rest = rest.subspan(size);
   }
-  std::sort(unordered.begin(), unordered.end());
-  return unordered;
+  std::vector<std::size_t> positions;
+  for (std::size_t i = 0; i < unordered.size(); ++i)
+    if (unordered[i])
+      positions.push_back(i);
+  return positions;
 }
 
 } // namespace troupe::graph

@@ -38,6 +38,11 @@ public:
     return depth_[first] < depth_[second];
   }
 
+  /// The graph's handles as `topological_order` gives them.
+  const std::vector<handle_id>& order() const noexcept { return order_; }
+  /// The graph's edges of all distances.
+  const adjacency& edges() const noexcept { return targets_; }
+
   /// Positions in `queries` whose answer is no, ascending.
   std::vector<std::size_t>
   find_unordered(const std::vector<order_query>& queries) const;
@@ -53,8 +58,8 @@ private:
   void flow(std::span<step_bits> steps) const;
 
   std::size_t num_ops_;
-  std::vector<handle_id> order_;
   adjacency targets_;
+  std::vector<handle_id> order_;
   std::vector<std::size_t> position_; // in order_
   std::vector<std::uint32_t> depth_;  // longest chain of the step to a handle
 };

@@ -1,24 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/graph/ssa/topological_order.hpp>
 
-#include <troupe/base/error.hpp>
-#include <troupe/graph/ssa/adjacency.hpp>
-
 #include <algorithm>
 #include <string>
+#include <troupe/base/error.hpp>
 
 namespace troupe::graph {
 
 namespace {
-
-void check_ends(const ssa_graph& g) {
-  for (auto& e : g.edges)
-    if (e.from >= g.size() || e.to >= g.size())
-      throw error{errc::graph_invalid, "edge from " + handle_name(g, e.from)
-                                         + " to " + handle_name(g, e.to)
-                                         + " names a handle that the graph "
-                                         + "does not have"};
-}
 
 // Every handle left over waits for another one left over, so walking back from
 // any of them ends in a circle.
@@ -53,8 +42,11 @@ std::vector<handle_id> find_cycle(const ssa_graph& g,
 } // namespace
 
 std::vector<handle_id> topological_order(const ssa_graph& g) {
-  check_ends(g);
-  const adjacency successors{g, 0};
+  return topological_order(g, adjacency{g, 0});
+}
+
+std::vector<handle_id> topological_order(const ssa_graph& g,
+                                         const adjacency& edges) {
   std::vector<std::size_t> waits_for(g.size(), 0);
   for (auto& e : g.edges)
     waits_for[e.to] += e.distance == 0;
@@ -64,8 +56,8 @@ std::vector<handle_id> topological_order(const ssa_graph& g) {
     if (waits_for[id] == 0)
       order.push_back(id);
   for (std::size_t i = 0; i < order.size(); ++i)
-    for (auto& next : successors[order[i]])
-      if (--waits_for[next.to] == 0)
+    for (auto& next : edges[order[i]])
+      if (next.distance == 0 && --waits_for[next.to] == 0)
         order.push_back(next.to);
   if (order.size() < g.size())
     fail_with_cycle(g, find_cycle(g, waits_for));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/graph/ssa/adjacency.hpp>
 #include <troupe/graph/ssa_graph.hpp>
 
 #include <vector>
@@ -12,5 +13,10 @@ namespace troupe::graph {
 /// Throws error(graph_invalid) with the path of a cycle, or naming an edge to
 /// or from a handle that does not exist.
 std::vector<handle_id> topological_order(const ssa_graph& g);
+
+/// The same.
+/// @param edges those of `g`, at least of distance 0
+std::vector<handle_id> topological_order(const ssa_graph& g,
+                                         const adjacency& edges);
 
 } // namespace troupe::graph
