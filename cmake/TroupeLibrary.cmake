@@ -7,6 +7,18 @@ function(troupe_unity target)
   endif()
 endfunction()
 
+# After troupe_unity: a folder's files are compiled together. Only those of a
+# folder must not give the same name to things of their own.
+function(troupe_unity_by_folder target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+  get_target_property(sources ${target} SOURCES)
+  foreach(source IN LISTS sources)
+    get_filename_component(folder ${source} DIRECTORY)
+    get_filename_component(name ${folder} NAME)
+    set_property(SOURCE ${source} PROPERTY UNITY_GROUP ${name})
+  endforeach()
+endfunction()
+
 # One function for all layers: a static library `troupe_<name>` with the alias
 # `troupe::<name>`, whose include root is the layer's own folder. A layer that
 # does not link another cannot even find its headers.

@@ -10,7 +10,7 @@ namespace troupe::ref {
 namespace {
 
 template <class Function>
-void forward(kernel_context& ctx, Function f) {
+void apply(kernel_context& ctx, Function f) {
   auto x = input(ctx, "X");
   for (double& value : x.values)
     value = f(value);
@@ -62,21 +62,21 @@ double gelu_derivative(double x, bool approximate) {
 } // namespace
 
 void relu(kernel_context& ctx) {
-  forward(ctx, [](double x) { return x > 0 ? x : 0; });
+  apply(ctx, [](double x) { return x > 0 ? x : 0; });
 }
 void relu_grad(kernel_context& ctx) {
   backward(ctx, "Out", [](double out) { return out > 0 ? 1.0 : 0.0; });
 }
 
 void sigmoid(kernel_context& ctx) {
-  forward(ctx, [](double x) { return 1 / (1 + std::exp(-x)); });
+  apply(ctx, [](double x) { return 1 / (1 + std::exp(-x)); });
 }
 void sigmoid_grad(kernel_context& ctx) {
   backward(ctx, "Out", [](double out) { return out * (1 - out); });
 }
 
 void tanh(kernel_context& ctx) {
-  forward(ctx, [](double x) { return std::tanh(x); });
+  apply(ctx, [](double x) { return std::tanh(x); });
 }
 void tanh_grad(kernel_context& ctx) {
   backward(ctx, "Out", [](double out) { return 1 - out * out; });
@@ -84,7 +84,7 @@ void tanh_grad(kernel_context& ctx) {
 
 void gelu(kernel_context& ctx) {
   const bool approximate = ctx.attributes().get_bool("approximate", false);
-  forward(ctx, [=](double x) { return gelu_value(x, approximate); });
+  apply(ctx, [=](double x) { return gelu_value(x, approximate); });
 }
 void gelu_grad(kernel_context& ctx) {
   const bool approximate = ctx.attributes().get_bool("approximate", false);
@@ -92,7 +92,7 @@ void gelu_grad(kernel_context& ctx) {
 }
 
 void square(kernel_context& ctx) {
-  forward(ctx, [](double x) { return x * x; });
+  apply(ctx, [](double x) { return x * x; });
 }
 void square_grad(kernel_context& ctx) {
   backward(ctx, "X", [](double x) { return 2 * x; });

@@ -28,7 +28,7 @@ struct row_view {
   }
 };
 
-double epsilon_of(const kernel_context& ctx) {
+double row_epsilon(const kernel_context& ctx) {
   return ctx.attributes().get_float("epsilon", 1e-5f);
 }
 
@@ -67,7 +67,7 @@ void layer_norm(kernel_context& ctx) {
     variance[r] = mean_of(v.width, [&](auto i) {
       return (x[start + i] - mean[r]) * (x[start + i] - mean[r]);
     });
-    const double inv_std = 1 / std::sqrt(variance[r] + epsilon_of(ctx));
+    const double inv_std = 1 / std::sqrt(variance[r] + row_epsilon(ctx));
     for (std::int64_t i = 0; i < v.width; ++i)
       y[start + i] = (x[start + i] - mean[r]) * inv_std * scale[i] + bias[i];
   }
@@ -87,7 +87,7 @@ void layer_norm_grad(kernel_context& ctx) {
   array dx(x.dims), dscale(shape{v.width}), dbias(shape{v.width});
   for (std::int64_t r = 0; r < v.rows; ++r) {
     const auto start = r * v.width;
-    const double inv_std = 1 / std::sqrt(variance[r] + epsilon_of(ctx));
+    const double inv_std = 1 / std::sqrt(variance[r] + row_epsilon(ctx));
     auto xhat = [&](auto i) { return (x[start + i] - mean[r]) * inv_std; };
     auto g = [&](auto i) { return dy[start + i] * scale[i]; };
     const double mean_g = mean_of(v.width, g);

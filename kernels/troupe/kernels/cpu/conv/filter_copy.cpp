@@ -12,11 +12,11 @@ namespace troupe::cpu {
 
 namespace {
 
-constexpr auto channels = channel_square::channels;
+constexpr auto block_channels = channel_square::channels;
 
-/// The plain filters of a block of channels: those of an output channel lie one
-/// behind the other, [in][tap].
-struct plain_filters {
+/// The plain filters of a block of channels: those of an output channel
+/// lie one behind the other, [in][tap].
+struct copied_filters {
   float* first;
   std::int64_t stride; // from one output channel to the next
   std::int64_t taps;
@@ -24,19 +24,20 @@ struct plain_filters {
 
 /// blocks[tap] is where a tap's block lies, 16i16o.
 TROUPE_SIMD
-void copy_blocks(const float* const* blocks, const plain_filters& plain) {
+void copy_blocks(const float* const* blocks, const copied_filters& plain) {
   // [in * tap][out]: what lies side by side in the plain filters is transposed
   // by squares, and none of it is written twice.
-  alignas(64) float all[channels * most_taps][channels];
+  alignas(64) float all[block_channels * most_taps][block_channels];
   for (std::int64_t tap = 0; tap < plain.taps; ++tap)
-    for (std::int64_t i = 0; i < channels; ++i)
-      std::memcpy(all[i * plain.taps + tap], blocks[tap] + i * channels,
+    for (std::int64_t i = 0; i < block_channels; ++i)
+      std::memcpy(all[i * plain.taps + tap], blocks[tap] + i * block_channels,
                   sizeof all[0]);
-  for (std::int64_t k = 0; k < channels * plain.taps; k += channels) {
+  for (std::int64_t k = 0; k < block_channels * plain.taps;
+       k += block_channels) {
     channel_square t;
     std::memcpy(t.at, all[k], sizeof t.at);
     t = transposed(t);
-    for (std::int64_t o = 0; o < channels; ++o)
+    for (std::int64_t o = 0; o < block_channels; ++o)
       std::memcpy(plain.first + o * plain.stride + k, t.at[o], sizeof t.at[o]);
   }
 }
@@ -58,11 +59,12 @@ void filter_copy::run(const float* from, float* to) const {
   const std::int64_t taps = dims_[2] * dims_[3];
   const std::int64_t stride = dims_[1] * taps;
   std::array<const float*, most_taps> blocks;
-  for (std::int64_t out = 0; out < dims_[0] / channels; ++out)
-    for (std::int64_t in = 0; in < dims_[1] / channels; ++in) {
+  for (std::int64_t out = 0; out < dims_[0] / block_channels; ++out)
+    for (std::int64_t in = 0; in < dims_[1] / block_channels; ++in) {
       list_blocks(from + out * strides_[0] + in * strides_[1], blocks.data());
-      copy_blocks(blocks.data(),
-                  {to + channels * (out * stride + in * taps), stride, taps});
+      copy_blocks(
+        blocks.data(),
+        {to + block_channels * (out * stride + in * taps), stride, taps});
     }
 }
 

@@ -339,7 +339,7 @@ void run_gelu_gradient(kernel_context& ctx) {
                           : run_unary_gradient<gelu>(ctx);
 }
 
-constexpr unary_entry entries[] = {
+constexpr unary_entry activation_entries[] = {
   unary<relu>("relu", "relu_grad"),
   unary<relu6>("relu6", "relu6_grad"),
   unary<leaky_relu>("leaky_relu", "leaky_relu_grad"),
@@ -368,7 +368,7 @@ constexpr unary_entry entries[] = {
 } // namespace
 
 void add_activations(kernel_table& table) {
-  add_unary(table, entries);
+  add_unary(table, activation_entries);
 }
 
 } // namespace troupe::cpu

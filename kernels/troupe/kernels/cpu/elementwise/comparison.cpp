@@ -132,12 +132,12 @@ void test(kernel_context& ctx) {
   });
 }
 
-struct entry {
+struct comparison_entry {
   const char* op_type;
   kernel_function run;
 };
 
-constexpr entry entries[] = {
+constexpr comparison_entry comparison_entries[] = {
   {"equal", compare<equal>},
   {"not_equal", compare<not_equal>},
   {"less_than", compare<less_than>},
@@ -156,7 +156,7 @@ constexpr entry entries[] = {
 } // namespace
 
 void add_comparisons(kernel_table& table) {
-  for (const auto& [op_type, run] : entries)
+  for (const auto& [op_type, run] : comparison_entries)
     table.add(op_type, device_kind::cpu, run);
 }
 

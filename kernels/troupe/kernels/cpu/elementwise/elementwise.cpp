@@ -15,8 +15,6 @@ namespace troupe::cpu {
 
 namespace {
 
-using namespace elementwise;
-
 template <class T>
 void require_no_zero(const tensor& y) {
   const auto values = y.values<T>();
@@ -24,23 +22,24 @@ void require_no_zero(const tensor& y) {
     throw error(errc::invalid_argument, "division of an integer by zero in Y");
 }
 
+template <class Op, class... Ops>
+constexpr bool is_one_of = (std::is_same_v<Op, Ops> || ...);
+
 template <class Op>
-constexpr bool divides =
-  std::is_same_v<
-    Op,
-    divide> || std::is_same_v<Op, modulo> || std::is_same_v<Op, floor_divide>;
+constexpr bool divides = is_one_of<Op, elementwise::divide, elementwise::modulo,
+                                   elementwise::floor_divide>;
 
 template <class Op>
 class elementwise_kernel final : public planned_broadcast {
 public:
   using planned_broadcast::planned_broadcast;
   void run(kernel_context& ctx) override {
-    if constexpr (std::is_same_v<Op, multiply>)
+    if constexpr (std::is_same_v<Op, elementwise::multiply>)
       if (ctx.input_variable("X").is_rows())
         return ctx.output_variable("Out").set(
           multiply_rows("X", ctx.input_variable("X").as_rows(),
                         scalar_input(ctx, "Y"), ctx.on().memory()));
-    if constexpr (std::is_same_v<Op, add>)
+    if constexpr (std::is_same_v<Op, elementwise::add>)
       if (add_in_blocks(ctx))
         return;
     run_plain(ctx);
@@ -104,16 +103,16 @@ constexpr entry entry_of(const char* op_type) {
 }
 
 constexpr entry entries[] = {
-  entry_of<add>("elementwise_add"),
-  entry_of<add>("grad_add"),
-  entry_of<subtract>("elementwise_sub"),
-  entry_of<multiply>("elementwise_mul"),
-  entry_of<divide>("elementwise_div"),
-  entry_of<modulo>("elementwise_mod"),
-  entry_of<floor_divide>("elementwise_floordiv"),
-  entry_of<maximum>("elementwise_max"),
-  entry_of<minimum>("elementwise_min"),
-  entry_of<power>("elementwise_pow"),
+  entry_of<elementwise::add>("elementwise_add"),
+  entry_of<elementwise::add>("grad_add"),
+  entry_of<elementwise::subtract>("elementwise_sub"),
+  entry_of<elementwise::multiply>("elementwise_mul"),
+  entry_of<elementwise::divide>("elementwise_div"),
+  entry_of<elementwise::modulo>("elementwise_mod"),
+  entry_of<elementwise::floor_divide>("elementwise_floordiv"),
+  entry_of<elementwise::maximum>("elementwise_max"),
+  entry_of<elementwise::minimum>("elementwise_min"),
+  entry_of<elementwise::power>("elementwise_pow"),
 };
 
 } // namespace

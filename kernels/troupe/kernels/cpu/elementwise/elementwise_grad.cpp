@@ -133,13 +133,13 @@ private:
   }
 };
 
-struct entry {
+struct gradient_entry {
   const char* op_type;
   kernel_factory make;
 };
 
 template <class Op>
-constexpr entry entry_of(const char* op_type) {
+constexpr gradient_entry gradient_entry_of(const char* op_type) {
   return {op_type, [](const attribute_map& attributes) {
             return std::unique_ptr<kernel>(
               std::make_unique<elementwise_gradient<Op>>(attributes));
@@ -147,27 +147,27 @@ constexpr entry entry_of(const char* op_type) {
 }
 
 template <bool Minus>
-constexpr entry passing(const char* op_type) {
+constexpr gradient_entry passing(const char* op_type) {
   return {op_type, [](const attribute_map& attributes) {
             return std::unique_ptr<kernel>(
               std::make_unique<passing_gradient>(attributes, Minus));
           }};
 }
 
-constexpr entry entries[] = {
+constexpr gradient_entry gradient_entries[] = {
   passing<false>("elementwise_add_grad"),
   passing<true>("elementwise_sub_grad"),
-  entry_of<multiply_gradient>("elementwise_mul_grad"),
-  entry_of<divide_gradient>("elementwise_div_grad"),
-  entry_of<maximum_gradient>("elementwise_max_grad"),
-  entry_of<minimum_gradient>("elementwise_min_grad"),
-  entry_of<power_gradient>("elementwise_pow_grad"),
+  gradient_entry_of<multiply_gradient>("elementwise_mul_grad"),
+  gradient_entry_of<divide_gradient>("elementwise_div_grad"),
+  gradient_entry_of<maximum_gradient>("elementwise_max_grad"),
+  gradient_entry_of<minimum_gradient>("elementwise_min_grad"),
+  gradient_entry_of<power_gradient>("elementwise_pow_grad"),
 };
 
 } // namespace
 
 void add_elementwise_gradients(kernel_table& table) {
-  for (const auto& [op_type, make] : entries)
+  for (const auto& [op_type, make] : gradient_entries)
     table.add(op_type, device_kind::cpu, make);
 }
 

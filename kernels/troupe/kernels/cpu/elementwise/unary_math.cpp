@@ -258,7 +258,7 @@ void run_pow_gradient(kernel_context& ctx) {
   run_unary_gradient_with<power>(ctx, factor(ctx));
 }
 
-constexpr unary_entry entries[] = {
+constexpr unary_entry unary_math_entries[] = {
   unary<exp>("exp", "exp_grad"),
   unary<expm1>("expm1", "expm1_grad"),
   unary<log>("log", "log_grad"),
@@ -284,7 +284,7 @@ constexpr unary_entry entries[] = {
 } // namespace
 
 void add_unary_math(kernel_table& table) {
-  add_unary(table, entries);
+  add_unary(table, unary_math_entries);
 }
 
 } // namespace troupe::cpu

@@ -18,7 +18,7 @@ namespace troupe::cpu {
 namespace {
 
 // Ends of -1 and those before the first element lie before it.
-std::int64_t stop_of(std::int64_t end, std::int64_t extent) {
+std::int64_t stop_of_part(std::int64_t end, std::int64_t extent) {
   return end == -1 || end < -extent ? -extent - 1 : end;
 }
 
@@ -29,7 +29,7 @@ slice_box part_of(const kernel_context& ctx, const shape& dims) {
                   .steps = integers_of(ctx, "StepsTensorList", "", "steps")};
   if (cuts.steps.empty())
     cuts.steps.assign(cuts.axes.size(), 1);
-  return cut_box(dims, cuts, stop_of);
+  return cut_box(dims, cuts, stop_of_part);
 }
 
 struct axis_of_part {

@@ -50,7 +50,7 @@ slice_box box_of(const kernel_context& ctx, const shape& in, bool strided) {
   return cut_box(in, cuts, stop_of);
 }
 
-void run(kernel_context& ctx, bool strided) {
+void cut(kernel_context& ctx, bool strided) {
   const tensor x = ctx.input("Input");
   const slice_box b = box_of(ctx, x.dims(), strided);
   tensor out =
@@ -147,7 +147,7 @@ shape without_axes(const kernel_context& ctx, const shape& dims,
 }
 
 void run_slice(kernel_context& ctx) {
-  run(ctx, false);
+  cut(ctx, false);
 }
 
 void run_slice_grad(kernel_context& ctx) {
@@ -155,7 +155,7 @@ void run_slice_grad(kernel_context& ctx) {
 }
 
 void run_strided_slice(kernel_context& ctx) {
-  run(ctx, true);
+  cut(ctx, true);
 }
 
 void run_strided_slice_grad(kernel_context& ctx) {

@@ -23,7 +23,7 @@ struct row_view {
   std::int64_t width = 0;
 };
 
-TROUPE_SIMD float centred_squares(const float* x, float mean, std::int64_t n) {
+TROUPE_SIMD float squares_around(const float* x, float mean, std::int64_t n) {
   float total = 0.0f;
 #pragma omp simd reduction(+ : total)
   for (std::int64_t i = 0; i < n; ++i)
@@ -149,7 +149,7 @@ private:
                  float& variance) const {
     const auto count = static_cast<double>(std::max<std::int64_t>(width, 1));
     mean = static_cast<float>(sum(x, width) / count);
-    variance = centred_squares(x, mean, width) / static_cast<float>(count);
+    variance = squares_around(x, mean, width) / static_cast<float>(count);
     normalize_row(y, x, scale, bias, mean, inverse(variance), width);
   }
 

@@ -43,7 +43,7 @@ row_pairs pairs_of(const kernel_context& ctx) {
 }
 
 template <class T>
-T product(const T* a, const T* b, std::int64_t n) {
+T sum_of_products(const T* a, const T* b, std::int64_t n) {
   T total{};
   for (std::int64_t i = 0; i < n; ++i)
     total += a[i] * b[i];
@@ -57,8 +57,8 @@ void write_norms(kernel_context& ctx, std::string_view slot, const tensor& of,
   tensor norms = ctx.output(slot, {rows, 1}, of.type());
   for (std::int64_t i = 0; i < rows; ++i) {
     const T* row = values_in<T>(of) + i * width;
-    norms.data<T>()[i] = std::sqrt(
-      std::max(product(row, row, width), static_cast<T>(smallest_square)));
+    norms.data<T>()[i] = std::sqrt(std::max(sum_of_products(row, row, width),
+                                            static_cast<T>(smallest_square)));
   }
 }
 
@@ -140,9 +140,10 @@ void run_cos_sim(kernel_context& ctx) {
     tensor out = ctx.output("Out", {p.rows, 1}, p.x.type());
     for (std::int64_t row = 0; row < p.rows; ++row) {
       const std::int64_t other = p.row_of_y(row);
-      out.data<T>()[row] = product(values_in<T>(p.x) + row * p.width,
-                                   values_in<T>(p.y) + other * p.width, p.width)
-                           / (x_norm[row] * y_norm[other]);
+      out.data<T>()[row] =
+        sum_of_products(values_in<T>(p.x) + row * p.width,
+                        values_in<T>(p.y) + other * p.width, p.width)
+        / (x_norm[row] * y_norm[other]);
     }
     out.set_levels(p.x.levels());
   });

@@ -142,7 +142,7 @@ T sign_of(T x) {
 
 // Gradients per element of X; p is the order of the norm.
 
-struct extreme_gradient {
+struct largest_gradient {
   template <class T>
   static T apply(T x, T out, T dout, T) {
     return std::abs(x) == out ? dout * sign_of(x) : T(0);
@@ -240,7 +240,7 @@ void run_p_norm_gradient(kernel_context& ctx) {
   if (p == 0.0f)
     return spread<zero_gradient>(ctx, r, p);
   if (std::isinf(p))
-    return spread<extreme_gradient>(ctx, r, p);
+    return spread<largest_gradient>(ctx, r, p);
   if (p == 1.0f)
     return spread<magnitude_gradient>(ctx, r, p);
   if (p == 2.0f)

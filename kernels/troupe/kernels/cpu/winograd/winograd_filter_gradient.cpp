@@ -16,10 +16,10 @@ namespace {
 using index = std::int64_t;
 
 // Tiles of each worker that are multiplied in one go.
-constexpr index chunk_tiles = 128;
+constexpr index worker_tiles = 128;
 // Sums of so many input channels and two vectors of output channels lie in the
 // second-level cache.
-constexpr index chunk_channels = 64;
+constexpr index sum_channels = 64;
 // Floats of transformed tiles that lie in the third-level cache. If those of
 // all channels do not, they are transformed once for each window of so many
 // channels of the other operand.
@@ -93,16 +93,16 @@ private:
     });
   }
 
-  // A unit of work is the sums between `chunk_channels` of the images and a
+  // A unit of work is the sums between `sum_channels` of the images and a
   // pair of vectors of the gradient.
 
-  index depth() const noexcept { return chunk_channels / loops_.lanes; }
+  index depth() const noexcept { return sum_channels / loops_.lanes; }
   index depths() const noexcept { return ceil_div(in_.count, depth()); }
   index units() const noexcept {
     return depths() * ceil_div(out_.count, winograd_columns);
   }
   index row() const noexcept { return winograd_columns * loops_.lanes; }
-  index step() const noexcept { return chunk_channels * row() + loops_.lanes; }
+  index step() const noexcept { return sum_channels * row() + loops_.lanes; }
   index sums_size() const noexcept { return winograd_values * step(); }
   bool keeps() const noexcept { return groups_.parts() > 1; }
 
@@ -177,7 +177,7 @@ void filter_gradient(kernel_context& ctx, const conv_problem& p,
   given.image.plane.before_x = p.axes[1].before;
   const auto workers = static_cast<index>(given.workers);
   const even_cut groups{tiles.all, static_cast<std::size_t>(ceil_div(
-                                     tiles.all, workers * chunk_tiles))};
+                                     tiles.all, workers * worker_tiles))};
   const index most = window_blocks(p, groups, lanes);
   for (index o = 0; o < given.gradient.blocks; o += most)
     for (index i = 0; i < given.image.blocks; i += most)
