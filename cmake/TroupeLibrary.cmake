@@ -70,6 +70,7 @@ function(troupe_test name)
   add_executable(${name}_test ${arg_SOURCES})
   target_link_libraries(${name}_test PRIVATE ${arg_LINK} troupe_test_main troupe_warnings)
   target_precompile_headers(${name}_test REUSE_FROM troupe_test_main)
+  troupe_unity(${name}_test)
   target_compile_definitions(${name}_test PRIVATE
     TROUPE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
     TROUPE_DATA="${PROJECT_SOURCE_DIR}/data")

@@ -20,6 +20,8 @@ using graph::merge_strategy;
 using test::caught;
 using test::says;
 
+TEST_SUITE("actors.backend") {
+
 namespace {
 
 const std::vector<device_id> cpu_and_sim{{device_kind::cpu, 0},
@@ -43,8 +45,6 @@ executor_options on_two_cpus(merge_strategy strategy) {
 }
 
 } // namespace
-
-TEST_SUITE("actors.backend") {
 
 TEST_CASE("devices are made in the order of their ids") {
   const auto devices = make_devices(parse_devices("cpu:2"));

@@ -29,6 +29,8 @@ using namespace troupe::test;
 using actors::describe_atom;
 using actors::ready_atom;
 
+TEST_SUITE("actors.caf") {
+
 namespace {
 
 constexpr std::chrono::seconds patience{60};
@@ -101,8 +103,6 @@ struct gate {
 };
 
 } // namespace
-
-TEST_SUITE("actors.caf") {
 
 TEST_CASE("every handle says in one line who it is") {
   application app;

@@ -18,6 +18,8 @@
 
 using namespace troupe;
 
+TEST_SUITE("actors.configure") {
+
 namespace {
 
 std::size_t allowed_cores() {
@@ -39,8 +41,6 @@ std::size_t cores_of_worker(std::size_t workers) {
 }
 
 } // namespace
-
-TEST_SUITE("actors.configure") {
 
 TEST_CASE("workers that take all cores are bound to one each") {
   CHECK(cores_of_worker(usable_cores()) == 1);

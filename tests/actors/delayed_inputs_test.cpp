@@ -22,6 +22,8 @@
 
 using namespace troupe;
 
+TEST_SUITE("actors.delayed_inputs") {
+
 namespace {
 
 constexpr std::uint64_t steps = 9;
@@ -125,8 +127,6 @@ void run_join(kernel_context& ctx) {
 }
 
 } // namespace
-
-TEST_SUITE("actors.delayed_inputs") {
 
 TEST_CASE(
   "1,000 random programs with inputs up to three steps old compute what "

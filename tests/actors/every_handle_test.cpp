@@ -29,6 +29,8 @@ using namespace troupe;
 using namespace troupe::test;
 using actors::describe_atom;
 
+TEST_SUITE("actors.every_handle") {
+
 namespace {
 
 constexpr std::chrono::seconds patience{60};
@@ -194,8 +196,6 @@ std::vector<bool> all_behind(const graph::ssa_graph& g, handle_id first) {
 }
 
 } // namespace
-
-TEST_SUITE("actors.every_handle") {
 
 TEST_CASE("handles that are watched and asked compute what others do") {
   const auto net = make_mlp();

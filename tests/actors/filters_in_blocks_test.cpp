@@ -22,6 +22,8 @@ using namespace troupe;
 using namespace troupe::test;
 using graph::merge_strategy;
 
+TEST_SUITE("actors.filters_in_blocks") {
+
 namespace {
 
 // They do not divide by the devices; one is for one device alone.
@@ -83,8 +85,6 @@ small_net with_adam() {
 }
 
 } // namespace
-
-TEST_SUITE("actors.filters_in_blocks") {
 
 TEST_CASE("training gives the same bits") {
   for (const auto& net :

@@ -17,6 +17,8 @@
 using namespace troupe;
 using namespace troupe::test;
 
+TEST_SUITE("actors.fused_batch_norm") {
+
 namespace {
 
 executor_options fused(bool yes, const char* devices = "cpu:1") {
@@ -43,8 +45,6 @@ std::string written_by(const small_net& net, const std::string& type,
 const std::vector<std::int64_t> batches{8, 7, 1, 8};
 
 } // namespace
-
-TEST_SUITE("actors.fused_batch_norm") {
 
 TEST_CASE("fused and single ops train to the same bits") {
   const auto net = make_resnet(true);

@@ -19,6 +19,8 @@ using namespace troupe;
 using namespace troupe::test;
 using graph::merge_strategy;
 
+TEST_SUITE("actors.gathered_product") {
+
 namespace {
 
 executor_options gathering(bool yes, int devices = 2,
@@ -50,8 +52,6 @@ bool gathers(const small_net& net, executor_options options) {
 }
 
 } // namespace
-
-TEST_SUITE("actors.gathered_product") {
 
 TEST_CASE("gathered gradients train to the bits of merged ones") {
   const auto net = make_wide_mlp();

@@ -23,6 +23,8 @@
 using namespace troupe;
 using namespace troupe::test;
 
+TEST_SUITE("actors.leak") {
+
 namespace {
 
 // A sanitizer's allocator does not tell, but finds leaks by itself.
@@ -70,8 +72,6 @@ bool gone(const caf::actor_addr& addr) {
 }
 
 } // namespace
-
-TEST_SUITE("actors.leak") {
 
 TEST_CASE("executors with systems of their own leave nothing behind") {
   auto net = make_mlp();

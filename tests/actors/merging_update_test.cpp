@@ -19,6 +19,8 @@ using namespace troupe;
 using namespace troupe::test;
 using graph::merge_strategy;
 
+TEST_SUITE("actors.merging_update") {
+
 namespace {
 
 executor_options merging(bool yes, int devices = 2,
@@ -57,8 +59,6 @@ std::ptrdiff_t merging_updates(const small_net& net,
 }
 
 } // namespace
-
-TEST_SUITE("actors.merging_update") {
 
 TEST_CASE("updates that merge train to the bits of merged gradients") {
   for (const auto& net : {make_mlp(), make_wide_mlp(), make_lenet(),

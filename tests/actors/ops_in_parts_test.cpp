@@ -29,6 +29,8 @@
 using namespace troupe;
 using namespace troupe::test;
 
+TEST_SUITE("actors.ops_in_parts") {
+
 namespace {
 
 using body = std::function<void(kernel_context&)>;
@@ -136,8 +138,6 @@ bool has_two_cores() {
 }
 
 } // namespace
-
-TEST_SUITE("actors.ops_in_parts") {
 
 TEST_CASE("a device's kernels know how many workers share them") {
   if (!has_two_cores())

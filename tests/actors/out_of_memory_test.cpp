@@ -16,6 +16,8 @@
 using namespace troupe;
 using namespace troupe::test;
 
+TEST_SUITE("actors.out_of_memory") {
+
 namespace {
 
 constexpr long plenty = 1L << 40;
@@ -157,8 +159,6 @@ long fail_each_reservation(const small_net& net, int devices,
 }
 
 } // namespace
-
-TEST_SUITE("actors.out_of_memory") {
 
 TEST_CASE("a step without memory ends with one error, the next one is right") {
   for (auto& net : {make_mlp(), make_word2vec()})

@@ -17,6 +17,8 @@
 using namespace troupe;
 using namespace troupe::test;
 
+TEST_SUITE("actors.plain_executor") {
+
 namespace {
 
 plain_executor_options options_for(const small_net& net, int devices) {
@@ -43,8 +45,6 @@ struct hook_call {
 };
 
 } // namespace
-
-TEST_SUITE("actors.plain_executor") {
 
 TEST_CASE("hooks are called around each op, devices in turn") {
   auto net = make_mlp();

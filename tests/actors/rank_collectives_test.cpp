@@ -24,6 +24,8 @@ using namespace troupe;
 using namespace troupe::test;
 using graph::merge_strategy;
 
+TEST_SUITE("actors.rank_collectives") {
+
 namespace {
 
 executor_options on(int devices, merge_strategy strategy, bool ranks) {
@@ -59,8 +61,6 @@ struct counted_task final : actors::op_task {
 };
 
 } // namespace
-
-TEST_SUITE("actors.rank_collectives") {
 
 TEST_CASE("ranks train to the bits of joint collectives") {
   for (auto& net : {make_lenet(), make_word2vec(), make_resnet(true)})

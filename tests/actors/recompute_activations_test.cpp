@@ -18,6 +18,8 @@
 using namespace troupe;
 using namespace troupe::test;
 
+TEST_SUITE("actors.recompute_activations") {
+
 namespace {
 
 // Even shards, uneven ones, devices without samples.
@@ -44,8 +46,6 @@ std::string activation(const small_net& net) {
 }
 
 } // namespace
-
-TEST_SUITE("actors.recompute_activations") {
 
 TEST_CASE("training gives the same bits") {
   const auto net = make_resnet(true);

@@ -19,6 +19,8 @@
 using namespace troupe;
 using namespace troupe::test;
 
+TEST_SUITE("actors.shape_inputs") {
+
 namespace {
 
 const std::vector<std::int64_t> batches(4, 64);
@@ -40,8 +42,6 @@ std::string summand(const small_net& net) {
 }
 
 } // namespace
-
-TEST_SUITE("actors.shape_inputs") {
 
 TEST_CASE("training gives the same bits") {
   for (const auto& net : {make_mlp(), make_lenet(), make_resnet(true)})

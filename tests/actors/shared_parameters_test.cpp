@@ -18,6 +18,8 @@ using namespace troupe;
 using namespace troupe::test;
 using graph::merge_strategy;
 
+TEST_SUITE("actors.shared_parameters") {
+
 namespace {
 
 executor_options shared(bool yes, int devices = 2,
@@ -52,8 +54,6 @@ bool same_values(const tensor& a, const tensor& b) {
 }
 
 } // namespace
-
-TEST_SUITE("actors.shared_parameters") {
 
 TEST_CASE("one copy trains to the bits of several") {
   for (auto& net : {make_mlp(), make_lenet(), make_word2vec()})

@@ -25,6 +25,8 @@
 using namespace troupe;
 using namespace troupe::test;
 
+TEST_SUITE("actors.shuffle") {
+
 namespace {
 
 constexpr int devices = 4;
@@ -116,8 +118,6 @@ constexpr auto all_reduce = graph::merge_strategy::all_reduce;
 constexpr auto reduce = graph::merge_strategy::reduce;
 
 } // namespace
-
-TEST_SUITE("actors.shuffle") {
 
 TEST_CASE("LeNet, all_reduce: 1,000 orders of messages agree bit by bit") {
   all_seeds_agree(make_lenet(), all_reduce, 1000, edge_form::counter);

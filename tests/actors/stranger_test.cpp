@@ -24,6 +24,8 @@ using namespace troupe;
 using namespace troupe::test;
 using actors::ready_atom;
 
+TEST_SUITE("actors.stranger") {
+
 namespace {
 
 constexpr std::chrono::seconds patience{60};
@@ -79,8 +81,6 @@ private:
 };
 
 } // namespace
-
-TEST_SUITE("actors.stranger") {
 
 TEST_CASE("a stranger's message is refused, whatever numbers it has") {
   const auto net = make_mlp();

@@ -15,6 +15,8 @@
 using namespace troupe;
 using namespace troupe::test;
 
+TEST_SUITE("actors.sync_batch_norm") {
+
 namespace {
 
 executor_options
@@ -36,8 +38,6 @@ double difference(const training& a, const training& b) {
 const std::vector<std::int64_t> batches{8, 7, 5, 3, 2, 8};
 
 } // namespace
-
-TEST_SUITE("actors.sync_batch_norm") {
 
 TEST_CASE("several devices follow one device on the whole batch") {
   const auto net = make_resnet(true);

@@ -17,6 +17,8 @@
 using namespace troupe;
 using namespace troupe::test;
 
+TEST_SUITE("actors.trace") {
+
 namespace {
 
 std::size_t count(const std::vector<trace_event>& events, event_kind kind,
@@ -59,8 +61,6 @@ ops_of_step(const std::vector<trace_event>& events, step_id step) {
 }
 
 } // namespace
-
-TEST_SUITE("actors.trace") {
 
 TEST_CASE("every message of a step is recorded once") {
   for (auto form : {edge_form::counter, edge_form::message, edge_form::mixed})

@@ -30,6 +30,8 @@
 using namespace troupe;
 using namespace troupe::test;
 
+TEST_SUITE("actors.two_processes") {
+
 namespace {
 
 constexpr int steps = 5;
@@ -193,8 +195,6 @@ bool talks_to_handle(std::uint16_t port, const std::string& name) {
 }
 
 } // namespace
-
-TEST_SUITE("actors.two_processes") {
 
 TEST_CASE("a graph split over two processes gives the same losses") {
   split_run_agrees(make_mlp(), graph::merge_strategy::all_reduce);

@@ -23,6 +23,8 @@
 using namespace troupe;
 using namespace troupe::test;
 
+TEST_SUITE("actors.withheld_message") {
+
 namespace {
 
 constexpr std::chrono::seconds patience{60};
@@ -66,8 +68,6 @@ std::string ask_until_named(const executor& exe, const actors::wired_edge& e,
 }
 
 } // namespace
-
-TEST_SUITE("actors.withheld_message") {
 
 TEST_CASE("the step stands still and who waits is named") {
   const auto net = make_mlp();

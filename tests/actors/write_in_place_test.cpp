@@ -15,6 +15,8 @@
 using namespace troupe;
 using namespace troupe::test;
 
+TEST_SUITE("actors.write_in_place") {
+
 namespace {
 
 const std::vector<std::int64_t> batches(4, 64);
@@ -28,8 +30,6 @@ executor_options in_place(bool yes, const char* devices = "cpu:1") {
 }
 
 } // namespace
-
-TEST_SUITE("actors.write_in_place") {
 
 TEST_CASE("training gives the same bits") {
   for (const auto& net :

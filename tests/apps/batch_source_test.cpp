@@ -13,6 +13,8 @@ using namespace troupe;
 using namespace troupe::apps;
 using namespace troupe::test;
 
+TEST_SUITE("apps.batch_source") {
+
 namespace {
 
 struct host {
@@ -49,7 +51,6 @@ const feed_info image{"image", dtype::float32, {-1, 3}, std::nullopt};
 
 } // namespace
 
-TEST_SUITE("apps.batch_source") {
 TEST_CASE_FIXTURE(host, "an epoch holds each sample once, the last batch "
                         "what is left") {
   auto source = make_dataset_source(samples(7), {.batch = 3}, memory);

@@ -24,6 +24,8 @@
 using namespace troupe::apps;
 using namespace troupe::test;
 
+TEST_SUITE("apps.bench") {
+
 namespace {
 
 std::vector<std::uint32_t> before(const task_graph& g, std::size_t task) {
@@ -70,8 +72,6 @@ void check_stop(std::vector<std::string> words) {
 }
 
 } // namespace
-
-TEST_SUITE("apps.bench") {
 
 TEST_CASE("a stencil's tasks wait for their neighbours of the row before") {
   const auto g = make_task_graph({"stencil_1d", 4, 2, 3});

@@ -19,6 +19,8 @@
 using namespace troupe::apps;
 using namespace troupe::test;
 
+TEST_SUITE("apps.bench_train") {
+
 namespace {
 
 training_bench_options small_net(std::uint32_t in_flight = 1) {
@@ -43,8 +45,6 @@ std::string answers(const std::string& input, const std::string& arguments) {
 }
 
 } // namespace
-
-TEST_SUITE("apps.bench_train") {
 
 TEST_CASE("bench train tells time, rates and shares") {
   const auto result = run_troupe(

@@ -15,6 +15,8 @@
 
 using namespace troupe::test;
 
+TEST_SUITE("apps.command_page") {
+
 namespace {
 
 using json = nlohmann::json;
@@ -104,8 +106,6 @@ words operator+(words a, const words& b) {
 }
 
 } // namespace
-
-TEST_SUITE("apps.command_page") {
 
 TEST_CASE("every option of every command is described") {
   // They mean in all commands what they mean in train.

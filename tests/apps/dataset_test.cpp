@@ -11,6 +11,8 @@ using namespace troupe;
 using namespace troupe::apps;
 using namespace troupe::test;
 
+TEST_SUITE("apps.dataset") {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -74,7 +76,6 @@ std::vector<std::int64_t> whole(const dataset& data, const char* name) {
 
 } // namespace
 
-TEST_SUITE("apps.dataset") {
 TEST_CASE_FIXTURE(idx_folder, "pixels become [0, 1] in the feed's shape") {
   const dataset data = load();
   CHECK(data.samples == 2);

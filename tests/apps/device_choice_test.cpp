@@ -19,6 +19,8 @@ using namespace troupe;
 using namespace troupe::apps;
 using namespace troupe::test;
 
+TEST_SUITE("apps.device_choice") {
+
 namespace {
 
 /// What is chosen for a net: untried, one device.
@@ -63,8 +65,6 @@ bool devices_agree_on(graph::variable_ref (*reduce)(const graph::variable_ref&),
 }
 
 } // namespace
-
-TEST_SUITE("apps.device_choice") {
 
 TEST_CASE("bare cpu leaves the number of devices to Troupe") {
   network_options options;

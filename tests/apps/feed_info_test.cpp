@@ -10,6 +10,8 @@ using namespace troupe;
 using namespace troupe::apps;
 using namespace troupe::test;
 
+TEST_SUITE("apps.feed_info") {
+
 namespace {
 
 /// Ids through an embedding of 7 rows, classes of 3.
@@ -28,7 +30,6 @@ struct tagged_text {
 
 } // namespace
 
-TEST_SUITE("apps.feed_info") {
 TEST_CASE_FIXTURE(tagged_text, "limits follow from tables and classes, also "
                                "through a reshape") {
   const auto feeds = describe_feeds(net.main);

@@ -11,6 +11,8 @@
 
 using namespace troupe::test;
 
+TEST_SUITE("apps.graph") {
+
 namespace {
 
 using json = nlohmann::json;
@@ -24,7 +26,6 @@ std::set<std::string> keys(const json& object) {
 
 } // namespace
 
-TEST_SUITE("apps.graph") {
 TEST_CASE("the graph as JSON has the documented keys and closed edges") {
   const auto result = run_troupe({"graph", "mlp", "--devices", "cpu:2"});
   INFO(result.err);

@@ -17,6 +17,8 @@ using namespace troupe;
 using namespace troupe::apps;
 using namespace troupe::test;
 
+TEST_SUITE("apps.output") {
+
 namespace {
 
 constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
@@ -31,7 +33,6 @@ std::size_t count(const std::string& text, const std::string& part) {
 
 } // namespace
 
-TEST_SUITE("apps.output") {
 TEST_CASE("a metrics line has five keys in their order") {
   const std::array losses{0.5, no_number};
   CHECK(to_json_line({3, 0.5, losses, 1.23456, 8300.04})

@@ -15,6 +15,8 @@
 using namespace troupe;
 using namespace troupe::test;
 
+TEST_SUITE("apps.paddle_programs") {
+
 namespace {
 
 using nlohmann::json;
@@ -69,7 +71,6 @@ void check_eval(const std::string& name) {
 
 } // namespace
 
-TEST_SUITE("apps.paddle_programs") {
 TEST_CASE("programs of Paddle train to Paddle's losses and parameters") {
   check_command("mlp", "executor");
   check_command("word2vec_sparse_adam_lazy", "executor");

@@ -21,6 +21,8 @@ using namespace troupe;
 using namespace troupe::apps;
 using namespace troupe::test;
 
+TEST_SUITE("apps.prefetching_source") {
+
 namespace {
 
 using places = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
@@ -87,8 +89,6 @@ std::vector<std::int64_t> numbers(batch_source& source, const places& asked) {
 }
 
 } // namespace
-
-TEST_SUITE("apps.prefetching_source") {
 
 TEST_CASE_FIXTURE(loading, "batches come in the order of steps and epochs") {
   for (std::size_t ahead : {1u, 2u, 7u}) {

@@ -10,6 +10,8 @@
 using namespace troupe;
 using namespace troupe::apps;
 
+TEST_SUITE("apps.program_source") {
+
 namespace {
 
 void add_parameter(graph::program& p, const std::string& name,
@@ -56,7 +58,6 @@ std::vector<float> values(scope& parameters, const char* name) {
 
 } // namespace
 
-TEST_SUITE("apps.program_source") {
 TEST_CASE("what was coalesced at the start follows its parts when saved") {
   const program_bundle bundle = coalescing_bundle();
   scope parameters;

@@ -9,6 +9,8 @@
 
 using namespace troupe::apps;
 
+TEST_SUITE("apps.stop_request") {
+
 namespace {
 
 struct sigaction action_of(int signal) {
@@ -18,8 +20,6 @@ struct sigaction action_of(int signal) {
 }
 
 } // namespace
-
-TEST_SUITE("apps.stop_request") {
 
 TEST_CASE("a signal asks for a stop once, and then ends the process") {
   for (int signal : {SIGINT, SIGTERM}) {

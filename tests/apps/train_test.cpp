@@ -17,6 +17,8 @@
 using namespace troupe;
 using namespace troupe::test;
 
+TEST_SUITE("apps.train") {
+
 namespace {
 
 using json = nlohmann::json;
@@ -67,7 +69,6 @@ struct mlp_feeds {
 
 } // namespace
 
-TEST_SUITE("apps.train") {
 TEST_CASE("training in bfloat16 follows training in float32") {
   const temporary_folder folder;
   const auto run = [&](const std::string& precision) {

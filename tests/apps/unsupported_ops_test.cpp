@@ -10,6 +10,8 @@
 using namespace troupe;
 using namespace troupe::test;
 
+TEST_SUITE("apps.unsupported_ops") {
+
 namespace {
 
 const std::string fixture = TROUPE_TEST_DATA "/paddle_programs/mlp";
@@ -36,7 +38,6 @@ struct strange_program {
 
 } // namespace
 
-TEST_SUITE("apps.unsupported_ops") {
 TEST_CASE_FIXTURE(strange_program, "train lists all ops without a kernel") {
   const auto result =
     run_troupe({"train", path(), "--feeds", fixture + "/feeds.npz"});

@@ -20,6 +20,8 @@ using test::error_of;
 
 namespace fs = std::filesystem;
 
+TEST_SUITE("base.atomic_directory") {
+
 namespace {
 
 void write_whole(const fs::path& path, const std::string& text) {
@@ -39,8 +41,6 @@ void save(const fs::path& target, const std::string& text) {
 }
 
 } // namespace
-
-TEST_SUITE("base.atomic_directory") {
 
 TEST_CASE("a folder appears with all its contents on commit") {
   test::temporary_folder folder;

@@ -10,6 +10,8 @@
 
 using namespace troupe;
 
+TEST_SUITE("base.cores") {
+
 namespace {
 
 cpu_set_t allowed() {
@@ -21,7 +23,6 @@ cpu_set_t allowed() {
 
 } // namespace
 
-TEST_SUITE("base.cores") {
 TEST_CASE("a thread stays on a core for a while and then goes where it may") {
   auto before = allowed();
   for (std::size_t core = 0; core < usable_cores(); ++core) {

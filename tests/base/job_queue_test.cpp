@@ -23,6 +23,8 @@
 using namespace troupe;
 using namespace troupe::test;
 
+TEST_SUITE("base.job_queue") {
+
 namespace {
 
 struct counting_job final : job {
@@ -49,8 +51,6 @@ void wait_until_all_sleep(job_queue& q) {
 }
 
 } // namespace
-
-TEST_SUITE("base.job_queue") {
 
 TEST_CASE("a worker takes its newest job first and high priority before") {
   job_queue q{1};

@@ -13,6 +13,8 @@
 
 using namespace troupe;
 
+TEST_SUITE("base.recorder") {
+
 namespace {
 
 /// Event number `n`: all words say so.
@@ -30,8 +32,6 @@ bool is_whole(const trace_event& e) {
 }
 
 } // namespace
-
-TEST_SUITE("base.recorder") {
 
 TEST_CASE("a ring gives events once, oldest first") {
   event_ring ring{8};

@@ -18,6 +18,8 @@
 using namespace troupe;
 using namespace troupe::test;
 
+TEST_SUITE("base.worker_chain") {
+
 namespace {
 
 constexpr auto bound = worker::chain_limit;
@@ -57,8 +59,6 @@ private:
 };
 
 } // namespace
-
-TEST_SUITE("base.worker_chain") {
 
 TEST_CASE("a chain runs what is named first and pushes the rest") {
   job_queue q{1};

@@ -5,6 +5,8 @@
 
 using namespace troupe;
 
+TEST_SUITE("base.worker_place") {
+
 namespace {
 
 struct no_job final : job {
@@ -21,8 +23,6 @@ struct busy_place {
 };
 
 } // namespace
-
-TEST_SUITE("base.worker_place") {
 
 TEST_CASE("jobs count as short once their length is known") {
   worker_place p;

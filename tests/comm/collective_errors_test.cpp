@@ -12,6 +12,8 @@
 using namespace comm_test;
 using namespace troupe::comm;
 
+TEST_SUITE("comm.collective_errors") {
+
 namespace {
 
 void check_error(errc code, const char* message,
@@ -47,7 +49,6 @@ public:
 
 } // namespace
 
-TEST_SUITE("comm.collective_errors") {
 TEST_CASE("a root out of range and a group without ranks are refused") {
   check_error(errc::invalid_argument, "broadcast: root 2 of 2 ranks", [] {
     make_local_collective(2, {.kind = collective_kind::broadcast, .root = 2});

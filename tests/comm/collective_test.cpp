@@ -13,6 +13,8 @@
 using namespace comm_test;
 using namespace troupe::comm;
 
+TEST_SUITE("comm.collective") {
+
 namespace {
 
 constexpr collective_kind all_kinds[] = {
@@ -148,7 +150,6 @@ void run_shuffled(collective& c, std::size_t threads, unsigned seed) {
 
 } // namespace
 
-TEST_SUITE("comm.collective") {
 TEST_CASE("every kind, op and dtype equals a double-precision reference") {
   for (auto kind : all_kinds)
     for (auto op : all_ops)

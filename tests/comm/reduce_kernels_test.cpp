@@ -11,6 +11,8 @@
 using namespace comm_test;
 using namespace troupe::comm;
 
+TEST_SUITE("comm.reduce_kernels") {
+
 namespace {
 
 std::vector<tensor> merged(const local::merge_rule& rule,
@@ -69,7 +71,6 @@ std::size_t differently_rounded() {
 
 } // namespace
 
-TEST_SUITE("comm.reduce_kernels") {
 TEST_CASE("every half survives conversion to float and back") {
   CHECK(changed_by_adding_zero<float16>() == 0);
   CHECK(changed_by_adding_zero<bfloat16>() == 0);

@@ -11,6 +11,8 @@
 using namespace comm_test;
 using namespace troupe::comm;
 
+TEST_SUITE("comm.share_results") {
+
 namespace {
 
 constexpr auto sharing = collective_kind::all_reduce;
@@ -35,7 +37,6 @@ tensor write_as_kernel(device& on, variable& var, float value) {
 
 } // namespace
 
-TEST_SUITE("comm.share_results") {
 TEST_CASE("shared results equal copied ones bit by bit") {
   for (std::size_t ranks : {1, 2, 3, 8}) {
     auto inputs = random_tensors(ranks, 70'001);

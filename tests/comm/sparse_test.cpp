@@ -13,6 +13,8 @@ using namespace comm_test;
 using namespace troupe::comm;
 using row_list = std::vector<std::int64_t>;
 
+TEST_SUITE("comm.sparse") {
+
 namespace {
 
 selected_rows make_rows(const row_list& rows, unsigned seed,
@@ -38,7 +40,6 @@ void check_error(errc code, const char* message, const selected_rows& a,
 
 } // namespace
 
-TEST_SUITE("comm.sparse") {
 TEST_CASE("duplicate rows are added once, rows ascending") {
   for (auto type :
        {dtype::float32, dtype::float16, dtype::bfloat16, dtype::int32})

@@ -17,6 +17,8 @@ using namespace troupe;
 using namespace troupe::graph;
 using namespace troupe::graph::testing;
 
+TEST_SUITE("graph.gathered_product") {
+
 namespace {
 
 /// out = x * w, loss = mean(out), sgd on w; who makes the gradient of x may
@@ -60,8 +62,6 @@ bool gathers(const small_program& p, const build_options& options) {
 }
 
 } // namespace
-
-TEST_SUITE_BEGIN("graph.gathered_product");
 
 TEST_CASE("one device makes the gradient from the factors of all") {
   const auto g = build(product_program{}, gathering(2));
@@ -196,4 +196,4 @@ TEST_CASE("gradients that are made in several pieces are merged") {
   CHECK_FALSE(gathers(p, gathering(2)));
 }
 
-TEST_SUITE_END();
+} // TEST_SUITE("graph.gathered_product")

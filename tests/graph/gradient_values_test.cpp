@@ -13,6 +13,8 @@ using namespace troupe;
 using graph::testing::gradient_error;
 using graph::testing::program_runner;
 
+TEST_SUITE("graph.gradient_values") {
+
 namespace {
 
 /// Numbers without pattern in [-1, 1].
@@ -40,8 +42,6 @@ double error_of(graph::network& net, const graph::variable_ref& loss,
 }
 
 } // namespace
-
-TEST_SUITE("graph.gradient_values") {
 
 TEST_CASE("gradients of a convolutional net equal finite differences") {
   graph::network net;

@@ -11,6 +11,8 @@ using namespace troupe::graph;
 using test::caught;
 using test::says;
 
+TEST_SUITE("graph.gradients") {
+
 namespace {
 
 using strings = std::vector<std::string>;
@@ -43,8 +45,6 @@ const op_desc& writer_of(const network& net, const std::string& name) {
 }
 
 } // namespace
-
-TEST_SUITE("graph.gradients") {
 
 TEST_CASE("gradient ops come in reverse order, the input's before the "
           "weight's") {

@@ -11,6 +11,8 @@ using namespace troupe;
 using namespace troupe::graph;
 using namespace troupe::graph::testing;
 
+TEST_SUITE("graph.graph_export") {
+
 namespace {
 
 ssa_graph scale_and_update() {
@@ -20,8 +22,6 @@ ssa_graph scale_and_update() {
 }
 
 } // namespace
-
-TEST_SUITE_BEGIN("graph.graph_export");
 
 TEST_CASE("JSON lists handles and edges with the documented keys") {
   CHECK(to_json(scale_and_update())
@@ -78,4 +78,4 @@ TEST_CASE("odd names survive") {
   CHECK(to_json(g).find("y\\n") != std::string::npos);
 }
 
-TEST_SUITE_END();
+} // TEST_SUITE("graph.graph_export")

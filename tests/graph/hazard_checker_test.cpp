@@ -17,6 +17,8 @@ using namespace troupe;
 using namespace troupe::graph;
 using namespace troupe::graph::testing;
 
+TEST_SUITE("graph.hazard_checker") {
+
 namespace {
 
 ssa_graph without(ssa_graph g, handle_id from, handle_id to) {
@@ -43,8 +45,6 @@ std::map<edge_kind, int> remove_each_edge(const ssa_graph& g,
 }
 
 } // namespace
-
-TEST_SUITE_BEGIN("graph.hazard_checker");
 
 TEST_CASE("training graphs of every strategy are proven") {
   for (auto strategy : {merge_strategy::all_reduce, merge_strategy::reduce,
@@ -159,4 +159,4 @@ TEST_CASE("hazards found in random damage equal brute force") {
   }
 }
 
-TEST_SUITE_END();
+} // TEST_SUITE("graph.hazard_checker")

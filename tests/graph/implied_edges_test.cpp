@@ -17,6 +17,8 @@ using namespace troupe;
 using namespace troupe::graph;
 using namespace troupe::graph::testing;
 
+TEST_SUITE("graph.implied_edges") {
+
 namespace {
 
 using moment = std::pair<handle_id, std::uint32_t>; // a handle in a step
@@ -73,8 +75,6 @@ std::string implied_in(const ssa_graph& g) {
 }
 
 } // namespace
-
-TEST_SUITE("graph.implied_edges") {
 
 TEST_CASE("a variable need not tell an op that waits for another reader") {
   small_program p;

@@ -10,6 +10,8 @@ using namespace troupe::graph;
 using test::caught;
 using test::says;
 
+TEST_SUITE("graph.layers") {
+
 namespace {
 
 const op_desc& last_op(const network& net) {
@@ -27,8 +29,6 @@ struct inputs {
 };
 
 } // namespace
-
-TEST_SUITE("graph.layers") {
 
 TEST_CASE_FIXTURE(inputs, "fc flattens all extents but the leading ones") {
   CHECK(layers::fc(x, 10).dims() == shape{-1, 10});

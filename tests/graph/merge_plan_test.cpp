@@ -18,6 +18,8 @@ using namespace troupe;
 using namespace troupe::graph;
 using namespace troupe::graph::testing;
 
+TEST_SUITE("graph.merge_plan") {
+
 namespace {
 
 merge_plan plan(const small_program& p, const build_options& options) {
@@ -141,8 +143,6 @@ values run_two_steps(const small_program& p, build_options options,
 }
 
 } // namespace
-
-TEST_SUITE_BEGIN("graph.merge_plan");
 
 TEST_CASE("homes balance elements, the lowest device on ties") {
   sized_program p{{5, 3, 1, 2, 4}};
@@ -297,4 +297,4 @@ TEST_CASE("of gradients added up over steps, what is added is merged") {
   CHECK(result.gradients[0].complete_after == 2);
 }
 
-TEST_SUITE_END();
+} // TEST_SUITE("graph.merge_plan")

@@ -15,6 +15,8 @@ using namespace troupe;
 using namespace troupe::graph;
 using namespace troupe::graph::testing;
 
+TEST_SUITE("graph.merging_update") {
+
 namespace {
 
 /// y = x * w, loss = mean(y), momentum on w.
@@ -77,8 +79,6 @@ bool merges(const small_program& p, const build_options& options = merging(2)) {
 }
 
 } // namespace
-
-TEST_SUITE_BEGIN("graph.merging_update");
 
 TEST_CASE("the update reads the gradient of every device") {
   const auto g = build(product_program{}, merging(2));
@@ -205,4 +205,4 @@ TEST_CASE("every order of accesses is proven") {
         }
 }
 
-TEST_SUITE_END();
+} // TEST_SUITE("graph.merging_update")

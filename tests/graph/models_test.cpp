@@ -16,6 +16,8 @@ using namespace troupe::graph;
 using test::caught;
 using test::says;
 
+TEST_SUITE("graph.models") {
+
 namespace {
 
 std::vector<std::string> names_of(const std::vector<model_feed>& feeds) {
@@ -39,8 +41,6 @@ std::size_t count_ops(const program& p, const std::string& type) {
 }
 
 } // namespace
-
-TEST_SUITE("graph.models") {
 
 TEST_CASE("every model has a loss, feeds, updates for all parameters and a "
           "test program") {

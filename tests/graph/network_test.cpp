@@ -13,6 +13,8 @@ using namespace troupe::graph;
 using test::caught;
 using test::says;
 
+TEST_SUITE("graph.network") {
+
 namespace {
 
 const op_desc& startup_op(const network& net, const std::string& variable) {
@@ -24,8 +26,6 @@ const op_desc& startup_op(const network& net, const std::string& variable) {
 }
 
 } // namespace
-
-TEST_SUITE("graph.network") {
 
 TEST_CASE("layers and parameters have Paddle's names, counted per kind") {
   network net;

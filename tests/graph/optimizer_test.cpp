@@ -13,6 +13,8 @@ using namespace troupe::graph;
 using test::caught;
 using test::says;
 
+TEST_SUITE("graph.optimizer") {
+
 namespace {
 
 variable_ref small_loss(network& net) {
@@ -35,8 +37,6 @@ float start_value(const network& net, const std::string& variable) {
 }
 
 } // namespace
-
-TEST_SUITE("graph.optimizer") {
 
 TEST_CASE("each parameter gets one update in place, with role and pair") {
   network net;

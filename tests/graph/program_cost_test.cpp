@@ -11,6 +11,8 @@
 using namespace troupe;
 using namespace troupe::graph;
 
+TEST_SUITE("graph.program_cost") {
+
 namespace {
 
 /// Work of the ops of one type.
@@ -30,8 +32,6 @@ void train(const variable_ref& loss) {
 constexpr double float_bytes = 4;
 
 } // namespace
-
-TEST_SUITE("graph.program_cost") {
 
 TEST_CASE("a fully connected layer multiplies and adds once per weight and "
           "sample") {

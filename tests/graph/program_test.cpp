@@ -10,6 +10,8 @@ using namespace troupe::graph;
 using test::caught;
 using test::says;
 
+TEST_SUITE("graph.program") {
+
 namespace {
 
 using strings = std::vector<std::string>;
@@ -51,8 +53,6 @@ program small_training() {
 }
 
 } // namespace
-
-TEST_SUITE("graph.program") {
 
 TEST_CASE("a slot that an op has not is empty") {
   op_desc op;

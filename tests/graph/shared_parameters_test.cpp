@@ -15,6 +15,8 @@ using namespace troupe;
 using namespace troupe::graph;
 using namespace troupe::graph::testing;
 
+TEST_SUITE("graph.shared_parameters") {
+
 namespace {
 
 build_options sharing(std::size_t devices,
@@ -42,8 +44,6 @@ bool has_op(const ssa_graph& g, op_kind kind) {
 const std::set<std::uint32_t> first{0}, both{0, 1};
 
 } // namespace
-
-TEST_SUITE_BEGIN("graph.shared_parameters");
 
 TEST_CASE("a parameter is updated once, where all devices read it") {
   const auto g =
@@ -191,4 +191,4 @@ TEST_CASE("program order chains devices by their ops, not by what they read") {
            "b@1 -> a@1 order +1\n");
 }
 
-TEST_SUITE_END();
+} // TEST_SUITE("graph.shared_parameters")

@@ -14,6 +14,8 @@ using namespace troupe;
 using namespace troupe::graph;
 using namespace troupe::graph::testing;
 
+TEST_SUITE("graph.ssa_builder") {
+
 namespace {
 
 std::vector<const op_handle*> collectives(const ssa_graph& g) {
@@ -70,8 +72,6 @@ small_program three_gradients(var_kind kind_of_b = var_kind::dense) {
 }
 
 } // namespace
-
-TEST_SUITE_BEGIN("graph.ssa_builder");
 
 TEST_CASE("one device runs the program once, without collectives") {
   auto g = build(linear_with_sgd(),
@@ -400,4 +400,4 @@ TEST_CASE("strategies and scales are parsed by name") {
   CHECK_THROWS_AS(parse_gradient_scale(""), error);
 }
 
-TEST_SUITE_END();
+} // TEST_SUITE("graph.ssa_builder")

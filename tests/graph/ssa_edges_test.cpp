@@ -13,6 +13,8 @@ using namespace troupe;
 using namespace troupe::graph;
 using namespace troupe::graph::testing;
 
+TEST_SUITE("graph.ssa_edges") {
+
 namespace {
 
 constexpr auto war = edge_kind::write_after_read;
@@ -26,8 +28,6 @@ std::size_t count_between_ops(const ssa_graph& g) {
 }
 
 } // namespace
-
-TEST_SUITE_BEGIN("graph.ssa_edges");
 
 // The first ParallelExecutor returned from its search at the first variable
 // with a single version and so left all later ones unprotected.
@@ -201,4 +201,4 @@ TEST_CASE("equal pairs are merged and the shorter distance wins") {
   CHECK(edges[1] == edge{1, 2, war, 0});
 }
 
-TEST_SUITE_END();
+} // TEST_SUITE("graph.ssa_edges")

@@ -16,6 +16,8 @@ using test::caught;
 using testing::names;
 using testing::small_program;
 
+TEST_SUITE("graph.sub_blocks") {
+
 namespace {
 
 op_desc make_op(const std::string& type, const names& in, const names& out) {
@@ -64,7 +66,6 @@ program nested() {
 
 } // namespace
 
-TEST_SUITE("graph.sub_blocks") {
 TEST_CASE("an op lists what its block and those within touch outside") {
   const auto p = expose_sub_blocks(nested());
   const auto& outer = p.main().ops.front();

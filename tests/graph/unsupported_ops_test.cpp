@@ -8,6 +8,8 @@
 using namespace troupe;
 using namespace troupe::graph;
 
+TEST_SUITE("graph.unsupported_ops") {
+
 namespace {
 
 op_desc op_of(const std::string& type, std::int32_t role = role_forward) {
@@ -30,7 +32,6 @@ program two_blocks() {
 
 } // namespace
 
-TEST_SUITE("graph.unsupported_ops") {
 TEST_CASE("ops without a kernel are counted in all blocks and roles") {
   const std::vector<device_id> devices(2);
   const auto found = unsupported_ops(two_blocks(), cpu_kernels(), devices);

@@ -21,6 +21,8 @@ using test::limited_source;
 using test::says;
 using test::source_record;
 
+TEST_SUITE("kernels.arena") {
+
 namespace {
 
 constexpr std::size_t kib = 1024;
@@ -115,8 +117,6 @@ int swap_blocks(arena& memory, unsigned thread, int rounds) {
 }
 
 } // namespace
-
-TEST_SUITE("kernels.arena") {
 
 TEST_CASE("a block is large enough and wastes at most a quarter") {
   auto memory = host_arena();

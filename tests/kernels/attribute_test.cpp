@@ -10,6 +10,8 @@ namespace troupe {
 using test::caught;
 using test::says;
 
+TEST_SUITE("kernels.attribute") {
+
 namespace {
 
 using ints = std::vector<std::int32_t>;
@@ -30,8 +32,6 @@ const attribute_map samples{
 };
 
 } // namespace
-
-TEST_SUITE("kernels.attribute") {
 
 TEST_CASE("integers of both widths are read as int64") {
   CHECK(samples.get_int("int", 0) == -3);

@@ -11,6 +11,8 @@
 
 namespace troupe {
 
+TEST_SUITE("kernels.best_fit_blocks") {
+
 namespace {
 
 constexpr std::size_t kib = 1024;
@@ -94,8 +96,6 @@ bool is_filled(const memory_block& b, std::size_t mark) {
 }
 
 } // namespace
-
-TEST_SUITE("kernels.best_fit_blocks") {
 
 TEST_CASE("a region grows by what is asked for") {
   growing g{1000 * kib};

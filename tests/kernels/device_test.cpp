@@ -15,6 +15,8 @@ using test::make_floats;
 using test::make_reversed;
 using test::says;
 
+TEST_SUITE("kernels.device") {
+
 namespace {
 
 using ids = std::vector<device_id>;
@@ -57,8 +59,6 @@ private:
 };
 
 } // namespace
-
-TEST_SUITE("kernels.device") {
 
 TEST_CASE("device texts become ids") {
   CHECK(parse_devices("cpu") == ids{{device_kind::cpu, 0}});

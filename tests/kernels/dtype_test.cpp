@@ -10,6 +10,8 @@
 
 namespace troupe {
 
+TEST_SUITE("kernels.dtype") {
+
 namespace {
 
 constexpr int dtype_count = 10;
@@ -45,8 +47,6 @@ double meaning_of_half(unsigned bits) {
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
 } // namespace
-
-TEST_SUITE("kernels.dtype") {
 
 TEST_CASE("sizes are those of the C++ types") {
   CHECK(size_of(dtype_of<float>) == sizeof(float));

@@ -11,6 +11,8 @@
 
 namespace troupe {
 
+TEST_SUITE("kernels.host_memory") {
+
 namespace {
 
 struct block {
@@ -42,7 +44,6 @@ std::size_t bytes_between(const block& a, const block& b) {
 
 } // namespace
 
-TEST_SUITE("kernels.host_memory") {
 TEST_CASE("host memory begins at cache lines, small and large blocks alike") {
   auto source = make_host_memory_source();
   const auto blocks = take(*source, 200, 500'000);

@@ -12,6 +12,8 @@ using test::make_floats;
 using test::make_reversed;
 using test::says;
 
+TEST_SUITE("kernels.kernel_context") {
+
 namespace {
 
 // One op with inputs X (two variables) and Param, outputs Out and ParamOut,
@@ -35,8 +37,6 @@ struct fixture {
 };
 
 } // namespace
-
-TEST_SUITE("kernels.kernel_context") {
 
 TEST_CASE_FIXTURE(fixture, "slots say how many arguments they have") {
   CHECK(ctx.has_input("X"));

@@ -8,6 +8,8 @@ namespace troupe {
 using test::caught;
 using test::says;
 
+TEST_SUITE("kernels.kernel_table") {
+
 namespace {
 
 class counting_kernel final : public kernel {
@@ -45,8 +47,6 @@ std::int64_t elements_after(kernel& code, int times) {
 constexpr auto cpu = device_kind::cpu;
 
 } // namespace
-
-TEST_SUITE("kernels.kernel_table") {
 
 TEST_CASE("a function is a kernel") {
   kernel_table table;

@@ -14,6 +14,8 @@ namespace troupe {
 using test::caught;
 using test::says;
 
+TEST_SUITE("kernels.lod") {
+
 namespace {
 
 struct host {
@@ -30,7 +32,6 @@ struct host {
 
 } // namespace
 
-TEST_SUITE("kernels.lod") {
 TEST_CASE("offsets that do not cut the rows are refused with the level") {
   const auto refused = [](lod levels, const char* why) {
     const auto e = caught([&] { check_lod(levels, 4); });

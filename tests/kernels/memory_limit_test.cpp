@@ -16,6 +16,8 @@
 using namespace troupe;
 using namespace troupe::test;
 
+TEST_SUITE("kernels.memory_limit") {
+
 namespace {
 
 constexpr std::size_t kib = 1024, mib = 1024 * kib;
@@ -41,8 +43,6 @@ void write_limit(const temporary_folder& root, const std::string& folder,
 }
 
 } // namespace
-
-TEST_SUITE("kernels.memory_limit") {
 
 TEST_CASE("what arenas take from the system is counted and given back") {
   const auto before = host_memory_reserved();

@@ -11,6 +11,8 @@
 
 namespace troupe {
 
+TEST_SUITE("kernels.part_runner") {
+
 namespace {
 
 using order = std::vector<std::size_t>;
@@ -54,8 +56,6 @@ struct fixture {
 };
 
 } // namespace
-
-TEST_SUITE("kernels.part_runner") {
 
 TEST_CASE("without helpers the caller runs each part once, in order") {
   CHECK(run_with(nullptr, 4) == order{0, 1, 2, 3});

@@ -10,6 +10,8 @@
 
 namespace troupe {
 
+TEST_SUITE("kernels.random") {
+
 namespace {
 
 using words = std::array<std::uint32_t, 4>;
@@ -31,8 +33,6 @@ double moment(const std::vector<double>& all, int power) {
 }
 
 } // namespace
-
-TEST_SUITE("kernels.random") {
 
 // Random123's kat_vectors for philox4x32 with 10 rounds.
 TEST_CASE("philox gives the published answers") {

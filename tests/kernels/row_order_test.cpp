@@ -9,6 +9,8 @@
 
 namespace troupe::test {
 
+TEST_SUITE("kernels.row_order") {
+
 namespace {
 
 using list = std::vector<std::int64_t>;
@@ -20,8 +22,6 @@ list ordered(const list& rows, std::int64_t height) {
 }
 
 } // namespace
-
-TEST_SUITE("kernels.row_order") {
 
 TEST_CASE("positions rise by row and equal rows stay as they came") {
   CHECK(ordered({5, 2, 5, 0, 2}, 6) == list{3, 1, 4, 0, 2});

@@ -12,6 +12,8 @@ namespace troupe {
 using test::caught;
 using test::says;
 
+TEST_SUITE("kernels.shape_only") {
+
 namespace {
 
 /// A kernel context with one input X.
@@ -36,8 +38,6 @@ tensor matrix() {
 }
 
 } // namespace
-
-TEST_SUITE("kernels.shape_only") {
 
 TEST_CASE("a shape has dims, dtype and levels of the value, and no memory") {
   const auto value = matrix();

@@ -16,6 +16,8 @@ using test::make_floats;
 using test::make_reversed;
 using test::says;
 
+TEST_SUITE("kernels.tensor") {
+
 namespace {
 
 constexpr int dtype_count = 10;
@@ -53,8 +55,6 @@ To converted(From value) {
 }
 
 } // namespace
-
-TEST_SUITE("kernels.tensor") {
 
 TEST_CASE("a default tensor has no memory") {
   tensor none;

@@ -11,6 +11,8 @@
 
 using namespace troupe::model;
 
+TEST_SUITE("model.counting_mailbox") {
+
 namespace {
 
 constexpr value senders = 3;
@@ -177,8 +179,6 @@ outcome run(memory rules, const mistakes& wrong = {}) {
 }
 
 } // namespace
-
-TEST_SUITE("model.counting_mailbox") {
 
 TEST_CASE("an op runs once per step, behind all that it waits for") {
   for (auto rules : {memory::sequential, memory::buffered, memory::weak}) {

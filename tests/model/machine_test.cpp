@@ -5,6 +5,8 @@
 
 using namespace troupe::model;
 
+TEST_SUITE("model.machine") {
+
 namespace {
 
 enum shared : variable { x, y, seen_by_first, seen_by_second };
@@ -55,8 +57,6 @@ bool possible(memory rules, std::vector<program> threads, value first,
 }
 
 } // namespace
-
-TEST_SUITE("model.machine") {
 
 TEST_CASE("two threads that write and then look may miss each other") {
   const program a{set(x), look(y), tell(seen_by_first)};

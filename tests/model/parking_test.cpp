@@ -13,6 +13,8 @@
 using namespace troupe::model;
 using namespace troupe::model::queue;
 
+TEST_SUITE("model.parking") {
+
 namespace {
 
 using troupe::model::memory_access;
@@ -342,8 +344,6 @@ void check_all_rules(Run run_it) {
 }
 
 } // namespace
-
-TEST_SUITE("model.parking") {
 
 TEST_CASE("two workers and a thread outside lose no wake-up") {
   for (std::size_t asleep : {1u, 2u})

@@ -10,6 +10,8 @@
 
 using namespace troupe::model;
 
+TEST_SUITE("model.stream_inbox") {
+
 namespace {
 
 constexpr value op_count = 3;
@@ -201,8 +203,6 @@ constexpr memory all_rules[] = {memory::sequential, memory::buffered,
                                 memory::weak};
 
 } // namespace
-
-TEST_SUITE("model.stream_inbox") {
 
 TEST_CASE("every op runs once and one thread drains at a time") {
   for (auto rules : all_rules) {

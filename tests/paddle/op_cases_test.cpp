@@ -16,6 +16,8 @@
 
 namespace troupe {
 
+TEST_SUITE("paddle.op_cases") {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -203,7 +205,6 @@ void check_family(const std::string& family) {
 
 } // namespace
 
-TEST_SUITE("paddle.op_cases") {
 TEST_CASE("activations compute what Paddle computes") {
   check_family("activations");
 }

@@ -16,6 +16,8 @@
 
 namespace troupe {
 
+TEST_SUITE("paddle.ops_page") {
+
 namespace {
 
 std::vector<std::string> quoted_names(const std::string& cell) {
@@ -78,7 +80,6 @@ bool is_supported(const std::string& type, const kernel_table& kernels) {
 
 } // namespace
 
-TEST_SUITE("paddle.ops_page") {
 TEST_CASE("every op with a kernel is on the page") {
   const ops_page page;
   for (const auto& type : cpu_kernels().op_types(device_kind::cpu)) {

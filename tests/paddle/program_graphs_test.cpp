@@ -16,6 +16,8 @@
 using namespace troupe;
 using namespace troupe::graph;
 
+TEST_SUITE("paddle.program_graphs") {
+
 namespace {
 
 using json = nlohmann::json;
@@ -107,7 +109,6 @@ void check_reduce(const std::string& name) {
 
 } // namespace
 
-TEST_SUITE("paddle.program_graphs") {
 TEST_CASE("all_reduce: as Paddle's but for the collectives") {
   check_all_reduce("gpt_small", 20, 0, 1);
   check_all_reduce("lenet", 4, 0, 1);

@@ -16,6 +16,8 @@
 using namespace troupe;
 using namespace troupe::test;
 
+TEST_SUITE("paddle.program_losses") {
+
 namespace {
 
 /// The arrays of step `step`, which are rows of arrays over all steps.
@@ -78,7 +80,6 @@ void check_test_loss(const std::string& name) {
 
 } // namespace
 
-TEST_SUITE("paddle.program_losses") {
 TEST_CASE("gpt_small trains as in Paddle, executor") {
   check_training("gpt_small", "executor");
 }

@@ -17,6 +17,8 @@
 
 namespace troupe {
 
+TEST_SUITE("paddle.run_cases") {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -164,7 +166,6 @@ void check_family(const std::string& family) {
 
 } // namespace
 
-TEST_SUITE("paddle.run_cases") {
 TEST_CASE("clipped gradients train as in Paddle under every strategy") {
   check_family("clipping");
 }

@@ -17,6 +17,8 @@
 
 namespace troupe::graph {
 
+TEST_SUITE("paddle.schemas") {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -116,7 +118,6 @@ void check_schemas(const std::string& family) {
 
 } // namespace
 
-TEST_SUITE("paddle.schemas") {
 TEST_CASE("shapes and gradient ops are Paddle's") {
   for (auto family :
        {"activations",    "arithmetic", "convolutions", "elementwise",

@@ -18,6 +18,8 @@
 
 namespace troupe {
 
+TEST_SUITE("paddle.sequence_programs") {
+
 namespace {
 
 constexpr double limit = 2e-5;
@@ -128,7 +130,6 @@ void check_training(const std::string& name) {
 
 } // namespace
 
-TEST_SUITE("paddle.sequence_programs") {
 TEST_CASE("an LSTM over padded sequences trains as in Paddle") {
   check_training("lstm");
 }

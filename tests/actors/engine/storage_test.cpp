@@ -12,6 +12,8 @@
 using namespace troupe;
 using namespace troupe::actors;
 
+TEST_SUITE("actors.storage") {
+
 namespace {
 
 tensor some(arena& memory) {
@@ -19,8 +21,6 @@ tensor some(arena& memory) {
 }
 
 } // namespace
-
-TEST_SUITE("actors.storage") {
 
 TEST_CASE("the last user of a step empties its place, in every round") {
   arena memory{make_host_memory_source()};

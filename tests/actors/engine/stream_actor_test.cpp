@@ -18,6 +18,8 @@ using namespace troupe;
 using namespace troupe::actors;
 using namespace troupe::test;
 
+TEST_SUITE("actors.stream_actor") {
+
 namespace {
 
 class counted_job final : public job {
@@ -30,8 +32,6 @@ private:
 };
 
 } // namespace
-
-TEST_SUITE("actors.stream_actor") {
 
 TEST_CASE("what a completion makes ready runs next, the first told first") {
   engine_rig rig;

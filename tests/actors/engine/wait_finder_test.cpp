@@ -21,6 +21,8 @@ using namespace troupe;
 using namespace troupe::test;
 using actors::progress;
 
+TEST_SUITE("actors.wait_finder") {
+
 namespace {
 
 executor_options options_for(const small_net& net) {
@@ -61,8 +63,6 @@ struct gate {
 };
 
 } // namespace
-
-TEST_SUITE("actors.wait_finder") {
 
 TEST_CASE("of an op that stays, why tells worker and chain") {
   if (usable_cores() < 2)

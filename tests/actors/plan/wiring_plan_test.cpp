@@ -18,6 +18,8 @@
 using namespace troupe;
 using namespace troupe::actors;
 
+TEST_SUITE("actors.wiring_plan") {
+
 namespace {
 
 /// x * w, learned with sgd.
@@ -46,8 +48,6 @@ wiring_plan plan_of(const graph::ssa_graph& g, std::size_t workers = 1,
 }
 
 } // namespace
-
-TEST_SUITE("actors.wiring_plan") {
 
 TEST_CASE("one device: ops tell variables, variables tell ops") {
   const auto g = over(linear(), "cpu");

@@ -23,6 +23,8 @@ using namespace troupe;
 using namespace troupe::test;
 using actors::wiring_plan;
 
+TEST_SUITE("actors.wrong_plan") {
+
 namespace {
 
 graph::ssa_graph graph_of(const small_net& net, executor_options options) {
@@ -60,8 +62,6 @@ std::vector<T> without(std::vector<T> all, std::size_t i) {
 }
 
 } // namespace
-
-TEST_SUITE("actors.wrong_plan") {
 
 TEST_CASE("plans do what their graphs ask for") {
   for (auto& net : {make_mlp(), make_lenet(), make_resnet(true),

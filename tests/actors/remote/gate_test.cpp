@@ -20,6 +20,8 @@ using namespace troupe::test;
 using namespace troupe::actors;
 using namespace std::chrono_literals;
 
+TEST_SUITE("actors.gate") {
+
 namespace {
 
 constexpr auto host = "127.0.0.1";
@@ -53,8 +55,6 @@ struct own_folder {
 };
 
 } // namespace
-
-TEST_SUITE("actors.gate") {
 
 TEST_CASE("who knows the pass comes in, with a socket that works") {
   const own_folder folder;

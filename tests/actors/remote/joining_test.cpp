@@ -34,6 +34,8 @@
 using namespace troupe;
 using namespace troupe::test;
 
+TEST_SUITE("actors.joining") {
+
 namespace {
 
 /// What differs in process 1.
@@ -191,8 +193,6 @@ std::string publish_and_run(const small_net& net, executor_options options,
 }
 
 } // namespace
-
-TEST_SUITE("actors.joining") {
 
 TEST_CASE("processes that differ are refused at once, and told where") {
   for (auto& d : differences()) {

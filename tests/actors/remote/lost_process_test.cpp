@@ -23,6 +23,8 @@
 using namespace troupe;
 using namespace troupe::test;
 
+TEST_SUITE("actors.lost_process") {
+
 namespace {
 
 constexpr graph::merge_strategy strategies[] = {
@@ -155,8 +157,6 @@ void may_be_killed_while_joining(std::uint64_t seed) {
 }
 
 } // namespace
-
-TEST_SUITE("actors.lost_process") {
 
 TEST_CASE("either of two processes may be killed at any moment") {
   each_may_be_killed(2);

@@ -28,6 +28,8 @@ using namespace troupe;
 using namespace troupe::test;
 using graph::merge_strategy;
 
+TEST_SUITE("actors.remote.places") {
+
 namespace {
 
 using places = std::vector<std::uint32_t>;
@@ -87,8 +89,6 @@ bool is_soon_done(const executor& exe, handle_id id) {
 }
 
 } // namespace
-
-TEST_SUITE("actors.remote.places") {
 
 TEST_CASE("two places train to the bits of one, with every strategy") {
   for (auto& net : {make_mlp(), make_lenet(), make_word2vec(),

@@ -25,6 +25,8 @@ using namespace troupe;
 using namespace troupe::test;
 using graph::merge_strategy;
 
+TEST_SUITE("actors.remote.processes") {
+
 namespace {
 
 constexpr std::uint64_t steps = 6;
@@ -155,8 +157,6 @@ feed_map bad_batch(const small_net& net) {
 }
 
 } // namespace
-
-TEST_SUITE("actors.remote.processes") {
 
 TEST_CASE("processes train to the bits of one, each its devices") {
   for (std::uint32_t in_flight : {1u, 3u}) {

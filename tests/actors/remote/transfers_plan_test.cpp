@@ -23,6 +23,8 @@ using actors::wired_edge;
 using actors::wiring_plan;
 using graph::merge_strategy;
 
+TEST_SUITE("actors.remote.transfers_plan") {
+
 namespace {
 
 graph::ssa_graph split(const small_net& net, merge_strategy strategy,
@@ -61,8 +63,6 @@ graph::ssa_graph as_sent(graph::ssa_graph g, const wiring_plan& plan) {
 }
 
 } // namespace
-
-TEST_SUITE("actors.remote.transfers_plan") {
 
 TEST_CASE("no message goes to another place, and none is missing") {
   std::size_t only_implied_elsewhere = 0;

@@ -13,6 +13,8 @@ using namespace troupe;
 using actors::transfer_content;
 using actors::transport;
 
+TEST_SUITE("actors.remote.transport") {
+
 namespace {
 
 /// Keeps what is sent, until the test lets it arrive.
@@ -69,8 +71,6 @@ struct rig {
 };
 
 } // namespace
-
-TEST_SUITE("actors.remote.transport") {
 
 TEST_CASE_FIXTURE(rig, "what comes before its receiver is kept for it") {
   CHECK(ends.arrived(0, 0, value("zero")));

@@ -16,6 +16,8 @@ using namespace troupe;
 using namespace troupe::actors;
 using namespace troupe::test;
 
+TEST_SUITE("actors.value_codec") {
+
 namespace {
 
 arena& memory() {
@@ -97,8 +99,6 @@ private:
 };
 
 } // namespace
-
-TEST_SUITE("actors.value_codec") {
 
 TEST_CASE("dense values of all dtypes and ranks come back") {
   const std::vector<shape> all{

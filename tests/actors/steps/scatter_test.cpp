@@ -16,6 +16,8 @@ using namespace troupe;
 using namespace troupe::actors;
 using namespace troupe::test;
 
+TEST_SUITE("actors.scatter") {
+
 namespace {
 
 arena& memory() {
@@ -61,8 +63,6 @@ feed_map fed(tensor x, tensor y) {
 }
 
 } // namespace
-
-TEST_SUITE("actors.scatter") {
 
 TEST_CASE("shards follow each other and differ by at most one sample") {
   for (std::int64_t n = 0; n <= 40; ++n)

@@ -10,6 +10,8 @@
 using namespace troupe;
 using namespace troupe::actors;
 
+TEST_SUITE("actors.step_failures") {
+
 namespace {
 
 /// Four steps in flight at most, and no graph.
@@ -30,8 +32,6 @@ struct some_steps {
 const error broken{errc::kernel_failure, "broken"};
 
 } // namespace
-
-TEST_SUITE("actors.step_failures") {
 
 TEST_CASE("a failure is one of all steps behind it that are under way") {
   some_steps s;

@@ -15,6 +15,8 @@
 using namespace troupe;
 using namespace troupe::actors;
 
+TEST_SUITE("actors.collective_task") {
+
 namespace {
 
 /// Elements backwards, each `stride` floats behind the next one.
@@ -102,8 +104,6 @@ void check_sums(two_devices& two) {
 }
 
 } // namespace
-
-TEST_SUITE("actors.collective_task") {
 
 TEST_CASE("values in one order of elements are added up as they lie") {
   const auto format = std::make_shared<backwards>(count, 1);

@@ -17,6 +17,8 @@ namespace troupe {
 using test::caught;
 using test::says;
 
+TEST_SUITE("actors.control_flow") {
+
 namespace {
 
 using names = std::vector<std::string>;
@@ -106,7 +108,6 @@ std::shared_ptr<scope> five() {
 
 } // namespace
 
-TEST_SUITE("actors.control_flow") {
 TEST_CASE("a branch that is not taken writes nothing") {
   executor_options options;
   options.fetches = y;

@@ -20,6 +20,8 @@
 using namespace troupe;
 using namespace troupe::test;
 
+TEST_SUITE("actors.output_check") {
+
 namespace {
 
 void run_with_columns(kernel_context& ctx, std::int64_t columns) {
@@ -103,8 +105,6 @@ void check_blame(const error& e, const char* made, const char* declared) {
 }
 
 } // namespace
-
-TEST_SUITE("actors.output_check") {
 
 TEST_CASE("an application's op that keeps to its declared shape runs") {
   CHECK_NOTHROW(run_step(run_as_declared));

@@ -18,6 +18,8 @@ using namespace troupe;
 using namespace troupe::test;
 using namespace troupe::actors;
 
+TEST_SUITE("actors.idle_workers") {
+
 namespace {
 
 constexpr std::chrono::seconds patience{30};
@@ -41,8 +43,6 @@ bool each_once(const std::vector<int>& counts) {
 }
 
 } // namespace
-
-TEST_SUITE("actors.idle_workers") {
 
 TEST_CASE("without other workers the caller does all parts") {
   job_queue queue{1};

@@ -29,6 +29,8 @@
 
 using namespace troupe;
 
+TEST_SUITE("actors.shared_workers") {
+
 namespace {
 
 constexpr std::chrono::seconds patience{30};
@@ -200,8 +202,6 @@ void check_fair(std::size_t workers) {
 }
 
 } // namespace
-
-TEST_SUITE("actors.shared_workers") {
 
 TEST_CASE("executors whose streams are serial share a worker fairly") {
   check_fair(1);

@@ -18,6 +18,8 @@
 using namespace troupe;
 using namespace troupe::apps;
 
+TEST_SUITE("apps.op_profile") {
+
 namespace {
 
 /// This thread as the only worker, a graph of two ops, and a profile of it.
@@ -90,8 +92,6 @@ std::shared_ptr<kernel_table> sleeping_kernels(kernel*& inner) {
 }
 
 } // namespace
-
-TEST_SUITE("apps.op_profile") {
 
 TEST_CASE("an op takes the time from its launch to its completion") {
   watched w;

@@ -12,6 +12,8 @@
 using namespace troupe;
 using namespace troupe::apps;
 
+TEST_SUITE("apps.profile_report") {
+
 namespace {
 
 constexpr double gigabyte = 1e9;
@@ -32,8 +34,6 @@ profile_report report_of(const profile_times& times) {
 }
 
 } // namespace
-
-TEST_SUITE("apps.profile_report") {
 
 TEST_CASE("a profile tells what a step takes, most of it first") {
   const auto report = report_of(some_times());

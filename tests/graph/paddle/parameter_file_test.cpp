@@ -18,6 +18,8 @@ using namespace troupe::graph;
 using test::contains;
 using test::error_of;
 
+TEST_SUITE("graph.parameter_file") {
+
 namespace {
 
 const std::filesystem::path data =
@@ -68,8 +70,6 @@ struct fixture {
 };
 
 } // namespace
-
-TEST_SUITE("graph.parameter_file") {
 
 TEST_CASE_FIXTURE(fixture, "parameters that Paddle saved have its values") {
   auto p = read_program(data / "mlp/main.pdmodel");

@@ -16,6 +16,8 @@ using test::error_of;
 using test::field;
 using test::program_of;
 
+TEST_SUITE("graph.program_file") {
+
 namespace {
 
 const std::filesystem::path data =
@@ -39,8 +41,6 @@ void parse_and_write(const std::string& bytes) {
 }
 
 } // namespace
-
-TEST_SUITE("graph.program_file") {
 
 TEST_CASE("a program that Paddle wrote has its variables") {
   auto p = read_program(data / "mlp/main.pdmodel");

@@ -13,6 +13,8 @@ using namespace troupe::graph;
 using test::contains;
 using test::error_of;
 
+TEST_SUITE("graph.program_folder") {
+
 namespace {
 
 const std::filesystem::path data =
@@ -28,8 +30,6 @@ std::string reading(const std::string& text) {
 }
 
 } // namespace
-
-TEST_SUITE("graph.program_folder") {
 
 TEST_CASE("a program folder has programs, loss, batch and feeds") {
   auto folder = read_program_folder(data / "mlp");

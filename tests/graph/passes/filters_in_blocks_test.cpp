@@ -13,6 +13,8 @@ using namespace troupe;
 using namespace troupe::graph;
 using namespace troupe::graph::testing;
 
+TEST_SUITE("graph.passes.filters_in_blocks") {
+
 namespace {
 
 /// y = conv(x, w), loss = mean(y), an update of w, in Paddle's slots.
@@ -57,8 +59,6 @@ bool in_blocks(const convolved& c) {
 }
 
 } // namespace
-
-TEST_SUITE("graph.passes.filters_in_blocks") {
 
 TEST_CASE("a filter that convolutions read and an optimizer updates") {
   for (auto type : {"sgd", "momentum", "adam", "adamw"}) {

@@ -13,6 +13,8 @@ using namespace troupe;
 using namespace troupe::graph;
 using namespace troupe::graph::testing;
 
+TEST_SUITE("graph.passes.fuse_batch_norm") {
+
 namespace {
 
 op_desc make(const std::string& type, std::int32_t role,
@@ -121,8 +123,6 @@ bool is_fused(const normalized& n, const std::set<std::string>& kept = {}) {
 }
 
 } // namespace
-
-TEST_SUITE("graph.passes.fuse_batch_norm") {
 
 TEST_CASE("a batch norm and its relu become one op, and their gradients") {
   const auto p = fuse_batch_norms(normalized{false}.p.desc, {});

@@ -14,7 +14,7 @@ using namespace troupe;
 using namespace troupe::graph;
 using namespace troupe::graph::testing;
 
-TEST_SUITE_BEGIN("graph.passes.program_order");
+TEST_SUITE("graph.passes.program_order") {
 
 TEST_CASE("ops of a device are chained, each device by itself") {
   small_program p;
@@ -57,4 +57,4 @@ TEST_CASE("random graphs stay free of cycles and hazards") {
   }
 }
 
-TEST_SUITE_END();
+} // TEST_SUITE("graph.passes.program_order")

@@ -22,6 +22,8 @@ using namespace troupe::graph::testing;
 using test::caught;
 using test::says;
 
+TEST_SUITE("graph.passes.rank_collectives") {
+
 namespace {
 
 /// The lines of collectives.
@@ -40,8 +42,6 @@ std::string describe_collectives(const ssa_graph& g) {
 }
 
 } // namespace
-
-TEST_SUITE_BEGIN("graph.passes.rank_collectives");
 
 TEST_CASE("each device has a rank of an all_reduce") {
   const auto g = make_rank_collectives(build(linear_with_sgd(), on_cpus(2)));
@@ -119,4 +119,4 @@ TEST_CASE("what cannot have ranks is refused") {
          "of which one is a collective"));
 }
 
-TEST_SUITE_END();
+} // TEST_SUITE("graph.passes.rank_collectives")

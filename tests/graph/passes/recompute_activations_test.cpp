@@ -17,6 +17,8 @@ using namespace troupe;
 using namespace troupe::graph;
 using namespace troupe::graph::testing;
 
+TEST_SUITE("graph.passes.recompute_activations") {
+
 namespace {
 
 const char* const whole_norm = "fused_batch_norm_act";
@@ -95,8 +97,6 @@ bool is_recomputed(const activated& a, const std::set<std::string>& kept = {}) {
 }
 
 } // namespace
-
-TEST_SUITE("graph.passes.recompute_activations") {
 
 TEST_CASE(
   "an op in front of its first reader behind the loss computes it again") {

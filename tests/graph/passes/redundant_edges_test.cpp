@@ -13,6 +13,8 @@ using namespace troupe;
 using namespace troupe::graph;
 using namespace troupe::graph::testing;
 
+TEST_SUITE("graph.passes.redundant_edges") {
+
 namespace {
 
 bool any_edge_is_redundant(const ssa_graph& g) {
@@ -29,8 +31,6 @@ bool any_edge_is_redundant(const ssa_graph& g) {
 }
 
 } // namespace
-
-TEST_SUITE_BEGIN("graph.passes.redundant_edges");
 
 TEST_CASE("what the data of a step implies is dropped") {
   auto g =
@@ -73,4 +73,4 @@ TEST_CASE("random graphs keep their order and lose all redundant edges") {
   CHECK(dropped > 100);
 }
 
-TEST_SUITE_END();
+} // TEST_SUITE("graph.passes.redundant_edges")

@@ -12,6 +12,8 @@ using namespace troupe;
 using namespace troupe::graph;
 using namespace troupe::graph::testing;
 
+TEST_SUITE("graph.passes.shape_inputs") {
+
 namespace {
 
 op_desc add_gradient(const std::string& x, const std::string& y,
@@ -56,8 +58,6 @@ long shapes_in(const program& p) {
 }
 
 } // namespace
-
-TEST_SUITE("graph.passes.shape_inputs") {
 
 TEST_CASE("a shape is taken behind the writer and read by the gradient") {
   const auto p = separate_shape_inputs(biased().desc);

@@ -15,6 +15,8 @@ using namespace troupe;
 using namespace troupe::graph;
 using namespace troupe::graph::testing;
 
+TEST_SUITE("graph.passes.sync_batch_norm") {
+
 namespace {
 
 op_desc batch_norm(std::string type = "batch_norm") {
@@ -100,8 +102,6 @@ const op_desc& find(const program& p, const std::string& type) {
 }
 
 } // namespace
-
-TEST_SUITE("graph.passes.sync_batch_norm") {
 
 TEST_CASE("op and gradient become local ops with all-reduces between") {
   const auto p = split_batch_norms(normalized().desc, sync_batch_norm::all);

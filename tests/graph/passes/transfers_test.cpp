@@ -25,6 +25,8 @@ using namespace troupe::graph::testing;
 using test::caught;
 using test::says;
 
+TEST_SUITE("graph.passes.transfers") {
+
 namespace {
 
 constexpr auto strategies = {merge_strategy::all_reduce, merge_strategy::reduce,
@@ -125,8 +127,6 @@ std::vector<std::uint32_t> random_places(std::size_t devices,
 }
 
 } // namespace
-
-TEST_SUITE_BEGIN("graph.passes.transfers");
 
 TEST_CASE(
   "an all_reduce gets gradients of the other place and sends sums back") {
@@ -328,4 +328,4 @@ TEST_CASE("random programs keep their values and are proven") {
   CHECK(transfers > 100);
 }
 
-TEST_SUITE_END();
+} // TEST_SUITE("graph.passes.transfers")

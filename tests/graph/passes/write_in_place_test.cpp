@@ -14,6 +14,8 @@ using namespace troupe;
 using namespace troupe::graph;
 using namespace troupe::graph::testing;
 
+TEST_SUITE("graph.passes.write_in_place") {
+
 namespace {
 
 /// y = act(x w), loss = mean(y), sgd on w; the activation's gradient in
@@ -54,8 +56,6 @@ bool is_in_place(const activated& a, const std::set<std::string>& kept = {}) {
 }
 
 } // namespace
-
-TEST_SUITE_BEGIN("graph.passes.write_in_place");
 
 TEST_CASE("a gradient that is read once is overwritten, readers are told") {
   activated a;
@@ -145,4 +145,4 @@ TEST_CASE("the graph is proven") {
   CHECK_NOTHROW(check_hazards(g, 3));
 }
 
-TEST_SUITE_END();
+} // TEST_SUITE("graph.passes.write_in_place")

@@ -46,7 +46,7 @@ op_case conv(const shape& input, const shape& filter, int groups) {
           .outputs = {{"Output", 1}}};
 }
 
-op_case sgd(const shape& param, op_value grad) {
+op_case bad_sgd(const shape& param, op_value grad) {
   return {.type = "sgd",
           .inputs = {{"Param", {random_values(param, 1)}},
                      {"Grad", {std::move(grad)}},
@@ -83,8 +83,8 @@ std::vector<bad_case> bad_cases() {
     {one("top_k_v2", {2, 3}, {{"k", 4}}), errc::out_of_range},
     {joined("concat", {2, 3}, {2, 4}), shape_error},
     {joined("sum", {2, 3}, {2, 4}), shape_error},
-    {sgd({3, 2}, random_values({3, 3}, 1)), shape_error},
-    {sgd({3, 2}, random_rows({4, 2}, {3}, 1)), shape_error},
+    {bad_sgd({3, 2}, random_values({3, 3}, 1)), shape_error},
+    {bad_sgd({3, 2}, random_rows({4, 2}, {3}, 1)), shape_error},
     {loss(4), errc::out_of_range},
     {loss(-1), errc::out_of_range},
     {lookup(4), errc::out_of_range},

@@ -5,7 +5,7 @@ namespace troupe::test {
 
 namespace {
 
-struct options {
+struct pool_options {
   std::string type = "max";
   ints ksize = {2, 2};
   ints strides = {1, 1};
@@ -17,7 +17,7 @@ struct options {
   std::string padding_algorithm = "EXPLICIT";
 };
 
-op_case pool(const shape& x, const options& o) {
+op_case pool(const shape& x, const pool_options& o) {
   return {.type = "pool2d",
           .inputs = {{"X", {distinct_values(x, 1)}}},
           .attributes = {{"pooling_type", o.type},
@@ -48,7 +48,7 @@ op_case tiles(const shape& x) {
 }
 
 void add(std::vector<op_case>& all, const std::string& type) {
-  auto with = [&](const shape& x, options o) {
+  auto with = [&](const shape& x, pool_options o) {
     o.type = type;
     all.push_back(pool(x, o));
   };
@@ -76,7 +76,7 @@ void add(std::vector<op_case>& all, const std::string& type) {
 }
 
 void add_inclusive_averages(std::vector<op_case>& all) {
-  auto with = [&](const shape& x, options o) {
+  auto with = [&](const shape& x, pool_options o) {
     o.type = "avg";
     o.exclusive = false;
     all.push_back(pool(x, o));

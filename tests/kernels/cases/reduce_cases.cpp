@@ -20,7 +20,7 @@ op_case along(const std::string& type, const shape& x, ints axes,
     {{"dim", std::move(axes)}, {"keep_dim", keep}, {"reduce_all", all}});
 }
 
-void add(std::vector<op_case>& all, const std::string& type) {
+void add_reductions(std::vector<op_case>& all, const std::string& type) {
   all.insert(all.end(),
              {
                along(type, {3, 4}, {0}),
@@ -53,8 +53,8 @@ std::vector<op_case> reduce_cases() {
     reduction("mean", {0, 3}),
     forward_only(reduction("mean", {99, 1001})),
   };
-  add(all, "reduce_mean");
-  add(all, "reduce_sum");
+  add_reductions(all, "reduce_mean");
+  add_reductions(all, "reduce_sum");
   return all;
 }
 

@@ -14,6 +14,8 @@
 
 namespace troupe::test {
 
+TEST_SUITE("kernels.cpu.against_reference") {
+
 namespace {
 
 void check_against_reference(const std::vector<op_case>& cases) {
@@ -56,7 +58,6 @@ std::optional<errc> failure(const kernel_table& table, const op_case& c) {
 
 } // namespace
 
-TEST_SUITE("kernels.cpu.against_reference") {
 TEST_CASE("activations agree with the reference") {
   check_against_reference(activation_cases());
 }

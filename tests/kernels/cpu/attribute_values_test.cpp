@@ -12,6 +12,8 @@
 
 namespace troupe::test {
 
+TEST_SUITE("kernels.cpu.attribute_values") {
+
 namespace {
 
 using ints = std::vector<std::int32_t>;
@@ -53,7 +55,6 @@ op_case auc(const op_value& predict, const shape& statistics, int window) {
 
 } // namespace
 
-TEST_SUITE("kernels.cpu.attribute_values") {
 TEST_CASE("assign_value takes newer programs' list values") {
   const auto c =
     assign_value({{"shape", ints{2}}, {"values", doubles{0.5, -1}}});

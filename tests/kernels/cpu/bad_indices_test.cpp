@@ -11,6 +11,8 @@
 
 namespace troupe::test {
 
+TEST_SUITE("kernels.cpu.bad_indices") {
+
 namespace {
 
 using ints = std::vector<std::int32_t>;
@@ -42,7 +44,6 @@ std::string failure(const char* type, const char* slot, const shape& dims,
 
 } // namespace
 
-TEST_SUITE("kernels.cpu.bad_indices") {
 TEST_CASE("an index outside of its axis is an error that names the variable") {
   for (std::int64_t bad : {-1, 3, 1000000}) {
     CAPTURE(bad);

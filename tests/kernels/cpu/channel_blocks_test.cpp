@@ -19,6 +19,8 @@
 
 namespace troupe::test {
 
+TEST_SUITE("kernels.cpu.channel_blocks") {
+
 namespace {
 
 std::vector<std::string> failures(kernel_table table) {
@@ -63,7 +65,6 @@ struct blocked_run : hand_run {
 
 } // namespace
 
-TEST_SUITE("kernels.cpu.channel_blocks") {
 TEST_CASE("ops on images agree with the reference") {
   for (const auto& failure : failures(cpu_kernels()))
     FAIL_CHECK(failure);

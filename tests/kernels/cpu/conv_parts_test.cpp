@@ -17,6 +17,8 @@
 using namespace troupe;
 using namespace troupe::test;
 
+TEST_SUITE("kernels.cpu.conv_parts") {
+
 namespace {
 
 using ints = std::vector<std::int32_t>;
@@ -60,8 +62,6 @@ void check_samples(const kernel_table& table, const op_case& c,
 }
 
 } // namespace
-
-TEST_SUITE("kernels.cpu.conv_parts") {
 
 TEST_CASE("samples of a convolution in parts are near the whole's") {
   for (const auto* table : {&plain(), &blocked()}) {

@@ -9,6 +9,8 @@
 
 namespace troupe::cpu {
 
+TEST_SUITE("kernels.cpu.even_cut") {
+
 namespace {
 
 using sizes = std::vector<std::int64_t>;
@@ -41,8 +43,6 @@ bool is_even(const even_cut& cut, std::int64_t grain) {
 }
 
 } // namespace
-
-TEST_SUITE("kernels.cpu.even_cut") {
 
 TEST_CASE("parts cover the extent once, in whole grains, in no more parts") {
   for (std::int64_t extent = 0; extent <= 70; ++extent)

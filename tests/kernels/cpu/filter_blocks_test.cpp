@@ -22,6 +22,8 @@
 
 namespace troupe::test {
 
+TEST_SUITE("kernels.cpu.filter_blocks") {
+
 namespace {
 
 /// Element by element, beside the packing that is tested.
@@ -133,8 +135,6 @@ void check_near(op_chain& a, op_chain& b, const std::string& name) {
 }
 
 } // namespace
-
-TEST_SUITE("kernels.cpu.filter_blocks") {
 
 TEST_CASE("a filter in blocks is a permutation of the plain one") {
   for (const shape& dims :

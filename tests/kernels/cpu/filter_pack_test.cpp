@@ -17,6 +17,8 @@ using namespace troupe;
 using namespace troupe::cpu;
 using dnnl::memory;
 
+TEST_SUITE("kernels.cpu.filter_pack") {
+
 namespace {
 
 struct blocks {
@@ -67,8 +69,6 @@ std::vector<std::byte> by_library(const memory::desc& from,
 }
 
 } // namespace
-
-TEST_SUITE("kernels.cpu.filter_pack") {
 
 TEST_CASE("packed filters are the library's, bit by bit") {
   for (const auto& to : packed)

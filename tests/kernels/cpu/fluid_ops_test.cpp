@@ -16,6 +16,8 @@
 
 namespace troupe::test {
 
+TEST_SUITE("kernels.cpu.fluid_ops") {
+
 namespace {
 
 using doubles = std::vector<double>;
@@ -76,7 +78,6 @@ bool is_finite(op_value x, const char* type = "isfinite") {
 
 } // namespace
 
-TEST_SUITE("kernels.cpu.fluid_ops") {
 TEST_CASE("cos_sim is the cosine between rows") {
   const auto c =
     cos_sim(wide({2, 2}, {3, 4, 1, 0}), wide({2, 2}, {4, 3, 0, 2}));

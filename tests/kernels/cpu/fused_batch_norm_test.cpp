@@ -14,6 +14,8 @@
 
 namespace troupe::test {
 
+TEST_SUITE("kernels.cpu.fused_batch_norm") {
+
 namespace {
 
 const slot_names norm_inputs{{"X", "x"},
@@ -103,8 +105,6 @@ attribute_map last() {
 }
 
 } // namespace
-
-TEST_SUITE("kernels.cpu.fused_batch_norm") {
 
 TEST_CASE("plain images give the bits of the chain") {
   for (const bool adds : {false, true}) {

@@ -14,6 +14,8 @@
 
 namespace troupe::test {
 
+TEST_SUITE("kernels.cpu.gathered_product") {
+
 namespace {
 
 /// The merged gradient of Y [in, out] from devices with so many samples.
@@ -62,8 +64,6 @@ void gives_the_merged_gradient(const kernel_table& table, const op_case& c) {
 }
 
 } // namespace
-
-TEST_SUITE("kernels.cpu.gathered_product") {
 
 TEST_CASE("factors of several devices give what merged gradients are") {
   for (const auto& samples :

@@ -20,6 +20,8 @@ using test::op_case;
 using test::says;
 using test::values_of;
 
+TEST_SUITE("kernels.cpu.hostile_arguments") {
+
 namespace {
 
 using longs = std::vector<std::int64_t>;
@@ -52,7 +54,6 @@ op_case integers(const std::string& type, double value, dtype of) {
 
 } // namespace
 
-TEST_SUITE("kernels.cpu.hostile_arguments") {
 TEST_CASE("an axis that is cut twice is refused") {
   for (const char* type : {"slice", "strided_slice", "set_value"}) {
     CAPTURE(type);

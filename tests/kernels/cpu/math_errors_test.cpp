@@ -14,6 +14,8 @@
 using namespace troupe;
 using namespace troupe::test;
 
+TEST_SUITE("kernels.cpu.math_errors") {
+
 namespace {
 
 using named_values = std::vector<std::pair<std::string, op_value>>;
@@ -54,7 +56,6 @@ op_value labels(std::vector<double> values) {
 
 } // namespace
 
-TEST_SUITE("kernels.cpu.math_errors") {
 TEST_CASE("operands that do not broadcast are refused") {
   for (const char* type : {"elementwise_add", "elementwise_div", "less_than",
                            "elementwise_max", "logical_and"}) {

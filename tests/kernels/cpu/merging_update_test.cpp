@@ -22,6 +22,8 @@
 
 namespace troupe::test {
 
+TEST_SUITE("kernels.cpu.merging_update") {
+
 namespace {
 
 const std::vector<const char*> gradients{"g", "g1", "g2"};
@@ -121,8 +123,6 @@ op_case momentum(std::int64_t rows, std::size_t devices) {
 }
 
 } // namespace
-
-TEST_SUITE("kernels.cpu.merging_update") {
 
 TEST_CASE("gradients are added up in the order of devices, to the same bits") {
   for (const auto& u : updates) {

@@ -13,6 +13,8 @@ using namespace troupe;
 using namespace troupe::test;
 using floats = std::vector<float>;
 
+TEST_SUITE("kernels.cpu.optimizers") {
+
 namespace {
 
 using state_slots = std::vector<std::array<const char*, 2>>;
@@ -68,7 +70,6 @@ struct sparse_step {
 
 } // namespace
 
-TEST_SUITE("kernels.cpu.optimizers") {
 TEST_CASE("rows give the same step in whatever order they come") {
   for (const auto& o : sparse_optimizers) {
     CAPTURE(o.type);

@@ -21,6 +21,8 @@
 using namespace troupe;
 using namespace troupe::test;
 
+TEST_SUITE("kernels.cpu.parts") {
+
 namespace {
 
 using ints = std::vector<std::int32_t>;
@@ -131,8 +133,6 @@ op_case matmul(const shape& x, const shape& y, bool transpose_x = false,
 }
 
 } // namespace
-
-TEST_SUITE("kernels.cpu.parts") {
 
 TEST_CASE("unary ops in parts give the bits of the whole") {
   const shape dims{99, 1001}; // the parts and the whole end in half vectors

@@ -18,6 +18,8 @@
 using namespace troupe;
 using namespace troupe::test;
 
+TEST_SUITE("kernels.cpu.precision") {
+
 namespace {
 
 const cpu_kernel_options in_bfloat16{.factors = precision::bfloat16};
@@ -110,8 +112,6 @@ op_value rounded(op_value value) {
 }
 
 } // namespace
-
-TEST_SUITE("kernels.cpu.precision") {
 
 TEST_CASE("a processor without bfloat16 says so") {
   if (has_precision(precision::bfloat16))

@@ -13,6 +13,8 @@
 
 namespace troupe::test {
 
+TEST_SUITE("kernels.cpu.random_fill") {
+
 namespace {
 
 using ints = std::vector<std::int32_t>;
@@ -55,7 +57,6 @@ doubles like_batch(const std::string& type, std::int64_t first,
 
 } // namespace
 
-TEST_SUITE("kernels.cpu.random_fill") {
 TEST_CASE("randint fills its range evenly") {
   const auto all =
     drawn("randint",

@@ -16,6 +16,8 @@ using test::caught;
 using test::hand_run;
 using test::says;
 
+TEST_SUITE("kernels.cpu.recurrent") {
+
 namespace {
 
 std::vector<float> ramp(std::size_t n) {
@@ -41,7 +43,6 @@ void give_inputs(hand_run& run, std::int64_t last = 2) {
 
 } // namespace
 
-TEST_SUITE("kernels.cpu.recurrent") {
 TEST_CASE("weights of another shape are refused") {
   hand_run run("rnn", simple(2));
   give_inputs(run, 3);

@@ -15,6 +15,8 @@
 
 namespace troupe::test {
 
+TEST_SUITE("kernels.cpu.rnn_dropout") {
+
 namespace {
 
 using doubles = std::vector<double>;
@@ -99,7 +101,6 @@ double weighed(const op_case& c, const doubles& weights) {
 
 } // namespace
 
-TEST_SUITE("kernels.cpu.rnn_dropout") {
 TEST_CASE("one mask drops the outputs of all layers but the last") {
   const auto c = passing({.probability = 0.25f});
   const auto values = run_op(cpu_kernels(), c);

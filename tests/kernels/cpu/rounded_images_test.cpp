@@ -21,6 +21,8 @@
 
 namespace troupe::test {
 
+TEST_SUITE("kernels.cpu.rounded_images") {
+
 namespace {
 
 using cpu::image_format;
@@ -75,8 +77,6 @@ std::vector<float> copied(const std::vector<float>& values) {
 }
 
 } // namespace
-
-TEST_SUITE("kernels.cpu.rounded_images") {
 
 TEST_CASE("stored values are rounded to nearest, ties to even") {
   std::vector<float> values;

@@ -8,6 +8,8 @@
 using namespace troupe;
 using namespace troupe::test;
 
+TEST_SUITE("kernels.cpu.row_convolution") {
+
 namespace {
 
 constexpr double near = 1e-5;
@@ -33,8 +35,6 @@ void check(const shape& images, const shape& filters) {
 }
 
 } // namespace
-
-TEST_SUITE("kernels.cpu.row_convolution") {
 
 TEST_CASE("rows of one vector and of several") {
   check({2, 3, 12, 12}, {5, 3, 5, 5});

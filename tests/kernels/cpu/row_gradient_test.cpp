@@ -9,6 +9,8 @@ using namespace troupe;
 using namespace troupe::test;
 using floats = std::vector<float>;
 
+TEST_SUITE("kernels.cpu.row_gradient") {
+
 namespace {
 
 // An optimizer for a parameter [4, 1] of ones, its gradient rows 3, 1, 3.
@@ -27,7 +29,6 @@ struct sparse_step {
 
 } // namespace
 
-TEST_SUITE("kernels.cpu.row_gradient") {
 TEST_CASE("sgd adds duplicate rows up and leaves other rows alone") {
   sparse_step s("sgd");
   s.op.run();

@@ -15,6 +15,8 @@ using test::caught;
 using test::hand_run;
 using test::says;
 
+TEST_SUITE("kernels.cpu.sequences") {
+
 namespace {
 
 void give_levels(variable& var, lod levels) {
@@ -26,7 +28,6 @@ const std::vector<float> six{0, 1, 2, 3, 4, 5};
 
 } // namespace
 
-TEST_SUITE("kernels.cpu.sequences") {
 TEST_CASE("ops over sequences need some") {
   for (const char* op : {"sequence_pool", "sequence_softmax",
                          "sequence_reverse", "sequence_concat"}) {

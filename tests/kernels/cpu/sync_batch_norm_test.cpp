@@ -16,6 +16,8 @@
 
 namespace troupe::test {
 
+TEST_SUITE("kernels.cpu.sync_batch_norm") {
+
 namespace {
 
 constexpr std::int64_t samples = 3, channels = 32, pixels = 5;
@@ -144,7 +146,6 @@ void check_same(const chain_case& c) {
 
 } // namespace
 
-TEST_SUITE("kernels.cpu.sync_batch_norm") {
 TEST_CASE("with a relu behind them they give the bits of the single ops") {
   attribute_map last;
   last.set("data_layout", std::string{"NHWC"});

@@ -12,6 +12,8 @@
 using namespace troupe;
 using namespace troupe::test;
 
+TEST_SUITE("kernels.cpu.threads") {
+
 namespace {
 
 op_case product() {
@@ -33,7 +35,6 @@ op_case normalization() {
 
 } // namespace
 
-TEST_SUITE("kernels.cpu.threads") {
 TEST_CASE("kernels of one type on four threads give one thread's bits") {
   const auto table = cpu_kernels();
   const std::vector<op_case> all{product(), convolution(3), normalization()};

@@ -17,6 +17,8 @@
 using namespace troupe;
 using namespace troupe::cpu;
 
+TEST_SUITE("kernels.cpu.vector_math") {
+
 namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
@@ -40,7 +42,6 @@ double worst_ulp(float low, float high, double floor, Fast fast, Exact exact) {
 
 } // namespace
 
-TEST_SUITE("kernels.cpu.vector_math") {
 TEST_CASE("fast_exp is within two units of the last place") {
   const auto exact = [](double x) { return std::exp(x); };
   CHECK(worst_ulp(

@@ -21,6 +21,8 @@
 using namespace troupe;
 using namespace troupe::test;
 
+TEST_SUITE("kernels.cpu.winograd_convolution") {
+
 namespace {
 
 using ints = std::vector<std::int32_t>;
@@ -83,8 +85,6 @@ bool fits(const cpu::conv_problem& p, precision factors = precision::float32) {
 }
 
 } // namespace
-
-TEST_SUITE("kernels.cpu.winograd_convolution") {
 
 TEST_CASE("tiles that fill images, reach beyond them, and do not fill one") {
   check_layouts(conv({2, 32, 16, 16}, 32));

@@ -12,6 +12,8 @@ using namespace troupe;
 using test::contains;
 using test::error_of;
 
+TEST_SUITE("kernels.idx") {
+
 namespace {
 
 const std::filesystem::path digits =
@@ -29,8 +31,6 @@ int sum(const tensor& value) {
 }
 
 } // namespace
-
-TEST_SUITE("kernels.idx") {
 
 TEST_CASE("the folder of digits has its pictures and labels") {
   arena memory(make_host_memory_source());

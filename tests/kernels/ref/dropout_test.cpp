@@ -11,6 +11,8 @@
 
 namespace troupe::test {
 
+TEST_SUITE("kernels.ref.dropout") {
+
 namespace {
 
 op_case dropout(const shape& x, step_info step, float probability = 0.4f) {
@@ -36,7 +38,6 @@ double mean_of(const std::vector<double>& v) {
 
 } // namespace
 
-TEST_SUITE("kernels.ref.dropout") {
 TEST_CASE("the masks of unequal shards are the mask of the whole batch") {
   const auto whole = mask_of(dropout({7, 3, 5}, {.step = 4, .seed = 1}));
   std::vector<double> joined;

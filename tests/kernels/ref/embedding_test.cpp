@@ -8,6 +8,8 @@
 
 namespace troupe::test {
 
+TEST_SUITE("kernels.ref.embedding") {
+
 namespace {
 
 op_value gradient(std::vector<double> ids, bool sparse, std::int64_t padding) {
@@ -25,7 +27,6 @@ op_value gradient(std::vector<double> ids, bool sparse, std::int64_t padding) {
 
 } // namespace
 
-TEST_SUITE("kernels.ref.embedding") {
 TEST_CASE("a lookup copies rows and blanks the padding") {
   const op_case c{
     .type = "lookup_table_v2",

@@ -10,6 +10,8 @@
 
 namespace troupe::test {
 
+TEST_SUITE("kernels.ref.forward") {
+
 namespace {
 
 using ints = std::vector<std::int32_t>;
@@ -60,7 +62,6 @@ op_case batch_norm(attribute_map attributes) {
 
 } // namespace
 
-TEST_SUITE("kernels.ref.forward") {
 TEST_CASE("matrix products are those computed by hand") {
   const auto x = counting({2, 3}), y = counting({3, 2});
   const auto expected = of({2, 2}, {22, 28, 49, 64});

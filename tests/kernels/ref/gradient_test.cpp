@@ -11,6 +11,8 @@
 
 namespace troupe::test {
 
+TEST_SUITE("kernels.ref.gradient") {
+
 namespace {
 
 void check_gradients(const std::vector<op_case>& cases) {
@@ -51,7 +53,6 @@ op_case loss_along_axis_1() {
 
 } // namespace
 
-TEST_SUITE("kernels.ref.gradient") {
 TEST_CASE("matrix products have the gradient of central differences") {
   check_gradients(matmul_cases());
 }

@@ -11,6 +11,8 @@
 
 namespace troupe::test {
 
+TEST_SUITE("kernels.ref.initializers") {
+
 namespace {
 
 using ints = std::vector<std::int32_t>;
@@ -50,7 +52,6 @@ double truncated_deviation() {
 
 } // namespace
 
-TEST_SUITE("kernels.ref.initializers") {
 // A mean of n numbers of deviation s is off by more than 5 s / sqrt(n) once
 // in two million seeds; the seed is fixed.
 TEST_CASE("uniform_random fills its range evenly") {

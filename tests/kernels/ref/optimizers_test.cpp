@@ -10,6 +10,8 @@
 
 namespace troupe::test {
 
+TEST_SUITE("kernels.ref.optimizers") {
+
 namespace {
 
 op_value of(const shape& dims, std::vector<double> elements) {
@@ -88,7 +90,6 @@ double missing_step(double p, double m, double v, double t) {
 
 } // namespace
 
-TEST_SUITE("kernels.ref.optimizers") {
 TEST_CASE("sgd goes down the gradient by the learning rate") {
   op_case c{.type = "sgd",
             .inputs = {{"Param", {of({3, 1}, {1, 2, 3})}},
