@@ -57,8 +57,27 @@ function(troupe_library name)
   endif()
 endfunction()
 
-# A doctest executable `<name>_test`, one ctest test per test case.
-#   troupe_test(kernels SOURCES a_test.cpp LINK troupe::kernels [LABELS unit])
+# Registers the cases of each file `*_test.cpp` of SOURCES as one test of ctest.
+# The test fails if the file has no case. Large files start first, so that none
+# runs alone at the end: CTest does not know before the first run what they take.
+function(troupe_test_per_file name)
+  cmake_parse_arguments(arg "" "" "SOURCES;PROPERTIES" ${ARGN})
+  list(FILTER arg_SOURCES INCLUDE REGEX "_test\\.cpp$")
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  foreach(source IN LISTS arg_SOURCES)
+    add_test(NAME ${name}/${source}
+      COMMAND ${name}_test "--source-file=*/${folder}/${source}")
+    file(SIZE ${CMAKE_CURRENT_SOURCE_DIR}/${source} bytes)
+    set_tests_properties(${name}/${source} PROPERTIES
+      COST ${bytes} ${arg_PROPERTIES})
+  endforeach()
+endfunction()
+
+# A doctest executable `<name>_test`. Each test case is one test of ctest, or
+# each file with TROUPE_TESTS_PER=file. TIMEOUT is a case's, in seconds; a file
+# has 600.
+#   troupe_test(kernels SOURCES a_test.cpp LINK troupe::kernels [LABELS unit]
+#     [TIMEOUT 120])
 function(troupe_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
   if(NOT arg_LABELS)
@@ -74,8 +93,12 @@ function(troupe_test name)
   target_compile_definitions(${name}_test PRIVATE
     TROUPE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
     TROUPE_DATA="${PROJECT_SOURCE_DIR}/data")
-  doctest_discover_tests(${name}_test
-    TEST_PREFIX "${name}/"
-    PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
-      SKIP_RETURN_CODE 77) # of skip_case
+  set(properties LABELS "${arg_LABELS}" SKIP_RETURN_CODE 77) # of skip_case
+  if(TROUPE_TESTS_PER STREQUAL "file")
+    troupe_test_per_file(${name} SOURCES ${arg_SOURCES}
+      PROPERTIES ${properties} TIMEOUT 600)
+  else()
+    doctest_discover_tests(${name}_test TEST_PREFIX "${name}/"
+      PROPERTIES ${properties} TIMEOUT ${arg_TIMEOUT})
+  endif()
 endfunction()

@@ -184,7 +184,7 @@ TEST_CASE("a launch by ticket tells readers of its stream at launch and the "
   CHECK(on_completion > 0);
 }
 
-TEST_CASE("an op that ends later tells on completion; transfers do whatever is "
+TEST_CASE("an op that ends later tells on completion, and transfers do what is "
           "asked for") {
   const auto g = graph::add_transfers(over(linear(), "cpu:2"), {0, 1});
   const auto is_chosen = [](const graph::op_handle& o) {
