@@ -153,6 +153,62 @@ TEST_CASE("files of others keep their links, modes and writers") {
         == (fs::perms::owner_all | fs::perms::group_read));
 }
 
+TEST_CASE("what is saved over keeps its permissions") {
+  test::temporary_folder folder;
+  const auto target = folder / "d";
+  save(target, "old");
+  fs::remove(target / "b");
+  fs::create_directory(target / "sub");
+  test::write_bytes(target / "sub/a", "old");
+  REQUIRE(::chmod((target / "a").c_str(), 0640) == 0);
+  REQUIRE(::chmod((target / "sub/a").c_str(), 0600) == 0);
+  REQUIRE(::chmod((target / "sub").c_str(), 0710) == 0);
+  REQUIRE(::chmod(target.c_str(), 02750) == 0);
+  {
+    const mode_t before = ::umask(022);
+    atomic_directory made(target);
+    CHECK(test::permissions_of(made.path()) == 0700); // whatever it will have
+    for (const auto* name : {"a", "b"})
+      write_whole(made.path() / name, "new");
+    fs::create_directory(made.path() / "sub");
+    write_whole(made.path() / "sub/a", "new");
+    made.commit();
+    ::umask(before);
+  }
+  CHECK(test::read_bytes(target / "sub/a") == "new");
+  CHECK(test::permissions_of(target) == 02750);
+  CHECK(test::permissions_of(target / "a") == 0640);
+  CHECK(test::permissions_of(target / "b") == 0644); // is new
+  CHECK(test::permissions_of(target / "sub") == 0710);
+  CHECK(test::permissions_of(target / "sub/a") == 0600);
+}
+
+TEST_CASE("a file in the place of a link is no more open than what that led "
+          "to") {
+  test::temporary_folder folder;
+  fs::create_directory(folder / "d");
+  test::write_bytes(folder / "secret", "old");
+  REQUIRE(::chmod((folder / "secret").c_str(), 0600) == 0);
+  fs::create_symlink("../secret", folder / "d/a");
+  fs::create_symlink("nowhere", folder / "d/b");
+  save(folder / "d", "new");
+  CHECK(test::permissions_of(folder / "d/a") == 0600);
+  CHECK(test::read_bytes(folder / "secret") == "old");
+}
+
+TEST_CASE("an empty folder keeps its permissions, a new one has those of new "
+          "folders") {
+  test::temporary_folder folder;
+  const mode_t before = ::umask(027);
+  save(folder / "new", "1");
+  CHECK(test::permissions_of(folder / "new") == 0750);
+  ::umask(before);
+  fs::create_directory(folder / "d");
+  REQUIRE(::chmod((folder / "d").c_str(), 0700) == 0);
+  save(folder / "d", "1");
+  CHECK(test::permissions_of(folder / "d") == 0700);
+}
+
 TEST_CASE("what others have under a name that is saved is not removed") {
   test::temporary_folder folder;
   save(folder / "d", "old");

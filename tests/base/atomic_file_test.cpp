@@ -2,13 +2,16 @@
 #include <troupe/base/atomic_file.hpp>
 #include <troupe/base/input_file.hpp>
 
+#include <support/child_process.hpp>
 #include <support/files.hpp>
 #include <support/number_of_the_dead.hpp>
+#include <support/skip_case.hpp>
 
 #include <doctest/doctest.h>
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace troupe;
@@ -115,6 +118,64 @@ TEST_CASE("files of processes that are gone are removed, others stay") {
   ::close(lock);
   atomic_file(folder / "a").commit();
   CHECK_FALSE(std::filesystem::exists(held));
+}
+
+TEST_CASE("a file that is written over keeps its permissions") {
+  test::temporary_folder folder;
+  const auto temporary = folder / ("a.tmp." + std::to_string(::getpid()));
+  for (const mode_t mode : {0600U, 0640U, 0400U, 0666U, 0777U}) {
+    CAPTURE(mode);
+    test::write_bytes(folder / "a", "old");
+    REQUIRE(::chmod((folder / "a").c_str(), mode) == 0);
+    atomic_file file(folder / "a");
+    CHECK(test::permissions_of(temporary)
+          == 0600); // whatever the new one will have
+    file.commit();
+    CHECK(test::permissions_of(folder / "a") == mode);
+    std::filesystem::remove(folder / "a");
+  }
+  // A change meanwhile counts.
+  test::write_bytes(folder / "a", "old");
+  atomic_file file(folder / "a");
+  REQUIRE(::chmod((folder / "a").c_str(), 0640) == 0);
+  file.commit();
+  CHECK(test::permissions_of(folder / "a") == 0640);
+}
+
+TEST_CASE("a new file gets the permissions of new files, no special ones") {
+  test::temporary_folder folder;
+  const mode_t before = ::umask(027);
+  atomic_file(folder / "a").commit();
+  ::umask(before);
+  CHECK(test::permissions_of(folder / "a") == 0640);
+  REQUIRE(::chmod((folder / "a").c_str(), 04755) == 0);
+  atomic_file(folder / "a").commit();
+  CHECK(test::permissions_of(folder / "a") == 0755);
+}
+
+TEST_CASE("a file of another user keeps owner and group where that can be") {
+  if (::geteuid() != 0)
+    return test::skip_case("needs root");
+  test::temporary_folder folder;
+  test::write_bytes(folder / "a", "old");
+  REQUIRE(::chown((folder / "a").c_str(), 65534, 65533) == 0);
+  atomic_file(folder / "a").commit();
+  struct stat status = {};
+  REQUIRE(::stat((folder / "a").c_str(), &status) == 0);
+  CHECK(status.st_uid == 65534);
+  CHECK(status.st_gid == 65533);
+
+  // One who is not in the file's group may not let his own read it instead.
+  REQUIRE(::chmod((folder / "a").c_str(), 0660) == 0);
+  REQUIRE(::chown(folder.path().c_str(), 65534, 65534) == 0);
+  CHECK(test::exit_code(test::in_child([&] {
+          test::become_user(65534);
+          atomic_file(folder / "a").commit();
+        }))
+        == 0);
+  REQUIRE(::stat((folder / "a").c_str(), &status) == 0);
+  CHECK(status.st_gid == 65534);
+  CHECK(test::permissions_of(folder / "a") == 0600);
 }
 
 TEST_CASE("a file that is being written is locked") {

@@ -4,6 +4,7 @@
 // Tests with several processes: children that run a function and talk by pipes.
 
 #include <doctest/doctest.h>
+#include <grp.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <csignal>
 #include <exception>
 #include <functional>
+#include <stdexcept>
 #include <string>
 
 namespace troupe::test {
@@ -50,6 +52,13 @@ inline pid_t in_child(const std::function<void()>& act) {
     (void)!::write(2, line.data(), line.size());
     ::_exit(1);
   }
+}
+
+/// Makes root's process one of a user, with the group of the same number alone.
+inline void become_user(uid_t user) {
+  if (::setgroups(0, nullptr) != 0 || ::setgid(user) != 0
+      || ::setuid(user) != 0)
+    throw std::runtime_error("cannot become another user");
 }
 
 /// -1 for one that a signal ended.

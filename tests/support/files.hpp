@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace troupe::test {
@@ -114,6 +115,14 @@ bool survives(Action&& action) {
   } catch (const troupe::error& failure) {
     return failure.message().find('\n') == std::string::npos;
   }
+}
+
+/// Permissions of a file or folder, the special ones too.
+inline mode_t permissions_of(const std::filesystem::path& path) {
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) != 0)
+    throw std::runtime_error("cannot look at " + path.string());
+  return status.st_mode & 07777;
 }
 
 inline bool contains(const std::string& text, const std::string& part) {

@@ -62,10 +62,21 @@ struct stat status_of(const fs::path& path) {
   return status;
 }
 
-void take_owner_and_mode(const fs::path& to, const struct stat& from) {
-  // A file system or a user that cannot do it keeps what a new folder gets.
-  (void)!::lchown(to.c_str(), from.st_uid, from.st_gid);
-  (void)::chmod(to.c_str(), from.st_mode & 07777);
+/// What cannot be opened, because of the user's own umask, keeps that.
+void take_owner_and_mode_of(const struct stat& old, const fs::path& to) {
+  const int descriptor =
+    ::open(to.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0)
+    return;
+  take_owner_and_mode(descriptor, old);
+  ::close(descriptor);
+}
+
+/// The same of a file that an old one, or a link to one, makes room for.
+void take_owner_and_mode_of(const fs::path& old, const fs::path& to) {
+  struct stat status = {};
+  if (::stat(old.c_str(), &status) == 0 && S_ISREG(status.st_mode))
+    take_owner_and_mode_of(status, to);
 }
 
 /// Makes the same file appear under another name, too.
@@ -100,7 +111,8 @@ void require_no_mount_in(const fs::path& folder, dev_t device) {
     }
 }
 
-/// Makes what `from` has and `to` has not appear in `to`.
+/// Makes what `from` has and `to` has not appear in `to`; what both have gets
+/// owner and mode of that in `from`.
 void keep_others(const fs::path& from, const fs::path& to, const names& gone) {
   const auto device = status_of(from).st_dev;
   for (const auto& entry : fs::directory_iterator(from)) {
@@ -112,16 +124,17 @@ void keep_others(const fs::path& from, const fs::path& to, const names& gone) {
       refuse(entry.path(), is_folder ? "is a folder where a file is saved"
                                      : "is a file where a folder is saved");
     if (!is_folder) {
-      if (!fs::exists(there) && !gone.contains(name))
+      if (fs::exists(there))
+        take_owner_and_mode_of(entry.path(), target);
+      else if (!gone.contains(name))
         keep_file(entry, target);
       continue;
     }
     require_no_mount(entry.path(), device);
-    if (!fs::exists(there)) {
+    if (!fs::exists(there))
       fs::create_directory(target);
-      take_owner_and_mode(target, status_of(entry.path()));
-    }
     keep_others(entry.path(), target, {});
+    take_owner_and_mode_of(status_of(entry.path()), target);
   }
 }
 
@@ -168,13 +181,16 @@ atomic_directory::atomic_directory(fs::path target)
 }
 
 void atomic_directory::make_temporary() {
-  std::error_code failure;
+  // Others look into the folder that is there by its own rules, and not into
+  // what is to replace it.
+  struct stat old = {};
+  const mode_t mode = ::stat(target_.c_str(), &old) == 0 ? 0700 : 0777;
   bool made = false;
   for (int attempt = 0; !made; ++attempt) {
     temporary_ = temporary_name(target_, attempt);
-    made = fs::create_directory(temporary_, failure);
-    if (!made && (failure || attempt == max_temporary_names))
-      fail_io(target_, "create it", failure ? failure.value() : EEXIST);
+    made = ::mkdir(temporary_.c_str(), mode) == 0;
+    if (!made && (errno != EEXIST || attempt == max_temporary_names))
+      fail_io(target_, "create it", errno);
   }
   lock_ = lock_folder(temporary_);
 }
@@ -234,6 +250,9 @@ void atomic_directory::commit(const names& gone) {
 
 void atomic_directory::put_in_place(const names& gone) {
   if (!has_contents(target_)) {
+    struct stat old = {};
+    if (::stat(target_.c_str(), &old) == 0)
+      take_owner_and_mode_of(old, temporary_);
     sync_tree(temporary_);
     if (std::rename(temporary_.c_str(), target_.c_str()) != 0)
       fail_io(target_, "rename to it", errno);
@@ -241,7 +260,7 @@ void atomic_directory::put_in_place(const names& gone) {
     return;
   }
   keep_others(target_, temporary_, gone);
-  take_owner_and_mode(temporary_, status_of(target_));
+  take_owner_and_mode_of(status_of(target_), temporary_);
   sync_tree(temporary_);
   if (exchange(temporary_, target_) != 0)
     fail_io(target_, "replace it", errno);

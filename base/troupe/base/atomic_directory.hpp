@@ -12,7 +12,9 @@ namespace troupe {
 /// one step. At whatever moment the process or the machine stops, the target is
 /// what it was or what it was to be.
 ///
-/// A target that is a folder with contents is exchanged for the new one. What
+/// A target that is a folder with contents is exchanged for the new one. The
+/// folder, and each file in it that has an old one of its name, keeps
+/// permissions, owner and group, as far as the user may give them. What
 /// others have in it comes along: each of their files is linked into the new
 /// folder, each of their folders made again with its owner and mode. So they
 /// must not be mount points, and another process whose current folder is the

@@ -45,15 +45,18 @@ void remove_leftover_files(const fs::path& target) {
 
 atomic_file::atomic_file(fs::path target)
   : target_(resolve_target(std::move(target))) {
-  std::error_code ignored;
-  if (fs::exists(target_, ignored) && !fs::is_regular_file(target_, ignored))
+  struct stat old = {};
+  const bool replaces = ::stat(target_.c_str(), &old) == 0;
+  if (replaces && !S_ISREG(old.st_mode))
     throw error(errc::io_failure,
                 target_.string() + ": exists and is not a regular file");
   remove_leftover_files(target_);
+  // Nobody else reads the new version of a file that others may not read.
+  const mode_t mode = replaces ? 0600 : 0666;
   for (int attempt = 0; descriptor_ < 0; ++attempt) {
     temporary_ = temporary_name(target_, attempt);
     descriptor_ =
-      ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (descriptor_ < 0 && (errno != EEXIST || attempt == max_temporary_names))
       fail_io(target_, "create it", errno);
   }
@@ -91,6 +94,9 @@ void atomic_file::write(const void* data, std::size_t bytes) {
 }
 
 void atomic_file::commit() {
+  struct stat old = {};
+  if (::stat(target_.c_str(), &old) == 0)
+    take_owner_and_mode(descriptor_, old);
   if (::fsync(descriptor_) != 0)
     fail("flush it to disk", errno);
   if (::close(std::exchange(descriptor_, -1)) != 0)

@@ -9,8 +9,9 @@ namespace troupe {
 
 /// A file that appears whole or not at all: written as NAME.tmp.PID in the
 /// target's folder, flushed to disk and renamed by `commit`. A target that
-/// exists stays as it was until then. Files that killed processes left beside
-/// the target are removed.
+/// exists stays as it was until then, and its permissions, owner and group pass
+/// to the new file, as far as the user may give them. Files that killed
+/// processes left beside the target are removed.
 ///
 /// Every failure throws error(io_failure) with the path and the system's
 /// text; the temporary file is removed. Thread rule: one thread.

@@ -110,6 +110,17 @@ std::vector<fs::path> abandoned_temporaries(const fs::path& target) {
   return found;
 }
 
+void take_owner_and_mode(int descriptor, const struct stat& old) noexcept {
+  if (::fchown(descriptor, old.st_uid, old.st_gid) != 0) // not root
+    (void)!::fchown(descriptor, static_cast<uid_t>(-1), old.st_gid);
+  // A file that is written anew gets no rights of its owner (set-user-ID).
+  auto mode = old.st_mode & (S_ISDIR(old.st_mode) ? 07777U : 0777U);
+  struct stat now = {};
+  if (::fstat(descriptor, &now) != 0 || now.st_gid != old.st_gid)
+    mode &= ~070U | (mode & 07U) << 3;
+  (void)::fchmod(descriptor, mode);
+}
+
 void sync_folder(const fs::path& folder) {
   int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0)

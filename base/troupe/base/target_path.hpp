@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <vector>
 
+#include <sys/stat.h>
+
 namespace troupe {
 
 /// Throws error(io_failure): "PATH: cannot ACTION: " and the system's text for
@@ -33,6 +35,11 @@ std::filesystem::path temporary_name(const std::filesystem::path& target,
 /// lock (flock) then tells.
 std::vector<std::filesystem::path>
 abandoned_temporaries(const std::filesystem::path& target);
+
+/// Gives an open file or folder the owner, group and permissions of what it is
+/// to replace, as far as the user and the file system can. Where it cannot have
+/// the group, its own group may do what others may, and no more.
+void take_owner_and_mode(int descriptor, const struct stat& old) noexcept;
 
 /// Waits until the names in a folder are on disk.
 void sync_folder(const std::filesystem::path& folder);
