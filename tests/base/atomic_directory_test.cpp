@@ -2,6 +2,7 @@
 #include <troupe/base/atomic_directory.hpp>
 #include <troupe/base/atomic_file.hpp>
 
+#include <support/child_process.hpp>
 #include <support/files.hpp>
 #include <support/killed_child.hpp>
 #include <support/number_of_the_dead.hpp>
@@ -267,6 +268,65 @@ TEST_CASE("links to nowhere that cannot become a folder are refused before "
   CHECK(contains(error_of([&] { atomic_directory made(folder / "circle"); }),
                  "circle: cannot follow it: Too many levels"));
   CHECK(folder.entries() == 2);
+}
+
+TEST_CASE("a folder that the user may not replace is refused before anything "
+          "is written") {
+  if (::geteuid() != 0)
+    return test::skip_case("needs root");
+  test::temporary_folder folder;
+  constexpr uid_t user = 65534;
+  const auto give = [&](const fs::path& path) {
+    REQUIRE(::chown(path.c_str(), user, user) == 0);
+  };
+  const auto save_as_user = [&](const fs::path& target) {
+    test::pipe_pair told;
+    const auto child = test::in_child([&] {
+      test::become_user(user);
+      const auto message = error_of([&] { save(target, "new"); });
+      (void)!::write(told.ends[1], message.data(), message.size());
+    });
+    CHECK(test::exit_code(child) == 0);
+    std::string message(1000, ' ');
+    message.resize(static_cast<std::size_t>(
+      ::read(told.ends[0], message.data(), message.size())));
+    return message;
+  };
+  give(folder.path());
+  fs::create_directory(folder / "d");
+  save(folder / "d", "old"); // which belong to root
+  CHECK(contains(save_as_user(folder / "d"),
+                 "may not be removed by this user: save into another folder"));
+  // In a folder where each may remove but what is his own.
+  REQUIRE(::chmod((folder / "d").c_str(), 01777) == 0);
+  CHECK(
+    contains(save_as_user(folder / "d"), "may not be removed by this user"));
+  REQUIRE(::chmod(folder.path().c_str(), 01777) == 0);
+  REQUIRE(::chown(folder.path().c_str(), 0, 0) == 0);
+  REQUIRE(::chmod((folder / "d").c_str(), 0777) == 0);
+  CHECK(contains(save_as_user(folder / "d"),
+                 "d: may not be replaced by this user: save into another"));
+  REQUIRE(::chmod(folder.path().c_str(), 0777) == 0);
+  // Deep below, and where nothing can be seen.
+  give(folder / "d");
+  fs::create_directories(folder / "d/sub/deep");
+  give(folder / "d/sub");
+  CHECK(save_as_user(folder / "d") == "none");
+  REQUIRE(::chown((folder / "d/sub/deep").c_str(), 0, 0) == 0);
+  test::write_bytes(folder / "d/sub/deep/a", "mine");
+  CHECK(
+    contains(save_as_user(folder / "d"), "d/sub/deep/a: may not be removed"));
+  REQUIRE(::chmod((folder / "d/sub/deep").c_str(), 0700) == 0);
+  CHECK(contains(save_as_user(folder / "d"),
+                 "d/sub/deep: cannot read it: Permission denied"));
+  fs::remove_all(folder / "d/sub");
+  REQUIRE(::chmod((folder / "d").c_str(), 0300) == 0);
+  CHECK(contains(save_as_user(folder / "d"),
+                 "d: cannot read it: Permission denied"));
+  CHECK(folder.entries() == 1);
+  REQUIRE(::chmod((folder / "d").c_str(), 0700) == 0);
+  CHECK(save_as_user(folder / "d") == "none");
+  CHECK(folder.entries() == 1);
 }
 
 TEST_CASE("the root folder is refused before anything is written") {

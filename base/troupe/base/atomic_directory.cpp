@@ -95,6 +95,16 @@ void keep_file(const fs::directory_entry& file, const fs::path& to) {
   throw error(errc::io_failure, path.string() + ": " + why);
 }
 
+/// Whether this user may take `entry` out of a folder or rename it there.
+bool may_remove(const fs::path& entry, const fs::path& from) {
+  if (::faccessat(AT_FDCWD, from.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
+    return false;
+  const auto folder = status_of(from / ".");
+  const auto user = ::geteuid();
+  return (folder.st_mode & S_ISVTX) == 0 || user == 0 || user == folder.st_uid
+         || user == status_of(entry).st_uid;
+}
+
 /// A folder moves with all that is in it, and what is mounted cannot.
 void require_no_mount(const fs::path& folder, dev_t device) {
   if (status_of(folder).st_dev != device)
@@ -102,13 +112,22 @@ void require_no_mount(const fs::path& folder, dev_t device) {
                    "folder");
 }
 
-/// The same of all folders below.
-void require_no_mount_in(const fs::path& folder, dev_t device) {
-  for (const auto& entry : fs::directory_iterator(folder))
-    if (fs::is_directory(entry.symlink_status())) {
-      require_no_mount(entry.path(), device);
-      require_no_mount_in(entry.path(), device);
-    }
+/// All that is in a folder can move with it, and be removed once the new folder
+/// has it, too: else the old one would stay beside.
+void require_movable_contents(const fs::path& folder, dev_t device) {
+  std::error_code failure;
+  fs::directory_iterator entry(folder, failure), end;
+  for (; !failure && entry != end; entry.increment(failure)) {
+    const auto& path = entry->path();
+    if (!may_remove(path, folder))
+      refuse(path, "may not be removed by this user: save into another folder");
+    if (!S_ISDIR(status_of(path).st_mode))
+      continue;
+    require_no_mount(path, device);
+    require_movable_contents(path, device);
+  }
+  if (failure)
+    fail_io(folder, "read it", failure.value());
 }
 
 /// Makes what `from` has and `to` has not appear in `to`; what both have gets
@@ -204,10 +223,12 @@ void atomic_directory::require_replaceable() const {
   if (holds_current_folder(target_))
     refuse(target_, "is the current folder or one above it, which would be "
                     "removed: save from outside of it or into a new folder");
-  if (!has_contents(target_))
-    return;
-  require_no_mount_in(target_, device);
-  require_exchange();
+  if (!may_remove(target_, folder_of(target_)))
+    refuse(target_, "may not be replaced by this user: save into another "
+                    "folder");
+  require_movable_contents(target_, device);
+  if (has_contents(target_))
+    require_exchange();
 }
 
 void atomic_directory::require_exchange() const {

@@ -27,8 +27,9 @@ namespace troupe {
 class atomic_directory {
 public:
   /// Throws likewise if the target is not a folder or cannot be replaced: a
-  /// mount point, the current folder or one above it, or a folder with contents
-  /// on a file system that cannot exchange folders (NFS, FAT).
+  /// mount point, the current folder or one above it, one with contents that
+  /// this user may not read or remove, or that are on a file system that cannot
+  /// exchange folders (NFS, FAT).
   explicit atomic_directory(std::filesystem::path target);
   /// Discards all that was written, unless committed.
   ~atomic_directory();
