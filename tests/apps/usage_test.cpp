@@ -184,6 +184,32 @@ TEST_CASE("files of a program that is read or saved are not written over") {
           == 0);
 }
 
+TEST_CASE("a folder's name is no place for a file") {
+  const temporary_folder folder;
+  std::filesystem::create_directory(folder / "there");
+  for (const std::string name : {"new/", "there/", "new/.", "there/.."}) {
+    const std::string place = folder.path() / name;
+    CAPTURE(place);
+    const auto refused = [&](const std::vector<std::string>& words) {
+      const auto result = run_troupe(words);
+      CHECK(fails_with(result, 1, {place + ": "}));
+      CHECK(lines_of(result.err).size() == 1); // nothing was trained
+    };
+    for (const std::string option :
+         {"--metrics", "--loss-curve", "--fetch-out"}) {
+      CAPTURE(option);
+      std::vector<std::string> words{"train",   "mlp",       "--synthetic",
+                                     "--steps", "1",         option,
+                                     place,     "--devices", "cpu:1"};
+      if (option == "--fetch-out")
+        words.insert(words.end(), {"--fetch", "fc_0.w_0"});
+      refused(words);
+    }
+    refused({"bench", "train", "mlp", "--steps", "1", "--save-start", place});
+  }
+  CHECK(folder.entries() == 1);
+}
+
 TEST_CASE("an empty name is not fetched") {
   for (const std::string names :
        {"", ",", "fc_0.w_0,", ",fc_0.w_0", "fc_0.w_0,,fc_0.b_0"}) {

@@ -178,6 +178,17 @@ TEST_CASE("a file of another user keeps owner and group where that can be") {
   CHECK(test::permissions_of(folder / "a") == 0600);
 }
 
+TEST_CASE("the name of a folder is no name of a file") {
+  test::temporary_folder folder;
+  for (const auto* name : {"new/", "there/", "there/.", "there/..", "new/."}) {
+    CAPTURE(name);
+    std::filesystem::create_directory(folder / "there");
+    CHECK(contains(error_of([&] { atomic_file file(folder / name); }),
+                   std::string{name} + ": is a folder's name, not a file's"));
+    CHECK(folder.entries() == 1);
+  }
+}
+
 TEST_CASE("a file that is being written is locked") {
   test::temporary_folder folder;
   const atomic_file file(folder / "a");

@@ -41,10 +41,19 @@ void remove_leftover_files(const fs::path& target) {
   }
 }
 
+/// A slash at the end would otherwise be lost.
+fs::path require_file_name(fs::path path) {
+  const auto name = path.filename();
+  if (name.empty() || name == "." || name == "..")
+    throw error(errc::io_failure,
+                path.string() + ": is a folder's name, not a file's");
+  return path;
+}
+
 } // namespace
 
 atomic_file::atomic_file(fs::path target)
-  : target_(resolve_target(std::move(target))) {
+  : target_(resolve_target(require_file_name(std::move(target)))) {
   struct stat old = {};
   const bool replaces = ::stat(target_.c_str(), &old) == 0;
   if (replaces && !S_ISREG(old.st_mode))

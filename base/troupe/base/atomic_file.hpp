@@ -17,7 +17,8 @@ namespace troupe {
 /// text; the temporary file is removed. Thread rule: one thread.
 class atomic_file {
 public:
-  /// Refuses a target that exists and is not a regular file.
+  /// Refuses a target that exists and is not a regular file, and one with the
+  /// name of a folder: a slash, `.` or `..` at its end.
   explicit atomic_file(std::filesystem::path target);
   /// Discards what was written, unless committed.
   ~atomic_file();
