@@ -328,6 +328,41 @@ TEST_CASE("what is not there leaves with 1 and one line") {
     fails_with(run_troupe({"inspect", "/no/such.npz"}), 1, {"/no/such.npz"}));
 }
 
+TEST_CASE("a path that leads nowhere is answered in the usual line") {
+  const temporary_folder folder;
+  const std::string circle = folder / "circle";
+  std::filesystem::create_symlink("circle", circle);
+  std::string deep = folder.path();
+  while (deep.size() < 5000)
+    deep += "/deeper";
+  const auto refused = [](const std::vector<std::string>& words,
+                          const std::string& line) {
+    const auto result = run_troupe(words);
+    CHECK(result.code == 1);
+    CHECK(result.out.empty());
+    CHECK(result.err == "troupe: " + line + "\n");
+  };
+  const std::vector<std::pair<std::string, std::string>> paths{
+    {circle, "Too many levels of symbolic links"},
+    {circle + "/program", "Too many levels of symbolic links"},
+    {folder / std::string(300, 'n'), "File name too long"},
+    {std::string(300, 'n'), "File name too long"},
+    {deep, "File name too long"}};
+  for (const auto& [path, why] : paths) {
+    const auto line = path + ": " + why;
+    refused({"inspect", path}, line);
+    refused({"graph", path}, line);
+    refused({"train", path, "--synthetic"}, line);
+    refused({"bench", "schedule", path}, line);
+    refused({"train", "mlp", "--data", path}, line);
+    refused({"train", "mlp", "--feeds", path}, line);
+    refused({"train", "mlp", "--synthetic", "--params", path}, line);
+    refused({"inspect", path + "/x.npz"}, path + "/x.npz: " + why);
+    refused({"eval", "mlp", "--params", "p", "--data", path},
+            path + "/t10k-images-idx3-ubyte: " + why);
+  }
+}
+
 TEST_CASE("output that cannot be written is a failure") {
   const temporary_folder folder;
   const std::string script = folder / "run.sh";

@@ -3,6 +3,7 @@
 
 #include <troupe/actors/backend/backend.hpp>
 #include <troupe/actors/executor.hpp>
+#include <troupe/apps/input_type.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
@@ -144,11 +145,14 @@ graph::program_info describe(const program_bundle& bundle) {
 program_bundle load_program(const std::string& program_or_net,
                             const std::string& loss) {
   const fs::path path = program_or_net;
-  if (path.has_parent_path() && !fs::exists(path))
+  const auto type = input_type(path);
+  const bool exists = type != fs::file_type::not_found;
+  if (path.has_parent_path() && !exists)
     throw error(errc::not_found, program_or_net + ": no such file or folder");
-  program_bundle bundle = fs::is_directory(path) ? read_folder(path, loss)
-                          : fs::exists(path)     ? read_file(path, loss)
-                                             : build_net(program_or_net, loss);
+  program_bundle bundle = type == fs::file_type::directory
+                            ? read_folder(path, loss)
+                          : exists ? read_file(path, loss)
+                                   : build_net(program_or_net, loss);
   if (!loss.empty() && !bundle.test.main().find_var(loss))
     throw error(errc::invalid_argument,
                 "--loss: the test program, without gradients and updates, has "

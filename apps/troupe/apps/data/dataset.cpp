@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/data/dataset.hpp>
 
+#include <troupe/apps/input_type.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/io/csv.hpp>
 #include <troupe/kernels/io/idx.hpp>
@@ -166,16 +167,19 @@ dataset load_text(const fs::path& file, std::span<const feed_info> feeds,
 
 bool has_held_out(const fs::path& path) {
   // One of the two alone is refused when it is read.
-  return fs::exists(path / "t10k-images-idx3-ubyte")
-         || fs::exists(path / "t10k-labels-idx1-ubyte");
+  const auto has = [&](const char* name) {
+    return input_type(path / name) != fs::file_type::not_found;
+  };
+  return has("t10k-images-idx3-ubyte") || has("t10k-labels-idx1-ubyte");
 }
 
 dataset load_dataset(const fs::path& path, std::span<const feed_info> feeds,
                      dataset_part part, arena& memory) {
-  if (!fs::exists(path))
+  const auto type = input_type(path);
+  if (type == fs::file_type::not_found)
     throw error(errc::not_found, path.string() + ": no such file or folder");
   dataset data;
-  if (fs::is_directory(path))
+  if (type == fs::file_type::directory)
     data = load_idx(path, feeds, part, memory);
   else if (path.extension() == ".csv")
     data = load_csv(path, feeds, memory);
