@@ -170,7 +170,8 @@ bool has_held_out(const fs::path& path) {
   const auto has = [&](const char* name) {
     return input_type(path / name) != fs::file_type::not_found;
   };
-  return has("t10k-images-idx3-ubyte") || has("t10k-labels-idx1-ubyte");
+  return input_type(path) == fs::file_type::directory
+         && (has("t10k-images-idx3-ubyte") || has("t10k-labels-idx1-ubyte"));
 }
 
 dataset load_dataset(const fs::path& path, std::span<const feed_info> feeds,
