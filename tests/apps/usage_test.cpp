@@ -7,6 +7,36 @@
 
 using namespace troupe::test;
 
+namespace {
+
+using words = std::vector<std::string>;
+
+words operator+(words a, const words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+/// Command lines that only an option could make wrong.
+const std::vector<words> all_commands{
+  {"train", "mlp"},          {"eval", "mlp", "--params", "p"},
+  {"graph", "mlp"},          {"inspect", "mlp"},
+  {"bench", "tasks"},        {"bench", "schedule", "mlp"},
+  {"bench", "steps", "mlp"}, {"bench", "latency"},
+  {"bench", "train", "mlp"}};
+
+/// The options of a command whose value has one of the types, by `--help`.
+words options_with(const words& types, const words& command) {
+  words found;
+  for (const auto& line : lines_of(run_troupe(command + words{"--help"}).out))
+    for (const auto& type : types)
+      if (const auto end = line.find(" " + type, 2);
+          line.starts_with("  --") && end == line.find(' ', 2))
+        found.push_back(line.substr(2, end - 2));
+  return found;
+}
+
+} // namespace
+
 TEST_SUITE("apps.usage") {
 TEST_CASE("help names an example and leaves with 0") {
   for (const char* command : {"train", "eval", "graph", "inspect", "doctor"}) {
@@ -80,6 +110,22 @@ TEST_CASE("a number out of range is answered with its rule") {
   CHECK(
     fails_with(run_troupe({"bench", "schedule", "mlp", "--delay-kind", "x"}), 2,
                {"--delay-kind: x not in {sleep,spin}"}));
+}
+
+TEST_CASE("an empty value is not taken for one that is not given") {
+  std::size_t options = 0;
+  for (const auto& command : all_commands)
+    for (const auto& option :
+         options_with({"TEXT", "INT", "UINT", "FLOAT"}, command)) {
+      CAPTURE(command);
+      CHECK(fails_with(run_troupe(command + words{option, ""}), 2,
+                       {option + ": must "}));
+      ++options;
+    }
+  CHECK(options > 80);
+  for (const words& command :
+       {words{"train", ""}, {"inspect", ""}, {"bench", "schedule", ""}})
+    CHECK(fails_with(run_troupe(command), 2, {"PROGRAM|NET", "must not be"}));
 }
 
 TEST_CASE("what could only be a slip is refused before anything runs") {

@@ -21,19 +21,23 @@ void add_program_argument(CLI::App& command, network_options& options) {
   command
     .add_option("PROGRAM|NET", options.program,
                 "a program folder, or a built-in net by name")
+    ->check(not_empty())
     ->required();
   add_loss_option(command, options);
 }
 
 void add_loss_option(CLI::App& command, network_options& options) {
-  command.add_option("--loss", options.loss,
-                     "the loss variable (default: found in the program)");
+  command
+    .add_option("--loss", options.loss,
+                "the loss variable (default: found in the program)")
+    ->check(not_empty());
 }
 
 void add_device_options(CLI::App& command, network_options& options) {
   command
     .add_option("--devices", options.devices,
                 "cpu, cpu:2 (two CPU devices) or sim:2 (two simulated ones)")
+    ->check(not_empty())
     ->capture_default_str();
   command
     .add_option_function<std::uint64_t>(
@@ -45,14 +49,16 @@ void add_device_options(CLI::App& command, network_options& options) {
 }
 
 void add_strategy_options(CLI::App& command, network_options& options) {
-  command.add_option(
-    "--strategy", options.strategy,
-    "how gradients are merged: all_reduce, reduce, replicate, none "
-    "(default: all_reduce; to train on several CPU devices reduce)");
+  command
+    .add_option("--strategy", options.strategy,
+                "how gradients are merged: all_reduce, reduce, replicate, none "
+                "(default: all_reduce; to train on several CPU devices reduce)")
+    ->check(not_empty());
   command
     .add_option("--gradient-scale", options.gradient_scale,
                 "loss@GRAD of a device: coeff (its share of the batch), one, "
                 "custom (fed)")
+    ->check(not_empty())
     ->capture_default_str();
   command.add_flag("--sync-batch-norm", options.sync_batch_norm,
                    "batch norms take statistics over all devices");
@@ -63,16 +69,21 @@ void add_precision_option(CLI::App& command, network_options& options) {
     .add_option("--precision", options.precision,
                 "factors of matrix products and images between convolutions: "
                 "fp32, or bf16 with float32 sums and parameters")
+    ->check(not_empty())
     ->check(CLI::IsMember({"fp32", "bf16"}))
     ->capture_default_str();
 }
 
 void add_data_options(CLI::App& command, data_options& options) {
-  auto* feeds = command.add_option("--feeds", options.feeds,
-                                   ".npz file: an array per feed with a "
-                                   "leading axis of steps");
-  auto* data = command.add_option(
-    "--data", options.data, "folder of IDX files (MNIST), a .csv or .txt file");
+  auto* feeds = command
+                  .add_option("--feeds", options.feeds,
+                              ".npz file: an array per feed with a "
+                              "leading axis of steps")
+                  ->check(not_empty());
+  auto* data = command
+                 .add_option("--data", options.data,
+                             "folder of IDX files (MNIST), a .csv or .txt file")
+                 ->check(not_empty());
   command
     .add_option("--batch", options.batch, "samples per step, over all devices")
     ->check(batch_size());

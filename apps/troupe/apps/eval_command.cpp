@@ -90,6 +90,7 @@ void add_eval(CLI::App& app, action& chosen) {
   command
     .add_option("--params", options->params,
                 "parameters: a file, a folder, or a saved program folder")
+    ->check(not_empty())
     ->required();
   add_data_options(command, options->data);
   command

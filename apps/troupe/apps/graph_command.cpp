@@ -92,6 +92,7 @@ void add_graph(CLI::App& app, action& chosen) {
   auto* wiring = command.add_flag("--wiring", options->wiring,
                                   "print which messages a step sends");
   command.add_option("--format", options->format, "json or dot")
+    ->check(not_empty())
     ->check(CLI::IsMember({"json", "dot"}))
     ->capture_default_str()
     ->excludes(wiring); // which is text, or an object with --json

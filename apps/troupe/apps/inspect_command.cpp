@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/common_options.hpp>
+#include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/subcommands.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 #include <troupe/kernels/io/npz.hpp>
@@ -147,6 +148,7 @@ void add_inspect(CLI::App& app, action& chosen) {
   command
     .add_option("PROGRAM|NET|F.npz", options->network.program,
                 "a program folder, a built-in net by name, or an .npz file")
+    ->check(not_empty())
     ->required();
   add_loss_option(command, options->network);
   add_output_options(command, options->json, "troupe inspect resnet18");

@@ -29,10 +29,13 @@ bool is_too_large(const std::string& text) {
   return code == std::errc::result_out_of_range && rest == end;
 }
 
+/// Fails for nothing, too, which the parser would take for 0.
 /// @param rule what a number breaks; empty if it breaks none
 CLI::Validator check(std::function<std::string(double)> rule,
                      const char* name) {
   auto fault = [rule = std::move(rule)](std::string& text) -> std::string {
+    if (text.empty())
+      return "must not be empty";
     double number = 0;
     if (!CLI::detail::lexical_cast(text, number))
       return {};

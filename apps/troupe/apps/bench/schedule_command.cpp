@@ -300,21 +300,25 @@ void add_bench_schedule(CLI::App& bench, action& chosen) {
                 "run it later")
       ->excludes(pending);
   auto* delay =
-    command.add_option("--delay", o->delays,
-                       "let kernels take time: TYPE=TIME,... or a file of such "
-                       "lines, e.g. conv2d=100us,*=1us");
+    command
+      .add_option("--delay", o->delays,
+                  "let kernels take time: TYPE=TIME,... or a file of such "
+                  "lines, e.g. conv2d=100us,*=1us")
+      ->check(not_empty());
   delay->excludes(late);
   command
     .add_option_function<std::string>(
       "--delay-kind",
       [o](const std::string& name) { o->delay = delay_kinds.at(name); },
       "how time passes: spin keeps a core busy, sleep does not")
+    ->check(not_empty())
     ->check(CLI::IsMember(delay_kinds));
   command
     .add_option_function<std::string>(
       "--level",
       [o](const std::string& name) { o->level = trace_levels.at(name); },
       "measure in turns what recording costs at this level")
+    ->check(not_empty())
     ->check(CLI::IsMember(trace_levels));
   add_output_options(command, o->json,
                      "troupe bench schedule resnet18 --devices cpu:2 --delay "

@@ -182,6 +182,7 @@ void add_bench_steps(CLI::App& bench, action& chosen) {
     .add_option("--engine", o->engines,
                 "troupe (the actors), ready_queue (Paddle's algorithm); ratios "
                 "are to the first")
+    ->check(name_list())
     ->capture_default_str();
   command.add_option("--repeat", o->repeat, "samples of each engine, in turns")
     ->check(repeat_count())

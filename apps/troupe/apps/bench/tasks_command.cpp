@@ -374,6 +374,7 @@ void add_bench_tasks(CLI::App& bench, action& chosen) {
   std::vector<std::string> patterns(task_patterns().begin(),
                                     task_patterns().end());
   command.add_option("--pattern", o->pattern.name, "who depends on whom")
+    ->check(not_empty())
     ->check(CLI::IsMember(patterns))
     ->capture_default_str();
   command.add_option("--width", o->pattern.width, "tasks side by side")
@@ -396,6 +397,7 @@ void add_bench_tasks(CLI::App& bench, action& chosen) {
     ->check(not_negative(1e9))
     ->capture_default_str();
   command.add_option("--engine", o->engines, engine_help())
+    ->check(name_list())
     ->capture_default_str();
   command.add_option("--repeat", o->repeat, "samples of each engine, in turns")
     ->check(repeat_count())
