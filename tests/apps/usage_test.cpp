@@ -128,6 +128,24 @@ TEST_CASE("an empty value is not taken for one that is not given") {
     CHECK(fails_with(run_troupe(command), 2, {"PROGRAM|NET", "must not be"}));
 }
 
+TEST_CASE("a number that is none is called so") {
+  std::size_t options = 0;
+  for (const auto& command : all_commands)
+    for (const auto& option : options_with({"INT", "UINT", "FLOAT"}, command)) {
+      if (option == "--memory-limit") // a size, which has a rule of its own
+        continue;
+      CAPTURE(command);
+      for (const std::string none : {"nan", "-NaN"})
+        CHECK(fails_with(run_troupe(command + words{option, none}), 2,
+                         {option + ": must be a number, not " + none}));
+      for (const std::string far : {"inf", "-1e400"})
+        CHECK(fails_with(run_troupe(command + words{option, far}), 2,
+                         {option, far}));
+      ++options;
+    }
+  CHECK(options > 35);
+}
+
 TEST_CASE("what could only be a slip is refused before anything runs") {
   const auto with = [](std::vector<std::string> more) {
     more.insert(more.begin(), {"train", "mlp", "--synthetic"});

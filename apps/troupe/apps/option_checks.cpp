@@ -3,6 +3,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
@@ -39,7 +40,9 @@ CLI::Validator check(std::function<std::string(double)> rule,
     double number = 0;
     if (!CLI::detail::lexical_cast(text, number))
       return {};
-    const auto broken = is_too_large(text) ? "be below 2^64" : rule(number);
+    const auto broken = std::isnan(number)   ? "be a number"
+                        : is_too_large(text) ? "be below 2^64"
+                                             : rule(number);
     return broken.empty() ? "" : "must " + broken + ", not " + text;
   };
   return {std::move(fault), name, name};

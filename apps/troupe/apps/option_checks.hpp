@@ -10,7 +10,7 @@ namespace troupe::apps {
 /// Checks of an option's number that answer in one short line; CLI11's own name
 /// the largest double, with all its digits. What is no number is left to the
 /// option's conversion, which names it. A number above `most` is refused, too,
-/// and so is "".
+/// and so are "nan" and "".
 CLI::Validator positive(double most = std::numeric_limits<double>::infinity());
 CLI::Validator
 not_negative(double most = std::numeric_limits<double>::infinity());
