@@ -266,6 +266,9 @@ TEST_CASE("bad delays are refused") {
     CAPTURE(text);
     CHECK_THROWS_AS(delay_table::read(text), usage_error);
   }
+  for (const auto* text : {"mul=1us,*=2us,mul=3us", "mul=1us, mul=1us"})
+    CHECK(fails_with(run_troupe({"bench", "schedule", "mlp", "--delay", text}),
+                     2, {"--delay: 'mul' is there twice"}));
   CHECK(fails_with(run_troupe({"bench", "schedule", "mlp", "--delay", "x=y"}),
                    2, {"--delay", "x=y"}));
   CHECK(fails_with(
@@ -399,14 +402,25 @@ TEST_CASE("bench tasks tells the cost of a pass from that of its tasks") {
   CHECK(run_troupe({"bench", "tasks", "--by-size", "--steps", "8"}).code == 2);
 }
 
-TEST_CASE("bench wants one engine at least") {
-  for (const char* engines : {"", ","}) {
-    CAPTURE(engines);
+TEST_CASE("bench wants a list of engines, each once") {
+  const auto refused = [](const std::string& engines, const std::string& why) {
+    for (std::vector<std::string> words :
+         {std::vector<std::string>{"bench", "tasks"},
+          {"bench", "steps", "mlp"}}) {
+      words.insert(words.end(), {"--engine", engines});
+      CAPTURE(engines);
+      CHECK(fails_with(run_troupe(words), 2, {"--engine: " + why}));
+    }
+  };
+  for (const std::string engines : {"", ",", "troupe,", "troupe,,ready_queue"})
+    refused(engines, "must be names with commas between, not '" + engines);
+  refused("troupe,ready_queue,troupe", "troupe is there twice");
+  for (const auto* engines : {"all,troupe", "troupe,all"})
     CHECK(fails_with(run_troupe({"bench", "tasks", "--engine", engines}), 2,
-                     {"--engine"}));
-    CHECK(fails_with(run_troupe({"bench", "steps", "mlp", "--engine", engines}),
-                     2, {"--engine"}));
-  }
+                     {"--engine: all stands for every engine and takes no "
+                      "others beside it"}));
+  CHECK(fails_with(run_troupe({"bench", "steps", "mlp", "--engine", "all"}), 2,
+                   {"--engine: no such engine: all"}));
 }
 
 TEST_CASE("numbers that no measurement has are answered with their rule") {

@@ -150,23 +150,30 @@ std::unique_ptr<batch_source> open_feeds(const data_options& options,
   return source;
 }
 
-std::vector<std::string> split_names(const std::string& text) {
-  std::vector<std::string> names;
-  for (std::size_t begin = 0; begin < text.size();) {
+std::vector<std::string> split_list(const std::string& text) {
+  std::vector<std::string> items;
+  for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
-    auto name = text.substr(begin, end - begin);
-    if (!name.empty() && std::ranges::find(names, name) == names.end())
-      names.push_back(std::move(name));
+    items.push_back(text.substr(begin, end - begin));
     begin = end + 1;
   }
+  return items;
+}
+
+std::vector<std::string> split_names(const std::string& text) {
+  std::vector<std::string> names;
+  for (auto& name : split_list(text))
+    if (!name.empty() && std::ranges::find(names, name) == names.end())
+      names.push_back(std::move(name));
   return names;
 }
 
-std::vector<std::string> require_names(const std::string& text,
-                                       const char* option) {
-  auto names = split_names(text);
-  if (names.empty())
-    throw usage_error(std::string{option} + " names nothing");
+std::vector<std::string> distinct_names(const std::string& text,
+                                        const char* option) {
+  auto names = split_list(text);
+  for (auto name = names.begin(); name != names.end(); ++name)
+    if (std::find(names.begin(), name, *name) != name)
+      throw usage_error(std::string{option} + ": " + *name + " is there twice");
   return names;
 }
 

@@ -65,12 +65,14 @@ std::unique_ptr<batch_source> open_feeds(const data_options& options,
                                          std::span<const feed_info> feeds,
                                          arena& memory);
 
+/// What stands in `text` before, between and behind commas.
+std::vector<std::string> split_list(const std::string& text);
 /// What `text` names with commas between, each once.
 std::vector<std::string> split_names(const std::string& text);
-/// The same for an option that needs a name: throws usage_error if none is
-/// there.
-std::vector<std::string> require_names(const std::string& text,
-                                       const char* option);
+/// The same where one that is there twice would be asked for in vain: throws
+/// usage_error.
+std::vector<std::string> distinct_names(const std::string& text,
+                                        const char* option);
 
 /// Adds `--json` and `--help` with an example.
 void add_output_options(CLI::App& command, bool& json, const char* example);

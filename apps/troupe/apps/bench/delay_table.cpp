@@ -59,7 +59,7 @@ std::string read_table(const std::string& file) {
 delay_table delay_table::read(const std::string& text_or_file) {
   delay_table table;
   if (text_or_file.find('=') != std::string::npos) {
-    for (auto& entry : split_names(text_or_file))
+    for (auto& entry : split_list(text_or_file))
       table.add(trimmed(entry));
     return table;
   }
@@ -80,7 +80,9 @@ void delay_table::add(std::string_view entry) {
   if (type.empty() || !(ns >= 0 && ns <= longest_ns))
     throw usage_error("--delay: not TYPE=TIME with a time such as 10us: "
                       + quoted_name(std::string(entry)));
-  ns_[std::string(type)] = static_cast<std::uint64_t>(ns);
+  if (!ns_.emplace(type, static_cast<std::uint64_t>(ns)).second)
+    throw usage_error("--delay: " + quoted_name(std::string(type))
+                      + " is there twice");
 }
 
 std::uint64_t delay_table::of(std::string_view op_type) const {

@@ -153,7 +153,7 @@ int run_steps(const steps_options& o) {
   const auto batches = make_synthetic_source(
     bundle.feeds, choose_batch(o.data, bundle), options.seed, memory);
   std::vector<std::unique_ptr<trainee>> all;
-  for (auto& name : require_names(o.engines, "--engine"))
+  for (auto& name : distinct_names(o.engines, "--engine"))
     all.push_back(std::make_unique<trainee>(find_engine(name), bundle, main,
                                             options, *batches));
   for (int i = 0; i < o.repeat; ++i)

@@ -113,7 +113,10 @@ std::vector<engine_entry> chosen_engines(const std::string& text) {
   const auto all = task_engines();
   std::vector<engine_entry> chosen;
   for (const auto& name : text == "all" ? std::vector<std::string>{}
-                                        : require_names(text, "--engine")) {
+                                        : distinct_names(text, "--engine")) {
+    if (name == "all")
+      throw usage_error("--engine: all stands for every engine and takes no "
+                        "others beside it");
     const auto found = std::ranges::find(all, name, &engine_entry::name);
     if (found == all.end())
       throw usage_error("--engine: no such engine: " + name);
