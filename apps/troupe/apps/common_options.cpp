@@ -17,6 +17,21 @@
 
 namespace troupe::apps {
 
+namespace {
+
+/// The gradient of the loss if it is to be fed and is no feed of the program's;
+/// else empty.
+std::string unfed_gradient(const network_options& options,
+                           const program_bundle& bundle) {
+  auto gradient = graph::gradient_name(bundle.loss);
+  return options.gradient_scale == "custom"
+             && !find_feed(bundle.feeds, gradient)
+           ? gradient
+           : "";
+}
+
+} // namespace
+
 void add_program_argument(CLI::App& command, network_options& options) {
   command
     .add_option("PROGRAM|NET", options.program,
@@ -120,10 +135,16 @@ executor_options make_executor_options(const network_options& options) {
 
 void refuse_custom_gradient(const network_options& options,
                             const program_bundle& bundle) {
-  const auto gradient = graph::gradient_name(bundle.loss);
-  if (options.gradient_scale == "custom" && !find_feed(bundle.feeds, gradient))
+  if (const auto gradient = unfed_gradient(options, bundle); !gradient.empty())
     throw usage_error("--gradient-scale custom needs --feeds with an array "
                       + gradient);
+}
+
+void refuse_custom_gradient_of_bench(const network_options& options,
+                                     const program_bundle& bundle) {
+  if (const auto gradient = unfed_gradient(options, bundle); !gradient.empty())
+    throw usage_error("--gradient-scale custom: bench makes no " + gradient
+                      + " to feed; it measures coeff and one");
 }
 
 int workers_of(const executor_options& options) {

@@ -42,6 +42,9 @@ executor_options make_executor_options(const network_options& options);
 /// gradient of the loss is to be fed, which they do not hold.
 void refuse_custom_gradient(const network_options& options,
                             const program_bundle& bundle);
+/// The same for commands that make all their batches.
+void refuse_custom_gradient_of_bench(const network_options& options,
+                                     const program_bundle& bundle);
 
 /// Workers of the system that such an executor makes: one per core at most.
 int workers_of(const executor_options& options);

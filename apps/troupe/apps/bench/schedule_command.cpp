@@ -148,7 +148,7 @@ void sample_steps(executor& exe, const feed_map& feeds,
 
 schedule_figures measure(const schedule_options& o) {
   auto bundle = load_program(o.network.program, o.network.loss);
-  refuse_custom_gradient(o.network, bundle);
+  refuse_custom_gradient_of_bench(o.network, bundle);
   auto options = make_executor_options(o.network);
   options.loss = bundle.loss;
   const auto delays = o.delays.empty() ? std::optional<delay_table>{}

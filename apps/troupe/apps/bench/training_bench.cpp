@@ -57,7 +57,7 @@ training_bench::training_bench(const training_bench_options& options)
     parameters_(std::make_shared<scope>()) {
   auto wanted = make_executor_options(options.network);
   wanted.loss = require_loss(bundle_);
-  refuse_custom_gradient(options.network, bundle_);
+  refuse_custom_gradient_of_bench(options.network, bundle_);
   wanted.seed = options.seed;
   wanted.steps_in_flight = in_flight_;
   wanted.lowering.deterministic = false;
