@@ -423,6 +423,35 @@ TEST_CASE("bench wants a list of engines, each once") {
                    {"--engine: no such engine: all"}));
 }
 
+TEST_CASE("a list of lengths is one value") {
+  const auto refused = [](const std::vector<std::string>& words,
+                          const std::string& why) {
+    return fails_with(run_troupe(words), 2, {why});
+  };
+  for (const std::string option : {"--gap-us", "--op-us"}) {
+    const auto with = [&](std::vector<std::string> values) {
+      values.insert(values.begin(), {"bench", "latency", option});
+      return values;
+    };
+    for (const auto* list : {"1,,2", ",1", "1,"})
+      CHECK(refused(with({list}), option + ": must not be empty"));
+    CHECK(refused(with({"1,x"}),
+                  option + ": must be numbers with commas between, not '1,x'"));
+    CHECK(refused(with({"1,nan"}), option + ": must be a number, not nan"));
+    CHECK(refused(with({"1", "2"}), "not expected: 2"));
+  }
+  if (troupe::usable_cores() < 2)
+    return skip_case("needs two cores");
+  const auto result = run_troupe(
+    {"bench", "latency", "--gap-us", "1", "--gap-us", "2,3", "--rounds", "1",
+     "--steps", "1", "--op-us", "1", "--idle-s", "0.001", "--json"});
+  std::vector<double> gaps;
+  for (const auto& line : lines_of(result.out))
+    if (const auto said = nlohmann::json::parse(line); said.contains("gap_us"))
+      gaps.push_back(said["gap_us"]);
+  CHECK(gaps == std::vector<double>{2, 3});
+}
+
 TEST_CASE("numbers that no measurement has are answered with their rule") {
   const auto refused = [](std::vector<std::string> words,
                           const std::string& rule) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/option_checks.hpp>
 
+#include <troupe/apps/common_options.hpp>
+
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -92,6 +94,28 @@ CLI::Validator from_to(double least, double most) {
                : "be from " + number_text(least) + " to " + number_text(most);
     },
     "NUMBER");
+}
+
+CLI::Validator number_list(const CLI::Validator& each) {
+  return {[each](std::string& text) -> std::string {
+            double number = 0;
+            for (const auto& item : split_list(text)) {
+              if (auto broken = each(item); !broken.empty())
+                return broken;
+              if (!CLI::detail::lexical_cast(item, number))
+                return "must be numbers with commas between, not '" + text
+                       + "'";
+            }
+            return "";
+          },
+          "", "NUMBERS"};
+}
+
+std::vector<double> parse_numbers(const std::string& list) {
+  std::vector<double> numbers;
+  for (const auto& item : split_list(list))
+    CLI::detail::lexical_cast(item, numbers.emplace_back());
+  return numbers;
 }
 
 CLI::Validator batch_size() {

@@ -4,6 +4,8 @@
 #include <CLI/App.hpp>
 
 #include <limits>
+#include <string>
+#include <vector>
 
 namespace troupe::apps {
 
@@ -17,6 +19,11 @@ not_negative(double most = std::numeric_limits<double>::infinity());
 
 /// The same of a number from `least` to `most`.
 CLI::Validator from_to(double least, double most);
+
+/// The same of each number in a list, 1,10,100.
+CLI::Validator number_list(const CLI::Validator& each);
+/// What such a list holds.
+std::vector<double> parse_numbers(const std::string& list);
 
 /// The same of the samples of a step: 2^32 at most.
 CLI::Validator batch_size();

@@ -26,8 +26,8 @@ constexpr double longest_us = 1e6, longest_s = 3600;
 constexpr double most_rounds = 1e7;
 
 struct latency_options {
-  std::vector<double> gaps_us{0, 1, 10, 100, 1000};
-  std::vector<double> ops_us{100, 10};
+  std::string gaps_us = "0,1,10,100,1000";
+  std::string ops_us = "100,10";
   std::size_t rounds = 1200;
   std::size_t steps = 101;
   double idle_s = 1;
@@ -109,9 +109,9 @@ void print_shared(const latency_options& o, const level_net& net) {
 int run_latency(const latency_options& o) {
   if (choose_workers(0) < 2)
     throw usage_error("bench latency needs two cores");
-  for (auto gap : o.gaps_us)
+  for (auto gap : parse_numbers(o.gaps_us))
     print_handoff(o, gap);
-  for (auto us : o.ops_us) {
+  for (auto us : parse_numbers(o.ops_us)) {
     const level_net net{.op_ns = static_cast<std::uint64_t>(us * ns_per_us)};
     print_levels(o, net);
     print_shared(o, net);
@@ -132,13 +132,13 @@ void add_bench_latency(CLI::App& bench, action& chosen) {
   command
     .add_option("--gap-us", o->gaps_us,
                 "how long the other worker has been idle")
-    ->delimiter(',')
-    ->check(not_negative(longest_us))
+    ->type_name("FLOAT,...")
+    ->check(number_list(not_negative(longest_us)))
     ->capture_default_str();
   command
     .add_option("--op-us", o->ops_us, "length of the ops in 20 levels of two")
-    ->delimiter(',')
-    ->check(from_to(0.001, longest_us))
+    ->type_name("FLOAT,...")
+    ->check(number_list(from_to(0.001, longest_us)))
     ->capture_default_str();
   command.add_option("--rounds", o->rounds, "hand-offs of each gap")
     ->check(positive(most_rounds))
