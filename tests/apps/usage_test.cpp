@@ -4,6 +4,7 @@
 #include <support/files.hpp>
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 using namespace troupe::test;
 
@@ -272,6 +273,39 @@ TEST_CASE("a folder's name is no place for a file") {
     refused({"bench", "train", "mlp", "--steps", "1", "--save-start", place});
   }
   CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("results keep the permissions of those that they replace") {
+  const temporary_folder folder;
+  const std::string saved = folder / "saved", metrics = folder / "m.jsonl",
+                    curve = folder / "c.svg", fetched = folder / "f.npz",
+                    start = folder / "s.npz";
+  const auto run_both = [&] {
+    CHECK(run_troupe({"train", "mlp", "--synthetic", "--steps", "1",
+                      "--devices", "cpu:1", "--save", saved, "--metrics",
+                      metrics, "--loss-curve", curve, "--fetch", "fc_0.b_0",
+                      "--fetch-out", fetched})
+            .code
+          == 0);
+    CHECK(run_troupe({"bench", "train", "mlp", "--steps", "1", "--warm-up", "0",
+                      "--devices", "cpu:1", "--save-start", start})
+            .code
+          == 0);
+  };
+  run_both();
+  std::vector<std::string> files{metrics, curve, fetched, start};
+  for (const auto& entry : std::filesystem::directory_iterator(saved))
+    files.push_back(entry.path());
+  CHECK(files.size() == 9);
+  for (const auto& file : files)
+    REQUIRE(::chmod(file.c_str(), 0600) == 0);
+  REQUIRE(::chmod(saved.c_str(), 0700) == 0);
+  run_both();
+  for (const auto& file : files) {
+    CAPTURE(file);
+    CHECK(permissions_of(file) == 0600);
+  }
+  CHECK(permissions_of(saved) == 0700);
 }
 
 TEST_CASE("an empty name is not fetched") {
