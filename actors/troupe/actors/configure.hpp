@@ -7,11 +7,11 @@ class actor_system_config;
 
 namespace troupe {
 
-/// Makes the workers of a system built from `cfg` take their jobs from a
-/// Troupe queue, each pinned to a core if there are as many as cores. Call it
-/// before the actor system is made. CAF's own actors wait in the same queue and
-/// lose nothing.
-/// @param threads workers; 0: one per usable core; at most as many as cores
+/// Installs Troupe's scheduling policy in `cfg`: workers take their jobs from a
+/// Troupe queue. If there are as many workers as cores, each worker is pinned
+/// to a core. CAF's own actors use the same queue. Call this before the actor
+/// system is created.
+/// @param threads number of workers, at most one per core; 0: one per core
 void configure(caf::actor_system_config& cfg, int threads = 0);
 
 } // namespace troupe

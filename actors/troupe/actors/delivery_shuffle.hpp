@@ -12,24 +12,24 @@ class executor;
 
 /// A readiness message of one step.
 struct message_id {
-  handle_id from = no_handle; ///< none: the start of the step
+  handle_id from = no_handle; ///< `no_handle`: the start of the step
   handle_id to = no_handle;
-  step_id step = 0; ///< the receiver's
+  step_id step = 0; ///< the receiver's step
   friend bool operator==(const message_id&, const message_id&) = default;
 };
 
-/// Disturbs a run on purpose, for tests. Results must not change.
+/// Perturbs the schedule of a run, for tests. Results must not change.
 struct delivery_shuffle {
-  /// Draws the order in which messages are sent, which ready op of a stream
-  /// runs next, and how long ops are held back. None: all as usual.
+  /// Seed for the order in which messages are sent, the choice among a stream's
+  /// ready ops, and the delay of each op. Empty: no perturbation.
   std::optional<std::uint64_t> seed = 0;
-  std::uint32_t max_delay_us = 50; ///< longest hold of a ready op
-  /// A message that does not arrive: its step stops until `let_go`.
+  std::uint32_t max_delay_us = 50; ///< longest delay of a ready op
+  /// A message to withhold. Its step stops until `let_go` is called.
   std::optional<message_id> withheld = {};
 };
 
-/// Delivers the message that `delivery_shuffle::withheld` names. Once, after it
-/// would have been sent. Any thread.
+/// Delivers the message that `delivery_shuffle::withheld` names. Call it once,
+/// after the message would normally have been sent. Any thread.
 void let_go(executor& exe);
 
 } // namespace troupe

@@ -28,97 +28,100 @@ namespace troupe {
 
 namespace actors {
 struct executor_access;
-/// Ops that take less than this on average are done sooner by the worker that
-/// makes them ready than by several that fetch them from each other.
+/// If ops take less than this on average, one worker finishes a step sooner
+/// than several workers that steal ops from each other.
 inline constexpr std::uint64_t short_op_ns = 250;
-/// So many steps of such ops in a row let the next ones stay on one worker.
+/// After this many consecutive steps of such ops, the next steps stay on one
+/// worker.
 inline constexpr std::uint32_t short_steps_before_gathering = 8;
 } // namespace actors
 
-/// Tensors by variable name: plain, in host memory, of the whole batch; axis 0
-/// counts samples, or the rows of sequences if the tensor has levels: then each
-/// outermost sequence is a sample. The executor scatters them over the devices.
-/// The name of a persistable variable (a learning rate) gives every device the
-/// whole value, which stays; such a step begins when those before it have
-/// ended.
+/// Tensors by variable name. Each is plain, in host memory, and holds the whole
+/// batch. Axis 0 counts samples. If the tensor has levels, axis 0 counts rows
+/// and each outermost sequence is a sample. The executor scatters the tensors
+/// over the devices.
+///
+/// A persistable variable (such as a learning rate) can also be fed. Every
+/// device then gets the whole value and keeps it. Such a step begins only when
+/// all earlier steps have ended.
 using feed_map = std::map<std::string, tensor, std::less<>>;
 
-/// One process of a run over several. All processes make an executor of the
-/// same program with the same options (but `process`) on the same parameters,
-/// and submit the same steps with the same feeds; each runs the handles of its
-/// devices. When one is lost or leaves, the run of all ends.
+/// One process of a distributed run. All processes make an executor with the
+/// same program, parameters and options, except for `process`. They submit the
+/// same steps with the same feeds. Each process runs the handles of its own
+/// devices. If one process is lost or leaves, the run ends in all of them.
 struct node_options {
   std::vector<std::size_t> process_of_device; ///< one per device
-  std::size_t process = 0;                    ///< which one this is
-  /// Of process 0: 127.0.0.0/8 or ::1 in figures, or "localhost".
+  std::size_t process = 0;                    ///< the number of this process
+  /// Host of process 0: "localhost" or a loopback address (127.0.0.0/8 or ::1).
   std::string host = "127.0.0.1";
-  std::uint16_t port = 0; ///< of process 0; it may ask for any with 0
-  /// Where process 0 puts the pass that lets the others in, and these find it:
-  /// a folder that its owner alone may enter. Empty: /tmp/troupe-UID.
+  std::uint16_t port = 0; ///< port of process 0; there, 0 means any free port
+  /// Folder through which process 0 hands the access secret to the other
+  /// processes. Only its owner may have access to it. Empty: /tmp/troupe-UID.
   std::string pass_folder = {};
-  /// Process 0: called with the port once it listens.
+  /// Process 0: called with the port once the process listens on it.
   std::function<void(std::uint16_t port)> listening = {};
-  int timeout_ms = 30000; ///< for all processes to join
+  int timeout_ms = 30000; ///< how long to wait until all processes have joined
 
-  /// How many processes the run has: the largest number that is named, plus 1.
+  /// Number of processes in the run: the largest process number plus 1.
   std::size_t processes() const;
 };
 
-/// How a program is run. Two of these that are equal give equal results, bit by
-/// bit, on machines with the same instructions.
+/// How a program is run. Equal options give bit-identical results on machines
+/// with the same instruction set.
 struct executor_options {
   std::vector<device_id> devices{device_id{}};
-  /// Workers of an actor system that the executor makes for itself; 0: one
-  /// per core. Never more than the cores.
+  /// Number of workers if the executor makes its own actor system, at most one
+  /// per core. 0: one per core.
   int threads = 0;
   graph::merge_strategy strategy = graph::merge_strategy::all_reduce;
   graph::gradient_scale scale = graph::gradient_scale::coeff;
-  std::string loss = {}; ///< empty: found in the program, if it trains
-  /// Variables that `run` may be asked for, beside the loss.
+  std::string loss = {}; ///< empty: found by `find_loss` if the program trains
+  /// Variables that `run` can fetch, in addition to the loss.
   std::vector<std::string> fetches = {};
-  /// Steps that may overlap: from 1 to 65536.
+  /// Number of steps that may overlap, from 1 to 65536.
   std::uint32_t steps_in_flight = 2;
-  std::uint64_t seed = 0; ///< of dropout and other random ops
-  /// Parameters and statistics; null: the executor makes a scope of its own.
-  /// Executors that update one on the same devices may take turns; one that
-  /// updates it on fewer devices ends the use of those before: their steps
-  /// fail.
+  std::uint64_t seed = 0; ///< for dropout and other random ops
+  /// Parameters and statistics. Null: the executor makes its own scope. Several
+  /// executors on the same devices may take turns updating one scope. An
+  /// executor that updates the scope on fewer devices makes the earlier
+  /// executors unusable: their steps fail.
   std::shared_ptr<scope> parameters = {};
-  /// Kernels to run; null: those of the devices' backends. None may wait for
-  /// what another op does, but by the graph's edges: that op may be behind it
-  /// on its worker.
+  /// Kernels to run. Null: those of the devices' backends. A kernel must not
+  /// block on another op, because that op may be queued behind it on the same
+  /// worker. Only the graph's edges order ops.
   std::shared_ptr<const kernel_table> kernels = {};
   /// Passes that rewrite the program, and how gradients are merged.
   graph::lowering_options lowering = {};
-  /// Split the graph over processes; the losses of other processes' devices
-  /// are then unknown here (NaN). An own `system` must have loaded CAF's
-  /// middleman.
+  /// If set, the graph is split over processes. The losses of other processes'
+  /// devices are then unknown here (NaN). If `system` is also set, CAF's
+  /// middleman must be loaded in it.
   std::optional<node_options> nodes = {};
-  /// Run the actors in this system (it must outlive the executor); null: a
-  /// system of the executor's own, with Troupe's scheduling policy.
+  /// Actor system to run the actors in. It must outlive the executor. Null: the
+  /// executor makes its own system, with Troupe's scheduling policy.
   caf::actor_system* system = nullptr;
-  executor_hooks hooks = {}; ///< of tests, benchmarks and tools
+  executor_hooks hooks = {}; ///< for tests, benchmarks and tools
 };
 
-/// What one step gave.
+/// The result of one step.
 struct step_result {
   step_id step = 0;
   /// Mean loss of each device's shard; NaN for a device without samples. Empty
   /// if the program has no loss.
   std::vector<double> losses;
-  /// Mean of the known `losses` weighted by samples: the loss of the whole
-  /// batch. NaN if the program has none.
+  /// Mean of the known `losses`, weighted by samples: the loss of the whole
+  /// batch. NaN if the program has no loss.
   double loss = 0;
   /// Samples per device.
   std::vector<std::int64_t> samples;
-  /// Fetched variables, one tensor per device in host memory; a device without
-  /// samples has a tensor without memory, except for persistable variables.
+  /// Fetched variables: one tensor per device, in host memory. A device without
+  /// samples has a tensor without memory, unless the variable is persistable.
   std::map<std::string, std::vector<tensor>, std::less<>> fetched;
-  double ms = 0; ///< from admission to end
+  double ms = 0; ///< time from admission to end
 
-  /// The devices' tensors of `name` joined along axis 0 (the whole batch
-  /// again); scalars of several devices become [devices]. Throws
-  /// error(not_found) if it was not fetched.
+  /// Concatenates the devices' tensors of `name` along axis 0, which gives the
+  /// whole batch. Scalars of several devices become a tensor of shape
+  /// [devices]. Throws error(not_found) if `name` was not fetched.
   tensor merged(std::string_view name) const;
 };
 
@@ -127,99 +130,106 @@ struct executor_stats {
   std::size_t op_actors = 0;
   std::size_t variable_actors = 0;
   std::size_t stream_actors = 0;
-  std::size_t messages_per_step = 0; ///< readiness messages, starts included
-  std::size_t message_edges = 0;     ///< edges of these that are CAF messages
-  std::size_t pending_ops = 0; ///< may end behind the return of their launch
-  std::uint64_t messages = 0;  ///< since the executor was made
-  std::uint64_t steps = 0;     ///< ended, failed ones included
-  /// Of these, those whose ops were kept on one worker because they are tiny:
-  /// less than `actors::short_op_ns` on average.
+  std::size_t messages_per_step = 0; ///< readiness messages, including starts
+  std::size_t message_edges = 0; ///< how many of those edges are CAF messages
+  /// ops that may complete after their launch returns
+  std::size_t pending_ops = 0;
+  std::uint64_t messages = 0; ///< since the executor was made
+  std::uint64_t steps = 0;    ///< steps that ended, including failed ones
+  /// Steps that ran on one worker because their ops are tiny: less than
+  /// `actors::short_op_ns` on average.
   std::uint64_t gathered_steps = 0;
-  /// Jobs that threads without a seat put into the injection list, the only one
-  /// that all workers share, since the actor system's workers began; its other
-  /// executors included. Ops in the course of a step never go through it.
+  /// Jobs that threads other than workers have put into the injection list, the
+  /// only list that all workers share. Counted since the actor system started,
+  /// for all its executors. Ops made ready during a step never go through this
+  /// list.
   std::uint64_t injected_jobs = 0;
   std::vector<std::size_t> peak_bytes; ///< arena peak per device
 };
 
-/// Runs a program on several devices, each op and variable handle of its SSA
-/// graph an actor.
+/// Runs a program on several devices. Each op handle and each variable handle
+/// of its SSA graph is an actor.
 ///
-/// The constructor builds and checks the graph, makes the actors and copies
-/// persistable variables that a replica lacks from the first device. All input
-/// is checked before the first message is sent.
+/// The constructor builds and checks the graph and makes the actors. It copies
+/// persistable variables from the first device to replicas that lack them. All
+/// input is checked before the first message is sent.
 ///
-/// Errors: a step that fails ends with the error of the op that failed first
-/// (by time); ops behind it and steps submitted already do not run. Parameters
-/// may then hold the updates of ops that had run before. The executor can run
-/// again at once or be destroyed at any moment.
+/// Errors: a failed step reports the error of the op that failed first in time.
+/// Ops that depend on it and steps submitted after it do not run. Updates that
+/// ran before the failure stay in the parameters. The executor can run new
+/// steps at once, or be destroyed at any time.
 ///
-/// Thread rule: one thread at a time; `cancel` from any thread. `run`, `submit`
-/// and `wait` in a handler of an actor are allowed: the handler's thread works
-/// for the step meanwhile, but its actor answers nobody.
+/// Thread rule: one thread at a time; `cancel` from any thread. An actor's
+/// handler may call `run`, `submit` and `wait`. Its thread then works on the
+/// step, and its actor handles no other message until the call returns.
 class executor {
 public:
   /// @param main the program, e.g. `network.main`; the graph refers to its
   /// names and descriptions.
-  /// Throws error(unsupported_op) listing all ops of all blocks that have no
-  /// kernel,
-  /// error(not_found | graph_invalid | invalid_argument) as the builder does.
+  ///
+  /// Throws error(unsupported_op) listing all ops without a kernel, in any
+  /// block, and error(not_found | graph_invalid | invalid_argument) as the
+  /// builder does.
   explicit executor(std::shared_ptr<const graph::program> main,
                     executor_options options = {});
-  /// The same of a copy of `main`.
+  /// The same, with a copy of `main`.
   explicit executor(const graph::program& main, executor_options options = {});
-  ~executor(); ///< cancels and waits for what is running
+  ~executor(); ///< cancels running steps and waits for them
   executor(const executor&) = delete;
   executor& operator=(const executor&) = delete;
 
   /// Runs one step on a batch of n >= 1 samples and waits for it.
-  /// @param feeds a tensor per fed variable  @param fetches names among
-  /// `executor_options::fetches`; the loss needs none.
-  /// Throws what the step failed with, or error(not_found | shape_mismatch |
+  /// @param feeds a tensor per fed variable
+  /// @param fetches names from `executor_options::fetches`; the loss is always
+  ///   returned
+  /// Throws the error of the failed step, or error(not_found | shape_mismatch |
   /// dtype_mismatch) before anything runs.
   step_result run(const feed_map& feeds,
                   std::span<const std::string> fetches = {});
 
-  /// Admits a step and returns its number without waiting, unless
-  /// `steps_in_flight` are under way: then waits for the oldest to end first.
+  /// Admits a step and returns its number without waiting. If `steps_in_flight`
+  /// steps are running, it first waits for the oldest of them to end.
   step_id submit(const feed_map& feeds,
                  std::span<const std::string> fetches = {});
-  /// Waits for a submitted step; each once, in the order of submission.
+  /// Waits for a submitted step. Call it once per step, in the order of
+  /// submission.
   step_result wait(step_id step);
-  /// The same into a result of an earlier step, in the memory that it has: a
-  /// steady run allocates nothing.
+  /// The same, but reuses the memory of `result`, the result of an earlier
+  /// step. A steady run then allocates nothing.
   void wait(step_id step, step_result& result);
 
-  /// Makes steps under way end with error(cancelled) as soon as the kernels
-  /// that run now return. Later steps run again. Any thread.
+  /// Makes running steps end with error(cancelled) as soon as the running
+  /// kernels return. Steps submitted later run normally. Any thread.
   void cancel() noexcept;
 
-  /// Brings `parameters()` up to date: with the strategies reduce and
-  /// replicate, devices that do not share parameters keep optimizer state on
-  /// the one that updates it; with
-  /// `lowering_options::filters_in_blocks`, here or in another
-  /// executor on the scope, filters lie in a layout of kernels. Call it before
-  /// saving; no step may be under way.
+  /// Brings `parameters()` up to date. Call it before saving, while no step is
+  /// running. It does two things:
+  /// - With the strategies reduce and replicate, devices that do not share
+  ///   parameters keep optimizer state only on the device that updates it. The
+  ///   state is copied to `parameters()`.
+  /// - With `lowering_options::filters_in_blocks`, here or in another executor
+  ///   on the scope, filters are stored in a kernel's blocked layout. They
+  ///   become plain.
   void synchronize_parameters();
 
-  /// The graph that runs; it stays as it is.
+  /// The graph that runs. It never changes.
   const graph::ssa_graph& graph() const noexcept;
-  /// What a handle waits for in the oldest step under way in which it is not
-  /// done: a chain of handles, down to an op that runs, a launch that is not
-  /// complete, or a message that has not arrived. Steps may go on meanwhile;
-  /// the chain is what was seen. Any thread. Throws error(not_found) if there
-  /// is no such handle in this process.
+  /// Why a handle is not done, in the oldest running step in which it is not.
+  /// Returns a chain of handles that ends with a running op, an incomplete
+  /// launch, or a message that has not arrived. The chain is a snapshot: steps
+  /// go on meanwhile. Throws error(not_found) if this process has no such
+  /// handle. Any thread.
   actors::wait_chain why(handle_id id) const;
-  /// What the end of the oldest step under way waits for; empty if there is no
-  /// such step. Any thread.
+  /// Why the oldest running step has not ended. Empty if no step is running.
+  /// Any thread.
   actors::wait_chain why() const;
-  /// What happens in the steps, recorded at the level that it is set to, which
-  /// may change at any time. Any thread.
+  /// The recorder of what happens in steps. Its level can be changed at any
+  /// time. Any thread.
   recorder& trace() noexcept;
-  /// The scope of `executor_options::parameters`, or the executor's own. No
-  /// step may be under way when it is used.
+  /// The scope of `executor_options::parameters`, or the executor's own. Use it
+  /// only while no step is running.
   scope& parameters() noexcept;
-  /// Figures of the graph and of the steps that have ended.
+  /// Statistics of the graph and of the steps that have ended.
   executor_stats stats() const;
 
 private:
@@ -228,8 +238,8 @@ private:
   std::unique_ptr<impl> impl_;
 };
 
-/// Runs a startup program in order on one device, filling `parameters`.
-/// Random initialisers draw from `seed` where they have none of their own.
+/// Runs a startup program in order on one device and fills `parameters`. Random
+/// initializers without a seed of their own use `seed`.
 void run_startup(const graph::program& startup, scope& parameters,
                  std::uint64_t seed = 0, const kernel_table* kernels = nullptr);
 

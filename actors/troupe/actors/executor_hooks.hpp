@@ -15,46 +15,49 @@
 
 namespace troupe {
 
-/// In which form readiness travels along an edge. Results are bit-equal.
+/// How readiness is sent along an edge. Results are bit-identical in all forms.
 enum class edge_form : std::uint8_t {
-  counter, ///< a counting mailbox in this process: the fast form
-  message, ///< a CAF message in the receiver's ordinary door
-  mixed,   ///< every other edge a message
+  counter, ///< a counter in this process; the fastest form
+  message, ///< a CAF message to the receiver's actor
+  mixed,   ///< every second edge sends CAF messages
 };
 
-/// A graph -> graph function, applied after building and before checking.
+/// A function from graph to graph. It is applied after the graph is built and
+/// before it is checked.
 using graph_pass = std::function<graph::ssa_graph(graph::ssa_graph)>;
 
-/// What tests, benchmarks and tools set in an executor. A training needs none
-/// of it.
+/// Executor settings for tests, benchmarks and tools. Training needs none of
+/// them.
 struct executor_hooks {
-  /// End the step at the first op that makes a NaN or an infinity.
+  /// Fail the step at the first op that produces a NaN or an infinity.
   bool check_nan = false;
   bool dry_run = false; ///< schedule everything, run no kernel
-  /// What is recorded from the first step on; see `executor::trace`.
+  /// Recording level from the first step on; see `executor::trace`.
   trace_level trace = trace_level::off;
-  /// The devices themselves, one per entry of `executor_options::devices`;
-  /// empty: made by their backends. Shared so that fetched tensors may outlive
+  /// Devices to use, one per entry of `executor_options::devices`. Empty: the
+  /// backends make them. They are shared so that fetched tensors can outlive
   /// the executor.
   std::vector<std::shared_ptr<device>> device_instances = {};
-  /// Rewrite the built graph, in this order.
+  /// Passes that rewrite the built graph, applied in this order.
   std::vector<graph_pass> passes = {};
   edge_form form = edge_form::counter;
-  /// With edges as counters: so many of them, spread evenly, are CAF messages
-  /// all the same. Shows what few such edges cost the others.
+  /// With `edge_form::counter`: this many edges, spread evenly, send CAF
+  /// messages instead. Shows what a few such edges cost the other edges.
   std::size_t message_edges = 0;
-  /// So many of the program's ops, spread evenly, are treated as ops that may
-  /// end behind the return of their launch. Shows the same.
+  /// This many of the program's ops, spread evenly, are treated as ops that may
+  /// complete after their launch returns. Shows what a few such ops cost the
+  /// others.
   std::size_t pending_ops = 0;
-  /// Messages of an op, and ready ops, in an order drawn from a seed.
+  /// If set, draws the order of an op's messages and of ready ops from a seed.
   std::optional<delivery_shuffle> shuffle = {};
-  /// A collective is a handle per device instead of one for all: what devices
-  /// with streams of their own need.
+  /// Split each collective into one handle per device. Devices with their own
+  /// streams need this.
   bool rank_collectives = false;
-  /// A place per device: the graph is split as it is over processes, but all
-  /// places are in this one and exchange values in memory. Empty: one.
+  /// One place per device. The graph is split over places as it would be over
+  /// processes, but all places are in this process and exchange values in
+  /// memory. Empty: a single place.
   std::vector<std::uint32_t> places = {};
-  /// Skips the proof that all accesses are ordered.
+  /// Skip the proof that all conflicting accesses are ordered.
   bool skip_hazard_check = false;
 };
 

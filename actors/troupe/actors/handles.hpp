@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The door for an application's own CAF actors: addresses of the actors behind
-// an executor. Includes CAF; the other public headers do not.
+// Gives an application's own CAF actors the addresses of an executor's actors.
+// Except for messages.hpp, no other public header includes CAF.
 
 #include <troupe/actors/executor.hpp>
 #include <troupe/actors/messages.hpp>
@@ -13,19 +13,23 @@ namespace troupe {
 
 /// The actor of an op or variable handle of `executor::graph()`.
 ///
-/// It can be monitored and linked, answers a request of
-/// `actors::describe_atom::value` with one line (string) on what the handle is
-/// and waits for, and other requests with `caf::sec::unexpected_message`. Told
-/// to exit for another reason than `normal`, it ends: steps under way end with
-/// error(peer_failure), later ones are refused with it, and requests are
-/// answered with `caf::sec::request_receiver_down`. When the executor goes, its
-/// actors end with `caf::exit_reason::user_shutdown`, whoever holds their
-/// addresses.
+/// The actor can be monitored and linked. It answers the request
+/// `actors::describe_atom::value` with one line (a string) that describes the
+/// handle and what it waits for. It answers other requests with
+/// `caf::sec::unexpected_message`.
 ///
-/// Throws error(not_found) if the graph has no such handle in this process.
-/// Thread rule: any thread while the executor lives; it is the same actor each
-/// time. The address may go to any thread, but must not outlive the actor
-/// system (see `executor_options::system`).
+/// An exit message with any reason but `normal` terminates the actor. Running
+/// steps then end with error(peer_failure), later steps are refused with the
+/// same error, and requests are answered with
+/// `caf::sec::request_receiver_down`. When the executor is destroyed, its
+/// actors terminate with `caf::exit_reason::user_shutdown`, even if someone
+/// holds their addresses.
+///
+/// Every call returns the same actor. The address can be passed to any thread,
+/// but it must not outlive the actor system (see `executor_options::system`).
+///
+/// Throws error(not_found) if this process has no such handle. Thread rule: any
+/// thread while the executor exists.
 caf::actor handle_address(const executor& exe, handle_id id);
 
 } // namespace troupe

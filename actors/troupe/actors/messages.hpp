@@ -7,13 +7,15 @@
 
 namespace troupe::actors {
 
-/// "A value is ready, a reader is done": one readiness message along an edge
-/// that is a CAF message. Its content, in this order:
+/// A readiness message ("a value is ready", "a reader is done") on an edge that
+/// sends CAF messages. Its content, in this order:
 ///   ready_atom, number of the edge's port (uint32), step (uint64)
-/// It counts if the graph has sent it: nobody else can sign it.
+/// It counts only if the graph sent it. Messages from other senders are
+/// ignored.
 using ready_atom = caf::atom_constant<caf::atom("ready")>;
 
-/// Request: one line on what a handle is and what it waits for (string).
+/// Request for one line (a string) that describes a handle and what it waits
+/// for.
 using describe_atom = caf::atom_constant<caf::atom("describe")>;
 
 } // namespace troupe::actors

@@ -10,37 +10,37 @@
 
 namespace troupe::actors {
 
-/// How far a handle is with a step that is under way.
+/// State of a handle in a running step.
 enum class progress : std::uint8_t {
-  waits,    ///< for messages
-  is_ready, ///< waits for its stream
-  runs,     ///< on a worker
+  waits,    ///< waits for messages
+  is_ready, ///< ready, waits for its stream
+  runs,     ///< runs on a worker
   launched, ///< its launch is pending
-  is_done,  ///< it has told everybody
+  is_done,  ///< has sent all its messages
 };
 
-/// Who waits for whom: each link waits for the next one.
+/// A chain of handles in which each link waits for the next.
 struct wait_chain {
-  /// A handle in a step, and how far it is.
+  /// A handle and its state in a step.
   struct link {
     handle_id handle = no_handle;
     std::string name; ///< "conv2d#12@cpu:1"
     step_id step = 0;
     progress how_far = progress::waits;
-    std::uint32_t messages = 0;    ///< that have not come yet
-    std::uint32_t of_messages = 0; ///< that a step sends
-    std::string stream;            ///< that an op runs on
-    std::size_t worker = 0;        ///< that runs the op
+    std::uint32_t messages = 0;    ///< still missing
+    std::uint32_t of_messages = 0; ///< per step
+    std::string stream;            ///< an op's stream
+    std::size_t worker = 0;        ///< the worker that runs the op
   };
   std::vector<link> links;
-  /// The last link waits although all who tell it have done so: the handle
+  /// Set if the last link waits although all its senders are done: the handle
   /// whose message has not arrived, or the start of the step.
   std::string missing;
 };
 
-/// A line per link: "relu#3@cpu:0, step 7: waits for 1 of 2 messages".
+/// One line per link: "relu#3@cpu:0, step 7: waits for 1 of 2 messages".
 std::string to_string(const wait_chain& chain);
-/// One of these lines.
+/// The line of one link.
 std::string to_string(const wait_chain::link& link);
 
 } // namespace troupe::actors

@@ -10,8 +10,7 @@
 
 namespace troupe {
 
-/// What kind of failure an error reports. The first group is the caller's
-/// (bad input, found before anything runs), the second happens while running.
+/// What kind of failure an error reports.
 enum class errc : std::uint8_t {
   invalid_argument, ///< an option or argument outside its range
   not_found,        ///< an unknown net, variable, op, device or file
@@ -21,7 +20,7 @@ enum class errc : std::uint8_t {
   unsupported_op,   ///< ops without a kernel on the chosen device
   graph_invalid,    ///< a cycle, an unordered pair of accesses, a bad program
   out_of_range,     ///< a label or index outside its table
-  not_finite,       ///< a NaN or infinity where it was asked to look for them
+  not_finite,       ///< a NaN or infinity, if checking was requested
   io_failure,       ///< the operating system refused a read or a write
   out_of_memory,    ///< a device's memory is used up
   kernel_failure,   ///< a kernel or library call failed
@@ -43,22 +42,24 @@ struct error_context {
   std::vector<std::string> call_stack{}; ///< where the user made the op
 };
 
-/// The one exception type of Troupe: a code, one clear line, and where.
-/// Thrown on bad input; carried as a value in messages once a step runs.
+/// Troupe's only exception type: a code, a one-line message and a location.
+/// Thrown for bad input. Inside a running step it is passed as a value in
+/// messages.
 class error : public std::runtime_error {
 public:
-  /// @param message one line, without the context, which `what()` appends
+  /// @param message one line without the context; `what()` appends that
   error(errc code, const std::string& message, error_context where = {});
 
   /// What kind of error it is.
   errc code() const noexcept { return code_; }
-  /// Where in a program it arose, as far as that is known.
+  /// Where in a program the error arose, as far as known.
   const error_context& where() const noexcept { return where_; }
   /// The message without the context that `what()` appends.
   const std::string& message() const noexcept { return message_; }
 
-  /// Returns this error with the empty fields of its context filled from
-  /// `where`; fields that are set stay, so the innermost place wins.
+  /// Returns a copy of this error with the empty fields of its context filled
+  /// from `where`. Fields that are already set stay, so the innermost context
+  /// wins.
   error with_context(const error_context& where) const;
 
 private:

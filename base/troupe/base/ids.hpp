@@ -5,10 +5,11 @@
 
 namespace troupe {
 
-/// Number of a training step, from 0, counted by the executor that runs it.
+/// Number of a step. Each executor counts its steps from 0.
 using step_id = std::uint64_t;
 
-/// Number of a handle (op or variable) in its SSA graph: dense, from 0.
+/// Number of a handle (op or variable) in its SSA graph. Numbers are dense and
+/// start at 0.
 using handle_id = std::uint32_t;
 
 /// No handle.

@@ -12,15 +12,15 @@
 
 namespace troupe {
 
-/// Tells the core that this thread polls.
+/// Tells the core that this thread is spinning.
 inline void relax() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
   _mm_pause();
 #endif
 }
 
-/// A cheap clock for comparisons on one thread: cycles of constant length
-/// where the processor counts them, else nanoseconds.
+/// A cheap clock for comparisons on one thread. Counts time stamp counter ticks
+/// on x86 and nanoseconds elsewhere.
 inline std::uint64_t ticks() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
   return __rdtsc();
@@ -29,17 +29,17 @@ inline std::uint64_t ticks() noexcept {
 #endif
 }
 
-/// A lock for a handful of instructions.
+/// A spin lock for critical sections of a few instructions.
 class spin_flag {
 public:
-  /// Waits without sleeping until the lock is free, and takes it.
+  /// Spins until the lock is free, then takes it.
   void lock() noexcept {
     // Acquire pairs with the release in unlock.
     while (held_.exchange(true, std::memory_order_acquire))
       while (held_.load(std::memory_order_relaxed))
         relax();
   }
-  /// By the thread that has it.
+  /// Releases the lock. Only the thread that holds it may call this.
   void unlock() noexcept { held_.store(false, std::memory_order_release); }
 
 private:
