@@ -18,9 +18,10 @@ struct block_ref {
   friend bool operator==(block_ref, block_ref) = default;
 };
 
-/// Value of an op's attribute. The alternatives are Paddle's AttrTypes, so
-/// that a program survives a round trip: INT, FLOAT, STRING, INTS, FLOATS,
-/// STRINGS, BOOLEAN, BOOLEANS, BLOCK, LONG, BLOCKS, LONGS, FLOAT64, FLOAT64S.
+/// Value of an op's attribute. The alternatives are Paddle's AttrTypes, so that
+/// a program can be read and written back unchanged: INT, FLOAT, STRING, INTS,
+/// FLOATS, STRINGS, BOOLEAN, BOOLEANS, BLOCK, LONG, BLOCKS, LONGS, FLOAT64,
+/// FLOAT64S.
 using attribute =
   std::variant<std::int32_t, float, std::string, std::vector<std::int32_t>,
                std::vector<float>, std::vector<std::string>, bool,
@@ -28,37 +29,37 @@ using attribute =
                std::vector<block_ref>, std::vector<std::int64_t>, double,
                std::vector<double>>;
 
-/// Attributes by name. Copies share memory until one of them is changed, so
-/// that copies of an op are cheap. Thread rule: like std::vector; maps that
-/// share memory are different objects.
+/// Attributes by name. Maps are copy-on-write, so copying an op is cheap.
+/// Thread rule: as for std::vector; maps that share memory count as different
+/// objects.
 ///
 /// The typed getters convert between the number types that Paddle uses
-/// interchangeably (INT and LONG, INTS and LONGS, FLOAT and FLOAT64,
-/// FLOATS and FLOAT64S) and throw
-/// error(invalid_argument), naming the attribute, on any other type.
+/// interchangeably: INT and LONG, INTS and LONGS, FLOAT and FLOAT64, FLOATS and
+/// FLOAT64S. For any other type they throw error(invalid_argument) naming the
+/// attribute.
 class attribute_map {
 public:
   /// A name and its value.
   using entry = std::pair<std::string, attribute>;
 
   attribute_map() = default;
-  /// Of entries of the same name the last one counts.
+  /// If several entries have the same name, the last one is used.
   attribute_map(std::initializer_list<entry> init);
-  /// Likewise.
+  /// The same.
   explicit attribute_map(std::vector<entry> entries);
 
-  /// Whether there is an attribute of that name, of whatever type.
+  /// True if there is an attribute of that name, of any type.
   bool has(std::string_view name) const { return find(name) != nullptr; }
   /// Adds or replaces an attribute.
   void set(std::string name, attribute value);
-  /// Removes an attribute; nothing happens if there is none.
+  /// Removes an attribute if it is present.
   void erase(std::string_view name);
-  /// Null if there is none.
+  /// The attribute's value; null if it is absent.
   const attribute* find(std::string_view name) const;
 
   ///@{
-  /// The value, or `otherwise` (`get_strings`: no strings) where the attribute
-  /// is absent.
+  /// The attribute's value. If the attribute is absent: `otherwise`, or no
+  /// strings for `get_strings`.
   std::int64_t get_int(std::string_view name, std::int64_t otherwise) const;
   float get_float(std::string_view name, float otherwise) const;
   bool get_bool(std::string_view name, bool otherwise) const;
@@ -71,7 +72,7 @@ public:
   std::vector<std::string> get_strings(std::string_view name) const;
   ///@}
 
-  /// Entries in the order of names.
+  /// Entries sorted by name.
   const entry* begin() const { return entries_ ? entries_->data() : nullptr; }
   const entry* end() const { return begin() + size(); }
   std::size_t size() const { return entries_ ? entries_->size() : 0; }

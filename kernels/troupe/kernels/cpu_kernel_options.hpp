@@ -6,16 +6,17 @@
 
 namespace troupe {
 
-/// What the CPU kernels may do for speed.
+/// Speed options of the CPU kernels.
 struct cpu_kernel_options {
-  /// Convolutions of 3x3 may use Winograd's method: two to three times as fast
-  /// with AVX2 or AVX-512, with roundings about ten times as large.
+  /// Allows Winograd's method for 3x3 convolutions. It is two to three times as
+  /// fast with AVX2 or AVX-512, but rounding errors are about ten times as
+  /// large.
   bool winograd = true;
   precision factors = precision::float32;
 };
 
-/// `cpu_kernels()` with other options. Throws error(unsupported_op) if this
-/// processor lacks the precision.
+/// `cpu_kernels()` with options. Throws error(unsupported_op) if this processor
+/// does not support the precision.
 kernel_table cpu_kernels(const cpu_kernel_options& options);
 
 } // namespace troupe

@@ -16,7 +16,7 @@ namespace troupe {
 enum class device_kind : std::uint8_t {
   cpu,
   cuda,
-  sim, ///< in host memory, with launches that end later
+  sim, ///< simulated: host memory, asynchronous launches
 };
 
 std::string_view to_string(device_kind kind) noexcept;
@@ -38,35 +38,39 @@ class device {
 public:
   virtual ~device() = default;
 
-  /// Its kind and number.
+  /// The device's kind and index.
   virtual device_id id() const noexcept = 0;
-  /// The device's caching arena; lives as long as the device.
+  /// The device's caching allocator. It lives as long as the device.
   virtual arena& memory() noexcept = 0;
-  /// Whether the host reads plain tensors of the device as they are.
+  /// True if the host can read the device's plain tensors directly.
   virtual bool memory_is_host() const noexcept { return false; }
   /// Makes an ordered queue of work. The device must outlive it.
   virtual std::unique_ptr<stream>
   make_stream(const stream_options& options) = 0;
 
-  /// A plain copy of `value` in host memory that `host` hands out; waits for
-  /// the transfer. The caller has made sure that the value is there (ticket).
+  /// Returns a plain copy of `value` in host memory from `host`. Blocks until
+  /// the transfer is complete. The caller must make sure that the value has
+  /// been computed (see `ticket`).
   virtual tensor to_host(const tensor& value, arena& host) = 0;
-  /// A copy of a plain host tensor in this device's memory; waits likewise.
+  /// Returns a copy of a plain host tensor in this device's memory. Blocks
+  /// until the transfer is complete.
   virtual tensor to_device(const tensor& host_value) = 0;
 };
 
-/// A plain copy on `to` of a value, in any layout, that `from` can read; waits
-/// for the transfers.
+/// Returns a plain copy of `value` on device `to`. `value` has any layout and
+/// is readable by `from`. Blocks until the transfers are complete.
 tensor plain_copy(const tensor& value, device& from, device& to);
 
-/// A CPU device: host memory of its own arena, kernels run on the thread that
-/// launches them. Several CPU devices share the machine's cores.
+/// Makes a CPU device. It has its own arena of host memory and runs kernels on
+/// the thread that launches them. Several CPU devices share the machine's
+/// cores.
 std::unique_ptr<device> make_cpu_device(int index);
 
-/// Parses "cpu", "cpu:4", "cuda:0,cuda:1", "sim:4" into ids: `cpu:N` and
-/// `sim:N` mean N devices 0..N-1, `cuda:I` means the GPU of index I. Bare
-/// "cpu" gives one device. All ids are of one kind and differ, at most 4096.
-/// Throws error(invalid_argument) with the accepted forms.
+/// Parses "cpu", "cpu:4", "cuda:0,cuda:1" or "sim:4" into ids. `cpu:N` and
+/// `sim:N` mean N devices numbered 0 to N-1. `cuda:I` means the GPU with index
+/// I. "cpu" alone means one device. The ids must be distinct and of one kind;
+/// at most 4096 are allowed. Throws error(invalid_argument) listing the
+/// accepted forms.
 std::vector<device_id> parse_devices(std::string_view text);
 
 } // namespace troupe

@@ -7,8 +7,8 @@
 
 namespace troupe {
 
-/// Element types. float32 is computed with by all kernels, float64, int32 and
-/// int64 by those of the mathematical ops; the others are stored and cast.
+/// Element types. All kernels compute in float32. Mathematical ops also support
+/// float64, int32 and int64. The other types are only stored and cast.
 enum class dtype : std::uint8_t {
   float32,
   float64,

@@ -19,40 +19,42 @@
 
 namespace troupe {
 
-/// One argument of an op: variable `var` in slot `slot` ("X", "Filter"). The
-/// arguments of a slot with several variables follow each other.
+/// One argument of an op: variable `var` in slot `slot` ("X", "Filter").
+/// Arguments of the same slot are consecutive.
 struct op_argument {
   std::string_view slot;
   std::string_view name; ///< the variable's name, for errors
-  variable* var;         ///< null: the program names nothing here
+  variable* var;         ///< null: the program names no variable here
 };
 
-/// What a kernel may know of the step that it runs in.
+/// What a kernel can know about the current step.
 struct step_info {
   step_id step = 0;
   std::uint64_t seed = 0;         ///< the run's seed
-  std::int64_t first_sample = 0;  ///< of this device's shard in the batch
+  std::int64_t first_sample = 0;  ///< first sample of this device's shard
   std::int64_t shard_samples = 0; ///< n_i, samples on this device
   std::int64_t batch_samples = 0; ///< n, samples on all devices
-  std::int64_t device = 0;        ///< this device's number among them
-  std::int64_t devices = 1;       ///< how many run the step
-  /// Set once the step has failed or is cancelled; null if nobody can stop it.
+  std::int64_t device = 0;        ///< this device's number
+  std::int64_t devices = 1;       ///< number of devices that run the step
+  /// Becomes true when the step fails or is cancelled. Null: the step cannot be
+  /// stopped.
   const std::atomic<bool>* stop = nullptr;
 
-  /// Whether a kernel that runs for long, such as a loop over a block, must
-  /// end: what it computes is no longer wanted. Relaxed, since the reason is
-  /// told elsewhere.
+  /// True if the kernel's result is no longer needed. A long-running kernel,
+  /// such as a loop over a block, must then return. The load is relaxed because
+  /// no other data depends on it.
   bool stopped() const noexcept {
     return stop && stop->load(std::memory_order_relaxed);
   }
 };
 
-/// Everything a kernel works on: arguments, attributes, device, step.
-/// Thread rule: one kernel, one thread, and those that run its parts: they may
-/// call what is const.
+/// Everything a kernel works on: arguments, attributes, device, step. Thread
+/// rule: the kernel's thread. Threads that run parts of the kernel may call
+/// const functions.
 class kernel_context {
 public:
-  /// @param queue null outside of a stream. All that is given outlives it.
+  /// @param queue null outside a stream. All arguments must outlive the
+  /// context.
   kernel_context(device& on, stream* queue, const attribute_map& attributes,
                  std::span<const op_argument> inputs,
                  std::span<const op_argument> outputs, const step_info& step)
@@ -61,7 +63,7 @@ public:
 
   /// The device that the kernel runs on.
   device& on() const noexcept { return device_; }
-  /// The stream that the kernel must queue its work on; null outside of one.
+  /// The stream on which the kernel must queue its work; null outside a stream.
   stream* queue() const noexcept { return stream_; }
   /// The op's attributes.
   const attribute_map& attributes() const noexcept { return attributes_; }
@@ -75,39 +77,41 @@ public:
   ///@}
 
   ///@{
-  /// Whether a slot has an argument that is there.
+  /// True if a slot has an argument that is present.
   bool has_input(std::string_view slot) const noexcept;
   bool has_output(std::string_view slot) const noexcept;
   ///@}
   ///@{
-  /// Whether argument `index` of a slot is there: programs name some of a list
-  /// `@EMPTY@`.
+  /// True if argument `index` of a slot is present. Programs mark absent
+  /// arguments in a list by the name `@EMPTY@`.
   bool has_input(std::string_view slot, std::size_t index) const noexcept;
   bool has_output(std::string_view slot, std::size_t index) const noexcept;
   ///@}
   ///@{
-  /// Arguments of a slot, absent ones among them included.
+  /// Number of arguments of a slot, including absent ones.
   std::size_t num_inputs(std::string_view slot) const noexcept;
   std::size_t num_outputs(std::string_view slot) const noexcept;
   ///@}
 
-  /// Input tensor `index` of `slot`, in plain layout. By value: it stays what
-  /// it was when the same variable is then written as an output. Throws
-  /// error(kernel_failure), naming slot and variable, if it is missing, holds
-  /// no value, or holds selected rows.
+  /// Input tensor `index` of `slot`, in plain layout. Returned by value, so it
+  /// does not change when the same variable is later written as an output.
+  /// Throws error(kernel_failure), naming slot and variable, if the argument is
+  /// missing, has no value, or holds selected rows.
   tensor input(std::string_view slot, std::size_t index = 0) const;
-  /// The input variable itself, for kernels that take tensors and rows.
+  /// The input variable itself, for kernels that accept both tensors and
+  /// selected rows.
   const variable& input_variable(std::string_view slot,
                                  std::size_t index = 0) const;
 
-  /// Makes output `index` of `slot` a plain tensor of `dims` and `type` with
-  /// memory of the device and returns it; contents are undefined. A tensor of
-  /// the same size and dtype that the variable holds already is written in
-  /// place unless other variables share its memory; so an update in place
-  /// (ParamOut = Param) costs no memory. It has no levels.
+  /// Makes output `index` of `slot` a plain tensor of `dims` and `type` in
+  /// device memory and returns it. Its contents are undefined and it has no
+  /// levels. If the variable already holds a tensor of the same size and dtype,
+  /// its memory is reused, unless other variables share it. An in-place update
+  /// (ParamOut = Param) therefore needs no extra memory.
   tensor output(std::string_view slot, const shape& dims, dtype type,
                 std::size_t index = 0) const;
-  /// The output variable itself, for kernels that make rows or share memory.
+  /// The output variable itself, for kernels that output selected rows or share
+  /// memory.
   variable& output_variable(std::string_view slot, std::size_t index = 0) const;
 
   /// Name of the variable that is input `index` of `slot`, for errors.
@@ -116,7 +120,7 @@ public:
     return argument(inputs_, slot, index).name;
   }
 
-  /// Name of the variable that is output `index` of `slot`; random ops derive
+  /// Name of the variable that is output `index` of `slot`. Random ops derive
   /// their philox stream from it.
   std::string_view output_name(std::string_view slot,
                                std::size_t index = 0) const {
@@ -126,13 +130,13 @@ public:
   /// Uninitialised float32 scratch memory, released with the tensor.
   tensor scratch(std::int64_t elements) const;
 
-  /// How many threads may share this kernel's work, its own included: 1 unless
-  /// the device owns several workers, or runs an update for all devices, whose
-  /// workers then share it. The same in each step, so that work which is cut
-  /// accordingly gives the same bits each time.
+  /// Number of threads that can share this kernel's work, including its own. It
+  /// is 1 unless the device owns several workers, or runs an update for all
+  /// devices with the help of their workers. It is the same in every step, so
+  /// work that is divided by it gives bit-identical results.
   std::size_t workers() const noexcept;
   /// Calls `part(i)` once for each i in [0, parts), on this thread and on idle
-  /// workers that share the work; as `part_runner::run`.
+  /// workers. See `part_runner::run`.
   void in_parts(std::size_t parts, const part_function& part) const;
 
 private:
@@ -148,27 +152,27 @@ private:
 };
 
 /// The code of one op of one graph on one device. An instance serves one op
-/// handle, which never runs twice at the same time, so what can be decided
-/// once (library primitives, scratch sizes) is kept in members and reused as
-/// long as shapes stay.
+/// handle, and a handle never runs concurrently with itself. Kernels can
+/// therefore keep library primitives and scratch sizes in members and reuse
+/// them while shapes stay the same.
 class kernel {
 public:
   virtual ~kernel() = default;
-  /// Computes all outputs. Throws error on shapes it cannot take; outputs are
+  /// Computes all outputs. Throws `error` for unsupported shapes; outputs are
   /// then unspecified. Inputs with zero samples give empty or zero outputs.
   virtual void run(kernel_context& ctx) = 0;
 };
 
-/// Makes the kernel of one op; may read the attributes once and for all.
+/// Makes the kernel of one op. It can read the attributes once, here.
 using kernel_factory = std::unique_ptr<kernel> (*)(const attribute_map&);
-/// The same with something of the user's own at hand.
+/// A factory that can capture the user's own state.
 using kernel_maker =
   std::function<std::unique_ptr<kernel>(const attribute_map&)>;
-/// A kernel that keeps nothing between steps.
+/// A kernel without state.
 using kernel_function = void (*)(kernel_context&);
 
-/// op type x device kind -> kernel. A value: built by functions like
-/// `kernels_for`, passed to executors, changed by users who add ops.
+/// Maps op type and device kind to a kernel. A value type: functions like
+/// `kernels_for` build it, users can add ops to it, and executors take it.
 class kernel_table {
 public:
   ///@{
@@ -180,15 +184,16 @@ public:
   /// Adds or replaces all entries of another table.
   void add(const kernel_table& others);
 
-  /// Whether there is a kernel of that type for devices of `kind`.
+  /// True if there is a kernel of that type for devices of `kind`.
   bool has(std::string_view op_type, device_kind kind) const;
-  /// The kernel hands sequences on as `lod_sharing.hpp` says. Throws
-  /// error(unsupported_op) naming op type and device kind.
+  /// Makes a kernel. It passes the levels of sequences from inputs to outputs
+  /// as described in lod_sharing.hpp. Throws error(unsupported_op) naming op
+  /// type and device kind.
   std::unique_ptr<kernel> make(std::string_view op_type, device_kind kind,
                                const attribute_map& attributes) const;
   /// All op types with a kernel for `kind`, sorted.
   std::vector<std::string> op_types(device_kind kind) const;
-  /// The same kernels, all for devices of `kind`.
+  /// A copy of the table with all kernels registered for `kind`.
   kernel_table for_kind(device_kind kind) const;
 
 private:
@@ -199,12 +204,12 @@ private:
   std::map<std::pair<std::string, device_kind>, entry, std::less<>> entries_;
 };
 
-/// Kernels for `device_kind::cpu`: oneDNN, OpenBLAS and own loops.
+/// Kernels for `device_kind::cpu`: oneDNN, OpenBLAS and Troupe's own loops.
 kernel_table cpu_kernels();
 
-/// Kernels for `device_kind::cpu` in plain loops and double precision, for any
-/// floating dtype (the outputs have the inputs' dtype): what tests measure the
-/// others against.
+/// Reference kernels for `device_kind::cpu`: plain loops in double precision,
+/// for any floating dtype. Outputs have the dtype of the inputs. Tests compare
+/// the other kernels against them.
 kernel_table reference_kernels();
 
 } // namespace troupe

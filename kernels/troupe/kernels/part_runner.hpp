@@ -7,10 +7,11 @@
 
 namespace troupe {
 
-/// A reference to a callable `void(std::size_t part)`, which outlives it.
+/// A non-owning reference to a callable `void(std::size_t part)`. The callable
+/// must outlive it.
 class part_function {
 public:
-  /// Refers to `f`; implicit, so that a lambda can be passed.
+  /// Implicit, so that a lambda can be passed.
   template <class F>
   requires(!std::is_same_v<std::remove_cvref_t<F>, part_function>)
     part_function(F&& f)
@@ -27,20 +28,20 @@ private:
   void (*call_)(void*, std::size_t);
 };
 
-/// Runs the parts of one piece of work side by side: parallelism inside of an
-/// op. Which thread takes which part is open, so parts write to different
-/// places and results do not depend on it.
+/// Runs the parts of one op in parallel. The assignment of parts to threads is
+/// unspecified. Parts must write to disjoint memory, so that results do not
+/// depend on it.
 class part_runner {
 public:
   virtual ~part_runner() = default;
 
-  /// Calls `part(i)` once for each i in [0, parts), concurrently for different
-  /// i, and returns when all calls have. If calls throw, one of the exceptions
-  /// comes out of `run`; parts that have not begun then are left out.
+  /// Calls `part(i)` once for each i in [0, parts), possibly concurrently, and
+  /// returns when all calls have returned. If a call throws, `run` rethrows one
+  /// of the exceptions and skips the parts that have not begun.
   virtual void run(std::size_t parts, const part_function& part) = 0;
 };
 
-/// The same by `helpers` if there are any, else by the calling thread alone.
+/// Runs the parts with `helpers`, or on the calling thread alone if it is null.
 inline void run_parts(part_runner* helpers, std::size_t parts,
                       const part_function& part) {
   if (helpers && parts > 1)

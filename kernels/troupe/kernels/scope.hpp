@@ -13,12 +13,12 @@
 namespace troupe {
 
 /// Owns the variables that outlive a step (parameters, optimizer state,
-/// statistics) by name. One scope is shared by train, test and server
-/// executors; the first device of an executor works on the scope itself,
-/// device i > 0 on its replica i, but for variables that devices share.
+/// statistics), by name. Training, test and server executors can share one
+/// scope. An executor's first device uses the scope itself. Device i > 0 uses
+/// replica i, except for variables that devices share.
 ///
-/// Thread rule: `var`, `replica` and `drop_replicas` while no executor runs on
-/// the scope. References stay valid as long as the scope.
+/// References stay valid as long as the scope. Thread rule: call `var`,
+/// `replica` and `drop_replicas` only while no executor runs on the scope.
 class scope {
 public:
   scope();
@@ -26,7 +26,7 @@ public:
   scope(const scope&) = delete;
   scope& operator=(const scope&) = delete;
 
-  /// The variable of that name, made empty if there is none.
+  /// The variable of that name. An empty one is created if there is none.
   variable& var(std::string_view name);
   ///@{
   /// Null if there is none.
@@ -36,14 +36,15 @@ public:
   /// All names, sorted.
   std::vector<std::string> names() const;
 
-  /// The scope of device number `index`: itself for 0, else a replica, made
-  /// empty at first use. Whoever makes an executor fills replicas by broadcast.
+  /// The scope of device `index`: this scope for 0, otherwise a replica. A
+  /// replica is created empty at first use; the executor fills it from device
+  /// 0.
   scope& replica(std::size_t index);
-  /// Replicas that there are: of devices 1 to that number.
+  /// Number of replicas. Replica i belongs to device i, from 1 on.
   std::size_t replicas() const noexcept { return replicas_.size(); }
-  /// Forgets the replicas; call it after changing values that executors have
-  /// already spread (loading parameters). Executors made before must not run
-  /// again.
+  /// Deletes the replicas. Call it after changing values that executors have
+  /// already copied to replicas, for example after loading parameters.
+  /// Executors made before the call must not run again.
   void drop_replicas() noexcept;
 
 private:

@@ -9,23 +9,24 @@
 
 namespace troupe {
 
-/// The extents of a tensor, outermost first. Held inline (rank at most 8), so
-/// that copying a tensor allocates nothing. An extent of -1 means "unknown
-/// until fed" and appears in programs only, never in a tensor with memory.
+/// The extents of a tensor, outermost first. They are stored inline (rank at
+/// most 8), so copying a tensor allocates nothing. An extent of -1 means
+/// "unknown until fed". It occurs only in programs, never in a tensor with
+/// memory.
 class shape {
 public:
   static constexpr std::size_t max_rank = 8;
 
   shape() = default; ///< rank 0: a scalar of one element
-  /// Throws error(invalid_argument) when there are more than 8 extents.
+  /// Throws error(invalid_argument) if there are more than 8 extents.
   shape(std::initializer_list<std::int64_t> dims);
-  /// Likewise.
+  /// The same.
   explicit shape(std::span<const std::int64_t> dims);
 
-  /// How many extents there are; 0 of a scalar.
+  /// Number of extents; 0 for a scalar.
   std::size_t rank() const noexcept { return rank_; }
   /// Extent of `axis`; negative axes count from the end. Throws
-  /// error(out_of_range) for an axis the shape has not.
+  /// error(out_of_range) if there is no such axis.
   std::int64_t dim(int axis) const;
   std::int64_t operator[](std::size_t axis) const noexcept {
     return dims_[axis];
@@ -38,8 +39,8 @@ public:
   auto begin() const noexcept { return dims_.begin(); }
   auto end() const noexcept { return dims_.begin() + rank_; }
 
-  /// Product of all extents; 1 for a scalar. Throws error(invalid_argument)
-  /// when an extent is unknown or the product overflows.
+  /// Product of all extents; 1 for a scalar. Throws error(invalid_argument) if
+  /// an extent is unknown or the product overflows.
   std::int64_t numel() const;
   /// Product of the extents in [first, last).
   std::int64_t numel(std::size_t first, std::size_t last) const;

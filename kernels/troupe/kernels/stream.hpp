@@ -11,42 +11,42 @@ namespace troupe {
 class part_runner;
 class stream;
 
-/// A position in a stream: the value is really there once the stream has got
-/// so far. Position 0 is always reached.
+/// A position in a stream. A value is available once its stream has reached the
+/// position. Position 0 is always reached.
 using ticket = std::uint64_t;
 
-/// Hears that something which was begun is done.
+/// Callback for the end of an asynchronous operation.
 class completion {
 public:
   virtual ~completion() = default;
-  /// Called once, on any thread, with the exception that it failed with, if
-  /// any.
+  /// Called once, on any thread. `failure` is the exception that the operation
+  /// failed with; null if it succeeded.
   virtual void completed(std::exception_ptr failure) noexcept = 0;
 };
 
-/// What a stream runs. Owned by whoever launches it, who keeps it alive until
-/// `execute` has returned and, if that was asked for, `completed` was called.
+/// A unit of work for a stream. The launcher owns it. It must keep the work
+/// alive until `execute` has returned and, if requested, `completed` has been
+/// called.
 class work : public completion {
 public:
-  /// Does the work, or queues it on the device behind `on`. Runs once, on a
-  /// thread of the stream's choice. May throw.
+  /// Does the work, or queues it on the device of `on`. Called once, on a
+  /// thread that the stream chooses. May throw.
   virtual void execute(stream& on) = 0;
 };
 
 enum class launch_status : std::uint8_t {
-  done,    ///< finished: results may be read by anyone
-  pending, ///< begun: results are there later
+  done,    ///< complete: results can be read
+  pending, ///< started: results become available later
 };
 
-/// What the launcher will need to know of a launch that is pending. A device
-/// may leave out what is not wanted.
+/// What the launcher needs from a pending launch. A device can skip what is not
+/// needed.
 struct launch_options {
-  /// `work::completed` is to be called; if not, it is called only when the
-  /// device fails.
+  /// Call `work::completed`. If false, it is called only if the device fails.
   bool tell_completion = true;
-  /// Another stream will wait for the position.
+  /// Provide a position, because another stream will wait for it.
   bool give_position = true;
-  /// Of the op whose work it is, for devices whose times depend on it. Outlives
+  /// Type of the op, for devices whose launch times depend on it. Must outlive
   /// the launch.
   std::string_view op_type = {};
 };
@@ -54,64 +54,66 @@ struct launch_options {
 /// Outcome of a launch.
 struct launch_result {
   launch_status state = launch_status::done;
-  ticket position = 0; ///< where a pending launch's results are there
+  ticket position = 0; ///< where a pending launch's results are available
 };
 
-/// What a stream is made with.
+/// Options of a stream.
 struct stream_options {
   std::string name; ///< "compute", "collective", "fetch"
-  /// How many launches may run at the same time, at least 1. A GPU stream has
-  /// width 1; a CPU device that owns four workers has width 4.
+  /// Number of launches that can run at the same time, at least 1. A GPU stream
+  /// has width 1. A CPU device with four workers has width 4.
   int width = 1;
-  /// Who runs parts of this stream's work, where kernels run on the host;
-  /// outlives the stream. Null: nobody, work stays whole.
+  /// Runs parts of this stream's work in parallel if kernels run on the host.
+  /// Must outlive the stream. Null: work is not divided.
   part_runner* helpers = nullptr;
 };
 
-/// An ordered queue of a device's work. Launching is not finishing.
+/// An ordered queue of work on a device. Work may complete after its launch
+/// returns.
 ///
-/// Thread rule: at most `width()` threads inside `launch` at a time, and `wait`
-/// from the thread that launches next; its stream actor sees to both.
+/// Thread rule: at most `width()` threads in `launch` at a time, and `wait`
+/// from the thread that launches next. The stream actor ensures both.
 /// `finished` and `synchronize` from any thread.
 class stream {
 public:
   virtual ~stream() = default;
 
-  /// As it was given: `stream_options::name`.
+  /// The name given in `stream_options::name`.
   virtual const std::string& name() const noexcept = 0;
-  /// How many launches may run at the same time.
+  /// Number of launches that can run at the same time.
   virtual int width() const noexcept = 0;
 
-  /// Runs or queues `w`. If `w.execute` ran right here and threw, the
-  /// exception comes out of `launch` and `completed` is not called.
+  /// Runs or queues `w`. If `w.execute` runs inside this call and throws,
+  /// `launch` rethrows the exception and `completed` is not called.
   ///
-  /// A stream that does not complete at launch returns `pending`, with a
-  /// position behind all that it was told to wait for, even if `w` did nothing:
-  /// others rely on it for what came before.
+  /// A stream that does not complete at launch returns `pending`, even if `w`
+  /// did nothing. The position lies after everything that the stream was told
+  /// to wait for, because others rely on it for earlier work too.
   virtual launch_result launch(work& w, const launch_options& wanted) = 0;
 
-  /// Work launched here from now on begins after `position` of `producer` is
-  /// reached. Does not block the host where the device can wait by itself.
-  /// Position 0 is a no-op. Both streams belong to devices of one kind.
+  /// Makes work launched here from now on start only after `producer` has
+  /// reached `position`. Does not block the host if the device itself can wait.
+  /// Position 0 is a no-op. Both streams belong to devices of the same kind.
   virtual void wait(stream& producer, ticket position) = 0;
 
-  /// Whether `wait` on `producer` leaves the waiting to the device. If not, a
-  /// consumer here is told only when the producer's work has finished.
+  /// True if the device itself can wait for `producer`. If false, a consumer on
+  /// this stream is notified only after the producer's work has completed.
   virtual bool can_wait_for(const stream& producer) const noexcept {
     (void)producer;
     return false;
   }
-  /// True if every launch returns `done` (host streams).
+  /// True if every launch returns `done`, as on host streams.
   virtual bool completes_at_launch() const noexcept { return false; }
-  /// Who runs parts of what is launched here, on up to `width()` threads; null:
-  /// nobody.
+  /// Runs parts of launched work on up to `width()` threads; null: work is not
+  /// divided.
   virtual part_runner* helpers() const noexcept { return nullptr; }
 
-  /// Where all that has been launched and waited for here is done.
+  /// The position at which everything launched or waited for so far is
+  /// complete.
   virtual ticket position() const noexcept { return 0; }
-  /// Whether `position` is reached; does not block.
+  /// True if `position` has been reached. Does not block.
   virtual bool finished(ticket position) const noexcept = 0;
-  /// Blocks the calling thread until `position` is reached.
+  /// Blocks the calling thread until `position` has been reached.
   virtual void synchronize(ticket position) = 0;
 };
 

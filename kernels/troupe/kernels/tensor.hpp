@@ -15,35 +15,36 @@ namespace troupe {
 class stream;
 class tensor;
 
-/// How a tensor's elements lie in memory, known only to the kernels of one
-/// library (a oneDNN blocked format, a CUDA tensor format). Graph, actors and
-/// comm carry it and never look inside; a null layout is plain row-major.
+/// How a tensor's elements are arranged in memory, for example a oneDNN blocked
+/// format. Only the kernels of one library know the details. The layers graph,
+/// actors and comm pass layouts on without looking inside. A null layout means
+/// plain row-major.
 class layout {
 public:
   virtual ~layout() = default;
-  /// Bytes that a tensor of this layout takes, padding included.
+  /// Bytes that a tensor of this layout occupies, including padding.
   virtual std::size_t bytes() const noexcept = 0;
-  /// Whether tensors of `other` lie in the same way.
+  /// True if `other` is the same layout.
   virtual bool equals(const layout& other) const noexcept = 0;
-  /// Whether the elements are those of the plain tensor, of its dtype, in
-  /// another order and without padding. Who treats each element alike may then
-  /// take tensors of one layout for plain ones.
+  /// True if the layout only permutes the elements of the plain tensor: same
+  /// dtype, no padding. Elementwise code can then treat tensors of the same
+  /// layout as plain.
   virtual bool is_permutation() const noexcept { return false; }
-  /// For people: "nChw16c".
+  /// Name for display, e.g. "nChw16c".
   virtual std::string name() const = 0;
   /// Copies the elements of `source`, a tensor of this layout, to `target`, a
-  /// plain tensor of the same dims and dtype in memory that the device can
-  /// write. The copy is queued on `queue`; null: it is there at return.
+  /// plain tensor with the same dims and dtype in device-writable memory. The
+  /// copy is queued on `queue`. If `queue` is null, it is complete on return.
   virtual void to_plain(const tensor& source, tensor& target,
                         stream* queue) const = 0;
 };
 
-/// A value: shape, dtype, layout and shared memory. Copies share memory.
-/// Invariant: a plain tensor is contiguous, row-major, and its buffer holds at
-/// least numel * size_of(dtype) bytes from `data()` on.
+/// A value: shape, dtype, layout and memory. Copies share memory. Invariant: a
+/// plain tensor is contiguous and row-major, and its buffer holds at least
+/// numel * size_of(dtype) bytes from `data()` on.
 ///
-/// A default tensor is no value, although its dims are those of a scalar: it
-/// has no elements, bytes and samples, and its copies are such tensors too.
+/// A default-constructed tensor has no value, although its dims are those of a
+/// scalar. It has no elements, no bytes and no samples.
 class tensor {
 public:
   tensor() = default; ///< no memory; `operator bool` is false
@@ -51,30 +52,32 @@ public:
   tensor(troupe::shape dims, troupe::dtype type, buffer memory,
          std::shared_ptr<const layout> format = nullptr);
 
-  /// A plain tensor with memory of `memory`; contents undefined.
+  /// Makes a plain tensor in memory from `memory`; contents are undefined.
   static tensor make(arena& memory, const troupe::shape& dims,
                      troupe::dtype type);
 
   explicit operator bool() const noexcept { return static_cast<bool>(memory_); }
-  /// Extents; those of a scalar for a default tensor.
+  /// Extents; those of a scalar for a default-constructed tensor.
   const troupe::shape& dims() const noexcept { return dims_; }
-  /// What its elements are; float32 for a default tensor.
+  /// Element type; float32 for a default-constructed tensor.
   troupe::dtype type() const noexcept { return type_; }
-  /// Elements of the value; 0 of a default tensor.
+  /// Number of elements; 0 for a default-constructed tensor.
   std::int64_t numel() const { return is_nothing() ? 0 : dims_.numel(); }
-  /// Bytes of the value: layout().bytes() or numel * size_of(type).
+  /// Size in bytes: format()->bytes(), or numel * size_of(type) for a plain
+  /// tensor.
   std::size_t bytes() const;
-  /// How the elements lie; null: plain, row-major.
+  /// The layout; null: plain, row-major.
   const std::shared_ptr<const layout>& format() const noexcept {
     return format_;
   }
-  /// Whether the elements lie row-major, without padding.
+  /// True if the elements are row-major without padding.
   bool is_plain() const noexcept { return format_ == nullptr; }
-  /// The memory that the value lies in, of which it may be a part.
+  /// The memory that contains the value. The value may be only a part of it.
   const buffer& memory() const noexcept { return memory_; }
-  /// How the rows form sequences; null where they form none.
+  /// How the rows form sequences; null if they form none.
   const shared_lod& levels() const noexcept { return levels_; }
-  /// `levels` fit the rows (`check_lod`); null takes them away.
+  /// Sets the levels, which must fit the rows (see `check_lod`). Null removes
+  /// them.
   void set_levels(shared_lod levels) noexcept { levels_ = std::move(levels); }
 
   ///@{
@@ -93,7 +96,7 @@ public:
   ///@}
   ///@{
   /// All elements of a plain tensor. Throws as `data` does, and
-  /// error(invalid_argument) in any other layout.
+  /// error(invalid_argument) for any other layout.
   template <class T>
   std::span<const T> values() const {
     check_plain();
@@ -111,30 +114,32 @@ public:
   std::byte* raw() noexcept { return memory_.data() + offset_; }
   ///@}
 
-  /// The same memory under another shape of equal numel (plain tensors only),
-  /// with the same levels if the number of rows stays. Throws
+  /// Returns a plain tensor with another shape of the same numel on the same
+  /// memory. Levels are kept if the number of rows does not change. Throws
   /// error(shape_mismatch).
   tensor reshaped(const troupe::shape& dims) const;
 
-  /// Rows [first, first + count) along axis 0, on the same memory, without
-  /// levels. Throws error(out_of_range), and error(invalid_argument) unless the
-  /// tensor is plain.
+  /// Returns rows [first, first + count) along axis 0, on the same memory and
+  /// without levels. Throws error(out_of_range), and error(invalid_argument)
+  /// unless the tensor is plain.
   tensor rows(std::int64_t first, std::int64_t count) const;
 
-  /// How many samples the tensor holds: its outermost sequences, or rows.
+  /// Number of samples: outermost sequences if the tensor has levels, otherwise
+  /// rows.
   std::int64_t num_samples() const;
-  /// Samples [first, first + count), on the same memory, with the levels that
-  /// concern them. Throws as `rows` does.
+  /// Returns samples [first, first + count), on the same memory and with their
+  /// levels. Throws as `rows` does.
   tensor samples(std::int64_t first, std::int64_t count) const;
 
-  /// Another handle on this memory for a second variable: marks the memory as
-  /// shared, after which kernels write elsewhere instead of in place.
+  /// Returns a handle on this memory for a second variable. It marks the memory
+  /// as shared, so kernels no longer write it in place.
   tensor share() const;
-  /// Whether `share` was called for this memory.
+  /// True if `share` was called for this memory.
   bool is_shared() const noexcept;
 
 private:
-  /// A comparison where the type is right: kernels ask for each op.
+  /// Inline, because kernels call it for each op: one comparison if the type is
+  /// right.
   template <class T>
   void check_type() const {
     static_assert(dtype_of<T> != troupe::dtype(255),
@@ -142,7 +147,8 @@ private:
     if (type_ != dtype_of<T>)
       refuse_type(dtype_of<T>);
   }
-  /// Neither memory nor the layout of a value that needs none.
+  /// True if the tensor has neither memory nor a layout; only a value of zero
+  /// bytes has a layout without memory.
   bool is_nothing() const noexcept { return !memory_ && !format_; }
   void check_plain() const {
     if (!is_plain())
@@ -160,14 +166,14 @@ private:
   shared_lod levels_;
 };
 
-/// A deep, plain copy in `memory`, levels included, of a tensor in any layout.
-/// Both are in host memory.
+/// Returns a deep, plain copy of a tensor of any layout, including its levels.
+/// `source` and `memory` are host memory.
 tensor clone(const tensor& source, arena& memory);
 
-/// Converts elements as a C++ static_cast would (float16 and bfloat16 through
-/// float; to boolean: != 0); where that is undefined, a floating value outside
-/// the integer's range gives the nearest end of the range and NaN gives 0.
-/// Levels stay. Host memory, plain.
+/// Converts the elements of a plain host tensor as a C++ static_cast would:
+/// float16 and bfloat16 through float, and to boolean by `!= 0`. Where
+/// static_cast is undefined, a floating-point value outside the integer's range
+/// is clamped to the range and NaN becomes 0. Levels are kept.
 tensor cast(const tensor& source, dtype type, arena& memory);
 
 } // namespace troupe

@@ -11,30 +11,30 @@
 
 namespace troupe {
 
-/// Some rows of a tall matrix: the gradient of an embedding. Row `rows[i]` of
-/// the whole [height, ...] tensor has the value `values[i, ...]`. Rows may
-/// occur several times; their values then add up (Paddle's SelectedRows).
+/// Some rows of a tall matrix, such as the gradient of an embedding (Paddle's
+/// SelectedRows). Row `rows[i]` of the whole [height, ...] tensor has the value
+/// `values[i, ...]`. If a row occurs several times, its values are added.
 struct selected_rows {
   std::vector<std::int64_t> rows; ///< each in [0, height)
   std::int64_t height = 0;        ///< rows of the whole tensor
   tensor values;                  ///< [rows.size(), row extents...]
 };
 
-/// A list of tensors by index (Paddle's LoDTensorArray); entries that nobody
-/// wrote have no memory.
+/// A list of tensors by index (Paddle's LoDTensorArray). Entries that were
+/// never written have no memory.
 using tensor_array = std::vector<tensor>;
 
 class scope;
 
-/// What a control-flow op leaves for its gradient: the variables of its
-/// sub-block, a scope for each time that the block ran.
+/// What a control-flow op keeps for its gradient op: the variables of its
+/// sub-block, one scope per execution of the block.
 struct step_scopes {
   std::vector<std::shared_ptr<scope>> steps;
 };
 
-/// The value of a program's variable on one device: nothing yet, a tensor,
-/// selected rows, a tensor array, or step scopes. Thread rule: none of its own;
-/// the graph's edges order all accesses.
+/// A program's variable on one device. It holds nothing, a tensor, selected
+/// rows, a tensor array, or step scopes. Thread rule: not synchronized; the
+/// graph's edges order all accesses.
 class variable {
 public:
   variable() = default;
@@ -46,7 +46,7 @@ public:
   }
 
   ///@{
-  /// What it holds; rows, an array and scopes are values, too.
+  /// What the variable holds. `has_value` is true for any of the four.
   bool has_value() const noexcept { return held_ != 0; }
   bool is_tensor() const noexcept { return held_ == 1; }
   bool is_rows() const noexcept { return held_ == 2; }
@@ -55,7 +55,8 @@ public:
   ///@}
 
   ///@{
-  /// Throw error(kernel_failure) when the variable holds something else.
+  /// The value. Throw error(kernel_failure) if the variable holds something
+  /// else.
   const tensor& as_tensor() const;
   tensor& as_tensor();
   const selected_rows& as_rows() const;
@@ -67,13 +68,14 @@ public:
   ///@}
 
   ///@{
-  /// The first value allocates; those after it take its memory.
+  /// Replaces the value. Only the first call allocates; later calls reuse its
+  /// memory.
   void set(tensor value);
   void set(selected_rows value);
   void set(tensor_array value);
   void set(step_scopes value);
   ///@}
-  /// Releases what it holds; it then holds nothing.
+  /// Releases the value. The variable then holds nothing.
   void clear() noexcept;
 
 private:
@@ -89,11 +91,10 @@ private:
   template <class T>
   void hold(T value);
 
-  /// Kept when the variable is cleared. Apart from `held_`: a graph has many
-  /// variables next to each other, and most of the looks at them ask only
-  /// whether there is a value.
+  /// Not freed when the variable is cleared. Separate from `held_`, to keep
+  /// variables small: most accesses only check whether there is a value.
   std::unique_ptr<content> content_;
-  std::uint8_t held_ = 0; ///< content_->index(); 0 if there is none
+  std::uint8_t held_ = 0; ///< content_->index(); 0 if the variable is empty
 };
 
 } // namespace troupe

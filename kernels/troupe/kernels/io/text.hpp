@@ -7,10 +7,10 @@
 
 namespace troupe {
 
-/// The bytes of a text file as tokens, int64 [bytes] from 0 to 255, in host
-/// memory of `memory`. Throws error(not_found), error(io_failure),
-/// error(bad_file) if the file is empty, and error(out_of_memory) before more
-/// is read than `host_memory_limit` allows.
+/// Reads a text file as tokens, one per byte: int64 [bytes] with values from 0
+/// to 255, in host memory from `memory`. Throws error(not_found),
+/// error(io_failure), and error(bad_file) if the file is empty. Throws
+/// error(out_of_memory) before it reads more than `host_memory_limit` allows.
 tensor read_text(const std::filesystem::path& path, arena& memory);
 
 } // namespace troupe

@@ -12,29 +12,29 @@ namespace troupe {
 
 struct arena_state;
 
-/// Memory with a reference count, as an arena hands it out. Use `buffer`.
+/// Reference-counted memory that an arena hands out. Use it through `buffer`.
 struct memory_block {
   std::byte* data = nullptr;
-  std::size_t capacity = 0; ///< bytes, at least what was asked for
+  std::size_t capacity = 0; ///< in bytes, at least the requested size
   arena_state* owner = nullptr;
-  /// Holders of the block. Increments are relaxed (a holder exists already);
-  /// the decrement is acq_rel so that the last one sees all writes of others
-  /// before the block is handed out again.
+  /// Number of handles on the block. Increments are relaxed because another
+  /// handle already exists. Decrements are acq_rel, so that the last holder
+  /// sees all writes of the others before the block is reused.
   std::atomic<std::uint32_t> references{0};
-  /// Set once several variables name this memory (see tensor::share): writers
-  /// must then take a new buffer. Written before the sharers are told by
-  /// message, so relaxed reads suffice.
+  /// Set when several variables share this memory (see `tensor::share`).
+  /// Writers must then take a new buffer. The flag is written before a message
+  /// tells the sharers about it, so relaxed reads suffice.
   std::atomic<bool> shared{false};
   memory_block* next = nullptr; ///< in the arena's free list
 };
 
-/// Shared handle on a block of device memory. Copying counts references;
-/// the last handle returns the block to its arena. Thread rule: like
-/// shared_ptr (different handles from any thread, one handle from one).
+/// Shared handle on a block of device memory. The last handle returns the block
+/// to its arena. Thread rule: as for std::shared_ptr. Different handles can be
+/// used from any thread, a single handle from one thread at a time.
 class buffer {
 public:
   buffer() = default;
-  /// Takes over one reference to `block`.
+  /// Takes ownership of one reference to `block`.
   explicit buffer(memory_block* block) noexcept : block_(block) {}
   buffer(const buffer& other) noexcept : block_(other.block_) {
     if (block_)
@@ -48,96 +48,102 @@ public:
   }
   ~buffer() { reset(); }
 
-  /// Lets go of the block; the buffer is then empty.
+  /// Releases the block. The buffer is then empty.
   void reset() noexcept;
   explicit operator bool() const noexcept { return block_ != nullptr; }
-  /// First byte; null of an empty buffer.
+  /// First byte; null if the buffer is empty.
   std::byte* data() const noexcept { return block_ ? block_->data : nullptr; }
-  /// Bytes that the block has, at least those asked for; 0 of an empty one.
+  /// Size of the block in bytes, at least the requested size; 0 if the buffer
+  /// is empty.
   std::size_t capacity() const noexcept {
     return block_ ? block_->capacity : 0;
   }
-  /// The block; null of an empty buffer.
+  /// The block; null if the buffer is empty.
   memory_block* block() const noexcept { return block_; }
 
 private:
   memory_block* block_ = nullptr;
 };
 
-/// Bytes of the largest block that keeps its size; larger ones are split and
-/// joined as they are needed.
+/// Size in bytes of the largest block that is cached by size class. Larger
+/// blocks are split and coalesced on demand.
 inline constexpr std::size_t largest_fixed_block = 32 * 1024;
 
-/// Where an arena gets its memory: malloc, cudaMalloc, or a test that fails on
-/// purpose. `allocate` returns null when there is no more. Thread rule: any
-/// thread, concurrently.
+/// Where an arena gets its memory: malloc, cudaMalloc, or a test double that
+/// fails on purpose. Thread rule: any thread, concurrently.
 class memory_source {
 public:
   virtual ~memory_source() = default;
-  /// Memory of `bytes` bytes; null if there are no more.
+  /// Allocates `bytes` bytes; null if there is not enough memory.
   virtual std::byte* allocate(std::size_t bytes) noexcept = 0;
-  /// Takes back what `allocate`, or `resize`, made `bytes` long.
+  /// Frees memory from `allocate`. `bytes` is its current size, after any
+  /// `resize`.
   virtual void deallocate(std::byte* data, std::size_t bytes) noexcept = 0;
-  /// Makes memory of `allocate`, `bytes` long, longer or shorter where it is.
-  /// False: that cannot be, and nothing has changed.
+  /// Resizes memory from `allocate` in place, from `bytes` to `wanted` bytes.
+  /// False: not possible, and nothing has changed.
   virtual bool resize(std::byte* data, std::size_t bytes,
                       std::size_t wanted) noexcept;
-  /// The contents of a part of such memory are not needed any more: the system
-  /// may have its pages until they are written again.
+  /// Discards the contents of part of the memory. The system can reclaim the
+  /// pages until they are written again.
   virtual void discard(std::byte* data, std::size_t bytes) noexcept;
-  /// What there is, in words, for errors; empty if that is not known.
+  /// Describes the available memory, for errors; empty if unknown.
   virtual std::string limit() const;
 };
 
-/// Host memory, 64-byte aligned; once more than 1 MiB has been taken, in huge
-/// pages. Large blocks can grow then. All of the process together stay below a
-/// limit (memory_limit.hpp).
+/// Makes a source of host memory, aligned to 64 bytes. Once more than 1 MiB has
+/// been allocated, it uses huge pages and large blocks can grow in place. All
+/// host memory sources of the process together stay below a limit
+/// (memory_limit.hpp).
 std::unique_ptr<memory_source> make_host_memory_source();
 
-/// A caching allocator of one device. Small blocks are kept when released and
-/// given out again, latest first (still in cache), by size class: powers of two
-/// in four steps each and multiples of 64 bytes, so at most 25 % (below 256
-/// bytes: 63 bytes) is lost. Large blocks are cut from what fits best and join
-/// their neighbours when released (best_fit_blocks.hpp), so that little more is
-/// reserved than is live at most. A training step that has run once allocates
-/// nothing from the system.
+/// A caching allocator for one device.
 ///
-/// Thread rule: any thread; a spin flag guards the lists for a few
-/// instructions, and while large blocks take more from the source. Buffers may
-/// outlive their arena: its memory source then lives until the last of them is
-/// gone.
+/// Small blocks are cached by size class when they are released. The block
+/// released last is reused first, because it is still in the CPU cache. There
+/// are four size classes per power of two, rounded to multiples of 64 bytes. At
+/// most 25 % of a block is wasted (63 bytes below 256 bytes).
+///
+/// Large blocks use best fit and are coalesced with their neighbors when
+/// released (best_fit_blocks.hpp). Reserved memory therefore stays close to the
+/// peak of live memory. After its first run, a training step allocates nothing
+/// from the system.
+///
+/// Thread rule: any thread. A spin lock guards the free lists for a few
+/// instructions, and longer while large blocks take memory from the source.
+/// Buffers can outlive their arena; its memory source then lives until the last
+/// buffer is gone.
 class arena {
 public:
-  /// Takes its memory from `source`, from the first allocation on.
+  /// Takes its memory from `source`. Nothing is allocated before the first
+  /// request.
   explicit arena(std::unique_ptr<memory_source> source);
   ~arena();
   arena(const arena&) = delete;
   arena& operator=(const arena&) = delete;
 
-  /// Returns at least `bytes` bytes, contents undefined. Zero bytes give a
-  /// valid buffer. Throws error(out_of_memory), with what is live and was at
-  /// most, after trimming did not help; the arena stays usable.
+  /// Returns at least `bytes` bytes; contents are undefined. Zero bytes give a
+  /// valid buffer. Throws error(out_of_memory), with live and peak bytes, if
+  /// memory is short even after trimming. The arena stays usable.
   buffer allocate(std::size_t bytes);
 
-  /// Gives cached memory back to the source.
+  /// Returns cached memory to the source.
   void trim() noexcept;
 
   ///@{
-  /// Bytes in blocks that are held now, and the most there ever were.
+  /// Bytes in live blocks now, and their peak.
   std::size_t live_bytes() const noexcept;
   std::size_t peak_bytes() const noexcept;
   ///@}
-  /// Bytes taken from the source, held and cached.
+  /// Bytes taken from the source: live and cached.
   std::size_t reserved_bytes() const noexcept;
-  /// From now on `peak_bytes` is the most since this call.
+  /// Resets `peak_bytes` to the current `live_bytes`.
   void reset_peak() noexcept;
 
 private:
   arena_state* state_;
 };
 
-/// Gives a block that nobody holds any more back to its arena; `buffer` calls
-/// it.
+/// Returns an unreferenced block to its arena. Called by `buffer`.
 void release(memory_block* block) noexcept;
 
 inline void buffer::reset() noexcept {

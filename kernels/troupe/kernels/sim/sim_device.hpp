@@ -11,26 +11,26 @@
 
 namespace troupe {
 
-/// When the launches of a simulated device end.
+/// When the launches of a simulated device complete.
 struct sim_times {
-  /// By op type: how long a launch takes at least, in microseconds. Others end
-  /// when their kernel has.
+  /// Minimum duration of a launch in microseconds, by op type. Launches of
+  /// other ops complete when their kernel returns.
   std::map<std::string, std::uint32_t, std::less<>> us_of_op = {};
-  /// Above 0, the device behaves as badly as it can: work runs after a delay of
-  /// at most so long, drawn from the seed, and completions are reported later
-  /// still and out of order.
+  /// If above 0, the device behaves as badly as allowed. Work starts after a
+  /// random delay of up to this length, drawn from `seed`. Completions are
+  /// reported later still, and out of order.
   std::uint32_t max_delay_us = 0;
   std::uint64_t seed = 0;
 };
 
-/// A device in host memory that behaves as a GPU may: `launch` only queues, and
-/// a thread of the device runs the kernel, one of the CPU's, later. Kernels
-/// really wait for tickets of other streams, so that a missing edge or wait
-/// shows as a wrong number.
+/// Makes a device in host memory that behaves like a GPU: `launch` only queues
+/// the work, and a thread of the device runs the CPU kernel later. Work really
+/// waits for tickets of other streams, so a missing edge or wait shows up as a
+/// wrong result.
 ///
-/// With times each stream has a thread of its own; without, one thread runs and
-/// completes the work of all streams as soon as it comes to it.
-/// @param id what the device is called; tests let it stand for a CPU device
+/// With `times`, each stream has its own thread. Without, one thread runs the
+/// work of all streams as soon as it can.
+/// @param id the device's id; tests may pass the id of a CPU device
 std::unique_ptr<device> make_sim_device(device_id id, sim_times times = {});
 
 } // namespace troupe
