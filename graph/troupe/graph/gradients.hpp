@@ -10,7 +10,7 @@
 
 namespace troupe::graph {
 
-/// Names of a parameter and of its gradient.
+/// The names of a parameter and its gradient.
 struct parameter_gradient {
   std::string parameter;
   std::string gradient;
@@ -25,23 +25,29 @@ struct parameter_gradient {
 /// with
 ///   role Backward|Loss starts the backward pass, all others have role Backward
 ///   and the call stack of their forward op.
-/// - Ops that do not lead from a trainable parameter to the loss, and inputs
-///   with stop_gradient, have no gradient.
-/// - Input and weight gradient are separate ops of one type, the input's first.
-/// - A variable that several ops read gets x@GRAD as the `sum` of
-///   x@GRAD@RENAME@block0@0, ...@1, ... right behind the last of them.
-/// - op_role_var names (parameter, gradient) on the op that writes the final
-///   gradient of the parameter.
-/// - The gradient of a sparse embedding has kind selected_rows, so has the sum
-///   of such ones; mixed with dense ones it is dense.
+/// - Ops that are not on a path from a trainable parameter to the loss get no
+///   gradient. Neither do inputs with stop_gradient.
+/// - Input gradient and weight gradient are separate ops of the same type. The
+///   input's comes first.
+/// - If several ops read a variable x, x@GRAD is the `sum` of
+///   x@GRAD@RENAME@block0@0, ...@1, ... The `sum` op directly follows the op
+///   that writes the last of them.
+/// - The op that writes the final gradient of a parameter has op_role_var
+///   (parameter, gradient).
+/// - The gradient of a sparse embedding has kind selected_rows. A sum of such
+///   gradients has that kind too. A sum with a dense gradient is dense.
 ///
-/// Returns parameters with their gradients in the order in which the forward
-/// pass first reads them. Throws error(not_found) if there is no such variable
-/// or no op writes it, error(shape_mismatch) if it has more than one element,
-/// error(invalid_argument) if it depends on no parameter or the program has
-/// gradients already, error(graph_invalid) for a variable on the way that is
-/// written twice and for the sparse gradient of what is no parameter.
-/// `p` is unchanged after an error.
+/// Returns the parameters and their gradients, in the order in which the
+/// forward pass first reads the parameters. After an error `p` is unchanged.
+///
+/// Throws
+/// - error(not_found) if there is no variable `loss` or no op writes it;
+/// - error(shape_mismatch) if it has more than one element;
+/// - error(invalid_argument) if it depends on no parameter or if the program
+///   already has gradients;
+/// - error(graph_invalid) if a variable between parameters and loss is written
+///   twice, or if a variable other than a parameter would get a sparse
+///   gradient.
 std::vector<parameter_gradient> append_backward(program& p,
                                                 std::string_view loss,
                                                 const op_schema_table& schemas);

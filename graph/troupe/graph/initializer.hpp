@@ -7,12 +7,12 @@
 #include <string>
 #include <variant>
 
-/// How parameters start. The numbers come from the run's seed and the
-/// parameter's name, so that they do not depend on the number of devices;
-/// a `seed` other than 0 replaces the run's.
+/// Initial values of parameters. Random numbers are derived from the run's seed
+/// and the parameter's name, so they do not depend on the number of devices. A
+/// `seed` other than 0 replaces the run's seed.
 namespace troupe::graph::initializer {
 
-/// All elements are `value`.
+/// All elements equal `value`.
 struct constant {
   float value = 0;
 };
@@ -24,31 +24,32 @@ struct uniform {
   std::int32_t seed = 0;
 };
 
-/// Normal with that mean and standard deviation.
+/// Normal with the given mean and standard deviation.
 struct normal {
   float mean = 0;
   float stddev = 1;
   std::int32_t seed = 0;
 };
 
-/// Normal numbers more than two standard deviations off are drawn again.
+/// Normal; numbers more than two standard deviations from the mean are redrawn.
 struct truncated_normal {
   float mean = 0;
   float stddev = 1;
   std::int32_t seed = 0;
 };
 
-/// Keeps the variance of activations and gradients equal over layers: uniform
-/// in +-sqrt(6 / (fan_in + fan_out)), or normal with variance
-/// 2 / (fan_in + fan_out). Source: Glorot and Bengio, AISTATS 2010.
+/// Keeps the variance of activations and gradients equal across layers: uniform
+/// in +-sqrt(6 / (fan_in + fan_out)), or normal with variance 2 / (fan_in +
+/// fan_out).
+/// Source: Glorot and Bengio, AISTATS 2010.
 struct xavier {
   bool as_uniform = true;
   std::int32_t seed = 0;
 };
 
-/// Xavier's for layers that a (leaky) ReLU follows: variance
-/// 2 / ((1 + negative_slope^2) fan_in). PyTorch's default for its linear and
-/// convolution layers is {.as_uniform = true, .negative_slope = sqrt(5)}.
+/// Like xavier, for layers followed by a (leaky) ReLU: variance 2 / ((1 +
+/// negative_slope^2) fan_in). PyTorch's default for its linear and convolution
+/// layers is {.as_uniform = true, .negative_slope = sqrt(5)}.
 /// Source: He et al., ICCV 2015.
 struct msra {
   bool as_uniform = false;
@@ -56,14 +57,15 @@ struct msra {
   std::int32_t seed = 0;
 };
 
-/// One of the ways to start.
+/// Any of the initializers.
 using any =
   std::variant<constant, uniform, normal, truncated_normal, xavier, msra>;
 
-/// The op that gives variable `name` its first value. fan_in and fan_out are
-/// extents 0 and 1 of a matrix [in, out]; for filters [out, in, ...] extents 1
-/// and 0, times the extents behind them. Throws error(invalid_argument) when
-/// xavier or msra meet fewer than two extents or `dims` is not fully known.
+/// Makes the op that initializes variable `name`. For a matrix [in, out],
+/// fan_in and fan_out are extents 0 and 1. For filters [out, in, ...], they are
+/// extents 1 and 0, each multiplied by the remaining extents. Throws
+/// error(invalid_argument) if xavier or msra is used with fewer than two
+/// extents, or if `dims` is not fully known.
 op_desc make_op(const any& how, const std::string& name, const shape& dims,
                 dtype type);
 

@@ -16,19 +16,21 @@
 ///     auto image = net.data("image", {-1, 1, 28, 28});
 ///     auto h = layers::conv2d(image, {.filters = 20, .kernel = {5, 5}});
 ///
-/// Each op remembers the line of the layer call. Shapes are checked at once: a
-/// layer that does not fit throws error(shape_mismatch) naming op, slot and
-/// shapes, error(dtype_mismatch | invalid_argument) for other bad input, such
-/// as variables of different networks; the network is then unfinished and must
-/// not be used. Images are [batch, channels, height, width].
+/// Each op records the source line of the layer call. Images are [batch,
+/// channels, height, width].
+///
+/// Shapes are checked at once. A layer throws error(shape_mismatch), naming op,
+/// slot and shapes, if they do not match. It throws error(dtype_mismatch |
+/// invalid_argument) for other bad input, such as variables of different
+/// networks. After an error the network is incomplete and must not be used.
 namespace troupe::graph::layers {
 
-/// The place of a call, which the op remembers.
+/// The source location of a layer call, which the op records.
 using call = std::source_location;
 
-/// A parameter of a layer: its name (empty: made up, e.g. "fc_0.w_0"; that of
-/// another layer's parameter: shared), how it starts (empty: the layer's
-/// default), whether it is trained.
+/// Options of a layer's parameter. An empty name means a generated one, e.g.
+/// "fc_0.w_0". The name of another layer's parameter means that both layers
+/// share it. An empty `init` means the layer's default initializer.
 struct parameter_options {
   std::string name = {};
   std::optional<initializer::any> init = std::nullopt;
@@ -39,7 +41,7 @@ struct parameter_options {
 struct extents {
   std::int32_t height = 1;
   std::int32_t width = 1;
-  /// A square; implicit, so that a number will do.
+  /// Equal height and width; implicit, so that a single number can be passed.
   extents(std::int32_t both) : height(both), width(both) {}
   /// Height and width.
   extents(std::int32_t h, std::int32_t w) : height(h), width(w) {}
@@ -49,8 +51,9 @@ struct extents {
 
 /// Options of `fc`.
 struct fc_options {
-  std::string act = {};              ///< name of an activation, or empty
-  std::int32_t num_flatten_dims = 1; ///< leading extents that stay
+  std::string act = {}; ///< name of an activation, or empty
+  /// number of leading extents that are kept
+  std::int32_t num_flatten_dims = 1;
   bool with_bias = true;
   parameter_options weight = {}; ///< [in, size]; default xavier uniform
   parameter_options bias = {};   ///< [size]; default 0
@@ -63,12 +66,13 @@ variable_ref fc(const variable_ref& x, std::int64_t size,
 
 /// Options of `conv2d`.
 struct conv2d_options {
-  std::int64_t filters = 0; ///< output channels; must be given
+  std::int64_t filters = 0; ///< output channels; required
   extents kernel = 3;
   extents stride = 1;
   extents padding = 0;
   extents dilation = 1;
-  std::int32_t groups = 1; ///< = input channels: a depthwise convolution
+  /// equal to the input channels: depthwise convolution
+  std::int32_t groups = 1;
   std::string act = {};
   bool with_bias = true;
   /// [filters, channels / groups, height, width]; default normal of variance
@@ -84,42 +88,44 @@ variable_ref conv2d(const variable_ref& x, const conv2d_options& options,
 /// Options of `batch_norm`.
 struct batch_norm_options {
   std::string act = {};
-  float momentum = 0.9f; ///< share of the running statistics that is kept
+  float momentum = 0.9f; ///< fraction of the running statistics that is kept
   float epsilon = 1e-5f;
-  bool use_global_stats = false; ///< normalise with the running statistics
+  bool use_global_stats = false; ///< normalize with the running statistics
   parameter_options scale = {};  ///< [channels]; default 1
   parameter_options bias = {};   ///< [channels]; default 0
 };
 
-/// Normalises each channel over the batch of a device. x is [batch, channels]
-/// or [batch, channels, h, w]. Source: Ioffe and Szegedy, ICML 2015.
+/// Normalizes each channel over a device's batch. x is [batch, channels] or
+/// [batch, channels, h, w].
+/// Source: Ioffe and Szegedy, ICML 2015.
 variable_ref batch_norm(const variable_ref& x,
                         const batch_norm_options& options = {},
                         call at = call::current());
 
 /// Options of `layer_norm`.
 struct layer_norm_options {
-  std::int32_t begin_norm_axis = 1; ///< this extent and those behind it
+  std::int32_t begin_norm_axis = 1; ///< the first of the normalized axes
   float epsilon = 1e-5f;
   parameter_options scale = {}; ///< default 1
   parameter_options bias = {};  ///< default 0
 };
 
-/// Normalises each sample. Source: Ba, Kiros and Hinton, 2016.
+/// Normalizes each sample.
+/// Source: Ba, Kiros and Hinton, 2016.
 variable_ref layer_norm(const variable_ref& x,
                         const layer_norm_options& options = {},
                         call at = call::current());
 
 /// Options of `embedding`.
 struct embedding_options {
-  std::int64_t rows = 0; ///< both must be given
+  std::int64_t rows = 0; ///< rows and width are required
   std::int64_t width = 0;
   bool is_sparse = false;        ///< the gradient is selected rows
-  std::int64_t padding_idx = -1; ///< this id gives zeros; -1: none
+  std::int64_t padding_idx = -1; ///< id whose output is zeros; -1: none
   parameter_options weight = {}; ///< [rows, width]; default xavier uniform
 };
 
-/// Rows of a table: int64 ids [...] -> [..., width].
+/// Looks up rows of a table: int64 ids [...] -> [..., width].
 variable_ref embedding(const variable_ref& ids,
                        const embedding_options& options,
                        call at = call::current());
@@ -137,10 +143,11 @@ variable_ref square(const variable_ref& x, call at = call::current());
 
 /// Options of `gelu`.
 struct gelu_options {
-  bool approximate = false; ///< the tanh form
+  bool approximate = false; ///< use the tanh approximation
 };
 
-/// x times the normal distribution function of x. Hendrycks and Gimpel, 2016.
+/// x * Phi(x), where Phi is the normal distribution function.
+/// Source: Hendrycks and Gimpel, 2016.
 variable_ref gelu(const variable_ref& x, const gelu_options& options = {},
                   call at = call::current());
 
@@ -149,13 +156,12 @@ struct softmax_options {
   std::int32_t axis = -1;
 };
 
-/// exp(x) divided by its sum along `axis`; the shape stays. Negative axes count
-/// from the end.
+/// exp(x) divided by its sum along `axis`. Negative axes count from the end.
 variable_ref softmax(const variable_ref& x, const softmax_options& options = {},
                      call at = call::current());
 
-/// The activation of that name, x itself for an empty one. Throws
-/// error(invalid_argument) listing the names.
+/// Applies the activation of that name. Returns x if the name is empty. Throws
+/// error(invalid_argument) listing the accepted names.
 variable_ref activation(const variable_ref& x, const std::string& name,
                         call at = call::current());
 
@@ -171,24 +177,26 @@ variable_ref scale(const variable_ref& x, const scale_options& options,
 
 /// Options of `dropout`.
 struct dropout_options {
-  float probability = 0.5f; ///< that an element is dropped, in [0, 1]
-  /// Kept elements are scaled by 1 / (1 - p) in training; otherwise all by
-  /// 1 - p in tests (Paddle's old default).
+  float probability = 0.5f; ///< of dropping an element, in [0, 1]
+  /// True: kept elements are scaled by 1 / (1 - p) in training. False: all
+  /// elements are scaled by 1 - p in tests (Paddle's old default).
   bool upscale_in_train = true;
-  std::int32_t seed = 0; ///< 0: the run's seed and the variable's name
+  /// 0: derived from the run's seed and the variable's name
+  std::int32_t seed = 0;
 };
 
-/// Drops the same elements whatever the number of devices. Source: Srivastava
-/// et al., JMLR 2014.
+/// Randomly sets elements to zero. The same elements are dropped for any number
+/// of devices.
+/// Source: Srivastava et al., JMLR 2014.
 variable_ref dropout(const variable_ref& x, const dropout_options& options = {},
                      call at = call::current());
 
-/// x with elements of another dtype; the gradient has that of x.
+/// x converted to another dtype. The gradient has the dtype of x.
 variable_ref cast(const variable_ref& x, dtype type, call at = call::current());
 /// A copy of x.
 variable_ref assign(const variable_ref& x, call at = call::current());
 
-// Functions of several inputs (layers/functions.cpp). Extents of 1 repeat.
+// Functions of several inputs (layers/functions.cpp). Extents of 1 broadcast.
 
 /// x + y, per element.
 variable_ref add(const variable_ref& x, const variable_ref& y,
@@ -200,16 +208,16 @@ variable_ref sub(const variable_ref& x, const variable_ref& y,
 variable_ref mul(const variable_ref& x, const variable_ref& y,
                  call at = call::current());
 
-/// Sum of one or more variables of one shape.
+/// Sum of one or more variables of the same shape.
 variable_ref sum(const std::vector<variable_ref>& x, call at = call::current());
 
 /// Options of `matmul`.
 struct matmul_options {
-  bool transpose_x = false; ///< of the last two axes
+  bool transpose_x = false; ///< transposes the last two axes
   bool transpose_y = false;
 };
 
-/// Product of the last two axes; the leading ones broadcast.
+/// Matrix product over the last two axes; leading axes broadcast.
 variable_ref matmul(const variable_ref& x, const variable_ref& y,
                     const matmul_options& options = {},
                     call at = call::current());
@@ -222,7 +230,7 @@ struct pool2d_options {
   extents stride = 2;
   extents padding = 0;
   bool average = false;  ///< else the maximum
-  bool exclusive = true; ///< averages leave the padding out
+  bool exclusive = true; ///< averages exclude the padding
   bool ceil_mode = false;
 };
 
@@ -236,7 +244,7 @@ struct adaptive_pool2d_options {
   bool average = true; ///< else the maximum
 };
 
-/// Pools to a given output size, whatever the input's.
+/// Pools to a given output size, independent of the input size.
 variable_ref adaptive_pool2d(const variable_ref& x,
                              const adaptive_pool2d_options& options = {},
                              call at = call::current());
@@ -248,8 +256,8 @@ struct concat_options {
   std::int32_t axis = 0;
 };
 
-/// Joins variables along `axis`; all other extents are equal. Negative axes
-/// count from the end.
+/// Concatenates variables along `axis`. All other extents must be equal.
+/// Negative axes count from the end.
 variable_ref concat(const std::vector<variable_ref>& x,
                     const concat_options& options = {},
                     call at = call::current());
@@ -258,16 +266,17 @@ variable_ref concat(const std::vector<variable_ref>& x,
 struct split_options {
   std::int32_t parts = 2; ///< of equal size
   std::int32_t axis = -1;
-  std::vector<std::int32_t> sections = {}; ///< extents; replaces `parts`
+  /// extents of the parts; replaces `parts`
+  std::vector<std::int32_t> sections = {};
 };
 
-/// Cuts x along `axis`, into `parts` equal parts or into `sections`: the
-/// variables that `concat` would join to x.
+/// Splits x along `axis` into `parts` equal parts or into `sections`. Inverse
+/// of `concat`.
 std::vector<variable_ref> split(const variable_ref& x,
                                 const split_options& options = {},
                                 call at = call::current());
 
-/// 0 copies the extent of x, one -1 takes what is left.
+/// Reshapes x. An extent of 0 is copied from x; one extent of -1 is inferred.
 variable_ref reshape(const variable_ref& x,
                      const std::vector<std::int32_t>& dims,
                      call at = call::current());
@@ -283,52 +292,53 @@ struct flatten_options {
   std::int32_t stop_axis = -1;
 };
 
-/// Joins axes start_axis to stop_axis, both included.
+/// Merges axes start_axis to stop_axis (inclusive) into one.
 variable_ref flatten(const variable_ref& x, const flatten_options& options = {},
                      call at = call::current());
 
 /// Options of `slice`.
 struct slice_options {
   std::vector<std::int32_t> axes;
-  std::vector<std::int32_t> starts; ///< negative ones count from the end
-  std::vector<std::int32_t> ends;   ///< not included
+  std::vector<std::int32_t> starts; ///< negative values count from the end
+  std::vector<std::int32_t> ends;   ///< exclusive
 };
 
-/// Elements [starts[i], ends[i]) along axis axes[i]; all of the other axes. The
-/// rank stays.
+/// Elements [starts[i], ends[i]) along axis axes[i]. Other axes and the rank do
+/// not change.
 variable_ref slice(const variable_ref& x, const slice_options& options,
                    call at = call::current());
 
 /// Options of `reduce_mean` and `reduce_sum`.
 struct reduce_options {
-  std::vector<std::int32_t> axes = {}; ///< empty: all, to shape []
+  std::vector<std::int32_t> axes = {}; ///< empty: all axes, result has shape []
   bool keep_dims = false;
 };
 
-/// Mean along `axes`, which the result lacks, or has as extents of 1 with
-/// `keep_dims`.
+/// Mean along `axes`. The result lacks these axes; with `keep_dims` they have
+/// extent 1.
 variable_ref reduce_mean(const variable_ref& x,
                          const reduce_options& options = {},
                          call at = call::current());
-/// Sum along `axes`; shapes as of `reduce_mean`.
+/// Sum along `axes`. The result has the same shape as for `reduce_mean`.
 variable_ref reduce_sum(const variable_ref& x,
                         const reduce_options& options = {},
                         call at = call::current());
 
 // Losses and metrics (layers/losses.cpp).
 
-/// Mean of all elements, shape []: what `minimize` takes.
+/// Mean of all elements, shape []. Turns a loss per sample into one that
+/// `minimize` accepts.
 variable_ref mean(const variable_ref& x, call at = call::current());
 
 /// Options of `softmax_with_cross_entropy`.
 struct softmax_with_cross_entropy_options {
-  bool soft_label = false; ///< labels are distributions of the logits' shape
-  std::int32_t ignore_index = -100; ///< a label whose loss is 0
+  bool soft_label = false; ///< labels are distributions, shaped like the logits
+  std::int32_t ignore_index = -100; ///< samples with this label have loss 0
 };
 
-/// Cross entropy between softmax(logits) [..., classes] and int64 labels
-/// [..., 1], per line: [..., 1]. Labels outside [0, classes) end the step with
-/// error(out_of_range).
+/// Cross entropy between softmax(logits) [..., classes] and int64 labels [...,
+/// 1], one value per row: [..., 1]. Labels outside [0, classes) fail the step
+/// with error(out_of_range).
 variable_ref softmax_with_cross_entropy(
   const variable_ref& logits, const variable_ref& label,
   const softmax_with_cross_entropy_options& options = {},
@@ -341,10 +351,11 @@ variable_ref cross_entropy(const variable_ref& logits,
 
 /// Options of `accuracy`.
 struct accuracy_options {
-  std::int32_t k = 1; ///< right if among the k largest
+  /// a sample is correct if its label is among the k largest scores
+  std::int32_t k = 1;
 };
 
-/// Share of samples whose label is among the k largest scores; shape [].
+/// Fraction of samples whose label is among the k largest scores; shape [].
 /// scores [batch, classes] (logits or probabilities), label [batch, 1].
 variable_ref accuracy(const variable_ref& scores, const variable_ref& label,
                       const accuracy_options& options = {},

@@ -6,61 +6,63 @@
 
 namespace troupe::graph {
 
-/// How a program becomes a graph: which passes rewrite it, and how gradients
-/// are merged. Users choose what they want; a backend keeps what its devices
-/// and kernels can do (actors/backend/backend.hpp). The defaults are what
-/// usually pays.
+/// How a program is turned into a graph: which passes rewrite it, and how
+/// gradients are merged. Backends turn off the options that their devices or
+/// kernels do not support (actors/backend/backend.hpp). The defaults are
+/// usually the fastest.
 ///
-/// Unless said otherwise, results are the same bit by bit with a pass and
-/// without.
+/// Unless noted otherwise, a pass does not change results: they are
+/// bit-identical.
 struct lowering_options {
-  /// Batch norms that train take their statistics over all devices, so that
-  /// several compute what one does on the whole batch. Without, only ops of
-  /// type sync_batch_norm do. Changes results. Not with merge_strategy::none.
+  /// Training batch norms compute their statistics over all devices, so that
+  /// several devices give the same result as one device on the whole batch. If
+  /// false, only ops of type sync_batch_norm do so. Changes results. Not
+  /// available with merge_strategy::none.
   bool sync_batch_norm = false;
-  /// Sums over devices are taken in the order of the devices.
+  /// Sums over devices are computed in device order.
   bool deterministic = true;
-  /// Dense gradients of one dtype that follow each other in the order of
-  /// collectives are merged by one all_reduce up to this many bytes in sum;
-  /// 0: one each.
+  /// Consecutive dense gradients of the same dtype are merged by one
+  /// all_reduce, up to this many bytes in total. 0: one all_reduce per
+  /// gradient.
   std::size_t fuse_all_reduce_bytes = 256 * 1024;
-  /// Samples of a step over all devices, if known; 0: unknown. Which passes
-  /// pay depends on it; steps may have others.
+  /// Samples per step over all devices; 0: unknown. Some passes use it to
+  /// decide whether they pay off. Steps may have a different number of samples.
   std::int64_t batch = 0;
 
-  /// Batch norms, sums and relus run as one op, and so do their gradients,
-  /// where nobody fetches what is between (passes/fuse_batch_norm.hpp).
+  /// Fuse batch norm, sum and relu into one op, and their gradients too, unless
+  /// a value between them is fetched (passes/fuse_batch_norm.hpp).
   bool fuse_batch_norms = true;
-  /// The backward pass computes the output of a batch norm with a relu behind
-  /// it again instead of keeping it (passes/recompute_activations.hpp).
+  /// The backward pass recomputes the output of a batch norm followed by a relu
+  /// instead of keeping it (passes/recompute_activations.hpp).
   bool recompute_activations = true;
-  /// Values of which only the shape is read later give their memory back early
+  /// Free a value early if later ops read only its shape
   /// (passes/shape_inputs.hpp).
   bool separate_shape_inputs = true;
-  /// Gradients of activations and softmax overwrite the gradient that they read
-  /// if nobody else reads it (passes/write_in_place.hpp).
+  /// Gradient ops of activations and softmax overwrite their input gradient if
+  /// no other op reads it (passes/write_in_place.hpp).
   bool write_in_place = true;
-  /// Filters that only convolutions read, and the state of their updates, stay
-  /// in the layout of convolutions from step to step
-  /// (passes/filters_in_blocks.hpp). An executor's `parameters` are then plain
-  /// only after `synchronize_parameters`: read no elements before. Not over
-  /// processes.
+  /// Filters that only convolutions read, and their optimizer state, stay in
+  /// the convolutions' blocked layout between steps
+  /// (passes/filters_in_blocks.hpp). Call `synchronize_parameters` before
+  /// reading elements of an executor's `parameters`; only then are they plain.
+  /// Not available over processes.
   bool filters_in_blocks = false;
-  /// Devices that share their memory use one copy of what at most one of them
-  /// writes: with the strategies reduce and replicate parameters are not
-  /// broadcast. Not over processes.
+  /// Devices that share memory use a single copy of each variable that at most
+  /// one of them writes. With the strategies reduce and replicate, parameters
+  /// are then not broadcast. Not available over processes.
   bool share_parameters = true;
-  /// One of the devices that share their memory makes the gradient of a large
-  /// matrix from the samples of all of them, where that moves fewer bytes than
-  /// merging what each makes (merging/gathered_product.hpp). Not over
-  /// processes. Results differ by rounding.
+  /// Among devices that share memory, one device computes the gradient of a
+  /// large matrix from the samples of all devices. This is done where it moves
+  /// fewer bytes than merging one gradient per device
+  /// (merging/gathered_product.hpp). Results differ by rounding. Not available
+  /// over processes.
   bool gather_products = true;
-  /// With the strategies reduce and replicate, updates on such devices merge or
-  /// gather the gradients that they alone read (merging/merging_update.hpp).
-  /// Not over processes.
+  /// With the strategies reduce and replicate, on devices that share memory: an
+  /// update op itself merges or gathers gradients that no other op reads
+  /// (merging/merging_update.hpp). Not available over processes.
   bool merge_in_updates = true;
 
-  /// No pass at all: the graph of the program as it is written.
+  /// No passes: the graph of the program as written.
   static lowering_options none() {
     lowering_options o;
     o.fuse_batch_norms = o.recompute_activations = o.separate_shape_inputs =

@@ -15,7 +15,7 @@ namespace troupe::graph {
 
 class network;
 
-/// A variable of a network that is being written: what layers take and return.
+/// A variable of a network under construction. Layers take and return these.
 /// Valid as long as the network.
 class variable_ref {
 public:
@@ -23,14 +23,15 @@ public:
   variable_ref(network& net, std::string name)
     : net_(&net), name_(std::move(name)) {}
 
-  /// The network that it is a variable of.
+  /// The network to which the variable belongs.
   network& net() const noexcept { return *net_; }
-  /// Its name in the program.
+  /// The variable's name in the program.
   const std::string& name() const noexcept { return name_; }
-  /// Its declaration. Throws error(not_found) if there is none any more.
+  /// The variable's declaration. Throws error(not_found) if it has been
+  /// removed.
   const var_desc& desc() const;
   ///@{
-  /// Its extents and dtype as declared; throws as `desc` does.
+  /// Declared extents and dtype. Throw as `desc` does.
   const shape& dims() const { return desc().dims; }
   dtype type() const { return desc().type; }
   ///@}
@@ -40,17 +41,17 @@ private:
   std::string name_;
 };
 
-/// A pair of programs being written: `startup` gives parameters and state their
-/// first values and runs once, `main` is the training step. Layers append to
-/// both (layers.hpp), an optimizer completes `main` (optimizer.hpp).
+/// A pair of programs under construction. `startup` runs once and initializes
+/// parameters and state. `main` is the training step. Layers append to both
+/// (layers.hpp). An optimizer completes `main` (optimizer.hpp).
 ///
-/// Names are Paddle's: "fc_0.w_0" is the first weight of the first fc.
-/// Variables refer to the network, hence it stays where it is. Thread rule: one
+/// Names follow Paddle: "fc_0.w_0" is the first weight of the first fc layer. A
+/// network cannot be moved because variables refer to it. Thread rule: one
 /// thread at a time; networks are independent of each other.
 class network {
 public:
   network() : network(op_schemas()) {}
-  /// With ops of the user's own in `schemas`.
+  /// Uses `schemas`, which may include the user's own ops.
   explicit network(op_schema_table schemas) : schemas_(std::move(schemas)) {}
   network(const network&) = delete;
   network& operator=(const network&) = delete;
@@ -58,40 +59,44 @@ public:
   program startup;
   program main;
 
-  /// An input that each step feeds. -1 in `dims` is unknown until fed; axis 0
-  /// counts samples. Throws error(invalid_argument) if the name is taken.
+  /// Declares an input that each step feeds. An extent of -1 is unknown until
+  /// fed; axis 0 counts samples. Throws error(invalid_argument) if the name is
+  /// already used.
   variable_ref data(std::string name, const shape& dims,
                     dtype type = dtype::float32);
 
-  /// `main` without backward and optimizer ops, in evaluation mode.
+  /// Returns `main` in evaluation mode, without backward and optimizer ops.
   program test() const { return clone_for_test(main); }
 
-  // What layers are written with.
+  // Building blocks of layers.
 
-  /// "prefix_0", "prefix_1", ...: each name once in a network.
+  /// Returns "prefix_0", "prefix_1", ... Each name is unique in the network.
   std::string unique_name(std::string_view prefix);
-  /// A variable of the step, its shape and dtype set by the op that writes it.
+  /// Declares a temporary variable. The op that writes it sets its shape and
+  /// dtype.
   variable_ref temporary(std::string name);
-  /// A trained variable; `how` says how it starts. A name that exists already
-  /// means sharing and must have the same shape. Throws error(shape_mismatch)
-  /// if it has not, error(invalid_argument) if it is no parameter.
+  /// Declares a parameter with initializer `how`. If the name already exists,
+  /// the parameter is shared. Throws error(shape_mismatch) if the existing
+  /// parameter has another shape, and error(invalid_argument) if it is not a
+  /// parameter.
   variable_ref
   parameter(std::string name, const shape& dims, const initializer::any& how,
             bool trainable = true,
             std::source_location at = std::source_location::current());
-  /// A persistable variable that no gradient trains: statistics, optimizer
-  /// state, constants. Throws error(invalid_argument) if the name is taken.
+  /// Declares a persistable variable that is not trained: statistics, optimizer
+  /// state, constants. Throws error(invalid_argument) if the name is already
+  /// used.
   variable_ref state(std::string name, const shape& dims,
                      const initializer::any& how,
                      std::source_location at = std::source_location::current());
-  /// Appends an op to `main`: sets op_role (unless it is set) and op_callstack,
-  /// infers the shapes of its outputs. Throws as `infer_shapes` does; the op is
-  /// then not appended.
+  /// Appends an op to `main`. Sets op_callstack, sets op_role unless it is set,
+  /// and infers the shapes of the outputs. Throws as `infer_shapes` does; the
+  /// op is then not appended.
   void append(op_desc op, std::source_location at);
-  /// Appends an op to `startup`, likewise.
+  /// Appends an op to `startup` in the same way.
   void append_startup(op_desc op, std::source_location at);
 
-  /// What the network knows of op types.
+  /// The schemas of all op types that the network can use.
   const op_schema_table& schemas() const noexcept { return schemas_; }
 
 private:
@@ -104,7 +109,7 @@ private:
   std::map<std::string, int, std::less<>> counts_;
 };
 
-/// "net.cpp:12", the form of attribute op_callstack.
+/// Formats a source location for attribute op_callstack: "net.cpp:12".
 std::string call_site(std::source_location at);
 
 } // namespace troupe::graph

@@ -7,20 +7,19 @@
 #include <source_location>
 #include <vector>
 
-/// Optimizers complete a network: `minimize` appends the gradient ops of the
-/// loss and an update op per trained parameter (role Optimize, op_role_var
-/// [parameter, gradient]), in place: ParamOut is Param. State variables and the
-/// learning rate "learning_rate_0" are persistable and start in the startup
-/// program. Gradients may be dense or selected rows.
+/// Optimizers complete a network. `minimize` appends the gradient ops of the
+/// loss and one update op per trained parameter (role Optimize, op_role_var
+/// [parameter, gradient]). Updates are in place: ParamOut is Param. State
+/// variables and the learning rate "learning_rate_0" are persistable, and the
+/// startup program initializes them. Gradients can be dense or selected rows.
 ///
-/// `minimize` returns the parameters with their gradients; it throws as
-/// `append_backward` does. Options outside their range throw
-/// error(invalid_argument) when the optimizer is made; `sgd()` and `sgd({})`
-/// have the defaults.
+/// `minimize` returns the parameters and their gradients. It throws as
+/// `append_backward` does. Constructors throw error(invalid_argument) for
+/// options out of range. `sgd()` and `sgd({})` use the defaults.
 namespace troupe::graph::optimizer {
 
-/// What `{}` in place of an optimizer's options stands for. Without it the
-/// compiler could as well take `{}` for an optimizer to copy.
+/// The type of `{}` in place of an optimizer's options. Without it, `{}` would
+/// be ambiguous: the compiler could also take it for an optimizer to copy.
 enum class default_options {};
 
 /// Options of `sgd`.
@@ -47,13 +46,13 @@ private:
 /// Options of `momentum`.
 struct momentum_options {
   float learning_rate = 0.01f; ///< >= 0
-  float mu = 0.9f;             ///< share of the velocity that is kept, [0, 1)
+  float mu = 0.9f; ///< fraction of the velocity that is kept, [0, 1)
   bool nesterov = false;
   float l2_decay = 0; ///< adds l2_decay * param to the gradient, >= 0
 };
 
-/// velocity = mu * velocity + grad; param -= learning_rate * velocity; with
-/// Nesterov's look-ahead param -= learning_rate * (grad + mu * velocity).
+/// velocity = mu * velocity + grad; param -= learning_rate * velocity. With
+/// Nesterov: param -= learning_rate * (grad + mu * velocity).
 class momentum {
 public:
   /// With the default options.
@@ -75,8 +74,8 @@ struct adam_options {
   float beta1 = 0.9f;           ///< [0, 1)
   float beta2 = 0.999f;         ///< [0, 1)
   float epsilon = 1e-8f;        ///< > 0
-  /// Sparse gradients update only the rows that occur; otherwise missing rows
-  /// count as zero gradient.
+  /// True: a sparse gradient updates only the rows that it contains. False:
+  /// missing rows count as zero gradient.
   bool lazy = false;
 };
 
@@ -102,12 +101,12 @@ struct adamw_options {
   float beta1 = 0.9f;           ///< [0, 1)
   float beta2 = 0.999f;         ///< [0, 1)
   float epsilon = 1e-8f;        ///< > 0
-  /// Share of the parameter that a step at learning rate 1 takes away, >= 0.
+  /// Fraction of the parameter that a step with learning rate 1 removes, >= 0.
   float weight_decay = 0.01f;
   bool lazy = false; ///< as in `adam_options`
 };
 
-/// Adam; before each step param *= 1 - learning_rate * weight_decay.
+/// Adam with param *= 1 - learning_rate * weight_decay before each step.
 /// Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019.
 class adamw {
 public:
@@ -128,7 +127,7 @@ private:
 struct adagrad_options {
   float learning_rate = 0.01f; ///< >= 0
   float epsilon = 1e-6f;       ///< > 0
-  float initial_moment = 0.0f; ///< what the sum of squares starts with, >= 0
+  float initial_moment = 0.0f; ///< initial sum of squares, >= 0
 };
 
 /// moment += grad^2; param -= learning_rate * grad / (sqrt(moment) + epsilon).
@@ -151,10 +150,10 @@ private:
 /// Options of `rmsprop`.
 struct rmsprop_options {
   float learning_rate = 0.01f; ///< >= 0
-  float rho = 0.95f;           ///< share of the mean that is kept, [0, 1)
+  float rho = 0.95f;           ///< fraction of the mean that is kept, [0, 1)
   float epsilon = 1e-6f;       ///< > 0
-  float momentum = 0.0f;       ///< share of the step that is kept, [0, 1)
-  bool centered = false;       ///< divide by the deviation, not the mean square
+  float momentum = 0.0f;       ///< fraction of the step that is kept, [0, 1)
+  bool centered = false;       ///< divide by the standard deviation
 };
 
 /// Tieleman and Hinton, "Lecture 6.5: rmsprop", 2012; centered: Graves,
@@ -181,7 +180,7 @@ struct lamb_options {
   float beta2 = 0.999f;         ///< [0, 1)
   float epsilon = 1e-6f;        ///< > 0
   float weight_decay = 0.01f;   ///< >= 0
-  bool always_adapt = false;    ///< to norms even without weight decay
+  bool always_adapt = false;    ///< adapt to norms even without weight decay
 };
 
 /// You et al., "Large batch optimization for deep learning: training BERT in

@@ -38,10 +38,10 @@ enum class var_kind : std::int32_t {
   raw = 17,
 };
 
-/// What a program file says and the struct it belongs to has no member for
-/// (attributes of unknown type, version tables, fields of later versions), as
-/// a serialized message of Paddle's. Written back with the struct; empty in
-/// programs made here.
+/// Parts of a program file for which the struct has no member: attributes of
+/// unknown type, version tables, fields of later versions. Stored as a
+/// serialized Paddle message and written back with the struct. Empty in
+/// programs that Troupe makes.
 using unknown_fields = std::string;
 
 /// Declaration of a variable in a block.
@@ -49,16 +49,16 @@ struct var_desc {
   std::string name;
   var_kind kind = var_kind::dense;
   dtype type = dtype::float32;
-  shape dims; ///< -1 where known only when fed
+  shape dims; ///< -1 if unknown until fed
   std::int32_t lod_level = 0;
-  bool persistable = false;  ///< outlives the step: lives in the scope
-  bool is_parameter = false; ///< trained; its gradient is merged over devices
+  bool persistable = false;  ///< outlives the step; stored in the scope
+  bool is_parameter = false; ///< trainable; its gradient is merged over devices
   bool stop_gradient = false;
   bool need_check_feed = false; ///< an input of the program
   unknown_fields extra{};
 };
 
-/// A slot of an op and the names of the variables in it.
+/// A slot of an op with the names of its variables.
 struct op_slot {
   std::string name;
   std::vector<std::string> arguments;
@@ -79,8 +79,7 @@ struct op_desc {
   const std::vector<std::string>& output(std::string_view slot) const;
   ///@}
   ///@{
-  /// Gives a slot these arguments instead of those that it has; adds it if the
-  /// op lacks it.
+  /// Replaces the arguments of a slot. Adds the slot if the op lacks it.
   void set_input(std::string slot, std::vector<std::string> arguments);
   void set_output(std::string slot, std::vector<std::string> arguments);
   ///@}
@@ -91,7 +90,7 @@ struct op_desc {
   const std::string& only_output(std::string_view slot) const;
   ///@}
   ///@{
-  /// Names of all inputs (outputs), slots in order, duplicates kept.
+  /// Names of all inputs or outputs, slot by slot, including duplicates.
   std::vector<std::string> input_names() const;
   std::vector<std::string> output_names() const;
   ///@}
@@ -101,7 +100,7 @@ struct op_desc {
   /// Attribute "op_role_var" as (parameter, gradient) pairs. Throws
   /// error(graph_invalid) on an odd number of names.
   std::vector<std::pair<std::string, std::string>> role_vars() const;
-  /// Attribute "op_callstack": where the user's program made this op.
+  /// Attribute "op_callstack": where the user's program created this op.
   std::vector<std::string> call_stack() const;
 };
 
@@ -115,13 +114,15 @@ struct block {
   unknown_fields extra{};
 
   ///@{
-  /// The declaration of that name in this block; null if there is none.
+  /// The variable declared under that name in this block; null if there is
+  /// none.
   const var_desc* find_var(std::string_view name) const;
   var_desc* find_var(std::string_view name);
   ///@}
-  /// Throws error(not_found) naming the variable.
+  /// The same, but throws error(not_found), naming the variable, if there is
+  /// none.
   const var_desc& var(std::string_view name) const;
-  /// Adds a declaration; a variable of that name is replaced.
+  /// Adds a declaration, or replaces the one with the same name.
   var_desc& add_var(var_desc desc);
 };
 
@@ -138,23 +139,24 @@ struct program {
   ///@}
 };
 
-/// Name of the loss: the output of the op with role Forward|Loss, else what the
-/// op with role Backward|Loss writes the gradient of; before it is scaled for
-/// mixed precision. Throws error(not_found) if the program has neither.
+/// Name of the loss, before any scaling for mixed precision. This is the output
+/// of the op with role Forward|Loss. If there is no such op, it is the variable
+/// whose gradient the op with role Backward|Loss writes. Throws
+/// error(not_found) if the program has neither op.
 std::string find_loss(const program& p);
 
-/// Names that must be fed: dense, not persistable, read by an op of the main
-/// block, or of a block that one runs, before any op wrote them (the op `feed`
-/// does not count as a writer). Sorted.
+/// Names of the variables that must be fed, sorted: dense, not persistable, and
+/// read before any op writes them. Ops of the main block and of blocks that
+/// these ops run are considered. The op `feed` does not count as a writer.
 std::vector<std::string> feed_names(const program& p);
 
 /// "x@GRAD".
 std::string gradient_name(std::string_view variable);
 
-/// A copy for evaluation: without backward, optimizer, learning-rate and
-/// communication ops, without variables that no remaining op uses (inputs of
-/// the program stay), and with attribute is_test = true on ops that know it
-/// (batch_norm, dropout, and all that carry the attribute).
+/// Returns a copy for evaluation. It has no backward, optimizer, learning-rate
+/// or communication ops. Variables that no remaining op uses are removed,
+/// except inputs of the program. Attribute is_test is true on batch_norm,
+/// dropout and every other op that has it.
 program clone_for_test(const program& p);
 
 } // namespace troupe::graph

@@ -14,8 +14,8 @@ philox_4x32_10(std::array<std::uint32_t, 4> counter,
 
 /// Philox 4x32-10: a counter-based generator. Its numbers depend only on key
 /// and counter, not on the order in which threads draw them. Dropout therefore
-/// gives the same mask on one device and on four. Source: Salmon et al.,
-/// "Parallel random numbers: as easy as 1, 2, 3", SC11.
+/// gives the same mask on one device and on four.
+/// Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11.
 class philox {
 public:
   /// @param seed the run's seed

@@ -7,23 +7,23 @@
 
 namespace troupe::graph {
 
-/// Lets ops read what temporaries held some steps ago, e.g. a gradient that an
-/// update uses a step later, so that it need not wait for it.
+/// Lets ops read the values that temporaries had some steps ago. For example,
+/// an update can use the gradient of the previous step, so that it need not
+/// wait for the current one.
 ///
-/// In the first steps, which have no such step before them, the input has no
-/// value. An op that takes inputs without a value runs all the same; any other
-/// op does nothing then, and neither do ops that read what it would have
-/// written.
+/// In the first steps there is no earlier step, so the input has no value. An
+/// op that accepts inputs without a value runs anyway. Any other op is skipped,
+/// and so are the ops that read its outputs.
 ///
-/// Edges are derived again, but for those of kind `order`, which stay.
+/// Edges of kind `order` are kept. All other edges are recomputed.
 ///
-/// Throws error(invalid_argument) for an op or input that is not there, a
-/// distance of 0, or an input that is listed twice; error(graph_invalid),
-/// naming op and variable, if the variable is persistable or is overwritten
-/// later in its step.
+/// Throws error(invalid_argument) for a missing op or input, a distance of 0,
+/// or an input that is listed twice. Throws error(graph_invalid), naming op and
+/// variable, if the variable is persistable or is overwritten later in its
+/// step.
 ssa_graph delay_inputs(ssa_graph g, std::span<const delayed_input> inputs);
 
-/// In how many first steps inputs may have no value: the largest sum of
+/// Number of first steps in which inputs can lack a value: the largest sum of
 /// distances along a chain of ops.
 std::uint32_t steps_without_past(const ssa_graph& g);
 

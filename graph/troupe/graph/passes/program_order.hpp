@@ -5,13 +5,15 @@
 
 namespace troupe::graph {
 
-/// Makes each device run its ops one after the other in the order of the
-/// program, collectives and fetches included, and begin a step when it has
-/// ended the one before: edges of kind order from each op of a device to the
-/// next (distance 0) and from the last to the first (distance 1). Results do
-/// not change. Paddle's enable_sequential_execution; an oracle for schedules.
+/// Makes each device run its ops one after the other in program order,
+/// including collectives and fetches. A device begins a step only after it has
+/// finished the previous one. The pass adds edges of kind `order` from each op
+/// of a device to the next (distance 0) and from the last to the first
+/// (distance 1). Results do not change. Tests compare other schedules against
+/// this one. Paddle calls it enable_sequential_execution.
 ///
-/// Relies on op handles being numbered in program order, as the builder does.
+/// Requires that op handles are numbered in program order, as the builder
+/// numbers them.
 ssa_graph run_in_program_order(ssa_graph g);
 
 } // namespace troupe::graph

@@ -5,13 +5,14 @@
 
 namespace troupe::graph {
 
-/// Drops edges that a chain of other edges implies (transitive reduction over
-/// the unrolled steps): fewer messages, the same order of everything. Data
-/// edges within a step stay, and so do edges of distance 2 and more.
+/// Removes edges that a chain of other edges implies (transitive reduction over
+/// the unrolled steps). This saves messages and does not change the order of
+/// ops. Data edges within a step are kept, and so are edges of distance 2 or
+/// more.
 ///
-/// Typical finds: a parameter's write-after-read edge from a forward op on
-/// whose result the gradient depends, and its new version's edges to all
-/// readers of the next step but the first.
+/// Two typical examples: the write-after-read edge of a parameter from a
+/// forward op, if the gradient depends on that op's result; and the edges from
+/// a parameter's new version to all readers in the next step except the first.
 ///
 /// Throws error(graph_invalid) if the graph has a cycle.
 ssa_graph remove_redundant_edges(ssa_graph g);

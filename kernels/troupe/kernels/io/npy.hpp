@@ -25,8 +25,8 @@ inline constexpr std::size_t max_npy_header = 4096;
 ///
 /// Element types: little-endian f2, f4, f8, i1, i2, i4, i8, u1, b1. Throws
 /// error(bad_file) for a malformed header, or naming the type for any other
-/// type (objects, strings, big endian). Source: NEP 1, "A simple file format
-/// for NumPy arrays".
+/// type (objects, strings, big endian).
+/// Source: NEP 1, "A simple file format for NumPy arrays".
 npy_header parse_npy_header(std::string_view bytes, const std::string& name);
 
 /// Makes the header of a row-major array. Its length is a multiple of 64 bytes.
