@@ -58,16 +58,17 @@ void add_device_options(CLI::App& command, network_options& options) {
     .add_option_function<std::uint64_t>(
       "--memory-limit",
       [](const std::uint64_t& bytes) { set_host_memory_limit(bytes); },
-      "most memory of tensors, such as 8GiB or 500MiB; MB and GB are MiB and "
-      "GiB (default: 15/16 of the machine's or of the container's)")
+      "maximum memory of tensors, such as 8GiB or 500MiB; MB and GB mean MiB "
+      "and GiB (default: 15/16 of the machine's or the container's memory)")
     ->transform(memory_size());
 }
 
 void add_strategy_options(CLI::App& command, network_options& options) {
   command
-    .add_option("--strategy", options.strategy,
-                "how gradients are merged: all_reduce, reduce, replicate, none "
-                "(default: all_reduce; to train on several CPU devices reduce)")
+    .add_option(
+      "--strategy", options.strategy,
+      "how gradients are merged: all_reduce, reduce, replicate, none "
+      "(default: all_reduce; reduce when training on several CPU devices)")
     ->check(not_empty());
   command
     .add_option("--gradient-scale", options.gradient_scale,
@@ -76,14 +77,15 @@ void add_strategy_options(CLI::App& command, network_options& options) {
     ->check(not_empty())
     ->capture_default_str();
   command.add_flag("--sync-batch-norm", options.sync_batch_norm,
-                   "batch norms take statistics over all devices");
+                   "batch norms compute statistics over all devices");
 }
 
 void add_precision_option(CLI::App& command, network_options& options) {
   command
     .add_option("--precision", options.precision,
-                "factors of matrix products and images between convolutions: "
-                "fp32, or bf16 with float32 sums and parameters")
+                "number format of factors of matrix products and of images "
+                "between convolutions: fp32 or bf16; sums and parameters stay "
+                "float32")
     ->check(not_empty())
     ->check(CLI::IsMember({"fp32", "bf16"}))
     ->capture_default_str();
@@ -92,8 +94,8 @@ void add_precision_option(CLI::App& command, network_options& options) {
 void add_data_options(CLI::App& command, data_options& options) {
   auto* feeds = command
                   .add_option("--feeds", options.feeds,
-                              ".npz file: an array per feed with a "
-                              "leading axis of steps")
+                              ".npz file with an array per feed; axis 0 "
+                              "counts steps")
                   ->check(not_empty());
   auto* data = command
                  .add_option("--data", options.data,

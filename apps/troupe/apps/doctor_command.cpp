@@ -67,7 +67,7 @@ int run_doctor(bool json) {
 void add_doctor(CLI::App& app, action& chosen) {
   auto json = std::make_shared<bool>(false);
   auto& command = *app.add_subcommand(
-    "doctor", "what this machine and this build can do, and what is missing");
+    "doctor", "what this machine and this build support, and what is missing");
   add_output_options(command, *json, "troupe doctor");
   command.callback(
     [json, &chosen] { chosen = [json] { return run_doctor(*json); }; });

@@ -70,7 +70,7 @@ void add_graph(CLI::App& app, action& chosen) {
   auto options = std::make_shared<graph_options>();
   auto& command = *app.add_subcommand(
     "graph", "print the graph of op and variable handles that train runs with "
-             "the same options (bare cpu as cpu:1)");
+             "the same options (cpu means cpu:1)");
   add_program_argument(command, options->network);
   add_device_options(command, options->network);
   add_strategy_options(command, options->network);
@@ -87,10 +87,10 @@ void add_graph(CLI::App& app, action& chosen) {
     .add_option("--fetch", options->fetch, "variables to fetch, VAR,VAR,...")
     ->check(name_list());
   command.add_flag("--collectives", options->collectives,
-                   "show the strategy's collectives where updates would merge "
-                   "gradients themselves");
+                   "show the strategy's collectives instead of updates that "
+                   "merge gradients themselves");
   auto* wiring = command.add_flag("--wiring", options->wiring,
-                                  "print which messages a step sends");
+                                  "print the messages that a step sends");
   command.add_option("--format", options->format, "json or dot")
     ->check(not_empty())
     ->check(CLI::IsMember({"json", "dot"}))

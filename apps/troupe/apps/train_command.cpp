@@ -30,7 +30,7 @@ void add_result_options(CLI::App& command, train_options& options) {
     ->check(not_empty())
     ->excludes("--dry-run"); // which trains none
   command
-    .add_option("--metrics", options.metrics, "write a line of JSON per step")
+    .add_option("--metrics", options.metrics, "write one line of JSON per step")
     ->check(not_empty());
   command
     .add_option("--loss-curve", options.loss_curve,
@@ -55,23 +55,22 @@ void add_run_options(CLI::App& command, train_options& options) {
     ->check(thread_count());
   command
     .add_option("--params", options.params,
-                "start from parameters: a file, a folder, or a saved "
+                "initial parameters: a file, a folder, or a saved "
                 "program folder")
     ->check(not_empty());
   command
     .add_option("--seed", options.seed,
-                "of initial values, dropout, order of samples")
+                "seed of initial values, dropout and order of samples")
     ->check(not_negative())
     ->capture_default_str();
   command.add_flag("--deterministic", options.deterministic,
-                   "add gradients in device order: the same bits in each run");
+                   "add gradients in device order: bit-identical results");
   command.add_flag("--check-nan", options.check_nan,
-                   "stop at the first op that makes a NaN or infinity");
+                   "stop at the first op that produces a NaN or infinity");
   auto* dry_run = command.add_flag("--dry-run", options.dry_run,
                                    "send all messages, run no kernel");
   command
-    .add_flag("--profile", options.profile,
-              "tell per type of op how long it took and how fast it was")
+    .add_flag("--profile", options.profile, "report time and speed per op type")
     ->excludes(dry_run);
 }
 

@@ -48,7 +48,8 @@ int choose_workers(int threads) {
 }
 
 void add_bench(CLI::App& app, action& chosen) {
-  auto& bench = *app.add_subcommand("bench", "measure what Troupe costs");
+  auto& bench =
+    *app.add_subcommand("bench", "measure the cost of steps, messages and ops");
   bench.require_subcommand(0, 1); // as of the command itself
   bench.footer("Example:\n  troupe bench tasks --engine all");
   add_bench_tasks(bench, chosen);

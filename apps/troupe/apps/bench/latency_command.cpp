@@ -140,14 +140,14 @@ void add_bench_latency(CLI::App& bench, action& chosen) {
     ->type_name("FLOAT,...")
     ->check(number_list(from_to(0.001, longest_us)))
     ->capture_default_str();
-  command.add_option("--rounds", o->rounds, "hand-offs of each gap")
+  command.add_option("--rounds", o->rounds, "hand-offs per gap")
     ->check(positive(most_rounds))
     ->capture_default_str();
-  command.add_option("--steps", o->steps, "steps of the levels")
+  command.add_option("--steps", o->steps, "number of steps of the 20 levels")
     ->check(positive(most_rounds))
     ->capture_default_str();
   command
-    .add_option("--idle-s", o->idle_s, "how long to watch the idle process")
+    .add_option("--idle-s", o->idle_s, "seconds to observe the idle process")
     ->check(from_to(0.001, longest_s))
     ->capture_default_str();
   add_output_options(command, o->json, "troupe bench latency --gap-us 0,10");

@@ -276,33 +276,34 @@ void add_bench_schedule(CLI::App& bench, action& chosen) {
     .add_option("--threads", o->network.threads,
                 "workers (default: one per core)")
     ->check(thread_count());
-  command.add_option("--repeat", o->repeat, "samples, of which the median")
+  command
+    .add_option("--repeat", o->repeat,
+                "number of samples; the median is reported")
     ->check(repeat_count())
     ->capture_default_str();
-  command
-    .add_option("--sample-ms", o->sample_ms, "length of a sample at least")
+  command.add_option("--sample-ms", o->sample_ms, "minimum length of a sample")
     ->check(sample_length())
     ->capture_default_str();
   auto* pending =
     command
       .add_option("--pending", o->pending,
-                  "so many ops, spread evenly, may end behind the return of "
-                  "their launch; they complete at once")
+                  "treat this many ops, spread evenly, as pending launches; "
+                  "they complete at once")
       ->check(not_negative());
   command
     .add_option("--remote", o->remote,
-                "so many edges, spread evenly, are CAF messages")
+                "send CAF messages on this many edges, spread evenly")
     ->check(not_negative());
   auto* late =
     command
       .add_flag("--late", o->late,
-                "devices only queue what is launched; threads of their own "
-                "run it later")
+                "devices only queue launches; their own threads run them "
+                "later")
       ->excludes(pending);
   auto* delay =
     command
       .add_option("--delay", o->delays,
-                  "let kernels take time: TYPE=TIME,... or a file of such "
+                  "make kernels take time: TYPE=TIME,... or a file of such "
                   "lines, e.g. conv2d=100us,*=1us")
       ->check(not_empty());
   delay->excludes(late);
@@ -317,7 +318,7 @@ void add_bench_schedule(CLI::App& bench, action& chosen) {
     .add_option_function<std::string>(
       "--level",
       [o](const std::string& name) { o->level = trace_levels.at(name); },
-      "measure in turns what recording costs at this level")
+      "also measure the cost of recording at this level")
     ->check(not_empty())
     ->check(CLI::IsMember(trace_levels));
   add_output_options(command, o->json,

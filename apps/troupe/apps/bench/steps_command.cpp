@@ -181,14 +181,13 @@ void add_bench_steps(CLI::App& bench, action& chosen) {
   command
     .add_option("--engine", o->engines,
                 "troupe (the actors), ready_queue (Paddle's algorithm); ratios "
-                "are to the first")
+                "are relative to the first")
     ->check(name_list())
     ->capture_default_str();
-  command.add_option("--repeat", o->repeat, "samples of each engine, in turns")
+  command.add_option("--repeat", o->repeat, "samples per engine, in turns")
     ->check(repeat_count())
     ->capture_default_str();
-  command
-    .add_option("--sample-ms", o->sample_ms, "length of a sample at least")
+  command.add_option("--sample-ms", o->sample_ms, "minimum length of a sample")
     ->check(sample_length())
     ->capture_default_str();
   add_output_options(command, o->json, "troupe bench steps mlp --threads 2");

@@ -376,11 +376,12 @@ void add_bench_tasks(CLI::App& bench, action& chosen) {
     "tasks", "cost of a task in graphs of small tasks (Task Bench)");
   std::vector<std::string> patterns(task_patterns().begin(),
                                     task_patterns().end());
-  command.add_option("--pattern", o->pattern.name, "who depends on whom")
+  command
+    .add_option("--pattern", o->pattern.name, "dependence pattern of the tasks")
     ->check(not_empty())
     ->check(CLI::IsMember(patterns))
     ->capture_default_str();
-  command.add_option("--width", o->pattern.width, "tasks side by side")
+  command.add_option("--width", o->pattern.width, "tasks per row")
     ->check(positive())
     ->capture_default_str();
   command.add_option("--steps", o->pattern.steps, "rows of tasks")
@@ -388,7 +389,7 @@ void add_bench_tasks(CLI::App& bench, action& chosen) {
     ->capture_default_str();
   command
     .add_option("--radix", o->pattern.radix,
-                "dependencies of nearest, spread and random_nearest")
+                "dependencies per task in nearest, spread and random_nearest")
     ->check(not_negative())
     ->capture_default_str();
   command
@@ -396,28 +397,28 @@ void add_bench_tasks(CLI::App& bench, action& chosen) {
     ->check(thread_count());
   command
     .add_option("--grain", o->grain,
-                "rounds of 128 floating-point operations in each task")
+                "work per task, in units of 128 floating-point operations")
     ->check(not_negative(1e9))
     ->capture_default_str();
   command.add_option("--engine", o->engines, engine_help())
     ->check(name_list())
     ->capture_default_str();
-  command.add_option("--repeat", o->repeat, "samples of each engine, in turns")
+  command.add_option("--repeat", o->repeat, "samples per engine, in turns")
     ->check(repeat_count())
     ->capture_default_str();
-  command
-    .add_option("--sample-ms", o->sample_ms, "length of a sample at least")
+  command.add_option("--sample-ms", o->sample_ms, "minimum length of a sample")
     ->check(sample_length())
     ->capture_default_str();
-  auto* metg = command.add_flag(
-    "--metg", o->metg, "search the granularity at which efficiency is 50 %");
+  auto* metg =
+    command.add_flag("--metg", o->metg,
+                     "search for the granularity at which efficiency is 50 %");
   command
     .add_flag("--by-size", o->by_size,
-              "also with a sixteenth and a quarter of the steps: tells what a "
-              "pass costs by itself (us/pass) from what its tasks cost")
+              "also run a sixteenth and a quarter of the steps, to separate "
+              "the fixed cost of a pass (us/pass) from that of its tasks")
     ->excludes(metg);
   command.add_flag("--check", o->check,
-                   "let each task check that its predecessors have run, and "
+                   "make each task check that its predecessors have run, and "
                    "count those that another thread ran (hops)");
   add_output_options(command, o->json,
                      "troupe bench tasks --pattern fft --threads 2 --engine "

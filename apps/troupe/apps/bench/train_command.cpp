@@ -189,9 +189,10 @@ void add_length_options(CLI::App& command, train_bench_options& o) {
     ->check(batch_size());
   command
     .add_option("--steps", o.steps,
-                "steps that are timed (default: 3 seconds of them)")
+                "number of timed steps (default: as many as run in 3 seconds)")
     ->check(positive(most_timed_steps));
-  command.add_option("--warm-up", o.warm_up, "steps before them")
+  command
+    .add_option("--warm-up", o.warm_up, "untimed steps before the timed ones")
     ->check(not_negative(most_timed_steps))
     ->capture_default_str();
   command
@@ -205,8 +206,8 @@ void add_length_options(CLI::App& command, train_bench_options& o) {
 void add_bench_train(CLI::App& bench, action& chosen) {
   auto o = std::make_shared<train_bench_options>();
   auto& command =
-    *bench.add_subcommand("train", "time of a training step, beside what the "
-                                   "machine could do");
+    *bench.add_subcommand("train", "time of a training step, compared with "
+                                   "what the machine can reach");
   auto& network = o->training.network;
   add_program_argument(command, network);
   add_device_options(command, network);
@@ -217,17 +218,19 @@ void add_bench_train(CLI::App& bench, action& chosen) {
     ->check(thread_count());
   add_length_options(command, *o);
   command
-    .add_option("--seed", o->training.seed, "of initial values and batches")
+    .add_option("--seed", o->training.seed,
+                "seed of initial values and batches")
     ->check(not_negative())
     ->capture_default_str();
   command
     .add_option("--save-start", o->save_start,
                 "write initial values and batches as an .npz file, so that "
-                "others can do the same work")
+                "other programs can do the same work")
     ->check(not_empty());
-  command.add_flag("--turns", o->turns,
-                   "run as many steps as each line of standard input says, and "
-                   "answer with a line of JSON");
+  command.add_flag(
+    "--turns", o->turns,
+    "read numbers of steps from standard input, line by line; run "
+    "them and answer with a line of JSON");
   add_output_options(command, o->json,
                      "troupe bench train lenet --devices cpu:2 --threads 2");
   command.callback(
