@@ -9,22 +9,24 @@
 
 namespace troupe::actors {
 
-/// Runs all collectives of a graph, in the one order that the graph fixes.
+/// Runs all collectives of a graph, in the fixed order of the graph.
 ///
-/// Devices and nodes that run collectives in different orders wait for each
-/// other for ever. Order edges make it impossible within a graph; this actor,
-/// through which every collective goes, proves it at run time: one that comes
-/// out of turn fails its step with error(order_mismatch) and both orders.
+/// Devices and nodes that run collectives in different orders deadlock. Order
+/// edges prevent this within a graph. This actor also checks it at run time,
+/// because every collective goes through it: a collective that arrives out of
+/// order fails its step with error(order_mismatch), which names both orders.
 class all_reduce_actor final : public stream_actor {
 public:
   using stream_actor::stream_actor;
 
-  /// A collective that runs here: its place in the graph's order, its name.
+  /// A collective that runs here: its position in the graph's order, and its
+  /// name.
   struct turn {
     std::int32_t index;
     std::string name;
   };
-  /// Sets the collectives that run here, in their order. Before the first step.
+  /// Sets the collectives that run here, in order. Called before the first
+  /// step.
   void set_order(std::vector<turn> order) {
     order_ = std::move(order);
     admits();
@@ -35,7 +37,7 @@ protected:
 
 private:
   std::vector<turn> order_;
-  std::size_t next_ = 0; // in order_: whose turn it is
+  std::size_t next_ = 0; // in order_: the collective that is due
 };
 
 } // namespace troupe::actors

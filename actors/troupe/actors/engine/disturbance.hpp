@@ -9,8 +9,8 @@
 
 namespace troupe::actors {
 
-/// Disturbs a run as a test wants it: sends a handle's messages in a drawn
-/// order, holds ops back, keeps one message from arriving.
+/// Perturbs a run for tests: sends a handle's messages in random order, delays
+/// ops, and withholds one message.
 ///
 /// Thread rule: any thread.
 class disturbance {
@@ -25,11 +25,11 @@ public:
   }
 
   bool shuffles() const noexcept { return wanted_.seed.has_value(); }
-  /// Draws for one handle's messages of one step.
+  /// The random numbers for one handle's messages in one step.
   splitmix64 draws_for(handle_id from, step_id step) const noexcept {
     return splitmix64{(*wanted_.seed + 1) ^ (std::uint64_t{from} << 32) ^ step};
   }
-  /// Lets the calling thread wait for a drawn time, now and then.
+  /// Sometimes delays the calling thread for a random time.
   void hold_up(handle_id op, step_id step) const;
 
 private:

@@ -36,23 +36,24 @@ struct graph_context;
 
 /// A stream while a graph runs.
 struct engine_stream {
-  /// Sends the start messages of the stream's handles for all steps that have
-  /// been admitted: on the stream itself, so that its mailboxes can count
-  /// plainly. In no queue twice, however many steps are in flight.
+  /// Sends the start messages of the stream's handles for all admitted steps.
+  /// It runs on the stream itself, so that the stream's mailboxes can count
+  /// without atomic operations. It is never queued twice, even with several
+  /// steps in flight.
   class start_op final : public ready_op {
   public:
     explicit start_op(engine_stream& on) : on_(on) {}
-    /// One more step, the one behind the last, has been admitted.
+    /// Called when the next step has been admitted.
     void admit();
     void run(worker& on) override;
 
   private:
     engine_stream& on_;
-    /// Steps that have been admitted and not started. Who adds the first one
-    /// submits the op; who takes the last one away leaves it to others.
-    /// acq_rel: a step's state comes along, and the next run sees `next_`.
+    /// Number of admitted steps that have not been started. The thread that
+    /// increments it from 0 submits the op. acq_rel publishes the step's state
+    /// and makes `next_` visible to the next run.
     std::atomic<std::uint32_t> waiting_{0};
-    step_id next_ = 0; // since the first step; of who runs the op
+    step_id next_ = 0; // the next step to start; owned by the running op
   };
 
   engine_stream(engine& engine, stream_actor& on)
@@ -60,49 +61,52 @@ struct engine_stream {
 
   engine& of;
   stream_actor& actor;
-  std::vector<target> starts; ///< what a step's start tells
-  /// What steps before the first would have told, and how much later.
+  std::vector<target> starts; ///< receivers of a step's start messages
+  /// Receivers of messages that steps before the first one would have sent, and
+  /// the distance of each message.
   std::vector<std::pair<target, std::uint32_t>> first_starts;
   start_op start;
 };
 
-/// Sends the messages of a graph as its wiring plan says, and runs its ops:
-/// every op and every variable handle is a mailbox here, in every run.
+/// Sends the messages of a graph according to its wiring plan, and runs its
+/// ops. Every op handle and every variable handle is a mailbox here.
 ///
-/// A step in life: start (each stream tells its first handles) -> tell (x n) ->
-/// open: a variable tells its readers, an op goes to its stream -> run: the
-/// task -> give temporaries back -> tell variables and ops of this step -> tell
-/// those of later steps. The step's end is a mailbox too: it waits for what the
-/// plan says, and for the end of the step before.
+/// The course of a step: start messages of each stream -> mailboxes count
+/// messages -> a mailbox opens: a variable notifies its readers, an op goes to
+/// its stream -> the op's task runs -> temporaries are released -> variables
+/// and ops of this step are notified -> those of later steps are notified. The
+/// step's end is a mailbox too. It waits for the handles that the plan names,
+/// and for the end of the previous step.
 ///
-/// Errors: an op that fails makes its step fail; ops of the step that have not
-/// run then skip their work and send their messages all the same, so that the
-/// step ends soon and all counters stay whole.
+/// Errors: a failing op makes its step fail. Ops of the step that have not run
+/// yet skip their work but still send their messages, so that the step ends
+/// soon and all counters stay correct.
 ///
-/// Thread rule: construction and `start` by the executor's thread; all messages
-/// of a stream's handles are sent by its drains, or along ports; `deliver` and
-/// what is const from any thread.
+/// Thread rule: construction and `start` on the executor's thread. The messages
+/// of a stream's handles are sent by the stream's drains, or through ports.
+/// `deliver` and const functions from any thread.
 class engine {
 public:
   struct parts {
-    graph_context* context = nullptr; ///< with its graph and steps
+    graph_context* context = nullptr; ///< with graph and steps set
     const wiring_plan* plan = nullptr;
-    /// Steps whose messages may be under way at the same time.
+    /// Number of steps whose messages can be in flight at the same time.
     std::uint32_t steps_told = 1;
     std::span<stream_actor* const> streams; ///< by number in the plan
-    /// The plan's `expected_order`, in which mailboxes lie.
+    /// The plan's `expected_order`; mailboxes are laid out in this order.
     std::span<const handle_id> order;
-    /// By op: its task, which outlives the engine; null for ops elsewhere.
+    /// By op: its task, which outlives the engine; null for ops in other
+    /// processes.
     std::vector<op_task*> tasks;
-    /// By storage: its number in `places`; of persistable variables any.
+    /// By storage: its number in `places`; unused for persistable variables.
     std::vector<std::uint32_t> temporary_of;
     storage_places* places = nullptr;
     std::size_t workers = 1;
     recorder* trace = nullptr;       ///< outlives the engine
-    idle_workers* helpers = nullptr; ///< learn whom they help, for the trace
-    /// The form of each message but starts; empty: counters.
+    idle_workers* helpers = nullptr; ///< get the current op, for the trace
+    /// The form of each message except starts; empty: counters.
     std::function<port::form(const wired_edge&)> form_of;
-    disturbance* disturbs = nullptr; ///< a test's; outlives the engine
+    disturbance* disturbs = nullptr; ///< for tests; outlives the engine
   };
 
   explicit engine(parts p);
@@ -110,21 +114,21 @@ public:
   engine(const engine&) = delete;
   engine& operator=(const engine&) = delete;
 
-  /// Sends the messages that begin a step, which has been admitted.
+  /// Sends the messages that begin an admitted step.
   void start(step_state& step);
-  /// Takes a message that came as one of CAF's from `sender`: along port number
-  /// `port`, to handle `to`. False, and nothing happens, if this engine has not
-  /// sent it.
+  /// Takes a CAF message from `sender`, sent through port `port` to handle
+  /// `to`. Returns false and ignores the message if this engine did not send
+  /// it.
   bool deliver(handle_id to, std::uint32_t port, step_id step,
                const caf::strong_actor_ptr& sender);
-  /// Gives ports that are CAF messages the addresses of their receivers, and
-  /// the name that they are sent in: an actor whose address nobody else has.
+  /// Sets the receivers' addresses of ports that send CAF messages. Also sets
+  /// their sender: an actor whose address nobody else has.
   void connect(const std::function<caf::strong_actor_ptr(handle_id)>& address,
                caf::strong_actor_ptr sender);
-  /// Takes them away: they hold actors that hold the engine.
+  /// Clears these addresses. They hold actors that hold the engine.
   void disconnect() noexcept;
 
-  /// Whether a handle is in this process.
+  /// True if a handle is in this process.
   bool has(handle_id id) const noexcept {
     return target_of_[id].what() != target::kind::port;
   }
@@ -132,21 +136,22 @@ public:
 
   struct handle_state {
     progress how_far = progress::waits;
-    std::uint32_t messages = 0; ///< still to come
+    std::uint32_t messages = 0; ///< missing messages
     std::uint32_t of_messages = 0;
-    std::size_t worker = 0; ///< that runs it
+    std::size_t worker = 0; ///< the worker that runs it
   };
-  /// How far a handle is with a step that is under way; of this process.
+  /// State of a handle of this process in a running step.
   handle_state state_of(handle_id id, const step_state& step) const;
-  /// What a worker runs now, if anything.
+  /// The op that a worker runs now, if any.
   struct running_op {
     handle_id op = no_handle;
-    const step_state* step = nullptr; ///< null: it tells others that it is done
+    /// null: the op is done and is sending messages
+    const step_state* step = nullptr;
   };
   running_op runs_on(std::size_t worker) const noexcept;
   std::size_t workers() const noexcept { return workers_; }
   const disturbance* disturbs() const noexcept { return disturbs_; }
-  /// Sends the message that a test's disturbance has withheld.
+  /// Sends the message that a test has withheld.
   void let_go();
 
 private:
@@ -160,11 +165,11 @@ private:
   friend class pending_launch;
   friend struct engine_stream;
 
-  // How an op's lists begin, in `lists_`.
+  // Layout of the head of an op's lists in `lists_`.
   enum op_head : std::uint32_t {
-    own_places,     ///< temporaries that it alone gives back
+    own_places,     ///< temporaries that this op alone releases
     shared_places,  ///< shared releases of its step
-    delayed_places, ///< shared releases, and of how many steps before: pairs
+    delayed_places, ///< shared releases and their distances: pairs
     op_told_now,    ///< targets in its step
     op_told_later,  ///< targets in later steps: pairs
     op_head_size
@@ -190,7 +195,7 @@ private:
   void run_to_end(op_mailbox& op, step_state& step, Observer& o);
   launch_status execute(op_task& task, step_state& step, const op_mailbox& op,
                         completion& whole);
-  /// @tparam Looks whether memory that is given back is recorded
+  /// @tparam Looks true if released memory is recorded
   template <bool Looks>
   void give_back(const op_mailbox& op, step_id step);
   template <bool Looks>
@@ -208,10 +213,10 @@ private:
   template <class Observer>
   void complete(pending_launch& launch, Observer& o);
 
-  /// Calls `work(observer)` with one that looks if anybody does.
+  /// Calls `work(observer)` with an active observer if recording or perturbing.
   template <class Work>
   void observe(std::uint16_t worker, Work work);
-  /// A step as its messages know it.
+  /// The part of a step that its messages need.
   struct told_step {
     step_id id;
     std::uint32_t counter; ///< of mailboxes
@@ -232,7 +237,7 @@ private:
   void tell(target to, told_step in, handle_id from, Observer& o);
   template <class Observer>
   void arrive(target to, told_step in, handle_id from, Observer& o);
-  /// Counts a message down; true if it was the last.
+  /// Counts a message; true if it was the last.
   template <class Mailbox>
   bool counts_last(const Mailbox& to, mailbox_counter& counter, told_step in);
   template <class Observer>
@@ -258,7 +263,8 @@ private:
   std::uint32_t slot_of(step_id step) const noexcept {
     return static_cast<std::uint32_t>(step) & slot_mask_;
   }
-  /// What the counter of a mailbox says while it waits for messages of a step.
+  /// The round that a mailbox's counter holds while it waits for messages of a
+  /// step.
   std::uint8_t round_of(step_id step) const noexcept {
     return static_cast<std::uint8_t>(step / (counter_mask_ + std::uint64_t{1}));
   }
@@ -272,12 +278,13 @@ private:
   std::uint32_t expected_of(target to) const noexcept;
   mailbox_counter& counter_of(target to, step_id step) const noexcept;
 
-  /// What a worker runs, on a cache line of its own. Relaxed: others only look.
+  /// The op that a worker runs, on its own cache line. Relaxed, because only
+  /// observers read it from other threads.
   struct alignas(cache_line) current_op {
     std::atomic<const op_mailbox*> op{nullptr};
   };
 
-  // What every op's run reads comes first.
+  // Members that every op's run reads come first.
   op_mailboxes ops_;
   variable_mailboxes variables_;
   std::vector<std::uint32_t> lists_;
@@ -292,26 +299,26 @@ private:
   storage_places& places_;
   shared_releases shared_releases_;
   std::vector<port> ports_;
-  caf::strong_actor_ptr sender_; // of what goes along ports
+  caf::strong_actor_ptr sender_; // sender of messages through ports
   std::vector<pending_op> pending_ops_;
-  std::vector<std::uint32_t> pending_of_;   // by op; empty: none is
+  std::vector<std::uint32_t> pending_of_;   // by op; empty: no op is pending
   std::vector<handle_id> op_handles_;       // by mailbox
-  std::vector<handle_id> variable_handles_; // by mailbox; none: an end
-  std::vector<target> target_of_; // by handle; a port: in another process
-  // For the recorder alone.
+  std::vector<handle_id> variable_handles_; // by mailbox; `no_handle`: an end
+  std::vector<target> target_of_; // by handle; a port if in another process
+  // For the recorder only.
   std::vector<handle_id> variable_of_; // by temporary
   std::vector<bool> is_collective_;    // by op
-  /// By op, and the end of the last: where the temporaries that it makes begin
-  /// in `made_`.
+  /// By op: where the list of temporaries that it makes begins in `made_`; the
+  /// last entry is the end.
   std::vector<std::uint32_t> first_made_;
   std::vector<std::uint32_t> made_;
   std::unique_ptr<std::uint16_t[]>
-    ready_on_; // by mailbox: worker, while watched
+    ready_on_; // by mailbox: the worker, while recording
   std::deque<engine_stream> streams_;
   std::size_t workers_;
   std::size_t messages_ = 0;
   std::uint32_t largest_distance_ = 0;
-  variable_mailbox* end_ = nullptr; // of the step; none: nothing runs
+  variable_mailbox* end_ = nullptr; // the step's end; null: nothing runs here
   bool end_waits_for_end_before_ = false;
 };
 

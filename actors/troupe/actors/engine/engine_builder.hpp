@@ -8,9 +8,10 @@
 
 namespace troupe::actors {
 
-/// Lays a wiring plan out in an engine's arrays: mailboxes in the order of use,
-/// stream by stream, an op followed by the variables that it writes; what each
-/// tells and gives back in one list of numbers. Spent when the engine is made.
+/// Lays out a wiring plan in an engine's arrays. Mailboxes are in the order of
+/// use, stream by stream, each op followed by the variables that it writes. The
+/// receivers and releases of each op are in one list of numbers. Used once,
+/// when the engine is built.
 class engine_builder {
 public:
   engine_builder(engine& made, engine::parts& p);
@@ -30,13 +31,13 @@ private:
   void fill_ops();
   void add_pending_ops();
   void number_shared_releases();
-  /// The stream if its drains, one after the other, do all that its ops do;
-  /// else `several`.
+  /// The stream if its drains run one after the other and do everything for its
+  /// ops; otherwise `several`.
   std::uint32_t serial_stream_of(std::uint32_t stream) const;
   void find_forms();
   void find_sending_streams();
   void count_messages();
-  /// How many steps before its receiver's an edge is sent.
+  /// Distance in steps between the sender's and the receiver's step.
   std::uint32_t distance_of(const wired_edge& e) const;
   void count_sender(target to, std::uint32_t stream);
   void add_end();
@@ -57,10 +58,11 @@ private:
   engine::parts& parts_;
   const graph::ssa_graph& graph_;
   const wiring_plan& plan_;
-  std::vector<target> end_of_; // by stream; a port: it has none
-  target end_;                 // of the step
-  // The stream in whose drains a handle sends its messages, and the one whose
-  // drains send all that a mailbox counts; `several` if there is none such.
+  std::vector<target> end_of_; // by stream; a port if it has none
+  target end_;                 // the step's end
+  // The stream whose drains send a handle's messages, and the stream whose
+  // drains send all messages of a mailbox. `several` if there is no single
+  // stream.
   std::vector<std::uint32_t> sends_on_;          // by handle
   std::vector<std::uint32_t> ops_told_on_;       // by mailbox
   std::vector<std::uint32_t> variables_told_on_; // by mailbox

@@ -21,24 +21,25 @@ class recorder;
 
 namespace troupe::actors {
 
-/// What the handles of one running graph share. Constant while steps run,
-/// except for what `steps` holds.
+/// State shared by the handles of one running graph. Constant while steps run,
+/// except for the contents of `steps`.
 struct graph_context {
   const graph::ssa_graph* graph = nullptr; ///< outlives the handles
-  /// One per step in flight, and as many more as inputs are steps old: a power
-  /// of two. Step s uses number s modulo their number, its *slot*, as do the
-  /// values of its temporaries.
+  /// One per step in flight, plus the largest distance of a delayed input,
+  /// rounded up to a power of two. Step s uses *slot* s modulo their number,
+  /// and so do the values of its temporaries.
   std::vector<std::unique_ptr<step_state>> steps;
   step_id first_step = 0;
-  /// The last that has ended. Relaxed: a figure.
+  /// The last step that has ended. Relaxed, because it is only a statistic.
   std::atomic<step_id> last_step{0};
   std::vector<std::string> devices; ///< "cpu:0", ...: for errors
   recorder* trace = nullptr;        ///< outlives the handles
-  /// Of a run over several processes; else null. Set before the first step.
+  /// Set for a run over several processes, before the first step; otherwise
+  /// null.
   std::shared_ptr<const run_members> members;
-  /// Called when an op has made a step fail, before others hear of it.
+  /// Called when an op has made a step fail, before others are notified.
   void (*step_failed)(void* owner, step_state& step) = nullptr;
-  /// Called by whoever ends a step, on its thread.
+  /// Called on the thread that ends a step.
   void (*step_ended)(void* owner, step_state& step) = nullptr;
   void* owner = nullptr;
 
@@ -49,18 +50,18 @@ struct graph_context {
     return *steps[step & (steps.size() - 1)];
   }
 
-  /// Makes a step fail in the name of an op. Any thread.
+  /// Makes a step fail with an error of the op. Any thread.
   void fail(step_state& step, const graph::op_handle& op,
             std::exception_ptr reason);
   void fail(step_state& step, const graph::op_handle& op, error reason);
-  /// Makes all steps under way fail: no further one can run. Any thread.
+  /// Makes all running steps fail. No further step can run. Any thread.
   void fail_for_good(const error& reason);
-  /// Why no further step can run, if none can: the first reason. Any thread.
+  /// The first reason why no further step can run, if there is one. Any thread.
   std::optional<error> failed_for_good() const;
 
 private:
   mutable std::mutex failing_for_good_;
-  std::optional<error> failed_for_good_; // guarded by it
+  std::optional<error> failed_for_good_; // guarded by the mutex
 };
 
 } // namespace troupe::actors

@@ -19,28 +19,28 @@ struct step_state;
 
 // An op or variable handle while its graph runs is a counting mailbox.
 //
-// Per step in flight it counts the messages still to come. Who sends the last
-// one arms the counter for the step that uses it next and opens the mailbox: a
-// variable tells its readers, an op goes to its stream. Nobody queues, locks or
-// allocates.
+// It has one counter of missing messages per step in flight. The sender of the
+// last message arms the counter, that is, resets it for the next step that uses
+// it. It then opens the mailbox: a variable notifies its readers, an op goes to
+// its stream. This needs no queue, no lock and no allocation.
 //
-// Memory order. A decrement is acq_rel: its release half publishes what the
-// sender wrote; its acquire half, on the last decrement, takes in what all
-// senders wrote, since the decrements of one counter form a release sequence.
-// Who reads a count of one, acquire, is the only sender left and has seen all
-// others: it need not decrement, so a chain runs without a locked instruction.
-// If one serial stream sends all messages, plain loads and stores count: the
-// stream's inbox orders its drains on different workers. An op goes to another
-// worker through a stream's inbox or the job queue, which order it again.
-// Arming is relaxed: the next messages that use the counter belong to a step
-// that is admitted after this one has ended, or come from a chain that begins
-// behind this handle.
+// Memory order. A decrement is acq_rel. Its release half publishes what the
+// sender wrote. Its acquire half, on the last decrement, makes the writes of
+// all senders visible, because the decrements of one counter form a release
+// sequence. A sender that reads a count of one (acquire) is the only sender
+// left and has seen all others. It need not decrement, so a chain runs without
+// locked instructions. If one serial stream sends all messages, plain loads and
+// stores suffice, because the stream's inbox orders its drains on different
+// workers. An op moves to another worker through a stream's inbox or the job
+// queue, and both order it again. Arming is relaxed: the next messages that use
+// the counter belong to a step that is admitted after this one has ended, or
+// come from a chain that starts after this handle.
 
-/// What a mailbox counts for one step, in one word: the messages still to come,
-/// and above them the step's round (its number divided by the number of
-/// counters, modulo 256). So an observer can tell a mailbox that nobody has
-/// told yet from one that has opened and is armed for a later step, and a
-/// message of a wrong step is found.
+/// A mailbox's counter for one step, in one word: the number of missing
+/// messages and, in the high bits, the step's round (its number divided by the
+/// number of counters, modulo 256). The round lets an observer distinguish a
+/// mailbox that has received no message from one that has opened and is armed
+/// for a later step. It also reveals a message of a wrong step.
 struct mailbox_count {
   static constexpr std::uint32_t round_shift = 24;
   static constexpr std::uint32_t one_round = 1u << round_shift;
@@ -56,7 +56,8 @@ struct mailbox_count {
 
 using mailbox_counter = std::atomic<std::uint32_t>;
 
-/// Whom a message is for: an op's mailbox, a variable's, or a port, by number.
+/// The receiver of a message, by number: an op's mailbox, a variable's mailbox,
+/// or a port.
 class target {
 public:
   enum class kind : std::uint32_t { op, variable, port };
@@ -82,8 +83,8 @@ private:
   std::uint32_t word_ = 0;
 };
 
-/// An op's mailbox. Its counters lie behind it, on the same cache line if there
-/// are at most four.
+/// An op's mailbox. Its counters follow it in memory, on the same cache line if
+/// there are at most four.
 class op_mailbox final : public ready_op {
 public:
   void run(worker& on) override;
@@ -92,40 +93,44 @@ public:
 
   op_task* task = nullptr;
   engine_stream* stream = nullptr;
-  /// The step that the op is ready for or runs; null before and behind that.
-  /// Relaxed: the op's own thread and who opens it are ordered by messages;
-  /// others only look.
+  /// The step for which the op is ready or running; otherwise null. Relaxed:
+  /// messages order the op's own thread and the thread that opens the mailbox,
+  /// and all others only observe.
   std::atomic<step_state*> step{nullptr};
   std::uint32_t lists = 0;         ///< where its lists begin, see engine.hpp
   std::uint32_t expected : 24 = 0; ///< messages per step
-  std::uint32_t counts_plainly : 1 = 0; ///< one serial stream sends them all
+  /// one serial stream sends all messages
+  std::uint32_t counts_plainly : 1 = 0;
   std::uint32_t may_be_pending : 1 = 0; ///< see pending_launch.hpp
 };
 
-/// A variable's mailbox, half a cache line: whom it tells stands in it, or in
-/// the engine's lists if those are many. Its counters lie behind it.
+/// A variable's mailbox, half a cache line. It contains its receivers; if there
+/// are many, they are in the engine's lists. Its counters follow it in memory.
 struct variable_mailbox {
   static constexpr std::uint32_t most_told_here = 3;
 
   std::uint32_t expected : 24 = 0; ///< messages per step
   std::uint32_t counts_plainly : 1 = 0;
-  std::uint32_t is_end : 1 = 0; ///< of a step, or of a stream's part of it
-  /// How many targets, all of the same step, stand here, or `in_lists`.
+  /// the end of a step, or of a stream's part of a step
+  std::uint32_t is_end : 1 = 0;
+  /// Number of targets stored here, all of the same step, or `in_lists`.
   std::uint32_t told_here : 6 = 0;
   union {
     std::array<std::uint32_t, most_told_here> told; ///< words of targets
     std::uint32_t lists; ///< where its lists begin, see engine.hpp
   };
-  static constexpr std::uint32_t in_lists = most_told_here + 1; ///< none does
+  /// no target is stored here
+  static constexpr std::uint32_t in_lists = most_told_here + 1;
 
   variable_mailbox() : told{} {}
 };
 
-/// A temporary that several ops give back, or one in a later step. Its counters
-/// lie behind it, one per slot: users that are not done. They count as
-/// mailboxes do: acq_rel, since the last one frees memory that the others have
-/// read; who reads one, acquire, is the last without decrementing; plainly if
-/// all are drained by one serial stream.
+/// A temporary that several ops release, or an op in a later step. Its counters
+/// follow it in memory, one per slot: the number of users that are not done.
+/// They count like mailboxes: with acq_rel, because the last user frees memory
+/// that the others have read. A user that reads one (acquire) is the last and
+/// need not decrement. If one serial stream drains all users, they count with
+/// plain loads and stores.
 struct shared_release {
   std::uint32_t temporary = 0;
   std::uint32_t users : 31 = 0;
@@ -136,8 +141,8 @@ inline constexpr std::size_t cache_line = 64;
 static_assert(sizeof(op_mailbox) == 48);
 static_assert(sizeof(variable_mailbox) == 16);
 
-/// Mailboxes one behind the other, each with its counters, in units of `Unit`
-/// bytes. A mailbox is known by the number of the unit at which it begins.
+/// Contiguous mailboxes, each followed by its counters, in units of `Unit`
+/// bytes. A mailbox is identified by the number of its first unit.
 template <class Mailbox, std::size_t Unit>
 class mailbox_array {
 public:
@@ -171,7 +176,7 @@ public:
     return *std::launder(
       reinterpret_cast<Mailbox*>(memory_.get() + number * Unit));
   }
-  /// The mailbox `ahead` behind one, or one that nobody uses.
+  /// The mailbox `ahead` positions after `m`, or an unused one.
   const Mailbox& upcoming(const Mailbox& m) const noexcept {
     return *std::launder(reinterpret_cast<const Mailbox*>(
       reinterpret_cast<const std::byte*>(&m) + ahead * units_each_ * Unit));
@@ -188,12 +193,13 @@ private:
     }
   };
 
-  /// How far `upcoming` looks: what it leads to comes from memory while so many
-  /// empty ops run.
+  /// Prefetch distance of `upcoming`: memory is fetched while this many empty
+  /// ops run.
   static constexpr std::size_t ahead = 4;
 
   std::size_t units_each_ = 1;
-  std::unique_ptr<std::byte, free_memory> memory_; // mailboxes need no ending
+  // mailboxes need no destructor
+  std::unique_ptr<std::byte, free_memory> memory_;
 };
 
 using op_mailboxes = mailbox_array<op_mailbox, cache_line>;

@@ -9,13 +9,13 @@
 
 namespace troupe::actors {
 
-/// What the engine's functions take along when nobody looks: nothing.
+/// The observer of a run that nobody observes: does nothing.
 struct unobserved {
   static constexpr bool looks = false;
 };
 
-/// Who looks at an op's run and its messages: the recorder, a test's
-/// disturbance, or both.
+/// Observes an op's run and its messages: the recorder, a test's disturbance,
+/// or both.
 class observed {
 public:
   static constexpr bool looks = true;
@@ -27,7 +27,7 @@ public:
 
   disturbance* disturbs() const noexcept { return disturbs_; }
 
-  /// Events from here on have this time. Messages of one op share one.
+  /// Sets the time of the following events. Messages of one op share one time.
   void look_at_clock() noexcept {
     if (level_ >= trace_level::ops)
       time_ = ticks();
@@ -38,7 +38,7 @@ public:
     if (level_ >= trace_level::ops)
       trace_.record(kind, worker_, op, to, step, amount, time_);
   }
-  /// False if the message is not to arrive.
+  /// False if the message is withheld.
   bool sends(handle_id from, handle_id to, step_id step) const noexcept {
     if (disturbs_ && disturbs_->withholds({from, to, step}))
       return false;

@@ -18,13 +18,14 @@ class pending_op;
 class stream_actor;
 struct step_state;
 
-/// One step's run of an op whose launch may be pending: what the stream runs,
-/// and who is told when it is done. It stands apart from the mailbox because
-/// the op may be ready for its next step before this one is done.
+/// One step's run of an op whose launch can be pending: the work that the
+/// stream runs, and its completion. It is separate from the mailbox because the
+/// op may be ready for its next step before this run is complete.
 ///
-/// A completion may come from any thread. It is handed to the op's stream,
-/// whose drain then sends the messages: so all messages of a stream's ops come
-/// from its drains, and none is under way when the stream is idle.
+/// A completion can come from any thread. It is passed to the op's stream,
+/// whose drain then sends the messages. All messages of a stream's ops
+/// therefore come from its drains, and no message is in flight when the stream
+/// is idle.
 class pending_launch final : public work, private ready_op {
 public:
   void execute(stream& on) override;
@@ -32,36 +33,36 @@ public:
 
   engine* of = nullptr;
   pending_op* of_op = nullptr;
-  /// Relaxed: written before the launch, which orders it for who completes it;
-  /// others only look.
+  /// Relaxed: written before the launch, which orders it for the completing
+  /// thread; all others only observe.
   std::atomic<step_state*> step{nullptr};
   step_state& state() const noexcept {
     return *step.load(std::memory_order_relaxed);
   }
-  /// Launched and not complete, if its completion is wanted. For `why`.
+  /// Launched and not complete, if its completion was requested. For `why`.
   std::atomic<bool> under_way{false};
 
 private:
   void run(worker& on) override;
 };
 
-/// An op whose launch may be pending (wiring_plan: `by_ticket`, `later`): what
-/// an ordinary op has no use for.
+/// Additional state of an op whose launch can be pending (wiring_plan:
+/// `by_ticket`, `later`).
 ///
-/// A launch by ticket is in three parts: the launch, after which messages go to
-/// readers that the device orders behind it; its execution on the stream, after
-/// which temporaries that it alone gives back are free, in stream order; and,
-/// if anything needs it, its completion, after which all other messages go. A
-/// launch that ends later has its messages all on completion.
+/// A launch by ticket has three phases. After the launch, messages go to
+/// readers that the device orders after it. After its execution on the stream,
+/// temporaries that this op alone releases are free, in stream order. After its
+/// completion, if requested, all other messages are sent. A launch of kind
+/// `later` sends all messages on completion.
 class pending_op {
 public:
   /// A message that is sent on completion.
   struct message {
     target to;
     std::uint32_t distance;
-    handle_id from; ///< the op, or a variable that it makes
+    handle_id from; ///< the op, or a variable that it writes
   };
-  /// Another op that the op's stream waits for before the launch.
+  /// Another op for which this op's stream waits before the launch.
   struct awaited {
     pending_op* producer;
     std::uint32_t distance;
@@ -75,11 +76,11 @@ public:
   bool gives_position = false; ///< another stream waits for it
   std::vector<awaited> waits_for;
   std::vector<message> on_completion;
-  /// Shared temporaries that it gives back on completion: pairs of number and
+  /// Shared temporaries that are released on completion: pairs of number and
   /// distance.
   std::vector<std::uint32_t> gives_back_on_completion;
-  /// By counter. A launch's position is written by the launching thread before
-  /// any message that tells of it, so readers see it.
+  /// By counter. The launching thread writes a launch's position before it
+  /// sends any message about the launch, so readers see it.
   std::unique_ptr<ticket[]> positions;
   std::unique_ptr<pending_launch[]> launches;
 };

@@ -7,12 +7,13 @@
 
 namespace troupe::actors {
 
-/// What a stream takes and runs: an op that is ready, or the start of a step.
+/// An item that a stream runs: a ready op, or the start of a step.
 class ready_op : public job {
 public:
-  /// Null: the start of a step.
+  /// The op; null for the start of a step.
   virtual const graph::op_handle* op() const noexcept { return nullptr; }
-  /// Makes the step that the op is ready for fail. By its stream, before `run`.
+  /// Fails the step for which the op is ready. Called by its stream before
+  /// `run`.
   virtual void fail_step(error reason) { (void)reason; }
 
   /// Link for the inbox of its stream.

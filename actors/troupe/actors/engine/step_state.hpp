@@ -15,32 +15,33 @@
 
 namespace troupe::actors {
 
-/// All that concerns one step in flight: its numbers, what it fetched, how it
-/// failed. Steps take turns with as many of these as there are steps in flight
-/// and steps that the oldest input is behind: a step is admitted when the step
+/// The state of one step in flight: its numbers, fetched values and error.
+/// Steps reuse these objects in turn. There are as many as steps in flight plus
+/// the largest distance of a delayed input. A step is admitted when the step
 /// `steps_in_flight` before it has ended.
 struct step_state {
-  std::uint32_t slot = 0; ///< which of them this is
-  /// Relaxed: who computes the step is ordered behind its admission; others
-  /// only describe it.
+  std::uint32_t slot = 0; ///< number of this object
+  /// Relaxed: threads that compute the step are ordered after its admission,
+  /// and all others only observe.
   std::atomic<step_id> id{0};
-  /// Per device: shard sizes and where the shard begins.
+  /// Per device: size and first sample of its shard.
   std::vector<step_info> devices;
-  /// Names that the caller wants, as a mask over the graph's fetch handles.
+  /// The names that the caller requested, as a mask over the graph's fetch
+  /// handles.
   std::vector<bool> wanted;
-  /// What fetch handles took, by their number.
+  /// Values of the fetch handles, by their number.
   std::vector<tensor> fetched;
-  /// One of the first steps: inputs of steps before may have no value.
+  /// True for the first steps: delayed inputs may have no value.
   bool has_no_past = false;
   std::uint64_t started_ns = 0;
   std::uint64_t ended_ns = 0;
 
-  /// Admitted and not ended. Relaxed: who fails steps holds the lock that
-  /// orders it with admissions; others only describe.
+  /// Admitted and not ended. Relaxed: a thread that fails steps holds the lock
+  /// that orders it with admissions, and all others only observe.
   std::atomic<bool> under_way{false};
-  /// Set by the first failure; ops that have not run then do not. Relaxed: a
-  /// late look costs a kernel that runs in vain, and the error itself is read
-  /// behind the step's end.
+  /// Set by the first failure; ops that have not run yet are then skipped.
+  /// Relaxed: a late read only wastes the run of a kernel, and the error itself
+  /// is read after the step's end.
   std::atomic<bool> failed{false};
 
   bool idle(std::size_t device) const {
@@ -55,7 +56,7 @@ struct step_state {
     failed.store(true, std::memory_order_relaxed);
   }
 
-  /// Why it failed, if it did. Any thread.
+  /// The step's error if it failed. Any thread.
   error reason() const {
     std::lock_guard guard{mutex_};
     return first_error_ ? *first_error_

@@ -11,10 +11,10 @@
 
 namespace troupe::actors {
 
-/// The values of all temporaries of a graph, a place per slot, those of a slot
-/// next to each other in the order of the temporaries. The last user of a value
-/// empties its place: that is what lets the arena hand the memory to the next
-/// op while it is still in cache.
+/// The values of all temporaries of a graph, with one place per slot. The
+/// places of a slot are contiguous, in the order of the temporaries. The last
+/// user of a value empties its place, so the arena can give the memory to the
+/// next op while it is still in the cache.
 class storage_places {
 public:
   storage_places(std::size_t temporaries, std::uint32_t slots)
@@ -30,23 +30,23 @@ public:
   variable* of_slot(std::uint32_t slot) noexcept {
     return &places_[slot * temporaries_];
   }
-  /// Nobody uses the value any more.
+  /// Releases a value that is no longer used.
   static void empty(variable& place) noexcept {
     if (place.has_value())
       place.clear();
   }
 
-  /// How many users a step has, where users are counted here. Before the first
-  /// step.
+  /// Sets the number of users per step of a temporary whose users are counted.
+  /// Called before the first step.
   void expect(std::size_t temporary, std::uint32_t users);
-  /// One user of a step is done. The last one empties the place; returns true
-  /// then. Any thread.
+  /// Called when one user in a step is done. The last call empties the place
+  /// and returns true. Any thread.
   bool released(std::size_t temporary, std::uint32_t slot) noexcept;
 
 private:
   struct user_count {
-    /// Users that are not done. acq_rel: the last one frees memory that the
-    /// others have read.
+    /// Number of users that are not done. acq_rel, because the last user frees
+    /// memory that the others have read.
     std::atomic<std::uint32_t> left{0};
     std::uint32_t expected = 0;
   };
@@ -54,15 +54,17 @@ private:
   std::size_t temporaries_;
   std::uint32_t slots_;
   std::unique_ptr<variable[]> places_;
-  std::unique_ptr<user_count[]> users_; // like places_; null: not counted here
+  // indexed like places_; null: not counted here
+  std::unique_ptr<user_count[]> users_;
 };
 
-/// Where the values of one variable live on one device, or on all that share
-/// it. Persistable variables have one place, in the scope; others one per slot,
-/// filled by the step's writer and emptied when its last user is done.
+/// Where the values of one variable are stored on one device, or on all devices
+/// that share it. A persistable variable has one place, in the scope. Any other
+/// variable has one place per slot. The step's writer fills it, and it is
+/// emptied when its last user is done.
 ///
-/// A reference: copies mean the same place. The name outlives them. Thread
-/// rule: the graph's edges order all accesses to `at(slot)`.
+/// A reference type: copies refer to the same places. The name must outlive
+/// them. Thread rule: the graph's edges order all accesses to `at(slot)`.
 class storage {
 public:
   /// Temporary number `temporary` of `places`.
@@ -72,16 +74,16 @@ public:
   storage(std::string_view name, arena& memory, variable& in_scope);
 
   std::string_view name() const noexcept { return name_; }
-  /// Memory of the device that the storage is on.
+  /// Memory of the storage's device.
   arena& memory() const noexcept { return memory_; }
   bool persistable() const noexcept { return in_scope_ != nullptr; }
-  /// Its number in `storage_places`. Not of a persistable one.
+  /// Number in `storage_places`; only for temporaries.
   std::uint32_t temporary() const noexcept { return temporary_; }
 
   variable& at(std::uint32_t slot) const noexcept {
     return in_scope_ ? *in_scope_ : places_->at(temporary_, slot);
   }
-  /// One user of the step is done; see storage_places.
+  /// Called when one user of the step is done; see `storage_places`.
   bool released(std::uint32_t slot) noexcept {
     return !in_scope_ && places_->released(temporary_, slot);
   }

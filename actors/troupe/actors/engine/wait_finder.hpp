@@ -11,25 +11,26 @@
 
 namespace troupe::actors {
 
-/// Explains a running graph from its plan and its counters; nothing is recorded
-/// for it. Steps go on while it looks, so what it says was true at some moment
-/// each.
+/// Explains what a running graph waits for, from its plan and its counters.
+/// This needs no recording. Steps continue meanwhile, so each statement was
+/// true at some moment, but not all at the same one.
 ///
 /// Thread rule: any thread, several at once.
 class wait_finder {
 public:
-  /// @param context of the graph that `runs`; both outlive the finder
+  /// @param context the context of the graph that `runs`; both must outlive the
+  /// finder
   wait_finder(const engine& runs, const graph_context& context,
               wiring_plan plan);
 
-  /// See executor::why.
+  /// See `executor::why`.
   wait_chain why(handle_id id) const;
   wait_chain why() const;
-  /// The first link of `why(id)`; of the last step if none is under way.
+  /// The first link of `why(id)`; for the last step if none is running.
   wait_chain::link describe(handle_id id) const;
 
 private:
-  /// A handle in a step under way.
+  /// A handle in a running step.
   struct place {
     handle_id handle = no_handle;
     const step_state* step = nullptr;

@@ -14,15 +14,16 @@
 
 namespace troupe::actors {
 
-/// A stream of a graph, as far as its messages depend on it.
+/// The properties of a stream that determine a graph's messages.
 struct planned_stream {
-  /// Its launches are done when they return (CPU devices).
+  /// Ticket group of streams whose launches are done when they return (CPU
+  /// devices).
   static constexpr std::int32_t host = -1;
 
   std::uint32_t device = 0; ///< index into ssa_graph::devices
   graph::stream_kind kind = graph::stream_kind::compute;
-  int width = 1; ///< ops that run at the same time
-  /// Streams with the same number wait for each other's tickets.
+  int width = 1; ///< number of ops that can run at the same time
+  /// Streams with the same number can wait for each other's tickets.
   std::int32_t ticket_group = host;
 
   bool is_serial() const noexcept { return width == 1; }
@@ -31,74 +32,77 @@ struct planned_stream {
                          const planned_stream&) = default;
 };
 
-/// The streams that the handles of a graph run on: one to compute and one to
-/// fetch per device of this process, and one for the collectives of each that
-/// has some. A device that owns several of the `workers` computes on a wide
-/// stream.
+/// The streams on which the handles of a graph run. Each device of this process
+/// has a compute stream and a fetch stream. A device with collectives also has
+/// a collective stream. A device with several of the `workers` has a wide
+/// compute stream.
 /// @param device_is_here as in `wiring_options`
 std::vector<planned_stream>
 plan_streams(const graph::ssa_graph& g, std::size_t workers,
              const std::vector<bool>& device_is_here = {});
 
-/// How an op tells that it is done.
+/// When an op is done.
 enum class op_end : std::uint8_t {
   at_return, ///< when its launch returns
-  by_ticket, ///< its launch may be pending: a position of its stream
-  later,     ///< a call, from any thread
+  by_ticket, ///< its launch may be pending; done at a position of its stream
+  later,     ///< when a callback is called, on any thread
 };
 
-/// A message that a handle waits for, or would wait for if others did not imply
-/// it.
+/// A message that a handle waits for, or would wait for if other messages did
+/// not imply it.
 struct wired_edge {
-  handle_id from = no_handle; ///< none: the start of the step
+  handle_id from = no_handle; ///< `no_handle`: the start of the step
   handle_id to = no_handle;
-  std::uint32_t distance : 30 = 0; ///< `to` of so many steps later
-  std::uint32_t sent : 1 = 1;      ///< false: others imply it
-  /// The receiver needs a value that is really there, not one that its stream
-  /// waits for: sent when the op that makes it has completed.
+  /// how many steps later the receiver's step is
+  std::uint32_t distance : 30 = 0;
+  std::uint32_t sent : 1 = 1; ///< false: other messages imply it
+  /// The receiver needs a computed value and cannot leave the waiting to its
+  /// stream. The message is sent when the producing op has completed.
   std::uint32_t at_completion : 1 = 0;
   friend bool operator==(const wired_edge&, const wired_edge&) = default;
 };
 
-/// A handle that gives a temporary's memory back in every step.
+/// A release of a temporary's memory, which a handle does in every step.
 struct planned_release {
   handle_id op = no_handle;
-  std::uint32_t storage = 0;  ///< var_handle::storage
-  std::uint32_t distance = 0; ///< of the step so many before
+  std::uint32_t storage = 0; ///< var_handle::storage
+  /// the temporary belongs to the step this many before
+  std::uint32_t distance = 0;
   friend auto operator<=>(const planned_release&,
                           const planned_release&) = default;
 };
 
 struct wiring_options {
   std::vector<planned_stream> streams; ///< as `plan_streams` lists them
-  /// Whether a step may begin before the one before has ended. If not, its
-  /// start says all that handles of the step before could.
+  /// True if a step may begin before the previous one has ended. If false, the
+  /// start of a step implies all messages from the previous step.
   bool steps_overlap = true;
-  /// Ops that complete by a call from elsewhere, beside transfers and
-  /// collectives with a handle per device; empty: no others.
+  /// Ops that complete by a callback, in addition to transfers and collectives
+  /// with a handle per device; empty: none.
   std::function<bool(const graph::op_handle&)> ends_later = {};
-  /// Whether the handles of a device are in this process; empty: all are. A
-  /// process has whole places of the graph.
+  /// By device: true if its handles are in this process; empty: all are. A
+  /// process has complete places of the graph.
   std::vector<bool> device_is_here = {};
 };
 
-/// Who tells whom in a step, who gives which memory back, what ends a step: all
-/// that is decided about a graph's messages, once. A pure function of the graph
-/// and the options; the engine executes it and decides nothing else.
+/// Determines who sends messages to whom in a step, who releases which memory,
+/// and what ends a step. It is a pure function of the graph and the options and
+/// is computed once. The engine only executes it.
 ///
-/// - An op tells the variables that it writes, a variable the ops that read it,
-///   an op those that must not overtake it; ops also tell themselves of the
-///   next step. What chains of other messages imply is not sent
-///   (graph/ssa/implied_edges.hpp).
-/// - A handle gets at least one message per step. One that no other handle of
-///   its step tells gets a start, unless it is version 0 of a variable that the
-///   step before tells. So no op runs before its step has begun.
-/// - The step's end waits for handles that tell no other of their step, and for
-///   ops that do something on completion.
-/// - Of a temporary's users those give it back that no other user follows.
-/// - No message stands for a transfer: the op that receives gets its start, and
-///   completes when the value has come. Messages imply only what leads through
-///   no transfer, which ends without a value when the sender is lost.
+/// - An op notifies the variables that it writes and the ops that must run
+///   after it. A variable notifies the ops that read it. An op also notifies
+///   itself for the next step. Messages that chains of other messages imply are
+///   not sent (graph/ssa/implied_edges.hpp).
+/// - A handle gets at least one message per step. A handle that gets no message
+///   from its own step gets a start, unless it is version 0 of a variable that
+///   the previous step notifies. Therefore no op runs before its step has
+///   begun.
+/// - The step's end waits for handles that send no message within their step,
+///   and for ops that do something on completion.
+/// - A temporary is released by those users that no other user follows.
+/// - A transfer has no message: the receiving op gets its start and completes
+///   when the value has arrived. A chain through a transfer implies no message,
+///   because a transfer ends without a value if the sender is lost.
 class wiring_plan {
 public:
   /// Throws error(graph_invalid) if the graph has a cycle.
@@ -109,29 +113,31 @@ public:
   }
   bool steps_overlap() const noexcept { return options_.steps_overlap; }
   bool is_here(handle_id id) const;
-  /// Position in `streams` of the stream that an op runs on; of a variable:
-  /// that of the op that tells it, or of its device's ops if a start does.
+  /// Position in `streams` of the stream that an op runs on. For a variable:
+  /// the stream of the op that notifies it, or that of its device's ops if a
+  /// start does.
   std::uint32_t stream_of(handle_id id) const { return stream_of_[id]; }
   op_end end_of(handle_id op) const { return end_of_[op]; }
-  /// The op that tells a variable, and of how many steps before; none if a
-  /// start does. An op tells itself.
+  /// The op that notifies a variable, and how many steps before; `no_handle` if
+  /// a start does. For an op: itself.
   struct teller {
     handle_id op = no_handle;
     std::uint32_t distance = 0;
   };
   teller teller_of(handle_id id) const;
 
-  /// Sorted: by sender, starts last. Those of other processes are not there.
+  /// Messages sorted by sender, starts last. Messages of other processes are
+  /// not included.
   const std::vector<wired_edge>& edges() const noexcept { return edges_; }
-  /// Those of one sender.
+  /// The messages of one sender.
   std::span<const wired_edge> told_by(handle_id from) const;
-  /// Starts included.
+  /// Number of messages per step, including starts.
   std::size_t messages_per_step() const noexcept { return messages_; }
 
-  /// The ops here, in the order in which one worker runs them if it drains the
-  /// streams in turn: what an op makes ready runs next, the first told first
-  /// (see stream_actor). What ops use is laid out in this order, so that memory
-  /// is read from front to back.
+  /// The ops of this process, in the order in which a single worker runs them
+  /// if it drains the streams in turn: newly ready ops run next, in the order
+  /// in which they became ready (see stream_actor). The data of ops is laid out
+  /// in this order, so that memory is read sequentially.
   std::vector<handle_id> expected_order() const;
 
   bool ends_step(handle_id id) const { return ends_step_[id]; }
@@ -157,12 +163,13 @@ private:
 
   const graph::ssa_graph& graph_;
   wiring_options options_;
-  /// With the edges that messages of this process stand for, if there are
-  /// others; while the plan is made.
+  /// If there are other processes: the graph with the edges of this process
+  /// only. Used while the plan is computed.
   std::optional<graph::ssa_graph> local_;
   std::vector<std::uint32_t> stream_of_;
   std::vector<op_end> end_of_;
-  std::vector<handle_id> last_version_; ///< by var: of what it is version 0
+  /// by var: last version of the variable of which this is version 0
+  std::vector<handle_id> last_version_;
   std::vector<wired_edge> edges_;
   std::vector<std::size_t> first_edge_; // by sender; starts; the end
   std::vector<bool> ends_step_;
@@ -173,11 +180,13 @@ private:
 
 /// {"handles":[{"id","in":[{"from","distance","stream","sent"}],"releases":[],
 /// "ends_step"}],"messages":N}: `from` and `stream` are null for a start,
-/// `releases` lists variable handles (the last version of what is given back).
+/// `releases` lists variable handles (the last version of each released
+/// variable).
 std::string to_json(const wiring_plan& plan, const graph::ssa_graph& g);
 
-/// A line per handle: its name, whom it waits for ("-1": in the step before; in
-/// brackets: implied, not sent), and "ends the step".
+/// One line per handle: its name, the senders that it waits for ("-1": in the
+/// previous step; in brackets: implied, not sent), and "ends the step" if it
+/// does.
 std::string to_text(const wiring_plan& plan, const graph::ssa_graph& g);
 
 /// "compute@cpu:0".

@@ -12,16 +12,17 @@
 
 namespace troupe::actors {
 
-/// Runs the parts of an op on the worker that runs the op and on workers that
-/// have nothing else to do. Nobody waits for a helper that has not begun: parts
-/// are taken one by one, so a worker that finds no help does them all, and one
-/// that becomes idle late takes what is left.
+/// Runs the parts of an op on the op's own worker and on idle workers. Workers
+/// take parts one by one, so nobody waits for a helper that has not begun. A
+/// worker that finds no help runs all parts. A worker that becomes idle late
+/// takes the remaining parts.
 ///
-/// Thread rule: `run` on any thread, by several at once. One that is no worker
-/// of the queue, or is in a part of its own already, runs all parts itself.
+/// Thread rule: `run` on any thread, concurrently. A thread that is not a
+/// worker of the queue, or that is already inside a part, runs all parts
+/// itself.
 class idle_workers final : public part_runner {
 public:
-  /// @param trace records who helps which op; null: nobody
+  /// @param trace records which worker helps which op; null: not recorded
   explicit idle_workers(job_queue& queue, recorder* trace = nullptr);
   ~idle_workers() override; ///< waits for helpers that are still in the queue
   idle_workers(const idle_workers&) = delete;
@@ -29,7 +30,7 @@ public:
 
   void run(std::size_t parts, const part_function& part) override;
 
-  /// The calling worker begins an op, for the trace.
+  /// Notes, for the trace, that the calling worker begins an op.
   void works_on(std::size_t worker, handle_id op, step_id step) noexcept;
 
   /// True if no helper is in the queue. Any thread.

@@ -12,22 +12,24 @@ class actor_system;
 
 namespace troupe::actors {
 
-/// What a system that `configure` has set up shares with its executors.
+/// What an actor system set up by `configure` shares with its executors.
 struct policy_queue {
-  job_queue* queue = nullptr; ///< of the system's workers; null: another system
-  std::atomic<int>* pools = nullptr; ///< worker pools that share the queue
+  /// queue of the system's workers; null: not set up by `configure`
+  job_queue* queue = nullptr;
+  /// number of worker pools that share the queue
+  std::atomic<int>* pools = nullptr;
 };
 
 policy_queue policy_queue_of(caf::actor_system& sys);
 
-/// Which worker of such a system a thread is.
+/// The worker of such a system that a thread is.
 struct worker_thread {
-  job_queue* queue = nullptr; ///< null: none
+  job_queue* queue = nullptr; ///< null: the thread is not a worker
   std::size_t index = 0;
   void* host = nullptr; ///< CAF's worker
 };
 
-/// The calling thread.
+/// The worker that the calling thread is.
 const worker_thread& this_worker_thread() noexcept;
 
 } // namespace troupe::actors

@@ -9,15 +9,16 @@
 
 namespace troupe::actors {
 
-/// The calling thread while it submits a step and waits for it: it serves the
-/// queue in the place of a worker that sleeps, so that no other thread has to
-/// be woken for what this one can do. Jobs that it pushes are its own.
+/// The calling thread while it submits a step and waits for it. It serves the
+/// queue in place of a sleeping worker, so that no other thread needs to be
+/// woken for work that this one can do. Jobs that it pushes go to its own list.
 ///
-/// It has a seat unless all workers are busy, or the pool's queue serves
-/// several executors: what it waits for must not be held up by another graph's
-/// long op. A worker of the system that waits (a handler of an actor that runs
-/// a step) serves from its own seat, always: without it a system whose workers
-/// all wait would stand still. CAF's own actors are left to the workers.
+/// The thread gets a seat unless all workers are busy or the pool's queue
+/// serves several executors. In the latter case, another graph's long op could
+/// delay the step that the thread waits for. If a worker of the system itself
+/// waits (an actor's handler runs a step), it always serves from its own seat.
+/// Otherwise a system whose workers all wait would deadlock. CAF's own actors
+/// are left to the workers.
 class serving_thread {
 public:
   explicit serving_thread(worker_pool& pool);
@@ -25,17 +26,18 @@ public:
   serving_thread(const serving_thread&) = delete;
   serving_thread& operator=(const serving_thread&) = delete;
 
-  /// Takes a seat if there is one; then serve soon, since others count on it.
+  /// Takes a seat if one is free. The caller must then serve soon, because
+  /// others rely on the seat.
   void sit();
-  /// Serves until `done()` holds and gives the seat back; returns at once
-  /// without a seat.
+  /// Serves until `done()` is true, then returns the seat. Returns at once if
+  /// the thread has no seat.
   template <class Done>
   void serve_until(Done done) {
     serve({[](void* argument) { return (*static_cast<Done*>(argument))(); },
            &done});
   }
 
-  /// Runs what is ready now; never waits for others.
+  /// Runs the jobs that are ready now. Never waits.
   void serve_ready();
 
 private:

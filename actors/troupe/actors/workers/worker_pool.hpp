@@ -14,13 +14,13 @@ namespace troupe::actors {
 
 /// Lends threads to a queue while steps run.
 ///
-/// In a system with Troupe's policy the workers serve the queue all the time.
-/// In any other system *drainers* do: resumables that keep a CAF worker until
-/// the queue is stopped, on all workers but one, whose seat is left to the
-/// thread that waits for a step; so the application's own actors always find a
-/// worker. All executors of a system together take no more. No step needs a
-/// drainer: if CAF runs none in time or others have taken them, the thread that
-/// waits does all.
+/// In a system with Troupe's policy, the workers always serve the queue. In any
+/// other system, *drainers* do: resumables that occupy a CAF worker until the
+/// queue is stopped. They run on all workers but one, so the application's own
+/// actors always find a worker. The thread that waits for a step takes the seat
+/// of the remaining worker. All executors of a system share this number of
+/// drainers. No step depends on a drainer: if CAF does not run one in time, or
+/// other executors use them all, the waiting thread does all the work.
 class worker_pool {
 public:
   explicit worker_pool(caf::actor_system& sys);
@@ -29,17 +29,20 @@ public:
   worker_pool& operator=(const worker_pool&) = delete;
 
   job_queue& queue() noexcept;
-  /// True if the system's workers serve the queue by themselves.
+  /// True if the system's workers serve the queue (Troupe's policy).
   bool own_policy() const noexcept;
 
-  /// A step begins: workers are lent if none are. Thread rule: as `executor`.
+  /// Called when a step begins. Lends workers if none are lent. Thread rule: as
+  /// for `executor`.
   void begin_step();
-  /// A step has ended; with the last one, lent workers go back. Any thread.
+  /// Called when a step has ended. After the last running step, lent workers
+  /// are returned. Any thread.
   void end_step() noexcept;
 
 private:
   friend class serving_thread;
-  /// The seat for a thread that waits for a step; none: job_queue::no_seat.
+  /// Takes a seat for a thread that waits for a step; `job_queue::no_seat` if
+  /// there is none.
   std::size_t borrow_seat() const noexcept;
 
   struct state;
