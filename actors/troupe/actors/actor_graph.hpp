@@ -23,7 +23,8 @@
 
 namespace troupe::actors {
 
-/// Which process runs which device's handles. One process: everything is here.
+/// Which process runs the handles of which device. With one process, all are
+/// here.
 struct placement {
   std::vector<std::size_t> process_of_device; ///< empty: all in process 0
   std::size_t this_process = 0;
@@ -32,7 +33,7 @@ struct placement {
     return process_of_device.empty()
            || process_of_device[device] == this_process;
   }
-  /// `is_here` of all devices; empty: all are.
+  /// By device: true if it is in this process; empty: all are.
   std::vector<bool> here() const {
     std::vector<bool> result;
     for (std::size_t d = 0; d < process_of_device.size(); ++d)
@@ -41,12 +42,12 @@ struct placement {
   }
 };
 
-/// The actors of an SSA graph, wired and armed: a mailbox per op and variable
-/// handle, a compute and a fetch stream per device, the all-reduce actor; with
-/// the storages that they work on. CAF learns of a handle when its address is
-/// asked for.
+/// The actors of an SSA graph, wired and ready to run, with the storages that
+/// they use: a mailbox per op and variable handle, a compute stream and a fetch
+/// stream per device, and the all-reduce actor. A handle's CAF actor is created
+/// when its address is requested.
 ///
-/// Thread rule: the executor's thread, but for what says otherwise.
+/// Thread rule: the executor's thread, unless noted otherwise.
 class actor_graph {
 public:
   struct parts {
@@ -60,12 +61,14 @@ public:
     const executor_options* options;
     recorder* trace; ///< outlives the graph
     placement where;
-    transport* transfers = nullptr; ///< outlives the graph; null: it has none
+    /// outlives the graph; null if the graph has no transfers
+    transport* transfers = nullptr;
   };
 
   /// Throws error(unsupported_op) naming an op type without a kernel.
   explicit actor_graph(const parts& p);
-  /// No step may be under way; retired and idle if there ever was one.
+  /// No step may be running. If any step ever ran, the graph must be retired
+  /// and idle.
   ~actor_graph();
   actor_graph(const actor_graph&) = delete;
   actor_graph& operator=(const actor_graph&) = delete;
@@ -73,42 +76,42 @@ public:
   graph_context& context() noexcept { return context_; }
   const graph_tasks& tasks() const noexcept { return *tasks_; }
 
-  /// Sends the messages that begin a step: fed variables are ready, ops that
-  /// wait for nothing else may run.
+  /// Sends the start messages of a step, to fed variables and to ops that wait
+  /// for nothing else.
   void start(step_state& step) { engine_->start(step); }
 
-  /// Learns how long a step took, and whether the ops of the next ones stay
-  /// with the worker that makes them ready, because they are too short to move.
+  /// Takes the duration of a step and decides whether the next steps are
+  /// gathered: their ops then stay on one worker because they are too short to
+  /// move.
   void took(std::uint64_t step_ns) noexcept;
 
-  /// Ends all actors: messages from outside find them gone, whoever holds their
-  /// addresses.
+  /// Terminates all actors. Messages from outside then no longer reach them.
   void retire();
-  /// True if none of the graph's jobs is in a queue any more: after the end of
-  /// the last step some may be, that find nothing to do. Any thread.
+  /// True if none of the graph's jobs is queued any more. After the end of the
+  /// last step, jobs without work may still be queued. Any thread.
   bool idle() const noexcept;
 
   const engine& messages() const noexcept { return *engine_; }
-  /// In how many first steps inputs of earlier ones may have no value.
+  /// Number of first steps in which delayed inputs can lack a value.
   std::uint32_t steps_without_past() const noexcept {
     return steps_without_past_;
   }
-  /// Says what handles wait for. Made when it is first asked for. Any thread.
+  /// Finds what handles wait for. Created on first use. Any thread.
   wait_finder& waits();
-  /// Lets the message go that `delivery_shuffle::withheld` names.
+  /// Delivers the message that `delivery_shuffle::withheld` names.
   void let_go() { engine_->let_go(); }
-  /// Steps that ran gathered. Any thread.
+  /// Number of gathered steps. Any thread.
   std::uint64_t gathered_steps() const noexcept {
     return gathered_steps_.load(std::memory_order_relaxed);
   }
   std::size_t stream_actors() const noexcept { return streams_.size(); }
-  /// Edges that are CAF messages.
+  /// Number of edges that send CAF messages.
   std::size_t message_edges() const noexcept { return message_edges_; }
-  /// Ops that may end behind the return of their launch.
+  /// Number of ops that may complete after their launch returns.
   std::size_t pending_ops() const noexcept { return pending_ops_; }
 
-  /// Address of a handle's actor, the same each time; null if it is in another
-  /// process. `id` is below graph.size(). Any thread.
+  /// Address of a handle's actor, the same in each call; null if the handle is
+  /// in another process. `id` must be less than graph.size(). Any thread.
   caf::strong_actor_ptr address(handle_id id);
 
 private:
@@ -134,13 +137,13 @@ private:
   std::size_t message_edges_ = 0;
   std::size_t pending_ops_ = 0;
   std::uint32_t steps_without_past_ = 0;
-  std::uint64_t short_steps_ = 0; // in a row
+  std::uint64_t short_steps_ = 0; // consecutive short steps
   bool gathered_ = false;
-  std::atomic<std::uint64_t> gathered_steps_{0}; // relaxed: a figure
+  std::atomic<std::uint64_t> gathered_steps_{0}; // relaxed: only a statistic
   std::once_flag explained_;
-  std::unique_ptr<wait_finder> waits_; // set by whoever asks first
+  std::unique_ptr<wait_finder> waits_; // set on first use
   std::mutex asking_;
-  // Those that somebody has asked for; guarded by `asking_`.
+  // Addresses that have been requested; guarded by `asking_`.
   std::unordered_map<handle_id, caf::strong_actor_ptr> addresses_;
 };
 

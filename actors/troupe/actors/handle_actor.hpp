@@ -11,20 +11,21 @@
 
 namespace troupe::actors {
 
-/// What CAF knows of an op or variable handle: its address, name, monitors and
-/// links. Its mailbox and its task are the engine's, which every message
-/// reaches whether or not this object exists; so it is made when somebody asks
-/// for the address, or when a message is to come as one of CAF's.
+/// The CAF actor of an op or variable handle: address, name, monitors and
+/// links. The handle's mailbox and task belong to the engine, and messages
+/// reach them without this object. The actor is therefore created only when its
+/// address is requested, or if an edge to the handle sends CAF messages.
 ///
-/// Receives: `ready_atom` along edges that are CAF messages, `describe_atom`
-/// requests, exit messages. Told to exit, it makes the graph unable to run;
-/// over several processes only members of the run may tell it.
+/// Receives `ready_atom` on edges that send CAF messages, `describe_atom`
+/// requests, and exit messages. After an exit message the graph cannot run any
+/// more. In a run over several processes, only exit messages from members of
+/// the run count.
 class handle_actor final : public actor_base {
 public:
   using description = std::function<std::string(handle_id)>;
 
-  /// @param runs outlives all messages, see `retire`
-  /// @param describe what it answers to `describe_atom`
+  /// @param runs must outlive all messages, see `retire`
+  /// @param describe makes the answer to `describe_atom`
   handle_actor(caf::actor_config& cfg, graph_context& graph, handle_id id,
                engine& runs, description describe)
     : actor_base(cfg), id_(id), graph_(graph), engine_(runs),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The only file that knows which CAF this is. All other code derives from
-// `actor_base` and uses the functions below; porting to CAF 1.x changes this
-// header, configure.cpp and worker_pool.cpp alone.
+// Isolates the version of CAF. All other code derives from `actor_base` and
+// uses the functions below. Porting to CAF 1.x changes only host.hpp, host.cpp,
+// configure.cpp and worker_pool.cpp.
 
 #include <troupe/base/error.hpp>
 
@@ -28,55 +28,60 @@
 
 namespace troupe::actors {
 
-/// Whatever runs an actor just now; may be null.
+/// The execution context that currently runs an actor; can be null.
 using context = caf::execution_unit*;
 
-/// A CAF actor without a mailbox: `on_message` is called in the sender's
-/// thread, possibly by several at once. Has an address, can be monitored,
-/// linked and asked, ends when told to exit, retired, or when its last handle
-/// goes.
+/// A CAF actor without a mailbox: `on_message` is called on the sender's
+/// thread, possibly by several threads at once. It has an address, can be
+/// monitored and linked, and answers requests. It terminates on an exit
+/// message, on `retire`, or when its last handle is destroyed.
 class actor_base : public caf::monitorable_actor {
 public:
   explicit actor_base(caf::actor_config& cfg) : caf::monitorable_actor(cfg) {}
 
-  /// Everybody's door; never called on the counting path.
+  /// Entry point of all CAF messages. Edges that are counters never call it.
   void enqueue(caf::mailbox_element_ptr element, context ctx) final;
 
   void on_destroy() override;
 
-  /// Ends the actor from within: monitors hear `user_shutdown` unless it has
-  /// ended already, and no message reaches `on_message` or `on_exit` any more;
-  /// waits for those that are inside. What the actor works on may go then,
-  /// though others hold its address. Not from inside a message; again: nothing.
+  /// Terminates the actor from within. Monitors get `user_shutdown` unless it
+  /// has terminated already. No further message reaches `on_message` or
+  /// `on_exit`, and `retire` waits for calls in progress. After that, the
+  /// objects that the actor uses can be destroyed, even if others still hold
+  /// its address. Must not be called while handling a message. Calling it again
+  /// has no effect.
   void retire();
 
 protected:
-  /// Handles `element`, which is no exit message. Returns false if the actor
-  /// does not know such a message; requests are then answered with an error.
+  /// Handles a message other than an exit message. Returns false if the actor
+  /// does not support the message; requests are then answered with an error.
   virtual bool on_message(caf::mailbox_element& element, context ctx) = 0;
-  /// Whether the actor ends when `exit` tells it to.
+  /// True if the actor terminates on `exit`.
   virtual bool obeys(const caf::exit_msg& exit) const {
     (void)exit;
     return true;
   }
-  /// Called once when the actor ends by an exit message, before monitors hear.
+  /// Called once when an exit message terminates the actor, before monitors are
+  /// notified.
   virtual void on_exit(const caf::error& reason) { (void)reason; }
 
-  /// Answers a request; does nothing if `element` is none.
+  /// Answers a request; does nothing if `element` is not a request.
   static void reply(caf::mailbox_element& element, caf::message answer,
                     context ctx);
 
 private:
   void receive(caf::mailbox_element& element, context ctx);
 
-  // Messages inside, plus `closed` once retired. A message adds itself first
-  // and looks then (acquire): it either finds the gate closed and leaves, or
-  // `retire`, which closes it and waits, sees it inside.
+  // Number of messages being handled, plus `closed` once retired. A message
+  // first increments the count, then checks it (acquire). Either it finds the
+  // actor closed and leaves, or `retire`, which closes the actor and then
+  // waits, sees it.
   static constexpr int closed = 1 << 30;
   std::atomic<int> gate_{0};
 };
 
-/// Creates an actor of type `T` that counts as a handle only (no registry).
+/// Creates an actor of type `T` that is not in CAF's registry; only its handles
+/// keep it alive.
 template <class T, class... Ts>
 caf::strong_actor_ptr make(caf::actor_system& sys, Ts&&... args) {
   caf::actor_config cfg;
@@ -84,7 +89,7 @@ caf::strong_actor_ptr make(caf::actor_system& sys, Ts&&... args) {
     sys.next_actor_id(), sys.node(), &sys, cfg, std::forward<Ts>(args)...);
 }
 
-/// Sends `content` to `to` in the name of `from`.
+/// Sends `content` to `to` with sender `from`.
 template <class... Ts>
 void post_from(const caf::strong_actor_ptr& from,
                const caf::strong_actor_ptr& to, Ts&&... content) {

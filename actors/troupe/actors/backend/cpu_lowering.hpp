@@ -5,8 +5,8 @@
 
 namespace troupe::actors {
 
-/// What of `wanted` the kernels for devices of `kind`, which are the CPU's, can
-/// do: a pass that makes ops without a kernel is left out.
+/// Returns `wanted` without the passes that make ops without a kernel for
+/// `kind`. Devices of `kind` use the CPU's kernels.
 graph::lowering_options cpu_lowering(graph::lowering_options wanted,
                                      const kernel_table& kernels,
                                      device_kind kind);

@@ -19,11 +19,10 @@ void put(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-/// Takes values off the front of bytes from another process, never beyond their
-/// end.
+/// Reads values from bytes of another process, with bounds checks.
 class byte_reader {
 public:
-  /// @param what it reads, for errors: "a value"
+  /// @param what names the contents in errors: "a value"
   byte_reader(std::string_view bytes, const char* what)
     : rest_(bytes), what_(what) {}
 

@@ -8,11 +8,11 @@
 
 namespace troupe::actors {
 
-/// The bytes of an error as they travel between processes: code, message, and
-/// where it arose. Never empty.
+/// Serializes an error for other processes: code, message and context. The
+/// result is never empty.
 std::string encode_failure(const error& failure);
 
-/// The error that the bytes hold; if they are no such encoding,
+/// Deserializes an error. If the bytes are malformed, returns
 /// error(peer_failure) that says so.
 error decode_failure(std::string_view bytes);
 

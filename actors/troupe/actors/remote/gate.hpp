@@ -33,13 +33,13 @@ private:
   int fd_;
 };
 
-/// The port of a socket's own end, of its other end; 0 if there is none.
+/// The local port and the remote port of a socket; 0 if there is none.
 std::uint16_t port_of(int fd);
 std::uint16_t port_of_peer(int fd);
 
-/// What the processes of one run know and nobody else does: the knock, which
-/// who connects shows, and the answer of who listens. Random; in a file that
-/// its owner alone may read.
+/// The secret of a run, known only to its processes. The connecting process
+/// sends `knock`, the listening process replies with `answer`. Both are random
+/// and are stored in a file that only its owner can read.
 struct run_pass {
   using token = std::array<std::byte, 32>;
   token knock{};
@@ -48,27 +48,27 @@ struct run_pass {
   static run_pass random();
 };
 
-/// The file of the pass of the run that listens on `port`. An empty folder:
-/// /tmp/troupe-UID, made if there is none. Throws error(invalid_argument) if
-/// others than its owner may enter the folder.
+/// Path of the pass file of the run that listens on `port`. An empty `folder`
+/// means /tmp/troupe-UID, which is created if necessary. Throws
+/// error(invalid_argument) if anyone but the owner has access to the folder.
 std::string pass_path(const std::string& folder, std::uint16_t port);
 
-/// Lets connections to a loopback port in that show the pass of the run.
+/// Admits connections to a loopback port that send the pass of the run.
 ///
-/// Nothing that a stranger sends comes further than here: not before 32 right
-/// bytes have come is a socket handed on. Who has not sent them after two
-/// seconds is sent away; so is the oldest of too many.
+/// Data from strangers gets no further than this class: a socket is passed on
+/// only after the 32 correct bytes have arrived. A connection that has not sent
+/// them after two seconds is closed. If there are too many connections, the
+/// oldest is closed.
 class gate {
 public:
   /// Listens and writes the file of the pass.
   /// @param port 0: any
-  /// @param admit takes each socket that may come in, and the gate's port;
-  /// called on the gate's thread
-  /// Throws error(peer_failure) if it cannot listen there,
+  /// @param admit takes each admitted socket and the gate's port; called on the
+  /// gate's thread Throws error(peer_failure) if it cannot listen there,
   /// error(io_failure | invalid_argument) if it cannot write the pass.
   gate(const std::string& host, std::uint16_t port, const std::string& folder,
        std::function<void(descriptor, std::uint16_t port)> admit);
-  /// Stops to listen and removes the file.
+  /// Stops listening and removes the file.
   ~gate();
   gate(const gate&) = delete;
   gate& operator=(const gate&) = delete;
@@ -80,17 +80,17 @@ private:
 
   std::function<void(descriptor, std::uint16_t port)> admit_;
   descriptor listening_;
-  descriptor wake_, woken_; // a pipe: its end is the gate's
+  descriptor wake_, woken_; // a pipe: closing it ends the gate's thread
   std::uint16_t port_ = 0;
   std::string path_;
   run_pass pass_;
   std::thread thread_;
 };
 
-/// Connects to the gate of a run, shows the pass and takes the answer, until
-/// `deadline`. Throws error(peer_failure) if nobody listens, answers, or who
-/// answers does not know the run; error(invalid_argument | io_failure) if the
-/// pass cannot be read.
+/// Connects to the gate of a run, sends the pass and checks the answer, until
+/// `deadline`. Throws error(peer_failure) if nobody listens, if there is no
+/// answer, or if the answer is wrong. Throws error(invalid_argument |
+/// io_failure) if the pass cannot be read.
 descriptor knock(const std::string& host, std::uint16_t port,
                  const std::string& folder,
                  std::chrono::steady_clock::time_point deadline);

@@ -18,10 +18,10 @@ struct loopback_address {
   }
 };
 
-/// Reads an address that only this machine reaches: 127.0.0.0/8 or ::1 in
-/// figures, or "localhost", which means 127.0.0.1. No name is looked up: who
-/// answers for it could be anybody. Throws error(invalid_argument) for all
-/// else.
+/// Parses an address that only this machine can reach: a numeric address in
+/// 127.0.0.0/8, ::1, or "localhost", which means 127.0.0.1. Names are not
+/// resolved, because they could resolve to any host. Throws
+/// error(invalid_argument) for anything else.
 loopback_address parse_loopback(const std::string& host, std::uint16_t port);
 
 } // namespace troupe::actors

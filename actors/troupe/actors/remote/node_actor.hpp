@@ -11,15 +11,15 @@ namespace troupe::actors {
 
 struct node_state;
 
-/// The address of a process for the others. No exit message ends it: the link
-/// does.
+/// The actor that represents a process to the others. Exit messages do not
+/// terminate it; only the link does.
 class node_actor final : public actor_base {
 public:
   node_actor(caf::actor_config& cfg, std::shared_ptr<node_state> link)
     : actor_base(cfg), link_(std::move(link)) {}
 
   const char* name() const override { return "troupe.node"; }
-  /// Lets the link go. Retired.
+  /// Releases the link. The actor must be retired.
   void forget() { link_.reset(); }
 
 protected:

@@ -9,19 +9,21 @@
 
 namespace troupe::actors {
 
-/// Brings the processes of a run together over CAF's connections: a socket goes
-/// to CAF when it has shown the pass of the run.
+/// Connects the processes of a run through CAF. A socket is passed to CAF only
+/// after its peer has sent the pass of the run.
 class node_door {
 public:
   using time_point = std::chrono::steady_clock::time_point;
 
-  /// Both outlive the door.
+  /// Both arguments must outlive the door.
   node_door(caf::actor_system& system, node_state& link)
     : system_(system), link_(link) {}
 
-  /// Process 0: lets another process in, which came through the gate at a port.
+  /// Process 0: connects another process that the gate at `gate_port` has
+  /// admitted.
   void admit(descriptor socket, std::uint16_t gate_port);
-  /// Process 0: from now on CAF gives newcomers no address at that port.
+  /// Process 0: from now on new connections at that port get no address from
+  /// CAF.
   void close(std::uint16_t gate_port);
   /// The others: connects to process 0 and asks to join. Throws
   /// error(peer_failure) if it does not answer.

@@ -15,27 +15,27 @@ namespace troupe::actors {
 
 struct node_state;
 
-/// Ties the parts of one graph together that run in several processes.
+/// Connects the parts of one graph that run in several processes.
 ///
-/// Start-up: process 0 opens a gate (remote/gate.hpp); each other process comes
-/// in with the pass of the run and sends a join message with the number of its
-/// process and a description of the run as it sees it. When all have come,
-/// process 0 sends everybody the addresses of all, closes the gate, hears from
-/// each that it knows them, and tells all to begin.
+/// Start-up: process 0 opens a gate (remote/gate.hpp). Each other process
+/// connects with the pass of the run and sends a join message with its process
+/// number and its description of the run. When all have joined, process 0 sends
+/// the addresses of all processes to each of them and closes the gate. After
+/// each has confirmed, it tells all to begin.
 ///
-/// Running: values go along the graph's channels, and back goes that they were
-/// taken. A step ends where it runs; that it has failed goes to all, with its
-/// number. Whoever is lost ends the run of all: process 0, to which all are
-/// connected, tells the others. One that leaves says how many steps it has run;
-/// those stand.
+/// Running: values are sent along the graph's channels and are acknowledged
+/// when they are taken. A step ends in each process on its own. If it fails,
+/// its number is sent to all processes. The loss of a process ends the run in
+/// all processes: process 0, to which all are connected, notifies the others. A
+/// process that leaves reports how many steps it has run; these remain valid.
 ///
-/// Messages count if they come from the node actor that may send them, where
-/// they are awaited, and with numbers that can be; all others are dropped. A
-/// member that sends what is not due is lost.
+/// A message is accepted only if it comes from the right node actor, when it is
+/// expected, and with valid numbers. All others are dropped. A member that
+/// sends an unexpected value is treated as lost.
 class node_link final : public wire {
 public:
-  /// What the executor wants to hear. Called on threads of the actor system,
-  /// one call at a time.
+  /// Callbacks of the executor. Called on threads of the actor system, one at a
+  /// time.
   struct listener {
     /// A step has failed in another process.
     std::function<void(step_id, const error& reason)> failed;
@@ -43,7 +43,7 @@ public:
     std::function<void(step_id first_without, const error& reason)> gone;
   };
 
-  /// Connects and waits until all processes have.
+  /// Connects and waits until all processes have connected.
   /// @param description of the run, see remote/run_description.hpp
   /// @param ends of the graph's channels; outlives the link, as the graph does;
   ///   null if it has none
@@ -52,18 +52,18 @@ public:
   node_link(caf::actor_system& system, const node_options& options,
             std::string description, const graph::ssa_graph& graph,
             transport* ends, listener listens);
-  /// Afterwards neither the listener is called any more, nor `ends`.
+  /// Afterwards neither the listener nor `ends` is called.
   ~node_link() override;
 
   const std::shared_ptr<run_members>& members() const noexcept;
 
-  /// A step has ended here; each, in their order.
+  /// Called when a step has ended here: once per step, in order.
   void ended(step_id step);
-  /// Tells the others that a step has failed here.
+  /// Notifies the others that a step has failed here.
   void tell_failed(step_id step, const error& reason);
-  /// Tells the others that all steps before `first_without` have ended here and
-  /// no other will run, and waits for a moment until they can do without this
-  /// process.
+  /// Notifies the others that all steps before `first_without` have ended here
+  /// and that no other step will run. Waits briefly until they no longer need
+  /// this process.
   void leave(step_id first_without) noexcept;
 
   void send(std::uint32_t channel, step_id step,
@@ -74,8 +74,9 @@ private:
   std::shared_ptr<node_state> state_;
 };
 
-/// Throws error(invalid_argument) for an address off loopback, a process number
-/// out of range, or if there is not one process per device.
+/// Throws error(invalid_argument) for an address that is not loopback, a
+/// process number out of range, or if the number of entries differs from that
+/// of devices.
 void check_nodes(const node_options& options, std::size_t devices);
 
 } // namespace troupe::actors

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The messages of node actors (node_link.hpp). An atom stands first, and then
-// what its comment lists.
+// The messages of node actors (node_link.hpp). Each consists of an atom,
+// followed by the items that its comment lists.
 
 #include <caf/actor.hpp>
 #include <caf/atom.hpp>
@@ -14,27 +14,27 @@ namespace troupe::actors {
 using actor_list = std::vector<caf::actor>;
 
 // To process 0:
-/// process (uint64), port of its end of the connection (uint16), description of
-/// the run (string)
+/// process number (uint64), local port of its connection (uint16), description
+/// of the run (string)
 using join_atom = caf::atom_constant<caf::atom("join")>;
-/// knows the others
+/// confirms that the sender knows the others
 using here_atom = caf::atom_constant<caf::atom("here")>;
 // From process 0:
 /// node actors of all (vector<actor>)
 using welcome_atom = caf::atom_constant<caf::atom("welcome")>;
 using begin_atom = caf::atom_constant<caf::atom("begin")>;
-/// first step that cannot run (uint64), why there is no run, or none any more
-/// (string)
+/// first step that cannot run (uint64), reason why the run did not begin or has
+/// ended (string)
 using lost_atom = caf::atom_constant<caf::atom("lost")>;
 // To and from process 0:
-/// goes away behind so many steps (uint64), and waits for the answer: all that
-/// it sent before has come then
+/// the sender leaves after this many steps (uint64) and waits for the answer;
+/// when the answer arrives, everything sent before has arrived
 using leave_atom = caf::atom_constant<caf::atom("leave")>;
 using left_atom = caf::atom_constant<caf::atom("left")>;
-// Among all:
+// Between any processes:
 /// channel (uint32), step (uint64), value (string)
 using value_atom = caf::atom_constant<caf::atom("value")>;
-/// channel (uint32), step (uint64), failure (string): instead of a value
+/// channel (uint32), step (uint64), failure (string); sent instead of a value
 using mark_atom = caf::atom_constant<caf::atom("mark")>;
 /// channel (uint32), step (uint64)
 using taken_atom = caf::atom_constant<caf::atom("taken")>;

@@ -20,12 +20,13 @@
 
 namespace troupe::actors {
 
-/// What the link is, kept alive by the node actor. `calling` is held while the
-/// listener is called, and taken before `mutex` where both are. Messages are
-/// sent under `mutex`, so that all see their order; nothing is called there
-/// that may come back.
+/// The state of the link, kept alive by the node actor. `calling` is held while
+/// the listener is called. If both locks are needed, `calling` is taken before
+/// `mutex`. Messages are sent under `mutex`, so that all processes see the same
+/// order. No function that could call back is called under it.
 struct node_state {
-  /// How long one that leaves waits for the others to have heard all.
+  /// How long a leaving process waits until the others have received
+  /// everything.
   static constexpr std::chrono::milliseconds longest_leave{1500};
 
   caf::actor_system& system;
@@ -45,23 +46,26 @@ struct node_state {
 
   enum class stage { joining, knowing, running };
 
-  std::mutex mutex; // guards what follows
+  std::mutex mutex; // guards all members below
   std::condition_variable changed;
   stage now = stage::joining;
   caf::actor self;
-  // Whom this one controls or obeys: process 0 all, others process 0.
+  // The directly connected processes: for process 0 all others, for the others
+  // process 0.
   std::map<std::uint64_t, caf::actor> nodes;
   actor_list everybody;         // by process, once all have joined
-  std::set<std::uint64_t> here; // know the others
-  std::set<std::uint64_t> gone; // have left, are lost, or have let this one go
-  std::string failure;          // why there is no run (any more)
-  step_id first_without = 0;    // the first step that cannot run, then
-  step_id ended = 0;            // steps that have ended here
-  std::optional<step_id> first_leaves_at; // process 0 waits for steps before
-  // Copies of CAF's sockets, with which a connection is cut if the other end
-  // answers no more; CAF would wait for it. By port of the other end until it
-  // has joined, then by process until that is gone: a copy keeps the connection
-  // open.
+  std::set<std::uint64_t> here; // processes that know the others
+  // processes that have left, are lost, or have released this one
+  std::set<std::uint64_t> gone;
+  std::string failure;       // why the run did not begin or has ended
+  step_id first_without = 0; // in that case: the first step that cannot run
+  step_id ended = 0;         // number of steps that have ended here
+  // process 0 first waits for steps before it
+  std::optional<step_id> first_leaves_at;
+  // Duplicates of CAF's sockets, used to close a connection if the other end no
+  // longer answers, because CAF would wait for it. Indexed by the peer's port
+  // until it has joined, then by process until that is gone. A duplicate keeps
+  // the connection open.
   std::map<std::uint16_t, descriptor> entered;
   std::map<std::uint64_t, descriptor> sockets;
   bool has_told_leave = false;
@@ -88,14 +92,14 @@ struct node_state {
       tell(everybody[number], std::forward<Ts>(content)...);
   }
 
-  /// The process whose node actor `who` is; none: no member.
+  /// The process whose node actor is `who`; empty if `who` is not a member.
   std::optional<std::uint64_t> process_of(const caf::strong_actor_ptr& who);
 
   void list_channels(const graph::ssa_graph& g);
   void watch(const std::shared_ptr<node_state>& me, std::uint64_t number,
              const caf::actor& node);
 
-  // The messages; `from` is the sender's process.
+  // Message handlers; `from` is the sender's process.
   void on_join(const std::shared_ptr<node_state>& me, std::uint64_t number,
                std::uint16_t port, const std::string& theirs,
                const caf::strong_actor_ptr& node);

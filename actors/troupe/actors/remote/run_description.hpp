@@ -13,11 +13,11 @@
 
 namespace troupe::actors {
 
-/// All that the processes of a run must agree on: options, the program with its
-/// attributes, handles, edges, and the values of what devices of several
-/// processes read before a step writes it: parameters, learning rate, loss
-/// scale. Statistics that each device keeps for itself are left out. A line
-/// each; equal for equal runs on every machine.
+/// Describes everything on which the processes of a run must agree, one item
+/// per line: options; the program with its attributes, handles and edges; and
+/// the values that devices of several processes read before a step writes them
+/// (parameters, learning rate, loss scale). Statistics that each device keeps
+/// for itself are omitted. Equal runs give equal descriptions on every machine.
 /// @param loss the loss variable's name, found or given
 /// @param options with `nodes`; `batch` and what concerns one process alone
 /// (threads, form, trace) do not count
@@ -27,9 +27,9 @@ std::string describe_run(const executor_options& options,
                          scope& parameters,
                          std::span<const std::shared_ptr<device>> devices);
 
-/// The first line in which process `process` differs from process 0, as a part
-/// of a sentence: "steps_in_flight: 2 in process 0, 4 in process 1". Empty if
-/// there is none.
+/// The first line in which process `process` differs from process 0, as part of
+/// an error message: "steps_in_flight: 2 in process 0, 4 in process 1". Empty
+/// if they are equal.
 std::string first_difference(const std::string& of_first,
                              const std::string& of_other, std::size_t process);
 

@@ -13,15 +13,15 @@
 
 namespace troupe::actors {
 
-/// Who belongs to a run over several processes: the node actor of each. What
-/// others send to the run's actors does not count.
+/// The members of a run over several processes: the node actor of each.
+/// Messages from others to the run's actors are ignored.
 ///
-/// Thread rule: `know` once, before the first step; the rest from any thread.
+/// Thread rule: `know` once, before the first step; all others from any thread.
 class run_members {
 public:
   explicit run_members(caf::strong_actor_ptr self) : self_(std::move(self)) {}
 
-  /// The node actor of this process: in its name messages go to the others.
+  /// The node actor of this process: the sender of messages to the others.
   const caf::strong_actor_ptr& self() const noexcept { return self_; }
 
   void know(const std::vector<caf::strong_actor_ptr>& others) {
@@ -30,12 +30,13 @@ public:
     known_.store(true, std::memory_order_release);
   }
 
-  /// Whether `who` is the node actor of another process. Null: no.
+  /// True if `who` is the node actor of another process; false for null.
   bool has(const caf::strong_actor_ptr& who) const {
     return who && has(who->node(), who->id());
   }
 
-  /// Whether an exit message from `who` counts: of this process or of a member.
+  /// True if an exit message from `who` is accepted: from this process or from
+  /// a member.
   bool obeys(const caf::actor_addr& who) const {
     return who && (who.node() == self_->node() || has(who.node(), who.id()));
   }
@@ -50,7 +51,7 @@ private:
 
   caf::strong_actor_ptr self_;
   std::vector<std::pair<caf::node_id, caf::actor_id>> others_;
-  // Release by who learns of the others, acquire by who asks.
+  // Stored with release once the members are known, loaded with acquire.
   std::atomic<bool> known_{false};
 };
 

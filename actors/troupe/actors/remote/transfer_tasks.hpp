@@ -10,15 +10,16 @@
 
 namespace troupe::actors {
 
-/// Sends a variable's value along a channel, or, in a step that has failed, the
-/// step's error. Ends later: when the receiver is not too far behind.
+/// Makes a task that sends a variable's value through a channel, or the step's
+/// error if the step has failed. Asynchronous: it completes when the receiver
+/// is not too far behind.
 /// @param ends outlives the task
 std::unique_ptr<op_task> make_send_task(transport& ends, std::uint32_t channel,
                                         const storage& from);
 
-/// Writes a variable with what comes along a channel; an error that comes
-/// instead fails the step. Ends later: when it has come, or when the step has
-/// failed.
+/// Makes a task that writes the value from a channel to a variable. An error
+/// from the channel fails the step. Asynchronous: it completes when the value
+/// has arrived or the step has failed.
 std::unique_ptr<op_task> make_recv_task(transport& ends, std::uint32_t channel,
                                         const storage& to);
 

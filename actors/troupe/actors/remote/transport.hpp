@@ -15,40 +15,40 @@
 
 namespace troupe::actors {
 
-/// What a channel carries in a step: the bytes of a value (value_codec.hpp), or
-/// why there is none.
+/// The item that a channel carries in a step: the bytes of a value
+/// (value_codec.hpp), or the reason why there is none.
 struct transfer_content {
   std::string value;
   std::optional<error> failure;
 };
 
-/// Carries messages from one end of a channel to the other, which may be in
-/// another process. Those of a channel and direction arrive in the order in
-/// which they are sent. Any thread; none of these calls waits.
+/// Carries messages between the two ends of a channel, which can be in
+/// different processes. Messages of one channel and direction arrive in the
+/// order in which they are sent. Any thread; no call blocks.
 class wire {
 public:
   virtual ~wire() = default;
-  /// To the receiving end's `transport::arrived`.
+  /// Sends to the receiving end's `transport::arrived`.
   virtual void send(std::uint32_t channel, step_id step,
                     transfer_content content) = 0;
-  /// To the sending end's `transport::taken`.
+  /// Sends to the sending end's `transport::taken`.
   virtual void tell_taken(std::uint32_t channel, step_id step) = 0;
 };
 
-/// The ends of a graph's transfers that are in this process: hands what ops
-/// send to a wire, and what comes along it to the ops that receive.
+/// The ends of a graph's transfers that are in this process. Passes values from
+/// sending ops to a wire, and values from the wire to receiving ops.
 ///
-/// A channel carries one content per step, in the order of steps. What comes
-/// before its step's receiver is kept; a sender is at most `steps_ahead` steps
-/// ahead of what the receiver has taken, so no more than that is kept. Marks of
-/// failures wait for nobody: a step that has failed ends, wherever the other
-/// process is.
+/// A channel carries one item per step, in the order of steps. Items that
+/// arrive before the receiving op of their step are buffered. A sender is at
+/// most `steps_ahead` steps ahead of the receiver, which bounds the buffer.
+/// Failures are sent without waiting, so that a failed step ends no matter how
+/// far the other process is.
 ///
-/// Thread rule: `connect` before the first step; all else from any thread, at
-/// most one `send` and one `receive` per channel at a time.
+/// Thread rule: `connect` before the first step; all others from any thread,
+/// with at most one `send` and one `receive` per channel at a time.
 class transport {
 public:
-  /// Hears of the content that it waits for.
+  /// Is notified of the item that it waits for.
   class receiver {
   public:
     virtual void received(transfer_content content) noexcept = 0;
@@ -64,28 +64,30 @@ public:
   void connect(wire& over) { wire_ = &over; }
   std::size_t channels() const noexcept { return channels_.size(); }
 
-  /// Sends a step's content. `pending`: the receiver is too far behind; `sent`
-  /// hears when it has been sent. A failure is always sent at once.
+  /// Sends a step's item. Returns `pending` if the receiver is too far behind;
+  /// `sent` is then notified when the item has been sent. A failure is always
+  /// sent at once.
   launch_status send(std::uint32_t channel, step_id step,
                      transfer_content content, completion& sent);
-  /// Takes a step's content; none: it has not come yet, and `to` will hear.
+  /// Takes a step's item. Empty if it has not arrived yet; `to` is then
+  /// notified when it arrives.
   std::optional<transfer_content> receive(std::uint32_t channel, step_id step,
                                           receiver& to);
-  /// Takes a step's content, whenever it comes, and forgets it.
+  /// Discards a step's item, now or when it arrives.
   void drop(std::uint32_t channel, step_id step);
 
-  /// The step has failed here: who waits to receive in it hears at once, with
-  /// an empty content; what waits to be sent in it becomes the mark of a
-  /// failure.
+  /// Called when the step has failed here. Waiting receivers of the step are
+  /// notified at once with an empty item. Waiting sends of the step are
+  /// replaced by the failure.
   void give_up(step_id step, const error& reason);
-  /// The same of one channel.
+  /// The same for one channel.
   void give_up(std::uint32_t channel, step_id step, const error& reason);
 
-  /// From the wire. False if it is not due: the other end does not keep to the
-  /// rules.
+  /// Called by the wire. False if the item is not expected, because the other
+  /// end violates the protocol.
   bool arrived(std::uint32_t channel, step_id step, transfer_content content);
   bool taken(std::uint32_t channel, step_id step);
-  /// The receiver is gone: what is sent to it waits no more.
+  /// Called when the receiver is gone: sends to it no longer wait.
   void receiver_is_gone(std::uint32_t channel);
 
 private:
@@ -99,15 +101,15 @@ private:
     completion* sent;
   };
   struct channel_ends {
-    std::mutex mutex; // guards all; held while nobody else is called
+    std::mutex mutex; // guards all members; not held during callbacks
     // The receiving end.
     step_id next_to_come = 0;
-    step_id next_to_take = 0; // or to drop
+    step_id next_to_take = 0; // or to discard
     std::deque<kept_content> kept;
     receiver* waits = nullptr; // for `next_to_take`
     // The sending end.
     step_id next_to_send = 0;
-    step_id next_to_hear_of = 0; // that it was taken
+    step_id next_to_hear_of = 0; // next acknowledgement
     step_id may_send_before = 0; // values
     std::optional<unsent_content> unsent;
   };

@@ -9,15 +9,14 @@
 
 namespace troupe::actors {
 
-/// The bytes of a variable's value as they travel between processes of one
-/// machine type: kind, dtype, shape, rows, elements in plain layout. Empty: no
-/// value. A string, because CAF copies strings in one piece. The value is in
-/// memory that the host can read.
+/// Serializes a variable's value for other processes of the same machine type:
+/// kind, dtype, shape, rows, elements in plain layout. No value gives an empty
+/// string. The type is a string because CAF copies strings in one piece. The
+/// value must be in host-readable memory.
 std::string encode_value(const variable& value);
 
-/// Puts the value back into `target` with memory of `memory`. Throws
-/// error(peer_failure) if `bytes` is no such encoding; `target` is unchanged
-/// then.
+/// Deserializes a value into `target`, with memory from `memory`. Throws
+/// error(peer_failure) if `bytes` are malformed; `target` is then unchanged.
 void decode_value(std::string_view bytes, arena& memory, variable& target);
 
 } // namespace troupe::actors

@@ -10,28 +10,29 @@
 
 namespace troupe::actors {
 
-/// The program with what ops with sub-blocks read and write in their slots
-/// (graph/sub_blocks.hpp); itself if it has none.
+/// Returns the program with slots that list what ops with sub-blocks read and
+/// write (graph/sub_blocks.hpp). Returns the program itself if it has no
+/// sub-blocks.
 std::shared_ptr<const graph::program>
 exposed(std::shared_ptr<const graph::program> main);
 
-/// The loss, `named` if that is not empty; nothing for a program that has none.
-/// Throws what `graph::find_loss` throws for one that has several.
+/// Name of the loss: `named` if that is not empty, otherwise found in the
+/// program. Empty if the program has no loss.
 std::string loss_of(const graph::program& p, const std::string& named);
 
-/// How an executor with these options builds its graph: which passes it runs
-/// depends on the kernels that its devices have, and on what they share.
+/// The build options of an executor with these options. The passes depend on
+/// the kernels of its devices and on whether these share memory.
 graph::build_options build_options_of(const executor_options& options,
                                       const std::string& loss);
 
-/// By device: its place, which is its process in a run over several; empty: all
-/// are in one.
+/// By device: its place, which is its process in a run over several processes.
+/// Empty: all devices are in one place.
 std::vector<std::uint32_t> places_of(const executor_options& options);
 
-/// The graph that an executor runs: split over places
-/// (graph/passes/transfers.hpp), after the options' passes, proven free of
-/// hazards. Refers to `p`.
-/// Throws error(graph_invalid) and what building throws.
+/// Builds the graph that an executor runs: applies the options' passes, splits
+/// the graph over places (graph/passes/transfers.hpp) and proves it free of
+/// hazards. The graph refers to `p`. Throws error(graph_invalid) and what
+/// building throws.
 graph::ssa_graph build_graph(std::shared_ptr<const graph::program> p,
                              const executor_options& options,
                              const std::string& loss);

@@ -22,8 +22,8 @@ namespace troupe::actors {
 class graph_tasks;
 struct step_state;
 
-/// Brings the feeds of a step to the devices: copies first, which may fail, and
-/// then into their places, which cannot.
+/// Brings the feeds of a step to the devices in two phases: copying, which can
+/// fail, and moving the copies into place, which cannot.
 ///
 /// Thread rule: the executor's thread.
 class feeder {
@@ -32,22 +32,23 @@ public:
     const graph::block* declarations = nullptr;
     const needed_feeds* needed = nullptr;
     std::vector<std::shared_ptr<device>> devices;
-    std::function<bool(std::size_t device)> is_here; ///< in this process
+    /// true if the device is in this process
+    std::function<bool(std::size_t device)> is_here;
     scope* parameters = nullptr;
     const graph_tasks* tasks = nullptr;
     recorder* trace = nullptr;
   };
 
-  /// What `p` points to outlives the feeder.
+  /// Everything that `p` points to must outlive the feeder.
   explicit feeder(parts p) : parts_(std::move(p)) {}
 
-  /// Copies each device's share of `feeds`, for step `id`, whose state is
-  /// `step`. Throws error(out_of_memory) naming variable and device; nothing
-  /// is kept then.
+  /// Copies each device's share of `feeds` for step `id` with state `step`.
+  /// Throws error(out_of_memory) naming variable and device; all copies are
+  /// then discarded.
   void copy(const feed_map& feeds, const step_state& step, step_id id);
-  /// Puts the copies where the step reads them.
+  /// Moves the copies to where the step reads them.
   void set() noexcept;
-  /// Forgets them.
+  /// Discards the copies.
   void drop() noexcept { fed_.clear(); }
 
 private:

@@ -13,24 +13,25 @@
 
 namespace troupe::actors {
 
-/// The values of a graph's persistable variables on its devices, while no step
-/// runs: each device has a replica in the scope, that of device 0 is the
+/// Synchronizes a graph's persistable variables between devices while no step
+/// runs. Each device has a replica in the scope; the replica of device 0 is the
 /// application's.
 ///
-/// Thread rule: none of its own. The arguments outlive it.
+/// Thread rule: not synchronized. The arguments must outlive the object.
 class parameter_replicas {
 public:
-  /// @param device_is_here by device: whether it is in this process; empty: all
+  /// @param device_is_here by device: true if it is in this process; empty: all
   ///   are
   parameter_replicas(const graph::ssa_graph& g, scope& parameters,
                      std::span<const std::shared_ptr<device>> devices,
                      std::vector<bool> device_is_here);
 
-  /// Before the first step: gives each device the values that its ops read and
-  /// that it has not got, and forgets those that steps leave behind. Throws
+  /// Called before the first step. Copies to each device the missing values
+  /// that its ops read, and discards copies that steps will not update. Throws
   /// error(not_found) naming a variable without a value.
   void spread();
-  /// After steps: brings the application's values up to date, in plain layout.
+  /// Called after steps. Brings the application's values up to date, in plain
+  /// layout.
   void gather();
 
 private:

@@ -18,7 +18,7 @@ namespace troupe::actors {
 /// The arguments of an op that runs a block, by name: outputs before inputs.
 class outer_arguments {
 public:
-  /// `ctx` outlives it.
+  /// `ctx` must outlive the object.
   explicit outer_arguments(const kernel_context& ctx);
 
   /// Null if there is no argument of that name.
@@ -28,18 +28,19 @@ private:
   std::unordered_map<std::string_view, variable*> by_name_;
 };
 
-/// Finds variables by name for the ops of a block: in the block's scope first,
-/// then among the arguments of the op that runs it. As in Paddle, a name that
-/// the scope has hides an outer one, which is how a gradient block sees values
-/// that have changed since.
+/// Finds variables by name for the ops of a block: first in the block's scope,
+/// then among the arguments of the op that runs the block. As in Paddle, names
+/// in the scope hide outer ones. A gradient block thus sees the saved values of
+/// variables that have changed since.
 class block_scope {
 public:
-  /// All outlive it. `locals`: names that belong to the scope.
+  /// All arguments must outlive the object. `locals`: names that belong to the
+  /// scope.
   block_scope(scope& inside, const std::set<std::string, std::less<>>& locals,
               const outer_arguments& outside)
     : inside_(inside), locals_(locals), outside_(outside) {}
 
-  /// Throws error(graph_invalid) for a name that neither has.
+  /// Throws error(graph_invalid) for a name that is in neither.
   variable& find(std::string_view name) const;
   scope& inside() const noexcept { return inside_; }
 
@@ -56,15 +57,15 @@ public:
   block_runner(const graph::program& p, std::int32_t block,
                const kernel_table& kernels, device_kind kind);
 
-  /// Runs all ops. An error names the op and its place in the block. Throws
-  /// error(cancelled) before the next op once the step is stopped.
+  /// Runs all ops. An error names the op and its position in the block. If the
+  /// step is stopped, throws error(cancelled) before the next op.
   void run(const block_scope& variables, kernel_context& ctx);
 
-  /// Names that live in the block's scope.
+  /// Names that belong to the block's scope.
   const std::set<std::string, std::less<>>& locals() const noexcept {
     return locals_;
   }
-  /// One more name that does.
+  /// Adds such a name.
   void add_local(std::string name) { locals_.insert(std::move(name)); }
 
 private:

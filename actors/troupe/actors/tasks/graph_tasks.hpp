@@ -25,51 +25,52 @@ namespace troupe::actors {
 
 class transport;
 
-/// The values of a graph's variables and what its ops do with them, whoever
-/// runs the ops.
+/// The storages of a graph's variables and the tasks of its ops, independent of
+/// what runs the ops.
 ///
-/// Thread rule: made and asked by one thread; tasks run as `op_task` says.
+/// Thread rule: one thread; tasks run as described in `op_task`.
 class graph_tasks {
 public:
-  /// All of it outlives the tasks.
+  /// Everything in it must outlive the tasks.
   struct parts {
     const graph::program* program; ///< exposed (graph/sub_blocks.hpp)
     const graph::ssa_graph* graph;
     std::span<const std::shared_ptr<device>> devices;
     scope* parameters;
     const kernel_table* kernels;
-    /// One per slot, with its devices.
+    /// One per slot, with `step_state::devices` filled.
     std::span<const std::unique_ptr<step_state>> steps;
-    /// With large collectives and updates for all devices; null: nobody.
+    /// Runs parts of large collectives and of updates for all devices; null:
+    /// they are not divided.
     part_runner* helpers = nullptr;
-    std::size_t workers = 1; ///< helpers and who asks for help
+    std::size_t workers = 1; ///< number of helpers plus the op's own worker
     bool deterministic = true;
     bool check_nan = false;
-    /// Whose tasks are asked for; empty: of all devices.
+    /// Devices for which tasks are made; empty: all.
     std::vector<bool> device_is_here = {};
     /// The ends of the graph's transfers, if it has any.
     transport* transfers = nullptr;
-    /// The order in which ops are expected to run: values lie in the order in
-    /// which these make them. Empty: that of the program.
+    /// The expected order of ops; values are laid out in the order in which
+    /// they are made. Empty: program order.
     std::span<const handle_id> order = {};
   };
 
   explicit graph_tasks(const parts& p);
 
-  /// Makes the task of an op that runs on stream `on`; lives as long as this.
-  /// Throws error(unsupported_op) naming an op type without a kernel.
+  /// Makes the task of an op that runs on stream `on`. It lives as long as this
+  /// object. Throws error(unsupported_op) naming an op type without a kernel.
   op_task& make_task(const graph::op_handle& op, stream& on);
   /// A task that does nothing, for runs without kernels.
   op_task& make_empty_task(const graph::op_handle& op);
 
-  /// Not after `forget_storages`.
+  /// Must not be called after `forget_storages`.
   storage& storage_of(handle_id var);
   /// A fed variable on one device.
   struct fed_variable {
-    handle_id handle; ///< its version 0
+    handle_id handle; ///< version 0 of the variable
     storage value;
   };
-  /// Null if the graph has none.
+  /// Null if the graph has no such feed.
   const fed_variable* find_fed(std::string_view name, std::size_t device) const;
   storage_places& places() noexcept { return *places_; }
   arena& host_memory() noexcept { return host_memory_; }
@@ -83,14 +84,15 @@ public:
   };
   const std::vector<fetch_entry>& fetches() const noexcept { return fetches_; }
 
-  /// By storage of the graph: its number in `places`; `no_temporary` of a
-  /// persistable variable or one that is not here. Until `forget_storages`.
+  /// By storage of the graph: its number in `places`; `no_temporary` for a
+  /// persistable variable or one in another process. Valid until
+  /// `forget_storages`.
   const std::vector<std::uint32_t>& temporary_of_storage() const noexcept {
     return temporary_of_;
   }
   static constexpr std::uint32_t no_temporary = UINT32_MAX;
 
-  /// Frees what only the making of tasks needs: tasks have copies.
+  /// Frees data that is needed only to make tasks; tasks have copies.
   void forget_storages() {
     std::vector<storage>{}.swap(storages_);
     std::vector<std::uint32_t>{}.swap(temporary_of_);
@@ -124,17 +126,18 @@ private:
   arena host_memory_;
   task_memory task_memory_;
   std::unique_ptr<storage_places> places_;
-  variable elsewhere_; // stands for all values of devices that are not here
+  // placeholder for all values of devices in other processes
+  variable elsewhere_;
   std::vector<storage> storages_;           // by var_handle::storage
   std::vector<std::uint32_t> temporary_of_; // by var_handle::storage
   std::map<std::pair<std::string_view, std::size_t>, fed_variable> fed_;
   std::vector<fetch_entry> fetches_;
   std::vector<std::unique_ptr<op_task>> tasks_;
-  // By collective_index, if each has a handle per device.
+  // By collective_index, if collectives have one handle per device.
   std::map<std::int32_t, std::shared_ptr<rank_meeting>> meetings_;
-  // Ops that one CPU device runs for all, sorted: while the others wait for
-  // what it writes, their workers share its work. On streams of the devices
-  // that are as wide, made when they are asked for.
+  // Ops that one CPU device runs for all devices, sorted. While the other
+  // devices wait for the result, their workers share the work. These ops use
+  // additional wide streams of the devices, which are made on demand.
   std::vector<const graph::op_desc*> updates_for_all_;
   std::vector<std::unique_ptr<stream>> wide_streams_;
 };

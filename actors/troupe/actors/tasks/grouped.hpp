@@ -10,13 +10,14 @@
 
 namespace troupe::actors {
 
-/// Lists of values by a dense key, one behind the other in one array.
+/// Lists of values by a dense key, stored contiguously in one array.
 template <class T>
 class grouped {
 public:
   using entry = std::pair<std::uint32_t, T>; ///< key, value
 
-  /// @param entries their order stays within a key; keys are below `keys`
+  /// @param entries keys must be less than `keys`; the order within a key is
+  /// kept
   grouped(std::size_t keys, std::span<const entry> entries)
     : first_(keys + 1), values_(entries.size()) {
     for (auto& [key, value] : entries)
@@ -33,7 +34,7 @@ public:
   }
 
 private:
-  std::vector<std::uint32_t> first_; // by key; one more at the end
+  std::vector<std::uint32_t> first_; // by key, with an extra entry at the end
   std::vector<T> values_;
 };
 

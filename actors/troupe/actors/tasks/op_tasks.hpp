@@ -19,65 +19,68 @@ namespace troupe::actors {
 
 /// A storage in a slot of an op.
 struct task_argument {
-  std::string_view slot; ///< of the op's description, which outlives the task
-  storage* value;        ///< null: the program names nothing here
-  /// It is read as it was so many steps ago.
+  /// refers to the op's description, which outlives the task
+  std::string_view slot;
+  storage* value; ///< null: the program names no variable here
+  /// The value of this many steps ago is read.
   std::uint32_t distance = 0;
 };
 
-/// Where a task runs. All of it outlives the task.
+/// Where a task runs. Everything must outlive the task.
 struct task_place {
   device& on;
   std::size_t device_index;
   stream& queue;
-  /// One per slot, with its devices: what a kernel sees of each is prepared.
+  /// One per slot, with `step_state::devices` filled; kernel contexts for each
+  /// are prepared.
   std::span<const std::unique_ptr<step_state>> steps;
-  task_memory& memory; ///< for what a run reads
+  task_memory& memory; ///< for data that a run reads
 };
 
-/// Runs the kernel of one op of the program on one device.
+/// Makes a task that runs the kernel of one op of the program on one device.
 ///
-/// What the kernel is given is prepared once per slot, not in each step.
+/// Kernel contexts are prepared once per slot, not in each step.
 /// @param desc outlives the task
 /// @param check_nan throw error(not_finite) when an output is not finite
 ///
-/// In the first steps an op that reads what a step before them would have
-/// written does nothing, unless it takes inputs without a value.
+/// In the first steps, an op with a delayed input that has no value yet does
+/// nothing, unless it accepts inputs without a value.
 ///
-/// A device without samples skips forward and backward ops, and other ops for
-/// which an input was not computed; so it contributes nothing, whatever the
-/// kernel would do with an empty tensor.
+/// A device without samples skips forward and backward ops, and other ops with
+/// an input that was not computed. It therefore contributes nothing, regardless
+/// of what kernels do with empty tensors.
 std::unique_ptr<op_task>
 make_computation_task(const graph::op_desc& desc, const task_place& place,
                       std::unique_ptr<kernel> code,
                       std::span<const task_argument> inputs,
                       std::span<const task_argument> outputs, bool check_nan);
 
-/// Writes the weight of the device's shard, n_i/n or 1 as the attribute
-/// "gradient_scale" says, into loss@GRAD; its shape and dtype are attributes,
-/// too (those of the program's fill_constant).
+/// Makes a task that writes the weight of the device's shard into loss@GRAD:
+/// n_i/n or 1, depending on the attribute "gradient_scale". Shape and dtype are
+/// attributes too, taken from the program's fill_constant.
 std::unique_ptr<op_task> make_scale_loss_grad_task(const graph::op_desc& desc,
                                                    device& on,
                                                    std::size_t device_index,
                                                    const storage& out);
 
-/// What a collective works on: the same variable on each device.
+/// The variable that a collective merges, on each device.
 struct collective_group {
   std::vector<storage> inputs;  ///< one per rank
-  std::vector<storage> outputs; ///< one per rank; reduce: of the root alone
+  std::vector<storage> outputs; ///< one per rank; reduce: only that of the root
 };
 
-/// all_reduce, reduce or broadcast of one or several variables in turn. Dense
-/// values are summed in rank order; row-sparse ones are joined and duplicate
-/// rows merged. Large tensors are cut in up to `workers` pieces that `helpers`
-/// run.
+/// Makes a task for all_reduce, reduce or broadcast of one or several variables
+/// in turn. Dense values are summed in rank order. Row-sparse values are
+/// concatenated. Large tensors are divided into up to `workers` parts that
+/// `helpers` run.
 std::unique_ptr<op_task>
 make_collective_task(graph::op_kind kind, std::size_t root,
                      std::vector<device*> ranks,
                      std::vector<collective_group> groups, part_runner* helpers,
                      std::size_t workers, bool deterministic);
 
-/// Copies a variable into `step_state::fetched[index]`, if the step wants it.
+/// Makes a task that copies a variable to `step_state::fetched[index]` if the
+/// step requests it.
 std::unique_ptr<op_task> make_fetch_task(device& on, std::size_t index,
                                          const storage& from, arena& host);
 

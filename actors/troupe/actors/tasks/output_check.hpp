@@ -9,22 +9,22 @@
 
 namespace troupe::actors {
 
-/// Lets kernels of ops of a main block fail when one of their outputs has
-/// another shape than the program declares, so that the error names this op and
-/// not the one that reads the output. Only for op types that an application
-/// adds: Troupe's own cost nothing.
+/// Makes kernels of main block ops fail if an output has a shape other than the
+/// declared one. The error then names this op and not the op that reads the
+/// output. Only op types that an application adds are checked, so Troupe's own
+/// ops have no overhead.
 ///
-/// Declared extents of -1, and variables declared without extents, fit any
-/// shape. If several devices share a batch whose size the program fixes, no
-/// extent of a part is known, and only the rank counts.
+/// Declared extents of -1 match any extent, and variables declared without
+/// extents match any shape. If several devices share a batch whose size the
+/// program fixes, extents of a shard are unknown and only the rank is checked.
 class output_check {
 public:
-  /// `p` outlives the check.
+  /// `p` must outlive the check.
   explicit output_check(const graph::program& p);
 
-  /// `code` of op `op` of the main block, or a kernel whose `run` calls it and
-  /// then throws error(shape_mismatch) naming op type, slot and variable and
-  /// both shapes.
+  /// Returns `code`, the kernel of op `op` of the main block, or a kernel that
+  /// runs it and then checks the outputs. The check throws
+  /// error(shape_mismatch) naming op type, slot, variable and both shapes.
   std::unique_ptr<kernel> of(std::unique_ptr<kernel> code,
                              const graph::op_desc& op);
 

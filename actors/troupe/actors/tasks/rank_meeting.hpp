@@ -10,28 +10,29 @@
 
 namespace troupe::actors {
 
-/// Where the ranks of a collective of one process meet: the last one that comes
-/// runs it for all. It is the step's collective whole, so results do not depend
-/// on who that is.
+/// Synchronizes the ranks of a collective in one process: the last rank to
+/// arrive runs the collective for all. It runs the whole collective, so results
+/// do not depend on which rank is last.
 class rank_meeting {
 public:
   /// @param joint the collective of all ranks
   rank_meeting(std::size_t ranks, std::unique_ptr<op_task> joint)
     : joint_(std::move(joint)), waiting_(ranks) {}
 
-  /// A rank has come, in a step that has failed or not. `pending`: others are
-  /// still missing, `whole` hears. Any thread; a rank comes to the next step
-  /// once it has heard of the end of this one.
+  /// Called when a rank arrives, also in a failed step. Returns `pending` if
+  /// other ranks are missing; `whole` is then notified later. A rank arrives
+  /// for the next step only after it has been notified. Any thread.
   launch_status come(std::size_t rank, step_state& step, completion& whole);
 
 private:
   std::unique_ptr<op_task> joint_;
-  std::mutex mutex_; // guards what follows
+  std::mutex mutex_; // guards all members below
   std::size_t came_ = 0;
-  std::vector<completion*> waiting_; // by rank; null: it has not come
+  std::vector<completion*> waiting_; // by rank; null: not arrived
 };
 
-/// The part that a rank has in a collective: it ends later, with all others.
+/// Makes the task of one rank of a collective. It completes together with all
+/// other ranks.
 std::unique_ptr<op_task> make_rank_task(std::shared_ptr<rank_meeting> at,
                                         std::size_t rank);
 

@@ -7,12 +7,12 @@
 
 namespace troupe::actors {
 
-/// Memory for what the tasks of a graph read, in the order in which they were
-/// made; freed with the graph. For objects that need no destructor, or whose
-/// owner calls it.
+/// Memory for data that a graph's tasks read, laid out in the order in which it
+/// is allocated. Freed with the graph. For objects without a destructor, or
+/// whose owner calls it.
 class task_memory {
 public:
-  /// Aligned as pointers are.
+  /// The memory is aligned for pointers.
   void* allocate(std::size_t bytes) {
     constexpr auto alignment = alignof(void*);
     bytes = (bytes + alignment - 1) / alignment * alignment;
