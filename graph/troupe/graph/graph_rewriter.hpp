@@ -13,17 +13,19 @@
 
 namespace troupe::graph {
 
-/// Makes a graph of another one's variables and of ops that come one by one,
-/// for passes that add and replace ops. Variables keep their positions, and
-/// until the end they are named by them, since ids depend on the number of ops.
+/// Builds a graph from the variables of another graph and from ops that are
+/// added one by one. For passes that add and replace ops. Variables keep their
+/// positions. Until `finish` they are identified by position, because ids
+/// depend on the number of ops.
 class graph_rewriter {
 public:
   using var_index = std::uint32_t;
 
-  /// @param of outlives the rewriter; its variables have no generators yet
+  /// @param of must outlive the rewriter; copied variables have no generators
+  /// yet
   explicit graph_rewriter(const ssa_graph& of);
 
-  /// What the new graph will be, without arguments and edges.
+  /// The new graph so far, without arguments and edges.
   ssa_graph& made() noexcept { return made_; }
   const ssa_graph& made() const noexcept { return made_; }
   var_index index_of(handle_id old_var) const noexcept {
@@ -40,11 +42,12 @@ public:
   handle_id add_op(op_handle op, std::span<const var_index> inputs,
                    std::span<const var_index> outputs);
 
-  /// The graph, without edges. The rewriter is spent.
+  /// Returns the graph, without edges. The rewriter must not be used
+  /// afterwards.
   ssa_graph finish();
 
 private:
-  /// Where an op's inputs, and behind them its outputs, begin.
+  /// Start of an op's inputs, which its outputs follow.
   struct argument_range {
     std::size_t first;
     std::size_t inputs;

@@ -8,22 +8,22 @@
 
 namespace troupe::graph {
 
-/// A name as a number, from 0 on.
+/// The number of a name, from 0.
 using name_id = std::uint32_t;
 
-/// Numbers names in the order in which they are first added. The names'
-/// characters are not copied: they outlive the table.
+/// Numbers names in the order in which they are first added. The characters of
+/// names are not copied and must outlive the table.
 ///
-/// Open addressing over slots of eight bytes: graphs of a million handles spend
-/// much of their construction here.
+/// A hash table with open addressing and slots of eight bytes. Speed matters:
+/// building graphs with a million handles spends much of its time here.
 class name_table {
 public:
   static constexpr name_id none = UINT32_MAX;
 
-  /// Makes room for `names` names.
+  /// Reserves room for `names` names.
   explicit name_table(std::size_t names = 0);
 
-  /// The number of `name`; a new one if it is new.
+  /// The number of `name`. A new name gets a new number.
   name_id add(std::string_view name);
   /// `none` if there is no such name.
   name_id find(std::string_view name) const;
@@ -41,7 +41,7 @@ private:
   std::size_t position(std::string_view name, std::uint32_t hash) const;
   void grow();
 
-  std::vector<slot> slots_; // a power of two, at most half of them taken
+  std::vector<slot> slots_; // a power of two, at most half of them used
   std::vector<std::string_view> names_;
 };
 

@@ -9,10 +9,10 @@
 
 namespace troupe::graph {
 
-/// What an op, or a step, has to do at least.
+/// The minimum work of an op or a step.
 struct work {
-  double flops = 0; ///< floating-point operations of products
-  double bytes = 0; ///< between memory and processor
+  double flops = 0; ///< floating-point operations in products
+  double bytes = 0; ///< moved between memory and processor
 
   friend work operator+(const work& a, const work& b) {
     return {a.flops + b.flops, a.bytes + b.bytes};
@@ -21,7 +21,7 @@ struct work {
 
 /// The work of a program's main block, op by op.
 struct program_cost {
-  std::vector<work> ops; ///< one per op of the block, in its order
+  std::vector<work> ops; ///< one per op of the block, in order
 
   work total() const;
 };
@@ -32,33 +32,34 @@ struct roofline {
   double flops_per_s = 0;
   double bytes_per_s = 0;
 
-  /// Seconds that `w` takes at least: the longer of computing and moving.
+  /// Minimum time of `w` in seconds: computing or moving data, whichever is
+  /// longer.
   double seconds(const work& w) const;
-  /// Seconds of a step whose ops run one after another, each on its roof.
+  /// Time in seconds of a step whose ops run one after another, each in its
+  /// minimum time.
   double seconds(const program_cost& cost) const;
 };
 
 /// Counts the work of one step on `batch` samples.
 ///
-/// FLOPs are those of products: convolutions (also transposed ones), mul,
-/// matmul, matmul_v2, bmm, and as many again for each gradient that their
-/// gradient ops make; a multiplication and an addition are two. All else counts
-/// as moving data.
+/// FLOPs are counted for products: convolutions (also transposed ones), mul,
+/// matmul, matmul_v2 and bmm, and the same number for each gradient that their
+/// gradient ops compute. A multiplication and an addition count as two. All
+/// other ops count only as moving data.
 ///
-/// Bytes: each value of the step is written once by the op that makes it and
-/// read once by each op that reads it, at its size in memory, with exceptions
-/// that let the count stay below what good kernels move:
-/// - a value that only one op reads stays in registers if that op or its maker
-///   works element by element: it counts nothing;
-/// - ops that merely look at a value in another shape, and a gradient that
-///   equals another (of an addition), move nothing;
-/// - a lookup and its gradient touch the rows that are looked up, and so does
-///   sgd with a sparse gradient.
-/// What stays in a cache from op to op is not taken into account.
+/// Bytes: each value is written once and read once by each op that reads it, at
+/// its size in memory. Exceptions keep the count below what good kernels move:
+/// - a value that only one op reads does not count if that op or its producer
+///   is elementwise, because it can stay in registers;
+/// - ops that only change a value's shape move nothing, and neither does a
+///   gradient that equals another one (of an addition);
+/// - a lookup, its gradient, and sgd with a sparse gradient move only the rows
+///   that are looked up.
+/// Caching between ops is not taken into account.
 ///
-/// Ops of other blocks (branches, loops) count nothing; an extent that is
-/// unknown and does not follow from the feeds counts as `batch`. Throws what
-/// `infer_shapes` throws.
+/// Ops of other blocks (branches, loops) do not count. An unknown extent that
+/// does not follow from the feeds counts as `batch`. Throws what `infer_shapes`
+/// throws.
 program_cost count_cost(const program& p, std::int64_t batch,
                         const op_schema_table& schemas = op_schemas());
 

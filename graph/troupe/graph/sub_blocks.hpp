@@ -17,14 +17,14 @@ namespace troupe::graph {
 inline constexpr std::string_view outer_reads = "sub_block@READS";
 inline constexpr std::string_view outer_writes = "sub_block@WRITES";
 
-/// Attribute of ops that add up gradients over steps: the condition of the
+/// Attribute of ops that accumulate gradients over steps: the condition of the
 /// branch that updates parameters with the sum.
 inline constexpr std::string_view merge_condition = "grad_merge_cond_name";
 
-/// How deep blocks may lie in each other: main's are at depth 1.
+/// Maximum nesting depth of blocks; blocks run by the main block have depth 1.
 inline constexpr std::size_t max_nested_blocks = 32;
-/// How many ops and arguments all sub-blocks may have together. A block counts
-/// once for each op that runs it, with what that op lists in the slots above.
+/// Maximum total number of ops and arguments in all sub-blocks. A block counts
+/// once for each op that runs it, including the arguments in the slots above.
 inline constexpr std::size_t max_nested_arguments = std::size_t{1} << 20;
 
 /// True for the types of ops that run a block: conditional_block, while, their
@@ -34,36 +34,36 @@ bool is_control_flow(std::string_view op_type) noexcept;
 /// Number of the block that a control-flow op runs (attribute sub_block).
 std::optional<std::int32_t> sub_block_of(const op_desc& op);
 
-/// Throws error(graph_invalid) naming op and block if a block that runs is not
-/// there, runs itself or an outer block, or if blocks exceed the limits above.
-/// Whatever walks over blocks ends, and soon, once this has passed.
+/// Throws error(graph_invalid), naming op and block, if a block is missing,
+/// runs itself or an outer block, or if blocks exceed the limits above. After
+/// this check, every walk over blocks ends after a bounded time.
 void check_sub_blocks(const program& p);
 
-/// Those arguments of the ops of block `index` that live in the block's step
-/// scope: its variables that are not persistable and, if it is the gradient of
-/// another block, that block's, in whose scope it runs.
+/// The arguments of the ops of block `index` that belong to the block's step
+/// scope: its variables that are not persistable. A gradient block runs in the
+/// scope of its forward block, so it also has the names of that block.
 std::set<std::string, std::less<>> local_names(const program& p,
                                                std::int32_t index);
 
-/// A copy in which each control-flow op lists, in two slots of its own, all
-/// variables outside of its block that the ops of the block (and of the blocks
-/// that those run) read before they write them, and all that they write. To
-/// everyone else it is then an op like any other. Persistable variables that
-/// only a sub-block declares are declared in the main block. Ops that add up
-/// gradients over steps, and those of their condition and branch, get role
-/// Optimize. Called twice, it changes nothing.
+/// Returns a copy in which each control-flow op has two additional slots. The
+/// first lists all variables outside its block that the ops of the block (and
+/// of nested blocks) read before they write them. The second lists all
+/// variables that they write. All other code can then treat the op like any
+/// other. Persistable variables that only a sub-block declares are also
+/// declared in the main block. Ops that accumulate gradients over steps, and
+/// the ops of their condition and branch, get role Optimize. Idempotent.
 ///
 /// Throws like `check_sub_blocks`.
 program expose_sub_blocks(program p);
 
-/// Calls `visit(op)` for each op of the main block and of all blocks that
-/// they run. Throws like `check_sub_blocks`.
+/// Calls `visit(op)` for each op of the main block and of all blocks that its
+/// ops run. Throws like `check_sub_blocks`.
 void for_each_op(const program& p,
                  const std::function<void(const op_desc&)>& visit);
 
 /// Throws error(unsupported_op), naming op and gradient, if an op of a
 /// sub-block completes the gradient of a parameter: gradients are merged over
-/// devices between ops of the main block alone. Also throws like
+/// devices only between ops of the main block. Also throws like
 /// `check_sub_blocks`.
 void check_gradients_in_main(const program& p);
 

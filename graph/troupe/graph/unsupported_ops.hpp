@@ -11,20 +11,19 @@
 
 namespace troupe::graph {
 
-/// How many ops there are of each type.
+/// Number of ops by type.
 using op_counts = std::map<std::string, std::size_t, std::less<>>;
 
-/// Ops of all blocks of `p`, of all roles, that have no kernel on one of
-/// `devices`. The ops `feed`, `fetch` and those of
-/// control flow need none.
+/// The ops of `p`, in all blocks and of all roles, without a kernel on one of
+/// `devices`. The ops `feed`, `fetch` and control-flow ops need no kernel.
 op_counts unsupported_ops(const program& p, const kernel_table& kernels,
                           std::span<const device_id> devices);
 
 /// "pad3d (2), warpctc (1)".
 std::string to_text(const op_counts& counts);
 
-/// Throws error(unsupported_op) that lists all of `unsupported_ops`, if there
-/// are any.
+/// Throws error(unsupported_op) listing all `unsupported_ops`, if there are
+/// any.
 void require_kernels(const program& p, const kernel_table& kernels,
                      std::span<const device_id> devices);
 

@@ -10,15 +10,15 @@
 
 namespace troupe::graph {
 
-/// Who uses a variable: positions of ops in their block, ascending, once for
-/// each argument.
+/// The uses of a variable: positions of ops in their block, ascending, once per
+/// argument.
 struct variable_uses {
   std::vector<std::size_t> writers;
   std::vector<std::size_t> readers;
 };
 
-/// By name; the names are those in `b`. Arguments that name no variable are
-/// left out.
+/// Uses by name. Names refer to those in the block. Arguments that name no
+/// variable are omitted.
 using use_map = std::map<std::string_view, variable_uses>;
 use_map find_uses(const block& b);
 

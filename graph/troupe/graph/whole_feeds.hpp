@@ -9,11 +9,11 @@
 
 namespace troupe::graph {
 
-/// Those of `feeds` that each device gets whole instead of a share of the
-/// samples: where the program leaves axis 0 of some feed open (-1), that axis
-/// counts samples, and a feed whose axis 0 is fixed is no batch. Where it
-/// leaves none open, axis 0 of all counts samples. A feed without axes is whole
-/// in any case. They keep their order.
+/// The names in `feeds` of which each device gets the whole value instead of a
+/// share of the samples, in the same order. If the program leaves axis 0 of
+/// some feed open (-1), that axis counts samples, and feeds with a fixed axis 0
+/// are whole. If it leaves none open, axis 0 of all feeds counts samples. A
+/// feed without axes is always whole.
 std::vector<std::string> whole_feeds(std::span<const std::string> feeds,
                                      const block& declarations);
 

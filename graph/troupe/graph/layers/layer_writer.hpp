@@ -10,14 +10,14 @@
 
 namespace troupe::graph::layers {
 
-/// A slot of an op that is being written.
+/// A slot of an op under construction.
 struct layer_slot {
   std::string name;
   std::vector<variable_ref> variables;
 };
 
-/// Writes one layer into a network: its ops share a name ("fc_0") and the line
-/// of the call.
+/// Writes one layer into a network. Its ops share a name ("fc_0") and the
+/// source line of the call.
 class layer_writer {
 public:
   layer_writer(network& net, std::string_view kind, call at)
@@ -27,7 +27,7 @@ public:
   variable_ref parameter(std::string_view suffix, const shape& dims,
                          const parameter_options& options,
                          const initializer::any& otherwise) const;
-  /// A persistable variable that is no parameter, e.g. running statistics.
+  /// A persistable variable that is not a parameter, e.g. running statistics.
   variable_ref state(std::string_view suffix, const shape& dims,
                      float value) const;
   /// A new variable "<layer>.tmp_0".
@@ -41,12 +41,12 @@ public:
   /// Appends an op whose only output, in slot `out`, is a new variable.
   variable_ref append(std::string type, const std::vector<layer_slot>& inputs,
                       attribute_map attributes, std::string out = "Out") const;
-  /// Likewise, with a second new output in slot `extra`.
+  /// The same, with a second new output in slot `extra`.
   variable_ref append_with(std::string extra, std::string type,
                            const std::vector<layer_slot>& inputs,
                            attribute_map attributes,
                            std::string out = "Out") const;
-  /// Adds the activation of that name; `x` itself if it is empty.
+  /// Adds the activation of that name. Returns `x` if the name is empty.
   variable_ref activate(const variable_ref& x, const std::string& act) const;
 
 private:
@@ -61,7 +61,8 @@ private:
 /// A slot with one variable.
 layer_slot slot(std::string name, const variable_ref& x);
 
-/// A slot with several. Throws error(invalid_argument) for none.
+/// A slot with several variables. Throws error(invalid_argument) if there are
+/// none.
 layer_slot slot(std::string name, const std::vector<variable_ref>& x);
 
 /// Attribute values of height and width.

@@ -29,7 +29,7 @@ model build_widedeep(const model_options& options);
 // gpt.cpp
 model build_gpt(const model_options& options);
 
-/// What a builder knows of its model beside the network itself.
+/// Properties of a model other than its network.
 struct model_parts {
   std::string name;
   std::int64_t batch = 1;
@@ -41,7 +41,7 @@ struct model_parts {
 /// Declares the inputs of `feeds` in the network.
 void declare(network& net, const std::vector<model_feed>& feeds);
 
-/// The input that `declare` made.
+/// An input that `declare` has declared.
 variable_ref input(network& net, const model_feed& feed);
 
 /// Loss and accuracy of a classifier of `feeds[1]`.
@@ -52,11 +52,12 @@ model_parts classifier(std::string name, std::int64_t batch,
 /// Image and label of a classifier.
 std::vector<model_feed> image_feeds(const shape& image, std::int64_t classes);
 
-/// Adds the optimizer, takes the test program and moves the programs out.
+/// Adds the optimizer, derives the test program and moves the programs into the
+/// model.
 model finish(network& net, model_parts parts, const model_options& options,
              const std::function<void(const variable_ref&)>& minimize);
 
-/// Momentum with rate 0.01 and mu 0.9.
+/// Momentum with learning rate 0.01 and mu 0.9.
 void minimize_by_momentum(const variable_ref& loss);
 
 } // namespace troupe::graph

@@ -11,25 +11,24 @@
 
 namespace troupe::graph {
 
-/// Reads the LoDTensor record that begins at the file's position into host
-/// memory of `memory`, levels included. `name` is the variable's name, for
-/// errors.
+/// Reads the LoDTensor record at the file's position, including levels, into
+/// host memory from `memory`. `name` is the variable's name, for errors.
 ///
-/// Throws error(bad_file), naming file and variable, for a record that is cut
-/// off, of another version, of a dtype that Troupe has not, or with offsets of
-/// sequences that do not fit its rows. Memory is taken only for data that is
-/// there.
+/// Throws error(bad_file), naming file and variable, for a record that is
+/// truncated, has another version or an unsupported dtype, or has sequence
+/// offsets that do not match its rows. Memory is allocated only for data that
+/// the file contains.
 /// Source: Paddle, lod_tensor.cc and tensor_util.cc.
 tensor read_tensor_record(input_file& file, const std::string& name,
                           arena& memory);
 
-/// Appends a record, levels included. `value` is a plain host tensor; throws
-/// error(invalid_argument) if not, error(io_failure).
+/// Appends a record, including levels. Throws error(invalid_argument) unless
+/// `value` is a plain host tensor, and error(io_failure).
 void write_tensor_record(atomic_file& file, const tensor& value,
                          const std::string& name);
 
-/// The same for a SelectedRows record. Rows outside of [0, height) or of
-/// another number than the values have are error(bad_file).
+/// The same for a SelectedRows record. Throws error(bad_file) if rows are
+/// outside [0, height) or if their number differs from that of the values.
 /// Source: Paddle, selected_rows.cc.
 selected_rows read_rows_record(input_file& file, const std::string& name,
                                arena& memory);

@@ -10,33 +10,34 @@
 
 namespace troupe::graph {
 
-/// The op types that `fuse_batch_norms` makes (Paddle's names and slots): an op
-/// and its gradient without a sum, then with one.
+/// The op types that `fuse_batch_norms` makes (Paddle's names and slots): op
+/// and gradient without a sum, then op and gradient with a sum.
 inline constexpr std::array<std::string_view, 4> fused_batch_norm_types{
   "fused_batch_norm_act", "fused_batch_norm_act_grad",
   "fused_bn_add_activation", "fused_bn_add_activation_grad"};
 
-/// An attribute of fused ops, bool: their batch norm was of type
-/// sync_batch_norm.
+/// Bool attribute of fused ops: the batch norm had type sync_batch_norm.
 inline constexpr std::string_view synchronised_attribute = "synchronised";
 
-/// Makes one op of a batch norm that trains and the relu behind it in the main
-/// block, and one of their gradients:
+/// Fuses a training batch norm and the following relu of the main block into
+/// one op, and their gradients into another:
 ///
 /// - batch_norm or sync_batch_norm, relu: fused_batch_norm_act;
 /// - batch_norm, elementwise_add with Z of its shape, relu:
 ///   fused_bn_add_activation;
-/// - relu_grad, (elementwise_add_grad,) batch_norm_grad: the gradient of that.
+/// - relu_grad, (elementwise_add_grad,) batch_norm_grad: the gradient of the
+///   fused op.
 ///
-/// Values between them are neither written nor kept. Only where nobody else
-/// reads them, they are not in `kept` and, with a gradient, the whole chain of
-/// gradients is there; results are the same bit by bit.
+/// Intermediate values are neither written nor kept. Ops are fused only if no
+/// other op reads these values and they are not in `kept`. If there is a
+/// gradient, the whole chain of gradients must be present. Results are
+/// bit-identical.
 ///
 /// Source: He et al., "Deep residual learning", 2016 (the chain); Jung et al.,
 /// "Restructuring batch normalization to accelerate CNN training", MLSys 2019.
 program fuse_batch_norms(program p, const std::set<std::string>& kept);
 
-/// True if the main block has an op that may be fused.
+/// True if the main block has a batch norm that could be fused.
 bool has_batch_norms_to_fuse(const program& p);
 
 } // namespace troupe::graph

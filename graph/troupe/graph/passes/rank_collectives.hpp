@@ -5,16 +5,17 @@
 
 namespace troupe::graph {
 
-/// Makes of each collective a handle per device: a *rank*, which uses its own
-/// device's variables alone, on its own device's stream. Ranks of a collective
-/// have its `collective_index`, kind and root; each is done when all have come.
-/// Results stay the same.
+/// Splits each collective into one handle per device, called a *rank*. A rank
+/// uses only its own device's variables and runs on its own device's stream.
+/// Ranks have the `collective_index`, kind and root of the collective. A rank
+/// is done when all ranks have arrived. Results do not change.
 ///
-/// Edges are derived again; those of kind `order` between other ops stay.
+/// Edges are recomputed; those of kind `order` between other ops are kept.
 ///
-/// Throws error(invalid_argument) if the graph is split over places, or if this
-/// has been done; error(graph_invalid) if an `order` edge leads from a
-/// collective to another op, or to one: it would have to lead to each rank.
+/// Throws error(invalid_argument) if the graph is split over places or if the
+/// pass has already run. Throws error(graph_invalid) if an `order` edge leads
+/// between a collective and another op, because it would have to lead to each
+/// rank.
 ssa_graph make_rank_collectives(ssa_graph g);
 
 } // namespace troupe::graph

@@ -5,15 +5,15 @@
 
 namespace troupe::graph {
 
-/// Which batch norms take their statistics over all devices.
+/// Which batch norms compute their statistics over all devices.
 enum class sync_batch_norm : std::uint8_t {
   as_written, ///< those of op type sync_batch_norm
-  all,        ///< those of type batch_norm too, as far as they train
+  all,        ///< also those of type batch_norm that are in training mode
 };
 
-/// Splits each such op of the main block, and its gradient, into ops that work
-/// on one device and an `all_reduce` between them, so that N devices compute
-/// what one device computes on the whole batch:
+/// Splits each such op of the main block, and its gradient, into ops on one
+/// device and an `all_reduce` between them. N devices then compute what one
+/// device computes on the whole batch:
 ///
 /// | op | reads | writes |
 /// |---|---|---|
@@ -28,20 +28,20 @@ enum class sync_batch_norm : std::uint8_t {
 /// | sync_batch_norm_grad_apply | X, Y@GRAD, Scale, SavedMean, SavedVariance,
 /// Moments, Sums | X@GRAD |
 ///
-/// A device writes count, means and variances to its own row of Moments; the
-/// others are zero, so the sum puts the rows together without rounding and all
-/// devices combine them in one order, weighing samples equally however they are
-/// sharded. sync_batch_norm_running has role Optimize, so that it also runs on
-/// devices without samples. Gradients of Scale and Bias stay local: they are
-/// merged as every gradient is.
+/// A device writes count, means and variances to its own row of Moments. Its
+/// other rows are zero, so the all_reduce collects the rows without rounding.
+/// All devices combine them in the same order, and samples have equal weight
+/// for any sharding. sync_batch_norm_running has role Optimize, so that it also
+/// runs on devices without samples. Gradients of Scale and Bias stay local and
+/// are merged like all gradients.
 ///
-/// Ops of `fuse_batch_norms` are split likewise; the attribute act_type makes
-/// the parts that touch images compute the relu, too. Their gradients read
-/// Scale and Bias, to find where Y is positive; or, behind a sum, normalize
-/// reads Z, and grad_sums reads Y and writes the gradient of the sum to Z@GRAD,
-/// which grad_apply reads.
+/// Ops of `fuse_batch_norms` are split in the same way. The attribute act_type
+/// makes the parts that process images compute the relu too. Their gradients
+/// read Scale and Bias to determine where Y is positive. With a sum, normalize
+/// reads Z instead, and grad_sums reads Y and writes the gradient of the sum to
+/// Z@GRAD, which grad_apply reads.
 ///
-/// Ops with fixed statistics stay as they are. Throws error(graph_invalid)
+/// Ops with fixed statistics are not changed. Throws error(graph_invalid)
 /// naming an op without SavedMean.
 program split_batch_norms(program p, sync_batch_norm which);
 

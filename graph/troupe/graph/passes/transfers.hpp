@@ -8,19 +8,20 @@
 
 namespace troupe::graph {
 
-/// Splits a graph over places: each op then uses variables of its own place
-/// only, and values go from place to place by pairs of a `send` and a `recv`.
+/// Splits a graph over places. Each op then uses only variables of its own
+/// place, and pairs of a `send` and a `recv` move values between places.
 ///
-/// - What an op reads from another place comes in a temporary on the op's
-///   device: of "w" on cpu:1 that is "w@cpu:1". There is one pair per version
-///   and place, in front of the first reader.
-/// - What an op writes in another place it writes into such a temporary, and a
-///   `recv` writes the variable itself. This concerns collectives, which run in
-///   one place: a reduce in that of its result, others in that of their first
-///   input.
+/// - If an op reads a variable of another place, it reads a temporary on its
+///   own device instead: for "w" on cpu:1 it is "w@cpu:1". There is one pair
+///   per version and place, before the first reader.
+/// - If an op writes a variable of another place, it writes such a temporary,
+///   and a `recv` writes the variable itself. Only collectives do this. A
+///   reduce runs in the place of its result, other collectives in the place of
+///   their first input.
 ///
-/// Edges are derived again. Those of kind `order` stay, but for those between
-/// collectives of different places: transfers alone lead from place to place.
+/// Edges are recomputed. Those of kind `order` are kept, except between
+/// collectives of different places, because only transfers lead from place to
+/// place.
 ///
 /// @param place_of_device a place per device; all equal: the graph stays as it
 ///   is

@@ -43,18 +43,18 @@ bool fits(const shape& a, const shape& b) noexcept;
 std::int64_t product(const shape& dims, std::size_t first,
                      std::size_t last) noexcept;
 
-/// A shape of which nothing but the rank is known.
+/// A shape whose rank is known but whose extents are not.
 shape unknown_extents(std::size_t rank);
 
 shape to_shape(const std::vector<std::int64_t>& dims);
 
-/// A schema of slots that all take one variable, without gradient.
+/// A schema without gradient; each slot takes one variable.
 op_schema plain_schema(std::string_view type,
                        std::vector<std::string_view> inputs,
                        void (*infer)(shape_inference&));
-/// The shape of X and Y together: the operand of lower rank lies over the other
-/// from attribute `axis` on, -1 meaning that their last extents meet; extents
-/// of 1 repeat. Checks that they fit.
+/// The broadcast shape of X and Y. The operand of lower rank is aligned with
+/// the other from attribute `axis` on; -1 aligns the last extents. Extents of 1
+/// broadcast. Checks that the shapes match.
 shape broadcast(const shape_inference& s);
 
 /// Out has X's shape and dtype.

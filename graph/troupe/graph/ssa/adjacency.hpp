@@ -10,7 +10,7 @@
 
 namespace troupe::graph {
 
-/// The edges of a graph by the handle that they begin at, in two arrays.
+/// The edges of a graph by start handle, in compressed sparse row form.
 class adjacency {
 public:
   struct target {
@@ -18,8 +18,8 @@ public:
     std::uint32_t distance;
   };
 
-  /// Edges of at most `max_distance`. Throws error(graph_invalid) naming one to
-  /// or from a handle that the graph does not have.
+  /// Takes edges with distance at most `max_distance`. Throws
+  /// error(graph_invalid) naming an edge whose ends are not handles of `g`.
   adjacency(const ssa_graph& g, std::uint32_t max_distance);
 
   std::span<const target> operator[](handle_id from) const {
@@ -27,7 +27,7 @@ public:
   }
 
 private:
-  std::vector<std::size_t> begin_; // per handle, and the end of the last
+  std::vector<std::size_t> begin_; // per handle, plus the end of the last
   std::vector<target> targets_;
 };
 

@@ -18,32 +18,32 @@ struct order_query {
   std::uint32_t distance = 0;
 };
 
-/// Which handles wait, through any chain of edges, for which others of the same
-/// step or of steps before; the implicit edge of an op to itself at distance 1
-/// counts.
+/// Determines which handles wait, through any chain of edges, for other handles
+/// of the same step or of earlier steps. The implicit edge of an op to itself
+/// at distance 1 counts.
 ///
-/// Cost: queries about handles at most two edges apart take time in the edges
-/// of `first` and its successors, and so do those that `may_precede` answers.
-/// The others are answered for 64 different `first` at a time, each time by
-/// one pass over the edges of each step between them.
+/// Cost: queries about handles at most two edges apart take time linear in the
+/// edges of `first` and its successors. Queries that `may_precede` rejects are
+/// also cheap. The others are answered for 64 different `first` handles at a
+/// time, by one pass over the edges of each step between them.
 class reachability {
 public:
   /// Throws error(graph_invalid) if the graph has a cycle.
   explicit reachability(const ssa_graph& g);
 
-  /// False if no chain leads from `first` to `second` of the same step since
-  /// the longest chain to `first` is no shorter than that to `second`. A look,
-  /// that spares most queries in a wide graph.
+  /// False if the longest chain to `first` is at least as long as that to
+  /// `second`; then no chain leads from `first` to `second` in the same step. A
+  /// cheap test that answers most queries in a wide graph.
   bool may_precede(handle_id first, handle_id second) const {
     return depth_[first] < depth_[second];
   }
 
-  /// The graph's handles as `topological_order` gives them.
+  /// The graph's handles in the order of `topological_order`.
   const std::vector<handle_id>& order() const noexcept { return order_; }
   /// The graph's edges of all distances.
   const adjacency& edges() const noexcept { return targets_; }
 
-  /// Positions in `queries` whose answer is no, ascending.
+  /// Positions of the queries whose answer is no, ascending.
   std::vector<std::size_t>
   find_unordered(const std::vector<order_query>& queries) const;
 
@@ -61,7 +61,8 @@ private:
   adjacency targets_;
   std::vector<handle_id> order_;
   std::vector<std::size_t> position_; // in order_
-  std::vector<std::uint32_t> depth_;  // longest chain of the step to a handle
+  // length of the longest chain within the step to a handle
+  std::vector<std::uint32_t> depth_;
 };
 
 } // namespace troupe::graph

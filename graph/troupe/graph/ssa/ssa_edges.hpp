@@ -15,14 +15,14 @@ namespace troupe::graph {
 ///   0, distance 1.
 /// - write_after_read: each reader of a version -> writer of the next one; for
 ///   persistable variables also readers of the last version -> first writer,
-///   distance 1. Left out where the writer reads what the reader writes.
-/// - write_after_write: writer -> next writer if nobody reads in between.
+///   distance 1. Omitted if the writer reads what the reader writes.
+/// - write_after_write: writer -> next writer if no op reads in between.
 /// - order: each collective -> the next one of its place, a rank -> the next
 /// one
 ///   of its device; the last -> the first, distance 1.
 /// - transfer: each send -> its recv.
 ///
-/// Reads op and var handles only, not `g.edges`.
+/// Uses only op and var handles, not `g.edges`.
 std::vector<edge> derive_edges(const ssa_graph& g);
 
 /// Sorts edges and keeps one per pair of handles, as `derive_edges` does.

@@ -9,16 +9,16 @@
 
 namespace troupe::graph {
 
-/// An op that reads what a version held some steps ago.
+/// An op that reads the value that a version had some steps ago.
 struct delayed_reader {
   handle_id op = no_handle;
   std::uint32_t distance = 1;
 };
 
-/// One version of a storage and who touches it.
+/// One version of a storage and the ops that access it.
 struct version_accesses {
   handle_id var = no_handle;
-  handle_id writer = no_handle; ///< none for version 0
+  handle_id writer = no_handle; ///< `no_handle` for version 0
   /// Op handles that read it in its own step, ascending, each once.
   std::span<const handle_id> readers = {};
   /// Op handles that read it in later steps, ascending.
@@ -35,15 +35,15 @@ struct storage_accesses {
   bool persistable = false;
   std::span<const version_accesses> versions = {}; ///< ascending, not empty
 
-  /// First version of a step that an op writes; null if nobody writes.
+  /// First version of a step that an op writes; null if no op writes.
   const version_accesses* first_written() const;
-  /// What a step finds when it begins: version 0, or null if no op reads it.
+  /// The version at the start of a step: version 0, or null if no op reads it.
   const version_accesses* initial() const;
 };
 
 /// The accesses of a graph, one entry per variable and device, by
-/// `var_handle::storage`. Counts `op_handle::inputs`, `outputs` and
-/// `var_handle::generator` only, no edges.
+/// `var_handle::storage`. Uses only `op_handle::inputs`, `outputs` and
+/// `var_handle::generator`, not edges.
 class access_list {
 public:
   explicit access_list(const ssa_graph& g);
@@ -59,7 +59,7 @@ private:
   void list_versions(const ssa_graph& g);
 
   std::vector<handle_id> readers_;
-  std::vector<std::size_t> first_reader_; // per var, and the end of the last
+  std::vector<std::size_t> first_reader_; // per var, plus the end of the last
   std::vector<delayed_reader> delayed_readers_;
   // As above; empty if there are none.
   std::vector<std::size_t> first_delayed_reader_;

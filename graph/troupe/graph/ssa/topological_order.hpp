@@ -9,9 +9,9 @@
 namespace troupe::graph {
 
 /// All handles, each after those that it waits for in the same step (edges of
-/// distance 0). Of several that could be next, the one that became free first.
-/// Throws error(graph_invalid) with the path of a cycle, or naming an edge to
-/// or from a handle that does not exist.
+/// distance 0). Among several candidates, the one that became ready first comes
+/// next. Throws error(graph_invalid) with the path of a cycle, or naming an
+/// edge to or from a handle that does not exist.
 std::vector<handle_id> topological_order(const ssa_graph& g);
 
 /// The same.
