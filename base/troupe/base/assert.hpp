@@ -4,7 +4,7 @@
 namespace troupe {
 
 /// Reports a broken internal invariant on stderr and aborts. Only
-/// `TROUPE_ASSERT` calls it; no user input may lead here.
+/// `TROUPE_ASSERT` calls it; user input must never trigger it.
 [[noreturn]] void assertion_failed(const char* condition, const char* file,
                                    int line) noexcept;
 

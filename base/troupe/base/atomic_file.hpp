@@ -7,11 +7,11 @@
 
 namespace troupe {
 
-/// A file that appears whole or not at all: written as NAME.tmp.PID in the
-/// target's folder, flushed to disk and renamed by `commit`. A target that
-/// exists stays as it was until then, and its permissions, owner and group pass
-/// to the new file, as far as the user may give them. Files that killed
-/// processes left beside the target are removed.
+/// A file that is written atomically: as NAME.tmp.PID in the target's folder,
+/// then flushed to disk and renamed by `commit`. An existing target does not
+/// change until then. The new file gets its permissions, owner and group, as
+/// far as the user may give them. Files that killed processes left next to the
+/// target are removed.
 ///
 /// Every failure throws error(io_failure) with the path and the system's
 /// text; the temporary file is removed. Thread rule: one thread.
@@ -20,7 +20,7 @@ public:
   /// Refuses a target that exists and is not a regular file, and one with the
   /// name of a folder: a slash, `.` or `..` at its end.
   explicit atomic_file(std::filesystem::path target);
-  /// Discards what was written, unless committed.
+  /// Discards everything written, unless committed.
   ~atomic_file();
   atomic_file(const atomic_file&) = delete;
   atomic_file& operator=(const atomic_file&) = delete;

@@ -7,24 +7,25 @@
 
 namespace troupe {
 
-/// Cores that this process may use: those of its main thread's mask when they
-/// are first asked for, whichever thread asks.
+/// Number of cores that this process can use: those in its main thread's
+/// affinity mask at the first call, on any thread.
 std::size_t usable_cores() noexcept;
 
-/// Whether so many threads that work take all usable cores, so that each may be
-/// bound to its own. Fewer had better go where the system puts them: other
-/// processes that leave cores free, too, would bind theirs to the same ones.
+/// True if this many busy threads take all usable cores, so that each can be
+/// pinned to its own core. Fewer threads are better placed by the system: other
+/// processes that leave cores free would pin theirs to the same cores.
 bool take_all_cores(std::size_t threads) noexcept;
 
-/// Number of the core that the calling thread is on among those, now.
+/// Index, among the usable cores, of the core that the calling thread runs on.
 std::size_t current_core() noexcept;
 
-/// Binds the calling thread to core `index` modulo the usable ones. Returns
-/// false where the system refuses.
+/// Pins the calling thread to usable core `index`, modulo their number. Returns
+/// false if the system refuses.
 bool pin_this_thread(std::size_t index) noexcept;
 
-/// Keeps the calling thread on one core while it lives, then lets it go where
-/// it was allowed before. Does nothing where the thread must not go there.
+/// Pins the calling thread to one core during the object's lifetime, then
+/// restores its affinity mask. Does nothing if that core is not allowed for the
+/// thread.
 class stay_on_core {
 public:
   explicit stay_on_core(std::size_t index) noexcept;

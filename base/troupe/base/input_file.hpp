@@ -8,8 +8,8 @@
 
 namespace troupe {
 
-/// A regular file that is read from front to back, with its size known before
-/// anything is allocated for its contents.
+/// A regular file that is read sequentially. Its size is known before memory
+/// for its contents is allocated.
 ///
 /// All messages begin with the file's path. Thread rule: one thread.
 class input_file {
@@ -27,10 +27,10 @@ public:
   std::uint64_t remaining() const noexcept { return size_ - position_; }
 
   /// Fills `target` with the next `bytes` bytes. Throws error(bad_file) with
-  /// byte counts if fewer remain; `what` says whose bytes they are.
+  /// byte counts if fewer remain; `what` names the contents in the error.
   void read(void* target, std::size_t bytes, const char* what = "data");
 
-  /// The next `bytes` bytes; nothing is allocated if fewer remain.
+  /// Returns the next `bytes` bytes. Allocates nothing if fewer remain.
   std::string read_string(std::uint64_t bytes, const char* what = "data");
 
   /// Throws error(bad_file) with byte counts unless `bytes` bytes remain.
@@ -43,8 +43,8 @@ private:
   std::uint64_t position_ = 0;
 };
 
-/// The whole file. Throws like input_file, and error(bad_file) if it is longer
-/// than `limit` bytes.
+/// Reads the whole file. Throws like `input_file`, and error(bad_file) if it is
+/// longer than `limit` bytes.
 std::string read_whole_file(const std::filesystem::path& path,
                             std::uint64_t limit);
 

@@ -13,8 +13,8 @@ class job_queue;
 class worker;
 struct worker_place;
 
-/// Something that a worker runs once per push. Whoever pushes it keeps it alive
-/// until it has run.
+/// A job that a worker runs once per push. The caller of the push must keep it
+/// alive until it has run.
 class job {
 public:
   virtual void run(worker& on) = 0;
@@ -28,7 +28,8 @@ protected:
 
 enum class job_priority : std::uint8_t { normal, high };
 
-/// What a thread waits for while it runs jobs. Without a function: nothing.
+/// The condition that a thread waits for while it runs jobs. Without a
+/// function: none.
 struct condition {
   bool (*holds_for)(void*) = nullptr;
   void* context = nullptr;
@@ -36,11 +37,12 @@ struct condition {
   bool holds() const { return holds_for && holds_for(context); }
 };
 
-/// A thread while it runs jobs of a queue. Lives on that thread's stack.
+/// A thread that runs jobs of a queue. The object is on that thread's stack.
 class worker {
 public:
-  /// @param index which of the queue's workers this is, below its size
-  /// @param host what lends the thread (an actor system's execution unit);
+  /// @param index number of this worker, less than the queue's number of
+  /// workers
+  /// @param host the owner of the thread (an actor system's execution unit);
   ///   null for a plain thread
   worker(job_queue& queue, std::size_t index, void* host) noexcept;
   ~worker();
@@ -51,34 +53,37 @@ public:
   std::size_t index() const noexcept { return index_; }
   void* host() const noexcept { return host_; }
 
-  /// The worker that runs on this thread, else null.
+  /// The worker on this thread; null if there is none.
   static worker* current() noexcept;
 
-  /// Runs `j` and then, at once and on this thread, the first job that each
-  /// names with `run_soon`: the first ready successor of an op finds its inputs
-  /// in this core's cache. After `chain_limit` of them the worker's oldest job
-  /// has its turn, and the chain ends if other users of the queue wait, or if
+  /// Runs `j` and then, at once and on this thread, the first job that each job
+  /// passes to `run_soon`. The first ready successor of an op thus finds its
+  /// inputs in this core's cache. After `chain_limit` jobs, the worker's oldest
+  /// job runs next. The chain ends if other users of the queue wait, or if
   /// `until` holds.
   void run_chain(job& j, condition until = {});
 
-  /// Runs `j`, which has become ready, soon: as the next job of the chain, or,
-  /// if there is one or no chain, as any job that is pushed.
+  /// Runs the ready job `j` soon. It becomes the next job of the chain. If
+  /// there is already a next job, or no chain, it is pushed like any other job.
   void run_soon(job& j, job_priority priority = job_priority::normal) noexcept;
 
-  /// Runs `j` in this chain, behind what is next in it and what is kept
-  /// already, unseen by other workers: for jobs that are done before another
-  /// could have fetched them. If jobs turn out longer, or the chain ends, it
-  /// goes to this worker's list. Without a chain, beside `most_kept` others, or
-  /// if jobs are not short, as any job that is pushed. By this worker's thread.
+  /// Runs `j` in this chain, after the next job and the jobs already kept,
+  /// hidden from other workers. Meant for jobs that finish before another
+  /// worker could fetch them. If jobs turn out to be longer, or the chain ends,
+  /// `j` goes to this worker's list. If there is no chain, if `most_kept` jobs
+  /// are already kept, or if jobs are not short, `j` is pushed like any other
+  /// job. Only on this worker's thread.
   void keep(job& j) noexcept;
   static constexpr std::uint32_t most_kept = 8;
 
-  /// The job that runs has done as much as `count` jobs since it began or said
-  /// so last: for the estimate of how short jobs are. By this worker's thread.
+  /// Reports that the running job has done the work of `count` jobs since it
+  /// began or since its last report. Used to estimate the duration of jobs.
+  /// Only on this worker's thread.
   void did(std::uint32_t count) noexcept;
 
-  /// Whether its jobs are so short that it gets to a new one before another
-  /// worker could have fetched it; the one that runs included. By its thread.
+  /// True if this worker's jobs, including the running one, are so short that
+  /// it reaches a new job before another worker could fetch it. Only on this
+  /// worker's thread.
   bool has_short_jobs() const noexcept;
 
   static constexpr std::uint32_t chain_limit = 64;
@@ -96,7 +101,7 @@ private:
   job_queue& queue_;
   std::size_t index_;
   void* host_;
-  worker* outer_; // a worker of another queue that this thread is too
+  worker* outer_; // the worker of another queue on this thread
   worker_place& place_;
   job* next_ = nullptr;
   job_priority next_priority_ = job_priority::normal;
@@ -107,10 +112,10 @@ private:
   std::uint32_t behind_kept_ = 0;
   std::uint32_t untimed_ = 0; // jobs since `timed_until_`
   std::uint32_t jobs_between_times_ = 1;
-  std::uint64_t timed_until_ = 0; // in ticks; 0: it runs no job
+  std::uint64_t timed_until_ = 0; // in ticks; 0: no job is running
 };
 
-/// What a worker finds to do: a job, or a guest, or neither.
+/// What a worker has found: a job, a guest, or neither.
 struct found_work {
   job* work = nullptr;
   void* guest = nullptr;
@@ -118,30 +123,30 @@ struct found_work {
   explicit operator bool() const noexcept { return work || guest; }
 };
 
-/// Ready jobs of a group of workers: each worker has a *seat* with a list of
-/// jobs in two priorities; one more list is for foreign threads, one for
+/// The ready jobs of a group of workers. Each worker has a *seat* with a list
+/// of jobs in two priorities. One more list is for foreign threads and one for
 /// guests.
 ///
-/// A push reaches an idle worker at once if that pays: the pusher gives the job
-/// to a worker that is looking for one, unless its own jobs are so short that
-/// it gets to this one sooner. It wakes a sleeper only if nobody is looking.
-/// Idle workers look for a short while and then sleep; none polls for long.
+/// A push gives the job directly to a searching worker, unless the pusher's own
+/// jobs are so short that it would reach the job sooner itself. It wakes a
+/// sleeper only if no worker is searching. Idle workers search for a short time
+/// and then sleep.
 ///
-/// Own jobs are taken newest first (their data is in cache), others' oldest
-/// first. So that nothing starves, every second look begins with guests or with
-/// the foreign list, in turn, and after a chain's length of jobs a worker takes
-/// the oldest of its own.
+/// A worker takes its own jobs newest first, because their data is in the
+/// cache, and those of others oldest first. To prevent starvation, every second
+/// look starts with the guests or the foreign list, in turn. After a chain's
+/// length of jobs, a worker takes its own oldest job.
 ///
-/// *Guests* are what only the workers' own threads can run: the actors of an
-/// actor system that the queue shares its workers with. To the queue they are
-/// pointers.
+/// *Guests* can run only on the workers' own threads: they are the actors of
+/// the actor system with which the queue shares its workers. The queue treats
+/// them as opaque pointers.
 ///
-/// A thread that waits for jobs' results may *borrow* the seat of a worker that
-/// sleeps and serve in its place: nobody has to be woken, and no more threads
-/// run than there are seats.
+/// A thread that waits for the results of jobs can *borrow* the seat of a
+/// sleeping worker and serve in its place. No thread then needs to be woken,
+/// and no more threads run than there are seats.
 ///
-/// Thread rule: `push`, `stop`, `borrow` from any thread; what has a parameter
-/// `index` by the thread that is worker `index` now.
+/// Thread rule: `push`, `stop` and `borrow` from any thread. Functions with a
+/// parameter `index` only on the thread that is currently worker `index`.
 class job_queue {
 public:
   explicit job_queue(std::size_t workers);
@@ -153,60 +158,62 @@ public:
 
   /// Adds `j` to the list of the calling worker, or of foreign threads.
   void push(job& j, job_priority priority = job_priority::normal) noexcept;
-  /// How many jobs went into the list of foreign threads, the only list that
+  /// Number of jobs pushed to the list of foreign threads, the only list that
   /// all workers share. Any thread.
   std::uint64_t foreign_pushes() const noexcept;
-  /// Adds `j` to the list of worker `home`, where it will run unless another
-  /// worker is idle first.
+  /// Adds `j` to the list of worker `home`. It runs there unless another worker
+  /// becomes idle first.
   void push_to(std::size_t home, job& j,
                job_priority priority = job_priority::normal) noexcept;
   /// Adds a guest.
   void push_guest(void* guest) noexcept;
 
-  /// Adds `j`, which has more to do, behind all jobs of the calling worker.
+  /// Adds the unfinished job `j` after all other jobs of the calling worker.
   void yield(job& j, job_priority priority = job_priority::normal) noexcept;
-  /// A hint whether something waits that worker `index` would take before
+  /// A hint: true if there is work that worker `index` would take before
   /// stealing.
   bool others_wait(std::size_t index) const noexcept;
 
-  /// The next job for worker `index`, or null if there is none anywhere.
+  /// Takes the next job for worker `index`; null if there is none anywhere.
   job* pop(std::size_t index) noexcept;
-  /// The next job or guest for worker `index`; sleeps until there is one.
-  /// Nothing once the queue is stopped and has no jobs.
+  /// Takes the next job or guest for worker `index`; sleeps until there is one.
+  /// Returns nothing once the queue is stopped and has no jobs.
   found_work wait(std::size_t index) noexcept;
-  /// A guest, oldest first; null if there is none.
+  /// Takes the oldest guest; null if there is none.
   void* pop_guest() noexcept;
 
-  /// Makes `wait` return nothing to all workers when no jobs are left.
+  /// Makes `wait` return nothing to all workers once no jobs are left.
   void stop() noexcept;
-  /// Takes back `stop`; no worker may be in `wait`.
+  /// Reverts `stop`. No worker may be in `wait`.
   void restart() noexcept;
-  /// The thread of worker `index` will not serve for a while: nobody wakes it,
-  /// and its seat may be borrowed.
+  /// The thread of worker `index` stops serving for a while. It is not woken,
+  /// and its seat can be borrowed.
   void leave(std::size_t index) noexcept;
 
   static constexpr std::size_t no_seat = SIZE_MAX;
-  /// Gives the calling thread, which is no worker of this queue, the seat of a
-  /// worker that sleeps or is not there: the preferred one if it can be had,
-  /// else any. Without a preference it is the one of the core that the thread
-  /// is on. `no_seat` if all are taken. The thread makes a `worker` of that
-  /// index while it serves.
+  /// Gives the calling thread, which must not be a worker of this queue, the
+  /// seat of a worker that is asleep or absent. The preferred seat is used if
+  /// it is available, otherwise any. Without a preference, the seat of the
+  /// thread's current core is preferred. Returns `no_seat` if none is
+  /// available. While the thread serves, it must have a `worker` with that
+  /// index.
   std::size_t borrow(std::size_t preferred = no_seat) noexcept;
-  /// As `wait` without guests, for the borrower of seat `index`; null once
-  /// `done` holds, which is asked before each job and whenever `wake_borrowers`
-  /// is called.
+  /// Like `wait` without guests, for the borrower of seat `index`. Returns null
+  /// once `done` holds. `done` is checked before each job and whenever
+  /// `wake_borrowers` is called.
   job* wait_until(std::size_t index, condition done) noexcept;
-  /// Whether a borrower has seat `index`. A worker that is awake and has its
-  /// seat to itself keeps it.
+  /// True if a borrower has seat `index`. The seat of an awake worker cannot be
+  /// borrowed.
   bool is_lent(std::size_t index) const noexcept;
-  /// Call it after making something true that a borrower may wait for.
+  /// Must be called after a condition that a borrower may wait for has become
+  /// true.
   void wake_borrowers() noexcept;
   /// Ends the loan of seat `index`.
   void give_back(std::size_t index) noexcept;
 
-  /// Waits until each worker that is in `worker::run_chain` now has left it at
-  /// least once: afterwards no worker touches a job that had run before the
-  /// call and is in no list. Not from a worker.
+  /// Waits until each worker that is now in `worker::run_chain` has left it at
+  /// least once. Afterwards no worker accesses a job that had run before the
+  /// call and is in no list. Must not be called on a worker.
   void quiesce() const noexcept;
 
 private:

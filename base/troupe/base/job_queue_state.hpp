@@ -17,7 +17,7 @@
 
 namespace troupe {
 
-/// What a queue consists of: places, who wakes whom, who looks for what.
+/// The implementation of a queue: places, waking, searching and sleeping.
 ///
 /// Sleeping without lost wake-ups.
 ///
@@ -27,15 +27,15 @@ namespace troupe {
 ///          again; else sleep until someone sets the bit
 ///
 /// F1 and F2 are sequentially consistent. If F1 comes first in their order, the
-/// sleeper's look sees the job; if F2 does, the pusher sees that nobody
-/// searches, and the sleeper.
+/// sleeper's look sees the job. If F2 comes first, the pusher sees that nobody
+/// searches, and sees the sleeper.
 ///
-/// Who relies on a searcher to find a job can do so: a searcher that finds
-/// something else and was the last one looks once more, behind a fence, for
-/// jobs that nobody will come for, and wakes a sleeper for them. Guests need an
-/// owner: each one that ends its search looks for them.
+/// A pusher can rely on a searcher to find its job. If the last searcher finds
+/// something else, it looks once more, after a fence, for jobs that are left
+/// behind, and wakes a sleeper for them. Guests need an owner, so each owner
+/// that ends its search looks for them.
 struct job_queue::state {
-  /// How long an idle worker looks for jobs before it sleeps.
+  /// How long an idle worker searches for jobs before it sleeps.
   static constexpr std::uint64_t search_ns = 50'000;
   static constexpr int most_near_looks = 256;
 
@@ -44,11 +44,11 @@ struct job_queue::state {
 
   std::vector<worker_place> places;
   ready_list<job> foreign;
-  std::atomic<std::uint64_t> foreign_pushes{0}; // relaxed: a figure
+  std::atomic<std::uint64_t> foreign_pushes{0}; // relaxed: only a statistic
   ready_list<void> guests;
   bool may_spin;
   alignas(64) std::atomic<int> searchers{0};
-  std::atomic<int> sleepers{0}; // servers that can be woken
+  std::atomic<int> sleepers{0}; // number of servers that can be woken
   std::atomic<bool> stopped{false};
 
   bool others_wait() const noexcept {
@@ -63,9 +63,10 @@ struct job_queue::state {
 
   // -- waking -----------------------------------------------------------------
 
-  /// Sets the bits that `to_set(word)` names and tells who sleeps on them;
-  /// false if it names none. Tries again when the word changes meanwhile: that
-  /// the seat's other thread wakes or sleeps is no reason to leave this one.
+  /// Sets the bits that `to_set(word)` returns and notifies the thread that
+  /// sleeps on them. Returns false if it returns no bits. Retries if the word
+  /// changes meanwhile, because a change by the seat's other thread does not
+  /// matter.
   template <class ToSet>
   bool wake_by(worker_place& p, ToSet to_set) noexcept {
     for (;;) {
@@ -86,7 +87,7 @@ struct job_queue::state {
     }
   }
 
-  /// Wakes the server, which then searches.
+  /// Wakes the server, which then starts to search.
   bool wake(worker_place& p) noexcept {
     return wake_by(p, [](std::uint32_t w) -> std::uint32_t {
       if (!worker_seat::server_sleeps(w))
@@ -97,7 +98,7 @@ struct job_queue::state {
     });
   }
 
-  /// Wakes the owner, which then searches unless its seat is lent.
+  /// Wakes the owner, which then starts to search unless its seat is lent.
   bool wake_owner(worker_place& p) noexcept {
     return wake_by(p, [](std::uint32_t w) -> std::uint32_t {
       if ((w & (worker_seat::present | worker_seat::up))
@@ -108,8 +109,9 @@ struct job_queue::state {
     });
   }
 
-  /// Wakes a sleeper, best one that has jobs of its own. That of the core which
-  /// the caller is on is the last choice: it would wait for the caller.
+  /// Wakes a sleeper, preferably one with jobs of its own. The worker of the
+  /// caller's core is the last choice, because it would have to wait for the
+  /// caller.
   void wake_one() noexcept {
     for (auto& p : places)
       if (!p.jobs.empty() && wake(p))
@@ -133,7 +135,7 @@ struct job_queue::state {
     if (all_sleep_or_work())
       wake_one();
   }
-  /// Behind a fence, by who may have been relied on.
+  /// Called after a fence by a searcher on which a pusher may have relied.
   void look_once_more() noexcept {
     if (all_sleep_or_work() && any_job())
       wake_one();
@@ -158,7 +160,7 @@ struct job_queue::state {
       searchers.fetch_add(1, std::memory_order_relaxed);
   }
 
-  /// The server has found something, or does not look any more.
+  /// Called when the server has found work or stops searching.
   void end_search(worker_place& p) noexcept {
     if (!p.seat.is(worker_seat::searching))
       return;
@@ -177,10 +179,10 @@ struct job_queue::state {
       p.jobs.push(*j, job_priority::high);
   }
 
-  /// Gives `j` to a worker that looks for a job.
+  /// Gives `j` to a searching worker.
   bool give(worker_place& from, std::size_t index, job& j) noexcept {
     auto& partner = places[from.partner];
-    // Not a look first: one way of the cache line instead of two.
+    // No check first: the cache line then moves only once.
     if (&partner != &from && partner.slot.give(j))
       return true;
     if (searchers.load(std::memory_order_relaxed) <= 0)
@@ -196,7 +198,7 @@ struct job_queue::state {
     return false;
   }
 
-  /// What is meant for worker `index`.
+  /// Takes work that is meant for worker `index`.
   found_work look_near(std::size_t index, bool with_guests) noexcept {
     auto& p = places[index];
     const auto look = ++p.looks;
@@ -214,7 +216,7 @@ struct job_queue::state {
     return {p.take_own()};
   }
 
-  /// What `take(victim)` finds at the first of the other workers.
+  /// The result of `take(victim)` for the first other worker where it succeeds.
   template <class Take>
   job* steal(std::size_t index, Take take) noexcept {
     for (std::size_t step = 1; step < places.size(); ++step)
@@ -223,20 +225,20 @@ struct job_queue::state {
     return nullptr;
   }
 
-  /// A job that the other worker will not come to soon.
+  /// Takes a job that the other worker will not reach soon.
   job* take_late_job(worker_place& victim, place_watch& watched,
                      std::uint64_t now) noexcept {
     const auto comes_soon = may_spin && victim.has_short_jobs()
                             && !worker_seat::server_sleeps(victim.seat.now());
     if (comes_soon && !watched.is_stuck(victim, now))
-      return nullptr; // without a look at lists that it is about to change
+      return nullptr; // avoids reading lists that the victim is about to change
     if (comes_soon)
       victim.was_stuck();
     return victim.take_for_other();
   }
 
-  /// Looks everywhere for `search_ns`. Empty-handed when `give_up()` holds,
-  /// asked after each look.
+  /// Searches everywhere for `search_ns`. Returns nothing once `give_up()`
+  /// holds, which is checked after each look.
   template <class GiveUp>
   found_work search(std::size_t index, bool with_guests,
                     GiveUp give_up) noexcept {
@@ -268,7 +270,7 @@ struct job_queue::state {
   // -- sleeping ---------------------------------------------------------------
 
   /// Ends a search by sleeping until `bit` is set, unless `reason_to_stay()`
-  /// holds behind the fence.
+  /// holds after the fence.
   template <class Reason>
   void sleep(worker_place& p, std::uint32_t bit,
              Reason reason_to_stay) noexcept {
@@ -279,8 +281,9 @@ struct job_queue::state {
     sleepers.fetch_add(1, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_seq_cst); // F2
     if (reason_to_stay()) {
-      // An owner whose seat was lent meanwhile is none of the sleepers. It
-      // takes no jobs either, though who pushed one may have relied on it.
+      // An owner whose seat has been lent meanwhile does not count as a
+      // sleeper. It takes no jobs either, although a pusher may have relied on
+      // it.
       const auto as_owner = bit == worker_seat::up;
       if (p.seat.change(bit, 0, before,
                         [bit](std::uint32_t w) { return !(w & bit); })

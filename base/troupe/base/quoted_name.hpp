@@ -6,12 +6,12 @@
 
 namespace troupe {
 
-/// `text` with control characters, and bytes that are no UTF-8, as \xNN: for a
-/// message of one line.
+/// Returns `text` with control characters and invalid UTF-8 bytes escaped as
+/// \xNN, for one-line messages.
 std::string one_line(std::string_view text);
 
-/// At most 120 bytes of `text` in single quotes, as `one_line` gives them. For
-/// names that come out of files.
+/// Returns at most 120 bytes of `text` in single quotes, escaped as by
+/// `one_line`. For names that come from files.
 std::string quoted_name(std::string_view text);
 
 } // namespace troupe

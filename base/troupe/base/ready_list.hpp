@@ -11,14 +11,15 @@
 
 namespace troupe {
 
-/// Pointers in a ring, taken at both ends; a spin flag guards it, held for a
-/// handful of instructions and nearly always by the worker it belongs to.
+/// A ring buffer of pointers, which are taken at both ends. A spin lock guards
+/// it. The lock is held for a few instructions, nearly always by the worker
+/// that owns the list.
 ///
 /// Thread rule: any thread. `empty` and `oldest` are hints, read without the
-/// flag; the parking protocol of job_queue says where they can be relied on.
+/// lock. The parking protocol of job_queue defines where they are reliable.
 ///
-/// Memory order: the flag's release and acquire make what a pusher wrote
-/// before visible to who takes.
+/// Memory order: the lock's release and acquire make the pusher's earlier
+/// writes visible to the taker.
 template <class T>
 class ready_list {
 public:
@@ -73,8 +74,8 @@ private:
     size_.store(size_.load(std::memory_order_relaxed) + change,
                 std::memory_order_relaxed);
   }
-  /// Doubles a full ring: rarely, and never again once a graph's largest
-  /// number of ready ops has been seen.
+  /// Doubles a full ring. Happens rarely, and never again once a graph has
+  /// reached its maximum number of ready ops.
   void make_room() noexcept {
     if (count() <= mask_)
       return;
@@ -89,7 +90,7 @@ private:
   static constexpr std::size_t first_room = 256; // a power of two
 
   spin_flag flag_;
-  std::atomic<std::ptrdiff_t> size_{0}; // written under the flag
+  std::atomic<std::ptrdiff_t> size_{0}; // written under the lock
   std::size_t first_ = 0;
   std::size_t mask_ = first_room - 1;
   std::vector<T*> ring_ = std::vector<T*>(first_room);

@@ -11,19 +11,20 @@
 
 namespace troupe {
 
-/// A worker whose jobs are shorter than this (in `ticks`, of which there are
-/// two to five in a nanosecond) gets to the next one before another could have
-/// fetched it: a hand-over moves half a dozen cache lines from core to core.
+/// A worker whose jobs are shorter than this (in `ticks`, two to five per
+/// nanosecond) reaches the next job before another worker could fetch it: a
+/// hand-over moves half a dozen cache lines between cores.
 inline constexpr std::uint32_t short_job_ticks = 512;
-/// Unless it is still busy with the same ones after so long.
+/// A worker that is still busy with the same jobs after this time counts as
+/// stuck.
 inline constexpr std::uint64_t patience_ns = 2'000;
 
-/// Where a worker that looks for a job can be given one: it is *open* while the
-/// worker looks, and takes one job.
+/// A slot through which a searching worker is given one job. It is *open* while
+/// the worker searches.
 ///
-/// Thread rule: `open`, `poll` and `close` by the worker's server, the others
-/// from any thread. Memory order: who gives a job releases, who gets it
-/// acquires; that the place is open says nothing else.
+/// Thread rule: `open`, `poll` and `close` on the worker's server, the others
+/// from any thread. Memory order: giving a job is a release, taking it is an
+/// acquire. An open slot publishes nothing else.
 class job_slot {
 public:
   void open() noexcept { job_.store(open_mark(), std::memory_order_relaxed); }
@@ -35,19 +36,20 @@ public:
                                         std::memory_order_relaxed);
   }
 
-  /// The job that was given, if there is one; the place is open again. It
-  /// writes each time, so that the cache line comes with the job in one go, to
-  /// be written, where a look would fetch it first to be read.
+  /// Takes the given job, if there is one. The slot is then open again. `poll`
+  /// always writes, so that the cache line is fetched once, for writing; a read
+  /// would fetch it first for reading.
   job* poll() noexcept {
     return job_in(job_.exchange(open_mark(), std::memory_order_acquire));
   }
 
-  /// As `poll`, but nobody gives any more.
+  /// Like `poll`, but the slot is then closed.
   job* close() noexcept {
     return job_in(job_.exchange(nullptr, std::memory_order_acquire));
   }
 
-  /// What the server has not come for; the place is open again.
+  /// Takes a job that the server has not picked up. The slot is then open
+  /// again.
   job* steal() noexcept {
     auto* seen = job_in(job_.load(std::memory_order_relaxed));
     const auto taken = seen
@@ -101,33 +103,34 @@ struct alignas(64) worker_place {
   ready_lists jobs;
   alignas(64) job_slot slot;
   alignas(64) worker_seat seat;
-  /// Odd while in a chain. Written release by the server, read acquire by
-  /// quiesce: who sees it even or changed sees all that the chain did.
+  /// Odd while in a chain. Written with release by the server, read with
+  /// acquire by `quiesce`: a thread that sees it even or changed also sees
+  /// everything that the chain did.
   alignas(64) std::atomic<std::uint64_t> epoch{0};
-  // The server's: looks for work; jobs run since the oldest one had its turn;
-  // whom it gave a job last.
+  // Owned by the server: number of looks for work; jobs since it last took its
+  // oldest job; the worker to which it last gave a job.
   std::uint32_t looks = 0;
   std::uint32_t jobs_since_oldest = 0;
   std::uint32_t partner = 0;
-  /// How long a job took lately, in ticks; 0: not known. A hint for others.
+  /// Recent duration of a job in ticks; 0: unknown. A hint for other workers.
   alignas(64) std::atomic<std::uint32_t> pace{0};
-  /// Grows every few jobs, when they are timed. A hint for others.
+  /// Incremented every few jobs, when they are timed. A hint for other workers.
   std::atomic<std::uint32_t> progress{0};
 
-  /// By the server, as it enters a chain and as it leaves it.
+  /// Called by the server when it enters a chain and when it leaves it.
   void turn() noexcept {
     epoch.store(epoch.load(std::memory_order_relaxed) + 1,
                 std::memory_order_release);
   }
 
-  /// By who has no other job than to wait for one: the oldest, or what the
-  /// server was given and has not come for.
+  /// Called by an idle worker. Takes the oldest job, or one that the server was
+  /// given and has not picked up.
   job* take_for_other() noexcept {
     auto* j = jobs.take_oldest();
     return j ? j : slot.steal();
   }
 
-  /// By the server: the newest, or the oldest if it is its turn.
+  /// Called by the server. Takes the newest job, or the oldest if it is due.
   job* take_own() noexcept {
     if (jobs_since_oldest < worker::chain_limit)
       return jobs.take_newest();
@@ -135,7 +138,7 @@ struct alignas(64) worker_place {
     return jobs.take_oldest();
   }
 
-  /// By the server: `count` jobs have taken so long together.
+  /// Called by the server: `count` jobs took `ticks_in_all` in total.
   void took(std::uint32_t count, std::uint64_t ticks_in_all) noexcept {
     constexpr std::uint64_t longest = 1u << 20;
     const auto each = std::min(ticks_in_all / count, longest) + 1;
@@ -147,8 +150,8 @@ struct alignas(64) worker_place {
                    std::memory_order_relaxed);
   }
 
-  /// By any thread that found it stuck: the job that it runs, if it does, is a
-  /// long one.
+  /// Called by any thread that found the worker stuck: its running job, if any,
+  /// is long.
   void was_stuck() noexcept {
     if (epoch.load(std::memory_order_relaxed) % 2 != 0)
       pace.store(short_job_ticks, std::memory_order_relaxed);
@@ -160,13 +163,14 @@ struct alignas(64) worker_place {
   }
 };
 
-/// Tells workers that come to their jobs soon from one that is held up by a
-/// long one. One thread's.
+/// Distinguishes workers that reach their jobs soon from a worker that is
+/// delayed by a long job. For use by one thread.
 class place_watch {
 public:
-  /// Whether the worker has been in the same jobs since `patience_ns`, at time
-  /// `now`. Watches one worker at a time; the one that is asked about next
-  /// follows when that one has moved on, or has been stuck for as long again.
+  /// True if, at time `now`, the worker has been in the same jobs for
+  /// `patience_ns`. Watches one worker at a time. It switches to another worker
+  /// once the watched one has made progress, or has been stuck for the same
+  /// time again.
   bool is_stuck(const worker_place& w, std::uint64_t now) noexcept {
     const auto progress = w.progress.load(std::memory_order_relaxed);
     if (watched_ != &w) {

@@ -6,25 +6,25 @@
 
 namespace troupe {
 
-/// Who serves a worker's list of jobs, and whether that thread is awake. All of
-/// it is one word, so that every change is a single atomic step.
+/// Records which thread serves a worker's list of jobs, and whether it is
+/// awake. The state is one word, so every change is a single atomic step.
 ///
-/// Two threads may sit here: the *owner*, which is the worker's own, and a
-/// *borrower* in its place while the owner sleeps or is away. The one that
-/// serves is the borrower if there is one. Who sleeps is woken by the thread
-/// that sets its bit, and by no other.
+/// Two threads can have the seat: the *owner*, which is the worker's own
+/// thread, and a *borrower* in its place while the owner is asleep or absent.
+/// If there is a borrower, it is the server; otherwise the owner is. A sleeping
+/// thread is woken only by the thread that sets its bit.
 ///
-/// Thread rule: as each function says. Memory order: all changes are acq_rel,
-/// so whoever serves next sees what the last one left; the order between a seat
-/// and the lists of jobs is job_queue's affair (its two fences).
+/// Thread rule: see each function. Memory order: all changes are acq_rel, so
+/// the next server sees what the last one wrote. The two fences of job_queue
+/// order a seat and the lists of jobs.
 class worker_seat {
 public:
   enum : std::uint32_t {
-    present = 1,     ///< the owner has come and not left
+    present = 1,     ///< the owner is present
     up = 2,          ///< the owner is awake
     lent = 4,        ///< a borrower serves
     borrower_up = 8, ///< the borrower is awake
-    searching = 16,  ///< the server looks for a job
+    searching = 16,  ///< the server is searching for a job
   };
 
   std::uint32_t now() const noexcept {
@@ -32,14 +32,14 @@ public:
   }
   bool is(std::uint32_t bit) const noexcept { return (now() & bit) != 0; }
 
-  /// The server could be woken: it is there and sleeps.
+  /// True if the server can be woken: it is present and asleep.
   static bool server_sleeps(std::uint32_t w) noexcept {
     return (w & lent) ? (w & borrower_up) == 0
                       : (w & (present | up)) == present;
   }
 
-  /// Adds and removes bits if `holds(word)`; the word before, or nothing if it
-  /// does not hold.
+  /// Adds and removes bits if `holds(word)` is true. Returns the previous word,
+  /// or nothing if it is false.
   template <class Condition>
   bool change(std::uint32_t add, std::uint32_t remove, std::uint32_t& before,
               Condition holds) noexcept {
@@ -52,20 +52,20 @@ public:
                                           std::memory_order_relaxed));
     return true;
   }
-  /// The same without a condition; returns the word before.
+  /// The same without a condition. Returns the previous word.
   std::uint32_t change(std::uint32_t add, std::uint32_t remove) noexcept {
     std::uint32_t before = 0;
     change(add, remove, before, [](std::uint32_t) { return true; });
     return before;
   }
 
-  /// Sleeps until `bit` is set. By the owner or the borrower.
+  /// Sleeps until `bit` is set. Called by the owner or the borrower.
   void sleep_until(std::uint32_t bit) const noexcept {
     for (auto w = now(); (w & bit) == 0; w = now())
       word_.wait(w, std::memory_order_acquire);
   }
-  /// After setting a bit that a thread sleeps for. Both threads of the seat may
-  /// sleep on the word, hence all.
+  /// Called after setting a bit for which a thread sleeps. Notifies all,
+  /// because both threads of the seat can sleep on the word.
   void notify() noexcept { word_.notify_all(); }
 
 private:
