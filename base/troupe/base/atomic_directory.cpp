@@ -62,7 +62,7 @@ struct stat status_of(const fs::path& path) {
   return status;
 }
 
-/// What cannot be opened, because of the user's own umask, keeps that.
+/// If the user's own umask keeps `to` from being opened, it stays as it is.
 void take_owner_and_mode_of(const struct stat& old, const fs::path& to) {
   const int descriptor =
     ::open(to.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -72,14 +72,14 @@ void take_owner_and_mode_of(const struct stat& old, const fs::path& to) {
   ::close(descriptor);
 }
 
-/// The same of a file that an old one, or a link to one, makes room for.
+/// The same for a file that replaces `old`, which may be a link to a file.
 void take_owner_and_mode_of(const fs::path& old, const fs::path& to) {
   struct stat status = {};
   if (::stat(old.c_str(), &status) == 0 && S_ISREG(status.st_mode))
     take_owner_and_mode_of(status, to);
 }
 
-/// Makes the same file appear under another name, too.
+/// Creates a hard link to a file.
 void keep_file(const fs::directory_entry& file, const fs::path& to) {
   if (::link(file.path().c_str(), to.c_str()) == 0)
     return;
@@ -105,15 +105,15 @@ bool may_remove(const fs::path& entry, const fs::path& from) {
          || user == status_of(entry).st_uid;
 }
 
-/// A folder moves with all that is in it, and what is mounted cannot.
+/// A folder moves with its contents, but mount points cannot be moved.
 void require_no_mount(const fs::path& folder, dev_t device) {
   if (status_of(folder).st_dev != device)
     refuse(folder, "is a mount point, which cannot move: save into another "
                    "folder");
 }
 
-/// All that is in a folder can move with it, and be removed once the new folder
-/// has it, too: else the old one would stay beside.
+/// Refuses a folder whose contents cannot move with it, or that this user may
+/// not remove: the old folder would be left next to the new one.
 void require_movable_contents(const fs::path& folder, dev_t device) {
   std::error_code failure;
   fs::directory_iterator entry(folder, failure), end;
@@ -130,8 +130,8 @@ void require_movable_contents(const fs::path& folder, dev_t device) {
     fail_io(folder, "read it", failure.value());
 }
 
-/// Makes what `from` has and `to` has not appear in `to`; what both have gets
-/// owner and mode of that in `from`.
+/// Links what only `from` has into `to`. What both have gets the owner and mode
+/// that it has in `from`.
 void keep_others(const fs::path& from, const fs::path& to, const names& gone) {
   const auto device = status_of(from).st_dev;
   for (const auto& entry : fs::directory_iterator(from)) {

@@ -19,7 +19,7 @@ namespace troupe {
 
 namespace {
 
-/// Locks what other processes then see as in use.
+/// Locks a file, so that other processes see it as in use.
 bool lock(int descriptor) noexcept {
   return ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
 }
@@ -69,7 +69,7 @@ atomic_file::atomic_file(fs::path target)
     if (descriptor_ < 0 && (errno != EEXIST || attempt == max_temporary_names))
       fail_io(target_, "create it", errno);
   }
-  (void)lock(descriptor_); // not every file system can
+  (void)lock(descriptor_); // not every file system supports locks
 }
 
 atomic_file::~atomic_file() {

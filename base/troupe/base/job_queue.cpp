@@ -14,8 +14,8 @@ namespace {
 
 thread_local worker* current_worker = nullptr;
 
-/// A worker looks at the clock about once in so many ticks, at least once in so
-/// many jobs.
+/// A worker reads the clock about once per this many ticks, and at least once
+/// per this many jobs.
 constexpr std::uint32_t ticks_between_times = 16 * short_job_ticks;
 constexpr std::uint32_t most_jobs_between_times = 64;
 
@@ -67,8 +67,9 @@ job* worker::next_of_chain() noexcept {
   return j;
 }
 
-/// The first job of a chain that follows without leaving `run_chain`, which
-/// would take as long as several short jobs; null if others must come first.
+/// The first job of the next chain, which begins without leaving `run_chain`,
+/// because that would take as long as several short jobs. Null if other jobs
+/// must run first.
 job* worker::begin_next_chain(condition until) noexcept {
   auto& s = *queue_.state_;
   if (until.holds() || s.others_wait())
@@ -80,7 +81,7 @@ job* worker::begin_next_chain(condition until) noexcept {
     first = take_kept();
   if (!first)
     first = std::exchange(next_, nullptr);
-  else if (next_) // another worker may have it while the oldest runs
+  else if (next_) // another worker can take it while the oldest runs
     put_next_back();
   if (!first)
     return nullptr;
@@ -91,7 +92,7 @@ job* worker::begin_next_chain(condition until) noexcept {
   return first;
 }
 
-/// To the list of its own, which others look into.
+/// Moves the next job to this worker's list, where others can steal it.
 void worker::put_next_back() noexcept {
   place_.jobs.push(*std::exchange(next_, nullptr), next_priority_);
   queue_.state_->after_push();
@@ -117,7 +118,7 @@ job* worker::take_kept() noexcept {
                                      : kept_[first_kept_++ % most_kept];
 }
 
-/// To the list of its own, where others look.
+/// Moves the kept jobs to this worker's list, where others can steal them.
 void worker::put_kept_back() noexcept {
   if (first_kept_ == behind_kept_)
     return;
@@ -255,7 +256,7 @@ found_work job_queue::wait(std::size_t index) noexcept {
     }
     if (found || over()) {
       s.end_search(p);
-      if (found || over()) // not if it was given a job
+      if (found || over()) // unless it was given a job
         return found;
       continue;
     }
@@ -331,8 +332,9 @@ bool job_queue::is_lent(std::size_t index) const noexcept {
 
 void job_queue::wake_borrowers() noexcept {
   std::atomic_thread_fence(std::memory_order_seq_cst); // F1
-  // Whoever borrows from an owner that is just falling asleep counts it off
-  // before it has counted itself, so `sleepers` may be too small for a moment.
+  // If a thread borrows from an owner that is just falling asleep, it
+  // decrements `sleepers` before the owner has incremented it. `sleepers` can
+  // then be too small for a moment.
   for (auto& p : state_->places)
     if (p.seat.is(worker_seat::lent))
       state_->wake(p);

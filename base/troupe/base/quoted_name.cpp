@@ -14,8 +14,8 @@ void append_escaped(std::string& to, unsigned char c) {
   to += digits[c & 15];
 }
 
-/// Bytes of the character that a text begins with; 0 if it begins with none of
-/// UTF-8, or with a control character.
+/// Length in bytes of the first character of a text. 0 if it is a control
+/// character or not valid UTF-8.
 /// Source: The Unicode Standard, section 3.9, table 3-7.
 std::size_t printable_bytes(std::string_view text) {
   const auto byte = [&](std::size_t i) {

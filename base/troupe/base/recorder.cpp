@@ -34,7 +34,7 @@ std::uint64_t event_ring::take(std::vector<trace_event>& into) {
       words[w] = from[w].load(std::memory_order_acquire);
     into.push_back(std::bit_cast<trace_event>(words));
   }
-  // The event that is written now takes the place of the one `capacity` before.
+  // The event that is being written replaces the one `capacity` before it.
   const auto written = head_.load(std::memory_order_acquire);
   const auto valid = written >= capacity ? written - capacity + 1 : 0;
   const auto overwritten = std::min(std::max(first, valid), head) - first;

@@ -19,7 +19,8 @@ namespace troupe {
 
 namespace {
 
-/// Takes a number off the front of `text`; 0 if there is none.
+/// Removes a number from the front of `text` and returns it; 0 if there is
+/// none.
 int take_number(std::string_view& text) {
   int number = 0;
   const auto* end = text.data() + text.size();
@@ -30,8 +31,8 @@ int take_number(std::string_view& text) {
   return number;
 }
 
-/// The number of the process that made a name of `temporary_name` of `target`;
-/// 0 for all other names.
+/// The process id in a temporary name of `target` (see `temporary_name`); 0 for
+/// all other names.
 int maker_of_temporary(const fs::path& target, const fs::path& name) {
   const auto begin = target.filename().string() + ".tmp.";
   const auto text = name.string();
@@ -47,9 +48,9 @@ int maker_of_temporary(const fs::path& target, const fs::path& name) {
   return rest.empty() ? process : 0;
 }
 
-/// Where a chain of links leads, which may be nothing yet.
+/// The end of a chain of symbolic links, which need not exist.
 fs::path follow_links(fs::path target) {
-  constexpr int most_links = 40; // as the system's
+  constexpr int most_links = 40; // the system's limit
   std::error_code failure;
   for (int links = 0; fs::is_symlink(target, failure); ++links) {
     if (links == most_links)
@@ -57,7 +58,7 @@ fs::path follow_links(fs::path target) {
     const auto next = fs::read_symlink(target, failure);
     if (failure)
       fail_io(target, "follow it", failure.value());
-    target = target.parent_path() / next; // or `next`, if that is absolute
+    target = target.parent_path() / next; // `next` itself if it is absolute
     if (!target.has_filename())
       target = target.parent_path();
   }

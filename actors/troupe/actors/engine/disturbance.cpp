@@ -11,7 +11,7 @@ namespace troupe::actors {
 
 namespace {
 
-/// Sleeping takes longer than wanted.
+/// Sleeping takes longer than requested, so shorter delays spin.
 constexpr std::uint64_t shortest_sleep_us = 100;
 
 void pass_time(std::uint64_t us) {

@@ -96,7 +96,7 @@ template <class Observer>
     tell(target::from_word(pairs[i]), told_in(step + pairs[i + 1]), from, o);
 }
 
-// Messages to later steps stay behind those of the step.
+// Messages to later steps come after those of the current step.
 void engine::tell_shuffled(const told& targets, step_id step, handle_id from,
                            observed& o) {
   auto draw = o.disturbs()->draws_for(from, step);
@@ -125,7 +125,7 @@ template <class Observer>
     arrive(to, in, from, o);
 }
 
-/// A message is there: at an op or at a variable.
+/// Delivers a message to an op or a variable.
 template <class Observer>
 [[gnu::always_inline]] inline void engine::arrive(target to, told_step in,
                                                   handle_id from, Observer& o) {
@@ -184,8 +184,8 @@ engine::tell_variable(variable_mailbox& to, told_step in, Observer& o) {
     open_variable(to, in, o);
 }
 
-/// Of most variables: a few ops stand in the mailbox itself. Inline, since a
-/// call and a loop of its own would cost as much as the messages.
+/// The common case: the mailbox itself contains a few ops. Inline, because a
+/// call and a separate loop would cost as much as the messages.
 template <class Observer>
 [[gnu::always_inline]] inline void engine::tell_few(const variable_mailbox& m,
                                                     told_step in, Observer& o) {
@@ -217,7 +217,7 @@ template <class Observer>
   tell_all(told_by(m), in, from, o);
 }
 
-/// The end of a stream's part of a step, or of all of it.
+/// The end of a stream's part of a step, or of the whole step.
 template <class Observer>
 void engine::open_end(const variable_mailbox& end, told_step in, Observer& o) {
   if (&end != end_) {
@@ -246,11 +246,11 @@ inline engine::told engine::told_by(const variable_mailbox& m) const {
           {now + lists[variable_told_now], 2 * lists[variable_told_later]}};
 }
 
-// Mailboxes, tasks and lists lie in the order in which ops are expected to run,
-// so what the next ops need can be fetched while this one runs.
+// Mailboxes, tasks and lists are laid out in the expected order of ops, so the
+// data of upcoming ops can be prefetched while this one runs.
 inline void engine::prefetch_upcoming(const op_mailbox& op) const noexcept {
   const auto& upcoming = ops_.upcoming(op);
-  // A number, since behind the last op there is no task.
+  // An integer, because there is no task after the last op.
   const auto task = reinterpret_cast<std::uintptr_t>(upcoming.task);
   __builtin_prefetch(reinterpret_cast<const void*>(task));
   __builtin_prefetch(reinterpret_cast<const void*>(task + cache_line));
@@ -343,7 +343,7 @@ inline void engine::give_back(const op_mailbox& op, step_id step) {
       op, {shared + lists[shared_places], 2 * std::size_t{delayed}}, step);
 }
 
-/// One user of a temporary's value in a slot is done.
+/// Called when one user of a temporary's value in a slot is done.
 template <bool Looks>
 inline void engine::give_back_shared(const op_mailbox& op, std::uint32_t number,
                                      step_id step, std::uint32_t slot) {
@@ -357,8 +357,8 @@ inline void engine::give_back_shared(const op_mailbox& op, std::uint32_t number,
     if (left.fetch_sub(1, std::memory_order_acq_rel) != 1)
       return;
   }
-  // Relaxed: the next users come in a step that is admitted after this one has
-  // ended.
+  // Relaxed: the next users belong to a step that is admitted after this one
+  // has ended.
   left.store(shared.users, std::memory_order_relaxed);
   if constexpr (Looks)
     record_freed(handle_of(op), shared.temporary, step, slot);
@@ -370,7 +370,8 @@ template <bool Looks>
 engine::give_back_delayed(const op_mailbox& op,
                           std::span<const std::uint32_t> pairs, step_id step) {
   for (std::size_t i = 0; i < pairs.size(); i += 2)
-    if (step - context_.first_step >= pairs[i + 1]) // else there was none
+    // otherwise there was no such step
+    if (step - context_.first_step >= pairs[i + 1])
       give_back_shared<Looks>(op, pairs[i], step, slot_of(step - pairs[i + 1]));
 }
 
@@ -432,7 +433,7 @@ inline void engine::run_to_end(op_mailbox& op, step_state& step, Observer& o) {
   }
   give_back<Observer::looks>(op, id);
   op.step.store(nullptr, std::memory_order_relaxed);
-  // The op may run in the next step before the last message is sent.
+  // The op can run in the next step before the last message is sent.
   tell_all(targets, told_in(id), Observer::looks ? handle_of(op) : no_handle,
            o);
 }
@@ -447,8 +448,8 @@ void engine::launch(op_mailbox& op, step_state& step, Observer& o) {
   launch.step.store(&step, std::memory_order_relaxed);
   launch.under_way.store(pending.wants_completion, std::memory_order_relaxed);
   wait_for_tickets(pending, id);
-  // From here on the completion may be quicker than this thread: it ends the
-  // step, and the op may be ready for the next one.
+  // From here on, the completion can overtake this thread and end the step, and
+  // the op can be ready for the next one.
   op.step.store(nullptr, std::memory_order_relaxed);
   if (pending.ends_later) {
     launch_later(launch);
@@ -472,9 +473,9 @@ void engine::wait_for_tickets(const pending_op& op, step_id step) {
     }
 }
 
-// A step that has failed is launched all the same: what is behind it on the
-// stream, and those who wait for its ticket, must not overtake what is before.
-// A launch that fails gives nothing back: users before it may be under way.
+// Ops of a failed step are still launched: later work on the stream, and work
+// that waits for the ticket, must not overtake earlier work. A failed launch
+// releases nothing, because earlier users may still be running.
 ticket engine::launch_by_ticket(pending_launch& launch) {
   auto& op = *launch.of_op;
   auto& on = op.on->device_stream();
@@ -493,7 +494,7 @@ ticket engine::launch_by_ticket(pending_launch& launch) {
   }
 }
 
-// The completion comes from the task.
+// The task itself calls the completion.
 void engine::launch_later(pending_launch& launch) {
   try {
     launch.of_op->on->device_stream().launch(
@@ -568,7 +569,7 @@ void engine::send(const port& p, step_id step) {
   post_from(sender_, p.address, ready_atom::value, number, std::uint64_t{step});
 }
 
-// Whatever an application sends to a handle: it cannot sign it.
+// Also called for messages from an application, which cannot sign them.
 bool engine::deliver(handle_id to, std::uint32_t number, step_id step,
                      const caf::strong_actor_ptr& sender) {
   if (!sender || sender != sender_)
@@ -606,7 +607,7 @@ engine::handle_state engine::state_of(handle_id id,
     return {progress::is_done};
   const auto& op = ops_.at(to.number());
   const auto* const of_step = op.step.load(std::memory_order_relaxed);
-  // An op that sends its messages has no step any more.
+  // An op that is sending its messages no longer has a step.
   if (of_step == &step || of_step == nullptr)
     for (std::size_t w = 0; w < workers_; ++w)
       if (running_[w].op.load(std::memory_order_relaxed) == &op)

@@ -59,9 +59,10 @@ void engine_builder::prepare_recording() {
 
 // -- mailboxes ----------------------------------------------------------------
 
-// Both kinds stand in the order of use, stream by stream: ops as they are
-// expected to run, variables that a start tells first, the others in the order
-// of their writers, version 0 of a variable behind the version that becomes it.
+// Both kinds are in the order of use, stream by stream. Ops are in their
+// expected order. Variables that get a start come first, the others in the
+// order of their writers. Version 0 of a variable follows the version that
+// becomes it.
 void engine_builder::order_mailboxes() {
   std::vector<std::vector<handle_id>> ops(plan_.streams().size());
   std::vector<std::vector<handle_id>> variables(ops.size());
@@ -98,8 +99,8 @@ void engine_builder::number_ops(
                                       engine_.ops_.number_of(i)};
 }
 
-// Behind the variables: the ends of the streams' parts of a step, and that of
-// the step.
+// After the variables come the ends of the streams' parts of a step, and the
+// end of the step.
 void engine_builder::number_variables(
   const std::vector<std::vector<handle_id>>& by_stream) {
   std::vector<bool> ends(by_stream.size());
@@ -139,7 +140,7 @@ void engine_builder::fill_ops() {
     m.stream = &engine_.streams_[plan_.stream_of(id)];
     m.task = parts_.tasks[id];
     m.may_be_pending = plan_.end_of(id) != op_end::at_return;
-    // Its launches come back with their completions.
+    // Its launches are submitted again with their completions.
     m.stream->actor.expect(m, m.may_be_pending ? 2 + engine_.counter_mask_ : 1);
   }
 }
@@ -185,7 +186,7 @@ void engine_builder::add_pending_ops() {
 void engine_builder::number_shared_releases() {
   struct storage_users {
     std::uint32_t count = 0;
-    std::uint32_t stream = none; ///< of all, or `several`
+    std::uint32_t stream = none; ///< the stream of all users, or `several`
     bool is_shared = false;
   };
   std::vector<storage_users> users(graph_.num_storages);
@@ -195,7 +196,7 @@ void engine_builder::number_shared_releases() {
     u.stream = u.count == 0 || u.stream == stream ? stream : several;
     u.is_shared = ++u.count > 1 || r.distance > 0;
   }
-  // In the order of the temporaries, which is that of their use.
+  // In the order of the temporaries, which is their order of use.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> shared_ones;
   for (std::uint32_t storage = 0; storage < users.size(); ++storage)
     if (users[storage].is_shared)
@@ -229,13 +230,14 @@ void engine_builder::find_forms() {
         form_[i] = parts_.form_of(e);
 }
 
-// An op sends in its stream's drains; a variable on the thread that tells it
-// last, which is that of its one sender if the message is a call.
+// An op sends in its stream's drains. A variable sends on the thread that
+// notifies it last; if the message is a call, that is the thread of its only
+// sender.
 void engine_builder::find_sending_streams() {
   sends_on_.resize(graph_.size());
   for (handle_id id = 0; id < graph_.size(); ++id)
     sends_on_[id] = plan_.is_here(id) ? plan_.stream_of(id) : several;
-  // Twice: a version 0 is told by a variable.
+  // Twice, because a variable can notify a version 0.
   for (int round = 0; round < 2; ++round)
     for (std::size_t i = 0; i < form_.size(); ++i)
       if (auto& e = plan_.edges()[i];
@@ -254,8 +256,9 @@ target engine_builder::add_port(const wired_edge& e) {
           static_cast<std::uint32_t>(engine_.ports_.size() - 1)};
 }
 
-// Who sends to each mailbox is known before anything is listed: those that one
-// serial stream sends to count plainly.
+// Determines the senders of each mailbox before the lists are built. A mailbox
+// with only one serial stream as sender counts without atomic read-modify-write
+// operations.
 void engine_builder::count_messages() {
   ops_told_on_.assign(engine_.op_handles_.size(), none);
   variables_told_on_.assign(engine_.variable_handles_.size(), none);
@@ -279,8 +282,8 @@ void engine_builder::count_messages() {
   }
 }
 
-// Of what a variable tells on completion, the op that makes it is the sender,
-// in the step in which it does so.
+// If a variable sends a message on completion, the sender is the op that writes
+// it, in the step in which it does.
 std::uint32_t engine_builder::distance_of(const wired_edge& e) const {
   return e.distance + (e.at_completion ? plan_.teller_of(e.from).distance : 0);
 }
@@ -310,8 +313,8 @@ void engine_builder::count_sender(target to, std::uint32_t sender) {
           variables_told_on_[engine_.variables_.index_of(to.number())]);
 }
 
-// The step's end waits for those of the streams' parts, and for that of the
-// step before: so steps end in their order, whoever is quicker.
+// The step's end waits for the ends of the streams' parts and for the end of
+// the previous step. Steps therefore always end in order.
 void engine_builder::add_end() {
   if (!engine_.end_)
     return;
@@ -340,7 +343,7 @@ void engine_builder::arm() {
   };
   arm_all(engine_.ops_, ops_told_on_);
   arm_all(engine_.variables_, variables_told_on_);
-  if (engine_.end_waits_for_end_before_) // no step ends before the first
+  if (engine_.end_waits_for_end_before_) // no step precedes the first
     engine_.counter_of(end_, first).fetch_sub(1, std::memory_order_relaxed);
 }
 
@@ -436,8 +439,8 @@ void engine_builder::list_variable(variable_mailbox& m) {
     lists.insert(lists.end(), part->begin(), part->end());
 }
 
-// A launch waits for the tickets of other streams' launches that its messages
-// tell of.
+// A launch waits for the tickets of those launches on other streams from which
+// it gets messages.
 void engine_builder::add_ticket(const wired_edge& e) {
   if (e.at_completion || !graph_.is_op(e.to))
     return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the recorder hears of ops, their memory and what reaches collectives.
+// Records events of ops, their memory, and arrivals at collectives.
 #include <troupe/actors/engine/engine.hpp>
 #include <troupe/actors/engine/graph_context.hpp>
 #include <troupe/actors/engine/observer.hpp>

@@ -19,8 +19,8 @@ bool storage_places::released(std::size_t temporary,
   if (count.left.fetch_sub(1, std::memory_order_acq_rel) != 1)
     return false;
   empty(at(temporary, slot));
-  // Relaxed: the next users come in a step that is admitted after this one has
-  // ended.
+  // Relaxed: the next users belong to a step that is admitted after this one
+  // has ended.
   count.left.store(count.expected, std::memory_order_relaxed);
   return true;
 }

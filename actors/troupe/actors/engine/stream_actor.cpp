@@ -10,10 +10,11 @@ namespace troupe::actors {
 
 namespace {
 
-/// In a stream's inbox: nobody drains it.
+/// Marks the inbox of a stream that no thread drains.
 ready_op* const idle_mark = reinterpret_cast<ready_op*>(std::uintptr_t{1});
 
-/// After so many launches a drain looks whether others of the queue wait.
+/// After this many launches, a drain checks whether other jobs of the queue
+/// wait.
 constexpr std::uint32_t launches_between_looks = 16;
 
 } // namespace
@@ -84,7 +85,8 @@ inline void stream_actor::launch(ready_op& op, worker& on) {
   if (admits_)
     admit(op);
   op.run(on);
-  // What this launch made ready runs next, the first told first.
+  // Ops that this launch made ready run next, in the order in which they became
+  // ready.
   if (ready_.size() > before + 1)
     std::reverse(ready_.begin() + static_cast<long>(before), ready_.end());
 }
@@ -98,8 +100,8 @@ void stream_actor::run(worker& on) {
     auto* op = next_op();
     if (!op) {
       ready_op* empty = nullptr;
-      // Release: the next drainer, on whichever worker, sees `ready_` and
-      // `draw_` as they were left here.
+      // Release: the next drainer, on any worker, sees `ready_` and `draw_` as
+      // this drain leaves them.
       if (inbox_.compare_exchange_strong(empty, idle_mark,
                                          std::memory_order_acq_rel,
                                          std::memory_order_relaxed)) {
@@ -115,7 +117,7 @@ void stream_actor::run(worker& on) {
     left = launches_between_looks;
     if (queue_.others_wait(on.index())) {
       draining_ = nullptr;
-      queue_.yield(*this); // may run on another worker at once
+      queue_.yield(*this); // can run on another worker at once
       return;
     }
   }
@@ -124,8 +126,8 @@ void stream_actor::run(worker& on) {
 
 void stream_actor::take_inbox() {
   auto* newest = inbox_.exchange(nullptr, std::memory_order_acquire);
-  // The last of `ready_` runs next, so newcomers go in front of all others,
-  // the newest first: it is the last to run.
+  // The last element of `ready_` runs next. New ops are inserted at the front,
+  // newest first, so that the newest runs last.
   const auto before = static_cast<long>(ready_.size());
   for (auto* op = newest; op; op = op->next_in_stream)
     ready_.push_back(op);

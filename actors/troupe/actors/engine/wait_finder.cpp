@@ -13,8 +13,8 @@ namespace troupe::actors {
 
 namespace {
 
-/// Which of the handles that something waits for is worth naming: the one that
-/// is farthest.
+/// Rank of a handle among those that something waits for; the one with the most
+/// progress is reported.
 int rank(progress how_far) {
   switch (how_far) {
   case progress::is_done: return 0;
@@ -26,7 +26,8 @@ int rank(progress how_far) {
   return 4;
 }
 
-/// A handle is done a moment before all its messages are sent.
+/// Looks before a message is reported as missing, because a handle is done a
+/// moment before all its messages are sent.
 constexpr int looks_before_missing = 4;
 constexpr std::chrono::microseconds between_looks{200};
 
@@ -213,8 +214,8 @@ wait_finder::runs_on_stream_of(place p) const {
   return std::nullopt;
 }
 
-// What a `recv` receives comes from its `send`; a rank is done when all of its
-// collective have come, of which those that are launched have.
+// A `recv` waits for its `send`. A rank waits for all other ranks of its
+// collective; those that have been launched have already arrived.
 std::optional<wait_finder::place>
 wait_finder::op_that_launch_waits_for(place p) const {
   const auto& g = *context_.graph;

@@ -14,7 +14,8 @@ namespace troupe::actors {
 
 namespace {
 
-/// Parts end at about the same time, unless a helper was put off its core.
+/// Spins first, because parts end at about the same time unless a helper was
+/// preempted.
 template <class Done>
 void wait_until(Done done) {
   constexpr int looks_before_yield = 4096;
@@ -58,21 +59,22 @@ private:
   job_queue& queue_;
   recorder* trace_;
   std::deque<helper> helpers_;
-  handle_id op_ = no_handle; // this and the next: for the trace
+  handle_id op_ = no_handle; // this and the next member: for the trace
   step_id step_ = 0;
-  const part_function* part_ = nullptr; // the owner's when it is null
+  const part_function* part_ = nullptr; // null: no round is open
   std::size_t parts_ = 0;
-  std::exception_ptr failure_;                   // of who set `failed_`
+  std::exception_ptr failure_; // written by the thread that set `failed_`
   alignas(64) std::atomic<std::size_t> next_{0}; // the next part to take
-  // Parts that are done. Release by who did one, acquire by `run`.
+  // Number of finished parts. Incremented with release, read with acquire by
+  // `run`.
   std::atomic<std::size_t> done_{0};
-  // A hint to leave parts out; the exception comes along with `done_`.
+  // A hint to skip parts; `done_` publishes the exception.
   std::atomic<bool> failed_{false};
-  // Helpers inside, plus `closed` while no round is on. A helper adds itself
-  // first and looks then: if the gate was closed it leaves without reading
-  // anything; if it was open (acquire, pairs with the opening release) the
-  // round's members stay until it has left, since `run` closes the gate and
-  // waits for the helpers inside before it returns.
+  // Number of helpers inside, plus `closed` while there is no round. A helper
+  // first increments the count, then checks it. If the gate was closed, it
+  // leaves without reading anything. If it was open (acquire, pairs with the
+  // opening release), the round's members stay valid until the helper leaves,
+  // because `run` closes the gate and waits for all helpers before it returns.
   static constexpr int closed = 1 << 30;
   std::atomic<int> gate_{closed};
 };

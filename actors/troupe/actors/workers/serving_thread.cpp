@@ -27,8 +27,9 @@ void serving_thread::sit() {
   if (seat_ == job_queue::no_seat)
     return;
   here_.emplace(queue_, seat_, nullptr);
-  // The worker of this core is awake, or the seat would be its: beside it this
-  // thread would only take its time, and the core of the seat is free.
+  // The worker of this core is awake; otherwise this thread would have its
+  // seat. The two would only compete for this core, and the core of the
+  // borrowed seat is free.
   const auto core = current_core();
   if (pool_.own_policy() && take_all_cores(queue_.workers()) && core != seat_)
     on_core_.emplace(seat_);
@@ -57,14 +58,14 @@ void serving_thread::serve(condition done) {
 
 void serving_thread::serve_as_worker(condition done) {
   constexpr std::chrono::microseconds pause{20};
-  // Two threads must not serve one seat: who has borrowed it does until it
+  // Two threads must not serve one seat: the borrower serves it until it
   // leaves.
   while (!done.holds())
     if (auto* j = queue_.is_lent(seat_) ? nullptr : queue_.pop(seat_))
       here_->run_chain(*j, done);
     else
-      // The step may end without a job for this thread, and its owner's sleep
-      // in the queue does not hear of that.
+      // The step may end without a job for this thread, and that would not wake
+      // an owner that sleeps in the queue.
       std::this_thread::sleep_for(pause);
 }
 

@@ -27,14 +27,14 @@ namespace troupe::actors {
 
 namespace {
 
-/// Counts the workers of an actor system that its executors have been lent, all
-/// of them together.
+/// Counts the workers of an actor system that are lent to all its executors
+/// together.
 class lent_workers final : public actor_base {
 public:
   using actor_base::actor_base;
   const char* name() const override { return "troupe.lent_workers"; }
 
-  /// Takes one more unless there are `most` already.
+  /// Takes one more worker unless `most` are already lent.
   bool take(std::size_t most) noexcept {
     auto count = count_.load(std::memory_order_relaxed);
     while (count < most)
@@ -48,15 +48,16 @@ public:
 private:
   bool on_message(caf::mailbox_element&, context) override { return false; }
 
-  std::atomic<std::size_t> count_{0}; // guards nothing else, so relaxed
+  // relaxed, because it guards no other data
+  std::atomic<std::size_t> count_{0};
 };
 
-/// That of `sys`. Executors know nothing of each other; the registry of their
-/// system knows the first one's counter.
+/// The counter of `sys`. Executors do not know each other, so the first one
+/// puts the counter into the system's registry.
 caf::strong_actor_ptr lent_workers_of(caf::actor_system& sys) {
   const auto key = caf::atom("troupelent");
   if (!sys.registry().get(key))
-    sys.registry().put(key, make<lent_workers>(sys)); // keeps what is there
+    sys.registry().put(key, make<lent_workers>(sys)); // keeps an existing entry
   return sys.registry().get(key);
 }
 
@@ -84,7 +85,7 @@ struct worker_pool::state {
 
   std::size_t helper_slot() const { return queue->workers() - 1; }
 
-  /// The seat for a thread that waits for a step.
+  /// Takes a seat for a thread that waits for a step.
   std::size_t borrow() const noexcept {
     if (borrowed)
       return queue->borrow(helper_slot());
@@ -92,7 +93,8 @@ struct worker_pool::state {
     return alone ? queue->borrow() : job_queue::no_seat;
   }
 
-  /// Takes a worker of the system if another one stays for its own actors.
+  /// Takes a worker of the system if at least one other remains for its own
+  /// actors.
   bool take_worker() {
     return object_of<lent_workers>(lent).take(helper_slot());
   }
@@ -104,16 +106,17 @@ struct worker_pool::state {
   caf::strong_actor_ptr lent;          // the system's lent_workers
   // Pools of the policy's queue; null otherwise. Relaxed: a hint.
   std::atomic<int>* sharers = nullptr;
-  std::mutex mutex;         // guards the rest
-  std::size_t steps = 0;    // begun and not ended
-  std::size_t serving = 0;  // drainers that run
-  std::vector<bool> called; // by slot: a drainer waits for CAF
+  std::mutex mutex;        // guards the rest
+  std::size_t steps = 0;   // steps that have begun and not ended
+  std::size_t serving = 0; // running drainers
+  // by slot: true if a drainer waits for CAF to run it
+  std::vector<bool> called;
 };
 
 namespace {
 
-// CAF's queues order what goes through them, which ThreadSanitizer cannot see
-// in a library that is not built with it.
+// CAF's queues order the objects that pass through them. ThreadSanitizer cannot
+// see this, because CAF is not built with it.
 void goes_to_caf([[maybe_unused]] void* what) {
 #if defined(__SANITIZE_THREAD__)
   __tsan_release(what);
@@ -187,9 +190,9 @@ void worker_pool::begin_step() {
       ++s.steps;
       return;
     }
-    // Drainers of the steps before may still be on their way out; a slot must
-    // not be served twice. Those that CAF has not run yet serve this step when
-    // it does: waiting for them could take for ever.
+    // Drainers of earlier steps may still be leaving, and a slot must not be
+    // served twice. Drainers that CAF has not run yet will serve this step;
+    // waiting for them could take forever.
     if (s.serving == 0) {
       s.steps = 1;
       s.queue->restart();
