@@ -21,7 +21,7 @@ std::uint32_t oldest_input_of(const graph::ssa_graph& g) {
   return oldest;
 }
 
-/// The collectives that run on a device, in their order.
+/// The collectives that run on a device, in order.
 std::vector<all_reduce_actor::turn> turns_on(const graph::ssa_graph& g,
                                              std::size_t device) {
   std::vector<all_reduce_actor::turn> turns;
@@ -32,7 +32,8 @@ std::vector<all_reduce_actor::turn> turns_on(const graph::ssa_graph& g,
   return turns;
 }
 
-/// Those of `from` that lie in the middles of `wanted` equal parts of it.
+/// Picks `wanted` elements of `from`, evenly spread: the middle of each of that
+/// many equal parts.
 template <class T>
 std::vector<T> spread_evenly(std::size_t wanted, const std::vector<T>& from) {
   wanted = std::min(wanted, from.size());
@@ -42,7 +43,7 @@ std::vector<T> spread_evenly(std::size_t wanted, const std::vector<T>& from) {
   return chosen;
 }
 
-/// Some edges are messages, all others counters.
+/// Makes some edges send CAF messages; all others are counters.
 std::function<port::form(const wired_edge&)>
 some_messages(std::size_t wanted, const wiring_plan& plan) {
   std::vector<const wired_edge*> edges;
@@ -66,7 +67,7 @@ some_pending(std::size_t wanted, const graph::ssa_graph& g) {
   };
 }
 
-/// `plan` outlives the result.
+/// `plan` must outlive the result.
 std::function<port::form(const wired_edge&)> forms(const executor_options& o,
                                                    const wiring_plan& plan) {
   switch (o.hooks.form) {
@@ -108,13 +109,14 @@ actor_graph::actor_graph(const parts& p)
 }
 
 actor_graph::~actor_graph() {
-  // Late callbacks of device streams come first, then workers that are still
-  // on their way out of a stream's drain.
+  // Waits first for late callbacks of device streams, then for workers that are
+  // still leaving a stream's drain.
   for (auto* s : streams_)
     s->close();
   parts_.workers->queue().quiesce();
   engine_->disconnect();
-  // Others may hold the actors' addresses, but nothing behind them stays.
+  // Others may still hold the actors' addresses, but the objects that the
+  // actors use are destroyed.
   retire();
 }
 
@@ -134,7 +136,7 @@ bool actor_graph::idle() const noexcept {
 
 void actor_graph::make_steps() {
   steps_without_past_ = graph::steps_without_past(graph_);
-  // Values of so many steps are there at the same time.
+  // The number of steps whose values exist at the same time.
   const auto slots =
     std::bit_ceil(parts_.options->steps_in_flight + oldest_input_of(graph_));
   for (std::uint32_t slot = 0; slot < slots; ++slot) {
@@ -151,8 +153,8 @@ void actor_graph::make_steps() {
 template <class T>
 T& actor_graph::make_stream(const planned_stream& s) {
   auto& on = *parts_.devices[s.device];
-  // Collectives have no home: they run where the last of their values was made,
-  // or where a worker has nothing to do.
+  // Collectives have no home: they run where their last value was computed, or
+  // on an idle worker.
   const auto home = s.is_serial() && s.kind != graph::stream_kind::collective
                       ? std::size_t{s.device}
                       : stream_actor::no_home;
@@ -176,7 +178,7 @@ void actor_graph::make_streams() {
       make_stream<all_reduce_actor>(s).set_order(turns_on(graph_, s.device));
     else
       make_stream<stream_actor>(s);
-  // Streams that wait for each other's tickets are of one group.
+  // Streams that can wait for each other's tickets form a group.
   for (std::size_t i = 0; i < planned_.size(); ++i) {
     if (streams_[i]->device_stream().completes_at_launch())
       continue;

@@ -30,7 +30,7 @@ public:
   struct coordinator_data {
     explicit coordinator_data(caf::scheduler::abstract_coordinator*) {}
     std::unique_ptr<job_queue> queue;
-    std::atomic<int> pools{0}; // that share the queue
+    std::atomic<int> pools{0}; // number of pools that share the queue
   };
 
   struct worker_data {
@@ -95,8 +95,8 @@ public:
 
   template <class Coordinator, class F>
   void foreach_central_resumable(Coordinator* self, F f) {
-    // All workers have left. Executors are gone before their system, so what
-    // waits here is CAF's.
+    // All workers have left. Executors are destroyed before their system, so
+    // only CAF's resumables are left.
     while (auto* guest = self->data().queue->pop_guest())
       f(static_cast<caf::resumable*>(guest));
   }

@@ -37,7 +37,7 @@ using actors::step_state;
 
 namespace {
 
-/// An actor system of the executor's own.
+/// The executor's own actor system.
 struct own_system {
   caf::actor_system_config config;
   std::unique_ptr<caf::actor_system> system;
@@ -50,7 +50,8 @@ struct own_system {
   }
 };
 
-/// As `configure` counts them; those of an application's system are as many.
+/// Number of workers as computed by `configure`, also used for an application's
+/// system.
 std::size_t workers_of(const executor_options& options) {
   const auto cores = usable_cores();
   return options.threads <= 0
@@ -77,7 +78,7 @@ devices_of(const executor_options& options) {
 struct step_in_flight {
   step_id id = 0;
   std::vector<std::string> wanted;
-  bool collected = false; // its slot has been given back
+  bool collected = false; // its slot is free again
   step_result result;
   std::optional<error> failure;
 };
@@ -89,8 +90,8 @@ struct executor::impl {
   ~impl();
 
   actors::parameter_replicas replicas();
-  /// What the thread that submits a step does next. Who returns to the
-  /// application takes no worker's seat: nobody would serve there.
+  /// What the submitting thread does next. A thread that returns to the
+  /// application takes no worker's seat, because it would not serve there.
   enum class then { returns, waits };
   step_id submit(const feed_map& feeds, std::span<const std::string> fetches,
                  actors::serving_thread& serving, then next);
@@ -99,8 +100,8 @@ struct executor::impl {
   void collect(step_in_flight& s, actors::serving_thread& serving);
   bool wants(const std::vector<std::string>& wanted,
              const std::string& name) const;
-  /// All of a step that may fail before its first message: nothing has changed
-  /// for other steps until `admit`.
+  /// Does everything in a step that can fail before its first message. Other
+  /// steps are not affected until `admit`.
   void prepare(const step_in_flight& s, const feed_map& feeds,
                std::int64_t samples);
   void admit(step_in_flight& s, actors::serving_thread& serving, then next);
@@ -128,18 +129,19 @@ struct executor::impl {
   std::unique_ptr<own_system> own;
   std::unique_ptr<actors::worker_pool> workers;
   std::unique_ptr<recorder> trace;
-  // Number of steps that have ended. Release by the thread that ends one,
-  // acquire by the one that waits.
+  // Number of steps that have ended. Stored with release by the thread that
+  // ends a step, loaded with acquire by the waiting thread.
   std::atomic<std::uint64_t> ended{0};
-  std::unique_ptr<actors::transport> transfers; // null: the graph has none
+  // null if the graph has no transfers
+  std::unique_ptr<actors::transport> transfers;
   std::unique_ptr<actors::loopback_wire> loopback;
   std::optional<actors::step_failures> failures; // once there are actors
   std::unique_ptr<actor_graph> actors;
-  std::optional<actors::feeder> feeding;   // once there are actors
-  std::unique_ptr<actors::node_link> link; // null in a run of one process
-  std::list<step_in_flight> in_flight;     // oldest first
-  std::list<step_in_flight> spare; // for the next ones, with their memory
-  std::vector<actors::fetched_value> values; // of the step that is collected
+  std::optional<actors::feeder> feeding;     // once there are actors
+  std::unique_ptr<actors::node_link> link;   // null in a run of one process
+  std::list<step_in_flight> in_flight;       // oldest first
+  std::list<step_in_flight> spare;           // kept for reuse of their memory
+  std::vector<actors::fetched_value> values; // of the step being collected
   step_id next_step = 0;
 };
 
@@ -148,7 +150,7 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
   : options(std::move(opts)), program(actors::exposed(std::move(main))) {
   if (options.steps_in_flight == 0)
     throw error(errc::invalid_argument, "steps_in_flight is 0");
-  // Each has a place for the value of every temporary.
+  // Each step in flight needs a place for every temporary.
   constexpr std::uint32_t most_in_flight = 1u << 16;
   if (options.steps_in_flight > most_in_flight)
     throw error(errc::invalid_argument,
@@ -319,8 +321,7 @@ void executor::impl::step_ended(void* owner, step_state& step) {
 
 void executor::impl::collect(step_in_flight& s,
                              actors::serving_thread& serving) {
-  // Steps end in their order: each op of a step waits for itself in the step
-  // before.
+  // Steps end in order, because each op waits for itself in the previous step.
   serving.serve_until(
     [&] { return ended.load(std::memory_order_acquire) > s.id; });
   for (auto count = ended.load(std::memory_order_acquire); count <= s.id;
@@ -329,7 +330,7 @@ void executor::impl::collect(step_in_flight& s,
   auto& state = state_of(s.id);
   s.collected = true;
   s.failure = state.take_error();
-  if (!s.failure) // else most ops had nothing to do
+  if (!s.failure) // in a failed step most ops do nothing
     actors->took(state.ended_ns - state.started_ns);
   values.clear();
   for (std::size_t i = 0; i < state.fetched.size(); ++i) {
@@ -386,7 +387,7 @@ step_id executor::impl::submit(const feed_map& feeds,
                   {.variable = name});
   const auto samples =
     actors::check_feeds(feeds, feeds_needed, program->main(), devices.size());
-  // A persistable variable has one place, which steps under way may read.
+  // A persistable variable has a single place, which running steps may read.
   const auto apart =
     std::any_of(feeds.begin(), feeds.end(), [&](const auto& feed) {
       return actors::feeds_persistable(program->main(), feed.first);
@@ -459,7 +460,7 @@ void executor::synchronize_parameters() {
   impl_->replicas().gather();
 }
 
-/// The way in for functions of headers that include CAF.
+/// Gives functions of headers that include CAF access to the executor.
 struct actors::executor_access {
   static actor_graph& graph_of(const executor& exe) {
     return *exe.impl_->actors;

@@ -18,14 +18,14 @@ bool handle_actor::on_message(caf::mailbox_element& element, context ctx) {
 }
 
 bool handle_actor::obeys(const caf::exit_msg& exit) const {
-  // CAF writes the receiver where nobody has signed.
+  // CAF sets the source to the receiver if a message has no sender.
   return !graph_.members
          || (exit.source != address() && graph_.members->obeys(exit.source));
 }
 
 void handle_actor::on_exit(const caf::error& reason) {
-  // Without this handle no step can be computed; the counting goes on so that
-  // steps end, and each reports why.
+  // Without this handle no step can be computed. Counting continues so that
+  // steps end, and each step reports the reason.
   graph_.fail_for_good(
     error(errc::peer_failure,
           "the actor of a handle was told to exit: " + to_string(reason),

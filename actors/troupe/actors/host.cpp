@@ -30,8 +30,8 @@ void actor_base::receive(caf::mailbox_element& element, context ctx) {
           caf::make_message(make_error(caf::sec::request_receiver_down)), ctx);
     return;
   }
-  // Plain messages are still handled after the end: readiness that is under
-  // way must be counted, or the step would never end.
+  // Ordinary messages are still handled after termination: readiness messages
+  // in flight must be counted, or the step would never end.
   if (!on_message(element, ctx))
     reply(element, caf::make_message(make_error(caf::sec::unexpected_message)),
           ctx);
@@ -46,7 +46,8 @@ void actor_base::retire() {
 }
 
 void actor_base::on_destroy() {
-  // 0.17's base tells monitors nothing when the last handle goes.
+  // In CAF 0.17 the base class does not notify monitors when the last handle is
+  // destroyed.
   if (!getf(is_cleaned_up_flag))
     cleanup(caf::exit_reason::unreachable, nullptr);
   caf::monitorable_actor::on_destroy();

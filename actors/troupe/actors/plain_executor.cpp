@@ -36,7 +36,7 @@ bool per_sample(const graph::op_desc& op) {
   return base == graph::role_forward || base == graph::role_backward;
 }
 
-/// Sets a loss gradient to the device's share of the samples.
+/// Sets a loss gradient to the device's fraction of the samples.
 void weigh_loss(variable& gradient, const step_info& shard, device& on) {
   auto& value = gradient.as_tensor();
   auto weight = tensor::make(on.memory(), value.dims(), dtype::float64);
@@ -69,7 +69,8 @@ tensor sum_dense(const std::vector<const tensor*>& parts, arena& memory) {
   return sum;
 }
 
-/// Every row once, in ascending order, summed over parts in device order.
+/// Sums rows over parts in device order. Each row occurs once, in ascending
+/// order.
 selected_rows sum_rows(const std::vector<const selected_rows*>& parts,
                        arena& memory) {
   std::map<std::int64_t, std::vector<float>> sums;

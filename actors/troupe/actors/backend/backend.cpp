@@ -31,8 +31,7 @@ std::set<device_kind> kinds_of(std::span<const device_id> ids) {
   return found;
 }
 
-/// For a kind whose kernels are not known: passes that make no ops of their
-/// own.
+/// For a kind whose kernels are unknown: only passes that make no new op types.
 graph::lowering_options without_own_kernels(graph::lowering_options wanted) {
   auto plain = graph::lowering_options::none();
   plain.sync_batch_norm = wanted.sync_batch_norm;

@@ -15,7 +15,7 @@ public:
   kernel_table kernels(precision factors) const override {
     return cpu_backend().kernels(factors).for_kind(device_kind::sim);
   }
-  // Each stands for a device with memory of its own.
+  // Each simulates a device with its own memory.
   bool shares_memory() const noexcept override { return false; }
   graph::lowering_options lowering(const graph::lowering_options& wanted,
                                    const kernel_table& kernels) const override {

@@ -28,8 +28,9 @@ struct user {
   std::uint32_t distance;
 };
 
-/// Readers of the last version that anybody reads, or else its writer. Edges
-/// put the users of earlier versions before them.
+/// Lists the readers of the last version that is read; if none is read, the
+/// writer of the last version. Edges order the users of earlier versions before
+/// them.
 void list_last_users(const graph::storage_accesses& s,
                      std::vector<user>& users) {
   users.clear();
@@ -98,7 +99,8 @@ bool wiring_plan::is_here(handle_id id) const {
 
 // -- edges --------------------------------------------------------------------
 
-// Edges that are no transfers stay in their place, so in one process.
+// Edges other than transfers stay within one place and therefore within one
+// process.
 void wiring_plan::find_local_part() {
   const auto is_elsewhere = [this](const graph::edge& e) {
     return e.kind == graph::edge_kind::transfer || !is_here(e.from);
@@ -184,11 +186,13 @@ void wiring_plan::place_handles() {
   }
 }
 
-// A handle of which all messages of its step come from variables that the step
-// before tells could run before its step has begun.
+// If all messages of a handle come from variables that the previous step
+// notifies, the handle could run before its step has begun. It therefore needs
+// a start.
 void wiring_plan::add_starts() {
-  std::vector<bool> told(graph_.size());  // by anybody
-  std::vector<bool> begun(graph_.size()); // by who waits for the start
+  std::vector<bool> told(graph_.size()); // gets a message from its step
+  // waits for the start, directly or through others
+  std::vector<bool> begun(graph_.size());
   const auto tells_early = [this](handle_id id) {
     return !graph_.is_op(id) && teller_of(id).distance > 0;
   };
@@ -218,7 +222,7 @@ std::span<const wired_edge> wiring_plan::told_by(handle_id from) const {
 
 namespace {
 
-/// Counts the messages of one step as an engine does.
+/// Simulates one step: counts messages as the engine does.
 class rehearsal {
 public:
   explicit rehearsal(const wiring_plan& plan, const graph::ssa_graph& g)
@@ -230,7 +234,7 @@ public:
   }
 
   std::vector<handle_id> run() {
-    // Version 0 of a variable that the step before tells.
+    // Version 0 of a variable that the previous step notifies.
     for (auto& v : graph_.vars)
       if (plan_.is_here(v.id) && missing_[v.id] == 0)
         tell_all(v.id);
@@ -316,12 +320,12 @@ void wiring_plan::find_ends() {
         std::ranges::none_of(told_by(id), [this](const wired_edge& e) {
           return e.sent && e.distance == 0;
         });
-  // A variable that nobody waits for is told when its value is there.
+  // A variable without readers is notified when its value has been computed.
   for (auto& e : edges_)
     if (e.from != no_handle && graph_.is_op(e.from) && !graph_.is_op(e.to)
         && ends_step_[e.to] && end_of_[e.from] == op_end::by_ticket)
       e.at_completion = 1;
-  // What an op does on completion must come before the step's end.
+  // Messages that an op sends on completion must precede the step's end.
   for (auto& e : edges_)
     if (e.sent && e.at_completion && !ends_step_[e.to])
       ends_step_[teller_of(e.from).op] = true;
@@ -336,8 +340,8 @@ void wiring_plan::find_ends() {
 // -- memory -------------------------------------------------------------------
 
 void wiring_plan::find_releases(const graph::reachability& reach) {
-  // A user goes before another: asked of neighbours in the list of users, which
-  // is in program order, and of each and the last.
+  // Queries whether one user precedes another: for neighbors in the list of
+  // users, which is in program order, and for each user and the last one.
   std::vector<graph::order_query> queries;
   std::vector<std::size_t> asked_for; // position in `all`
   std::vector<planned_release> all;

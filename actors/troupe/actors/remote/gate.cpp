@@ -25,8 +25,9 @@ namespace {
 using clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr auto patience = 2s;            // with who does not show the pass
-constexpr std::size_t most_waiting = 64; // connections that have not yet
+constexpr auto patience = 2s; // for peers that do not send the pass
+// connections that have not sent it yet
+constexpr std::size_t most_waiting = 64;
 
 std::string reason(int number) {
   return std::system_category().message(number);
@@ -34,7 +35,7 @@ std::string reason(int number) {
 
 // -- bytes --------------------------------------------------------------------
 
-/// In a time that does not depend on where they differ.
+/// Compares in constant time.
 bool equal(const run_pass::token& a, const run_pass::token& b) {
   auto differ = std::byte{0};
   for (std::size_t i = 0; i < a.size(); ++i)
@@ -42,14 +43,14 @@ bool equal(const run_pass::token& a, const run_pass::token& b) {
   return differ == std::byte{0};
 }
 
-/// Of a token that comes in pieces.
+/// A token that arrives in pieces.
 struct coming_token {
   run_pass::token bytes{};
   std::size_t count = 0;
 
   bool is_whole() const { return count == bytes.size(); }
 
-  /// Takes what is there. False if no more will come.
+  /// Reads the available bytes. False if no more will arrive.
   bool read_from(int fd) {
     while (!is_whole()) {
       const auto got =
@@ -65,7 +66,7 @@ struct coming_token {
   }
 };
 
-/// A socket that has just been connected has room for a token.
+/// Sends a token. The buffer of a new connection always has room for it.
 bool send_token(int fd, const run_pass::token& token) {
   return ::send(fd, token.data(), token.size(), MSG_DONTWAIT | MSG_NOSIGNAL)
          == static_cast<ssize_t>(token.size());
@@ -121,7 +122,7 @@ bool whole(Transfer transfer, int fd, Token& token) {
 }
 
 void write_pass(const std::string& path, const run_pass& pass) {
-  ::unlink(path.c_str()); // of a run that was killed
+  ::unlink(path.c_str()); // left by a run that was killed
   const descriptor file{::open(
     path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)};
   if (!file || !whole(::write, file.get(), pass.knock)
@@ -169,7 +170,7 @@ std::uint16_t port_in(const sockaddr_storage& address) {
   return ntohs(port);
 }
 
-/// Connected, or the number of the error.
+/// Returns 0 if connected, otherwise the error number.
 int connect_until(int fd, const loopback_address& to,
                   clock::time_point deadline) {
   set_blocking(fd, false);
@@ -185,7 +186,7 @@ int connect_until(int fd, const loopback_address& to,
   return failure;
 }
 
-/// A connection that has not shown the pass.
+/// A connection that has not sent the pass yet.
 struct waiting {
   descriptor socket;
   clock::time_point until;
@@ -225,7 +226,7 @@ std::string pass_path(const std::string& folder, std::uint16_t port) {
   auto in = folder;
   if (in.empty()) {
     in = "/tmp/troupe-" + std::to_string(::geteuid());
-    ::mkdir(in.c_str(), 0700); // or it is there
+    ::mkdir(in.c_str(), 0700); // fails if it exists, which is fine
   }
   require_own_folder(in);
   return in + "/" + std::to_string(port) + ".pass";
@@ -243,7 +244,7 @@ gate::gate(const std::string& host, std::uint16_t port,
                                         + reason(errno));
   };
   listening_ = make_socket(at);
-  const int yes = 1; // a run may follow another at once on one port
+  const int yes = 1; // a run can reuse the port of an earlier run at once
   ::setsockopt(listening_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   require(::bind(listening_.get(), at.get(), at.size));
   port_ = port_of(listening_.get());
@@ -252,7 +253,8 @@ gate::gate(const std::string& host, std::uint16_t port,
   woken_ = descriptor{ends[0]};
   wake_ = descriptor{ends[1]};
   set_blocking(listening_.get(), false);
-  // Nobody else has this port now, and nobody gets in before the file is there.
+  // This process now owns the port, and nobody is admitted before the file
+  // exists.
   path_ = pass_path(folder, port_);
   write_pass(path_, pass_);
   if (::listen(listening_.get(), SOMAXCONN) != 0) {
@@ -265,7 +267,7 @@ gate::gate(const std::string& host, std::uint16_t port,
 }
 
 gate::~gate() {
-  // A byte: a fork of this process may hold the pipe open.
+  // Writes a byte, because a fork of this process could hold the pipe open.
   while (::write(wake_.get(), "", 1) < 0 && errno == EINTR) {
   }
   thread_.join();
@@ -273,7 +275,7 @@ gate::~gate() {
 }
 
 void gate::serve() {
-  std::list<waiting> outside; // the oldest first
+  std::list<waiting> outside; // oldest first
   for (;;) {
     std::vector<pollfd> looks{{woken_.get(), POLLIN, 0},
                               {listening_.get(), POLLIN, 0}};
@@ -301,7 +303,7 @@ void gate::serve() {
     descriptor come{
       ::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC)};
     if (!come) {
-      // Out of descriptors: those outside end soon.
+      // Out of descriptors: waiting connections will close soon.
       if (errno == EMFILE || errno == ENFILE)
         std::this_thread::sleep_for(10ms);
       continue;

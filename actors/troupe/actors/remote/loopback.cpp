@@ -28,7 +28,7 @@ bool is_loopback(const in_addr& address) {
 
 loopback_address parse_loopback(const std::string& host, std::uint16_t port) {
   const auto* figures = host == "localhost" ? "127.0.0.1" : host.c_str();
-  // A NUL inside would hide what follows from inet_pton.
+  // inet_pton would ignore everything after an embedded NUL.
   const auto whole = host.find('\0') == std::string::npos;
   sockaddr_in v4{};
   v4.sin_family = AF_INET;

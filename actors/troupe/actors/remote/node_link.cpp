@@ -112,7 +112,8 @@ void check_nodes(const node_options& options, std::size_t devices) {
     throw error(errc::invalid_argument,
                 "a process must be given for each of the "
                   + std::to_string(devices) + " devices");
-  // Numbers are counted: no memory for a million processes of two devices.
+  // Limits process numbers, so that no memory is allocated for a million
+  // processes of two devices.
   if (options.process >= devices
       || std::ranges::any_of(options.process_of_device,
                              [&](auto p) { return p >= devices; }))

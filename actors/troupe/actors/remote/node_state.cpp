@@ -130,7 +130,8 @@ void node_state::on_begin() {
   changed.notify_all();
 }
 
-/// For whom this process waits that wants to begin, as a part of a sentence.
+/// The processes that this process waits for at start-up, as part of an error
+/// message.
 std::string node_state::missing() {
   if (!is_first())
     return "process 0 has not begun: not all processes have joined";
@@ -186,8 +187,9 @@ void node_state::on_failed(step_id step, const std::string& failure_there) {
     listens.failed(step, decode_failure(failure_there));
 }
 
-/// One is gone: from step `without` on nothing of any other process is waited
-/// for any more. The first reason stays, unless a later one takes steps away.
+/// Called when a process is gone. From step `without` on, nothing from other
+/// processes is awaited any more. The first reason is kept, unless a later one
+/// has a smaller `without`.
 void node_state::lose(step_id without, const std::string& why) {
   std::lock_guard calls{calling};
   bool runs = false;
@@ -203,9 +205,9 @@ void node_state::lose(step_id without, const std::string& why) {
     changed.notify_all();
   }
   if (!runs || closed)
-    return; // whoever waits for the others to join hears of it
+    return; // the thread that waits for the others to join is notified
   listens.gone(without, error{errc::peer_failure, why});
-  // Nobody takes anything any more: what the last steps send goes all the same.
+  // Values are no longer taken, but those of the last steps are still sent.
   for (std::uint32_t c = 0; ends && c < ends->channels(); ++c)
     ends->receiver_is_gone(c);
 }
@@ -218,7 +220,7 @@ void node_state::own_step_ended(step_id step) {
 
 // -- leaving ------------------------------------------------------------------
 
-/// Process 0 may go when it need not pass anything on any more.
+/// Process 0 can leave when it has nothing left to relay.
 void node_state::let_go_if_idle() {
   if (first_leaves_at && (processes == 2 || ended >= *first_leaves_at)) {
     tell(nodes[0], left_atom::value);
@@ -253,7 +255,7 @@ void node_state::is_gone(std::uint64_t number) {
   changed.notify_all();
 }
 
-/// True if it had not been told before.
+/// True if this is the first notification.
 bool node_state::tell_leave(step_id without) {
   if (std::exchange(has_told_leave, true))
     return false;
@@ -274,7 +276,7 @@ void node_state::close() noexcept {
   {
     std::unique_lock guard{mutex};
     closing = true;
-    // Whoever was let in hears all that it was told.
+    // A process that has joined must receive all messages sent to it.
     if (tell_leave(ended) && (is_first() || now == stage::running))
       changed.wait_for(guard, longest_leave, [this] { return are_all_gone(); });
     for (auto& [number, socket] : sockets)
@@ -284,12 +286,12 @@ void node_state::close() noexcept {
     sockets.clear();
     entered.clear();
   }
-  // An address that went to other processes stands in the registry since, which
-  // would keep its actor alive.
+  // CAF put the address into the registry when it was sent to other processes.
+  // The registry would keep the actor alive.
   system.registry().erase(members->self()->id());
   auto& address = object_of<node_actor>(members->self());
   address.retire();
-  address.forget(); // they hold each other
+  address.forget(); // breaks a reference cycle
   std::lock_guard guard{mutex};
   nodes.clear();
   everybody.clear();

@@ -15,9 +15,9 @@ namespace troupe::actors {
 
 namespace {
 
-constexpr char between = '\t'; // a line's name and its value
+constexpr char between = '\t'; // separates a line's name from its value
 
-/// FNV-1a over words of eight bytes, the last one filled up with zeros.
+/// FNV-1a over words of eight bytes; the last word is padded with zeros.
 class fingerprint {
 public:
   void add(const void* bytes, std::size_t count) {
@@ -26,7 +26,7 @@ public:
       std::uint64_t word = 0;
       std::memcpy(&word, from + at, std::min(sizeof word, count - at));
       hash_ = (hash_ ^ word) * 0x100000001b3u;
-      hash_ ^= hash_ >> 29; // high bits reach low ones
+      hash_ ^= hash_ >> 29; // mixes high bits into low ones
     }
   }
 
@@ -119,8 +119,8 @@ void add_handles(lines& out, const graph::ssa_graph& g) {
           std::to_string(g.edges.size()) + " with digest " + edges.text());
 }
 
-/// Persistable variables that ops of the forward and backward pass write:
-/// statistics of a device's own samples.
+/// Persistable variables that ops of the forward and backward pass write. They
+/// are statistics of a device's own samples.
 std::set<std::string_view> statistics(const graph::ssa_graph& g) {
   constexpr auto updating = graph::role_optimize | graph::role_lr_sched;
   std::set<std::string_view> found;
@@ -135,8 +135,8 @@ std::set<std::string_view> statistics(const graph::ssa_graph& g) {
   return found;
 }
 
-/// What devices of several processes read before a step writes it, with a
-/// device of process `here` that does.
+/// Variables that devices of several processes read before a step writes them,
+/// each with a device of process `here` that reads it.
 std::map<std::string_view, std::size_t>
 shared_values(const graph::ssa_graph& g, const node_options& nodes) {
   std::map<std::string_view, std::set<std::size_t>> readers;
@@ -176,7 +176,8 @@ std::string text_of(const variable* value, device& on) {
   return text_of(on.to_host(value->as_tensor(), host));
 }
 
-/// A value for an error's line: the part around position `from` of a long one.
+/// A value for a one-line error. Of a long value, only the part around position
+/// `from`.
 std::string shortened(std::string_view value, std::size_t from) {
   constexpr std::size_t most = 160, before = 60;
   if (value.size() <= most)

@@ -33,14 +33,14 @@ public:
     try {
       content.value = encode_value(from_.at(step.slot));
     } catch (const std::exception& e) {
-      // The receiver waits for something.
+      // The receiver waits for an item in any case.
       ends_.send(channel_, id_of(step),
                  failed_with({errc::kernel_failure, e.what()}), whole);
       throw;
     }
     const auto status =
       ends_.send(channel_, id_of(step), std::move(content), whole);
-    // Who made the step fail meanwhile may have looked before it was there.
+    // A thread that failed the step meanwhile may not have seen this receiver.
     if (status == launch_status::pending && has_failed(step))
       ends_.give_up(channel_, id_of(step), step.reason());
     return status;
@@ -69,8 +69,8 @@ public:
       take(*std::move(content));
       return launch_status::done;
     }
-    // From here on the step may end, and the next one may be under way: only
-    // its number is asked for.
+    // From here on, the step can end and the next one can be running, so only
+    // the step's number is used.
     if (has_failed(step))
       ends_.give_up(channel_, id, {errc::cancelled, "the step has failed"});
     return launch_status::pending;
@@ -102,7 +102,7 @@ private:
   transport& ends_;
   std::uint32_t channel_;
   storage to_;
-  // Of the run under way: there is one at a time.
+  // The step of the current run; there is only one run at a time.
   step_state* step_ = nullptr;
   completion* whole_ = nullptr;
 };

@@ -11,8 +11,9 @@ namespace troupe::actors {
 
 namespace {
 
-/// Marks of failures that a receiver keeps: they wait for no credit, but
-/// whoever is so far ahead is no peer that runs the same steps.
+/// Maximum number of failures that a receiver buffers. Failures are sent
+/// without credit, but a peer that is this far ahead does not run the same
+/// steps.
 constexpr std::size_t most_kept = 4096;
 
 } // namespace
@@ -111,7 +112,7 @@ void transport::drop(std::uint32_t channel, step_id step) {
     TROUPE_ASSERT(!c.waits && step == c.next_to_take);
     ++c.next_to_take;
     if (c.kept.empty())
-      return; // dropped when it comes
+      return; // dropped when it arrives
     c.kept.pop_front();
   }
   wire_->tell_taken(channel, step);
@@ -138,7 +139,7 @@ bool transport::arrived(std::uint32_t channel, step_id step,
       ++c.next_to_take;
     }
   }
-  // Before the receiver, which may end the run.
+  // Before the receiver is notified, because that can end the run.
   wire_->tell_taken(channel, step);
   if (to)
     to->received(std::move(content));

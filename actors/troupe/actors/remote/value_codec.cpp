@@ -12,7 +12,7 @@ namespace {
 
 enum class content : std::uint8_t { dense = 1, rows = 2, sequences = 3 };
 
-/// No value can be larger, in bytes.
+/// Upper limit of the size of a value in bytes.
 constexpr std::size_t largest_value = std::size_t{1} << 62;
 
 error malformed(const std::string& how) {
@@ -41,10 +41,10 @@ void put_levels(std::string& out, const lod& levels) {
   }
 }
 
-/// Bytes of a tensor of these extents, none of which can be trusted.
+/// Size in bytes of a tensor with these untrusted extents.
 std::size_t bytes_of(const std::vector<std::int64_t>& dims, std::size_t element,
                      std::size_t at_most) {
-  // Extents beside a 0 are bounded too: their product must fit an int64.
+  // If one extent is 0, the product of the others must still fit in an int64.
   std::size_t bytes = element;
   auto empty = false;
   for (auto d : dims) {
@@ -59,7 +59,7 @@ std::size_t bytes_of(const std::vector<std::int64_t>& dims, std::size_t element,
   return empty ? 0 : bytes;
 }
 
-/// Kernels index by rows without a look.
+/// Kernels use rows as indices without checking them.
 void require_consistent(const selected_rows& r) {
   auto& dims = r.values.dims();
   auto fits = r.height >= 0 && dims.rank() > 0

@@ -9,14 +9,14 @@
 namespace troupe::actors {
 
 void feeder::copy(const feed_map& feeds, const step_state& step, step_id id) {
-  drop(); // of a step that failed here
+  drop(); // left from a step that failed here
   for (auto& [name, value] : feeds)
     for (std::size_t d = 0; d < parts_.devices.size(); ++d)
       try {
         if (parts_.is_here(d))
           copy_to(d, name, value, step, id);
       } catch (const error& e) {
-        drop(); // gives their memory back
+        drop(); // frees their memory
         throw e.with_context(
           {.variable = name, .device = to_string(parts_.devices[d]->id())});
       }

@@ -16,7 +16,7 @@ namespace {
 /// The value of a variable on a device.
 using copy = std::pair<std::string_view, std::size_t>;
 
-/// What a step reads before it writes it.
+/// Values that a step reads before it writes them.
 std::set<copy> values_needed(const graph::ssa_graph& g) {
   std::set<copy> needed;
   for (auto& o : g.ops)
@@ -26,8 +26,8 @@ std::set<copy> values_needed(const graph::ssa_graph& g) {
   return needed;
 }
 
-/// What ops with a block write: a branch that is not taken and a loop without a
-/// round leave the value of before.
+/// Values that ops with a block may leave unchanged, if a branch is not taken
+/// or a loop has no iteration.
 std::set<copy> values_kept(const graph::ssa_graph& g) {
   std::set<copy> kept;
   for (auto& o : g.ops)
@@ -38,8 +38,8 @@ std::set<copy> values_kept(const graph::ssa_graph& g) {
   return kept;
 }
 
-/// Copies of what a step updates that it leaves behind, since the graph has no
-/// handle for them, with `replicas` devices but the first.
+/// Outdated copies on the `replicas` devices other than the first: copies of
+/// updated variables for which the graph has no handle.
 std::vector<copy> copies_left_behind(const graph::ssa_graph& g,
                                      std::size_t replicas) {
   std::set<std::string_view> updated;
@@ -84,7 +84,8 @@ void parameter_replicas::spread() {
   forget_old_copies();
 }
 
-/// Gives a device that has no value of a variable that of the first, if any.
+/// Copies a variable's value from the first device to a device without one, if
+/// there is a value.
 void parameter_replicas::give(std::string_view name, std::size_t to) {
   auto* first = parameters_.find(name);
   auto& here = parameters_.replica(to).var(name);
@@ -92,8 +93,9 @@ void parameter_replicas::give(std::string_view name, std::size_t to) {
     here.set(plain_copy(first->as_tensor(), *devices_[0], *devices_[to]));
 }
 
-// Of executors on this scope with other devices or another strategy. Such as
-// are made later copy again; such as were made before cannot go on.
+// Discards copies of executors on this scope with other devices or another
+// strategy. Later executors copy the values again. Earlier executors cannot
+// continue.
 void parameter_replicas::forget_old_copies() {
   for (auto [name, d] : copies_left_behind(graph_, parameters_.replicas()))
     if (auto* old = parameters_.replica(d).find(name))
@@ -106,7 +108,7 @@ void parameter_replicas::gather() {
     if (v.persistable && v.device == 0 && v.version > 0)
       written_on_first.insert(v.name);
   for (auto& v : graph_.vars) {
-    // Written on another device and never on the first.
+    // Written on another device but never on the first.
     if (!v.persistable || v.device == 0 || v.generator == no_handle
         || !is_here(v.device) || written_on_first.contains(v.name))
       continue;
@@ -118,8 +120,8 @@ void parameter_replicas::gather() {
   bring_to_plain_layout();
 }
 
-/// What kernels have left in the scope in a layout of their own, be it those of
-/// another executor.
+/// Converts values that kernels, also those of another executor, have left in
+/// the scope in their own layout.
 void parameter_replicas::bring_to_plain_layout() {
   for (auto& v : graph_.vars) {
     auto* held = v.persistable && is_here(v.device)

@@ -57,7 +57,7 @@ void check_feed(const std::string& name, const tensor& fed,
   check_levels(name, fed, declared);
 }
 
-/// Levels of all parts, one behind the other; none unless all have some.
+/// The concatenated levels of all parts; null unless all parts have levels.
 shared_lod joined_levels(const std::vector<const tensor*>& parts) {
   lod levels;
   for (auto* p : parts) {
@@ -193,8 +193,8 @@ void gather(step_id step, const std::string& loss,
     if (auto entry = result.fetched.find(v.name); entry != result.fetched.end())
       entry->second[v.device] = v.value;
   }
-  // Over the devices whose loss came; in another process's part of a run
-  // there are more.
+  // Only over devices whose loss is known; devices of other processes are
+  // missing here.
   double samples = 0;
   for (auto& v : values)
     if (v.value && v.name == loss) {

@@ -26,7 +26,8 @@ void step_failures::admit(step_id id, step_id oldest, bool has_no_past) {
   step.take_error();
   step.failed.store(false, std::memory_order_relaxed);
   step.under_way.store(true, std::memory_order_relaxed);
-  // Under the lock: a step that fails now finds this one under way.
+  // Under the lock, so that a step that fails now sees that this step is
+  // running.
   for (auto before = oldest; before < id; ++before)
     if (context_.state_of(before).failed.load(std::memory_order_relaxed))
       step.fail(behind_a_failure().with_context({.step = id}));
@@ -56,9 +57,9 @@ void step_failures::fail_behind(step_id failed) noexcept {
   fail_from(failed + 1, behind_a_failure());
 }
 
-// A failure that is heard of before its step is admitted waits for that. Others
-// are a few steps ahead at most; whoever tells of more does not run what we
-// run.
+// A failure that arrives before its step is admitted is kept until then. Other
+// processes are at most a few steps ahead; a process that is further ahead does
+// not run the same steps.
 void step_failures::failed_elsewhere(step_id id, const error& reason) {
   constexpr std::size_t most_ahead = 4096;
   {
@@ -70,7 +71,7 @@ void step_failures::failed_elsewhere(step_id id, const error& reason) {
     }
     auto& step = context_.state_of(id);
     if (step.id != id || !step.under_way.load(std::memory_order_relaxed))
-      return; // it has ended here
+      return; // the step has ended here
     step.fail(reason);
   }
   if (transfers_)
@@ -78,7 +79,8 @@ void step_failures::failed_elsewhere(step_id id, const error& reason) {
   fail_behind(id);
 }
 
-// One loss counts as the loss of all: no process can run a step alone.
+// The loss of one process ends the run, because no process can run a step
+// alone.
 void step_failures::process_is_gone(step_id first_without,
                                     const error& reason) {
   {

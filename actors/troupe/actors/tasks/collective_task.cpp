@@ -58,8 +58,8 @@ private:
   void run_dense(const collective_group& g, std::uint32_t slot) {
     take_inputs(g, slot);
     const auto format = take_layout();
-    // Results go into the inputs' memory, unless another variable has it too;
-    // ranks without any share the result.
+    // Results are written to the inputs' memory, unless another variable shares
+    // it. Ranks without memory share the result.
     outputs_ = inputs_;
     for (std::size_t i = 0; i < outputs_.size(); ++i)
       if (outputs_[i] && outputs_[i].is_shared())
@@ -78,10 +78,11 @@ private:
     outputs_.clear();
   }
 
-  /// Collectives treat each element alike: of ranks whose values lie alike,
-  /// they take the elements as they lie. Returns that layout and leaves plain
-  /// tensors of the same memory; else leaves copies of those that are not plain
-  /// and returns null.
+  /// Collectives are elementwise. If all ranks have the same permuting layout,
+  /// they can therefore process elements in storage order. In that case,
+  /// returns the layout and replaces the inputs by plain tensors on the same
+  /// memory. Otherwise, replaces inputs that are not plain by plain copies and
+  /// returns null.
   std::shared_ptr<const layout> take_layout() {
     const auto first = std::ranges::find_if(
       inputs_, [](const tensor& t) { return static_cast<bool>(t); });
@@ -101,7 +102,7 @@ private:
     return alike ? format : nullptr;
   }
 
-  /// The same memory, which lies so.
+  /// The same memory in that layout.
   static tensor in_layout(tensor t, std::shared_ptr<const layout> format) {
     if (!t || t.format() == format)
       return t;
@@ -110,7 +111,7 @@ private:
     return result;
   }
 
-  /// One tensor per rank; a broadcast reads its root alone.
+  /// One tensor per rank; a broadcast reads only the root's.
   void take_inputs(const collective_group& g, std::uint32_t slot) {
     inputs_.assign(ranks_.size(), tensor{});
     for (std::size_t i = 0; i < g.inputs.size(); ++i)
@@ -118,7 +119,7 @@ private:
         inputs_[g.inputs.size() == 1 ? root_ : i] = value.as_tensor();
   }
 
-  /// For a root that has no samples and so no gradient of its own.
+  /// For a root without samples, which has no gradient of its own.
   tensor memory_like_inputs() {
     for (auto& t : inputs_)
       if (t)
@@ -132,7 +133,8 @@ private:
     for (auto& s : g.inputs)
       if (s.at(slot).is_rows())
         rows_.push_back(&s.at(slot).as_rows());
-    // As one device has them: optimizers add repeated rows up anyhow.
+    // Duplicates are kept, as on one device: optimizers add up repeated rows
+    // anyway.
     auto merged = comm::merge_rows(rows_, ranks_[root_]->memory(),
                                    comm::row_merge::concatenate);
     for (std::size_t i = 1; i < g.outputs.size(); ++i) {
@@ -149,7 +151,7 @@ private:
   std::vector<collective_group> groups_;
   part_runner* helpers_;
   std::unique_ptr<comm::collective> dense_;
-  // Of the group under way; kept for their memory.
+  // Tensors of the current group; kept to reuse their memory.
   std::vector<tensor> inputs_;
   std::vector<tensor> outputs_;
   std::vector<const selected_rows*> rows_;

@@ -27,7 +27,7 @@ std::uint32_t slot_before(std::uint32_t slot, std::uint32_t distance,
   return (slot - distance) & (static_cast<std::uint32_t>(slots) - 1);
 }
 
-/// The arguments in a slot of a step.
+/// Binds arguments to the values of a step slot.
 std::span<const op_argument> bind(std::span<const task_argument> arguments,
                                   std::uint32_t slot, std::size_t slots,
                                   task_memory& memory) {
@@ -41,15 +41,15 @@ std::span<const op_argument> bind(std::span<const task_argument> arguments,
   return {bound, arguments.size()};
 }
 
-/// What a run in one slot of a step needs.
+/// Prepared data for a run in one step slot.
 struct prepared_run {
   kernel* code; ///< while `lender` has no levels
   const variable* lender;
   kernel_context context;
 };
 
-/// Lies in memory of its graph, its prepared runs behind it: an op that does
-/// little touches one cache line of them.
+/// Allocated in the graph's memory and followed by its prepared runs, so that a
+/// small op touches only one cache line of them.
 class computation_task final : public op_task {
 public:
   static void* operator new(std::size_t size, const task_place& place) {
@@ -151,7 +151,7 @@ public:
   }
 
 private:
-  static constexpr std::int64_t float32 = 5; // of framework.proto
+  static constexpr std::int64_t float32 = 5; // number in framework.proto
 
   device& device_;
   std::size_t device_index_;

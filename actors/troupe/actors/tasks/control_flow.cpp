@@ -31,7 +31,7 @@ bool truth_of(const tensor& value, std::string_view slot) {
   return value.data<bool>()[0];
 }
 
-/// A second handle on a value, whose memory others no longer write in place.
+/// A second handle on a value. Its memory is then no longer written in place.
 variable shared_copy(const variable& from) {
   variable copy;
   if (from.is_tensor() && from.as_tensor()) {
@@ -57,7 +57,7 @@ tensor zeros_like(const tensor& value, arena& memory) {
   return zeros;
 }
 
-/// Zeros of the shape of `like`, if that has a value.
+/// Sets `target` to zeros with the shape of `like`, if `like` has a value.
 void set_zeros(variable& target, const variable& like, arena& memory) {
   if (like.is_tensor() && like.as_tensor()) {
     target.set(zeros_like(like.as_tensor(), memory));
@@ -76,7 +76,7 @@ bool holds_nothing(const variable& value) {
                                      [](auto& t) { return bool{t}; }));
 }
 
-/// What an op with a block has in common: the block, its scope, its device.
+/// Common base of ops with a block: the block, its scope, its device.
 class control_flow_kernel : public kernel {
 public:
   control_flow_kernel(const graph::program& p, const graph::op_desc& op,
@@ -98,7 +98,8 @@ protected:
     block_.run({inside, block_.locals(), outer}, ctx);
   }
 
-  /// The scopes that a forward op left in slot `slot`; none if it did not run.
+  /// Takes the scopes that a forward op left in slot `slot`; empty if it did
+  /// not run.
   std::vector<std::shared_ptr<scope>> take_scopes(const kernel_context& ctx,
                                                   const outer_arguments& outer,
                                                   std::string_view slot) const {
@@ -118,7 +119,8 @@ protected:
       to = shared_copy(from);
       return;
     }
-    auto before = to; // the same memory: a sum may be written to a term
+    // the same memory; a sum can be written to one of its terms
+    auto before = to;
     auto now = from;
     const std::array<op_argument, 2> inputs{op_argument{"X", "", &before},
                                             op_argument{"X", "", &now}};
@@ -138,7 +140,7 @@ private:
 
 // -- conditional_block --------------------------------------------------------
 
-/// Cond holds, or all of Input has elements.
+/// True if Cond holds, or if all inputs have elements.
 bool is_taken(const kernel_context& ctx) {
   if (ctx.attributes().get_bool("is_scalar_condition", false))
     return truth_of(ctx.input("Cond"), "Cond");
@@ -195,7 +197,7 @@ private:
 
 // -- while --------------------------------------------------------------------
 
-/// What an op of the block both reads and writes.
+/// Variables that an op of the block both reads and writes.
 std::set<std::string> updated_in_place(const graph::block& block) {
   std::set<std::string> updated;
   for (auto& op : block.ops) {
@@ -210,9 +212,9 @@ std::set<std::string> updated_in_place(const graph::block& block) {
   return updated;
 }
 
-/// Inputs whose values the gradient needs as they were before a round: all but
-/// parameters and what an op of the block updates in place, whose gradient op
-/// undoes that.
+/// Inputs whose values before a round the gradient needs: all except parameters
+/// and variables that an op of the block updates in place. The gradient op of
+/// an in-place update undoes it.
 names inputs_to_keep(const graph::program& p, const graph::op_desc& op) {
   const auto in_place = updated_in_place(
     p.blocks[static_cast<std::size_t>(*graph::sub_block_of(op))]);
@@ -238,7 +240,7 @@ public:
     const outer_arguments outer{ctx};
     step_scopes scopes;
     while (truth_of(ctx.input("Condition"), "Condition")) {
-      if (ctx.step().stopped()) // a block may have no op that looks
+      if (ctx.step().stopped()) // a block may have no op that checks this
         throw error(errc::cancelled, "stopped between rounds of a loop");
       auto inside = std::make_shared<scope>();
       auto kept = for_gradient_ ? keep(outer) : std::vector<variable>{};
@@ -268,8 +270,8 @@ private:
 };
 
 /// Runs the gradient block round by round, last first. A gradient of Out is
-/// linked into each round's scope. Gradients of X add up over the rounds, but
-/// those that enter and leave under one name pass from round to round.
+/// linked into each round's scope. Gradients of X are added up over the rounds.
+/// Gradients that belong to both are passed from round to round.
 class while_grad_kernel final : public control_flow_kernel {
 public:
   while_grad_kernel(const graph::program& p, const graph::op_desc& op,
@@ -329,7 +331,7 @@ private:
     }
   }
 
-  /// The variable that a gradient nobody computed is the gradient of.
+  /// The forward variable of a gradient that was not computed.
   const variable* forward_of(const std::string& gradient,
                              const outer_arguments& outer) const {
     const auto name = forward_.find(gradient);

@@ -15,7 +15,7 @@ namespace troupe::actors {
 
 namespace {
 
-/// The first version of each storage, in the order of storages.
+/// Visits the first version of each storage, in the order of storages.
 template <class Visit>
 void for_each_storage(const graph::ssa_graph& g, Visit visit) {
   std::uint32_t next = 0;
@@ -59,7 +59,8 @@ graph_tasks::graph_tasks(const parts& p)
   });
 }
 
-/// Returns how many there are. Those that no op of the order makes come last.
+/// Returns the number of temporaries. Those that no op of the order makes come
+/// last.
 std::uint32_t graph_tasks::number_temporaries() {
   temporary_of_.assign(graph_.num_storages, no_temporary);
   std::uint32_t next = 0;
@@ -94,7 +95,7 @@ op_task& graph_tasks::make_task(const graph::op_handle& o, stream& on) {
 }
 
 op_task& graph_tasks::make_empty_task(const graph::op_handle& o) {
-  static empty_task nothing; // has no state
+  static empty_task nothing; // stateless
   if (o.kind == graph::op_kind::fetch)
     fetches_.push_back(
       {std::string{graph_.var(o.inputs.front()).name}, o.device, o.id});
@@ -128,7 +129,7 @@ std::vector<task_argument>
 graph_tasks::bind(const std::vector<graph::op_slot>& slots,
                   std::span<const handle_id> handles) {
   std::vector<task_argument> arguments;
-  arguments.reserve(handles.size()); // and those that the program leaves out
+  arguments.reserve(handles.size()); // including absent ones
   auto next = handles.begin();
   for (auto& s : slots)
     for (auto& name : s.arguments)
@@ -219,9 +220,10 @@ graph_tasks::make_group_task(const graph::op_handle& o) {
   return make_rank_task(meeting, o.device);
 }
 
-// Of one handle for all devices, or of one per device. Variables come one after
-// the other, in one handle with the devices in order within each; a broadcast
-// reads its root alone, a reduce writes its root alone.
+// Handles both forms: one handle for all devices, or one per device. A handle
+// lists variables in order; a joint handle lists the devices in order within
+// each variable. A broadcast reads only its root, a reduce writes only its
+// root.
 std::unique_ptr<op_task>
 graph_tasks::make_joint_task(const graph::op_handle& o,
                              std::span<const graph::op_handle> handles) {
@@ -242,7 +244,8 @@ graph_tasks::make_joint_task(const graph::op_handle& o,
         (groups[i / each].*into).push_back(storage_of(ids[i]));
     }
   };
-  // First what all devices have, which says how many variables there are.
+  // First the side that all devices have, which determines the number of
+  // variables.
   if (o.kind == graph::op_kind::broadcast) {
     collect(&graph::op_handle::outputs, &collective_group::outputs);
     collect(&graph::op_handle::inputs, &collective_group::inputs);

@@ -22,7 +22,7 @@ bool is_built_in(const std::string& op_type) {
          || graph::is_control_flow(op_type);
 }
 
-/// Whether feeds that the devices share out have as many samples in each step.
+/// True if the number of samples in feeds that are split over devices is fixed.
 bool has_fixed_batch(const graph::program& p) {
   const auto feeds = graph::feed_names(p);
   return !feeds.empty() && std::ranges::all_of(feeds, [&](auto& name) {
@@ -109,7 +109,7 @@ std::unique_ptr<kernel> output_check::of(std::unique_ptr<kernel> code,
     return code;
   auto declared = declared_shapes(program_, op);
   if (std::ranges::all_of(declared, [](auto& s) { return s.rank() == 0; }))
-    return code; // any shape fits
+    return code; // any shape is allowed
   return std::make_unique<checked_kernel>(std::move(code), op.type,
                                           std::move(declared), fixes_batch());
 }

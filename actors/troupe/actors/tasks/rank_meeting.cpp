@@ -16,11 +16,11 @@ launch_status rank_meeting::come(std::size_t rank, step_state& step,
     came_ = 0;
     waiting_[rank] = nullptr;
   }
-  // All have come, and none comes again before it hears.
+  // All ranks have arrived, and none arrives again before it is notified.
   std::exception_ptr failure;
   if (!step.failed.load(std::memory_order_relaxed))
     try {
-      joint_->run(step, whole); // is done when it returns
+      joint_->run(step, whole); // always done when it returns
     } catch (...) {
       failure = std::current_exception();
     }
@@ -42,7 +42,7 @@ public:
   launch_status run(step_state& step, completion& whole) override {
     return at_->come(rank_, step, whole);
   }
-  // The others wait all the same.
+  // The other ranks still wait for this one.
   launch_status skip(step_state& step, completion& whole) override {
     return at_->come(rank_, step, whole);
   }
