@@ -73,7 +73,7 @@ void check_height(const selected_rows& value, std::int64_t height,
            + std::to_string(height));
 }
 
-// The sparse gradients that have values, after all have been checked.
+// The sparse gradients with values, after all have been checked.
 struct gathered {
   std::vector<const selected_rows*> active;
   std::int64_t height = 0;

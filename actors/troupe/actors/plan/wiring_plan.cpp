@@ -191,7 +191,7 @@ void wiring_plan::place_handles() {
 // a start.
 void wiring_plan::add_starts() {
   std::vector<bool> told(graph_.size()); // gets a message from its step
-  // waits for the start, directly or through others
+  // gets a message from a handle that itself waits for the start
   std::vector<bool> begun(graph_.size());
   const auto tells_early = [this](handle_id id) {
     return !graph_.is_op(id) && teller_of(id).distance > 0;

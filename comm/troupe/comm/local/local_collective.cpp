@@ -11,9 +11,10 @@ namespace troupe::comm::local {
 
 namespace {
 
-// Below this, handing a part to another thread costs more than it saves.
+// Below this size, moving a part to another thread costs more than it saves.
 constexpr std::size_t min_part_bytes = std::size_t{128} << 10;
-// Parts are cut at whole pages, so that no two threads write one cache line.
+// Parts begin at multiples of this many elements, so that no two threads write
+// the same cache line.
 constexpr std::size_t part_granularity = 4096;
 
 constexpr std::size_t none = std::size_t(-1);
@@ -51,8 +52,9 @@ std::size_t first_with_memory(inputs_view values) {
            : static_cast<std::size_t>(found - values.begin());
 }
 
-// What the inputs and the outputs of all ranks must be, taken from the first
-// rank that has an input or, if all are idle, the first that has an output.
+// Expected shapes and dtype of all ranks' inputs and outputs. They are taken
+// from the first rank with an input or, if all are idle, from the first with an
+// output.
 class signature {
 public:
   signature(collective_kind kind, std::size_t ranks, inputs_view inputs,
@@ -155,8 +157,8 @@ void check_counts(const collective_options& options, std::size_t ranks,
            + " outputs for " + std::to_string(ranks) + " ranks");
 }
 
-// Where elements move to another place, no output may overwrite an input or
-// another output before it has been read.
+// If elements change position, no output may overwrite an input or another
+// output.
 void check_overlap(collective_kind kind, inputs_view inputs,
                    inputs_view outputs) {
   for (std::size_t r = 0; r < outputs.size(); ++r) {
@@ -331,8 +333,9 @@ void local_collective::drop_copies_onto_themselves(segment& s) {
     destinations_.end());
 }
 
-// Stores past the caches save reading what is then overwritten, but only where
-// that has not been read as a source anyway and would not stay in the cache.
+// Non-temporal stores avoid reading lines that are then overwritten. They pay
+// off only if a destination is not also a source and would not stay in the
+// cache.
 void local_collective::choose_stores() {
   auto bytes = segment_elements_ * size_of(rule_.type);
   auto total = bytes * (sources_.size() + destinations_.size());

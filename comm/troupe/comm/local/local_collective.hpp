@@ -8,11 +8,11 @@
 
 namespace troupe::comm::local {
 
-/// Collectives between devices whose memory the CPU reads and writes: every
+/// Collectives between devices whose memory the CPU can read and write. Every
 /// part merges its range of all ranks' tensors in one pass, element by element
-/// in rank order. So results do not depend on the number of parts, on the
-/// threads that run them or on their order, and `deterministic` is always kept:
-/// no other order is faster here.
+/// in rank order. Results therefore do not depend on the number of parts, on
+/// the threads that run them or on their order. They are deterministic even if
+/// that is not requested, because no other order is faster.
 class local_collective final : public collective {
 public:
   /// Throws error(invalid_argument) for no ranks or a root out of range.
@@ -24,9 +24,9 @@ public:
   void finish() override;
 
 private:
-  // `segment_elements_` elements with sources and destinations of their own:
-  // the whole tensor, or one rank's slice. Both are ranges of the lists below,
-  // whose pointers name the segment's first element.
+  // `segment_elements_` elements with their own sources and destinations: the
+  // whole tensor, or one rank's slice. Sources and destinations are ranges of
+  // the lists below, whose pointers point to the segment's first element.
   struct segment {
     std::size_t first_source, sources;
     std::size_t first_destination, destinations;

@@ -41,12 +41,12 @@ using integers = vector_of<std::int32_t>;
 using long_integers = vector_of<std::int64_t>;
 
 constexpr std::size_t cache_line = 64;
-constexpr std::size_t stream_bytes = 16; // of one store past the caches
-// How far ahead each source is asked for.
+constexpr std::size_t stream_bytes = 16; // size of one non-temporal store
+// Prefetch distance of each source.
 constexpr std::size_t prefetch_bytes = 2048;
 
-// The conversions between float and halves by selections instead of branches.
-// They round as the constructors of float16 and bfloat16 do.
+// Branch-free conversions between float and half types. They round as the
+// constructors of float16 and bfloat16 do.
 floats widen_half(halves half) noexcept {
   auto word = __builtin_convertvector(half, words);
   auto magnitude = (word & 0x7fffu) << 13;
@@ -86,7 +86,7 @@ halves narrow_bfloat(floats value) noexcept {
   return __builtin_convertvector(kept >> 16, halves);
 }
 
-// How elements of a dtype lie in memory and how they are merged.
+// How elements of a dtype are stored and merged.
 struct float32_element {
   using stored = floats;
   using merged = floats;
@@ -131,8 +131,8 @@ void write(std::byte* to, Vector value) noexcept {
   std::memcpy(to, &value, sizeof(value));
 }
 
-// Elements merged at a time, named one by one so that they stay in registers
-// from the first source to the last destination.
+// Elements that are merged at a time. They are separate variables, so that they
+// stay in registers from the first source to the last destination.
 template <class Element>
 struct tile {
   using stored = typename Element::stored;
@@ -182,7 +182,7 @@ void prefetch(const std::byte* address, std::size_t bytes) noexcept {
     __builtin_prefetch(address + i);
 }
 
-// Whether a block may be stored past the caches: those stores need whole,
+// True if a block can be written with non-temporal stores, which need whole,
 // aligned vectors.
 bool streams(const destination& to, std::size_t offset,
              std::size_t bytes) noexcept {
@@ -202,8 +202,8 @@ void stream_block(std::byte* to, const std::byte* from,
 #endif
 }
 
-// Streamed stores are weakly ordered; the fence makes them visible before
-// whatever tells other threads that this range is done.
+// Non-temporal stores are weakly ordered. The fence makes them visible before
+// other threads are notified that this range is done.
 void finish_stores(std::span<const destination> destinations) noexcept {
 #if defined(__SSE2__)
   for (auto& to : destinations)
@@ -254,8 +254,8 @@ private:
       store(sum, to, offset);
   }
 
-  // The last elements go through a whole tile too, so that they see the very
-  // same arithmetic wherever parts are cut.
+  // The last elements also use a whole tile, so that the arithmetic is the same
+  // wherever parts are cut.
   void merge_tail(std::size_t i, std::size_t count) const noexcept {
     alignas(cache_line) std::byte values[piece::bytes] = {};
     auto offset = i * element_bytes;

@@ -13,30 +13,31 @@ namespace troupe::comm::local {
 /// Where merged elements go.
 struct destination {
   std::byte* data = nullptr;
-  /// Store past the caches: right for memory that is not read again before it
-  /// would be evicted, and that is not itself a source.
+  /// Use non-temporal stores. Suitable for memory that is not a source and is
+  /// not read again before it would be evicted from the cache.
   bool stream = false;
 };
 
-/// What is done with the elements of several sources.
+/// How elements of several sources are merged.
 struct merge_rule {
   dtype type = dtype::float32; ///< one that `can_merge` accepts
-  bool max = false;            ///< the greatest element, else the sum
-  std::int32_t divisor = 1;    ///< of the sum; results round towards zero
+  bool max = false;            ///< true: maximum; false: sum
+  std::int32_t divisor = 1; ///< divisor of the sum; results round towards zero
 };
 
-/// float32, float16, bfloat16, int32.
+/// True for float32, float16, bfloat16 and int32.
 bool can_merge(dtype type) noexcept;
 
-/// Writes, for each i in [first, first + count), the merger of element i of all
-/// `sources` to element i of all `destinations`. Each source is read once and
-/// elements are taken in the order of `sources`. Floating elements are added in
-/// float32, integers in int64, and rounded (int32: wrapped) once. A NaN in any
-/// source gives NaN, for sum and max. No source gives zeros.
+/// For each i in [first, first + count), merges element i of all `sources` and
+/// writes the result to element i of all `destinations`. Each source is read
+/// once, and elements are merged in the order of `sources`. Floating-point
+/// elements are added in float32, integers in int64; the result is rounded
+/// (int32: wrapped) once. A NaN in any source gives NaN, for sum and max.
+/// Without sources the result is zero.
 ///
-/// A destination may be a source, or may be given twice; any other overlap
-/// gives unspecified elements. Thread rule: any thread; ranges that do not
-/// overlap at the same time.
+/// A destination may be a source, or may be given twice. Any other overlap
+/// gives unspecified elements. Thread rule: any thread; disjoint ranges
+/// concurrently.
 void merge(const merge_rule& rule, std::span<const std::byte* const> sources,
            std::span<const destination> destinations, std::size_t first,
            std::size_t count) noexcept;
@@ -46,7 +47,7 @@ void merge(const merge_rule& rule, std::span<const std::byte* const> sources,
 void copy(const std::byte* source, std::span<const destination> destinations,
           std::size_t first, std::size_t count) noexcept;
 
-/// Bytes of this machine's last-level cache (32 MiB if it does not say).
+/// Size in bytes of this machine's last-level cache; 32 MiB if unknown.
 std::size_t last_level_cache_bytes() noexcept;
 
 } // namespace troupe::comm::local
