@@ -27,9 +27,9 @@ namespace troupe {
 class atomic_directory {
 public:
   /// Also throws if the target is not a folder or cannot be replaced: a mount
-  /// point, the current folder or one of its parents, or a folder whose contents
-  /// this user may not read or remove, or that is on a file system that cannot
-  /// exchange folders (NFS, FAT).
+  /// point, the current folder or one of its parents, or a folder whose
+  /// contents this user may not read or remove, or that is on a file system
+  /// that cannot exchange folders (NFS, FAT).
   explicit atomic_directory(std::filesystem::path target);
   /// Discards everything written, unless committed.
   ~atomic_directory();

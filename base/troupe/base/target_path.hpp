@@ -37,9 +37,10 @@ std::filesystem::path temporary_name(const std::filesystem::path& target,
 std::vector<std::filesystem::path>
 abandoned_temporaries(const std::filesystem::path& target);
 
-/// Gives an open file or folder the owner, group and permissions of the one that
-/// it replaces, as far as the user and the file system can. If the group cannot
-/// be given, the group that it has gets no more permissions than others have.
+/// Gives an open file or folder the owner, group and permissions of the one
+/// that it replaces, as far as the user and the file system can. If the group
+/// cannot be given, the group that it has gets no more permissions than others
+/// have.
 void take_owner_and_mode(int descriptor, const struct stat& old) noexcept;
 
 /// Flushes the directory entries of a folder to disk.
