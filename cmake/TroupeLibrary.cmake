@@ -7,8 +7,9 @@ function(troupe_unity target)
   endif()
 endfunction()
 
-# After troupe_unity: a folder's files are compiled together. Only those of a
-# folder must not give the same name to things of their own.
+# Call it after troupe_unity. With TROUPE_UNITY all files of a folder are compiled
+# together, so only two files of one folder must not use the same name in their
+# anonymous namespaces.
 function(troupe_unity_by_folder target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
   get_target_property(sources ${target} SOURCES)
@@ -59,7 +60,8 @@ endfunction()
 
 # Registers the cases of each file `*_test.cpp` of SOURCES as one test of ctest.
 # The test fails if the file has no case. Large files start first, so that none
-# runs alone at the end: CTest does not know before the first run what they take.
+# runs alone at the end: before the first run, CTest does not know how long they
+# take.
 function(troupe_test_per_file name)
   cmake_parse_arguments(arg "" "" "SOURCES;PROPERTIES" ${ARGN})
   list(FILTER arg_SOURCES INCLUDE REGEX "_test\\.cpp$")
