@@ -3,9 +3,9 @@
 
 #include <troupe/actors/backend/backend.hpp>
 #include <troupe/actors/executor.hpp>
-#include <troupe/apps/input_type.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/base/input_file.hpp>
 #include <troupe/base/quoted_name.hpp>
 #include <troupe/graph/models.hpp>
 #include <troupe/graph/paddle/program_file.hpp>

@@ -79,6 +79,14 @@ std::string input_file::read_string(std::uint64_t bytes, const char* what) {
   return result;
 }
 
+std::filesystem::file_type input_type(const std::filesystem::path& path) {
+  std::error_code failure;
+  const auto status = std::filesystem::status(path, failure);
+  if (!std::filesystem::status_known(status))
+    throw error(errc::io_failure, path.string() + ": " + failure.message());
+  return status.type();
+}
+
 std::string read_whole_file(const std::filesystem::path& path,
                             std::uint64_t limit) {
   input_file file(path);

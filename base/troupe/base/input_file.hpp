@@ -43,6 +43,12 @@ private:
   std::uint64_t position_ = 0;
 };
 
+/// The type of what a path names, after following links; file_type::not_found
+/// if there is nothing. Throws error(io_failure) with the path if the system
+/// cannot tell: a name that is too long, links in a circle, a folder that the
+/// user may not search.
+std::filesystem::file_type input_type(const std::filesystem::path& path);
+
 /// Reads the whole file. Throws like `input_file`, and error(bad_file) if it is
 /// longer than `limit` bytes.
 std::string read_whole_file(const std::filesystem::path& path,

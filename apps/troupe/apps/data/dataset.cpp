@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/data/dataset.hpp>
 
-#include <troupe/apps/input_type.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/base/input_file.hpp>
 #include <troupe/kernels/io/csv.hpp>
 #include <troupe/kernels/io/idx.hpp>
 #include <troupe/kernels/io/text.hpp>
