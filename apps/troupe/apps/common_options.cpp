@@ -14,7 +14,6 @@
 #include <CLI/Formatter.hpp>
 
 #include <algorithm>
-#include <ranges>
 
 namespace troupe::apps {
 
@@ -176,8 +175,11 @@ std::unique_ptr<batch_source> open_feeds(const data_options& options,
 
 std::vector<std::string> split_list(const std::string& text) {
   std::vector<std::string> items;
-  for (const auto item : std::views::split(text, ','))
-    items.emplace_back(item.begin(), item.end());
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    items.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
   return items;
 }
 
