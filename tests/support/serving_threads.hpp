@@ -3,7 +3,13 @@
 
 #include <troupe/base/job_queue.hpp>
 
+#include <unistd.h>
+
+#include <atomic>
 #include <cstddef>
+#include <fstream>
+#include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -18,9 +24,10 @@ public:
 
   /// Places [first, first + count).
   serving_threads(job_queue& queue, std::size_t first, std::size_t count)
-    : queue_(queue) {
+    : queue_(queue), ids_(std::make_unique<std::atomic<pid_t>[]>(count)) {
     for (std::size_t i = first; i < first + count; ++i)
-      threads_.emplace_back([&queue, i] {
+      threads_.emplace_back([this, &queue, i, first] {
+        ids_[i - first] = gettid();
         worker here{queue, i, nullptr};
         while (auto* j = queue.wait(i).work)
           here.run_chain(*j);
@@ -34,8 +41,26 @@ public:
   serving_threads(const serving_threads&) = delete;
   serving_threads& operator=(const serving_threads&) = delete;
 
+  /// Waits until the kernel says of every thread that it sleeps. A thread whose
+  /// seat can be borrowed may still look for jobs once more; one that sleeps
+  /// runs only after it was woken.
+  void wait_until_asleep() const {
+    for (std::size_t i = 0; i < threads_.size(); ++i)
+      while (!is_asleep(ids_[i]))
+        std::this_thread::yield();
+  }
+
 private:
+  // proc(5), /proc/pid/stat: "pid (name) state ..."
+  static bool is_asleep(pid_t id) {
+    std::ifstream stat{"/proc/self/task/" + std::to_string(id) + "/stat"};
+    std::string line;
+    std::getline(stat, line);
+    return line.find(") S ") != std::string::npos;
+  }
+
   job_queue& queue_;
+  std::unique_ptr<std::atomic<pid_t>[]> ids_; // 0: has not begun
   std::vector<std::thread> threads_;
 };
 
