@@ -64,11 +64,11 @@ public:
 
   void output(const char* slot) {
     variables_.emplace_back();
-    outputs_.push_back({slot, slot, &variables_.back()});
+    outputs_.add({slot, slot, &variables_.back()});
   }
 
   void in_place(const char* slot) {
-    outputs_.push_back({slot, slot, inputs_.back().var});
+    outputs_.add({slot, slot, inputs_.view().variables().back()});
   }
 
   void run() {
@@ -81,15 +81,15 @@ public:
 private:
   void add_input(const char* slot, troupe::tensor value) {
     variables_.emplace_back().set(std::move(value));
-    inputs_.push_back({slot, slot, &variables_.back()});
+    inputs_.add({slot, slot, &variables_.back()});
   }
 
   attribute_map attributes_;
   std::unique_ptr<troupe::device> device_ = troupe::make_cpu_device(0);
   std::unique_ptr<troupe::kernel> kernel_;
   std::deque<troupe::variable> variables_;
-  std::vector<troupe::op_argument> inputs_;
-  std::vector<troupe::op_argument> outputs_;
+  troupe::argument_list inputs_;
+  troupe::argument_list outputs_;
 };
 
 // What an op is made of. It has memory only while it runs, since a run often

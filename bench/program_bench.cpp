@@ -134,8 +134,8 @@ private:
       {.name = name, .dims = dims, .persistable = persistable});
   }
 
-  graph::op_desc& add(std::string type, std::vector<graph::op_slot> inputs,
-                      std::vector<graph::op_slot> outputs, std::int32_t role) {
+  graph::op_desc& add(std::string type, std::vector<op_slot> inputs,
+                      std::vector<op_slot> outputs, std::int32_t role) {
     auto& op = program_.main().ops.emplace_back();
     op.type = std::move(type);
     op.inputs = std::move(inputs);

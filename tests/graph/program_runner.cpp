@@ -2,6 +2,7 @@
 #include "program_runner.hpp"
 
 #include <troupe/graph/dtype_number.hpp>
+#include <troupe/kernels/lod_sharing.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -57,19 +58,19 @@ void program_runner::run(const program& p) {
 void program_runner::run_op(op_desc op) {
   if (op.attributes.get_int("dtype", 0) == dtype_number(dtype::float32))
     op.attributes.set("dtype", dtype_number(dtype::float64));
-  std::vector<op_argument> inputs;
-  std::vector<op_argument> outputs;
+  argument_list inputs, outputs;
   for (const auto& slot : op.inputs)
     for (const auto& name : slot.arguments)
-      inputs.push_back({slot.name, name, &vars_[name]});
+      inputs.add({slot.name, name, &vars_[name]});
   for (const auto& slot : op.outputs)
     for (const auto& name : slot.arguments)
-      outputs.push_back({slot.name, name, &vars_[name]});
+      outputs.add({slot.name, name, &vars_[name]});
   step_info step;
   step.seed = 7;
   kernel_context context{*device_, nullptr, op.attributes,
                          inputs,   outputs, step};
-  kernels_.make(op.type, device_kind::cpu, op.attributes)->run(context);
+  run_kernel(*kernels_.make(op.type, device_kind::cpu, op.attributes),
+             lod_rule_of(op.type), context);
 }
 
 void program_runner::set(const std::string& name, const shape& dims,

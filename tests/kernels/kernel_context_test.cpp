@@ -22,12 +22,11 @@ struct fixture {
   std::unique_ptr<device> cpu = make_cpu_device(0);
   attribute_map attributes{{"axis", std::int32_t{1}}};
   variable x0, x1, param, out;
-  std::vector<op_argument> inputs{{"X", "x0", &x0},
-                                  {"X", "x1", &x1},
-                                  {"Param", "w", &param},
-                                  {"Bias", "@EMPTY@", nullptr}};
-  std::vector<op_argument> outputs{{"Out", "out", &out},
-                                   {"ParamOut", "w", &param}};
+  argument_list inputs{{"X", "x0", &x0},
+                       {"X", "x1", &x1},
+                       {"Param", "w", &param},
+                       {"Bias", "@EMPTY@", nullptr}};
+  argument_list outputs{{"Out", "out", &out}, {"ParamOut", "w", &param}};
   step_info step{.step = 3, .seed = 9};
   kernel_context ctx{*cpu, nullptr, attributes, inputs, outputs, step};
 

@@ -36,7 +36,7 @@ std::int64_t elements_after(kernel& code, int times) {
   auto cpu = make_cpu_device(0);
   variable out;
   attribute_map none;
-  std::vector<op_argument> outputs{{"Out", "out", &out}};
+  argument_list outputs{{"Out", "out", &out}};
   step_info step;
   kernel_context ctx{*cpu, nullptr, none, {}, outputs, step};
   for (int i = 0; i < times; ++i)

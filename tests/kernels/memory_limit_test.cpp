@@ -8,7 +8,6 @@
 
 #include <doctest/doctest.h>
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -91,7 +90,7 @@ TEST_CASE("a tensor that no machine has memory for is an error with its name") {
   attributes.set("shape", std::vector<std::int64_t>{std::int64_t{1} << 40});
   attributes.set("value", 1.0f);
   variable out;
-  const std::array<op_argument, 1> outputs{op_argument{"Out", "huge", &out}};
+  const argument_list outputs{{"Out", "huge", &out}};
   const step_info step;
   kernel_context ctx{*cpu, nullptr, attributes, {}, outputs, step};
   const auto fill =

@@ -25,7 +25,7 @@ struct one_input {
   std::unique_ptr<device> on = make_cpu_device(0);
   attribute_map attributes;
   variable x;
-  std::vector<op_argument> inputs{{"X", "x", &x}};
+  argument_list inputs{{"X", "x", &x}};
   step_info step;
   kernel_context ctx{*on, nullptr, attributes, inputs, {}, step};
 };

@@ -52,15 +52,15 @@ op_value to_value(const variable& var, device& on) {
 struct bound_arguments {
   std::deque<variable> variables;
   std::deque<std::string> names;
-  std::vector<op_argument> inputs, outputs;
+  argument_list inputs, outputs;
 
   bound_arguments(const op_case& c, arena& memory) {
     for (const auto& [slot, values] : c.inputs)
       for (std::size_t i = 0; i < values.size(); ++i)
-        inputs.push_back(make(slot, i, to_variable(values[i], memory)));
+        inputs.add(make(slot, i, to_variable(values[i], memory)));
     for (const auto& [slot, count] : c.outputs)
       for (std::size_t i = 0; i < count; ++i)
-        outputs.push_back(output(c, slot, i));
+        outputs.add(output(c, slot, i));
   }
 
 private:
@@ -75,10 +75,11 @@ private:
     auto same = c.in_place.find(slot);
     if (same == c.in_place.end())
       return make(slot, index, {});
-    for (const auto& input : inputs)
-      if (input.slot == same->second && index-- == 0)
-        return {slot, input.name, input.var};
-    throw error(errc::invalid_argument, "no input " + same->second);
+    const auto read = inputs.view();
+    const auto found = read.in(same->second);
+    if (index >= found.size())
+      throw error(errc::invalid_argument, "no input " + same->second);
+    return {slot, read.name(same->second, index), found[index]};
   }
 };
 
@@ -88,17 +89,19 @@ op_runner::op_runner(const kernel_table& table, const op_case& c,
                      const stream_options& queue)
   : attributes_(c.attributes), device_(make_cpu_device(0)),
     queue_(queue.helpers ? device_->make_stream(queue) : nullptr),
-    kernel_(table.make(c.type, device_kind::cpu, attributes_)) {}
+    kernel_(table.make(c.type, device_kind::cpu, attributes_)),
+    rule_(lod_rule_of(c.type)) {}
 
 op_values op_runner::run(const op_case& c) {
   bound_arguments arguments(c, device_->memory());
   kernel_context ctx(*device_, queue_.get(), attributes_, arguments.inputs,
                      arguments.outputs, c.step);
-  kernel_->run(ctx);
+  run_kernel(*kernel_, rule_, ctx);
   op_values results;
-  for (const auto& output : arguments.outputs)
+  ctx.outputs().for_each([&](const op_argument& output) {
     results[std::string(output.slot)].push_back(
       output.var->has_value() ? to_value(*output.var, *device_) : op_value{});
+  });
   return results;
 }
 

@@ -5,6 +5,7 @@
 
 #include <troupe/kernels/device.hpp>
 #include <troupe/kernels/kernel.hpp>
+#include <troupe/kernels/lod_sharing.hpp>
 #include <troupe/kernels/stream.hpp>
 
 #include <memory>
@@ -32,6 +33,7 @@ private:
   std::unique_ptr<device> device_;
   std::unique_ptr<stream> queue_;
   std::unique_ptr<kernel> kernel_;
+  lod_rule rule_;
 };
 
 /// Runs the case once.

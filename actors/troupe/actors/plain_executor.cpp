@@ -8,6 +8,7 @@
 #include <troupe/graph/argument.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 #include <troupe/graph/unsupported_ops.hpp>
+#include <troupe/kernels/lod_sharing.hpp>
 
 #include <algorithm>
 #include <map>
@@ -103,8 +104,7 @@ struct plain_executor::impl {
   impl(const graph::program& main, plain_executor_options opts);
 
   variable& find(replica& r, const std::string& name);
-  std::vector<op_argument> bind(replica& r,
-                                const std::vector<graph::op_slot>& slots);
+  std::vector<variable*> bind(replica& r, const std::vector<op_slot>& slots);
   void spread_parameters();
   void feed(const feed_map& feeds);
   void run_op(std::size_t op, std::size_t device);
@@ -178,14 +178,12 @@ void plain_executor::impl::spread_parameters() {
   }
 }
 
-std::vector<op_argument>
-plain_executor::impl::bind(replica& r,
-                           const std::vector<graph::op_slot>& slots) {
-  std::vector<op_argument> bound;
+std::vector<variable*>
+plain_executor::impl::bind(replica& r, const std::vector<op_slot>& slots) {
+  std::vector<variable*> bound;
   for (auto& s : slots)
     for (auto& name : s.arguments)
-      bound.push_back(
-        {s.name, name, graph::names_variable(name) ? &find(r, name) : nullptr});
+      bound.push_back(graph::names_variable(name) ? &find(r, name) : nullptr);
   return bound;
 }
 
@@ -226,8 +224,12 @@ void plain_executor::impl::run_op(std::size_t number, std::size_t device) {
   auto& r = replicas[device];
   const auto inputs = bind(r, op.inputs);
   const auto outputs = bind(r, op.outputs);
-  kernel_context ctx{*r.on,  r.queue.get(), op.attributes,
-                     inputs, outputs,       shards[device]};
+  kernel_context ctx{*r.on,
+                     r.queue.get(),
+                     op.attributes,
+                     {op.inputs, inputs.data()},
+                     {op.outputs, outputs.data()},
+                     shards[device]};
   const auto where = [&]() -> error_context {
     return {.op = op.type + "#" + std::to_string(number),
             .op_type = op.type,
@@ -236,7 +238,7 @@ void plain_executor::impl::run_op(std::size_t number, std::size_t device) {
             .call_stack = op.call_stack()};
   };
   try {
-    r.kernels[number]->run(ctx);
+    run_kernel(*r.kernels[number], lod_rule_of(op.type), ctx);
   } catch (const error& e) {
     throw e.with_context(where());
   } catch (const std::bad_alloc&) {
@@ -245,7 +247,7 @@ void plain_executor::impl::run_op(std::size_t number, std::size_t device) {
     throw error(errc::kernel_failure, e.what(), where());
   }
   if (makes_loss_gradient(op) && replicas.size() > 1)
-    weigh_loss(*outputs.front().var, shards[device], *r.on);
+    weigh_loss(*outputs.front(), shards[device], *r.on);
 }
 
 void plain_executor::impl::merge(const std::string& gradient) {

@@ -198,7 +198,7 @@ void require_fetches(const program_bundle& bundle,
   for (const graph::block& block : bundle.main.blocks)
     for (const graph::op_desc& op : block.ops)
       for (auto* slots : {&op.inputs, &op.outputs})
-        for (const graph::op_slot& slot : *slots)
+        for (const op_slot& slot : *slots)
           known.insert(slot.arguments.begin(), slot.arguments.end());
   for (const std::string& name : names) {
     const auto* var = bundle.main.main().find_var(name);

@@ -3,6 +3,7 @@
 
 #include <troupe/kernels/attribute.hpp>
 #include <troupe/kernels/dtype.hpp>
+#include <troupe/kernels/op_arguments.hpp>
 #include <troupe/kernels/shape.hpp>
 
 #include <cstdint>
@@ -56,13 +57,6 @@ struct var_desc {
   bool stop_gradient = false;
   bool need_check_feed = false; ///< an input of the program
   unknown_fields extra{};
-};
-
-/// A slot of an op with the names of its variables.
-struct op_slot {
-  std::string name;
-  std::vector<std::string> arguments;
-  friend bool operator==(const op_slot&, const op_slot&) = default;
 };
 
 /// One operator: type, variables by slot, attributes.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/kernel.hpp>
-#include <troupe/kernels/lod_sharing.hpp>
-#include <troupe/kernels/slot_arguments.hpp>
 
 #include <algorithm>
 
@@ -10,31 +8,41 @@ namespace troupe {
 
 namespace {
 
-using arguments = std::span<const op_argument>;
-
-bool has(arguments all, std::string_view slot) noexcept {
-  const auto found = arguments_in(all, slot);
-  return std::any_of(found.begin(), found.end(),
-                     [](const op_argument& arg) { return arg.var; });
+bool has(const op_arguments& all, std::string_view slot) noexcept {
+  return std::ranges::any_of(all.in(slot), [](auto* var) { return var; });
 }
 
-bool has(arguments all, std::string_view slot, std::size_t index) noexcept {
-  const auto found = arguments_in(all, slot);
-  return index < found.size() && found[index].var;
-}
-
-std::size_t count(arguments all, std::string_view slot) noexcept {
-  return arguments_in(all, slot).size();
+bool has(const op_arguments& all, std::string_view slot,
+         std::size_t index) noexcept {
+  const auto found = all.in(slot);
+  return index < found.size() && found[index];
 }
 
 std::string describe(std::string_view slot, std::size_t index) {
   return std::string(slot) + "[" + std::to_string(index) + "]";
 }
 
-[[noreturn]] void bad_argument(const op_argument& arg, std::string_view slot,
+[[noreturn]] void bad_argument(const op_arguments& all, std::string_view slot,
                                std::size_t index, const char* why) {
   throw error(errc::kernel_failure, "argument " + describe(slot, index) + why,
-              {.variable = std::string(arg.name)});
+              {.variable = std::string(all.name(slot, index))});
+}
+
+variable& find(const op_arguments& all, std::string_view slot,
+               std::size_t index) {
+  const auto found = all.in(slot);
+  if (index >= found.size())
+    throw error(errc::kernel_failure,
+                "argument " + describe(slot, index) + " is missing");
+  if (!found[index])
+    bad_argument(all, slot, index, " has no variable");
+  return *found[index];
+}
+
+std::string_view name_of(const op_arguments& all, std::string_view slot,
+                         std::size_t index) {
+  find(all, slot, index); // throws if there is none
+  return all.name(slot, index);
 }
 
 /// Names the variable that there is no memory for.
@@ -93,30 +101,40 @@ bool kernel_context::has_output(std::string_view slot,
 }
 
 std::size_t kernel_context::num_inputs(std::string_view slot) const noexcept {
-  return count(inputs_, slot);
+  return inputs_.in(slot).size();
 }
 
 std::size_t kernel_context::num_outputs(std::string_view slot) const noexcept {
-  return count(outputs_, slot);
+  return outputs_.in(slot).size();
 }
 
 tensor kernel_context::input(std::string_view slot, std::size_t index) const {
-  auto& arg = argument(inputs_, slot, index);
-  if (!arg.var->has_value())
-    bad_argument(arg, slot, index, " holds no value");
-  if (!arg.var->is_tensor())
-    bad_argument(arg, slot, index,
-                 arg.var->is_rows()
-                   ? " holds selected rows, expected a tensor"
-                   : " holds no single tensor, expected a tensor");
-  auto& value = std::as_const(*arg.var).as_tensor();
+  const auto& var = input_variable(slot, index);
+  if (!var.has_value())
+    bad_argument(inputs_, slot, index, " holds no value");
+  if (!var.is_tensor())
+    bad_argument(inputs_, slot, index,
+                 var.is_rows() ? " holds selected rows, expected a tensor"
+                               : " holds no single tensor, expected a tensor");
+  auto& value = var.as_tensor();
   return value.is_plain() ? value
-                          : in_plain_layout(value, arg.name, device_, stream_);
+                          : in_plain_layout(value, inputs_.name(slot, index),
+                                            device_, stream_);
 }
 
 const variable& kernel_context::input_variable(std::string_view slot,
                                                std::size_t index) const {
-  return *argument(inputs_, slot, index).var;
+  return find(inputs_, slot, index);
+}
+
+std::string_view kernel_context::input_name(std::string_view slot,
+                                            std::size_t index) const {
+  return name_of(inputs_, slot, index);
+}
+
+std::string_view kernel_context::output_name(std::string_view slot,
+                                             std::size_t index) const {
+  return name_of(outputs_, slot, index);
 }
 
 tensor kernel_context::output(std::string_view slot, const shape& dims,
@@ -133,7 +151,7 @@ tensor kernel_context::output(std::string_view slot, const shape& dims,
 
 variable& kernel_context::output_variable(std::string_view slot,
                                           std::size_t index) const {
-  return *argument(outputs_, slot, index).var;
+  return find(outputs_, slot, index);
 }
 
 std::size_t kernel_context::workers() const noexcept {
@@ -149,18 +167,6 @@ void kernel_context::in_parts(std::size_t parts,
 
 tensor kernel_context::scratch(std::int64_t elements) const {
   return tensor::make(device_.memory(), {elements}, dtype::float32);
-}
-
-const op_argument& kernel_context::argument(arguments all,
-                                            std::string_view slot,
-                                            std::size_t index) const {
-  if (const auto found = arguments_in(all, slot); index < found.size()) {
-    if (!found[index].var)
-      bad_argument(found[index], slot, index, " has no variable");
-    return found[index];
-  }
-  throw error(errc::kernel_failure,
-              "argument " + describe(slot, index) + " is missing");
 }
 
 void kernel_table::add(std::string op_type, device_kind kind,
@@ -193,9 +199,8 @@ kernel_table::make(std::string_view op_type, device_kind kind,
                   + std::string(to_string(kind)),
                 {.op_type = std::string(op_type)});
   auto& code = found->second;
-  return share_lod(op_type, code.make
-                              ? code.make(attributes)
-                              : std::make_unique<function_kernel>(code.run));
+  return code.make ? code.make(attributes)
+                   : std::make_unique<function_kernel>(code.run);
 }
 
 std::vector<std::string> kernel_table::op_types(device_kind kind) const {

@@ -4,6 +4,7 @@
 #include <troupe/base/ids.hpp>
 #include <troupe/kernels/attribute.hpp>
 #include <troupe/kernels/device.hpp>
+#include <troupe/kernels/op_arguments.hpp>
 #include <troupe/kernels/part_runner.hpp>
 #include <troupe/kernels/variable.hpp>
 
@@ -18,14 +19,6 @@
 #include <vector>
 
 namespace troupe {
-
-/// One argument of an op: variable `var` in slot `slot` ("X", "Filter").
-/// Arguments of the same slot are consecutive.
-struct op_argument {
-  std::string_view slot;
-  std::string_view name; ///< the variable's name, for errors
-  variable* var;         ///< null: the program names no variable here
-};
 
 /// What a kernel can know about the current step.
 struct step_info {
@@ -56,8 +49,8 @@ public:
   /// @param queue null outside a stream. All arguments must outlive the
   /// context.
   kernel_context(device& on, stream* queue, const attribute_map& attributes,
-                 std::span<const op_argument> inputs,
-                 std::span<const op_argument> outputs, const step_info& step)
+                 const op_arguments& inputs, const op_arguments& outputs,
+                 const step_info& step)
     : device_(on), stream_(queue), attributes_(attributes), inputs_(inputs),
       outputs_(outputs), step_(step) {}
 
@@ -72,8 +65,8 @@ public:
 
   ///@{
   /// All arguments, in the op's order.
-  std::span<const op_argument> inputs() const noexcept { return inputs_; }
-  std::span<const op_argument> outputs() const noexcept { return outputs_; }
+  const op_arguments& inputs() const noexcept { return inputs_; }
+  const op_arguments& outputs() const noexcept { return outputs_; }
   ///@}
 
   ///@{
@@ -116,16 +109,12 @@ public:
 
   /// Name of the variable that is input `index` of `slot`, for errors.
   std::string_view input_name(std::string_view slot,
-                              std::size_t index = 0) const {
-    return argument(inputs_, slot, index).name;
-  }
+                              std::size_t index = 0) const;
 
   /// Name of the variable that is output `index` of `slot`. Random ops derive
   /// their philox stream from it.
   std::string_view output_name(std::string_view slot,
-                               std::size_t index = 0) const {
-    return argument(outputs_, slot, index).name;
-  }
+                               std::size_t index = 0) const;
 
   /// Uninitialised float32 scratch memory, released with the tensor.
   tensor scratch(std::int64_t elements) const;
@@ -140,14 +129,11 @@ public:
   void in_parts(std::size_t parts, const part_function& part) const;
 
 private:
-  const op_argument& argument(std::span<const op_argument> all,
-                              std::string_view slot, std::size_t index) const;
-
   device& device_;
   stream* stream_;
   const attribute_map& attributes_;
-  std::span<const op_argument> inputs_;
-  std::span<const op_argument> outputs_;
+  op_arguments inputs_;
+  op_arguments outputs_;
   const step_info& step_;
 };
 
@@ -186,9 +172,9 @@ public:
 
   /// True if there is a kernel of that type for devices of `kind`.
   bool has(std::string_view op_type, device_kind kind) const;
-  /// Makes a kernel. It passes the levels of sequences from inputs to outputs
-  /// as described in lod_sharing.hpp. Throws error(unsupported_op) naming op
-  /// type and device kind.
+  /// Makes a kernel. Run it by `run_kernel` (lod_sharing.hpp), which passes the
+  /// levels of sequences on from inputs to outputs. Throws
+  /// error(unsupported_op) naming op type and device kind.
   std::unique_ptr<kernel> make(std::string_view op_type, device_kind kind,
                                const attribute_map& attributes) const;
   /// All op types with a kernel for `kind`, sorted.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/lod_sharing.hpp>
-#include <troupe/kernels/slot_arguments.hpp>
 
 #include <algorithm>
 #include <array>
@@ -17,12 +16,13 @@ constexpr std::array<std::string_view, 6> borrowing = {
   "Out", "Output", "Y", "Softmax", "Loss", "Indices"};
 
 /// Beginnings of op types whose outputs have levels of their own or none.
-constexpr std::array<std::string_view, 14> apart = {
+constexpr std::array<std::string_view, 16> apart = {
   "sequence_", "lod_reset", "fused_embedding_seq_pool",
   "matmul_v2", "transpose", "reduce_",
   "arg_",      "norm",      "lstm",
   "gru",       "rnn",       "write_to_array",
-  "set_value", "fill_",
+  "set_value", "fill_",     "conditional_block",
+  "while",
 };
 
 template <class Names>
@@ -30,75 +30,66 @@ bool is_among(const Names& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-bool shares(std::string_view op_type) {
-  return std::ranges::none_of(
-    apart, [&](auto prefix) { return op_type.starts_with(prefix); });
+bool has_levels(const variable* var) {
+  return var && var->is_tensor() && var->as_tensor().levels();
 }
 
-bool has_levels(const op_argument& arg) {
-  return arg.var && arg.var->is_tensor() && arg.var->as_tensor().levels();
-}
-
-/// Slot whose sequences the gradient in slot "S@GRAD" forms: S, or Out if the
-/// op does not read S.
-std::string_view lender_of_gradient(std::span<const op_argument> inputs,
+/// The slot whose sequences the gradient in slot "S@GRAD" forms: S, or Out if
+/// the op does not read S.
+std::string_view lender_of_gradient(const op_arguments& inputs,
                                     std::string_view slot) {
   constexpr std::string_view suffix = "@GRAD";
   if (!slot.ends_with(suffix))
     return {};
   slot.remove_suffix(suffix.size());
-  const auto is_read = std::ranges::any_of(arguments_in(inputs, slot),
-                                           [](auto& in) { return in.var; });
+  const auto is_read =
+    std::ranges::any_of(inputs.in(slot), [](auto* var) { return var; });
   return is_read ? slot : "Out";
 }
 
-/// The inputs that may lend to what is no gradient: the first of each slot that
-/// lends, in the op's order.
-std::vector<const op_argument*>
-find_lenders(std::span<const op_argument> inputs) {
-  std::vector<const op_argument*> lenders;
-  while (!inputs.empty()) {
-    const auto slot = first_slot(inputs);
-    if (is_among(lending, slot.front().slot))
-      lenders.push_back(&slot.front());
-    inputs = inputs.subspan(slot.size());
-  }
+/// The inputs that may lend to outputs other than gradients: the first of each
+/// lending slot, in the op's order.
+std::vector<variable*> first_lenders(const op_arguments& inputs) {
+  std::vector<variable*> lenders;
+  inputs.for_each_slot([&](const op_slot& slot, auto variables) {
+    if (is_among(lending, slot.name) && !variables.empty())
+      lenders.push_back(variables.front());
+  });
   return lenders;
 }
 
-/// Calls `visit(output, input)` for each output that forms the sequences of an
-/// input; outputs one after the other, each with its inputs in the op's order.
+/// Calls `visit(output, input)` for each output that can form the sequences of
+/// an input: outputs in order, each with its inputs in the op's order. Either
+/// may be null.
 template <class Visit>
-void for_each_loan(std::span<const op_argument> inputs,
-                   std::span<const op_argument> outputs, bool gradient,
-                   Visit visit) {
-  const auto lenders =
-    gradient ? std::vector<const op_argument*>{} : find_lenders(inputs);
-  while (!outputs.empty()) {
-    const auto slot = first_slot(outputs);
-    outputs = outputs.subspan(slot.size());
-    const auto to = slot.front().slot;
-    if (gradient) {
-      const auto from = arguments_in(inputs, lender_of_gradient(inputs, to));
-      for (std::size_t i = 0; i < std::min(slot.size(), from.size()); ++i)
-        visit(slot[i], from[i]);
-    } else if (is_among(borrowing, to)) {
-      for (auto& out : slot)
-        for (auto* in : lenders)
-          visit(out, *in);
-    }
+void for_each_loan(lod_rule rule, const op_arguments& inputs,
+                   const op_arguments& outputs, Visit visit) {
+  if (rule == lod_rule::values_to_gradients) {
+    outputs.for_each_slot([&](const op_slot& slot, auto to) {
+      const auto from = inputs.in(lender_of_gradient(inputs, slot.name));
+      for (std::size_t i = 0; i < std::min(to.size(), from.size()); ++i)
+        visit(to[i], from[i]);
+    });
+  } else if (rule == lod_rule::inputs_to_outputs) {
+    const auto lenders = first_lenders(inputs);
+    outputs.for_each_slot([&](const op_slot& slot, auto variables) {
+      if (is_among(borrowing, slot.name))
+        for (auto* to : variables)
+          for (auto* from : lenders)
+            visit(to, from);
+    });
   }
 }
 
-/// Levels that an output gets when the kernel has run. Copied before it runs:
-/// it may write to the variable that it reads.
+/// Levels that an output gets after the kernel has run. They are copied before,
+/// because the kernel may write to the variable that it reads.
 struct loan {
   variable* to;
   shared_lod levels;
   std::int64_t rows;
 
   void grant() const {
-    if (!to || !to->is_tensor())
+    if (!to->is_tensor())
       return;
     auto& value = to->as_tensor();
     if (!value.levels() && value.dims().rank() > 0 && value.dims()[0] == rows)
@@ -106,72 +97,59 @@ struct loan {
   }
 };
 
-class sharing_kernel final : public kernel {
-public:
-  sharing_kernel(std::unique_ptr<kernel> code, bool gradient)
-    : code_(std::move(code)), gradient_(gradient) {}
-
-  void run(kernel_context& ctx) override {
-    const auto inputs = ctx.inputs();
-    if (std::ranges::none_of(inputs, has_levels))
-      return code_->run(ctx);
-    const auto loans = find_loans(ctx);
-    code_->run(ctx);
-    for (auto& l : loans)
-      l.grant();
-  }
-
-  std::optional<lod_bypass>
-  find_bypass(std::span<const op_argument> inputs,
-              std::span<const op_argument> outputs) const {
-    lod_bypass found{code_.get(), nullptr};
-    bool several = false;
-    for_each_loan(inputs, outputs, gradient_,
-                  [&](const op_argument&, const op_argument& from) {
-                    if (!from.var)
-                      return;
-                    several |= found.lender && found.lender != from.var;
-                    found.lender = from.var;
-                  });
-    if (several)
-      return std::nullopt;
-    return found;
-  }
-
-private:
-  std::vector<loan> find_loans(const kernel_context& ctx) const {
-    std::vector<loan> loans;
-    const op_argument* last = nullptr; // the first lender counts
-    for_each_loan(ctx.inputs(), ctx.outputs(), gradient_,
-                  [&](const op_argument& to, const op_argument& from) {
-                    if (!has_levels(from) || last == &to)
-                      return;
-                    last = &to;
-                    const auto& value = from.var->as_tensor();
-                    loans.push_back({to.var, value.levels(), value.dims()[0]});
-                  });
-    return loans;
-  }
-
-  std::unique_ptr<kernel> code_;
-  bool gradient_;
-};
+std::vector<loan> find_loans(lod_rule rule, const kernel_context& ctx) {
+  std::vector<loan> loans;
+  for_each_loan(rule, ctx.inputs(), ctx.outputs(),
+                [&](variable* to, const variable* from) {
+                  if (!to || !has_levels(from))
+                    return;
+                  if (!loans.empty() && loans.back().to == to)
+                    return; // the first lender counts
+                  const auto& value = from->as_tensor();
+                  loans.push_back({to, value.levels(), value.dims()[0]});
+                });
+  return loans;
+}
 
 } // namespace
 
-std::unique_ptr<kernel> share_lod(std::string_view op_type,
-                                  std::unique_ptr<kernel> code) {
-  if (!shares(op_type))
-    return code;
-  return std::make_unique<sharing_kernel>(std::move(code),
-                                          op_type.ends_with("_grad"));
+lod_rule lod_rule_of(std::string_view op_type) {
+  const auto is_apart = std::ranges::any_of(
+    apart, [&](auto prefix) { return op_type.starts_with(prefix); });
+  if (is_apart)
+    return lod_rule::none;
+  return op_type.ends_with("_grad") ? lod_rule::values_to_gradients
+                                    : lod_rule::inputs_to_outputs;
 }
 
-std::optional<lod_bypass> bypass_lod(kernel& made,
-                                     std::span<const op_argument> inputs,
-                                     std::span<const op_argument> outputs) {
-  const auto* sharing = dynamic_cast<const sharing_kernel*>(&made);
-  return sharing ? sharing->find_bypass(inputs, outputs) : std::nullopt;
+void run_kernel(kernel& code, lod_rule rule, kernel_context& ctx) {
+  if (rule == lod_rule::none
+      || std::ranges::none_of(ctx.inputs().variables(), has_levels))
+    return code.run(ctx);
+  const auto loans = find_loans(rule, ctx);
+  code.run(ctx);
+  for (const auto& l : loans)
+    l.grant();
+}
+
+lod_lenders find_lod_lenders(lod_rule rule, const op_arguments& inputs,
+                             const op_arguments& outputs) {
+  const variable* found = nullptr;
+  bool several = false;
+  for_each_loan(rule, inputs, outputs,
+                [&](const variable*, const variable* from) {
+                  if (!from)
+                    return;
+                  several |= found && found != from;
+                  found = from;
+                });
+  if (several)
+    return {lod_lenders::several};
+  if (!found)
+    return {};
+  const auto all = inputs.variables();
+  return {
+    static_cast<std::uint32_t>(std::ranges::find(all, found) - all.begin())};
 }
 
 } // namespace troupe

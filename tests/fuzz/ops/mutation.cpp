@@ -195,8 +195,7 @@ std::string any_variable(const op_case_file& c, generator& random) {
   return pick(vars, random).first;
 }
 
-void change_arguments(op_case_file& c, graph::op_slot& slot,
-                      generator& random) {
+void change_arguments(op_case_file& c, op_slot& slot, generator& random) {
   auto& list = slot.arguments;
   const auto at = draw(random, list.size());
   switch (draw(random, 5)) {

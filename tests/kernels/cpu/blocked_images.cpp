@@ -19,16 +19,17 @@ public:
 
   void run(kernel_context& ctx) override {
     std::deque<variable> values;
-    std::vector<op_argument> inputs;
-    for (op_argument each : ctx.inputs()) {
-      if (each.var && each.var->is_tensor() && !is_output(ctx, each.var)) {
-        values.emplace_back().set(laid(each.var->as_tensor(), ctx.on()));
-        each.var = &values.back();
+    std::vector<variable*> inputs;
+    for (auto* each : ctx.inputs().variables()) {
+      if (each && each->is_tensor() && !is_output(ctx, each)) {
+        values.emplace_back().set(laid(each->as_tensor(), ctx.on()));
+        each = &values.back();
       }
       inputs.push_back(each);
     }
-    kernel_context blocked(ctx.on(), ctx.queue(), ctx.attributes(), inputs,
-                           ctx.outputs(), ctx.step());
+    kernel_context blocked(ctx.on(), ctx.queue(), ctx.attributes(),
+                           {ctx.inputs().slots(), inputs.data()}, ctx.outputs(),
+                           ctx.step());
     code_->run(blocked);
   }
 
@@ -42,8 +43,8 @@ private:
   }
 
   static bool is_output(const kernel_context& ctx, const variable* var) {
-    return std::ranges::any_of(
-      ctx.outputs(), [&](const op_argument& out) { return out.var == var; });
+    const auto outputs = ctx.outputs().variables();
+    return std::ranges::find(outputs, var) != outputs.end();
   }
 
   std::unique_ptr<kernel> code_;

@@ -3,6 +3,7 @@
 
 #include <troupe/kernels/device.hpp>
 #include <troupe/kernels/kernel.hpp>
+#include <troupe/kernels/lod_sharing.hpp>
 
 #include <cstddef>
 #include <deque>
@@ -17,7 +18,7 @@ namespace troupe::test {
 class hand_run {
 public:
   explicit hand_run(std::string type, attribute_map attributes = {})
-    : attributes_(std::move(attributes)),
+    : attributes_(std::move(attributes)), rule_(lod_rule_of(type)),
       kernel_(cpu_kernels().make(type, device_kind::cpu, attributes_)) {}
 
   variable& input(const char* slot, const shape& dims,
@@ -49,7 +50,7 @@ public:
   }
 
   variable& input(const char* slot, variable& var) {
-    inputs_.push_back({slot, slot, &var});
+    inputs_.add({slot, slot, &var});
     return var;
   }
 
@@ -57,14 +58,14 @@ public:
     return output(slot, variables_.emplace_back());
   }
   variable& output(const char* slot, variable& var) {
-    outputs_.push_back({slot, slot, &var});
+    outputs_.add({slot, slot, &var});
     return var;
   }
 
   void run() {
     const step_info step{};
     kernel_context ctx(*device_, nullptr, attributes_, inputs_, outputs_, step);
-    kernel_->run(ctx);
+    run_kernel(*kernel_, rule_, ctx);
   }
 
   /// Of all values and what the kernel takes besides.
@@ -72,11 +73,12 @@ public:
 
 private:
   attribute_map attributes_;
+  lod_rule rule_;
   std::unique_ptr<device> device_ = make_cpu_device(0);
   std::unique_ptr<kernel> kernel_;
   std::deque<variable> variables_;
-  std::vector<op_argument> inputs_;
-  std::vector<op_argument> outputs_;
+  argument_list inputs_;
+  argument_list outputs_;
 };
 
 inline std::vector<float> elements(const variable& var) {

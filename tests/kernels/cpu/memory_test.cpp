@@ -108,8 +108,8 @@ TEST_CASE("the second run of a convolution takes no further memory") {
   variable out;
   x.set(tensor::make(device->memory(), {2, 3, 8, 8}, dtype::float32));
   w.set(tensor::make(device->memory(), {32, 3, 3, 3}, dtype::float32));
-  const op_argument inputs[]{{"Input", "x", &x}, {"Filter", "w", &w}};
-  const op_argument outputs[]{{"Output", "out", &out}};
+  const argument_list inputs{{"Input", "x", &x}, {"Filter", "w", &w}};
+  const argument_list outputs{{"Output", "out", &out}};
   const step_info step{};
   kernel_context ctx(*device, nullptr, attributes, inputs, outputs, step);
   kernel->run(ctx);

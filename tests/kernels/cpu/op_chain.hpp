@@ -75,10 +75,10 @@ public:
   }
 
 private:
-  std::vector<op_argument> bind(const slot_names& arguments) {
-    std::vector<op_argument> bound;
+  argument_list bind(const slot_names& arguments) {
+    argument_list bound;
     for (auto [slot, name] : arguments)
-      bound.push_back({slot, name, &variables_[name]});
+      bound.add({slot, name, &variables_[name]});
     return bound;
   }
 

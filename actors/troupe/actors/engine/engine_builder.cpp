@@ -43,6 +43,10 @@ void engine_builder::prepare_recording() {
   for (auto& v : graph_.vars)
     if (!v.persistable && plan_.is_here(v.id))
       engine_.variable_of_[parts_.temporary_of[v.storage]] = v.id;
+  const auto ops = graph_.ops.size();
+  engine_.is_collective_.reserve(ops);
+  engine_.first_made_.reserve(ops + 1);
+  engine_.made_.reserve(parts_.places->temporaries());
   for (auto& o : graph_.ops) {
     engine_.is_collective_.push_back(o.collective_index >= 0);
     engine_.first_made_.push_back(
@@ -108,6 +112,7 @@ void engine_builder::number_variables(
     if (plan_.is_here(id) && plan_.ends_step(id))
       ends[plan_.stream_of(id)] = true;
   auto& handles = engine_.variable_handles_;
+  handles.reserve(graph_.vars.size() + by_stream.size() + 1);
   for (auto& list : by_stream)
     handles.insert(handles.end(), list.begin(), list.end());
   auto next = handles.size();

@@ -13,14 +13,13 @@ namespace troupe::actors {
 
 namespace {
 
-std::vector<op_argument> bound_to(const std::vector<graph::op_slot>& slots,
-                                  const block_scope& variables) {
-  std::vector<op_argument> bound;
+std::vector<variable*> bound_to(const std::vector<op_slot>& slots,
+                                const block_scope& variables) {
+  std::vector<variable*> bound;
   for (auto& slot : slots)
     for (auto& name : slot.arguments)
-      bound.push_back(
-        {slot.name, name,
-         graph::names_variable(name) ? &variables.find(name) : nullptr});
+      bound.push_back(graph::names_variable(name) ? &variables.find(name)
+                                                  : nullptr);
   return bound;
 }
 
@@ -28,10 +27,11 @@ std::vector<op_argument> bound_to(const std::vector<graph::op_slot>& slots,
 
 outer_arguments::outer_arguments(const kernel_context& ctx) {
   by_name_.reserve(ctx.outputs().size() + ctx.inputs().size());
-  for (const auto arguments : {ctx.outputs(), ctx.inputs()})
-    for (auto& arg : arguments)
-      if (arg.var != nullptr)
+  for (const auto& arguments : {ctx.outputs(), ctx.inputs()})
+    arguments.for_each([&](const op_argument& arg) {
+      if (arg.var)
         by_name_.emplace(arg.name, arg.var);
+    });
 }
 
 variable* outer_arguments::find(std::string_view name) const {
@@ -55,7 +55,8 @@ block_runner::block_runner(const graph::program& p, std::int32_t block,
                            const kernel_table& kernels, device_kind kind)
   : block_(block), locals_(graph::local_names(p, block)) {
   for (auto& op : p.blocks[static_cast<std::size_t>(block)].ops)
-    ops_.push_back({op, make_op_kernel(p, op, kernels, kind)});
+    ops_.push_back(
+      {op, make_op_kernel(p, op, kernels, kind), lod_rule_of(op.type)});
 }
 
 void block_runner::run(const block_scope& variables, kernel_context& ctx) {
@@ -86,9 +87,13 @@ void block_runner::run_op(compiled_op& op, const block_scope& variables,
                           kernel_context& ctx) {
   const auto inputs = bound_to(op.desc.inputs, variables);
   const auto outputs = bound_to(op.desc.outputs, variables);
-  kernel_context inner{ctx.on(), ctx.queue(), op.desc.attributes,
-                       inputs,   outputs,     ctx.step()};
-  op.code->run(inner);
+  kernel_context inner{ctx.on(),
+                       ctx.queue(),
+                       op.desc.attributes,
+                       {op.desc.inputs, inputs.data()},
+                       {op.desc.outputs, outputs.data()},
+                       ctx.step()};
+  run_kernel(*op.code, op.rule, inner);
 }
 
 } // namespace troupe::actors

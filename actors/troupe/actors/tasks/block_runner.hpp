@@ -3,6 +3,7 @@
 
 #include <troupe/graph/program.hpp>
 #include <troupe/kernels/kernel.hpp>
+#include <troupe/kernels/lod_sharing.hpp>
 #include <troupe/kernels/scope.hpp>
 
 #include <cstdint>
@@ -72,6 +73,7 @@ private:
   struct compiled_op {
     graph::op_desc desc;
     std::unique_ptr<kernel> code;
+    lod_rule rule;
   };
 
   static void run_op(compiled_op& op, const block_scope& variables,

@@ -8,8 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <new>
-#include <type_traits>
 #include <utility>
 
 namespace troupe::actors {
@@ -27,105 +25,113 @@ std::uint32_t slot_before(std::uint32_t slot, std::uint32_t distance,
   return (slot - distance) & (static_cast<std::uint32_t>(slots) - 1);
 }
 
-/// Binds arguments to the values of a step slot.
-std::span<const op_argument> bind(std::span<const task_argument> arguments,
-                                  std::uint32_t slot, std::size_t slots,
-                                  task_memory& memory) {
-  auto* bound = static_cast<op_argument*>(
-    memory.allocate(arguments.size() * sizeof(op_argument)));
-  auto* next = bound;
-  for (auto& a : arguments)
-    new (next++) op_argument{
-      a.slot, a.value ? a.value->name() : std::string_view{},
-      a.value ? &a.value->at(slot_before(slot, a.distance, slots)) : nullptr};
-  return {bound, arguments.size()};
-}
-
-/// Prepared data for a run in one step slot.
-struct prepared_run {
-  kernel* code; ///< while `lender` has no levels
-  const variable* lender;
-  kernel_context context;
-};
-
-/// Allocated in the graph's memory and followed by its prepared runs, so that a
-/// small op touches only one cache line of them.
+/// Runs the kernel of one op of the program. Allocated in the graph's memory
+/// and followed by pointers to its variables: for each step slot, the inputs
+/// and then the outputs. What all runs share (names, attributes) is read from
+/// the op's description.
 class computation_task final : public op_task {
 public:
-  static void* operator new(std::size_t size, const task_place& place) {
+  static void* operator new(std::size_t size, const task_place& place,
+                            std::size_t arguments) {
     return place.memory.allocate(size
-                                 + place.steps.size() * sizeof(prepared_run));
+                                 + place.slots * arguments * sizeof(variable*));
   }
-  static void operator delete(void*, const task_place&) noexcept {}
+  static void operator delete(void*, const task_place&, std::size_t) noexcept {}
   static void operator delete(void*) noexcept {} // the graph frees it
 
   computation_task(const graph::op_desc& desc, const task_place& place,
                    std::unique_ptr<kernel> code,
                    std::span<const task_argument> inputs,
                    std::span<const task_argument> outputs, bool check_nan)
-    : kernel_(std::move(code)),
-      device_index_(static_cast<std::uint32_t>(place.device_index)),
-      check_nan_(check_nan), per_sample_(is_forward_or_backward(desc.role())),
+    : kernel_(std::move(code)), desc_(desc), device_(place.on),
+      queue_(place.queue), inputs_(static_cast<std::uint32_t>(inputs.size())),
+      outputs_(static_cast<std::uint32_t>(outputs.size())),
+      device_index_(static_cast<std::uint16_t>(place.device_index)),
+      rule_(lod_rule_of(desc.type)), check_nan_(check_nan),
+      per_sample_(is_forward_or_backward(desc.role())),
       takes_absent_inputs_(takes_absent_inputs(desc.type)) {
-    for (std::uint32_t slot = 0; slot < place.steps.size(); ++slot) {
-      const auto slots = place.steps.size();
-      const auto in = bind(inputs, slot, slots, place.memory);
-      const auto out = bind(outputs, slot, slots, place.memory);
-      const auto bypass = bypass_lod(*kernel_, in, out)
-                            .value_or(lod_bypass{kernel_.get(), nullptr});
-      new (&run_in(slot)) prepared_run{
-        bypass.code, bypass.lender,
-        kernel_context{place.on, &place.queue, desc.attributes, in, out,
-                       place.steps[slot]->devices[place.device_index]}};
-    }
+    TROUPE_ASSERT(place.device_index <= UINT16_MAX);
+    auto* next = variables_in(0);
+    for (std::uint32_t slot = 0; slot < place.slots; ++slot)
+      for (auto arguments : {inputs, outputs})
+        for (auto& a : arguments)
+          *next++ = a.value
+                      ? &a.value->at(slot_before(slot, a.distance, place.slots))
+                      : nullptr;
+    // The same in each slot, because each slot has variables of its own in the
+    // same positions.
+    lender_ = find_lod_lenders(rule_, {desc.inputs, variables_in(0)},
+                               {desc.outputs, variables_in(0) + inputs_})
+                .which;
   }
 
   launch_status run(step_state& step, completion&) override {
-    auto& prepared = run_in(step.slot);
-    auto& ctx = prepared.context;
-    if ((step.idle(device_index_) && (per_sample_ || lacks_inputs(ctx)))
-        || (step.has_no_past && lacks_inputs(ctx)))
+    auto* const variables = variables_in(step.slot);
+    const std::span<variable* const> inputs{variables, inputs_};
+    if ((step.idle(device_index_) && (per_sample_ || lacks_inputs(inputs)))
+        || (step.has_no_past && lacks_inputs(inputs)))
       return launch_status::done;
-    const auto lends = prepared.lender && has_levels(*prepared.lender);
-    (lends ? kernel_.get() : prepared.code)->run(ctx);
+    kernel_context ctx{device_,
+                       &queue_,
+                       desc_.attributes,
+                       {desc_.inputs, variables},
+                       {desc_.outputs, variables + inputs_},
+                       step.devices[device_index_]};
+    if (may_lend(inputs))
+      run_kernel(*kernel_, rule_, ctx);
+    else
+      kernel_->run(ctx);
     if (check_nan_)
       require_finite_outputs(ctx);
     return launch_status::done;
   }
 
 private:
-  prepared_run& run_in(std::uint32_t slot) {
-    return reinterpret_cast<prepared_run*>(this + 1)[slot];
+  variable** variables_in(std::uint32_t slot) noexcept {
+    return reinterpret_cast<variable**>(this + 1)
+           + slot * (inputs_ + std::size_t{outputs_});
   }
 
-  static bool has_levels(const variable& v) {
+  /// False: no input that may lend levels has any, so the kernel can be called
+  /// directly.
+  bool may_lend(std::span<variable* const> inputs) const {
+    if (lender_ == lod_lenders::none)
+      return false;
+    if (lender_ == lod_lenders::several)
+      return true;
+    const auto& v = *inputs[lender_];
     return v.is_tensor() && v.as_tensor().levels();
   }
 
-  bool lacks_inputs(const kernel_context& ctx) const {
+  bool lacks_inputs(std::span<variable* const> inputs) const {
     return !takes_absent_inputs_
-           && std::ranges::any_of(ctx.inputs(), [](const op_argument& in) {
-                return in.var && !in.var->has_value();
-              });
+           && std::ranges::any_of(
+             inputs, [](const variable* in) { return in && !in->has_value(); });
   }
 
   static void require_finite_outputs(const kernel_context& ctx) {
-    for (auto& out : ctx.outputs())
+    ctx.outputs().for_each([](const op_argument& out) {
       if (out.var)
         require_finite(*out.var, out.name);
+    });
   }
 
   std::unique_ptr<kernel> kernel_;
-  std::uint32_t device_index_;
-  bool check_nan_;
-  bool per_sample_;
-  bool takes_absent_inputs_;
+  const graph::op_desc& desc_;
+  device& device_;
+  stream& queue_;
+  std::uint32_t inputs_;
+  std::uint32_t outputs_;
+  std::uint32_t lender_; // see lod_lenders
+  std::uint16_t device_index_;
+  lod_rule rule_;
+  bool check_nan_ : 1;
+  bool per_sample_ : 1;
+  bool takes_absent_inputs_ : 1;
 };
 
-static_assert(alignof(computation_task) == alignof(void*)
-              && alignof(prepared_run) == alignof(void*));
-static_assert(std::is_trivially_destructible_v<prepared_run>);
-static_assert(std::is_trivially_destructible_v<op_argument>);
+static_assert(sizeof(computation_task) == 56);
+static_assert(alignof(computation_task) == alignof(variable*));
 
 class scale_loss_grad_task final : public op_task {
 public:
@@ -189,8 +195,9 @@ make_computation_task(const graph::op_desc& desc, const task_place& place,
                       std::unique_ptr<kernel> code,
                       std::span<const task_argument> inputs,
                       std::span<const task_argument> outputs, bool check_nan) {
-  return std::unique_ptr<op_task>{new (place) computation_task{
-    desc, place, std::move(code), inputs, outputs, check_nan}};
+  return std::unique_ptr<op_task>{
+    new (place, inputs.size() + outputs.size()) computation_task{
+      desc, place, std::move(code), inputs, outputs, check_nan}};
 }
 
 std::unique_ptr<op_task> make_scale_loss_grad_task(const graph::op_desc& desc,

@@ -7,6 +7,7 @@
 #include <troupe/graph/merging/gathered_product.hpp>
 #include <troupe/graph/merging/merging_update.hpp>
 #include <troupe/graph/sub_blocks.hpp>
+#include <troupe/kernels/lod_sharing.hpp>
 
 #include <algorithm>
 #include <array>
@@ -122,12 +123,11 @@ protected:
     // the same memory; a sum can be written to one of its terms
     auto before = to;
     auto now = from;
-    const std::array<op_argument, 2> inputs{op_argument{"X", "", &before},
-                                            op_argument{"X", "", &now}};
-    const std::array<op_argument, 1> outputs{op_argument{"Out", "", &to}};
+    const argument_list inputs{{"X", "", &before}, {"X", "", &now}};
+    const argument_list outputs{{"Out", "", &to}};
     kernel_context sum{ctx.on(), ctx.queue(), no_attributes_,
                        inputs,   outputs,     ctx.step()};
-    sum_->run(sum);
+    run_kernel(*sum_, sum_rule_, sum);
   }
 
   graph::op_desc op_;
@@ -136,6 +136,7 @@ protected:
 private:
   attribute_map no_attributes_;
   std::unique_ptr<kernel> sum_;
+  lod_rule sum_rule_ = lod_rule_of("sum");
 };
 
 // -- conditional_block --------------------------------------------------------

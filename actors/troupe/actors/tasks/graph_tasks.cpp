@@ -40,8 +40,9 @@ graph_tasks::graph_tasks(const parts& p)
   : parts_(p), graph_(*p.graph), outputs_(*p.program),
     host_memory_(make_host_memory_source()) {
   places_ = std::make_unique<storage_places>(
-    number_temporaries(), static_cast<std::uint32_t>(p.steps.size()));
+    number_temporaries(), static_cast<std::uint32_t>(p.slots));
   storages_.reserve(graph_.num_storages);
+  tasks_.reserve(graph_.ops.size());
   find_updates_for_all();
   for_each_storage(graph_, [&](const graph::var_handle& v) {
     auto& memory = parts_.devices[v.device]->memory();
@@ -126,7 +127,7 @@ std::vector<task_argument> graph_tasks::bind_inputs(const graph::op_handle& o) {
 }
 
 std::vector<task_argument>
-graph_tasks::bind(const std::vector<graph::op_slot>& slots,
+graph_tasks::bind(const std::vector<op_slot>& slots,
                   std::span<const handle_id> handles) {
   std::vector<task_argument> arguments;
   arguments.reserve(handles.size()); // including absent ones
@@ -135,9 +136,9 @@ graph_tasks::bind(const std::vector<graph::op_slot>& slots,
     for (auto& name : s.arguments)
       if (graph::names_variable(name)) {
         TROUPE_ASSERT(next != handles.end());
-        arguments.push_back({s.name, &storage_of(*next++)});
+        arguments.push_back({&storage_of(*next++)});
       } else {
-        arguments.push_back({s.name, nullptr});
+        arguments.push_back({nullptr});
       }
   return arguments;
 }
@@ -174,7 +175,7 @@ graph_tasks::make_kernel_task(const graph::op_handle& o, stream& on) {
   auto& queue = updates_for_all(o) ? wide_stream(o.device) : on;
   return make_computation_task(
     *o.desc,
-    {*parts_.devices[o.device], o.device, queue, parts_.steps, task_memory_},
+    {*parts_.devices[o.device], o.device, queue, parts_.slots, task_memory_},
     outputs_.of(make_op_kernel(*parts_.program, *o.desc, *parts_.kernels,
                                graph_.devices[o.device].kind),
                 *o.desc),

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/actors/engine/step_state.hpp>
 #include <troupe/actors/engine/storage.hpp>
 #include <troupe/actors/tasks/op_tasks.hpp>
 #include <troupe/actors/tasks/output_check.hpp>
@@ -38,8 +37,7 @@ public:
     std::span<const std::shared_ptr<device>> devices;
     scope* parameters;
     const kernel_table* kernels;
-    /// One per slot, with `step_state::devices` filled.
-    std::span<const std::unique_ptr<step_state>> steps;
+    std::size_t slots = 1; ///< number of step slots
     /// Runs parts of large collectives and of updates for all devices; null:
     /// they are not divided.
     part_runner* helpers = nullptr;
@@ -101,7 +99,7 @@ public:
 private:
   std::uint32_t number_temporaries();
   std::vector<task_argument> bind_inputs(const graph::op_handle& op);
-  std::vector<task_argument> bind(const std::vector<graph::op_slot>& slots,
+  std::vector<task_argument> bind(const std::vector<op_slot>& slots,
                                   std::span<const handle_id> handles);
   std::unique_ptr<op_task> make(const graph::op_handle& op, stream& on);
   std::unique_ptr<op_task> make_kernel_task(const graph::op_handle& op,

@@ -17,10 +17,8 @@
 
 namespace troupe::actors {
 
-/// A storage in a slot of an op.
+/// An argument of an op.
 struct task_argument {
-  /// refers to the op's description, which outlives the task
-  std::string_view slot;
   storage* value; ///< null: the program names no variable here
   /// The value of this many steps ago is read.
   std::uint32_t distance = 0;
@@ -31,16 +29,14 @@ struct task_place {
   device& on;
   std::size_t device_index;
   stream& queue;
-  /// One per slot, with `step_state::devices` filled; kernel contexts for each
-  /// are prepared.
-  std::span<const std::unique_ptr<step_state>> steps;
+  std::size_t slots;   ///< number of step slots
   task_memory& memory; ///< for data that a run reads
 };
 
 /// Makes a task that runs the kernel of one op of the program on one device.
 ///
-/// Kernel contexts are prepared once per slot, not in each step.
 /// @param desc outlives the task
+/// @param inputs,outputs one per name in the slots of `desc`, in that order
 /// @param check_nan throw error(not_finite) when an output is not finite
 ///
 /// In the first steps, an op with a delayed input that has no value yet does

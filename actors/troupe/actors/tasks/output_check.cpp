@@ -66,9 +66,9 @@ public:
   void run(kernel_context& ctx) override {
     code_->run(ctx);
     const auto by_rank = batch_is_fixed_ && ctx.step().devices > 1;
-    const auto outputs = ctx.outputs();
-    for (std::size_t i = 0; i < outputs.size(); ++i)
-      check(outputs[i], declared_[i], by_rank);
+    auto declared = declared_.begin();
+    ctx.outputs().for_each(
+      [&](const op_argument& out) { check(out, *declared++, by_rank); });
   }
 
 private:

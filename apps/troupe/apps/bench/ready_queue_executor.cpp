@@ -72,13 +72,6 @@ std::vector<std::shared_ptr<device>> make_device(const executor_options& o) {
   return made;
 }
 
-std::vector<std::unique_ptr<step_state>> make_step() {
-  std::vector<std::unique_ptr<step_state>> steps;
-  steps.push_back(std::make_unique<step_state>());
-  steps.front()->devices.resize(1);
-  return steps;
-}
-
 } // namespace
 
 struct ready_queue_executor::impl {
@@ -99,7 +92,7 @@ struct ready_queue_executor::impl {
   graph::ssa_graph graph;
   std::vector<std::shared_ptr<device>> devices;
   std::unique_ptr<stream> queue_of_device;
-  std::vector<std::unique_ptr<step_state>> steps;
+  step_state state; // of the only step slot
   graph_tasks values;
   std::vector<actors::op_task*> tasks; // by op
   actors::wiring_plan plan;
@@ -117,13 +110,13 @@ ready_queue_executor::impl::impl(std::shared_ptr<const graph::program> main,
     feeds_needed(graph::feed_names(*program), program->main()),
     graph(build(program, o)), devices(make_device(o)),
     queue_of_device(devices.front()->make_stream({"compute", o.threads})),
-    steps(make_step()), values({.program = program.get(),
-                                .graph = &graph,
-                                .devices = devices,
-                                .parameters = options.parameters.get(),
-                                .kernels = options.kernels.get(),
-                                .steps = steps}),
+    values({.program = program.get(),
+            .graph = &graph,
+            .devices = devices,
+            .parameters = options.parameters.get(),
+            .kernels = options.kernels.get()}),
     plan(plan_of(graph)), waits(waits_of(graph, plan)) {
+  state.devices.resize(1);
   for (auto& op : graph.ops)
     tasks.push_back(&values.make_task(op, *queue_of_device));
   const auto temporary = values.temporary_of_storage();
@@ -140,7 +133,7 @@ ready_queue_executor::impl::impl(std::shared_ptr<const graph::program> main,
 }
 
 void ready_queue_executor::impl::run(std::uint32_t op) {
-  auto& step = *steps.front();
+  auto& step = state;
   if (!step.failed.load(std::memory_order_relaxed)) {
     try {
       tasks[op]->run(step, whole);
@@ -172,7 +165,7 @@ ready_queue_executor::~ready_queue_executor() = default;
 
 double ready_queue_executor::run(const feed_map& feeds) {
   auto& self = *impl_;
-  auto& step = *self.steps.front();
+  auto& step = self.state;
   const auto samples =
     actors::check_feeds(feeds, self.feeds_needed, self.program->main(), 1);
   step.id = self.next_step++;

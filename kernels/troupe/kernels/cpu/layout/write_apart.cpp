@@ -16,23 +16,21 @@ constexpr std::size_t few = 16;
 /// Whether a variable is an input; sorted where an op has many of them.
 class input_set {
 public:
-  explicit input_set(std::span<const op_argument> inputs) : inputs_(inputs) {
+  explicit input_set(std::span<variable* const> inputs) : inputs_(inputs) {
     if (inputs.size() <= few)
       return;
-    sorted_.reserve(inputs.size());
-    for (auto& in : inputs)
-      sorted_.push_back(in.var);
+    sorted_.assign(inputs.begin(), inputs.end());
     std::ranges::sort(sorted_, std::less<>{});
   }
 
   bool contains(const variable* var) const {
     if (inputs_.size() > few)
       return std::ranges::binary_search(sorted_, var, std::less<>{});
-    return std::ranges::find(inputs_, var, &op_argument::var) != inputs_.end();
+    return std::ranges::find(inputs_, var) != inputs_.end();
   }
 
 private:
-  std::span<const op_argument> inputs_;
+  std::span<variable* const> inputs_;
   std::vector<const variable*> sorted_;
 };
 
@@ -41,11 +39,11 @@ public:
   explicit apart_kernel(kernel_function function) : run_(function) {}
 
   void run(kernel_context& ctx) override {
-    const input_set inputs(ctx.inputs());
-    const auto is_read = [&](const op_argument& out) {
-      return out.var && inputs.contains(out.var);
+    const input_set inputs(ctx.inputs().variables());
+    const auto is_read = [&](const variable* out) {
+      return out && inputs.contains(out);
     };
-    if (std::ranges::any_of(ctx.outputs(), is_read))
+    if (std::ranges::any_of(ctx.outputs().variables(), is_read))
       run_apart(ctx, is_read);
     else
       run_(ctx);
@@ -56,18 +54,22 @@ private:
   /// may read an input again when it has written an output.
   template <class IsRead>
   void run_apart(const kernel_context& ctx, IsRead is_read) const {
-    std::vector<op_argument> outputs(ctx.outputs().begin(),
-                                     ctx.outputs().end());
+    const auto targets = ctx.outputs().variables();
+    std::vector<variable*> outputs(targets.begin(), targets.end());
     std::deque<variable> written;
-    for (auto& out : outputs)
+    for (auto*& out : outputs)
       if (is_read(out))
-        out.var = &written.emplace_back();
-    kernel_context inner{ctx.on(),     ctx.queue(), ctx.attributes(),
-                         ctx.inputs(), outputs,     ctx.step()};
+        out = &written.emplace_back();
+    kernel_context inner{ctx.on(),
+                         ctx.queue(),
+                         ctx.attributes(),
+                         ctx.inputs(),
+                         {ctx.outputs().slots(), outputs.data()},
+                         ctx.step()};
     run_(inner);
     for (std::size_t i = 0; i < outputs.size(); ++i)
-      if (auto* target = ctx.outputs()[i].var; outputs[i].var != target)
-        *target = std::move(*outputs[i].var);
+      if (outputs[i] != targets[i])
+        *targets[i] = std::move(*outputs[i]);
   }
 
   kernel_function run_;

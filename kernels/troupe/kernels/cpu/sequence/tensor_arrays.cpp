@@ -7,7 +7,6 @@
 #include <troupe/base/error.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <span>
 #include <string>
@@ -54,8 +53,7 @@ void write_zeros_like(kernel_context& ctx, const tensor& like) {
 }
 
 void run_on(const kernel_context& ctx, kernel_function run,
-            std::span<const op_argument> inputs,
-            std::span<const op_argument> outputs) {
+            const op_arguments& inputs, const op_arguments& outputs) {
   kernel_context inner{ctx.on(), ctx.queue(), ctx.attributes(),
                        inputs,   outputs,     ctx.step()};
   run(inner);
@@ -66,9 +64,8 @@ tensor sum_of(const kernel_context& ctx, const tensor& a, const tensor& b) {
   variable first, second, total;
   first.set(a);
   second.set(b);
-  const std::array<op_argument, 2> inputs{op_argument{"X", "", &first},
-                                          op_argument{"X", "", &second}};
-  const std::array<op_argument, 1> outputs{op_argument{"Out", "", &total}};
+  const argument_list inputs{{"X", "", &first}, {"X", "", &second}};
+  const argument_list outputs{{"Out", "", &total}};
   run_on(ctx, run_sum, inputs, outputs);
   return total.as_tensor();
 }
@@ -91,10 +88,10 @@ std::vector<variable> entries_of(const kernel_context& ctx) {
   return entries;
 }
 
-void append(std::vector<op_argument>& to, std::string_view slot,
+void append(argument_list& to, std::string_view slot,
             std::vector<variable>& values) {
   for (auto& value : values)
-    to.push_back({slot, slot, &value});
+    to.add({slot, slot, &value});
 }
 
 bool stacks(const kernel_context& ctx) {
@@ -183,11 +180,12 @@ void run_lod_array_length(kernel_context& ctx) {
 // The entries behind each other (concat), or piled up (stack).
 void run_tensor_array_to_tensor(kernel_context& ctx) {
   auto entries = entries_of(ctx);
-  std::vector<op_argument> inputs;
+  argument_list inputs;
   append(inputs, "X", entries);
-  const op_argument out{stacks(ctx) ? "Y" : "Out", ctx.output_name("Out"),
-                        &ctx.output_variable("Out")};
-  run_on(ctx, stacks(ctx) ? run_stack : run_concat, inputs, {&out, 1});
+  const argument_list outputs{{stacks(ctx) ? "Y" : "Out",
+                               ctx.output_name("Out"),
+                               &ctx.output_variable("Out")}};
+  run_on(ctx, stacks(ctx) ? run_stack : run_concat, inputs, outputs);
   write_extents(ctx, entries);
 }
 
@@ -196,10 +194,10 @@ void run_tensor_array_to_tensor_grad(kernel_context& ctx) {
   variable dout;
   dout.set(ctx.input("Out@GRAD"));
   std::vector<variable> gradients(entries.size());
-  std::vector<op_argument> inputs{
+  argument_list inputs{
     {stacks(ctx) ? "Y@GRAD" : "Out@GRAD", ctx.input_name("Out@GRAD"), &dout}};
   append(inputs, "X", entries);
-  std::vector<op_argument> outputs;
+  argument_list outputs;
   append(outputs, "X@GRAD", gradients);
   run_on(ctx, stacks(ctx) ? run_stack_grad : run_concat_grad, inputs, outputs);
   tensor_array array;
