@@ -36,8 +36,8 @@ public:
   void input(const char* slot, const shape& dims) {
     auto value =
       troupe::tensor::make(device_->memory(), dims, troupe::dtype::float32);
-    const troupe::philox random(1, static_cast<std::uint32_t>(inputs_.size()),
-                                0);
+    const troupe::philox random(
+      1, static_cast<std::uint32_t>(inputs_.view().size()), 0);
     std::uint64_t index = 0;
     for (float& element : value.values<float>())
       element = random.uniform(index++) + 0.01f;
