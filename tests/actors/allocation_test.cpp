@@ -9,6 +9,7 @@
 #include <troupe/kernels/memory/arena.hpp>
 
 #include <actors/small_nets.hpp>
+#include <support/sleeping_threads.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -137,6 +138,7 @@ std::size_t in_steady_steps(const small_net& net, executor_options options) {
   configure(config, options.threads);
   caf::actor_system system{config};
   meet_workers(system, system.scheduler().num_workers());
+  wait_until_others_sleep(); // the actor system's timer may begin late, too
   options.system = &system;
   options.parameters = net.parameters();
   options.hooks.device_instances = devices_with_blocks(options.devices);

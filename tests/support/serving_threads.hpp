@@ -3,13 +3,13 @@
 
 #include <troupe/base/job_queue.hpp>
 
+#include <support/sleeping_threads.hpp>
+
 #include <unistd.h>
 
 #include <atomic>
 #include <cstddef>
-#include <fstream>
 #include <memory>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -51,14 +51,6 @@ public:
   }
 
 private:
-  // proc(5), /proc/pid/stat: "pid (name) state ..."
-  static bool is_asleep(pid_t id) {
-    std::ifstream stat{"/proc/self/task/" + std::to_string(id) + "/stat"};
-    std::string line;
-    std::getline(stat, line);
-    return line.find(") S ") != std::string::npos;
-  }
-
   job_queue& queue_;
   std::unique_ptr<std::atomic<pid_t>[]> ids_; // 0: has not begun
   std::vector<std::thread> threads_;
