@@ -3,7 +3,10 @@
 // over the same tensors, turn by turn, so that whatever else the machine does
 // meets both alike.
 #include <troupe/base/cores.hpp>
-#include <troupe/comm/collective.hpp>
+#include <troupe/comm/communicator.hpp>
+#include <troupe/comm/local/group_merge.hpp>
+#include <troupe/kernels/device.hpp>
+#include <troupe/kernels/part_runner.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -11,7 +14,6 @@
 #include <barrier>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
@@ -26,13 +28,13 @@ using comm::collective_kind;
 
 // Two pinned threads that run halves of a piece of work together; the calling
 // thread is one of them.
-class thread_pair {
+class thread_pair final : public part_runner {
 public:
   thread_pair() {
     pin_this_thread(0);
     other_ = std::thread([this] { serve(); });
   }
-  ~thread_pair() {
+  ~thread_pair() override {
     work_ = nullptr;
     sync_.arrive_and_wait();
     other_.join();
@@ -40,10 +42,12 @@ public:
   thread_pair(const thread_pair&) = delete;
   thread_pair& operator=(const thread_pair&) = delete;
 
-  void run(const std::function<void(std::size_t)>& work) {
-    work_ = &work;
+  void run(std::size_t parts, const part_function& part) override {
+    if (parts == 1)
+      return part(0);
+    work_ = &part;
     sync_.arrive_and_wait();
-    work(0);
+    part(0);
     sync_.arrive_and_wait();
   }
 
@@ -60,7 +64,7 @@ private:
   }
 
   std::barrier<> sync_{2};
-  const std::function<void(std::size_t)>* work_ = nullptr;
+  const part_function* work_ = nullptr;
   std::thread other_;
 };
 
@@ -72,8 +76,8 @@ add_in_place(float* a, const float* b, std::size_t count) {
 
 struct bench_case {
   collective_kind kind = collective_kind::all_reduce;
-  const char* form = "copy"; ///< copy, share (both in place), out_of_place
-  std::size_t bytes = 0;     ///< of one rank's tensor, the whole one
+  bool by_ranks = false; ///< by one call of each rank instead of a joint one
+  std::size_t bytes = 0; ///< of one rank's tensor
   std::size_t devices = 2;
 };
 
@@ -83,87 +87,76 @@ struct measurement {
   double ratio = 0; ///< median over the turns of baseline time / time
 };
 
+struct nobody final : completion {
+  void completed(std::exception_ptr) noexcept override {}
+};
+
 // The tensors of one case and the two things that are timed on them.
 class contest {
 public:
   contest(const bench_case& what, thread_pair& threads)
-    : what_(what), threads_(threads), elements_(what.bytes / sizeof(float)) {
-    auto slices = what.kind == collective_kind::all_gather;
-    auto scatters = what.kind == collective_kind::reduce_scatter;
-    auto part = elements_ / what.devices;
+    : what_(what), threads_(threads), elements_(what.bytes / sizeof(float)),
+      values_(what.devices), vars_(what.devices) {
     for (std::size_t r = 0; r < what.devices; ++r) {
-      inputs_.push_back(make(slices ? part : elements_));
-      fresh_.push_back(in_place() ? inputs_[r]
-                                  : make(scatters ? part : elements_));
+      on_.push_back(
+        devices_.emplace_back(make_cpu_device(static_cast<int>(r))).get());
+      inputs_.push_back(make_input(r));
+      std::fill_n(inputs_[r].data<float>(), elements_, 0.0f);
+      values_[r] = {"x", &vars_[r], &vars_[r]};
     }
-    collective_ = comm::make_local_collective(
-      what.devices, {.kind = what.kind,
-                     .share_results = std::string_view(what.form) == "share",
-                     .max_parts = 2});
-    collective_->bind(inputs_, fresh_);
-    parts_ = collective_->parts();
-    run_parts();
+    const comm::local_group_options options{&threads, 2};
+    joint_ = std::make_unique<comm::local::group_merge>(on_, options);
+    ranks_ = comm::make_local_group(on_, options);
   }
 
-  std::size_t parts() const { return parts_; }
-
   void run_collective() {
-    outputs_ = fresh_; // as kernels would have written them this step
-    collective_->bind(inputs_, outputs_);
-    run_parts();
-    collective_->finish();
+    // As kernels do that write the values anew: the memory of the last result
+    // is no longer shared.
+    for (auto& v : vars_)
+      v.clear();
+    inputs_[0] = {};
+    inputs_[0] = make_input(0);
+    for (std::size_t r = 0; r < what_.devices; ++r)
+      vars_[r].set(inputs_[r]);
+    if (!what_.by_ranks)
+      return joint_->run(what_.kind, 0, values_);
+    for (std::size_t r = 0; r < what_.devices; ++r)
+      ranks_[r]->start({what_.kind, 0, {&values_[r], 1}}, nobody_);
   }
 
   void run_baseline() {
-    auto sums = what_.kind != collective_kind::broadcast
-                && what_.kind != collective_kind::all_gather;
-    auto& tensors = sums ? inputs_ : fresh_;
-    auto* a = tensors[0].data<float>();
-    auto* b = tensors[1].data<float>();
-    in_parts(elements_, [=](std::size_t first, std::size_t count) {
-      if (sums)
-        add_in_place(a + first, b + first, count);
+    auto* a = inputs_[0].data<float>();
+    auto* b = inputs_[1].data<float>();
+    const auto half = elements_ / 2;
+    threads_.run(what_.bytes < two_parts ? 1 : 2, [&](std::size_t part) {
+      if (what_.bytes < two_parts)
+        add_in_place(a, b, elements_);
       else
-        std::memcpy(a + first, b + first, count * sizeof(float));
+        add_in_place(a + part * half, b + part * half,
+                     part ? elements_ - half : half);
     });
   }
 
 private:
-  bool in_place() const {
-    return std::string_view(what_.form) != "out_of_place";
-  }
+  // Smaller sums are not divided.
+  static constexpr std::size_t two_parts = std::size_t{256} << 10;
 
-  tensor make(std::size_t elements) {
-    auto value = tensor::make(memory_, {static_cast<std::int64_t>(elements)},
-                              dtype::float32);
-    std::fill_n(value.data<float>(), elements, 0.0f);
-    return value;
-  }
-
-  void run_parts() {
-    if (parts_ == 1)
-      collective_->run_part(0);
-    else
-      threads_.run([this](std::size_t part) { collective_->run_part(part); });
-  }
-
-  void in_parts(std::size_t count,
-                const std::function<void(std::size_t, std::size_t)>& work) {
-    if (parts_ == 1)
-      work(0, count);
-    else
-      threads_.run([&](std::size_t half) {
-        work(half * (count / 2), half ? count - count / 2 : count / 2);
-      });
+  tensor make_input(std::size_t rank) {
+    return tensor::make(devices_[rank]->memory(),
+                        {static_cast<std::int64_t>(elements_)}, dtype::float32);
   }
 
   bench_case what_;
   thread_pair& threads_;
   std::size_t elements_;
-  arena memory_{make_host_memory_source()};
-  std::vector<tensor> inputs_, fresh_, outputs_;
-  std::unique_ptr<comm::collective> collective_;
-  std::size_t parts_ = 1;
+  std::vector<std::unique_ptr<device>> devices_;
+  std::vector<device*> on_;
+  std::vector<tensor> inputs_;
+  std::vector<comm::rank_value> values_;
+  std::vector<variable> vars_;
+  std::unique_ptr<comm::local::group_merge> joint_;
+  std::vector<std::unique_ptr<comm::communicator>> ranks_;
+  nobody nobody_;
 };
 
 double milliseconds(std::size_t repetitions, const std::function<void()>& run) {
@@ -192,35 +185,29 @@ measurement measure(contest& c, std::size_t bytes, std::size_t rounds) {
   return {median(ours), median(baseline), median(ratios)};
 }
 
-void print(const bench_case& what, std::size_t threads, const measurement& m,
-           bool json) {
+void print(const bench_case& what, const measurement& m, bool json) {
   auto kind = std::string(comm::to_string(what.kind));
   auto gb_per_s = static_cast<double>(what.bytes) / m.ms * 1e-6;
   auto* format =
     json ? "{\"collective\":\"%s\",\"form\":\"%s\",\"bytes\":%zu,\"devices\":"
-           "%zu,\"threads\":%zu,\"ms\":%.6f,\"gb_per_s\":%.3f,"
+           "%zu,\"ms\":%.6f,\"gb_per_s\":%.3f,"
            "\"baseline_ms\":%.6f,\"ratio\":%.3f}\n"
-         : "%-15s %-13s %10zu B  %zu devices  %zu threads %10.5f ms %8.2f GB/s"
+         : "%-12s %-6s %10zu B  %zu devices %10.5f ms %8.2f GB/s"
            "  baseline %10.5f ms  ratio %.3f\n";
-  std::printf(format, kind.c_str(), what.form, what.bytes, what.devices,
-              threads, m.ms, gb_per_s, m.baseline_ms, m.ratio);
+  std::printf(format, kind.c_str(), what.by_ranks ? "ranks" : "joint",
+              what.bytes, what.devices, m.ms, gb_per_s, m.baseline_ms, m.ratio);
   std::fflush(stdout);
 }
 
 std::vector<bench_case> all_cases(std::size_t largest) {
   std::vector<bench_case> cases;
-  for (auto* form : {"copy", "share", "out_of_place"})
+  for (bool by_ranks : {false, true})
     for (auto bytes = std::size_t{4} << 10; bytes <= largest; bytes *= 4)
-      cases.push_back({collective_kind::all_reduce, form, bytes, 2});
+      cases.push_back({collective_kind::all_reduce, by_ranks, bytes, 2});
   for (auto devices : {3, 4, 8})
-    cases.push_back({collective_kind::all_reduce, "copy", largest,
+    cases.push_back({collective_kind::all_reduce, false, largest,
                      static_cast<std::size_t>(devices)});
-  for (auto kind : {collective_kind::reduce, collective_kind::broadcast})
-    for (auto* form : {"copy", "out_of_place"})
-      cases.push_back({kind, form, largest, 2});
-  for (auto kind :
-       {collective_kind::all_gather, collective_kind::reduce_scatter})
-    cases.push_back({kind, "out_of_place", largest, 2});
+  cases.push_back({collective_kind::reduce, false, largest, 2});
   return cases;
 }
 
@@ -229,10 +216,11 @@ std::vector<bench_case> all_cases(std::size_t largest) {
 int main(int argc, char** argv) {
   bool json = false;
   std::size_t rounds = 31, largest = std::size_t{64} << 20;
-  CLI::App app{"Collectives between two devices of one process, float32 sums.\n"
-               "The baseline is an in-place sum a[i] += b[i] of the same "
-               "tensors (broadcast and all_gather: a memcpy) by as many "
-               "threads. gb_per_s is bytes of one rank's tensor per time.\n"
+  CLI::App app{"Collectives between devices of one process, float32 sums: all "
+               "devices at once (joint), or one call of each rank (ranks).\n"
+               "The baseline is an in-place sum a[i] += b[i] of the tensors of "
+               "two devices by as many threads. gb_per_s is bytes of one "
+               "rank's tensor per time.\n"
                "Example: comm_bench --json --rounds 51"};
   app.add_flag("--json", json, "one JSON object per line");
   app.add_option("--rounds", rounds, "turns of which the median is taken")
@@ -244,6 +232,6 @@ int main(int argc, char** argv) {
   for (auto& what : all_cases(largest)) {
     contest c{what, threads};
     measure(c, what.bytes, 3); // warm-up
-    print(what, c.parts(), measure(c, what.bytes, rounds), json);
+    print(what, measure(c, what.bytes, rounds), json);
   }
 }

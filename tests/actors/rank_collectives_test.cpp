@@ -3,7 +3,6 @@
 // Collectives with a handle per device compute what those with one for all do.
 
 #include <troupe/actors/executor.hpp>
-#include <troupe/actors/tasks/rank_meeting.hpp>
 
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
@@ -14,10 +13,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
-#include <stdexcept>
 #include <string>
-#include <utility>
 #include <vector>
 
 using namespace troupe;
@@ -40,25 +36,6 @@ executor_options on(int devices, merge_strategy strategy, bool ranks) {
 
 // Some leave devices idle.
 const std::vector<std::int64_t> batches{7, 2, 1, 8, 3, 6};
-
-struct heard final : completion {
-  int completions = 0;
-  std::exception_ptr failure;
-  void completed(std::exception_ptr why) noexcept override {
-    ++completions;
-    failure = why;
-  }
-};
-
-struct counted_task final : actors::op_task {
-  int& runs;
-  explicit counted_task(int& r) : runs(r) {}
-  launch_status run(actors::step_state&, completion&) override {
-    if (++runs == 2)
-      throw std::runtime_error{"the second fails"};
-    return launch_status::done;
-  }
-};
 
 } // namespace
 
@@ -123,35 +100,6 @@ TEST_CASE("over several places there are no ranks") {
   CHECK(e.message()
         == "collectives with a handle per device (rank_collectives) need all "
            "devices in one place");
-}
-
-TEST_CASE("the last rank that comes runs the collective, once") {
-  int runs = 0;
-  actors::rank_meeting meeting{3, std::make_unique<counted_task>(runs)};
-  actors::step_state step;
-  heard ranks[3];
-  for (std::size_t first = 0; first < 3; ++first) { // each is the last once
-    const auto last = (first + 2) % 3;
-    for (auto r : {first, (first + 1) % 3})
-      CHECK(meeting.come(r, step, ranks[r]) == launch_status::pending);
-    CHECK(runs == static_cast<int>(first));
-    const auto fails = first == 1;
-    if (fails)
-      CHECK_THROWS(meeting.come(last, step, ranks[last]));
-    else
-      CHECK(meeting.come(last, step, ranks[last]) == launch_status::done);
-    for (auto r : {first, (first + 1) % 3}) {
-      CHECK(std::exchange(ranks[r].completions, 0) == 1);
-      CHECK((ranks[r].failure != nullptr) == fails);
-    }
-    CHECK(ranks[last].completions == 0);
-  }
-  CHECK(runs == 3);
-  step.fail({errc::cancelled, "stopped"});
-  for (std::size_t r : {0, 1})
-    CHECK(meeting.come(r, step, ranks[r]) == launch_status::pending);
-  CHECK(meeting.come(2, step, ranks[2]) == launch_status::done);
-  CHECK(runs == 3);
 }
 
 } // TEST_SUITE("actors.rank_collectives")

@@ -15,15 +15,13 @@ TEST_SUITE("comm.reduce_kernels") {
 
 namespace {
 
-std::vector<tensor> merged(const local::merge_rule& rule,
-                           const std::vector<tensor>& inputs) {
-  auto out = poisoned_tensor(inputs[0].dims(), rule.type);
+tensor sum_of(const std::vector<tensor>& inputs) {
+  auto out = poisoned_tensor(inputs[0].dims(), inputs[0].type());
   std::vector<const std::byte*> sources;
   for (auto& input : inputs)
     sources.push_back(input.raw());
-  local::destination to{out.raw()};
-  local::merge(rule, sources, {&to, 1}, 0, std::size_t(out.numel()));
-  return {out};
+  local::add(out.type(), sources, {out.raw()}, 0, std::size_t(out.numel()));
+  return out;
 }
 
 // All 2^16 patterns.
@@ -41,7 +39,7 @@ std::size_t changed_by_adding_zero() {
   auto values = all_halves<Half>();
   auto zeros = tensor::make(host(), {65536}, dtype_of<Half>);
   std::memset(zeros.raw(), 0, zeros.bytes());
-  auto sum = merged({.type = dtype_of<Half>}, {values, zeros})[0];
+  auto sum = sum_of({values, zeros});
   std::size_t changed = 0;
   for (std::size_t i = 0; i < 65536; ++i) {
     auto before = get(values, i), after = get(sum, i);
@@ -58,7 +56,7 @@ std::size_t differently_rounded() {
   std::minstd_rand random;
   for (auto& value : b.template values<Half>())
     value.bits = static_cast<std::uint16_t>(random() >> 8);
-  auto sum = merged({.type = dtype_of<Half>}, {a, b})[0];
+  auto sum = sum_of({a, b});
   std::size_t different = 0;
   for (std::size_t i = 0; i < 65536; ++i) {
     Half want{float(get(a, i)) + float(get(b, i))};
@@ -84,7 +82,7 @@ TEST_CASE("halves are rounded as the half types round") {
 TEST_CASE("an int32 sum wraps") {
   std::vector<tensor> inputs{poisoned_tensor({3}, dtype::int32),
                              poisoned_tensor({3}, dtype::int32)};
-  auto sum = merged({.type = dtype::int32}, inputs)[0];
+  auto sum = sum_of(inputs);
   CHECK(sum.values<std::int32_t>()[2]
         == std::bit_cast<std::int32_t>(0xAAAAAAAAu * 2u));
 }
@@ -98,8 +96,7 @@ TEST_CASE("ranges at any offset write their own elements only") {
       for (std::size_t count : {0, 1, 31, 32, 33, 200}) {
         auto out = poisoned_tensor({300}, dtype::float32);
         auto poison = get(out, 299);
-        local::destination to{out.raw(), stream};
-        local::merge({}, sources, {&to, 1}, first, count);
+        local::add(dtype::float32, sources, {out.raw(), stream}, first, count);
         std::size_t wrong = 0;
         for (std::size_t i = 0; i < 300; ++i) {
           auto inside = i >= first && i < first + count;
@@ -118,8 +115,7 @@ TEST_CASE("copies at any offset write their own bytes only") {
         auto out = poisoned_tensor({3000}, dtype::float32);
         auto want = clone(out, host());
         std::memcpy(want.raw() + first, a.raw() + first, count);
-        local::destination to{out.raw(), stream};
-        local::copy(a.raw(), {&to, 1}, first, count);
+        local::copy(a.raw(), {out.raw(), stream}, first, count);
         CHECK(same_bits(out, want));
       }
 }

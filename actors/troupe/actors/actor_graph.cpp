@@ -101,8 +101,7 @@ actor_graph::actor_graph(const parts& p)
   tasks_ = std::make_unique<graph_tasks>(graph_tasks::parts{
     p.program, p.graph, p.devices, p.parameters, p.kernels,
     context_.steps.size(), &helpers_, p.workers->queue().workers(),
-    options.lowering.deterministic, options.hooks.check_nan, p.where.here(),
-    p.transfers, order});
+    options.hooks.check_nan, p.where.here(), p.transfers, order});
   if (options.hooks.shuffle)
     disturbs_.emplace(*options.hooks.shuffle);
   make_engine(plan, order);

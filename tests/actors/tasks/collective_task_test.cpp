@@ -75,7 +75,7 @@ public:
     no_completion whole;
     make_collective_task(graph::op_kind::all_reduce, 0,
                          {devices_[0].get(), devices_[1].get()}, {{both, both}},
-                         nullptr, 1, true)
+                         {})
       ->run(step_, whole);
   }
 

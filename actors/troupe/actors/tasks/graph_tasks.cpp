@@ -9,7 +9,6 @@
 #include <troupe/graph/ssa/storage_accesses.hpp>
 
 #include <algorithm>
-#include <iterator>
 
 namespace troupe::actors {
 
@@ -206,57 +205,50 @@ graph_tasks::make_transfer_task(const graph::op_handle& o) {
 
 std::unique_ptr<op_task>
 graph_tasks::make_group_task(const graph::op_handle& o) {
-  if (!graph_.rank_collectives)
-    return make_joint_task(o, {&o, 1});
-  auto& meeting = meetings_[o.collective_index];
-  if (!meeting) {
-    std::vector<graph::op_handle> ranks; // by device
-    std::ranges::copy_if(graph_.ops, std::back_inserter(ranks),
-                         [&](const graph::op_handle& other) {
-                           return other.collective_index == o.collective_index;
-                         });
-    meeting =
-      std::make_shared<rank_meeting>(ranks.size(), make_joint_task(o, ranks));
-  }
-  return make_rank_task(meeting, o.device);
+  return graph_.rank_collectives ? make_task_of_rank(o) : make_joint_task(o);
 }
 
-// Handles both forms: one handle for all devices, or one per device. A handle
-// lists variables in order; a joint handle lists the devices in order within
-// each variable. A broadcast reads only its root, a reduce writes only its
-// root.
+// The order edges of the graph lead from each rank of a device to the next, so
+// all devices make the same calls in the same order.
 std::unique_ptr<op_task>
-graph_tasks::make_joint_task(const graph::op_handle& o,
-                             std::span<const graph::op_handle> handles) {
-  std::vector<device*> ranks;
-  for (auto& d : parts_.devices)
-    ranks.push_back(d.get());
-  std::vector<collective_group> groups;
-  const auto collect = [&](auto list, auto into) {
-    for (auto& h : handles) {
-      const auto& ids = h.*list;
-      if (ids.empty())
-        continue;
-      if (groups.empty())
-        groups.resize(handles.size() > 1 ? ids.size()
-                                         : ids.size() / ranks.size());
-      const auto each = ids.size() / groups.size();
-      for (std::size_t i = 0; i < ids.size(); ++i)
-        (groups[i / each].*into).push_back(storage_of(ids[i]));
-    }
+graph_tasks::make_task_of_rank(const graph::op_handle& o) {
+  if (ranks_.empty())
+    ranks_ = comm::make_local_group(all_devices(), group_options());
+  return make_rank_task(o.kind, o.root, *ranks_[o.device],
+                        storages_of(o.inputs), storages_of(o.outputs));
+}
+
+// The handle lists the variables in order, and within each variable the devices
+// in order. A broadcast reads only its root, a reduce writes only its root.
+std::unique_ptr<op_task>
+graph_tasks::make_joint_task(const graph::op_handle& o) {
+  const auto ranks = all_devices();
+  const auto on_all = std::max(o.inputs.size(), o.outputs.size());
+  std::vector<collective_group> groups(on_all / ranks.size());
+  const auto cut = [&](std::span<const handle_id> vars,
+                       std::vector<storage> collective_group::*into) {
+    const auto each = vars.size() / groups.size();
+    for (std::size_t i = 0; i < groups.size(); ++i)
+      groups[i].*into = storages_of(vars.subspan(i * each, each));
   };
-  // First the side that all devices have, which determines the number of
-  // variables.
-  if (o.kind == graph::op_kind::broadcast) {
-    collect(&graph::op_handle::outputs, &collective_group::outputs);
-    collect(&graph::op_handle::inputs, &collective_group::inputs);
-  } else {
-    collect(&graph::op_handle::inputs, &collective_group::inputs);
-    collect(&graph::op_handle::outputs, &collective_group::outputs);
-  }
-  return make_collective_task(o.kind, o.root, std::move(ranks),
-                              std::move(groups), parts_.helpers, parts_.workers,
-                              parts_.deterministic);
+  cut(o.inputs, &collective_group::inputs);
+  cut(o.outputs, &collective_group::outputs);
+  return make_collective_task(o.kind, o.root, ranks, std::move(groups),
+                              group_options());
+}
+
+std::vector<storage> graph_tasks::storages_of(std::span<const handle_id> vars) {
+  std::vector<storage> result;
+  for (auto v : vars)
+    result.push_back(storage_of(v));
+  return result;
+}
+
+std::vector<device*> graph_tasks::all_devices() const {
+  std::vector<device*> result;
+  for (auto& d : parts_.devices)
+    result.push_back(d.get());
+  return result;
 }
 
 } // namespace troupe::actors

@@ -4,8 +4,8 @@
 #include <troupe/actors/engine/storage.hpp>
 #include <troupe/actors/tasks/op_tasks.hpp>
 #include <troupe/actors/tasks/output_check.hpp>
-#include <troupe/actors/tasks/rank_meeting.hpp>
 #include <troupe/actors/tasks/task_memory.hpp>
+#include <troupe/comm/communicator.hpp>
 #include <troupe/graph/ssa_graph.hpp>
 #include <troupe/kernels/part_runner.hpp>
 #include <troupe/kernels/scope.hpp>
@@ -42,7 +42,6 @@ public:
     /// they are not divided.
     part_runner* helpers = nullptr;
     std::size_t workers = 1; ///< number of helpers plus the op's own worker
-    bool deterministic = true;
     bool check_nan = false;
     /// Devices for which tasks are made; empty: all.
     std::vector<bool> device_is_here = {};
@@ -109,9 +108,13 @@ private:
   stream& wide_stream(std::size_t device);
   std::unique_ptr<op_task> make_fetch(const graph::op_handle& op);
   std::unique_ptr<op_task> make_group_task(const graph::op_handle& op);
-  std::unique_ptr<op_task>
-  make_joint_task(const graph::op_handle& op,
-                  std::span<const graph::op_handle> handles);
+  std::unique_ptr<op_task> make_joint_task(const graph::op_handle& op);
+  std::unique_ptr<op_task> make_task_of_rank(const graph::op_handle& op);
+  std::vector<storage> storages_of(std::span<const handle_id> vars);
+  std::vector<device*> all_devices() const;
+  comm::local_group_options group_options() const {
+    return {parts_.helpers, parts_.workers};
+  }
   std::unique_ptr<op_task> make_transfer_task(const graph::op_handle& op);
   bool is_here(std::size_t device) const {
     return parts_.device_is_here.empty() || parts_.device_is_here[device];
@@ -131,8 +134,8 @@ private:
   std::map<std::pair<std::string_view, std::size_t>, fed_variable> fed_;
   std::vector<fetch_entry> fetches_;
   std::vector<std::unique_ptr<op_task>> tasks_;
-  // By collective_index, if collectives have one handle per device.
-  std::map<std::int32_t, std::shared_ptr<rank_meeting>> meetings_;
+  // By device, if collectives have one handle per device.
+  std::vector<std::unique_ptr<comm::communicator>> ranks_;
   // Ops that one CPU device runs for all devices, sorted. While the other
   // devices wait for the result, their workers share the work. These ops use
   // additional wide streams of the devices, which are made on demand.

@@ -4,9 +4,9 @@
 #include <troupe/actors/engine/storage.hpp>
 #include <troupe/actors/tasks/op_task.hpp>
 #include <troupe/actors/tasks/task_memory.hpp>
+#include <troupe/comm/communicator.hpp>
 #include <troupe/graph/ssa_graph.hpp>
 #include <troupe/kernels/kernel.hpp>
-#include <troupe/kernels/part_runner.hpp>
 
 #include <cstddef>
 #include <memory>
@@ -66,14 +66,23 @@ struct collective_group {
 };
 
 /// Makes a task for all_reduce, reduce or broadcast of one or several variables
-/// in turn. Dense values are summed in rank order. Row-sparse values are
-/// concatenated. Large tensors are divided into up to `workers` parts that
-/// `helpers` run.
+/// in turn, on all devices at once. Dense values are summed in rank order.
+/// Row-sparse values are concatenated.
 std::unique_ptr<op_task>
 make_collective_task(graph::op_kind kind, std::size_t root,
                      std::vector<device*> ranks,
-                     std::vector<collective_group> groups, part_runner* helpers,
-                     std::size_t workers, bool deterministic);
+                     std::vector<collective_group> groups,
+                     const comm::local_group_options& options);
+
+/// Makes the task of one rank of such a collective. It completes when all ranks
+/// have arrived.
+/// @param at the rank's end of the group; must outlive the task
+/// @param inputs empty for a rank that receives a broadcast
+/// @param outputs empty for a rank that gets no result of a reduce
+std::unique_ptr<op_task> make_rank_task(graph::op_kind kind, std::size_t root,
+                                        comm::communicator& at,
+                                        std::vector<storage> inputs,
+                                        std::vector<storage> outputs);
 
 /// Makes a task that copies a variable to `step_state::fetched[index]` if the
 /// step requests it.

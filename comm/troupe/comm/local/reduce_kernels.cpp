@@ -13,9 +13,6 @@
 
 // One build serves every x86-64 machine: the loops are compiled once for each
 // instruction set and chosen when the program is loaded. Sanitizers cannot run
-// that early, so their builds have the plain form alone.
-// One build serves every x86-64 machine: the loops are compiled once for each
-// instruction set and chosen when the program is loaded. Sanitizers cannot run
 // that early, so their builds have the plain form alone. AVX-512 gains nothing
 // here: memory, or the one store per cycle, is the limit.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)            \
@@ -86,7 +83,7 @@ halves narrow_bfloat(floats value) noexcept {
   return __builtin_convertvector(kept >> 16, halves);
 }
 
-// How elements of a dtype are stored and merged.
+// How elements of a dtype are stored and added.
 struct float32_element {
   using stored = floats;
   using merged = floats;
@@ -131,8 +128,8 @@ void write(std::byte* to, Vector value) noexcept {
   std::memcpy(to, &value, sizeof(value));
 }
 
-// Elements that are merged at a time. They are separate variables, so that they
-// stay in registers from the first source to the last destination.
+// Elements that are added at a time. They are separate variables, so that they
+// stay in registers from the first source to the destination.
 template <class Element>
 struct tile {
   using stored = typename Element::stored;
@@ -159,21 +156,6 @@ struct tile {
     b += other.b;
     c += other.c;
     d += other.d;
-  }
-  void take_greater(const tile& other) noexcept {
-    a = greater(a, other.a);
-    b = greater(b, other.b);
-    c = greater(c, other.c);
-    d = greater(d, other.d);
-  }
-  void divide(merged divisor) noexcept {
-    a /= divisor;
-    b /= divisor;
-    c /= divisor;
-    d /= divisor;
-  }
-  static merged greater(merged x, merged y) noexcept {
-    return (y > x) | (y != y) ? y : x; // a NaN wins
   }
 };
 
@@ -204,59 +186,53 @@ void stream_block(std::byte* to, const std::byte* from,
 
 // Non-temporal stores are weakly ordered. The fence makes them visible before
 // other threads are notified that this range is done.
-void finish_stores(std::span<const destination> destinations) noexcept {
+void finish_stores(const destination& to) noexcept {
 #if defined(__SSE2__)
-  for (auto& to : destinations)
-    if (to.stream)
-      return _mm_sfence();
+  if (to.stream)
+    _mm_sfence();
+#else
+  (void)to;
 #endif
-  (void)destinations;
 }
 
-struct merge_range {
+struct add_range {
   std::span<const std::byte* const> sources;
-  std::span<const destination> destinations;
+  destination to;
   std::size_t first;
   std::size_t count;
 };
 
-template <class Element, bool Max>
-class merger {
+template <class Element>
+class adder {
 public:
-  merger(const merge_range& range, std::int32_t divisor) noexcept
-    : range_(range), divisor_(divisor) {}
+  explicit adder(const add_range& range) noexcept : range_(range) {}
 
   void run() const noexcept {
     auto last = range_.first + range_.count;
     auto i = range_.first;
     for (; i + piece::elements <= last; i += piece::elements)
-      merge_piece(i);
+      add_piece(i);
     if (i < last)
-      merge_tail(i, last - i);
-    finish_stores(range_.destinations);
+      add_tail(i, last - i);
+    finish_stores(range_.to);
   }
 
 private:
   using piece = tile<Element>;
   using stored = typename Element::stored;
-  using merged = typename Element::merged;
-  using lane = std::remove_cvref_t<decltype(merged{}[0])>;
   static constexpr auto element_bytes = sizeof(stored) / lanes;
 
-  void merge_piece(std::size_t i) const noexcept {
+  void add_piece(std::size_t i) const noexcept {
     auto offset = i * element_bytes;
     auto sum = load(range_.sources[0], offset);
     for (auto* source : range_.sources.subspan(1))
-      combine(sum, load(source, offset));
-    if (divisor_ != 1)
-      sum.divide(merged{} + static_cast<lane>(divisor_));
-    for (auto& to : range_.destinations)
-      store(sum, to, offset);
+      sum.add(load(source, offset));
+    store(sum, range_.to, offset);
   }
 
   // The last elements also use a whole tile, so that the arithmetic is the same
   // wherever parts are cut.
-  void merge_tail(std::size_t i, std::size_t count) const noexcept {
+  void add_tail(std::size_t i, std::size_t count) const noexcept {
     alignas(cache_line) std::byte values[piece::bytes] = {};
     auto offset = i * element_bytes;
     auto bytes = count * element_bytes;
@@ -264,25 +240,15 @@ private:
     piece sum{values};
     for (auto* source : range_.sources.subspan(1)) {
       std::memcpy(values, source + offset, bytes);
-      combine(sum, piece{values});
+      sum.add(piece{values});
     }
-    if (divisor_ != 1)
-      sum.divide(merged{} + static_cast<lane>(divisor_));
     sum.store(values);
-    for (auto& to : range_.destinations)
-      std::memcpy(to.data + offset, values, bytes);
+    std::memcpy(range_.to.data + offset, values, bytes);
   }
 
   static piece load(const std::byte* source, std::size_t offset) noexcept {
     prefetch(source + offset + prefetch_bytes, piece::bytes);
     return piece{source + offset};
-  }
-
-  static void combine(piece& sum, const piece& next) noexcept {
-    if constexpr (Max)
-      sum.take_greater(next);
-    else
-      sum.add(next);
   }
 
   static void store(const piece& sum, const destination& to,
@@ -294,58 +260,43 @@ private:
     stream_block(to.data + offset, values, piece::bytes);
   }
 
-  merge_range range_;
-  std::int32_t divisor_;
+  add_range range_;
 };
 
-template <class Element>
-void merge_as(const merge_rule& rule, const merge_range& range) noexcept {
-  if (rule.max)
-    merger<Element, true>{range, 1}.run();
-  else
-    merger<Element, false>{range, rule.divisor}.run();
-}
-
 TROUPE_VECTOR_CLONES
-void merge_all(const merge_rule& rule, const merge_range& range) noexcept {
-  switch (rule.type) {
-  case dtype::float32: return merge_as<float32_element>(rule, range);
-  case dtype::float16: return merge_as<float16_element>(rule, range);
-  case dtype::bfloat16: return merge_as<bfloat16_element>(rule, range);
-  case dtype::int32: return merge_as<int32_element>(rule, range);
+void add_all(dtype type, const add_range& range) noexcept {
+  switch (type) {
+  case dtype::float32: return adder<float32_element>{range}.run();
+  case dtype::float16: return adder<float16_element>{range}.run();
+  case dtype::bfloat16: return adder<bfloat16_element>{range}.run();
+  case dtype::int32: return adder<int32_element>{range}.run();
   default: return;
   }
 }
 
 } // namespace
 
-bool can_merge(dtype type) noexcept {
+bool can_add(dtype type) noexcept {
   return type == dtype::float32 || type == dtype::float16
          || type == dtype::bfloat16 || type == dtype::int32;
 }
 
-void merge(const merge_rule& rule, std::span<const std::byte* const> sources,
-           std::span<const destination> destinations, std::size_t first,
-           std::size_t count) noexcept {
-  if (!sources.empty())
-    return merge_all(rule, {sources, destinations, first, count});
-  auto element = size_of(rule.type);
-  for (auto& to : destinations)
-    std::memset(to.data + first * element, 0, count * element);
+void add(dtype type, std::span<const std::byte* const> sources,
+         const destination& to, std::size_t first, std::size_t count) noexcept {
+  add_all(type, {sources, to, first, count});
 }
 
-void copy(const std::byte* source, std::span<const destination> destinations,
-          std::size_t first, std::size_t count) noexcept {
+void copy(const std::byte* source, const destination& to, std::size_t first,
+          std::size_t count) noexcept {
   constexpr std::size_t block = 4096;
   for (auto i = first, last = first + count; i < last; i += block) {
     auto bytes = std::min(block, last - i);
-    for (auto& to : destinations)
-      if (streams(to, i, bytes))
-        stream_block(to.data + i, source + i, bytes);
-      else
-        std::memcpy(to.data + i, source + i, bytes);
+    if (streams(to, i, bytes))
+      stream_block(to.data + i, source + i, bytes);
+    else
+      std::memcpy(to.data + i, source + i, bytes);
   }
-  finish_stores(destinations);
+  finish_stores(to);
 }
 
 std::size_t last_level_cache_bytes() noexcept {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/comm/sparse.hpp>
+#include <troupe/comm/local/merge_rows.hpp>
 
 #include <troupe/base/error.hpp>
-#include <troupe/comm/local/reduce_kernels.hpp>
-#include <troupe/kernels/row_order.hpp>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
-namespace troupe::comm {
+namespace troupe::comm::local {
 
 namespace {
 
@@ -26,8 +26,10 @@ shape with_rows(shape dims, std::size_t rows) {
 }
 
 void check_row_numbers(const selected_rows& value, std::size_t rank) {
+  const auto height =
+    static_cast<std::uint64_t>(std::max<std::int64_t>(value.height, 0));
   for (auto row : value.rows)
-    if (row < 0 || row >= value.height)
+    if (static_cast<std::uint64_t>(row) >= height) // or negative
       fail(errc::out_of_range, rank,
            "has row " + std::to_string(row) + " of a tensor of "
              + std::to_string(value.height) + " rows");
@@ -102,12 +104,6 @@ gathered gather(rows_view rows_of) {
   return all;
 }
 
-std::size_t row_bytes(const tensor& values) {
-  auto& dims = values.dims();
-  return static_cast<std::size_t>(dims.numel(1, dims.rank()))
-         * size_of(values.type());
-}
-
 selected_rows concatenated(const gathered& all, arena& memory) {
   auto& like = all.active.front()->values;
   selected_rows result;
@@ -126,90 +122,15 @@ selected_rows concatenated(const gathered& all, arena& memory) {
   return result;
 }
 
-struct row_value {
-  std::int64_t row;
-  const std::byte* data;
-};
-
-std::vector<row_value> rows_in_order(const gathered& all) {
-  std::vector<row_value> result;
-  result.reserve(all.rows);
-  for (auto* part : all.active) {
-    auto* data = part->values.raw();
-    auto bytes = row_bytes(part->values);
-    for (auto row : part->rows) {
-      result.push_back({row, data});
-      data += bytes;
-    }
-  }
-  return result;
-}
-
-// Values of one row keep device-then-position order.
-std::vector<row_value> sorted_rows(const gathered& all) {
-  const auto values = rows_in_order(all);
-  std::vector<std::int64_t> rows;
-  rows.reserve(values.size());
-  for (auto& value : values)
-    rows.push_back(value.row);
-  std::vector<std::int64_t> order;
-  order_rows(rows, all.height, order);
-  std::vector<row_value> sorted;
-  sorted.reserve(values.size());
-  for (const auto position : order)
-    sorted.push_back(values[static_cast<std::size_t>(position)]);
-  return sorted;
-}
-
-std::vector<std::int64_t> distinct_rows(const std::vector<row_value>& sorted) {
-  std::vector<std::int64_t> rows;
-  rows.reserve(sorted.size());
-  for (auto& value : sorted)
-    if (rows.empty() || rows.back() != value.row)
-      rows.push_back(value.row);
-  return rows;
-}
-
-selected_rows added(const gathered& all, arena& memory) {
-  auto& like = all.active.front()->values;
-  if (!local::can_merge(like.type()))
-    throw error(errc::dtype_mismatch,
-                "merge_rows: values are " + std::string(to_string(like.type()))
-                  + ", expected float32, float16, bfloat16 or int32");
-  auto sorted = sorted_rows(all);
-  selected_rows result;
-  result.height = all.height;
-  result.rows = distinct_rows(sorted);
-  result.values = tensor::make(
-    memory, with_rows(like.dims(), result.rows.size()), like.type());
-
-  auto bytes = row_bytes(like);
-  auto elements = bytes / size_of(like.type());
-  std::vector<const std::byte*> sources;
-  local::destination to{result.values.raw()};
-  for (std::size_t i = 0; i < sorted.size(); to.data += bytes) {
-    auto row = sorted[i].row;
-    for (sources.clear(); i < sorted.size() && sorted[i].row == row; ++i)
-      sources.push_back(sorted[i].data);
-    if (sources.size() == 1)
-      std::memcpy(to.data, sources.front(), bytes);
-    else
-      local::merge({.type = like.type()}, sources, {&to, 1}, 0, elements);
-  }
-  return result;
-}
-
 } // namespace
 
-selected_rows merge_rows(rows_view rows_of, arena& memory, row_merge how) {
+selected_rows merge_rows(rows_view rows_of, arena& memory) {
   auto all = gather(rows_of);
-  if (all.active.empty()) {
-    selected_rows none;
-    none.height = all.height;
-    return none;
-  }
-  return how == row_merge::concatenate ? concatenated(all, memory)
-                                       : added(all, memory);
+  if (!all.active.empty())
+    return concatenated(all, memory);
+  selected_rows none;
+  none.height = all.height;
+  return none;
 }
 
-} // namespace troupe::comm
+} // namespace troupe::comm::local

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/base/error.hpp>
+#include <troupe/kernels/stream.hpp>
+#include <troupe/kernels/variable.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+class device;
+class part_runner;
+
+} // namespace troupe
+
+namespace troupe::comm {
+
+enum class collective_kind : std::uint8_t {
+  all_reduce, ///< every rank gets the sum of all ranks' values
+  reduce,     ///< the root gets the sum of all ranks' values
+  broadcast,  ///< every rank gets the root's value
+};
+
+std::string_view to_string(collective_kind kind) noexcept;
+
+/// What one rank gives and gets of one variable.
+struct rank_value {
+  /// The variable's name, for errors. It is the same on all ranks.
+  std::string_view name = {};
+  /// What the rank gives: a tensor of any layout, or selected rows. Null, or a
+  /// variable that holds neither: the rank is idle and adds nothing. The memory
+  /// of the value may be overwritten with the result. A broadcast reads only
+  /// the root's.
+  variable* in = nullptr;
+  /// Where the result goes; may be `in`. Null: the rank needs no result. A
+  /// reduce writes only the root's.
+  variable* out = nullptr;
+};
+
+/// One rank's part in a collective: a bucket of variables that are merged one
+/// by one.
+struct collective_call {
+  collective_kind kind = collective_kind::all_reduce;
+  /// The rank that a reduce gives its result to, or whose value a broadcast
+  /// sends. An all_reduce has none.
+  std::size_t root = 0;
+  /// Must stay alive until the call is complete, and so must the variables and
+  /// names in it.
+  std::span<const rank_value> values = {};
+};
+
+/// A call that waits for other ranks.
+struct waiting_call {
+  ticket position = 0;              ///< number of the call
+  std::string text;                 ///< e.g. "all_reduce of fc_0.w_0@GRAD"
+  std::vector<std::size_t> arrived; ///< ranks that have made the call
+  /// Ranks that have not. None: the values are being merged.
+  std::vector<std::size_t> missing;
+};
+
+/// One rank's end of a group of ranks that merge values. A rank is a device; it
+/// knows its own values only. `make_local_group` makes the ends of devices of
+/// one process.
+///
+/// **Order.** The calls of a rank are numbered from 1, in the order in which
+/// the rank makes them. Calls of the same number belong together: each rank
+/// must make each call, with the same kind and root and the same names in the
+/// same order. Otherwise all ranks get error(order_mismatch) that says what two
+/// of them wanted. A rank may make a call before its earlier ones are complete.
+/// Calls become complete in order.
+///
+/// **Values.** Dense values are added element by element: float32, or float16
+/// and bfloat16 added in float32 and rounded once, or int32 added in 64 bits
+/// and wrapped. A NaN of any rank is in the result. A broadcast takes any
+/// dtype. All ranks that are not idle give the same shape and dtype. If they
+/// give the same permuting layout, the result has it too; otherwise it is
+/// plain. Selected rows are concatenated in rank order and keep duplicates; all
+/// ranks that are not idle must then give rows. A result may share its memory
+/// with those of other ranks; it is then marked by `tensor::share`, so kernels
+/// do not write it in place.
+///
+/// **Determinism.** The result does not depend on the order in which ranks
+/// arrive, or on the threads that merge. The group of `make_local_group` adds
+/// in rank order: ((x0 + x1) + x2) + ...
+///
+/// **Errors.** If a call fails, it fails on all ranks. Each rank learns of it
+/// when it makes the call or, if it waits, through its completion. The error
+/// names the rank that caused it. Results of a failed call are unspecified. The
+/// group can be used again: the next call of each rank has the next number.
+/// - error(shape_mismatch | dtype_mismatch | invalid_argument): values that do
+///   not fit together, no rank has a value, a root that is not in the group or
+///   whose value is missing in a broadcast
+/// - error(out_of_range): a row number outside of the tensor
+/// - error(out_of_memory)
+/// - error(order_mismatch): see above
+/// - the error of a rank that took part by `fail`, with its code and context
+/// - error(peer_failure): a rank has left the group
+///
+/// **Thread rule.** `start` and `fail`: one thread at a time per rank; ranks
+/// are independent of each other. `waits_for` and `leave`: any thread.
+class communicator {
+public:
+  communicator(const communicator&) = delete;
+  communicator& operator=(const communicator&) = delete;
+  /// Leaves the group.
+  virtual ~communicator() = default;
+
+  /// Number of this rank, less than `size()`.
+  std::size_t rank() const noexcept { return rank_; }
+  /// Number of ranks in the group.
+  std::size_t size() const noexcept { return size_; }
+
+  /// Makes this rank's next call. It never waits for another rank.
+  ///
+  /// Returns `done` if work that this rank's device starts from now on can read
+  /// the results. Otherwise returns `pending`, and `whole.completed` is called
+  /// once, on any thread, maybe within a call of another rank. It must not
+  /// block. `position` is the call's number in both cases. If this throws,
+  /// `whole` is not called.
+  virtual launch_result start(const collective_call& call,
+                              completion& whole) = 0;
+
+  /// Makes this rank's next call as a rank that has failed: the call fails on
+  /// all other ranks with this error. For this rank it is complete on return.
+  virtual void fail(const error& why) = 0;
+
+  /// The first call of this rank that is not complete; nothing if all are. For
+  /// a watchdog, which asks again later and compares positions.
+  virtual std::optional<waiting_call> waits_for() const = 0;
+
+  /// Ends this rank's part in the group. All its calls that wait for others,
+  /// and all later ones, fail with `why`. The other ranks' calls fail with
+  /// error(peer_failure) unless all ranks have made them. Later calls of this
+  /// function do nothing.
+  virtual void leave(const error& why) = 0;
+
+protected:
+  communicator(std::size_t rank, std::size_t size) : rank_(rank), size_(size) {}
+
+private:
+  std::size_t rank_;
+  std::size_t size_;
+};
+
+/// Who merges the values of a group in one process.
+struct local_group_options {
+  /// Runs parts of large sums; null: the calling thread does it all. Must
+  /// outlive the group.
+  part_runner* helpers = nullptr;
+  /// Number of parts that a sum is divided into at most.
+  std::size_t max_parts = 1;
+};
+
+/// Makes a group of devices of this process whose memory the CPU can read and
+/// write; result i is the end of rank i. The last rank to make a call merges
+/// the values of all ranks, within its `start`. If calls repeat with the same
+/// sizes, only the first ones allocate.
+///
+/// The devices must outlive the group. The ends may be destroyed in any order.
+/// Throws error(invalid_argument) if there is no device.
+std::vector<std::unique_ptr<communicator>>
+make_local_group(std::span<device* const> ranks,
+                 const local_group_options& options = {});
+
+} // namespace troupe::comm

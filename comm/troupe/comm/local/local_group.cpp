@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/comm/local/local_group.hpp>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace troupe::comm {
+
+namespace local {
+
+namespace {
+
+/// One rank's end of a group.
+class local_communicator final : public communicator {
+public:
+  local_communicator(std::shared_ptr<local_group> group, std::size_t rank)
+    : communicator(rank, group->size()), group_(std::move(group)) {}
+  ~local_communicator() override {
+    group_->leave(rank(), {errc::peer_failure, "its communicator is gone"});
+  }
+
+  launch_result start(const collective_call& call, completion& whole) override {
+    return group_->start(rank(), call, whole);
+  }
+  void fail(const error& why) override { group_->fail(rank(), why); }
+  std::optional<waiting_call> waits_for() const override {
+    return group_->waits_for(rank());
+  }
+  void leave(const error& why) override { group_->leave(rank(), why); }
+
+private:
+  std::shared_ptr<local_group> group_;
+};
+
+std::string number_of_rank(std::size_t rank) {
+  return "rank " + std::to_string(rank);
+}
+
+/// "reduce of a, b to rank 1".
+std::string text_of(const collective_call& call) {
+  std::string text{to_string(call.kind)};
+  for (auto& v : call.values)
+    text.append(&v == call.values.data() ? " of " : ", ").append(v.name);
+  if (call.kind == collective_kind::all_reduce)
+    return text;
+  return text + (call.kind == collective_kind::reduce ? " to " : " from ")
+         + number_of_rank(call.root);
+}
+
+bool are_alike(const collective_call& a, const collective_call& b) {
+  return a.kind == b.kind && a.root == b.root
+         && std::ranges::equal(a.values, b.values, {}, &rank_value::name,
+                               &rank_value::name);
+}
+
+/// What the other ranks hear of a rank's error.
+error with_rank(std::size_t rank, const char* what, errc code,
+                const error& why) {
+  return {code, number_of_rank(rank) + what + why.message(), why.where()};
+}
+
+} // namespace
+
+local_group::local_group(std::vector<device*> ranks,
+                         const local_group_options& options)
+  : made_(ranks.size()), left_(ranks.size()), merge_(ranks, options),
+    values_(ranks.size()) {
+  waiting_.reserve(ranks.size());
+  make_room();
+}
+
+launch_result local_group::start(std::size_t rank, const collective_call& call,
+                                 completion& whole) {
+  std::unique_lock lock{mutex_};
+  if (left_[rank])
+    throw error{*left_[rank]};
+  auto& m = join(rank);
+  notices others;
+  check_alike(m, rank, call, others);
+  if (m.failure) {
+    const auto why = *m.failure;
+    if (is_complete(m))
+      end(m);
+    lock.unlock();
+    tell(others);
+    throw error{why};
+  }
+  m.ranks[rank].whole = &whole;
+  m.ranks[rank].call = call;
+  if (!is_complete(m))
+    return {launch_status::pending, m.position};
+  lock.unlock(); // nobody else changes a call that all ranks have made
+  return finish(m, rank);
+}
+
+/// Called by the last rank.
+launch_result local_group::finish(meeting& m, std::size_t rank) {
+  std::exception_ptr failure;
+  try {
+    merge_all(m);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  const launch_result result{launch_status::done, m.position};
+  waiting_.clear();
+  for (std::size_t r = 0; r < size(); ++r)
+    if (r != rank)
+      waiting_.push_back(m.ranks[r].whole);
+  {
+    std::lock_guard guard{mutex_};
+    end(m);
+  }
+  for (auto* other : waiting_)
+    other->completed(failure);
+  if (failure)
+    std::rethrow_exception(failure);
+  return result;
+}
+
+void local_group::merge_all(const meeting& m) {
+  const auto& call = m.ranks.front().call;
+  for (std::size_t i = 0; i < call.values.size(); ++i) {
+    for (std::size_t r = 0; r < size(); ++r)
+      values_[r] = m.ranks[r].call.values[i];
+    try {
+      merge_.run(call.kind, call.root, values_);
+    } catch (const error& e) {
+      throw e.with_context({.variable = std::string{call.values[i].name}});
+    }
+  }
+}
+
+void local_group::fail(std::size_t rank, const error& why) {
+  notices others;
+  {
+    std::lock_guard guard{mutex_};
+    if (left_[rank])
+      return;
+    auto& m = join(rank);
+    if (!m.failure)
+      fail_meeting(m, with_rank(rank, " has failed: ", why.code(), why),
+                   others);
+    if (is_complete(m))
+      end(m);
+  }
+  tell(others);
+}
+
+std::optional<waiting_call> local_group::waits_for(std::size_t rank) const {
+  std::lock_guard guard{mutex_};
+  for (auto position = ended_ + 1; position <= made_[rank]; ++position) {
+    const auto& m = meeting_at(position);
+    if (m.ended || m.failure)
+      continue;
+    waiting_call found{position, text_of(m.ranks[rank].call), {}, {}};
+    for (std::size_t r = 0; r < size(); ++r)
+      (m.ranks[r].came ? found.arrived : found.missing).push_back(r);
+    return found;
+  }
+  return std::nullopt;
+}
+
+void local_group::leave(std::size_t rank, const error& why) {
+  notices all;
+  {
+    std::lock_guard guard{mutex_};
+    if (left_[rank])
+      return;
+    left_[rank] = why;
+    const auto newest = std::ranges::max(made_);
+    for (auto position = ended_ + 1; position <= newest; ++position)
+      leave_meeting(meeting_at(position), rank, all);
+  }
+  tell(all);
+}
+
+void local_group::leave_meeting(meeting& m, std::size_t rank, notices& to) {
+  if (is_complete(m))
+    return; // it is being merged, or has failed
+  auto& own = m.ranks[rank];
+  if (auto* whole = std::exchange(own.whole, nullptr))
+    to.emplace_back(whole, std::make_exception_ptr(*left_[rank]));
+  if (!std::exchange(own.came, true))
+    ++m.came;
+  if (!m.failure)
+    fail_meeting(m,
+                 with_rank(rank, " has left the group: ", errc::peer_failure,
+                           *left_[rank]),
+                 to);
+  if (is_complete(m))
+    end(m);
+}
+
+/// Returns the rank's next call, which it has now made.
+local_group::meeting& local_group::join(std::size_t rank) {
+  const auto position = made_[rank] + 1;
+  if (position - ended_ > meetings_.size())
+    make_room();
+  auto& m = meeting_at(position);
+  if (m.position == 0)
+    open(m, position);
+  made_[rank] = position;
+  m.ranks[rank].came = true;
+  ++m.came;
+  return m;
+}
+
+void local_group::open(meeting& m, ticket position) {
+  m.position = position;
+  m.ranks.resize(size());
+  for (std::size_t r = 0; r < size(); ++r)
+    if (left_[r]) {
+      m.ranks[r].came = true;
+      ++m.came;
+      m.failure =
+        with_rank(r, " has left the group: ", errc::peer_failure, *left_[r]);
+    }
+}
+
+/// All ranks have made the call. A later one can end first if a rank leaves
+/// while it merges.
+void local_group::end(meeting& m) noexcept {
+  m.ended = true;
+  for (auto* next = &m; next->ended; next = &meeting_at(ended_ + 1)) {
+    if (next->position != ended_ + 1)
+      return;
+    ++ended_;
+    next->position = 0;
+    next->ended = false;
+    next->came = 0;
+    next->ranks.assign(size(), visit{});
+    next->failure.reset();
+  }
+}
+
+/// Makes room for more calls between the slowest rank and the fastest.
+void local_group::make_room() {
+  std::vector<std::unique_ptr<meeting>> more(
+    std::max<std::size_t>(2, 2 * meetings_.size()));
+  for (auto& m : meetings_)
+    if (m->position != 0)
+      more[m->position % more.size()] = std::move(m);
+  for (auto& m : more)
+    if (!m)
+      m = std::make_unique<meeting>();
+  meetings_ = std::move(more);
+}
+
+void local_group::check_alike(meeting& m, std::size_t rank,
+                              const collective_call& call, notices& to) {
+  const auto first = std::ranges::find_if(
+    m.ranks, [](const visit& v) { return v.whole != nullptr; });
+  if (m.failure || first == m.ranks.end() || are_alike(first->call, call))
+    return;
+  fail_meeting(
+    m,
+    {errc::order_mismatch,
+     "call " + std::to_string(m.position) + ": " + number_of_rank(rank)
+       + " makes " + text_of(call) + ", "
+       + number_of_rank(static_cast<std::size_t>(first - m.ranks.begin())) + " "
+       + text_of(first->call)},
+    to);
+}
+
+void local_group::fail_meeting(meeting& m, const error& why, notices& to) {
+  m.failure = why;
+  for (auto& r : m.ranks)
+    if (auto* whole = std::exchange(r.whole, nullptr))
+      to.emplace_back(whole, std::make_exception_ptr(why));
+}
+
+void local_group::tell(const notices& all) noexcept {
+  for (auto& [whole, failure] : all)
+    whole->completed(failure);
+}
+
+} // namespace local
+
+std::vector<std::unique_ptr<communicator>>
+make_local_group(std::span<device* const> ranks,
+                 const local_group_options& options) {
+  const auto group = std::make_shared<local::local_group>(
+    std::vector<device*>(ranks.begin(), ranks.end()), options);
+  std::vector<std::unique_ptr<communicator>> ends;
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    ends.push_back(std::make_unique<local::local_communicator>(group, r));
+  return ends;
+}
+
+} // namespace troupe::comm

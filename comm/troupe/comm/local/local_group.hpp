@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/base/error.hpp>
+#include <troupe/comm/communicator.hpp>
+#include <troupe/comm/local/group_merge.hpp>
+
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace troupe::comm::local {
+
+/// What the ranks of one process share: the calls that some ranks have made and
+/// others have not. The last rank that makes a call merges for all.
+///
+/// Thread rule: that of `communicator`.
+class local_group {
+public:
+  local_group(std::vector<device*> ranks, const local_group_options& options);
+
+  std::size_t size() const noexcept { return merge_.size(); }
+
+  ///@{
+  /// The functions of `communicator`, for one rank.
+  launch_result start(std::size_t rank, const collective_call& call,
+                      completion& whole);
+  void fail(std::size_t rank, const error& why);
+  std::optional<waiting_call> waits_for(std::size_t rank) const;
+  void leave(std::size_t rank, const error& why);
+  ///@}
+
+private:
+  /// What one rank has done about a call.
+  struct visit {
+    bool came = false;
+    completion* whole = nullptr; ///< null: the rank does not wait
+    collective_call call;
+  };
+
+  /// A call, from the first rank that makes it to the last.
+  struct meeting {
+    ticket position = 0; ///< 0: not in use
+    bool ended = false;
+    std::size_t came = 0;
+    std::vector<visit> ranks;
+    /// Set by the first failure, which those that waited have been told. Ranks
+    /// that come later hear of it at once.
+    std::optional<error> failure;
+  };
+
+  /// Those who are to be told, without the lock, that their call has failed.
+  using notices = std::vector<std::pair<completion*, std::exception_ptr>>;
+  static void tell(const notices& all) noexcept;
+
+  meeting& join(std::size_t rank);
+  void open(meeting& m, ticket position);
+  void end(meeting& m) noexcept;
+  meeting& meeting_at(ticket position) const noexcept {
+    return *meetings_[position % meetings_.size()];
+  }
+  void make_room();
+  bool is_complete(const meeting& m) const noexcept { return m.came == size(); }
+  void check_alike(meeting& m, std::size_t rank, const collective_call& call,
+                   notices& to);
+  void fail_meeting(meeting& m, const error& why, notices& to);
+  void leave_meeting(meeting& m, std::size_t rank, notices& to);
+  launch_result finish(meeting& m, std::size_t rank);
+  void merge_all(const meeting& m);
+
+  mutable std::mutex mutex_; // guards all members below but the last ones
+  /// Call n is at n modulo the size. In use are those from `ended_` + 1 on.
+  /// They are allocated one by one, so that they stay where they are.
+  std::vector<std::unique_ptr<meeting>> meetings_;
+  ticket ended_ = 0; // this call and all earlier ones have ended on all ranks
+  std::vector<ticket> made_;               // by rank: number of its last call
+  std::vector<std::optional<error>> left_; // by rank: why it has left
+
+  // The last rank to make a call uses these without the lock. Its next call is
+  // part of every later call, so no two calls use them at a time.
+  group_merge merge_;
+  std::vector<rank_value> values_;   // of one variable, by rank
+  std::vector<completion*> waiting_; // those who are told that it is done
+};
+
+} // namespace troupe::comm::local

@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Groups of ranks in one process.
+#include "values.hpp"
+
+#include <troupe/comm/communicator.hpp>
+#include <troupe/comm/local/group_merge.hpp>
+#include <troupe/kernels/device.hpp>
+
+#include <support/caught.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+using namespace comm_test;
+using namespace troupe::comm;
+using troupe::test::caught;
+
+TEST_SUITE("comm.communicator") {
+
+namespace {
+
+/// How a call ended.
+class outcome final : public completion {
+public:
+  void completed(std::exception_ptr failure) noexcept override {
+    std::lock_guard guard{mutex_};
+    ++times_;
+    failure_ = failure;
+    told_.notify_all();
+  }
+
+  void wait() {
+    std::unique_lock lock{mutex_};
+    told_.wait(lock, [this] { return times_ > 0; });
+  }
+  int times() {
+    std::lock_guard guard{mutex_};
+    return times_;
+  }
+  /// The error that it failed with, if it has failed.
+  std::optional<error> failure() {
+    std::lock_guard guard{mutex_};
+    if (!failure_)
+      return std::nullopt;
+    return caught([this] { std::rethrow_exception(failure_); });
+  }
+  void forget() {
+    std::lock_guard guard{mutex_};
+    times_ = 0;
+    failure_ = nullptr;
+  }
+
+private:
+  std::mutex mutex_;
+  std::condition_variable told_;
+  int times_ = 0;
+  std::exception_ptr failure_;
+};
+
+/// A group, and a variable "x" of each rank.
+struct rig {
+  std::vector<std::unique_ptr<device>> devices;
+  std::vector<std::unique_ptr<communicator>> ranks;
+  std::vector<variable> x;
+  std::vector<rank_value> values;
+  std::vector<outcome> ends;
+
+  explicit rig(std::size_t size) : x(size), values(size), ends(size) {
+    std::vector<device*> on;
+    for (std::size_t r = 0; r < size; ++r)
+      on.push_back(
+        devices.emplace_back(make_cpu_device(static_cast<int>(r))).get());
+    ranks = make_local_group(on);
+    for (std::size_t r = 0; r < size; ++r)
+      values[r] = {"x", &x[r], &x[r]};
+  }
+
+  void put(std::size_t rank, double value, std::int64_t elements = 4) {
+    auto t = tensor::make(devices[rank]->memory(), {elements}, dtype::float32);
+    for (std::size_t i = 0; i < std::size_t(elements); ++i)
+      set(t, i, value);
+    x[rank].set(std::move(t));
+  }
+  double got(std::size_t rank) { return get(x[rank].as_tensor(), 0); }
+
+  collective_call call(std::size_t rank) {
+    return {collective_kind::all_reduce, 0, {&values[rank], 1}};
+  }
+  launch_result start(std::size_t rank) {
+    return ranks[rank]->start(call(rank), ends[rank]);
+  }
+};
+
+const error broken{errc::not_finite, "a NaN", {.op = "mul", .device = "cpu:1"}};
+
+void check(const error& e, errc code, const char* message) {
+  CHECK(e.code() == code);
+  CHECK(e.message() == message);
+}
+
+/// Several variables on each rank; the first `idle` of each call's ranks have
+/// no value.
+class random_calls {
+public:
+  random_calls(std::size_t size, unsigned seed) : random_(seed), size_(size) {
+    for (std::size_t r = 0; r < size; ++r)
+      devices_.push_back(make_cpu_device(static_cast<int>(r)));
+    for (unsigned c = 0; c < 12; ++c)
+      add_call();
+  }
+
+  /// Each rank makes all calls on a thread of its own; returns the results.
+  std::vector<std::vector<variable>> on_threads(unsigned seed) {
+    auto results = copies();
+    auto ranks = make_local_group(all());
+    {
+      std::vector<std::jthread> threads;
+      for (std::size_t r = 0; r < size_; ++r)
+        threads.emplace_back(
+          [&, r] { run_rank(*ranks[r], results[r], seed * 31 + unsigned(r)); });
+    }
+    return results;
+  }
+
+  /// All ranks at once.
+  std::vector<std::vector<variable>> joint() {
+    auto results = copies();
+    local::group_merge merge{all(), {}};
+    std::vector<rank_value> values(size_);
+    for (auto& c : calls_)
+      for (std::size_t i = 0; i < c.count; ++i) {
+        for (std::size_t r = 0; r < size_; ++r)
+          values[r] = {"", &results[r][c.first + i], &results[r][c.first + i]};
+        merge.run(c.kind, c.root, values);
+      }
+    return results;
+  }
+
+private:
+  struct random_call {
+    collective_kind kind;
+    std::size_t root, first, count;
+  };
+
+  void add_call() {
+    const auto kind = static_cast<collective_kind>(random_() % 3);
+    const auto root =
+      kind == collective_kind::all_reduce ? 0 : random_() % size_;
+    const auto count = 1 + random_() % 3;
+    const auto rows = kind != collective_kind::broadcast && random_() % 4 == 0;
+    calls_.push_back({kind, root, inputs_.size(), count});
+    for (std::size_t i = 0; i < count; ++i) {
+      auto& of_ranks = inputs_.emplace_back(size_);
+      const auto elements = static_cast<std::int64_t>(1 + random_() % 900);
+      const auto busy =
+        kind == collective_kind::broadcast ? root : random_() % size_;
+      for (std::size_t r = 0; r < size_; ++r)
+        if (r == busy || random_() % 5)
+          of_ranks[r] = make_value(rows, elements);
+    }
+  }
+
+  variable make_value(bool rows, std::int64_t elements) {
+    variable made;
+    const auto seed = unsigned(random_());
+    if (rows)
+      made.set(selected_rows{
+        {5, 2}, 9, random_tensor({2, elements}, dtype::float32, seed)});
+    else
+      made.set(random_tensor({elements}, dtype::bfloat16, seed));
+    return made;
+  }
+
+  std::vector<device*> all() {
+    std::vector<device*> result;
+    for (auto& d : devices_)
+      result.push_back(d.get());
+    return result;
+  }
+
+  /// The inputs of each rank, in memory of their own.
+  std::vector<std::vector<variable>> copies() {
+    std::vector<std::vector<variable>> result(size_);
+    for (auto& of_ranks : inputs_)
+      for (std::size_t r = 0; r < size_; ++r) {
+        auto& to = result[r].emplace_back(of_ranks[r]);
+        if (to.is_tensor())
+          to.set(clone(to.as_tensor(), host()));
+      }
+    return result;
+  }
+
+  /// Makes the calls, at most three ahead of those that are complete.
+  void run_rank(communicator& at, std::vector<variable>& vars, unsigned seed) {
+    std::minstd_rand random{seed + 1};
+    std::vector<std::vector<rank_value>> values(calls_.size());
+    std::vector<outcome> ends(calls_.size());
+    std::vector<bool> pending(calls_.size());
+    const auto wait_for = [&](std::size_t c) {
+      if (pending[c])
+        ends[c].wait();
+    };
+    for (std::size_t c = 0; c < calls_.size(); ++c) {
+      const auto& made = calls_[c];
+      for (std::size_t i = made.first; i < made.first + made.count; ++i)
+        values[c].push_back({"x", &vars[i], &vars[i]});
+      for (auto pause = random() % 200; pause > 0; --pause)
+        std::this_thread::yield();
+      pending[c] = at.start({made.kind, made.root, values[c]}, ends[c]).state
+                   == launch_status::pending;
+      if (const auto ahead = random() % 4; c >= ahead)
+        wait_for(c - ahead);
+    }
+    for (std::size_t c = 0; c < calls_.size(); ++c)
+      wait_for(c);
+  }
+
+  std::minstd_rand random_;
+  std::size_t size_;
+  std::vector<std::unique_ptr<device>> devices_;
+  std::vector<random_call> calls_;
+  std::vector<std::vector<variable>> inputs_; // by variable and rank
+};
+
+bool same_values(const variable& a, const variable& b) {
+  if (a.is_rows() && b.is_rows())
+    return a.as_rows().rows == b.as_rows().rows
+           && same_bits(a.as_rows().values, b.as_rows().values);
+  if (a.is_tensor() && b.is_tensor())
+    return same_bits(a.as_tensor(), b.as_tensor());
+  return !a.has_value() && !b.has_value();
+}
+
+} // namespace
+
+TEST_CASE("the last rank that comes merges for all, whoever it is") {
+  rig g{3};
+  for (std::size_t first = 0; first < 6; ++first) {
+    const auto second = (first + 1 + first / 3) % 3;
+    const auto last = 3 - first % 3 - second;
+    for (std::size_t r : {0, 1, 2})
+      g.put(r, double(r) + 1);
+    for (auto r : {first % 3, second}) {
+      const auto result = g.start(r);
+      CHECK(result.state == launch_status::pending);
+      CHECK(result.position == first + 1);
+      CHECK(g.ends[r].times() == 0);
+    }
+    const auto result = g.start(last);
+    CHECK(result.state == launch_status::done);
+    CHECK(result.position == first + 1);
+    CHECK(g.ends[last].times() == 0);
+    for (auto r : {first % 3, second}) {
+      CHECK(g.ends[r].times() == 1);
+      CHECK(!g.ends[r].failure());
+      g.ends[r].forget();
+    }
+    for (std::size_t r : {0, 1, 2})
+      CHECK(g.got(r) == 6);
+  }
+}
+
+TEST_CASE("ranks know their number and the size of the group") {
+  rig g{3};
+  for (std::size_t r : {0, 1, 2}) {
+    CHECK(g.ranks[r]->rank() == r);
+    CHECK(g.ranks[r]->size() == 3);
+  }
+  CHECK(caught([] { make_local_group({}); }).code() == errc::invalid_argument);
+}
+
+TEST_CASE("one rank alone is done at once") {
+  rig g{1};
+  g.put(0, 5);
+  CHECK(g.start(0).state == launch_status::done);
+  CHECK(g.got(0) == 5);
+}
+
+TEST_CASE("any order of arrival gives the bits of the joint merge") {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    CAPTURE(seed);
+    const std::size_t size = 1 + seed % 5;
+    random_calls calls{size, seed};
+    const auto joint = calls.joint();
+    const auto results = calls.on_threads(seed);
+    for (std::size_t r = 0; r < size; ++r)
+      CHECK(std::ranges::equal(results[r], joint[r], same_values));
+  }
+}
+
+TEST_CASE("a rank can be several calls ahead") {
+  rig fast{2};
+  constexpr std::size_t calls = 40;
+  std::vector<variable> own(calls), others(calls);
+  std::vector<rank_value> own_values, other_values;
+  std::vector<outcome> ends(calls);
+  for (std::size_t c = 0; c < calls; ++c) {
+    own[c].set(random_tensor({3}, dtype::float32, unsigned(c)));
+    own_values.push_back({"x", &own[c], &own[c]});
+    other_values.push_back({"x", &others[c], &others[c]});
+  }
+  for (std::size_t c = 0; c < calls; ++c)
+    CHECK(
+      fast.ranks[0]
+        ->start({collective_kind::all_reduce, 0, {&own_values[c], 1}}, ends[c])
+        .position
+      == c + 1);
+  outcome unused;
+  for (std::size_t c = 0; c < calls; ++c) {
+    CHECK(fast.ranks[0]->waits_for()->position == c + 1);
+    fast.ranks[1]->start(
+      {collective_kind::all_reduce, 0, {&other_values[c], 1}}, unused);
+    CHECK(ends[c].times() == 1);
+    CHECK(same_bits(others[c].as_tensor(),
+                    random_tensor({3}, dtype::float32, unsigned(c))));
+  }
+}
+
+TEST_CASE("values that do not fit together fail on all ranks") {
+  rig g{3};
+  for (std::size_t last = 0; last < 3; ++last)
+    for (std::size_t odd = 1; odd < 3; ++odd) {
+      for (std::size_t r : {0, 1, 2})
+        g.put(r, 1, r == odd ? 5 : 4);
+      for (std::size_t r : {0, 1, 2})
+        if (r != last)
+          CHECK(g.start(r).state == launch_status::pending);
+      const auto text = "all_reduce: rank " + std::to_string(odd)
+                        + " gives float32 [5], rank 0 float32 [4]";
+      const auto e = caught([&] { g.start(last); });
+      check(e, errc::shape_mismatch, text.c_str());
+      CHECK(e.where().variable == "x");
+      for (std::size_t r : {0, 1, 2})
+        if (r != last) {
+          CHECK(g.ends[r].times() == 1);
+          check(*g.ends[r].failure(), errc::shape_mismatch, text.c_str());
+          g.ends[r].forget();
+        }
+    }
+}
+
+TEST_CASE("calls that differ fail on all ranks and say what two wanted") {
+  rig g{3};
+  const rank_value two[] = {{"a", &g.x[0], &g.x[0]}, {"b", &g.x[0], &g.x[0]}};
+  const collective_call others[] = {
+    {collective_kind::all_reduce, 0, two},
+    {collective_kind::reduce, 2, {&g.values[0], 1}},
+    {collective_kind::broadcast, 1, {&g.values[0], 1}}};
+  const char* texts[] = {"all_reduce of a, b", "reduce of x to rank 2",
+                         "broadcast of x from rank 1"};
+  for (std::size_t i = 0; i < 3; ++i) {
+    g.start(2);
+    const auto text = "call " + std::to_string(i + 1) + ": rank 0 makes "
+                      + texts[i] + ", rank 2 all_reduce of x";
+    check(caught([&] { g.ranks[0]->start(others[i], g.ends[0]); }),
+          errc::order_mismatch, text.c_str());
+    check(*g.ends[2].failure(), errc::order_mismatch, text.c_str());
+    check(caught([&] { g.start(1); }), errc::order_mismatch, text.c_str());
+  }
+}
+
+TEST_CASE("a rank that has failed fails the call on all others, at once") {
+  rig g{3};
+  const auto* text = "rank 1 has failed: a NaN";
+  for (int round = 0; round < 5; ++round) {
+    for (auto& end : g.ends)
+      end.forget();
+    g.start(0);
+    g.ranks[1]->fail(broken);
+    CHECK(g.ends[0].times() == 1);
+    check(*g.ends[0].failure(), errc::not_finite, text);
+    CHECK(g.ends[0].failure()->where().op == "mul");
+    check(caught([&] { g.start(2); }), errc::not_finite, text);
+    CHECK(g.ends[2].times() == 0);
+  }
+  g.ranks[0]->fail(broken); // more than one
+  g.ranks[2]->fail(broken);
+  check(caught([&] { g.start(1); }), errc::not_finite,
+        "rank 0 has failed: a NaN");
+  for (std::size_t r : {0, 1, 2})
+    g.put(r, 1);
+  g.start(1);
+  g.start(2);
+  CHECK(g.start(0).position == 7);
+  CHECK(g.got(2) == 3);
+}
+
+TEST_CASE("a rank that fails many calls runs ahead of the others") {
+  rig g{2};
+  for (int i = 0; i < 10; ++i)
+    g.ranks[1]->fail(broken);
+  for (int i = 0; i < 10; ++i)
+    CHECK(caught([&] { g.start(0); }).code() == errc::not_finite);
+  g.put(0, 1);
+  g.put(1, 2);
+  g.start(0);
+  CHECK(g.start(1).position == 11);
+  CHECK(g.got(0) == 3);
+}
+
+TEST_CASE("a call says which ranks have arrived and which are missing") {
+  rig g{4};
+  CHECK(!g.ranks[2]->waits_for());
+  g.start(2);
+  g.start(0);
+  for (std::size_t r : {0, 2}) {
+    const auto waits = g.ranks[r]->waits_for();
+    REQUIRE(waits);
+    CHECK(waits->position == 1);
+    CHECK(waits->text == "all_reduce of x");
+    CHECK(waits->arrived == std::vector<std::size_t>{0, 2});
+    CHECK(waits->missing == std::vector<std::size_t>{1, 3});
+  }
+  CHECK(!g.ranks[1]->waits_for());
+  g.ranks[3]->fail(broken);
+  for (std::size_t r = 0; r < 4; ++r)
+    CHECK(!g.ranks[r]->waits_for());
+}
+
+TEST_CASE("when a rank leaves, those that wait for it end with an error") {
+  const auto* text = "rank 1 has left the group: stopped by a watchdog";
+  const error why{errc::cancelled, "stopped by a watchdog"};
+  for (const bool came : {false, true}) {
+    CAPTURE(came);
+    rig g{3};
+    g.start(0);
+    if (came)
+      g.start(1);
+    g.ranks[1]->leave(why);
+    check(*g.ends[0].failure(), errc::peer_failure, text);
+    CHECK(g.ends[1].times() == (came ? 1 : 0));
+    if (came)
+      check(*g.ends[1].failure(), errc::cancelled, "stopped by a watchdog");
+    for (int call = 0; call < 4; ++call) {
+      check(caught([&] { g.start(2); }), errc::peer_failure, text);
+      check(caught([&] { g.start(1); }), errc::cancelled,
+            "stopped by a watchdog");
+      g.ranks[1]->fail(broken);
+    }
+    for (int call = 0; call < 4; ++call)
+      check(caught([&] { g.start(0); }), errc::peer_failure, text);
+    g.ranks[1]->leave(broken);
+  }
+}
+
+TEST_CASE("a communicator that is destroyed leaves the group") {
+  rig g{2};
+  g.start(0);
+  g.ranks[1].reset();
+  check(*g.ends[0].failure(), errc::peer_failure,
+        "rank 1 has left the group: its communicator is gone");
+  g.ranks[0].reset();
+}
+
+TEST_CASE("ranks that leave and fail at random leave nobody waiting") {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    CAPTURE(seed);
+    rig g{4};
+    std::vector<std::jthread> threads;
+    for (std::size_t r = 0; r < 4; ++r)
+      threads.emplace_back([&, r] {
+        std::minstd_rand random{seed * 4 + unsigned(r) + 1};
+        for (int call = 0; call < 50; ++call)
+          try {
+            g.ends[r].forget();
+            g.put(r, 1);
+            if (random() % 8 == 0)
+              g.ranks[r]->fail(broken);
+            else if (g.start(r).state == launch_status::pending)
+              g.ends[r].wait();
+            if (r == seed % 4 && random() % 40 == 0)
+              g.ranks[r]->leave(broken);
+          } catch (const error&) {
+            // as the others chose
+          }
+      });
+  }
+}
+
+} // TEST_SUITE("comm.communicator")
