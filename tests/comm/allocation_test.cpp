@@ -4,12 +4,14 @@
 // operator new.
 #include "values.hpp"
 
+#include <troupe/base/error.hpp>
 #include <troupe/comm/communicator.hpp>
 #include <troupe/kernels/device.hpp>
 
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -22,13 +24,20 @@ using namespace troupe::comm;
 namespace {
 
 std::atomic<std::size_t> allocations{0};
+std::atomic<std::int64_t> live{0}; // not freed
 
 void* take(std::size_t bytes, std::size_t alignment) {
   ++allocations;
+  ++live;
   const auto rounded = (bytes / alignment + 1) * alignment;
   if (void* taken = std::aligned_alloc(alignment, rounded))
     return taken;
   throw std::bad_alloc{};
+}
+
+void give_back(void* data) noexcept {
+  live -= data != nullptr;
+  std::free(data);
 }
 
 } // namespace
@@ -40,16 +49,16 @@ void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return take(bytes, static_cast<std::size_t>(alignment));
 }
 void operator delete(void* data) noexcept {
-  std::free(data);
+  give_back(data);
 }
 void operator delete(void* data, std::size_t) noexcept {
-  std::free(data);
+  give_back(data);
 }
 void operator delete(void* data, std::align_val_t) noexcept {
-  std::free(data);
+  give_back(data);
 }
 void operator delete(void* data, std::size_t, std::align_val_t) noexcept {
-  std::free(data);
+  give_back(data);
 }
 
 TEST_SUITE("comm.allocation") {
@@ -118,6 +127,38 @@ TEST_CASE("calls that repeat take nothing from the heap") {
     for (std::size_t i = 0; i < 30; ++i)
       ranks.run(kind, i % 3);
     CHECK(allocations == before);
+  }
+}
+
+TEST_CASE("calls that fail leave nothing behind") {
+  for (const int round : {0, 1, 2}) {
+    CAPTURE(round);
+    std::unique_ptr<device> devices[] = {make_cpu_device(0), make_cpu_device(1),
+                                         make_cpu_device(2)};
+    device* on[] = {devices[0].get(), devices[1].get(), devices[2].get()};
+    const auto ranks = make_local_group(on);
+    ignored nobody;
+    const auto start = [&](std::size_t rank) {
+      try {
+        ranks[rank]->start({}, nobody);
+      } catch (const error&) {
+        // as it must
+      }
+    };
+    start(0);
+    if (round == 2)
+      start(2);
+    if (round > 0)
+      ranks[1]->leave({errc::cancelled, "no more"});
+    std::int64_t after_warm_up = 0;
+    for (int i = 0; i < 200; ++i) {
+      ranks[1]->fail({errc::not_finite, "a NaN"}); // nothing if it has left
+      start(2);
+      start(0);
+      if (i == 10)
+        after_warm_up = live;
+    }
+    CHECK(live == after_warm_up);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <troupe/comm/communicator.hpp>
 #include <troupe/comm/local/group_merge.hpp>
 #include <troupe/kernels/device.hpp>
+#include <troupe/kernels/part_runner.hpp>
 
 #include <support/caught.hpp>
 
@@ -13,6 +14,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -76,12 +78,13 @@ struct rig {
   std::vector<rank_value> values;
   std::vector<outcome> ends;
 
-  explicit rig(std::size_t size) : x(size), values(size), ends(size) {
+  explicit rig(std::size_t size, const local_group_options& options = {})
+    : x(size), values(size), ends(size) {
     std::vector<device*> on;
     for (std::size_t r = 0; r < size; ++r)
       on.push_back(
         devices.emplace_back(make_cpu_device(static_cast<int>(r))).get());
-    ranks = make_local_group(on);
+    ranks = make_local_group(on, options);
     for (std::size_t r = 0; r < size; ++r)
       values[r] = {"x", &x[r], &x[r]};
   }
@@ -370,6 +373,20 @@ TEST_CASE("calls that differ fail on all ranks and say what two wanted") {
   }
 }
 
+TEST_CASE("ranks must agree on the root") {
+  rig g{2};
+  for (std::size_t r : {0, 1})
+    g.put(r, 1);
+  g.ranks[0]->start({collective_kind::reduce, 0, {&g.values[0], 1}}, g.ends[0]);
+  check(caught([&] {
+          g.ranks[1]->start({collective_kind::reduce, 1, {&g.values[1], 1}},
+                            g.ends[1]);
+        }),
+        errc::order_mismatch,
+        "call 1: rank 1 makes reduce of x to rank 1, rank 0 reduce of x to "
+        "rank 0");
+}
+
 TEST_CASE("a rank that has failed fails the call on all others, at once") {
   rig g{3};
   const auto* text = "rank 1 has failed: a NaN";
@@ -450,7 +467,44 @@ TEST_CASE("when a rank leaves, those that wait for it end with an error") {
     }
     for (int call = 0; call < 4; ++call)
       check(caught([&] { g.start(0); }), errc::peer_failure, text);
-    g.ranks[1]->leave(broken);
+    g.ranks[1]->leave(broken); // it has left already
+    check(caught([&] { g.start(1); }), errc::cancelled,
+          "stopped by a watchdog");
+  }
+}
+
+TEST_CASE("a rank that leaves while it merges completes this call") {
+  struct : part_runner {
+    std::function<void()> meanwhile;
+    void run(std::size_t parts, const part_function& part) override {
+      meanwhile();
+      for (std::size_t i = 0; i < parts; ++i)
+        part(i);
+    }
+  } helper;
+  rig g{3, {.helpers = &helper, .max_parts = 2}};
+  const auto refuses = [&](std::size_t rank) {
+    return caught([&] { g.start(rank); }).code() == errc::peer_failure;
+  };
+  helper.meanwhile = [&] {
+    CHECK(g.ranks[0]->waits_for()->missing.empty());
+    g.ranks[2]->leave({errc::cancelled, "stopped"});
+    CHECK(g.ends[0].times() == 0);
+    for (int call = 0; call < 5; ++call) // which end before the first one does
+      for (std::size_t r : {0, 1})
+        CHECK(refuses(r));
+  };
+  for (std::size_t r : {0, 1, 2})
+    g.put(r, 1, 1 << 18);
+  g.start(0);
+  g.start(1);
+  CHECK(g.start(2).state == launch_status::done);
+  for (std::size_t r : {0, 1}) {
+    CHECK(g.ends[r].times() == 1);
+    CHECK(!g.ends[r].failure());
+    CHECK(g.got(r) == 3);
+    CHECK(!g.ranks[r]->waits_for());
+    CHECK(refuses(r));
   }
 }
 

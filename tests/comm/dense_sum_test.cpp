@@ -90,6 +90,8 @@ void run_shuffled(const dense_sum& s, std::size_t threads, unsigned seed) {
 void check_error(std::vector<tensor> inputs, tensor output, errc code,
                  const char* message) {
   dense_sum s{1};
+  auto good = random_tensor({4}, dtype::float32, 0);
+  s.bind(kind, std::vector{good}, good);
   const auto e = caught([&] { s.bind(kind, inputs, output); });
   CHECK(e.code() == code);
   CHECK(e.message() == message);
@@ -169,6 +171,16 @@ TEST_CASE("sums larger than the caches go past them to other memory") {
     const auto inputs = random_tensors(ranks, 3'000'001, dtype::float32);
     CHECK(wrong(inputs, sum_of(inputs)) == 0);
   }
+}
+
+TEST_CASE("a tensor that is alone in its place needs no parts") {
+  auto value = random_tensor({1'000'000}, dtype::float32, 1);
+  dense_sum s{8};
+  s.bind(kind, std::vector{value}, value);
+  CHECK(s.parts() == 1);
+  auto other = poisoned_tensor(value.dims(), dtype::float32);
+  s.bind(kind, std::vector{value}, other);
+  CHECK(s.parts() > 1);
 }
 
 TEST_CASE("an instance is bound again with other sizes and dtypes") {
