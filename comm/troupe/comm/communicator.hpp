@@ -75,7 +75,7 @@ struct waiting_call {
 /// must make each call, with the same kind and root and the same names in the
 /// same order. Otherwise all ranks get error(order_mismatch) that says what two
 /// of them wanted. A rank may make a call before its earlier ones are complete.
-/// Calls become complete in order.
+/// Calls that succeed become complete in order.
 ///
 /// **Values.** Dense values are added element by element: float32, or float16
 /// and bfloat16 added in float32 and rounded once, or int32 added in 64 bits
