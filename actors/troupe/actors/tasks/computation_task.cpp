@@ -2,7 +2,6 @@
 #include <troupe/actors/tasks/control_flow.hpp>
 #include <troupe/actors/tasks/op_tasks.hpp>
 
-#include <troupe/graph/dtype_number.hpp>
 #include <troupe/kernels/lod_sharing.hpp>
 
 #include <algorithm>
@@ -133,41 +132,6 @@ private:
 static_assert(sizeof(computation_task) == 56);
 static_assert(alignof(computation_task) == alignof(variable*));
 
-class scale_loss_grad_task final : public op_task {
-public:
-  scale_loss_grad_task(const graph::op_desc& desc, device& on,
-                       std::size_t device_index, const storage& out)
-    : device_(on), device_index_(device_index),
-      weigh_(desc.attributes.get_string("gradient_scale", "coeff") == "coeff"),
-      dims_(desc.attributes.get_ints("shape", {})),
-      type_(graph::dtype_of_number(desc.attributes.get_int("dtype", float32))),
-      out_(out) {}
-
-  launch_status run(step_state& step, completion&) override {
-    const auto& info = step.devices[device_index_];
-    if (info.shard_samples == 0)
-      return launch_status::done;
-    auto host = tensor::make(host_, dims_, dtype::float64);
-    const double weight = weigh_ ? static_cast<double>(info.shard_samples)
-                                     / static_cast<double>(info.batch_samples)
-                                 : 1.0;
-    std::ranges::fill(host.values<double>(), weight);
-    out_.at(step.slot).set(device_.to_device(cast(host, type_, host_)));
-    return launch_status::done;
-  }
-
-private:
-  static constexpr std::int64_t float32 = 5; // number in framework.proto
-
-  device& device_;
-  std::size_t device_index_;
-  bool weigh_;
-  shape dims_;
-  dtype type_;
-  storage out_;
-  arena host_{make_host_memory_source()};
-};
-
 template <class T>
 bool all_finite(const tensor& t) {
   for (auto v : t.values<T>())
@@ -198,13 +162,6 @@ make_computation_task(const graph::op_desc& desc, const task_place& place,
   return std::unique_ptr<op_task>{
     new (place, inputs.size() + outputs.size()) computation_task{
       desc, place, std::move(code), inputs, outputs, check_nan}};
-}
-
-std::unique_ptr<op_task> make_scale_loss_grad_task(const graph::op_desc& desc,
-                                                   device& on,
-                                                   std::size_t device_index,
-                                                   const storage& out) {
-  return std::make_unique<scale_loss_grad_task>(desc, on, device_index, out);
 }
 
 void require_finite(const variable& value, std::string_view name) {
