@@ -109,6 +109,7 @@ void engine_rig::wire() {
     auto& step = *context.steps.emplace_back(std::make_unique<step_state>());
     step.slot = slot;
     step.devices.resize(graph_.devices.size());
+    step.fed.resize(graph_.devices.size());
   }
   plan_.emplace(graph_, wiring_options{.streams = planned_});
   places_.emplace(0, context.slots());

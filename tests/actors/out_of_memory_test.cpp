@@ -62,10 +62,10 @@ public:
   std::unique_ptr<stream> make_stream(const stream_options& options) override {
     return cpu_->make_stream(options);
   }
-  tensor to_host(const tensor& value, arena& host) override {
+  tensor to_host(const tensor& value, arena& host, stream&) override {
     return clone(value, host);
   }
-  tensor to_device(const tensor& host_value) override {
+  tensor to_device(const tensor& host_value, stream&) override {
     return clone(host_value, memory_);
   }
 

@@ -143,6 +143,7 @@ void actor_graph::make_steps() {
     auto& step = *context_.steps.emplace_back(std::make_unique<step_state>());
     step.slot = slot;
     step.devices.resize(graph_.devices.size());
+    step.fed.resize(graph_.devices.size());
     for (auto& shard : step.devices)
       shard.stop = &step.failed;
   }

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <functional>
+#include <future>
+#include <utility>
 
 namespace troupe {
 
@@ -88,6 +91,37 @@ void check_list(std::string_view text, const std::vector<device_id>& ids) {
     bad_devices(text, "devices of several kinds");
 }
 
+/// Work whose end a thread waits for.
+class awaited_copy final : public work {
+public:
+  explicit awaited_copy(std::function<void(stream& on)> copy)
+    : copy_(std::move(copy)) {}
+
+  void execute(stream& on) override { copy_(on); }
+  void completed(std::exception_ptr failure) noexcept override {
+    if (failure)
+      ended_.set_exception(std::move(failure));
+    else
+      ended_.set_value();
+  }
+  void run(stream& on) {
+    if (on.launch(*this, {.give_position = false, .op_type = "copy"}).state
+        == launch_status::pending)
+      ended_.get_future().get();
+  }
+
+private:
+  std::function<void(stream& on)> copy_;
+  std::promise<void> ended_;
+};
+
+/// The stream is destroyed before the work, which it may still be calling.
+void copy_and_wait(device& by, std::function<void(stream& on)> copy) {
+  awaited_copy job{std::move(copy)};
+  const auto queue = by.make_stream({.name = "copy"});
+  job.run(*queue);
+}
+
 } // namespace
 
 std::string_view to_string(device_kind kind) noexcept {
@@ -108,6 +142,18 @@ std::vector<device_id> parse_devices(std::string_view text) {
   }
   check_list(text, ids);
   return ids;
+}
+
+tensor device::to_host(const tensor& value, arena& host) {
+  tensor copied;
+  copy_and_wait(*this, [&](stream& on) { copied = to_host(value, host, on); });
+  return copied;
+}
+
+tensor device::to_device(const tensor& host_value) {
+  tensor copied;
+  copy_and_wait(*this, [&](stream& on) { copied = to_device(host_value, on); });
+  return copied;
 }
 
 tensor plain_copy(const tensor& value, device& from, device& to) {

@@ -33,7 +33,8 @@ std::string to_string(device_id id);
 
 /// Where variables live and ops run: memory and streams.
 ///
-/// Thread rule: `memory()`, `to_host` and `to_device` from any thread.
+/// Thread rule: functions without a stream from any thread, those with one as
+/// they say.
 class device {
 public:
   virtual ~device() = default;
@@ -48,13 +49,26 @@ public:
   virtual std::unique_ptr<stream>
   make_stream(const stream_options& options) = 0;
 
-  /// Returns a plain copy of `value` in host memory from `host`. Blocks until
-  /// the transfer is complete. The caller must make sure that the value has
-  /// been computed (see `ticket`).
-  virtual tensor to_host(const tensor& value, arena& host) = 0;
-  /// Returns a copy of a plain host tensor in this device's memory. Blocks
-  /// until the transfer is complete.
-  virtual tensor to_device(const tensor& host_value) = 0;
+  /// Returns a plain copy of `value` in host memory from `host`. The copy is
+  /// queued on `on`, a stream of this device, and can be read when the work
+  /// that calls this is complete. The device keeps the memory of both until
+  /// then. Called from work that `on` executes.
+  virtual tensor to_host(const tensor& value, arena& host, stream& on) = 0;
+  /// Returns a copy of a plain host tensor in this device's memory. The copy is
+  /// queued on `on`, a stream of this device: it is available to later work of
+  /// the stream, and to others when the stream has reached its present
+  /// `position()`. The device keeps the copy's memory until then. `host_value`
+  /// may be changed as soon as this returns. Called from work that `on`
+  /// executes, or by the thread that launches next on `on`.
+  virtual tensor to_device(const tensor& host_value, stream& on) = 0;
+
+  ///@{
+  /// The same on a stream of their own. They block until the copy is complete,
+  /// so a stream's work must not call them. The caller must make sure that
+  /// `value` has been computed (see `ticket`).
+  tensor to_host(const tensor& value, arena& host);
+  tensor to_device(const tensor& host_value);
+  ///@}
 };
 
 /// Returns a plain copy of `value` on device `to`. `value` has any layout and

@@ -435,7 +435,7 @@ void engine::launch(op_mailbox& op, step_state& step, Observer& o) {
   auto& launch = pending.launches[which_counter(id)];
   launch.step.store(&step, std::memory_order_relaxed);
   launch.under_way.store(pending.wants_completion, std::memory_order_relaxed);
-  wait_for_tickets(pending, id);
+  wait_for_tickets(pending, step);
   // From here on, the completion can overtake this thread and end the step, and
   // the op can be ready for the next one.
   op.step.store(nullptr, std::memory_order_relaxed);
@@ -451,14 +451,19 @@ void engine::launch(op_mailbox& op, step_state& step, Observer& o) {
   tell_all(told_by(op), told_in(id), handle_of(op), o);
 }
 
-void engine::wait_for_tickets(const pending_op& op, step_id step) {
+void engine::wait_for_tickets(const pending_op& op, const step_state& step) {
+  const auto id = step.id.load(std::memory_order_relaxed);
+  auto& queue = op.on->device_stream();
   for (auto& wanted : op.waits_for)
-    if (step - context_.first_step >= wanted.distance) {
-      const auto which = which_counter(step - wanted.distance);
+    if (id - context_.first_step >= wanted.distance) {
+      const auto which = which_counter(id - wanted.distance);
       if (const auto position = wanted.producer->positions[which])
-        op.on->device_stream().wait(wanted.producer->on->device_stream(),
-                                    position);
+        queue.wait(wanted.producer->on->device_stream(), position);
     }
+  // Feeds of earlier steps arrive before those of this one.
+  for (auto device : op.feeds_of)
+    if (const auto& fed = step.fed[device]; fed.position != 0)
+      queue.wait(*fed.on, fed.position);
 }
 
 // Ops of a failed step are still launched: later work on the stream, and work

@@ -207,7 +207,7 @@ private:
 
   template <class Observer>
   void launch(op_mailbox& op, step_state& step, Observer& o);
-  void wait_for_tickets(const pending_op& op, step_id step);
+  void wait_for_tickets(const pending_op& op, const step_state& step);
   ticket launch_by_ticket(pending_launch& launch);
   void launch_later(pending_launch& launch);
   template <class Observer>

@@ -167,6 +167,10 @@ void engine_builder::add_pending_ops() {
   const auto steps = engine_.counter_mask_ + 1;
   engine_.pending_ops_ = std::vector<pending_op>(count);
   engine_.pending_of_.assign(graph_.ops.size(), none);
+  is_fed_.assign(graph_.num_storages, false);
+  for (auto& v : graph_.vars)
+    if (v.feed)
+      is_fed_[v.storage] = true;
   std::uint32_t number = 0;
   for (auto& o : graph_.ops) {
     if (!may_be_pending(o))
@@ -183,7 +187,19 @@ void engine_builder::add_pending_ops() {
       p.launches[i].of = &engine_;
       p.launches[i].of_op = &p;
     }
+    p.feeds_of = feeds_used_by(o);
   }
+}
+
+std::vector<std::uint32_t>
+engine_builder::feeds_used_by(const graph::op_handle& o) const {
+  std::vector<std::uint32_t> devices;
+  for (auto* variables : {&o.inputs, &o.outputs})
+    for (auto id : *variables)
+      if (const auto& v = graph_.var(id);
+          is_fed_[v.storage] && std::ranges::count(devices, v.device) == 0)
+        devices.push_back(v.device);
+  return devices;
 }
 
 // -- memory -------------------------------------------------------------------

@@ -50,6 +50,7 @@ private:
   void add_ticket(const wired_edge& e);
   target add_port(const wired_edge& e);
   pending_op* pending(handle_id op) const;
+  std::vector<std::uint32_t> feeds_used_by(const graph::op_handle& o) const;
   const planned_stream& stream_of(handle_id id) const {
     return plan_.streams()[plan_.stream_of(id)];
   }
@@ -67,6 +68,7 @@ private:
   std::vector<std::uint32_t> ops_told_on_;       // by mailbox
   std::vector<std::uint32_t> variables_told_on_; // by mailbox
   std::vector<std::uint32_t> shared_number_;     // by storage
+  std::vector<bool> is_fed_;                     // by storage
   std::vector<port::form> form_;                 // by edge of the plan
   std::vector<target> target_;                   // by edge of the plan
   // Lists of the handle that is listed: what it gives back, words of targets.

@@ -75,6 +75,8 @@ public:
   bool wants_completion = false;
   bool gives_position = false; ///< another stream waits for it
   std::vector<awaited> waits_for;
+  /// Devices whose feeds it reads or overwrites. Its stream waits for them too.
+  std::vector<std::uint32_t> feeds_of;
   std::vector<message> on_completion;
   /// Shared temporaries that are released on completion: pairs of number and
   /// distance.

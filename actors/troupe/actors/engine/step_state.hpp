@@ -4,6 +4,7 @@
 #include <troupe/base/error.hpp>
 #include <troupe/base/ids.hpp>
 #include <troupe/kernels/kernel.hpp>
+#include <troupe/kernels/stream.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -26,6 +27,13 @@ struct step_state {
   std::atomic<step_id> id{0};
   /// Per device: size and first sample of its shard.
   std::vector<step_info> devices;
+  /// Where the feeds of a device have arrived.
+  struct arrival {
+    stream* on = nullptr; ///< copies them; null if the step has no values
+    ticket position = 0;
+  };
+  /// Per device.
+  std::vector<arrival> fed;
   /// The names that the caller requested, as a mask over the graph's fetch
   /// handles.
   std::vector<bool> wanted;

@@ -6,9 +6,18 @@
 #include <troupe/base/error.hpp>
 #include <troupe/base/recorder.hpp>
 
+#include <algorithm>
+#include <utility>
+
 namespace troupe::actors {
 
-void feeder::copy(const feed_map& feeds, const step_state& step, step_id id) {
+feeder::feeder(parts p) : parts_(std::move(p)), queues_(parts_.devices.size()) {
+  for (std::size_t d = 0; d < queues_.size(); ++d)
+    if (parts_.is_here(d))
+      queues_[d] = parts_.devices[d]->make_stream({.name = "feed"});
+}
+
+void feeder::copy(const feed_map& feeds, step_state& step, step_id id) {
   drop(); // left from a step that failed here
   for (auto& [name, value] : feeds)
     for (std::size_t d = 0; d < parts_.devices.size(); ++d)
@@ -20,6 +29,19 @@ void feeder::copy(const feed_map& feeds, const step_state& step, step_id id) {
         throw e.with_context(
           {.variable = name, .device = to_string(parts_.devices[d]->id())});
       }
+  note_arrivals(feeds, step);
+}
+
+void feeder::note_arrivals(const feed_map& feeds, step_state& step) {
+  const auto in_scope = std::ranges::any_of(feeds, [this](const auto& feed) {
+    return feeds_persistable(*parts_.declarations, feed.first);
+  });
+  for (std::size_t d = 0; d < queues_.size(); ++d)
+    if (auto* queue = queues_[d].get()) {
+      step.fed[d] = {queue, queue->position()};
+      if (in_scope)
+        queue->synchronize(step.fed[d].position);
+    }
 }
 
 void feeder::copy_to(std::size_t device, const std::string& name,
@@ -27,7 +49,7 @@ void feeder::copy_to(std::size_t device, const std::string& name,
   auto& to = *parts_.devices[device];
   if (feeds_persistable(*parts_.declarations, name)) {
     if (auto* held = parts_.parameters->replica(device).find(name))
-      fed_.push_back({held, to.to_device(value)});
+      fed_.push_back({held, to.to_device(value, *queues_[device])});
     return;
   }
   const auto& shard = step.devices[device];
@@ -37,7 +59,8 @@ void feeder::copy_to(std::size_t device, const std::string& name,
   const auto share = parts_.needed->is_whole(name)
                        ? value
                        : value.samples(shard.first_sample, shard.shard_samples);
-  fed_.push_back({&target->value.at(step.slot), to.to_device(share)});
+  fed_.push_back(
+    {&target->value.at(step.slot), to.to_device(share, *queues_[device])});
   parts_.trace->record_if(trace_level::steps, event_kind::feed, target->handle,
                           id, fed_.back().value.bytes());
 }

@@ -23,7 +23,9 @@ class graph_tasks;
 struct step_state;
 
 /// Brings the feeds of a step to the devices in two phases: copying, which can
-/// fail, and moving the copies into place, which cannot.
+/// fail, and moving the copies into place, which cannot. Each device has a
+/// stream for its feeds, so that those of the next step arrive while this one
+/// computes.
 ///
 /// Thread rule: the executor's thread.
 class feeder {
@@ -40,12 +42,14 @@ public:
   };
 
   /// Everything that `p` points to must outlive the feeder.
-  explicit feeder(parts p) : parts_(std::move(p)) {}
+  explicit feeder(parts p);
 
-  /// Copies each device's share of `feeds` for step `id` with state `step`.
-  /// Throws error(out_of_memory) naming variable and device; all copies are
-  /// then discarded.
-  void copy(const feed_map& feeds, const step_state& step, step_id id);
+  /// Queues copies of each device's share of `feeds` for step `id` with state
+  /// `step`, and sets `step_state::fed`. The caller may change the feeds as
+  /// soon as this returns. Persistable variables have then arrived, because the
+  /// host can read them in the scope. Throws error(out_of_memory) naming
+  /// variable and device; all copies are then discarded.
+  void copy(const feed_map& feeds, step_state& step, step_id id);
   /// Moves the copies to where the step reads them.
   void set() noexcept;
   /// Discards the copies.
@@ -60,8 +64,10 @@ private:
 
   void copy_to(std::size_t device, const std::string& name, const tensor& value,
                const step_state& step, step_id id);
+  void note_arrivals(const feed_map& feeds, step_state& step);
 
   parts parts_;
+  std::vector<std::unique_ptr<stream>> queues_; // null: in another process
   std::vector<fed_value> fed_;
 };
 

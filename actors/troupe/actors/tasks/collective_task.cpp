@@ -95,8 +95,9 @@ private:
 
 class fetch_task final : public op_task {
 public:
-  fetch_task(device& on, std::size_t index, const storage& from, arena& host)
-    : device_(on), index_(index), from_(from), host_(host) {}
+  fetch_task(device& on, stream& queue, std::size_t index, const storage& from,
+             arena& host)
+    : device_(on), queue_(queue), index_(index), from_(from), host_(host) {}
 
   launch_status run(step_state& step, completion&) override {
     auto& value = from_.at(step.slot);
@@ -108,7 +109,7 @@ public:
                                   : "only a tensor can be fetched",
                   {.variable = std::string{from_.name()}});
     try {
-      step.fetched[index_] = device_.to_host(value.as_tensor(), host_);
+      step.fetched[index_] = device_.to_host(value.as_tensor(), host_, queue_);
     } catch (const error& e) {
       throw e.with_context({.variable = std::string{from_.name()}});
     }
@@ -117,6 +118,7 @@ public:
 
 private:
   device& device_;
+  stream& queue_;
   std::size_t index_;
   storage from_;
   arena& host_;
@@ -141,9 +143,10 @@ std::unique_ptr<op_task> make_rank_task(graph::op_kind kind, std::size_t root,
                                      std::move(outputs));
 }
 
-std::unique_ptr<op_task> make_fetch_task(device& on, std::size_t index,
-                                         const storage& from, arena& host) {
-  return std::make_unique<fetch_task>(on, index, from, host);
+std::unique_ptr<op_task> make_fetch_task(device& on, stream& queue,
+                                         std::size_t index, const storage& from,
+                                         arena& host) {
+  return std::make_unique<fetch_task>(on, queue, index, from, host);
 }
 
 } // namespace troupe::actors

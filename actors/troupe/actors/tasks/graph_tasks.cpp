@@ -107,9 +107,9 @@ std::unique_ptr<op_task> graph_tasks::make(const graph::op_handle& o,
   switch (o.kind) {
   case graph::op_kind::computation: return make_kernel_task(o, on);
   case graph::op_kind::scale_loss_grad:
-    return make_scale_loss_grad_task(*o.desc, *parts_.devices[o.device],
+    return make_scale_loss_grad_task(*o.desc, *parts_.devices[o.device], on,
                                      o.device, storage_of(o.outputs.front()));
-  case graph::op_kind::fetch: return make_fetch(o);
+  case graph::op_kind::fetch: return make_fetch(o, on);
   case graph::op_kind::send:
   case graph::op_kind::recv: return make_transfer_task(o);
   default: return make_group_task(o);
@@ -181,10 +181,11 @@ graph_tasks::make_kernel_task(const graph::op_handle& o, stream& on) {
     bind_inputs(o), bind(o.desc->outputs, o.outputs), parts_.check_nan);
 }
 
-std::unique_ptr<op_task> graph_tasks::make_fetch(const graph::op_handle& o) {
+std::unique_ptr<op_task> graph_tasks::make_fetch(const graph::op_handle& o,
+                                                 stream& on) {
   const auto& v = graph_.var(o.inputs.front());
   fetches_.push_back({std::string{v.name}, o.device, o.id});
-  return make_fetch_task(*parts_.devices[o.device], fetches_.size() - 1,
+  return make_fetch_task(*parts_.devices[o.device], on, fetches_.size() - 1,
                          storage_of(v.id), host_memory_);
 }
 

@@ -106,7 +106,7 @@ private:
   void find_updates_for_all();
   bool updates_for_all(const graph::op_handle& op) const;
   stream& wide_stream(std::size_t device);
-  std::unique_ptr<op_task> make_fetch(const graph::op_handle& op);
+  std::unique_ptr<op_task> make_fetch(const graph::op_handle& op, stream& on);
   std::unique_ptr<op_task> make_group_task(const graph::op_handle& op);
   std::unique_ptr<op_task> make_joint_task(const graph::op_handle& op);
   std::unique_ptr<op_task> make_task_of_rank(const graph::op_handle& op);

@@ -53,9 +53,10 @@ make_computation_task(const graph::op_desc& desc, const task_place& place,
 
 /// Makes a task that writes the weight of the device's shard into loss@GRAD:
 /// n_i/n or 1, depending on the attribute "gradient_scale". Shape and dtype are
-/// attributes too, taken from the program's fill_constant.
+/// attributes too, taken from the program's fill_constant. The value is copied
+/// to the device on `queue`, the stream that the task runs on.
 std::unique_ptr<op_task> make_scale_loss_grad_task(const graph::op_desc& desc,
-                                                   device& on,
+                                                   device& on, stream& queue,
                                                    std::size_t device_index,
                                                    const storage& out);
 
@@ -85,9 +86,11 @@ std::unique_ptr<op_task> make_rank_task(graph::op_kind kind, std::size_t root,
                                         std::vector<storage> outputs);
 
 /// Makes a task that copies a variable to `step_state::fetched[index]` if the
-/// step requests it.
-std::unique_ptr<op_task> make_fetch_task(device& on, std::size_t index,
-                                         const storage& from, arena& host);
+/// step requests it. The copy is queued on `queue`, the stream that the task
+/// runs on.
+std::unique_ptr<op_task> make_fetch_task(device& on, stream& queue,
+                                         std::size_t index, const storage& from,
+                                         arena& host);
 
 /// Throws error(not_finite), naming `name`, if a float32 or float64 value (or
 /// the values of selected rows) has a NaN or an infinity.

@@ -14,9 +14,9 @@ namespace {
 
 class scale_loss_grad_task final : public op_task {
 public:
-  scale_loss_grad_task(const graph::op_desc& desc, device& on,
+  scale_loss_grad_task(const graph::op_desc& desc, device& on, stream& queue,
                        std::size_t device_index, const storage& out)
-    : device_(on), device_index_(device_index),
+    : device_(on), queue_(queue), device_index_(device_index),
       weigh_(desc.attributes.get_string("gradient_scale", "coeff") == "coeff"),
       dims_(desc.attributes.get_ints("shape", {})),
       type_(graph::dtype_of_number(desc.attributes.get_int("dtype", float32))),
@@ -31,7 +31,7 @@ public:
                                      / static_cast<double>(info.batch_samples)
                                  : 1.0;
     std::ranges::fill(host.values<double>(), weight);
-    out_.at(step.slot).set(device_.to_device(cast(host, type_, host_)));
+    out_.at(step.slot).set(device_.to_device(cast(host, type_, host_), queue_));
     return launch_status::done;
   }
 
@@ -39,6 +39,7 @@ private:
   static constexpr std::int64_t float32 = 5; // number in framework.proto
 
   device& device_;
+  stream& queue_;
   std::size_t device_index_;
   bool weigh_;
   shape dims_;
@@ -50,10 +51,11 @@ private:
 } // namespace
 
 std::unique_ptr<op_task> make_scale_loss_grad_task(const graph::op_desc& desc,
-                                                   device& on,
+                                                   device& on, stream& queue,
                                                    std::size_t device_index,
                                                    const storage& out) {
-  return std::make_unique<scale_loss_grad_task>(desc, on, device_index, out);
+  return std::make_unique<scale_loss_grad_task>(desc, on, queue, device_index,
+                                                out);
 }
 
 } // namespace troupe::actors

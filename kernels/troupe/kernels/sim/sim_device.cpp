@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstring>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -78,15 +79,29 @@ private:
 
 class sim_stream;
 
-/// What a stream has been told to do: work to run, or a position of another
-/// stream to wait for; neither: only to say that it has come so far.
+/// A copy that is done later. It holds the memory of both tensors until then.
+struct queued_copy {
+  tensor from;
+  tensor to;
+
+  void run() {
+    if (!from.is_plain())
+      from.format()->to_plain(from, to, nullptr);
+    else if (const auto bytes = from.bytes())
+      std::memcpy(to.raw(), from.raw(), bytes);
+  }
+};
+
+/// What a stream has been told to do: work to run, a copy, or a position of
+/// another stream to wait for; nothing: only to say that it has come so far.
 struct queued_entry {
-  sim_stream* of;
-  work* run;
-  stream* producer;
-  ticket position; ///< of the producer
-  bool tell_completion;
-  std::string_view op_type; ///< of the work
+  sim_stream* of = nullptr;
+  work* run = nullptr;
+  std::unique_ptr<queued_copy> copy = nullptr;
+  stream* producer = nullptr;
+  ticket position = 0; ///< of the producer
+  bool tell_completion = false;
+  std::string_view op_type = {}; ///< of the work
 };
 
 /// Entries of one or several streams, until their thread takes all at once.
@@ -96,11 +111,11 @@ public:
   ///   sleeps
   explicit launch_queue(std::uint64_t look_ns) : look_ns_(look_ns) {}
 
-  void push(const queued_entry& e) {
+  void push(queued_entry e) {
     bool wakes = false;
     {
       std::lock_guard guard{lock_};
-      entries_.push_back(e);
+      entries_.push_back(std::move(e));
       filled_.store(true, std::memory_order_relaxed);
       wakes = sleeps_;
     }
@@ -210,7 +225,7 @@ public:
     queue_.close();
     thread_.join();
   }
-  void push(const queued_entry& e) { queue_.push(e); }
+  void push(queued_entry e) { queue_.push(std::move(e)); }
 
 private:
   void loop();
@@ -230,7 +245,7 @@ public:
   }
 
   ~sim_stream() override {
-    push({this, nullptr, nullptr, 0, false, {}});
+    push({.of = this});
     std::unique_lock guard{leaving_};
     left_.wait(guard, [this] { return has_left_; });
   }
@@ -239,14 +254,16 @@ public:
   int width() const noexcept override { return 1; }
 
   launch_result launch(work& w, const launch_options& wanted) override {
-    return {
-      launch_status::pending,
-      push({this, &w, nullptr, 0, wanted.tell_completion, wanted.op_type})};
+    return {launch_status::pending,
+            push({.of = this,
+                  .run = &w,
+                  .tell_completion = wanted.tell_completion,
+                  .op_type = wanted.op_type})};
   }
 
   void wait(stream& producer, ticket position) override {
     if (position != 0)
-      push({this, nullptr, &producer, position, false, {}});
+      push({.of = this, .producer = &producer, .position = position});
   }
 
   bool can_wait_for(const stream& producer) const noexcept override {
@@ -261,10 +278,26 @@ public:
   }
   void synchronize(ticket position) override { progress_.wait_for(position); }
 
+  /// Copies plain memory later: at the end of the work that this thread runs
+  /// here, otherwise after what has been launched. Until then the target holds
+  /// what no reader expects.
+  void copy(tensor from, const tensor& to) {
+    constexpr int not_copied_yet = 0xff; // as a number: NaN or -1
+    auto queued = std::make_unique<queued_copy>(std::move(from), to);
+    if (const auto bytes = to.bytes())
+      std::memset(queued->to.raw(), not_copied_yet, bytes);
+    if (running_ == this)
+      copies_.push_back(std::move(queued));
+    else
+      push({.of = this, .copy = std::move(queued), .op_type = name_});
+  }
+
   /// The stream's thread.
-  void execute(const queued_entry& e) {
+  void execute(queued_entry& e) {
     if (e.run) {
       run(e);
+    } else if (e.copy) {
+      run_copy(e);
     } else if (e.producer) {
       e.producer->synchronize(e.position);
       progress_.advance();
@@ -275,10 +308,10 @@ public:
 
 private:
   // One thread at a time.
-  ticket push(const queued_entry& e) {
+  ticket push(queued_entry e) {
     const auto position = queued_.load(std::memory_order_relaxed) + 1;
     queued_.store(position, std::memory_order_relaxed);
-    thread_->push(e);
+    thread_->push(std::move(e));
     return position;
   }
 
@@ -288,11 +321,14 @@ private:
     const auto begin = now_ns();
     std::exception_ptr failure;
     try {
+      running_ = this;
       w.execute(*this);
     } catch (...) {
       failure = std::current_exception();
     }
+    running_ = nullptr;
     wait_until_end(begin, e.op_type);
+    finish_copies(failure);
     progress_.advance();
     if (!e.tell_completion && !failure)
       return;
@@ -300,6 +336,26 @@ private:
       completions_->report(w, std::move(failure));
     else
       w.completed(std::move(failure));
+  }
+
+  void finish_copies(std::exception_ptr& failure) {
+    try {
+      for (auto& c : copies_)
+        c->run();
+    } catch (...) {
+      if (!failure)
+        failure = std::current_exception();
+    }
+    copies_.clear();
+  }
+
+  // The copy of a plain tensor, which cannot fail.
+  void run_copy(queued_entry& e) {
+    pause(draw_, times_.max_delay_us);
+    wait_until_end(now_ns(), e.op_type);
+    e.copy->run();
+    e.copy.reset();
+    progress_.advance();
   }
 
   /// Work that the table has a time for ends so long after it began.
@@ -319,8 +375,12 @@ private:
     left_.notify_one();
   }
 
+  /// The stream whose work this thread runs.
+  static inline constinit thread_local const sim_stream* running_ = nullptr;
+
   std::string name_;
-  splitmix64 draw_; // the stream's thread
+  splitmix64 draw_;                                  // the stream's thread
+  std::vector<std::unique_ptr<queued_copy>> copies_; // the stream's thread
   const sim_times& times_;
   std::atomic<ticket> queued_{0}; // relaxed: a launch orders what it tells of
   stream_progress progress_;
@@ -333,7 +393,7 @@ private:
 
 void stream_thread::loop() {
   for (std::vector<queued_entry> taken; queue_.take(taken);)
-    for (const auto& e : taken)
+    for (auto& e : taken)
       e.of->execute(e);
 }
 
@@ -347,17 +407,28 @@ public:
   arena& memory() noexcept override { return memory_->memory(); }
   bool memory_is_host() const noexcept override { return true; }
   std::unique_ptr<stream> make_stream(const stream_options& o) override {
+    std::lock_guard guard{making_};
     return std::make_unique<sim_stream>(o.name, times_, draw_(),
                                         thread_for_stream());
   }
-  tensor to_host(const tensor& value, arena& host) override {
-    return memory_->to_host(value, host);
+  tensor to_host(const tensor& value, arena& host, stream& on) override {
+    return copy(value, host, on);
   }
-  tensor to_device(const tensor& host_value) override {
-    return memory_->to_device(host_value);
+  // The host's value may change before the copy is done, so it is staged.
+  tensor to_device(const tensor& host_value, stream& on) override {
+    return copy(clone(host_value, memory()), memory(), on);
   }
 
 private:
+  static tensor copy(const tensor& value, arena& to, stream& on) {
+    if (!value && value.is_plain())
+      return {};
+    auto copied = tensor::make(to, value.dims(), value.type());
+    copied.set_levels(value.levels());
+    dynamic_cast<sim_stream&>(on).copy(value, copied);
+    return copied;
+  }
+
   // Without times one thread runs all streams in the order of launches. That is
   // enough: what a stream waits for was launched before. More threads would
   // wait for each other's cores.
@@ -375,7 +446,8 @@ private:
 
   device_id id_;
   std::unique_ptr<device> memory_;
-  sim_times times_; // of the streams, which the device outlives
+  sim_times times_;   // of the streams, which the device outlives
+  std::mutex making_; // guards the members below
   splitmix64 draw_;
   std::shared_ptr<stream_thread> thread_; // of all streams
 };
