@@ -127,6 +127,40 @@ TEST_CASE("simulated devices train to the bits of CPU devices") {
   }
 }
 
+TEST_CASE("parameters lie in the memory of the devices that train them") {
+  const auto net = test::make_mlp();
+  const auto sim = test::train(
+    net, on(parse_devices("sim:2"), merge_strategy::all_reduce), batches);
+  arena host{make_host_memory_source()};
+  for (auto& name : sim.parameters->names()) {
+    CAPTURE(name);
+    const auto& held = sim.parameters->find(name)->as_tensor();
+    CHECK_FALSE(held.memory().is_host());
+    CHECK(sim.parameters->to_host(held, host).memory().is_host());
+  }
+}
+
+TEST_CASE("devices go on with the parameters that others have trained") {
+  const auto net = test::make_mlp();
+  const auto train_in_turn = [&](const std::vector<std::string>& devices) {
+    auto parameters = net.parameters();
+    std::vector<double> losses;
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      auto options = on(parse_devices(devices[i]), merge_strategy::all_reduce);
+      options.lowering.share_parameters = options.lowering.gather_products =
+        options.lowering.merge_in_updates = false;
+      options.parameters = parameters;
+      parameters->drop_replicas();
+      executor exe{net.main, options};
+      losses.push_back(exe.run(net.batch(i, 8)).loss);
+      exe.synchronize_parameters();
+    }
+    return losses;
+  };
+  CHECK(train_in_turn({"sim:2", "cpu:2", "sim:2", "sim:2", "cpu:2"})
+        == train_in_turn({"cpu:2", "cpu:2", "cpu:2", "cpu:2", "cpu:2"}));
+}
+
 TEST_CASE("a variable is fetched from devices of two kinds") {
   const auto net = test::make_mlp();
   auto options = on(cpu_and_sim, merge_strategy::all_reduce);

@@ -225,11 +225,13 @@ std::shared_ptr<const kernel_table> kernels_without(std::string_view op_type) {
 
 std::vector<float> values_of(const scope& parameters) {
   std::vector<float> all;
+  arena host{make_host_memory_source()};
   for (auto& name : parameters.names()) {
     const auto* v = parameters.find(name);
     if (!v->is_tensor() || v->as_tensor().type() != dtype::float32)
       continue;
-    auto values = v->as_tensor().values<float>();
+    const auto value = parameters.to_host(v->as_tensor(), host);
+    const auto values = value.values<float>();
     all.insert(all.end(), values.begin(), values.end());
   }
   return all;

@@ -208,7 +208,7 @@ void executor::impl::connect() {
   if (options.nodes) {
     link = std::make_unique<actors::node_link>(
       *options.system, *options.nodes,
-      actors::describe_run(options, loss, ssa, *parameters, devices), ssa,
+      actors::describe_run(options, loss, ssa, *parameters), ssa,
       transfers.get(),
       actors::node_link::listener{
         [this](step_id id, const error& reason) {

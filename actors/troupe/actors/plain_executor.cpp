@@ -21,7 +21,7 @@ namespace {
 
 /// One device: its variables and the kernels of all ops.
 struct replica {
-  std::unique_ptr<device> on;
+  std::shared_ptr<device> on;
   std::unique_ptr<stream> queue;
   scope* persistable = nullptr;
   std::map<std::string, variable> temporaries;
@@ -156,6 +156,7 @@ plain_executor::impl::impl(const graph::program& main,
         actors::make_op_kernel(program, op, *options.kernels, on->id().kind),
         op));
     r.on = std::move(on);
+    r.persistable->add_device(r.on);
     replicas.push_back(std::move(r));
   }
 }
@@ -167,14 +168,17 @@ variable& plain_executor::impl::find(replica& r, const std::string& name) {
 }
 
 void plain_executor::impl::spread_parameters() {
+  arena host{make_host_memory_source()}; // its blocks outlive it
   for (auto& [name, desc] : program.main().vars) {
     const auto* first = desc.persistable ? parameters->find(name) : nullptr;
     if (!first || !first->is_tensor())
       continue;
-    for (std::size_t d = 1; d < replicas.size(); ++d)
-      if (auto& here = find(replicas[d], name); !here.has_value())
+    for (auto& r : replicas) {
+      if (auto& here = find(r, name); !here.has_value())
         here.set(
-          plain_copy(first->as_tensor(), *replicas[0].on, *replicas[d].on));
+          r.on->to_device(parameters->to_host(first->as_tensor(), host)));
+      r.persistable->bring_to(name, *r.on);
+    }
   }
 }
 

@@ -74,7 +74,8 @@ values copies_of(const program_bundle& bundle, const scope& parameters,
   for (const auto& [name, declared] : bundle.main.main().vars)
     if (declared.persistable)
       if (const auto* var = parameters.find(name); var && var->is_tensor())
-        copies.emplace(name, clone(var->as_tensor(), memory));
+        copies.emplace(
+          name, clone(parameters.to_host(var->as_tensor(), memory), memory));
   return copies;
 }
 

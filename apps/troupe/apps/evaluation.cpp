@@ -16,7 +16,8 @@ std::shared_ptr<scope> copies_of(const scope& parameters,
   for (const auto& [name, declared] : test.main().vars)
     if (declared.persistable)
       if (const auto* var = parameters.find(name); var && var->is_tensor())
-        copies->var(name).set(clone(var->as_tensor(), memory));
+        copies->var(name).set(
+          clone(parameters.to_host(var->as_tensor(), memory), memory));
   return copies;
 }
 

@@ -48,7 +48,6 @@ public:
 
   device_id id() const noexcept override { return id_; }
   arena& memory() noexcept override { return memory_; }
-  bool memory_is_host() const noexcept override { return true; }
 
   std::unique_ptr<stream> make_stream(const stream_options& options) override {
     return std::make_unique<cpu_stream>(options);

@@ -156,11 +156,9 @@ tensor device::to_device(const tensor& host_value) {
   return copied;
 }
 
-tensor plain_copy(const tensor& value, device& from, device& to) {
-  if (value.is_plain() && from.memory_is_host())
-    return to.to_device(value);
-  arena host{make_host_memory_source()}; // its blocks outlive it
-  return to.to_device(from.to_host(value, host));
+bool device::reaches(const tensor& value) {
+  return !value.memory() || memory().owns(value.memory())
+         || (memory().is_host() && value.memory().is_host());
 }
 
 } // namespace troupe

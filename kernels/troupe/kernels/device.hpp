@@ -43,8 +43,6 @@ public:
   virtual device_id id() const noexcept = 0;
   /// The device's caching allocator. It lives as long as the device.
   virtual arena& memory() noexcept = 0;
-  /// True if the host can read the device's plain tensors directly.
-  virtual bool memory_is_host() const noexcept { return false; }
   /// Makes an ordered queue of work. The device must outlive it.
   virtual std::unique_ptr<stream>
   make_stream(const stream_options& options) = 0;
@@ -69,11 +67,11 @@ public:
   tensor to_host(const tensor& value, arena& host);
   tensor to_device(const tensor& host_value);
   ///@}
-};
 
-/// Returns a plain copy of `value` on device `to`. `value` has any layout and
-/// is readable by `from`. Blocks until the transfers are complete.
-tensor plain_copy(const tensor& value, device& from, device& to);
+  /// True if kernels of this device can use `value` where it lies: in the
+  /// device's own memory, or in host memory if that is the device's memory too.
+  bool reaches(const tensor& value);
+};
 
 /// Makes a CPU device. It has its own arena of host memory and runs kernels on
 /// the thread that launches them. Several CPU devices share the machine's

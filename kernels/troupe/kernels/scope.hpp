@@ -12,13 +12,18 @@
 
 namespace troupe {
 
+class device;
+
 /// Owns the variables that outlive a step (parameters, optimizer state,
 /// statistics), by name. Training, test and server executors can share one
 /// scope. An executor's first device uses the scope itself. Device i > 0 uses
 /// replica i, except for variables that devices share.
 ///
+/// Values may lie in a device's memory. The host reads them through `to_host`.
+///
 /// References stay valid as long as the scope. Thread rule: call `var`,
-/// `replica` and `drop_replicas` only while no executor runs on the scope.
+/// `replica`, `drop_replicas` and what concerns devices only while no executor
+/// runs on the scope.
 class scope {
 public:
   scope();
@@ -47,9 +52,25 @@ public:
   /// Executors made before the call must not run again.
   void drop_replicas() noexcept;
 
+  /// Called by an executor whose device `on` keeps values here, before it does.
+  /// If the host cannot read the device's memory, the scope holds the device
+  /// until another one is added and no value lies there any more.
+  void add_device(std::shared_ptr<device> on);
+  /// Returns a value of this scope for the host: plain and in host memory. A
+  /// plain value in host memory is returned itself; any other is copied to
+  /// memory from `host`, and this blocks until the copy is complete. Throws
+  /// error(invalid_argument) if the value lies in the memory of an unknown
+  /// device.
+  tensor to_host(const tensor& value, arena& host) const;
+  /// Moves a variable's tensor to memory that `on` reaches, if it lies
+  /// elsewhere. Throws as `to_host` does.
+  void bring_to(std::string_view name, device& on);
+
 private:
   std::map<std::string, std::unique_ptr<variable>, std::less<>> variables_;
   std::vector<std::unique_ptr<scope>> replicas_;
+  /// Devices whose memory the host cannot read.
+  std::vector<std::shared_ptr<device>> devices_;
 };
 
 } // namespace troupe

@@ -84,7 +84,7 @@ public:
   }
   std::vector<float> elements(std::size_t device) {
     auto& on = *devices_[device];
-    const auto plain = plain_copy(value(device), on, on);
+    const auto plain = on.to_host(value(device), on.memory());
     const auto all = plain.values<float>();
     return {all.begin(), all.end()};
   }

@@ -5,6 +5,7 @@
 
 #include <graph/paddle/wire.hpp>
 #include <support/files.hpp>
+#include <support/veiled_device.hpp>
 
 #include <doctest/doctest.h>
 
@@ -117,6 +118,25 @@ TEST_CASE_FIXTURE(fixture, "a folder with a combined file is read from it") {
   scope again;
   load_parameters(p, folder.path(), again, memory);
   CHECK(again.find("w")->as_tensor().data<float>()[1] == 1.0f);
+}
+
+TEST_CASE_FIXTURE(fixture, "values in a device's memory are stored") {
+  const std::shared_ptr<device> on = std::make_shared<test::veiled_device>();
+  values.add_device(on);
+  auto p = program_with(dtype::float32, {2});
+  values.var("w").set(ramp({2}));
+  save_parameters(p, values, folder / "host");
+  values.bring_to("w", *on);
+  save_parameters(p, values, folder / "device");
+  CHECK(test::read_bytes(folder / "device")
+        == test::read_bytes(folder / "host"));
+  selected_rows rows{{0, 1}, 4, on->to_device(ramp({2, 2}))};
+  auto sparse = program_with(dtype::float32, {4, 2}, var_kind::selected_rows);
+  values.var("w").set(rows);
+  save_parameters(sparse, values, folder / "rows");
+  scope again;
+  load_parameters(sparse, folder / "rows", again, memory);
+  CHECK(again.find("w")->as_rows().values.data<float>()[3] == 3.0f);
 }
 
 TEST_CASE_FIXTURE(fixture, "every dtype survives a round trip") {

@@ -169,11 +169,12 @@ std::string text_of(const tensor& value) {
   return text + " with digest " + print.text();
 }
 
-std::string text_of(const variable* value, device& on) {
+std::string text_of(const scope& values, std::string_view name) {
+  const auto* value = values.find(name);
   if (!value || !value->is_tensor() || !value->as_tensor())
     return "no tensor";
   arena host{make_host_memory_source()};
-  return text_of(on.to_host(value->as_tensor(), host));
+  return text_of(values.to_host(value->as_tensor(), host));
 }
 
 /// A value for a one-line error. Of a long value, only the part around position
@@ -216,8 +217,7 @@ std::string text_of(const line& first, const line& other, std::size_t process) {
 
 std::string describe_run(const executor_options& options,
                          const std::string& loss, const graph::ssa_graph& graph,
-                         scope& parameters,
-                         std::span<const std::shared_ptr<device>> devices) {
+                         scope& parameters) {
   lines out;
   add_options(out, options, loss);
   if (graph.sources && graph.sources->described)
@@ -226,7 +226,7 @@ std::string describe_run(const executor_options& options,
   if (!options.hooks.dry_run && options.strategy != graph::merge_strategy::none)
     for (auto& [name, d] : shared_values(graph, *options.nodes))
       out.add("the value of " + std::string{name},
-              text_of(parameters.replica(d).find(name), *devices[d]));
+              text_of(parameters.replica(d), name));
   return out.take();
 }
 

@@ -3,12 +3,9 @@
 
 #include <troupe/actors/executor.hpp>
 #include <troupe/graph/ssa_graph.hpp>
-#include <troupe/kernels/device.hpp>
 #include <troupe/kernels/scope.hpp>
 
 #include <cstddef>
-#include <memory>
-#include <span>
 #include <string>
 
 namespace troupe::actors {
@@ -24,8 +21,7 @@ namespace troupe::actors {
 /// @param parameters spread over the devices
 std::string describe_run(const executor_options& options,
                          const std::string& loss, const graph::ssa_graph& graph,
-                         scope& parameters,
-                         std::span<const std::shared_ptr<device>> devices);
+                         scope& parameters);
 
 /// The first line in which process `process` differs from process 0, as part of
 /// an error message: "steps_in_flight: 2 in process 0, 4 in process 1". Empty

@@ -4,6 +4,8 @@
 #include <troupe/base/error.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 
+#include <algorithm>
+#include <iterator>
 #include <set>
 #include <string>
 #include <unordered_set>
@@ -68,6 +70,7 @@ parameter_replicas::parameter_replicas(
     device_is_here_(std::move(device_is_here)) {}
 
 void parameter_replicas::spread() {
+  add_devices();
   for (auto& [name, d] : values_needed(graph_)) {
     if (!is_here(d))
       continue;
@@ -82,6 +85,9 @@ void parameter_replicas::spread() {
   for (auto& [name, d] : values_kept(graph_))
     give(name, d);
   forget_old_copies();
+  for (auto& v : graph_.vars)
+    if (v.persistable && v.version == 0 && is_here(v.device))
+      parameters_.replica(v.device).bring_to(v.name, *devices_[v.device]);
 }
 
 /// Copies a variable's value from the first device to a device without one, if
@@ -90,7 +96,25 @@ void parameter_replicas::give(std::string_view name, std::size_t to) {
   auto* first = parameters_.find(name);
   auto& here = parameters_.replica(to).var(name);
   if (first && first->is_tensor() && !here.has_value())
-    here.set(plain_copy(first->as_tensor(), *devices_[0], *devices_[to]));
+    here.set(copied(first->as_tensor(), parameters_, to));
+}
+
+// A collective may leave the same value, in the memory of one device, to all.
+void parameter_replicas::add_devices() {
+  std::vector<std::shared_ptr<device>> apart;
+  std::ranges::copy_if(devices_, std::back_inserter(apart),
+                       [](const auto& d) { return !d->memory().is_host(); });
+  for (std::size_t d = 0; d < devices_.size(); ++d)
+    if (is_here(d))
+      for (auto& on : apart)
+        parameters_.replica(d).add_device(on);
+}
+
+/// A plain copy on device `to` of a value of scope `of`.
+tensor parameter_replicas::copied(const tensor& value, const scope& of,
+                                  std::size_t to) {
+  arena host{make_host_memory_source()}; // its blocks outlive it
+  return devices_[to]->to_device(of.to_host(value, host));
 }
 
 // Discards copies of executors on this scope with other devices or another
@@ -112,10 +136,9 @@ void parameter_replicas::gather() {
     if (!v.persistable || v.device == 0 || v.generator == no_handle
         || !is_here(v.device) || written_on_first.contains(v.name))
       continue;
-    auto& here = parameters_.replica(v.device).var(v.name);
-    if (here.is_tensor())
-      parameters_.var(v.name).set(
-        plain_copy(here.as_tensor(), *devices_[v.device], *devices_[0]));
+    auto& replica = parameters_.replica(v.device);
+    if (auto& here = replica.var(v.name); here.is_tensor())
+      parameters_.var(v.name).set(copied(here.as_tensor(), replica, 0));
   }
   bring_to_plain_layout();
 }
@@ -124,14 +147,13 @@ void parameter_replicas::gather() {
 /// the scope in their own layout.
 void parameter_replicas::bring_to_plain_layout() {
   for (auto& v : graph_.vars) {
-    auto* held = v.persistable && is_here(v.device)
-                   ? parameters_.replica(v.device).find(v.name)
-                   : nullptr;
-    if (!held || !held->is_tensor() || !held->as_tensor()
-        || held->as_tensor().is_plain())
+    if (!v.persistable || !is_here(v.device))
       continue;
-    auto& on = *devices_[v.device];
-    held->set(plain_copy(held->as_tensor(), on, on));
+    auto& replica = parameters_.replica(v.device);
+    auto* held = replica.find(v.name);
+    if (held && held->is_tensor() && held->as_tensor()
+        && !held->as_tensor().is_plain())
+      held->set(copied(held->as_tensor(), replica, v.device));
   }
 }
 

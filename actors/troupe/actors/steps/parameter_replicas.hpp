@@ -27,7 +27,8 @@ public:
                      std::vector<bool> device_is_here);
 
   /// Called before the first step. Copies to each device the missing values
-  /// that its ops read, and discards copies that steps will not update. Throws
+  /// that its ops read, discards copies that steps will not update, and moves
+  /// what lies in memory that the device does not reach. Throws
   /// error(not_found) naming a variable without a value.
   void spread();
   /// Called after steps. Brings the application's values up to date, in plain
@@ -38,7 +39,9 @@ private:
   bool is_here(std::size_t device) const {
     return device_is_here_.empty() || device_is_here_[device];
   }
+  void add_devices();
   void give(std::string_view name, std::size_t to);
+  tensor copied(const tensor& value, const scope& of, std::size_t to);
   void forget_old_copies();
   void bring_to_plain_layout();
 

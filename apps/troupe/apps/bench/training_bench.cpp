@@ -79,7 +79,9 @@ void training_bench::write_start(const std::filesystem::path& file) const {
   named_tensors arrays;
   for (const auto& [name, var] : bundle_.main.main().vars)
     if (var.is_parameter)
-      arrays.emplace("param/" + name, parameters_->var(name).as_tensor());
+      arrays.emplace(
+        "param/" + name,
+        parameters_->to_host(parameters_->var(name).as_tensor(), *host_));
   for (std::size_t i = 0; i < batches_.size(); ++i)
     for (const auto& [name, value] : batches_[i])
       arrays.emplace("feed/" + std::to_string(i) + "/" + name, value);

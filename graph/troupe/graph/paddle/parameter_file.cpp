@@ -160,19 +160,24 @@ const variable& value_of(const scope& values, const var_desc& var) {
   return *value;
 }
 
-void write_value(atomic_file& file, const variable& value,
-                 const std::string& name) {
-  if (value.is_rows())
-    write_rows_record(file, value.as_rows(), name);
-  else
-    write_tensor_record(file, value.as_tensor(), name);
+void write_value(atomic_file& file, const scope& values, const var_desc& var) {
+  const auto& value = value_of(values, var);
+  arena host{make_host_memory_source()};
+  if (value.is_rows()) {
+    auto rows = value.as_rows();
+    rows.values = values.to_host(rows.values, host);
+    write_rows_record(file, rows, var.name);
+  } else {
+    write_tensor_record(file, values.to_host(value.as_tensor(), host),
+                        var.name);
+  }
 }
 
 void save_combined(const stored_vars& vars, const scope& values,
                    const fs::path& path) {
   atomic_file file(path);
   for (const auto& [name, var] : vars)
-    write_value(file, value_of(values, *var), var->name);
+    write_value(file, values, *var);
   file.commit();
 }
 
@@ -190,7 +195,7 @@ void save_separate(const stored_vars& vars, const scope& values,
     auto target = record_path(folder.path(), name);
     make_folder(target.parent_path());
     atomic_file file(target);
-    write_value(file, value_of(values, *var), var->name);
+    write_value(file, values, *var);
     file.commit();
   }
   folder.commit();

@@ -216,6 +216,14 @@ buffer arena::allocate(std::size_t bytes) {
   throw out_of_memory(*state_, bytes);
 }
 
+bool buffer::is_host() const noexcept {
+  return !block_ || block_->owner->source->is_host();
+}
+
+bool arena::is_host() const noexcept {
+  return state_->source->is_host();
+}
+
 void arena::trim() noexcept {
   guard held{state_->lock};
   trim_cached(*state_);

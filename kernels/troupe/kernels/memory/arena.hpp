@@ -51,6 +51,9 @@ public:
   /// Releases the block. The buffer is then empty.
   void reset() noexcept;
   explicit operator bool() const noexcept { return block_ != nullptr; }
+  /// True if the host can read and write the block; also if the buffer is
+  /// empty.
+  bool is_host() const noexcept;
   /// First byte; null if the buffer is empty.
   std::byte* data() const noexcept { return block_ ? block_->data : nullptr; }
   /// Size of the block in bytes, at least the requested size; 0 if the buffer
@@ -88,6 +91,8 @@ public:
   virtual void discard(std::byte* data, std::size_t bytes) noexcept;
   /// Describes the available memory, for errors; empty if unknown.
   virtual std::string limit() const;
+  /// True if the host can read and write the memory.
+  virtual bool is_host() const noexcept { return true; }
 };
 
 /// Makes a source of host memory, aligned to 64 bytes. Once more than 1 MiB has
@@ -128,6 +133,13 @@ public:
 
   /// Returns cached memory to the source.
   void trim() noexcept;
+
+  /// True if the host can read and write this memory.
+  bool is_host() const noexcept;
+  /// True if `memory` is from this arena.
+  bool owns(const buffer& memory) const noexcept {
+    return memory && memory.block()->owner == state_;
+  }
 
   ///@{
   /// Bytes in live blocks now, and their peak.

@@ -397,15 +397,38 @@ void stream_thread::loop() {
       e.of->execute(e);
 }
 
+/// Host memory that is said to be a device's, so that whoever forgets a copy is
+/// found.
+class sim_memory final : public memory_source {
+public:
+  std::byte* allocate(std::size_t bytes) noexcept override {
+    return host_->allocate(bytes);
+  }
+  void deallocate(std::byte* data, std::size_t bytes) noexcept override {
+    host_->deallocate(data, bytes);
+  }
+  bool resize(std::byte* data, std::size_t bytes,
+              std::size_t wanted) noexcept override {
+    return host_->resize(data, bytes, wanted);
+  }
+  void discard(std::byte* data, std::size_t bytes) noexcept override {
+    host_->discard(data, bytes);
+  }
+  std::string limit() const override { return host_->limit(); }
+  bool is_host() const noexcept override { return false; }
+
+private:
+  std::unique_ptr<memory_source> host_ = make_host_memory_source();
+};
+
 class sim_device final : public device {
 public:
   sim_device(device_id id, sim_times times)
-    : id_(id), memory_(make_cpu_device(id.index)), times_(std::move(times)),
-      draw_(times_.seed) {}
+    : id_(id), memory_(std::make_unique<sim_memory>()),
+      times_(std::move(times)), draw_(times_.seed) {}
 
   device_id id() const noexcept override { return id_; }
-  arena& memory() noexcept override { return memory_->memory(); }
-  bool memory_is_host() const noexcept override { return true; }
+  arena& memory() noexcept override { return memory_; }
   std::unique_ptr<stream> make_stream(const stream_options& o) override {
     std::lock_guard guard{making_};
     return std::make_unique<sim_stream>(o.name, times_, draw_(),
@@ -416,7 +439,7 @@ public:
   }
   // The host's value may change before the copy is done, so it is staged.
   tensor to_device(const tensor& host_value, stream& on) override {
-    return copy(clone(host_value, memory()), memory(), on);
+    return copy(clone(host_value, staging_), memory_, on);
   }
 
 private:
@@ -445,7 +468,8 @@ private:
   static std::uint64_t look_ns() { return usable_cores() < 2 ? 0 : 50'000; }
 
   device_id id_;
-  std::unique_ptr<device> memory_;
+  arena memory_;
+  arena staging_{make_host_memory_source()};
   sim_times times_;   // of the streams, which the device outlives
   std::mutex making_; // guards the members below
   splitmix64 draw_;
