@@ -35,7 +35,7 @@ in_blocks(bool yes, const char* devices = "cpu:1",
   executor_options o;
   o.devices = parse_devices(devices);
   o.strategy = strategy;
-  o.lowering.filters_in_blocks = yes;
+  o.lowering.kernel_layouts = yes;
   return o;
 }
 

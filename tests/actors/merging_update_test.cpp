@@ -97,7 +97,7 @@ TEST_CASE("filters that stay in blocks are updated as they lie") {
   const auto net = make_resnet(true);
   const auto expected = train(net, merging(false), batches);
   auto options = merging(true);
-  options.lowering.filters_in_blocks = true;
+  options.lowering.kernel_layouts = true;
   CHECK(
     bit_equal(*train(net, options, batches).parameters, *expected.parameters));
 }

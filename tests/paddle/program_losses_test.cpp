@@ -57,7 +57,7 @@ void check_training(const std::string& name, const std::string& mode_name) {
   options.devices = parse_devices(mode.devices);
   options.strategy = graph::parse_merge_strategy(mode.strategy);
   options.parameters = parameters_of(fixture, "params0.pdiparams", memory);
-  options.lowering.filters_in_blocks = true;
+  options.lowering.kernel_layouts = true;
   executor exe{fixture.main(), options};
   fixture.check_losses(
     mode, train(exe, fixture, read_npz(fixture.file("feeds.npz"), memory)));

@@ -207,8 +207,8 @@ public:
   /// - With the strategies reduce and replicate, devices that do not share
   ///   parameters keep optimizer state only on the device that updates it. The
   ///   state is copied to `parameters()`.
-  /// - With `lowering_options::filters_in_blocks`, here or in another executor
-  ///   on the scope, filters are stored in a kernel's blocked layout. They
+  /// - With `lowering_options::kernel_layouts`, here or in another executor on
+  ///   the scope, parameters may be stored in a layout of the kernels. They
   ///   become plain.
   void synchronize_parameters();
 

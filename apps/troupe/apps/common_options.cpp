@@ -127,7 +127,7 @@ executor_options make_executor_options(const network_options& options) {
                       "which those of --strategy none do not");
   made.lowering.sync_batch_norm = options.sync_batch_norm;
   // Nobody reads parameters while they train.
-  made.lowering.filters_in_blocks = true;
+  made.lowering.kernel_layouts = true;
   made.threads = options.threads;
   if (options.precision == "bf16")
     made.kernels = std::make_shared<kernel_table>(

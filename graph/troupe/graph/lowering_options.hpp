@@ -41,12 +41,11 @@ struct lowering_options {
   /// Gradient ops of activations and softmax overwrite their input gradient if
   /// no other op reads it (passes/write_in_place.hpp).
   bool write_in_place = true;
-  /// Filters that only convolutions read, and their optimizer state, stay in
-  /// the convolutions' blocked layout between steps
-  /// (passes/filters_in_blocks.hpp). Call `synchronize_parameters` before
-  /// reading elements of an executor's `parameters`; only then are they plain.
-  /// Not available over processes.
-  bool filters_in_blocks = false;
+  /// Parameters and their optimizer state may stay in a layout of the device's
+  /// kernels between steps, if its backend has one. Call
+  /// `synchronize_parameters` before reading elements of an executor's
+  /// `parameters`; only then are they plain. Not available over processes.
+  bool kernel_layouts = false;
   /// Devices that share memory use a single copy of each variable that at most
   /// one of them writes. With the strategies reduce and replicate, parameters
   /// are then not broadcast. Not available over processes.
@@ -66,7 +65,7 @@ struct lowering_options {
   static lowering_options none() {
     lowering_options o;
     o.fuse_batch_norms = o.recompute_activations = o.separate_shape_inputs =
-      o.write_in_place = o.filters_in_blocks = o.share_parameters =
+      o.write_in_place = o.kernel_layouts = o.share_parameters =
         o.gather_products = o.merge_in_updates = false;
     return o;
   }

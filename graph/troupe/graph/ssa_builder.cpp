@@ -6,7 +6,6 @@
 #include <troupe/graph/merging/gathered_product.hpp>
 #include <troupe/graph/merging/merge_plan.hpp>
 #include <troupe/graph/merging/merging_update.hpp>
-#include <troupe/graph/passes/filters_in_blocks.hpp>
 #include <troupe/graph/passes/fuse_batch_norm.hpp>
 #include <troupe/graph/passes/recompute_activations.hpp>
 #include <troupe/graph/passes/shape_inputs.hpp>
@@ -476,13 +475,6 @@ shared_program in_place(shared_program p, const build_options& options) {
     write_in_place(*p, kept_names(options)));
 }
 
-shared_program with_filters_in_blocks(shared_program p,
-                                      const build_options& options) {
-  if (!options.lowering.filters_in_blocks || !has_filter_gradients(*p))
-    return p;
-  return std::make_shared<const program>(keep_filters_in_blocks(*p));
-}
-
 ssa_graph build_exposed(shared_program p, const build_options& options) {
   const auto merges =
     options.devices.size() > 1 && options.strategy != merge_strategy::none;
@@ -497,7 +489,6 @@ ssa_graph build_exposed(shared_program p, const build_options& options) {
   // Who reads a shape alone needs nothing computed again.
   p = recomputing(separated(std::move(p), options), options);
   p = in_place(std::move(p), options);
-  p = with_filters_in_blocks(std::move(p), options);
   return graph_builder{std::move(p), options}.build();
 }
 

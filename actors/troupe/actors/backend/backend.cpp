@@ -7,6 +7,7 @@
 #include <array>
 #include <set>
 #include <string>
+#include <utility>
 
 namespace troupe {
 
@@ -100,6 +101,16 @@ graph::lowering_options lowering_for(std::span<const device_id> ids,
     wanted.share_parameters = wanted.gather_products = wanted.merge_in_updates =
       false;
   return wanted;
+}
+
+std::shared_ptr<const graph::program>
+lowered_for(std::span<const device_id> ids,
+            std::shared_ptr<const graph::program> p,
+            const graph::lowering_options& possible) {
+  for (auto kind : kinds_of(ids))
+    if (const auto* of = find_backend(kind))
+      p = of->lowered(std::move(p), possible);
+  return p;
 }
 
 } // namespace troupe

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/graph/lowering_options.hpp>
+#include <troupe/graph/program.hpp>
 #include <troupe/kernels/device.hpp>
 #include <troupe/kernels/kernel.hpp>
 #include <troupe/kernels/precision.hpp>
@@ -40,6 +41,16 @@ public:
   virtual graph::lowering_options
   lowering(const graph::lowering_options& wanted,
            const kernel_table& kernels) const = 0;
+  /// Runs the backend's own passes over a program, before a graph is made of it
+  /// with the options `possible`. Devices of other kinds may run the result
+  /// too, so passes only add what other kernels ignore. By default there are
+  /// none.
+  virtual std::shared_ptr<const graph::program>
+  lowered(std::shared_ptr<const graph::program> p,
+          const graph::lowering_options& possible) const {
+    (void)possible;
+    return p;
+  }
   /// Allocates the memory that the backend's libraries need with that many
   /// threads. Throws error(out_of_memory). Called before the first step,
   /// because the libraries cannot report a failure later.
@@ -80,5 +91,12 @@ bool share_memory(std::span<const device_id> ids);
 graph::lowering_options lowering_for(std::span<const device_id> ids,
                                      graph::lowering_options wanted,
                                      const kernel_table& kernels);
+
+/// Runs the passes of all backends in `ids` that this build includes; see
+/// `backend::lowered`. `possible` is what `lowering_for` returns.
+std::shared_ptr<const graph::program>
+lowered_for(std::span<const device_id> ids,
+            std::shared_ptr<const graph::program> p,
+            const graph::lowering_options& possible);
 
 } // namespace troupe

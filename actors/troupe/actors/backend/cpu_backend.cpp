@@ -3,6 +3,9 @@
 #include <troupe/kernels/cpu/library/library_memory.hpp>
 #include <troupe/kernels/cpu_kernel_options.hpp>
 
+#include <memory>
+#include <utility>
+
 namespace troupe {
 
 namespace {
@@ -20,6 +23,11 @@ public:
   graph::lowering_options lowering(const graph::lowering_options& wanted,
                                    const kernel_table& kernels) const override {
     return actors::cpu_lowering(wanted, kernels, kind());
+  }
+  std::shared_ptr<const graph::program>
+  lowered(std::shared_ptr<const graph::program> p,
+          const graph::lowering_options& possible) const override {
+    return actors::cpu_lowered(std::move(p), possible);
   }
   void prepare(std::size_t threads) const override {
     take_library_memory(threads);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/backend/cpu_lowering.hpp>
 
+#include <troupe/actors/backend/cpu_filter_blocks.hpp>
 #include <troupe/graph/merging/gathered_product.hpp>
 #include <troupe/graph/merging/merging_update.hpp>
 #include <troupe/graph/passes/fuse_batch_norm.hpp>
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -44,6 +46,14 @@ graph::lowering_options cpu_lowering(graph::lowering_options wanted,
         }))
       wanted.*pass.wanted = false;
   return wanted;
+}
+
+std::shared_ptr<const graph::program>
+cpu_lowered(std::shared_ptr<const graph::program> p,
+            const graph::lowering_options& possible) {
+  if (!possible.kernel_layouts || !has_filter_gradients(*p))
+    return p;
+  return std::make_shared<const graph::program>(keep_filters_in_blocks(*p));
 }
 
 } // namespace troupe::actors

@@ -61,8 +61,7 @@ graph::build_options build_options_of(const executor_options& options,
                  options.kernels ? *options.kernels : kernels_for(devices));
   if (is_split(options)) // values sent between places are plain
     build.lowering.share_parameters = build.lowering.gather_products =
-      build.lowering.merge_in_updates = build.lowering.filters_in_blocks =
-        false;
+      build.lowering.merge_in_updates = build.lowering.kernel_layouts = false;
   if (!loss.empty() && std::ranges::count(build.fetches, loss) == 0)
     build.fetches.push_back(loss);
   return build;
@@ -71,8 +70,9 @@ graph::build_options build_options_of(const executor_options& options,
 graph::ssa_graph build_graph(std::shared_ptr<const graph::program> p,
                              const executor_options& options,
                              const std::string& loss) {
-  auto g =
-    graph::build_ssa_graph(std::move(p), build_options_of(options, loss));
+  const auto build = build_options_of(options, loss);
+  p = lowered_for(options.devices, std::move(p), build.lowering);
+  auto g = graph::build_ssa_graph(std::move(p), build);
   if (options.hooks.rank_collectives)
     g = graph::make_rank_collectives(std::move(g));
   if (is_split(options))

@@ -142,8 +142,7 @@ int run_steps(const steps_options& o) {
   auto bundle = load_program(o.network.program, o.network.loss);
   auto options = make_executor_options(o.network);
   options.loss = require_loss(bundle);
-  options.lowering.filters_in_blocks =
-    false; // the other engines have plain ones
+  options.lowering.kernel_layouts = false; // the other engines have plain ones
   options.threads = choose_workers(options.threads);
   options.kernels =
     std::make_shared<const kernel_table>(kernels_for(options.devices));

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/small_program.hpp"
 
-#include <troupe/graph/passes/filters_in_blocks.hpp>
+#include <troupe/actors/backend/backend.hpp>
+#include <troupe/actors/backend/cpu_filter_blocks.hpp>
+#include <troupe/actors/steps/executor_graph.hpp>
 #include <troupe/graph/program_text.hpp>
 
 #include <doctest/doctest.h>
@@ -12,8 +14,9 @@
 using namespace troupe;
 using namespace troupe::graph;
 using namespace troupe::graph::testing;
+using namespace troupe::actors;
 
-TEST_SUITE("graph.passes.filters_in_blocks") {
+TEST_SUITE("actors.cpu_filter_blocks") {
 
 namespace {
 
@@ -150,14 +153,26 @@ TEST_CASE("a program without filter gradients is not looked at") {
 }
 
 TEST_CASE("only a graph that is asked for it has it") {
-  for (bool yes : {true, false}) {
-    build_options options = on_cpus(1);
-    options.lowering.filters_in_blocks = yes;
-    const auto g = build(convolved{}.p, options);
-    const auto& gradient = g.op(find_op(g, "conv2d_grad"));
-    CHECK(gradient.desc->attributes.get_bool(filter_in_blocks_attribute, false)
-          == yes);
-  }
+  for (bool yes : {true, false})
+    for (const std::string devices : {"cpu", "sim:2"}) {
+      executor_options options;
+      options.devices = parse_devices(devices);
+      options.lowering.kernel_layouts = yes;
+      const auto g = build_graph(
+        std::make_shared<const program>(convolved{}.p.desc), options, "loss");
+      const auto& gradient = g.op(find_op(g, "conv2d_grad"));
+      CHECK(
+        gradient.desc->attributes.get_bool(filter_in_blocks_attribute, false)
+        == yes);
+    }
 }
 
-} // TEST_SUITE("graph.passes.filters_in_blocks")
+TEST_CASE("a kind of device without such a layout gets the program itself") {
+  const auto p = std::make_shared<const program>(convolved{}.p.desc);
+  lowering_options options;
+  options.kernel_layouts = true;
+  CHECK(lowered_for(parse_devices("cuda:0"), p, options) == p);
+  CHECK(lowered_for(parse_devices("cpu"), p, options) != p);
+}
+
+} // TEST_SUITE("actors.cpu_filter_blocks")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/graph/passes/filters_in_blocks.hpp>
+#include <troupe/actors/backend/cpu_filter_blocks.hpp>
 
 #include <troupe/graph/variable_uses.hpp>
 
@@ -9,9 +9,15 @@
 #include <string>
 #include <vector>
 
-namespace troupe::graph {
+namespace troupe::actors {
 
 namespace {
+
+using graph::block;
+using graph::op_desc;
+using graph::op_slot;
+using graph::use_map;
+using graph::var_desc;
 
 constexpr std::string_view filter_slot = "Filter";
 constexpr std::string_view gradient_slot = "Filter@GRAD";
@@ -46,7 +52,7 @@ bool updates(const op_desc& op, const std::string& filter,
 }
 
 bool is_filter(const var_desc* var) {
-  return var && var->persistable && var->kind == var_kind::dense
+  return var && var->persistable && var->kind == graph::var_kind::dense
          && var->type == dtype::float32;
 }
 
@@ -79,11 +85,11 @@ bool may_make_blocks(const block& b, const use_map& uses, const op_desc& op) {
 
 } // namespace
 
-program keep_filters_in_blocks(program p) {
+graph::program keep_filters_in_blocks(graph::program p) {
   if (p.blocks.size() > 1)
     return p;
   auto& b = p.main();
-  const auto uses = find_uses(b);
+  const auto uses = graph::find_uses(b);
   std::vector<std::size_t> found;
   for (std::size_t i = 0; i < b.ops.size(); ++i)
     if (may_make_blocks(b, uses, b.ops[i]))
@@ -93,8 +99,8 @@ program keep_filters_in_blocks(program p) {
   return p;
 }
 
-bool has_filter_gradients(const program& p) {
+bool has_filter_gradients(const graph::program& p) {
   return std::ranges::any_of(p.main().ops, makes_filter_gradient);
 }
 
-} // namespace troupe::graph
+} // namespace troupe::actors

@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-namespace troupe::graph {
+namespace troupe::actors {
 
 /// Attribute of op `conv2d_grad`: it may leave Filter@GRAD in a library's
 /// layout, because all readers accept that.
@@ -22,9 +22,9 @@ inline constexpr std::string_view filter_in_blocks_attribute =
 ///
 /// A program with several blocks is not changed, because the ops of all blocks
 /// would have to be checked.
-program keep_filters_in_blocks(program p);
+graph::program keep_filters_in_blocks(graph::program p);
 
 /// True if the main block has a `conv2d_grad` that writes a filter's gradient.
-bool has_filter_gradients(const program& p);
+bool has_filter_gradients(const graph::program& p);
 
-} // namespace troupe::graph
+} // namespace troupe::actors
