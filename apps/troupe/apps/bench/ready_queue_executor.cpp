@@ -149,7 +149,7 @@ void ready_queue_executor::impl::run(std::uint32_t op) {
 
 void ready_queue_executor::impl::feed(const feed_map& feeds) {
   for (auto& [name, value] : feeds) {
-    auto held = devices.front()->to_device(value);
+    auto held = devices.front()->to_device(value, *queue_of_device);
     if (actors::feeds_persistable(program->main(), name))
       options.parameters->var(name).set(std::move(held));
     else if (const auto* target = values.find_fed(name, 0))
