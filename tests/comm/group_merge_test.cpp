@@ -77,9 +77,9 @@ void check_error(merged_variable& x, collective_kind kind, std::size_t root,
 // What a kernel does that writes variable `var` as its output "Out".
 tensor write_as_kernel(device& on, variable& var, float value) {
   attribute_map attributes;
-  op_argument out{"Out", "x", &var};
+  const argument_list outputs{{"Out", "x", &var}};
   step_info step;
-  kernel_context ctx{on, nullptr, attributes, {}, {&out, 1}, step};
+  kernel_context ctx{on, nullptr, attributes, {}, outputs, step};
   auto result = ctx.output("Out", {8}, dtype::float32);
   std::ranges::fill(result.values<float>(), value);
   return result;

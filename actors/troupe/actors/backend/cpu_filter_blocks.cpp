@@ -15,7 +15,6 @@ namespace {
 
 using graph::block;
 using graph::op_desc;
-using graph::op_slot;
 using graph::use_map;
 using graph::var_desc;
 

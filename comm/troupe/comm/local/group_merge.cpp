@@ -118,7 +118,7 @@ std::shared_ptr<const layout> group_merge::take_layout() {
     if (auto& t = inputs_[r]; t && alike)
       t = in_layout(std::move(t), nullptr);
     else if (t && !t.is_plain())
-      t = plain_copy(t, *ranks_[r], *ranks_[r]);
+      t = clone(t, ranks_[r]->memory());
   return alike ? format : nullptr;
 }
 
