@@ -146,6 +146,7 @@ private:
                         {static_cast<std::int64_t>(elements_)}, dtype::float32);
   }
 
+  nobody nobody_;
   bench_case what_;
   thread_pair& threads_;
   std::size_t elements_;
@@ -156,7 +157,6 @@ private:
   std::vector<variable> vars_;
   std::unique_ptr<comm::local::group_merge> joint_;
   std::vector<std::unique_ptr<comm::communicator>> ranks_;
-  nobody nobody_;
 };
 
 double milliseconds(std::size_t repetitions, const std::function<void()>& run) {

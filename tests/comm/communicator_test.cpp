@@ -73,10 +73,11 @@ private:
 /// A group, and a variable "x" of each rank.
 struct rig {
   std::vector<std::unique_ptr<device>> devices;
-  std::vector<std::unique_ptr<communicator>> ranks;
   std::vector<variable> x;
   std::vector<rank_value> values;
   std::vector<outcome> ends;
+  // Goes first: it tells the ends of calls that are pending.
+  std::vector<std::unique_ptr<communicator>> ranks;
 
   explicit rig(std::size_t size, const local_group_options& options = {})
     : x(size), values(size), ends(size) {

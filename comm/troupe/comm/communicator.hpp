@@ -110,7 +110,7 @@ class communicator {
 public:
   communicator(const communicator&) = delete;
   communicator& operator=(const communicator&) = delete;
-  /// Leaves the group.
+  /// Leaves the group: a call that is pending completes with an error.
   virtual ~communicator() = default;
 
   /// Number of this rank, less than `size()`.
