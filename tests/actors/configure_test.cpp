@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/configure.hpp>
 
+#include <troupe/actors/executor.hpp>
 #include <troupe/base/cores.hpp>
+#include <troupe/graph/layers.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
 #include <caf/event_based_actor.hpp>
 
+#include <support/child_process.hpp>
 #include <support/skip_case.hpp>
 
 #include <doctest/doctest.h>
@@ -15,6 +18,7 @@
 #include <sched.h>
 
 #include <future>
+#include <stdexcept>
 
 using namespace troupe;
 
@@ -52,5 +56,31 @@ TEST_CASE("fewer workers than cores go where the system puts them") {
     return test::skip_case("needs two cores");
   CHECK(cores_of_worker(usable_cores() - 1) == usable_cores());
 }
+
+// CAF would end the process. A sanitizer does, too, without its own thread.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("an executor whose threads do not start is an error") {
+  if (::getuid() != 0)
+    return test::skip_case("needs root, which can become any user");
+  graph::network net;
+  layers::mean(net.data("x", {-1, 4}));
+  for (rlim_t threads = 1; threads <= 4; ++threads) {
+    CAPTURE(threads);
+    CHECK(test::exit_code(test::in_child([&] {
+            test::allow_threads(threads);
+            try {
+              executor{net.main, {.threads = 2}};
+            } catch (const error& e) {
+              if (e.code() == errc::kernel_failure
+                  && e.message().starts_with("cannot start "))
+                return;
+              throw;
+            }
+            throw std::runtime_error("it has its threads");
+          }))
+          == (threads <= usable_cores() + 2 ? 0 : 1));
+  }
+}
+#endif
 
 } // TEST_SUITE("actors.configure")

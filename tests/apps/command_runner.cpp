@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/command_runner.hpp"
 
+#include <support/child_process.hpp>
 #include <support/files.hpp>
 
 #include <doctest/doctest.h>
@@ -8,6 +9,7 @@
 #include <chrono>
 #include <csignal>
 #include <ctime>
+#include <optional>
 #include <sstream>
 #include <thread>
 
@@ -25,28 +27,36 @@ void redirect(const std::string& file, int flags, int target) {
   ::dup2(descriptor, target);
 }
 
-void limit_addresses(rlim_t bytes) {
-  const rlimit limit{bytes, bytes};
-  ::setrlimit(RLIMIT_AS, &limit);
+/// What the command may take.
+struct limits {
+  rlim_t addresses = RLIM_INFINITY;
+  std::optional<rlim_t> threads{};
+};
+
+void limit(const limits& most) {
+  const rlimit addresses{most.addresses, most.addresses};
+  ::setrlimit(RLIMIT_AS, &addresses);
+  if (most.threads)
+    allow_threads(*most.threads);
 }
 
 pid_t start(const std::vector<std::string>& arguments, const std::string& out,
-            const std::string& err, rlim_t addresses) {
+            const std::string& err, const limits& most) {
   std::vector<char*> argv{const_cast<char*>(TROUPE_COMMAND)};
   for (const std::string& argument : arguments)
     argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
-  const pid_t child = ::fork();
-  if (child == 0) {
+  return in_child([&] {
     std::signal(SIGXFSZ, SIG_DFL); // as from a shell
+    // Opened here: another user may not reach it by its name.
+    const int command = ::open(TROUPE_COMMAND, O_RDONLY | O_CLOEXEC);
     redirect("/dev/null", O_RDONLY, STDIN_FILENO);
     redirect(out, O_WRONLY | O_CREAT, STDOUT_FILENO);
     redirect(err, O_WRONLY | O_CREAT, STDERR_FILENO);
-    limit_addresses(addresses);
-    ::execv(TROUPE_COMMAND, argv.data());
+    limit(most);
+    ::fexecve(command, argv.data(), environ);
     ::_exit(127);
-  }
-  return child;
+  });
 }
 
 bool ended(pid_t child, int& status, int flags) {
@@ -54,13 +64,13 @@ bool ended(pid_t child, int& status, int flags) {
 }
 
 command_result
-run(const std::vector<std::string>& arguments, rlim_t addresses,
+run(const std::vector<std::string>& arguments, const limits& most,
     const std::function<bool(pid_t, const std::string&)>& while_running) {
   const temporary_folder folder;
   const std::string out = folder / "out", err = folder / "err";
   write_bytes(out, "");
   write_bytes(err, "");
-  const pid_t child = start(arguments, out, err, addresses);
+  const pid_t child = start(arguments, out, err, most);
   int status = 0;
   bool over = false;
   for (bool done = !while_running; !done && !over;) {
@@ -79,12 +89,18 @@ run(const std::vector<std::string>& arguments, rlim_t addresses,
 command_result run_troupe(
   const std::vector<std::string>& arguments,
   const std::function<bool(pid_t, const std::string&)>& while_running) {
-  return run(arguments, RLIM_INFINITY, while_running);
+  return run(arguments, {}, while_running);
 }
 
 command_result run_troupe_within(std::size_t kib,
                                  const std::vector<std::string>& arguments) {
-  return run(arguments, kib * 1024, {});
+  return run(arguments, {.addresses = kib * 1024}, {});
+}
+
+command_result
+run_troupe_with_threads(std::size_t threads,
+                        const std::vector<std::string>& arguments) {
+  return run(arguments, {.threads = threads}, {});
 }
 
 bool catches(pid_t process, int signal) {

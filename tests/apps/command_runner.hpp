@@ -28,6 +28,12 @@ command_result run_troupe(
 command_result run_troupe_within(std::size_t kib,
                                  const std::vector<std::string>& arguments);
 
+/// The same in a process that may have `threads` threads (`ulimit -u`). Only
+/// for root, whose process becomes one of a user that has no others.
+command_result
+run_troupe_with_threads(std::size_t threads,
+                        const std::vector<std::string>& arguments);
+
 /// Whether a process that runs is the command and handles `signal` itself.
 bool catches(pid_t process, int signal);
 

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 #include <grp.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -59,6 +60,16 @@ inline void become_user(uid_t user) {
   if (::setgroups(0, nullptr) != 0 || ::setgid(user) != 0
       || ::setuid(user) != 0)
     throw std::runtime_error("cannot become another user");
+}
+
+/// Makes root's process one of a user that has no others, and lets it have so
+/// many threads (`ulimit -u`), with the one that it has.
+inline void allow_threads(rlim_t most) {
+  constexpr uid_t first_user = 100'000'000;
+  become_user(first_user + static_cast<uid_t>(::getpid()));
+  const rlimit limit{most, most};
+  if (::setrlimit(RLIMIT_NPROC, &limit) != 0)
+    throw std::runtime_error("cannot limit threads");
 }
 
 /// -1 for one that a signal ended.

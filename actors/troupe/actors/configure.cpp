@@ -3,6 +3,7 @@
 
 #include <troupe/actors/workers/queue_policy.hpp>
 #include <troupe/base/cores.hpp>
+#include <troupe/base/threads.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -109,8 +110,14 @@ using coordinator = caf::scheduler::coordinator<policy>;
 void configure(caf::actor_system_config& cfg, int threads) {
   const auto cores = static_cast<int>(usable_cores());
   const auto count = threads <= 0 ? cores : std::min(threads, cores);
+  require_system_threads(static_cast<std::size_t>(count));
   cfg.set("scheduler.max-threads", static_cast<std::size_t>(count));
   cfg.load<coordinator>();
+}
+
+void require_system_threads(std::size_t workers) {
+  constexpr std::size_t clock = 1, printer = 1; // CAF's own
+  require_threads(workers + clock + printer);
 }
 
 namespace actors {

@@ -37,6 +37,14 @@ using actors::step_state;
 
 namespace {
 
+/// Number of workers as computed by `configure`, also used for an application's
+/// system.
+std::size_t workers_of(int threads) {
+  const auto cores = usable_cores();
+  return threads <= 0 ? cores
+                      : std::min(cores, static_cast<std::size_t>(threads));
+}
+
 /// The executor's own actor system.
 struct own_system {
   caf::actor_system_config config;
@@ -44,20 +52,14 @@ struct own_system {
 
   own_system(int threads, bool over_processes) {
     configure(config, threads);
-    if (over_processes)
+    if (over_processes) {
+      constexpr std::size_t of_middleman = 2;
       config.load<caf::io::middleman>();
+      require_system_threads(workers_of(threads) + of_middleman);
+    }
     system = std::make_unique<caf::actor_system>(config);
   }
 };
-
-/// Number of workers as computed by `configure`, also used for an application's
-/// system.
-std::size_t workers_of(const executor_options& options) {
-  const auto cores = usable_cores();
-  return options.threads <= 0
-           ? cores
-           : std::min(cores, static_cast<std::size_t>(options.threads));
-}
 
 std::vector<std::shared_ptr<device>>
 devices_of(const executor_options& options) {
@@ -175,7 +177,7 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
   ssa = actors::build_graph(program, options, loss);
   feeds_needed = {graph::feed_names(ssa), program->main()};
   if (!options.hooks.dry_run)
-    prepare_backends(options.devices, workers_of(options));
+    prepare_backends(options.devices, workers_of(options.threads));
   if (!options.system) {
     own =
       std::make_unique<own_system>(options.threads, options.nodes.has_value());

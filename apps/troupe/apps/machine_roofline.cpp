@@ -3,6 +3,7 @@
 
 #include <troupe/base/clock.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/base/threads.hpp>
 #include <troupe/kernels/cpu/product/gemm.hpp>
 
 #include <algorithm>
@@ -44,8 +45,15 @@ run_rounds(std::size_t threads, const std::function<void(std::size_t)>& work) {
     }
   };
   std::vector<std::jthread> others;
-  for (std::size_t thread = 1; thread < threads; ++thread)
-    others.emplace_back(run, thread);
+  try {
+    for (std::size_t thread = 1; thread < threads; ++thread)
+      others.push_back(start_thread<std::jthread>(run, thread));
+  } catch (...) {
+    // Those that run must not wait for this thread and for those that do not.
+    for (auto missing = threads - others.size(); missing > 0; --missing)
+      together.arrive_and_drop();
+    throw;
+  }
   run(0);
   others.clear(); // joins them
   for (const auto& failure : failures)

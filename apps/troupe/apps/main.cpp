@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/command.hpp>
+#include <troupe/base/cores.hpp>
+#include <troupe/base/threads.hpp>
 #include <troupe/kernels/memory/address_space.hpp>
 
 #include <algorithm>
@@ -7,7 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
+#include <memory>
+#include <new>
+#include <string_view>
 
 #include <fcntl.h>
 #include <malloc.h>
@@ -17,20 +21,40 @@
 
 namespace {
 
-bool has_few_addresses() {
+bool has_few_addresses() noexcept {
   return troupe::address_limit() != SIZE_MAX;
 }
 
-/// OpenBLAS, when it is loaded, starts a thread for each core but one that
-/// takes 128 MiB of addresses or waits for them for ever. Troupe uses none of
-/// them: where addresses are limited the command begins again without.
-void do_without_blas_threads(char** argv) {
-  constexpr auto* threads = "OPENBLAS_NUM_THREADS";
-  if (!has_few_addresses() || std::getenv(threads))
+/// OpenBLAS, when it is loaded, starts a thread for each core but one. Each
+/// takes 128 MiB of addresses or waits for them for ever; if one does not
+/// start, OpenBLAS interrupts the process. Troupe uses none of them: where
+/// addresses or threads are limited, the command begins again without.
+///
+/// Runs before the libraries are initialized, so it needs nothing of them.
+void do_without_blas_threads(int, char** argv, char** environment) noexcept {
+  constexpr std::string_view variable = "OPENBLAS_NUM_THREADS=";
+  char without[] = "OPENBLAS_NUM_THREADS=1";
+  std::size_t count = 0;
+  for (; environment[count]; ++count)
+    if (std::string_view{environment[count]}.starts_with(variable))
+      return;
+  if (!has_few_addresses()
+      && troupe::try_threads(troupe::usable_cores() - 1) == 0)
     return;
-  ::setenv(threads, "1", 1);
-  ::execv("/proc/self/exe", argv); // goes on here if the system refuses
+  const std::unique_ptr<char* []> more { new (std::nothrow) char*[count + 2] };
+  if (!more)
+    return;
+  std::copy(environment, environment + count, more.get());
+  more[count] = without;
+  more[count + 1] = nullptr;
+  ::execve("/proc/self/exe", argv, more.get()); // goes on if it is refused
 }
+
+// A sanitizer's code cannot run before the sanitizer is initialized.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+[[gnu::section(".preinit_array"), gnu::used]] void (*const before_libraries)(
+  int, char**, char**) noexcept = do_without_blas_threads;
+#endif
 
 /// glibc's malloc takes 64 MiB of addresses for each thread, until there are
 /// none left for those that it has no such part for.
@@ -97,7 +121,6 @@ int main(int argc, char** argv) {
   occupy_standard_streams();
   if (!has_stack())
     return 1;
-  do_without_blas_threads(argv);
   share_heap();
   // Who reads the output may leave: an error, not the end without a word.
   std::signal(SIGPIPE, SIG_IGN);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/stop_request.hpp>
 
+#include <troupe/base/threads.hpp>
+
 #include <chrono>
 #include <csignal>
 #include <cstddef>
@@ -54,15 +56,28 @@ bool stop_request::stopped() const noexcept {
 
 namespace {
 
+/// While it lives, no signal comes to this thread, nor ever to those that it
+/// starts.
+class blocked_signals {
+public:
+  blocked_signals() {
+    sigset_t all = {};
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~blocked_signals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  blocked_signals(const blocked_signals&) = delete;
+  blocked_signals& operator=(const blocked_signals&) = delete;
+
+private:
+  sigset_t before_ = {};
+};
+
 /// Starts a thread that signals do not come to.
 template <class Function>
 std::thread quiet_thread(Function function) {
-  sigset_t all = {}, before = {};
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread started{std::move(function)};
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return started;
+  const blocked_signals while_it_starts;
+  return start_thread(std::move(function));
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 #include <troupe/actors/remote/gate.hpp>
 
 #include <troupe/base/error.hpp>
+#include <troupe/base/threads.hpp>
 
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -263,7 +264,12 @@ gate::gate(const std::string& host, std::uint16_t port,
     errno = failed;
     require(-1);
   }
-  thread_ = std::thread{[this] { serve(); }};
+  try {
+    thread_ = start_thread([this] { serve(); });
+  } catch (...) {
+    ::unlink(path_.c_str());
+    throw;
+  }
 }
 
 gate::~gate() {

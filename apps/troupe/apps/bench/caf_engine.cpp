@@ -2,6 +2,7 @@
 // What an actor per task costs without counting mailboxes: CAF's own
 // behaviours, mailboxes and scheduler.
 
+#include <troupe/actors/configure.hpp>
 #include <troupe/apps/bench/task_engine.hpp>
 
 #include <caf/actor_system.hpp>
@@ -20,6 +21,7 @@ class caf_engine final : public task_engine {
 public:
   caf_engine(const task_graph& tasks, task_work& work, int threads)
     : tasks_(tasks), work_(work), successors_(tasks.successors()) {
+    require_system_threads(static_cast<std::size_t>(threads));
     config_.set("scheduler.max-threads", static_cast<std::size_t>(threads));
     system_ = std::make_unique<caf::actor_system>(config_);
     for (std::uint32_t t = 0; t < tasks.tasks(); ++t)

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/bench/latency_probes.hpp>
 
+#include <troupe/actors/configure.hpp>
 #include <troupe/actors/executor.hpp>
 #include <troupe/apps/bench/delayed_run.hpp>
 #include <troupe/apps/bench/task_program.hpp>
 #include <troupe/base/clock.hpp>
 #include <troupe/base/cores.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/base/threads.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -145,7 +147,7 @@ caf::behavior answering(caf::event_based_actor*) {
 class asking_thread {
 public:
   asking_thread(caf::actor_system& system, samples& times)
-    : thread_([this, &system, &times] { ask(system, times); }) {}
+    : thread_(start_thread([this, &system, &times] { ask(system, times); })) {}
   ~asking_thread() {
     stop_ = true;
     thread_.join();
@@ -180,7 +182,7 @@ double process_time_ns() {
 samples handshake_times(std::size_t rounds, std::uint64_t gap_ns) {
   std::atomic<std::uint64_t> sent{0}, seen{0};
   std::uint64_t seen_at = 0; // released by `seen`
-  std::thread receiver([&] {
+  auto receiver = start_thread([&] {
     pin_this_thread(1);
     for (std::uint64_t r = 1; r <= rounds; ++r) {
       while (sent.load(std::memory_order_acquire) != r) {
@@ -190,8 +192,8 @@ samples handshake_times(std::size_t rounds, std::uint64_t gap_ns) {
     }
   });
   samples times;
-  std::thread sender([&] {
-    pin_this_thread(0);
+  {
+    const stay_on_core sends{0};
     for (std::uint64_t r = 1; r <= rounds; ++r) {
       spin_for(gap_ns);
       const auto begin = now_ns();
@@ -200,8 +202,7 @@ samples handshake_times(std::size_t rounds, std::uint64_t gap_ns) {
       }
       times.add(static_cast<double>(seen_at - begin));
     }
-  });
-  sender.join();
+  }
   receiver.join();
   return times;
 }
@@ -248,6 +249,7 @@ samples level_times(const level_net& net, std::size_t steps,
 
 shared_system_times shared_system(const level_net& net, std::size_t steps) {
   caf::actor_system_config config;
+  require_system_threads(workers);
   config.set("scheduler.max-threads", std::size_t{workers});
   caf::actor_system system{config};
   shared_system_times times;

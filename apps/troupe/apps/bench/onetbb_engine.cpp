@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/bench/task_engine.hpp>
 #include <troupe/base/cores.hpp>
+#include <troupe/base/threads.hpp>
 
 #include <oneapi/tbb/flow_graph.h>
 #include <oneapi/tbb/global_control.h>
@@ -45,6 +46,7 @@ public:
     : limit_(tbb::global_control::max_allowed_parallelism,
              static_cast<std::size_t>(threads)),
       arena_(threads), binding_(arena_, threads) {
+    require_threads(static_cast<std::size_t>(threads - 1));
     arena_.execute([&] { build(tasks, work); });
   }
 

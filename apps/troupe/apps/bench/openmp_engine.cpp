@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/bench/task_engine.hpp>
+#include <troupe/base/threads.hpp>
 
 #include <omp.h>
 
@@ -10,7 +11,9 @@ namespace {
 class openmp_engine final : public task_engine {
 public:
   openmp_engine(const task_graph& tasks, task_work& work, int threads)
-    : tasks_(tasks), work_(work), threads_(threads), made_(tasks.tasks()) {}
+    : tasks_(tasks), work_(work), threads_(threads), made_(tasks.tasks()) {
+    require_threads(static_cast<std::size_t>(threads - 1));
+  }
 
   void run_pass() override {
     const auto* predecessors = tasks_.predecessors.data();

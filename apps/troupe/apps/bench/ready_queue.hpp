@@ -6,6 +6,7 @@
 
 #include <troupe/apps/bench/task_graph.hpp>
 #include <troupe/base/cores.hpp>
+#include <troupe/base/threads.hpp>
 
 #include <atomic>
 #include <condition_variable>
@@ -62,22 +63,29 @@ private:
 class thread_pool {
 public:
   thread_pool(int threads, const std::function<void(std::uint32_t)>& work) {
-    for (int i = 0; i < threads; ++i)
-      threads_.emplace_back([this, i, work] {
-        pin_this_thread(static_cast<std::size_t>(i));
-        for (std::uint32_t task; ready_.pop(task);)
-          work(task);
-      });
+    try {
+      for (int i = 0; i < threads; ++i)
+        threads_.push_back(start_thread([this, i, work] {
+          pin_this_thread(static_cast<std::size_t>(i));
+          for (std::uint32_t task; ready_.pop(task);)
+            work(task);
+        }));
+    } catch (...) {
+      end();
+      throw;
+    }
   }
-  ~thread_pool() {
+  ~thread_pool() { end(); }
+
+  void push(std::uint32_t task) { ready_.push(task); }
+
+private:
+  void end() {
     ready_.close();
     for (auto& t : threads_)
       t.join();
   }
 
-  void push(std::uint32_t task) { ready_.push(task); }
-
-private:
   blocking_queue<std::uint32_t> ready_;
   std::vector<std::thread> threads_;
 };

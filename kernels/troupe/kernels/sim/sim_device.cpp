@@ -5,6 +5,7 @@
 #include <troupe/base/cores.hpp>
 #include <troupe/base/random.hpp>
 #include <troupe/base/spin.hpp>
+#include <troupe/base/threads.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -30,7 +31,8 @@ void pause(splitmix64& draw, std::uint32_t max_us) {
 class completion_thread {
 public:
   completion_thread(std::uint64_t seed, std::uint32_t max_delay_us)
-    : draw_(seed), max_delay_us_(max_delay_us), thread_([this] { loop(); }) {}
+    : draw_(seed), max_delay_us_(max_delay_us),
+      thread_(start_thread([this] { loop(); })) {}
 
   ~completion_thread() {
     {
@@ -220,7 +222,7 @@ private:
 class stream_thread {
 public:
   explicit stream_thread(std::uint64_t look_ns)
-    : queue_(look_ns), thread_([this] { loop(); }) {}
+    : queue_(look_ns), thread_(start_thread([this] { loop(); })) {}
   ~stream_thread() {
     queue_.close();
     thread_.join();

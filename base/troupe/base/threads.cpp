@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/base/threads.hpp>
+
+#include <troupe/base/error.hpp>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
+
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace troupe {
+
+namespace {
+
+/// A thread that waits for a mutex that its maker holds.
+struct held_thread {
+  pthread_t handle{};
+  pthread_mutex_t* gate = nullptr;
+  std::atomic<pid_t> number{0}; // relaxed: read behind the join
+
+  static void* run(void* argument) {
+    auto& self = *static_cast<held_thread*>(argument);
+    self.number.store(static_cast<pid_t>(::syscall(SYS_gettid)),
+                      std::memory_order_relaxed);
+    ::pthread_mutex_lock(self.gate);
+    ::pthread_mutex_unlock(self.gate);
+    return nullptr;
+  }
+
+  /// A joined thread still counts towards limits until the system has removed
+  /// it, which takes some microseconds more.
+  void end() noexcept {
+    constexpr int most_looks = 100'000;
+    ::pthread_join(handle, nullptr);
+    const auto id = number.load(std::memory_order_relaxed);
+    for (int looks = 0;
+         looks < most_looks && ::syscall(SYS_tgkill, ::getpid(), id, 0) == 0;
+         ++looks)
+      ::sched_yield();
+  }
+};
+
+} // namespace
+
+int try_threads(std::size_t count) noexcept {
+  const std::unique_ptr<held_thread[]> held{new (std::nothrow)
+                                              held_thread[count]};
+  if (!held)
+    return ENOMEM;
+  pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+  ::pthread_mutex_lock(&gate);
+  std::size_t started = 0;
+  int code = 0;
+  while (code == 0 && started < count) {
+    auto& next = held[started];
+    next.gate = &gate;
+    code = ::pthread_create(&next.handle, nullptr, held_thread::run, &next);
+    if (code == 0)
+      ++started;
+  }
+  ::pthread_mutex_unlock(&gate);
+  for (std::size_t i = 0; i < started; ++i)
+    held[i].end();
+  return code;
+}
+
+void require_threads(std::size_t count) {
+  if (const int code = try_threads(count); code != 0)
+    fail_to_start_threads(count, code);
+}
+
+void fail_to_start_threads(std::size_t count, int code) {
+  throw error(errc::kernel_failure,
+              "cannot start "
+                + (count == 1 ? "a thread" : std::to_string(count) + " threads")
+                + ": " + std::strerror(code)
+                + " (limits: ulimit -u, the pids limit of a container)");
+}
+
+} // namespace troupe

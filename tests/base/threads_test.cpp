@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/base/error.hpp>
+#include <troupe/base/threads.hpp>
+
+#include <support/caught.hpp>
+#include <support/child_process.hpp>
+#include <support/files.hpp>
+#include <support/skip_case.hpp>
+
+#include <doctest/doctest.h>
+#include <sys/types.h>
+
+#include <cerrno>
+#include <functional>
+#include <stdexcept>
+
+using namespace troupe;
+using namespace troupe::test;
+
+TEST_SUITE("base.threads") {
+namespace {
+
+/// Runs `act` in a process that may have `threads` threads; its exit code.
+int with_threads(rlim_t threads, const std::function<void()>& act) {
+  return exit_code(in_child([&] {
+    allow_threads(threads);
+    act();
+  }));
+}
+
+void require(bool holds, const char* what) {
+  if (!holds)
+    throw std::runtime_error(what);
+}
+
+} // namespace
+
+TEST_CASE("as many threads as required exist at once, and leave no trace") {
+  if (::getuid() != 0)
+    return skip_case("needs root, which can become a user without processes");
+  CHECK(with_threads(4,
+                     [] {
+                       for (int times = 0; times < 1000; ++times)
+                         require_threads(3);
+                     })
+        == 0);
+}
+
+TEST_CASE("threads that the system refuses are an error that names limits") {
+  if (::getuid() != 0)
+    return skip_case("needs root, which can become a user without processes");
+  CHECK(with_threads(
+          4,
+          [] {
+            require(try_threads(4) == EAGAIN, "four threads started");
+            const auto failure = caught([] { require_threads(4); });
+            require(failure.code() == errc::kernel_failure
+                      && contains(failure.message(), "cannot start 4 threads: ")
+                      && contains(failure.message(), "ulimit -u"),
+                    failure.what());
+            require_threads(3);
+          })
+        == 0);
+  CHECK(with_threads(
+          1,
+          [] {
+            const auto failure = caught([] { start_thread([] {}).join(); });
+            require(contains(failure.message(), "cannot start a thread: "),
+                    failure.what());
+          })
+        == 0);
+}
+
+TEST_CASE("a thread that starts runs its function") {
+  int ran = 0;
+  start_thread([&ran](int value) { ran = value; }, 3).join();
+  CHECK(ran == 3);
+}
+} // TEST_SUITE("base.threads")
