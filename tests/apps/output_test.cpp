@@ -8,6 +8,8 @@
 #include <troupe/kernels/io/npz.hpp>
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <array>
 #include <cmath>
@@ -54,6 +56,34 @@ TEST_CASE("metrics that cannot be written are an error") {
         == errc::io_failure);
   metrics_file full("/dev/full");
   CHECK(says(caught([&] { full.write({}); }), "/dev/full"));
+}
+
+TEST_CASE("metrics follow what the process writes to the same file") {
+  const temporary_folder folder;
+  const std::string path = folder / "m", link = folder / "link";
+  const std::string line = to_json_line({});
+  for (const int flags : {O_WRONLY, O_RDWR, O_WRONLY | O_APPEND}) {
+    write_bytes(path, "before\n");
+    const int open = ::open(path.c_str(), flags | O_CLOEXEC);
+    ::lseek(open, 0, SEEK_END);
+    const auto number = std::to_string(open);
+    std::filesystem::remove(link);
+    std::filesystem::create_symlink("/dev/fd/" + number, link);
+    std::string expected = "before\n";
+    for (const auto& name :
+         {"/dev/fd/" + number, "/proc/self/fd/" + number, link, path}) {
+      CAPTURE(name);
+      metrics_file file(name);
+      file.write({});
+      CHECK(::write(open, "between\n", 8) == 8);
+      file.write({});
+      expected += line + "between\n" + line;
+      CHECK(read_bytes(path) == expected);
+    }
+    ::close(open);
+  }
+  metrics_file(path).write({}); // nobody else writes there any more
+  CHECK(read_bytes(path) == line);
 }
 
 TEST_CASE("a line of metrics that finds no room leaves no part of it") {

@@ -218,6 +218,40 @@ TEST_CASE("results in the place of what is read are refused") {
   CHECK(read_bytes(read) == "1,2,0\n");
 }
 
+TEST_CASE("metrics on a standard stream stand among its other lines") {
+  const auto train = [](const std::string& metrics) {
+    return run_troupe({"train", "mlp", "--synthetic", "--steps", "3",
+                       "--devices", "cpu:1", "--json", "--metrics", metrics});
+  };
+  const auto out = train("/dev/stdout");
+  CHECK(out.code == 0);
+  const auto lines = lines_of(out.out);
+  REQUIRE(lines.size() == 4);
+  for (std::size_t step = 0; step < 3; ++step)
+    CHECK(lines[step].starts_with("{\"step\":" + std::to_string(step) + ","));
+  CHECK(lines[3].starts_with("{\"steps\":3,"));
+  const auto err = train("/dev/stderr");
+  CHECK(err.code == 0);
+  CHECK(err.err.starts_with("mlp on cpu:1: "));
+  CHECK(contains(err.err, "\n{\"step\":2,"));
+}
+
+TEST_CASE("no result replaces the file that standard output goes to") {
+  const auto with = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"train", "mlp", "--synthetic", "--steps", "1"});
+    return run_troupe(more);
+  };
+  CHECK(fails_with(with({"--loss-curve", "/dev/stdout"}), 2,
+                   {"--loss-curve would replace /dev/stdout, where other "
+                    "output goes"}));
+  CHECK(
+    fails_with(with({"--fetch", "fc_0.b_0", "--fetch-out", "/proc/self/fd/2"}),
+               2, {"--fetch-out would replace"}));
+  CHECK(fails_with(run_troupe({"bench", "train", "mlp", "--steps", "1",
+                               "--save-start", "/dev/stdout"}),
+                   2, {"--save-start would replace"}));
+}
+
 TEST_CASE("files of a program that is read or saved are not written over") {
   const temporary_folder folder;
   const std::string program = folder / "program", saved = folder / "saved";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/metrics_file.hpp>
 
+#include <troupe/apps/output_places.hpp>
 #include <troupe/base/error.hpp>
 
 #include <nlohmann/json.hpp>
@@ -39,6 +40,14 @@ int write_all(int descriptor, std::string_view text) {
   return 0;
 }
 
+/// A duplicate of a descriptor that is open for writing to the file of that
+/// name; -1 if there is none. Another one, with a position of its own, would
+/// write over what comes from the first, and truncate what it has written.
+int duplicate_of_open(const std::string& path) {
+  const int open = descriptor_to(path);
+  return open < 0 ? -1 : ::fcntl(open, F_DUPFD_CLOEXEC, 0);
+}
+
 } // namespace
 
 std::string to_json_line(const step_metrics& metrics) {
@@ -54,9 +63,11 @@ std::string to_json_line(const step_metrics& metrics) {
 }
 
 metrics_file::metrics_file(std::string path)
-  : path_(std::move(path)),
-    descriptor_(
-      ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+  : path_(std::move(path)), descriptor_(duplicate_of_open(path_)),
+    shared_(descriptor_ >= 0) {
+  if (!shared_)
+    descriptor_ =
+      ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (descriptor_ < 0)
     fail(path_, "write", errno);
 }
@@ -68,7 +79,8 @@ metrics_file::~metrics_file() {
 void metrics_file::write(const step_metrics& metrics) {
   const std::string line = to_json_line(metrics);
   if (const int code = write_all(descriptor_, line); code != 0) {
-    (void)!::ftruncate(descriptor_, bytes_); // a pipe has no end to take off
+    if (!shared_)
+      (void)!::ftruncate(descriptor_, bytes_); // a pipe has no end to take off
     fail(path_, "write", code);
   }
   bytes_ += static_cast<std::int64_t>(line.size());

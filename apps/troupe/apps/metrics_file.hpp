@@ -24,7 +24,9 @@ std::string to_json_line(const step_metrics& metrics);
 /// so that others can follow it.
 class metrics_file {
 public:
-  /// Replaces a file of that name. Throws error(io_failure).
+  /// Replaces a file of that name. If the process has the file open for
+  /// writing, as standard output or by a redirection of the shell, lines are
+  /// appended to what is written there. Throws error(io_failure).
   explicit metrics_file(std::string path);
 
   ~metrics_file();
@@ -32,12 +34,13 @@ public:
   metrics_file& operator=(const metrics_file&) = delete;
 
   /// Throws error(io_failure) when the disk is full; no part of the line is in
-  /// the file then.
+  /// the file then, unless others write there, too.
   void write(const step_metrics& metrics);
 
 private:
   std::string path_;
   int descriptor_;
+  bool shared_;            ///< with what else is written there
   std::int64_t bytes_ = 0; ///< of whole lines
 };
 

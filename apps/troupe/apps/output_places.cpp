@@ -6,8 +6,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <filesystem>
 #include <string_view>
+
+#include <fcntl.h>
+#include <sys/stat.h>
 
 namespace troupe::apps {
 
@@ -65,15 +69,40 @@ bool meets(const fs::path& file, const fs::path& saved) {
                     + " would both write " + second.path);
 }
 
+bool is_open_for_writing(int descriptor) noexcept {
+  const int flags = ::fcntl(descriptor, F_GETFL);
+  return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY;
+}
+
 } // namespace
+
+int descriptor_to(const std::string& path) {
+  struct stat wanted {};
+  if (::stat(path.c_str(), &wanted) != 0)
+    return -1;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator("/proc/self/fd", ignored)) {
+    const int descriptor = std::atoi(entry.path().filename().c_str());
+    struct stat there {};
+    if (::fstat(descriptor, &there) == 0 && there.st_dev == wanted.st_dev
+        && there.st_ino == wanted.st_ino && is_open_for_writing(descriptor))
+      return descriptor;
+  }
+  return -1;
+}
 
 void require_places_of_their_own(std::span<const output_place> outputs,
                                  std::span<const std::string> read,
                                  const std::string& saved) {
+  std::error_code failure;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const auto& output = outputs[i];
     if (output.path.empty())
       continue;
+    if (!output.appends && fs::is_regular_file(output.path, failure)
+        && descriptor_to(output.path) >= 0)
+      throw usage_error(std::string{output.option} + " would replace "
+                        + output.path + ", where other output goes");
     if (!saved.empty() && meets(output.path, saved))
       refuse("--save", output);
     for (const auto& other : outputs.first(i))

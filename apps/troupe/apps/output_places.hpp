@@ -10,10 +10,16 @@ namespace troupe::apps {
 struct output_place {
   const char* option;      ///< which names it
   const std::string& path; ///< empty: nothing is written
+  bool appends = false;    ///< to what the process has open, such as stdout
 };
 
+/// A descriptor of the process that is open for writing to the file of that
+/// name; -1 if there is none.
+int descriptor_to(const std::string& path);
+
 /// Throws usage_error for a file that would take the place of something else:
-/// of another one, of what is read, or of a program that is saved.
+/// of another one, of what is read, of a program that is saved, or of what the
+/// process has open for writing.
 ///
 /// In a folder that is read, or under links to it, a file may replace only one
 /// with an extension of results: .jsonl, .svg, .npz.

@@ -48,7 +48,7 @@ using ull = unsigned long long;
 
 void check_places(const train_options& options) {
   const std::array<output_place, 3> outputs{
-    {{"--metrics", options.metrics},
+    {{"--metrics", options.metrics, true},
      {"--loss-curve", options.loss_curve},
      {"--fetch-out", options.fetch_out}}};
   const std::array<std::string, 4> read{options.network.program,
