@@ -46,6 +46,23 @@ bool has_extension_of_results(const fs::path& file) {
   return std::ranges::find(known, file.extension().string()) != known.end();
 }
 
+/// Whether `file` is another name of something that `folder` holds, by links to
+/// files of either kind. Results of earlier runs are not read.
+bool is_in(const fs::path& file, const fs::path& folder) {
+  std::error_code failure;
+  if (!fs::is_regular_file(file, failure))
+    return false;
+  using walk = fs::recursive_directory_iterator;
+  walk at(folder, fs::directory_options::skip_permission_denied, failure);
+  for (; !failure && at != walk{}; at.increment(failure)) {
+    std::error_code unreadable;
+    if (!has_extension_of_results(at->path())
+        && fs::equivalent(file, at->path(), unreadable))
+      return true;
+  }
+  return false;
+}
+
 /// Whether a result in `file` would destroy something of what is read from
 /// `source`.
 bool destroys(const fs::path& file, const fs::path& source) {
@@ -53,8 +70,10 @@ bool destroys(const fs::path& file, const fs::path& source) {
   if (!fs::is_directory(source, failure)) // or the name of a built-in net
     return fs::exists(source, failure) && is_same(file, source);
   const auto place = plain_path(file);
-  return is_same(place.parent_path(), source) && fs::exists(place, failure)
-         && !has_extension_of_results(place);
+  const bool replaces_there = is_same(place.parent_path(), source)
+                              && fs::exists(place, failure)
+                              && !has_extension_of_results(place);
+  return replaces_there || is_in(place, source);
 }
 
 /// Whether `file` would lie where the program is saved.

@@ -22,7 +22,8 @@ int descriptor_to(const std::string& path);
 /// process has open for writing.
 ///
 /// In a folder that is read, or under links to it, a file may replace only one
-/// with an extension of results: .jsonl, .svg, .npz.
+/// with an extension of results: .jsonl, .svg, .npz. Nor may it be another name
+/// (a link) of any other file there.
 /// @param read files and folders; empty ones and names that are no files count
 ///   as nothing
 /// @param saved the folder of `--save`, which may be one that is read; empty:

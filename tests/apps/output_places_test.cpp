@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where the command writes: no result takes the place of another one or of what
+// is read.
+#include "apps/command_runner.hpp"
+
+#include <support/files.hpp>
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+using namespace troupe::test;
+
+TEST_SUITE("apps.output_places") {
+namespace {
+
+using words = std::vector<std::string>;
+
+words operator+(words a, const words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+} // namespace
+
+TEST_CASE("results in one place are refused before anything runs") {
+  const temporary_folder folder;
+  const std::string a = folder / "a", same = folder.path() / "b/../a";
+  const auto with = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"train", "mlp", "--synthetic", "--steps", "1"});
+    return run_troupe(more);
+  };
+  CHECK(fails_with(
+    with({"--metrics", a, "--fetch", "fc_0.w_0", "--fetch-out", same}), 2,
+    {"--metrics and --fetch-out would both write " + same}));
+  CHECK(fails_with(with({"--save", a + "/", "--loss-curve", a}), 2,
+                   {"--save and --loss-curve would both write " + a}));
+  CHECK(folder.entries() == 0);
+}
+
+TEST_CASE("results in the place of what is read are refused") {
+  const temporary_folder folder;
+  const std::string read = folder / "read", same = folder / "same";
+  const auto with = [&](const char* input, const char* output) {
+    return run_troupe({"train", "mlp", input, read, output, same});
+  };
+  write_bytes(read, "1,2,0\n");
+  std::filesystem::create_hard_link(read, same);
+  for (const auto* input : {"--data", "--feeds", "--params"})
+    for (const auto* output : {"--metrics", "--loss-curve", "--save"}) {
+      CAPTURE(input);
+      CAPTURE(output);
+      if (input == std::string_view{"--params"}
+          && output == std::string_view{"--save"})
+        continue; // a training may go on where it began
+      CHECK(fails_with(with(input, output), 2,
+                       {std::string{output} + " would write over " + same
+                        + ", which is read"}));
+    }
+  CHECK(read_bytes(read) == "1,2,0\n");
+}
+
+TEST_CASE("links to files in folders that are read are not written over") {
+  const temporary_folder folder;
+  const std::string program = folder / "program", data = folder / "data",
+                    hard = folder / "hard.jsonl", real = folder / "real";
+  REQUIRE(run_troupe({"train", "mlp", "--synthetic", "--steps", "1",
+                      "--devices", "cpu:1", "--save", program})
+            .code
+          == 0);
+  std::filesystem::copy("data/digits", data);
+  const auto refused = [&](words command, const std::string& input) {
+    CAPTURE(input);
+    const auto before = read_bytes(input);
+    std::filesystem::create_hard_link(input, hard);
+    for (const auto* output : {"--metrics", "--loss-curve"})
+      CHECK(fails_with(run_troupe(command + words{output, hard}), 2,
+                       {"would write over " + hard + ", which is read"}));
+    // as is what a link in the folder leads to
+    std::filesystem::rename(input, real);
+    std::filesystem::create_symlink(real, input);
+    CHECK(fails_with(run_troupe(command + words{"--metrics", real}), 2,
+                     {"would write over " + real + ", which is read"}));
+    CHECK(read_bytes(input) == before);
+    std::filesystem::remove(hard);
+    std::filesystem::rename(real, input);
+  };
+  const words train{"train", "--steps", "1", "--devices", "cpu:1"};
+  refused(train + words{program, "--synthetic"}, program + "/main.pdmodel");
+  refused(train + words{"mlp", "--synthetic", "--params", program},
+          program + "/params.pdiparams");
+  refused(train + words{"digits", "--data", data},
+          data + "/train-labels-idx1-ubyte");
+  // A result of an earlier run is not read.
+  write_bytes(program + "/run.jsonl", "");
+  std::filesystem::create_hard_link(program + "/run.jsonl", hard);
+  CHECK(
+    run_troupe(train + words{program, "--synthetic", "--metrics", hard}).code
+    == 0);
+}
+
+TEST_CASE("metrics on a standard stream stand among its other lines") {
+  const auto train = [](const std::string& metrics) {
+    return run_troupe({"train", "mlp", "--synthetic", "--steps", "3",
+                       "--devices", "cpu:1", "--json", "--metrics", metrics});
+  };
+  const auto out = train("/dev/stdout");
+  CHECK(out.code == 0);
+  const auto lines = lines_of(out.out);
+  REQUIRE(lines.size() == 4);
+  for (std::size_t step = 0; step < 3; ++step)
+    CHECK(lines[step].starts_with("{\"step\":" + std::to_string(step) + ","));
+  CHECK(lines[3].starts_with("{\"steps\":3,"));
+  const auto err = train("/dev/stderr");
+  CHECK(err.code == 0);
+  CHECK(err.err.starts_with("mlp on cpu:1: "));
+  CHECK(contains(err.err, "\n{\"step\":2,"));
+}
+
+TEST_CASE("no result replaces the file that standard output goes to") {
+  const auto with = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"train", "mlp", "--synthetic", "--steps", "1"});
+    return run_troupe(more);
+  };
+  CHECK(fails_with(with({"--loss-curve", "/dev/stdout"}), 2,
+                   {"--loss-curve would replace /dev/stdout, where other "
+                    "output goes"}));
+  CHECK(
+    fails_with(with({"--fetch", "fc_0.b_0", "--fetch-out", "/proc/self/fd/2"}),
+               2, {"--fetch-out would replace"}));
+  CHECK(fails_with(run_troupe({"bench", "train", "mlp", "--steps", "1",
+                               "--save-start", "/dev/stdout"}),
+                   2, {"--save-start would replace"}));
+}
+
+TEST_CASE("files of a program that is read or saved are not written over") {
+  const temporary_folder folder;
+  const std::string program = folder / "program", saved = folder / "saved";
+  const auto train = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"train"});
+    more.insert(more.end(),
+                {"--synthetic", "--steps", "1", "--devices", "cpu:1"});
+    return run_troupe(more);
+  };
+  REQUIRE(train({"mlp", "--save", program}).code == 0);
+  for (const std::string name : {"main.pdmodel", "program.json"})
+    for (const auto* output : {"--metrics", "--loss-curve"})
+      CHECK(fails_with(train({program, output, program + "/" + name}), 2,
+                       {"would write over " + program + "/" + name}));
+  CHECK(fails_with(train({"mlp", "--params", program, "--loss-curve",
+                          program + "/params.pdiparams"}),
+                   2, {"params.pdiparams, which is read"}));
+  CHECK(fails_with(
+    train({"mlp", "--save", saved, "--metrics", saved + "/main.pdmodel"}), 2,
+    {"--save and --metrics would both write"}));
+  CHECK(fails_with(
+    run_troupe({"bench", "train", program, "--save-start",
+                program + "/main.pdmodel", "--steps", "1"}),
+    2, {"--save-start would write over " + program + "/main.pdmodel"}));
+  for (int run = 0; run < 2; ++run) // the second one replaces the first's
+    CHECK(train({program, "--params", program, "--save", program, "--metrics",
+                 program + "/run.jsonl"})
+            .code
+          == 0);
+}
+
+TEST_CASE("a folder's name is no place for a file") {
+  const temporary_folder folder;
+  std::filesystem::create_directory(folder / "there");
+  for (const std::string name : {"new/", "there/", "new/.", "there/.."}) {
+    const std::string place = folder.path() / name;
+    CAPTURE(place);
+    const auto refused = [&](const std::vector<std::string>& words) {
+      const auto result = run_troupe(words);
+      CHECK(fails_with(result, 1, {place + ": "}));
+      CHECK(lines_of(result.err).size() == 1); // nothing was trained
+    };
+    for (const std::string option :
+         {"--metrics", "--loss-curve", "--fetch-out"}) {
+      CAPTURE(option);
+      std::vector<std::string> words{"train",   "mlp",       "--synthetic",
+                                     "--steps", "1",         option,
+                                     place,     "--devices", "cpu:1"};
+      if (option == "--fetch-out")
+        words.insert(words.end(), {"--fetch", "fc_0.w_0"});
+      refused(words);
+    }
+    refused({"bench", "train", "mlp", "--steps", "1", "--save-start", place});
+  }
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("results keep the permissions of those that they replace") {
+  const temporary_folder folder;
+  const std::string saved = folder / "saved", metrics = folder / "m.jsonl",
+                    curve = folder / "c.svg", fetched = folder / "f.npz",
+                    start = folder / "s.npz";
+  const auto run_both = [&] {
+    CHECK(run_troupe({"train", "mlp", "--synthetic", "--steps", "1",
+                      "--devices", "cpu:1", "--save", saved, "--metrics",
+                      metrics, "--loss-curve", curve, "--fetch", "fc_0.b_0",
+                      "--fetch-out", fetched})
+            .code
+          == 0);
+    CHECK(run_troupe({"bench", "train", "mlp", "--steps", "1", "--warm-up", "0",
+                      "--devices", "cpu:1", "--save-start", start})
+            .code
+          == 0);
+  };
+  run_both();
+  std::vector<std::string> files{metrics, curve, fetched, start};
+  for (const auto& entry : std::filesystem::directory_iterator(saved))
+    files.push_back(entry.path());
+  CHECK(files.size() == 9);
+  for (const auto& file : files)
+    REQUIRE(::chmod(file.c_str(), 0600) == 0);
+  REQUIRE(::chmod(saved.c_str(), 0700) == 0);
+  run_both();
+  for (const auto& file : files) {
+    CAPTURE(file);
+    CHECK(permissions_of(file) == 0600);
+  }
+  CHECK(permissions_of(saved) == 0700);
+}
+} // TEST_SUITE("apps.output_places")
