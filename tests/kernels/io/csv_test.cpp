@@ -3,11 +3,15 @@
 #include <troupe/kernels/io/text.hpp>
 #include <troupe/kernels/memory/memory_limit.hpp>
 
+#include <support/child_process.hpp>
 #include <support/files.hpp>
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
+#include <fstream>
 #include <random>
+#include <stdexcept>
 
 using namespace troupe;
 using test::contains;
@@ -28,6 +32,13 @@ struct fixture {
     return error_of([&] { read(text, options); });
   }
 };
+
+/// Bytes of addresses that this process has.
+std::size_t address_space() {
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
 
 } // namespace
 
@@ -102,6 +113,39 @@ TEST_CASE_FIXTURE(fixture, "a text that the memory limit has no room for is "
   CHECK(within(100'000'000, csv) == "none");
   CHECK(within(100'000'000, text) == "none");
 }
+
+TEST_CASE_FIXTURE(fixture, "names of columns count towards the memory limit") {
+  std::string names = "a", row = "1";
+  for (int i = 1; i < 100'000; ++i) {
+    names += ",a";
+    row += ",1";
+  }
+  set_host_memory_limit(host_memory_reserved() + 3'000'000);
+  const auto message = reading(names + "\n" + row + "\n");
+  set_host_memory_limit(0);
+  CHECK(contains(message, "t.csv: no memory for 3"));
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE_FIXTURE(fixture, "fields of a long line take no memory") {
+  test::write_bytes(folder / "t.csv", std::string(std::size_t{8} << 20, ','));
+  const auto child = test::in_child([&] {
+    constexpr std::size_t mib = 1 << 20;
+    const rlimit limit{address_space() + 64 * mib, RLIM_INFINITY};
+    ::setrlimit(RLIMIT_AS, &limit);
+    set_host_memory_limit(host_memory_reserved() + 16 * mib);
+    try {
+      read_csv(folder / "t.csv", {}, memory);
+    } catch (const error& e) {
+      if (contains(e.what(), "t.csv: no memory for 3"))
+        return;
+      throw;
+    }
+    throw std::runtime_error("it was read");
+  });
+  CHECK(test::exit_code(child) == 0);
+}
+#endif
 
 TEST_CASE_FIXTURE(fixture, "a byte order mark is no part of the first field") {
   const std::string mark = "\xEF\xBB\xBF";

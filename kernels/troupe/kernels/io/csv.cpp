@@ -51,15 +51,34 @@ std::size_t field_end(std::string_view line) {
   return line.size();
 }
 
-void split(std::string_view line, std::vector<std::string_view>& fields) {
-  fields.clear();
-  for (;;) {
-    auto end = field_end(line);
-    fields.push_back(unquote(line.substr(0, end)));
-    if (end == line.size())
-      return;
-    line.remove_prefix(end + 1);
+/// Takes the fields off a line one by one. A line may have as many fields as
+/// bytes, so nothing is kept of them.
+class field_cursor {
+public:
+  explicit field_cursor(std::string_view line) : rest_(line) {}
+
+  /// False behind the last field.
+  bool next(std::string_view& field) {
+    if (ended_)
+      return false;
+    const auto end = field_end(rest_);
+    field = unquote(rest_.substr(0, end));
+    ended_ = end == rest_.size();
+    rest_.remove_prefix(ended_ ? end : end + 1);
+    return true;
   }
+
+private:
+  std::string_view rest_;
+  bool ended_ = false;
+};
+
+std::size_t count_fields(std::string_view line) {
+  std::size_t count = 0;
+  field_cursor fields(line);
+  for (std::string_view field; fields.next(field);)
+    ++count;
+  return count;
 }
 
 std::optional<double> parse_number(std::string_view field) {
@@ -109,14 +128,23 @@ private:
     throw error(errc::bad_file, path_.string() + ": " + why);
   }
 
-  [[noreturn]] void fail_field(std::size_t column, const char* why) const {
+  [[noreturn]] void fail_field(std::size_t column, std::string_view field,
+                               const char* why) const {
+    require_width(); // which is the reason, if it differs
     auto name = column < columns_.size() ? quoted_name(columns_[column])
                                          : std::to_string(column + 1);
     fail("line " + std::to_string(line_) + ", column " + name + ": "
-         + quoted_name(fields_[column]) + " " + why);
+         + quoted_name(field) + " " + why);
   }
 
-  /// Splits the next line that is not blank; false at the end.
+  void require_width() const {
+    if (const auto found = count_fields(row_); found != width_)
+      fail("line " + std::to_string(line_) + ": expected "
+           + std::to_string(width_) + " fields, found "
+           + std::to_string(found));
+  }
+
+  /// Finds the next line that is not blank; false at the end.
   bool next_row() {
     while (!rest_.empty()) {
       auto end = std::min(rest_.find('\n'), rest_.size());
@@ -124,33 +152,44 @@ private:
       rest_.remove_prefix(std::min(end + 1, rest_.size()));
       ++line_;
       if (!trim(line).empty()) {
-        split(line, fields_);
+        row_ = line;
         return true;
       }
     }
     return false;
   }
 
+  /// A number among the fields of the first line makes it a row; all must be
+  /// numbers then, because a row must not be lost as a header for a slip in it.
   void read_header() {
-    width_ = fields_.size();
-    if (std::ranges::any_of(fields_, is_number)) {
-      require_numbers();
-      return;
+    std::size_t numbers = 0, slip = 0; // the first that is no number
+    std::string_view field, slipped;
+    bool has_text = false;
+    for (field_cursor fields(row_); fields.next(field); ++width_) {
+      has_text = has_text || !field.empty();
+      if (is_number(field)) {
+        ++numbers;
+      } else if (numbers == width_) {
+        slip = width_;
+        slipped = field;
+      }
     }
-    if (std::ranges::all_of(fields_, &std::string_view::empty))
-      return;
-    columns_.assign(fields_.begin(), fields_.end());
-    if (!next_row())
-      fail("has a header but no rows");
-  }
-
-  /// Of the first line. A row must not be lost as a header for a slip in it.
-  void require_numbers() const {
-    const auto slip = std::ranges::find_if_not(fields_, is_number);
-    if (slip != fields_.end())
-      fail_field(static_cast<std::size_t>(slip - fields_.begin()),
+    if (numbers > 0 && numbers < width_)
+      fail_field(slip, slipped,
                  "is not a number, but other fields of the first line are, "
                  "which no header has");
+    if (numbers == 0 && has_text)
+      take_names();
+  }
+
+  void take_names() {
+    names_reserved_.hold(width_ * sizeof(std::string) + row_.size());
+    columns_.reserve(width_);
+    std::string_view field;
+    for (field_cursor fields(row_); fields.next(field);)
+      columns_.emplace_back(field);
+    if (!next_row())
+      fail("has a header but no rows");
   }
 
   void choose_label() {
@@ -166,13 +205,16 @@ private:
   }
 
   void read_row() {
-    if (fields_.size() != width_)
-      fail("line " + std::to_string(line_) + ": expected "
-           + std::to_string(width_) + " fields, found "
-           + std::to_string(fields_.size()));
     reserve_row();
-    for (std::size_t column = 0; column < width_; ++column)
-      read_field(column);
+    std::size_t column = 0;
+    std::string_view field;
+    for (field_cursor fields(row_); fields.next(field); ++column) {
+      if (column == width_)
+        require_width(); // throws
+      read_field(column, field);
+    }
+    if (column < width_)
+      require_width(); // throws
   }
 
   /// Room for another row; what grows is held twice for a moment.
@@ -188,17 +230,17 @@ private:
     reserved_.hold(more * bytes);
   }
 
-  void read_field(std::size_t column) {
-    auto value = parse_number(fields_[column]);
+  void read_field(std::size_t column, std::string_view field) {
+    auto value = parse_number(field);
     if (!value || !std::isfinite(static_cast<float>(*value)))
-      fail_field(column, "is not a finite number");
+      fail_field(column, field, "is not a finite number");
     if (column != label_) {
       features_.push_back(static_cast<float>(*value));
       return;
     }
     if (options_.label_type == dtype::int64
         && (*value != std::trunc(*value) || std::abs(*value) > max_integer))
-      fail_field(column, "is not a class number");
+      fail_field(column, field, "is not a class number");
     labels_.push_back(*value);
   }
 
@@ -226,10 +268,11 @@ private:
   std::size_t width_ = 0;
   std::size_t label_ = 0;
   std::vector<std::string> columns_;
-  std::vector<std::string_view> fields_;
+  std::string_view row_; // the line that is read
   std::vector<float> features_;
   std::vector<double> labels_;
   reserved_memory reserved_{path_}; // for features and labels
+  reserved_memory names_reserved_{path_};
 };
 
 } // namespace
