@@ -239,7 +239,7 @@ TEST_CASE_FIXTURE(host, "an npz file that does not fit is refused by name") {
   const tensor right = counting({2, 1, 2});
   CHECK(contains(refusal({{"other", right}}, {ids}), "no array for feed ids"));
   CHECK(contains(refusal({{"ids", right}, {"more", right}}, {ids}),
-                 "no feed more"));
+                 "no feed 'more'"));
   CHECK(contains(refusal({{"ids", counting({2, 1, 3})}}, {ids}),
                  "cannot be int64 [1, 3]"));
   CHECK(contains(

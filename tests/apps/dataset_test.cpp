@@ -2,6 +2,7 @@
 #include <support/caught.hpp>
 #include <support/files.hpp>
 #include <troupe/apps/data/dataset.hpp>
+#include <troupe/kernels/memory/memory_limit.hpp>
 
 #include <doctest/doctest.h>
 
@@ -99,6 +100,25 @@ TEST_CASE_FIXTURE(idx_folder, "a label outside the classes is named") {
 TEST_CASE_FIXTURE(idx_folder, "files that contradict each other are refused") {
   write(read_bytes(folder / "train-images-idx3-ubyte"), "\x01");
   CHECK(contains(refusal(), "labels [1] for 2 images"));
+}
+
+TEST_CASE_FIXTURE(idx_folder, "files without samples are refused") {
+  write(big_endian(0x803) + big_endian(0) + big_endian(2) + big_endian(2), "");
+  CHECK(contains(refusal(), "train-images-idx3-ubyte: no samples"));
+}
+
+TEST_CASE_FIXTURE(idx_folder, "data that needs too much memory is named") {
+  constexpr std::uint32_t samples = 1'000'000;
+  write(big_endian(0x803) + big_endian(samples) + big_endian(2) + big_endian(2)
+          + std::string(std::size_t{4} * samples, '\0'),
+        std::string(samples, '\0'));
+  for (const std::size_t bytes : {1'000'000, 12'000'000}) {
+    set_host_memory_limit(host_memory_reserved() + bytes);
+    const auto text = refusal();
+    set_host_memory_limit(0);
+    CHECK(contains(text, "out_of_memory"));
+    CHECK(contains(text, folder.path().string()));
+  }
 }
 
 TEST_CASE_FIXTURE(idx_folder, "truncated and oversized files are refused") {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/fetch_file.hpp>
 
+#include <troupe/base/quoted_name.hpp>
 #include <troupe/kernels/io/npz.hpp>
+#include <troupe/kernels/io/reserved_memory.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -48,7 +50,9 @@ void fetch_file::write(arena& memory) const {
   named_tensors arrays;
   for (auto& [name, values] : values_)
     if (same_shape(values) && values[0].dims().rank() < shape::max_rank)
-      arrays.emplace(name, stack(values, memory));
+      arrays.emplace(
+        name, naming_file(file_.string() + ": " + quoted_name(name),
+                          [&, &all = values] { return stack(all, memory); }));
     else
       for (std::size_t step = 0; step < values.size(); ++step)
         arrays.emplace(name + "/" + std::to_string(step), values[step]);

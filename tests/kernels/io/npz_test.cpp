@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/io/npy.hpp>
 #include <troupe/kernels/io/npz.hpp>
+#include <troupe/kernels/memory/memory_limit.hpp>
 
 #include <support/files.hpp>
 
@@ -219,6 +220,24 @@ TEST_CASE("flipped bits are an error or other values, never a crash") {
     }
   }
   CHECK(memory.peak_bytes() < 4 << 20);
+}
+
+} // TEST_SUITE("kernels.npz")
+
+TEST_SUITE("kernels.npz") {
+
+TEST_CASE("an array that there is no memory for is named, and its file") {
+  const test::temporary_folder folder;
+  const auto path = folder.path() / "large.npz";
+  {
+    arena memory(make_host_memory_source());
+    write_npz(path, {{"x", tensor::make(memory, {1 << 20}, dtype::float32)}});
+  }
+  arena memory(make_host_memory_source());
+  set_host_memory_limit(host_memory_reserved() + 1'000'000);
+  const auto text = error_of([&] { read_npz(path, memory); });
+  set_host_memory_limit(0);
+  CHECK(contains(text, "large.npz: 'x': no memory for 4194304 bytes"));
 }
 
 } // TEST_SUITE("kernels.npz")

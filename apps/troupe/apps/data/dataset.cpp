@@ -5,6 +5,7 @@
 #include <troupe/base/input_file.hpp>
 #include <troupe/kernels/io/csv.hpp>
 #include <troupe/kernels/io/idx.hpp>
+#include <troupe/kernels/io/reserved_memory.hpp>
 #include <troupe/kernels/io/text.hpp>
 
 #include <algorithm>
@@ -88,12 +89,13 @@ dataset load_idx(const fs::path& folder, std::span<const feed_info> feeds,
     throw error(errc::bad_file, label_file + ": labels "
                                   + to_string(labels.dims()) + " for "
                                   + std::to_string(samples) + " images");
+  if (samples == 0)
+    throw error(errc::bad_file, image_file + ": no samples");
   tensor pixels = cast(images, dtype::float32, memory);
   for (float& value : pixels.values<float>())
     value /= 255;
-  const auto dims = sample_shape(
-    *features, samples, pixels.numel() / std::max<std::int64_t>(1, samples),
-    image_file, to_string(images.dims()));
+  const auto dims = sample_shape(*features, samples, pixels.numel() / samples,
+                                 image_file, to_string(images.dims()));
   dataset data;
   data.samples = samples;
   data.columns.emplace(features->name, pixels.reshaped(dims));
@@ -179,20 +181,17 @@ dataset load_dataset(const fs::path& path, std::span<const feed_info> feeds,
   const auto type = input_type(path);
   if (type == fs::file_type::not_found)
     throw error(errc::not_found, path.string() + ": no such file or folder");
-  dataset data;
-  if (type == fs::file_type::directory)
-    data = load_idx(path, feeds, part, memory);
-  else if (path.extension() == ".csv")
-    data = load_csv(path, feeds, memory);
-  else if (path.extension() == ".txt")
-    data = load_text(path, feeds, memory);
-  else
+  return naming_file(path.string(), [&] {
+    if (type == fs::file_type::directory)
+      return load_idx(path, feeds, part, memory);
+    if (path.extension() == ".csv")
+      return load_csv(path, feeds, memory);
+    if (path.extension() == ".txt")
+      return load_text(path, feeds, memory);
     throw error(errc::invalid_argument,
                 path.string()
                   + ": data is a folder of IDX files, .csv or .txt");
-  if (data.samples < 1)
-    throw error(errc::bad_file, path.string() + ": no samples");
-  return data;
+  });
 }
 
 } // namespace troupe::apps

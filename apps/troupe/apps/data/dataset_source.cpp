@@ -2,6 +2,8 @@
 #include <troupe/apps/data/batch_source.hpp>
 
 #include <troupe/base/error.hpp>
+#include <troupe/base/quoted_name.hpp>
+#include <troupe/kernels/io/reserved_memory.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -38,7 +40,9 @@ public:
       shuffle(epoch);
     feed_map feeds;
     for (auto& [name, column] : data_.columns)
-      feeds.emplace(name, pick(column, index));
+      feeds.emplace(
+        name, naming_file("feed " + quoted_name(name),
+                          [&, &all = column] { return pick(all, index); }));
     return feeds;
   }
 

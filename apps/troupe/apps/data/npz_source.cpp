@@ -2,7 +2,9 @@
 #include <troupe/apps/data/batch_source.hpp>
 
 #include <troupe/base/error.hpp>
+#include <troupe/base/quoted_name.hpp>
 #include <troupe/kernels/io/npz.hpp>
+#include <troupe/kernels/io/reserved_memory.hpp>
 
 #include <algorithm>
 #include <map>
@@ -74,7 +76,10 @@ public:
   feed_map batch(std::uint64_t, std::uint64_t index) override {
     feed_map feeds;
     for (auto& [name, feed] : feeds_)
-      feeds.emplace(name, feed.batch(static_cast<std::size_t>(index), memory_));
+      feeds.emplace(
+        name, naming_file("feed " + quoted_name(name), [&, &column = feed] {
+          return column.batch(static_cast<std::size_t>(index), memory_);
+        }));
     return feeds;
   }
 
@@ -229,7 +234,7 @@ std::unique_ptr<batch_source> make_npz_source(const std::filesystem::path& file,
       taken.emplace(feed.name, take(feed, arrays, file.string()));
   if (!arrays.empty())
     throw error(errc::not_found, file.string() + ": the program has no feed "
-                                   + arrays.begin()->first);
+                                   + quoted_name(arrays.begin()->first));
   if (first_with_samples(taken) == taken.end())
     throw error(errc::invalid_argument,
                 file.string() + ": the program needs no feeds");

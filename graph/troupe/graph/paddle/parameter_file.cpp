@@ -5,6 +5,7 @@
 #include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
 #include <troupe/graph/paddle/tensor_record.hpp>
+#include <troupe/kernels/io/reserved_memory.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -69,7 +70,7 @@ shape whole_dims(const selected_rows& rows) {
   return dims;
 }
 
-variable read_value(input_file& file, const var_desc& var, arena& memory) {
+variable read_record(input_file& file, const var_desc& var, arena& memory) {
   variable value;
   if (var.kind == var_kind::selected_rows) {
     auto rows = read_rows_record(file, var.name, memory);
@@ -83,6 +84,11 @@ variable read_value(input_file& file, const var_desc& var, arena& memory) {
     value.set(std::move(dense));
   }
   return value;
+}
+
+variable read_value(input_file& file, const var_desc& var, arena& memory) {
+  return naming_file(file.path().string() + ": " + quoted_name(var.name),
+                     [&] { return read_record(file, var, memory); });
 }
 
 void expect_end(const input_file& file, const std::string& after) {

@@ -288,7 +288,9 @@ csv_table read_csv(const std::filesystem::path& path,
   reserved_memory reserved(path);
   reserved.hold(file.size());
   const std::string text = file.read_string(file.size());
-  return csv_reader(path, without_mark(text), options).read(memory);
+  return naming_file(path.string(), [&] {
+    return csv_reader(path, without_mark(text), options).read(memory);
+  });
 }
 
 } // namespace troupe

@@ -3,6 +3,7 @@
 
 #include <troupe/base/error.hpp>
 #include <troupe/base/input_file.hpp>
+#include <troupe/kernels/io/reserved_memory.hpp>
 
 #include <algorithm>
 #include <array>
@@ -113,7 +114,8 @@ tensor read_idx(const std::filesystem::path& path, arena& memory) {
     bad(path, "shape " + to_string(dims) + " of " + std::string(to_string(type))
                 + " needs " + std::to_string(bytes) + " bytes of data, found "
                 + std::to_string(file.remaining()));
-  auto result = tensor::make(memory, dims, type);
+  auto result = naming_file(path.string(),
+                            [&] { return tensor::make(memory, dims, type); });
   file.read(result.raw(), bytes);
   if (size_of(type) > 1)
     swap_bytes(result);

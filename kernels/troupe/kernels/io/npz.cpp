@@ -6,6 +6,7 @@
 #include <troupe/base/input_file.hpp>
 #include <troupe/base/quoted_name.hpp>
 #include <troupe/kernels/io/npy.hpp>
+#include <troupe/kernels/io/reserved_memory.hpp>
 
 #include <zip.h>
 
@@ -261,7 +262,9 @@ named_tensors read_npz(const std::filesystem::path& path, arena& memory) {
     auto name = array_name(info.name, path.string());
     member_reader member(archive.get(), index,
                          path.string() + ": " + quoted_name(name));
-    if (!result.emplace(name, read_array(member, info.size, memory)).second)
+    auto array = naming_file(
+      member.name(), [&] { return read_array(member, info.size, memory); });
+    if (!result.emplace(name, std::move(array)).second)
       bad(path.string(), "array " + quoted_name(name) + " occurs twice");
   }
   return result;

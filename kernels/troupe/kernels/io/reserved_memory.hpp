@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/base/error.hpp>
+
 #include <cstddef>
 #include <filesystem>
+#include <string>
 
 namespace troupe {
 
@@ -25,5 +28,18 @@ private:
   const std::filesystem::path& file_;
   std::size_t held_ = 0;
 };
+
+/// Returns what `read` returns. An error(out_of_memory) of it gets `name`, a
+/// file or a part of one, in front, unless it begins with that.
+template <class Read>
+auto naming_file(const std::string& name, Read&& read) {
+  try {
+    return read();
+  } catch (const error& e) {
+    if (e.code() != errc::out_of_memory || e.message().starts_with(name))
+      throw;
+    throw error(e.code(), name + ": " + e.message(), e.where());
+  }
+}
 
 } // namespace troupe

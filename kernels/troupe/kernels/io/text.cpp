@@ -17,8 +17,10 @@ tensor read_text(const std::filesystem::path& path, arena& memory) {
   const std::string text = file.read_string(file.size());
   if (text.empty())
     throw error(errc::bad_file, path.string() + ": is empty");
-  auto result = tensor::make(
-    memory, shape{static_cast<std::int64_t>(text.size())}, dtype::int64);
+  auto result = naming_file(path.string(), [&] {
+    return tensor::make(memory, shape{static_cast<std::int64_t>(text.size())},
+                        dtype::int64);
+  });
   std::transform(text.begin(), text.end(), result.data<std::int64_t>(),
                  [](char c) { return static_cast<unsigned char>(c); });
   return result;
