@@ -3,8 +3,10 @@
 
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstdint>
+#include <cstdio>
 
 namespace troupe {
 
@@ -13,6 +15,21 @@ std::size_t address_limit() noexcept {
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
     return SIZE_MAX;
   return static_cast<std::size_t>(limit.rlim_cur);
+}
+
+std::size_t address_rest() noexcept {
+  const auto limit = address_limit();
+  if (limit == SIZE_MAX)
+    return limit;
+  unsigned long long pages = 0; // the first number
+  if (auto* file = std::fopen("/proc/self/statm", "re")) {
+    if (std::fscanf(file, "%llu", &pages) != 1)
+      pages = 0;
+    std::fclose(file);
+  }
+  const auto taken = static_cast<std::size_t>(pages)
+                     * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return taken < limit ? limit - taken : 0;
 }
 
 bool addresses_left(std::size_t bytes) noexcept {

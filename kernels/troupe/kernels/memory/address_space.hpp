@@ -13,6 +13,10 @@ inline constexpr std::size_t addresses_for_libraries = std::size_t{64} << 20;
 /// without a limit.
 std::size_t address_limit() noexcept;
 
+/// How many bytes of addresses of that limit the process has not taken;
+/// SIZE_MAX without a limit.
+std::size_t address_rest() noexcept;
+
 /// Whether the process could map so many bytes more. True without a limit.
 bool addresses_left(std::size_t bytes) noexcept;
 

@@ -36,9 +36,10 @@ void require_addresses(std::size_t threads) {
   if (!addresses_left(needed))
     throw error(errc::out_of_memory,
                 "the limit of " + std::to_string(address_limit() / mib)
-                  + " MiB of addresses (ulimit -v) leaves less than the "
-                  + std::to_string(needed / mib)
-                  + " MiB that libraries and tensors need with "
+                  + " MiB of addresses (ulimit -v) leaves "
+                  + std::to_string(address_rest() / mib)
+                  + " MiB, but libraries and tensors need "
+                  + std::to_string(needed / mib) + " MiB with "
                   + std::to_string(threads) + " threads");
 }
 
