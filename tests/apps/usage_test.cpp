@@ -180,6 +180,31 @@ TEST_CASE("a variable that is no float number cannot be the loss") {
                     "has no variable 'mean_0.tmp_0@GRAD'"}));
 }
 
+TEST_CASE("the loss of a folder is checked as that of the command line") {
+  const temporary_folder folder;
+  const std::string program = folder / "program",
+                    notes = program + "/program.json";
+  REQUIRE(run_troupe({"train", "mlp", "--synthetic", "--steps", "1",
+                      "--devices", "cpu:1", "--save", program})
+            .code
+          == 0);
+  const auto refused = [&](const std::string& loss, const std::string& why) {
+    write_bytes(notes, "{\"loss_var\": \"" + loss + "\"}");
+    for (const words& command :
+         {words{"train", program, "--synthetic"},
+          {"eval", program, "--params", program, "--data", "data/digits"},
+          {"inspect", program},
+          {"graph", program}})
+      CHECK(fails_with(run_troupe(command), 1,
+                       {"troupe: " + notes + ": loss_var: " + why}));
+  };
+  refused("ghost", "the program has no variable 'ghost'");
+  refused("label", "'label' is int64 [-1, 1], but a loss is one float number");
+  refused("fc_0.w_0", "'fc_0.w_0' is float32 [");
+  refused("mean_0.tmp_0@GRAD", "the test program, without gradients and "
+                               "updates, has no variable 'mean_0.tmp_0@GRAD'");
+}
+
 TEST_CASE("an empty name is not fetched") {
   for (const std::string names :
        {"", ",", "fc_0.w_0,", ",fc_0.w_0", "fc_0.w_0,,fc_0.b_0"}) {

@@ -20,34 +20,45 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// @param where the name comes from, for errors
-const graph::var_desc& find_named(const graph::program& p,
-                                  const std::string& name, const char* where) {
-  if (const auto* var = p.main().find_var(name))
-    return *var;
-  throw error(errc::not_found, std::string{where}
-                                 + ": the program has no variable "
-                                 + quoted_name(name));
+/// A loss that somebody names.
+struct named_loss {
+  std::string name;  ///< empty: nobody does
+  std::string where; ///< `--loss` or a file with its key, for errors
+};
+
+named_loss loss_of_option(const std::string& name) {
+  return {name, "--loss"};
 }
 
-/// The variable of `--loss`.
-std::string wanted_loss(const graph::program& p, const std::string& name) {
-  const graph::var_desc& var = find_named(p, name, "--loss");
+void require_one_float(const graph::program& p, const named_loss& loss) {
+  const auto* var = p.main().find_var(loss.name);
+  if (!var)
+    throw error(errc::not_found, loss.where + ": the program has no variable "
+                                   + quoted_name(loss.name));
   const bool one_number = std::ranges::all_of(
-    var.dims.dims(), [](auto extent) { return extent == 1; });
-  if (var.kind != graph::var_kind::dense || !is_floating(var.type)
+    var->dims.dims(), [](auto extent) { return extent == 1; });
+  if (var->kind != graph::var_kind::dense || !is_floating(var->type)
       || !one_number)
-    throw error(errc::invalid_argument, "--loss: " + quoted_name(name) + " is "
-                                          + std::string{to_string(var.type)}
-                                          + " " + to_string(var.dims)
-                                          + ", but a loss is one float number");
-  return name;
+    throw error(errc::invalid_argument,
+                loss.where + ": " + quoted_name(loss.name) + " is "
+                  + std::string{to_string(var->type)} + " "
+                  + to_string(var->dims) + ", but a loss is one float number");
 }
 
-/// The loss of `--loss`, else the one that the program has, if any.
-std::string choose_loss(const graph::program& p, const std::string& wanted) {
-  if (!wanted.empty())
-    return wanted_loss(p, wanted);
+/// The loss that is named, else the one that the program has, if any.
+/// @param test the program without gradients and updates
+std::string choose_loss(const graph::program& p, const graph::program& test,
+                        const named_loss& wanted) {
+  if (!wanted.name.empty()) {
+    require_one_float(p, wanted);
+    if (!test.main().find_var(wanted.name))
+      throw error(errc::invalid_argument,
+                  wanted.where
+                    + ": the test program, without gradients and updates, has "
+                      "no variable "
+                    + quoted_name(wanted.name));
+    return wanted.name;
+  }
   try {
     return graph::find_loss(p);
   } catch (const error&) {
@@ -69,19 +80,18 @@ void complete(feed_info& feed, const graph::feed_info& note) {
 program_bundle read_folder(const fs::path& path, const std::string& loss) {
   graph::program_folder folder = graph::read_program_folder(path);
   program_bundle bundle;
-  bundle.loss =
-    loss.empty() && !folder.info.loss.empty()
-      ? find_named(folder.main, folder.info.loss, "loss_var of program.json")
-          .name
-      : choose_loss(folder.main, loss);
+  bundle.test =
+    folder.test ? std::move(*folder.test) : graph::clone_for_test(folder.main);
+  const named_loss noted{folder.info.loss,
+                         (path / "program.json").string() + ": loss_var"};
+  bundle.loss = choose_loss(folder.main, bundle.test,
+                            loss.empty() ? noted : loss_of_option(loss));
   bundle.batch = folder.info.batch.value_or(0);
   bundle.feeds = describe_feeds(folder.main);
   for (feed_info& feed : bundle.feeds)
     if (auto note = folder.info.feeds.find(feed.name);
         note != folder.info.feeds.end())
       complete(feed, note->second);
-  bundle.test =
-    folder.test ? std::move(*folder.test) : graph::clone_for_test(folder.main);
   bundle.startup = std::move(folder.startup);
   bundle.main = std::move(folder.main);
   return bundle;
@@ -91,7 +101,7 @@ program_bundle read_file(const fs::path& path, const std::string& loss) {
   program_bundle bundle;
   bundle.main = graph::read_program(path);
   bundle.test = graph::clone_for_test(bundle.main);
-  bundle.loss = choose_loss(bundle.main, loss);
+  bundle.loss = choose_loss(bundle.main, bundle.test, loss_of_option(loss));
   bundle.feeds = describe_feeds(bundle.main);
   return bundle;
 }
@@ -110,7 +120,9 @@ graph::model build_known_net(const std::string& name) {
 program_bundle build_net(const std::string& name, const std::string& loss) {
   graph::model net = build_known_net(name);
   program_bundle bundle;
-  bundle.loss = loss.empty() ? net.loss : choose_loss(net.main, loss);
+  bundle.loss = loss.empty()
+                  ? net.loss
+                  : choose_loss(net.main, net.test, loss_of_option(loss));
   bundle.batch = net.batch;
   bundle.feeds = describe_feeds(net.main);
   for (const graph::model_feed& known : net.feeds)
@@ -153,11 +165,6 @@ program_bundle load_program(const std::string& program_or_net,
                             ? read_folder(path, loss)
                           : exists ? read_file(path, loss)
                                    : build_net(program_or_net, loss);
-  if (!loss.empty() && !bundle.test.main().find_var(loss))
-    throw error(errc::invalid_argument,
-                "--loss: the test program, without gradients and updates, has "
-                "no variable "
-                  + quoted_name(loss));
   bundle.name = program_or_net;
   return bundle;
 }
