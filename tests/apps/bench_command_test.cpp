@@ -246,16 +246,17 @@ TEST_CASE("pending ops and remote edges that cannot be are refused") {
 }
 
 TEST_CASE("a table of delays is text or a file") {
-  const auto table = delay_table::read("conv2d=100us, relu=1.5ms,*=20ns");
+  const auto table = delay_table::read({"conv2d=100us, relu=1.5ms,*=20ns"});
   CHECK(table.of("conv2d") == 100'000);
   CHECK(table.of("relu") == 1'500'000);
   CHECK(table.of("mul") == 20);
-  CHECK(delay_table::read("relu=1s").of("mul") == 0);
+  CHECK(delay_table::read({"relu=1s"}).of("mul") == 0);
   const temporary_folder folder;
   const auto path = folder / "delays";
   write_bytes(path, "# of a fast machine\nconv2d = 3us # forward\n\n*=1ns\n");
-  const auto read = delay_table::read(path.string());
+  const auto read = delay_table::read({"relu=1s", path.string()});
   CHECK(read.of("conv2d") == 3000);
+  CHECK(read.of("relu") == 1'000'000'000);
   CHECK(read.of("mul") == 1);
 }
 
@@ -264,7 +265,7 @@ TEST_CASE("bad delays are refused") {
        {"conv2d=", "conv2d=3", "=3us", "relu=-1us", "relu=1h", "relu=us",
         "relu=1e30s", "relu=nanus", "no_such_file", "/dev/zero", "/tmp"}) {
     CAPTURE(text);
-    CHECK_THROWS_AS(delay_table::read(text), usage_error);
+    CHECK_THROWS_AS(delay_table::read({text}), usage_error);
   }
   for (const auto* text : {"mul=1us,*=2us,mul=3us", "mul=1us, mul=1us"})
     CHECK(fails_with(run_troupe({"bench", "schedule", "mlp", "--delay", text}),
@@ -282,7 +283,7 @@ TEST_CASE("bad delays are refused") {
 TEST_CASE("delays along the longest path bound a step") {
   const auto graph = make_task_graph({"tree", 4, 3, 3}); // rows of 1, 2, 4
   const auto program = make_task_program(graph);
-  const auto delays = delay_table::read("task=10us");
+  const auto delays = delay_table::read({"task=10us"});
   troupe::executor_options options;
   use_delays(options, program, delays, delay_kind::spin);
   troupe::executor exe{program, options};
@@ -423,7 +424,7 @@ TEST_CASE("bench wants a list of engines, each once") {
                    {"--engine: no such engine: all"}));
 }
 
-TEST_CASE("a list of lengths is one value") {
+TEST_CASE("lists of lengths are all taken") {
   const auto refused = [](const std::vector<std::string>& words,
                           const std::string& why) {
     return fails_with(run_troupe(words), 2, {why});
@@ -449,7 +450,34 @@ TEST_CASE("a list of lengths is one value") {
   for (const auto& line : lines_of(result.out))
     if (const auto said = nlohmann::json::parse(line); said.contains("gap_us"))
       gaps.push_back(said["gap_us"]);
-  CHECK(gaps == std::vector<double>{2, 3});
+  CHECK(gaps == std::vector<double>{1, 2, 3});
+}
+
+TEST_CASE("an option that takes a list may be given several times") {
+  const auto engines = [](const std::vector<std::string>& words) {
+    std::vector<std::string> names;
+    for (const auto& line : lines_of(run_troupe(words).out))
+      names.push_back(nlohmann::json::parse(line)["engine"]);
+    return names;
+  };
+  CHECK(engines({"bench", "tasks", "--engine", "openmp", "--engine",
+                 "troupe,ready_queue", "--width", "2", "--steps", "2",
+                 "--repeat", "1", "--sample-ms", "1", "--json"})
+        == std::vector<std::string>{"openmp", "troupe", "ready_queue"});
+  CHECK(engines({"bench", "steps", "mlp", "--engine", "ready_queue", "--engine",
+                 "troupe", "--repeat", "1", "--sample-ms", "1", "--json"})
+        == std::vector<std::string>{"ready_queue", "troupe"});
+  CHECK(fails_with(
+    run_troupe({"bench", "tasks", "--engine", "troupe", "--engine", "troupe"}),
+    2, {"--engine: troupe is there twice"}));
+  const auto delayed = run_troupe(
+    {"bench", "schedule", "mlp", "--delay", "mul=1us", "--delay", "relu=10us",
+     "--repeat", "1", "--sample-ms", "1", "--devices", "cpu:1", "--json"});
+  const double work = nlohmann::json::parse(delayed.out)["work_ms"];
+  CHECK(work > 0.02); // both
+  CHECK(fails_with(run_troupe({"bench", "schedule", "mlp", "--delay", "mul=1us",
+                               "--delay", "mul=2us"}),
+                   2, {"--delay: 'mul' is there twice"}));
 }
 
 TEST_CASE("numbers that no measurement has are answered with their rule") {

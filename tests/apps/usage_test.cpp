@@ -298,6 +298,20 @@ TEST_CASE("of an option that is given twice the last one counts") {
              "trained 1 step in "));
 }
 
+TEST_CASE("of variables to fetch all are taken") {
+  const temporary_folder folder;
+  const std::string file = folder / "f.npz";
+  CHECK(
+    run_troupe({"train", "mlp", "--synthetic", "--steps", "1", "--devices",
+                "cpu:1", "--fetch", "fc_0.b_0", "--fetch", "fc_1.b_0,fc_0.w_0",
+                "--fetch", "fc_0.b_0", "--fetch-out", file})
+      .code
+    == 0);
+  const auto arrays = run_troupe({"inspect", file}).out;
+  for (const std::string name : {"fc_0.b_0", "fc_0.w_0", "fc_1.b_0"})
+    CHECK(contains(arrays, "  " + name + " "));
+}
+
 TEST_CASE("what is not there leaves with 1 and one line") {
   CHECK(fails_with(run_troupe({"train", "/no/such", "--synthetic"}), 1,
                    {"/no/such: no such file or folder"}));

@@ -56,7 +56,7 @@ int parse_and_run(int argc, const char* const* argv) {
                "troupe"};
   app.require_subcommand(0, 1); // CLI11 would hide what no command is called
   // Of an option that is given twice the last one counts, so that scripts can
-  // have defaults. Subcommands inherit it.
+  // have defaults. Subcommands inherit it. See add_repeatable_option for lists.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.set_version_flag("--version", "troupe " TROUPE_VERSION);
   app.footer("Example:\n  troupe train digits --data data/digits "

@@ -14,6 +14,8 @@
 #include <CLI/Formatter.hpp>
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 namespace troupe::apps {
 
@@ -30,7 +32,44 @@ std::string unfed_gradient(const network_options& options,
            : "";
 }
 
+/// Calls `take` with each value, and with whether it is the first.
+CLI::Option*
+add_collecting_option(CLI::App& command, const char* name,
+                      std::function<void(const std::string&, bool)> take,
+                      const std::string& help) {
+  auto* option = command.add_option_function<std::string>(
+    name, [](const auto&) {}, help);
+  const auto is_first = std::make_shared<bool>(true); // CLI11 copies functions
+  return option->each([take = std::move(take), is_first](std::string value) {
+    take(value, std::exchange(*is_first, false));
+  });
+}
+
 } // namespace
+
+CLI::Option* add_repeatable_option(CLI::App& command, const char* name,
+                                   std::vector<std::string>& values,
+                                   const std::string& help) {
+  return add_collecting_option(
+    command, name,
+    [&values](const std::string& value, bool is_first) {
+      if (is_first)
+        values.clear();
+      values.push_back(value);
+    },
+    help);
+}
+
+CLI::Option* add_list_option(CLI::App& command, const char* name,
+                             std::string& list, const std::string& help) {
+  return add_collecting_option(
+           command, name,
+           [&list](const std::string& value, bool is_first) {
+             list = is_first ? value : list + "," + value;
+           },
+           help)
+    ->default_str(list);
+}
 
 void add_program_argument(CLI::App& command, network_options& options) {
   command

@@ -12,6 +12,7 @@
 
 namespace CLI {
 class App;
+class Option;
 } // namespace CLI
 
 namespace troupe::apps {
@@ -67,6 +68,16 @@ std::int64_t choose_batch(const data_options& options,
 std::unique_ptr<batch_source> open_feeds(const data_options& options,
                                          std::span<const feed_info> feeds,
                                          arena& memory);
+
+/// Adds an option that may be given several times: its values are all taken, in
+/// their order, whereas of other options the last value counts.
+/// @param values both its default, which is replaced, and its values
+CLI::Option* add_repeatable_option(CLI::App& command, const char* name,
+                                   std::vector<std::string>& values,
+                                   const std::string& help);
+/// The same of lists with commas, which become one.
+CLI::Option* add_list_option(CLI::App& command, const char* name,
+                             std::string& list, const std::string& help);
 
 /// What stands in `text` before, between and behind commas.
 std::vector<std::string> split_list(const std::string& text);

@@ -83,8 +83,8 @@ void add_graph(CLI::App& app, action& chosen) {
     .add_option("--batch", options->data.batch,
                 "samples per step, over all devices")
     ->check(positive());
-  command
-    .add_option("--fetch", options->fetch, "variables to fetch, VAR,VAR,...")
+  add_list_option(command, "--fetch", options->fetch,
+                  "variables to fetch, VAR,VAR,...")
     ->check(name_list());
   command.add_flag("--collectives", options->collectives,
                    "show the strategy's collectives instead of updates that "

@@ -36,10 +36,9 @@ void add_result_options(CLI::App& command, train_options& options) {
     .add_option("--loss-curve", options.loss_curve,
                 "draw the losses as an .svg file")
     ->check(not_empty());
-  auto* fetch =
-    command
-      .add_option("--fetch", options.fetch, "variables to fetch, VAR,VAR,...")
-      ->check(name_list());
+  auto* fetch = add_list_option(command, "--fetch", options.fetch,
+                                "variables to fetch, VAR,VAR,...")
+                  ->check(name_list());
   auto* out = command
                 .add_option("--fetch-out", options.fetch_out,
                             ".npz file for fetched variables")

@@ -56,19 +56,24 @@ std::string read_table(const std::string& file) {
 
 } // namespace
 
-delay_table delay_table::read(const std::string& text_or_file) {
+delay_table delay_table::read(const std::vector<std::string>& texts_or_files) {
   delay_table table;
+  for (const auto& each : texts_or_files)
+    table.add_all(each);
+  return table;
+}
+
+void delay_table::add_all(const std::string& text_or_file) {
   if (text_or_file.find('=') != std::string::npos) {
     for (auto& entry : split_list(text_or_file))
-      table.add(trimmed(entry));
-    return table;
+      add(trimmed(entry));
+    return;
   }
   std::istringstream file(read_table(text_or_file));
   for (std::string line; std::getline(file, line);)
     if (auto entry = trimmed(std::string_view(line).substr(0, line.find('#')));
         !entry.empty())
-      table.add(entry);
-  return table;
+      add(entry);
 }
 
 void delay_table::add(std::string_view entry) {

@@ -5,22 +5,24 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace troupe::apps {
 
 /// How long kernels take in a run that only pretends, by op type.
 class delay_table {
 public:
-  /// Reads "conv2d=100us,relu=10us,*=1us", or a file of such entries, one per
-  /// line; `#` begins a comment there. Units are ns, us, ms, s. `*` stands for
-  /// all types that are not named; without it they take no time.
+  /// Reads each of "conv2d=100us,relu=10us,*=1us", or of files of such entries,
+  /// one per line; `#` begins a comment there. Units are ns, us, ms, s. `*`
+  /// stands for all types that are not named; without it they take no time.
   /// Throws usage_error naming the entry that cannot be read.
-  static delay_table read(const std::string& text_or_file);
+  static delay_table read(const std::vector<std::string>& texts_or_files);
 
   /// Nanoseconds of a kernel for `op_type`.
   std::uint64_t of(std::string_view op_type) const;
 
 private:
+  void add_all(const std::string& text_or_file);
   void add(std::string_view entry);
 
   std::map<std::string, std::uint64_t, std::less<>> ns_;

@@ -129,17 +129,14 @@ void add_bench_latency(CLI::App& bench, action& chosen) {
   auto o = std::make_shared<latency_options>();
   auto& command = *bench.add_subcommand(
     "latency", "how soon a ready op runs on another worker");
-  command
-    .add_option("--gap-us", o->gaps_us,
-                "how long the other worker has been idle")
+  add_list_option(command, "--gap-us", o->gaps_us,
+                  "how long the other worker has been idle")
     ->type_name("FLOAT,...")
-    ->check(number_list(not_negative(longest_us)))
-    ->capture_default_str();
-  command
-    .add_option("--op-us", o->ops_us, "length of the ops in 20 levels of two")
+    ->check(number_list(not_negative(longest_us)));
+  add_list_option(command, "--op-us", o->ops_us,
+                  "length of the ops in 20 levels of two")
     ->type_name("FLOAT,...")
-    ->check(number_list(from_to(0.001, longest_us)))
-    ->capture_default_str();
+    ->check(number_list(from_to(0.001, longest_us)));
   command.add_option("--rounds", o->rounds, "hand-offs per gap")
     ->check(positive(most_rounds))
     ->capture_default_str();

@@ -21,6 +21,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace troupe::apps {
 
@@ -31,7 +32,7 @@ struct schedule_options {
   int repeat = 7;
   double sample_ms = 50;
   std::uint32_t in_flight = 2;
-  std::string delays; ///< a table or its file; empty: a dry run
+  std::vector<std::string> delays; ///< tables or files; empty: a dry run
   delay_kind delay = delay_kind::spin;
   trace_level level = trace_level::off; ///< measured against off, in turns
   std::size_t pending = 0; ///< ops that may end behind their launch
@@ -301,10 +302,9 @@ void add_bench_schedule(CLI::App& bench, action& chosen) {
                 "later")
       ->excludes(pending);
   auto* delay =
-    command
-      .add_option("--delay", o->delays,
-                  "make kernels take time: TYPE=TIME,... or a file of such "
-                  "lines, e.g. conv2d=100us,*=1us")
+    add_repeatable_option(command, "--delay", o->delays,
+                          "make kernels take time: TYPE=TIME,... or a file of "
+                          "such lines, e.g. conv2d=100us,*=1us")
       ->check(not_empty());
   delay->excludes(late);
   command

@@ -177,12 +177,10 @@ void add_bench_steps(CLI::App& bench, action& chosen) {
     ->check(thread_count());
   command.add_option("--batch", o->data.batch, "samples per step")
     ->check(batch_size());
-  command
-    .add_option("--engine", o->engines,
-                "troupe (the actors), ready_queue (Paddle's algorithm); ratios "
-                "are relative to the first")
-    ->check(name_list())
-    ->capture_default_str();
+  add_list_option(command, "--engine", o->engines,
+                  "troupe (the actors), ready_queue (Paddle's algorithm); "
+                  "ratios are relative to the first")
+    ->check(name_list());
   command.add_option("--repeat", o->repeat, "samples per engine, in turns")
     ->check(repeat_count())
     ->capture_default_str();

@@ -400,9 +400,8 @@ void add_bench_tasks(CLI::App& bench, action& chosen) {
                 "work per task, in units of 128 floating-point operations")
     ->check(not_negative(1e9))
     ->capture_default_str();
-  command.add_option("--engine", o->engines, engine_help())
-    ->check(name_list())
-    ->capture_default_str();
+  add_list_option(command, "--engine", o->engines, engine_help())
+    ->check(name_list());
   command.add_option("--repeat", o->repeat, "samples per engine, in turns")
     ->check(repeat_count())
     ->capture_default_str();
