@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "against_reference.hpp"
+#include <kernels/cpu/against_reference.hpp>
 
 #include <support/op_compare.hpp>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "against_reference.hpp"
-
 #include <kernels/cases/cases.hpp>
+#include <kernels/cpu/against_reference.hpp>
 #include <support/op_runner.hpp>
 
 #include <troupe/kernels/kernel.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "blocked_images.hpp"
+#include <kernels/cpu/blocked_images.hpp>
 
 #include <algorithm>
 #include <deque>

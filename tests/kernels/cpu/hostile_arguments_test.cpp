@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attributes, values and slots that a file can hold and no program should.
-#include "hand_run.hpp"
-
+#include <kernels/cpu/hand_run.hpp>
 #include <support/caught.hpp>
 #include <support/op_runner.hpp>
 

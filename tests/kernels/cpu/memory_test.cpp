@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the fast kernels share, and what they write in place.
-#include "hand_run.hpp"
+#include <kernels/cpu/hand_run.hpp>
 
 #include <doctest/doctest.h>
 

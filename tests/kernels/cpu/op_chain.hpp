@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "blocked_images.hpp"
+#include <kernels/cpu/blocked_images.hpp>
 
 #include <troupe/kernels/device.hpp>
 #include <troupe/kernels/random.hpp>

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that cut their work against the same ones in one go. Sizes lie just
 // above what a part takes at least, times three workers.
-#include "blocked_images.hpp"
-#include "shared_run.hpp"
-
 #include <kernels/cases/cases.hpp>
+#include <kernels/cpu/blocked_images.hpp>
+#include <kernels/cpu/shared_run.hpp>
 #include <support/machine.hpp>
 #include <support/op_compare.hpp>
 #include <support/op_runner.hpp>

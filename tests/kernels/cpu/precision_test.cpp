@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that multiply in bfloat16 against the same ones in float32.
-#include "blocked_images.hpp"
-
+#include <kernels/cpu/blocked_images.hpp>
 #include <support/caught.hpp>
 #include <support/machine.hpp>
 #include <support/op_compare.hpp>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "blocked_images.hpp"
-#include "scrambled_parts.hpp"
-
+#include <kernels/cpu/blocked_images.hpp>
+#include <kernels/cpu/scrambled_parts.hpp>
 #include <support/op_compare.hpp>
 #include <support/op_runner.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hand_run.hpp"
-#include "shared_run.hpp"
+#include <kernels/cpu/hand_run.hpp>
+#include <kernels/cpu/shared_run.hpp>
 
 #include <troupe/base/error.hpp>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Filters in blocks of channels: the same numbers in another order, for
 // convolutions and for the optimizers that update them.
-#include "op_chain.hpp"
-#include "update_case.hpp"
+#include <kernels/cpu/op_chain.hpp>
+#include <kernels/cpu/optimizer/update_case.hpp>
 
 #include <troupe/kernels/cpu/conv/filter_blocks.hpp>
 #include <troupe/kernels/cpu_kernel_options.hpp>

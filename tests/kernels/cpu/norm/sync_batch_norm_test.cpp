@@ -2,8 +2,7 @@
 // The parts of a synchronised batch norm compute the same however their images
 // lie, and with a relu behind them the same as the single ops. That they
 // compute a batch norm: tests/actors.
-#include "op_chain.hpp"
-
+#include <kernels/cpu/op_chain.hpp>
 #include <support/caught.hpp>
 #include <support/op_compare.hpp>
 #include <support/op_runner.hpp>

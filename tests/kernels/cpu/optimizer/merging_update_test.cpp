@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Updates that add up the gradients of several devices as they read them, or
 // that make them from the devices' factors.
-#include "shared_run.hpp"
-#include "update_case.hpp"
+#include <kernels/cpu/optimizer/update_case.hpp>
+#include <kernels/cpu/shared_run.hpp>
 
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/cpu/conv/filter_blocks.hpp>

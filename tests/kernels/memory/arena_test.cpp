@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/memory/arena.hpp>
 
-#include <kernels/memory_sources.hpp>
+#include <kernels/memory/memory_sources.hpp>
 #include <support/caught.hpp>
 
 #include <array>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions 3x3 by Winograd's method against the direct method.
-#include "blocked_images.hpp"
-#include "hand_run.hpp"
-
+#include <kernels/cpu/blocked_images.hpp>
+#include <kernels/cpu/hand_run.hpp>
 #include <support/machine.hpp>
 #include <support/op_compare.hpp>
 #include <support/op_runner.hpp>

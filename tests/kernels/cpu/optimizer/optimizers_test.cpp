@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What Paddle's cases do not show: rows in any order, no rows, outputs apart
 // from inputs, bad input.
-#include "hand_run.hpp"
-
+#include <kernels/cpu/hand_run.hpp>
 #include <support/caught.hpp>
 
 #include <doctest/doctest.h>

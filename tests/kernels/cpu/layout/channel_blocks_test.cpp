@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "against_reference.hpp"
-#include "blocked_images.hpp"
-#include "hand_run.hpp"
-
 #include <kernels/cases/cases.hpp>
+#include <kernels/cpu/against_reference.hpp>
+#include <kernels/cpu/blocked_images.hpp>
+#include <kernels/cpu/hand_run.hpp>
 
 #include <troupe/kernels/cpu/layout/channel_blocks.hpp>
 #include <troupe/kernels/cpu_kernel_options.hpp>

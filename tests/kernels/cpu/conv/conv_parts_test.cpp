@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions that cut their work against the same ones in one go.
-#include "blocked_images.hpp"
-#include "shared_run.hpp"
-
+#include <kernels/cpu/blocked_images.hpp>
+#include <kernels/cpu/shared_run.hpp>
 #include <support/machine.hpp>
 #include <support/skip_case.hpp>
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hand_run.hpp"
-
+#include <kernels/cpu/hand_run.hpp>
 #include <support/caught.hpp>
 
 #include <doctest/doctest.h>

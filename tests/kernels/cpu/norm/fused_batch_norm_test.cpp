@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fused ops against the chains of ops that they stand for.
-#include "op_chain.hpp"
-
+#include <kernels/cpu/op_chain.hpp>
 #include <support/caught.hpp>
 
 #include <doctest/doctest.h>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What recurrent nets and tensor arrays refuse. What they compute:
 // tests/paddle.
-#include "hand_run.hpp"
-
+#include <kernels/cpu/hand_run.hpp>
 #include <support/caught.hpp>
 
 #include <doctest/doctest.h>

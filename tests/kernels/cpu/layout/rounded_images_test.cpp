@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Images that lie in memory rounded to bfloat16, beside the same values in
 // float32.
-#include "blocked_images.hpp"
-#include "hand_run.hpp"
-
 #include <kernels/cases/cases.hpp>
+#include <kernels/cpu/blocked_images.hpp>
+#include <kernels/cpu/hand_run.hpp>
 #include <support/op_compare.hpp>
 #include <support/op_runner.hpp>
 #include <support/skip_case.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that read indices from tensors never reach outside of another.
 
-#include "hand_run.hpp"
+#include <kernels/cpu/hand_run.hpp>
 
 #include <troupe/base/error.hpp>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ops over sequences refuse. What they compute: tests/paddle.
-#include "hand_run.hpp"
-
+#include <kernels/cpu/hand_run.hpp>
 #include <support/caught.hpp>
 
 #include <doctest/doctest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "op_chain.hpp"
+#include <kernels/cpu/op_chain.hpp>
 
 #include <string>
 #include <utility>
