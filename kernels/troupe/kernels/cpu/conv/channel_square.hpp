@@ -7,14 +7,14 @@
 
 namespace troupe::cpu {
 
-/// A filter's values for 16 output and 16 input channels, as they lie in the
-/// blocks of oneDNN's convolutions.
+/// The weights of one tap for 16 output and 16 input channels, laid out as in
+/// the blocks of oneDNN's convolutions.
 struct channel_square {
   static constexpr std::int64_t channels = 16;
   alignas(64) float at[channels][channels];
 };
 
-/// Of filters whose blocks of channels have own loops: up to 5x5.
+/// The hand-written loops for filters in blocks take up to 25 taps (5x5).
 constexpr std::int64_t most_taps = 25;
 
 TROUPE_INLINE channel_square transposed(const channel_square& s) {

@@ -42,7 +42,7 @@ protected:
     return problem_;
   }
 
-  // An image as it lies.
+  // An image in whatever layout it has.
   tensor image_input(const kernel_context& ctx, std::string_view slot) const {
     if (channels_last_)
       return float_input(ctx, slot);
@@ -51,7 +51,7 @@ protected:
     return x;
   }
 
-  // As it lies.
+  // The filter in its own layout: in blocks or plain.
   tensor filter(const kernel_context& ctx) const {
     return groups_ == 1 ? filter_input(ctx, "Filter")
                         : float_input(ctx, "Filter");
@@ -150,7 +150,7 @@ public:
   }
 
 private:
-  // It lies in memory as Input does.
+  // Input@GRAD gets the layout of Input.
   void input_gradient(kernel_context& ctx, const conv_problem& p,
                       const tensor& dout, const tensor& w, const tensor& x) {
     tensor dx = output_like(ctx, "Input@GRAD", x);
@@ -174,8 +174,9 @@ private:
     weights_.run(ctx, values_of(x), values_of(dout), dw.data<float>());
   }
 
-  // For a gradient in blocks if whoever computes it makes it so. With plain
-  // images it may multiply unfolded ones forward, with a plain filter.
+  // Asks for a gradient in blocks only if the chosen method produces one
+  // directly. Plain images get a plain gradient: their forward pass may need a
+  // plain filter.
   void prepare_weights(const conv_problem& p, std::size_t workers) {
     if (prepared_ && same_in_kernel(prepared_for_, p))
       return;
@@ -196,7 +197,7 @@ private:
   parallel_convolution data_;
   parallel_convolution weights_;
   bool may_make_blocks_;
-  bool prepared_ = false; // weights_
+  bool prepared_ = false; // whether `weights_` is
   conv_problem prepared_for_;
   std::shared_ptr<const layout> filter_layout_; // null: plain
 };

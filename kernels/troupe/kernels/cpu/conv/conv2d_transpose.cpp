@@ -16,9 +16,9 @@ namespace troupe::cpu {
 
 namespace {
 
-// Input [N, C, H, W] or [N, H, W, C], Filter [C, O / groups, KH, KW]. It is the
-// gradient of the convolution that makes an image like Input of one like
-// Output, with the same filter.
+// Input [N, C, H, W] or [N, H, W, C], Filter [C, O / groups, KH, KW]. The op is
+// the input gradient of a convolution with the same filter that maps Output to
+// Input.
 class transpose_base : public kernel {
 public:
   explicit transpose_base(const attribute_map& attributes)
@@ -28,7 +28,7 @@ public:
       size_(attributes.get_ints("output_size", {})) {}
 
 protected:
-  // Its `in` is Output, its `out` Input.
+  // That convolution: its `in` is Output, its `out` is Input.
   const conv_problem& problem(const shape& input, const shape& filter) {
     require_rank("Input", input, 4);
     require_rank("Filter", filter, 4);
@@ -54,14 +54,16 @@ protected:
   }
 
 private:
-  // Of Output: the shortest that the filter covers, or up to a stride more.
+  // The length of Output along an axis: the shortest that the filter covers,
+  // plus less than one stride.
   std::int64_t length_of(const window_axis& a, std::size_t axis) const {
     const std::int64_t shortest = (a.length - 1) * a.stride - a.before - a.after
                                   + a.dilation * (a.extent - 1) + 1;
     std::int64_t length = shortest;
     if (size_.size() > axis)
       length = size_[axis];
-    else if (more_.size() > axis) // no more than a stride, see below
+    // clamped, so that the sum fits; the check still fails
+    else if (more_.size() > axis)
       length += std::clamp<std::int64_t>(more_[axis], -1, a.stride);
     if (length < 1 || length < shortest || length >= shortest + a.stride)
       throw error(errc::invalid_argument,

@@ -27,20 +27,20 @@ struct conv_tensors {
 
 // oneDNN's descriptions of a convolution.
 struct conv_descs {
-  conv_tensors outer;   // as tensors lie outside
-  conv_tensors inner;   // as the primitive shall have them; the format may be
-                        // the library's choice
-  conv_tensors forward; // the same for the forward primitive, which the library
-                        // wants to see for gradients
+  conv_tensors outer; // layouts of the caller's tensors
+  // layouts that the primitive uses; `any` leaves the choice to oneDNN
+  conv_tensors inner;
+  // for the forward primitive, which oneDNN requires as a hint for gradients
+  conv_tensors forward;
   memory::dims strides;
-  memory::dims dilates; // 0: dense
+  memory::dims dilates; // 0: not dilated
   memory::dims pad_before;
   memory::dims pad_after;
 };
 
 using element = memory::data_type;
 
-// What a primitive computes with; outside, all is float32.
+// Element types inside the primitive.
 struct conv_elements {
   element src = element::f32;
   element weights = element::f32;
@@ -56,7 +56,8 @@ element element_of(precision numbers) {
   return numbers == precision::bfloat16 ? element::bf16 : element::f32;
 }
 
-// Factors are rounded; sums are not, nor filters that are results.
+// With bfloat16 factors both operands are rounded. Sums and filter gradients
+// stay float32; images that are results follow `result`.
 conv_elements elements_of(conv_direction direction, precision factors,
                           precision result) {
   if (factors == precision::float32)
@@ -85,14 +86,16 @@ std::int64_t padded_to_block(std::int64_t channels) {
   return (channels + 15) / 16 * 16;
 }
 
-// Whether oneDNN's multiplication of unfolded plain tensors is faster than its
-// blocked kernels with conversions before and after. Measured on AVX-512 with
-// the shapes of bench/kernel_bench.cpp: pointwise convolutions gain 1.1 to 1.5
-// times (but for tiny images, and filter gradients to fewer channels),
-// gradients of images with a few channels 3 to 6 times, and channels that fill
-// half of their blocks 1.2 times. Images of a few channels, too, but what they
-// lead to had better lie in blocks from the start: resnet18 on 32x32 pixels
-// gains 5 percent, since sums keep the layout of their first term.
+// Whether oneDNN is faster on plain tensors (it unfolds them and multiplies
+// matrices) than with its blocked kernels and the reorders before and after.
+// Measured on AVX-512 with the shapes of bench/kernel_bench.cpp. Plain is 1.1
+// to 1.5 times as fast for pointwise convolutions, except for tiny images and
+// for filter gradients with fewer output than input channels; 3 to 6 times for
+// input gradients with a few input channels; 1.2 times for channels that fill
+// half of their blocks. It would also be faster for the forward pass over a few
+// input channels. But if the output channels fill blocks, a blocked result is
+// better for the layers that follow: resnet18 on 32x32 pixels gains 5 percent,
+// since sums keep the layout of their first term.
 bool prefers_plain(conv_direction direction, const conv_problem& s) {
   const std::int64_t in = s.filter[1];
   const std::int64_t out = s.filter[0];
@@ -113,7 +116,7 @@ bool prefers_plain(conv_direction direction, const conv_problem& s) {
          && out % 16 != 0;
 }
 
-// The library's own kernels for these are slow in bfloat16 (Zen 4).
+// oneDNN's bfloat16 kernels for these convolutions are slow (Zen 4).
 bool has_slow_rounding(conv_direction direction, const conv_problem& p) {
   const std::int64_t channels = p.filter[1]; // of a group
   return p.groups > 1
@@ -136,7 +139,7 @@ memory::desc image_desc(const conv_problem& p, const shape& dims,
                  element_of(format.numbers));
 }
 
-// In what numbers a primitive multiplies and writes.
+// The precisions of a primitive's factors and of its result.
 struct conv_numbers {
   precision factors = precision::float32;
   precision result = precision::float32;
@@ -184,7 +187,8 @@ dnnl::convolution_forward::primitive_desc forward_desc(const conv_descs& d,
           cpu_engine()};
 }
 
-// Images that the library makes in blocks are handed on so, in `numbers`.
+// If oneDNN chose blocks for the result, the result keeps them, with elements
+// of precision `numbers`.
 image_format result_format(const memory::desc& made, const conv_problem& p,
                            precision numbers) {
   for (const std::int64_t block : {16, 8})
@@ -195,8 +199,9 @@ image_format result_format(const memory::desc& made, const conv_problem& p,
   return {};
 }
 
-// `numbers.result` is what images in blocks are handed on in; the primitive
-// itself rounds its results only if it rounds its factors, too.
+// A result in blocks has the precision `numbers.result`. The primitive itself
+// rounds its result only if it rounds its factors, too; otherwise a reorder
+// does.
 blocked_primitive make_forward(const conv_numbers& numbers,
                                const conv_problem& p, image_format& format) {
   const conv_descs d = describe(conv_direction::forward, numbers, p);
@@ -225,7 +230,8 @@ blocked_primitive make_input_gradient(const conv_descs& d) {
           {DNNL_ARG_DIFF_SRC, d.outer.src, desc.diff_src_desc()}};
 }
 
-// Says whether it is made in the blocks of filter_blocks.hpp.
+// Sets `in_blocks`: whether the primitive produces the layout of
+// filter_blocks.hpp.
 blocked_primitive make_filter_gradient(const conv_problem& p,
                                        const conv_descs& d, bool& in_blocks) {
   const dnnl::convolution_backward_weights::primitive_desc desc(
@@ -242,7 +248,7 @@ blocked_primitive make_filter_gradient(const conv_problem& p,
           {DNNL_ARG_DIFF_WEIGHTS, d.outer.weights, desc.diff_weights_desc()}};
 }
 
-// Calls `use` and gives what dnnl throws the name of the op's library.
+// Calls `use`; errors of oneDNN become error(kernel_failure).
 template <class Use>
 void with_library(Use use) {
   try {
@@ -287,7 +293,7 @@ void convolution::make_direct(const conv_problem& p) {
   }
 }
 
-// The images that are given lie in blocks; the result will.
+// Requires operands in blocks. The result then is in the same blocks.
 bool convolution::takes_groups(const conv_problem& p) const {
   const std::int64_t block = p.in_format.block;
   const bool given = direction_ == conv_direction::forward

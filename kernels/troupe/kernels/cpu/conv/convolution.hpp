@@ -13,8 +13,8 @@
 
 namespace troupe::cpu {
 
-/// A convolution of images. The extents are in this order wherever the channels
-/// lie in memory.
+/// A convolution of images. All shapes have the channels second, also if
+/// `channels_last`.
 struct conv_problem {
   shape in;     ///< [samples, channels, height, width]
   shape filter; ///< [filters, channels / groups, height, width]
@@ -22,63 +22,66 @@ struct conv_problem {
   std::int64_t groups = 1;
   std::array<window_axis, 2> axes; ///< how the filter slides over `in`
   bool channels_last = false;      ///< of `in` and `out`
-  bool filter_in_blocks = false;   ///< filter_blocks.hpp; else it lies plain
-  // How the images that are given lie in memory (channel_blocks.hpp). Of input
-  // gradients `in_format` is what their reader wants.
+  bool filter_in_blocks = false;   ///< as in filter_blocks.hpp; else plain
+  // How the operands lie in memory (channel_blocks.hpp). For input gradients,
+  // `in_format` is the format in which the result is wanted.
   image_format in_format = {};
   image_format out_format = {};
 };
 
-/// Whether two problems of one kernel are the same: only shapes and what the
-/// images lie in change from step to step.
+/// Whether two problems of one kernel are the same. Only shapes and layouts are
+/// compared: nothing else changes from step to step.
 bool same_in_kernel(const conv_problem& a, const conv_problem& b) noexcept;
 
-/// What is computed of in, filter, out: out from in and filter; in's gradient
-/// from out's and filter; the filter's from in and out's.
+/// What is computed: `forward`: out from in and filter; `input_gradient`: in's
+/// gradient from out's gradient and filter; `filter_gradient`: the filter's
+/// gradient from in and out's gradient.
 enum class conv_direction { forward, input_gradient, filter_gradient };
 
-/// Multiplications of a part that is worth a cut, some 20 us.
+/// The least number of multiplications per part that makes a cut worthwhile,
+/// some 20 us.
 constexpr std::int64_t least_conv_part = 1 << 21;
 
-/// In how many parts `workers` threads share the problem.
+/// The number of parts in which `workers` threads should share the problem.
 std::size_t worthwhile_parts(std::size_t workers,
                              const conv_problem& p) noexcept;
 
-/// One direction of one convolution at a time. Thread rule: one thread at a
-/// time, any thread.
+/// A convolution in one direction. Thread rule: one thread at a time, any
+/// thread.
 class convolution {
 public:
   explicit convolution(conv_direction direction,
                        const cpu_kernel_options& options = {})
     : direction_(direction), options_(options) {}
 
-  /// Makes what is needed, anew when the problem changes, and returns how the
-  /// images that `run` will write lie; filters lie as they are said to. With
-  /// factors in bfloat16, images that come out in blocks are rounded, as their
-  /// next reader would do. Throws error(kernel_failure).
+  /// Plans for `problem`, anew only if it has changed, and returns the format
+  /// of the images that `run` will write. Filters have the layout that the
+  /// problem states. With bfloat16 factors, images that are written in blocks
+  /// are rounded, as their next reader would round them anyway. Throws
+  /// error(kernel_failure).
   image_format prepare(const conv_problem& problem);
 
-  /// Whether a run of the problem is shared by all workers, so that nothing is
-  /// gained by cutting it.
+  /// Whether `run` itself shares the problem among all workers, so that cutting
+  /// it into parts gains nothing.
   bool shares_its_work(const conv_problem& problem) const;
-  /// Of the problem that is prepared, a filter's gradient: whether it would be
-  /// in blocks without being brought into another layout.
+  /// For the filter gradient of the prepared problem: whether `run` produces
+  /// the layout of filter_blocks.hpp without a reorder.
   bool makes_filter_blocks() const noexcept { return makes_filter_blocks_; }
 
-  /// Computes `result` from two operands in the order of `conv_direction`, of
-  /// the problem that is prepared. Throws error(kernel_failure).
+  /// Computes `result` for the prepared problem from two operands, in the order
+  /// that `conv_direction` lists them. Throws error(kernel_failure).
   void run(kernel_context& ctx, stored_values a, stored_values b,
            stored_results result);
 
-  /// How the filter is packed before it is multiplied with, if that can be done
-  /// for several runs at once; else null.
+  /// How the filter is packed before the multiplication, if several runs can
+  /// share a packed filter; else null.
   const filter_pack* pack() const noexcept;
-  /// The same as `run` with a filter that `pack` has packed.
+  /// As `run`, with a filter that `pack` has packed.
   void run_packed(kernel_context& ctx, stored_values a, const void* packed,
                   stored_results result);
 
 private:
-  // Who computes: oneDNN, row_convolution.hpp, group_convolution.hpp or
+  // The implementation: oneDNN, row_convolution.hpp, group_convolution.hpp or
   // winograd_convolution.hpp.
   enum class method : std::uint8_t { library, rows, groups, winograd };
 

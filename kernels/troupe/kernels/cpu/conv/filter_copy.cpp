@@ -14,19 +14,19 @@ namespace {
 
 constexpr auto block_channels = channel_square::channels;
 
-/// The plain filters of a block of channels: those of an output channel
-/// lie one behind the other, [in][tap].
+/// The plain filters of a block of channels. The filters of one output channel
+/// are contiguous: [in][tap].
 struct copied_filters {
   float* first;
   std::int64_t stride; // from one output channel to the next
   std::int64_t taps;
 };
 
-/// blocks[tap] is where a tap's block lies, 16i16o.
+/// blocks[tap] points to the 16i16o block of a tap.
 TROUPE_SIMD
 void copy_blocks(const float* const* blocks, const copied_filters& plain) {
-  // [in * tap][out]: what lies side by side in the plain filters is transposed
-  // by squares, and none of it is written twice.
+  // [in * tap][out]. Squares of it are transposed, so that each row of a plain
+  // filter is written once, in order.
   alignas(64) float all[block_channels * most_taps][block_channels];
   for (std::int64_t tap = 0; tap < plain.taps; ++tap)
     for (std::int64_t i = 0; i < block_channels; ++i)

@@ -9,14 +9,14 @@
 
 namespace troupe::cpu {
 
-/// Copies a filter's gradient [out, in, height, width] from the blocks of 16 x
-/// 16 channels that oneDNN's convolutions make (OIhw16i16o) into the plain
-/// layout, float32. The library's own reorder goes at 1 to 4 GB/s, which takes
-/// longer than the product of a pointwise filter with many channels and small
-/// images. Thread rule: any number of threads on different memory.
+/// Copies a filter gradient [out, in, height, width], float32, from blocks of
+/// 16 x 16 channels (OIhw16i16o), which oneDNN's convolutions write, into the
+/// plain layout. oneDNN's own reorder reaches 1 to 4 GB/s. For a pointwise
+/// filter with many channels and small images, that takes longer than the
+/// multiplication. Thread rule: any number of threads on different memory.
 class filter_copy {
 public:
-  /// Nothing for other layouts, channels that do not fill their blocks, and
+  /// Nothing for other layouts, channel counts that are not multiples of 16, or
   /// more than 25 taps.
   static std::optional<filter_copy> between(const dnnl::memory::desc& from,
                                             const dnnl::memory::desc& to);
@@ -27,7 +27,7 @@ private:
   void list_blocks(const float* first, const float** blocks) const;
 
   std::array<std::int64_t, 4> dims_{};
-  std::array<std::int64_t, 4> strides_{}; // from block to block, in elements
+  std::array<std::int64_t, 4> strides_{}; // between blocks
 };
 
 } // namespace troupe::cpu

@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
-/// What oneDNN's descriptions say of filters [out, in, height, width], for the
-/// loops that take them from one layout into another.
+/// Questions about oneDNN's descriptors of filters [out, in, height, width],
+/// for the loops that convert between layouts.
 namespace troupe::cpu {
 
 inline const dnnl_blocking_desc_t& blocking_of(const dnnl_memory_desc_t& d) {
@@ -19,8 +19,9 @@ inline std::int64_t taps_of(const dnnl_memory_desc_t& d) {
   return d.dims[2] * d.dims[3];
 }
 
-/// Of channels that fill their squares and no more taps than own loops take,
-/// all of it from its memory's first byte on.
+/// True if both channel counts are multiples of 16, the hand-written loops
+/// support the number of taps, and the descriptor has neither an offset nor
+/// extra data.
 inline bool is_filter_of_squares(const dnnl_memory_desc_t& d) {
   return d.ndims == 4 && taps_of(d) <= most_taps
          && d.dims[0] % channel_square::channels == 0
@@ -29,7 +30,7 @@ inline bool is_filter_of_squares(const dnnl_memory_desc_t& d) {
          && d.extra.flags == 0;
 }
 
-/// Taps lie `step` elements apart.
+/// True if neighbouring taps are `step` elements apart.
 inline bool has_taps(const dnnl_memory_desc_t& d, std::int64_t step) {
   const auto& b = blocking_of(d);
   return (d.dims[3] == 1 || b.strides[3] == step)
@@ -43,7 +44,7 @@ inline bool is_plain_filter(const dnnl_memory_desc_t& d) {
          && b.strides[0] == d.dims[1] * taps_of(d);
 }
 
-/// OIhw16i16o or another order of the blocks.
+/// True for OIhw16i16o, with the blocks themselves in any order.
 inline bool is_blocked_filter(const dnnl_memory_desc_t& d) {
   constexpr auto channels = channel_square::channels;
   constexpr dnnl_dim_t in_axis = 1, out_axis = 0;

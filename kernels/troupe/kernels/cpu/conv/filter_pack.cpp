@@ -15,15 +15,15 @@ namespace {
 constexpr auto channels = channel_square::channels;
 constexpr int out_axis = 0;
 constexpr int in_axis = 1;
-// Values that a row is fetched ahead: rows lie apart, in more places than the
-// machine follows by itself.
+// Upcoming values of each row are prefetched, this many ahead: there are more
+// rows than the hardware prefetcher follows.
 constexpr int ahead = 32;
 
 TROUPE_INLINE void store(const channel_square& s, float* to) {
   std::memcpy(to, s.at, sizeof s.at);
 }
 
-/// Two rows lie in each other, value by value.
+/// Rounds to bfloat16 and interleaves pairs of rows, value by value.
 TROUPE_INLINE void store(const channel_square& s, std::uint16_t* to) {
   alignas(64) std::uint32_t bits[channels][channels];
   alignas(64) std::uint32_t pairs[channels / 2][channels];
@@ -35,15 +35,15 @@ TROUPE_INLINE void store(const channel_square& s, std::uint16_t* to) {
   std::memcpy(to, pairs, sizeof pairs);
 }
 
-/// The plain filters of a block of channels: those of an output channel lie one
-/// behind the other, [in][tap].
+/// The plain filters of a block of channels. The filters of one output channel
+/// are contiguous: [in][tap].
 struct plain_filters {
   const float* first;
   std::int64_t stride; // from one output channel to the next
   std::int64_t taps;
 };
 
-/// Of pointwise filters.
+/// For pointwise filters.
 template <class Element>
 TROUPE_INLINE void pack_square(const plain_filters& plain, bool transposes,
                                Element* to) {
@@ -56,7 +56,7 @@ TROUPE_INLINE void pack_square(const plain_filters& plain, bool transposes,
   store(transposes ? transposed(s) : s, to);
 }
 
-/// Of larger ones: a square for each tap, one behind the other.
+/// For larger filters: one square per tap, one after the other.
 template <class Element>
 TROUPE_INLINE void pack_squares(const plain_filters& plain, bool transposes,
                                 Element* to) {
@@ -90,7 +90,7 @@ TROUPE_SIMD void pack_block(const plain_filters& plain, bool transposes,
                   : pack_squares(plain, transposes, to);
 }
 
-/// Of filters that lie in squares 16i16o already, one for each tap.
+/// For filters in 16i16o squares, one per tap.
 template <class Element>
 TROUPE_INLINE void pack_from_squares(const float* from, std::int64_t taps,
                                      bool transposes, Element* to) {
@@ -110,8 +110,8 @@ TROUPE_SIMD void repack_block(const float* from, std::int64_t taps,
   pack_from_squares(from, taps, transposes, to);
 }
 
-/// What of a block comes first, if these are its blocks: the axis whose
-/// channels lie apart.
+/// The axis that is outermost within a block, if the blocks are of a kind that
+/// filter_pack writes.
 std::optional<int> outer_axis(const dnnl_memory_desc_t& d) {
   const auto& b = blocking_of(d);
   const auto inner = [&b](int level, int size, int axis) {

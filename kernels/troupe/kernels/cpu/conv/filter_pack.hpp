@@ -11,27 +11,27 @@ namespace troupe::cpu {
 
 /// Packs a filter [out, in, height, width], float32, plain or in blocks 16i16o
 /// (filter_blocks.hpp), into the blocks of 16 x 16 channels that oneDNN's
-/// convolutions read, in float32 (16i16o and 16o16i) or rounded to bfloat16, to
-/// nearest, in pairs of channels (8i16o2i and 8o16i2o). The library's own
-/// reorder goes at 3 to 6 GB/s for input gradients of pointwise filters and for
-/// all larger ones, a fifth of what memory gives. Thread rule: any number of
+/// convolutions read: float32 (16i16o or 16o16i), or pairs of channels rounded
+/// to the nearest bfloat16 (8i16o2i or 8o16i2o). oneDNN's own reorder reaches 3
+/// to 6 GB/s for all filters larger than 1x1 and for input gradients of
+/// pointwise ones, a fifth of the memory bandwidth. Thread rule: any number of
 /// threads on different memory.
 class filter_pack {
 public:
-  /// Nothing for other layouts, channels that do not fill their blocks, and
+  /// Nothing for other layouts, channel counts that are not multiples of 16, or
   /// more than 25 taps.
   static std::optional<filter_pack> between(const dnnl::memory::desc& from,
                                             const dnnl::memory::desc& to);
 
   std::size_t packed_bytes() const noexcept;
-  /// Blocks of output channels, which may be packed apart.
+  /// The number of blocks of output channels. Each can be packed on its own.
   std::int64_t out_blocks() const noexcept;
 
-  /// Packs `count` blocks of output channels from `first` on. Pointers are to
-  /// the whole filter.
+  /// Packs `count` blocks of output channels from `first` on. Both pointers are
+  /// to the beginning of the whole filter.
   void run(const float* from, void* to, std::int64_t first,
            std::int64_t count) const;
-  /// The same for all blocks.
+  /// Packs all blocks.
   void run(const float* from, void* to) const {
     run(from, to, 0, out_blocks());
   }
@@ -39,7 +39,7 @@ public:
   bool operator==(const filter_pack&) const = default;
 
 private:
-  // From block to block, in elements.
+  // Strides between blocks, in elements.
   struct block_steps {
     std::int64_t out = 0;
     std::int64_t in = 0;
@@ -57,7 +57,8 @@ private:
   block_steps from_;
   block_steps to_;
   bool from_blocks_ = false; // 16i16o; else plain
-  bool transposes_ = false;  // an output channel's values lie apart
+  // packed blocks are [in][out], plain filters [out][in]
+  bool transposes_ = false;
   bool rounds_ = false;
 };
 

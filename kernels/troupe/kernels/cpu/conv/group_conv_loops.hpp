@@ -5,11 +5,11 @@
 
 namespace troupe::cpu {
 
-/// Channels of a group of the grouped convolution below, and its filter's side.
+/// Channels per group, and the width of the filter.
 constexpr std::int64_t conv_group = 4;
 constexpr std::int64_t conv_group_taps = 3;
 
-/// `lanes` channels of an image: pixel i lies at [i * stride].
+/// `lanes` channels of an image: pixel i is at [i * stride].
 struct group_plane {
   std::int64_t height = 0;
   std::int64_t width = 0; ///< at least 8
@@ -17,8 +17,8 @@ struct group_plane {
 };
 
 /// Loops of a 3x3 convolution in groups of 4 channels, stride 1, padding 1, for
-/// one instruction set. A vector holds the `lanes` channels of one pixel, whole
-/// groups; weights are [3, 3, 4, lanes].
+/// one instruction set. A vector holds `lanes` channels of one pixel, which are
+/// whole groups. Weights are [3, 3, 4, lanes].
 struct group_conv_loops {
   std::int64_t lanes;
   /// out[p] = sum over taps and j of x[p + tap][channel j of the lane's group]

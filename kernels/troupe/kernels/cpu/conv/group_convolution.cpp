@@ -26,7 +26,7 @@ bool slides(const window_axis& a) {
          && a.before == 1 && a.after == 1;
 }
 
-// Weight (tap, j) of channel c in the loops' order.
+// The index of weight (tap, j) of channel c in the loops' order.
 std::int64_t packed_index(std::int64_t c, std::int64_t tap, std::int64_t j,
                           std::int64_t lanes) {
   return ((c / lanes * taps + tap) * conv_group + j) * lanes + c % lanes;
@@ -38,7 +38,8 @@ struct channel_range {
   std::int64_t end = 0;
 };
 
-// Calls `use(packed, plain)` for each weight: from filter [c][j][tap].
+// Calls `use(packed, plain)` with both indices of each weight; plain filters
+// are [c][j][tap].
 template <class Use>
 void for_each_weight(channel_range channels, std::int64_t lanes, Use use) {
   for (std::int64_t c = channels.first; c < channels.end; ++c)
@@ -47,7 +48,8 @@ void for_each_weight(channel_range channels, std::int64_t lanes, Use use) {
         use(packed_index(c, tap, j, lanes), (c * conv_group + j) * taps + tap);
 }
 
-// The same weight for the way back: filter, channel and tap change places.
+// The index of the same weight for the input gradient: filter and channel
+// change places, and the taps are turned by 180 degrees.
 std::int64_t turned(std::int64_t plain) {
   const std::int64_t tap = plain % taps;
   const std::int64_t j = plain / taps % conv_group;
@@ -56,7 +58,8 @@ std::int64_t turned(std::int64_t plain) {
   return (filter * conv_group + c % conv_group) * taps + (taps - 1 - tap);
 }
 
-// Calls `use(offset of the lanes' first pixel, offset of their weights)`.
+// Calls `use(offset of the vector's first pixel, offset of its weights)` for
+// each vector of channels.
 template <class Use>
 void for_each_plane(const conv_problem& p, channel_range channels,
                     std::int64_t block, std::int64_t lanes, Use use) {
@@ -83,7 +86,7 @@ void convolve(const kernel_context& ctx, const conv_problem& p,
                  });
 }
 
-// Planes are then read and written whole.
+// Rounded planes are converted as a whole, so a vector must fill a block.
 bool rounds(const conv_problem& p) {
   return p.in_format.rounded() || p.out_format.rounded();
 }

@@ -15,8 +15,8 @@ conv_problem with_samples(conv_problem p, std::int64_t samples) {
 
 } // namespace
 
-// Whether the workers share the samples: all parts have their results in the
-// same format. Filter gradients are sums over samples.
+// Prepares all parts; false if their results differ in format. Filter gradients
+// stay whole, because they are sums over samples.
 bool parallel_convolution::prepared_samples(const conv_problem& problem,
                                             std::size_t threads) {
   const bool whole = direction_ == conv_direction::filter_gradient
@@ -52,7 +52,7 @@ image_format parallel_convolution::prepare(const conv_problem& problem,
   return result_;
 }
 
-// What all parts want of the filter, if there are several and they agree.
+// The common packing of the filter, if there are several parts and they agree.
 const filter_pack* parallel_convolution::shared_pack() const {
   const auto* pack = samples_.parts() > 1 ? parts_.front().pack() : nullptr;
   for (std::size_t i = 1; pack && i < samples_.parts(); ++i)

@@ -10,11 +10,11 @@
 
 namespace troupe::cpu {
 
-/// One direction of a convolution, shared by the workers of its device: each
-/// takes some of the samples. Filter gradients, which are sums over samples,
-/// and what `convolution` itself shares stay whole. A filter that several parts
-/// read is packed once, by all workers. Thread rule: one thread at a time, any
-/// thread.
+/// A convolution in one direction, shared by the workers of its device: each
+/// takes some of the samples. Two kinds of work are not cut: filter gradients,
+/// which are sums over samples, and what `convolution` itself shares among
+/// workers. A filter that several parts read is packed once, by all workers.
+/// Thread rule: one thread at a time, any thread.
 class parallel_convolution {
 public:
   explicit parallel_convolution(conv_direction direction,
@@ -23,7 +23,8 @@ public:
     parts_.emplace_back(direction, options);
   }
 
-  /// As `convolution::prepare`, for up to `workers` threads, as many each time.
+  /// As `convolution::prepare`, for up to `workers` threads; `workers` must be
+  /// the same in each call.
   image_format prepare(const conv_problem& problem, std::size_t workers);
 
   /// As `convolution::makes_filter_blocks`.
@@ -46,7 +47,7 @@ private:
   conv_problem prepared_;
   bool ready_ = false;
   even_cut samples_{0, 1};
-  std::int64_t given_step_ = 0; // elements of a sample of the first operand
+  std::int64_t given_step_ = 0; // elements per sample of the first operand
   std::int64_t result_step_ = 0;
   image_format result_;
   std::vector<convolution> parts_;

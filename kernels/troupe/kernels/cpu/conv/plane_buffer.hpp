@@ -8,9 +8,9 @@
 
 namespace troupe::cpu {
 
-/// A place for one plane of an image in float32, where images lie rounded: for
-/// loops that read or write a plane as a whole, while it is in the cache. Where
-/// they are not rounded it is the plane itself. One per thread.
+/// One plane of an image in float32, for loops that read or write a whole plane
+/// while it is in the cache. For rounded images it is a buffer; otherwise it is
+/// the plane itself. One per thread.
 class plane_buffer {
 public:
   plane_buffer(const kernel_context& ctx, std::int64_t values, bool rounded)
@@ -23,7 +23,7 @@ public:
     return memory_.data<float>();
   }
 
-  /// Where the plane is to be written; `wrote` follows.
+  /// Where to write the plane; call `wrote` afterwards.
   float* begin(stored_results plane) {
     return plane.rounded() ? memory_.data<float>() : plane.floats();
   }

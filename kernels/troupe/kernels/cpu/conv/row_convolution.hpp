@@ -11,14 +11,15 @@ namespace troupe::cpu {
 
 struct conv_problem;
 
-/// Convolutions of plain images with few channels, whose filters fill no blocks
-/// of a library: sums over taps of shifted rows, nothing is unfolded. Thread
-/// rule: one thread at a time, any thread.
+/// Convolutions of plain images with few channels, which would leave most of a
+/// library's blocks empty: sums of shifted rows over taps, without unfolding.
+/// Thread rule: one thread at a time, any thread.
 class row_convolution {
 public:
-  /// Whether this machine's loops fit the problem: AVX2 at least, dense filters
-  /// of more than one tap that slide by one pixel inside of the image, rows of
-  /// a multiple of 8 output pixels.
+  /// Whether this machine's loops support the problem: at least AVX2; plain
+  /// images; one group; fewer than 32 input channels; output channels that are
+  /// no multiple of 16; a filter of several taps with stride 1, no dilation and
+  /// no padding; output rows of a multiple of 8 pixels.
   static bool fits(const conv_problem& p);
 
   /// Plans for a problem that fits.
@@ -36,9 +37,9 @@ private:
 
   row_conv_shape shape_;
   std::vector<std::int32_t> tap_offsets_;
-  // The same in another order, place by place in the window, for sums that are
-  // written one after the other: those of neighbours in a row would overlap,
-  // and each would wait for the one before.
+  // The same taps sorted by position in the filter, for sums that are written
+  // one after the other. In channel order, neighbouring taps would write
+  // overlapping pixels, and each would wait for the one before.
   std::vector<std::int32_t> scattered_taps_;
   std::vector<std::int32_t> scattered_offsets_;
   std::vector<std::int32_t> in_offsets_;

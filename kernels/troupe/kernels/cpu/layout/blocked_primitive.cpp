@@ -63,7 +63,7 @@ void blocked_primitive::port::convert(dnnl::stream& queue,
   auto& from = is_output ? inner : outer;
   auto& to = is_output ? outer : inner;
   if (copy) {
-    queue.wait(); // until the primitive has written what is copied
+    queue.wait(); // the primitive must have written what is copied
     copy->run(static_cast<const float*>(from.get_data_handle()),
               static_cast<float*>(to.get_data_handle()));
   } else if (pack) {

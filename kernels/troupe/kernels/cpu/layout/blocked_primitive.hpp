@@ -17,19 +17,19 @@ namespace troupe::cpu {
 /// The process's oneDNN engine; an immutable handle.
 const dnnl::engine& cpu_engine();
 
-/// Attributes for all primitives: scratch memory comes from the caller, since
-/// the library's own belongs to the thread that made the primitive.
+/// Attributes for all primitives: the caller supplies the scratch memory.
+/// oneDNN's own would belong to the thread that made the primitive.
 dnnl::primitive_attr user_scratchpad();
 
-/// A oneDNN primitive of two inputs and one output that have the caller's
-/// formats outside and formats of the primitive's choice inside. Thread rule:
-/// one thread at a time, any thread; runs on the caller alone.
+/// A oneDNN primitive with two inputs and one output. Outside, they have the
+/// caller's layouts; inside, those that the primitive chose. Thread rule: one
+/// thread at a time, any thread; uses no other threads.
 class blocked_primitive {
 public:
   struct operand {
     int argument = 0;         ///< DNNL_ARG_...
-    dnnl::memory::desc outer; ///< what the caller passes
-    dnnl::memory::desc inner; ///< what the primitive wants
+    dnnl::memory::desc outer; ///< the caller's layout
+    dnnl::memory::desc inner; ///< the primitive's layout
   };
 
   blocked_primitive() = default;
@@ -41,15 +41,15 @@ public:
   /// Throws dnnl::error.
   void run(const kernel_context& ctx, const void* a, const void* b, void* out);
 
-  /// How the second input is packed, if it is a filter that has to be and that
-  /// filter_pack.hpp knows; else null.
+  /// How the second input is packed, if it is a filter that needs packing in a
+  /// way that filter_pack.hpp supports; else null.
   const filter_pack* pack() const noexcept;
-  /// The same with a second input that `pack` has packed.
+  /// As `run`, with a second input that `pack` has packed.
   void run_packed(const kernel_context& ctx, const void* a, const void* packed,
                   void* out);
 
 private:
-  // An operand with its conversion, if the formats differ.
+  // An operand, and its conversion if the two layouts differ.
   struct port {
     port() = default;
     port(const operand& o, bool is_output);

@@ -24,7 +24,7 @@ TROUPE_SIMD void unblock(float* out, const float* x, std::int64_t pixels,
       out[c * pixels + p] = x[p * block + c];
 }
 
-// out and x lie alike.
+// out and x have the same layout.
 struct add_to_pixels {
   template <class T>
   TROUPE_INLINE static void run(T* out, const T* x, const float* bias,
@@ -82,7 +82,7 @@ private:
   image_format format_;
 };
 
-// A copy of rounded images.
+// Returns a float32 copy of rounded images; others as they are.
 tensor as_floats(const kernel_context& ctx, const tensor& value) {
   const auto format = format_of(value);
   if (!format.rounded())

@@ -12,29 +12,31 @@
 
 namespace troupe::cpu {
 
-// Images [N, C, H, W] may lie in memory as [N, C / block, H, W, block]: what
-// oneDNN calls nChw16c and nChw8c and convolutions like best. C is a multiple
-// of `block`, so the elements are those of the plain tensor in another order,
-// without padding, and loops over elements need not know.
+// Images [N, C, H, W] may lie in memory as [N, C / block, H, W, block]. oneDNN
+// calls these layouts nChw16c and nChw8c; its convolutions are fastest with
+// them. C is a multiple of `block`, so there is no padding: the elements are
+// those of the plain tensor in another order, and elementwise loops need not
+// know the layout.
 //
 // Images in blocks may be rounded to bfloat16 in memory (`--precision bf16`).
-// They are float32 tensors all the same: their readers get float32, in a copy
-// unless they ask for what is held.
+// They still count as float32 tensors: a reader gets a float32 copy unless it
+// asks for the stored values.
 
 /// How images lie in memory.
 struct image_format {
-  std::int64_t block = 0;                 ///< channels; 0: plain
-  precision numbers = precision::float32; ///< bfloat16 in blocks alone
+  std::int64_t block = 0;                 ///< channels per block; 0: plain
+  precision numbers = precision::float32; ///< bfloat16 only in blocks
 
   bool rounded() const noexcept { return numbers == precision::bfloat16; }
   bool operator==(const image_format&) const = default;
 };
 
-/// Of a tensor that `channel_blocks` describes; plain of all others.
+/// The format of a tensor that `channel_blocks` describes; plain for all
+/// others.
 image_format format_of(const tensor& value) noexcept;
 
-/// Channels per block of a tensor; 0 if it is plain or lies in a layout of
-/// another kind.
+/// Channels per block of a tensor; 0 if it is plain or has a layout of another
+/// kind.
 std::int64_t block_of(const tensor& value) noexcept;
 
 /// The elements of a float32 tensor, rounded or not.
@@ -44,12 +46,12 @@ stored_results results_of(tensor& value);
 /// Whether images of `dims` can lie in blocks of `block` channels.
 bool fits_blocks(const shape& dims, std::int64_t block) noexcept;
 
-/// The layout of float32 images `dims` in blocks; null for plain ones. Asserts
-/// that they fit.
+/// The layout of float32 images `dims` in this format; null for plain ones.
+/// Asserts that they fit.
 std::shared_ptr<const layout> channel_blocks(const shape& dims,
                                              const image_format& format);
 
-/// The layout of a kernel's output, made anew only when it changes.
+/// The layout of a kernel's output, remade only when it changes.
 class kept_format {
 public:
   void set(const shape& dims, const image_format& format);
@@ -61,30 +63,30 @@ private:
   std::shared_ptr<const layout> layout_;
 };
 
-/// Input `slot`, in blocks if it lies so and plain otherwise, in float32: a
-/// copy of rounded ones. Errors are those of `kernel_context::input`.
+/// Input `slot` in float32, in blocks if it is stored so and plain otherwise.
+/// Rounded images are copied. Errors are those of `kernel_context::input`.
 tensor stored_input(const kernel_context& ctx, std::string_view slot,
                     std::size_t index = 0);
-/// The same as it is held: perhaps rounded, to be read by `values_of`.
+/// The same as stored: possibly rounded; `values_of` reads it.
 tensor held_input(const kernel_context& ctx, std::string_view slot,
                   std::size_t index = 0);
 
-/// Two inputs whose elements are in the same order: both in the same blocks, or
-/// both plain.
+/// Two inputs with their elements in the same order: both in the same blocks,
+/// or both plain.
 std::pair<tensor, tensor> alike_inputs(const kernel_context& ctx,
                                        std::string_view first,
                                        std::string_view second);
-/// The same as they are held: each perhaps rounded.
+/// The same as stored: each may be rounded.
 std::pair<tensor, tensor> alike_held_inputs(const kernel_context& ctx,
                                             std::string_view first,
                                             std::string_view second);
 
-/// Whether an elementwise op with attribute `axis` meets images x with y as one
-/// value per channel: y [C] at axis 1.
+/// Whether an elementwise op with attribute `axis` combines images x with one
+/// value y per channel: y [C] at axis 1.
 bool is_per_channel(const shape& x, const shape& y, std::int64_t axis);
 
-/// out = x + bias[c] for float32 images of `dims` (channels second) that lie in
-/// blocks of `block` channels; block C is [N, H, W, C]. out may be x.
+/// out = x + bias[c] for float32 images of `dims` (channels second) in blocks
+/// of `block` channels. A block of C channels is [N, H, W, C]. out may be x.
 void add_to_channels(stored_results out, stored_values x, const float* bias,
                      const shape& dims, std::int64_t block);
 

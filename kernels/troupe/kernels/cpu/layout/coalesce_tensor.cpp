@@ -13,13 +13,13 @@ namespace troupe::cpu {
 
 namespace {
 
-// Paddle's smallest piece of memory on CPUs.
+// The alignment of Paddle's allocator on CPUs.
 constexpr std::int64_t default_alignment = 4096;
 
 // Far more than any allocator aligns to.
 constexpr std::int64_t most_alignment = std::int64_t{1} << 30;
 
-// Bytes that a tensor takes in the fused one.
+// The bytes that a tensor takes up in the fused one.
 std::int64_t room_for(const kernel_context& ctx, const tensor& value) {
   const auto bytes = static_cast<std::int64_t>(value.bytes());
   if (!ctx.attributes().get_bool("use_align", true))
@@ -33,7 +33,7 @@ std::int64_t room_for(const kernel_context& ctx, const tensor& value) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-// Copies share memory with nobody: an output may be an input.
+// All inputs are read before any output is written: an output may be an input.
 std::vector<tensor> read_inputs(const kernel_context& ctx) {
   std::vector<tensor> values;
   for (std::size_t i = 0; i < ctx.num_inputs("Input"); ++i) {

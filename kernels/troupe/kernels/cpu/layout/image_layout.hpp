@@ -11,11 +11,12 @@ namespace troupe::cpu {
 /// error(invalid_argument) for other values of the attribute.
 bool has_channels_last(const attribute_map& attributes, std::string_view name);
 
-/// [N, C, H, W] of [N, H, W, C], and the reverse; as they are otherwise.
+/// The dims [N, C, H, W] of [N, H, W, C] if `channels_last`, and the reverse;
+/// else unchanged.
 shape channels_second(const shape& dims, bool channels_last);
 shape channels_in_place(const shape& dims, bool channels_last);
 
-/// A copy of [N, ..., C] as [N, C, ...], and the reverse. Rank 3 at least.
+/// Copies [N, ..., C] to [N, C, ...], and the reverse. The rank is at least 3.
 tensor with_channels_second(kernel_context& ctx, const tensor& x);
 tensor with_channels_last(kernel_context& ctx, const tensor& x);
 

@@ -5,8 +5,8 @@
 
 namespace troupe::cpu {
 
-/// Bytes that the calling thread has read and written so far to bring values
-/// from one layout into another; a profile takes the difference.
+/// The bytes that the calling thread has read and written so far to convert
+/// between layouts. A profile takes the difference between two calls.
 std::uint64_t layout_traffic() noexcept;
 
 /// Adds to it.

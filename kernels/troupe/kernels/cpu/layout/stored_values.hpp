@@ -12,12 +12,13 @@
 
 namespace troupe::cpu {
 
-// With factors in bfloat16 (`--precision bf16`), images that convolutions make
-// lie in memory rounded to bfloat16 (channel_blocks.hpp): half the traffic, and
-// what convolutions read anyway. Loops compute in float32 all the same.
+// With bfloat16 factors (`--precision bf16`), images that convolutions write
+// are rounded to bfloat16 in memory (channel_blocks.hpp). That halves the
+// traffic, and the next convolution would round them anyway. Loops still
+// compute in float32.
 
-/// float32 values that lie in memory as they are or rounded to bfloat16: what
-/// kernels read. As cheap to copy as a pointer.
+/// float32 values that kernels read, stored as float32 or rounded to bfloat16.
+/// As cheap to copy as a pointer.
 class stored_values {
 public:
   stored_values(const float* at) noexcept : at_(at) {}
@@ -36,7 +37,7 @@ public:
 
   bool rounded() const noexcept { return rounded_; }
   const void* data() const noexcept { return at_; }
-  /// Of values that are not rounded; asserted.
+  /// The values must not be rounded; asserted.
   const float* floats() const noexcept {
     TROUPE_ASSERT(!rounded_);
     return static_cast<const float*>(at_);
@@ -47,7 +48,7 @@ private:
   bool rounded_ = false;
 };
 
-/// The same for what kernels write.
+/// The same for values that kernels write.
 class stored_results {
 public:
   stored_results(float* at) noexcept : at_(at) {}
@@ -68,7 +69,7 @@ public:
 
   bool rounded() const noexcept { return rounded_; }
   void* data() const noexcept { return at_; }
-  /// Of values that are not rounded; asserted.
+  /// The values must not be rounded; asserted.
   float* floats() const noexcept {
     TROUPE_ASSERT(!rounded_);
     return static_cast<float*>(at_);
@@ -79,8 +80,8 @@ private:
   bool rounded_ = false;
 };
 
-/// Calls `use(to, from)` with pointers to float or to bfloat16: both lie alike,
-/// which is asserted.
+/// Calls `use(to, from)` with two pointers to float or two to bfloat16. Asserts
+/// that both are stored alike.
 template <class Use>
 void visit_alike(const stored_results& to, const stored_values& from, Use use) {
   TROUPE_ASSERT(to.rounded() == from.rounded());
@@ -88,7 +89,7 @@ void visit_alike(const stored_results& to, const stored_values& from, Use use) {
     [&]<class T>(const T* values) { use(static_cast<T*>(to.data()), values); });
 }
 
-// For loops over either.
+// For loops over both kinds of element:
 
 TROUPE_INLINE float value_of(float stored) {
   return stored;
@@ -106,7 +107,7 @@ TROUPE_INLINE void store(bfloat16& to, float value) {
     rounded_half(std::bit_cast<std::uint32_t>(value)));
 }
 
-/// `n` values from `from` to `to`.
+/// Copies `n` values.
 void copy_stored(stored_results to, stored_values from, std::int64_t n);
 
 } // namespace troupe::cpu

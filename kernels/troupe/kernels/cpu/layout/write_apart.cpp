@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t few = 16;
 
-/// Whether a variable is an input; sorted where an op has many of them.
+/// Whether a variable is an input. Large sets are sorted for the search.
 class input_set {
 public:
   explicit input_set(std::span<variable* const> inputs) : inputs_(inputs) {
@@ -50,8 +50,8 @@ public:
   }
 
 private:
-  /// With variables of their own for outputs that are read, too: the function
-  /// may read an input again when it has written an output.
+  /// Outputs that are also inputs get variables of their own: the function may
+  /// read an input again after it has written an output.
   template <class IsRead>
   void run_apart(const kernel_context& ctx, IsRead is_read) const {
     const auto targets = ctx.outputs().variables();

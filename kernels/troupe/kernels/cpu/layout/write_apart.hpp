@@ -7,9 +7,9 @@
 
 namespace troupe::cpu {
 
-/// A kernel that runs `function`, whose outputs lie elsewhere than its inputs
-/// even if the op names one variable in both. For functions that move elements,
-/// which would read what they have written.
+/// A kernel that runs `function` with outputs apart from its inputs, even if
+/// the op names one variable in both. For functions that move elements: they
+/// could otherwise read what they have already written.
 std::unique_ptr<kernel> write_apart(kernel_function function);
 
 } // namespace troupe::cpu

@@ -15,18 +15,19 @@ namespace {
 
 using index = std::int64_t;
 
-// Tiles whose sums lie in the second-level cache together.
+// Tiles per chunk: the sums of a chunk fit into the second-level cache.
 constexpr index chunk_tiles = 128;
-// Channels that are added up in one go: their transformed filters lie there,
-// too.
+// Input channels per product: their transformed filters fit into the same
+// cache.
 constexpr index chunk_channels = 64;
 
-// The way from given images to made ones.
+// One run: from the images that are read (`given`) to those that are written
+// (`made`).
 struct pass {
   const winograd_loops& loops;
   winograd_images<stored_values> given;
   winograd_images<stored_results> made;
-  winograd_tiling tiles; // of made ones
+  winograd_tiling tiles; // of the images that are made
   bool backward = false;
 
   index pairs() const noexcept {
@@ -40,7 +41,8 @@ transformed_tiles transformed(const kernel_context& ctx, const pass& p,
           p.given, p.tiles.per_sample,      tiles};
 }
 
-// Filters between two blocks of channels, on the way forward or back.
+// The filters between two blocks of channels, for the forward pass or for the
+// input gradient.
 class filter_source {
 public:
   filter_source(const pass& way, const conv_problem& p, const float* filter)
@@ -60,7 +62,8 @@ private:
   bool backward_;
 };
 
-// The sums of some tiles of two blocks of made channels, on one thread.
+// The sums of up to `chunk_tiles` tiles for one pair of made blocks. One
+// thread.
 class tile_sums {
 public:
   tile_sums(const kernel_context& ctx, const pass& p,
@@ -73,7 +76,7 @@ public:
       filters_(ctx.scratch(winograd_values * filters_step_)),
       sums_(ctx.scratch(winograd_values * sums_step_)) {}
 
-  // Of blocks [made, made + columns) and up to chunk_tiles tiles.
+  // Computes blocks [made, made + columns) of up to `chunk_tiles` tiles.
   void add_up(const transformed_tiles& given, tile_range tiles, index made,
               index columns) {
     const index depth = chunk_channels / loops_.lanes;
@@ -88,7 +91,7 @@ public:
     }
   }
 
-  // Pixels of column `column` from the `skipped`th of these tiles on.
+  // Writes the pixels of column `column` for the tiles from the `skipped`th on.
   void make(const winograd_plane& plane, tile_range tiles, index skipped,
             index column, void* image) const {
     const float* from = sums_.data<float>() + skipped * sums_row_;
@@ -118,7 +121,8 @@ private:
   tensor sums_;
 };
 
-// Of two made blocks from `first` on, some of the tiles that are transformed.
+// Computes pair `pair` of made blocks for the tiles `chunk`, counted from the
+// first tile of `group`; `given` holds the transformed tiles of `group`.
 void make_pair(tile_sums& sums, const pass& p, const transformed_tiles& given,
                tile_range group, tile_range chunk, index pair) {
   const index first = pair * winograd_columns;
@@ -132,7 +136,7 @@ void make_pair(tile_sums& sums, const pass& p, const transformed_tiles& given,
                   });
 }
 
-// A worker transforms a chunk of tiles and multiplies it with all filters.
+// Each worker transforms a chunk of tiles and multiplies it with all filters.
 void convolve_chunks(kernel_context& ctx, const pass& p,
                      const filter_source& filters, const even_cut& chunks) {
   ctx.in_parts(chunks.parts(), [&](std::size_t i) {
@@ -145,7 +149,8 @@ void convolve_chunks(kernel_context& ctx, const pass& p,
   });
 }
 
-// With few tiles, workers share first those and then the filters.
+// If there are few tiles, the workers first share their transformation and then
+// the filters.
 void convolve_pairs(kernel_context& ctx, const pass& p,
                     const filter_source& filters, const even_cut& chunks) {
   const tile_range all{0, p.tiles.all};
@@ -180,12 +185,13 @@ bool slides(const window_axis& a) {
   return a.extent == 3 && a.stride == 1 && a.dilation == 1;
 }
 
-// Compares multiplications with one vector of channels. To transform a tile of
-// one vector takes as long as 500 of them, its share for each channel of the
-// other image is counted; to transform a filter as long as 150. Products of
-// bfloat16 take half the time. Measured (Zen 4) with 16 to 512 channels: 2
-// tiles without empty pixels are 1.1 to 1.5 times as fast as direct convolution
-// in float32, 32 are 1.5 to 3 times; in bfloat16 it is 1.05 to 1.7 times.
+// Compares multiplications, counted per input channel and vector of output
+// channels. Transforming one vector of a tile takes as long as 500
+// multiplications; its cost is spread over the channels of the other image.
+// Transforming a filter takes as long as 150. In bfloat16, direct convolution
+// takes half the time. Measured (Zen 4) with 16 to 512 channels, against direct
+// convolution: in float32, 2 tiles without empty pixels are 1.1 to 1.5 times as
+// fast, 32 tiles 1.5 to 3 times; in bfloat16 it is 1.05 to 1.7 times.
 bool pays(const conv_problem& p, const shape& made, precision factors) {
   const index tiles = winograd_tiling(made).all;
   const index of_tile = winograd_values + 500 / p.in[1] + 500 / p.out[1];
@@ -203,7 +209,7 @@ bool fits(conv_direction direction, const conv_problem& p, precision factors) {
                  factors);
 }
 
-// The widest that the next reader may want.
+// The widest block that the next reader may want.
 std::int64_t block(const conv_problem& p) {
   const bool wide = machine_vectors() == vector_level::v4
                     && p.out[1] % winograd_loops_v4.lanes == 0;
@@ -223,8 +229,7 @@ void forward(kernel_context& ctx, const conv_problem& p, stored_values x,
   convolve(ctx, way, p, filter);
 }
 
-// The gradient of what lies where the filter does not reach is zero, like that
-// of padding.
+// Beyond the pixels of out the gradient is zero, as if it were padded.
 void input_gradient(kernel_context& ctx, const conv_problem& p,
                     stored_values dout, const float* filter,
                     stored_results dx) {

@@ -11,23 +11,23 @@ struct conv_problem;
 enum class conv_direction;
 
 /// Convolutions 3x3 of stride 1 by Winograd's F(4x4, 3x3), in float32: tiles of
-/// 4x4 pixels with a quarter of the multiplications. Filters are transformed in
-/// the cache, just before they are multiplied with, and never lie in memory
-/// transformed: at the size of 36 / 9 of all filters that would cost more than
-/// it saves where images are small. Images lie in blocks of as many channels as
-/// a vector has or twice as many, with channels last, or plain, and are then
-/// copied into blocks.
-/// Results have the same bits for any number of workers and however operands
-/// lie. Source: Lavin and Gray, "Fast algorithms for convolutional neural
+/// 4x4 pixels take a quarter of the multiplications. Filters are transformed in
+/// the cache, just before they are multiplied. Transformed filters are never
+/// stored in memory: they are 36 / 9 as large as the filters, and where images
+/// are small the traffic would cost more than it saves. Images may be in blocks
+/// of one or two vectors of channels, with channels last, or plain; plain ones
+/// are first copied into blocks.
+/// Results have the same bits for any number of workers and any layout of the
+/// operands. Source: Lavin and Gray, "Fast algorithms for convolutional neural
 /// networks", CVPR 2016. Thread rule: any thread.
 namespace winograd_convolution {
 
-/// Whether this machine's loops fit the problem and take less time than a
-/// direct convolution with such factors.
+/// Whether this machine's loops support the problem and take less time than a
+/// direct convolution with factors of that precision.
 bool fits(conv_direction direction, const conv_problem& p, precision factors);
 
-/// Channels of the blocks that a result in blocks lies in, of a problem that
-/// fits.
+/// The number of channels per block of the result, for a problem that fits and
+/// whose result is not channels last.
 std::int64_t block(const conv_problem& p);
 
 void forward(kernel_context& ctx, const conv_problem& p, stored_values x,

@@ -15,14 +15,16 @@ namespace {
 
 using index = std::int64_t;
 
-// Tiles of each worker that are multiplied in one go.
+// Tiles per worker in a group: the groups of tiles are multiplied one after the
+// other.
 constexpr index worker_tiles = 128;
-// Sums of so many input channels and two vectors of output channels lie in the
-// second-level cache.
+// The sums between so many input channels and two vectors of output channels
+// fit into the second-level cache.
 constexpr index sum_channels = 64;
-// Floats of transformed tiles that lie in the third-level cache. If those of
-// all channels do not, they are transformed once for each window of so many
-// channels of the other operand.
+// The third-level cache holds so many floats of transformed tiles. If those of
+// all channels do not fit, channels are taken in windows of `window_channels`.
+// The tiles of one operand are then transformed again for each window of the
+// other.
 constexpr index most_transformed = index{2} << 20;
 constexpr index window_channels = 128;
 
@@ -32,13 +34,13 @@ struct block_range {
   index count = 0;
 };
 
-// What is multiplied.
+// The operands of the product.
 struct operands {
   const winograd_loops& loops;
   winograd_images<stored_values> image;
   winograd_images<stored_values> gradient;
   winograd_tiling tiles;
-  std::size_t workers; // among whom the work is shared
+  std::size_t workers; // that share the work
 };
 
 winograd_images<stored_values> blocks_of(winograd_images<stored_values> images,
@@ -48,7 +50,8 @@ winograd_images<stored_values> blocks_of(winograd_images<stored_values> images,
   return images;
 }
 
-// The filter between some channels of the images and of the gradient.
+// The filter gradient between a window of input channels and a window of output
+// channels.
 class gradient_window {
 public:
   gradient_window(const kernel_context& ctx, const conv_problem& p,
@@ -72,7 +75,7 @@ public:
   }
 
 private:
-  // Short work stays whole.
+  // Work that is not worth a cut stays whole.
   template <class Work>
   void share(kernel_context& ctx, index units, Work work) const {
     const even_cut cut{units,
@@ -93,8 +96,8 @@ private:
     });
   }
 
-  // A unit of work is the sums between `sum_channels` of the images and a
-  // pair of vectors of the gradient.
+  // A unit of work: the sums between `sum_channels` of the images and a pair of
+  // vectors of the gradient.
 
   index depth() const noexcept { return sum_channels / loops_.lanes; }
   index depths() const noexcept { return ceil_div(in_.count, depth()); }
@@ -149,7 +152,8 @@ private:
   tensor kept_; // the sums of all units, if there are several groups
 };
 
-// Of each operand; all of them if their tiles fit into the cache.
+// Blocks of channels per window, for each operand. One window has all channels
+// if there is one group of tiles and its transformed tiles fit into the cache.
 index window_blocks(const conv_problem& p, const even_cut& groups,
                     index lanes) {
   const index channels = p.in[1] + p.out[1];

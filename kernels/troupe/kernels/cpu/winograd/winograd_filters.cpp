@@ -19,7 +19,7 @@ std::int64_t winograd_filter_layout::buffer_size() const noexcept {
   return taps * loops_.lanes * loops_.lanes;
 }
 
-// Of the first filter's first tap.
+// The offset of the first tap of the first filter between two blocks.
 std::int64_t winograd_filter_layout::offset(std::int64_t out,
                                             std::int64_t in) const noexcept {
   const auto lanes = loops_.lanes;
@@ -27,8 +27,8 @@ std::int64_t winograd_filter_layout::offset(std::int64_t out,
                     : (out * in_channels_ + in) * lanes * taps;
 }
 
-// Blocks are [taps, in, out], which is what is wanted. Plain, each filter has
-// [in, taps] in a row.
+// A filter in blocks is [taps, in, out] already. A plain filter has a row [in,
+// taps] per output channel.
 winograd_block<const float>
 winograd_filter_layout::forward(const float* filter, std::int64_t out,
                                 std::int64_t in, float* buffer) const {
@@ -42,7 +42,7 @@ winograd_filter_layout::forward(const float* filter, std::int64_t out,
   return {buffer, lanes, taps * lanes};
 }
 
-// Makes [taps, out, in], the last tap first.
+// Produces [taps, out, in], the last tap first.
 winograd_block<const float>
 winograd_filter_layout::backward(const float* filter, std::int64_t out,
                                  std::int64_t in, float* buffer) const {

@@ -14,7 +14,7 @@ namespace {
 
 using index = std::int64_t;
 
-// [lanes, pixels] as [pixels, lanes].
+// Transposes [lanes, pixels] to [pixels, lanes].
 void block_plane(const winograd_loops& loops, const float* from, float* to,
                  index pixels) {
   const index lanes = loops.lanes;
@@ -39,7 +39,7 @@ void unblock_plane(const winograd_loops& loops, const float* from, float* to,
 
 using plane_copy = void (*)(const winograd_loops&, const float*, float*, index);
 
-// Calls it for each vector of channels of each image of `dims`.
+// Calls `copy` for each vector of channels of each image of `dims`.
 void copy_planes(kernel_context& ctx, const winograd_loops& loops,
                  const shape& dims, plane_copy copy, const float* from,
                  float* to) {
@@ -56,10 +56,10 @@ void copy_planes(kernel_context& ctx, const winograd_loops& loops,
                      * static_cast<std::size_t>(dims.numel()));
 }
 
-// Channels of blocks of filters (filter_blocks.hpp).
+// Channels per block of a filter (filter_blocks.hpp).
 constexpr index filter_block = 16;
 
-// Of one block of channels.
+// Tiles of one block of channels per unit of work.
 constexpr index tiles_at_once = 32;
 
 bool fills(index channels, index lanes) {
@@ -71,7 +71,7 @@ bool fills(index channels, index lanes) {
 const winograd_loops* winograd_loops_for(const conv_problem& p) {
   const auto fit = [&p](const winograd_loops& loops) {
     const auto lies = [&loops](const image_format& format) {
-      return format.block % loops.lanes == 0; // or plain
+      return format.block % loops.lanes == 0; // plain: 0
     };
     return fills(p.in[1], loops.lanes) && fills(p.out[1], loops.lanes)
            && lies(p.in_format) && lies(p.out_format)

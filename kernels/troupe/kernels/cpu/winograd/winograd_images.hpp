@@ -14,9 +14,9 @@ namespace troupe::cpu {
 struct conv_problem;
 struct image_format;
 
-/// The loops whose vectors this machine has, and which channels and blocks of
-/// the images are multiples of: 16 channels with AVX-512, else 8 with AVX2.
-/// Null if there are none.
+/// The widest loops that this machine supports and that fit the problem: all
+/// channel counts and block sizes must be multiples of their lanes, 16 with
+/// AVX-512 and 8 with AVX2. Null if none fit.
 const winograd_loops* winograd_loops_for(const conv_problem& p);
 
 /// The tiles that cover images [samples, channels, height, width].
@@ -38,10 +38,11 @@ struct winograd_images {
   Stored at;
   std::int64_t lanes = 0;
   std::int64_t sample_step = 0;
-  std::int64_t vectors_of_pixel = 0; ///< that lie side by side
-  std::int64_t vectors_step = 0;     ///< from so many vectors to the next ones
-  std::int64_t first = 0;            ///< vector of channels that is number 0
-  std::int64_t blocks = 0;           ///< vectors of channels
+  std::int64_t vectors_of_pixel = 0; ///< adjacent vectors of one pixel
+  /// elements between such groups of vectors
+  std::int64_t vectors_step = 0;
+  std::int64_t first = 0;  ///< the vector of channels that is block 0
+  std::int64_t blocks = 0; ///< how many vectors of channels
   winograd_plane plane;
 
   auto image(std::int64_t sample, std::int64_t block) const noexcept {
@@ -53,17 +54,17 @@ struct winograd_images {
   }
 };
 
-/// Whether the problem's images in such a format have each channel in a plane.
+/// Whether the problem's images in this format have one plane per channel.
 bool lie_plain(const conv_problem& p, const image_format& format) noexcept;
 
-/// Channels of a pixel that lie together in the problem's images of `dims` in
-/// such a format: those of a block, all where channels are last, or a vector's
-/// in the copy of plain images.
+/// How many channels of a pixel are adjacent in the problem's images of `dims`
+/// in this format: a block, all if channels are last, or one vector in the
+/// blocked copy of plain images.
 std::int64_t side_by_side(const conv_problem& p, const shape& dims,
                           const image_format& format,
                           const winograd_loops& loops) noexcept;
 
-/// Such images, which lie at `at`, in tiles without padding.
+/// A view of such images at `at`, as tiles without padding.
 template <class Stored>
 winograd_images<Stored>
 view_images(Stored at, const conv_problem& p, const shape& dims,
@@ -84,14 +85,14 @@ view_images(Stored at, const conv_problem& p, const shape& dims,
                     .tiles_across = tiles.across}};
 }
 
-/// Copies of plain images of `dims` in blocks of a vector's channels, and back,
-/// shared by the workers.
+/// Copy plain images of `dims` into blocks of one vector of channels, and back.
+/// The workers share the work.
 void copy_into_blocks(kernel_context& ctx, const winograd_loops& loops,
                       const shape& dims, const float* from, float* to);
 void copy_from_blocks(kernel_context& ctx, const winograd_loops& loops,
                       const shape& dims, const float* from, float* to);
 
-/// Images that are read: plain ones in a copy in blocks.
+/// Images that are read. Plain ones are copied into blocks.
 class given_images {
 public:
   given_images(kernel_context& ctx, const winograd_loops& loops,
@@ -110,13 +111,14 @@ private:
   stored_values at_;
 };
 
-/// Tiles [first, first + count) of all samples' images, one after the other.
+/// Tiles [first, first + count), counted through the images of all samples.
 struct tile_range {
   std::int64_t first = 0;
   std::int64_t count = 0;
 };
 
-/// Calls `use(sample, tiles of its image, how many tiles came before)`.
+/// For each sample in the range, calls `use(sample, tiles of its image, number
+/// of tiles of earlier samples)`.
 template <class Use>
 void for_each_sample(tile_range tiles, std::int64_t tiles_per_sample, Use use) {
   for (std::int64_t done = 0; done < tiles.count;) {
@@ -129,15 +131,16 @@ void for_each_sample(tile_range tiles, std::int64_t tiles_per_sample, Use use) {
   }
 }
 
-/// The transformed tiles of images: [blocks, 36, tiles, lanes] with a vector's
-/// gap between values, which keeps them from meeting in one set of a cache.
-/// Thread rule: any number of threads fill different units.
+/// The transformed tiles of images: [blocks, 36, tiles, lanes]. A gap of one
+/// vector follows the tiles of each of the 36 values, so that the values of a
+/// tile do not fall into the same cache set. Thread rule: any number of threads
+/// fill different units.
 class transformed_tiles {
 public:
   using transform = void (*)(const winograd_plane&, const void*, std::int64_t,
                              std::int64_t, const winograd_block<float>&);
 
-  /// Room for `most_tiles`.
+  /// Allocates room for `most_tiles`.
   transformed_tiles(const kernel_context& ctx, transform loop,
                     std::int64_t lanes,
                     const winograd_images<stored_values>& images,
@@ -145,16 +148,16 @@ public:
 
   std::int64_t blocks() const noexcept { return images_.blocks; }
 
-  /// Transforms tiles of all samples, which replace those that were here.
+  /// Transforms tiles and replaces the previous ones.
   void fill(tile_range tiles) {
     for (std::int64_t i = 0; i < units(tiles); ++i)
       fill_unit(tiles, i);
   }
-  /// The same in units of some 10 us.
+  /// The same in units of some 10 us: their number, and one of them.
   std::int64_t units(tile_range tiles) const noexcept;
   void fill_unit(tile_range tiles, std::int64_t unit);
 
-  /// From tile `tile` of block `block` on.
+  /// The values of block `block`, from tile `tile` on.
   winograd_factor from(std::int64_t block,
                        std::int64_t tile = 0) const noexcept {
     const auto values = place(block, tile);

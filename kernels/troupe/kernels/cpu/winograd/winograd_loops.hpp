@@ -6,32 +6,32 @@
 namespace troupe::cpu {
 
 /// Winograd's F(4x4, 3x3): a tile of 4x4 output pixels is computed from 6x6
-/// input pixels. Tile and filter are transformed into 36 values each, products
-/// of which are summed over channels and transformed back. Source: Lavin and
+/// input pixels. Tiles and filters are transformed into 36 values each. Their
+/// products are summed over channels and transformed back. Source: Lavin and
 /// Gray, "Fast algorithms for convolutional neural networks", CVPR 2016.
 constexpr std::int64_t winograd_tile = 4;
 constexpr std::int64_t winograd_values = 36;
 constexpr std::int64_t winograd_taps = 9;
 
-/// Vectors of result channels that a product may have side by side.
+/// The most vectors of result channels that a product computes side by side.
 constexpr std::int64_t winograd_columns = 2;
 
-/// `lanes` channels of one image, and how tiles cover the image or what is made
-/// of it, row by row.
+/// `lanes` channels of one image, and how tiles cover, row by row, the image or
+/// the result that is computed from it.
 struct winograd_plane {
   std::int64_t height = 0;
   std::int64_t width = 0;
   std::int64_t pixel_step = 0; ///< in values
   bool rounded = false;        ///< values are bfloat16 in memory; else float32
   std::int64_t tiles_across = 0;
-  /// Rows and columns of the first tile that lie outside of the image; pixels
-  /// there are zeros.
+  /// How many rows and columns of the first tile lie outside of the image.
+  /// Pixels there are zeros.
   std::int64_t before_y = 0;
   std::int64_t before_x = 0;
 };
 
-/// Transformed values, or taps of filters: of vector k, value i lies at
-/// [i * step + k * row].
+/// Transformed values, or taps of filters: value i of vector k is at [i * step
+/// + k * row].
 template <class Float>
 struct winograd_block {
   Float* at = nullptr;
@@ -39,8 +39,8 @@ struct winograd_block {
   std::int64_t row = 0;
 };
 
-/// Factors of a product: values [36, rows, lanes] of each of some blocks of
-/// channels.
+/// A factor of a product: values [36, rows, lanes] for each of several blocks
+/// of channels.
 struct winograd_factor {
   const float* at = nullptr;
   std::int64_t step = 0;       ///< from value to value
@@ -48,20 +48,20 @@ struct winograd_factor {
 };
 
 /// Loops of Winograd's method for one instruction set. A vector holds `lanes`
-/// channels. Products have one or two (`columns`) vectors side by side, and add
-/// to what there is if `adds`.
+/// channels. A product computes one or two (`columns`) vectors side by side. If
+/// it `adds`, it adds to the sums that are there.
 struct winograd_loops {
   std::int64_t lanes;
 
-  /// Tiles [first, first + tiles) of an image: their 6x6 input pixels, or 4x4
-  /// of the gradient of what was made of them.
+  /// Transforms tiles [first, first + tiles) of an image: the 6x6 input pixels,
+  /// or the 4x4 pixels of the result's gradient.
   void (*transform_image)(const winograd_plane& p, const void* x,
                           std::int64_t first, std::int64_t tiles,
                           const winograd_block<float>& to);
   void (*transform_gradient)(const winograd_plane& p, const void* dout,
                              std::int64_t first, std::int64_t tiles,
                              const winograd_block<float>& to);
-  /// The 4x4 pixels of such tiles, as far as they lie in the image.
+  /// Writes the 4x4 pixels of such tiles that lie inside the image.
   void (*make_image)(const winograd_plane& p,
                      const winograd_block<const float>& from,
                      std::int64_t first, std::int64_t tiles, void* out);
@@ -69,7 +69,7 @@ struct winograd_loops {
   void (*transform_filters)(const winograd_block<const float>& from,
                             std::int64_t vectors,
                             const winograd_block<float>& to);
-  /// The gradient of filters from that of what they are transformed into.
+  /// The gradient of filters from the gradient of the transformed filters.
   void (*make_filters)(const winograd_block<const float>& from,
                        std::int64_t vectors, const winograd_block<float>& to);
 
@@ -87,7 +87,7 @@ struct winograd_loops {
                          std::int64_t tiles, const winograd_block<float>& to,
                          bool adds);
 
-  /// A square of lanes x lanes values, rows `from_row` and `to_row` apart.
+  /// Transposes lanes x lanes values; rows are `from_row` and `to_row` apart.
   void (*transpose)(const float* from, std::int64_t from_row, float* to,
                     std::int64_t to_row);
 };
