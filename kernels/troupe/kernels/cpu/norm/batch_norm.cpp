@@ -122,8 +122,8 @@ void batch_norm_kernel::use_given(kernel_context& ctx, const channel_view& v,
   write(ctx, "SavedVariance", v, inverse_.data());
 }
 
-// One element per channel has no variance: Paddle passes X through, saves
-// zeros and leaves the running statistics alone.
+// One element per channel has no variance: as in Paddle, X is passed through,
+// zeros are saved and the running statistics stay.
 void batch_norm_kernel::pass_through(kernel_context& ctx, const channel_view& v,
                                      const tensor& x, const tensor& mean,
                                      const tensor& variance) {
@@ -135,7 +135,7 @@ void batch_norm_kernel::pass_through(kernel_context& ctx, const channel_view& v,
   write(ctx, "SavedVariance", v, mean_.data());
 }
 
-// With the factor scale / deviation.
+// Y = (x - mean[c]) * scale[c] / deviation[c] + bias[c]
 void batch_norm_kernel::normalize(kernel_context& ctx, const channel_view& v,
                                   const tensor& x, const float* mean) {
   const tensor scale = vector_input(ctx, "Scale", v.channels, 1.0f);
@@ -214,8 +214,8 @@ void batch_norm_grad_kernel::combine(kernel_context& ctx, const channel_view& v,
   });
 }
 
-// Where a statistic comes from: the batch's as the forward pass saved it; the
-// given one from its input, which some programs list as its output.
+// The slot of a statistic. The batch's is what the forward pass saved. A given
+// one is an input; some programs list it as an output of the forward op.
 std::string batch_norm_grad_kernel::statistic(const kernel_context& ctx,
                                               const char* name) const {
   if (!fixed_)

@@ -11,10 +11,10 @@
 
 namespace troupe::cpu {
 
-/// What batch norms and their gradients share. X [N, C, ...] or [N, ..., C];
-/// results of X's shape lie in memory as X does, rounded if X is;
-/// Scale, Bias and statistics [C]. In Paddle's slots SavedVariance is the
-/// inverse standard deviation.
+/// What batch norms and their gradients share. X is [N, C, ...] or [N, ..., C];
+/// Scale, Bias and statistics are [C]. Results of X's shape have the layout of
+/// X and are rounded if X is. In Paddle's slots, SavedVariance is the inverse
+/// standard deviation.
 /// Source: Ioffe and Szegedy, "Batch normalization", 2015, section 3.
 class batch_norm_base : public kernel {
 public:
@@ -32,8 +32,8 @@ protected:
   bool channels_last_;
 };
 
-/// Writes Y, statistics and running statistics. As in Paddle, input
-/// MomentumTensor changes nothing.
+/// Writes Y, the batch's statistics and the running ones. As in Paddle, input
+/// MomentumTensor has no effect.
 class batch_norm_kernel : public batch_norm_base {
 public:
   explicit batch_norm_kernel(const attribute_map& attributes);
@@ -44,7 +44,7 @@ protected:
   virtual void write_normalized(kernel_context& ctx, const channel_view& v,
                                 const tensor& x, const float* mean,
                                 const float* factor, const float* bias);
-  /// Y = x: one element per channel.
+  /// Y = x, for one element per channel.
   virtual void write_passed(kernel_context& ctx, const tensor& x);
 
 private:
@@ -69,12 +69,12 @@ private:
 /// statistics dX = scale inv_std dY.
 class batch_norm_grad_kernel : public batch_norm_base {
 public:
-  /// As in Paddle, trainable_statistics changes the forward pass alone.
+  /// As in Paddle, trainable_statistics only affects the forward pass.
   explicit batch_norm_grad_kernel(const attribute_map& attributes);
   void run(kernel_context& ctx) override;
 
 protected:
-  /// X and the gradient of what was normalised, elements in the same order.
+  /// X and the gradient of the norm's output, with elements in the same order.
   virtual std::pair<tensor, tensor> inputs(kernel_context& ctx);
   /// As channel_gradient_sums and channel_combine.
   virtual void gradient_sums(kernel_context& ctx, const channel_view& v,

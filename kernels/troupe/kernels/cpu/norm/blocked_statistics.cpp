@@ -12,13 +12,14 @@ namespace troupe::cpu::blocked {
 
 namespace {
 
-// Pixels whose sums are taken in float: they stay in the first cache for a
-// second look, and sums over more of them are taken in double.
+// Pixels whose sums are taken in float. They stay in the first-level cache for
+// the second pass; chunks are added up in double.
 constexpr std::int64_t chunk = 256;
 constexpr int widest = 16;
 
-// Calls `use(first channel, offset, pixels)` for each block of each sample,
-// samples inside of channels: what is summed up follows each other.
+// Calls `use(first channel, offset, pixels)` for each block of each sample.
+// Samples are the inner loop, so that all sums of a block are taken one after
+// the other.
 template <class Use>
 void for_each_plane(const channel_view& v, Use use) {
   for (std::int64_t c = 0; c < v.channels; c += v.block)
@@ -26,8 +27,8 @@ void for_each_plane(const channel_view& v, Use use) {
       use(c, v.at(n, c));
 }
 
-// Mean and squared distances from it of what has been seen, per channel.
-// Source: as for channel_moments.
+// Per channel, the mean of the elements seen so far and the sum of their
+// squared distances from it. Source: as for channel_moments.
 struct running_moments {
   double count = 0.0;
   double mean[widest] = {};

@@ -3,15 +3,15 @@
 
 #include <troupe/kernels/cpu/norm/channel_statistics.hpp>
 
-/// The loops of channel_statistics.hpp over images whose channels lie in blocks
-/// (channel_blocks.hpp): `v.block` is 8 or 16. One vector holds the channels of
-/// a pixel.
+/// The loops of channel_statistics.hpp for images in blocks of channels
+/// (channel_blocks.hpp): `v.block` is 8 or 16. A vector holds the channels of
+/// one pixel.
 namespace troupe::cpu::blocked {
 
 void moments(const channel_view& v, stored_values x, float* mean,
              float* variance);
 
-/// y lies as x does, here and below dx.
+/// y has the layout of x; below, so has dx.
 void affine(const channel_view& v, stored_results y, stored_values x,
             const float* mean, const float* factor, const float* bias);
 

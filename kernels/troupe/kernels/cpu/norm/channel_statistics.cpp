@@ -49,7 +49,7 @@ TROUPE_SIMD void combine_plane(float* dx, const float* dy, const float* x,
 struct moments {
   double count = 0.0;
   double mean = 0.0;
-  double squares = 0.0; // of the distances from the mean
+  double squares = 0.0; // squared distances from the mean, summed
 };
 
 moments plane_moments(const float* x, std::int64_t n) {

@@ -11,8 +11,9 @@
 
 namespace troupe::cpu {
 
-/// A tensor [samples, channels, pixels], row-major, or with its channels in
-/// blocks: [samples, channels / block, pixels, block]; or some of its channels.
+/// A tensor [samples, channels, pixels], row-major or in blocks of channels:
+/// [samples, channels / block, pixels, block]. It may be a part of the channels
+/// of a larger tensor.
 struct channel_view {
   std::int64_t samples = 0;
   std::int64_t channels = 0;
@@ -20,17 +21,18 @@ struct channel_view {
   std::int64_t block = 0;       ///< 0: row-major; 8 or 16
   std::int64_t sample_step = 0; ///< elements; 0: channels * pixels
 
-  /// Where channel `c` (of a block: its first) of sample `n` begins.
+  /// The offset of channel `c` of sample `n`. In blocks, `c` is the first
+  /// channel of its block.
   std::int64_t at(std::int64_t n, std::int64_t c) const noexcept {
     return n * (sample_step > 0 ? sample_step : channels * pixels) + c * pixels;
   }
-  /// Whether samples are rows of channels.
+  /// Whether each sample is one row of channels.
   bool has_rows() const noexcept { return block == 0 && pixels == 1; }
 };
 
-/// Calls `use(channels, first)` for parts of the channels of a view that has
-/// them all; workers share the parts. What belongs to part's first channel lies
-/// at `first * v.pixels` in the tensor. Rows stay whole.
+/// Calls `use(channels, first)` for parts of a view of all channels; workers
+/// share the parts. The data of a part begins at `first * v.pixels` in the
+/// tensor. Rows are not cut.
 template <class Use>
 void in_channel_parts(const kernel_context& ctx, const channel_view& v,
                       Use use) {
@@ -47,11 +49,11 @@ void in_channel_parts(const kernel_context& ctx, const channel_view& v,
   });
 }
 
-/// Mean and biased variance of each channel, with at least one element each.
-/// Planes are summed up in float and joined in double. Here and below, images
-/// in blocks may be rounded in memory.
-/// Source: Chan, Golub and LeVeque, "Updating formulae and a pairwise
-/// algorithm for computing sample variances", 1979.
+/// Mean and biased variance of each channel, of one element at least. Planes
+/// are summed in float and combined in double. Here and below, images in blocks
+/// may be rounded in memory.
+/// Source: Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm
+/// for computing sample variances", 1979.
 void channel_moments(const channel_view& v, stored_values x, float* mean,
                      float* variance);
 

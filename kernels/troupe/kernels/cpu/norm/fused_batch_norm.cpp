@@ -73,7 +73,7 @@ private:
   }
 
   bool behind_sum_;
-  bool masks_ = false; // dy is to be taken where Y is positive
+  bool masks_ = false; // dy counts only where Y is positive
 };
 
 class recomputed_batch_norm final : public batch_norm_base {

@@ -18,7 +18,7 @@ namespace {
 
 using floats = std::vector<float>;
 
-// X [N, C, pixels...] whose channels are normalized in groups.
+// X [N, C, pixels...], whose channels are normalized in groups.
 struct groups_view {
   std::int64_t samples = 0;
   std::int64_t channels = 0;
@@ -28,7 +28,7 @@ struct groups_view {
   std::int64_t planes() const { return samples * channels; }
   std::int64_t all_groups() const { return samples * groups; }
   std::int64_t planes_per_group() const { return channels / groups; }
-  // Each plane as a channel of its own, and each group.
+  // The view in which each plane, or each group, is one channel.
   channel_view by_plane() const { return {1, planes(), pixels}; }
   channel_view by_group() const {
     return {1, all_groups(), planes_per_group() * pixels};
@@ -38,8 +38,8 @@ struct groups_view {
   }
 };
 
-// What group_norm and instance_norm differ in: the latter has a group per
-// channel and saves the inverse standard deviation.
+// How group_norm and instance_norm differ. The latter has one group per channel
+// and saves the inverse standard deviation.
 struct norm_slots {
   const char* mean;
   const char* variance;
@@ -114,7 +114,7 @@ private:
     return {x[0], x[1], groups, x.numel(2, x.rank())};
   }
 
-  // With the channels second, whatever the program has.
+  // The input with its channels second, whatever the program's layout.
   tensor images(std::string_view slot) const {
     tensor x = float_input(ctx_, slot);
     if (x.dims().rank() < (channels_last_ ? 3U : 2U))
@@ -178,7 +178,7 @@ private:
       invert(saved.data());
   }
 
-  // value(group, channel) of each plane.
+  // One value per plane: value(group, channel).
   template <class Value>
   floats per_plane(Value value) const {
     floats all;
@@ -195,7 +195,7 @@ private:
 
   // With g = dY scale, over each group:
   // dX = inv_std (g - mean(g) - xhat mean(g xhat)).
-  // Paddle's group_norm leaves mean(g) out if there is no Scale.
+  // Paddle's group_norm omits mean(g) if there is no Scale.
   void input_gradient(const tensor& dy, const floats& means, const floats& dot,
                       const floats& total) const {
     const tensor scale = parameter("Scale", 1.0f);
@@ -227,7 +227,7 @@ private:
     });
   }
 
-  // Adds value(plane, group) up over the samples, for each channel.
+  // For each channel, sums value(plane, group) over the samples.
   template <class Value>
   void sum_samples(std::string_view slot, Value value) const {
     if (!ctx_.has_output(slot))

@@ -40,8 +40,8 @@ TROUPE_SIMD void normalize_row(float* y, const float* x, const float* scale,
 }
 
 struct gradient_sums {
-  float g = 0.0f;      // of dY scale
-  float g_xhat = 0.0f; // of dY scale xhat
+  float g = 0.0f;      // sum of dY scale
+  float g_xhat = 0.0f; // sum of dY scale xhat
 };
 
 TROUPE_SIMD gradient_sums sum_gradient(const float* x, const float* dy,
@@ -93,7 +93,7 @@ protected:
     return {x.numel(0, split), x.numel(split, x.rank())};
   }
 
-  // An optional parameter; without it, `otherwise` everywhere.
+  // An optional parameter. If it is missing, all its values are `otherwise`.
   static const float* parameter(const kernel_context& ctx,
                                 std::string_view slot, std::int64_t width,
                                 float otherwise, tensor& held,
@@ -153,7 +153,7 @@ private:
     normalize_row(y, x, scale, bias, mean, inverse(variance), width);
   }
 
-  // One value per row, with the extents before the axis.
+  // One value per row; its shape is X's extents before the axis.
   tensor statistic(kernel_context& ctx, std::string_view slot,
                    const shape& x) const {
     const shape dims(x.dims().first(static_cast<std::size_t>(axis_)));
@@ -178,7 +178,7 @@ public:
                    "expected one value per row");
     const arrays a{x.data<float>(), dy.data<float>(), mean.data<float>(),
                    variance.data<float>()};
-    // Parameters first: X@GRAD may be written over X or Y@GRAD.
+    // Parameter gradients first: X@GRAD may overwrite X or Y@GRAD.
     if (ctx.has_output("Scale@GRAD") || ctx.has_output("Bias@GRAD"))
       parameter_gradients(ctx, v, a);
     if (ctx.has_output("X@GRAD"))
@@ -198,7 +198,7 @@ private:
     tensor held;
     const float* scale = parameter(ctx, "Scale", v.width, 1.0f, held, ones_);
     tensor dx = float_output(ctx, "X@GRAD", dims);
-    if (v.width == 1) // a lone element is always normalized to zero
+    if (v.width == 1) // a single element is always normalized to zero
       return fill(dx.data<float>(), v.rows, 0.0f);
     const float share = 1.0f / static_cast<float>(v.width);
     float* to = dx.data<float>();
@@ -215,7 +215,7 @@ private:
     });
   }
 
-  // Sums over rows, blocks of rows first.
+  // Sums over rows: first within blocks of rows, then over the blocks.
   void parameter_gradients(kernel_context& ctx, const row_view& v,
                            const arrays& a) {
     constexpr std::int64_t block_rows = 128;

@@ -35,7 +35,7 @@ TROUPE_SIMD void add_relu(float* y, const float* z, std::int64_t n) {
   }
 }
 
-// dy where y is positive.
+// dy where y is positive, else 0.
 struct relu_gradient {
   TROUPE_INLINE static float apply(float y, float dy) {
     return y > 0.0f ? dy : 0.0f;
@@ -47,7 +47,7 @@ void finish(float* y, const float* z, std::int64_t n) {
   z ? add_relu(y, z, n) : relu(y, n);
 }
 
-// The values from channel `c` on.
+// The values of channels from `c` on.
 block_norm at_channel(const block_norm& all, std::int64_t c) {
   return {all.mean + c, all.factor + c, all.bias + c};
 }
@@ -55,32 +55,33 @@ block_factors at_channel(const block_factors& all, std::int64_t c) {
   return {all.mean + c, all.dy_factor + c, all.x_factor + c, all.offset + c};
 }
 
-// Elements that are summed up in float: as in blocked_statistics.cpp.
+// Elements that are summed in float: as in blocked_statistics.cpp.
 constexpr std::int64_t chunk = 256;
 constexpr std::int64_t widest = 16;
 
-// The fused loops over a part of images: some pixels of a block of channels, or
-// all of one channel, where the single ops' loops stay in the cache. Values of
-// channels are the part's.
+// The fused loops over one part of the images: some pixels of a block of
+// channels, or a whole plane of one channel. A part stays in the cache between
+// the single loops. Values per channel are those of the part.
 class part_loops {
 public:
-  // Plain images have more than one pixel.
+  // Plain images must have more than one pixel.
   explicit part_loops(const channel_view& v)
     : view_(v), blocks_(v.block > 0 ? &block_loops_of(v.block) : nullptr),
       channels_(std::max<std::int64_t>(1, v.block)) {}
 
   std::int64_t channels() const { return channels_; }
-  // Elements of `scratch` below.
+  // How many elements `scratch` below needs.
   std::int64_t scratch_elements() const { return blocks_ ? 0 : view_.pixels; }
 
-  // Calls `use(channel)` for the first channel of each part.
+  // Calls `use(channel)` with the first channel of each block, or with each
+  // channel.
   template <class Use>
   void for_each_channel(Use use) const {
     for (std::int64_t c = 0; c < view_.channels; c += channels_)
       use(c);
   }
 
-  // Calls `use(offset, pixels)` for each part of these channels.
+  // Calls `use(offset, pixels)` for each part of the channels from `c` on.
   template <class Use>
   void for_each_part(std::int64_t c, Use use) const {
     const std::int64_t step = blocks_ ? chunk : view_.pixels;
@@ -89,7 +90,7 @@ public:
         use(view_.at(n, c) + p * channels_, std::min(step, view_.pixels - p));
   }
 
-  // `z` may be of nothing.
+  // `z` may be null.
   void affine_relu(stored_results y, stored_values x, stored_values z,
                    std::int64_t n, const block_norm& norm) const {
     if (blocks_)
@@ -120,7 +121,7 @@ public:
   }
 
 private:
-  // dy where what x is normalised to is positive.
+  // dy where the normalized x is positive, else 0.
   static void mask(float* masked, const float* x, const float* dy,
                    std::int64_t n, const block_norm& norm) {
     channel_affine({1, 1, n}, masked, x, norm.mean, norm.factor, norm.bias);
@@ -132,7 +133,7 @@ private:
   std::int64_t channels_;
 };
 
-// What the forward pass normalised with.
+// The statistics and factors that the forward pass used.
 class saved_norm {
 public:
   saved_norm(const kernel_context& ctx, std::int64_t channels)
@@ -145,8 +146,8 @@ public:
              channels);
   }
 
-  /// Of one element per channel: whether it was passed on, and not normalised
-  /// with those of other devices.
+  /// For one element per channel: whether the forward pass passed it through.
+  /// It does not if other devices' elements were normalized with it.
   bool passed() const {
     const auto zero = [](float value) { return value == 0.0f; };
     return std::ranges::all_of(mean_.values<float>(), zero)
@@ -164,7 +165,7 @@ private:
   tensor bias_;
 };
 
-// dy where what x was normalised to is positive: rows, all at once.
+// dy where the normalized x is positive, else 0; for rows, in one go.
 tensor masked_rows(kernel_context& ctx, const channel_view& v, stored_values x,
                    stored_values dy, const block_norm& norm) {
   tensor masked = ctx.scratch(v.samples * v.channels);
@@ -191,7 +192,7 @@ tensor plain_copy(kernel_context& ctx, const tensor& value) {
   return plain;
 }
 
-// Z in the layout of X if it lies so, or else plain; none without Z.
+// Z in the layout of X if it has that, else plain. Empty if there is no Z.
 tensor added(kernel_context& ctx, const tensor& x) {
   if (!ctx.has_input("Z"))
     return {};
@@ -210,7 +211,7 @@ void write_plain(kernel_context& ctx, const tensor& normal, const tensor& z) {
   finish(y.data<float>(), z.data<float>(), y.numel());
 }
 
-// dz = dy where y is positive; dz may be y.
+// dz = dy where y is positive, else 0; dz may be y.
 void mask(kernel_context& ctx, tensor& dz, const tensor& y, const tensor& dy) {
   in_ranges(ctx, y.numel(), [&](std::int64_t first, std::int64_t n) {
     apply_stored<relu_gradient>(results_of(dz) + first, values_of(y) + first,

@@ -11,10 +11,11 @@
 #include <utility>
 #include <vector>
 
-// Batch norm over several devices, in the parts that graph's pass
-// sync_batch_norm makes. Moments is [devices, 1 + 2 channels]: the number of
-// elements per channel, their means, their biased variances. With an attribute
-// act_type there is a relu behind the norm, and perhaps a sum between.
+// Batch norm over several devices, in the parts into which graph's pass
+// sync_batch_norm splits it. Moments is [devices, 1 + 2 channels]: the number
+// of elements per channel, their means, their biased variances. With an
+// attribute act_type, a relu follows the norm, and there may be a sum before
+// the relu.
 namespace troupe::cpu {
 
 namespace {
@@ -35,7 +36,7 @@ channel_view view_of(const kernel_context& ctx, const tensor& value) {
   return {x[0], x[1], x.numel(2, rank), block_of(value)};
 }
 
-// Whether a relu stands behind the norm.
+// Whether a relu follows the norm.
 bool has_relu(const kernel_context& ctx) {
   if (ctx.attributes().get_string("act_type", "").empty())
     return false;
@@ -43,7 +44,7 @@ bool has_relu(const kernel_context& ctx) {
   return true;
 }
 
-// X as it lies; results of its shape will lie as it does.
+// X in its own layout, which results of its shape get, too.
 tensor images(const kernel_context& ctx) {
   const tensor x = channels_last(ctx) ? ctx.input("X") : held_input(ctx, "X");
   require_type("X", x.type(), dtype::float32);
@@ -58,8 +59,8 @@ std::pair<tensor, tensor> held_with_gradient(kernel_context& ctx) {
   return alike_held_inputs(ctx, "X", "Y@GRAD");
 }
 
-// X and the gradient of what was normalised or, if no sum was made with it, of
-// the relu behind; elements in the same order.
+// X and the gradient of the norm's output, or of the relu's output if there is
+// no sum. Their elements are in the same order.
 std::pair<tensor, tensor> images_with_gradient(kernel_context& ctx) {
   auto both = held_with_gradient(ctx);
   require_type("X", both.first.type(), dtype::float32);
@@ -91,8 +92,8 @@ double count_of(const tensor& moments) {
   return count;
 }
 
-// Source: Chan, Golub and LeVeque, 1979, for any number of parts, device by
-// device in double.
+// Source: Chan, Golub and LeVeque, 1979, for any number of parts. Devices are
+// combined one after the other, in double.
 batch_moments combine(const tensor& moments) {
   const std::int64_t devices = moments.dims()[0];
   const std::int64_t width = moments.dims()[1];
@@ -138,8 +139,8 @@ floats inverse_deviation(const kernel_context& ctx,
   return inverse;
 }
 
-// running = momentum running + (1 - momentum) batch; a single element has no
-// variance and leaves both alone.
+// running = momentum running + (1 - momentum) batch. A single element has no
+// variance: both statistics stay.
 void move(kernel_context& ctx, std::string_view slot, std::string_view out_slot,
           const floats& batch, bool single) {
   if (!ctx.has_output(out_slot))
@@ -173,7 +174,7 @@ void write_normalized(kernel_context& ctx, const channel_view& v,
   });
 }
 
-// Whether dY counts only where Y is positive and has not been made so.
+// Whether dY counts only where Y is positive and is not masked yet.
 bool masks_gradient(const kernel_context& ctx) {
   return has_relu(ctx) && !ctx.has_input("Y");
 }

@@ -11,10 +11,10 @@ namespace troupe::cpu {
 
 namespace {
 
-// Squared norms are no smaller than this.
+// The least value of a squared norm.
 constexpr double smallest_square = 1e-8;
 
-// Rows of X, and of Y one each or one for all.
+// The rows of X, and one row of Y for each or one for all.
 struct row_pairs {
   tensor x;
   tensor y;
@@ -62,7 +62,7 @@ void write_norms(kernel_context& ctx, std::string_view slot, const tensor& of,
   }
 }
 
-// What the gradients read: all but X and Y are a number per row.
+// What the gradients read: X, Y, and otherwise one number per row.
 struct row_gradients {
   tensor x_norm;
   tensor y_norm;

@@ -10,7 +10,7 @@ namespace troupe::cpu {
 
 namespace {
 
-// The products of rows along the last axis; integers wrap around.
+// The dot product of two rows; integers wrap around.
 template <class T>
 T row_product(const T* a, const T* b, std::int64_t n) {
   using sum_type =

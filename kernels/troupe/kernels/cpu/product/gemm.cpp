@@ -14,15 +14,15 @@ namespace troupe::cpu {
 
 namespace {
 
-// Measured on a core with AVX-512 (Zen 4): from here on oneDNN is 1.05 to 1.2
-// times as fast (twice with two 512-bit units), below OpenBLAS is 1.1 to 4
-// times as fast, because oneDNN packs first. One row is always oneDNN's:
-// OpenBLAS takes seven times as long.
+// From this many multiplications on, oneDNN is 1.05 to 1.2 times as fast (twice
+// with two 512-bit units), measured on a core with AVX-512 (Zen 4). Below,
+// OpenBLAS is 1.1 to 4 times as fast, because oneDNN packs first. Products with
+// one row always use oneDNN: OpenBLAS takes seven times as long.
 constexpr std::int64_t smallest_for_onednn = 1 << 17;
 
-// The system's alternatives choose at run time which OpenBLAS is loaded. Its
-// serial build hands the same work buffer to two threads that call it at once;
-// then every product is oneDNN's.
+// The system's alternatives decide at run time which build of OpenBLAS is loaded.
+// The serial build is not thread-safe: it gives the same work buffer to two
+// concurrent calls. If it is loaded, oneDNN computes every product.
 bool prefer_onednn(std::int64_t m, std::int64_t n, std::int64_t k) noexcept {
   return m == 1 || m * n * k >= smallest_for_onednn
          || !blas_takes_concurrent_calls();
@@ -62,14 +62,14 @@ void scale_rows(std::int64_t m, std::int64_t n, T beta, T* c,
     }
 }
 
-// Element (row, column) of a matrix as it is read.
+// Element (row, column) of op(x).
 template <class T>
 T at(const matrix_of<T>& x, std::int64_t row, std::int64_t column) {
   return x
     .data[x.transposed ? column * x.stride + row : row * x.stride + column];
 }
 
-// Sums in the unsigned type of an integer wrap around.
+// Integers are summed in their unsigned type, so that sums wrap around.
 template <class Sum, class T>
 void plain_gemm(std::int64_t m, std::int64_t n, std::int64_t k,
                 const matrix_of<T>& a, const matrix_of<T>& b, T beta, T* c,

@@ -21,7 +21,8 @@ struct matmul_plan {
   std::int64_t k = 0;
   std::vector<std::int64_t> x_batch;
   std::vector<std::int64_t> y_batch;
-  // True if x_batch (y_batch) names each matrix once: no sums over batches.
+  // True if each matrix of X (of Y) is used once: its gradient is no sum over
+  // batches.
   bool x_once = true;
   bool y_once = true;
 };
@@ -50,7 +51,7 @@ std::vector<std::int64_t> broadcast_batches(const shape& x, const shape& y) {
   return dims;
 }
 
-// Number of the matrix of `operand` that each output batch reads.
+// For each output batch, the index of the matrix of `operand` that it reads.
 std::vector<std::int64_t> batch_index(const shape& operand,
                                       const std::vector<std::int64_t>& dims) {
   std::vector<std::int64_t> index{0};
@@ -85,8 +86,8 @@ protected:
     return plan_;
   }
 
-  // With one Y for all batches and X's rows in order, the batches of X are
-  // further rows.
+  // If all batches share one Y and X is not transposed, the batches of X are
+  // just more rows.
   bool folds_into_rows(const matmul_plan& p) const {
     return !trans_x_ && p.y.rank() <= 2 && p.x.rank() > 2;
   }
@@ -100,8 +101,9 @@ protected:
     return {data, trans_y_ ? p.k : p.n, trans_y_ != flip};
   }
 
-  // Calls `one(product, b)` for each batch b: workers share the batches, or
-  // each product if batches are few or add up in one place.
+  // Calls `one(product, b)` for each batch b. Workers share the batches. If
+  // there are few batches, or several add to the same place, they share each
+  // product instead.
   template <class One>
   static void for_each_product(kernel_context& ctx, parallel_product& products,
                                const matmul_plan& p, bool in_different_places,
@@ -117,7 +119,7 @@ protected:
       one(products, b);
   }
 
-  // Times the attribute alpha of the first version of the op.
+  // Multiplies by attribute alpha, which the first version of the op has.
   template <class T>
   void scale(tensor& product) const {
     if (alpha_ == 1.0f)

@@ -134,7 +134,7 @@ private:
   parallel_product for_weight_;
 };
 
-// dY = sum over devices of X^T dOut, of those that have samples.
+// dY = the sum of X^T dOut over the devices that have samples.
 class gathered_mul_grad_kernel final : public mul_base {
 public:
   gathered_mul_grad_kernel(const attribute_map& attributes, precision rounding)
@@ -149,7 +149,7 @@ public:
   }
 
 private:
-  /// What one device's samples add.
+  /// The factors of one device's contribution.
   struct device_factors {
     tensor x;
     tensor dout;
@@ -170,7 +170,7 @@ private:
   }
 
   void read_factors(kernel_context& ctx, const tensor& y) {
-    factors_.clear(); // if the run before ended early
+    factors_.clear(); // left over if an earlier run failed
     for (std::size_t i = 0; i < ctx.num_inputs("X"); ++i)
       if (ctx.input_variable("X", i).has_value())
         factors_.push_back(factors_of(ctx, i, y));
@@ -189,7 +189,7 @@ private:
   }
 
   parallel_product sum_;
-  std::vector<device_factors> factors_; // of a run; kept for its memory
+  std::vector<device_factors> factors_; // of one run; kept for its memory
 };
 
 } // namespace

@@ -11,7 +11,7 @@
 
 namespace troupe::cpu {
 
-/// One of several products that are added up: a[k, m] as its transpose times
+/// One of several products that are added up: the transpose of a[k, m] times
 /// b[k, n].
 template <class T>
 struct product_term {
@@ -21,14 +21,15 @@ struct product_term {
 };
 
 /// The matrix products of an op, shared by the workers of its device. How they
-/// are cut depends on the extents and on how many workers there are, not on who
-/// is idle: results are the same bits each time.
-/// Thread rule: one thread at a time, any thread.
+/// are cut depends only on the extents and the number of workers, not on who is
+/// idle, so results have the same bits each time. Thread rule: one thread at a
+/// time, any thread.
 class parallel_product {
 public:
   explicit parallel_product(precision factors) : factors_(factors) {}
 
-  /// As `gemm`: some columns of the result each, or rows if there are more.
+  /// As `gemm`. Each part computes some columns of the result, or some rows if
+  /// there are more rows than columns.
   template <class T>
   void run(const kernel_context& ctx, std::int64_t m, std::int64_t n,
            std::int64_t k, const matrix_of<T>& a, const matrix_of<T>& b, T beta,
@@ -49,9 +50,9 @@ public:
   }
 
   /// c[m, n] = the sum of `count` products, at least one, in their order;
-  /// `term(t)` is the product_term<T> of number t. Rows of c are cut in pieces
-  /// that stay in a core's cache from one term to the next; there are more than
-  /// workers, so that one that comes late leaves less to wait for.
+  /// `term(t)` is product_term<T> number t. The rows of c are cut into pieces
+  /// that stay in a core's cache from one term to the next. There are more
+  /// pieces than workers: if a worker joins late, the others wait less.
   template <class T, class Term>
   void run_sum(const kernel_context& ctx, std::int64_t m, std::int64_t n,
                std::size_t count, Term term, T* c) {
@@ -61,9 +62,10 @@ public:
       [](std::int64_t, std::int64_t, const T*) {});
   }
 
-  /// The same, where rows [first, first + rows) of c lie in `place(first,
-  /// rows)` until `use(first, rows, piece)` has returned: called once for each
-  /// piece, by the worker that made it.
+  /// The same, but rows [first, first + rows) of c are computed at
+  /// `place(first, rows)`, which must stay valid until `use(first, rows,
+  /// piece)` returns. `use` is called once for each piece, by the worker that
+  /// computed it.
   template <class T, class Term, class Place, class Use>
   void run_sum_in_pieces(const kernel_context& ctx, std::int64_t m,
                          std::int64_t n, std::size_t count, Term term,
@@ -92,8 +94,8 @@ public:
     });
   }
 
-  /// Calls `one(product, i)` for each i in [0, count): products of `work`
-  /// multiplications each with results in different places.
+  /// Calls `one(product, i)` for each i in [0, count). Each product has `work`
+  /// multiplications; their results do not overlap.
   template <class One>
   void run_each(const kernel_context& ctx, std::int64_t count,
                 std::int64_t work, One one) {
@@ -107,10 +109,11 @@ public:
   }
 
 private:
-  // Multiplications of a part, some 10 us: a helper comes after 0.3 us.
+  // The least number of multiplications per part, some 10 us. A helper takes
+  // 0.3 us to join.
   static constexpr std::int64_t least_work = 1 << 20;
   static constexpr std::int64_t whole_registers = 16; // floats
-  // Of a piece of a sum.
+  // Bytes of a piece of a sum.
   static constexpr std::int64_t cached_bytes = 256 * 1024;
 
   template <class T>

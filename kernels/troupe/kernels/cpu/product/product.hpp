@@ -9,11 +9,11 @@
 
 namespace troupe::cpu {
 
-/// One matrix product of an op, which keeps what its library needs as long as
-/// the extents stay. In bfloat16 the factors are rounded (to nearest, 8 bits),
-/// multiplied and summed in float32; small products, of other dtypes too, are
-/// `gemm`s. Thread rule: one thread at a time, any thread; runs on the caller
-/// alone.
+/// One matrix product of an op. It keeps the oneDNN primitive as long as the
+/// extents stay. In bfloat16, the factors are rounded to nearest (8 bits), and
+/// products are summed in float32. Small products and products of other dtypes
+/// use `gemm`. Thread rule: one thread at a time, any thread; uses no other
+/// threads.
 class product {
 public:
   explicit product(precision factors) : factors_(factors) {}
