@@ -15,12 +15,12 @@ namespace {
 struct adam_factors {
   float beta1 = 0.9f;
   float beta2 = 0.999f;
-  float step = 0.0f;    // learning rate with both corrections of the bias
+  float step = 0.0f;    // learning rate with both bias corrections
   float epsilon = 0.0f; // scaled like the root of the second moment
-  float keep = 1.0f;    // of the parameter, 1 - decay
+  float keep = 1.0f;    // parameter's factor, 1 - decay
 };
 
-// Where the step writes and what it reads; outputs may be the inputs.
+// What the step reads and writes; outputs may be the inputs.
 struct adam_arrays {
   float* p_out;
   float* m_out;
@@ -105,9 +105,9 @@ private:
     const float lr = scalar_input(ctx, "LearningRate");
     float beta1_power = scalar_input(ctx, "Beta1Pow");
     float beta2_power = scalar_input(ctx, "Beta2Pow");
-    // Paddle's CPU kernel for rows advances the powers before it reads them;
-    // where they are updated in place its bias correction is therefore that of
-    // the next step. The same losses need the same correction.
+    // Paddle's CPU kernel for rows advances the powers before it reads them. If
+    // they are updated in place, its bias correction is that of the next step.
+    // This kernel does the same, so that losses are equal.
     const bool ahead = !global_powers_ && !grad_.is_dense();
     if (ahead && writes_in_place(ctx, "Beta1Pow", "Beta1PowOut"))
       beta1_power *= beta1;
@@ -128,7 +128,7 @@ private:
     };
     if (lazy_)
       return grad_.for_each_present(ctx, run);
-    // Paddle does not scale epsilon where a row does not occur.
+    // Paddle does not scale epsilon for rows that are missing.
     adam_factors missing = f;
     missing.epsilon = scalar_input(ctx, "EpsilonTensor", epsilon_);
     grad_.for_each(ctx, run,

@@ -8,15 +8,15 @@
 #include <array>
 #include <cmath>
 
-// Optimizers that treat each element alone: a loop, the state that it follows
-// and the attributes that it reads. The others have files of their own.
+// Optimizers that treat each element on its own. Each is a loop, with its
+// states and attributes. The other optimizers have files of their own.
 namespace troupe::cpu {
 
 namespace {
 
 constexpr std::size_t max_states = 3;
 
-// Where the step writes and what it reads; outputs may be the inputs.
+// What the step reads and writes; outputs may be the inputs.
 struct step_arrays {
   const float* p;
   std::array<const float*, max_states> s;
@@ -67,7 +67,7 @@ TROUPE_SIMD void decayed_adagrad_loop(step_arrays a, const float* grad,
   }
 }
 
-// Source: Zeiler, "ADADELTA", 2012; the learning rate is Paddle's.
+// Source: Zeiler, "ADADELTA", 2012. The learning rate is Paddle's addition.
 // c = epsilon, rho
 TROUPE_SIMD void adadelta_loop(step_arrays a, const float* grad, float lr,
                                constants c, std::int64_t n) {
@@ -83,7 +83,7 @@ TROUPE_SIMD void adadelta_loop(step_arrays a, const float* grad, float lr,
   }
 }
 
-// Source: Kingma and Ba, "Adam", 2015, section 7.1; lr is corrected already.
+// Source: Kingma and Ba, "Adam", 2015, section 7.1. lr is already corrected.
 // c = epsilon, beta1, beta2
 TROUPE_SIMD void adamax_loop(step_arrays a, const float* grad, float lr,
                              constants c, std::int64_t n) {
@@ -179,11 +179,11 @@ struct state_slots {
 };
 
 struct step_rule {
-  std::array<state_slots, max_states> states; // null: no more
+  std::array<state_slots, max_states> states; // null: end of the list
   constants values;
   step_loop loop;
-  bool corrected = false; // the learning rate, for the bias of Beta1Pow
-  bool present = false;   // rows that do not occur stay as they are
+  bool corrected = false; // lr has the bias correction of Beta1Pow
+  bool present = false;   // missing rows stay as they are
 };
 
 class elementwise_kernel final : public kernel {
@@ -230,7 +230,8 @@ private:
     return a;
   }
 
-  // Outputs that are not the inputs need what the loop leaves out.
+  // If outputs are apart from inputs, elements that the loop skips must be
+  // copied.
   bool copies_first() const {
     return !grad_.is_dense() && (rule_.present || grad_.empty());
   }
@@ -295,7 +296,7 @@ std::unique_ptr<kernel> make_rmsprop(const attribute_map& attributes) {
 }
 
 std::unique_ptr<kernel> make_ftrl(const attribute_map& attributes) {
-  // Paddle adds this to both, so that nothing is divided by zero.
+  // Paddle adds this to both l1 and l2, so that nothing is divided by zero.
   constexpr float tiny = 1e-10f;
   const float power = attributes.get_float("lr_power", -0.5f);
   return make({{{{"SquaredAccumulator", "SquaredAccumOut"},

@@ -10,9 +10,9 @@
 
 namespace troupe::cpu {
 
-/// Calls `use(first, count)` for ranges of [0, elements), which workers share:
-/// of elementwise ops that are long enough. Ranges begin at whole cache lines
-/// and vectors, so each element is computed as in one go.
+/// Calls `use(first, count)` for ranges that cover [0, elements). Workers share
+/// the ranges if there are enough elements. Ranges begin at whole cache lines
+/// and vectors, so each element gets the same bits as without a cut.
 template <class Use>
 void in_ranges(const kernel_context& ctx, std::int64_t elements, Use use) {
   constexpr std::int64_t grain = 1024;

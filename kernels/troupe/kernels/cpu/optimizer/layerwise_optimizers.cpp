@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-// Optimizers whose step depends on norms over the whole parameter, so that the
-// memory is read twice.
+// Optimizers whose step depends on norms over the whole parameter. They read
+// the memory twice.
 namespace troupe::cpu {
 
 namespace {
@@ -42,7 +42,7 @@ struct lamb_arrays {
   }
 };
 
-// Squares of the parameter and of the step before it is scaled.
+// Sums of squares of the parameter and of its unscaled step.
 struct lamb_squares {
   double parameter = 0.0;
   double step = 0.0;
@@ -54,7 +54,8 @@ TROUPE_INLINE float lamb_step(float p, float m, float v,
          + f.decay * p;
 }
 
-// Moves the moments of at most 4096 elements, whose squares fit a float sum.
+// Updates the moments of at most 4096 elements: so many squares are summed in
+// float.
 TROUPE_SIMD lamb_squares lamb_moments_block(lamb_arrays a, const float* grad,
                                             lamb_factors f, std::int64_t n) {
   float parameter = 0.0f;
@@ -160,7 +161,7 @@ private:
       float_output(ctx, slot, {1}).data<float>()[0] = power * beta;
   }
 
-  bool adapts_; // the learning rate to the norms
+  bool adapts_; // scales the learning rate by the norms
   lamb_factors factors_;
   row_gradient grad_;
 };
@@ -168,7 +169,7 @@ private:
 // -------------------------------------------------------------------- lars
 
 struct lars_factors {
-  float rate = 0.0f; // of this parameter
+  float rate = 0.0f; // learning rate of this parameter
   float mu = 0.0f;
   float rescale = 1.0f;
   float decay = 0.0f;
@@ -235,7 +236,7 @@ private:
               factors_, p.numel());
   }
 
-  // Paddle scales the learning rate of a parameter only if it decays.
+  // Paddle scales a parameter's learning rate only if the parameter decays.
   float trust(const tensor& p, const tensor& g) const {
     if (!(factors_.decay > 0.0f))
       return 1.0f;

@@ -17,7 +17,7 @@ namespace troupe::cpu {
 
 namespace {
 
-// Exponents of all ones are infinities and NaN.
+// Infinities and NaN have all bits of the exponent set.
 TROUPE_SIMD bool all_finite(const float* x, std::int64_t n) {
   constexpr std::uint32_t exponent = 0x7f800000;
   std::uint32_t found = 0;
@@ -48,11 +48,11 @@ bool updates_stop(const kernel_context& ctx) {
 
 struct loss_scale {
   float factor = 1.0f;
-  std::int32_t good_steps = 0; // in a row
+  std::int32_t good_steps = 0; // consecutive
   std::int32_t bad_steps = 0;
 };
 
-/// One more, but a count that a file brings may be the largest there is.
+/// count + 1, saturating: a count from a file may be the largest number.
 std::int32_t next(std::int32_t count) {
   return count == std::numeric_limits<std::int32_t>::max() ? count : count + 1;
 }
@@ -97,8 +97,8 @@ void pass_all(kernel_context& ctx) {
 
 } // namespace
 
-// Once an input was not finite, it and those behind it are multiplied by zero
-// (a NaN stays one): no one may read them.
+// From the first input that is not finite on, all are multiplied by zero, and
+// NaN stays NaN. Their values must not be used.
 void run_check_finite_and_unscale(kernel_context& ctx) {
   const float inverse = 1.0f / scalar_input(ctx, "Scale");
   bool found = false;

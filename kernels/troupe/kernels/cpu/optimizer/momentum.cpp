@@ -21,7 +21,7 @@ struct momentum_factors {
   float decay = 0.0f;
 };
 
-// Where the step writes and what it reads; outputs may be the inputs.
+// What the step reads and writes; outputs may be the inputs.
 struct momentum_arrays {
   float* p_out;
   float* v_out;
@@ -72,7 +72,7 @@ public:
     require_shape("Velocity", v.in.dims(), p.in.dims());
     factors_.lr = scalar_input(ctx, "LearningRate");
     grad_.read(ctx, p.in.dims(), format);
-    // Paddle's CPU kernel rescales rows alone.
+    // Paddle's CPU kernel rescales only gradients that are rows.
     factors_.rescale = grad_.is_dense() ? 1.0f : rescale_;
     const momentum_arrays a{p.out.data<float>(), v.out.data<float>(),
                             p.in.data<float>(), v.in.data<float>()};
@@ -102,8 +102,8 @@ private:
   row_gradient grad_;
 };
 
-// Momentum until the step from which gradients are compressed, then plain
-// descent: the op that compresses keeps a momentum of its own.
+// Momentum up to the step from which gradients are compressed, then plain
+// descent: the compressing op keeps its own momentum.
 // Source: Lin et al., "Deep gradient compression", 2018.
 class dgc_momentum_kernel final : public kernel {
 public:
@@ -125,7 +125,7 @@ public:
   }
 
 private:
-  // The compressing op multiplied by the number of trainers.
+  // The compressing op has multiplied the gradient by the number of trainers.
   static void write_mean(kernel_context& ctx, float ranks) {
     if (!ctx.has_output("Grad_out"))
       return;

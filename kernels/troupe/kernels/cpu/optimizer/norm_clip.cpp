@@ -6,12 +6,13 @@
 
 #include <cmath>
 
-// What gradient clipping by norm needs, and the rows that it looks at.
+// Gradient clipping by norm, and access to the values of row gradients for it.
 namespace troupe::cpu {
 
 namespace {
 
-// Factor that brings values of this sum of squares to `max_norm` at most.
+// The factor that reduces a norm to at most `max_norm`; `squares` is the norm's
+// square.
 float shrinking(double squares, float max_norm) {
   const float norm = static_cast<float>(std::sqrt(squares));
   return norm > max_norm ? max_norm / norm : 1.0f;
@@ -71,7 +72,7 @@ void run_merge_selected_rows(kernel_context& ctx) {
     merge_rows("X", ctx.input_variable("X").as_rows(), ctx.on().memory()));
 }
 
-// The values alone, [rows, ...]: what a norm over them needs.
+// The values of the rows, [rows, ...]: enough for a norm over them.
 void run_get_tensor_from_selected_rows(kernel_context& ctx) {
   const auto& x = ctx.input_variable("X").as_rows();
   require_rows("X", x);

@@ -77,7 +77,8 @@ void row_gradient::read_factors(const kernel_context& ctx, const shape& dims) {
   }
 }
 
-// Of one piece at a time; kept, as pieces are made in every step.
+// Memory for one piece at a time. It is kept, because pieces are made in every
+// step.
 float* row_gradient::worker_memory(std::int64_t elements) {
   thread_local std::vector<float> memory;
   if (const auto size = static_cast<std::size_t>(elements);

@@ -15,47 +15,49 @@
 
 namespace troupe::cpu {
 
-/// What becomes of rows that occur several times in a gradient: they are added
-/// up in the order in which they came, all rows then rise; or each stays where
-/// it is, for optimizers to which that makes no difference.
+/// What happens to rows that occur several times in a gradient. `add_up`: they
+/// are added up in their original order, and all rows are then in ascending
+/// order. `keep`: each stays in place, for optimizers to which that makes no
+/// difference.
 enum class repeated_rows : std::uint8_t { add_up, keep };
 
 /// The gradient of a parameter as optimizers see it: a whole tensor, the sum of
-/// several, a sum of products that is made here, or rows. Keep one per kernel:
-/// its lists are reused from step to step.
+/// several tensors, a sum of products that is computed here, or rows. A kernel
+/// keeps one and reuses its lists from step to step.
 class row_gradient {
 public:
-  /// @param factors how products round theirs
+  /// @param factors how products round their factors
   explicit row_gradient(precision factors) : sum_(factors) {}
   row_gradient() : row_gradient(precision::float32) {}
 
   /// Reads input Grad for a parameter of `dims`: the sum of its arguments in
-  /// their order, without those that hold nothing; rows if it is one. If the op
-  /// has inputs X and Out@GRAD instead: the sum of X^T Out@GRAD, for a
-  /// parameter that attribute y_num_col_dims makes a matrix. Throws
-  /// error(shape_mismatch) if it is the gradient of another shape,
-  /// error(out_of_range) for a row outside the parameter, error(dtype_mismatch)
-  /// unless float32, error(kernel_failure) for rows beside another gradient.
-  /// Values must stay unchanged until the last `for_each`.
+  /// their order, without empty ones; or rows, if there is one argument and it
+  /// is rows. If the op has inputs X and Out@GRAD instead, the gradient is the
+  /// sum of X^T Out@GRAD, for the parameter as the matrix that attribute
+  /// y_num_col_dims makes of it. Throws error(shape_mismatch) if the gradient
+  /// has another shape, error(out_of_range) for a row outside the parameter,
+  /// error(dtype_mismatch) unless float32, error(kernel_failure) for rows
+  /// beside another gradient. Values must stay unchanged until the last
+  /// `for_each`.
   void read(const kernel_context& ctx, const shape& dims,
             repeated_rows repeated = repeated_rows::add_up) {
     read(ctx, dims, nullptr, repeated);
   }
-  /// The same, a dense gradient in the layout that `update_layout` said: all
-  /// offsets are into memory that lies so.
+  /// The same, with a dense gradient in the layout from `update_layout`. All
+  /// offsets are into memory of that layout.
   void read(const kernel_context& ctx, const shape& dims,
             const std::shared_ptr<const layout>& format,
             repeated_rows repeated = repeated_rows::add_up);
 
-  /// Needs rows that were added up. Calls `update(offset, gradient, count)` for
-  /// runs of the parameter that cover all of it, by several workers at once;
-  /// rows that do not occur have gradient zero.
+  /// Calls `update(offset, gradient, count)` for runs that cover the whole
+  /// parameter, on several workers at once. Missing rows have gradient zero.
+  /// Repeated rows must have been added up.
   template <class Update>
   void for_each(const kernel_context& ctx, Update update) {
     for_each(ctx, update, update);
   }
 
-  /// The same with `update_missing` for the rows that do not occur.
+  /// The same, with `update_missing` for rows that the gradient lacks.
   template <class Update, class UpdateMissing>
   void for_each(const kernel_context& ctx, Update update,
                 UpdateMissing update_missing) {
@@ -66,8 +68,8 @@ public:
     });
   }
 
-  /// The same run by run, first to last: of updates that add something up. Not
-  /// for products.
+  /// The same, run by run from first to last, for updates that add something
+  /// up. Not for products.
   template <class Update>
   void for_each_in_turn(Update update) const {
     TROUPE_ASSERT(factors_.empty());
@@ -76,7 +78,7 @@ public:
     for_each_row(0, height_, update, update);
   }
 
-  /// The same for the rows that occur alone, one after the other.
+  /// The same for the gradient's own rows only, one after the other.
   template <class Update>
   void for_each_present(const kernel_context& ctx, Update update) {
     if (is_dense())
@@ -85,9 +87,9 @@ public:
       update(r.row * width_, r.values, width_);
   }
 
-  /// The same where `param` is next to be read at these rows, which may lie
-  /// anywhere: those to come are asked of memory ahead. Workers share them by
-  /// where they lie, so that a row that occurs twice has its order.
+  /// The same, for an update that reads `param` at these rows, which may be
+  /// anywhere: upcoming rows are prefetched. Workers share the rows by position
+  /// in the parameter, so that a row that occurs twice is updated in order.
   template <class Update>
   void for_each_present(const kernel_context& ctx, const float* param,
                         Update update) {
@@ -116,19 +118,19 @@ public:
   bool is_dense() const noexcept {
     return !dense_.empty() || !factors_.empty();
   }
-  /// Rows of which there are none: Paddle's optimizers then do nothing.
+  /// True for a row gradient without rows. Paddle's optimizers then do nothing.
   bool empty() const noexcept { return !is_dense() && rows_.empty(); }
 
-  /// Lets go of the memory that `read` took.
+  /// Releases the memory that `read` took.
   void clear() noexcept;
 
 private:
   static constexpr std::size_t rows_ahead = 16;
-  // In elements: what memory takes to answer, whatever a row's width.
+  // The least cost of a row, in elements: the memory's latency.
   static constexpr std::int64_t row_cost = 32;
   static constexpr std::int64_t piece_elements = 2048;
 
-  /// What a device's samples add: X^T Out@GRAD.
+  /// The factors of one device's contribution X^T Out@GRAD.
   struct device_factors {
     tensor x;
     tensor dout;
@@ -149,7 +151,7 @@ private:
     });
   }
 
-  // Pieces stay in the cache of the worker that makes and uses them.
+  // A piece stays in the cache of the worker that computes and uses it.
   template <class Update>
   void for_each_product(const kernel_context& ctx, Update& update) {
     const auto term = [this](std::size_t i) {
@@ -167,7 +169,7 @@ private:
       });
   }
 
-  // A sum is made in pieces that stay in the cache.
+  // A sum is computed in pieces that stay in the cache.
   template <class Update>
   void for_each_piece(std::int64_t first, std::int64_t count,
                       Update& update) const {
@@ -206,14 +208,14 @@ private:
   void add_up(const float* values, std::size_t first, std::size_t last,
               float* sum);
 
-  std::vector<tensor> dense_; // one per argument that holds one
+  std::vector<tensor> dense_; // one per argument that is not empty
   std::vector<device_factors> factors_;
-  parallel_product sum_; // of the factors' products
-  tensor sums_;          // of rows that occur more than once
+  parallel_product sum_; // adds up the factors' products
+  tensor sums_;          // values of rows that occur more than once
   std::vector<std::int64_t> order_;
   std::vector<merged_row> rows_;
   std::vector<float> zeros_;
-  // The parameter as a matrix; unless `dense_` is the gradient.
+  // The parameter as a matrix; not used if `dense_` holds the gradient.
   std::int64_t height_ = 0;
   std::int64_t width_ = 0;
   std::int64_t size_ = 0;

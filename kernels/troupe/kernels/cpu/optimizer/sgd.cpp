@@ -17,8 +17,8 @@ TROUPE_SIMD void sgd_loop(float* out, const float* p, const float* g, float lr,
     out[i] = p[i] - lr * g[i];
 }
 
-// p -= lr g. Rows that do not occur stay as they are; as in Paddle, those that
-// occur twice take two steps.
+// p -= lr g. Missing rows stay as they are. As in Paddle, a row that occurs
+// twice takes two steps.
 class sgd_kernel final : public kernel {
 public:
   explicit sgd_kernel(precision factors) : grad_(factors) {}

@@ -12,7 +12,7 @@ const tensor* held_tensor(const variable& var) {
   return var.is_tensor() && var.as_tensor() ? &var.as_tensor() : nullptr;
 }
 
-/// The first that input Grad holds; null if it holds no tensor.
+/// The first tensor in input Grad; null if there is none.
 const tensor* first_gradient(const kernel_context& ctx) {
   for (std::size_t i = 0; i < ctx.num_inputs("Grad"); ++i)
     if (const auto* held = held_tensor(ctx.input_variable("Grad", i)))
@@ -49,7 +49,8 @@ updated_tensor updated(const kernel_context& ctx, std::string_view slot,
   const tensor in = input_in(ctx, slot, format);
   const variable& from = ctx.input_variable(slot);
   variable& to = ctx.output_variable(out_slot);
-  if (&from == &to && from.as_tensor().raw() != in.raw()) { // lay otherwise
+  // had another layout
+  if (&from == &to && from.as_tensor().raw() != in.raw()) {
     to.set(in);
     return {in, in};
   }

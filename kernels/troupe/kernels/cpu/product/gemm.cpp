@@ -20,9 +20,9 @@ namespace {
 // one row always use oneDNN: OpenBLAS takes seven times as long.
 constexpr std::int64_t smallest_for_onednn = 1 << 17;
 
-// The system's alternatives decide at run time which build of OpenBLAS is loaded.
-// The serial build is not thread-safe: it gives the same work buffer to two
-// concurrent calls. If it is loaded, oneDNN computes every product.
+// The system's alternatives decide at run time which build of OpenBLAS is
+// loaded. The serial build is not thread-safe: it gives the same work buffer to
+// two concurrent calls. If it is loaded, oneDNN computes every product.
 bool prefer_onednn(std::int64_t m, std::int64_t n, std::int64_t k) noexcept {
   return m == 1 || m * n * k >= smallest_for_onednn
          || !blas_takes_concurrent_calls();
