@@ -11,8 +11,8 @@ namespace troupe::cpu {
 
 namespace {
 
-/// Input [rows, 3d] of sequences, Weight [d, 3d], Bias [1, 3d], H0
-/// [sequences, d]. BatchGate, BatchResetHiddenPrev and BatchHidden lie by time.
+/// Input [rows, 3d] of sequences, Weight [d, 3d], Bias [1, 3d], H0 [sequences,
+/// d]. BatchGate, BatchResetHiddenPrev and BatchHidden are ordered by time.
 struct gru_arguments {
   tensor input, weights, h0;
   sequence_batches batches;
@@ -38,7 +38,7 @@ struct gru_arguments {
 
   shape rows_of(std::int64_t width) const { return {input.dims()[0], width}; }
 
-  /// State before a step: rows of the step before, or H0.
+  /// The state before a step: rows of the previous step, or H0.
   const float* before(const tensor& hidden, std::int64_t step) const {
     if (step == 0)
       return h0 ? h0.data<float>() : nullptr;
@@ -46,7 +46,7 @@ struct gru_arguments {
   }
 
 private:
-  /// H0 in the order of the sequences by length.
+  /// Reads H0, with the longest sequences first.
   void read_start(const kernel_context& ctx) {
     if (!ctx.has_input("H0"))
       return;
@@ -71,11 +71,11 @@ void add_bias(const kernel_context& ctx, tensor& gates) {
                width);
 }
 
-/// What goes back through the steps, by time.
+/// What the backward pass carries through the steps, ordered by time.
 struct gru_gradient {
   tensor gates, reset, hidden; ///< of the forward pass
   tensor dh, dgates, scratch;
-  tensor dstart; ///< of H0, sequences by length
+  tensor dstart; ///< of H0, longest sequences first
   tensor dweights;
 
   gru_gradient(kernel_context& ctx, const gru_arguments& a) {

@@ -15,12 +15,12 @@ namespace troupe::cpu {
 
 namespace {
 
-/// Gates of a row: candidate, input, forget, output.
+/// The order of gates in a row: candidate, input, forget, output.
 enum gate : std::int64_t { candidate, input_gate, forget, output_gate };
 
 /// Input [rows, 4d] of sequences, Weight [d, 4d], Bias [1, 4d], with peepholes
 /// [1, 7d], H0 and C0 [sequences, d]. BatchGate and BatchCellPreAct (the
-/// activated cell state) lie by time.
+/// activated cell state) are ordered by time.
 struct lstm_arguments {
   tensor input, weights, bias, h0, c0;
   sequence_batches batches;
@@ -48,12 +48,12 @@ struct lstm_arguments {
 
   shape rows_of(std::int64_t width) const { return {input.dims()[0], width}; }
 
-  /// Weights of the cell state in a gate; null without peepholes.
+  /// The peephole weights of a gate; null without peepholes.
   const float* peephole(gate g) const {
     return peepholes ? bias.data<float>() + (4 + g - input_gate) * d : nullptr;
   }
 
-  /// A state before a step: rows of the step before, or the first state.
+  /// A state before a step: rows of the previous step, or the first state.
   const float* before(const tensor& states, const tensor& first,
                       std::int64_t step) const {
     if (step > 0)
@@ -91,7 +91,7 @@ private:
   }
 };
 
-/// out += x * weights, if both are there.
+/// out += x * weights, unless x or weights is null.
 void add_weighed(float* out, const float* x, const float* weights,
                  std::int64_t n) {
   if (x && weights)
@@ -146,11 +146,11 @@ void scatter_output(kernel_context& ctx, const lstm_arguments& a,
     ctx.output_variable(slot).as_tensor().set_levels(a.input.levels());
 }
 
-/// What goes back through the steps, by time.
+/// What the backward pass carries through the steps, ordered by time.
 struct lstm_gradient {
   tensor gates, cells, active, hidden; ///< of the forward pass
   tensor dh, dc, dgates;
-  tensor dh0, dc0; ///< sequences by length
+  tensor dh0, dc0; ///< longest sequences first
   tensor dweights, dbias;
 };
 
@@ -169,7 +169,8 @@ void backward_row(const lstm_arguments& a, lstm_gradient& g, std::int64_t row,
   float* dout = dgates + output_gate * d;
   multiply(dout, dh, active, d);
   a.act_gate.derive(dout, gates + output_gate * d, d);
-  multiply(din, dh, gates + output_gate * d, d); // of the active cell, for now
+  // for now the gradient of the active cell
+  multiply(din, dh, gates + output_gate * d, d);
   a.act_cell.derive(din, active, d);
   accumulate(dc, din, 1.0f, d);
   add_weighed(dc, dout, a.peephole(output_gate), d);
@@ -268,7 +269,7 @@ void run_lstm(kernel_context& ctx) {
   scatter_output(ctx, a, "Cell", cells, a.d);
 }
 
-// As in Paddle, a gradient of Cell is not asked for.
+// As in Paddle, a gradient of output Cell is ignored.
 void run_lstm_grad(kernel_context& ctx) {
   const lstm_arguments a(ctx);
   auto g = read_gradient(ctx, a);

@@ -53,7 +53,7 @@ void gru_cell::backward(std::int64_t rows, const float* gates,
     }
     candidate.derive(dc, c, d);
   }
-  // The gradient of r h.
+  // scratch = the gradient of r h.
   gemm(rows, d, d, {dgates + 2 * d, 3 * d}, {weights + 2 * d * d, d, true},
        0.0f, scratch, d);
   for (std::int64_t i = 0; i < rows; ++i) {

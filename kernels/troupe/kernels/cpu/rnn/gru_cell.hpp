@@ -20,15 +20,15 @@ struct gru_cell {
   std::int64_t hidden = 0;
   const float* weights = nullptr;
 
-  /// `rows` samples. `gates` [rows, 3d] enter as x with the bias, leave
-  /// activated; `before` [rows, d] may be null for zeros; writes `reset`
-  /// [rows, d], r h, and `h` [rows, d].
+  /// Computes `rows` samples. `gates` [rows, 3d] holds x with the bias and
+  /// receives the activated gates. `before` [rows, d] may be null for zeros.
+  /// Writes r h to `reset` [rows, d], and `h` [rows, d].
   void forward(std::int64_t rows, float* gates, const float* before,
                float* reset, float* h) const;
 
-  /// `dh` [rows, d] is the gradient of h. Writes `dgates` [rows, 3d], adds to
-  /// `dbefore` [rows, d] and `dweights` (each may be null). `scratch` has
-  /// rows * d elements.
+  /// `dh` [rows, d] is the gradient of h. Writes `dgates` [rows, 3d] and adds
+  /// to `dbefore` [rows, d] and `dweights`, each of which may be null.
+  /// `scratch` has rows * d elements.
   void backward(std::int64_t rows, const float* gates, const float* before,
                 const float* reset, const float* dh, float* dgates,
                 float* dbefore, float* dweights, float* scratch) const;

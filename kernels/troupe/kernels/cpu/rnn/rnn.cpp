@@ -16,8 +16,8 @@ namespace troupe::cpu {
 namespace {
 
 // Input [steps, batch, input], PreState h (and c) [layers * directions, batch,
-// hidden], WeightList: w_ih and w_hh of each layer and direction, then b_ih and
-// b_hh of each. Out [steps, batch, directions * hidden]. Reserve keeps what the
+// hidden]. WeightList: w_ih and w_hh of each layer and direction, then b_ih and
+// b_hh of each. Out [steps, batch, directions * hidden]. Reserve holds what the
 // gradient needs: `rnn_saved` of each layer and direction, then the outputs of
 // all layers but the last, as the next layer reads them.
 class rnn_base : public kernel {
@@ -71,7 +71,7 @@ protected:
   std::int64_t state_elements() const { return sizes_.batch * sizes_.hidden; }
   std::int64_t gate_width() const { return cell_.gates * sizes_.hidden; }
 
-  /// Output of a layer but the last, in Reserve.
+  /// The output of a layer other than the last, in Reserve.
   float* layer_output(float* reserve, std::int64_t layer) const {
     return reserve + layers_ * sizes_.directions * saved_elements()
            + layer * sizes_.rows() * out_width();
@@ -258,7 +258,8 @@ private:
     return value;
   }
 
-  /// Gradient of the last states, in the memory of that of the first ones.
+  /// The gradient of the last states. It uses the memory of the first states'
+  /// gradient.
   tensor states_gradient(const kernel_context& ctx, std::size_t index) {
     const shape& dims = states_[0].dims();
     const tensor from = optional_input(ctx, "State@GRAD", index, dims);

@@ -149,8 +149,8 @@ void rnn_direction::backward_step(std::int64_t step, const float* dout,
   }
 }
 
-// The hidden state before a step is that of the neighbouring rows, so all steps
-// but the first make one product.
+// The hidden state before a step is that of the neighbouring step, so one
+// product covers all steps but the first.
 void rnn_direction::weight_gradients(
   const float* dgates, const float* drecurrent,
   const rnn_weights<float>& gradients) const {

@@ -7,20 +7,21 @@
 
 namespace troupe::cpu {
 
-/// Dropout between the layers of a recurrent net. One mask [steps, batch,
-/// directions * hidden] serves all layers, as in Paddle; what is kept grows by
-/// 1 / (1 - dropout_prob). An element draws by its place in the whole batch, so
-/// that masks do not depend on how samples are spread over devices.
+/// Dropout between the layers of a recurrent net. As in Paddle, all layers use
+/// one mask [steps, batch, directions * hidden], and elements that are kept are
+/// scaled by 1 / (1 - dropout_prob). Random numbers depend on an element's
+/// place in the whole batch, so masks do not depend on how samples are spread
+/// over devices.
 class rnn_dropout {
 public:
   /// Throws error(invalid_argument) unless dropout_prob is in [0, 1].
   explicit rnn_dropout(const attribute_map& attributes);
 
-  /// False in tests, with probability 0 and where there is but one layer.
+  /// False in tests, if the probability is 0, and if there is only one layer.
   bool drops() const noexcept { return drops_; }
-  /// Draws the step's mask into output DropoutState, if the op has it.
+  /// Draws the step's mask, into output DropoutState if the op has it.
   void draw(kernel_context& ctx, const rnn_sizes& sizes);
-  /// Takes the mask that the forward op drew from input DropoutState. Throws
+  /// Reads the mask that the forward op drew from input DropoutState. Throws
   /// error(shape_mismatch | dtype_mismatch).
   void read(const kernel_context& ctx, const rnn_sizes& sizes);
   /// Drops elements of a layer's output, or of its gradient.

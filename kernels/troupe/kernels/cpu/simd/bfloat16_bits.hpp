@@ -7,8 +7,8 @@
 
 namespace troupe::cpu {
 
-/// The upper half of a float's bits, rounded to nearest, ties to even; a NaN
-/// stays one. As bfloat16(float), without a branch.
+/// The upper half of a float's bits, rounded to nearest, ties to even; NaN
+/// stays NaN. Equal to bfloat16(float), but without a branch.
 TROUPE_INLINE std::uint32_t rounded_half(std::uint32_t bits) {
   const std::uint32_t near = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
   const std::uint32_t quiet = (bits >> 16) | 0x40u;

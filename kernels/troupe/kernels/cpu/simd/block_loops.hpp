@@ -9,7 +9,7 @@ namespace troupe::cpu {
 
 class stored_values;
 
-/// Per-channel factors of one block of channels.
+/// Factors per channel, for one block of channels.
 struct block_factors {
   const float* mean;
   const float* dy_factor;
@@ -17,38 +17,39 @@ struct block_factors {
   const float* offset;
 };
 
-/// Per-channel values that one block of channels was normalised with.
+/// What one block of channels is normalized with, per channel.
 struct block_norm {
   const float* mean;
   const float* factor;
   const float* bias;
 };
 
-/// One plane of pool2d: output pixel (i, j) sees rows `rows[i]` and columns
-/// `cols[j]` of an input `width` pixels wide.
+/// One plane of pool2d: output pixel (i, j) covers rows `rows[i]` and columns
+/// `cols[j]` of an input that is `width` pixels wide.
 struct block_windows {
   const pool_window* rows;
   std::int64_t row_count;
   const pool_window* cols;
   std::int64_t col_count;
   std::int64_t width;
-  const float* row_divisors; ///< of averages; null: largest value
+  const float* row_divisors; ///< for averages; null: maximum
   const float* col_divisors;
 };
 
-/// Values of a plane: float32, or rounded to bfloat16 in memory. No class with
-/// functions: the loops are compiled for several instruction sets.
+/// Values of a plane, in memory float32 or rounded to bfloat16. It has no
+/// member functions, because the loops are compiled for several instruction
+/// sets.
 struct block_plane {
   const void* at = nullptr;
   bool rounded = false;
 };
 
-/// Inner loops over planes [pixels, block] of images whose channels lie in
-/// blocks (channel_blocks.hpp), for one block and one instruction set: the
-/// vector registers hold the channels of a pixel. Results lie as x does,
-/// rounded if x is.
+/// Inner loops over planes [pixels, block] of images in blocks of channels
+/// (channel_blocks.hpp), for one block size and one instruction set. Vectors
+/// hold the channels of a pixel. Results have the layout of x and are rounded
+/// if x is.
 struct block_loops {
-  /// Mean, and sum of squared distances from it, of `n` pixels.
+  /// The mean of `n` pixels and the sum of squared distances from it.
   void (*moments)(block_plane x, std::int64_t n, float* mean, float* squares);
   /// dot = sum of dy * (x - mean), total = sum of dy.
   void (*gradient_sums)(block_plane x, block_plane dy, std::int64_t n,
@@ -62,31 +63,32 @@ struct block_loops {
   /// y = relu(affine of x + z); z may be null.
   void (*affine_relu)(void* y, block_plane x, block_plane z, std::int64_t n,
                       const block_norm& norm);
-  /// As without relu, but dy counts only where the affine of x is positive.
+  /// As without relu, but dy counts only where the affine function of x is
+  /// positive.
   void (*relu_gradient_sums)(block_plane x, block_plane dy, std::int64_t n,
                              const block_norm& norm, float* dot, float* total);
   void (*relu_combine)(void* dx, block_plane dy, block_plane x, std::int64_t n,
                        const block_norm& norm, const block_factors& with);
-  /// Of float32.
+  /// For float32.
   void (*pool)(const block_windows& w, const float* x, float* out);
-  /// Adds to `dx`. NaN wins a maximum; of equal ones the first does. Of
-  /// float32.
+  /// Adds to `dx`, for float32. NaN is the maximum if there is one; of equal
+  /// values the first counts.
   void (*pool_gradient)(const block_windows& w, const float* x,
                         const float* dout, float* dx);
 };
 
 // Compiled for x86-64-v4 (AVX-512), x86-64-v3 (AVX2 and FMA) and the build's
-// own target; where the compiler has no such targets, for the last alone.
+// own target. If the compiler lacks the first two, only for the last.
 extern const block_loops block_loops_v4_16;
 extern const block_loops block_loops_v3_8;
 extern const block_loops block_loops_v3_16;
 extern const block_loops block_loops_build_8;
 extern const block_loops block_loops_build_16;
 
-/// The plane that begins at `values`.
+/// The plane whose first value is `values`.
 block_plane plane_at(const stored_values& values) noexcept;
 
-/// The best for this machine; `block` is 8 or 16.
+/// The fastest for this machine; `block` is 8 or 16.
 const block_loops& block_loops_of(std::int64_t block) noexcept;
 
 } // namespace troupe::cpu

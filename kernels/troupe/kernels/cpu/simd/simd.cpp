@@ -12,7 +12,7 @@ namespace {
 
 #ifdef TROUPE_NO_AVX512
 constexpr bool uses_avx512 = false;
-// Too late once anyone has called the library.
+// At start-up: it has no effect after the first call of the library.
 [[maybe_unused]] const bool limited = [] {
   if (dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2) != dnnl_success) {
     std::fputs("oneDNN was called before it could be held to AVX2\n", stderr);

@@ -3,10 +3,10 @@
 
 #include <type_traits>
 
-/// Compiles a hot loop's function for AVX-512, AVX2 with FMA, and the build's
-/// own target; the loader picks one by the machine. It goes before a plain
-/// function (no template, not inline). Off under sanitizers, whose runtime is
-/// not ready when the loader picks.
+/// Compiles the function of a hot loop for AVX-512, for AVX2 with FMA, and for
+/// the build's own target; the dynamic loader picks the one for the machine. It
+/// goes before a plain function (no template, not inline). Not used under
+/// sanitizers, whose runtime is not ready when the loader picks.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)            \
   && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #ifdef TROUPE_NO_AVX512
@@ -21,8 +21,8 @@
 #define TROUPE_SIMD_TARGET(arch)
 #endif
 
-/// Helpers that hot loops call: inlined, so that they are compiled for the
-/// caller's target.
+/// For helpers that hot loops call: they are inlined, so that they are compiled
+/// for the caller's target.
 #define TROUPE_INLINE [[gnu::always_inline]] inline
 
 namespace troupe {
@@ -34,8 +34,8 @@ namespace troupe::cpu {
 /// The instruction sets that hot loops are compiled for.
 enum class vector_level : unsigned char { build, v3, v4 };
 
-/// The best one that this machine has and this build uses. Files that are
-/// compiled for one of them are called by it under sanitizers, too.
+/// The best level that this machine has and this build uses. Files that are
+/// compiled for one level choose by it, under sanitizers, too.
 vector_level machine_vectors() noexcept;
 
 template <class Loop, class... Args>
@@ -54,10 +54,10 @@ template <class T>
 constexpr bool fills_vectors =
   std::is_same_v<T, const float*> || std::is_same_v<T, const bfloat16*>;
 
-/// What TROUPE_SIMD is for plain functions, for templates: calls
-/// `Loop::run(args...)`, a static function marked TROUPE_INLINE, compiled for
-/// the machine's vectors with all that it calls. Loops over dtypes other than
-/// float32 and bfloat16 are compiled for the build's target alone.
+/// TROUPE_SIMD for templates: calls `Loop::run(args...)`, a static function
+/// marked TROUPE_INLINE, which is compiled with all its callees for the
+/// machine's vectors. Loops over dtypes other than float32 and bfloat16 are
+/// compiled only for the build's target.
 template <class Loop, class T, class... Args>
 void run_simd(T* out, Args... args) {
   if constexpr (fills_vectors<const T*> || (fills_vectors<Args> || ...)) {

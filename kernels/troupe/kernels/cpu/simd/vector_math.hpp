@@ -9,8 +9,8 @@
 
 namespace troupe::cpu {
 
-/// e^x within 2 units in the last place; 0 below -104, infinity above 88.8,
-/// NaN stays. Branch-free, so that loops over it vectorise.
+/// e^x within 2 units in the last place; 0 below -104, infinity above 88.8; NaN
+/// stays NaN. Branch-free, so that loops over it vectorise.
 /// Source: Cephes expf (Moshier), with the scale split in two for denormals.
 TROUPE_INLINE float fast_exp(float x) noexcept {
   constexpr float log2e = 1.44269504088896341f;
@@ -41,8 +41,8 @@ TROUPE_INLINE float fast_sigmoid(float x) noexcept {
   return 1.0f / (1.0f + fast_exp(-x));
 }
 
-/// Source: the rational approximation of Eigen (ptanh); within four units of
-/// the last place.
+/// tanh within four units in the last place. Source: Eigen's rational
+/// approximation (ptanh).
 TROUPE_INLINE float fast_tanh(float value) noexcept {
   const float x =
     value < -7.90531110763549805f
@@ -63,8 +63,8 @@ TROUPE_INLINE float fast_tanh(float value) noexcept {
   return x * p / q;
 }
 
-/// The error function, absolute error below 5e-7.
-/// Source: the rational approximation of Eigen (perf).
+/// The error function, with an absolute error below 5e-7. Source: Eigen's
+/// rational approximation (perf).
 TROUPE_INLINE float fast_erf(float value) noexcept {
   const float x = value < -4.0f ? -4.0f : (value > 4.0f ? 4.0f : value);
   const float x2 = x * x;
@@ -83,7 +83,7 @@ TROUPE_INLINE float fast_erf(float value) noexcept {
   return x * p / q;
 }
 
-/// log(x) within 2 units in the last place; -infinity at 0, NaN below.
+/// log(x) within 2 units in the last place; -infinity at 0, NaN for negative x.
 /// Branch-free. Source: Cephes logf (Moshier).
 TROUPE_INLINE float fast_log(float x) noexcept {
   constexpr float ln2_high = 0.693359375f;
@@ -113,7 +113,7 @@ TROUPE_INLINE float fast_log(float x) noexcept {
   return x > 3.4028234e38f ? x : (x >= 0.0f ? at_zero : std::nanf(""));
 }
 
-// The same functions for loops over T = float or double.
+// The same functions for templates over T = float or double.
 
 TROUPE_INLINE float exp_of(float x) noexcept {
   return fast_exp(x);

@@ -28,8 +28,8 @@ TROUPE_SIMD float block_sum_squares(const float* x, std::int64_t n) {
 
 constexpr std::int64_t sum_block = 4096;
 
-// Adds `rows` rows of one strip of columns; the strip stays in registers or
-// the first cache.
+// Adds `rows` rows of a strip of columns. The strip stays in registers or in
+// the first-level cache.
 constexpr std::int64_t strip_columns = 64;
 constexpr std::int64_t block_rows = 128;
 

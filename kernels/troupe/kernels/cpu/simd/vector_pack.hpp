@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Included by files that are compiled once for each instruction set, each of
-// which has a copy of its own: hence the unnamed namespace in a header, and no
+// This header is compiled once per instruction set. Each file that includes it
+// must have its own copy: hence the unnamed namespace in a header, and no
 // standard library.
 
 namespace troupe::cpu {
@@ -25,7 +25,7 @@ typedef unsigned short half_vector __attribute__((vector_size(lanes * 2)));
 typedef unsigned short loose_half_vector
   __attribute__((vector_size(lanes * 2), aligned(2), may_alias));
 
-/// A float that lies in memory rounded to bfloat16.
+/// A float that is stored rounded to bfloat16.
 struct stored_bfloat16 {
   unsigned short bits;
 };
@@ -64,7 +64,7 @@ struct pack {
       *reinterpret_cast<loose_vector*>(to + i * lanes) = part[i];
   }
 
-  /// Rounds to nearest, ties to even; a NaN stays one.
+  /// Rounds to nearest, ties to even; NaN stays NaN.
   void store(stored_bfloat16* to) const {
     for (int i = 0; i < count; ++i) {
       const auto bits = reinterpret_cast<bits_vector>(part[i]);
