@@ -172,7 +172,7 @@ struct hard_sigmoid : unary_op<saved_value::out> {
   }
 };
 
-// silu has no attribute beta.
+// silu is swish without attribute beta.
 struct swish : unary_op<saved_value::x> {
   static constexpr unary_parameter parameters[] = {{"beta", 1.0f}};
   template <class T>

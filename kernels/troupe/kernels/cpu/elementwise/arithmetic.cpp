@@ -28,7 +28,7 @@ void require_float(const tensor& value) {
                                         + ", expected float32");
 }
 
-// Out names X's memory; nothing is copied.
+// Out shares X's memory; nothing is copied.
 void pass(kernel_context& ctx) {
   const variable& x = ctx.input_variable("X");
   variable& out = ctx.output_variable("Out");
@@ -40,7 +40,7 @@ void pass(kernel_context& ctx) {
   out.set(selected_rows{rows.rows, rows.height, rows.values.share()});
 }
 
-// Integers are scaled by the attributes' whole parts.
+// For integers, the attributes are truncated to integers.
 template <class T>
 void scale_numbers(const tensor& x, tensor& out, double scale, double bias,
                    bool bias_after_scale) {
@@ -92,7 +92,7 @@ void run_scale(kernel_context& ctx) {
   });
 }
 
-// What graph's pass shape_inputs makes.
+// The op that graph's pass shape_inputs inserts.
 void run_shape_of(kernel_context& ctx) {
   const auto& x = ctx.input_variable("X");
   ctx.output_variable("Out").set(
@@ -117,7 +117,7 @@ void run_cast(kernel_context& ctx) {
 
 namespace {
 
-// The inputs of a sum: tensors of one shape, rows of tensors of that shape.
+// The inputs of a sum: tensors of one shape, or rows of tensors of that shape.
 struct sum_terms {
   std::vector<tensor> tensors;
   std::vector<selected_rows> rows;
@@ -137,7 +137,8 @@ sum_terms terms_of(const kernel_context& ctx) {
   return terms;
 }
 
-// The terms' shape; of scalars and tensors of one element that of the latter.
+// The terms' common shape. If scalars are mixed with tensors of one element, it
+// is that of the latter.
 shape common_shape(const std::vector<tensor>& tensors) {
   shape dims = tensors[0].dims();
   for (const tensor& x : tensors) {
@@ -162,7 +163,7 @@ struct add_loop {
   }
 };
 
-// Block by block through a buffer, so that Out may be any of the terms.
+// Adds block by block in a buffer, so that Out may be any of the terms.
 template <class T>
 void add_tensors(T* out, const std::vector<tensor>& terms, std::int64_t n) {
   if (terms.size() == 2)
@@ -197,7 +198,7 @@ void add_rows(float* out, const shape& dims, const selected_rows& rows) {
   }
 }
 
-// Two images in the same blocks, whose sum lies as the first.
+// The sum of two images in the same blocks. It has the layout of the first.
 bool sum_blocked_pair(kernel_context& ctx) {
   if (ctx.num_inputs("X") != 2 || !ctx.input_variable("X", 0).is_tensor()
       || !ctx.input_variable("X", 1).is_tensor())
@@ -228,7 +229,7 @@ void sum_dense(kernel_context& ctx, const sum_terms& terms) {
   });
 }
 
-// All rows, each once.
+// The rows of all terms, each once: equal rows are added up.
 void join_rows(kernel_context& ctx, const std::vector<selected_rows>& terms) {
   selected_rows out{{}, terms[0].height, {}};
   shape dims = terms[0].values.dims();

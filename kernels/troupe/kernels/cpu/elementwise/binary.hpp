@@ -8,7 +8,7 @@
 
 namespace troupe::cpu {
 
-/// out[i] = Op::apply(x, y), where an operand of step 0 is one value.
+/// out[i] = Op::apply(x, y). An operand that does not vary is one value.
 template <class Op, bool XVaries, bool YVaries>
 struct binary_loop {
   template <class R, class T>
@@ -36,8 +36,8 @@ struct binary_gradient_loop {
   }
 };
 
-/// Out = Op(X, Y) along the plan. `out` may be `x` or `y` if that operand does
-/// not repeat.
+/// Out = Op(X, Y) along the plan. `out` may be `x` or `y` if that operand is
+/// not repeated.
 template <class Op, class R, class T>
 void apply_broadcast(const broadcast_plan& plan, R* out, const T* x,
                      const T* y) {
@@ -53,7 +53,7 @@ void apply_broadcast(const broadcast_plan& plan, R* out, const T* x,
   });
 }
 
-/// term = Op(X, Y, dOut) along the plan; term and dout have Out's elements.
+/// term = Op(X, Y, dOut) along the plan. term and dout have Out's shape.
 template <class Op, class T>
 void apply_gradient(const broadcast_plan& plan, T* term, const T* x, const T* y,
                     const T* dout) {

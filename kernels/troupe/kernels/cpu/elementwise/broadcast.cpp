@@ -10,8 +10,8 @@ namespace troupe::cpu {
 
 namespace {
 
-// `low` with ones around it, so that it lies at `axis` of `rank` extents.
-// Paddle drops trailing ones of the smaller operand.
+// Adds ones around `low`, so that it is at `axis` of `rank` extents. Paddle
+// drops trailing ones of the smaller operand.
 bool place(const shape& low, std::size_t rank, std::int64_t axis, shape& out) {
   const auto extents = static_cast<std::int64_t>(low.rank());
   const std::int64_t first =
@@ -43,7 +43,7 @@ void append_axis(broadcast_plan& plan, broadcast_plan::axis next) {
   plan.all_axes[plan.axis_count++] = next;
 }
 
-// Unsigned sums of integers wrap around.
+// Integers are summed as unsigned, so that sums wrap around.
 template <class Sum, class T>
 void reduce_plainly(const broadcast_plan& plan, const T* dout, T scale, T* dx,
                     std::int64_t dx_size) {

@@ -11,9 +11,9 @@
 
 namespace troupe::cpu {
 
-/// How the elements of X and Y meet in Out = f(X, Y), with runs of axes that
-/// behave alike merged. Step 0 repeats the operand along the axis. Only the
-/// last axis has steps of 0 or 1.
+/// How elements of X and Y are paired in Out = f(X, Y). Adjacent axes that
+/// behave alike are merged. A step of 0 repeats the operand along the axis.
+/// Only the last axis has steps of 0 or 1.
 struct broadcast_plan {
   struct axis {
     std::int64_t extent = 1;
@@ -26,21 +26,22 @@ struct broadcast_plan {
   }
 
   shape out;
-  std::array<axis, shape::max_rank> all_axes; ///< the first are used
+  /// the first `axis_count` are used
+  std::array<axis, shape::max_rank> all_axes;
   std::size_t axis_count = 0;
   bool x_repeats = false; ///< some axis has x_step 0
   bool y_repeats = false;
 };
 
-/// Where the operands of a part of a plan begin.
+/// Where the operands of one part of a plan begin.
 struct broadcast_offsets {
   std::int64_t out = 0;
   std::int64_t x = 0;
   std::int64_t y = 0;
 };
 
-/// Calls `use(plan of a part, its offsets)`; workers share the parts, which are
-/// cut along the first axis.
+/// Calls `use(plan of a part, its offsets)`. Parts are cut along the first
+/// axis, and workers share them.
 template <class Use>
 void in_broadcast_parts(const kernel_context& ctx, const broadcast_plan& plan,
                         Use use) {
@@ -58,13 +59,14 @@ void in_broadcast_parts(const kernel_context& ctx, const broadcast_plan& plan,
           });
 }
 
-/// Plans Paddle's rule: the operand of lower rank is placed at `axis` of the
-/// other (-1: at its end); extents of 1 repeat. Throws error(shape_mismatch).
+/// Plans a broadcast by Paddle's rule: the operand of lower rank is placed at
+/// `axis` of the other (-1: at its end), and extents of 1 are repeated. Throws
+/// error(shape_mismatch).
 broadcast_plan plan_broadcast(const shape& x, const shape& y,
                               std::int64_t axis);
 
-/// dx[i] = scale * sum of dout over the outputs that X's element i goes into;
-/// dout has Out's elements, dx has `dx_size`.
+/// dx[i] = scale * the sum of dout over all outputs that X's element i
+/// contributes to. dout has Out's elements, dx has `dx_size`.
 void reduce_to_x(const broadcast_plan& plan, const float* dout, float scale,
                  float* dx, std::int64_t dx_size);
 void reduce_to_x(const broadcast_plan& plan, const double* dout, double scale,

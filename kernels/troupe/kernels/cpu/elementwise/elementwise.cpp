@@ -64,7 +64,7 @@ private:
     });
   }
 
-  // Images in blocks: two that are alike, or one and a value per channel.
+  // Handles two images in the same blocks, or one and a value per channel.
   bool add_in_blocks(kernel_context& ctx) const {
     const tensor x = stored_input(ctx, "X");
     if (x.is_plain())

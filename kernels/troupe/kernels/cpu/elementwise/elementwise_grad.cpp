@@ -13,7 +13,7 @@ namespace {
 
 using namespace elementwise;
 
-// The plan read from Y's side.
+// The plan with X and Y exchanged.
 broadcast_plan swapped(broadcast_plan plan) {
   for (auto& a : plan.all_axes)
     std::swap(a.x_step, a.y_step);
@@ -21,7 +21,7 @@ broadcast_plan swapped(broadcast_plan plan) {
   return plan;
 }
 
-// `value`, or a copy of it if X@GRAD is about to be written over it.
+// `value`, or a copy if writing X@GRAD would overwrite it.
 tensor kept(kernel_context& ctx, const tensor& value) {
   const variable& written = ctx.output_variable("X@GRAD");
   if (written.is_tensor() && written.as_tensor()
@@ -30,7 +30,7 @@ tensor kept(kernel_context& ctx, const tensor& value) {
   return value;
 }
 
-// The gradients of X + Y and X - Y: sums of dOut alone.
+// The gradients of X + Y and X - Y, which are sums of dOut.
 class passing_gradient final : public planned_broadcast {
 public:
   passing_gradient(const attribute_map& attributes, bool minus)
@@ -52,8 +52,8 @@ public:
   }
 
 private:
-  // The gradient of a sum of images that lies in blocks: X@GRAD and Y@GRAD are
-  // that tensor, or its sums per channel.
+  // Handles the gradient of a sum of images if it is in blocks: X@GRAD and
+  // Y@GRAD are that tensor, or its sums per channel.
   bool passes_blocks(kernel_context& ctx, const tensor& dout, const shape& x,
                      const shape& y) const {
     const bool same = y == dout.dims();
@@ -73,7 +73,7 @@ private:
     return true;
   }
 
-  // Gradient of the plan's X operand.
+  // Writes the gradient of the plan's operand X.
   static void write(kernel_context& ctx, std::string_view slot,
                     const broadcast_plan& p, const tensor& dout,
                     const shape& dims, bool negative) {
@@ -116,7 +116,8 @@ public:
   }
 
 private:
-  // Terms of Out's shape, summed over what `side` says of their operand.
+  // Computes terms of Out's shape and sums them for the operand that `side`
+  // describes.
   template <class Term, class T>
   static void write(kernel_context& ctx, std::string_view slot,
                     const broadcast_plan& p, const broadcast_plan& side,

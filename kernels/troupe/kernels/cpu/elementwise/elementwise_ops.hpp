@@ -8,11 +8,12 @@
 #include <limits>
 #include <type_traits>
 
-/// The arithmetic of the elementwise ops: stateless functions of X and Y, for
-/// T = float, double, std::int32_t, std::int64_t. Integers wrap around.
+/// The arithmetic of the elementwise ops: stateless functions of X and Y, for T
+/// = float, double, std::int32_t, std::int64_t. Integers wrap around.
 namespace troupe::cpu::elementwise {
 
-/// The unsigned type to wrap around in, T itself if it is floating.
+/// The unsigned type in which an integer wraps around; T itself if T is
+/// floating.
 template <class T>
 struct wrapping {
   using type = T;
@@ -45,7 +46,7 @@ struct multiply {
   }
 };
 
-/// Integers are truncated towards zero; Y has no zeros.
+/// Integers are truncated towards zero; Y must have no zeros.
 struct divide {
   template <class T>
   static T apply(T x, T y) {
@@ -56,7 +57,7 @@ struct divide {
   }
 };
 
-/// The remainder with the sign of Y; integers: Y has no zeros.
+/// The remainder with the sign of Y. For integers, Y must have no zeros.
 struct modulo {
   template <class T>
   static T apply(T x, T y) {
@@ -69,7 +70,7 @@ struct modulo {
   }
 };
 
-/// The quotient rounded down; integers: Y has no zeros.
+/// The quotient rounded down. For integers, Y must have no zeros.
 struct floor_divide {
   template <class T>
   static T apply(T x, T y) {
@@ -83,7 +84,7 @@ struct floor_divide {
   }
 };
 
-/// NaN in either stays.
+/// If either is NaN, so is the result.
 struct maximum {
   template <class T>
   static T apply(T x, T y) {
@@ -108,7 +109,7 @@ struct power {
   }
 
 private:
-  // Through double; what an integer cannot hold is the nearest one.
+  // Computed in double; results that do not fit an integer saturate.
   template <class T>
   static T integer_power(T x, T y) {
     const double result =
@@ -152,7 +153,7 @@ struct divide_gradient {
   };
 };
 
-/// Where both are equal the gradient is Y's.
+/// If both are equal, Y gets the gradient.
 struct maximum_gradient {
   struct x {
     template <class T>

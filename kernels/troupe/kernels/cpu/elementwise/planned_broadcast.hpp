@@ -6,7 +6,7 @@
 
 namespace troupe::cpu {
 
-/// A kernel of X and Y that keeps its broadcast plan as long as shapes stay.
+/// A kernel of X and Y that keeps its broadcast plan until the shapes change.
 class planned_broadcast : public kernel {
 public:
   explicit planned_broadcast(const attribute_map& attributes)

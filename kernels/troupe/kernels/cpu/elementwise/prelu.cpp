@@ -13,7 +13,7 @@ namespace troupe::cpu {
 
 namespace {
 
-// A slope for each element of a run, or one for all of it (step 0).
+// Each element of a run has its own slope, or all have one (step 0).
 TROUPE_SIMD void forward_run(float* out, const float* x, const float* slope,
                              std::int64_t step, std::int64_t n) {
 #pragma omp simd
@@ -29,14 +29,14 @@ TROUPE_SIMD void input_run(float* dx, const float* x, const float* dout,
     dx[i] = x[i] > 0.0f ? dout[i] : slope[i * step] * dout[i];
 }
 
-// Slopes learn from the elements that they scaled.
+// The gradient of slopes comes from the elements that they scaled.
 void slope_run(float* dslope, std::int64_t step, const float* x,
                const float* dout, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i)
     dslope[i * step] += x[i] > 0.0f ? 0.0f : x[i] * dout[i];
 }
 
-// X as [samples, slopes, elements of a slope].
+// X as [samples, slopes, elements per slope].
 channel_view view_of(const kernel_context& ctx, const shape& x,
                      const tensor& alpha) {
   const auto mode = ctx.attributes().get_string("mode", "all");

@@ -18,8 +18,8 @@ struct stored_op_loop {
   }
 };
 
-/// to[i] = Op::apply(x[i], y[i]) for `n` values, in float32. `to` lies as x
-/// does, which is asserted, and may be x.
+/// to[i] = Op::apply(x[i], y[i]) for `n` values, in float32. `to` must be
+/// stored as x is, which is asserted, and may be x.
 template <class Op>
 void apply_stored(stored_results to, stored_values x, stored_values y,
                   std::int64_t n) {

@@ -13,16 +13,16 @@
 
 namespace troupe::cpu {
 
-/// What the gradient of a unary op is computed from: X, Out, or dOut alone.
+/// What the gradient of a unary op reads besides dOut: X, Out, or nothing.
 enum class saved_value : std::uint8_t { x, out, none };
 
-/// A number among an op's attributes, with Paddle's default.
+/// A numeric attribute of an op, with Paddle's default.
 struct unary_parameter {
   std::string_view name;
   float otherwise = 0.0f;
 };
 
-/// The base of unary ops, which are types without state:
+/// The base of unary ops, which are stateless types:
 ///
 ///     struct elu : unary_op<saved_value::x> {
 ///       static constexpr unary_parameter parameters[] = {{"alpha", 1.0f}};
@@ -32,12 +32,12 @@ struct unary_parameter {
 ///       static T gradient(T saved, T dout, const T* p);
 ///     };
 ///
-/// with p the values of the parameters. Comparisons are written so that NaN
-/// stays NaN.
+/// where p points to the values of the parameters. Comparisons must be written
+/// so that NaN stays NaN.
 template <saved_value Saved, bool Integers = false>
 struct unary_op {
   static constexpr saved_value saved = Saved;
-  static constexpr bool integers = Integers; ///< int32 and int64, too
+  static constexpr bool integers = Integers; ///< also for int32 and int64
   static constexpr unary_parameter parameters[] = {{"", 0.0f}};
 };
 
@@ -130,7 +130,7 @@ void run_unary_gradient(kernel_context& ctx) {
   run_unary_gradient_with<Op>(ctx, unary_values_of<Op>(ctx.attributes()));
 }
 
-/// A line of a family's table.
+/// A row of a family's table.
 struct unary_entry {
   const char* op_type;
   const char* gradient_type; ///< null if there is no gradient op

@@ -126,7 +126,7 @@ struct square : unary_op<saved_value::x, true> {
 struct abs : unary_op<saved_value::x, true> {
   template <class T>
   static T forward(T x, const T*) {
-    return x < T(0) ? negated(x) : (x == T(0) ? T(0) : x); // not -0
+    return x < T(0) ? negated(x) : (x == T(0) ? T(0) : x); // 0, not -0
   }
   template <class T>
   static T gradient(T x, T dout, const T*) {
@@ -144,7 +144,7 @@ private:
   }
 };
 
-/// Its gradient is an op scale by 0.
+/// Its gradient is the op scale with factor 0.
 struct sign : unary_op<saved_value::none> {
   template <class T>
   static T forward(T x, const T*) {
@@ -157,7 +157,7 @@ struct sign : unary_op<saved_value::none> {
   }
 };
 
-/// Ops that are constant almost everywhere.
+/// The base of ops that are constant almost everywhere.
 struct step_op : unary_op<saved_value::none> {
   template <class T>
   static T gradient(T, T, const T*) {
@@ -179,7 +179,7 @@ struct ceil : step_op {
   }
 };
 
-/// Halves go away from zero.
+/// Rounds halves away from zero.
 struct round : step_op {
   template <class T>
   static T forward(T x, const T*) {

@@ -12,7 +12,7 @@ namespace troupe::cpu::blocked {
 
 namespace {
 
-// The windows of a plan; `row_divisors` has room for them.
+// The windows of a plan. `row_divisors` holds the divisors of the rows.
 block_windows windows_of(const pool_plan& p, bool max,
                          std::vector<float>& row_divisors) {
   for (const auto& rows : p.row_windows)
@@ -26,7 +26,7 @@ block_windows windows_of(const pool_plan& p, bool max,
           p.col_divisors.data()};
 }
 
-// Calls `use(first plane, planes)`.
+// Calls `use(first plane, number of planes)`; workers share the planes.
 template <class Use>
 void in_planes(const kernel_context& ctx, const pool_plan& p,
                std::int64_t block, Use use) {

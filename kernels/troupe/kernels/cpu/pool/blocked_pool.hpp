@@ -7,16 +7,15 @@
 
 #include <cstdint>
 
-/// pool2d over images whose channels lie in blocks of 8 or 16
-/// (channel_blocks.hpp), for any window of a plan. One vector holds the
-/// channels of a pixel; workers share the planes. NaN and equal maxima are
-/// treated as by pool2d.cpp.
+/// pool2d over images in blocks of 8 or 16 channels (channel_blocks.hpp), for
+/// any windows of a plan. A vector holds the channels of one pixel; workers
+/// share the planes. NaN and equal maxima are treated as in pool2d.cpp.
 namespace troupe::cpu::blocked {
 
 void pool(const kernel_context& ctx, const pool_plan& p, bool max,
           std::int64_t block, stored_values x, stored_results out);
 
-/// Writes all of `dx`.
+/// Writes every element of `dx`.
 void pool_gradient(const kernel_context& ctx, const pool_plan& p, bool max,
                    std::int64_t block, stored_values x, stored_values dout,
                    stored_results dx);

@@ -18,10 +18,11 @@ namespace troupe::cpu {
 
 namespace {
 
-// What a window over padding alone gives.
+// The maximum of a window that covers only padding.
 constexpr float lowest = -std::numeric_limits<float>::max();
 
-// One element of each window of a row: window i sees x[i * stride]. NaN wins.
+// Takes one element of each window of a row: for window i, x[i * stride]. NaN
+// wins.
 TROUPE_INLINE void max_step(float* best, const float* x, std::int64_t n,
                             std::int64_t stride) {
 #pragma omp simd
@@ -58,7 +59,8 @@ TROUPE_INLINE void spread_step(float* dx, const float* d, std::int64_t n,
     dx[i * stride] += d[i];
 }
 
-// Strides 1 and 2 as constants vectorise; they are almost all there is.
+// Strides 1 and 2 are passed as constants, so that the loops vectorise. Other
+// strides are rare.
 TROUPE_SIMD void max_row(float* best, const float* x, std::int64_t n,
                          std::int64_t stride) {
   if (stride == 1)
@@ -116,14 +118,15 @@ protected:
     return !channels_last_ && block_of(held_input(ctx, slot)) > 0;
   }
 
-  // Images with their channels second, whatever the program has.
+  // The input with its channels second, whatever the program's layout.
   tensor images(kernel_context& ctx, std::string_view slot) const {
     tensor x = float_input(ctx, slot);
     require_rank(slot, x.dims(), 4);
     return channels_last_ ? with_channels_second(ctx, x) : x;
   }
 
-  // Calls `write(tensor)` with an output of `dims` with channels second.
+  // Calls `write(tensor)` with an output of `dims`, which have the channels
+  // second.
   template <class Write>
   void write_images(kernel_context& ctx, std::string_view slot,
                     const shape& dims, Write write) const {
@@ -146,7 +149,7 @@ protected:
     return plan_;
   }
 
-  // Row `h` of a plane with the padding that windows reach into.
+  // Row `h` of a plane, with the padding that windows reach into.
   const float* padded_row(const pool_plan& p, const float* plane,
                           std::int64_t h) {
     const float* row = plane + h * p.in[3];
@@ -161,8 +164,8 @@ protected:
     return p.tiles_2x2 && is_max() && cpu::takes_2x2(p.out[3]);
   }
 
-  // Calls `use(plane)`. Workers share those of 2x2 windows, whose loops need no
-  // scratch.
+  // Calls `use(plane)`. Workers share the planes only for 2x2 windows, whose
+  // loops need no scratch memory.
   template <class Use>
   void for_each_plane(const kernel_context& ctx, const pool_plan& p,
                       std::int64_t plane_size, Use use) const {
@@ -208,7 +211,8 @@ private:
   void run_blocked(kernel_context& ctx) {
     const tensor x = held_input(ctx, "X");
     const pool_plan& p = plan(x.dims());
-    // A maximum is one of the image's values; a mean has more digits.
+    // A maximum is one of the image's values and stays rounded; a mean has more
+    // digits.
     format_.set(p.out, is_max() ? format_of(x) : image_format{block_of(x)});
     tensor out = stored_output(ctx, "Out", p.out, x.type(), format_.get());
     blocked::pool(ctx, p, is_max(), block_of(x), values_of(x), results_of(out));
@@ -262,7 +266,8 @@ private:
   kept_format format_;
 };
 
-// The gradient of a maximum goes to its first occurrence in the window.
+// The gradient of a maximum goes to the first element with that value in the
+// window.
 class pool_grad_kernel final : public pool_base {
 public:
   using pool_base::pool_base;

@@ -10,8 +10,8 @@ namespace troupe::cpu {
 
 namespace {
 
-// The largest element of a window of a plane and its position, the first of
-// equals; a window of padding alone has none.
+// The largest element of a window of a plane, and its position; of equal ones
+// the first. A window that covers only padding has none.
 struct largest {
   float value = -std::numeric_limits<float>::max();
   std::int32_t index = -1;

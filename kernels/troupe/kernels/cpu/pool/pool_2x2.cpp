@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled for x86-64-v3: no inline functions of the standard library here.
+// Compiled for x86-64-v3, so inline functions of the standard library must not
+// be used here.
 #include <troupe/kernels/cpu/pool/pool_2x2.hpp>
 
 #include <utility>
@@ -10,7 +11,7 @@ namespace {
 
 using index = std::int64_t;
 
-// Lanes output pixels of a row.
+// Vectors of `Lanes` output pixels of a row.
 template <int Lanes>
 struct lane_types {
   typedef float values __attribute__((vector_size(Lanes * 4)));
@@ -18,13 +19,13 @@ struct lane_types {
     __attribute__((vector_size(Lanes * 4), aligned(4), may_alias));
 };
 
-// Of two vectors that follow each other: every second value from `First` on.
+// Every second value of two consecutive vectors, from `First` on.
 template <int First, class V, int... I>
 V every_second(const V& low, const V& high, std::integer_sequence<int, I...>) {
   return __builtin_shufflevector(low, high, (First + 2 * I)...);
 }
 
-// Values of two vectors in turns, from `First` on.
+// Interleaves the values of two vectors, from `First` on.
 template <int First, class V, int... I>
 V in_turns(const V& even, const V& odd, std::integer_sequence<int, I...>) {
   constexpr int lanes = sizeof...(I);
@@ -54,7 +55,7 @@ struct pixel_pairs {
   }
 };
 
-// What a window over padding alone gives.
+// The maximum of a window that covers only padding.
 constexpr float lowest = -3.402823466e+38f;
 
 template <class V>
@@ -77,8 +78,9 @@ void row_of_maxima(float* out, const float* x, index cols, index c) {
   *reinterpret_cast<typename pairs::loose*>(out + c) = best;
 }
 
-// The gradient goes to the last that is larger than all before it in its
-// window: what it leaves goes on to them.
+// The gradient goes to the last element that is larger than all before it in
+// its window. So the elements are visited backwards, and the first winner takes
+// it.
 template <int Lanes>
 void row_of_gradients(float* dx, const float* x, const float* dout, index cols,
                       index c) {
@@ -108,7 +110,7 @@ void row_of_gradients(float* dx, const float* x, const float* dout, index cols,
   dbelow.store(dx + 2 * cols + 2 * c);
 }
 
-// Calls `use(c)` for vectors of `lanes` that cover a row; the last may overlap
+// Calls `use(c)` for vectors of `lanes` that cover a row. The last may overlap
 // the one before.
 template <class Use>
 void cover_row(index cols, index lanes, Use use) {

@@ -12,7 +12,8 @@ namespace troupe::cpu {
 
 namespace {
 
-// Equal windows side by side: an adaptive pooling whose sizes divide.
+// Adjacent windows of one size: adaptive pooling whose output divides the
+// input.
 window_axis tiling(std::int64_t length, std::int64_t count) {
   const std::int64_t extent = length / count;
   return {length, extent, extent, 1, 0, 0};

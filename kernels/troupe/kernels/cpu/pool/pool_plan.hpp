@@ -23,11 +23,11 @@ struct pool_options {
   attribute_map attributes;
 };
 
-/// What one output position sees along one axis.
+/// What one output position covers along one axis.
 struct pool_window {
   std::int64_t first = 0; ///< inside the input: [first, last)
   std::int64_t last = 0;
-  std::int64_t padded = 0; ///< length with the padding that it covers
+  std::int64_t padded = 0; ///< length with the covered padding
 };
 
 /// How pool2d runs on one input shape.
@@ -37,12 +37,13 @@ struct pool_plan {
   window_axis cols;
   std::vector<pool_window> row_windows;
   std::vector<pool_window> col_windows;
-  std::vector<float> col_divisors; ///< of averages, by column
-  std::int64_t row_size = 0; ///< of a row with all that windows reach into
-  bool pads = false;         ///< row_size is more than a row
-  bool irregular = false;    ///< adaptive windows of unequal size
-  bool whole = false;        ///< one window over all of the input
-  bool tiles_2x2 = false;    ///< windows of 2x2 side by side over all of it
+  std::vector<float> col_divisors; ///< for averages, by column
+  /// of a row with all padding that windows reach into
+  std::int64_t row_size = 0;
+  bool pads = false;      ///< row_size is more than a row
+  bool irregular = false; ///< adaptive windows of unequal size
+  bool whole = false;     ///< one window covers the whole input
+  bool tiles_2x2 = false; ///< adjacent 2x2 windows cover the input
   bool exclusive = true;
 
   /// A window's share of the divisor of averages. As in Paddle, one that lies

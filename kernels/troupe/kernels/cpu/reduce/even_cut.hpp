@@ -12,8 +12,8 @@ constexpr std::int64_t ceil_div(std::int64_t n, std::int64_t grain) noexcept {
   return (n + grain - 1) / grain;
 }
 
-/// [0, extent) cut into parts of one size, a multiple of `grain`; the last part
-/// takes what is left.
+/// [0, extent), cut into parts of one size, a multiple of `grain`. The last
+/// part may be smaller.
 class even_cut {
 public:
   even_cut(std::int64_t extent, std::size_t most_parts,
@@ -39,11 +39,12 @@ private:
   std::int64_t step_;
 };
 
-/// Elements of a part of elementwise work that is worth a cut, some 20 us.
+/// The least number of elements per part that makes cutting elementwise work
+/// worthwhile, some 20 us.
 constexpr std::int64_t least_elements = 1 << 15;
 
-/// In how many parts `workers` threads share work that takes `cost`, if a part
-/// is to take `least` at least.
+/// The number of parts in which `workers` threads should share work that takes
+/// `cost`, if a part must take at least `least`.
 inline std::size_t worthwhile_parts(std::size_t workers, std::int64_t cost,
                                     std::int64_t least) noexcept {
   return static_cast<std::size_t>(std::clamp<std::int64_t>(

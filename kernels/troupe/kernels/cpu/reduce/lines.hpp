@@ -9,8 +9,8 @@
 
 namespace troupe::cpu {
 
-/// A contiguous copy of a line whose elements lie `v.inner` apart; a line that
-/// is contiguous already stays where it is.
+/// A contiguous copy of a line whose elements are `v.inner` apart. A line that
+/// is contiguous already is not copied.
 template <class T>
 class line_buffer {
 public:
@@ -20,12 +20,12 @@ public:
       memory_ = tensor::make(ctx.on().memory(), {v.extent}, dtype_of<T>);
   }
 
-  /// Where line (o, i) begins.
+  /// The offset of line (o, i).
   std::int64_t first(std::int64_t o, std::int64_t i) const noexcept {
     return o * view_.extent * view_.inner + i;
   }
 
-  /// Line (o, i) of `source` to read.
+  /// Line (o, i) of `source`, to be read.
   const T* read(const T* source, std::int64_t o, std::int64_t i) {
     if (!strided_)
       return source + first(o, i);
@@ -36,7 +36,7 @@ public:
     return to;
   }
 
-  /// Memory for line (o, i) of `target`, complete after `wrote`.
+  /// Where to write line (o, i) of `target`; call `wrote` afterwards.
   T* write(T* target, std::int64_t o, std::int64_t i) {
     return strided_ ? memory_.template data<T>() : target + first(o, i);
   }
@@ -55,7 +55,7 @@ private:
   tensor memory_;
 };
 
-/// Calls `line(o, i, number)` for the lines along the view's axis with o in
+/// Calls `line(o, i, number)` for each line along the view's axis with o in
 /// [first, first + count).
 template <class F>
 void for_each_line(const axis_view& v, std::int64_t first, std::int64_t count,
@@ -71,8 +71,8 @@ void for_each_line(const axis_view& v, F line) {
   for_each_line(v, 0, v.outer, line);
 }
 
-/// The same for parts of the lines, which workers share: each calls the `line`
-/// that its own `begin()` returns.
+/// The same for parts of the lines, which workers share. Each part calls the
+/// `line` that its own call of `begin()` returned.
 template <class F>
 void for_each_line_in_parts(const kernel_context& ctx, const axis_view& v,
                             F begin) {

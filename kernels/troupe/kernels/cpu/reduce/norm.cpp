@@ -12,7 +12,7 @@ namespace troupe::cpu {
 
 namespace {
 
-// Folds of |x|: the largest, the smallest, and sums of f(|x|).
+// Folds over |x|: the largest, the smallest, and sums of f(|x|).
 
 struct largest {
   template <class A>
@@ -140,7 +140,7 @@ T sign_of(T x) {
   return x > T(0) ? T(1) : (x < T(0) ? T(-1) : T(0));
 }
 
-// Gradients per element of X; p is the order of the norm.
+// Gradients for one element of X; p is the order of the norm.
 
 struct largest_gradient {
   template <class T>
@@ -163,7 +163,7 @@ struct euclidean_gradient {
   }
 };
 
-// Paddle adds epsilon below the fraction.
+// Paddle adds epsilon to the denominator.
 struct powered_gradient {
   template <class T>
   static T apply(T x, T out, T dout, T p) {
@@ -263,7 +263,7 @@ void run_frobenius_norm_gradient(kernel_context& ctx) {
                              0.0f);
 }
 
-// e^(x - most); where the largest element is infinite, so is the result.
+// e^(x - most). If the largest element is infinite, so is the result.
 struct shifted_exp {
   template <class T>
   static T apply(T most, T x) {

@@ -21,7 +21,7 @@ struct ranked {
   std::int64_t index = 0;
 };
 
-// Best first; NaN counts as the largest, of equals the first stays ahead.
+// Best first. NaN counts as the largest; equal elements keep their order.
 template <class T, bool Largest>
 bool ahead(const ranked<T>& a, const ranked<T>& b) {
   const bool a_nan = a.value != a.value;
@@ -33,7 +33,7 @@ bool ahead(const ranked<T>& a, const ranked<T>& b) {
   return a.index < b.index;
 }
 
-// The first `count` elements of each line along the axis, best first.
+// The best `count` elements of each line along the axis, best first.
 struct ranking {
   axis_view view;
   std::int64_t count = 0;
@@ -70,7 +70,7 @@ void rank_lines(const ranking& r, const tensor& x, tensor& out,
   }
 }
 
-// X as lines along `axis`; a scalar is a line of one element.
+// X as lines along `axis`. A scalar is a line of one element.
 struct lines {
   shape dims;
   std::size_t axis = 0;
@@ -106,7 +106,7 @@ void top(kernel_context& ctx, std::int64_t axis) {
   write_ranking(ctx, x, l, k, ctx.attributes().get_bool("largest", true));
 }
 
-// Gradients go back to where their elements came from.
+// Gradients go back to the positions of their elements.
 void spread(kernel_context& ctx, std::int64_t axis) {
   const shape x = ctx.input("X").dims();
   const tensor dout = ctx.input("Out@GRAD");
@@ -137,8 +137,8 @@ std::int64_t axis_attribute(const kernel_context& ctx) {
   return ctx.attributes().get_int("axis", -1);
 }
 
-// Positions of the largest or smallest element of each line, the first of
-// equals; row by row, so that memory is read in order.
+// The position of the largest or smallest element of each line; of equal ones
+// the first. Row by row, so that memory is read in order.
 template <class T, class Better>
 void find_best(const axis_view& v, const T* x, std::int64_t* best,
                Better better) {
@@ -152,7 +152,7 @@ void find_best(const axis_view& v, const T* x, std::int64_t* best,
     }
 }
 
-// X's shape with the axis gone or, with keepdims, of extent 1.
+// X's shape without the axis or, with keepdims, with extent 1 there.
 shape extremum_shape(const kernel_context& ctx, const shape& x,
                      std::size_t axis) {
   const bool keep = ctx.attributes().get_bool("keepdims", false);

@@ -44,7 +44,7 @@ struct minimum {
   }
 };
 
-// Integers wrap around in the unsigned type of their size.
+// Integers are multiplied as unsigned, so that they wrap around.
 struct product {
   template <class A>
   static A start() {

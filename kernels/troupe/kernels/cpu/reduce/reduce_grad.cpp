@@ -7,8 +7,8 @@ namespace troupe::cpu {
 
 namespace {
 
-// dX per element of X from X, the result behind it and its gradient; the
-// parameter is a factor of the gradient.
+// dX for one element of X, from X, the result it contributed to, and the
+// result's gradient. The parameter is a factor of the gradient.
 
 struct sum_gradient {
   template <class T>

@@ -12,16 +12,17 @@
 
 namespace troupe::cpu {
 
-/// How X becomes a result along some of its axes.
+/// How X is reduced along some of its axes.
 struct reduction {
   shape kept;             ///< X's extents, 1 where reduced
   shape out;              ///< the result's shape
-  std::int64_t count = 1; ///< elements behind one result
+  std::int64_t count = 1; ///< elements of X per result
   broadcast_plan plan;    ///< x side: the result, y side: X
 };
 
-/// Reduces `axes` (negative ones count from the end), all of them if there are
-/// none or `all`. A scalar has the axes 0 and -1. Throws error(out_of_range).
+/// Reduces `axes`, where negative ones count from the end. If `axes` is empty,
+/// or with `all`, all axes are reduced. A scalar has the axes 0 and -1. Throws
+/// error(out_of_range).
 reduction make_reduction(const shape& x, const std::vector<std::int64_t>& axes,
                          bool all, bool keep);
 
@@ -68,7 +69,7 @@ struct fold_columns_loop {
   }
 };
 
-/// out = the fold of what is behind each result.
+/// out = the fold of all elements of each result.
 template <class Fold, class A, class T>
 void fold_all(const reduction& r, A* out, const T* x, A p = A(0)) {
   std::fill_n(out, r.kept.numel(), Fold::template start<A>());
@@ -81,7 +82,8 @@ void fold_all(const reduction& r, A* out, const T* x, A p = A(0)) {
   });
 }
 
-/// dx[i] = Op::apply(x[i], out, dout, p) with the result behind it.
+/// dx[i] = Op::apply(x[i], out, dout, p), with the result that x[i] contributed
+/// to.
 template <class Op, bool Varies>
 struct spread_loop {
   template <class T>

@@ -8,8 +8,8 @@ namespace troupe::cpu {
 namespace {
 
 struct direction {
-  bool exclusive = false; ///< an element is not part of its own sum
-  bool reverse = false;   ///< sums run from the end
+  bool exclusive = false; ///< an element does not count in its own sum
+  bool reverse = false;   ///< sums start at the end
 };
 
 direction direction_of(const attribute_map& attributes) {
@@ -46,7 +46,7 @@ void write(kernel_context& ctx, const tensor& x, std::string_view slot,
            const shape& dims, const axis_view& v, direction d) {
   for_number_type("X", x.type(), [&]<class T>(T) {
     tensor out = ctx.output(slot, dims, x.type());
-    // Exclusive sums read elements that an output in place has replaced.
+    // An exclusive sum reads elements that it has overwritten, if Out is X.
     const tensor from = out.raw() == x.raw() ? clone(x, ctx.on().memory()) : x;
     sum_along<T>(v, d, out.data<T>(), from.data<T>());
   });
@@ -61,7 +61,7 @@ void run_cumsum(kernel_context& ctx) {
         view_of(ctx, x.dims()), direction_of(ctx.attributes()));
 }
 
-// The sums of dOut the other way round.
+// The running sums of dOut in the opposite direction.
 void run_cumsum_grad(kernel_context& ctx) {
   const shape dims = ctx.input("X").dims();
   const tensor dout = ctx.input("Out@GRAD");
