@@ -38,7 +38,8 @@ bool same_format(const tensor& a, const std::shared_ptr<const layout>& b) {
   return held == b || (held && b && held->equals(*b));
 }
 
-// Equal layouts have equal shapes, and what has one is float32 to its readers.
+// Equal layouts have equal shapes, and a tensor with a layout is float32 to its
+// readers.
 bool can_reuse(const variable& var,
                const std::shared_ptr<const layout>& format) {
   return var.is_tensor() && var.as_tensor()

@@ -53,7 +53,7 @@ void for_number_type(std::string_view slot, dtype type, F f) {
                        : "float32 or float64");
 }
 
-/// `value` as a T; an integer is cut to its range, NaN becomes 0.
+/// `value` as a T. Integers saturate, and NaN becomes 0.
 template <class T>
 T number_as(double value) {
   using limits = std::numeric_limits<T>;
@@ -66,7 +66,7 @@ T number_as(double value) {
   return static_cast<T>(value);
 }
 
-/// The elements of a tensor whose dtype is T's, not to be written.
+/// The elements of a tensor of dtype T, read-only.
 template <class T>
 const T* values_in(const tensor& value) {
   return value.data<T>();
@@ -75,18 +75,19 @@ const T* values_in(const tensor& value) {
 /// Input tensor that must be float32; throws error(dtype_mismatch).
 tensor float_input(const kernel_context& ctx, std::string_view slot,
                    std::size_t index = 0);
-/// Float32 input of `count` elements, a value per channel or feature; throws
+/// Float32 input of `count` elements, one per channel or feature. Throws
 /// error(shape_mismatch).
 tensor vector_input(const kernel_context& ctx, std::string_view slot,
                     std::int64_t count);
-/// An optional one; without it, `otherwise` everywhere.
+/// The same for an optional input. If it is missing, all values are
+/// `otherwise`.
 tensor vector_input(const kernel_context& ctx, std::string_view slot,
                     std::int64_t count, float otherwise);
 /// Float32 output tensor of `dims`.
 tensor float_output(const kernel_context& ctx, std::string_view slot,
                     const shape& dims, std::size_t index = 0);
-/// Output `slot` as `kernel_context::output` makes it, but in `format`; null:
-/// plain.
+/// Output `slot` as `kernel_context::output` makes it, but in layout `format`;
+/// null: plain.
 tensor stored_output(const kernel_context& ctx, std::string_view slot,
                      const shape& dims, dtype type,
                      std::shared_ptr<const layout> format);
@@ -95,21 +96,21 @@ tensor stored_output(const kernel_context& ctx, std::string_view slot,
 tensor output_like(const kernel_context& ctx, std::string_view slot,
                    const tensor& like);
 
-/// The one value of a float32 input with one element (a learning rate).
+/// The value of a float32 input with one element (a learning rate).
 float scalar_input(const kernel_context& ctx, std::string_view slot);
 /// The same for an input that may be missing.
 float scalar_input(const kernel_context& ctx, std::string_view slot,
                    float otherwise);
-/// The one value of a boolean input; false if it is missing.
+/// The value of a boolean input with one element; false if it is missing.
 bool flag_input(const kernel_context& ctx, std::string_view slot);
 
 /// All elements of an int32 or int64 tensor; throws error(dtype_mismatch).
 std::vector<std::int64_t> integers(const tensor& value, std::string_view slot);
-/// The number that input `slot` holds; without it, attribute `name`.
+/// The number in input `slot`; without that input, attribute `name`.
 std::int64_t integer_of(const kernel_context& ctx, std::string_view slot,
                         std::string_view name, std::int64_t otherwise);
-/// The numbers that the tensors of `list_slot` hold, one each; without them
-/// those of the tensor in `slot`; without it attribute `name`.
+/// The numbers in the tensors of `list_slot`, one in each. Without these, the
+/// numbers in the tensor in `slot`; without that, attribute `name`.
 std::vector<std::int64_t> integers_of(const kernel_context& ctx,
                                       std::string_view list_slot,
                                       std::string_view slot,
@@ -120,17 +121,17 @@ std::vector<std::int64_t> integers_of(const kernel_context& ctx,
 [[noreturn]] void throw_index(const kernel_context& ctx, std::string_view slot,
                               std::int64_t index, std::int64_t extent);
 
-/// Output XShape, if the op has it: X's extents behind a zero, so that the
-/// gradient knows them and no memory is taken.
+/// Writes output XShape, if the op has it: a tensor without memory whose shape
+/// is a zero and X's extents. The gradient op reads X's shape from it.
 void write_xshape(kernel_context& ctx, const shape& dims, dtype type);
 
-/// Zero-based axis of a tensor of `rank` extents for `axis` in [-rank, rank);
-/// throws error(out_of_range) naming the slot.
+/// The zero-based axis for `axis` in [-rank, rank). Throws error(out_of_range)
+/// that names the slot.
 std::size_t normal_axis(std::int64_t axis, std::size_t rank,
                         std::string_view slot);
 
-/// A plain tensor around one axis: element (o, e, i) lies at
-/// (o * extent + e) * inner + i.
+/// A plain tensor seen around one axis: element (o, e, i) is at (o * extent +
+/// e) * inner + i.
 struct axis_view {
   std::int64_t outer = 1;
   std::int64_t extent = 1;
@@ -155,15 +156,15 @@ private:
   const std::int32_t* narrow_ = nullptr;
 };
 
-/// The one number of a tensor with one element of any number type or bool: a
-/// factor, a bound. Throws error(shape_mismatch | dtype_mismatch).
+/// The value of a tensor with one element of any number type or bool. Throws
+/// error(shape_mismatch | dtype_mismatch).
 double number_of(const tensor& value, std::string_view slot);
-/// That of input `slot`, or attribute `name` if the op lacks the input.
+/// The value of input `slot`; without that input, attribute `name`.
 double number_input(const kernel_context& ctx, std::string_view slot,
                     std::string_view name, float otherwise);
 
-/// The dtype of an attribute that holds a number of Paddle's VarType.Type
-/// ("dtype", "out_dtype"). Throws error(invalid_argument) for other numbers.
+/// The dtype in an attribute that holds a number of Paddle's VarType.Type
+/// ("dtype", "out_dtype"). Throws error(invalid_argument) for unknown numbers.
 dtype dtype_attribute(const attribute_map& attributes, std::string_view name,
                       dtype otherwise);
 

@@ -17,7 +17,7 @@ constexpr const char* names[] = {"values",       "fp32_values",  "fp64_values",
                                  "int32_values", "int64_values", "bool_values",
                                  "int8_values",  "fp16_values"};
 
-// A list's elements as a tensor of the list's own type; nothing for other
+// A list as a tensor of its own element type; an empty tensor for other
 // attributes.
 struct to_tensor {
   arena& memory;

@@ -5,11 +5,11 @@
 
 namespace troupe::cpu {
 
-/// The numbers that an op carries in its attributes: `values` in newer
-/// programs, `fp32_values`, `int64_values` and their like in older ones; the
-/// first list that is not empty counts. Cast to `type`, with shape `dims`.
-/// Throws error(invalid_argument) if there are none or another number of them
-/// than `dims` has elements.
+/// The numbers in an op's attributes, cast to `type`, with shape `dims`. Newer
+/// programs have them in `values`, older ones in `fp32_values`, `int64_values`
+/// and the like; the first list that is not empty counts. Throws
+/// error(invalid_argument) if there are none, or if `dims` has another number
+/// of elements.
 tensor attribute_values(const kernel_context& ctx, const shape& dims,
                         dtype type);
 

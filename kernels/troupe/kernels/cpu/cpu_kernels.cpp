@@ -177,7 +177,7 @@ constexpr plain_kernel plain_kernels[] = {
   {"isnan", cpu::run_isnan},
 };
 
-/// Those whose outputs must not overlap their inputs.
+/// Kernels whose outputs must not overlap their inputs.
 constexpr plain_kernel moving_kernels[] = {
   {"log_softmax_grad", cpu::run_log_softmax_grad},
   {"cross_entropy", cpu::run_cross_entropy},

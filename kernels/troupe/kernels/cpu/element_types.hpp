@@ -12,8 +12,8 @@
 
 namespace troupe::cpu {
 
-/// Calls `use(T{})` with the unsigned integer that is as wide as an element:
-/// for ops that only move elements, whatever they mean.
+/// Calls `use(T{})` with the unsigned integer that is as wide as an element,
+/// for ops that only move elements.
 template <class Use>
 auto with_width(dtype type, Use use) {
   switch (size_of(type)) {
@@ -24,8 +24,8 @@ auto with_width(dtype type, Use use) {
   }
 }
 
-/// Calls `use(T{})` with the type of the elements of `slot`, which must be
-/// float32 or float64; throws error(dtype_mismatch) naming the slot.
+/// Calls `use(T{})` with the element type of `slot`, which must be float32 or
+/// float64. Otherwise throws error(dtype_mismatch) that names the slot.
 template <class Use>
 auto with_floating(dtype type, std::string_view slot, Use use) {
   switch (type) {

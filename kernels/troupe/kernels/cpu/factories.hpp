@@ -6,12 +6,12 @@
 
 #include <memory>
 
-/// The fast CPU kernels: `make_...` builds a kernel that keeps something
-/// between steps, `run_...` is one that does not. Slots and attributes are
-/// Paddle's; indices are int64 or int32. `add_...` adds a family to the table.
-/// All are single-threaded on the caller and throw error on shapes and dtypes
-/// they cannot take.
-/// Gradients compute just the outputs that the op has.
+/// The fast CPU kernels. `make_...` makes a kernel that keeps something between
+/// steps, `run_...` is one that does not. `add_...` adds a family to the table.
+/// Slots and attributes are Paddle's; indices are int64 or int32. Kernels throw
+/// errors for shapes and dtypes that they do not support. Long work is cut into
+/// parts that the device's workers share. Gradients compute only the outputs
+/// that the op has.
 namespace troupe::cpu {
 
 // mul.cpp, matmul.cpp (both versions, bmm), dot.cpp
@@ -122,7 +122,7 @@ void run_shape_of(kernel_context&);
 void run_cast(kernel_context&);
 void run_sum(kernel_context&);
 
-// manipulation.cpp; run_reshape_grad serves all
+// manipulation.cpp; run_reshape_grad is the gradient of all of them
 void run_reshape(kernel_context&);
 void run_squeeze(kernel_context&);
 void run_unsqueeze(kernel_context&);
@@ -130,7 +130,7 @@ void run_flatten_matrix(kernel_context&);
 void run_flatten(kernel_context&);
 void run_reshape_grad(kernel_context&);
 
-// expand.cpp; run_expand_grad serves run_expand_as too
+// expand.cpp; run_expand_grad is also the gradient of run_expand_as
 void run_expand(kernel_context&);
 void run_expand_as(kernel_context&);
 void run_expand_grad(kernel_context&);
@@ -169,7 +169,7 @@ void run_one_hot_column(kernel_context&);
 void run_shape(kernel_context&);
 void run_size(kernel_context&);
 
-// ranking.cpp; run_top_k_grad serves argsort too
+// ranking.cpp; run_top_k_grad is also the gradient of argsort
 void run_top_k(kernel_context&);
 void run_top_k_grad(kernel_context&);
 void run_argsort(kernel_context&);

@@ -10,7 +10,7 @@ std::string_view to_string(precision p) noexcept {
 }
 
 bool has_precision(precision p) noexcept {
-  // Instruction sets are bits: a larger set has those of the smaller ones.
+  // Each instruction set is a set of bits and includes those of smaller sets.
   constexpr unsigned needed = dnnl_cpu_isa_avx512_core_bf16;
   const unsigned here = dnnl_get_effective_cpu_isa();
   return p == precision::float32 || (here & needed) == needed;

@@ -48,7 +48,7 @@ public:
   }
 
 protected:
-  // Of the elements that are kept.
+  // The factor of elements that are kept.
   float factor() const {
     if (test_)
       return upscale_ ? 1.0f : 1.0f - probability_;
@@ -95,8 +95,9 @@ private:
     return stable_hash(std::string(ctx.output_name("Out")).c_str());
   }
 
-  // 1 where an element is kept. An element draws by its index in the whole
-  // batch, so that masks do not depend on how samples are spread over devices.
+  // Writes 1 for each element that is kept. Random numbers depend on an
+  // element's index in the whole batch, so masks do not depend on how samples
+  // are spread over devices.
   void draw(const kernel_context& ctx, const shape& dims,
             std::uint8_t* mask) const {
     const std::int64_t per_sample =

@@ -32,7 +32,7 @@ double constant(const kernel_context& ctx) {
   return value;
 }
 
-// Through float64, so that every dtype rounds as a cast does.
+// Converts from float64, so that every dtype rounds as a cast does.
 void fill_output(kernel_context& ctx, const shape& dims, dtype type,
                  double value) {
   tensor out = ctx.output("Out", dims, type);
@@ -52,7 +52,7 @@ void run_fill_constant(kernel_context& ctx) {
   fill_output(ctx, filled_shape(ctx), type, constant(ctx));
 }
 
-// Attribute dtype -1 means X's.
+// Attribute dtype -1 means X's dtype.
 void run_fill_any_like(kernel_context& ctx) {
   const tensor x = ctx.input("X");
   const bool own = ctx.attributes().get_int("dtype", -1) < 0;

@@ -11,12 +11,13 @@ namespace troupe::cpu {
 
 namespace {
 
-// Blocks that are drawn together; each has four words.
+// How many blocks of four words are drawn together.
 constexpr std::int64_t lanes = 64;
 
-// mask of `lanes` blocks from block `first` on, whose low counter word does
-// not overflow within them. Rounds are philox_4x32_10's, a block per lane.
-// Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11.
+// Writes the mask for `lanes` blocks from block `first` on; the low word of the
+// counter must not overflow within them. The rounds are those of
+// philox_4x32_10, one block per lane. Source: Salmon et al., "Parallel random
+// numbers: as easy as 1, 2, 3", SC11.
 TROUPE_SIMD void mask_of_blocks(const philox_sequence& s, std::uint64_t first,
                                 float probability, std::uint8_t* mask) {
   const auto low = static_cast<std::uint32_t>(first);
@@ -51,7 +52,8 @@ TROUPE_SIMD void mask_of_blocks(const philox_sequence& s, std::uint64_t first,
   }
 }
 
-// One by one, for the ends that fill no group of blocks.
+// One element at a time, for the ends of the range that do not fill `lanes`
+// blocks.
 void mask_of_elements(const philox_sequence& s, std::uint64_t first,
                       float probability, std::uint8_t* mask, std::int64_t n) {
   const philox random(s.seed, s.stream, s.step);

@@ -5,7 +5,8 @@
 
 namespace troupe::cpu {
 
-/// The sequence of `troupe::philox(seed, stream, step)`, many at a time.
+/// The sequence of `troupe::philox(seed, stream, step)`, many numbers at a
+/// time.
 struct philox_sequence {
   std::uint64_t seed = 0;
   std::uint32_t stream = 0;

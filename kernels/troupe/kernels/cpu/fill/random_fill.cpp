@@ -15,8 +15,8 @@ namespace troupe::cpu {
 
 namespace {
 
-// The op's own sequence. Attribute seed, if any, replaces the run's, and then
-// every step draws the same numbers.
+// The op's own sequence. If attribute seed is set, it replaces the run's seed,
+// and every step draws the same numbers.
 philox generator(const kernel_context& ctx) {
   const std::int64_t own = ctx.attributes().get_int("seed", 0);
   const std::string name(ctx.output_name("Out"));
@@ -26,9 +26,9 @@ philox generator(const kernel_context& ctx) {
   return {ctx.step().seed, stream, ctx.step().step};
 }
 
-// Which number of the sequence an element is. Where the samples of the batch
-// lie along an axis, a device draws those of its own samples, so that N devices
-// draw what one draws; elsewhere all devices draw the same.
+// Maps elements to numbers of the sequence. If an axis holds the samples of the
+// batch, a device draws the numbers of its own samples: N devices draw what one
+// would. Otherwise all devices draw the same numbers.
 class element_numbers {
 public:
   explicit element_numbers(const shape& dims)
@@ -49,18 +49,19 @@ public:
   std::uint64_t operator()(std::uint64_t i) const noexcept {
     return slice_ == 0 ? i : i / slice_ * whole_ + first_ + i % slice_;
   }
-  /// How many there are on all devices.
+  /// How many numbers all devices draw together.
   std::uint64_t all() const noexcept { return all_; }
 
 private:
-  std::uint64_t slice_ = 0; // elements here and on all devices, per outer index
+  // elements per outer index: on this device, and in all
+  std::uint64_t slice_ = 0;
   std::uint64_t whole_ = 0;
-  std::uint64_t first_ = 0; // of the batch that are drawn elsewhere, before
+  std::uint64_t first_ = 0; // elements that devices before this one draw
   std::uint64_t all_;
 };
 
 element_numbers numbers_of(const kernel_context& ctx, const shape& dims) {
-  // An extent that the batch gives comes in a tensor.
+  // An extent that depends on the batch comes in a tensor.
   const bool dynamic =
     ctx.has_input("ShapeTensor") || ctx.has_input("ShapeTensorList");
   return dynamic ? element_numbers(dims, 0, ctx.step()) : element_numbers(dims);
@@ -70,8 +71,9 @@ dtype wanted_type(const kernel_context& ctx, dtype drawn) {
   return dtype_attribute(ctx.attributes(), "dtype", drawn);
 }
 
-// Element i is draws(generator)(numbers(i)), a T; each worker has a callable of
-// its own. This is Out itself unless the program asks for another dtype.
+// Draws all elements: element i is draws(generator)(numbers(i)), of type T.
+// Each worker has its own callable. The result is Out itself unless the program
+// asks for another dtype.
 template <class T, class Draws>
 tensor draw_all(kernel_context& ctx, const shape& dims,
                 const element_numbers& numbers, Draws draws) {
@@ -95,7 +97,7 @@ void give(kernel_context& ctx, const tensor& drawn) {
     ctx.output_variable("Out").set(cast(drawn, type, ctx.on().memory()));
 }
 
-// Elements 0, diag_step + 1, 2 (diag_step + 1)... are diag_val, diag_num of
+// Sets elements 0, diag_step + 1, 2 (diag_step + 1)... to diag_val, diag_num of
 // them.
 void set_diagonal(const attribute_map& attributes, tensor& out) {
   const std::int64_t count = attributes.get_int("diag_num", 0);
@@ -178,7 +180,8 @@ void run_truncated_gaussian_random(kernel_context& ctx) {
   const auto draws = [=](const philox& random) {
     block_reader<float> normal(random, &philox::normal_block);
     return [=](std::uint64_t i) mutable {
-      // A number beyond two deviations is drawn again, further on.
+      // A number beyond two deviations is replaced by a later one of the
+      // sequence.
       float value = normal(i);
       for (std::uint64_t index = i; std::abs(value) > 2.0f;) {
         index += numbers.all();
@@ -191,7 +194,7 @@ void run_truncated_gaussian_random(kernel_context& ctx) {
 }
 
 // Source: Lemire, "Fast random integer generation in an interval", 2019,
-// without the rejection: a number's probability is off by less than 2^-32.
+// without the rejection: probabilities are off by less than 2^-32.
 void run_randint(kernel_context& ctx) {
   const auto& attributes = ctx.attributes();
   const std::int64_t low = attributes.get_int("low", 0);

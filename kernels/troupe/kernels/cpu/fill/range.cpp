@@ -14,7 +14,7 @@ namespace troupe::cpu {
 
 namespace {
 
-// The one number in `slot`, of the type that Start has.
+// The number in `slot`, which must have the type of Start.
 template <class T>
 T bound(const kernel_context& ctx, std::string_view slot) {
   const tensor value = ctx.input(slot);
@@ -28,7 +28,7 @@ T bound(const kernel_context& ctx, std::string_view slot) {
   return value.data<T>()[0];
 }
 
-// Numbers in [start, end); rounded up as Paddle does.
+// How many numbers are in [start, end), rounded up as in Paddle.
 template <class T>
 std::int64_t count_of(T start, T end, T step) {
   if (!(step > 0 || step < 0) || (start < end && step < 0)
@@ -54,10 +54,10 @@ void write_range(kernel_context& ctx) {
   const T step = bound<T>(ctx, "Step");
   const std::int64_t count = count_of(start, bound<T>(ctx, "End"), step);
   tensor out = ctx.output("Out", {count}, dtype_of<T>);
-  T value = start; // sums up, as Paddle's does
+  T value = start; // added up step by step, as in Paddle
   for (T& element : out.values<T>()) {
     element = value;
-    value = elementwise::add::apply(value, step); // behind the last, too
+    value = elementwise::add::apply(value, step); // also after the last element
   }
 }
 

@@ -12,8 +12,9 @@
 #include <string>
 #include <vector>
 
-// Of OpenBLAS, in no header of it: a buffer for one call. Without addresses for
-// a new one it tries again for ever. Weak: other libraries have none.
+// An internal function of OpenBLAS that gives a buffer for one call; if there
+// are no addresses for a new buffer, it tries again for ever. Weak, because
+// other BLAS libraries lack it.
 extern "C" {
 [[gnu::weak]] void* blas_memory_alloc(int);
 [[gnu::weak]] void blas_memory_free(void*);
@@ -25,10 +26,10 @@ namespace {
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-// A buffer of OpenBLAS (0.3.21 with AVX2 or AVX-512), a stack, what oneDNN
-// packs in one call.
+// Per thread: a buffer of OpenBLAS (0.3.21 with AVX2 or AVX-512), a stack, and
+// what oneDNN packs in one call.
 constexpr std::size_t per_thread = (128 + 8 + 24) * mib;
-// Code that oneDNN makes, threads that do not compute, the first tensors.
+// For code that oneDNN generates, other threads, and the first tensors.
 constexpr std::size_t for_all = 2 * addresses_for_libraries;
 
 void require_addresses(std::size_t threads) {
@@ -54,7 +55,7 @@ void take_blas_buffers(std::size_t threads) {
     blas_memory_free(buffer);
 }
 
-// oneDNN makes the code of all its products at the first one.
+// oneDNN generates the code of all its products in the first call.
 void make_product_code() {
   std::array<float, 4> a{}, b{}, c{};
   dnnl_sgemm('N', 'N', 2, 2, 2, 1.0f, a.data(), 2, b.data(), 2, 0.0f, c.data(),
@@ -67,7 +68,7 @@ void take_library_memory(std::size_t threads) {
   if (address_limit() == SIZE_MAX)
     return;
   static std::mutex taking;
-  static std::size_t taken = 0; // for so many threads
+  static std::size_t taken = 0; // for how many threads
   std::lock_guard guard{taking};
   if (threads <= taken)
     return;

@@ -3,9 +3,10 @@
 
 namespace troupe::cpu {
 
-/// Holds oneDNN and OpenBLAS to the calling thread: Debian's oneDNN would grow
-/// an OpenMP team under each worker. Call it before every library call; costs
-/// a thread-local test after the first time on a thread.
+/// Keeps oneDNN and OpenBLAS on the calling thread: Debian's oneDNN would
+/// otherwise start an OpenMP team under each worker. Call it before every
+/// library call; after the first call on a thread it costs one test of a
+/// thread-local.
 void ensure_single_threaded() noexcept;
 
 } // namespace troupe::cpu
