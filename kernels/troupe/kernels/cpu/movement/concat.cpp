@@ -48,8 +48,8 @@ shape joined_shape(const std::vector<tensor>& parts, std::size_t axis) {
   return whole;
 }
 
-// Extents of the parts along the axis: equal, or as the inputs or attribute
-// sections say, where one -1 takes the rest.
+// Extents of the parts along the axis: equal, or given by inputs or by
+// attribute sections, where one -1 stands for the rest.
 std::vector<std::int64_t> split_extents(const kernel_context& ctx,
                                         std::int64_t whole) {
   const std::size_t count = ctx.num_outputs("Out");

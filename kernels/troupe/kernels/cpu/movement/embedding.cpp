@@ -12,9 +12,8 @@ namespace troupe::cpu {
 
 namespace {
 
-// W [height, width] and Ids of any shape: Out[..., :] = W[id, :], and zero for
-// padding_idx. Of ids [..., 1], the first version of the op drops the last
-// axis.
+// W [height, width] and Ids of any shape: Out[..., :] = W[id, :], or zeros for
+// padding_idx. The first version of the op drops the last axis of ids [..., 1].
 class lookup_base : public kernel {
 public:
   lookup_base(const attribute_map& attributes, bool drops_last)
@@ -91,9 +90,9 @@ public:
   }
 
 private:
-  // Rows lie anywhere in a large table: they are asked of memory ahead.
+  // Upcoming rows are prefetched: they may be anywhere in a large table.
   static constexpr std::int64_t rows_ahead = 16;
-  // In elements of `in_rows`: what memory takes to answer.
+  // The least cost of a row, in elements: the memory's latency.
   static constexpr std::int64_t least_row_cost = 32;
 };
 
@@ -127,8 +126,8 @@ private:
                  width);
   }
 
-  // One row per id, in order, on Out@GRAD's memory. As in Paddle, the row of
-  // padding_idx has a gradient here, unlike in the dense case.
+  // One row per id, in their order, in the memory of Out@GRAD. As in Paddle,
+  // the row of padding_idx has a gradient here, but none in the dense case.
   static void row_gradient(kernel_context& ctx, const shape& table,
                            const index_values& id, std::int64_t count,
                            const tensor& dout) {

@@ -16,7 +16,7 @@ namespace {
 
 using extents = std::vector<std::int64_t>;
 
-// X, with ones before its extents, repeated along each axis.
+// X, with ones added before its extents, repeated along each axis.
 struct repetition {
   shape x;
   extents times;
@@ -37,7 +37,7 @@ shape with_rank(const shape& x, std::size_t rank) {
   return shape(dims);
 }
 
-// Expansion to `wanted`, where -1 is X's own extent.
+// The expansion to `wanted`, where -1 keeps X's extent.
 repetition expansion(const shape& x, const extents& wanted) {
   if (wanted.size() < x.rank())
     throw_shape("X", x,
@@ -80,7 +80,7 @@ repetition tile_of(const kernel_context& ctx, const shape& x) {
   return {with_rank(x, rank), times};
 }
 
-// The loops over all repetitions; the repeated tensor is walked plainly.
+// The loops over all repetitions; the larger tensor is visited in order.
 strided_box box_of(const repetition& r, bool x_is_target) {
   const shape out = r.out();
   strided_box box;
@@ -105,11 +105,11 @@ void repeat(kernel_context& ctx, repetition_of how) {
   const repetition r = how(ctx, x.dims());
   tensor out = ctx.output("Out", r.out(), x.type());
   if (out.numel() == 0)
-    return; // but the numbers of repetitions may be huge
+    return; // else the numbers of repetitions may be huge
   box_of(r, false).copy(out.raw(), x.raw(), x.type());
 }
 
-// Every element of X gets the sum of its copies' gradients.
+// Each element of X gets the sum of its copies' gradients.
 void add_up(kernel_context& ctx, const repetition& r, const tensor& dout) {
   const shape x = ctx.input("X").dims();
   require_shape("Out@GRAD", dout.dims(), r.out());

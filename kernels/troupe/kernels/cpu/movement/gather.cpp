@@ -11,14 +11,14 @@ namespace troupe::cpu {
 
 namespace {
 
-// Out's element (o, i, n) is X's element (o, indices[i], n).
+// Element (o, i, n) of Out is element (o, indices[i], n) of X.
 struct selection {
   axis_view view; // of X
   std::vector<std::int64_t> indices;
   shape out;
 };
 
-// An index of shape [] takes its axis away, [n] and [n, 1] are lists.
+// An index of shape [] removes its axis; [n] and [n, 1] are lists.
 selection select(const kernel_context& ctx, const shape& x, std::int64_t axis) {
   const std::size_t at = normal_axis(axis, x.rank(), "X");
   const shape index = ctx.input("Index").dims();
@@ -72,7 +72,7 @@ void gather(kernel_context& ctx, selection_of how) {
              [&](auto zero) { copy_selected<decltype(zero)>(s, out, x); });
 }
 
-// Elements that are taken several times add their gradients up.
+// If an element is taken several times, its gradients are added up.
 void gather_gradient(kernel_context& ctx, selection_of how) {
   const shape x = ctx.input("X").dims();
   const tensor dout = ctx.input("Out@GRAD");

@@ -10,7 +10,7 @@ namespace troupe::cpu {
 
 namespace {
 
-// Calls `act(start of run, start among the runs, bytes)`, in bytes.
+// Calls `act(offset of the run, offset among the runs, size)`, all in bytes.
 template <class Act>
 void for_each_run(const named_runs& runs, dtype type, Act act) {
   const auto bytes = static_cast<std::size_t>(runs.size) * size_of(type);

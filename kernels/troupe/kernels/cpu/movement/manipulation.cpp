@@ -14,7 +14,7 @@ namespace {
 
 using extents = std::vector<std::int64_t>;
 
-// The memory of `value` under other extents; nothing is copied.
+// The memory of `value` with another shape; nothing is copied.
 void write_reshaped(kernel_context& ctx, std::string_view slot,
                     const tensor& value, const shape& dims) {
   ctx.output_variable(slot).set(value.reshaped(dims).share());
@@ -65,7 +65,7 @@ extents reshape_target(const kernel_context& ctx, const shape& x) {
   return dims;
 }
 
-// Without axes, all extents of 1 go; axes of other extents stay.
+// Without axes, all extents of 1 are removed. Axes of other extents stay.
 extents squeezed(const kernel_context& ctx, const shape& x) {
   const auto axes = ctx.attributes().get_ints("axes", {});
   std::vector<bool> drops(x.rank(), axes.empty());
@@ -78,7 +78,7 @@ extents squeezed(const kernel_context& ctx, const shape& x) {
   return dims;
 }
 
-// One axis after the other, each counted in what there is by then.
+// Axes are inserted one after the other; each counts those inserted before.
 extents unsqueezed(const kernel_context& ctx, const shape& x) {
   extents dims(x.begin(), x.end());
   for (const auto axis :
@@ -89,7 +89,8 @@ extents unsqueezed(const kernel_context& ctx, const shape& x) {
   return dims;
 }
 
-// X's shape in a gradient op: of X itself or saved behind a zero.
+// X's shape in a gradient op: from X itself, or from XShape without its leading
+// zero.
 shape saved_shape(const kernel_context& ctx) {
   if (!ctx.has_input("XShape"))
     return ctx.input("X").dims();

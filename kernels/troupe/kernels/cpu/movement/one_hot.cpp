@@ -9,7 +9,7 @@ namespace troupe::cpu {
 
 namespace {
 
-// A one in each line of `depth` zeros. As in Paddle, an index that is not in
+// Writes a one into each line of `depth` zeros. As in Paddle, an index outside
 // the line is an error, whatever attribute allow_out_of_range says.
 void write_lines(const kernel_context& ctx, tensor& out, const tensor& x,
                  std::int64_t depth) {

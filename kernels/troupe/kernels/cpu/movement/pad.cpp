@@ -20,7 +20,7 @@ enum class pad_mode { constant, reflect, replicate, circular };
 
 constexpr std::int64_t outside = -1;
 
-// The position in X of position `i` before its start (i < 0) or behind its end.
+// The position in X for position `i` before its start (i < 0) or after its end.
 std::int64_t source_of(std::int64_t i, std::int64_t n, pad_mode mode) {
   if (i >= 0 && i < n)
     return i;
@@ -33,7 +33,7 @@ std::int64_t source_of(std::int64_t i, std::int64_t n, pad_mode mode) {
   return outside;
 }
 
-// One axis: X's extent and what Out has around it.
+// One axis: X's extent and the paddings around it in Out.
 struct padded_axis {
   std::int64_t extent = 1;
   std::int64_t before = 0;
@@ -41,7 +41,7 @@ struct padded_axis {
   pad_mode mode = pad_mode::constant;
 
   std::int64_t size() const { return before + extent + after; }
-  // The position in X of position `i` of Out, or `outside`.
+  // The position in X for position `i` of Out, or `outside`.
   std::int64_t source(std::int64_t i) const {
     return source_of(i - before, extent, mode);
   }
@@ -59,7 +59,7 @@ struct padding {
   }
 };
 
-// No list of positions: a file may ask for more than there is memory for.
+// Makes no list of positions: a file may ask for more than memory holds.
 padded_axis pad_axis(std::int64_t n, std::int64_t before, std::int64_t after,
                      pad_mode mode) {
   constexpr auto most = std::int64_t{1} << 60;
@@ -86,7 +86,7 @@ pad_mode mode_of(const attribute_map& attributes) {
   throw error(errc::invalid_argument, "attribute mode is " + name);
 }
 
-// Pairs (before, after) for each axis of X, outermost first.
+// Padding from pairs (before, after) for each axis of X, outermost first.
 padding padding_of(const shape& x, const std::vector<std::int64_t>& pairs,
                    pad_mode mode, double value) {
   if (pairs.size() != 2 * x.rank())
@@ -127,7 +127,7 @@ class padder {
 public:
   explicit padder(const padding& p) : p_(p), value_(number_as<T>(p.value)) {}
 
-  // out[i] = x[source of i]
+  // out[i] = x[source(i)]
   void forward(std::size_t axis, std::int64_t size, T* out, const T* x) const {
     const padded_axis& a = p_.axes[axis];
     if (axis + 1 == p_.axes.size())
@@ -141,7 +141,7 @@ public:
         forward(axis + 1, x_step, out + i * out_step, x + source * x_step);
   }
 
-  // dx[source of i] += dout[i]
+  // dx[source(i)] += dout[i]
   void backward(std::size_t axis, std::int64_t size, T* dx,
                 const T* dout) const {
     const padded_axis& a = p_.axes[axis];
@@ -162,7 +162,7 @@ private:
     return size;
   }
 
-  // Around the middle, which lies as in X.
+  // Visits the positions around the middle, which is a copy of X.
   template <class Edge>
   static void edges(const padded_axis& a, Edge edge) {
     for (std::int64_t i = 0; i < a.before; ++i)
@@ -197,7 +197,7 @@ void pad(kernel_context& ctx, padding_rule rule) {
   const padding p = rule(ctx, x.dims());
   tensor out = ctx.output("Out", p.out(), x.type());
   if (out.numel() == 0)
-    return; // but the extents may be huge
+    return; // else the extents may be huge
   if (p.axes.empty())
     return std::memcpy(out.raw(), x.raw(), x.bytes()), void();
   with_number(x.type(), "X", [&](auto zero) {
@@ -233,7 +233,7 @@ void run_pad3d(kernel_context& ctx) {
   pad(ctx, pad3d_of);
 }
 
-// The op does not read X: Out@GRAD less the paddings.
+// The op has no input X: its shape is that of Out@GRAD without the paddings.
 void run_pad_grad(kernel_context& ctx) {
   const auto pairs = ctx.attributes().get_ints("paddings", {});
   const tensor dout = ctx.input("Out@GRAD");

@@ -9,8 +9,8 @@
 namespace troupe::cpu {
 
 /// The part [start, start + extent) of a whole tensor along an axis, as runs of
-/// bytes: what concat, split, stack and their like copy. Workers share the
-/// runs.
+/// bytes. concat, split, stack and the like copy these runs; workers share
+/// them.
 class part_runs {
 public:
   part_runs(const shape& whole, std::size_t axis, std::int64_t start,
@@ -25,7 +25,7 @@ private:
   std::int64_t outer_ = 1;
   std::size_t whole_step_ = 0; // bytes
   std::size_t part_step_ = 0;
-  std::size_t offset_ = 0; // of the part's first run in the whole
+  std::size_t offset_ = 0; // of the first run in the whole, in bytes
 };
 
 } // namespace troupe::cpu

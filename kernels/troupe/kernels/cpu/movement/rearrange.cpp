@@ -14,13 +14,13 @@ namespace troupe::cpu {
 
 namespace {
 
-// Where along one axis a rolled tensor's two parts come from.
+// The two parts of a rolled axis.
 struct rolled_axis {
   std::int64_t extent = 1;
   std::int64_t shift = 0; // in [0, extent)
 };
 
-// Copies X's part by part: an axis that is rolled falls into two.
+// Copies X part by part: each rolled axis is split into two.
 class roller {
 public:
   roller(const shape& dims, const std::vector<rolled_axis>& axes)
@@ -59,7 +59,7 @@ std::int64_t positive_shift(std::int64_t shift, std::int64_t extent) {
   return extent == 0 ? 0 : (shift % extent + extent) % extent;
 }
 
-// Without axes the whole tensor is one.
+// Without axes, the whole tensor is rolled as one axis.
 void roll(kernel_context& ctx, std::string_view from, std::string_view to,
           std::int64_t sign) {
   const tensor x = ctx.input(from);
@@ -83,7 +83,7 @@ void roll(kernel_context& ctx, std::string_view from, std::string_view to,
   roller(dims, rolled).run(out, x);
 }
 
-// The tensors of meshgrid: number i runs along axis i of all.
+// The tensors of meshgrid: input number i varies along axis i of every output.
 std::vector<std::int64_t> mesh_extents(const kernel_context& ctx) {
   std::vector<std::int64_t> dims;
   for (std::size_t i = 0; i < ctx.num_inputs("X"); ++i) {

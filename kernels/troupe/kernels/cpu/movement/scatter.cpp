@@ -11,7 +11,7 @@ namespace troupe::cpu {
 
 namespace {
 
-// Output `slot` as a copy of `x`, which may be the same variable's value.
+// Output `slot` as a copy of `x`, which may be the value of the same variable.
 tensor copied(kernel_context& ctx, std::string_view slot, const tensor& x) {
   tensor out = ctx.output(slot, x.dims(), x.type());
   if (out.raw() != x.raw() && x.numel() > 0)
@@ -29,7 +29,7 @@ tensor updates_of(const kernel_context& ctx, const named_runs& runs,
   return updates;
 }
 
-// Gradient of the rows that were put in: those of Out.
+// The gradient of the rows that were written: the same rows of dOut.
 void updates_gradient(kernel_context& ctx, const named_runs& runs,
                       const tensor& dout) {
   if (!ctx.has_output("Updates@GRAD"))

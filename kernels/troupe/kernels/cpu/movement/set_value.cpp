@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops whose values come in attributes: a constant, and x[...] = constant.
+// Ops with values in attributes: a constant, and x[...] = constant.
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/attribute_values.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
@@ -17,7 +17,7 @@ namespace troupe::cpu {
 
 namespace {
 
-// Ends of -1 and those before the first element lie before it.
+// Ends of -1, and ends before the first element, mean the position before it.
 std::int64_t stop_of_part(std::int64_t end, std::int64_t extent) {
   return end == -1 || end < -extent ? -extent - 1 : end;
 }
@@ -34,11 +34,12 @@ slice_box part_of(const kernel_context& ctx, const shape& dims) {
 
 struct axis_of_part {
   std::int64_t extent = 1;
-  std::int64_t step = 0; // in elements of the whole
+  std::int64_t step = 0; // elements of the whole tensor
 };
 
-// The axes that a value is laid over: decrease_axes are dropped, and each of
-// none_axes puts an axis of extent 1 before the input's axis of that number.
+// The axes along which a value is broadcast. decrease_axes are removed, and
+// each of none_axes inserts an axis of extent 1 before the input axis of that
+// number.
 std::vector<axis_of_part> target_axes(const kernel_context& ctx,
                                       const slice_box& part) {
   const auto dropped = ctx.attributes().get_ints("decrease_axes", {});
@@ -63,8 +64,8 @@ std::ptrdiff_t first_byte(const slice_box& part, dtype type) {
   return part.first * static_cast<std::ptrdiff_t>(size_of(type));
 }
 
-// The elements that part and value have in common: the value's last extents
-// meet the part's, extents of 1 repeat.
+// Pairs the elements of part and value: the value's shape is aligned with the
+// part's last extents, and extents of 1 are repeated.
 strided_box meeting(const std::vector<axis_of_part>& axes, const shape& value,
                     bool into_value) {
   strided_box box;
@@ -73,7 +74,7 @@ strided_box meeting(const std::vector<axis_of_part>& axes, const shape& value,
     if (value[rank - 1 - i] != 1)
       throw_shape("ValueTensor", value, "has more axes than what it is set to");
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    const std::size_t behind = axes.size() - i; // axes from here on
+    const std::size_t behind = axes.size() - i; // number of axes from here on
     std::int64_t step = 0;
     if (behind <= rank && value[rank - behind] != 1) {
       if (value[rank - behind] != axes[i].extent)
@@ -111,14 +112,14 @@ void run_set_value(kernel_context& ctx) {
   const slice_box part = part_of(ctx, x.dims());
   const auto box = meeting(target_axes(ctx, part), value.dims(), false);
   tensor out = ctx.output("Out", x.dims(), x.type());
-  if (out.raw() == value.raw()) // the op names one variable in both
+  if (out.raw() == value.raw()) // both are one variable
     value = clone(value, ctx.on().memory());
   if (out.raw() != x.raw())
     std::memcpy(out.raw(), x.raw(), x.bytes());
   box.copy(out.raw() + first_byte(part, x.type()), value.raw(), x.type());
 }
 
-// What was overwritten has no gradient; a value has that of its elements.
+// Overwritten elements have gradient zero; a value gets that of its elements.
 void run_set_value_grad(kernel_context& ctx) {
   const tensor dout = ctx.input("Out@GRAD");
   const slice_box part = part_of(ctx, dout.dims());

@@ -22,15 +22,15 @@ std::ptrdiff_t bytes_of(std::int64_t elements, dtype type) {
   return elements * static_cast<std::ptrdiff_t>(size_of(type));
 }
 
-// An end of -1 lies before the first element, and those before it are the
-// first element: so does Paddle, unlike Python.
+// As in Paddle, and unlike Python, an end of -1 is the position before the
+// first element, and an end before the first element is the first element.
 std::int64_t stop_of(std::int64_t end, std::int64_t extent) {
   if (end >= 0)
     return end;
   return end == -1 ? -extent - 1 : std::max<std::int64_t>(end + extent, 0);
 }
 
-/// |step|, or `most` if it is less.
+/// |step|, but at most `most`.
 std::int64_t magnitude(std::int64_t step, std::int64_t most) {
   const auto longest = std::max<std::int64_t>(most, 1);
   return std::abs(std::clamp(step, -longest, longest));
@@ -95,7 +95,7 @@ void slice_box::cut(std::size_t axis, std::int64_t start, std::int64_t stop,
   dims[axis] = length <= 0 ? 0 : (length - 1) / magnitude(step, n) + 1;
   if (dims[axis] > 0)
     first += begin * steps[axis];
-  if (dims[axis] > 1) // else nobody takes the step, which may be huge
+  if (dims[axis] > 1) // else the step is not used and may be huge
     steps[axis] *= step;
 }
 

@@ -26,27 +26,27 @@ struct slice_box {
   void cut(std::size_t axis, std::int64_t start, std::int64_t stop,
            std::int64_t step);
 
-  /// The part's elements one after the other.
+  /// Copies the part's elements to `part`, one after the other.
   void copy_to(tensor& part, const tensor& from) const;
-  /// Puts the part's elements in their places.
+  /// Copies the elements of `part` to their places.
   void copy_from(const tensor& part, tensor& to) const;
 };
 
-/// Cuts as an op states them: one number of each kind per axis that is cut.
+/// Cuts as an op states them: one number of each kind per axis.
 struct slice_cuts {
   std::vector<std::int64_t> axes, starts, ends, steps;
 };
 
-/// The stop that `end` means where a cut goes backwards; the ops differ.
+/// The position that `end` means if a cut goes backwards; ops differ in this.
 using backward_end = std::int64_t (*)(std::int64_t end, std::int64_t extent);
 
-/// Cuts a tensor of `dims`. Throws error(invalid_argument) if the numbers of
-/// axes, starts, ends and steps differ, or an axis is not there or
+/// Cuts a tensor of `dims`. Throws error(invalid_argument) if there are not
+/// equally many axes, starts, ends and steps, or if an axis is out of range or
 /// occurs twice.
 slice_box cut_box(const shape& dims, const slice_cuts& cuts, backward_end stop);
 
-/// `dims` without the axes that attribute `name` lists; each must be of extent
-/// 1. Throws error(shape_mismatch).
+/// `dims` without the axes that attribute `name` lists. Each must have extent
+/// 1; otherwise throws error(shape_mismatch).
 shape without_axes(const kernel_context& ctx, const shape& dims,
                    std::string_view name);
 

@@ -38,7 +38,7 @@ pile pile_up(const kernel_context& ctx, const shape& part, std::size_t count) {
   return {part, shape(whole), axis};
 }
 
-// The tensors of `slot` become `whole`.
+// Joins the tensors of `slot` to `whole`.
 void join(kernel_context& ctx, std::string_view slot, std::string_view whole) {
   const tensor first = ctx.input(slot);
   const std::size_t count = ctx.num_inputs(slot);
@@ -55,7 +55,7 @@ void join(kernel_context& ctx, std::string_view slot, std::string_view whole) {
   }
 }
 
-// Takes `whole` apart into those tensors of `slot` that are asked for.
+// Splits `whole` into those tensors of `slot` that the op has.
 void part(kernel_context& ctx, std::string_view whole, std::string_view slot) {
   const tensor from = ctx.input(whole);
   const pile p = pile_of(from.dims(), axis_of(ctx, from.dims().rank(), whole));

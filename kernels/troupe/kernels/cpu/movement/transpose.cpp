@@ -19,8 +19,8 @@ struct move_axis {
   std::int64_t out_step = 0; // and in Out
 };
 
-// A loop nest over matrices: columns follow each other in Out; rows follow
-// each other in X, unless columns do there as well.
+// A loop nest over matrices. Columns are contiguous in Out. Rows are contiguous
+// in X, unless columns are contiguous there, too.
 struct move_plan {
   std::vector<move_axis> outer;
   move_axis row;
@@ -56,7 +56,7 @@ shape permuted(const shape& x, const std::vector<std::size_t>& order) {
   return out;
 }
 
-// Out's axes, outermost first; neighbours that stay together are one axis.
+// Out's axes, outermost first. Adjacent axes that stay together are merged.
 std::vector<move_axis> merged_axes(const shape& x,
                                    const std::vector<std::size_t>& order) {
   std::vector<move_axis> axes;
@@ -100,7 +100,7 @@ move_plan make_plan(const shape& x, const std::vector<std::size_t>& order) {
   return plan;
 }
 
-// Tile by tile, so that both sides stay in the first cache.
+// Tile by tile, so that both sides stay in the first-level cache.
 template <class T>
 void move_tiles(const move_axis& row, const move_axis& col, T* out,
                 const T* x) {

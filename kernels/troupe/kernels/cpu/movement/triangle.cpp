@@ -9,7 +9,7 @@ namespace troupe::cpu {
 
 namespace {
 
-// Copies elements [first, last) of a row and clears the others.
+// Copies elements [first, last) of a row and sets the others to zero.
 void copy_between(std::byte* out, const std::byte* x, std::int64_t first,
                   std::int64_t last, std::int64_t columns, std::size_t width) {
   const auto from = static_cast<std::size_t>(first) * width;
@@ -20,8 +20,8 @@ void copy_between(std::byte* out, const std::byte* x, std::int64_t first,
   std::memset(out + to, 0, end - to);
 }
 
-// The lower or upper triangle of each matrix; `diagonal` 0 is the main one,
-// positive ones lie above it.
+// Keeps the lower or upper triangle of each matrix. `diagonal` 0 is the main
+// one, positive ones are above it.
 void keep_triangle(kernel_context& ctx, std::string_view from,
                    std::string_view to) {
   const tensor x = ctx.input(from);
