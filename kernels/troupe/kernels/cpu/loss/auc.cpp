@@ -15,9 +15,9 @@ namespace {
 
 using count = std::int64_t;
 
-// Histograms of the probabilities of positive and negative samples, one after
-// the other in StatPos and StatNeg: those of the last `window` batches, their
-// sum and, with a window, how many batches there were.
+// Histograms of the probabilities of positive and negative samples, in StatPos
+// and StatNeg. Each slot holds the histograms of the last `window` batches and
+// then their sum; with a window, the number of batches follows.
 struct histograms {
   count* positive;
   count* negative;
@@ -31,7 +31,7 @@ struct histograms {
   count& batches(count* all) const { return all[(window + 1) * buckets]; }
 };
 
-// Counts that a file brings may be of any size: all arithmetic wraps around.
+// Counts from a file may be any numbers, so all arithmetic wraps around.
 template <class Op>
 void combine(const histograms& to, const histograms& from) {
   for (std::int64_t i = 0; i < to.buckets; ++i) {
@@ -70,7 +70,7 @@ void count_samples(const histograms& h, const tensor& predict,
   }
 }
 
-// The oldest batch's histogram makes room for this one's.
+// The histogram of this batch replaces the oldest one.
 void slide(const histograms& h, const tensor& predict, const tensor& label,
            bool counts) {
   const count batches = h.batches(h.positive);
@@ -84,7 +84,8 @@ void slide(const histograms& h, const tensor& predict, const tensor& label,
     combine<elementwise::add>(h.sum(), current);
 }
 
-// The area under the curve of true over false positives, by trapezoids.
+// The area under the curve of true positives over false positives, by
+// trapezoids.
 double area(const histograms& h) {
   double positives = 0.0;
   double negatives = 0.0;
@@ -100,7 +101,7 @@ double area(const histograms& h) {
   return both ? total / positives / negatives : total;
 }
 
-// The statistics of earlier batches, where this one's are added.
+// The statistics of earlier batches, to which this batch is added.
 count* statistics(kernel_context& ctx, std::string_view from,
                   std::string_view to, const shape& dims) {
   const tensor in = ctx.input(from);
@@ -135,7 +136,7 @@ bool is_counted(const kernel_context& ctx) {
 
 } // namespace
 
-// Attribute curve is not read: Paddle's kernel computes ROC for PR, too.
+// Attribute curve is ignored: Paddle's kernel computes ROC for PR, too.
 void run_auc(kernel_context& ctx) {
   const tensor predict = float_input(ctx, "Predict");
   const tensor label = ctx.input("Label");

@@ -9,8 +9,8 @@
 
 namespace troupe::cpu {
 
-/// The classes of lines (o, i) of scores around the class axis: one per line,
-/// or (soft labels) a distribution of the scores' shape.
+/// The classes of lines (o, i) of scores around the class axis: one per line
+/// or, with soft labels, a distribution of the scores' shape.
 class class_labels {
 public:
   /// Reads the attributes `soft_label`, `ignore_index` and `axis`.
@@ -22,15 +22,16 @@ public:
   bool soft() const noexcept { return soft_; }
   bool ignores(std::int64_t label) const noexcept { return label == ignored_; }
 
-  /// The class axis of `scores`. Throws error(shape_mismatch) for a scalar,
-  /// error(out_of_range) for an axis that is none.
+  /// The class axis of `scores`. Throws error(shape_mismatch) for a scalar and
+  /// error(out_of_range) for an axis that it lacks.
   std::size_t axis_of(std::string_view slot, const shape& scores) const;
-  /// The shape of a value per line: extent 1 at the class axis.
+  /// The shape of one value per line: the scores' with extent 1 at the class
+  /// axis.
   shape line_dims(std::string_view slot, const shape& scores) const;
 
   /// Input Label, one class per line. Throws error(shape_mismatch |
-  /// dtype_mismatch), error(out_of_range) for a label that is no class and not
-  /// ignored.
+  /// dtype_mismatch), and error(out_of_range) for a label that is neither a
+  /// class nor ignored.
   index_values hard(const tensor& label, std::string_view slot,
                     const shape& scores) const;
   /// Throws error(shape_mismatch | dtype_mismatch) unless `label` holds
@@ -44,7 +45,7 @@ private:
   std::int64_t axis_;
 };
 
-/// Paddle's loss of the probability p: -log(p), at most 1e20.
+/// Paddle's loss for probability p: -log(p), at most 1e20.
 template <class T>
 T negative_log(T p) {
   const T value = -std::log(p);

@@ -9,7 +9,7 @@ namespace troupe::cpu {
 
 namespace {
 
-// Classes lie along the last axis of X, which holds probabilities.
+// The classes are along the last axis of X, which holds probabilities.
 struct class_rows {
   std::int64_t rows;
   std::int64_t classes;
@@ -95,7 +95,7 @@ void run_cross_entropy_grad(kernel_context& ctx) {
   });
 }
 
-// Keeps the probability of each label for the gradient, which does not read X.
+// Saves the probability of each label for the gradient, which does not read X.
 void run_cross_entropy2(kernel_context& ctx) {
   const class_labels labels(ctx.attributes());
   const tensor x = ctx.input("X");

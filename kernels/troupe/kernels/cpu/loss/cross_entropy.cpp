@@ -11,8 +11,8 @@ namespace troupe::cpu {
 
 namespace {
 
-// Loss = sum(label * (log(sum(exp(x))) - x)) with x = logits - largest logit:
-// no logarithm of a probability that has become zero.
+// Loss = sum(label * (log(sum(exp(x))) - x)) with x = logits - largest logit.
+// This takes no logarithm of a probability that has become zero.
 template <class T>
 T soft_loss(const T* x, const T* label, const softmax_total<T>& total,
             std::int64_t n) {
@@ -82,7 +82,7 @@ public:
   }
 
 private:
-  // Softmax may be written over Logits, which Loss still needs.
+  // Softmax may overwrite Logits, which Loss still needs.
   static tensor softmax_output(kernel_context& ctx, tensor& logits) {
     auto& memory = ctx.on().memory();
     if (!ctx.has_output("Softmax"))
@@ -97,8 +97,8 @@ private:
     return {logits.dims(), labels_.axis_of("Logits", logits.dims())};
   }
 
-  // Writes line (o, i) of Softmax, then calls what `begin_losses()` returned to
-  // the part: `write_loss(o, i, number, x, total)`.
+  // Writes each line (o, i) of Softmax, then calls `write_loss(o, i, number, x,
+  // total)`. Each part gets its own `write_loss` from `begin_losses()`.
   template <class T, class Begin>
   void each_line(kernel_context& ctx, const tensor& logits, tensor& softmax,
                  Begin begin_losses) const {
@@ -154,8 +154,8 @@ private:
   }
 };
 
-// dLogits = dLoss * (softmax - label); of probabilities -dLoss * label /
-// softmax.
+// dLogits = dLoss * (softmax - label). For inputs that are probabilities, it is
+// -dLoss * label / softmax.
 class cross_entropy_grad_kernel final : public cross_entropy_base {
 public:
   using cross_entropy_base::cross_entropy_base;
@@ -188,7 +188,7 @@ private:
               out = line_buffer<T>(ctx, v)](auto o, auto i, auto n) mutable {
         const T* p = in.read(softmax.data<T>(), o, i);
         T* row = out.write(dx.data<T>(), o, i);
-        const T scale = dloss.data<T>()[n]; // dLogits may be written over it
+        const T scale = dloss.data<T>()[n]; // dLogits may overwrite it
         hard_line(row, p, y[n], scale, v.extent);
         out.wrote(dx.data<T>(), o, i);
       };

@@ -6,8 +6,8 @@
 
 namespace troupe::cpu {
 
-// Source: Huber, "Robust estimation of a location parameter", 1964. Residual
-// = Y - X; squared up to delta, linear beyond.
+// Source: Huber, "Robust estimation of a location parameter", 1964. The loss of
+// Residual = Y - X is quadratic up to delta and linear beyond.
 void run_huber_loss(kernel_context& ctx) {
   const tensor x = ctx.input("X");
   const tensor y = ctx.input("Y");

@@ -8,7 +8,7 @@ namespace troupe::cpu {
 
 namespace {
 
-// What all classes share, per class or 1 / classes.
+// The prior of each class: PriorDist, or 1 / classes.
 template <class T>
 std::vector<T> shares_of(const kernel_context& ctx, const tensor& x) {
   const std::int64_t classes = x.dims().dim(-1);

@@ -12,8 +12,8 @@ namespace troupe::cpu {
 
 namespace {
 
-// Losses of one prediction and one label each: stateless types with the names
-// of their slots; p is the value of their attribute.
+// Losses of one prediction and one label: stateless types with the names of
+// their slots. p is the value of their attribute.
 
 template <class T>
 T larger(T a, T b) {
@@ -36,7 +36,7 @@ struct log_loss {
   }
 };
 
-// Logarithms below -100 count as -100.
+// Logarithms are at least -100.
 struct bce_loss {
   static constexpr std::string_view x = "X", label = "Label", out = "Out",
                                     attribute = "";
@@ -72,7 +72,7 @@ struct hinge_loss {
   }
 };
 
-// X holds logarithms of probabilities.
+// X holds log-probabilities.
 struct divergence {
   static constexpr std::string_view x = "X", label = "Target", out = "Loss";
 
@@ -116,7 +116,7 @@ struct forward_loop {
   }
 };
 
-// A step of 0 has one dOut for all elements.
+// If dOut does not vary, all elements have one.
 template <class Op, bool Varies>
 struct gradient_loop {
   template <class T>
@@ -196,7 +196,7 @@ void divide(tensor& value, double count) {
     each = static_cast<T>(each / static_cast<T>(count));
 }
 
-// What the sum of divergences is divided by; 0: they are not added up.
+// The divisor of the sum of divergences; 0: they are not summed.
 double divisor(const kernel_context& ctx, const shape& x) {
   const auto reduction = ctx.attributes().get_string("reduction", "mean");
   const auto elements = static_cast<double>(x.numel());
@@ -261,8 +261,8 @@ tensor weights_of(const kernel_context& ctx, const tensor& x) {
   return weight;
 }
 
-// With weights Paddle weighs the logarithm alone, and its gradient is not that
-// of its loss.
+// With weights, Paddle multiplies only the logarithm by the weight, so its
+// gradient is not that of its loss.
 template <class T>
 void weigh_losses(const operands& o, const tensor& weight, tensor& out,
                   T ignored) {

@@ -5,7 +5,7 @@
 
 namespace troupe::cpu {
 
-/// log(sum(exp(x))) = largest + log_total, kept apart for precision.
+/// log(sum(exp(x))) = largest + log_total; two numbers for precision.
 template <class T>
 struct softmax_total {
   T largest = T(0);
@@ -20,7 +20,7 @@ softmax_total<double> row_softmax(double* out, const double* x, std::int64_t n);
 float row_dot(const float* a, const float* b, std::int64_t n);
 double row_dot(const double* a, const double* b, std::int64_t n);
 
-/// Paddle's softmax takes no logit for more than 64 below the largest one: a
+/// Paddle's softmax treats logits as at most 64 below the largest one, so a
 /// loss is at most 64 + log(classes).
 template <class T>
 T clip_logit(T below_largest) {

@@ -8,7 +8,7 @@ namespace troupe::cpu {
 
 namespace {
 
-// Weights of elements; all 1 if the op lacks them.
+// The weights of elements; all are 1 if the op lacks the input.
 class element_weights {
 public:
   element_weights(const kernel_context& ctx, std::string_view slot,
@@ -35,7 +35,7 @@ T square_of_sigma(const kernel_context& ctx) {
   return sigma * sigma;
 }
 
-// Squared up to 1 / sigma^2, linear beyond.
+// Quadratic up to 1 / sigma^2, linear beyond.
 template <class T>
 T loss_of(T difference, T sigma2) {
   const T size = std::abs(difference);
@@ -62,7 +62,7 @@ void require_loss_operands(const tensor& x, const tensor& y) {
 
 } // namespace
 
-// Source: Girshick, "Fast R-CNN", 2015. Diff = inside (X - Y); Out is the sum
+// Source: Girshick, "Fast R-CNN", 2015. Diff = inside (X - Y). Out is the sum
 // of outside loss(Diff) over each sample.
 void run_smooth_l1_loss(kernel_context& ctx) {
   const tensor x = ctx.input("X");

@@ -12,7 +12,7 @@ namespace troupe::cpu {
 
 namespace {
 
-// Offsets of one level: the values of Y, or attribute target_lod.
+// The offsets of the new level: the values of Y, or attribute target_lod.
 std::vector<std::uint64_t> wanted_level(const kernel_context& ctx) {
   std::vector<std::uint64_t> level;
   const auto add = [&level](std::int64_t offset) {

@@ -6,9 +6,9 @@
 
 namespace troupe::cpu {
 
-/// Rows of sequences ordered by time: all first rows, then all second ones,
-/// longer sequences before shorter ones. So the rows of a step that continue a
-/// sequence are the first rows of the step before, and each step is one matrix.
+/// Rows of sequences ordered by time: first all first rows, then all second
+/// rows, and so on, with longer sequences before shorter ones. So each step is
+/// one matrix, and its rows continue the first rows of the previous step.
 class sequence_batches {
 public:
   /// @param reverse sequences run from their last row to their first
@@ -17,7 +17,7 @@ public:
   std::int64_t steps() const noexcept {
     return static_cast<std::int64_t>(starts_.size()) - 1;
   }
-  /// First row of a step in the order by time.
+  /// The first row of a step in the order by time.
   std::int64_t start(std::int64_t step) const {
     return starts_[static_cast<std::size_t>(step)];
   }
@@ -31,7 +31,8 @@ public:
   /// out[row of the sequences] = x[row by time]
   void scatter(float* out, const float* x, std::int64_t width) const;
 
-  /// Sequences, longest first, one row each (initial states).
+  /// Reorder one row per sequence (initial states): longest sequence first, and
+  /// back.
   void gather_sequences(float* out, const float* x, std::int64_t width) const;
   void scatter_sequences(float* out, const float* x, std::int64_t width) const;
   std::int64_t num_sequences() const noexcept {
@@ -40,8 +41,9 @@ public:
 
 private:
   std::vector<std::int64_t> order_;  ///< sequences, longest first
-  std::vector<std::int64_t> starts_; ///< per step, and the end
-  std::vector<std::int64_t> rows_;   ///< by time: row of the sequences
+  std::vector<std::int64_t> starts_; ///< per step, then the end
+  /// for each row by time, its row in the sequences
+  std::vector<std::int64_t> rows_;
 };
 
 } // namespace troupe::cpu

@@ -17,7 +17,7 @@ namespace troupe::cpu {
 
 namespace {
 
-/// One sequence: `rows` rows of `width` elements, beginning with row `first`.
+/// One sequence: `rows` rows of `width` elements from row `first` on.
 struct sequence {
   const float* x;
   std::int64_t first, rows, width;
@@ -57,7 +57,7 @@ void pool_first(const sequence& s, float* out, std::int32_t*) {
   copy(out, s.x, s.width);
 }
 
-/// Adds to the gradient of a sequence; `dx` is its first row.
+/// Adds to the gradient of a sequence; `dx` points to its first row.
 struct sequence_gradient {
   float* dx;
   const float* dout;
@@ -87,7 +87,7 @@ void spread_first(const sequence_gradient& g) {
   fill(g.dx + g.width, (g.rows - 1) * g.width, 0.0f);
 }
 
-/// `spread` is null where the gradient follows MaxIndex.
+/// `spread` is null if the gradient follows MaxIndex.
 struct pooling {
   std::string_view type;
   void (*pool)(const sequence&, float* out, std::int32_t* index);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops that move whole rows of sequences. Each is a plan, which rows go where;
-// the forward kernel copies along it, the gradient kernel adds up against it.
+// Ops that move whole rows of sequences. Each op is a plan that says which rows
+// go where. The forward kernel copies along the plan; the gradient kernel adds
+// up in the opposite direction.
 #include <troupe/kernels/cpu/arguments.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
 #include <troupe/kernels/cpu/sequence/sequences.hpp>
@@ -27,7 +28,7 @@ struct row_move {
 
 struct row_plan {
   std::vector<row_move> moves;
-  shape dims; ///< of the output; rows are counted over `leading` extents
+  shape dims; ///< dims of the output; its rows are the first `leading` extents
   lod levels; ///< of the output
   std::size_t leading = 1;
 
@@ -57,8 +58,8 @@ std::size_t reference_level(const kernel_context& ctx, const lod& levels) {
   return static_cast<std::size_t>(level < 0 ? count - 1 : level);
 }
 
-// Each sequence of X (each row, without levels) as often as Y's sequence of the
-// same number is long.
+// Repeats each sequence of X (each row, without levels) as many times as Y's
+// sequence of the same number has rows.
 row_plan plan_expand(const kernel_context& ctx) {
   const tensor x = ctx.input("X");
   const tensor y = ctx.input("Y");
@@ -90,7 +91,7 @@ row_plan plan_expand(const kernel_context& ctx) {
   return plan;
 }
 
-// Row i of X as often as sequence i of Y is long.
+// Repeats row i of X as many times as sequence i of Y has rows.
 row_plan plan_expand_as(const kernel_context& ctx) {
   const tensor x = ctx.input("X");
   const tensor y = ctx.input("Y");
@@ -107,7 +108,7 @@ row_plan plan_expand_as(const kernel_context& ctx) {
   return plan;
 }
 
-// Sequence i of the output: sequence i of each X, one behind the other.
+// Sequence i of the output joins sequence i of each X.
 row_plan plan_concat(const kernel_context& ctx) {
   row_plan plan;
   std::vector<tensor> x{ctx.input("X")};
@@ -175,7 +176,7 @@ row_plan plan_pad(const kernel_context& ctx) {
                                  length};
   dims.insert(dims.end(), x.dims().begin() + 1, x.dims().end());
   plan.dims = shape(dims);
-  plan.rows(); // throws if that is more than 2^63
+  plan.rows(); // throws if there are more than 2^63
   for (std::size_t i = 0; i + 1 < offsets.size(); ++i)
     plan.moves.push_back({0, at(offsets, i),
                           static_cast<std::int64_t>(i) * length,
@@ -221,7 +222,7 @@ row_plan plan_unpad(const kernel_context& ctx) {
   return plan_unpad(x, std::move(offsets));
 }
 
-// The gradient op knows the lengths from the sequences of Out@GRAD.
+// The gradient op gets the lengths from the sequences of Out@GRAD.
 row_plan plan_unpad_gradient(const kernel_context& ctx) {
   const tensor x = ctx.input("X");
   const tensor dout = ctx.input("Out@GRAD");
@@ -236,7 +237,7 @@ row_plan plan_unpad_gradient(const kernel_context& ctx) {
 
 // -- running a plan -----------------------------------------------------------
 
-/// Read before the output is made: it may be in the variable of one of them.
+/// Read before the output is made, because it may be the variable of an input.
 std::vector<tensor> read_sources(const kernel_context& ctx) {
   std::vector<tensor> x;
   for (std::size_t k = 0; k < ctx.num_inputs("X"); ++k)
@@ -268,7 +269,7 @@ void run_plan(kernel_context& ctx, std::string_view slot, row_plan plan) {
       make_lod(std::move(plan.levels), plan.dims[0]));
 }
 
-// Gradients of the X that the op asks for: the sum of what its rows became.
+// The gradients of those X that the op asks for: sums over the rows' copies.
 void run_plan_gradient(kernel_context& ctx, std::string_view slot,
                        const row_plan& plan) {
   const tensor dout = float_input(ctx, slot);

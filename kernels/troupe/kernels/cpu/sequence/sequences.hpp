@@ -7,11 +7,11 @@
 
 namespace troupe::cpu {
 
-/// Levels of an input; throws error(invalid_argument), naming the slot, if it
-/// has none or they do not fit its rows.
+/// The levels of an input. Throws error(invalid_argument) that names the slot
+/// if it has none or they do not fit its rows.
 const lod& require_levels(const tensor& value, std::string_view slot);
 
-/// Elements of a row: product of all extents but the first.
+/// Elements per row: the product of all extents but the first.
 std::int64_t row_elements(const shape& dims);
 
 } // namespace troupe::cpu

@@ -17,7 +17,7 @@ namespace troupe::cpu {
 
 namespace {
 
-/// The one whole number in a slot.
+/// The one integer in a slot.
 std::int64_t scalar_index(const kernel_context& ctx, std::string_view slot) {
   const tensor value = ctx.input(slot);
   if (value.numel() != 1)
@@ -29,7 +29,8 @@ std::int64_t scalar_index(const kernel_context& ctx, std::string_view slot) {
 
 std::size_t entry_index(const kernel_context& ctx) {
   const auto index = scalar_index(ctx, "I");
-  // An array is as long as its largest index; nobody means this one.
+  // An array is as long as its largest index. A larger index than this is an
+  // error in the program.
   constexpr std::int64_t most = std::int64_t{1} << 24;
   if (index < 0 || index >= most)
     throw error(errc::out_of_range,
@@ -70,7 +71,7 @@ tensor sum_of(const kernel_context& ctx, const tensor& a, const tensor& b) {
   return total.as_tensor();
 }
 
-/// Entries of the array in slot X, each in a variable.
+/// The entries of the array in slot X, each in its own variable.
 std::vector<variable> entries_of(const kernel_context& ctx) {
   const auto& x = ctx.input_variable("X");
   if (!x.is_array() || x.as_array().empty())
@@ -155,8 +156,9 @@ void run_write_to_array(kernel_context& ctx) {
   array[index] = x.share();
 }
 
-// The gradient of a write reads an entry of an array of gradients; where there
-// is none, nobody used the value (X_W) that was written.
+// The gradient of a write reads an entry of an array of gradients. If that
+// entry is missing, nobody used the written value (X_W), and the gradient is
+// zero.
 void run_read_from_array(kernel_context& ctx) {
   const auto index = entry_index(ctx);
   const auto& x = ctx.input_variable("X");
@@ -177,7 +179,7 @@ void run_lod_array_length(kernel_context& ctx) {
     x.is_array() ? static_cast<std::int64_t>(x.as_array().size()) : 0;
 }
 
-// The entries behind each other (concat), or piled up (stack).
+// Joins the entries along the axis (concat), or stacks them.
 void run_tensor_array_to_tensor(kernel_context& ctx) {
   auto entries = entries_of(ctx);
   argument_list inputs;

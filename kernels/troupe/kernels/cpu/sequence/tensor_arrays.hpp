@@ -5,10 +5,10 @@
 
 namespace troupe::cpu {
 
-/// A value for a second variable: its memory is marked as shared.
+/// The same value for a second variable; its memory is marked as shared.
 variable share_value(const variable& from);
 
-/// The op `sum` over tensor arrays: entry by entry.
+/// The op `sum` over tensor arrays, entry by entry.
 void sum_arrays(kernel_context& ctx);
 
 } // namespace troupe::cpu
