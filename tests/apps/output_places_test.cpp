@@ -73,7 +73,7 @@ TEST_CASE("links to files in folders that are read are not written over") {
                       "--devices", "cpu:1", "--save", program})
             .code
           == 0);
-  std::filesystem::copy("data/digits", data);
+  std::filesystem::copy(TROUPE_DATA "/digits", data);
   const auto refused = [&](words command, const std::string& input) {
     CAPTURE(input);
     const auto before = read_bytes(input);
