@@ -25,6 +25,8 @@ bool has_few_addresses() noexcept {
   return troupe::address_limit() != SIZE_MAX;
 }
 
+// A sanitizer's code cannot run before the sanitizer is initialized.
+#if !defined(TROUPE_SANITIZED)
 /// OpenBLAS, when it is loaded, starts a thread for each core but one. Each
 /// takes 128 MiB of addresses or waits for them for ever; if one does not
 /// start, OpenBLAS interrupts the process. Troupe uses none of them: where
@@ -41,7 +43,8 @@ void do_without_blas_threads(int, char** argv, char** environment) noexcept {
   if (!has_few_addresses()
       && troupe::try_threads(troupe::usable_cores() - 1) == 0)
     return;
-  const std::unique_ptr<char* []> more { new (std::nothrow) char*[count + 2] };
+  using entries = std::unique_ptr<char*[]>;
+  const entries more(new (std::nothrow) char*[count + 2]);
   if (!more)
     return;
   std::copy(environment, environment + count, more.get());
@@ -50,8 +53,6 @@ void do_without_blas_threads(int, char** argv, char** environment) noexcept {
   ::execve("/proc/self/exe", argv, more.get()); // goes on if it is refused
 }
 
-// A sanitizer's code cannot run before the sanitizer is initialized.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 [[gnu::section(".preinit_array"), gnu::used]] void (*const before_libraries)(
   int, char**, char**) noexcept = do_without_blas_threads;
 #endif
