@@ -20,7 +20,7 @@ namespace {
 using words = std::vector<std::string>;
 
 /// Whether a run ended well or with one line that names the limits.
-bool is_clean(const command_result& result) {
+[[maybe_unused]] bool is_clean(const command_result& result) {
   return result.code == 0
          || fails_with(result, 1,
                        {"troupe: cannot start ", ": Resource temporarily "
