@@ -20,7 +20,7 @@ namespace {
 using words = std::vector<std::string>;
 
 /// Whether a run ended well or with one line that names the limits.
-[[maybe_unused]] bool is_clean(const command_result& result) {
+bool is_clean(const command_result& result) {
   return result.code == 0
          || fails_with(result, 1,
                        {"troupe: cannot start ", ": Resource temporarily "
@@ -28,14 +28,22 @@ using words = std::vector<std::string>;
                                                  "-u, the pids limit"});
 }
 
+/// Null if commands can run with a limit of threads.
+const char* reason_to_skip() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return "a sanitizer ends the process if a thread of its own does not start";
+#else
+  return ::getuid() == 0
+           ? nullptr
+           : "needs root, which can become a user without processes";
+#endif
+}
+
 } // namespace
 
-// A sanitizer has threads of its own, and ends the process if one does not
-// start.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST_CASE("a command that gets too few threads ends with one line") {
-  if (::getuid() != 0)
-    return skip_case("needs root, which can become a user without processes");
+  if (const auto* reason = reason_to_skip())
+    return skip_case(reason);
   const words all_engines{"bench",   "tasks",       "--engine", "all",
                           "--width", "4",           "--steps",  "4",
                           "--grain", "0",           "--repeat", "1",
@@ -62,16 +70,16 @@ TEST_CASE("a command that gets too few threads ends with one line") {
 }
 
 TEST_CASE("what needs no threads runs without") {
-  if (::getuid() != 0)
-    return skip_case("needs root, which can become a user without processes");
+  if (const auto* reason = reason_to_skip())
+    return skip_case(reason);
   for (const words& command :
        {words{"inspect", "mlp"}, {"graph", "mlp"}, {"--version"}})
     CHECK(run_troupe_with_threads(1, command).code == 0);
 }
 
 TEST_CASE("latency is not measured with too few threads") {
-  if (::getuid() != 0)
-    return skip_case("needs root, which can become a user without processes");
+  if (const auto* reason = reason_to_skip())
+    return skip_case(reason);
   if (troupe::usable_cores() < 2)
     return skip_case("needs two cores");
   for (std::size_t threads = 1; threads <= 6; ++threads) {
@@ -85,5 +93,5 @@ TEST_CASE("latency is not measured with too few threads") {
        || (result.code == 1 && contains(result.err, "troupe: cannot start "))));
   }
 }
-#endif
+
 } // TEST_SUITE("apps.thread_limit")
