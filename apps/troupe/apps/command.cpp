@@ -3,6 +3,7 @@
 
 #include <troupe/apps/subcommands.hpp>
 #include <troupe/apps/usage_error.hpp>
+#include <troupe/base/quoted_name.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -19,8 +20,9 @@ namespace {
 
 constexpr int run_failed = 1, wrong_usage = 2;
 
+/// Messages quote what the user gave, which may be anything.
 int complain(const std::string& message, int code) {
-  std::fprintf(stderr, "troupe: %s\n", message.c_str());
+  std::fprintf(stderr, "troupe: %s\n", one_line(message).c_str());
   return code;
 }
 

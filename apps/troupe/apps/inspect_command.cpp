@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/common_options.hpp>
+#include <troupe/apps/json_text.hpp>
 #include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/subcommands.hpp>
+#include <troupe/base/quoted_name.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 #include <troupe/kernels/io/npz.hpp>
 
@@ -81,7 +83,7 @@ void print_table(const char* title, const json& rows) {
     return;
   std::printf("%s\n", title);
   for (const json& row : rows) {
-    const auto name = row["name"].get<std::string>();
+    const auto name = one_line(row["name"].get<std::string>());
     const auto type = row["dtype"].get<std::string>();
     std::printf("  %-28s %-8s %s", name.c_str(), type.c_str(),
                 row["shape"].dump().c_str());
@@ -93,7 +95,7 @@ void print_table(const char* title, const json& rows) {
 
 void print_counts(const json& counts) {
   for (auto& [type, count] : counts.items())
-    std::printf("  %-28s %s\n", type.c_str(), count.dump().c_str());
+    std::printf("  %-28s %s\n", one_line(type).c_str(), count.dump().c_str());
 }
 
 void print_missing(const char* title, const json& counts) {
@@ -104,8 +106,8 @@ void print_missing(const char* title, const json& counts) {
 }
 
 void print_program(const json& program) {
-  std::printf("%s\n", program["name"].get<std::string>().c_str());
-  std::printf("loss %s\n", program["loss"].dump().c_str());
+  std::printf("%s\n", one_line(program["name"].get<std::string>()).c_str());
+  std::printf("loss %s\n", json_text(program["loss"]).c_str());
   print_table("feeds", program["feeds"]);
   print_table("parameters", program["parameters"]);
   std::printf("%s elements in parameters\n",
@@ -124,11 +126,9 @@ int run_inspect(const std::string& what, const std::string& loss,
   const json found =
     arrays ? describe_arrays(what) : describe_program(load_program(what, loss));
   if (as_json)
-    std::printf(
-      "%s\n",
-      found.dump(-1, ' ', false, json::error_handler_t::replace).c_str());
+    std::printf("%s\n", json_text(found).c_str());
   else if (arrays)
-    print_table(what.c_str(), found["arrays"]);
+    print_table(one_line(what).c_str(), found["arrays"]);
   else
     print_program(found);
   return 0;

@@ -2,6 +2,7 @@
 #include <troupe/apps/progress.hpp>
 
 #include <troupe/base/clock.hpp>
+#include <troupe/base/quoted_name.hpp>
 
 #include <unistd.h>
 
@@ -104,7 +105,7 @@ void progress::update(progress_state state) {
 
 void progress::note(std::string_view line) {
   clear();
-  print(std::string(line) + "\n");
+  print(one_line(line) + "\n");
 }
 
 } // namespace troupe::apps

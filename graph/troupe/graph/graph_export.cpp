@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/graph/graph_export.hpp>
 
+#include <troupe/base/quoted_name.hpp>
+
 #include <nlohmann/json.hpp>
 
 #include <string_view>
@@ -13,7 +15,7 @@ using nlohmann::ordered_json;
 
 std::string dot_string(std::string_view text) {
   std::string result = "\"";
-  for (auto c : text) {
+  for (auto c : one_line(text)) {
     if (c == '"' || c == '\\')
       result += '\\';
     result += c;

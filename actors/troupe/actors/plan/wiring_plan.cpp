@@ -2,6 +2,7 @@
 #include <troupe/actors/plan/wiring_plan.hpp>
 
 #include <troupe/base/assert.hpp>
+#include <troupe/base/quoted_name.hpp>
 #include <troupe/graph/ssa/implied_edges.hpp>
 #include <troupe/graph/ssa/storage_accesses.hpp>
 
@@ -407,11 +408,14 @@ std::string stream_name(const planned_stream& s, const graph::ssa_graph& g) {
 }
 
 std::string to_text(const wiring_plan& plan, const graph::ssa_graph& g) {
+  const auto name = [&g](handle_id id) {
+    return one_line(graph::handle_name(g, id));
+  };
   std::vector<std::string> waits(g.size());
   for (auto& e : plan.edges()) {
     if (!plan.is_here(e.to))
       continue;
-    auto from = e.from == no_handle ? "start" : graph::handle_name(g, e.from);
+    auto from = e.from == no_handle ? "start" : name(e.from);
     if (e.distance > 0)
       from += " -" + std::to_string(e.distance);
     waits[e.to] +=
@@ -420,7 +424,7 @@ std::string to_text(const wiring_plan& plan, const graph::ssa_graph& g) {
   std::string text;
   for (handle_id id = 0; id < g.size(); ++id)
     if (plan.is_here(id))
-      text += graph::handle_name(g, id) + ": " + waits[id]
+      text += name(id) + ": " + waits[id]
               + (plan.ends_step(id) ? "; ends the step\n" : "\n");
   return text + std::to_string(plan.messages_per_step())
          + " messages per step\n";

@@ -4,9 +4,11 @@
 #include <troupe/apps/bench/sampling.hpp>
 #include <troupe/apps/common_options.hpp>
 #include <troupe/apps/data/samples.hpp>
+#include <troupe/apps/json_text.hpp>
 #include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/clock.hpp>
+#include <troupe/base/quoted_name.hpp>
 #include <troupe/base/recorder.hpp>
 #include <troupe/kernels/sim/sim_device.hpp>
 
@@ -225,11 +227,11 @@ void print_json(const schedule_options& o, const schedule_figures& f) {
     out["overlap"] = f.overlap();
     out["ideal_overlap"] = f.bounds->work_ns / f.ideal_ns();
   }
-  std::printf("%s\n", out.dump().c_str());
+  std::printf("%s\n", json_text(out).c_str());
 }
 
 void print_text(const schedule_options& o, const schedule_figures& f) {
-  std::printf("%s on %s, %zu threads\n", o.network.program.c_str(),
+  std::printf("%s on %s, %zu threads\n", one_line(o.network.program).c_str(),
               o.network.devices.c_str(), f.workers);
   std::printf("%zu program ops, %zu op handles, %zu variable handles, %zu "
               "messages per step\n",

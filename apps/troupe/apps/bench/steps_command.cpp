@@ -5,6 +5,7 @@
 #include <troupe/apps/bench/sampling.hpp>
 #include <troupe/apps/common_options.hpp>
 #include <troupe/apps/data/samples.hpp>
+#include <troupe/apps/json_text.hpp>
 #include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/clock.hpp>
@@ -132,7 +133,7 @@ void print(const steps_options& o, int threads,
     line["high_ms"] = s.quantile(0.75) / ns_per_ms;
     line["ratio"] = ratio;
     line["loss"] = t->early_loss();
-    std::printf("%s\n", line.dump().c_str());
+    std::printf("%s\n", json_text(line).c_str());
   }
 }
 

@@ -3,12 +3,14 @@
 #include <troupe/apps/bench/training_bench.hpp>
 #include <troupe/apps/data/samples.hpp>
 #include <troupe/apps/device_choice.hpp>
+#include <troupe/apps/json_text.hpp>
 #include <troupe/apps/machine.hpp>
 #include <troupe/apps/machine_roofline.hpp>
 #include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/output_places.hpp>
 #include <troupe/apps/progress.hpp>
 #include <troupe/apps/usage_error.hpp>
+#include <troupe/base/quoted_name.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -118,7 +120,7 @@ void print_json(const train_bench_options& o, const training_bench& bench,
   out["attainable_ms"] = f.attainable_s() * 1e3;
   out["attainable_share"] = f.attainable_s() / f.seconds();
   out["machine"] = describe_machine(f.machine);
-  std::printf("%s\n", out.dump().c_str());
+  std::printf("%s\n", json_text(out).c_str());
 }
 
 void print_text(const train_bench_options& o, const training_bench& bench,
@@ -127,7 +129,8 @@ void print_text(const train_bench_options& o, const training_bench& bench,
     "%s, batch %lld, %s, %d threads: %.3f ms per step (least %.3f), %.0f "
     "samples/s, %.1f GFLOP/s = %.0f %% of %.0f, attainable %.3f ms = %.0f %%, "
     "%.1f MB\n",
-    o.training.network.program.c_str(), static_cast<long long>(bench.batch()),
+    one_line(o.training.network.program).c_str(),
+    static_cast<long long>(bench.batch()),
     describe_devices(o.training.network, bench.devices()).c_str(),
     choose_workers(o.training.network.threads), f.seconds() * 1e3,
     f.steps.least() * 1e-6, static_cast<double>(bench.batch()) / f.seconds(),

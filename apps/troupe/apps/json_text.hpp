@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+
+namespace troupe::apps {
+
+/// A value in one line. Names come from files and from the command line, so
+/// bytes that are not valid UTF-8 are replaced.
+inline std::string json_text(const nlohmann::ordered_json& value) {
+  return value.dump(-1, ' ', false,
+                    nlohmann::ordered_json::error_handler_t::replace);
+}
+
+} // namespace troupe::apps
