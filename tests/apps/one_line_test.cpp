@@ -115,6 +115,14 @@ TEST_CASE("names of a program are printed without control characters") {
     CHECK(is_plain(result.out));
     CHECK(is_plain(result.err));
   }
+  const auto unnamed = run_troupe({"train", program, "--synthetic", "--steps",
+                                   "1", "--devices", "cpu:1", "--fetch",
+                                   "fc\n0\x1bw\xff"
+                                   "0",
+                                   "--fetch-out", folder / "f.npz"});
+  CHECK(fails_with(unnamed, 1,
+                   {"f.npz: cannot store array 'fc\\x0a0\\x1bw\\xff0'"}));
+  CHECK(lines_of(unnamed.err).size() == 1); // nothing was trained
   for (const words& command :
        {words{"bench", "schedule", program, "--repeat", "1", "--sample-ms", "1",
               "--json"},

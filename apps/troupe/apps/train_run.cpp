@@ -17,6 +17,7 @@
 #include <troupe/base/atomic_directory.hpp>
 #include <troupe/base/atomic_file.hpp>
 #include <troupe/graph/paddle/parameter_file.hpp>
+#include <troupe/kernels/io/npz.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -139,6 +140,18 @@ std::vector<std::string> persistable(const program_bundle& bundle,
   return found;
 }
 
+/// An array that its file cannot hold would be found behind the last step.
+void require_storable(const program_bundle& bundle, const std::string& name,
+                      const std::string& file) {
+  const auto* var = bundle.main.main().find_var(name);
+  try {
+    require_npz_array(name, var ? var->type : dtype::float32);
+  } catch (const error& failure) {
+    throw error(failure.code(), file + ": " + failure.message(),
+                {.variable = name});
+  }
+}
+
 /// Everything that a run writes, opened before the first step, so that a path
 /// that cannot be written costs no training.
 class run_outputs {
@@ -151,6 +164,8 @@ public:
     if (!options.loss_curve.empty())
       curve_.emplace(options.loss_curve);
     const auto names = split_names(options.fetch);
+    for (const auto& name : names)
+      require_storable(bundle, name, options.fetch_out);
     if (!names.empty())
       fetched_.emplace(options.fetch_out, names, persistable(bundle, names));
     if (fetched_)

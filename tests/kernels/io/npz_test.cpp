@@ -11,6 +11,8 @@
 #include <cstring>
 #include <numeric>
 #include <random>
+#include <string>
+#include <vector>
 
 using namespace troupe;
 using test::contains;
@@ -225,6 +227,25 @@ TEST_CASE("flipped bits are an error or other values, never a crash") {
 } // TEST_SUITE("kernels.npz")
 
 TEST_SUITE("kernels.npz") {
+
+TEST_CASE("an array that cannot be written is known before it is there") {
+  const test::temporary_folder folder;
+  arena memory(make_host_memory_source());
+  const std::string far(70'000, 'n');
+  const std::vector<std::string> names{"x",     "a/b",  "", "\xc3\xa4",
+                                       "a\x1b", "\xff", far};
+  for (const auto& name : names)
+    for (const auto type : {dtype::float32, dtype::boolean, dtype::bfloat16}) {
+      CAPTURE(name);
+      const auto required = error_of([&] { require_npz_array(name, type); });
+      const auto written = error_of([&] {
+        write_npz(folder / "f.npz", {{name, tensor::make(memory, {1}, type)}});
+      });
+      CHECK(required == written);
+    }
+  CHECK(contains(error_of([] { require_npz_array("a\x1b", dtype::int8); }),
+                 "cannot store array 'a\\x1b'"));
+}
 
 TEST_CASE("an array that there is no memory for is named, and its file") {
   const test::temporary_folder folder;

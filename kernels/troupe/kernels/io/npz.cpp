@@ -270,6 +270,13 @@ named_tensors read_npz(const std::filesystem::path& path, arena& memory) {
   return result;
 }
 
+void require_npz_array(const std::string& name, dtype type) {
+  const auto header = make_npy_header(type, shape{});
+  const source_ptr source(zip_source_buffer_create(nullptr, 0, 0, nullptr));
+  const auto archive = make_archive(source);
+  add_member(archive.get(), name, header, tensor{});
+}
+
 void write_npz(const std::filesystem::path& path, const named_tensors& arrays) {
   if (arrays.empty())
     return write_empty_archive(path);

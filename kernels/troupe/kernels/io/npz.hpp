@@ -29,4 +29,9 @@ named_tensors read_npz(const std::filesystem::path& path, arena& memory);
 /// error(io_failure).
 void write_npz(const std::filesystem::path& path, const named_tensors& arrays);
 
+/// Throws error(invalid_argument) if `write_npz` could not write an array of
+/// this name and type. Names of .npz files have no control characters, for
+/// example.
+void require_npz_array(const std::string& name, dtype type);
+
 } // namespace troupe
