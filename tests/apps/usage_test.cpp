@@ -112,6 +112,26 @@ TEST_CASE("a number out of range is answered with its rule") {
                {"--delay-kind: x not in {sleep,spin}"}));
 }
 
+TEST_CASE("a value of another type than its option's is told which it takes") {
+  std::size_t options = 0;
+  for (const auto& command : all_commands)
+    for (const auto& option : options_with({"INT", "UINT", "FLOAT"}, command)) {
+      if (option == "--memory-limit") // a size, which has a rule of its own
+        continue;
+      CAPTURE(command);
+      CHECK(fails_with(run_troupe(command + words{option, "1x"}), 2,
+                       {option + ": must be ", "number", "1x"}));
+      ++options;
+    }
+  CHECK(options > 35);
+  const auto result = run_troupe({"train", "mlp", "--threads", "1.5"});
+  CHECK(result.err
+        == "troupe: --threads: must be a whole number, not 1.5 (see troupe "
+           "train --help)\n");
+  CHECK(fails_with(run_troupe({"bench", "tasks", "--sample-ms", "x"}), 2,
+                   {"--sample-ms: must be a number, not x (see"}));
+}
+
 TEST_CASE("an empty value is not taken for one that is not given") {
   std::size_t options = 0;
   for (const auto& command : all_commands)

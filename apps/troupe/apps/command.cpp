@@ -13,6 +13,7 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <string_view>
 
 namespace troupe::apps {
 
@@ -24,6 +25,26 @@ constexpr int run_failed = 1, wrong_usage = 2;
 int complain(const std::string& message, int code) {
   std::fprintf(stderr, "troupe: %s\n", one_line(message).c_str());
   return code;
+}
+
+/// What a value must be that its option's type cannot hold. CLI11 says
+/// "Could not convert: --threads = 1.5".
+std::string conversion_rule(const CLI::App& app, const std::string& message) {
+  constexpr std::string_view begin = "Could not convert: ", between = " = ";
+  const auto* command = &app;
+  for (auto named = app.get_subcommands(); !named.empty();
+       named = command->get_subcommands())
+    command = named[0];
+  const auto middle = message.find(between);
+  if (!message.starts_with(begin) || middle == message.npos)
+    return message;
+  const auto name = message.substr(begin.size(), middle - begin.size());
+  const auto* option = command->get_option_no_throw(name);
+  if (!option)
+    return message;
+  const bool whole = !option->get_type_name().starts_with("FLOAT");
+  return name + ": must be " + (whole ? "a whole number" : "a number")
+         + ", not " + message.substr(middle + between.size());
 }
 
 /// The innermost command that was named.
@@ -76,6 +97,9 @@ int parse_and_run(int argc, const char* const* argv) {
     return end_of_output(app.exit(request)); // help or version
   } catch (const CLI::ExtrasError&) {
     return complain("not expected: " + unexpected_words(app) + help_hint(app),
+                    wrong_usage);
+  } catch (const CLI::ConversionError& failure) {
+    return complain(conversion_rule(app, failure.what()) + help_hint(app),
                     wrong_usage);
   } catch (const CLI::ParseError& failure) {
     return complain(failure.what() + help_hint(app), wrong_usage);
