@@ -74,7 +74,7 @@ CLI::Option* add_list_option(CLI::App& command, const char* name,
 void add_program_argument(CLI::App& command, network_options& options) {
   command
     .add_option("PROGRAM|NET", options.program,
-                "a program folder, or a built-in net by name")
+                "a program folder, a .pdmodel file, or a built-in net by name")
     ->check(not_empty())
     ->required();
   add_loss_option(command, options);

@@ -146,8 +146,10 @@ void add_inspect(CLI::App& app, action& chosen) {
     "inspect", "feeds, parameters and ops of a program, or the arrays of an "
                ".npz file");
   command
-    .add_option("PROGRAM|NET|F.npz", options->network.program,
-                "a program folder, a built-in net by name, or an .npz file")
+    .add_option(
+      "PROGRAM|NET|F.npz", options->network.program,
+      "a program folder, a .pdmodel file, a built-in net by name, or an .npz "
+      "file")
     ->check(not_empty())
     ->required();
   add_loss_option(command, options->network);
