@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <support/caught.hpp>
 #include <support/files.hpp>
-#include <troupe/apps/fetch_file.hpp>
-#include <troupe/apps/loss_curve.hpp>
-#include <troupe/apps/metrics_file.hpp>
 #include <troupe/apps/progress.hpp>
+#include <troupe/apps/results/fetch_file.hpp>
+#include <troupe/apps/results/loss_curve.hpp>
+#include <troupe/apps/results/metrics_file.hpp>
 #include <troupe/kernels/io/npz.hpp>
 
 #include <doctest/doctest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/common_options.hpp>
-#include <troupe/apps/json_text.hpp>
 #include <troupe/apps/option_checks.hpp>
+#include <troupe/apps/results/json_text.hpp>
 #include <troupe/apps/subcommands.hpp>
 #include <troupe/base/quoted_name.hpp>
 #include <troupe/graph/sub_blocks.hpp>

@@ -7,10 +7,10 @@
 #include <troupe/apps/data/prefetching_source.hpp>
 #include <troupe/apps/device_choice.hpp>
 #include <troupe/apps/evaluation.hpp>
-#include <troupe/apps/fetch_file.hpp>
-#include <troupe/apps/output_places.hpp>
 #include <troupe/apps/profile/run_profile.hpp>
 #include <troupe/apps/progress.hpp>
+#include <troupe/apps/results/fetch_file.hpp>
+#include <troupe/apps/results/output_places.hpp>
 #include <troupe/apps/stop_request.hpp>
 #include <troupe/apps/training.hpp>
 #include <troupe/apps/usage_error.hpp>

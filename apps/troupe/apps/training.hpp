@@ -3,8 +3,8 @@
 
 #include <troupe/actors/executor.hpp>
 #include <troupe/apps/data/batch_source.hpp>
-#include <troupe/apps/loss_curve.hpp>
-#include <troupe/apps/metrics_file.hpp>
+#include <troupe/apps/results/loss_curve.hpp>
+#include <troupe/apps/results/metrics_file.hpp>
 
 #include <cstdint>
 #include <functional>

@@ -4,8 +4,8 @@
 #include <troupe/apps/bench/sampling.hpp>
 #include <troupe/apps/common_options.hpp>
 #include <troupe/apps/data/samples.hpp>
-#include <troupe/apps/json_text.hpp>
 #include <troupe/apps/option_checks.hpp>
+#include <troupe/apps/results/json_text.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/clock.hpp>
 #include <troupe/base/quoted_name.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/apps/fetch_file.hpp>
+#include <troupe/apps/results/fetch_file.hpp>
 
 #include <troupe/base/quoted_name.hpp>
 #include <troupe/kernels/io/npz.hpp>

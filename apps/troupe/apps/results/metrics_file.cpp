@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/apps/metrics_file.hpp>
+#include <troupe/apps/results/metrics_file.hpp>
 
-#include <troupe/apps/output_places.hpp>
+#include <troupe/apps/results/output_places.hpp>
 #include <troupe/base/error.hpp>
 
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/apps/loss_curve.hpp>
+#include <troupe/apps/results/loss_curve.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/apps/output_places.hpp>
+#include <troupe/apps/results/output_places.hpp>
 
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/target_path.hpp>
