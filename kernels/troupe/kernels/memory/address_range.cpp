@@ -18,7 +18,7 @@ constexpr std::size_t in_huge_pages(std::size_t bytes) noexcept {
   return (bytes + huge_page - 1) / huge_page * huge_page;
 }
 
-// An eighth of the process's limit, since other arenas want addresses, too.
+// At most an eighth of the process's limit: other arenas need addresses, too.
 std::size_t preferred_addresses() noexcept {
   const auto pages = std::max(1L, ::sysconf(_SC_PHYS_PAGES));
   const auto page = std::max(1L, ::sysconf(_SC_PAGESIZE));
@@ -57,7 +57,7 @@ bool address_range::reserve(std::size_t bytes) noexcept {
   mapped_bytes_ = with_border;
   data_ = static_cast<std::byte*>(at) + (in_huge_pages(address) - address);
   addresses_ = bytes;
-  // Advice only: a refusal costs nothing but speed.
+  // Only a hint: if it is refused, memory is just slower.
   ::madvise(data_, bytes, MADV_HUGEPAGE);
   return true;
 }

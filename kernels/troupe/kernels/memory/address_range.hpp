@@ -5,24 +5,24 @@
 
 namespace troupe {
 
-/// Pages of host memory with free addresses behind them, so that they can
-/// become more without moving. In huge pages where the system has them.
-/// Thread rule: one thread at a time.
+/// Pages of host memory, followed by reserved addresses, so that they can grow
+/// without moving. Uses huge pages if the system has them. Thread rule: one
+/// thread at a time.
 class address_range {
 public:
-  /// Reserves as many addresses as the machine has memory, or what comes close
-  /// to that under the process's limit, but at least `bytes`; none of it is
-  /// usable yet. `data()` is null if the system refuses.
+  /// Reserves as many addresses as the machine has memory, or fewer if the
+  /// process has a limit, but at least `bytes`. None of it is usable yet.
+  /// `data()` is null if the system refuses.
   explicit address_range(std::size_t bytes) noexcept;
   ~address_range();
   address_range(const address_range&) = delete;
   address_range& operator=(const address_range&) = delete;
 
-  /// At the border of a huge page.
+  /// Aligned to a huge page.
   std::byte* data() const noexcept { return data_; }
 
-  /// Makes the first `bytes` bytes usable and gives what is behind them back to
-  /// the system. False: there are not so many; nothing has changed.
+  /// Makes the first `bytes` bytes usable and returns the rest to the system.
+  /// False: `bytes` cannot be made usable, and nothing has changed.
   bool resize(std::size_t bytes) noexcept;
 
 private:

@@ -43,20 +43,20 @@ private:
 
 } // namespace
 
-// Belongs to the arena and, after it, to the blocks that are still held.
+// Owned by the arena and, once that is gone, by the blocks that are still held.
 struct arena_state {
   explicit arena_state(std::unique_ptr<memory_source> from)
     : source(std::move(from)), large(*source) {}
 
   std::unique_ptr<memory_source> source;
-  mutable spin_lock lock; ///< guards all that follows
+  mutable spin_lock lock; ///< guards all members below
   best_fit_blocks large;
   std::array<memory_block*, class_of(largest_fixed_block).index + 1>
     free_lists{};
   std::size_t held_blocks = 0;
   std::size_t live = 0;
   std::size_t peak = 0;
-  std::size_t reserved = 0; ///< by small blocks
+  std::size_t reserved = 0; ///< in small blocks
   bool closed = false;      ///< the arena is gone
 };
 
@@ -120,7 +120,7 @@ memory_block* take(arena_state& state, std::size_t bytes) noexcept {
                                       : take_large(state, bytes);
 }
 
-// The lock is held in what follows.
+// The functions below are called with the lock held.
 
 void give(arena_state& state, memory_block* block) noexcept {
   if (block->capacity > largest_fixed_block)
@@ -161,7 +161,7 @@ error out_of_memory(const arena_state& state, std::size_t bytes) {
 }
 
 #ifdef TROUPE_ADDRESS_SANITIZER
-/// AddressSanitizer reports accesses behind what was asked for.
+/// Makes AddressSanitizer report accesses beyond the requested size.
 void guard_tail(const memory_block& block, std::size_t bytes) noexcept {
   __asan_poison_memory_region(block.data + bytes, block.capacity - bytes);
 }

@@ -9,11 +9,12 @@ namespace troupe {
 
 namespace {
 
-// What is left of a piece is worth a piece of its own from this size on.
+// When a piece is split, a rest of at least this size becomes a piece of its
+// own.
 constexpr std::size_t smallest_rest = 4096;
 
-// Blocks of equal size that begin at equal offsets in their pages would all
-// fall into the same sets of the first cache.
+// Large blocks of equal size are staggered. If they began at equal offsets in
+// their pages, they would all fall into the same sets of the first-level cache.
 constexpr std::size_t stagger = 5 * cache_line;
 
 std::size_t piece_bytes(std::size_t bytes) noexcept {
@@ -22,13 +23,13 @@ std::size_t piece_bytes(std::size_t bytes) noexcept {
 
 } // namespace
 
-/// Memory between two others of its region.
+/// A piece of memory between two others in its region.
 struct best_fit_blocks::piece : memory_block {
   region* home = nullptr;
   piece* before = nullptr;
   piece* after = nullptr;
   bool free = false;
-  // Its neighbours in the list of its class, if it is free.
+  // The neighbours in the list of its size class, if it is free.
   piece* newer = nullptr;
   piece* older = nullptr;
 };
@@ -82,9 +83,10 @@ void best_fit_blocks::trim() noexcept {
   }
 }
 
-// The smallest of its class that is large enough, or the smallest of the next
-// class that has any; the latest of equal ones. The free end counts as larger
-// than any: a step that repeats then finds what it found when it grew the end.
+// The smallest piece that is large enough, from the first size class that has
+// one; of equal ones the one freed last. The free end of the last region is
+// used only if no other piece fits: then a repeated step finds the same pieces
+// as the step that grew the end.
 best_fit_blocks::piece*
 best_fit_blocks::find(std::size_t bytes) const noexcept {
   const auto* const end = regions_ ? regions_->last : nullptr;
@@ -206,7 +208,7 @@ void best_fit_blocks::unlist(piece& p) noexcept {
     free_[class_of(p.capacity).index] = p.older;
 }
 
-// True if all of it has gone back.
+// True if the whole region has gone back to the source.
 bool best_fit_blocks::give_back(region& r) noexcept {
   auto* const tail = r.last->free ? r.last : nullptr;
   if (tail && !tail->before) {

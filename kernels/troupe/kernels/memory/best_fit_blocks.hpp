@@ -9,31 +9,31 @@
 
 namespace troupe {
 
-/// Blocks cut from regions of a memory source: the free piece that fits best is
-/// split, and a block that comes back joins its free neighbours, so that memory
-/// serves other sizes than those it was taken for. The last region grows in
-/// place where the source can make it longer; what is live then takes few
-/// percent less than all that was ever taken.
+/// Blocks cut from regions of a memory source. The free piece that fits best is
+/// split. A block that is returned is merged with free neighbours, so memory
+/// can be reused for other sizes. If the source allows it, the last region
+/// grows in place; reserved memory then exceeds the peak of live memory by a
+/// few percent only.
 ///
 /// Source: Wilson, Johnstone, Neely and Boles, "Dynamic storage allocation: a
 /// survey and critical review", IWMM 1995 (best fit with coalescing).
 ///
-/// Taking and giving allocate nothing once there are as many pieces as ever.
-/// Thread rule: one thread at a time.
+/// `take` and `give` allocate no descriptors once there are as many pieces as
+/// ever before. Thread rule: one thread at a time.
 class best_fit_blocks {
 public:
   explicit best_fit_blocks(memory_source& source) noexcept : source_(source) {}
-  /// All blocks have been given back.
+  /// All blocks must have been given back.
   ~best_fit_blocks();
   best_fit_blocks(const best_fit_blocks&) = delete;
   best_fit_blocks& operator=(const best_fit_blocks&) = delete;
 
-  /// A block of at least `bytes` bytes, at most `max_request`, without owner
-  /// and references; null if the source has no more.
+  /// Returns a block of at least `bytes` bytes, at most `max_request`, without
+  /// owner and references; null if the source has no more memory.
   memory_block* take(std::size_t bytes) noexcept;
-  /// `block` comes from `take`.
+  /// Takes a block from `take` back.
   void give(memory_block* block) noexcept;
-  /// Gives free memory back to the source where it can take it.
+  /// Returns free memory to the source where the source can take it.
   void trim() noexcept;
 
   /// Bytes taken from the source.
@@ -58,7 +58,8 @@ private:
   memory_source& source_;
   std::array<piece*, size_classes> free_{}; // latest first
   region* regions_ = nullptr;               // latest first
-  piece* spare_ = nullptr;                  // descriptions without memory
+  // descriptors for reuse, without memory
+  piece* spare_ = nullptr;
   std::size_t reserved_ = 0;
 };
 

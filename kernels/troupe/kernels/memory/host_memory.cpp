@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t page = 4096;
 constexpr std::size_t slab_bytes = std::size_t{2} << 20; // a huge page
 
-// Small arenas (a fetched value, a file that is read) stay out of huge pages:
+// Small arenas (a fetched value, a file that is read) use no huge pages:
 // clearing one takes longer than they live.
 constexpr std::size_t huge_pages_after = std::size_t{1} << 20;
 
@@ -34,12 +34,12 @@ std::byte* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
   return static_cast<std::byte*>(data);
 }
 
-/// Small blocks cut one behind the other from slabs of a huge page, and large
-/// ones that can grow. A training step walks over all its buffers; in pages of
-/// 4 KiB the processor looks up more translations than it can keep.
+/// Small blocks are cut from slabs, each of which is a huge page; large blocks
+/// can grow. A training step visits all its buffers: with pages of 4 KiB it
+/// would need more address translations than the processor caches.
 ///
-/// A slab goes back to the system with the last of its blocks. Arenas keep
-/// their small blocks, so none is cut twice.
+/// A slab is returned to the system with the last of its blocks. Arenas keep
+/// their small blocks, so a slab's memory is never cut twice.
 class host_memory_source final : public memory_source {
 public:
   ~host_memory_source() override {
@@ -111,9 +111,10 @@ public:
 
 private:
   using range_map = std::map<std::byte*, address_range>;
-  using slab_map = std::map<std::byte*, std::size_t>; // blocks not given back
+  using slab_map = std::map<std::byte*, std::size_t>; // number of blocks in use
 
-  /// What `allocate` gives, if the limit allows `bytes` bytes more.
+  /// The result of `allocate`, if the limit allows `bytes` more bytes; else
+  /// null.
   template <class Allocate>
   static std::byte* reserved(std::size_t bytes, Allocate allocate) noexcept {
     if (!reserve_host_memory(bytes))
@@ -139,8 +140,8 @@ private:
   }
 
   std::byte* cut(std::size_t bytes) noexcept {
-    // Blocks of equal size that begin at equal offsets in their pages would
-    // all fall into the same sets of the first cache.
+    // Blocks of equal size that begin at equal offsets in their pages would all
+    // fall into the same sets of the first-level cache.
     const auto lines = (bytes + cache_line - 1) / cache_line * cache_line;
     const auto step = lines + (bytes >= page ? stagger : 0);
     if (!open_ || used_ + bytes > slab_bytes)
@@ -164,7 +165,7 @@ private:
       return_host_memory(slab_bytes);
       return false;
     }
-    // Advice only: a refusal costs nothing but speed.
+    // Only a hint: if it is refused, memory is just slower.
     ::madvise(data, slab_bytes, MADV_HUGEPAGE);
     open_ = data;
     used_ = 0;
@@ -198,12 +199,12 @@ private:
 
   static constexpr std::size_t stagger = 5 * cache_line;
 
-  std::mutex mutex_; // guards all that follows
+  std::mutex mutex_; // guards all members below
   std::size_t taken_ = 0;
-  range_map ranges_; // by their data
+  range_map ranges_; // by their data pointers
   slab_map slabs_;
   std::byte* open_ = nullptr; // the slab that blocks are cut from
-  std::size_t used_ = 0;      // its bytes that are cut
+  std::size_t used_ = 0;      // bytes of it that are used up
 };
 
 } // namespace

@@ -14,7 +14,7 @@ namespace troupe {
 
 namespace {
 
-// Relaxed: they guard nothing.
+// Relaxed: they order no other memory.
 std::atomic<std::size_t> reserved{0};
 std::atomic<std::size_t> wanted_limit{0}; // 0: the default
 
@@ -24,16 +24,16 @@ std::size_t physical_memory() noexcept {
   return static_cast<std::size_t>(pages) * static_cast<std::size_t>(page);
 }
 
-/// The number in a file; SIZE_MAX if there is none, or "max" in it.
+/// The number in a file; SIZE_MAX if the file is missing or holds "max".
 std::size_t limit_in(const std::string& path) {
   std::ifstream file(path);
   std::size_t limit = 0;
   return file >> limit ? limit : SIZE_MAX;
 }
 
-/// The least limit of a group and those that it is in, up to the root: in a
-/// container the path may be that of the machine, of which only the end is
-/// there.
+/// The lowest limit of a group and of its parents, up to the root. In a
+/// container the path may be that of the host; groups that do not exist there
+/// have no limit.
 std::size_t least_limit(const std::string& root, std::string group,
                         const char* file) {
   auto least = SIZE_MAX;
@@ -68,7 +68,7 @@ std::size_t control_group_limit(const std::string& groups,
                                 const std::string& root) {
   auto least = SIZE_MAX;
   std::istringstream lines(groups);
-  // "NUMBER:CONTROLLERS:PATH", without controllers in version 2.
+  // "NUMBER:CONTROLLERS:PATH"; version 2 has no controllers.
   for (std::string line; std::getline(lines, line);) {
     const auto first = line.find(':');
     const auto second =

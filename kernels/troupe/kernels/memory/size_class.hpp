@@ -7,19 +7,19 @@
 
 namespace troupe {
 
-/// Sizes in cache lines: 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, ...;
-/// powers of two in four steps each.
+/// Size classes in cache lines: 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20,
+/// ...; four per power of two.
 struct size_class {
-  std::size_t index; ///< from 0 on
-  std::size_t bytes; ///< the largest of the class
+  std::size_t index; ///< from 0
+  std::size_t bytes; ///< the largest size in the class
 };
 
 inline constexpr std::size_t cache_line = 64;
 
-/// The bound keeps the arithmetic free of overflow.
+/// Larger requests are refused, so that the arithmetic cannot overflow.
 inline constexpr std::size_t max_request = std::size_t{1} << 60;
 
-/// The class of a size, at most `max_request`.
+/// The class of a size of at most `max_request` bytes.
 constexpr size_class class_of(std::size_t bytes) noexcept {
   auto lines = std::max<std::size_t>(1, (bytes + cache_line - 1) / cache_line);
   if (lines <= 4)

@@ -27,7 +27,7 @@ void pause(splitmix64& draw, std::uint32_t max_us) {
       std::chrono::microseconds(draw.below(max_us + 1)));
 }
 
-/// Reports completions late and in a drawn order.
+/// Reports completions late and in a random order.
 class completion_thread {
 public:
   completion_thread(std::uint64_t seed, std::uint32_t max_delay_us)
@@ -59,7 +59,7 @@ private:
       if (waiting_.empty())
         return;
       guard.unlock();
-      pause(draw_, max_delay_us_); // more may come, to choose among
+      pause(draw_, max_delay_us_); // more may come to choose from
       guard.lock();
       const auto i = static_cast<long>(draw_.below(waiting_.size()));
       auto [w, failure] = std::move(waiting_[static_cast<std::size_t>(i)]);
@@ -94,8 +94,9 @@ struct queued_copy {
   }
 };
 
-/// What a stream has been told to do: work to run, a copy, or a position of
-/// another stream to wait for; nothing: only to say that it has come so far.
+/// An entry of a stream's queue: work to run, a copy, or a position of another
+/// stream to wait for. With none of them, it only advances the stream's
+/// position.
 struct queued_entry {
   sim_stream* of = nullptr;
   work* run = nullptr;
@@ -106,11 +107,10 @@ struct queued_entry {
   std::string_view op_type = {}; ///< of the work
 };
 
-/// Entries of one or several streams, until their thread takes all at once.
+/// The queue of one or several streams. Their thread takes all entries at once.
 class launch_queue {
 public:
-  /// @param look_ns how long an empty queue is looked at before the thread
-  ///   sleeps
+  /// @param look_ns how long the thread polls an empty queue before it sleeps
   explicit launch_queue(std::uint64_t look_ns) : look_ns_(look_ns) {}
 
   void push(queued_entry e) {
@@ -125,7 +125,7 @@ public:
       changed_.notify_one();
   }
 
-  /// What was pushed before is still taken.
+  /// Entries pushed before are still taken.
   void close() {
     {
       std::lock_guard guard{lock_};
@@ -135,7 +135,7 @@ public:
     changed_.notify_one();
   }
 
-  /// Waits for entries, which replace `taken`. False: closed, nothing is left.
+  /// Waits for entries and moves them to `taken`. False: closed and empty.
   bool take(std::vector<queued_entry>& taken) {
     taken.clear();
     look_for_entries();
@@ -149,8 +149,8 @@ public:
   }
 
 private:
-  // Each look takes a cache line from the launching thread, so there is a pause
-  // of about 1 us in front of each.
+  // Each look takes a cache line away from the launching thread, so the thread
+  // pauses about 1 us before each.
   void look_for_entries() const {
     constexpr int relaxes_before_look = 64;
     if (look_ns_ == 0)
@@ -164,28 +164,28 @@ private:
 
   const std::uint64_t look_ns_;
   std::condition_variable_any changed_;
-  // One cache line. The lock guards the others; a mutex would put launchers to
-  // sleep.
+  // These share one cache line. The lock guards the others. It is no mutex,
+  // because that would put launching threads to sleep.
   alignas(64) spin_flag lock_;
   bool sleeps_ = false;
   bool closed_ = false;
-  /// There are entries, or it is closed. Relaxed: a hint for who does not hold
-  /// the lock.
+  /// True if there are entries or the queue is closed. Relaxed: without the
+  /// lock it is only a hint.
   std::atomic<bool> filled_{false};
   std::vector<queued_entry> entries_;
 };
 
-/// How far a stream has got.
+/// The position that a stream has reached.
 class stream_progress {
 public:
   bool has_reached(ticket position) const noexcept {
     return done_.load(std::memory_order_acquire) >= position;
   }
 
-  /// One position more. The stream's thread.
+  /// Advances by one position. Called by the stream's thread.
   void advance() {
-    // Sequentially consistent, as in `wait_for`: either this thread sees what
-    // is awaited, or the one that waits sees how far the stream is.
+    // Sequentially consistent, as in `wait_for`: either this thread sees the
+    // awaited position, or the waiting thread sees this one.
     const auto now = done_.load(std::memory_order_relaxed) + 1;
     done_.store(now);
     if (now < awaited_.load())
@@ -213,12 +213,12 @@ private:
   static constexpr ticket nothing = ~ticket{0};
 
   alignas(64) std::atomic<ticket> done_{0};
-  std::atomic<ticket> awaited_{nothing}; // the first; written under the mutex
+  std::atomic<ticket> awaited_{nothing}; // the lowest; written under the mutex
   std::mutex mutex_;
   std::condition_variable changed_;
 };
 
-/// Runs what streams queue.
+/// Runs the entries that streams have queued.
 class stream_thread {
 public:
   explicit stream_thread(std::uint64_t look_ns)
@@ -294,7 +294,7 @@ public:
       push({.of = this, .copy = std::move(queued), .op_type = name_});
   }
 
-  /// The stream's thread.
+  /// Called by the stream's thread.
   void execute(queued_entry& e) {
     if (e.run) {
       run(e);
@@ -309,7 +309,7 @@ public:
   }
 
 private:
-  // One thread at a time.
+  // Called by one thread at a time.
   ticket push(queued_entry e) {
     const auto position = queued_.load(std::memory_order_relaxed) + 1;
     queued_.store(position, std::memory_order_relaxed);
@@ -370,7 +370,7 @@ private:
       std::this_thread::sleep_for(std::chrono::nanoseconds(end_ns - now));
   }
 
-  // Notifies under the mutex: behind it the stream may be gone.
+  // Notifies under the mutex: once it is released, the stream may be gone.
   void leave() {
     std::lock_guard guard{leaving_};
     has_left_ = true;
@@ -384,7 +384,8 @@ private:
   splitmix64 draw_;                                  // the stream's thread
   std::vector<std::unique_ptr<queued_copy>> copies_; // the stream's thread
   const sim_times& times_;
-  std::atomic<ticket> queued_{0}; // relaxed: a launch orders what it tells of
+  // relaxed: a launch orders whatever it announces
+  std::atomic<ticket> queued_{0};
   stream_progress progress_;
   std::optional<completion_thread> completions_;
   std::mutex leaving_;
@@ -465,8 +466,8 @@ private:
     return thread_;
   }
 
-  /// It takes 5 to 50 us to wake a thread that sleeps. With one core, one that
-  /// looks keeps others from working.
+  /// Waking a sleeping thread takes 5 to 50 us. With one core, a polling thread
+  /// would keep others from working.
   static std::uint64_t look_ns() { return usable_cores() < 2 ? 0 : 50'000; }
 
   device_id id_;
@@ -475,7 +476,7 @@ private:
   sim_times times_;   // of the streams, which the device outlives
   std::mutex making_; // guards the members below
   splitmix64 draw_;
-  std::shared_ptr<stream_thread> thread_; // of all streams
+  std::shared_ptr<stream_thread> thread_; // runs all streams
 };
 
 } // namespace
