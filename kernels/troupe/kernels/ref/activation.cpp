@@ -17,7 +17,8 @@ void apply(kernel_context& ctx, Function f) {
   output(ctx, "Out", x, input_type(ctx, "X"));
 }
 
-/// dX = dOut * `derivative`(v), v being the forward's X or Out: `slot`.
+/// dX = dOut * `derivative`(v), where v is the forward op's X or Out, as `slot`
+/// says.
 template <class Function>
 void backward(kernel_context& ctx, const char* slot, Function derivative) {
   auto v = input(ctx, slot), d = input(ctx, "Out@GRAD");
@@ -27,7 +28,8 @@ void backward(kernel_context& ctx, const char* slot, Function derivative) {
   output(ctx, "X@GRAD", d, input_type(ctx, slot));
 }
 
-/// Distribution function and density of the standard normal distribution.
+/// The cumulative distribution function and the density of the standard normal
+/// distribution.
 double normal_cdf(double x) {
   return 0.5 * std::erfc(-x / std::numbers::sqrt2);
 }

@@ -31,7 +31,7 @@ bool all_rows(const kernel_context& ctx) {
   return true;
 }
 
-/// Rows of several inputs, one after the other; duplicates stay.
+/// Joins the rows of several inputs; duplicates stay.
 void join_rows(kernel_context& ctx) {
   const auto& first = ctx.input_variable("X").as_rows();
   auto joined = first;

@@ -36,7 +36,7 @@ double to_double(T value) {
     return static_cast<double>(value);
 }
 
-/// Beyond an integer's range: its nearest end; not a number: 0.
+/// Values beyond an integer's range saturate, and NaN becomes 0.
 template <class T>
 T to_integer(double value) {
   using limits = std::numeric_limits<T>;

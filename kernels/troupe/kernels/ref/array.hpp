@@ -13,14 +13,14 @@
 
 namespace troupe::ref {
 
-/// What the reference kernels compute with: a row-major array in double
+/// The data that reference kernels compute with: a row-major array in double
 /// precision. Integers are exact up to 2^53.
 struct array {
   shape dims;
   std::vector<double> values;
 
   array() = default;
-  /// All elements `fill`.
+  /// All elements are `fill`.
   explicit array(const shape& extents, double fill = 0)
     : dims(extents), values(static_cast<std::size_t>(extents.numel()), fill) {}
 
@@ -37,8 +37,8 @@ struct array {
 
 /// All elements of a plain host tensor of any dtype.
 array read(const tensor& source);
-/// Writes `source` to a plain tensor of the same numel; the only place where
-/// values are rounded (to the tensor's dtype; integers are truncated).
+/// Writes `source` to a plain tensor with the same numel. Only here are values
+/// rounded, to the tensor's dtype; integers are truncated.
 void write(const array& source, tensor& target);
 
 /// The input tensor `index` of `slot`.
@@ -47,11 +47,11 @@ array input(const kernel_context& ctx, std::string_view slot,
 /// Dtype of the input tensor `index` of `slot`.
 dtype input_type(const kernel_context& ctx, std::string_view slot,
                  std::size_t index = 0);
-/// The input's elements as integers: labels, ids.
+/// The input's elements as integers, for labels and ids.
 std::vector<std::int64_t> input_indices(const kernel_context& ctx,
                                         std::string_view slot);
-/// The only element of an input: a learning rate, a power of beta. Throws
-/// error(shape_mismatch) if there is not exactly one.
+/// The only element of an input, such as a learning rate or a power of beta.
+/// Throws error(shape_mismatch) if there is not exactly one.
 double input_scalar(const kernel_context& ctx, std::string_view slot);
 /// Makes `value` the output `index` of `slot`.
 void output(const kernel_context& ctx, std::string_view slot,
@@ -59,13 +59,13 @@ void output(const kernel_context& ctx, std::string_view slot,
 /// The same, if the op has that output.
 void output_if_present(const kernel_context& ctx, std::string_view slot,
                        const array& value, dtype type);
-/// Makes `rows` of a [height, ...] tensor the output of `slot`; `values` is
-/// [rows.size(), ...].
+/// Makes a [height, ...] tensor with these `rows` the output of `slot`;
+/// `values` is [rows.size(), ...].
 void output_rows(const kernel_context& ctx, std::string_view slot,
                  std::vector<std::int64_t> rows, std::int64_t height,
                  const array& values, dtype type);
 
-/// The whole [height, ...] array that selected rows stand for.
+/// The whole [height, ...] array that the selected rows represent.
 array densify(const selected_rows& rows);
 
 /// Throws error(code, message) unless `condition` holds.
@@ -95,7 +95,7 @@ shape coordinates(std::int64_t offset, const shape& dims);
 std::int64_t offset_of(const shape& coordinates, const shape& dims);
 
 /// The dtype with Paddle's number `type` (framework.proto, VarType.Type).
-/// Throws error(dtype_mismatch) for a number that is none of ours.
+/// Throws error(dtype_mismatch) for a number that Troupe does not support.
 dtype from_paddle_type(std::int64_t type);
 
 } // namespace troupe::ref

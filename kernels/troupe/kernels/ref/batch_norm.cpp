@@ -100,8 +100,8 @@ void write_y(kernel_context& ctx, const array& x, const channels& c,
   output(ctx, "Y", y, input_type(ctx, "X"));
 }
 
-/// One element per channel has no variance: Paddle passes X through, saves
-/// zeros and leaves the running statistics alone.
+/// One element per channel has no variance: as in Paddle, X is passed through,
+/// zeros are saved and the running statistics stay.
 void pass_through(kernel_context& ctx, const array& x, const channels& c,
                   const array& mean, const array& variance) {
   const auto type = input_type(ctx, "Scale");
@@ -130,7 +130,7 @@ void train(kernel_context& ctx, const array& x, const channels& c,
 }
 
 /// dX = scale inv_std (dY - mean(dY) - xhat mean(dY xhat)); with fixed
-/// statistics scale inv_std dY.
+/// statistics, dX = scale inv_std dY.
 array input_gradient(const channels& c, const array& dy, const array& xhat,
                      const array& scale, const array& inv_std, bool fixed) {
   array dx(dy.dims), mean_dy(c.dims()), mean_dy_xhat(c.dims());

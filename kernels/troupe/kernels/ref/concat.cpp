@@ -44,7 +44,7 @@ shape joined_dims(const std::vector<array>& parts, std::size_t axis) {
   return whole;
 }
 
-/// Extents along the axis of the parts that split makes.
+/// Extents of the parts of split along the axis.
 std::vector<std::int64_t> split_extents(const kernel_context& ctx,
                                         std::int64_t whole) {
   const auto count = static_cast<std::int64_t>(ctx.num_outputs("Out"));

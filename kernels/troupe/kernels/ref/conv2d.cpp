@@ -7,8 +7,8 @@ namespace troupe::ref {
 
 namespace {
 
-/// Input [N, C, H, W], Filter [O, C / groups, KH, KW]: the output channel o
-/// sees the input channels of its group only.
+/// Input [N, C, H, W], Filter [O, C / groups, KH, KW]. An output channel
+/// depends only on the input channels of its group.
 struct convolution {
   shape in, filter, out;
   std::int64_t groups;

@@ -27,7 +27,7 @@ struct options {
             "dropout_prob must be in [0, 1]");
   }
 
-  /// Factor of elements that are kept.
+  /// The factor of elements that are kept.
   double factor() const {
     if (test)
       return upscale ? 1 : 1.0 - probability;
@@ -44,8 +44,9 @@ std::uint32_t stream_of(const kernel_context& ctx) {
   return stable_hash(std::string(ctx.output_name("Out")).c_str());
 }
 
-/// 1 where an element is kept. An element draws by its index in the whole
-/// batch, so that the mask does not depend on how samples are spread.
+/// 1 for each element that is kept. Random numbers depend on an element's index
+/// in the whole batch, so the mask does not depend on how samples are spread
+/// over devices.
 array draw_mask(const kernel_context& ctx, const shape& dims,
                 float probability) {
   const philox random(ctx.step().seed, stream_of(ctx), ctx.step().step);

@@ -8,11 +8,11 @@ namespace troupe::ref {
 
 namespace {
 
-// Paddle's broadcast: the extents of the operand of lower rank are laid over
-// those of the other from `axis` on (-1: so that the last ones meet); extents
-// of 1 and the uncovered ones repeat.
+// Paddle's broadcast: the extents of the operand of lower rank are aligned with
+// those of the other from `axis` on (-1: at the end). The operand is repeated
+// along axes that it lacks, and extents of 1 are repeated, too.
 
-/// `dims` with ones put before and after until it has `rank` extents.
+/// `dims` with ones added before and after, up to `rank` extents.
 shape extend(const shape& dims, std::size_t rank, std::size_t axis) {
   std::vector<std::int64_t> extended(rank, 1);
   require(axis + dims.rank() <= rank, errc::shape_mismatch,
@@ -24,7 +24,7 @@ shape extend(const shape& dims, std::size_t rank, std::size_t axis) {
 }
 
 struct broadcast {
-  shape x, y, out; ///< all of the same rank
+  shape x, y, out; ///< all have the same rank
 
   broadcast(const kernel_context& ctx, const shape& x_dims,
             const shape& y_dims) {

@@ -60,7 +60,7 @@ void lookup_table_v2_grad(kernel_context& ctx) {
   require_same("Out@GRAD", d.dims, l.out_dims());
   const auto type = input_type(ctx, "W");
   if (ctx.attributes().get_bool("is_sparse", false)) {
-    // One row per id, in order; as in Paddle, padding_idx has one like others.
+    // One row per id, in their order; as in Paddle, also for padding_idx.
     const auto count = static_cast<std::int64_t>(l.ids.size());
     array values(shape{count, l.table[1]});
     values.values = d.values;

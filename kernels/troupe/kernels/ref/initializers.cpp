@@ -19,8 +19,8 @@ dtype wanted_type(const kernel_context& ctx) {
   return from_paddle_type(ctx.attributes().get_int("dtype", 5));
 }
 
-/// The op's own sequence. Attribute seed, if any, replaces the run's, and then
-/// every step draws the same numbers.
+/// The op's own sequence. If attribute seed is set, it replaces the run's seed,
+/// and every step draws the same numbers.
 philox generator(const kernel_context& ctx) {
   const auto own = ctx.attributes().get_int("seed", 0);
   const auto stream = stable_hash(std::string(ctx.output_name("Out")).c_str());
@@ -77,7 +77,7 @@ void truncated_gaussian_random(kernel_context& ctx) {
   const double deviation = ctx.attributes().get_float("std", 1);
   const auto count = static_cast<std::uint64_t>(wanted_shape(ctx).numel());
   fill(ctx, [=](const philox& random, std::uint64_t i) {
-    // A number beyond two deviations is drawn again, `count` further on.
+    // A number beyond two deviations is drawn again, `count` positions later.
     auto index = i;
     while (std::abs(random.normal(index)) > 2)
       index += count;

@@ -8,12 +8,13 @@ namespace troupe::ref {
 
 namespace {
 
-// Ba, Kiros and Hinton, "Layer normalization", 2016. X is seen as [rows, width]
-// split at begin_norm_axis; each row has its own mean and (biased) variance.
+// Ba, Kiros and Hinton, "Layer normalization", 2016. X is seen as [rows,
+// width], split at begin_norm_axis. Each row has its own mean and biased
+// variance.
 
 struct row_view {
   std::int64_t rows, width;
-  shape leading; ///< extents before the axis, of the statistics
+  shape leading; ///< extents before the axis: the statistics' shape
 
   row_view(const kernel_context& ctx, const shape& dims) {
     const auto axis = ctx.attributes().get_int("begin_norm_axis", 1);

@@ -9,8 +9,8 @@ namespace troupe::ref {
 
 namespace {
 
-// mul: Out = X Y with X seen as [M, K] and Y as [K, N]; the gradients are
-// dX = dOut Y^T and dY = X^T dOut.
+// mul: Out = X Y, with X seen as [M, K] and Y as [K, N]. The gradients are dX =
+// dOut Y^T and dY = X^T dOut.
 
 struct flat_product {
   std::int64_t rows, inner, columns;
@@ -38,8 +38,8 @@ flat_product flatten(const kernel_context& ctx, const shape& x,
   return {x.numel(0, xn), y.numel(0, yn), y.numel(yn, y.rank()), shape(out)};
 }
 
-// matmul_v2: numpy's matmul. Vectors become a row (X) or a column (Y), the
-// leading axes are broadcast against each other.
+// matmul_v2: numpy's matmul. Vectors become a row (X) or a column (Y). The
+// leading axes are broadcast.
 
 /// One operand as a stack of matrices.
 struct operand {
@@ -49,8 +49,8 @@ struct operand {
   std::int64_t rows, columns;
   bool transposed;
 
-  /// Offset of element (i, j) of the possibly transposed matrix number
-  /// `stack` of the broadcast batch `all`.
+  /// The offset of element (i, j) of matrix number `stack` of the broadcast
+  /// batch `all`. The matrix may be transposed.
   std::int64_t at(std::int64_t stack, const shape& all, std::int64_t i,
                   std::int64_t j) const {
     if (transposed)
@@ -127,8 +127,8 @@ struct stacked_product {
     return shape(dims);
   }
 
-  /// Calls `f(offset in X, offset in Y, offset in Out)` for each product that
-  /// takes part in the result.
+  /// Calls `f(offset in X, offset in Y, offset in Out)` for each product of two
+  /// elements that is summed into the result.
   template <class Function>
   void for_each_term(Function f) const {
     const auto m = x.out_rows(), n = y.out_columns(), k = y.out_rows();
@@ -181,7 +181,8 @@ void matmul_v2_grad(kernel_context& ctx) {
   const stacked_product p(ctx);
   auto dout = input(ctx, "Out@GRAD");
   require_same("Out@GRAD", dout.dims, p.out_dims());
-  // Every term contributes to both; broadcast stacks add up by themselves.
+  // Every term contributes to both gradients; repeated matrices are summed by
+  // this.
   array dx(p.x.given), dy(p.y.given);
   p.for_each_term([&](auto x, auto y, auto o) {
     dx[x] += dout[o] * p.y.values[y];

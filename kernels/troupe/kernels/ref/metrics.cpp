@@ -9,7 +9,7 @@ namespace troupe::ref {
 
 namespace {
 
-/// Positions of the elements of a line, best first; equal ones in order.
+/// Positions of a line's elements, best first; equal elements keep their order.
 std::vector<std::int64_t> ranking(const std::vector<double>& line,
                                   bool largest) {
   std::vector<std::int64_t> order(line.size());

@@ -8,7 +8,7 @@ namespace troupe::ref {
 
 namespace {
 
-/// XShape keeps X's extents behind a zero, so that it takes no memory.
+/// XShape has a zero and X's extents as its shape, so it takes no memory.
 void output_xshape(kernel_context& ctx, const shape& dims, dtype type) {
   if (!ctx.has_output("XShape"))
     return;
@@ -34,7 +34,7 @@ void reshape_to(kernel_context& ctx, const shape& dims) {
   output(ctx, "Out", x, type);
 }
 
-/// 0 copies X's extent, -1 takes what is left.
+/// 0 copies X's extent, -1 stands for the rest.
 shape wanted_shape(const kernel_context& ctx, const shape& x) {
   auto dims = ctx.attributes().get_ints("shape", {});
   std::int64_t known = 1;
@@ -74,7 +74,7 @@ std::vector<std::size_t> permutation(const kernel_context& ctx,
   return axes;
 }
 
-/// Out's axis i is X's axis `axes[i]`.
+/// Axis i of Out is axis `axes[i]` of X.
 array transpose(const array& x, const std::vector<std::size_t>& axes) {
   auto dims = x.dims;
   for (std::size_t i = 0; i < axes.size(); ++i)
@@ -97,7 +97,7 @@ std::vector<std::size_t> inverse(const std::vector<std::size_t>& axes) {
   return result;
 }
 
-/// A box inside a tensor. Negative bounds count from the end, all are clamped.
+/// A box inside a tensor. Negative bounds count from the end; all are clamped.
 struct box {
   shape in, first, dims;
 
@@ -124,7 +124,7 @@ struct box {
     return std::clamp<std::int64_t>(bound, 0, extent);
   }
 
-  /// The extents without those that decrease_axis drops.
+  /// The extents without those that decrease_axis removes.
   shape out_dims(const kernel_context& ctx) const {
     std::array<bool, shape::max_rank> drop{};
     for (auto axis : ctx.attributes().get_ints("decrease_axis", {}))
@@ -136,7 +136,7 @@ struct box {
     return shape(kept);
   }
 
-  /// Offset in the whole tensor of element `offset` of the box.
+  /// The offset in the whole tensor of the box's element `offset`.
   std::int64_t source(std::int64_t offset) const {
     auto where = coordinates(offset, dims);
     for (std::size_t i = 0; i < in.rank(); ++i)

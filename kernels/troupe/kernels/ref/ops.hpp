@@ -3,9 +3,9 @@
 
 #include <troupe/kernels/kernel.hpp>
 
-/// The reference kernels, one function per op type and named after it. Slots,
-/// attributes and defaults are Paddle's. Each gradient computes just the
-/// outputs that the op has. All throw error on shapes they cannot take.
+/// The reference kernels: one function per op type, with its name. Slots,
+/// attributes and defaults are Paddle's. Gradients compute only the outputs
+/// that the op has. All throw errors for shapes that they do not support.
 namespace troupe::ref {
 
 // matmul.cpp
@@ -75,7 +75,7 @@ void lookup_table_v2_grad(kernel_context& ctx);
 // movement.cpp
 void reshape2(kernel_context& ctx);
 void flatten_contiguous_range(kernel_context& ctx);
-/// Gradient of both: the shape comes from XShape.
+/// The gradient of both; the shape comes from XShape.
 void reshape2_grad(kernel_context& ctx);
 void transpose2(kernel_context& ctx);
 void transpose2_grad(kernel_context& ctx);

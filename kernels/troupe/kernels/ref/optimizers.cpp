@@ -10,7 +10,7 @@ namespace troupe::ref {
 namespace {
 
 /// The gradient of Param, a tensor or selected rows. Duplicate rows are added
-/// up, rows that do not occur are zero.
+/// up; missing rows are zero.
 struct gradient {
   array values;
   std::vector<bool> occurs; ///< by row; empty for a tensor
@@ -28,13 +28,13 @@ struct gradient {
 
   bool is_rows() const { return !occurs.empty(); }
 
-  /// Rows of which there are none: Paddle's optimizers then do nothing.
+  /// True for selected rows without rows. Paddle's optimizers then do nothing.
   bool empty() const {
     return is_rows()
            && std::find(occurs.begin(), occurs.end(), true) == occurs.end();
   }
 
-  /// True if element `i` belongs to a row that the gradient names.
+  /// True if element `i` belongs to a row of the gradient.
   bool names(std::int64_t i) const {
     if (!is_rows())
       return true;
@@ -56,15 +56,15 @@ void sgd(kernel_context& ctx) {
 }
 
 void momentum(kernel_context& ctx) {
-  // g = rescale g (+ coeff p);  v = mu v + g;  p -= lr v, with Nesterov's
-  // look-ahead p -= lr (g + mu v) (Sutskever et al., 2013, as Paddle has it).
+  // g = rescale g (+ coeff p);  v = mu v + g;  p -= lr v. With Nesterov's
+  // look-ahead, p -= lr (g + mu v) (Sutskever et al., 2013, in Paddle's form).
   auto p = input(ctx, "Param"), v = input(ctx, "Velocity");
   require_same("Velocity", v.dims, p.dims);
   const gradient grad(ctx, p.dims);
   const double lr = input_scalar(ctx, "LearningRate");
   const auto& a = ctx.attributes();
   const double mu = a.get_float("mu", 0);
-  // Paddle's CPU kernel rescales rows alone.
+  // Paddle's CPU kernel rescales only gradients that are rows.
   const double rescale = grad.is_rows() ? a.get_float("rescale_grad", 1) : 1;
   const bool nesterov = a.get_bool("use_nesterov", false);
   const bool decays = a.get_string("regularization_method", "") == "l2_decay";
@@ -81,7 +81,7 @@ void momentum(kernel_context& ctx) {
 
 void adam(kernel_context& ctx) {
   // Kingma and Ba, "Adam", 2015, algorithm 1. Beta1Pow is beta1^t at step t,
-  // from 1. With lazy_mode only rows that the gradient names change.
+  // from 1 on. With lazy_mode, only the gradient's own rows change.
   auto p = input(ctx, "Param"), m = input(ctx, "Moment1"),
        v = input(ctx, "Moment2");
   require_same("Moment1", m.dims, p.dims);
@@ -96,14 +96,14 @@ void adam(kernel_context& ctx) {
   const double beta1_pow = input_scalar(ctx, "Beta1Pow");
   const double beta2_pow = input_scalar(ctx, "Beta2Pow");
   // Paddle's CPU kernel for rows advances the powers in place before it reads
-  // them (phi/kernels/selected_rows/cpu/adam_kernel.cc), so that its bias
-  // correction is that of the next step.
+  // them (phi/kernels/selected_rows/cpu/adam_kernel.cc). Its bias correction is
+  // therefore that of the next step.
   const bool ahead =
     grad.is_rows() && ctx.has_output("Beta1PowOut")
     && &ctx.input_variable("Beta1Pow") == &ctx.output_variable("Beta1PowOut");
   const double correction1 = 1 - beta1_pow * (ahead ? beta1 : 1);
   const double correction2 = 1 - beta2_pow * (ahead ? beta2 : 1);
-  // Nor does it scale epsilon in rows that do not occur.
+  // It does not scale epsilon in missing rows either.
   const double unscaled = epsilon / std::sqrt(correction2);
   for (std::int64_t i = 0; i < p.size() && !grad.empty(); ++i) {
     if (lazy && !grad.names(i))

@@ -10,15 +10,16 @@ namespace troupe::ref {
 
 namespace {
 
-/// What one output position sees along one axis.
+/// What one output position covers along one axis.
 struct span_1d {
   std::int64_t first, last; ///< inside the input: [first, last)
-  std::int64_t padded;      ///< length with the padding that it covers
+  std::int64_t padded;      ///< length with the covered padding
 };
 
-/// Source: Paddle, phi/kernels/funcs/pooling.cc. A window ends at the padded
-/// input, where the padding behind counts as large as the one before; an
-/// adaptive one covers [floor(i n / m), ceil((i + 1) n / m)).
+/// Source: Paddle, phi/kernels/funcs/pooling.cc. A window ends at the end of
+/// the padded input, where the padding at the end counts as large as that at
+/// the beginning. An adaptive window covers
+/// [floor(i n / m), ceil((i + 1) n / m)).
 struct pooling {
   shape in, out;
   bool max, adaptive, exclusive;
@@ -73,7 +74,7 @@ struct pooling {
   }
 
 private:
-  /// The whole input, whatever ksize, strides and paddings say.
+  /// One window over the whole input, whatever ksize, strides and paddings say.
   shape one_window() {
     axes[0].extent = in[2];
     axes[1].extent = in[3];
@@ -93,7 +94,7 @@ private:
   }
 };
 
-/// The first largest element of a window, -1 if it is empty.
+/// The position of the first largest element of a window; -1 if it is empty.
 std::int64_t find_max(const array& x, const std::vector<std::int64_t>& window) {
   std::int64_t best = -1;
   for (auto i : window)
@@ -121,7 +122,8 @@ void pool2d(kernel_context& ctx) {
 }
 
 void pool2d_grad(kernel_context& ctx) {
-  // The gradient of a maximum goes to its first occurrence in the window.
+  // The gradient of a maximum goes to the first element with that value in the
+  // window.
   auto x = input(ctx, "X"), d = input(ctx, "Out@GRAD");
   const pooling p(ctx, x.dims);
   require_same("Out@GRAD", d.dims, p.out);

@@ -13,7 +13,7 @@ struct reduction {
   std::array<bool, shape::max_rank> reduced{};
   shape kept;             ///< the result with extents of 1 where reduced
   shape out;              ///< the result's shape
-  std::int64_t count = 1; ///< elements behind one result
+  std::int64_t count = 1; ///< elements per result
 
   reduction(const kernel_context& ctx, const shape& dims) : kept(dims) {
     mark(ctx, dims.rank());
@@ -30,7 +30,7 @@ struct reduction {
     out = shape(extents);
   }
 
-  /// Offset in the result of element `offset` of a tensor of `dims`.
+  /// The offset in the result of element `offset` of a tensor of `dims`.
   std::int64_t target(std::int64_t offset, const shape& dims) const {
     auto where = coordinates(offset, dims);
     for (std::size_t i = 0; i < dims.rank(); ++i)

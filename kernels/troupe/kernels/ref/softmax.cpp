@@ -47,8 +47,8 @@ array exponential(array x) {
   return x;
 }
 
-/// Labels of a softmax_with_cross_entropy, as one distribution per line (soft)
-/// or one class per line.
+/// Labels of softmax_with_cross_entropy: one distribution (soft) or one class
+/// per line.
 struct label_reader {
   const kernel_context& ctx;
   const axis_view& view;
@@ -63,7 +63,7 @@ struct label_reader {
               + to_string(logits));
   }
 
-  /// Class of line (o, i); ignore_index stays what it is.
+  /// The class of line (o, i), or ignore_index.
   std::int64_t hard(std::int64_t o, std::int64_t i) const {
     const auto label = static_cast<std::int64_t>(labels[o * view.inner + i]);
     require(label == ignore || (label >= 0 && label < view.extent),
