@@ -21,7 +21,7 @@ constexpr std::array<const char*, std::variant_size_v<attribute>> type_names = {
                 + type_names[value.index()] + ", expected " + wanted);
 }
 
-// The value if it has one of the types `T...`, converted to `To`.
+// The value converted to `To`, if its type is one of `T...`.
 template <class To, class... T>
 To convert_from(std::string_view name, const attribute& value,
                 const char* wanted) {
@@ -42,7 +42,7 @@ bool name_less(const entry& a, const entry& b) {
   return a.first < b.first;
 }
 
-/// Sorts by name and keeps the last of entries of the same name.
+/// Sorts by name; if several entries have one name, the last is kept.
 void sort_entries(std::vector<entry>& entries) {
   if (std::ranges::adjacent_find(
         entries, [](auto& a, auto& b) { return !(a.first < b.first); })
@@ -56,7 +56,7 @@ void sort_entries(std::vector<entry>& entries) {
   std::ranges::reverse(entries);
 }
 
-/// The first entry whose name is not less.
+/// The first entry whose name is not less than the given one.
 template <class Entries>
 auto lower_bound(Entries& entries, std::string_view name) {
   return std::lower_bound(

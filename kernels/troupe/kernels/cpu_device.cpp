@@ -7,8 +7,8 @@ namespace troupe {
 
 namespace {
 
-// Runs work on the thread that launches it: whatever was launched is finished
-// when `launch` returns, so there is nothing to wait for.
+// Runs work on the thread that launches it. All work is finished when `launch`
+// returns, so there is nothing to wait for.
 class cpu_stream final : public stream {
 public:
   explicit cpu_stream(const stream_options& options)
@@ -24,7 +24,7 @@ public:
   }
 
   // The producer may be another kind of stream (a simulated transfer, a test's
-  // late one); the CPU itself can only wait by blocking.
+  // late stream). The CPU itself can only wait by blocking.
   void wait(stream& producer, ticket position) override {
     if (position != 0)
       producer.synchronize(position);

@@ -9,14 +9,14 @@ namespace {
 
 constexpr std::uint32_t float_infinity = 0x7f80'0000;
 
-// Below the smallest normal half, adding 0.5 lets the FPU round: the sum's last
-// bit weighs 2^-24, which is the last bit of a subnormal half.
+// Below the smallest normal half, adding 0.5 makes the FPU round: the last bit
+// of the sum is 2^-24, which is the last bit of a subnormal half.
 std::uint32_t subnormal_half(std::uint32_t magnitude) noexcept {
   auto sum = std::bit_cast<float>(magnitude) + 0.5f;
   return std::bit_cast<std::uint32_t>(sum) - std::bit_cast<std::uint32_t>(0.5f);
 }
 
-// Changes the exponent's bias from 127 to 15 and rounds 13 bits away; a carry
+// Changes the exponent's bias from 127 to 15 and rounds off 13 bits. A carry
 // out of the significand raises the exponent, up to infinity, as it must.
 std::uint32_t normal_half(std::uint32_t magnitude) noexcept {
   auto odd = (magnitude >> 13) & 1;
@@ -97,7 +97,7 @@ float16::operator float() const noexcept {
 bfloat16::bfloat16(float value) noexcept {
   auto word = std::bit_cast<std::uint32_t>(value);
   if ((word & 0x7fff'ffff) > float_infinity)
-    word |= 0x0040'0000; // a NaN whose payload is cut off must stay a NaN
+    word |= 0x0040'0000; // a NaN must stay NaN when its payload is cut off
   else
     word += 0x7fff + ((word >> 16) & 1);
   bits = static_cast<std::uint16_t>(word >> 16);

@@ -45,7 +45,7 @@ std::string_view name_of(const op_arguments& all, std::string_view slot,
   return all.name(slot, index);
 }
 
-/// Names the variable that there is no memory for.
+/// Makes a tensor; if there is no memory, the error names the variable.
 tensor make_named(arena& memory, const shape& dims, dtype type,
                   std::string_view name) {
   try {

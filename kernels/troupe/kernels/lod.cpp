@@ -15,7 +15,7 @@ namespace {
               "sequence offsets of level " + std::to_string(level) + " " + why);
 }
 
-/// Offsets `from[first..last]`, less the first of them.
+/// Offsets `from[first..last]`, minus the first of them.
 std::vector<std::uint64_t> rebased(const std::vector<std::uint64_t>& from,
                                    std::uint64_t first, std::uint64_t last) {
   const auto begin = from.begin() + static_cast<std::ptrdiff_t>(first);

@@ -27,7 +27,7 @@ std::uint32_t high_word(std::uint64_t value) noexcept {
   return static_cast<std::uint32_t>(value >> 32);
 }
 
-// Numbers of blocks that `normal` draws from; `uniform` cannot reach them.
+// The first block that `normal` uses; `uniform` cannot reach it.
 constexpr std::uint64_t normal_blocks = std::uint64_t{1} << 63;
 
 float uniform_of(std::uint32_t word) noexcept {

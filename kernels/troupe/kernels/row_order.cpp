@@ -15,7 +15,7 @@ constexpr std::size_t digits = std::size_t{1} << digit_bits;
 
 using positions = std::vector<std::int64_t>;
 
-// Sets `to` to the positions of `from`, ordered by one digit of their rows.
+// Sets `to` to the positions in `from`, sorted by one digit of their rows.
 void order_by_digit(std::span<const std::int64_t> rows, const positions& from,
                     positions& to, int shift) {
   const auto digit_of = [&](std::int64_t position) {

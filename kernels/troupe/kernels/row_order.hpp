@@ -7,9 +7,9 @@
 
 namespace troupe {
 
-/// Sets `order` to the positions in `rows`, rising by row; equal rows stay in
-/// the order in which they came. All rows are in [0, height). A radix sort:
-/// rows of a sparse gradient are many and their numbers short.
+/// Sets `order` to the positions in `rows`, sorted by row; equal rows keep
+/// their order. All rows must be in [0, height). It is a radix sort, because a
+/// sparse gradient has many rows and their numbers are short.
 void order_rows(std::span<const std::int64_t> rows, std::int64_t height,
                 std::vector<std::int64_t>& order);
 

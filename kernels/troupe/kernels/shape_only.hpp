@@ -9,8 +9,8 @@
 namespace troupe {
 
 /// A value with shape, dtype and levels of `like`, but without elements and
-/// memory: for ops that read no more of an input whose elements nobody needs
-/// any longer. Who reads elements all the same gets error(kernel_failure).
+/// memory. It replaces an input whose elements are no longer needed, for ops
+/// that read only its shape. Reading its elements throws error(kernel_failure).
 tensor shape_only(const tensor& like);
 
 /// The shape of an input, with or without elements. Errors are those of

@@ -11,7 +11,8 @@ namespace troupe {
 
 namespace {
 
-/// Extents beside a 0 cost no memory, but kernels add and multiply them.
+/// An empty tensor takes no memory, whatever its other extents. But kernels add
+/// and multiply them, so they are limited.
 void check_empty(const shape& dims) {
   constexpr auto most = std::int64_t{1} << 40;
   std::int64_t product = 1;
@@ -39,7 +40,7 @@ template <class T>
 constexpr bool is_half =
   std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
 
-// A static_cast whose result is defined for every input.
+// As static_cast, but defined for every value.
 template <class To>
 To saturate(double value) noexcept {
   using limits = std::numeric_limits<To>;
@@ -74,7 +75,7 @@ void convert_all(const tensor& source, tensor& target) {
     to[i] = convert<To>(from[i]);
 }
 
-// Calls `use` with a value of the C++ type that `type` stands for.
+// Calls `use` with a value of the C++ type of `type`.
 template <class Use>
 void with_type(dtype type, Use use) {
   switch (type) {

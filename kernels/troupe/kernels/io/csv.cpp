@@ -92,7 +92,7 @@ std::optional<double> parse_number(std::string_view field) {
   return value;
 }
 
-/// True also for numbers that no double holds, such as 1e999.
+/// Also true for numbers that do not fit a double, such as 1e999.
 bool is_number(std::string_view field) {
   double value = 0;
   if (field.starts_with('+'))
@@ -102,7 +102,7 @@ bool is_number(std::string_view field) {
   return code != std::errc::invalid_argument && end == last;
 }
 
-/// Largest distance to which every integer is a double.
+/// Up to this magnitude, every integer is a double.
 constexpr double max_integer = 9007199254740992.0;
 
 /// Reads the lines of one file into columns.
@@ -144,7 +144,7 @@ private:
            + std::to_string(found));
   }
 
-  /// Finds the next line that is not blank; false at the end.
+  /// Finds the next line that is not blank; false at the end of the file.
   bool next_row() {
     while (!rest_.empty()) {
       auto end = std::min(rest_.find('\n'), rest_.size());
@@ -217,7 +217,7 @@ private:
       require_width(); // throws
   }
 
-  /// Room for another row; what grows is held twice for a moment.
+  /// Reserves memory for another row. While a vector grows, it is held twice.
   void reserve_row() {
     const auto rows = labels_.size();
     if (rows < labels_.capacity())

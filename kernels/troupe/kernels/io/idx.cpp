@@ -63,7 +63,7 @@ shape read_dims(input_file& file, std::size_t rank) {
   return shape(dims);
 }
 
-/// Bytes of the elements; as large as can be if that overflows.
+/// The size of the elements in bytes; the largest number if it overflows.
 std::uint64_t data_bytes(const shape& dims, dtype type) {
   std::uint64_t bytes = size_of(type);
   for (auto extent : dims)

@@ -32,7 +32,7 @@ constexpr std::array<npy_type, 9> npy_types{{
   {"b1", dtype::boolean},
 }};
 
-/// Reads the Python dictionary in the header, a token at a time.
+/// Reads the header's Python dictionary token by token.
 class header_parser {
 public:
   header_parser(std::string_view text, const std::string& name)
@@ -172,7 +172,7 @@ private:
   unsigned seen_ = 0;
 };
 
-/// Length of the dictionary and of what precedes it.
+/// The length of the dictionary, and of what precedes it.
 struct preamble {
   std::size_t before = 0;
   std::size_t length = 0;
@@ -208,8 +208,8 @@ std::string_view code_of(dtype type) {
               ".npy cannot hold " + std::string(to_string(type)));
 }
 
-/// Moves `index` on in row-major order; returns the change of its offset in
-/// elements under `strides`.
+/// Advances `index` in row-major order and returns the change of its offset
+/// under `strides`, in elements.
 std::int64_t advance(std::vector<std::int64_t>& index, const shape& dims,
                      const std::vector<std::int64_t>& strides) {
   std::int64_t change = 0;

@@ -36,7 +36,7 @@ using archive_ptr = std::unique_ptr<zip_t, discard_archive>;
 using member_ptr = std::unique_ptr<zip_file_t, close_member>;
 using source_ptr = std::unique_ptr<zip_source_t, free_source>;
 
-/// Most bytes that a byte of deflate can stand for.
+/// The most bytes to which deflate can expand one byte.
 constexpr std::uint64_t max_ratio = 1032;
 
 constexpr std::string_view suffix = ".npy";
@@ -61,7 +61,8 @@ archive_ptr open_archive(const std::filesystem::path& path) {
   return archive;
 }
 
-/// Directory entry of member `index`, with sizes that are possible.
+/// The directory entry of member `index`, after a check that its sizes are
+/// possible.
 zip_stat_t stat_member(zip_t* archive, zip_uint64_t index,
                        const std::string& path) {
   constexpr zip_uint64_t needed =
@@ -81,7 +82,7 @@ zip_stat_t stat_member(zip_t* archive, zip_uint64_t index,
   return info;
 }
 
-/// A member that is read from front to back.
+/// Reads a member from front to back.
 class member_reader {
 public:
   member_reader(zip_t* archive, zip_uint64_t index, std::string name)
@@ -92,7 +93,7 @@ public:
 
   const std::string& name() const noexcept { return name_; }
 
-  /// Reads up to `bytes` bytes; fewer only at the end.
+  /// Reads up to `bytes` bytes; fewer only at the end of the member.
   std::size_t read_some(void* target, std::size_t bytes) {
     std::size_t done = 0;
     while (done < bytes) {
@@ -114,7 +115,7 @@ public:
       bad(name_, "ends " + std::to_string(bytes - got) + " bytes early");
   }
 
-  /// Reads past the last byte, where the checksum is verified.
+  /// Reads beyond the last byte: there libzip verifies the checksum.
   void finish() {
     char beyond = 0;
     if (read_some(&beyond, 1) != 0)
@@ -127,7 +128,7 @@ private:
 };
 
 /// Checks that header and elements fill the member exactly, before memory is
-/// taken for them.
+/// allocated for them.
 void check_size(const npy_header& header, std::uint64_t member_size,
                 const std::string& name) {
   auto elements = static_cast<std::uint64_t>(header.dims.numel());
@@ -139,7 +140,7 @@ void check_size(const npy_header& header, std::uint64_t member_size,
                 + std::to_string(room) + " bytes of data");
 }
 
-/// Bytes other than 0 and 1 are no values of a C++ bool.
+/// A C++ bool must be 0 or 1.
 void normalise_booleans(tensor& value) {
   if (value.type() == dtype::boolean)
     for (auto* at = value.raw(); at != value.raw() + value.bytes(); ++at)
@@ -161,7 +162,7 @@ tensor read_array(member_reader& member, std::uint64_t size, arena& memory) {
   return header.fortran_order ? from_fortran_order(result, memory) : result;
 }
 
-/// "image" for "image.npy".
+/// The name of an array: "image" for "image.npy".
 std::string array_name(std::string_view member, const std::string& path) {
   if (!member.ends_with(suffix) || member.size() == suffix.size())
     bad(path, "member " + quoted_name(member) + " is not an .npy array");
@@ -173,8 +174,8 @@ zip_buffer_fragment_t fragment(const void* data, std::size_t bytes) {
           bytes};
 }
 
-/// Adds one stored member; what the arguments refer to must live until the
-/// archive is closed.
+/// Adds an uncompressed member. The arguments must live until the archive is
+/// closed.
 void add_member(zip_t* archive, const std::string& name,
                 const std::string& header, const tensor& value) {
   std::array parts{fragment(header.data(), header.size()),
@@ -201,8 +202,8 @@ void check_writable(const std::string& name, const tensor& value) {
                                           + ": not a plain tensor");
 }
 
-/// An archive in memory, empty. The source stays valid after the archive is
-/// closed.
+/// Makes an empty archive in memory. The source stays valid after the archive
+/// is closed.
 archive_ptr make_archive(const source_ptr& source) {
   zip_source_keep(source.get());
   archive_ptr archive(
@@ -236,7 +237,7 @@ void copy_to_file(zip_source_t* source, const std::filesystem::path& path) {
   file.commit();
 }
 
-/// libzip makes no archive without members.
+/// libzip writes no archive without members.
 void write_empty_archive(const std::filesystem::path& path) {
   std::string end_record = "PK\5\6";
   end_record.resize(22, '\0');

@@ -9,8 +9,8 @@
 
 namespace troupe {
 
-/// Counts memory that a reader of a file holds beside tensors towards
-/// `host_memory_limit`. Gives it back when it is destroyed.
+/// Counts memory that a file reader holds besides tensors towards
+/// `host_memory_limit`. The destructor returns it.
 ///
 /// Thread rule: one thread.
 class reserved_memory {
@@ -20,8 +20,8 @@ public:
   reserved_memory(const reserved_memory&) = delete;
   reserved_memory& operator=(const reserved_memory&) = delete;
 
-  /// Holds `bytes` from now on. Throws error(out_of_memory), naming the file,
-  /// if the limit does not allow it; nothing has changed then.
+  /// Sets the number of bytes held. Throws error(out_of_memory), naming the
+  /// file, if the limit does not allow it; then nothing has changed.
   void hold(std::size_t bytes);
 
 private:

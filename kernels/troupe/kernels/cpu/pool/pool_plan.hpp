@@ -46,8 +46,8 @@ struct pool_plan {
   bool tiles_2x2 = false; ///< adjacent 2x2 windows cover the input
   bool exclusive = true;
 
-  /// A window's share of the divisor of averages. As in Paddle, one that lies
-  /// behind the padding has none, if the padding counts.
+  /// A window's factor of the divisor of averages. If padding counts, a window
+  /// beyond the padding has a factor of 0 or less, as in Paddle.
   float divisor(const pool_window& w) const noexcept {
     if (!exclusive)
       return static_cast<float>(w.padded);
@@ -57,9 +57,10 @@ struct pool_plan {
 
 /// Throws error(shape_mismatch) for an input that is not [N, C, H, W] or too
 /// small for the windows.
-/// Source: Paddle, phi/kernels/funcs/pooling.cc. A window ends at the padded
-/// input, where the padding behind counts as large as the one before; an
-/// adaptive one covers [floor(i n / m), ceil((i + 1) n / m)).
+/// Source: Paddle, phi/kernels/funcs/pooling.cc. A window ends at the end of
+/// the padded input, where the padding at the end counts as large as that at
+/// the beginning. An adaptive window covers
+/// [floor(i n / m), ceil((i + 1) n / m)).
 pool_plan make_pool_plan(const pool_options& options, const shape& in);
 
 } // namespace troupe::cpu
