@@ -54,7 +54,7 @@ TROUPE_INLINE float lamb_step(float p, float m, float v,
          + f.decay * p;
 }
 
-// Updates the moments of at most 4096 elements: so many squares are summed in
+// Updates the moments of at most 4096 elements: that many squares are summed in
 // float.
 TROUPE_SIMD lamb_squares lamb_moments_block(lamb_arrays a, const float* grad,
                                             lamb_factors f, std::int64_t n) {

@@ -18,13 +18,13 @@ using index = std::int64_t;
 // Tiles per worker in a group: the groups of tiles are multiplied one after the
 // other.
 constexpr index worker_tiles = 128;
-// The sums between so many input channels and two vectors of output channels
+// The sums between this many input channels and two vectors of output channels
 // fit into the second-level cache.
 constexpr index sum_channels = 64;
-// The third-level cache holds so many floats of transformed tiles. If those of
-// all channels do not fit, channels are taken in windows of `window_channels`.
-// The tiles of one operand are then transformed again for each window of the
-// other.
+// The third-level cache holds this many floats of transformed tiles. If those
+// of all channels do not fit, channels are taken in windows of
+// `window_channels`. The tiles of one operand are then transformed again for
+// each window of the other.
 constexpr index most_transformed = index{2} << 20;
 constexpr index window_channels = 128;
 
