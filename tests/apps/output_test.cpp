@@ -141,6 +141,12 @@ TEST_CASE("a loss curve has a line for steps, a dot per epoch, labels") {
   CHECK_FALSE(contains(svg, "nan"));
 }
 
+TEST_CASE("a loss curve is XML whatever the program is called") {
+  const std::string svg = draw_loss_curve({{2, 1}, {1}, {2}}, "a\x01\n\xff");
+  CHECK(contains(svg, "a\\x01\\x0a\\xff"));
+  CHECK_FALSE(contains(svg, "\x01"));
+}
+
 TEST_CASE("the loss of a single step is a dot of its own") {
   CHECK(count(draw_loss_curve({{2}, {2}, {1}}, "x"), "<circle") == 2);
 }

@@ -406,6 +406,11 @@ TEST_CASE("a path that leads nowhere is answered in the usual line") {
   }
 }
 
+TEST_CASE("inspect takes a loss only for a program") {
+  CHECK(fails_with(run_troupe({"inspect", "x.npz", "--loss", "l"}), 2,
+                   {"--loss l: an .npz file has no loss"}));
+}
+
 TEST_CASE("output that cannot be written is a failure") {
   const temporary_folder folder;
   const std::string script = folder / "run.sh";

@@ -11,7 +11,9 @@
 #include <doctest/doctest.h>
 
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -40,6 +42,35 @@ void save(const fs::path& target, const std::string& text) {
   write_whole(made.path() / "b", text);
   made.commit({"stale"});
 }
+
+/// A file that nobody can remove, until the end. False if this user or the file
+/// system cannot have one.
+class immutable_file {
+public:
+  explicit immutable_file(const fs::path& path)
+    : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)),
+      is_(set(FS_IMMUTABLE_FL)) {}
+  ~immutable_file() {
+    set(0);
+    ::close(descriptor_);
+  }
+  immutable_file(const immutable_file&) = delete;
+  immutable_file& operator=(const immutable_file&) = delete;
+
+  explicit operator bool() const noexcept { return is_; }
+
+private:
+  bool set(int flag) {
+    int flags = 0;
+    if (::ioctl(descriptor_, FS_IOC_GETFLAGS, &flags) != 0)
+      return false;
+    flags = (flags & ~FS_IMMUTABLE_FL) | flag;
+    return ::ioctl(descriptor_, FS_IOC_SETFLAGS, &flags) == 0;
+  }
+
+  int descriptor_;
+  bool is_;
+};
 
 } // namespace
 
@@ -225,6 +256,33 @@ TEST_CASE("what others have under a name that is saved is not removed") {
   kept += ".saved." + std::to_string(::getpid());
   CHECK(contains(message, kept.string()));
   CHECK(test::read_bytes(kept / "b") == "new");
+}
+
+TEST_CASE("folders under names that are to be files are refused before "
+          "anything is written") {
+  test::temporary_folder folder;
+  save(folder / "d", "old");
+  fs::remove(folder / "d/b");
+  fs::create_directory(folder / "d/b");
+  atomic_directory d{folder / "d"};
+  d.require_files({"a", "new"});
+  CHECK(contains(error_of([&] {
+                   d.require_files({"a", "b"});
+                 }),
+                 "d/b: is a folder where a file is saved"));
+}
+
+TEST_CASE("a folder is refused with what not even its owner can remove") {
+  test::temporary_folder folder;
+  save(folder / "d", "old");
+  fs::create_directory(folder / "d/sub");
+  test::write_bytes(folder / "d/sub/fixed", "mine");
+  const immutable_file fixed{folder / "d/sub/fixed"};
+  if (!fixed)
+    return test::skip_case("needs to make a file immutable");
+  CHECK(contains(error_of([&] { atomic_directory{folder / "d"}; }),
+                 "d/sub/fixed: is immutable"));
+  CHECK(folder.entries() == 1);
 }
 
 TEST_CASE("the current folder and those above it are refused before anything "

@@ -3,6 +3,7 @@
 #include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/results/json_text.hpp>
 #include <troupe/apps/subcommands.hpp>
+#include <troupe/apps/usage_error.hpp>
 #include <troupe/base/quoted_name.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 #include <troupe/kernels/io/npz.hpp>
@@ -123,6 +124,8 @@ void print_program(const json& program) {
 int run_inspect(const std::string& what, const std::string& loss,
                 bool as_json) {
   const bool arrays = what.ends_with(".npz");
+  if (arrays && !loss.empty())
+    throw usage_error("--loss " + loss + ": an .npz file has no loss");
   const json found =
     arrays ? describe_arrays(what) : describe_program(load_program(what, loss));
   if (as_json)

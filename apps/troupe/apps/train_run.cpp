@@ -14,9 +14,9 @@
 #include <troupe/apps/stop_request.hpp>
 #include <troupe/apps/training.hpp>
 #include <troupe/apps/usage_error.hpp>
-#include <troupe/base/atomic_directory.hpp>
 #include <troupe/base/atomic_file.hpp>
 #include <troupe/graph/paddle/parameter_file.hpp>
+#include <troupe/graph/paddle/program_folder.hpp>
 #include <troupe/kernels/io/npz.hpp>
 
 #include <caf/actor_system.hpp>
@@ -158,7 +158,7 @@ class run_outputs {
 public:
   run_outputs(const train_options& options, const program_bundle& bundle) {
     if (!options.save.empty())
-      atomic_directory{options.save}; // made and removed: it can be written
+      graph::require_program_folder_place(options.save);
     if (!options.metrics.empty())
       metrics_.emplace(options.metrics);
     if (!options.loss_curve.empty())

@@ -23,6 +23,8 @@ namespace {
 
 using names = std::set<fs::path>;
 
+constexpr auto folder_for_file = "is a folder where a file is saved";
+
 int exchange(const fs::path& a, const fs::path& b) noexcept {
   return ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE);
 }
@@ -105,6 +107,18 @@ bool may_remove(const fs::path& entry, const fs::path& from) {
          || user == status_of(entry).st_uid;
 }
 
+/// Refuses what not even its owner can remove.
+void require_no_attribute(const fs::path& path) {
+  constexpr auto refused =
+    std::uint64_t{STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND};
+  struct statx status = {};
+  if (::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_TYPE, &status)
+        == 0
+      && (status.stx_attributes & refused) != 0)
+    refuse(path, "is immutable or only appended to (see chattr): save into "
+                 "another folder");
+}
+
 /// A folder moves with its contents, but mount points cannot be moved.
 void require_no_mount(const fs::path& folder, dev_t device) {
   if (status_of(folder).st_dev != device)
@@ -121,6 +135,7 @@ void require_movable_contents(const fs::path& folder, dev_t device) {
     const auto& path = entry->path();
     if (!may_remove(path, folder))
       refuse(path, "may not be removed by this user: save into another folder");
+    require_no_attribute(path);
     if (!S_ISDIR(status_of(path).st_mode))
       continue;
     require_no_mount(path, device);
@@ -140,8 +155,8 @@ void keep_others(const fs::path& from, const fs::path& to, const names& gone) {
     const bool is_folder = fs::is_directory(entry.symlink_status());
     const auto there = fs::symlink_status(target);
     if (fs::exists(there) && is_folder != fs::is_directory(there))
-      refuse(entry.path(), is_folder ? "is a folder where a file is saved"
-                                     : "is a file where a folder is saved");
+      refuse(entry.path(),
+             is_folder ? folder_for_file : "is a file where a folder is saved");
     if (!is_folder) {
       if (fs::exists(there))
         take_owner_and_mode_of(entry.path(), target);
@@ -226,6 +241,7 @@ void atomic_directory::require_replaceable() const {
   if (!may_remove(target_, folder_of(target_)))
     refuse(target_, "may not be replaced by this user: save into another "
                     "folder");
+  require_no_attribute(target_);
   require_movable_contents(target_, device);
   if (has_contents(target_))
     require_exchange();
@@ -251,6 +267,12 @@ atomic_directory::~atomic_directory() {
     fs::remove_all(temporary_, ignored);
   if (lock_ >= 0)
     ::close(lock_);
+}
+
+void atomic_directory::require_files(const names& files) const {
+  for (const auto& name : files)
+    if (fs::is_directory(fs::symlink_status(target_ / name)))
+      refuse(target_ / name, folder_for_file);
 }
 
 void atomic_directory::commit(const names& gone) {

@@ -28,14 +28,18 @@ class atomic_directory {
 public:
   /// Also throws if the target is not a folder or cannot be replaced: a mount
   /// point, the current folder or one of its parents, or a folder whose
-  /// contents this user may not read or remove, or that is on a file system
-  /// that cannot exchange folders (NFS, FAT).
+  /// contents this user may not read or remove (also for their attributes, see
+  /// chattr(1)), or that is on a file system that cannot exchange folders (NFS,
+  /// FAT).
   explicit atomic_directory(std::filesystem::path target);
   /// Discards everything written, unless committed.
   ~atomic_directory();
   atomic_directory(const atomic_directory&) = delete;
   atomic_directory& operator=(const atomic_directory&) = delete;
 
+  /// Throws if the target has a folder under one of these names, which are to
+  /// be files: `commit` could not replace it.
+  void require_files(const std::set<std::filesystem::path>& names) const;
   /// The folder to write to.
   const std::filesystem::path& path() const noexcept { return temporary_; }
   /// Makes the contents visible under the target's name. Files of the old

@@ -146,6 +146,25 @@ TEST_CASE("a folder that is written over is never of two programs") {
   CHECK(is_new);
 }
 
+TEST_CASE("a folder under the name of a file is refused before anything is "
+          "written") {
+  const auto folder = read_program_folder(data / "mlp");
+  for (const auto* name : {"main.pdmodel", "startup.pdmodel", "test.pdmodel",
+                           "program.json", "params.pdiparams"}) {
+    CAPTURE(name);
+    test::temporary_folder out;
+    require_program_folder_place(out / "d");
+    CHECK(out.entries() == 0);
+    std::filesystem::create_directories(out / "d" / name);
+    const auto refused =
+      error_of([&] { require_program_folder_place(out / "d"); });
+    CHECK(contains(refused, std::string{name} + ": is a folder where a file"));
+    CHECK(error_of([&] { write_program_folder(folder, out / "d"); })
+          == refused);
+    CHECK(out.entries() == 1);
+  }
+}
+
 TEST_CASE("a folder that cannot be written leaves nothing") {
   test::temporary_folder folder;
   auto original = read_program_folder(data / "mlp");

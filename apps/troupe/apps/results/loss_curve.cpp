@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/results/loss_curve.hpp>
 
+#include <troupe/base/quoted_name.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -37,9 +39,10 @@ std::string number(double value, const char* format = "%.2f") {
   return text.data();
 }
 
+/// Without control characters, which XML does not allow.
 std::string escape(const std::string& text) {
   std::string out;
-  for (char c : text) {
+  for (char c : one_line(text)) {
     if (c == '&')
       out += "&amp;";
     else if (c == '<')

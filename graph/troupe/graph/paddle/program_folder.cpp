@@ -145,6 +145,12 @@ void write_info(const program_info& info, const fs::path& path) {
   file.commit();
 }
 
+/// All that a program's folder may have. A folder under one of these names
+/// could not be read as part of a program.
+std::set<fs::path> file_names() {
+  return {main_name, startup_name, test_name, info_name, combined_file_name};
+}
+
 /// Files of an earlier program that the new one has not.
 std::set<fs::path> stale_names(const program_folder& folder,
                                const scope* values) {
@@ -175,9 +181,14 @@ program_folder read_program_folder(const fs::path& path) {
   return folder;
 }
 
+void require_program_folder_place(const fs::path& path) {
+  atomic_directory{path}.require_files(file_names()); // made and removed
+}
+
 void write_program_folder(const program_folder& folder, const fs::path& path,
                           const scope* values) {
   atomic_directory made(path);
+  made.require_files(file_names());
   write_program(folder.main, made.path() / main_name);
   write_program(folder.startup, made.path() / startup_name);
   if (folder.test)

@@ -47,6 +47,11 @@ program_info parse_program_info(std::string_view text, const std::string& name);
 /// startup program, and what `read_program` and `parse_program_info` throw.
 program_folder read_program_folder(const std::filesystem::path& path);
 
+/// Throws error(io_failure) if `write_program_folder` could not write to
+/// `path`: what atomic_directory refuses, and a folder under the name of a
+/// file. Creates nothing.
+void require_program_folder_place(const std::filesystem::path& path);
+
 /// Writes the folder atomically. Unless `values` is null, the parameters of the
 /// main program are saved as `params.pdiparams`. If the folder exists, its
 /// files of these names are replaced, or removed if the new folder does not
