@@ -79,6 +79,19 @@ TEST_CASE("each kind of device has kernels of its own") {
     kernels_for(parse_devices("cpu")).has("conv2d", device_kind::sim));
 }
 
+TEST_CASE("devices of one kind and of several are connected for collectives") {
+  for (const auto* ids : {"cpu:2", "sim:2", "cpu:0,sim:0"}) {
+    CAPTURE(ids);
+    const auto devices = make_devices(parse_devices(ids));
+    const std::vector<device*> ranks{devices[0].get(), devices[1].get()};
+    const auto group = make_group(ranks);
+    REQUIRE(group.size() == 2);
+    CHECK(group[1]->rank() == 1);
+    CHECK(group[1]->size() == 2);
+  }
+  CHECK(caught([] { make_group({}); }).code() == errc::invalid_argument);
+}
+
 TEST_CASE("a pass whose ops have no kernel is left out") {
   const auto ids = parse_devices("cpu:2");
   const graph::lowering_options wanted;

@@ -45,6 +45,12 @@ graph::lowering_options without_own_kernels(graph::lowering_options wanted) {
 
 } // namespace
 
+std::vector<std::unique_ptr<comm::communicator>>
+backend::make_group(std::span<device* const> ranks,
+                    const comm::local_group_options& merging) const {
+  return comm::make_local_group(ranks, merging);
+}
+
 const backend* find_backend(device_kind kind) {
   const auto& entry = kinds[static_cast<std::size_t>(kind)];
   return entry.of ? &entry.of() : nullptr;
@@ -87,6 +93,17 @@ bool share_memory(std::span<const device_id> ids) {
   const auto kinds = kinds_of(ids);
   const auto* of = kinds.size() == 1 ? find_backend(*kinds.begin()) : nullptr;
   return of && of->shares_memory();
+}
+
+std::vector<std::unique_ptr<comm::communicator>>
+make_group(std::span<device* const> ranks,
+           const comm::local_group_options& merging) {
+  const auto other = [&](device* d) {
+    return d->id().kind != ranks.front()->id().kind;
+  };
+  if (ranks.empty() || std::ranges::any_of(ranks, other))
+    return comm::make_local_group(ranks, merging);
+  return backend_of(ranks.front()->id().kind).make_group(ranks, merging);
 }
 
 graph::lowering_options lowering_for(std::span<const device_id> ids,

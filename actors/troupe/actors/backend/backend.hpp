@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/comm/communicator.hpp>
 #include <troupe/graph/lowering_options.hpp>
 #include <troupe/graph/program.hpp>
 #include <troupe/kernels/device.hpp>
@@ -15,9 +16,9 @@
 namespace troupe {
 
 /// Everything specific to one kind of device: how devices and their streams are
-/// made, the kernels, which memory the devices share, and which passes pay off
-/// there. The executor works through this interface only and never tests the
-/// kind itself.
+/// made, the kernels, which memory the devices share, how they merge values,
+/// and which passes pay off there. The executor works through this interface
+/// only and never tests the kind itself.
 ///
 /// Backends are stateless and live as long as the process. Thread rule: any
 /// thread.
@@ -36,6 +37,13 @@ public:
   /// copy. Kernels on different devices can then read a variable at the same
   /// time, as kernels on one device can.
   virtual bool shares_memory() const noexcept = 0;
+  /// Connects devices of this kind for collectives; result i is the end of rank
+  /// i. By default `comm::make_local_group` does, which merges on the CPU: a
+  /// kind whose memory the CPU cannot read and write needs its own.
+  /// @param merging threads of the process that may help
+  virtual std::vector<std::unique_ptr<comm::communicator>>
+  make_group(std::span<device* const> ranks,
+             const comm::local_group_options& merging) const;
   /// Returns `wanted` without the options that this kind does not support.
   /// Passes that make ops for which `kernels` has no kernel are turned off.
   virtual graph::lowering_options
@@ -84,6 +92,12 @@ void prepare_backends(std::span<const device_id> ids, std::size_t threads);
 
 /// True if all devices are of one kind and share their memory.
 bool share_memory(std::span<const device_id> ids);
+
+/// Connects devices for collectives: by their backend if all are of one kind,
+/// otherwise by `comm::make_local_group`. See `backend::make_group`.
+std::vector<std::unique_ptr<comm::communicator>>
+make_group(std::span<device* const> ranks,
+           const comm::local_group_options& merging = {});
 
 /// Returns `wanted` without the options that some device does not support. A
 /// kind that this build does not include supports only passes that make no new

@@ -214,7 +214,7 @@ graph_tasks::make_group_task(const graph::op_handle& o) {
 std::unique_ptr<op_task>
 graph_tasks::make_task_of_rank(const graph::op_handle& o) {
   if (ranks_.empty())
-    ranks_ = comm::make_local_group(all_devices(), group_options());
+    ranks_ = make_group(all_devices(), group_options());
   return make_rank_task(o.kind, o.root, *ranks_[o.device],
                         storages_of(o.inputs), storages_of(o.outputs));
 }
