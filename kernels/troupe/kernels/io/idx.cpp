@@ -114,8 +114,10 @@ tensor read_idx(const std::filesystem::path& path, arena& memory) {
     bad(path, "shape " + to_string(dims) + " of " + std::string(to_string(type))
                 + " needs " + std::to_string(bytes) + " bytes of data, found "
                 + std::to_string(file.remaining()));
-  auto result = naming_file(path.string(),
-                            [&] { return tensor::make(memory, dims, type); });
+  auto result =
+    naming_file(path.string(),
+                // clang 16 cannot capture a structured binding
+                [&, type = type] { return tensor::make(memory, dims, type); });
   file.read(result.raw(), bytes);
   if (size_of(type) > 1)
     swap_bytes(result);
