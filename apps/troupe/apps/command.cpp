@@ -21,14 +21,15 @@ namespace {
 
 constexpr int run_failed = 1, wrong_usage = 2;
 
-/// Messages quote what the user gave, which may be anything.
+/// Prints an error as one line: messages quote user input, which can contain
+/// any bytes.
 int complain(const std::string& message, int code) {
   std::fprintf(stderr, "troupe: %s\n", one_line(message).c_str());
   return code;
 }
 
-/// What a value must be that its option's type cannot hold. CLI11 says
-/// "Could not convert: --threads = 1.5".
+/// For a value that the option's type cannot hold, says what the option takes.
+/// CLI11's own message is "Could not convert: --threads = 1.5".
 std::string conversion_rule(const CLI::App& app, const std::string& message) {
   constexpr std::string_view begin = "Could not convert: ", between = " = ";
   const auto* command = &app;
@@ -47,7 +48,7 @@ std::string conversion_rule(const CLI::App& app, const std::string& message) {
          + ", not " + message.substr(middle + between.size());
 }
 
-/// The innermost command that was named.
+/// Points to the help of the innermost command on the command line.
 std::string help_hint(const CLI::App& app) {
   std::string command = "troupe ";
   for (auto named = app.get_subcommands(); !named.empty();
@@ -56,8 +57,8 @@ std::string help_hint(const CLI::App& app) {
   return " (see " + command + "--help)";
 }
 
-/// The words that nothing takes, as they were given; CLI11 would list them
-/// backwards. Those of a command hide those of its parent.
+/// The unexpected words in the order in which they were given; CLI11 would list
+/// them in reverse. If a subcommand has any, those of its parent are left out.
 std::string unexpected_words(const CLI::App& app) {
   for (const auto* named : app.get_subcommands())
     if (auto words = unexpected_words(*named); !words.empty())
@@ -65,8 +66,8 @@ std::string unexpected_words(const CLI::App& app) {
   return CLI::detail::join(app.remaining(), " ");
 }
 
-/// The exit code of a command that wrote its answer, `code` if all of it went
-/// out.
+/// Flushes standard output. Returns `code`, or 1 if the output could not be
+/// written.
 int end_of_output(int code) {
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     return complain("cannot write to standard output", run_failed);
@@ -77,9 +78,11 @@ int parse_and_run(int argc, const char* const* argv) {
   CLI::App app{"Troupe trains neural networks: every op and every variable of "
                "the graph is an actor.",
                "troupe"};
-  app.require_subcommand(0, 1); // CLI11 would hide what no command is called
-  // Of an option that is given twice the last one counts, so that scripts can
-  // have defaults. Subcommands inherit it. See add_repeatable_option for lists.
+  // A missing command is reported below: if CLI11 required one, its error would
+  // hide unknown words.
+  app.require_subcommand(0, 1);
+  // If an option is given twice, the last one is used, so that scripts can have
+  // defaults. Subcommands inherit this. For lists see add_repeatable_option.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.set_version_flag("--version", "troupe " TROUPE_VERSION);
   app.footer("Example:\n  troupe train digits --data data/digits "

@@ -21,8 +21,8 @@ namespace troupe::apps {
 
 namespace {
 
-/// The gradient of the loss if it is to be fed and is no feed of the program's;
-/// else empty.
+/// The name of the loss gradient if it must be fed but the program has no such
+/// feed; otherwise empty.
 std::string unfed_gradient(const network_options& options,
                            const program_bundle& bundle) {
   auto gradient = graph::gradient_name(bundle.loss);
@@ -32,7 +32,7 @@ std::string unfed_gradient(const network_options& options,
            : "";
 }
 
-/// Calls `take` with each value, and with whether it is the first.
+/// Calls `take(value, is_first)` for each value.
 CLI::Option*
 add_collecting_option(CLI::App& command, const char* name,
                       std::function<void(const std::string&, bool)> take,
@@ -165,7 +165,7 @@ executor_options make_executor_options(const network_options& options) {
     throw usage_error("--sync-batch-norm needs devices that work together, "
                       "which those of --strategy none do not");
   made.lowering.sync_batch_norm = options.sync_batch_norm;
-  // Nobody reads parameters while they train.
+  // Nothing reads the parameters during training.
   made.lowering.kernel_layouts = true;
   made.threads = options.threads;
   if (options.precision == "bf16")

@@ -17,7 +17,7 @@ class Option;
 
 namespace troupe::apps {
 
-/// Which network, where it runs: what train, eval and graph share.
+/// Which network to run, and where: options that train, eval and graph share.
 struct network_options {
   std::string program; ///< a program folder or the name of a net
   std::string loss;
@@ -29,7 +29,7 @@ struct network_options {
   int threads = 0;
 };
 
-/// The program and `--loss`.
+/// The argument PROGRAM|NET and `--loss`.
 void add_program_argument(CLI::App& command, network_options& options);
 void add_loss_option(CLI::App& command, network_options& options);
 void add_device_options(CLI::App& command, network_options& options);
@@ -39,15 +39,16 @@ void add_precision_option(CLI::App& command, network_options& options);
 /// Parses the text options. Throws usage_error.
 executor_options make_executor_options(const network_options& options);
 
-/// For batches that are no arrays of the user's: throws usage_error if the
-/// gradient of the loss is to be fed, which they do not hold.
+/// For batches that do not come from `--feeds`: throws usage_error if the
+/// gradient of the loss must be fed, because such batches do not contain it.
 void refuse_custom_gradient(const network_options& options,
                             const program_bundle& bundle);
-/// The same for commands that make all their batches.
+/// The same for commands that generate all their batches.
 void refuse_custom_gradient_of_bench(const network_options& options,
                                      const program_bundle& bundle);
 
-/// Workers of the system that such an executor makes: one per core at most.
+/// Number of workers of the actor system that an executor with these options
+/// makes: at most one per core.
 int workers_of(const executor_options& options);
 
 /// Where batches come from.
@@ -55,7 +56,8 @@ struct data_options {
   std::string feeds; ///< .npz file
   std::string data;  ///< IDX folder, .csv or .txt
   bool synthetic = false;
-  std::int64_t batch = 0; ///< 0: what the program was made for, else 32
+  /// 0: the program's own batch size, or 32 if it has none.
+  std::int64_t batch = 0;
 };
 
 void add_data_options(CLI::App& command, data_options& options);
@@ -69,22 +71,21 @@ std::unique_ptr<batch_source> open_feeds(const data_options& options,
                                          std::span<const feed_info> feeds,
                                          arena& memory);
 
-/// Adds an option that may be given several times: its values are all taken, in
-/// their order, whereas of other options the last value counts.
-/// @param values both its default, which is replaced, and its values
+/// Adds an option that can be given several times. All its values are used, in
+/// the given order; other options use only the last value.
+/// @param values holds the default, which the first given value replaces
 CLI::Option* add_repeatable_option(CLI::App& command, const char* name,
                                    std::vector<std::string>& values,
                                    const std::string& help);
-/// The same of lists with commas, which become one.
+/// The same for comma-separated lists, which are joined to one list.
 CLI::Option* add_list_option(CLI::App& command, const char* name,
                              std::string& list, const std::string& help);
 
-/// What stands in `text` before, between and behind commas.
+/// The comma-separated parts of `text`, including empty ones.
 std::vector<std::string> split_list(const std::string& text);
-/// What `text` names with commas between, each once.
+/// The comma-separated names in `text`, without duplicates.
 std::vector<std::string> split_names(const std::string& text);
-/// The same where one that is there twice would be asked for in vain: throws
-/// usage_error.
+/// The same, but throws usage_error if a name occurs twice.
 std::vector<std::string> distinct_names(const std::string& text,
                                         const char* option);
 

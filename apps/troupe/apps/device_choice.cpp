@@ -22,10 +22,10 @@ namespace troupe::apps {
 
 namespace {
 
-// Several devices must save so much of a step to be taken: what a trial shows
-// beside that may be chance, and one device takes less memory.
+// Several devices must save at least this share of a step. A smaller gain could
+// be noise, and one device takes less memory.
 constexpr double least_gain = 0.02;
-// Each way trains so long at a time, or one step.
+// Length of a turn; a turn is at least one step.
 constexpr std::uint64_t turn_ns = 5'000'000;
 constexpr std::size_t fewest_turns = 6;
 constexpr std::uint64_t shortest_trial_ns = 100'000'000;
@@ -50,7 +50,7 @@ void set_cpu_devices(executor_options& options, int count) {
     options.lowering.sync_batch_norm || count > 1;
 }
 
-/// An executor of its own on `count` devices, with parameters of its own.
+/// A separate executor on `count` devices, with its own parameters.
 struct trial {
   executor_options options;
   std::unique_ptr<executor> exe;
@@ -79,7 +79,7 @@ values copies_of(const program_bundle& bundle, const scope& parameters,
   return copies;
 }
 
-/// Infinite where one has no number.
+/// Infinite if an element of either is not a number.
 float largest_difference(const tensor& a, const tensor& b) {
   float most = 0;
   const auto x = a.values<float>(), y = b.values<float>();
@@ -96,8 +96,8 @@ bool same_bits(const tensor& a, const tensor& b) {
          && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
 }
 
-/// Whether a step from `before` led to the same values but for rounding: apart
-/// by little of what it changed.
+/// True if `a` and `b`, two results of a step from `before`, are equal except
+/// for rounding: they differ by little compared with what the step changed.
 bool same_step(const values& before, const values& a, const values& b) {
   constexpr float of_own = 1e-3f, of_largest = 1e-4f;
   const auto change = [&](const std::string& name, const tensor& value) {
@@ -119,14 +119,14 @@ bool same_step(const values& before, const values& a, const values& b) {
   });
 }
 
-/// Cancels the steps of a trial once it is stopped.
+/// Cancels the steps of a trial when `stop` is requested.
 void watch_for(const stop_request* stop, std::function<void()> cancel,
                std::optional<stop_watch>& watch) {
   if (stop)
     watch.emplace(*stop, std::move(cancel));
 }
 
-/// Adds the times of a turn's steps.
+/// Runs the steps of a turn and adds their times to `steps`.
 void take_turn(const trial& way, const feed_map& batch, samples& steps) {
   const auto begin = now_ns();
   auto start = begin;
@@ -138,17 +138,17 @@ void take_turn(const trial& way, const feed_map& batch, samples& steps) {
   } while (start - begin < turn_ns);
 }
 
-/// Steps of turns that both ways took.
+/// Step times of both configurations, from the same turns.
 struct turn_times {
   samples one, several;
 
-  /// Below 1 where several devices are faster.
+  /// Below 1 if several devices are faster.
   double ratio() const { return several.median() / one.median(); }
 };
 
-/// Whether steps take less time on `count` devices than on one. Both train in
-/// turns, so that a slow moment of the machine meets both, until the even turns
-/// say the same as the odd ones.
+/// True if steps take less time on `count` devices than on one. Both train in
+/// turns, so that a slow phase of the machine affects both. The trial ends when
+/// even and odd turns agree.
 bool saves_time(const executor_options& options, int count,
                 const program_bundle& bundle, const feed_map& batch,
                 const stop_request* stop) {
@@ -235,7 +235,8 @@ void choose_cpu_devices(executor_options& options, const network_options& given,
         && devices_agree(several, workers, bundle, batch, observer.stop))
       options = several;
   } catch (const error&) {
-    // Stopped; or the run itself will tell what is wrong with one device too.
+    // Stopped, or the program does not run on several devices. If one device
+    // fails too, the run itself reports the error.
   }
 }
 

@@ -24,7 +24,7 @@ struct eval_options {
   network_options network;
   data_options data;
   std::string params;
-  std::uint64_t steps = 0; ///< 0: all there are
+  std::uint64_t steps = 0; ///< 0: all
   bool json = false;
 };
 
@@ -68,7 +68,7 @@ int run_eval(const eval_options& options) {
                       + std::to_string(source->steps_per_epoch()) + " batches");
   wanted.parameters = std::make_shared<scope>();
   load_parameters(bundle.main, options.params, *wanted.parameters, host);
-  const stop_request stop; // until now a signal ended the process
+  const stop_request stop; // before this, a signal ends the process
   print(evaluate(bundle, wanted, *source,
                  options.steps ? options.steps : source->steps_per_epoch(),
                  &stop));

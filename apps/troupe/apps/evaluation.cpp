@@ -8,7 +8,7 @@ namespace troupe::apps {
 
 namespace {
 
-/// Values of the test program, in memory of their own.
+/// Copies of the test program's persistable tensors.
 std::shared_ptr<scope> copies_of(const scope& parameters,
                                  const graph::program& test) {
   arena memory(make_host_memory_source()); // its blocks outlive it
@@ -21,8 +21,8 @@ std::shared_ptr<scope> copies_of(const scope& parameters,
   return copies;
 }
 
-/// The feed map's step, or error(cancelled) in words of the whole run: a cancel
-/// is heard between two steps or within one.
+/// Runs a step. If `stop` was requested before or within it, throws
+/// error(cancelled) with the number of steps that were done.
 step_result run_step(executor& exe, const feed_map& feeds,
                      const std::vector<std::string>& fetches,
                      const stop_request* stop, std::uint64_t step,

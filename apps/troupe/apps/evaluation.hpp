@@ -11,25 +11,26 @@
 
 namespace troupe::apps {
 
-/// How well a network does on samples that it does not learn from.
+/// The loss and accuracy of a network on samples that it does not train on.
 struct evaluation {
   double loss = 0;             ///< mean over all samples
-  std::optional<hits> answers; ///< of a classifier
+  std::optional<hits> answers; ///< only if the network is a classifier
   std::int64_t samples = 0;
 };
 
 /// Runs the bundle's test program on `steps` batches.
 /// @param options devices, threads and scope; loss and fetches are set here.
-/// @param stop null, or what ends it, within a step too, with error(cancelled)
-/// that tells how many were done
+/// @param stop can be null. A request ends the evaluation, also within a step,
+/// with an error(cancelled) that says how many steps were done.
 evaluation evaluate(const program_bundle& bundle, executor_options options,
                     batch_source& source, std::uint64_t steps,
                     const stop_request* stop = nullptr);
 
-/// The same on an epoch of `source` with copies of `parameters`, which are in
-/// plain layout: whoever trains them does not notice, and no memory stays
-/// taken. Call it while no step of that training is under way.
-/// @param options of one CPU device; its scope is set here
+/// The same on an epoch of `source`, with copies of `parameters`, so that it
+/// does not disturb their training. The copies are freed at the end.
+/// `parameters` must be in plain layout. Call it while no step of that training
+/// is in flight.
+/// @param options with one CPU device; the scope is set here
 evaluation evaluate_copies(const program_bundle& bundle,
                            executor_options options, batch_source& source,
                            const scope& parameters, const stop_request& stop);

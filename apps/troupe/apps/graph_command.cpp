@@ -21,7 +21,7 @@ namespace {
 
 struct graph_options {
   network_options network;
-  data_options data; ///< the batch alone
+  data_options data; ///< only the batch size
   std::string fetch;
   std::string format = "json";
   bool collectives = false;
@@ -29,7 +29,7 @@ struct graph_options {
   bool json = false;
 };
 
-/// Those of `troupe train` with the same options.
+/// The executor options that `troupe train` uses for the same command line.
 executor_options train_options_of(const graph_options& options,
                                   const program_bundle& bundle) {
   auto wanted = make_executor_options(options.network);
@@ -95,7 +95,7 @@ void add_graph(CLI::App& app, action& chosen) {
     ->check(not_empty())
     ->check(CLI::IsMember({"json", "dot"}))
     ->capture_default_str()
-    ->excludes(wiring); // which is text, or an object with --json
+    ->excludes(wiring); // --wiring prints text, or with --json an object
   add_output_options(command, options->json,
                      "troupe graph mlp --devices cpu:2 --format dot | dot "
                      "-Tsvg > mlp.svg");

@@ -20,7 +20,7 @@ namespace troupe::apps {
 
 namespace {
 
-/// The value behind the first "NAME : value" of a file of /proc.
+/// The value in the first line "NAME : value" of a file in /proc.
 std::string proc_value(const char* file, std::string_view name) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {

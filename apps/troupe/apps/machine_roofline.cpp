@@ -24,9 +24,10 @@ constexpr std::size_t rounds = 16;
 /// Seconds of one thread in each round.
 using round_times = std::vector<double>;
 
-/// Lets each of the threads call `work` with its number, in rounds that all
-/// begin at once, and returns the times of each. What one of them throws is
-/// thrown once all have ended: others wait for it in each round.
+/// Each thread calls `work` with its number, once per round. All threads begin
+/// a round together. Returns the times of each thread. A thread that has thrown
+/// stays in the rounds, because the others wait for it; its exception is
+/// rethrown when all threads have ended.
 std::vector<round_times>
 run_rounds(std::size_t threads, const std::function<void(std::size_t)>& work) {
   std::vector<round_times> times(threads, round_times(rounds));
@@ -49,7 +50,8 @@ run_rounds(std::size_t threads, const std::function<void(std::size_t)>& work) {
     for (std::size_t thread = 1; thread < threads; ++thread)
       others.push_back(start_thread<std::jthread>(run, thread));
   } catch (...) {
-    // Those that run must not wait for this thread and for those that do not.
+    // The running threads must not wait for this one and for those that could
+    // not be started.
     for (auto missing = threads - others.size(); missing > 0; --missing)
       together.arrive_and_drop();
     throw;
@@ -62,8 +64,9 @@ run_rounds(std::size_t threads, const std::function<void(std::size_t)>& work) {
   return times;
 }
 
-/// Cores share little when they compute, so each thread's best round counts:
-/// on a busy machine hardly a round is the best of all threads.
+/// Adds up the best round of each thread, because cores that compute hardly
+/// affect each other. On a busy machine there is hardly a round in which all
+/// threads are at their best.
 double measure_flops_per_s(std::size_t threads) {
   constexpr std::int64_t n = 1024;
   struct operands {
@@ -82,7 +85,8 @@ double measure_flops_per_s(std::size_t threads) {
   return sum;
 }
 
-/// Cores share the memory: the best round of all threads counts.
+/// Takes the best round of all threads together, because cores share the
+/// memory.
 double measure_bytes_per_s(std::size_t threads) {
   constexpr std::size_t elements = (64 << 20) / sizeof(float);
   std::vector<float> a(elements), b(elements, 1), c(elements, 2);

@@ -27,12 +27,13 @@ bool has_few_addresses() noexcept {
 
 // A sanitizer's code cannot run before the sanitizer is initialized.
 #if !defined(TROUPE_SANITIZED)
-/// OpenBLAS, when it is loaded, starts a thread for each core but one. Each
-/// takes 128 MiB of addresses or waits for them for ever; if one does not
-/// start, OpenBLAS interrupts the process. Troupe uses none of them: where
-/// addresses or threads are limited, the command begins again without.
+/// When OpenBLAS is loaded, it starts one thread less than there are cores.
+/// Each takes 128 MiB of addresses, or waits for them for ever. If a thread
+/// cannot be started, OpenBLAS interrupts the process. Troupe does not use
+/// these threads: if addresses or threads are limited, the command restarts
+/// itself without them.
 ///
-/// Runs before the libraries are initialized, so it needs nothing of them.
+/// Runs before the libraries are initialized, so it must not use them.
 void do_without_blas_threads(int, char** argv, char** environment) noexcept {
   constexpr std::string_view variable = "OPENBLAS_NUM_THREADS=";
   char without[] = "OPENBLAS_NUM_THREADS=1";
@@ -50,22 +51,24 @@ void do_without_blas_threads(int, char** argv, char** environment) noexcept {
   std::copy(environment, environment + count, more.get());
   more[count] = without;
   more[count + 1] = nullptr;
-  ::execve("/proc/self/exe", argv, more.get()); // goes on if it is refused
+  ::execve("/proc/self/exe", argv, more.get()); // continues here on failure
 }
 
 [[gnu::section(".preinit_array"), gnu::used]] void (*const before_libraries)(
   int, char**, char**) noexcept = do_without_blas_threads;
 #endif
 
-/// glibc's malloc takes 64 MiB of addresses for each thread, until there are
-/// none left for those that it has no such part for.
+/// With few addresses, makes all threads share one heap. Otherwise glibc's
+/// malloc reserves 64 MiB of addresses per thread, until none are left for
+/// other allocations.
 void share_heap() {
   if (has_few_addresses())
     ::mallopt(M_ARENA_MAX, 1);
 }
 
-/// Threads take the limit of `ulimit -s` at the start of the process for their
-/// stacks; kernels of the libraries keep some 100 KiB there.
+/// New threads get stacks of the size that `ulimit -s` had when the process
+/// started. Raises it to 1 MiB if it is less: library kernels use some 100 KiB
+/// of stack.
 void enlarge_stacks_of_threads() {
   constexpr std::size_t least = std::size_t{1} << 20;
   pthread_attr_t attributes;
@@ -74,11 +77,12 @@ void enlarge_stacks_of_threads() {
   std::size_t bytes = 0;
   if (::pthread_attr_getstacksize(&attributes, &bytes) == 0 && bytes < least
       && ::pthread_attr_setstacksize(&attributes, least) == 0)
-    ::pthread_setattr_default_np(&attributes); // else a thread may not start
+    ::pthread_setattr_default_np(&attributes); // on failure keeps the old size
   ::pthread_attr_destroy(&attributes);
 }
 
-/// Raises the limit of this thread's stack as far as it may. Returns it.
+/// Raises the limit of this thread's stack to 8 MiB, or as far as the hard
+/// limit allows. Returns the limit.
 rlim_t enlarge_own_stack() {
   constexpr rlim_t wanted = rlim_t{8} << 20;
   rlimit limit{};
@@ -93,7 +97,8 @@ rlim_t enlarge_own_stack() {
 
 constexpr rlim_t least_own_stack = rlim_t{256} << 10;
 
-/// True unless the first thread, which runs kernels too, would overflow.
+/// True if the stack of the first thread is large enough. That thread runs
+/// kernels too.
 bool has_stack() {
   const auto bytes = enlarge_own_stack();
   enlarge_stacks_of_threads();
@@ -107,9 +112,10 @@ bool has_stack() {
   return false;
 }
 
-/// A file that is opened while a standard stream is closed would get its
-/// number, and with it what is written there. Writing to standard output stays
-/// a failure.
+/// If a standard stream is closed, the next file that is opened would get its
+/// descriptor, and everything written to the stream would go into that file.
+/// /dev/null takes the descriptor instead. It is opened for reading in place of
+/// standard output, so that writing there still fails.
 void occupy_standard_streams() {
   for (int stream = 0; stream <= 2; ++stream)
     if (::fcntl(stream, F_GETFD) == -1)
@@ -123,9 +129,10 @@ int main(int argc, char** argv) {
   if (!has_stack())
     return 1;
   share_heap();
-  // Who reads the output may leave: an error, not the end without a word.
+  // If the reader of the output is gone, the write reports an error. The signal
+  // would end the process without a message.
   std::signal(SIGPIPE, SIG_IGN);
-  // A file over the limit of `ulimit -f` is like one that finds no room.
+  // A file above the limit of `ulimit -f` is reported like a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
   return troupe::apps::run_command(argc, argv);
 }

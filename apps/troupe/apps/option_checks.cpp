@@ -23,8 +23,8 @@ std::string number_text(double number) {
   return text.data();
 }
 
-/// Whether it is a whole number above 2^64 - 1, for which the parser would take
-/// that.
+/// True for a whole number above 2^64 - 1. The parser would silently take
+/// 2^64 - 1 instead.
 bool is_too_large(const std::string& text) {
   std::uint64_t number = 0;
   const auto* end = text.data() + text.size();
@@ -32,8 +32,8 @@ bool is_too_large(const std::string& text) {
   return code == std::errc::result_out_of_range && rest == end;
 }
 
-/// Fails for nothing, too, which the parser would take for 0.
-/// @param rule what a number breaks; empty if it breaks none
+/// Also refuses empty text, which the parser would take for 0.
+/// @param rule returns the rule that a number breaks, or empty text
 CLI::Validator check(std::function<std::string(double)> rule,
                      const char* name) {
   auto fault = [rule = std::move(rule)](std::string& text) -> std::string {
@@ -54,12 +54,13 @@ std::string at_most(double most, double x) {
   return x <= most ? "" : "be at most " + number_text(most);
 }
 
-/// "8GiB" to "8589934592"; false if it is no size from 1 to `most` bytes.
+/// Converts "8GiB" to "8589934592". False if it is not a size from 1 to `most`
+/// bytes.
 bool size_to_bytes(std::string& text, std::uint64_t most) {
   try {
     if (!CLI::AsSizeValue(false)(text).empty())
       return false;
-  } catch (const CLI::ValidationError&) { // a unit that is none
+  } catch (const CLI::ValidationError&) { // unknown unit
     return false;
   }
   std::uint64_t bytes = 0;

@@ -20,9 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A loss that somebody names.
+/// A loss that is named explicitly.
 struct named_loss {
-  std::string name;  ///< empty: nobody does
+  std::string name;  ///< empty: no loss is named
   std::string where; ///< `--loss` or a file with its key, for errors
 };
 
@@ -45,7 +45,7 @@ void require_one_float(const graph::program& p, const named_loss& loss) {
                   + to_string(var->dims) + ", but a loss is one float number");
 }
 
-/// The loss that is named, else the one that the program has, if any.
+/// The named loss, otherwise the loss that is found in the program, if any.
 /// @param test the program without gradients and updates
 std::string choose_loss(const graph::program& p, const graph::program& test,
                         const named_loss& wanted) {
@@ -66,7 +66,8 @@ std::string choose_loss(const graph::program& p, const graph::program& test,
   }
 }
 
-/// Adds what `program.json` knows of a feed; its limit wins.
+/// Adds what `program.json` says about a feed. Its limit replaces that of the
+/// program.
 void complete(feed_info& feed, const graph::feed_info& note) {
   if (note.below)
     feed.below = note.below;
@@ -106,7 +107,7 @@ program_bundle read_file(const fs::path& path, const std::string& loss) {
   return bundle;
 }
 
-/// A name that is none is a slip of the command line.
+/// An unknown name is a wrong command line.
 graph::model build_known_net(const std::string& name) {
   try {
     return graph::build_model(name);
@@ -135,7 +136,7 @@ program_bundle build_net(const std::string& name, const std::string& loss) {
   return bundle;
 }
 
-/// What goes into `program.json`.
+/// The contents of `program.json`.
 graph::program_info describe(const program_bundle& bundle) {
   graph::program_info info;
   info.loss = bundle.loss;

@@ -14,7 +14,7 @@
 
 namespace troupe::apps {
 
-/// A network as the command line names it, with all that is known of it.
+/// A network that the command line names, and all that is known about it.
 struct program_bundle {
   std::string name; ///< net or folder, as given
   graph::program startup;
@@ -22,26 +22,29 @@ struct program_bundle {
   graph::program test; ///< for evaluation: no gradients, no updates
   std::string loss;    ///< empty if the program has none
   std::vector<feed_info> feeds;
-  std::int64_t batch = 0; ///< samples per step that it was made for; 0: unknown
+  std::int64_t batch = 0; ///< samples per step that it names; 0: unknown
 };
 
 /// Reads a program folder or file, or builds the built-in net of that name.
-/// @param loss value of `--loss`; empty: from `program.json`, else found in the
-/// program.
-/// Throws usage_error naming the nets there are, error(not_found) on a path
-/// with a folder in it or a loss that the program does not have,
-/// error(invalid_argument) for a value of `--loss` that is not one float
-/// number or that the test program lacks, error(bad_file).
+/// Throws:
+/// - usage_error for an unknown net, with a list of the known ones;
+/// - error(not_found) for a missing file whose path contains a folder, and for
+///   a named loss that the program does not have;
+/// - error(invalid_argument) if the named loss is not one float number or the
+///   test program does not have it;
+/// - error(bad_file).
+/// @param loss value of `--loss`. Empty: from `program.json`, otherwise found
+/// in the program.
 program_bundle load_program(const std::string& program_or_net,
                             const std::string& loss);
 
-/// Like `bundle.loss`, but throws error(not_found) if there is none.
+/// Returns `bundle.loss`. Throws error(not_found) if there is none.
 const std::string& require_loss(const program_bundle& bundle);
 
 /// Ops of a program that this build cannot run.
 struct missing_ops {
   graph::op_counts main;    ///< of the training program, all blocks
-  graph::op_counts startup; ///< of the program that runs first, on a CPU
+  graph::op_counts startup; ///< of the startup program, which runs on a CPU
 };
 missing_ops find_missing_ops(const program_bundle& bundle,
                              std::span<const device_id> devices);
@@ -53,17 +56,17 @@ std::string to_text(const missing_ops& missing);
 void require_ops(const program_bundle& bundle,
                  std::span<const device_id> devices);
 
-/// Throws error(not_found) for a name of `--fetch` that no step could fetch. An
-/// executor finds that too, but only once it is built.
+/// Throws error(not_found) for a name of `--fetch` that no step can fetch. An
+/// executor also reports this, but only when it is built.
 void require_fetches(const program_bundle& bundle,
                      std::span<const std::string> names);
 
-/// Brings the persistable outputs of the startup program's coalesce_tensor ops
-/// up to date with the parameters that they were made from: in Paddle they
-/// share memory and follow every update. Call it before saving.
+/// Updates the persistable outputs of the startup program's coalesce_tensor ops
+/// from the parameters that they were made from. In Paddle they share memory
+/// with the parameters and follow every update. Call it before saving.
 void refresh_coalesced(const program_bundle& bundle, scope& parameters);
 
-/// Writes a program folder with the trained parameters, whole or not at all.
+/// Writes a program folder with the trained parameters, atomically.
 void save_program(const program_bundle& bundle, const scope& parameters,
                   const std::filesystem::path& folder);
 

@@ -8,23 +8,23 @@
 
 namespace troupe::apps {
 
-/// Where a run stands.
+/// How far a run has come.
 struct progress_state {
   std::uint64_t step = 0;  ///< steps done
-  std::uint64_t steps = 0; ///< steps in all
+  std::uint64_t steps = 0; ///< total number of steps
   double loss = 0;         ///< of the last step
   double samples_per_s = 0;
-  /// Until all steps are done, as far as one can tell.
+  /// Estimated time until all steps are done.
   std::optional<double> seconds_left = std::nullopt;
 };
 
-/// Tells how long the rest of a run takes if its steps take as long, on
-/// average, as those behind the first one that it was told of: what comes
-/// before a first step, and it itself, take longer than others.
+/// Estimates the remaining time of a run from the average of its steps so far.
+/// The first step that it is told about and everything before it do not count,
+/// because they take longer.
 class remaining_time {
 public:
-  /// @param now_ns when `step` of `steps` steps were done
-  /// Seconds; nothing until a second step is done.
+  /// Returns seconds; empty until a second step is done.
+  /// @param now_ns time at which `step` of `steps` steps were done
   std::optional<double> after(std::uint64_t now_ns, std::uint64_t step,
                               std::uint64_t steps);
 
@@ -33,9 +33,8 @@ private:
   std::uint64_t first_step_ = 0;
 };
 
-/// Tells people on stderr how long work goes: a bar that is redrawn at most
-/// ten times a second on a terminal; elsewhere a plain line at most every ten
-/// seconds.
+/// Shows the progress of a run on stderr. On a terminal it is a bar, redrawn at
+/// most ten times per second; otherwise a plain line at most every ten seconds.
 class progress {
 public:
   progress();
@@ -43,9 +42,9 @@ public:
   explicit progress(bool terminal);
   ~progress(); ///< removes the bar
 
-  /// Call it after each step; says how long the rest takes.
+  /// Call it after each step. Adds the remaining time.
   void update(progress_state state);
-  /// Prints a line of its own, the bar stays below.
+  /// Prints a separate line; the bar is redrawn below it.
   void note(std::string_view line);
 
 private:

@@ -13,7 +13,7 @@ namespace troupe::apps {
 
 namespace {
 
-// A signal handler can reach nothing but a global.
+// A signal handler can access only globals.
 volatile std::sig_atomic_t signal_arrived = 0;
 
 extern "C" void on_signal(int) {
@@ -56,8 +56,8 @@ bool stop_request::stopped() const noexcept {
 
 namespace {
 
-/// While it lives, no signal comes to this thread, nor ever to those that it
-/// starts.
+/// While it exists, this thread receives no signals. Threads started meanwhile
+/// never receive any.
 class blocked_signals {
 public:
   blocked_signals() {
@@ -73,7 +73,7 @@ private:
   sigset_t before_ = {};
 };
 
-/// Starts a thread that signals do not come to.
+/// Starts a thread that receives no signals.
 template <class Function>
 std::thread quiet_thread(Function function) {
   const blocked_signals while_it_starts;
@@ -95,7 +95,7 @@ stop_watch::~stop_watch() {
   thread_.join();
 }
 
-// A signal handler can wake nobody, so this looks.
+// Polls, because a signal handler cannot wake a thread.
 void stop_watch::watch(const stop_request& request,
                        const std::function<void()>& act) {
   constexpr std::chrono::milliseconds between_looks{50};

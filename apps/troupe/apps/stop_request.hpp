@@ -12,17 +12,17 @@
 
 namespace troupe::apps {
 
-/// Turns Ctrl-C (SIGINT) and SIGTERM into a flag that a long loop looks at
-/// between steps, and a `stop_watch` within them, for as long as the object
-/// lives. A second signal ends the process as usual.
+/// While it exists, Ctrl-C (SIGINT) and SIGTERM set a flag. A long loop checks
+/// the flag between steps, a `stop_watch` checks it within steps. A second
+/// signal ends the process as usual.
 ///
-/// The handler has a stack of its own: kernels of the libraries keep values
-/// below the stack pointer, farther than the system leaves room for, and the
-/// thread that waits for a step runs kernels too. A handler on its stack made 5
-/// of 100 runs crash.
+/// The handler has its own stack. Library kernels keep values below the stack
+/// pointer, farther than the system leaves room for, and the thread that waits
+/// for a step runs kernels too. With a handler on its stack, 5 of 100 runs
+/// crashed.
 ///
 /// Thread rule: one object at a time, made and destroyed by the process's first
-/// thread, which signals come to.
+/// thread, which receives the signals.
 class stop_request {
 public:
   stop_request();
@@ -37,9 +37,9 @@ private:
   stack_t stack_before_ = {};
 };
 
-/// Calls `act`, on a thread of its own, again and again from when `request` was
-/// made until the object is gone: a step that began meanwhile must hear it,
-/// too.
+/// Once a stop is requested, calls `act` again and again on a thread of its own
+/// until the object is destroyed. One call would not reach a step that begins
+/// after it.
 class stop_watch {
 public:
   stop_watch(const stop_request& request, std::function<void()> act);

@@ -9,11 +9,10 @@ class App;
 
 namespace troupe::apps {
 
-/// What a chosen subcommand does; returns the exit code, may throw.
+/// Runs a subcommand and returns the exit code. May throw.
 using action = std::function<int()>;
 
-/// Each adds one subcommand, which sets `chosen` when it is on the command
-/// line.
+/// Each adds a subcommand that sets `chosen` if it is on the command line.
 void add_train(CLI::App& app, action& chosen);
 void add_eval(CLI::App& app, action& chosen);
 void add_graph(CLI::App& app, action& chosen);

@@ -28,7 +28,7 @@ void add_result_options(CLI::App& command, train_options& options) {
     .add_option("--save", options.save,
                 "write a program folder with the trained parameters")
     ->check(not_empty())
-    ->excludes("--dry-run"); // which trains none
+    ->excludes("--dry-run"); // a dry run trains nothing
   command
     .add_option("--metrics", options.metrics, "write one line of JSON per step")
     ->check(not_empty());

@@ -56,13 +56,13 @@ void check_places(const train_options& options) {
                                         options.data.feeds, options.data.data,
                                         options.params};
   require_places_of_their_own(outputs, read, options.save);
-  // A program may be saved where it came from.
+  // A program may be saved to the folder that it was read from.
   const std::array<output_place, 1> saved{{{"--save", options.save}}};
   require_places_of_their_own(saved, std::span{read}.subspan(1, 2), "");
 }
 
-/// The feeds that the user gives: with a custom gradient scale, the gradient
-/// of the loss is one of them. Persistable variables may be.
+/// The feeds that `--feeds` can hold. They include the gradient of the loss, if
+/// the gradient scale is custom, and the persistable variables.
 std::vector<feed_info> wanted_feeds(const train_options& options,
                                     const program_bundle& bundle) {
   std::vector<feed_info> feeds = bundle.feeds;
@@ -95,7 +95,7 @@ std::unique_ptr<batch_source> open_source(const train_options& options,
   return make_synthetic_source(bundle.feeds, batch, options.seed, memory);
 }
 
-/// Synthetic batches are made once and for all; others ahead of their steps.
+/// Prefetches batches, except synthetic ones, which are generated only once.
 std::unique_ptr<batch_source> make_source(const train_options& options,
                                           const program_bundle& bundle,
                                           arena& memory,
@@ -129,7 +129,8 @@ executor_options make_options(const train_options& options,
   return made;
 }
 
-/// The fetched variables that are the same on all devices.
+/// Those of `names` that are persistable: they have the same value on all
+/// devices.
 std::vector<std::string> persistable(const program_bundle& bundle,
                                      const std::vector<std::string>& names) {
   std::vector<std::string> found;
@@ -140,7 +141,8 @@ std::vector<std::string> persistable(const program_bundle& bundle,
   return found;
 }
 
-/// An array that its file cannot hold would be found behind the last step.
+/// Refuses a variable that the file cannot hold before the training; otherwise
+/// the error would come after the last step.
 void require_storable(const program_bundle& bundle, const std::string& name,
                       const std::string& file) {
   const auto* var = bundle.main.main().find_var(name);
@@ -152,8 +154,8 @@ void require_storable(const program_bundle& bundle, const std::string& name,
   }
 }
 
-/// Everything that a run writes, opened before the first step, so that a path
-/// that cannot be written costs no training.
+/// All files that a run writes. They are opened before the first step, so that
+/// a path that cannot be written is reported before the training.
 class run_outputs {
 public:
   run_outputs(const train_options& options, const program_bundle& bundle) {
@@ -169,11 +171,11 @@ public:
     if (!names.empty())
       fetched_.emplace(options.fetch_out, names, persistable(bundle, names));
     if (fetched_)
-      atomic_file{options.fetch_out}; // made and removed: it can be written
+      atomic_file{options.fetch_out}; // made and removed, to check the path
   }
 
-  /// Hours of training are not lost for a line: the run goes on without them
-  /// and ends with what `require_metrics` throws.
+  /// Adds a line of metrics. If it cannot be written, training continues
+  /// without further lines, and `require_metrics` throws at the end.
   void add(const step_metrics& metrics, progress& shown) {
     if (!metrics_ || lost_)
       return;
@@ -210,7 +212,7 @@ public:
 
 private:
   std::optional<metrics_file> metrics_;
-  std::optional<std::string> lost_; // why lines are missing
+  std::optional<std::string> lost_; // the reason, if lines are missing
   std::optional<atomic_file> curve_;
   std::optional<fetch_file> fetched_;
 };
@@ -242,7 +244,7 @@ void describe_graph(const executor& exe, const train_options& options,
                   stats.messages_per_step));
 }
 
-/// What held-out samples say of each epoch of a training.
+/// Evaluates each epoch of a training on held-out samples.
 class held_out_test {
 public:
   /// @param samples null: there are none
@@ -255,8 +257,9 @@ public:
 
   bool has_samples() const { return samples_ != nullptr; }
 
-  /// Of the parameters as they are, in words behind those of an epoch. What
-  /// fails here ends no training: it is told once, and again at its end.
+  /// Loss and accuracy with the current parameters, as text for the line of an
+  /// epoch. A failure does not end the training: it is reported once here, and
+  /// `at_end` throws if it happens again.
   std::string tell(executor& exe, progress& shown) {
     last_.reset();
     if (!samples_ || failed_)
@@ -276,7 +279,7 @@ public:
                 last_->answers->accuracy());
   }
 
-  /// Right answers with the parameters behind the last step.
+  /// Correct answers with the parameters after the last step.
   hits at_end(const scope& parameters) const {
     return *(last_ ? *last_ : run(parameters)).answers;
   }
@@ -294,7 +297,8 @@ private:
   std::optional<evaluation> last_;
 };
 
-/// A folder of parameters says nothing of the run that they come from.
+/// Notes that steps count from the first: saved parameters do not record how
+/// many steps the earlier run took.
 void tell_of_start(const train_options& options, progress& shown) {
   if (!options.params.empty())
     shown.note("parameters from " + options.params
@@ -361,7 +365,7 @@ int tell_stop(std::uint64_t steps, std::uint64_t of_steps) {
   return 1;
 }
 
-/// A training that diverged ends like others, perhaps hours later.
+/// Warns if a loss was not finite: the training itself continues to its end.
 void warn_of_loss(const training_report& report, progress& shown) {
   const auto& losses = report.history.steps;
   const auto lost = std::ranges::find_if(
@@ -386,8 +390,8 @@ void print_held_out(const hits& found, bool json) {
   std::printf("%s\n", result.dump().c_str());
 }
 
-/// The held-out samples beside the training data; null if there are none or
-/// the network is no classifier.
+/// The held-out samples of the training data. Null if there are none, if the
+/// network is not a classifier, or in a dry run.
 std::unique_ptr<batch_source> open_held_out(const train_options& options,
                                             const program_bundle& bundle,
                                             arena& memory) {
@@ -399,8 +403,8 @@ std::unique_ptr<batch_source> open_held_out(const train_options& options,
                              {.batch = 256, .shuffle = false}, memory);
 }
 
-/// Runs `work`, which follows the saving. What fails there must not read as if
-/// the training were lost.
+/// Runs `work`, which comes after saving. If it fails, the error also says that
+/// the trained program is saved.
 template <class Function>
 void run_after_saving(const train_options& options, Function work) {
   const auto kept = "; the trained program is saved in " + options.save;
@@ -441,11 +445,11 @@ int run_train(const train_options& options) {
   wanted.system = &system;
   auto source = make_source(options, bundle, host, system);
   const auto held_out_samples = open_held_out(options, bundle, host);
-  count_steps(options, *source); // refuses what cannot be counted
+  count_steps(options, *source); // throws if there are too many
   wanted.lowering.batch = source->batch_samples(0);
   run_outputs outputs(options, bundle);
   const auto parameters = make_parameters(options, bundle, host);
-  const stop_request stop; // until now a signal ended the process
+  const stop_request stop; // before this, a signal ends the process
   if (is_automatic(options.network)) {
     choose_cpu_devices(
       wanted, options.network, bundle, source->batch(0, 0),
@@ -476,7 +480,7 @@ int run_train(const train_options& options) {
     if (!report.stopped) {
       exe.synchronize_parameters();
       print_summary(report, exe.stats(), options.json);
-      if (!options.dry_run) // which computes no loss
+      if (!options.dry_run) // a dry run computes no loss
         warn_of_loss(report, shown);
     }
   }

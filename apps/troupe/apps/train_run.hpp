@@ -8,12 +8,12 @@
 
 namespace troupe::apps {
 
-/// The options of `troupe train`; empty names ask for nothing.
+/// The options of `troupe train`. Empty: not given.
 struct train_options {
   network_options network;
   data_options data;
-  std::uint64_t steps = 0;  ///< 0: counted in epochs
-  std::uint64_t epochs = 0; ///< 0: one
+  std::uint64_t steps = 0;  ///< 0: `epochs` counts
+  std::uint64_t epochs = 0; ///< 0: one epoch
   std::string params;
   std::string save;       ///< folder
   std::string metrics;    ///< .jsonl
@@ -28,9 +28,9 @@ struct train_options {
   bool json = false;
 };
 
-/// Trains, tells how it goes on stderr and what came out on stdout. Returns
-/// the exit code; throws usage_error and error. Ctrl-C cancels the
-/// steps under way: exit code 1, nothing saved.
+/// Trains. Progress goes to stderr, results go to stdout. Returns the exit
+/// code; throws usage_error and error. Ctrl-C cancels the steps in flight: the
+/// exit code is 1 and nothing is saved.
 int run_train(const train_options& options);
 
 } // namespace troupe::apps

@@ -70,7 +70,8 @@ private:
       end_epoch(now_ns());
   }
 
-  /// Steps overlap; a step's own time begins when the step before ends.
+  /// Milliseconds of one step. Steps overlap, so its time begins when the
+  /// previous step ends.
   double own_ms(std::uint64_t admitted_ns, double ms) {
     const double admitted = static_cast<double>(admitted_ns) * 1e-6;
     const double end = admitted + ms;

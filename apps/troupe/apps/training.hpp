@@ -13,8 +13,8 @@
 
 namespace troupe::apps {
 
-/// What happens while a training runs. All are called on the caller's thread,
-/// in the order of steps; empty ones are skipped.
+/// Callbacks during a training. All are called on the caller's thread, in the
+/// order of steps; empty ones are skipped.
 struct training_observer {
   std::function<void(const step_metrics&)> step;
   /// The step's fetched variables.
@@ -22,10 +22,10 @@ struct training_observer {
   /// Epoch number from 1, its mean loss, samples per second.
   std::function<void(std::uint64_t epoch, double loss, double samples_per_s)>
     epoch;
-  /// No step is under way while `epoch` is called, and the time that it takes
-  /// does not count.
+  /// If true, no step is in flight while `epoch` is called, and the time of the
+  /// call does not count.
   bool rest_between_epochs = false;
-  /// Asked before each step: true ends the run after the steps under way.
+  /// Called before each step: true ends the run after the steps in flight.
   std::function<bool()> stop;
 };
 
@@ -34,16 +34,16 @@ struct training_report {
   std::uint64_t steps = 0;
   std::uint64_t samples = 0;
   double seconds = 0;
-  bool stopped = false; ///< ended before all steps were done
+  bool stopped = false; ///< the run ended before all steps were done
 
   double samples_per_s() const {
     return seconds > 0 ? static_cast<double>(samples) / seconds : 0;
   }
 };
 
-/// Runs `steps` steps of `exe` on batches of `source`, `in_flight` at a time,
-/// so that the next batch is made while a step runs. Throws what a step failed
-/// with.
+/// Runs `steps` steps of `exe` on batches of `source`. Up to `in_flight` steps
+/// overlap, so that the next batch is made while a step runs. Throws the error
+/// of a failed step.
 training_report run_training(executor& exe, batch_source& source,
                              std::uint64_t steps, std::uint32_t in_flight,
                              const std::vector<std::string>& fetches,

@@ -5,7 +5,7 @@
 
 namespace troupe::apps {
 
-/// The command line itself is wrong: exit code 2.
+/// The command line is wrong: exit code 2.
 class usage_error : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
