@@ -19,7 +19,7 @@ bool fits(const feed_info& feed, const shape& given) {
   return true;
 }
 
-/// Where element number `flat` stands: "[17, 0]".
+/// The indices of element number `flat`: "[17, 0]".
 std::string position(const shape& dims, std::int64_t flat) {
   shape place = dims;
   for (std::size_t axis = dims.rank(); axis-- > 0; flat /= dims[axis])

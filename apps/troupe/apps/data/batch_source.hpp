@@ -11,33 +11,34 @@
 
 namespace troupe::apps {
 
-/// Samples in memory: a tensor per feed whose axis 0 counts them.
+/// Samples in memory: one tensor per feed. Axis 0 counts samples.
 struct dataset {
   feed_map columns;
   std::int64_t samples = 0; ///< at least 1
 };
 
-/// Where a run gets its batches from. An epoch has a fixed number of steps.
-/// Batches lie in the arena that the source was made with.
+/// The source of a run's batches. An epoch has a fixed number of steps. Batches
+/// are in the arena that the source was made with.
 /// Thread rule: one thread.
 class batch_source {
 public:
   virtual ~batch_source() = default;
 
   virtual std::uint64_t steps_per_epoch() const = 0;
-  /// Samples of the batch of step `index` of an epoch.
+  /// Number of samples of the batch of step `index` of an epoch.
   virtual std::int64_t batch_samples(std::uint64_t index) const = 0;
-  /// The batch itself. Asking epoch after epoch, step after step is cheap.
+  /// The batch. Fast if batches are requested in the order of steps and epochs.
   virtual feed_map batch(std::uint64_t epoch, std::uint64_t index) = 0;
 };
 
 struct sampling {
-  std::int64_t batch = 1; ///< samples per step; an epoch's last may be smaller
+  /// Samples per step. The last step of an epoch may have fewer.
+  std::int64_t batch = 1;
   std::uint64_t seed = 0;
-  bool shuffle = true; ///< another order in each epoch
+  bool shuffle = true; ///< a different order in each epoch
 };
 
-/// Batches of a dataset. Throws error(invalid_argument) on a batch below 1.
+/// Batches of a dataset. Throws error(invalid_argument) if `batch` is below 1.
 std::unique_ptr<batch_source>
 make_dataset_source(dataset data, const sampling& options, arena& memory);
 
@@ -49,21 +50,22 @@ std::unique_ptr<batch_source> make_npz_source(const std::filesystem::path& file,
                                               std::span<const feed_info> feeds,
                                               arena& memory);
 
-/// Random batches of the feeds' shapes: floats in [0, 1), whole numbers below
-/// their limit. An epoch is 8 steps, each the same in every epoch. Throws
-/// error(invalid_argument) on a feed of whole numbers without a limit.
+/// Random batches with the feeds' shapes: floats in [0, 1), whole numbers below
+/// their limit. An epoch has 8 steps; all epochs are the same. Throws
+/// error(invalid_argument) for a feed of whole numbers without a limit.
 std::unique_ptr<batch_source>
 make_synthetic_source(std::span<const feed_info> feeds, std::int64_t batch,
                       std::uint64_t seed, arena& memory);
 
-/// Throws error(dtype_mismatch | shape_mismatch) unless `values`, whose axis 0
-/// counts samples, is what `feed` wants, naming `file`, expected and actual.
+/// Throws error(dtype_mismatch | shape_mismatch) unless `type` and `dims`,
+/// whose axis 0 counts samples, are what `feed` needs. The error names `file`,
+/// expected and actual.
 void check_feed(const feed_info& feed, dtype type, const shape& dims,
                 const std::string& file);
 
-/// Throws error(out_of_range) unless all whole numbers of `values` lie in
-/// [0, feed.below) or are the ignored one, with file, position in `values`,
-/// value and limit.
+/// Throws error(out_of_range) unless all whole numbers of `values` are in
+/// [0, feed.below) or equal the ignored number. The error names file, position
+/// in `values`, value and limit.
 void check_range(const feed_info& feed, const tensor& values,
                  const std::string& file);
 

@@ -9,18 +9,17 @@
 
 namespace troupe::apps {
 
-/// Where a program says which class it takes a sample for.
+/// The variables that hold a program's classification of samples.
 struct classifier {
   std::string scores; ///< variable [..., classes]; the largest score wins
   std::string label;  ///< feed of class numbers, one per row of scores
-  std::int64_t ignored = -100; ///< a label that stands for none
+  std::int64_t ignored = -100; ///< label of samples that do not count
 };
 
-/// Finds the cross entropy of a program whose labels are fed; nothing if it
-/// has none.
+/// Finds the cross entropy whose labels are fed; empty if the program has none.
 std::optional<classifier> find_classifier(const graph::program& p);
 
-/// Right answers out of all.
+/// Number of correct answers and of all answers.
 struct hits {
   std::int64_t correct = 0;
   std::int64_t total = 0;
@@ -30,9 +29,9 @@ struct hits {
   }
 };
 
-/// Compares scores (float32, plain) with labels (int64), but for those that are
-/// `ignored`. Of equal scores the first wins. Throws error(shape_mismatch) if
-/// there is not one label per row.
+/// Compares scores (float32, plain) with labels (int64). Rows with the label
+/// `ignored` do not count. Of equal scores the first wins. Throws
+/// error(shape_mismatch) if there is not one label per row.
 hits count_hits(const tensor& scores, const tensor& labels,
                 std::int64_t ignored = -100);
 

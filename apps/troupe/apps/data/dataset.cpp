@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The two feeds of a program that learns to label samples.
+/// The two feeds of a program that learns from labelled samples.
 struct labelled_feeds {
   const feed_info* features; ///< float32
   const feed_info* label;
@@ -32,7 +32,7 @@ struct labelled_feeds {
   throw error(errc::invalid_argument, text);
 }
 
-/// Of two float feeds the one with one element per sample is the label.
+/// If both feeds are float, the one with one element per sample is the label.
 labelled_feeds find_labelled_feeds(const fs::path& path,
                                    std::span<const feed_info> feeds) {
   constexpr const char* wanted = "one float feed and one label";
@@ -120,8 +120,8 @@ dataset load_csv(const fs::path& file, std::span<const feed_info> feeds,
   return data;
 }
 
-/// The feed that an embedding reads is the text, the other what follows: the
-/// two have one element per token, the targets often an axis more.
+/// The feed that an embedding reads is the text, the other holds the targets.
+/// Both have one element per token; targets often have one more axis.
 labelled_feeds find_token_feeds(const fs::path& path,
                                 std::span<const feed_info> feeds) {
   constexpr const char* wanted = "two feeds of as many whole numbers";
@@ -168,7 +168,7 @@ dataset load_text(const fs::path& file, std::span<const feed_info> feeds,
 } // namespace
 
 bool has_held_out(const fs::path& path) {
-  // One of the two alone is refused when it is read.
+  // A folder with only one of the two files is refused when it is read.
   const auto has = [&](const char* name) {
     return input_type(path / name) != fs::file_type::not_found;
   };

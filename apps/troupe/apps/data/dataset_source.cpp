@@ -47,8 +47,8 @@ public:
   }
 
 private:
-  /// Fisher and Yates by hand: the order of std::shuffle differs from one
-  /// standard library to the next. bench/peers/sample_order.py does the same.
+  /// A Fisher-Yates shuffle. std::shuffle would give another order with another
+  /// standard library. bench/peers/sample_order.py does the same.
   void shuffle(std::uint64_t epoch) {
     std::iota(order_.begin(), order_.end(), std::size_t{0});
     std::mt19937_64 draw(options_.seed * 0x9e3779b97f4a7c15u + epoch);

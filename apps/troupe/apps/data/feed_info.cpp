@@ -14,7 +14,7 @@ namespace {
 
 using graph::op_desc;
 
-/// Ops whose output holds values of their input, in another arrangement.
+/// Ops whose output is a rearrangement of their input.
 constexpr std::array<std::string_view, 12> rearranging = {
   "reshape",
   "reshape2",
@@ -29,7 +29,7 @@ constexpr std::array<std::string_view, 12> rearranging = {
   "transpose",
   "transpose2"};
 
-/// The name of a feed and of everything that merely rearranges it.
+/// The name of a feed and of all variables that only rearrange it.
 std::set<std::string, std::less<>> names_of(const graph::block& b,
                                             const std::string& feed) {
   std::set<std::string, std::less<>> names{feed};
@@ -53,8 +53,8 @@ std::optional<std::int64_t> extent(const graph::block& b, const op_desc& op,
   return var->dims.dim(axis);
 }
 
-/// A rule: op `type` reads indices in `slot` that count along an axis of
-/// another input, or are labels that may be ignored.
+/// A rule: `slot` of an op of this `type` holds indices into `axis` of the
+/// input `counted`. With `may_ignore` they are labels that can be ignored.
 struct index_rule {
   std::string_view type, slot, counted;
   int axis;
@@ -69,7 +69,7 @@ constexpr std::array<index_rule, 5> index_rules = {{
   {"lookup_table_v2", "Ids", "W", 0, false},
 }};
 
-/// Which whole numbers a feed may hold: those below a limit, and one more.
+/// The whole numbers that a feed can hold: [0, below) and `ignored`.
 struct index_range {
   std::optional<std::int64_t> below, ignored;
 };

@@ -15,7 +15,7 @@ namespace troupe::apps {
 
 namespace {
 
-/// Which rows a step has, and how they form sequences.
+/// The rows of a step, and how they form sequences.
 struct step_rows {
   std::int64_t first = 0;
   std::int64_t count = 0;
@@ -23,8 +23,8 @@ struct step_rows {
 };
 
 /// The array of one feed: [steps, samples, ...]; or [rows, ...], the sequences
-/// of all steps one behind the other; or [steps, ...], the values of a feed
-/// that is not split.
+/// of all steps concatenated; or [steps, ...], the values of a feed that is not
+/// split.
 struct column {
   tensor values;
   std::vector<step_rows> sequences; ///< one per step; empty: no sequences
@@ -88,9 +88,9 @@ private:
   arena& memory_;
 };
 
-/// The offsets `name`.lod0, .lod1 ... of a feed's sequences, taken out of
-/// `arrays`. lod0 is [steps, samples + 1]; each level behind it lists, step
-/// after step, one offset more than the level before it counts there.
+/// Takes the offsets `name`.lod0, .lod1 ... of a feed's sequences out of
+/// `arrays`. lod0 is [steps, samples + 1]. Each further level has, for each
+/// step, one offset more than the level before counts in that step.
 class level_reader {
 public:
   level_reader(const std::string& name, named_tensors& arrays,
@@ -175,7 +175,7 @@ private:
   std::string name_;
   std::string file_;
   std::vector<tensor> levels_;
-  std::vector<std::int64_t> next_; ///< per level: offsets that are read
+  std::vector<std::int64_t> next_; ///< per level: number of offsets read so far
 };
 
 /// Takes the array of one feed out of `arrays` and checks it.

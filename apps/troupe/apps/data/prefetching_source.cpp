@@ -17,7 +17,7 @@ namespace troupe::apps {
 
 namespace {
 
-/// Which batch: of what step of what epoch.
+/// Identifies a batch by epoch and step.
 struct batch_place {
   std::uint64_t epoch = 0;
   std::uint64_t index = 0;
@@ -25,7 +25,8 @@ struct batch_place {
   bool operator==(const batch_place&) const = default;
 };
 
-/// A batch, or why there is none. Messages are copied by reference.
+/// A batch, or the exception that making it threw. Messages pass a pointer to
+/// it.
 struct made_batch {
   batch_place place;
   feed_map feeds;
@@ -56,7 +57,7 @@ batch_ptr make_batch(batch_source& source, batch_place place) {
   return made;
 }
 
-/// Answers each place with its batch.
+/// Answers each request with its batch.
 caf::behavior loader(caf::event_based_actor*, batch_source* source) {
   return {[source](batch_place place) { return make_batch(*source, place); }};
 }
@@ -76,7 +77,7 @@ public:
   ~prefetching_source() override {
     forget();
     caf::anon_send_exit(loader_, caf::exit_reason::user_shutdown);
-    self_->receive([](const caf::down_msg&) {}); // behind its last batch
+    self_->receive([](const caf::down_msg&) {}); // waits until it has ended
   }
 
   std::uint64_t steps_per_epoch() const override { return samples_.size(); }
@@ -91,7 +92,7 @@ public:
       next_ = last_ = wanted;
       ask();
     }
-    // The next ones are under way while the caller waits for this one.
+    // Request the next ones too, before waiting for this one.
     while (asked_ <= ahead_) {
       last_ = after(last_);
       ask();
@@ -123,13 +124,13 @@ private:
       take();
   }
 
-  std::unique_ptr<batch_source> source_; // the loader's while that lives
-  std::vector<std::int64_t> samples_;    // of each step of an epoch
+  std::unique_ptr<batch_source> source_; // only the loader uses it
+  std::vector<std::int64_t> samples_;    // per step of an epoch
   std::size_t ahead_;
   caf::scoped_actor self_;
   caf::actor loader_;
-  batch_place next_, last_; // the first and the last that were asked for
-  std::size_t asked_ = 0;   // and not taken
+  batch_place next_, last_; // first and last batch of the open requests
+  std::size_t asked_ = 0;   // number of open requests
 };
 
 } // namespace

@@ -12,17 +12,18 @@ class actor_system;
 
 namespace troupe::apps {
 
-/// The batches of `source`, made ahead of time by an actor of `system`: while a
-/// step trains, up to `ahead` (at least 1) of the following batches are in the
-/// making or ready. The queue is bounded by requests: a batch is asked for when
-/// one is taken, so that a slow consumer stops the actor.
+/// Prefetches the batches of `source` with an actor of `system`. While a step
+/// trains, up to `ahead` (at least 1) of the following batches are ready or
+/// being made. The queue is bounded by requests: taking a batch requests
+/// another one, so a slow consumer stops the actor.
 ///
-/// Batches are asked for in the order of steps and epochs. Asking for another
-/// one than the next throws away what was made ahead.
+/// Batches are requested in the order of steps and epochs. A call of `batch`
+/// for any other than the next batch discards the prefetched ones.
 ///
-/// Only the actor calls `source` from here on, on any thread of the system.
-/// What it throws is thrown by the `batch` call for that batch. Destroy the
-/// result before the system; it waits for the batch in the making.
+/// From now on only the actor uses `source`, on any thread of the system. If
+/// `source` throws, the `batch` call for that batch throws the same exception.
+/// Destroy the result before the system; the destructor waits for all requested
+/// batches.
 std::unique_ptr<batch_source>
 make_prefetching_source(std::unique_ptr<batch_source> source, std::size_t ahead,
                         caf::actor_system& system);

@@ -5,11 +5,11 @@
 
 namespace troupe::apps {
 
-/// What was measured of one thing, a few times.
+/// Repeated measurements of one quantity.
 class samples {
 public:
   void add(double value) { values_.push_back(value); }
-  /// The p-quantile, 0 <= p <= 1; there is one sample at least.
+  /// The p-quantile, 0 <= p <= 1. There must be at least one sample.
   double quantile(double p) const;
   double median() const { return quantile(0.5); }
   double least() const { return quantile(0); }

@@ -12,8 +12,8 @@ namespace troupe::apps {
 
 namespace {
 
-/// Enough to keep a network from learning one batch by heart at once, few
-/// enough to hold in memory.
+/// Enough that a network does not memorize a single batch at once, few enough
+/// to keep in memory.
 constexpr std::uint64_t steps = 8;
 
 using uniform_numbers = block_reader<float>;
