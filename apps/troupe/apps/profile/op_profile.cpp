@@ -14,19 +14,19 @@
 
 namespace troupe::apps {
 
-/// What one worker has seen.
+/// The times of one worker, in ticks.
 class op_profile::worker_log {
 public:
   explicit worker_log(std::size_t types) : times_(types) {}
 
-  /// A kernel that ran in an op, times in ticks. By the worker, while others
-  /// take events.
+  /// A kernel that ran within an op.
   struct kernel_run {
     type_number type = 0;
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
-    std::uint64_t layout_bytes = 0; ///< those of kernels within it too
+    std::uint64_t layout_bytes = 0; ///< including kernels within it
   };
+  /// Called by the worker, while another thread may take events.
   void ran(const kernel_run& run) {
     std::lock_guard guard{mutex_};
     kernels_.push_back(run);
@@ -47,7 +47,8 @@ public:
     saw(begin_, now);
     end_step_ = std::max(end_step_, step + 1);
   }
-  /// Another worker's op, which counts there.
+  /// The worker helps with another worker's op. The op's count is added there,
+  /// the time here.
   void begin_help(std::uint64_t now) { help_begin_ = now; }
   void end_help(type_number type, std::uint64_t now) {
     const auto began = std::exchange(help_begin_, none);
@@ -80,11 +81,12 @@ private:
 
   struct frame {
     kernel_run run;
-    std::uint64_t inside_ns = 0; // of frames that it encloses
+    std::uint64_t inside_ns = 0; // of the frames within it, in ticks
     std::uint64_t inside_layout = 0;
   };
 
-  /// Those that have ended by `now`, outer ones before those within them.
+  /// Takes out the kernels that ended by `now`; outer ones come before those
+  /// within them.
   std::vector<kernel_run> take_kernels(std::uint64_t now) {
     std::vector<kernel_run> taken;
     {
@@ -108,7 +110,8 @@ private:
     frames_.push_back({run});
   }
 
-  /// The innermost one ends. What an op's own kernel does is part of the op.
+  /// Ends the innermost frame. A frame within one of the same type is the op's
+  /// own kernel and counts as part of the op.
   void leave() {
     const auto ended = frames_.back();
     frames_.pop_back();
@@ -141,7 +144,7 @@ private:
 
   std::vector<op_time> times_; // by type
   std::vector<frame> frames_;
-  handle_id op_ = no_handle; // that runs
+  handle_id op_ = no_handle; // the op that runs
   std::uint64_t begin_ = 0;
   std::uint64_t help_begin_ = none;
   std::uint64_t busy_ns_ = 0;
@@ -149,7 +152,7 @@ private:
   std::uint64_t last_ = 0;
   step_id end_step_ = 0;
   std::mutex mutex_;
-  std::vector<kernel_run> kernels_; // guarded by `mutex_`, by their ends
+  std::vector<kernel_run> kernels_; // sorted by end, guarded by `mutex_`
 };
 
 class op_profile::watched_kernel final : public kernel {

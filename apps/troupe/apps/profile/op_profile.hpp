@@ -16,22 +16,22 @@
 
 namespace troupe::apps {
 
-/// Time that ops of one type took.
+/// Time of the ops of one type.
 struct op_time {
   std::uint64_t count = 0;
-  std::uint64_t total_ns = 0; ///< the ops of their blocks included
-  std::uint64_t self_ns = 0;  ///< without those
-  /// Read and written to change layouts, without those.
+  std::uint64_t total_ns = 0; ///< including the ops of their blocks
+  std::uint64_t self_ns = 0;  ///< without the ops of their blocks
+  /// Bytes read and written to change layouts, without the ops of their blocks.
   std::uint64_t layout_bytes = 0;
 };
 
-/// What a profile has seen. Times are of workers, so that ops that ran side by
-/// side count each.
+/// The result of a profile. Times are added up over workers, so ops that ran
+/// concurrently each count in full.
 struct profile_times {
-  std::uint64_t steps = 0; ///< that were counted
+  std::uint64_t steps = 0; ///< number of steps that count
   std::uint64_t wall_ns = 0;
   std::map<std::string, op_time> ops;
-  std::vector<std::uint64_t> busy_ns; ///< per worker, with ops
+  std::vector<std::uint64_t> busy_ns; ///< per worker, time in ops
   using type_by_parameter = std::map<std::string, std::string>;
   /// Types of the ops that make the gradient of a parameter for all devices
   /// (graph/gathered_product.hpp, graph/merging_update.hpp).
@@ -40,36 +40,37 @@ struct profile_times {
   type_by_parameter merged_by = {};
 };
 
-/// Measures where the steps of one executor spend their time: its recorder
-/// tells when ops begin and end, the kernels themselves which ops of a branch
-/// or a loop run within another. The first steps, in which kernels choose their
-/// code and memory grows, do not count.
+/// Measures where the steps of one executor spend their time. The recorder
+/// gives the begin and end of ops. The kernels report ops that run within
+/// another op: those of a branch or a loop. The first steps do not count,
+/// because kernels choose their code and memory grows in them.
 ///
 /// Use: give `watched_kernels()` to an executor that records ops, call `begin`
-/// with the executor's graph, run steps, and `take` its recorder's events after
-/// each, before newer ones overwrite them.
+/// with the executor's graph and run steps. After each step call `take` with
+/// the executor's recorder, before newer events overwrite older ones.
 ///
-/// Of an op whose launch is pending the launch alone counts. What workers do to
-/// help with an op of another one counts as that op's time and as theirs.
+/// If the launch of an op is pending, only the launch counts. When a worker
+/// helps with an op of another worker, the time counts for the op and for the
+/// helper.
 ///
-/// Thread rule: one thread.
+/// Thread rule: one thread; the watched kernels run on any worker.
 class op_profile {
 public:
-  /// @param workers of the executor
-  /// @param skipped steps that do not count
+  /// @param workers number of workers of the executor
+  /// @param skipped number of first steps that do not count
   op_profile(std::size_t workers, std::uint64_t skipped);
   ~op_profile();
 
-  /// The kernels of `base`, each telling this profile when it runs. They must
+  /// The kernels of `base`, which report each run to this profile. They must
   /// not outlive it.
   std::shared_ptr<const kernel_table>
   watched_kernels(std::shared_ptr<const kernel_table> base);
-  /// Learns which op has which number. The graph may go afterwards.
+  /// Stores the op type of each handle. The graph need not outlive the call.
   void begin(const graph::ssa_graph& graph);
 
-  /// Counts what a recorder has recorded since the last call.
+  /// Takes the events that were recorded since the last call.
   void take(recorder& from);
-  /// The same of events, whose times count as nanoseconds.
+  /// The same for events with times in nanoseconds.
   void take(std::span<const trace_event> events);
 
   profile_times times() const;

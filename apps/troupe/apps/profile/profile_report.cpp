@@ -17,15 +17,15 @@ namespace {
 
 constexpr double ms_per_s = 1e3;
 
-/// What the ops of a type have to do in a step.
+/// The work of the ops of a type in a step.
 struct type_cost {
   graph::work work;
   double roof_ms = 0;
-  double runs = 0; ///< if each device runs each op
+  double runs = 0; ///< number of runs if each device runs each op
 
-  /// What `count` of them have to do, on average: updates may run on one device
-  /// alone, others within a fused op. More than `runs` are in blocks of their
-  /// own, of which nothing is known.
+  /// The average work of `count` runs. There are fewer than `runs` if updates
+  /// run on only one device or ops are part of a fused op. Runs beyond that
+  /// number are of ops in blocks, whose work is unknown.
   type_cost of(double count) const {
     const auto share = std::min(1.0, count / runs);
     return {part_of(work, share), roof_ms * share, count};
@@ -45,7 +45,8 @@ struct type_cost {
 
 using costs_by_type = std::map<std::string, type_cost, std::less<>>;
 
-/// The samples are dealt out to the devices as evenly as they can be.
+/// Number of samples of a device: samples are distributed as evenly as
+/// possible.
 std::int64_t shard(std::int64_t batch, std::size_t device,
                    std::size_t devices) {
   const auto d = static_cast<std::int64_t>(device);
@@ -53,8 +54,8 @@ std::int64_t shard(std::int64_t batch, std::size_t device,
   return batch / n + (d < batch % n ? 1 : 0);
 }
 
-/// The type that makes or merges the gradient of the parameter that an op has
-/// in `slot`; null if there is none.
+/// The op type that makes or merges the gradient of the parameter in `slot` of
+/// an op. Null if there is none.
 const std::string* type_for_all(const profile_times::type_by_parameter& types,
                                 const graph::op_desc& op,
                                 std::string_view slot) {
@@ -64,7 +65,8 @@ const std::string* type_for_all(const profile_times::type_by_parameter& types,
   return found == types.end() ? nullptr : &found->second;
 }
 
-/// What an update reads beside one gradient.
+/// The bytes that an update reads in addition if it merges gradients: those of
+/// the other devices.
 graph::work of_other_gradients(const graph::block& b, const graph::op_desc& op,
                                std::size_t devices) {
   const auto elements = b.var(op.only_input("Param")).dims.numel();
@@ -72,7 +74,7 @@ graph::work of_other_gradients(const graph::block& b, const graph::op_desc& op,
                * static_cast<double>(devices - 1)};
 }
 
-/// Counts the ops of one device.
+/// Adds up the work of the ops of one device.
 class device_costs {
 public:
   device_costs(const graph::program& program, std::size_t devices,
@@ -97,7 +99,8 @@ public:
   }
 
 private:
-  /// Of its two gradients one is made for all.
+  /// `op` computes up to two gradients. That of Y is gathered: an op of type
+  /// `maker` computes it for all devices.
   void add_product(const graph::op_desc& op, const graph::work& work,
                    costs_by_type& costs, const std::string& maker) const {
     const auto makes_other = graph::without_gathered(op).has_value();
@@ -107,7 +110,7 @@ private:
       costs[op.type].add(type_cost::part_of(work, 1 - share), 1, roof_);
   }
 
-  /// The part of what is done once for all devices.
+  /// One device's share of work that is done once for all devices.
   graph::work of_one(const graph::work& work) const {
     return type_cost::part_of(work, 1.0 / count());
   }

@@ -16,12 +16,12 @@ struct profile_row {
   double count = 0;
   double total_ms = 0;
   double self_ms = 0;
-  /// What they do at least, as `graph::count_cost` says, on average over the
-  /// main block's ops of the type; 0: not known.
+  /// Their minimum work according to `graph::count_cost`, as an average over
+  /// the main block's ops of the type. 0: unknown.
   graph::work work;
-  /// What that takes one worker at least.
+  /// Time of one worker for this work at the attainable speed.
   double roof_ms = 0;
-  /// Moved to change layouts, which is no work of the op.
+  /// Bytes moved to change layouts; they are not part of `work`.
   double layout_bytes = 0;
 
   double gflop_per_s() const { return work.flops / self_ms * 1e-6; }
@@ -30,17 +30,17 @@ struct profile_row {
   double share_of_roof() const { return roof_ms / self_ms; }
 };
 
-/// A profile as a user reads it.
+/// A profile as it is printed.
 struct profile_report {
   std::uint64_t steps = 0;
   double step_ms = 0;
-  std::vector<profile_row> rows; ///< most of the time first
-  std::vector<double> idle;      ///< per worker, its share of time without op
-  graph::roofline roof;          ///< of one worker when all compute
+  std::vector<profile_row> rows; ///< longest time first
+  std::vector<double> idle;      ///< per worker: share of time without an op
+  graph::roofline roof;          ///< of one worker while all compute
 };
 
-/// @param batch samples of a step over all devices
-/// @param roof of all workers together
+/// @param batch samples per step over all devices
+/// @param roof attainable speed of all workers together
 profile_report make_profile_report(const profile_times& times,
                                    const graph::program& program,
                                    std::int64_t batch, std::size_t devices,

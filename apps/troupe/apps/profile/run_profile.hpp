@@ -10,11 +10,12 @@
 namespace troupe::apps {
 
 /// The profile of one run of `troupe train`. The first two steps do not count,
-/// if there are more: kernels choose their code in them.
+/// because kernels choose their code in them. The last step always counts.
 class run_profile {
 public:
-  /// Makes an executor with these options tell the profile, which outlives it.
-  /// @param steps of the run
+  /// Changes `run` so that an executor with these options reports to this
+  /// profile. The profile must outlive the executor.
+  /// @param steps number of steps of the run
   run_profile(std::uint64_t steps, executor_options& run);
 
   /// Call it before the first step.
@@ -22,9 +23,10 @@ public:
   /// Call it after each step.
   void take(executor& exe) { profile_.take(exe.trace()); }
 
-  /// Measures the machine (0.3 s) and writes the profile to stdout: a table, or
-  /// a JSON object in a line. Call it when the executor has gone.
-  /// @param batch samples of a step
+  /// Measures the machine (`measure_roofline`) and writes the profile to
+  /// stdout: a table, or a JSON object in one line. Call it after the executor
+  /// is destroyed.
+  /// @param batch samples per step
   void print(const graph::program& program, std::int64_t batch,
              bool json) const;
 
