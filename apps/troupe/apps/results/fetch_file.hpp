@@ -12,12 +12,14 @@ namespace troupe::apps {
 
 /// Collects fetched variables of all steps and writes them as one `.npz` file.
 ///
-/// An array per variable with a leading axis of steps; where steps differ in
-/// shape (a smaller last batch), an array per step named `VAR/STEP`.
+/// The file has one array per variable, with a leading axis of steps. If shapes
+/// differ between steps (a smaller last batch), or have no room for another
+/// axis, it has one array per step, named `VAR/STEP`.
 class fetch_file {
 public:
-  /// @param persistable variables of which every device has the same value;
-  /// the first device's is written, others are joined along axis 0.
+  /// @param persistable variables that have the same value on every device:
+  /// the value of the first device is written. Values of other variables are
+  /// joined along axis 0.
   fetch_file(std::filesystem::path file, std::vector<std::string> variables,
              std::vector<std::string> persistable);
 

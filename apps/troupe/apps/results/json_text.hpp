@@ -7,7 +7,7 @@
 
 namespace troupe::apps {
 
-/// A value in one line. Names come from files and from the command line, so
+/// A value as one line of JSON. Names come from files and the command line, so
 /// bytes that are not valid UTF-8 are replaced.
 inline std::string json_text(const nlohmann::ordered_json& value) {
   return value.dump(-1, ' ', false,

@@ -39,7 +39,8 @@ std::string number(double value, const char* format = "%.2f") {
   return text.data();
 }
 
-/// Without control characters, which XML does not allow.
+/// Escapes text for XML. `one_line` replaces control characters, which XML does
+/// not allow.
 std::string escape(const std::string& text) {
   std::string out;
   for (char c : one_line(text)) {
@@ -53,8 +54,8 @@ std::string escape(const std::string& text) {
   return out;
 }
 
-/// The smallest of 1, 2, 5 times a power of ten that cuts `span` into at most
-/// `most` pieces.
+/// The smallest number of the form 1, 2 or 5 times a power of ten that divides
+/// `span` into at most `most` pieces.
 double tick_distance(double span, int most) {
   const double power = std::pow(10.0, std::floor(std::log10(span / most)));
   for (double factor : {1.0, 2.0, 5.0})
@@ -63,7 +64,7 @@ double tick_distance(double span, int most) {
   return 10 * power;
 }
 
-/// Maps steps and losses to places on the page.
+/// Maps steps and losses to positions on the page.
 struct plot_area {
   double last_step;
   double low, high;
@@ -128,7 +129,7 @@ std::string draw_axes(const plot_area& area) {
   return out;
 }
 
-/// Two points per column at most: its lowest and its highest loss.
+/// Keeps at most two points per column: its lowest and its highest loss.
 std::vector<point> thin(const std::vector<double>& losses) {
   std::vector<point> points;
   const std::size_t stride =
@@ -162,7 +163,7 @@ std::string draw_line(const plot_area& area, const std::vector<point>& points,
   return "<path d=\"" + path + "\" fill=\"none\" " + style + "/>\n";
 }
 
-/// A line of one point cannot be seen.
+/// A line of one point would be invisible.
 std::string draw_lone_point(const plot_area& area,
                             const std::vector<double>& losses) {
   if (losses.size() != 1 || !std::isfinite(losses[0]))

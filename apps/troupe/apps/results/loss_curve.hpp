@@ -14,10 +14,9 @@ struct loss_history {
   std::vector<std::size_t> epoch_ends;
 };
 
-/// Draws a loss curve as an SVG document: every step as a thin line, epoch
-/// means as a bold one, axes with round numbers. Losses that are not finite
-/// leave gaps. Long runs are thinned to what the eye can tell apart, keeping
-/// the highest and lowest loss of each column.
+/// Draws a loss curve as an SVG document: a thin line for steps, a bold line
+/// for epoch means, axes with round numbers. Losses that are not finite leave
+/// gaps. Long runs are reduced to the highest and lowest loss of each column.
 std::string draw_loss_curve(const loss_history& history,
                             const std::string& title);
 

@@ -27,7 +27,7 @@ double rounded(double value, double per_unit) {
               path + ": cannot " + action + ": " + std::strerror(code));
 }
 
-/// 0, or the system's error number.
+/// Returns 0 or the system's error number.
 int write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const auto written = ::write(descriptor, text.data(), text.size());
@@ -40,9 +40,9 @@ int write_all(int descriptor, std::string_view text) {
   return 0;
 }
 
-/// A duplicate of a descriptor that is open for writing to the file of that
-/// name; -1 if there is none. Another one, with a position of its own, would
-/// write over what comes from the first, and truncate what it has written.
+/// A duplicate of an open descriptor that writes to the file of that name; -1
+/// if there is none. Opening the file again would truncate it, and the new
+/// descriptor's own position would make lines overwrite other output.
 int duplicate_of_open(const std::string& path) {
   const int open = descriptor_to(path);
   return open < 0 ? -1 : ::fcntl(open, F_DUPFD_CLOEXEC, 0);
@@ -80,7 +80,7 @@ void metrics_file::write(const step_metrics& metrics) {
   const std::string line = to_json_line(metrics);
   if (const int code = write_all(descriptor_, line); code != 0) {
     if (!shared_)
-      (void)!::ftruncate(descriptor_, bytes_); // a pipe has no end to take off
+      (void)!::ftruncate(descriptor_, bytes_); // a pipe cannot be truncated
     fail(path_, "write", code);
   }
   bytes_ += static_cast<std::int64_t>(line.size());

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where `path` leads, in one spelling.
+/// The file that `path` leads to, as a canonical path.
 fs::path plain_path(const fs::path& path) {
   std::error_code failure;
   const auto target = resolve_target(path);
@@ -27,13 +27,13 @@ fs::path plain_path(const fs::path& path) {
   return failure ? target : plain;
 }
 
-/// Also of two names of one file.
+/// True also for two names of the same file.
 bool is_same(const fs::path& a, const fs::path& b) {
   std::error_code failure;
   return plain_path(a) == plain_path(b) || fs::equivalent(a, b, failure);
 }
 
-/// Whether `file` has the name of one that a saved program consists of.
+/// True if `file` has the name of a file of a saved program.
 bool is_of_program(const fs::path& file) {
   constexpr std::array<std::string_view, 5> names{
     "main.pdmodel", "startup.pdmodel", "test.pdmodel", "program.json",
@@ -46,8 +46,9 @@ bool has_extension_of_results(const fs::path& file) {
   return std::ranges::find(known, file.extension().string()) != known.end();
 }
 
-/// Whether `file` is another name of something that `folder` holds, by links to
-/// files of either kind. Results of earlier runs are not read.
+/// True if `file` is another name (a hard or symbolic link) of a file in
+/// `folder`. Files with an extension of results do not count: they are not
+/// read.
 bool is_in(const fs::path& file, const fs::path& folder) {
   std::error_code failure;
   if (!fs::is_regular_file(file, failure))
@@ -63,7 +64,7 @@ bool is_in(const fs::path& file, const fs::path& folder) {
   return false;
 }
 
-/// Whether a result in `file` would destroy something of what is read from
+/// True if writing a result to `file` would destroy input that is read from
 /// `source`.
 bool destroys(const fs::path& file, const fs::path& source) {
   std::error_code failure;
@@ -76,7 +77,8 @@ bool destroys(const fs::path& file, const fs::path& source) {
   return replaces_there || is_in(place, source);
 }
 
-/// Whether `file` would lie where the program is saved.
+/// True if `file` would be in the place of the saved program or of one of its
+/// files.
 bool meets(const fs::path& file, const fs::path& saved) {
   const auto place = plain_path(file);
   return is_same(place, saved)

@@ -8,24 +8,25 @@ namespace troupe::apps {
 
 /// A file that a command writes.
 struct output_place {
-  const char* option;      ///< which names it
+  const char* option;      ///< the option that names it
   const std::string& path; ///< empty: nothing is written
-  bool appends = false;    ///< to what the process has open, such as stdout
+  /// Can write to a file that the process has open, such as stdout.
+  bool appends = false;
 };
 
-/// A descriptor of the process that is open for writing to the file of that
+/// A descriptor of this process that is open for writing to the file of that
 /// name; -1 if there is none.
 int descriptor_to(const std::string& path);
 
-/// Throws usage_error for a file that would take the place of something else:
-/// of another one, of what is read, of a program that is saved, or of what the
+/// Throws usage_error for an output file that would replace something else:
+/// another output, an input, a file of the saved program, or a file that the
 /// process has open for writing.
 ///
-/// In a folder that is read, or under links to it, a file may replace only one
-/// with an extension of results: .jsonl, .svg, .npz. Nor may it be another name
-/// (a link) of any other file there.
-/// @param read files and folders; empty ones and names that are no files count
-///   as nothing
+/// In a folder that is read, an output may replace only a file with an
+/// extension of results: .jsonl, .svg, .npz. It must not be another name (a
+/// link) of any other file there.
+/// @param read files and folders; empty strings and names that are not files
+///   are ignored
 /// @param saved the folder of `--save`, which may be one that is read; empty:
 ///   none
 void require_places_of_their_own(std::span<const output_place> outputs,
