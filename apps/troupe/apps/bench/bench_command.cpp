@@ -18,18 +18,18 @@ namespace troupe::apps {
 
 namespace {
 
-/// Ends the process. Engines of other libraries can be neither cancelled nor
-/// asked to end, so this waits for no thread and destroys nothing.
+/// Ends the process. Engines of other libraries cannot be cancelled, so this
+/// waits for no thread and runs no destructor.
 [[noreturn]] void end_stopped() {
   if (::isatty(STDERR_FILENO) == 1)
-    std::fputs("\r\033[K", stderr); // a progress bar
+    std::fputs("\r\033[K", stderr); // clears a progress bar
   std::fputs("troupe: stopped\n", stderr);
-  std::fflush(stdout); // lines that are whole
+  std::fflush(stdout); // the complete lines so far
   std::_Exit(1);
 }
 
-/// Ctrl-C ends a measurement in the middle of whatever runs: what it has
-/// printed reaches its reader, figures of half a measurement are none.
+/// Runs `measure`. Ctrl-C ends it at once. Complete results that were printed
+/// are kept; half a measurement is not reported.
 int run_until_stopped(const action& measure) {
   const stop_request stop;
   const stop_watch watch(stop, end_stopped);
@@ -50,14 +50,14 @@ int choose_workers(int threads) {
 void add_bench(CLI::App& app, action& chosen) {
   auto& bench =
     *app.add_subcommand("bench", "measure the cost of steps, messages and ops");
-  bench.require_subcommand(0, 1); // as of the command itself
+  bench.require_subcommand(0, 1); // 0: as in parse_and_run
   bench.footer("Example:\n  troupe bench tasks --engine all");
   add_bench_tasks(bench, chosen);
   add_bench_schedule(bench, chosen);
   add_bench_steps(bench, chosen);
   add_bench_latency(bench, chosen);
   add_bench_train(bench, chosen);
-  // Called behind the callback of the subcommand.
+  // CLI11 calls this after the callback of the subcommand.
   bench.callback([&chosen] {
     if (chosen)
       chosen = [measure = chosen] { return run_until_stopped(measure); };

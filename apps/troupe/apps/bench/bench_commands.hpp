@@ -6,8 +6,9 @@
 
 namespace troupe::apps {
 
-/// The workers that `--threads` asks for; 0: one per core. Throws usage_error
-/// if they are more than the cores, since figures per worker would be wrong.
+/// The number of workers for `--threads`; 0: one per core. Throws usage_error
+/// if there are more workers than cores, because figures per worker would be
+/// wrong.
 int choose_workers(int threads);
 
 /// Checks of `--repeat` and `--sample-ms`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an actor per task costs without counting mailboxes: CAF's own
+// Runs one actor per task without counting mailboxes: with CAF's own
 // behaviours, mailboxes and scheduler.
 
 #include <troupe/actors/configure.hpp>

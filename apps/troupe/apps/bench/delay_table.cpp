@@ -22,7 +22,7 @@ constexpr std::array<std::pair<std::string_view, double>, 4> units = {
 
 constexpr double longest_ns = 1e12;
 
-/// Nanoseconds of "10us"; negative if it is no such thing.
+/// Parses "10us" and returns nanoseconds; negative if it is not a time.
 double parse_time(std::string_view text) {
   double number = 0;
   const auto* end = text.data() + text.size();
@@ -43,7 +43,8 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
 
-/// A table that is no file, or too long for one, is a slip of the command line.
+/// Reads a table from a file. A file that does not exist or is too long is a
+/// wrong command line.
 std::string read_table(const std::string& file) {
   constexpr std::uint64_t most_bytes = 1 << 20;
   try {

@@ -9,13 +9,13 @@
 
 namespace troupe::apps {
 
-/// How long kernels take in a run that only pretends, by op type.
+/// The simulated duration of kernels, by op type.
 class delay_table {
 public:
-  /// Reads each of "conv2d=100us,relu=10us,*=1us", or of files of such entries,
-  /// one per line; `#` begins a comment there. Units are ns, us, ms, s. `*`
-  /// stands for all types that are not named; without it they take no time.
-  /// Throws usage_error naming the entry that cannot be read.
+  /// Reads texts such as "conv2d=100us,relu=10us,*=1us", and files with one
+  /// such entry per line, in which `#` begins a comment. Units are ns, us, ms
+  /// and s. `*` means all types that are not named; without it they take no
+  /// time. Throws usage_error naming the entry that cannot be read.
   static delay_table read(const std::vector<std::string>& texts_or_files);
 
   /// Nanoseconds of a kernel for `op_type`.

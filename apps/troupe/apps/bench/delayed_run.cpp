@@ -39,7 +39,8 @@ constexpr graph::op_kind special_kinds[] = {
   graph::op_kind::scale_loss_grad, graph::op_kind::all_reduce,
   graph::op_kind::reduce, graph::op_kind::broadcast, graph::op_kind::fetch};
 
-/// Handles that the builder made become ops with kernels of their own name.
+/// Turns the op handles that the graph builder added into ordinary ops, whose
+/// kernels have the name of their kind.
 graph::ssa_graph only_computations(graph::ssa_graph g) {
   for (auto& op : g.ops)
     op.kind = graph::op_kind::computation;

@@ -21,7 +21,7 @@ namespace troupe::apps {
 
 namespace {
 
-// A second, an hour: nobody waits longer for a figure.
+// One second and one hour: longer measurements are not useful.
 constexpr double longest_us = 1e6, longest_s = 3600;
 constexpr double most_rounds = 1e7;
 
@@ -34,7 +34,7 @@ struct latency_options {
   bool json = false;
 };
 
-/// One line of figures: as JSON, or for people.
+/// Prints a line of figures, as JSON or as text.
 void print(const latency_options& o, const nlohmann::ordered_json& line,
            const char* text, const std::vector<double>& figures) {
   if (o.json) {

@@ -38,14 +38,15 @@ void spin_for(std::uint64_t ns) noexcept {
 
 // -- hand-off -----------------------------------------------------------------
 
-/// When the ops of a round began and ended.
+/// Begin and end of the ops of a round.
 struct round_times {
-  std::uint64_t ended = 0; ///< the op that both wait for
-  std::array<std::atomic<std::uint64_t>, 2> began{}; ///< the two
+  std::uint64_t ended = 0; ///< end of the first op
+  /// Begin of the two ops that wait for it.
+  std::array<std::atomic<std::uint64_t>, 2> began{};
 };
 
-/// The task graph of `rounds` rounds: task 3 r, then 3 r + 1 and 3 r + 2 behind
-/// it, and behind these the next round.
+/// The task graph of `rounds` rounds. In round r, tasks 3 r + 1 and 3 r + 2
+/// wait for task 3 r. The next round waits for both.
 task_graph make_rounds(std::size_t rounds) {
   task_graph g;
   const auto add = [&g](std::initializer_list<std::size_t> before) {
@@ -61,7 +62,7 @@ task_graph make_rounds(std::size_t rounds) {
   return g;
 }
 
-/// The first op of a round: lets time go by.
+/// The first op of a round: waits for `gap_ns`.
 class opening_kernel final : public kernel {
 public:
   opening_kernel(round_times& times, std::uint64_t gap_ns)
@@ -78,7 +79,8 @@ private:
   std::uint64_t gap_ns_;
 };
 
-/// One of the two behind it: waits for the other, so that each has a worker.
+/// One of the two ops after it. It waits for the other one, so that each runs
+/// on its own worker.
 class meeting_kernel final : public kernel {
 public:
   meeting_kernel(round_times& times, std::size_t number)
@@ -109,7 +111,7 @@ class level_executor {
 public:
   level_executor(const level_net& net, caf::actor_system* system)
     : executor_(program_of(net), options(net, system)) {
-    run(); // warm
+    run(); // warm-up
   }
 
   /// Wall time of a step, ns.
@@ -143,7 +145,7 @@ caf::behavior answering(caf::event_based_actor*) {
   return {[](int x) { return x + 1; }};
 }
 
-/// Asks an actor at intervals until told to stop.
+/// Sends requests to an actor at intervals until it is stopped.
 class asking_thread {
 public:
   asking_thread(caf::actor_system& system, samples& times)
@@ -181,7 +183,7 @@ double process_time_ns() {
 
 samples handshake_times(std::size_t rounds, std::uint64_t gap_ns) {
   std::atomic<std::uint64_t> sent{0}, seen{0};
-  std::uint64_t seen_at = 0; // released by `seen`
+  std::uint64_t seen_at = 0; // published by the release of `seen`
   auto receiver = start_thread([&] {
     pin_this_thread(1);
     for (std::uint64_t r = 1; r <= rounds; ++r) {
@@ -208,11 +210,11 @@ samples handshake_times(std::size_t rounds, std::uint64_t gap_ns) {
 }
 
 samples handoff_times(std::size_t rounds, std::uint64_t gap_ns) {
-  // Few enough that the executor does not yet keep the ops on one worker, where
-  // the two of a round would wait for each other for ever.
+  // After a few more steps the executor would keep all ops on one worker. The
+  // two ops of a round would then wait for each other for ever.
   constexpr std::size_t steps = 5;
   static_assert(steps < actors::short_steps_before_gathering);
-  // A step's first round is not counted: the other worker may have slept.
+  // The first round of a step does not count: the other worker may have slept.
   const auto per_step = 1 + (rounds + steps - 2) / (steps - 1);
   const auto graph = make_rounds(per_step);
   std::vector<round_times> log(per_step);
@@ -225,7 +227,7 @@ samples handoff_times(std::size_t rounds, std::uint64_t gap_ns) {
       return std::make_unique<meeting_kernel>(round, task % 3 - 1);
     });
   executor exe{make_task_program(graph), options};
-  exe.run({}); // warm
+  exe.run({}); // warm-up
   samples times;
   for (std::size_t s = 1; s < steps; ++s) {
     exe.run({});

@@ -17,8 +17,8 @@ namespace {
 
 namespace flow = tbb::flow;
 
-/// Binds the arena's threads to cores when Troupe binds its workers: thread i
-/// to core i, the caller, which is thread 0, while it runs a pass.
+/// Pins the arena's threads to cores if Troupe pins its workers: thread i to
+/// core i. The caller is thread 0; it is pinned while it runs a pass.
 class thread_binding final : public tbb::task_scheduler_observer {
 public:
   thread_binding(tbb::task_arena& arena, int threads)
@@ -66,7 +66,7 @@ private:
 
   void build(const task_graph& tasks, task_work& work) {
     graph_ = std::make_unique<flow::graph>();
-    // Lightweight nodes run in place only if their work cannot throw.
+    // A lightweight node runs in place only if its function is noexcept.
     for (std::uint32_t t = 0; t < tasks.tasks(); ++t)
       nodes_.emplace_back(*graph_,
                           [&work, t](const flow::continue_msg&) noexcept {

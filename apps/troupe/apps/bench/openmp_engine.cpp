@@ -18,7 +18,7 @@ public:
   void run_pass() override {
     const auto* predecessors = tasks_.predecessors.data();
     const auto* first = tasks_.first.data();
-    [[maybe_unused]] auto* made = made_.data(); // in depend clauses
+    [[maybe_unused]] auto* made = made_.data(); // used in depend clauses
     auto& work = work_;
     const auto count = static_cast<std::uint32_t>(tasks_.tasks());
 #pragma omp parallel num_threads(threads_)
@@ -37,7 +37,7 @@ private:
   const task_graph& tasks_;
   task_work& work_;
   int threads_;
-  std::vector<char> made_; // stands for the tasks' outputs
+  std::vector<char> made_; // represents the tasks' outputs
 };
 
 } // namespace

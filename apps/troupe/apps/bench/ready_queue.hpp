@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The two algorithms of Paddle Fluid's ParallelExecutor rest on these: threads
-// that share a queue.
+// Threads that share a queue: the basis of the two algorithms of Paddle Fluid's
+// ParallelExecutor.
 
 #include <troupe/apps/bench/task_graph.hpp>
 #include <troupe/base/cores.hpp>
@@ -21,7 +21,7 @@
 
 namespace troupe::apps {
 
-/// A queue that all threads share; those that find it empty sleep.
+/// A queue that all threads share. Threads that find it empty sleep.
 template <class T>
 class blocking_queue {
 public:
@@ -59,7 +59,7 @@ private:
   bool closed_ = false;
 };
 
-/// Threads that call `work(task)` for what is pushed.
+/// Threads that call `work(task)` for each pushed task.
 class thread_pool {
 public:
   thread_pool(int threads, const std::function<void(std::uint32_t)>& work) {
@@ -90,15 +90,15 @@ private:
   std::vector<std::thread> threads_;
 };
 
-/// Runs a graph of tasks: atomic counters; of the tasks that one makes ready
-/// the first follows on the same thread and the others go to the shared queue.
-/// A counter is set back by the task that it made ready, so that no pass has to
-/// prepare them.
+/// Runs a graph of tasks with one atomic counter per task. The first task that
+/// another one makes ready runs next on the same thread; further ones go to the
+/// shared queue. A task resets its own counter when it begins, so a pass needs
+/// no preparation.
 /// Source: Paddle, details/fast_threaded_ssa_graph_executor.cc.
 template <class Work>
 class ready_queue {
 public:
-  /// @param work called with each task's number once a pass, by any thread
+  /// @param work called once per pass with each task's number, by any thread
   ready_queue(const task_graph& graph, int threads, Work work)
     : graph_(graph), work_(std::move(work)), successors_(graph.successors()),
       missing_(graph.tasks()),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two algorithms of Paddle Fluid's ParallelExecutor, as good as a shared
-// queue lets them be.
+// The two algorithms of Paddle Fluid's ParallelExecutor, as fast as a shared
+// queue allows.
 // Source: Paddle, details/fast_threaded_ssa_graph_executor.cc and
 // details/threaded_ssa_graph_executor.cc.
 
@@ -28,8 +28,8 @@ private:
   ready_queue<run_task> queue_;
 };
 
-/// A master that counts alone; the pool only runs ops and tells what they
-/// made.
+/// ThreadedSSAGraphExecutor. A master thread does all the counting; the pool
+/// runs ops and reports the variables that they have written.
 class ready_variables_engine final : public task_engine {
 public:
   ready_variables_engine(const task_graph& graph, task_work& work, int threads)
@@ -57,7 +57,7 @@ public:
 private:
   const task_graph& graph_;
   std::vector<std::vector<std::uint32_t>> successors_;
-  std::vector<std::uint32_t> missing_; // the master's
+  std::vector<std::uint32_t> missing_; // used only by the master
   blocking_queue<std::uint32_t> made_;
   thread_pool pool_;
 };

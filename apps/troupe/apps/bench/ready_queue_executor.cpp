@@ -36,8 +36,8 @@ actors::wiring_plan plan_of(const graph::ssa_graph& g) {
   return {g, {.streams = actors::plan_streams(g, 1), .steps_overlap = false}};
 }
 
-/// Which ops wait for which within a step, without the variables between them;
-/// messages that others imply left out.
+/// The dependencies between the ops of a step, without the variables between
+/// them and without messages that others imply.
 task_graph waits_of(const graph::ssa_graph& g,
                     const actors::wiring_plan& plan) {
   std::vector<actors::grouped<std::uint32_t>::entry> before;
@@ -92,14 +92,14 @@ struct ready_queue_executor::impl {
   graph::ssa_graph graph;
   std::vector<std::shared_ptr<device>> devices;
   std::unique_ptr<stream> queue_of_device;
-  step_state state; // of the only step slot
+  step_state state; // the only step slot
   graph_tasks values;
   std::vector<actors::op_task*> tasks; // by op
   actors::wiring_plan plan;
   std::optional<actors::grouped<std::uint32_t>> released; // by op
   task_graph waits;
   std::optional<ready_queue<run_op>> queue;
-  actors::no_completion whole; // ops of a CPU device are done at return
+  actors::no_completion whole; // ops on a CPU device are done when they return
   step_id next_step = 0;
 };
 

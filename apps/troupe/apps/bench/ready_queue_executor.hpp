@@ -7,16 +7,16 @@
 
 namespace troupe::apps {
 
-/// Runs a program's steps on one device with the kernels, the graph and the
-/// values of `executor`, and without its actors: threads take ops that are
-/// ready from a queue that they share. What the actors are compared with.
+/// Runs a program's steps on one device with the kernels, graph and values of
+/// `executor` but without its actors: threads take ready ops from a shared
+/// queue. The actors are compared with it.
 ///
 /// Thread rule: one thread at a time.
 class ready_queue_executor {
 public:
-  /// Of `options` counts what says what to compute: device, threads, loss,
-  /// seed, parameters, kernels. Throws as `executor` does, and
-  /// error(invalid_argument) for several devices.
+  /// Uses only device, threads, loss, seed, parameters and kernels of
+  /// `options`. The graph is built with the default passes. Throws as
+  /// `executor` does, and error(invalid_argument) for several devices.
   ready_queue_executor(std::shared_ptr<const graph::program> main,
                        const executor_options& options);
   ~ready_queue_executor();

@@ -36,10 +36,11 @@ struct schedule_options {
   std::uint32_t in_flight = 2;
   std::vector<std::string> delays; ///< tables or files; empty: a dry run
   delay_kind delay = delay_kind::spin;
-  trace_level level = trace_level::off; ///< measured against off, in turns
-  std::size_t pending = 0; ///< ops that may end behind their launch
-  std::size_t remote = 0;  ///< edges that are CAF messages
-  bool late = false;       ///< devices complete later
+  /// Recording level that is compared with off, in turns.
+  trace_level level = trace_level::off;
+  std::size_t pending = 0; ///< number of ops treated as pending launches
+  std::size_t remote = 0;  ///< number of edges that send CAF messages
+  bool late = false;       ///< use devices that only queue launches
   bool json = false;
 };
 
@@ -52,19 +53,19 @@ const std::map<std::string, trace_level> trace_levels{
   {"ops", trace_level::ops},
   {"messages", trace_level::messages}};
 
-/// What a step costs in which no kernel computes.
+/// The cost of a step in which no kernel computes.
 struct schedule_figures {
   std::size_t ops = 0; ///< of the program
   std::size_t devices = 0;
   graph::merge_strategy strategy = graph::merge_strategy::all_reduce;
   std::size_t workers = 0;
   double build_ms = 0;
-  double bytes = 0; ///< of heap that the executor took beside the program
+  double bytes = 0; ///< heap of the executor, without the program
   executor_stats stats;
-  std::optional<delay_bounds> bounds; ///< of a run with delays
+  std::optional<delay_bounds> bounds; ///< only with delays
   samples steps;
-  // With the recorder at the wanted level; of no use at level off.
-  std::size_t events = 0; ///< of a step
+  // With the recorder at the given level; unused at level off.
+  std::size_t events = 0; ///< per step
   samples recorded_steps;
 
   std::size_t handles() const {
@@ -79,11 +80,11 @@ struct schedule_figures {
            * static_cast<double>(workers) / static_cast<double>(events);
   }
   double ideal_ns() const { return bounds->ideal_ns(workers); }
-  /// Kernels that run at once, on average.
+  /// Average number of kernels that run concurrently.
   double overlap() const { return bounds->work_ns / steps.median(); }
 };
 
-/// Values of the right shape that no kernel reads.
+/// Feeds of the right shape. No kernel reads their values.
 feed_map empty_feeds(const program_bundle& bundle, std::int64_t batch,
                      arena& memory) {
   feed_map feeds;
@@ -97,7 +98,7 @@ feed_map empty_feeds(const program_bundle& bundle, std::int64_t batch,
   return feeds;
 }
 
-/// No pass makes fewer ops of the program's, or more.
+/// Turns off the passes that change the number of ops.
 void run_ops_as_written(executor_options& options) {
   options.lowering.fuse_all_reduce_bytes = 0;
   options.lowering.fuse_batch_norms = false;
@@ -113,7 +114,8 @@ void use_late_devices(executor_options& options) {
   }
 }
 
-/// What is asked for beyond a plain run is there, or nothing is measured.
+/// Throws usage_error if the graph has fewer ops or edges than `--pending` and
+/// `--remote` ask for.
 void require_wanted(const schedule_options& o, const executor_stats& stats) {
   const auto require = [](const char* option, std::size_t wanted,
                           std::size_t there, const char* what) {
@@ -125,14 +127,14 @@ void require_wanted(const schedule_options& o, const executor_stats& stats) {
   require("--remote", o.remote, stats.message_edges, " edges");
 }
 
-/// How many events a step records at the recorder's level.
+/// Number of events that a step records at the recorder's current level.
 std::size_t count_events(executor& exe, const feed_map& feeds) {
   exe.trace().take();
   exe.run(feeds);
   return exe.trace().take().size();
 }
 
-/// Samples of steps, in turns without and with the recorder.
+/// Samples steps, in turns without and with the recorder.
 void sample_steps(executor& exe, const feed_map& feeds,
                   const schedule_options& o, schedule_figures& figures) {
   const auto sample = [&] {

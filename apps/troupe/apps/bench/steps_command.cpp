@@ -69,7 +69,8 @@ const step_engine& find_engine(const std::string& name) {
   throw usage_error("--engine: no such engine: " + name);
 }
 
-/// An engine that trains from the same start on the same batches as others.
+/// An engine that trains from the same initial values and on the same batches
+/// as the others.
 class trainee {
 public:
   trainee(const step_engine& engine, const program_bundle& bundle,
@@ -79,14 +80,14 @@ public:
     options.parameters = std::make_shared<scope>();
     run_startup(bundle.startup, *options.parameters, options.seed);
     step_ = engine.make(main, options);
-    step(); // warm
+    step(); // warm-up
     step();
   }
 
   const std::string& name() const { return name_; }
   const samples& steps() const { return steps_; }
-  /// Of the step with number `first_steps`: equal for engines that compute the
-  /// same.
+  /// The loss of the second step. It is equal for engines that compute the same
+  /// values.
   double early_loss() const { return early_loss_; }
 
   void sample(double at_least_ms) {
@@ -137,13 +138,13 @@ void print(const steps_options& o, int threads,
   }
 }
 
-/// Samples the engines in turns, so that whatever else the machine does meets
-/// all alike.
+/// Samples the engines in turns, so that other load on the machine affects all
+/// of them equally.
 int run_steps(const steps_options& o) {
   auto bundle = load_program(o.network.program, o.network.loss);
   auto options = make_executor_options(o.network);
   options.loss = require_loss(bundle);
-  options.lowering.kernel_layouts = false; // the other engines have plain ones
+  options.lowering.kernel_layouts = false; // other engines use plain layouts
   options.threads = choose_workers(options.threads);
   options.kernels =
     std::make_shared<const kernel_table>(kernels_for(options.devices));

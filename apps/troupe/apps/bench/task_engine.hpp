@@ -11,39 +11,39 @@
 
 namespace troupe::apps {
 
-/// Heap and time that it takes to describe tasks to an engine.
+/// Heap and time for describing the tasks to an engine.
 struct description_cost {
   double bytes = 0;
   double ns = 0;
 };
 
-/// Something that runs task graphs: Troupe itself, or what it is compared
-/// with. All run the same tasks behind the same dependencies.
+/// Runs task graphs: Troupe, or a library that it is compared with. All engines
+/// run the same tasks with the same dependencies.
 class task_engine {
 public:
   virtual ~task_engine() = default;
 
   /// Runs every task once and returns when all are done.
   virtual void run_pass() = 0;
-  /// Messages, or what the engine has instead, of a pass; 0: not counted.
+  /// Messages of a pass, or what corresponds to them; 0: not counted.
   virtual std::uint64_t messages() const { return 0; }
-  /// What the description of the tasks took, which is the user's and no part
-  /// of the engine; nothing: there is none.
+  /// Cost of the description of the tasks, if there is one. It belongs to the
+  /// user, not to the engine.
   virtual description_cost description() const { return {}; }
 };
 
-/// Makes an engine for a graph; both arguments outlive it. `threads` workers.
+/// Makes an engine with `threads` workers. Graph and work must outlive it.
 using engine_factory = std::unique_ptr<task_engine> (*)(const task_graph&,
                                                         task_work&,
                                                         int threads);
 
 struct engine_entry {
   std::string_view name;
-  std::string_view what; ///< for people
-  engine_factory make;   ///< null: its library is not in this build
+  std::string_view what; ///< a description to print
+  engine_factory make;   ///< null: this build lacks its library
 };
 
-/// All engines, those without their library too.
+/// All engines, including those whose library this build lacks.
 std::vector<engine_entry> task_engines();
 
 // One per file; `engines.cpp` lists them.
@@ -57,12 +57,12 @@ make_troupe_message_engine(const task_graph&, task_work&, int threads);
 /// A plain behaviour-based CAF actor per task on CAF's own scheduler.
 std::unique_ptr<task_engine> make_caf_engine(const task_graph&, task_work&,
                                              int threads);
-/// Atomic counters; ready ops but the first go to a shared queue (Paddle's
-/// FastThreadedSSAGraphExecutor).
+/// Atomic counters. The first ready op runs on the same thread, further ones go
+/// to a shared queue (Paddle's FastThreadedSSAGraphExecutor).
 std::unique_ptr<task_engine> make_ready_queue_engine(const task_graph&,
                                                      task_work&, int threads);
-/// A master takes ready variables from a shared queue and hands ready ops to a
-/// pool (Paddle's ThreadedSSAGraphExecutor).
+/// A master thread takes ready variables from a shared queue and passes ready
+/// ops to a pool (Paddle's ThreadedSSAGraphExecutor).
 std::unique_ptr<task_engine>
 make_ready_variables_engine(const task_graph&, task_work&, int threads);
 /// OpenMP tasks with depend clauses, made anew in each pass.
@@ -70,8 +70,8 @@ std::unique_ptr<task_engine> make_openmp_engine(const task_graph&, task_work&,
                                                 int threads);
 /// Continue nodes of oneTBB's flow graph; null without oneTBB.
 engine_factory onetbb_engine();
-/// The same with the policy `lightweight`: what a node makes ready runs in it,
-/// without a task of its own. A long chain nests as deep.
+/// The same with the policy `lightweight`: a node runs its successors in place,
+/// without a task for each. A long chain nests as deep as it is long.
 engine_factory onetbb_lightweight_engine();
 
 } // namespace troupe::apps

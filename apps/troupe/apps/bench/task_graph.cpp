@@ -12,7 +12,7 @@ namespace troupe::apps {
 
 namespace {
 
-// What a machine has memory for: a task takes a kilobyte.
+// Limits that fit into memory: a task takes about a kilobyte.
 constexpr std::int64_t most_tasks = 1 << 24;
 constexpr std::size_t most_edges = 1 << 27;
 
@@ -28,7 +28,7 @@ struct row {
 
 using columns = std::vector<std::int64_t>;
 
-/// Where a task stands and what it may depend on.
+/// The position of a task and the tasks that it may depend on.
 struct place {
   const task_pattern& pattern;
   std::int64_t step;
@@ -98,7 +98,8 @@ columns spread_out(const place& p) {
   return found;
 }
 
-/// A quarter of the window, the task's own column always.
+/// The task's own column and about a quarter of the other columns of the
+/// window.
 columns random_window(const place& p) {
   auto found = window(p);
   std::erase_if(found, [&](std::int64_t c) {
@@ -186,7 +187,7 @@ task_graph make_task_graph(const task_pattern& pattern) {
   check(pattern, entry.has_radix);
   task_graph graph;
   row before;
-  std::size_t before_at = 0; // number of the first task of the row before
+  std::size_t before_at = 0; // number of the previous row's first task
   for (std::int64_t step = 0; step < pattern.steps; ++step) {
     const auto now = entry.active(pattern, step);
     const auto now_at = graph.tasks();

@@ -9,22 +9,22 @@
 
 namespace troupe::apps {
 
-/// A grid of tasks, `steps` rows of up to `width`, in which a task depends on
-/// tasks of the row before.
+/// A grid of tasks: `steps` rows of up to `width` tasks. A task depends on
+/// tasks of the previous row.
 /// Source: Slaughter et al., "Task Bench", SC20; patterns as in its
 /// core/core.cc.
 struct task_pattern {
   std::string name = "stencil_1d";
   std::int64_t width = 16;
   std::int64_t steps = 64;
-  std::int64_t radix = 3; ///< of nearest, spread and random_nearest
+  std::int64_t radix = 3; ///< for nearest, spread and random_nearest
 };
 
 /// Names of all patterns.
 std::span<const std::string_view> task_patterns();
 
-/// Tasks and their dependencies. Tasks are numbered row by row, so a task's
-/// number is above those of its predecessors.
+/// Tasks and their dependencies. Tasks are numbered row by row, so a task has a
+/// higher number than its predecessors.
 struct task_graph {
   /// Predecessors of task t: predecessors[first[t]] up to first[t + 1].
   std::vector<std::uint32_t> first{0};
@@ -36,13 +36,13 @@ struct task_graph {
     return std::span{predecessors}.subspan(first[task],
                                            first[task + 1] - first[task]);
   }
-  /// The same the other way round: who waits for each task.
+  /// For each task, the tasks that wait for it.
   std::vector<std::vector<std::uint32_t>> successors() const;
 };
 
 /// Throws error(invalid_argument), naming the option of `bench tasks`, for an
-/// unknown pattern, a grid without tasks, one of more than 2^24 or of more than
-/// 2^27 dependencies, and a radix above the width.
+/// unknown pattern, a radix above the width, and a grid without tasks, with
+/// more than 2^24 tasks or with more than 2^27 dependencies.
 task_graph make_task_graph(const task_pattern& pattern);
 
 } // namespace troupe::apps

@@ -11,7 +11,7 @@
 
 namespace troupe::apps {
 
-/// A program with an op per task, which reads what its predecessors write.
+/// A program with one op per task, which reads the outputs of its predecessors.
 graph::program make_task_program(const task_graph& tasks);
 
 /// Makes the kernel of a task by its number.

@@ -38,7 +38,7 @@ struct tasks_options {
   bool json = false;
 };
 
-/// An engine with its graph, ready to be timed.
+/// An engine with its graph, ready to be measured.
 class contestant {
 public:
   contestant(const engine_entry& entry, const task_graph& graph,
@@ -50,7 +50,7 @@ public:
     const auto description = engine_->description();
     build_ns_ -= description.ns;
     bytes_ = heap_bytes() - heap - description.bytes;
-    pass(); // warm
+    pass(); // warm-up
   }
 
   const std::string& name() const { return name_; }
@@ -77,11 +77,11 @@ private:
   task_work work_;
   std::unique_ptr<task_engine> engine_;
   double build_ns_ = 0;
-  double bytes_ = 0; // of heap that the engine took
+  double bytes_ = 0; // heap that the engine uses
   samples passes_;
 };
 
-/// A grid that cannot be is a slip of the command line.
+/// Makes the task graph. An impossible grid is a wrong command line.
 task_graph graph_of(const task_pattern& pattern) {
   try {
     return make_task_graph(pattern);
@@ -184,8 +184,8 @@ void print_rates(const tasks_options& o, const task_graph& graph,
 
 using contestants = std::vector<std::unique_ptr<contestant>>;
 
-/// Samples all engines in turns, so that whatever else the machine does meets
-/// all alike.
+/// Samples all engines in turns, so that other load on the machine affects all
+/// of them equally.
 contestants sample_in_turns(const tasks_options& o, const task_graph& graph) {
   contestants all;
   for (const auto& entry : chosen_engines(o.engines))
@@ -202,15 +202,15 @@ int compare(const tasks_options& o) {
   return 0;
 }
 
-/// The median pass of an engine over a graph of so many tasks.
+/// The median time of a pass over a graph with `tasks` tasks.
 struct sized_pass {
   double tasks;
   double ns;
 };
 
-/// What a pass costs before any task: where the line through the two smallest
-/// graphs begins. The largest is left out, since its tasks may cost more for
-/// not fitting into a cache.
+/// The fixed cost of a pass: the intercept of the line through the two smallest
+/// graphs. The largest graph is left out: it may not fit into a cache, which
+/// makes its tasks slower.
 double fixed_ns(const std::vector<sized_pass>& passes) {
   const auto& a = passes[0];
   const auto& b = passes[1];
@@ -238,7 +238,7 @@ void print_by_size(const tasks_options& o, const std::string& engine,
   std::printf(" %9.2f\n", fixed_us);
 }
 
-/// The same pattern with few rows, more and all of them.
+/// Measures the pattern with a sixteenth, a quarter and all of its rows.
 int compare_sizes(const tasks_options& o) {
   std::vector<std::vector<sized_pass>> passes; // by engine
   std::vector<std::string> names;
@@ -269,7 +269,8 @@ int compare_sizes(const tasks_options& o) {
   return 0;
 }
 
-/// Mean work and wall time of a task at one grain, in nanoseconds of a worker.
+/// Worker time per task at one grain, in nanoseconds, and the share of it that
+/// is the tasks' own work.
 struct grain_point {
   double granularity_ns = 0;
   double efficiency = 0;
@@ -285,7 +286,7 @@ grain_point measure(const engine_entry& entry, const task_graph& graph,
           efficiency(graph, o, work_ns(grain), pass)};
 }
 
-/// Tells people on a terminal how far the search for an engine is; it takes
+/// Shows on a terminal how far the search for an engine is. A search takes
 /// minutes.
 class search_progress {
 public:
@@ -309,8 +310,9 @@ private:
   bool terminal_ = isatty(STDERR_FILENO) == 1;
 };
 
-/// The smallest granularity at which half of the time is the tasks' own work,
-/// between the last grain that reaches it and the first that does not.
+/// The smallest granularity at which half of the time is the tasks' own work.
+/// It is interpolated between the last grain that reaches this share and the
+/// first that does not.
 double find_metg(const engine_entry& entry, const task_graph& graph,
                  const tasks_options& o) {
   constexpr std::int64_t coarsest = 1 << 16;

@@ -29,7 +29,9 @@ namespace {
 
 struct train_bench_options {
   training_bench_options training;
-  std::uint64_t steps = 0; ///< 0: as many as fit into `default_ms`
+  /// 0: as many as fit into `default_ms`, within `fewest_steps` to
+  /// `most_steps`.
+  std::uint64_t steps = 0;
   std::uint64_t warm_up = 3;
   std::string save_start; ///< .npz
   bool turns = false;
@@ -38,13 +40,13 @@ struct train_bench_options {
 
 constexpr double default_ms = 3000;
 constexpr std::uint64_t fewest_steps = 5, most_steps = 2000;
-constexpr double most_timed_steps = 1e8; // each leaves two numbers behind
+constexpr double most_timed_steps = 1e8; // each step stores two numbers
 
-/// What was measured, in SI units if not said otherwise.
+/// The measured figures, in SI units unless noted otherwise.
 struct train_figures {
   samples steps; ///< in ns
   double loss = 0;
-  std::uint64_t grown_bytes = 0; ///< memory of the process since its start
+  std::uint64_t grown_bytes = 0; ///< growth of the process since its start
   std::size_t peak_bytes = 0;
   graph::program_cost cost;
   graph::roofline machine;
@@ -58,7 +60,8 @@ std::uint64_t grown_since(std::uint64_t start) {
   return peak_resident_bytes() - std::min(start, peak_resident_bytes());
 }
 
-/// Steps that fill the default time, going by the last of the warm-up.
+/// Number of steps that fill the default time, estimated from the last warm-up
+/// step.
 std::uint64_t choose_steps(const train_bench_options& o,
                            const timed_steps& warm_up) {
   if (o.steps > 0)
@@ -150,13 +153,14 @@ std::uint64_t parse_steps(const std::string& text) {
   return steps;
 }
 
-/// A line of JSON that reaches its reader at once.
+/// Prints a line of JSON and flushes it.
 void answer(const nlohmann::ordered_json& line) {
   std::printf("%s\n", line.dump().c_str());
   std::fflush(stdout);
 }
 
-/// Runs as many steps as each line of standard input says, and answers.
+/// Each line of standard input is a number of steps. Runs them and answers with
+/// a line of JSON.
 void take_turns(training_bench& bench, std::uint64_t memory_at_start) {
   answer({{"peer", "troupe " TROUPE_VERSION}});
   for (std::string line; std::getline(std::cin, line);) {

@@ -39,8 +39,8 @@ double finite(const step_result& result) {
   return result.loss;
 }
 
-/// Steps that overlap end in bursts: what one takes is a mean over as many as
-/// overlap.
+/// Mean of the last `count` gaps. Overlapping steps end in bursts, so the time
+/// of one step is the mean over as many steps as overlap.
 double mean_of_last(const std::vector<double>& gaps, std::size_t count) {
   const auto taken = std::min(count, gaps.size());
   const auto sum =
@@ -95,7 +95,7 @@ timed_steps training_bench::run(
   done.ms.reserve(steps);
   done.losses.reserve(steps);
   std::deque<step_id> under_way;
-  std::vector<double> gaps; // between the ends of steps
+  std::vector<double> gaps; // ms between the ends of steps
   step_result result;
   auto last = now_ns();
   for (std::uint64_t i = 0; i < steps || !under_way.empty();) {
