@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures collectives between the devices of one process against plain loops
-// over the same tensors, turn by turn, so that whatever else the machine does
-// meets both alike.
+// over the same tensors. They take turns, so that other load on the machine
+// affects both equally.
 #include <troupe/base/cores.hpp>
 #include <troupe/comm/communicator.hpp>
 #include <troupe/comm/local/group_merge.hpp>
@@ -26,7 +26,7 @@ namespace {
 using namespace troupe;
 using comm::collective_kind;
 
-// Two pinned threads that run halves of a piece of work together; the calling
+// Two pinned threads that share a piece of work in two parts. The calling
 // thread is one of them.
 class thread_pair final : public part_runner {
 public:
@@ -76,8 +76,8 @@ add_in_place(float* a, const float* b, std::size_t count) {
 
 struct bench_case {
   collective_kind kind = collective_kind::all_reduce;
-  bool by_ranks = false; ///< by one call of each rank instead of a joint one
-  std::size_t bytes = 0; ///< of one rank's tensor
+  bool by_ranks = false; ///< one call per rank instead of a joint call
+  std::size_t bytes = 0; ///< size of one rank's tensor
   std::size_t devices = 2;
 };
 
@@ -91,7 +91,8 @@ struct nobody final : completion {
   void completed(std::exception_ptr) noexcept override {}
 };
 
-// The tensors of one case and the two things that are timed on them.
+// The tensors of one case, and the collective and the plain loop that are
+// measured on them.
 class contest {
 public:
   contest(const bench_case& what, thread_pair& threads)
@@ -110,8 +111,8 @@ public:
   }
 
   void run_collective() {
-    // As kernels do that write the values anew: the memory of the last result
-    // is no longer shared.
+    // Kernels that write new values do the same: the memory of the last result
+    // is then no longer shared.
     for (auto& v : vars_)
       v.clear();
     inputs_[0] = {};
@@ -138,7 +139,7 @@ public:
   }
 
 private:
-  // Smaller sums are not divided.
+  // Smaller sums are computed in one part.
   static constexpr std::size_t two_parts = std::size_t{256} << 10;
 
   tensor make_input(std::size_t rank) {

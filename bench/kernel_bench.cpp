@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Speed of the CPU kernels on one thread: GFLOP/s of matrix products and
-// convolutions with the shapes of LeNet, ResNet and GPT, GB/s of loops over
-// elements and of optimizers. Bytes are what an op must at least read and
+// Measures the CPU kernels on one thread: GFLOP/s of matrix products and
+// convolutions with the shapes of LeNet, ResNet and GPT, GB/s of elementwise
+// loops and of optimizers. Bytes are the minimum that an op must read and
 // write.
 #include <troupe/kernels/cpu/layout/channel_blocks.hpp>
 #include <troupe/kernels/cpu_kernel_options.hpp>
@@ -24,7 +24,7 @@ using troupe::attribute_map;
 using troupe::precision;
 using troupe::shape;
 
-// One op with its variables, ready to run again and again.
+// One op with its variables, ready to run repeatedly.
 class ready_op {
 public:
   ready_op(const std::string& type, const attribute_map& attributes,
@@ -92,8 +92,8 @@ private:
   troupe::argument_list outputs_;
 };
 
-// What an op is made of. It has memory only while it runs, since a run often
-// takes few of all ops.
+// The description of an op to measure. It has memory only while it runs,
+// because a run of the benchmark often selects only a few ops.
 class bench_op {
 public:
   bench_op(std::string type, attribute_map attributes,
@@ -105,8 +105,8 @@ public:
     return with([=](ready_op& op) { op.input(slot, dims); });
   }
 
-  // Images in blocks of 16 channels, as one op hands them to the next; plain
-  // where they do not fit.
+  // An image in blocks of 16 channels, as one op passes it to the next. Plain
+  // if that layout does not support its shape.
   bench_op& image(const char* slot, const shape& dims) {
     return with([=](ready_op& op) { op.image(slot, dims); });
   }
@@ -119,7 +119,7 @@ public:
     return with([=](ready_op& op) { op.output(slot); });
   }
 
-  // The variable of the last input is an output too.
+  // Makes the variable of the last input an output too.
   bench_op& in_place(const char* slot) {
     return with([=](ready_op& op) { op.in_place(slot); });
   }
@@ -128,7 +128,7 @@ public:
     ready_op op(type_, attributes_, options_);
     for (const auto& add : arguments_)
       add(op);
-    op.run(); // makes primitives and memory
+    op.run(); // creates primitives and allocates memory
     for (auto _ : state)
       op.run();
     const auto count = static_cast<double>(state.iterations());
@@ -170,7 +170,7 @@ double size(const shape& dims) {
   return static_cast<double>(dims.numel());
 }
 
-// Those that this processor has.
+// The precisions that this processor supports.
 std::vector<precision> precisions() {
   std::vector<precision> all{precision::float32};
   if (troupe::has_precision(precision::bfloat16))
@@ -285,7 +285,8 @@ void add_convolutions() {
       add_convolution(c, factors);
 }
 
-// One input and output of `dims`; a gradient also reads Out@GRAD.
+// An op with one input and one output of shape `dims`. A gradient also reads
+// Out@GRAD.
 void add_map(const char* type, const shape& dims, const char* saved = "X") {
   const bool gradient = std::string(type).ends_with("_grad");
   auto op = make(type);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs graphs of executors until a number of messages has been sent, and
-// counts: every op runs once in each step and behind all that it waits for. A
+// Runs graphs of executors until a number of messages has been sent. Checks by
+// counting that every op runs once per step, after all ops that it waits for. A
 // lost message leaves a step that never ends.
 #include "training.hpp"
 
@@ -31,8 +31,8 @@ struct soak_options {
   bool json = false;
 };
 
-/// How often each task of a graph has run, on each of its devices. Relaxed:
-/// what orders tasks is the executor's affair, which this checks.
+/// How often each task of a graph has run on each device. Relaxed: the executor
+/// must order the tasks, and this is what the check tests.
 class run_counts {
 public:
   run_counts(const apps::task_graph& graph, std::size_t devices)
@@ -52,7 +52,8 @@ public:
     runs[task].store(info.step + 1, std::memory_order_relaxed);
   }
 
-  /// Runs out of turn, and tasks that have not run in each of `steps`.
+  /// Number of runs out of order, plus tasks that have not run exactly `steps`
+  /// times.
   std::uint64_t wrong(std::uint64_t steps) const {
     auto count = wrong_.load();
     for (auto& runs : runs_)
@@ -78,7 +79,7 @@ private:
   std::uint32_t task_;
 };
 
-/// An executor under soak.
+/// An executor that is soaked.
 class soaked {
 public:
   virtual ~soaked() = default;
@@ -100,7 +101,7 @@ public:
   virtual std::uint64_t wrong() const { return 0; }
 
 protected:
-  std::unique_ptr<executor> executor_; // made by the constructor of a kind
+  std::unique_ptr<executor> executor_; // made by derived classes
   feed_map feeds_;
   std::size_t in_flight_ = 1;
 
@@ -111,8 +112,7 @@ private:
   }
 };
 
-/// Tasks of a pattern. With more than three steps in flight, edges go through
-/// ports and variable actors; with fewer, ops tell ops.
+/// Tasks of a pattern, with kernels that check their order.
 class soaked_tasks final : public soaked {
 public:
   soaked_tasks(const char* pattern, const char* devices,
@@ -139,7 +139,8 @@ private:
   run_counts counts_;
 };
 
-/// Training steps of a model, in which devices wait for each other.
+/// Training steps of a model without its kernels (a dry run). Devices wait for
+/// each other.
 class soaked_model final : public soaked {
 public:
   soaked_model(const char* name, std::uint32_t in_flight,
@@ -174,7 +175,7 @@ std::vector<std::unique_ptr<soaked>> all_soaked(const soak_options& o) {
 
 int run(const soak_options& o) {
   auto all = all_soaked(o);
-  // Several rounds, so that each graph also wakes up and falls asleep.
+  // Several rounds, so that workers also fall asleep and wake up.
   constexpr std::uint64_t rounds = 20;
   const auto share = o.messages / (rounds * all.size()) + 1;
   const auto begin = now_ns();

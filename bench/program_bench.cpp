@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures what happens between opening a program file and a checked graph:
-// parsing, building the graph over several devices, proving it free of data
-// races. For program folders, and for chains of layers of growing length. Times
-// are those of the processor, so that other programs do not count.
+// Measures the stages from a program file to a checked graph: parsing, building
+// the graph over several devices, proving it free of data races. It reads
+// program folders, and chains of layers of growing length. Times are processor
+// times, so that other programs do not count.
 #include <troupe/base/atomic_file.hpp>
 #include <troupe/graph/paddle/program_file.hpp>
 #include <troupe/graph/ssa/hazard_checker.hpp>
@@ -31,7 +31,7 @@ std::uint64_t cpu_ns() {
          + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-/// Nanoseconds that the stages of one reading took.
+/// Nanoseconds of the stages in one run.
 struct stage_times {
   std::uint64_t parse = 0;
   std::uint64_t build = 0;
@@ -41,8 +41,8 @@ struct stage_times {
 };
 
 struct measurement {
-  std::size_t ops = 0;     ///< of the program
-  std::size_t handles = 0; ///< of the graph
+  std::size_t ops = 0;     ///< in the program
+  std::size_t handles = 0; ///< in the graph
   stage_times times;       ///< of the median run
 };
 
@@ -100,8 +100,8 @@ void print(const std::string& name, const measurement& m, bool json) {
   std::fflush(stdout);
 }
 
-// A net of `layers` layers y = relu(x w) as Paddle writes it: forward,
-// backward and update ops with the attributes that all of Paddle's ops have.
+// A net of `layers` layers y = relu(x w) as Paddle writes it: forward, backward
+// and update ops, with the attributes that all of Paddle's ops have.
 
 class chain_writer {
 public:
@@ -186,7 +186,7 @@ private:
   graph::program program_;
 };
 
-/// A folder of the benchmark's own.
+/// A temporary folder of the benchmark.
 class scratch_folder {
 public:
   scratch_folder()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a model in two configurations in turns (A B A B ...), so that
-// whatever else the machine does meets both alike.
+// Trains a model in two configurations in turns (A B A B ...), so that other
+// load on the machine affects both equally.
 #include "training.hpp"
 
 #include <troupe/base/job_queue.hpp>

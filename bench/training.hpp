@@ -11,7 +11,7 @@
 
 namespace troupe::bench {
 
-/// On what a model is trained.
+/// How a model is trained.
 struct training_options {
   std::string devices = "cpu"; ///< as `parse_devices` reads them
   int threads = 0;
@@ -19,21 +19,20 @@ struct training_options {
   graph::merge_strategy strategy = graph::merge_strategy::all_reduce;
 };
 
-/// Batches of random values in the form that the model's feeds say: normal
-/// reals, integers below their bound.
+/// Random batches for the model's feeds: normally distributed numbers, and
+/// integers below their limit.
 std::vector<feed_map> random_batches(const graph::model& net,
                                      std::int64_t batch, std::size_t count,
                                      arena& memory);
 
-/// A model under training: an executor with parameters and an actor system of
-/// its own.
+/// Trains a model on an executor with its own parameters and actor system.
 class training {
 public:
   training(const graph::model& net, const training_options& options);
 
-  /// Trains `steps` steps, taking the batches in turn, and returns the
-  /// milliseconds per step. Steps overlap as the options say; the loss of each
-  /// is read. Throws error(not_finite) if one is not finite.
+  /// Trains `steps` steps, using the batches in turn, and returns the
+  /// milliseconds per step. Up to `steps_in_flight` steps overlap; the loss of
+  /// each is read. Throws error(not_finite) if a loss is not finite.
   double run(const std::vector<feed_map>& batches, std::size_t steps);
 
   double last_loss() const noexcept { return last_loss_; }
@@ -46,12 +45,12 @@ private:
   double last_loss_ = 0;
 };
 
-/// What the figures were measured on.
+/// The machine on which the figures were measured.
 struct machine {
-  std::size_t cores = 0; ///< that the process may use
+  std::size_t cores = 0; ///< number of cores that the process may use
   std::string model;     ///< the processor's name
   bool avx512 = false;
-  double load = 0; ///< runnable threads of all, mean of the last minute
+  double load = 0; ///< load average of the last minute
 };
 
 machine this_machine();

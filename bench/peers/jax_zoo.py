@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Troupe's benchmark nets in JAX: the same shapes, initial values, batches and
-optimizers; the whole step is one compiled function that works in place. Needs a
-virtual environment with `pip install jax`.
+"""Troupe's benchmark nets in JAX, with the same shapes, initial values, batches
+and optimizers. The whole step is one compiled function that works in place.
+Needs a virtual environment with `pip install jax`.
 
 usage: jax_zoo.py NET [--threads T]
 
-Images lie as [batch, height, width, channels], what XLA's CPU convolutions are
-made for. JAX runs on the cores that the process may use: T of them.
+Images have the layout [batch, height, width, channels], for which XLA's CPU
+convolutions are made. JAX runs on T of the cores that the process may use.
 """
 import functools
 import os
@@ -22,8 +22,8 @@ MEMORY_AT_START = peer.process_bytes("VmRSS")
 
 
 class Layers:
-    """Layers of a net over named parameters. Without parameters given, it makes
-    them as the net first runs: names and initial values are Troupe's."""
+    """Layers of a net over named parameters. If none are given, they are made
+    when the net first runs, with Troupe's names and initial values."""
 
     def __init__(self, parameters=None, state=None):
         self.making = parameters is None
@@ -186,7 +186,7 @@ SLOTS, ROWS = 26, 100_000
 
 
 def widedeep(layers, deep_rows, wide_rows, dense, click):
-    """On the rows of the two tables that the ids name."""
+    """Takes the rows of the two tables that the ids select."""
     h = jnp.concatenate([deep_rows.reshape(len(dense), -1), dense], 1)
     for _ in range(3):
         h = jax.nn.relu(layers.fc(h, 400))
@@ -233,7 +233,7 @@ def train_step(net, momentum):
 
 
 def train_tables_step(net):
-    """Plain SGD; of the tables, only the rows that were looked up change, in
+    """Plain SGD. Only those rows of the tables that were looked up change, in
     place."""
     def loss_of(parameters, rows, dense, click):
         return net(Layers(parameters), *rows, dense, click)
@@ -259,7 +259,7 @@ def to_numpy(array):
 
 
 def own_layout(value):
-    """Troupe's filters are [out, in, height, width]."""
+    """Converts Troupe's filters, [out, in, height, width], to this layout."""
     return value.transpose(2, 3, 1, 0) if value.ndim == 4 else value
 
 
@@ -288,7 +288,7 @@ def load(start):
 
 
 def make_parameters(net, batch):
-    """Initial values and state, by running the net once."""
+    """Makes initial values by running the net once."""
     layers = Layers()
     if net == "widedeep":
         ids, *inputs = batch
@@ -336,7 +336,7 @@ def make_step(arguments):
 def main():
     arguments = peer.parse_arguments(__doc__, ["jit"])
     cores = sorted(os.sched_getaffinity(0))[:arguments.threads]
-    os.sched_setaffinity(0, cores)  # before JAX makes its threads
+    os.sched_setaffinity(0, cores)  # before JAX starts its threads
     peer.run(f"jax {jax.__version__}", arguments, make_step(arguments),
              MEMORY_AT_START)
 

@@ -5,9 +5,9 @@ Needs a virtual environment with `pip install paddlepaddle==2.6.2 setuptools
 
 usage: paddle_executor.py NET --program FOLDER [--threads T] [--start FILE]
 
-FOLDER: what `troupe train NET --synthetic --steps 1 --save FOLDER` writes.
-There is a CPU place per thread, with a thread of the libraries each; a batch is
-split among them. Batch norms take the statistics of their place.
+FOLDER is what `troupe train NET --synthetic --steps 1 --save FOLDER` writes.
+There is one CPU place per thread, each with one library thread. A batch is
+split among the places. Batch norms use the statistics of their own place.
 """
 import argparse
 import json
@@ -18,12 +18,13 @@ import sys
 import peer
 
 MODES = ["all_reduce", "reduce"]
-# Fluid's own choice of threads per place.
+# Fluid's default number of threads per place.
 THREADS_PER_PLACE = 2
 
 
 def program_folder():
-    """Takes --program from the command line; the rest is every peer's."""
+    """Takes --program off the command line. The other options are those of all
+    peers."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--program", required=True, type=pathlib.Path)
     found, sys.argv[1:] = parser.parse_known_args()
@@ -37,7 +38,8 @@ def cpu_place(core):
 
 
 class ParallelExecutor:
-    """As Fluid's Python did, from what the library still has."""
+    """Does what Fluid's Python class did, with the parts that the library still
+    has."""
 
     def __init__(self, paddle, numpy, program, loss, places, mode):
         core = paddle.base.core
@@ -50,7 +52,7 @@ class ParallelExecutor:
             build.reduce_strategy = made.BuildStrategy.ReduceStrategy.Reduce
         build.num_trainers, build.trainer_id = 1, 0
         persistable = [v.name for v in program.list_vars() if v.persistable]
-        # The executor refers to all of these.
+        # The executor keeps references to all of these.
         self.kept = (core.Graph(program.desc), execution, build, persistable,
                      [cpu_place(core) for _ in range(places)])
         self.core, self.numpy, self.loss = core, numpy, loss
@@ -115,7 +117,7 @@ def make_step(paddle, numpy, arguments, folder):
 def main():
     folder = program_folder()
     arguments = peer.parse_arguments(__doc__, MODES)
-    # Read when the libraries are loaded.
+    # The libraries read these when they are loaded.
     os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1",
                       CPU_NUM=str(arguments.threads))
     import numpy

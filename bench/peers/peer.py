@@ -1,5 +1,6 @@
-"""What the peers of bench/compare share: the nets' inputs, the start file that
-`troupe bench train --save-start` writes, turns, memory. Standard library only.
+"""Shared by the peers of bench/compare: the nets' inputs, the start file that
+`troupe bench train --save-start` writes, turns, memory figures. Uses only the
+standard library.
 """
 import argparse
 import json
@@ -25,7 +26,7 @@ FEEDS = {
                  ("third", (128, 1), 2000), ("fourth", (128, 1), 2000),
                  ("next", (128, 1), 2000)],
 }
-BATCHES = 8  # made in advance and taken in turn
+BATCHES = 8  # made in advance and used in turn
 LEARNING_RATE = 0.01
 
 
@@ -34,8 +35,8 @@ def momentum_of(net):
 
 
 class StartFile:
-    """Initial values and batches that all sides begin with. Arrays come as
-    (dtype as NumPy writes it, shape, bytearray), read one at a time."""
+    """The initial values and batches of all sides. Arrays are tuples (dtype as
+    NumPy writes it, shape, bytearray) and are read one at a time."""
 
     def __init__(self, path):
         self.archive = zipfile.ZipFile(path)
@@ -50,7 +51,7 @@ class StartFile:
         return self.array("param/" + name)
 
     def batches(self):
-        """A dictionary of arrays per batch."""
+        """One dictionary of arrays per batch."""
         found = {}
         for name in self.names:
             if name.startswith("feed/"):
@@ -74,7 +75,7 @@ class StartFile:
 
 
 def process_bytes(what):
-    """VmRSS: memory that this process holds; VmHWM: the most it held."""
+    """VmRSS: memory that this process uses now; VmHWM: its peak."""
     with open("/proc/self/status") as status:
         for line in status:
             if line.startswith(what + ":"):
@@ -83,7 +84,7 @@ def process_bytes(what):
 
 
 def forget_peak():
-    """Lets VmHWM begin again: what loading took is over."""
+    """Resets VmHWM, so that the memory used for loading does not count."""
     with open("/proc/self/clear_refs", "w") as references:
         references.write("5")
 
@@ -99,8 +100,8 @@ def timed(step, count, first):
 
 
 def take_turns(name, step, memory_at_start):
-    """Runs as many steps as each line of standard input says, and answers with
-    a line of JSON, as `troupe bench train --turns` does."""
+    """Each line of standard input is a number of steps. Runs them and answers
+    with a line of JSON, as `troupe bench train --turns` does."""
     print(json.dumps({"peer": name}), flush=True)
     forget_peak()
     done = 0

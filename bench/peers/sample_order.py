@@ -1,5 +1,5 @@
-"""The order in which `troupe train` takes the samples of a data set, so that a
-peer trains on the same batches. Standard library only.
+"""The order in which `troupe train` uses the samples of a data set, so that a
+peer trains on the same batches. Uses only the standard library.
 
 Source of the generator: Nishimura, "Tables of 64-bit Mersenne twisters", ACM
 TOMACS 10(4), 2000; C++ calls it std::mt19937_64.
@@ -10,7 +10,7 @@ UPPER_BITS = ALL_BITS ^ 0x7fffffff
 
 
 def mersenne_twister_64(seed):
-    """Whole numbers below 2^64, without end."""
+    """Yields whole numbers below 2^64 for ever."""
     words = [seed & ALL_BITS]
     for i in range(1, WORDS):
         mixed = words[-1] ^ (words[-1] >> 62)
@@ -29,7 +29,7 @@ def mersenne_twister_64(seed):
 
 
 def sample_order(samples, seed, epoch):
-    """The numbers 0 to samples - 1 as that epoch takes them."""
+    """The numbers 0 to samples - 1 in the order of that epoch."""
     draw = mersenne_twister_64(seed * 0x9e3779b97f4a7c15 + epoch)
     order = list(range(samples))
     for i in range(samples, 1, -1):

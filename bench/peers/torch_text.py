@@ -4,9 +4,8 @@ Needs a virtual environment with `pip install torch`.
 
 usage: torch_text.py TRAIN HELD_OUT --start FILE [--steps N] [--seed S]
 
-As in `troupe train gpt --data TRAIN --seed S`, samples are the windows of 128
-bytes that follow each other, and each pass takes them in the order of
-sample_order.py.
+As in `troupe train gpt --data TRAIN --seed S`, samples are consecutive windows
+of 128 bytes, and each epoch uses them in the order of sample_order.py.
 """
 import argparse
 import itertools
@@ -27,7 +26,7 @@ BATCH = 8
 
 
 def windows(path):
-    """Tokens and the tokens that follow each, [samples, TOKENS] both."""
+    """Tokens, and for each the token that follows; both [samples, TOKENS]."""
     text = torch.frombuffer(bytearray(pathlib.Path(path).read_bytes()),
                             dtype=torch.uint8).long()
     samples = (len(text) - 1) // TOKENS
@@ -36,14 +35,14 @@ def windows(path):
 
 
 def batches_of(samples, seed):
-    """Numbers of the samples of one batch after the other, without end."""
+    """Yields the sample numbers of one batch after the other, for ever."""
     for epoch in itertools.count():
         order = torch.tensor(sample_order(samples, seed, epoch))
         yield from order.split(BATCH)
 
 
 def train(net, text, steps, seed):
-    """Returns the milliseconds of each step."""
+    """Trains and returns the milliseconds of each step."""
     tokens, targets = windows(text)
     optimizer = torch_zoo.make_optimizer("gpt", net)
 
@@ -65,7 +64,7 @@ def train(net, text, steps, seed):
 
 @torch.no_grad()
 def mean_loss(net, text):
-    """Nats per byte."""
+    """The mean loss in nats per byte."""
     tokens, targets = windows(text)
     total = sum(F.cross_entropy(net(inputs), target.flatten(),
                                 reduction="sum").item()

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Troupe's benchmark nets in PyTorch: the same shapes, initial values, batches
-and optimizers. Needs a virtual environment with `pip install torch`.
+"""Troupe's benchmark nets in PyTorch, with the same shapes, initial values,
+batches and optimizers. Needs a virtual environment with `pip install torch`.
 
 usage: torch_zoo.py NET [--threads T] [--mode eager|cl|compile|compile_cl]
 
-cl: images and convolutions in the memory format channels_last. compile: the
-forward pass with its loss, and so the backward pass, by torch.compile.
+cl: images and convolutions in the memory format channels_last. compile:
+torch.compile compiles the forward pass with its loss, and therefore also the
+backward pass.
 """
 import torch
 from torch import nn
@@ -175,7 +176,7 @@ NETS = {
     "gpt": Gpt, "widedeep": WideDeep, "word2vec": Word2Vec,
 }
 
-# Troupe's names of layers: the i-th of a kind is "fc_i" and so on.
+# Troupe's names of layers: the i-th of a kind is called "fc_i" and so on.
 KINDS = {nn.Linear: "fc", nn.Conv2d: "conv2d", nn.BatchNorm2d: "batch_norm",
          nn.LayerNorm: "layer_norm", nn.Embedding: "embedding"}
 OTHER_NAMES = {"gpt": {"positions": "positions.w_0"},
@@ -198,8 +199,8 @@ def initialise(module):
 
 
 def parameters_by_name(name, net):
-    """Troupe's name of each parameter, the parameter, and whether it is the
-    transpose of Troupe's."""
+    """Yields Troupe's name of each parameter, the parameter, and whether it is
+    the transpose of Troupe's."""
     counts = {}
     for prefix, module in net.named_modules():
         kind = KINDS.get(type(module))
@@ -256,8 +257,8 @@ def batch_in_order(name, batch):
 
 
 def make_optimizer(name, net):
-    """In the fused form, the fastest on CPUs, but for sparse gradients, which
-    it does not take."""
+    """Uses the fused form, the fastest on CPUs, except for sparse gradients,
+    which it does not support."""
     return torch.optim.SGD(net.parameters(), peer.LEARNING_RATE,
                            momentum=peer.momentum_of(name),
                            fused=name != "widedeep")
