@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What the scripts of this folder share. Source it; it moves to the root of
-# the repository.
+# Shared by the scripts of this folder. Source it; it changes to the root of the
+# repository.
 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -10,8 +10,8 @@ fail() {
   exit 1
 }
 
-# phase TEXT COMMAND...: one line on stderr, the command's output only if it
-# fails.
+# phase TEXT COMMAND...: prints one line on stderr. Prints the output of the
+# command only if it fails.
 phase() {
   local text=$1 log start=$SECONDS
   shift
@@ -29,8 +29,9 @@ phase() {
   fi
 }
 
-# newest_llvm PROGRAM: its name in the newest version of LLVM that is here, from
-# 15 on, since 14 cannot read the C++20 headers of g++ 12. Fails without one.
+# newest_llvm PROGRAM: prints its name in the newest installed version of LLVM,
+# 15 or newer: 14 cannot read the C++20 headers of g++ 12. Fails if there is
+# none.
 newest_llvm() {
   local candidate
   for candidate in "$1"-{21,20,19,18,17,16,15} "$1"; do
@@ -44,7 +45,8 @@ newest_llvm() {
 }
 
 # configure PRESET [OPTION...]: runs CMake if the build folder has not been
-# configured with these options yet; Ninja runs it again when a list changes.
+# configured with these options yet. Ninja runs it again when a CMakeLists.txt
+# changes.
 configure() {
   local preset=$1 stamp="build/$1/configured-with"
   shift
