@@ -10,8 +10,8 @@
 
 namespace troupe::test {
 
-/// Runs `act` and returns the troupe::error that it throws; the test case
-/// fails and ends if it throws none.
+/// Runs `act` and returns the troupe::error that it throws. If it throws none,
+/// the test case fails and ends.
 template <class Act>
 error caught(Act&& act) {
   std::optional<error> result;

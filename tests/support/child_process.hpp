@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Tests with several processes: children that run a function and talk by pipes.
+// Tests with several processes: children run a function and communicate through
+// pipes.
 
 #include <doctest/doctest.h>
 #include <grp.h>
@@ -38,13 +39,13 @@ struct pipe_pair {
   }
 };
 
-/// Runs `act` in a child process, which ends with it: with code 0, or 1 if it
-/// throws.
+/// Runs `act` in a child process. The child then exits with code 0, or with 1
+/// if `act` throws.
 inline pid_t in_child(const std::function<void()>& act) {
   const auto child = ::fork();
   if (child != 0)
     return child;
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL); // a test that crashes leaves nobody
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL); // a crashed test leaves no child behind
   try {
     act();
     ::_exit(0);
@@ -55,15 +56,16 @@ inline pid_t in_child(const std::function<void()>& act) {
   }
 }
 
-/// Makes root's process one of a user, with the group of the same number alone.
+/// Turns a process of root into one of `user`, whose only group has the same
+/// number.
 inline void become_user(uid_t user) {
   if (::setgroups(0, nullptr) != 0 || ::setgid(user) != 0
       || ::setuid(user) != 0)
     throw std::runtime_error("cannot become another user");
 }
 
-/// Makes root's process one of a user that has no others, and lets it have so
-/// many threads (`ulimit -u`), with the one that it has.
+/// Turns a process of root into one of a user without other processes. It may
+/// then have at most `most` threads (`ulimit -u`), including the current one.
 inline void allow_threads(rlim_t most) {
   constexpr uid_t first_user = 100'000'000;
   become_user(first_user + static_cast<uid_t>(::getpid()));
@@ -72,7 +74,7 @@ inline void allow_threads(rlim_t most) {
     throw std::runtime_error("cannot limit threads");
 }
 
-/// -1 for one that a signal ended.
+/// Waits for `child` and returns its exit code; -1 if a signal ended it.
 inline int exit_code(pid_t child) {
   int status = 0;
   ::waitpid(child, &status, 0);

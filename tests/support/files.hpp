@@ -17,8 +17,8 @@
 
 namespace troupe::test {
 
-/// Where tests write: in memory if the system has such a folder, since some
-/// tests write thousands of small files.
+/// The folder to which tests write. It is in memory if the system has such a
+/// folder, because some tests write thousands of small files.
 inline std::filesystem::path scratch_root() {
   std::filesystem::path shared_memory = "/dev/shm";
   return ::access(shared_memory.c_str(), W_OK) == 0
@@ -26,7 +26,7 @@ inline std::filesystem::path scratch_root() {
            : std::filesystem::temp_directory_path();
 }
 
-/// A fresh folder that is removed with all its contents.
+/// A new folder that is removed with all its contents.
 class temporary_folder {
 public:
   temporary_folder() {
@@ -56,8 +56,8 @@ private:
   std::filesystem::path path_;
 };
 
-/// While it lives, this process cannot write files beyond `bytes` bytes: to a
-/// program the same as a full disk, with another error number.
+/// While it exists, this process cannot write files beyond `bytes` bytes. To a
+/// program this looks like a full disk, with another error number.
 class file_size_limit {
 public:
   explicit file_size_limit(rlim_t bytes)
@@ -93,8 +93,8 @@ inline void write_bytes(const std::filesystem::path& path,
     throw std::runtime_error("cannot write " + path.string());
 }
 
-/// "bad_file: message" of the troupe::error that `action` throws, "none" if it
-/// throws nothing. Other exceptions pass.
+/// "bad_file: message" for a troupe::error that `action` throws, "none" if it
+/// throws nothing. Other exceptions are not caught.
 template <class Action>
 std::string error_of(Action&& action) {
   try {
@@ -105,8 +105,8 @@ std::string error_of(Action&& action) {
   return "none";
 }
 
-/// True if `action` succeeds or throws a troupe::error of one line, as it must
-/// whatever a file holds.
+/// True if `action` succeeds or throws a troupe::error of one line. Readers
+/// must do so for any contents of a file.
 template <class Action>
 bool survives(Action&& action) {
   try {
@@ -117,7 +117,7 @@ bool survives(Action&& action) {
   }
 }
 
-/// Permissions of a file or folder, the special ones too.
+/// Permissions of a file or folder, including the special ones.
 inline mode_t permissions_of(const std::filesystem::path& path) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0)

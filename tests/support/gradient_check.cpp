@@ -15,8 +15,8 @@ constexpr double step_size = 1e-5;
 constexpr double tolerance = 1e-6;
 constexpr double smallest_magnitude = 1e-2;
 
-/// Sum of all result elements, each times its weight: the gradient that the
-/// backward op is given.
+/// Weighted sum of all result elements. The weights are the gradients that the
+/// backward op gets as input.
 double projection(const op_case& forward, const op_values& results,
                   const op_case& backward) {
   double total = 0;
@@ -30,7 +30,8 @@ double projection(const op_case& forward, const op_values& results,
   return total;
 }
 
-/// Central difference by element `element` of `value`, which is part of `c`.
+/// Central difference of the projection with respect to `element`, which is an
+/// element of an input of `c`.
 double central_difference(op_runner& runner, const op_case& c,
                           const op_case& backward, double& element) {
   const double middle = element;

@@ -12,10 +12,11 @@ namespace troupe::test {
 
 enum class child_end { finished, killed, not_traced };
 
-/// Runs `act` in a child process, which is killed before its system call number
-/// `calls`, from 0 on, if it gets there: a process of one thread can change
-/// nothing on disk between two of them. `not_traced`: this machine lets nobody
-/// look at a child's calls; it has been killed at its start.
+/// Runs `act` in a child process and kills the child before its system call
+/// number `calls` (from 0 on), if it gets there. This covers all states on
+/// disk, because a process with one thread changes nothing on disk between two
+/// system calls. `not_traced`: this machine does not allow tracing a child's
+/// calls; the child has been killed at its start.
 template <class Act>
 child_end killed_after(int calls, Act&& act) {
   const pid_t child = ::fork();
@@ -34,7 +35,7 @@ child_end killed_after(int calls, Act&& act) {
   };
   if (::ptrace(PTRACE_SETOPTIONS, child, nullptr, PTRACE_O_EXITKILL) != 0)
     return kill(child_end::not_traced);
-  // A call stops the child twice, before and behind it.
+  // Each call stops the child twice: before and after it.
   for (int stops = 0; WIFSTOPPED(status); ++stops) {
     if (stops == 2 * calls + 1)
       return kill(child_end::killed);
@@ -44,9 +45,9 @@ child_end killed_after(int calls, Act&& act) {
   return child_end::finished;
 }
 
-/// Kills `act` before each of its system calls in turn, each time in the state
-/// that `prepare` makes, and calls `check` then and after the whole. Returns
-/// how many calls there were.
+/// Runs `act` once for each of its system calls and kills it before that call,
+/// each time in the state that `prepare` makes. Calls `check` after each kill
+/// and after the complete run. Returns the number of calls.
 template <class Prepare, class Act, class Check>
 int kill_at_each_call(Prepare&& prepare, Act&& act, Check&& check) {
   for (int calls = 0;; ++calls) {

@@ -8,7 +8,8 @@
 namespace troupe::test {
 
 bool uses_avx512() {
-  // Instruction sets are bits: a larger set has those of the smaller ones.
+  // Instruction sets are bit masks: a larger set includes the bits of smaller
+  // ones.
   constexpr unsigned needed = dnnl_cpu_isa_avx512_core;
   const unsigned here = dnnl_get_effective_cpu_isa();
   return (here & needed) == needed;

@@ -3,12 +3,11 @@
 
 namespace troupe::test {
 
-/// Whether oneDNN uses AVX-512 here: then convolutions read filters in blocks
-/// of 16 channels and make their gradients so.
+/// True if oneDNN uses AVX-512 on this machine. Convolutions then read filters
+/// in blocks of 16 channels, and make gradients of filters in this layout.
 bool uses_avx512();
 
-/// Whether some convolutions are made by loops of this project's own, which
-/// need AVX2.
+/// True if the hand-written loops compute some convolutions. They need AVX2.
 bool has_own_loops();
 
 } // namespace troupe::test

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <support/skip_case.hpp>
 
-// The header is there already, precompiled: the macro makes it add what it
-// leaves out elsewhere.
+// The precompiled header already includes doctest without this macro. Including
+// it again adds doctest's implementation.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
@@ -15,7 +15,7 @@ namespace {
 constexpr int skip_code = 77; // SKIP_RETURN_CODE of CTest
 
 struct {
-  bool named = false; // whether each says its name when it starts
+  bool named = false; // each case prints its name when it starts
   int started = 0;
   int skipped = 0;
   bool current_is_skipped = false;
@@ -50,8 +50,8 @@ struct case_counter : doctest::IReporter {
 
 REGISTER_LISTENER("case_counter", 1, case_counter);
 
-/// With TROUPE_TESTS_PER=file CTest runs the cases of a file in one process.
-/// The log must then name the case in which it hangs or crashes.
+/// With TROUPE_TESTS_PER=file, CTest runs the cases of a file in one process.
+/// The log must then name the case that hangs or crashes.
 bool runs_a_file(int argc, char** argv) {
   return std::any_of(argv, argv + argc, [](std::string_view argument) {
     return argument.starts_with("--source-file=");
@@ -73,7 +73,7 @@ int main(int argc, char** argv) {
   cases.named = runs_a_file(argc, argv);
   doctest::Context context{argc, argv};
   const int status = context.run();
-  if (context.shouldExit()) // it was asked for a list, not for a run
+  if (context.shouldExit()) // asked for a list, not for a run
     return status;
   if (cases.started == 0) {
     std::fputs("no test case has this name or file\n", stderr);

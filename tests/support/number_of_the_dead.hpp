@@ -8,7 +8,7 @@
 
 namespace troupe::test {
 
-/// A number that no process has.
+/// A process number that no process has.
 inline int number_of_the_dead() {
   const pid_t child = ::fork();
   if (child == 0)

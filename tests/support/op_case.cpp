@@ -45,7 +45,7 @@ struct attribute_printer {
   void operator()(block_ref value) const { out << value.index; }
 };
 
-/// The input or output `slot` of the forward.
+/// The input or output `slot` of the forward op.
 const std::vector<op_value>& kept_value(const op_case& forward,
                                         const op_values& results,
                                         const std::string& slot) {

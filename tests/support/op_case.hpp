@@ -15,8 +15,8 @@
 
 namespace troupe::test {
 
-/// A value that goes into or comes out of an op, in no device's memory: its
-/// elements in double precision, whatever the dtype.
+/// An input or output value of an op, outside of any device's memory. Elements
+/// are in double precision for every dtype.
 struct op_value {
   shape dims = {};
   dtype type = dtype::float32;
@@ -32,35 +32,35 @@ struct op_value {
 /// The values of all slots of an op.
 using op_values = std::map<std::string, std::vector<op_value>>;
 
-/// Which gradient an op has: `<type>_grad` reads `kept` (inputs and outputs of
-/// the forward) and the gradient of `results` (outputs), and makes the gradient
-/// of `wanted` (inputs).
+/// The gradient op of an op. `<type>_grad` reads `kept` (inputs and outputs of
+/// the forward op) and the gradients of `results` (outputs). It computes the
+/// gradients of `wanted` (inputs).
 struct gradient_slots {
   std::vector<std::string> results;
   std::vector<std::string> kept;
   std::vector<std::string> wanted;
 };
 
-/// One op with everything it needs to run.
+/// One op with everything that it needs to run.
 struct op_case {
   std::string type;
   op_values inputs;
   attribute_map attributes = {};
-  /// Output slots and how many variables each has.
+  /// Output slots and their numbers of variables.
   std::map<std::string, std::size_t> outputs = {{"Out", 1}};
   step_info step = {};
-  /// Output slots whose variables are those of an input slot.
+  /// Output slots that use the variables of an input slot: output to input.
   std::map<std::string, std::string> in_place = {};
   std::optional<gradient_slots> gradient = {};
-  /// False if central differences would be too slow or meet a kink.
+  /// False if central differences would be too slow or cross a kink.
   bool differentiate = true;
 };
 
 /// For messages: type, input shapes and attributes.
 std::string describe(const op_case& c);
 
-// Values. The same seed gives the same value; all elements are float32 numbers,
-// so that float32 and float64 kernels start from the same ones.
+// Values. The same seed gives the same value. All elements are float32 numbers,
+// so that float32 and float64 kernels get the same inputs.
 
 op_value values_of(const shape& dims, std::vector<double> elements,
                    dtype type = dtype::float32);
@@ -76,14 +76,15 @@ op_value random_indices(const shape& dims, std::uint64_t seed, std::int64_t low,
 /// Rows of a tensor of `whole` extents.
 op_value random_rows(const shape& whole, std::vector<std::int64_t> rows,
                      std::uint64_t seed);
-/// The tensor that selected rows stand for; a tensor stays as it is.
+/// The dense tensor that selected rows represent. A tensor is returned
+/// unchanged.
 op_value densify(const op_value& value);
 
-/// The same case with float32 inputs as `type`.
+/// The same case with float32 inputs converted to `type`.
 op_case with_float_type(op_case c, dtype type);
 
-/// The gradient op of `forward`, whose outputs were `results`; the gradients
-/// that come in are random.
+/// The gradient op of `forward`, whose outputs were `results`. Its input
+/// gradients are random.
 op_case backward_of(const op_case& forward, const op_values& results);
 /// The op with only the output slot `slot` (the split form of a gradient).
 op_case only_output(op_case c, const std::string& slot);

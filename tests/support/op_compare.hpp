@@ -7,13 +7,13 @@
 
 namespace troupe::test {
 
-/// Says where `actual` differs from `expected`, or nothing. Shapes, dtypes and
-/// integers must be equal; a floating element may be off by `tolerance` times
-/// the largest magnitude of the expected value. Selected rows are compared by
-/// the tensor they stand for.
+/// Says where `actual` differs from `expected`; empty if they agree. Shapes,
+/// dtypes and integers must be equal. A floating-point element may differ by
+/// `tolerance` times the largest magnitude of the expected value. Selected rows
+/// are compared as dense tensors.
 std::string difference(const op_value& actual, const op_value& expected,
                        double tolerance);
-/// The same for all slots of `expected`; names the slot.
+/// The same for all slots of `expected`. The text names the slot.
 std::string difference(const op_values& actual, const op_values& expected,
                        double tolerance);
 

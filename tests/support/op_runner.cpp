@@ -48,7 +48,7 @@ op_value to_value(const variable& var, device& on) {
   return value;
 }
 
-/// The variables of a case and the arguments that name them.
+/// The variables of a case and the arguments that refer to them.
 struct bound_arguments {
   std::deque<variable> variables;
   std::deque<std::string> names;

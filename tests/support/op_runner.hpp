@@ -13,18 +13,18 @@
 
 namespace troupe::test {
 
-/// Runs one op on a CPU device, as often as wanted with the same kernel
-/// instance, so that what the kernel keeps between runs is tested too.
+/// Runs one op on a CPU device. All runs use the same kernel instance, so that
+/// its state between runs is tested too.
 class op_runner {
 public:
-  /// Throws error(unsupported_op) if the table has not the case's op.
-  /// @param queue the stream that the kernel runs on; there is none unless it
-  ///   has helpers
+  /// Throws error(unsupported_op) if the table lacks the case's op.
+  /// @param queue the stream on which the kernel runs. Without helpers there is
+  ///   no stream.
   op_runner(const kernel_table& table, const op_case& c,
             const stream_options& queue = {});
 
   /// Runs the kernel on the case's inputs and returns its outputs. The case
-  /// may differ from the first in all but type and attributes. Variables are
+  /// must have the same type and attributes as the first one. Variables are
   /// named slot_index: "Out_0".
   op_values run(const op_case& c);
 

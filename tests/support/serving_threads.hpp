@@ -15,14 +15,14 @@
 
 namespace troupe::test {
 
-/// Plain threads that serve places of a queue; at the end the queue is stopped.
+/// Plain threads that serve places of a queue. The destructor stops the queue.
 class serving_threads {
 public:
-  /// All places.
+  /// Serves all places.
   explicit serving_threads(job_queue& queue)
     : serving_threads(queue, 0, queue.workers()) {}
 
-  /// Places [first, first + count).
+  /// Serves the places [first, first + count).
   serving_threads(job_queue& queue, std::size_t first, std::size_t count)
     : queue_(queue), ids_(std::make_unique<std::atomic<pid_t>[]>(count)) {
     for (std::size_t i = first; i < first + count; ++i)
@@ -41,9 +41,9 @@ public:
   serving_threads(const serving_threads&) = delete;
   serving_threads& operator=(const serving_threads&) = delete;
 
-  /// Waits until the kernel says of every thread that it sleeps. A thread whose
-  /// seat can be borrowed may still look for jobs once more; one that sleeps
-  /// runs only after it was woken.
+  /// Waits until every thread sleeps according to the kernel. A thread whose
+  /// seat can be borrowed may still search for jobs once more; a sleeping
+  /// thread runs only after it is woken.
   void wait_until_asleep() const {
     for (std::size_t i = 0; i < threads_.size(); ++i)
       while (!is_asleep(ids_[i]))
@@ -52,7 +52,7 @@ public:
 
 private:
   job_queue& queue_;
-  std::unique_ptr<std::atomic<pid_t>[]> ids_; // 0: has not begun
+  std::unique_ptr<std::atomic<pid_t>[]> ids_; // 0: the thread has not begun
   std::vector<std::thread> threads_;
 };
 

@@ -3,9 +3,9 @@
 
 namespace troupe::test {
 
-/// Says that the test case that runs cannot run here and what it needs, as in
-/// `return skip_case("needs two cores");`. CTest counts it as skipped; failed
-/// checks of the case still make it fail.
+/// Marks the current test case as skipped and says what it needs, as in
+/// `return skip_case("needs two cores");`. CTest counts it as skipped. Checks
+/// that failed before still make it fail.
 void skip_case(const char* needs);
 
 } // namespace troupe::test

@@ -10,8 +10,8 @@
 
 namespace troupe::test {
 
-/// True if the kernel says that a thread of this process sleeps. proc(5),
-/// /proc/pid/stat: "pid (name) state ...". False for a thread that has ended.
+/// True if a thread of this process sleeps, according to the kernel. False if
+/// it has ended. Source: proc(5), /proc/pid/stat: "pid (name) state ...".
 inline bool is_asleep(pid_t thread) {
   std::ifstream stat{"/proc/self/task/" + std::to_string(thread) + "/stat"};
   std::string line;
@@ -19,8 +19,8 @@ inline bool is_asleep(pid_t thread) {
   return line.find(") S ") != std::string::npos;
 }
 
-/// Waits until all other threads of this process sleep. They have then done
-/// what a thread does when it begins.
+/// Waits until all other threads of this process sleep. They have then finished
+/// what they do at their start.
 inline void wait_until_others_sleep() {
   for (const auto& entry :
        std::filesystem::directory_iterator("/proc/self/task")) {

@@ -9,9 +9,9 @@
 
 namespace troupe::test {
 
-/// A device that keeps all bytes inverted, in memory that is said to be its
-/// own. A host that reads this memory without a copy gets wrong values. It has
-/// no kernels.
+/// A device that stores all bytes inverted, in memory that it declares as its
+/// own. Host code that reads this memory without a copy gets wrong values. The
+/// device has no kernels.
 class veiled_device final : public device {
 public:
   device_id id() const noexcept override { return {device_kind::sim, 0}; }
