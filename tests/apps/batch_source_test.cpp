@@ -79,7 +79,8 @@ TEST_CASE_FIXTURE(host, "orders differ from epoch to epoch and seed to seed, "
   CHECK(first == epoch_of(*a, 0));
 }
 
-// bench/peers/sample_order.py repeats it: compare_text_test.py.
+// bench/peers/sample_order.py must give the same order; compare_text_test.py
+// tests that.
 TEST_CASE_FIXTURE(host, "the order of a seed is the same everywhere") {
   auto source =
     make_dataset_source(samples(10), {.batch = 4, .seed = 7}, memory);

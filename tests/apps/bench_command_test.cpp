@@ -34,8 +34,8 @@ std::vector<std::uint32_t> before(const task_graph& g, std::size_t task) {
 
 using tasks = std::vector<std::uint32_t>;
 
-/// Whether an engine's library takes part in what the sanitizers watch; leaks
-/// of its own are none of ours.
+/// True if the sanitizers can check an engine. Leaks within its library are not
+/// ours.
 bool can_be_watched([[maybe_unused]] std::string_view engine) {
 #if defined(__SANITIZE_ADDRESS__)
   return !engine.starts_with("onetbb") && engine != "openmp";
@@ -44,7 +44,7 @@ bool can_be_watched([[maybe_unused]] std::string_view engine) {
 #endif
 }
 
-/// Wraps an engine's work in a way that leaves out what task 0 waits for.
+/// A copy of a graph in which no task waits for another one.
 class forgetful_graph {
 public:
   explicit forgetful_graph(const task_graph& g) : graph_(g) {
@@ -57,8 +57,8 @@ private:
   task_graph graph_;
 };
 
-/// Stops `troupe bench` with `words` by either signal, once it has measured
-/// for a while.
+/// Stops `troupe bench` with `words` by each of the two signals, after it has
+/// measured for a while.
 void check_stop(std::vector<std::string> words) {
   CAPTURE(words[0]);
   words.insert(words.begin(), "bench");
@@ -109,7 +109,7 @@ TEST_CASE("bad grids are refused") {
   CHECK_THROWS_AS(make_task_graph({"no_such", 4, 4, 3}), troupe::error);
   CHECK_THROWS_AS(make_task_graph({"fft", 0, 4, 3}), troupe::error);
   CHECK_THROWS_AS(make_task_graph({"nearest", 4, 4, 5}), troupe::error);
-  CHECK_NOTHROW(make_task_graph({"stencil_1d", 2, 4, 3})); // has no radix
+  CHECK_NOTHROW(make_task_graph({"stencil_1d", 2, 4, 3})); // ignores the radix
 }
 
 TEST_CASE("a grid that no machine has memory for is refused before it is "
@@ -325,7 +325,7 @@ TEST_CASE("bench schedule lets kernels and collectives take time") {
     CHECK(out["ms"] >= out["ideal_ms"]);
     CHECK(out["ideal_ms"] >= out["critical_path_ms"]);
     CHECK(out["overlap"] <= out["ideal_overlap"]);
-    CHECK(out["critical_path_ms"] > 0.23); // mul three times and all_reduce
+    CHECK(out["critical_path_ms"] > 0.23); // three mul and an all_reduce
     CHECK(out["work_ms"] >= 6 * 0.05 + 0.08 + 2 * 0.007);
   }
 }
@@ -474,7 +474,7 @@ TEST_CASE("an option that takes a list may be given several times") {
     {"bench", "schedule", "mlp", "--delay", "mul=1us", "--delay", "relu=10us",
      "--repeat", "1", "--sample-ms", "1", "--devices", "cpu:1", "--json"});
   const double work = nlohmann::json::parse(delayed.out)["work_ms"];
-  CHECK(work > 0.02); // both
+  CHECK(work > 0.02); // both delays count
   CHECK(fails_with(run_troupe({"bench", "schedule", "mlp", "--delay", "mul=1us",
                                "--delay", "mul=2us"}),
                    2, {"--delay: 'mul' is there twice"}));
@@ -546,7 +546,7 @@ TEST_CASE("bench names what it does not know") {
   CHECK(fails_with(run_troupe({"bench"}), 2, {}));
 }
 
-// Each would take hours.
+// Each of these measurements would take hours.
 TEST_CASE("Ctrl-C ends a measurement in its middle with one line") {
   for (const std::vector<std::string>& command :
        {std::vector<std::string>{"train", "mlp", "--steps", "100000000"},
@@ -565,7 +565,7 @@ TEST_CASE("Ctrl-C ends a measurement of latencies with one line") {
 TEST_CASE("lines that a stopped measurement has printed are not lost") {
   if (troupe::usable_cores() < 2)
     return skip_case("needs two cores");
-  // The first line takes little, the second one seconds.
+  // The first result comes soon, the second takes seconds.
   const auto result = run_troupe(
     {"bench", "latency", "--gap-us", "0,1000000", "--rounds", "20", "--json"},
     [](pid_t process, auto&) {

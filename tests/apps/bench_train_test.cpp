@@ -26,13 +26,13 @@ namespace {
 training_bench_options small_net(std::uint32_t in_flight = 1) {
   training_bench_options options;
   options.network.program = "mlp";
-  options.network.devices = "cpu:1"; // a choice could differ from run to run
+  options.network.devices = "cpu:1"; // an automatic choice could vary
   options.batch = 4;
   options.in_flight = in_flight;
   return options;
 }
 
-/// What the command answers to lines on its standard input.
+/// The command's answers to lines on its standard input.
 std::string answers(const std::string& input, const std::string& arguments) {
   const auto line =
     "printf -- '" + input + "' | " + TROUPE_COMMAND + " " + arguments + " 2>&1";
@@ -53,7 +53,7 @@ TEST_CASE("bench train tells time, rates and shares") {
   REQUIRE(result.code == 0);
   const auto out = nlohmann::json::parse(result.out);
   CHECK(out["batch"] == 64);
-  // Three products per layer, but no gradient of the image.
+  // Three products per layer, except for the gradient of the image.
   const double layers = 784 * 512 + 512 * 256 + 256 * 10, first = 784 * 512;
   CHECK(out["gflop_per_step"].get<double>()
         == doctest::Approx(2 * 64 * (3 * layers - first) * 1e-9));
@@ -164,7 +164,7 @@ TEST_CASE("the memory of a process grows and its peak stays") {
   const auto before = resident_bytes();
   constexpr std::size_t bytes = 64 << 20;
   { const std::vector<char> block(bytes, 1); }
-  // The system counts pages a few dozen at a time.
+  // The system updates its page counts in batches of a few dozen.
   CHECK(peak_resident_bytes() > before + bytes / 10 * 9);
   CHECK(peak_resident_bytes() >= resident_bytes());
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/command-line.md names the options that commands have and the keys that
-// they answer with.
+// docs/command-line.md must name the options of all commands and the keys of
+// their results.
 #include "apps/command_runner.hpp"
 
 #include <support/files.hpp>
@@ -28,7 +28,7 @@ std::string page() {
   return read_bytes(TROUPE_COMMAND_PAGE);
 }
 
-/// From `begin` to the next `end`, or to the end of the text.
+/// The part of `text` from `begin` to the next `end`, or to the end of `text`.
 std::string part(const std::string& text, const std::string& begin,
                  const std::string& end) {
   const auto at = text.find(begin);
@@ -37,7 +37,7 @@ std::string part(const std::string& text, const std::string& begin,
   return text.substr(at, stop == std::string::npos ? stop : stop - at);
 }
 
-/// What the page says of a command, "train" or "bench train".
+/// The section of the page about a command: "train" or "bench train".
 std::string section(const std::string& command) {
   if (!command.starts_with("bench "))
     return part(page(), "\n## " + command + "\n", "\n## ");
@@ -51,7 +51,7 @@ bool is_part_of_name(char c) {
          || c == '_';
 }
 
-/// Whether the text has the name, and not just a longer one.
+/// True if the text contains the name, and not only as part of a longer one.
 bool names(const std::string& text, const std::string& name) {
   for (auto at = text.find(name); at != std::string::npos;
        at = text.find(name, at + 1)) {
@@ -63,7 +63,7 @@ bool names(const std::string& text, const std::string& name) {
   return false;
 }
 
-/// The options that `--help` lists.
+/// The options that `--help` of a command lists.
 std::set<std::string> options_of(const words& command) {
   auto asked = command;
   asked.emplace_back("--help");
@@ -74,7 +74,7 @@ std::set<std::string> options_of(const words& command) {
   return found;
 }
 
-// Their keys are names of ops or libraries.
+// Objects whose keys are names of ops or libraries.
 const std::set<std::string> tables{"op_types", "libraries", "unsupported_ops",
                                    "unsupported_startup_ops"};
 
@@ -82,7 +82,7 @@ void collect_keys(const json& value, std::set<std::string>& keys) {
   for (const auto& [key, inner] : value.items()) {
     if (value.is_object())
       keys.insert(key);
-    if (key == "ops" && inner.is_object()) // by type of op
+    if (key == "ops" && inner.is_object()) // its keys are op types
       collect_keys(*inner.begin(), keys);
     else if (inner.is_structured() && !tables.contains(key))
       collect_keys(inner, keys);
@@ -108,7 +108,7 @@ words operator+(words a, const words& b) {
 } // namespace
 
 TEST_CASE("every option of every command is described") {
-  // They mean in all commands what they mean in train.
+  // These mean the same in all commands as in train.
   const std::set<std::string> shared{
     "--devices",         "--threads",   "--loss",
     "--memory-limit",    "--strategy",  "--gradient-scale",

@@ -27,7 +27,7 @@ void redirect(const std::string& file, int flags, int target) {
   ::dup2(descriptor, target);
 }
 
-/// What the command may take.
+/// Resource limits of the command.
 struct limits {
   rlim_t addresses = RLIM_INFINITY;
   std::optional<rlim_t> threads{};
@@ -47,8 +47,8 @@ pid_t start(const std::vector<std::string>& arguments, const std::string& out,
     argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   return in_child([&] {
-    std::signal(SIGXFSZ, SIG_DFL); // as from a shell
-    // Opened here: another user may not reach it by its name.
+    std::signal(SIGXFSZ, SIG_DFL); // as when started from a shell
+    // Opened now, because another user may have no access to its path.
     const int command = ::open(TROUPE_COMMAND, O_RDONLY | O_CLOEXEC);
     redirect("/dev/null", O_RDONLY, STDIN_FILENO);
     redirect(out, O_WRONLY | O_CREAT, STDOUT_FILENO);
@@ -106,7 +106,7 @@ run_troupe_with_threads(std::size_t threads,
 bool catches(pid_t process, int signal) {
   const auto status =
     read_bytes("/proc/" + std::to_string(process) + "/status");
-  const auto mask = status.find("SigCgt:"); // a bit per signal, from 1 on
+  const auto mask = status.find("SigCgt:"); // bit i - 1 for signal i
   return status.starts_with("Name:\ttroupe\n") && mask != status.npos
          && (std::stoull(status.substr(mask + 7), nullptr, 16) >> (signal - 1)
              & 1)

@@ -14,8 +14,8 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TROUPE = sys.argv[1]
 
-# Stands for the Python of a virtual environment: gets a script of bench/peers
-# as its first argument and answers turns in its place.
+# Replaces the Python of a virtual environment. It gets a script of bench/peers
+# as its first argument and answers turns in the place of that script.
 PEER = f"""#!{sys.executable}
 import pathlib
 import sys

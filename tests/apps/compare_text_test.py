@@ -19,8 +19,8 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "bench/peers"))
 import sample_order  # noqa: E402
 
-# Stands for the Python of a virtual environment: gets torch_text.py and its
-# arguments. Its loss tells that it got the texts and a start.
+# Replaces the Python of a virtual environment. It gets torch_text.py and its
+# arguments. Its loss shows that it got the texts and initial values.
 PEER = f"""#!{sys.executable}
 import json, pathlib, sys
 script, train, held_out, *rest = sys.argv[1:]

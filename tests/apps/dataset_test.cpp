@@ -29,7 +29,7 @@ std::string big_endian(std::uint32_t value) {
   return text;
 }
 
-/// A folder of two 2x2 pictures with labels.
+/// A folder with two 2x2 images and their labels.
 struct idx_folder {
   arena memory{make_host_memory_source()};
   temporary_folder folder;

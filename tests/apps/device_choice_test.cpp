@@ -23,7 +23,7 @@ TEST_SUITE("apps.device_choice") {
 
 namespace {
 
-/// What is chosen for a net: untried, one device.
+/// A choice of devices for a net. Without a trial it is one device.
 struct choice {
   program_bundle bundle;
   executor_options options;
@@ -44,7 +44,7 @@ struct choice {
   }
 };
 
-/// Whether two devices train as one does if `reduce` makes the loss.
+/// True if two devices train like one if `reduce` computes the loss.
 bool devices_agree_on(graph::variable_ref (*reduce)(const graph::variable_ref&),
                       graph::merge_strategy strategy) {
   graph::network net;
@@ -118,7 +118,7 @@ TEST_CASE("devices agree on a loss that is a mean, not on one that is a sum") {
   CHECK_FALSE(devices_agree_on(
     [](const graph::variable_ref& x) { return layers::reduce_sum(x); },
     graph::merge_strategy::all_reduce));
-  // Then devices hold the momenta of some parameters each.
+  // Each device then holds the momenta of only some parameters.
   CHECK(devices_agree_on(mean, graph::merge_strategy::reduce));
 }
 

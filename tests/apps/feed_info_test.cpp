@@ -14,7 +14,7 @@ TEST_SUITE("apps.feed_info") {
 
 namespace {
 
-/// Ids through an embedding of 7 rows, classes of 3.
+/// Ids that select rows of an embedding with 7 rows; 3 classes.
 struct tagged_text {
   graph::network net;
 

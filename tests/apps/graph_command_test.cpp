@@ -48,8 +48,8 @@ TEST_CASE("the graph as JSON has the documented keys and closed edges") {
           == std::set<std::string>{"from", "to", "kind", "distance"});
     REQUIRE(kinds.contains(edge["from"]));
     REQUIRE(kinds.contains(edge["to"]));
-    // Data goes from ops to variables to ops; what a step leaves in a
-    // persistable variable the next one begins with.
+    // Data flows from ops to variables and from variables to ops. A persistable
+    // variable also passes its value from a step to the next.
     if (edge["kind"] == "data" && kinds[edge["from"]] == kinds[edge["to"]]) {
       CHECK(kinds[edge["from"]] == "var");
       CHECK(edge["distance"] == 1);
@@ -69,7 +69,8 @@ TEST_CASE("strategies differ in their collectives") {
   };
   CHECK(types("all_reduce").contains("all_reduce"));
   CHECK(types("reduce").contains("reduce"));
-  CHECK_FALSE(types("reduce").contains("broadcast")); // they share parameters
+  // The devices share parameters.
+  CHECK_FALSE(types("reduce").contains("broadcast"));
   CHECK(types("reduce", "sim:2").contains("broadcast"));
   CHECK_FALSE(types("none").contains("all_reduce"));
 }
@@ -110,7 +111,7 @@ TEST_CASE("the wiring tells of each handle whom it waits for") {
       CHECK((edge["from"].is_null() || edge["from"] < handles));
       told += edge["sent"].get<bool>();
     }
-    CHECK(told > 0); // at least one message in every step
+    CHECK(told > 0); // at least one message per step
     sent += told;
   }
   CHECK(ends > 0);

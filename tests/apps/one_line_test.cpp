@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the command prints has no control characters, whatever it is given.
+// The output of the command has no control characters, whatever its input.
 #include "apps/command_runner.hpp"
 
 #include <troupe/kernels/io/npz.hpp>
@@ -22,7 +22,7 @@ namespace {
 
 using words = std::vector<std::string>;
 
-/// True if `text` has none but the ends of lines.
+/// True if `text` has no control characters except line ends.
 bool is_plain(const std::string& text) {
   return std::ranges::none_of(text, [](char c) {
     const auto byte = static_cast<unsigned char>(c);

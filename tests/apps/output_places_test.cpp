@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the command writes: no result takes the place of another one or of what
-// is read.
+// Where the command writes: no result replaces another result or an input.
 #include "apps/command_runner.hpp"
 
 #include <support/files.hpp>
@@ -57,7 +56,7 @@ TEST_CASE("results in the place of what is read are refused") {
       CAPTURE(output);
       if (input == std::string_view{"--params"}
           && output == std::string_view{"--save"})
-        continue; // a training may go on where it began
+        continue; // a program may be saved to the folder that it came from
       CHECK(fails_with(with(input, output), 2,
                        {std::string{output} + " would write over " + same
                         + ", which is read"}));
@@ -81,7 +80,7 @@ TEST_CASE("links to files in folders that are read are not written over") {
     for (const auto* output : {"--metrics", "--loss-curve"})
       CHECK(fails_with(run_troupe(command + words{output, hard}), 2,
                        {"would write over " + hard + ", which is read"}));
-    // as is what a link in the folder leads to
+    // The target of a link in the folder is refused too.
     std::filesystem::rename(input, real);
     std::filesystem::create_symlink(real, input);
     CHECK(fails_with(run_troupe(command + words{"--metrics", real}), 2,
@@ -96,7 +95,7 @@ TEST_CASE("links to files in folders that are read are not written over") {
           program + "/params.pdiparams");
   refused(train + words{"digits", "--data", data},
           data + "/train-labels-idx1-ubyte");
-  // A result of an earlier run is not read.
+  // A result of an earlier run does not count as an input.
   write_bytes(program + "/run.jsonl", "");
   std::filesystem::create_hard_link(program + "/run.jsonl", hard);
   CHECK(
@@ -162,7 +161,7 @@ TEST_CASE("files of a program that is read or saved are not written over") {
     run_troupe({"bench", "train", program, "--save-start",
                 program + "/main.pdmodel", "--steps", "1"}),
     2, {"--save-start would write over " + program + "/main.pdmodel"}));
-  for (int run = 0; run < 2; ++run) // the second one replaces the first's
+  for (int run = 0; run < 2; ++run) // the second replaces the first one's
     CHECK(train({program, "--params", program, "--save", program, "--metrics",
                  program + "/run.jsonl"})
             .code

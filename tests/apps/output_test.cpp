@@ -82,7 +82,7 @@ TEST_CASE("metrics follow what the process writes to the same file") {
     }
     ::close(open);
   }
-  metrics_file(path).write({}); // nobody else writes there any more
+  metrics_file(path).write({}); // no other output goes there any more
   CHECK(read_bytes(path) == line);
 }
 

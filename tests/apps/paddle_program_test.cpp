@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs of real Paddle through the command line, as tests/paddle runs them
+// Runs programs of real Paddle through the command line. tests/paddle runs them
 // through the C++ interface.
 
 #include "apps/command_runner.hpp"

@@ -27,7 +27,7 @@ namespace {
 
 using places = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 
-/// Batches of one number each, 100 * epoch + index; three steps an epoch.
+/// Batches of one number each: 100 * epoch + index. An epoch has three steps.
 class numbered_source final : public batch_source {
 public:
   explicit numbered_source(arena& memory, std::atomic<int>* made = nullptr,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The command where the system lets it start few threads (`ulimit -u`, the pids
+// The command on a system that allows only few threads (`ulimit -u`, the pids
 // limit of a container).
 #include "apps/command_runner.hpp"
 
@@ -19,7 +19,7 @@ namespace {
 
 using words = std::vector<std::string>;
 
-/// Whether a run ended well or with one line that names the limits.
+/// True if a run succeeded, or failed with one line that names the limits.
 bool is_clean(const command_result& result) {
   return result.code == 0
          || fails_with(result, 1,
@@ -28,7 +28,7 @@ bool is_clean(const command_result& result) {
                                                  "-u, the pids limit"});
 }
 
-/// Null if commands can run with a limit of threads.
+/// Null if commands can run with a thread limit here.
 const char* reason_to_skip() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return "a sanitizer ends the process if a thread of its own does not start";

@@ -16,8 +16,8 @@ namespace {
 
 const std::string fixture = TROUPE_TEST_DATA "/paddle_programs/mlp";
 
-/// The fixture with unknown ops: two in the main block of the main program,
-/// one of them in a sub-block as well, and one in the startup program.
+/// A program with unknown ops: two in the main block of the main program, one
+/// of them also in a sub-block, and one in the startup program.
 struct strange_program {
   temporary_folder folder;
 

@@ -16,7 +16,7 @@ words operator+(words a, const words& b) {
   return a;
 }
 
-/// Command lines that only an option could make wrong.
+/// Valid command lines for all commands; a test makes them wrong by an option.
 const std::vector<words> all_commands{
   {"train", "mlp"},          {"eval", "mlp", "--params", "p"},
   {"graph", "mlp"},          {"inspect", "mlp"},
@@ -24,7 +24,8 @@ const std::vector<words> all_commands{
   {"bench", "steps", "mlp"}, {"bench", "latency"},
   {"bench", "train", "mlp"}};
 
-/// The options of a command whose value has one of the types, by `--help`.
+/// The options of a command whose values have one of the types, according to
+/// `--help`.
 words options_with(const words& types, const words& command) {
   words found;
   for (const auto& line : lines_of(run_troupe(command + words{"--help"}).out))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Learns y = 2x with two devices: enough to need every layer of the library.
+// Learns y = 2x with two devices, which needs every layer of the library.
 #include <troupe/actors/executor.hpp>
 #include <troupe/graph/layers.hpp>
 #include <troupe/graph/optimizer.hpp>

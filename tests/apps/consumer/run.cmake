@@ -1,11 +1,12 @@
-# Installs Troupe into a fresh tree, checks what is in it, builds the project in
+# Installs Troupe into a new tree, checks its contents, builds the project in
 # this folder against it and runs the result.
 #   cmake -DBUILD_DIR=... -DWORK_DIR=... -DCXX=... [-DLAUNCHER=...] -P run.cmake
 function(must)
   execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 
-# How the project is configured, with what it asks the package for.
+# Sets `variable` to the command that configures the project. The remaining
+# arguments are the components that it requests.
 function(set_configure variable folder)
   string(JOIN " " asked ${ARGN})
   set(${variable} ${CMAKE_COMMAND} -G Ninja
@@ -15,8 +16,8 @@ function(set_configure variable folder)
     -DCMAKE_CXX_FLAGS=${FLAGS} "-DASKED=${asked}" PARENT_SCOPE)
 endfunction()
 
-# No library, header or part of the package names the folders in which it was
-# built.
+# No library, header or other file of the package may contain the names of the
+# build folders.
 function(check_paths)
   get_filename_component(source ${CMAKE_CURRENT_LIST_DIR}/../../.. ABSOLUTE)
   execute_process(
@@ -27,8 +28,8 @@ function(check_paths)
   endif()
 endfunction()
 
-# The messages of Paddle's files have names that only Troupe uses: a program may
-# link Paddle's own.
+# The messages of Paddle's files have names that only Troupe uses, so that a
+# program can link Paddle's own.
 function(check_symbols)
   file(GLOB_RECURSE libraries ${WORK_DIR}/prefix/*.a)
   execute_process(COMMAND nm -C --defined-only ${libraries}
@@ -41,7 +42,7 @@ function(check_symbols)
   endif()
 endfunction()
 
-# What a header includes is there too.
+# All headers that an installed header includes must be installed too.
 function(check_headers)
   set(include_dir ${WORK_DIR}/prefix/include)
   file(GLOB_RECURSE headers ${include_dir}/troupe/*.hpp)

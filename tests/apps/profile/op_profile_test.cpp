@@ -22,7 +22,7 @@ TEST_SUITE("apps.op_profile") {
 
 namespace {
 
-/// This thread as the only worker, a graph of two ops, and a profile of it.
+/// A profile of a graph of two ops, with this thread as the only worker.
 struct watched {
   job_queue queue{1};
   worker self{queue, 0, nullptr};
@@ -77,8 +77,8 @@ private:
   kernel*& inner_;
 };
 
-/// Kernel "inner" takes 2 ms and moves 10 bytes to another layout; "while" runs
-/// it twice, as `inner` gives it, and moves 7 itself.
+/// Kernel "inner" takes 2 ms and moves 10 bytes to change layouts. Kernel
+/// "while" runs `inner` twice and moves 7 bytes itself.
 std::shared_ptr<kernel_table> sleeping_kernels(kernel*& inner) {
   auto table = std::make_shared<kernel_table>();
   table->add("inner", device_kind::cpu, [](kernel_context&) {
@@ -139,7 +139,7 @@ TEST_CASE("help with another worker's op counts as that op's time") {
   CHECK(times.ops.at("while").self_ns == 200);
   CHECK(times.ops.at("mul").self_ns == 400);
   CHECK(times.ops.at("mul").total_ns == 400);
-  CHECK(times.ops.at("mul").count == 0); // it counts where it was launched
+  CHECK(times.ops.at("mul").count == 0); // counts where the op was launched
   CHECK(times.wall_ns == 700);
 }
 

@@ -51,7 +51,8 @@ TEST_CASE("a profile tells what a step takes, most of it first") {
 
 TEST_CASE("products are measured against the roof of one worker") {
   const auto report = report_of(some_times());
-  // 784-512-256-10: a multiplication and an addition per weight and sample.
+  // Layers 784-512-256-10: a multiplication and an addition per weight and
+  // sample.
   const double flops = 2 * 64 * (784 * 512 + 512 * 256 + 256 * 10);
   const auto& mul = report.rows[0];
   CHECK(mul.work.flops == doctest::Approx(flops));
@@ -70,7 +71,7 @@ TEST_CASE("ops that one device alone runs count once") {
   CHECK(on_one.rows[0].work.bytes
         == doctest::Approx(on_each.rows[0].work.bytes / 2));
   CHECK(on_one.rows[0].roof_ms == doctest::Approx(on_each.rows[0].roof_ms / 2));
-  times.ops["mul"].count *= 10; // most of them in a loop
+  times.ops["mul"].count *= 10; // as if most of them were in a loop
   CHECK(report_of(times).rows[0].work.flops == on_each.rows[0].work.flops);
 }
 
@@ -81,7 +82,7 @@ TEST_CASE("a gradient that one device makes for all is its op's work") {
   times.gathered_by = {{"fc_0.w_0", "gathered_mul_grad"},
                        {"fc_1.w_0", "gathered_mul_grad"}};
   const auto report = report_of(times);
-  const double first = 2 * 64 * 784 * 512; // has no gradient of the image
+  const double first = 2 * 64 * 784 * 512; // without a gradient of the image
   const double second = 2 * 64 * 512 * 256, third = 2 * 64 * 256 * 10;
   REQUIRE(report.rows.size() == 2);
   CHECK(report.rows[0].work.flops == doctest::Approx(second + 2 * third));
