@@ -3,6 +3,7 @@
 
 #include <troupe/actors/backend/backend.hpp>
 #include <troupe/actors/plan/wiring_plan.hpp>
+#include <troupe/actors/steps/executor_graph.hpp>
 #include <troupe/actors/steps/scatter.hpp>
 #include <troupe/actors/tasks/graph_tasks.hpp>
 #include <troupe/actors/tasks/grouped.hpp>
@@ -22,15 +23,6 @@ namespace {
 
 using actors::graph_tasks;
 using actors::step_state;
-
-graph::ssa_graph build(std::shared_ptr<const graph::program> p,
-                       const executor_options& o) {
-  graph::build_options build;
-  build.devices = o.devices;
-  build.loss = o.loss;
-  build.fetches = {o.loss};
-  return graph::build_ssa_graph(std::move(p), build);
-}
 
 actors::wiring_plan plan_of(const graph::ssa_graph& g) {
   return {g, {.streams = actors::plan_streams(g, 1), .steps_overlap = false}};
@@ -108,7 +100,7 @@ ready_queue_executor::impl::impl(std::shared_ptr<const graph::program> main,
   : options(o), program(std::make_shared<const graph::program>(
                   graph::expose_sub_blocks(*main))),
     feeds_needed(graph::feed_names(*program), program->main()),
-    graph(build(program, o)), devices(make_device(o)),
+    graph(actors::build_graph(program, o, o.loss)), devices(make_device(o)),
     queue_of_device(devices.front()->make_stream({"compute", o.threads})),
     values({.program = program.get(),
             .graph = &graph,
@@ -162,6 +154,10 @@ ready_queue_executor::ready_queue_executor(
   : impl_(std::make_unique<impl>(std::move(main), options)) {}
 
 ready_queue_executor::~ready_queue_executor() = default;
+
+std::size_t ready_queue_executor::ops() const noexcept {
+  return impl_->graph.ops.size();
+}
 
 double ready_queue_executor::run(const feed_map& feeds) {
   auto& self = *impl_;

@@ -14,8 +14,8 @@ namespace troupe::apps {
 /// Thread rule: one thread at a time.
 class ready_queue_executor {
 public:
-  /// Uses only device, threads, loss, seed, parameters and kernels of
-  /// `options`. The graph is built with the default passes. Throws as
+  /// Builds the graph that an `executor` with these options runs, with the same
+  /// passes. `options.loss` and `options.kernels` must be set. Throws as
   /// `executor` does, and error(invalid_argument) for several devices.
   ready_queue_executor(std::shared_ptr<const graph::program> main,
                        const executor_options& options);
@@ -23,6 +23,9 @@ public:
 
   /// Runs one step and returns the loss of the batch.
   double run(const feed_map& feeds);
+
+  /// Number of op handles in the graph.
+  std::size_t ops() const noexcept;
 
 private:
   struct impl;

@@ -36,31 +36,38 @@ struct steps_options {
 
 /// Runs a step and returns its loss.
 using step_runner = std::function<double(const feed_map&)>;
+
+struct started_engine {
+  step_runner step;
+  std::size_t ops; ///< op handles of its graph
+};
+
 using shared_program = std::shared_ptr<const graph::program>;
 
-step_runner make_troupe_steps(const shared_program& main,
-                              const executor_options& options) {
+started_engine start_troupe(const shared_program& main,
+                            const executor_options& options) {
   auto exe = std::make_shared<executor>(main, options);
   auto result = std::make_shared<step_result>();
-  return [exe, result](const feed_map& feeds) {
+  const auto step = [exe, result](const feed_map& feeds) {
     exe->wait(exe->submit(feeds), *result);
     return result->loss;
   };
+  return {step, exe->graph().ops.size()};
 }
 
-step_runner make_ready_queue_steps(const shared_program& main,
-                                   const executor_options& options) {
+started_engine start_ready_queue(const shared_program& main,
+                                 const executor_options& options) {
   auto exe = std::make_shared<ready_queue_executor>(main, options);
-  return [exe](const feed_map& feeds) { return exe->run(feeds); };
+  return {[exe](const feed_map& feeds) { return exe->run(feeds); }, exe->ops()};
 }
 
 struct step_engine {
   std::string_view name;
-  step_runner (*make)(const shared_program&, const executor_options&);
+  started_engine (*start)(const shared_program&, const executor_options&);
 };
 
 constexpr std::array<step_engine, 2> engines{
-  {{"troupe", make_troupe_steps}, {"ready_queue", make_ready_queue_steps}}};
+  {{"troupe", start_troupe}, {"ready_queue", start_ready_queue}}};
 
 const step_engine& find_engine(const std::string& name) {
   for (auto& e : engines)
@@ -79,13 +86,14 @@ public:
     : name_(engine.name), batches_(batches) {
     options.parameters = std::make_shared<scope>();
     run_startup(bundle.startup, *options.parameters, options.seed);
-    step_ = engine.make(main, options);
+    engine_ = engine.start(main, options);
     step(); // warm-up
     step();
   }
 
   const std::string& name() const { return name_; }
   const samples& steps() const { return steps_; }
+  std::size_t ops() const { return engine_.ops; }
   /// The loss of the second step. It is equal for engines that compute the same
   /// values.
   double early_loss() const { return early_loss_; }
@@ -97,14 +105,14 @@ public:
 private:
   void step() {
     const auto loss =
-      step_(batches_.batch(0, run_ % batches_.steps_per_epoch()));
+      engine_.step(batches_.batch(0, run_ % batches_.steps_per_epoch()));
     if (++run_ == 2)
       early_loss_ = loss;
   }
 
   std::string name_;
   batch_source& batches_;
-  step_runner step_;
+  started_engine engine_;
   std::uint64_t run_ = 0;
   double early_loss_ = 0;
   samples steps_;
@@ -128,6 +136,7 @@ void print(const steps_options& o, int threads,
     line["devices"] = o.network.devices;
     line["threads"] = threads;
     line["engine"] = t->name();
+    line["ops"] = t->ops();
     line["ms"] = s.median() / ns_per_ms;
     line["min_ms"] = s.least() / ns_per_ms;
     line["low_ms"] = s.quantile(0.25) / ns_per_ms;

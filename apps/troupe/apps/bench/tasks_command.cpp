@@ -63,8 +63,9 @@ public:
   void sample(double at_least_ms) {
     passes_.add(time_of([this] { pass(); }, at_least_ms * ns_per_ms));
     if (auto wrong = work_.violations())
-      throw error(errc::graph_invalid, name_ + ": " + std::to_string(wrong)
-                                         + " tasks ran before a predecessor");
+      throw error(errc::graph_invalid,
+                  name_ + ": " + std::to_string(wrong)
+                    + " tasks ran before a predecessor, or not at all");
   }
 
 private:
