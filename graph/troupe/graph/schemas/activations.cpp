@@ -29,7 +29,8 @@ op_schema pow_schema() {
   return schema;
 }
 
-/// Constant almost everywhere: the gradient is an op scale by 0.
+/// For functions that are constant almost everywhere: the gradient is zero,
+/// made by an op scale.
 std::vector<op_desc> zero_gradient(const gradient_context& context) {
   op_desc op;
   op.type = "scale";

@@ -28,7 +28,8 @@ op_schema elementwise(std::string_view type,
   return schema;
 }
 
-/// Terms of one shape; a scalar may meet tensors of one element.
+/// Terms must have the same shape. A scalar can be added to a tensor with one
+/// element.
 void infer_sum(shape_inference& s) {
   auto out = s.dims("X");
   for (std::size_t i = 1; i < s.num_inputs("X"); ++i) {
@@ -48,7 +49,8 @@ void infer_cast(shape_inference& s) {
   s.output("Out", s.dims("X"), dtype_of_number(type));
 }
 
-/// One op that hands the gradient of Out on to X, with `attributes`.
+/// An op of type `type` that computes the gradient of `x` from the gradient of
+/// Out.
 op_desc pass_gradient(const gradient_context& context, std::string type,
                       std::string_view x, attribute_map attributes) {
   op_desc op;

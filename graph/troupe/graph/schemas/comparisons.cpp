@@ -5,7 +5,8 @@ namespace troupe::graph::schemas {
 
 namespace {
 
-/// Extent of the result where `a` meets `b`; 1 repeats, the known one wins.
+/// Extent of the result for extents `a` and `b`: 1 broadcasts, and a known
+/// extent is preferred to an unknown one.
 std::int64_t meet(std::int64_t a, std::int64_t b) noexcept {
   if (a == 1 || b == 1)
     return a == 1 ? b : a;

@@ -12,7 +12,8 @@ namespace {
 struct sliding {
   std::int64_t length, kernel, stride, dilation, before, after;
 
-  /// Number of positions, -1 if the length is unknown; 0 if there is none.
+  /// Number of positions. -1 if the length is unknown, 0 if the window does not
+  /// fit.
   std::int64_t positions(bool ceil_mode) const noexcept {
     if (length < 0)
       return -1;
@@ -40,8 +41,8 @@ std::vector<std::int64_t> paddings_of(const shape_inference& s) {
   return p;
 }
 
-/// Positions by attribute padding_algorithm. SAME gives ceil(length / stride)
-/// and ignores dilation, as Paddle does.
+/// Number of positions for the attribute padding_algorithm. SAME gives
+/// ceil(length / stride) and ignores dilation, as in Paddle.
 std::int64_t count_positions(const shape_inference& s, sliding w,
                              bool ceil_mode) {
   const auto rule = s.attributes().get_string("padding_algorithm", "EXPLICIT");
@@ -58,7 +59,8 @@ bool has_channels_last(const shape_inference& s) {
   return s.attributes().get_string("data_format", "NCHW") == "NHWC";
 }
 
-/// [N, C, H, W] of what a program may have as [N, H, W, C], and the reverse.
+/// Dims of an image in the order N, C, H, W. The program's data format can be
+/// N, H, W, C. `channels_in_place` is the inverse.
 shape channels_second(const shape_inference& s, const shape& dims) {
   return has_channels_last(s) ? shape{dims[0], dims[3], dims[1], dims[2]}
                               : dims;
@@ -109,7 +111,8 @@ void infer_conv2d(shape_inference& s) {
            s.type("Input"));
 }
 
-/// Extent `axis` of an image that the filter's positions cover.
+/// Extent of the image axis `axis` that the filter covers at `positions`
+/// positions.
 std::int64_t covered_extent(const shape_inference& s, std::size_t axis,
                             std::int64_t positions, std::int64_t kernel) {
   const auto& a = s.attributes();
@@ -165,7 +168,7 @@ op_schema convolution(std::string_view type,
                        .outputs = {"Output"}}};
 }
 
-/// Mask, if the op has it, holds where the largest elements lie.
+/// Mask is optional: the positions of the largest elements.
 void output_windows(shape_inference& s, const shape& dims) {
   s.output("Out", channels_in_place(s, dims), s.type("X"));
   s.output("Mask", dims, dtype::int32);

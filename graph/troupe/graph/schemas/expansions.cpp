@@ -9,7 +9,7 @@ namespace {
 
 using extents = std::vector<std::int64_t>;
 
-/// Rank of a result whose extents are the values of an input.
+/// Rank of a result if an input has its extents as values.
 std::size_t rank_of_input(const shape_inference& s, std::string_view list,
                           std::string_view slot) {
   if (s.has_input(list))
@@ -18,7 +18,8 @@ std::size_t rank_of_input(const shape_inference& s, std::string_view list,
     std::max<std::int64_t>(product(s.dims(slot), 0, s.dims(slot).rank()), 1));
 }
 
-/// X with ones before it is repeated up to `wanted`; -1 keeps X's extent.
+/// Prepends extents of 1 to X, then repeats it up to `wanted`. -1 keeps the
+/// extent of X.
 void expand_to(shape_inference& s, extents wanted, std::string_view attribute) {
   const auto& x = s.dims("X");
   s.check_attribute(wanted.size() >= x.rank(), attribute,
@@ -66,7 +67,8 @@ void infer_tile(shape_inference& s) {
   s.output("Out", to_shape(out), s.type("X"));
 }
 
-/// Paddings are pairs for the axes of X from `first` on, in the order `axes`.
+/// Attribute paddings has a pair (before, after) for each of `axes`, in that
+/// order.
 void pad_axes(shape_inference& s, std::initializer_list<std::size_t> axes) {
   auto out = s.dims("X");
   const auto pads = s.attributes().get_ints("paddings", {});
@@ -103,7 +105,7 @@ void infer_pad3d(shape_inference& s) {
     pad_axes(s, {4, 3, 2});
 }
 
-/// Each output has an axis for each input vector.
+/// Each output has one axis per input vector.
 void infer_meshgrid(shape_inference& s) {
   extents dims;
   for (std::size_t i = 0; i < s.num_inputs("X"); ++i) {
@@ -114,7 +116,8 @@ void infer_meshgrid(shape_inference& s) {
     s.output("Out", to_shape(dims), s.type("X", i), i);
 }
 
-/// Paddle names the gradients that flow in after a slot that there is not.
+/// In Paddle's meshgrid_grad, the slot with the gradients of Out is named
+/// outputs@GRAD.
 std::vector<op_desc> meshgrid_gradient(const gradient_context& context) {
   const auto& forward = context.forward;
   const auto names_of = [](const std::vector<std::string>& of) {

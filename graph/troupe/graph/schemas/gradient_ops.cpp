@@ -9,7 +9,7 @@ void infer_squared_l2_norm(shape_inference& s) {
   s.output("Out", {1}, s.type("X"));
 }
 
-/// As many rows as the value has, which no program knows.
+/// The number of rows is known only at run time.
 void infer_row_values(shape_inference& s) {
   auto dims = s.dims("X");
   s.check(dims.rank() > 0, "X", "of rank 1 at least");
@@ -47,7 +47,7 @@ op_schema squared_l2_norm() {
   return schema;
 }
 
-/// One answer for a whole tensor or the rows of a gradient.
+/// One result for a whole tensor or for all rows of a sparse gradient.
 void infer_overflow(shape_inference& s) {
   s.output("Out", {1}, dtype::boolean);
 }

@@ -7,7 +7,7 @@ namespace {
 
 using extents = std::vector<std::int64_t>;
 
-/// Index of shape [] takes the axis away, [n] and [n, 1] are lists.
+/// An Index of shape [] removes the axis. [n] and [n, 1] are lists of indices.
 void select(shape_inference& s, std::int64_t axis, std::string_view attribute) {
   const auto& x = s.dims("X");
   const auto& index = s.dims("Index");
@@ -33,7 +33,7 @@ void infer_index_select(shape_inference& s) {
   select(s, s.attributes().get_int("dim", 0), "dim");
 }
 
-/// Index [..., k] names the first k axes of `whole`: extents of what it names.
+/// Extents of what Index [..., k] selects from `whole` by its first k axes.
 extents named_extents(const shape_inference& s, const shape& whole) {
   const auto& index = s.dims("Index");
   s.check_index_type("Index");
@@ -69,7 +69,7 @@ void infer_where(shape_inference& s) {
   same_as_x(s);
 }
 
-/// How many elements hold, only the values say.
+/// The number of true elements is known only at run time.
 void infer_where_index(shape_inference& s) {
   s.output("Out", {-1, static_cast<std::int64_t>(s.dims("Condition").rank())},
            dtype::int64);

@@ -25,8 +25,8 @@ void infer_constant(shape_inference& s) {
   infer_from_shape(s, dtype::float32);
 }
 
-/// Extents that come in a tensor, or in one each, are unknown before a run;
-/// how many there are is known.
+/// Extents given by one tensor or by a list of tensors. Before a run, only
+/// their number is known, unless attribute `shape` has that many extents.
 std::vector<std::int64_t> extents_from_tensors(const shape_inference& s) {
   const auto count =
     s.has_input("ShapeTensor")
@@ -71,7 +71,7 @@ void infer_randint(shape_inference& s) {
   infer_filled(s, dtype::int64);
 }
 
-/// An op whose extents are attribute `shape` or come in tensors.
+/// An op whose extents are given by attribute `shape` or by tensors.
 op_schema filled(std::string_view type, void (*infer)(shape_inference&),
                  std::vector<slot_schema> more = {}) {
   op_schema schema{.type = type,

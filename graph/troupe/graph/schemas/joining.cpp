@@ -8,7 +8,7 @@ namespace troupe::graph::schemas {
 
 namespace {
 
-/// With an axis that is an input, only the rank is known.
+/// If the axis is an input, only the rank of the result is known.
 bool has_dynamic_axis(const shape_inference& s) {
   return s.has_input("AxisTensor");
 }
@@ -34,8 +34,8 @@ void infer_concat(shape_inference& s) {
   s.output("Out", out, s.type("X"));
 }
 
-/// Extents of the parts: attribute `sections`, of which one may be -1, or
-/// equal parts.
+/// Extents of the parts: equal parts, or attribute `sections`, where one extent
+/// can be -1.
 std::vector<std::int64_t> part_extents(const shape_inference& s,
                                        std::int64_t whole) {
   const auto count = s.num_outputs("Out");
@@ -126,7 +126,7 @@ void infer_unbind(shape_inference& s) {
   infer_parts(s, "Out");
 }
 
-/// The parts' gradients stacked.
+/// The gradient stacks the gradients of the parts.
 std::vector<op_desc> unbind_gradient(const gradient_context& context) {
   const auto& forward = context.forward;
   op_desc op;

@@ -20,7 +20,8 @@ shape without(const shape& dims, std::size_t axis) {
   return to_shape(kept);
 }
 
-/// Labels are classes, one per line of Logits, or distributions (soft_label).
+/// Labels are class indices, one per line of Logits along `axis`, or
+/// distributions (soft_label).
 void infer_softmax_with_cross_entropy(shape_inference& s) {
   const auto& logits = s.dims("Logits");
   const auto& label = s.dims("Label");
@@ -40,7 +41,7 @@ void infer_softmax_with_cross_entropy(shape_inference& s) {
   s.output("Loss", lines, s.type("Logits"));
 }
 
-/// Probabilities X [..., classes], labels along the last axis.
+/// X [..., classes] holds probabilities. Labels refer to the last axis.
 void infer_cross_entropy(shape_inference& s) {
   const auto& x = s.dims("X");
   const auto& label = s.dims("Label");
@@ -67,7 +68,7 @@ void infer_cross_entropy2(shape_inference& s) {
   s.output("MatchX", line_shape(x, x.rank() - 1), s.type("X"));
 }
 
-/// One loss per element of slot `x`, whose labels have its shape.
+/// One loss per element of slot `x`. Labels have the same shape.
 void infer_pointwise(shape_inference& s, std::string_view x,
                      std::string_view label, std::string_view out) {
   s.check(fits(s.dims(label), s.dims(x)), label,
@@ -98,7 +99,7 @@ void infer_kldiv_loss(shape_inference& s) {
     s.output("Loss", {}, s.type("X"));
 }
 
-/// A loss of a prediction in slot `x` and of labels that have no gradient.
+/// A loss of the prediction in slot `x`. Labels have no gradient.
 op_schema loss_of(std::string_view type, std::string_view x,
                   std::string_view label, std::string_view out,
                   void (*infer)(shape_inference&)) {
@@ -166,7 +167,7 @@ op_schema label_smooth_schema() {
   return schema;
 }
 
-/// A row of Y for each of X, or one for all.
+/// Y has one row per row of X, or one row for all.
 void infer_cos_sim(shape_inference& s) {
   const auto& x = s.dims("X");
   const auto& y = s.dims("Y");

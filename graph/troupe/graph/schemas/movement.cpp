@@ -7,7 +7,8 @@ namespace troupe::graph::schemas {
 
 namespace {
 
-/// XShape keeps X's extents behind a zero, so that it takes no memory.
+/// XShape stores the extents of X after an extent of 0, so that it takes no
+/// memory.
 void output_xshape(shape_inference& s) {
   const auto& x = s.dims("X");
   s.check(x.rank() < shape::max_rank, "X",
@@ -17,7 +18,8 @@ void output_xshape(shape_inference& s) {
   s.output("XShape", to_shape(dims), s.type("X"));
 }
 
-/// Extents of attribute `shape` with those of X for 0; at most one is -1.
+/// Extents from attribute `shape`. 0 copies the extent of X; at most one extent
+/// is -1.
 std::vector<std::int64_t> wanted_extents(const shape_inference& s) {
   const auto& x = s.dims("X");
   auto dims = s.attributes().get_ints("shape", {});
@@ -35,7 +37,7 @@ std::vector<std::int64_t> wanted_extents(const shape_inference& s) {
   return dims;
 }
 
-/// Of a shape that is an input, at most the rank is known.
+/// If the shape is an input, only the rank is known.
 void infer_dynamic_reshape(shape_inference& s) {
   auto rank = s.num_inputs("ShapeTensor");
   if (rank == 0)
@@ -45,8 +47,9 @@ void infer_dynamic_reshape(shape_inference& s) {
   s.output("Out", unknown_extents(rank), s.type("X"));
 }
 
-/// Extents that are copied (0) drop out on both sides; what is left of X must
-/// fill what is left of Out. So an unknown batch that is copied is no obstacle.
+/// Extents copied from X (0) are ignored on both sides, and the rest of X must
+/// fill the rest of Out. An unknown batch that is copied therefore causes no
+/// error.
 void infer_reshape(shape_inference& s) {
   const auto& x = s.dims("X");
   if (s.has_input("ShapeTensor") || s.has_input("Shape"))
@@ -101,7 +104,7 @@ void infer_flatten_matrix(shape_inference& s) {
   s.output("Out", {product(x, 0, at), product(x, at, x.rank())}, s.type("X"));
 }
 
-/// An unknown extent that an axis names is taken for 1.
+/// An unknown extent that `axes` names is assumed to be 1.
 void infer_squeeze(shape_inference& s) {
   const auto& x = s.dims("X");
   const auto axes = s.attributes().get_ints("axes", {});
@@ -155,7 +158,7 @@ void infer_triangle(shape_inference& s) {
   same_as_x(s);
 }
 
-/// An op that has XShape for its gradient, which otherwise reads X.
+/// An op with an output XShape, which its gradient op reads instead of X.
 op_schema with_xshape(std::string_view type, void (*infer)(shape_inference&),
                       std::vector<slot_schema> more = {}) {
   op_schema schema{

@@ -22,7 +22,8 @@ std::int64_t channels_of(const shape_inference& s) {
   return x[last ? x.rank() - 1 : 1];
 }
 
-/// X [batch, channels, ...] or [batch, ..., channels]; the others [channels].
+/// X is [batch, channels, ...] or [batch, ..., channels], all other variables
+/// are [channels].
 void infer_batch_norm(shape_inference& s) {
   const auto channels = channels_of(s);
   for (auto slot : {"Scale", "Bias", "Mean", "Variance"})
@@ -33,8 +34,8 @@ void infer_batch_norm(shape_inference& s) {
   s.output("ReserveSpace", {0}, dtype::float32);
 }
 
-/// Statistics of each sample's groups of channels: Mean, Variance [batch,
-/// groups].
+/// One mean and variance per sample and group of channels: Mean and Variance
+/// are [batch, groups].
 void infer_group_norm(shape_inference& s) {
   const auto channels = channels_of(s);
   const auto groups = s.attributes().get_int("groups", 1);
@@ -47,7 +48,7 @@ void infer_group_norm(shape_inference& s) {
   s.output("Variance", {s.dims("X")[0], groups}, dtype::float32);
 }
 
-/// Statistics of each sample's channels: [batch * channels].
+/// One mean and variance per sample and channel: [batch * channels].
 void infer_instance_norm(shape_inference& s) {
   const auto& x = s.dims("X");
   const auto channels = channels_of(s);
@@ -65,8 +66,8 @@ void infer_norm(shape_inference& s) {
   s.output("Norm", dims, s.type("X"));
 }
 
-/// Statistics of the batch are read as the forward pass saved them; fixed ones
-/// from Mean and Variance.
+/// The gradient op reads the statistics of the batch as saved by the forward
+/// pass. Fixed statistics are read from Mean and Variance.
 std::vector<op_desc> batch_norm_gradient(const gradient_context& context) {
   const auto& forward = context.forward;
   op_desc op;
@@ -91,8 +92,8 @@ std::vector<op_desc> batch_norm_gradient(const gradient_context& context) {
   return {std::move(op)};
 }
 
-/// X seen as [rows, columns] split at begin_norm_axis; Scale and Bias
-/// [columns], Mean and Variance of the extents before the axis.
+/// X is treated as [rows, columns], split at begin_norm_axis. Scale and Bias
+/// are [columns]. Mean and Variance have the extents of X before the axis.
 void infer_layer_norm(shape_inference& s) {
   const auto& x = s.dims("X");
   const auto begin = s.attributes().get_int("begin_norm_axis", 1);

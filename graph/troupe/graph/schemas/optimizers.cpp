@@ -17,7 +17,7 @@ void check_scalar(const shape_inference& s, std::string_view slot,
   }
 }
 
-/// An input of Param's shape, updated in place in `out`.
+/// Checks that an input has the shape of Param; `out` is its update in place.
 void update(shape_inference& s, std::string_view slot, std::string_view out,
             std::size_t index = 0) {
   if (s.num_inputs(slot) <= index)
@@ -34,7 +34,8 @@ void check_gradient(const shape_inference& s, std::size_t index = 0) {
           "of the shape of Param " + to_string(s.dims("Param", index)), index);
 }
 
-/// Param and state in slots of its shape, each updated in slot <name>Out.
+/// Param and the slots `state` have the same shape. Each is updated in slot
+/// <name>Out.
 void infer_update(shape_inference& s, names state) {
   check_gradient(s);
   update(s, "Param", "ParamOut");
@@ -105,8 +106,8 @@ void infer_adam(shape_inference& s) {
     check_scalar(s, slot);
 }
 
-/// An op that reads Param, Grad and LearningRate and updates Param, with
-/// `state` slots beside it, each written to slot <name>Out.
+/// An op that reads Param, Grad and LearningRate and updates Param and its
+/// state. `state` lists pairs of input and output slot.
 op_schema optimizer(
   std::string_view type, void (*infer)(shape_inference&),
   std::vector<std::pair<std::string_view, std::string_view>> state = {}) {

@@ -15,8 +15,8 @@ std::size_t column_start(const shape_inference& s, std::string_view attribute,
   return static_cast<std::size_t>(count);
 }
 
-/// X and Y seen as matrices, split behind the first x_num_col_dims
-/// (y_num_col_dims) extents.
+/// X and Y are treated as matrices: the first x_num_col_dims (y_num_col_dims)
+/// extents form the rows.
 void infer_mul(shape_inference& s) {
   const auto& x = s.dims("X");
   const auto& y = s.dims("Y");
@@ -31,7 +31,7 @@ void infer_mul(shape_inference& s) {
   s.output("Out", to_shape(out), s.type("X"));
 }
 
-/// The last two extents of an operand, in the order of the product.
+/// The last two extents of an operand, after transposing it if wanted.
 struct matrix {
   std::int64_t rows, columns;
 };
@@ -42,7 +42,7 @@ matrix matrix_of(const shape& dims, bool transposed) {
   return transposed ? matrix{m.columns, m.rows} : m;
 }
 
-/// The shape without the extent of 1 at `axis` that a vector got.
+/// Removes the extent of 1 at `axis` that was added to a vector.
 shape squeezed(const shape& dims, std::size_t axis) {
   std::vector<std::int64_t> kept;
   for (std::size_t i = 0; i < dims.rank(); ++i)
@@ -51,8 +51,9 @@ shape squeezed(const shape& dims, std::size_t axis) {
   return to_shape(kept);
 }
 
-/// Batched product over the last two axes; the others broadcast. A vector X is
-/// a row, a vector Y a column; the first version of the op can flip them.
+/// Batched product over the last two axes; the other axes broadcast. A vector X
+/// is a row, and a vector Y is a column. matmul (not matmul_v2) can also
+/// transpose vectors.
 void infer_product(shape_inference& s, bool flip_x, bool flip_y,
                    bool flips_vectors) {
   s.check(s.dims("X").rank() > 0, "X", "of rank 1 at least");
@@ -118,8 +119,8 @@ op_schema product_of(std::string_view type, void (*infer)(shape_inference&)) {
             .groups = {{"X"}, {"Y"}}, .reads = {"X", "Y"}, .outputs = {"Out"}}};
 }
 
-/// W [rows, width], Ids of any shape: Out [Ids..., width]; of ids [..., 1] the
-/// first version of the op drops the last axis.
+/// W is [rows, width], Ids has any shape, and Out is [Ids..., width].
+/// lookup_table (not _v2) drops the last axis of Ids [..., 1].
 void infer_lookup(shape_inference& s, bool drops_last) {
   const auto& w = s.dims("W");
   const auto& ids = s.dims("Ids");

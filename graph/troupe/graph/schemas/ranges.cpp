@@ -7,7 +7,7 @@ namespace troupe::graph::schemas {
 
 namespace {
 
-/// How many numbers there are only the values say.
+/// The number of elements is known only at run time.
 void infer_range(shape_inference& s) {
   s.output("Out", {-1}, s.type("Start"));
 }
@@ -21,8 +21,8 @@ void infer_size(shape_inference& s) {
   s.output("Out", {}, dtype::int64);
 }
 
-/// X of any shape: Out [X..., depth]; of X [..., 1] the first version of the op
-/// drops the last axis.
+/// X has any shape, and Out is [X..., depth]. one_hot (not _v2) drops the last
+/// axis of X [..., 1].
 void infer_lines(shape_inference& s, bool drops_last) {
   const auto& x = s.dims("X");
   s.check_index_type("X");

@@ -5,8 +5,9 @@ namespace troupe::graph::schemas {
 
 namespace {
 
-/// Input [steps, batch, width]: Out [steps, batch, directions * hidden], State
-/// like PreState. What Reserve and DropoutState hold is the kernel's affair.
+/// Input is [steps, batch, width], Out is [steps, batch, directions * hidden],
+/// and State has the shape of PreState. Only the kernel knows the contents of
+/// Reserve and DropoutState.
 void infer_rnn(shape_inference& s) {
   const auto& a = s.attributes();
   auto dims = s.dims("Input");
@@ -25,8 +26,8 @@ void infer_rnn(shape_inference& s) {
   s.output("DropoutState", dims, dtype::uint8);
 }
 
-/// Units of a cell whose Weight is [units, gates * units] and whose Input has
-/// gates * units columns.
+/// Number of units of a cell. Checks that Weight is [units, gates * units] and
+/// that Input has gates * units columns.
 std::int64_t units_of(const shape_inference& s, std::int64_t gates) {
   const auto& weight = s.dims("Weight");
   const auto& input = s.dims("Input");

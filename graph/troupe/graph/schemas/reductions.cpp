@@ -13,8 +13,9 @@ void infer_mean(shape_inference& s) {
   s.output("Out", {}, s.type("X"));
 }
 
-/// X's shape without `axes` (all if there are none or `all`), or with extents
-/// of 1 there. A scalar has the axes 0 and -1.
+/// The shape of X without `axes`; `keep` keeps these axes with extent 1.
+/// Without `axes`, or with `all`, all axes are reduced. A scalar has the axes 0
+/// and -1.
 shape reduced(const shape_inference& s, std::string_view attribute,
               const std::vector<std::int64_t>& axes, bool all, bool keep) {
   const auto& x = s.dims("X");
@@ -41,7 +42,7 @@ void infer_reduction(shape_inference& s) {
   s.output("Out", reduced(s), s.type("X"));
 }
 
-/// Sums of integers and booleans are int64 unless out_dtype says otherwise.
+/// Sums of int32 and booleans are int64 unless out_dtype is given.
 void infer_reduce_sum(shape_inference& s) {
   const auto x = s.type("X");
   const bool narrow = x == dtype::boolean || x == dtype::int32;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops over sequences (level of detail). How many rows they make is known only
-// when they run, so that the first extent of most outputs is unknown.
+// Ops over sequences (level of detail). The number of rows that they produce is
+// known only at run time, so the first extent of most outputs is unknown.
 #include <troupe/graph/schemas/families.hpp>
 
 #include <utility>
@@ -58,7 +58,8 @@ std::vector<op_desc> reverse_gradient(const gradient_context& context) {
   return {std::move(op)};
 }
 
-/// MaxIndex says where the maxima came from; other pools have no use for it.
+/// The gradient op reads MaxIndex, the positions of the maxima, only for
+/// pooltype MAX.
 std::vector<op_desc> pool_gradient(const gradient_context& context) {
   const auto& forward = context.forward;
   const auto& x = forward.only_input("X");

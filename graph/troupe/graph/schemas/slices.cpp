@@ -14,8 +14,9 @@ bool any_input(const shape_inference& s,
                              [&](auto slot) { return s.has_input(slot); });
 }
 
-/// Elements from start to end in steps. Bounds below zero count from the end,
-/// all are clamped; backwards, an end of -1 lies before the first element.
+/// Number of elements from start to end with the given step. Negative bounds
+/// count from the end, and bounds are clamped. With a negative step, an end of
+/// -1 is before the first element.
 std::int64_t cut_extent(std::int64_t n, std::int64_t start, std::int64_t end,
                         std::int64_t step) {
   if (n < 0)
@@ -91,7 +92,7 @@ op_schema strided_slice() {
   return schema;
 }
 
-/// x[starts:ends:steps] = value, on a copy of x.
+/// Copies x and sets x[starts:ends:steps] to a value.
 op_schema set_value() {
   return {.type = "set_value",
           .inputs = {{"Input"},
@@ -116,7 +117,7 @@ void infer_flip(shape_inference& s) {
   same_as_x(s);
 }
 
-/// Flipped twice, everything is where it was.
+/// Flipping twice restores the input, so the gradient is another flip.
 std::vector<op_desc> flip_gradient(const gradient_context& context) {
   const auto& forward = context.forward;
   op_desc op;
