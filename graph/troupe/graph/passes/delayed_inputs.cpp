@@ -35,7 +35,7 @@ void check_place(const ssa_graph& g, const delayed_input& d) {
               std::move(where)};
 }
 
-/// Older steps' storage holds the last version of the step alone.
+/// The storage of an earlier step holds only the last version of that step.
 void check_variables(const ssa_graph& g) {
   for (auto& storage : access_list{g})
     for (auto& v : storage.versions)

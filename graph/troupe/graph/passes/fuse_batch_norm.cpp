@@ -25,7 +25,7 @@ bool is_synchronised(const op_desc& norm) {
   return norm.type.starts_with(synchronised_prefix);
 }
 
-/// Whether an op is of this type or its synchronised form.
+/// True if an op has this type or is its synchronised form.
 bool is_norm_type(const op_desc& op, std::string_view type) {
   std::string_view found = op.type;
   if (is_synchronised(op))
@@ -39,12 +39,12 @@ bool takes_batch_statistics(const op_desc& op) {
          && !a.get_bool("is_test", false);
 }
 
-/// Ops of one chain, by position.
+/// Positions of the ops of one chain; `nowhere` for an op that is absent.
 struct chain {
   std::size_t norm = nowhere;
-  std::size_t add = nowhere; ///< or nowhere
+  std::size_t add = nowhere; ///< absent if there is no sum
   std::size_t relu = nowhere;
-  std::size_t norm_grad = nowhere;    ///< or nowhere: no backward pass
+  std::size_t norm_grad = nowhere;    ///< absent if there is no backward pass
   std::vector<std::size_t> add_grads; ///< one for both summands or one each
   std::size_t relu_grad = nowhere;
   std::string_view added; ///< Z
@@ -53,12 +53,12 @@ struct chain {
   bool trains() const { return norm_grad != nowhere; }
 };
 
-/// The sum's slot that the batch norm feeds.
+/// The slot of the sum that reads the batch norm's Y.
 std::string slot_of(const block& b, const chain& c) {
   return only_variable(b.ops[c.add].input("X")) == c.added ? "Y" : "X";
 }
 
-/// The gradient of the summand in slot `slot`; empty if nobody writes it.
+/// The gradient of the summand in slot `slot`. Empty if no op writes it.
 std::string_view summand_gradient(const block& b, const chain& c,
                                   std::string_view slot) {
   for (auto at : c.add_grads)
@@ -91,8 +91,8 @@ private:
     return found == uses_.end() ? none : found->second;
   }
 
-  /// The op that writes a value which only it and its readers know of; nowhere
-  /// for others.
+  /// The only writer of a temporary that is not in `kept`. `nowhere` for other
+  /// variables.
   std::size_t writer_of_temporary(std::string_view name) const {
     const auto* var = name.empty() ? nullptr : block_.find_var(name);
     const auto& writers = uses_of(name).writers;
@@ -102,7 +102,7 @@ private:
     return writers[0];
   }
 
-  /// The only reader of a temporary.
+  /// The only reader of such a temporary; otherwise `nowhere`.
   std::size_t only_reader(std::string_view name) const {
     const auto& readers = uses_of(name).readers;
     if (readers.size() != 1 || writer_of_temporary(name) == nowhere)
@@ -139,8 +139,8 @@ private:
     return {};
   }
 
-  /// Whether `y` is a batch norm's and `z` of its shape. The gradient of the
-  /// sum may read y, too.
+  /// If a batch norm writes `y` and `z` has the same shape, adds them to the
+  /// chain and returns true. The gradient of the sum may also read y.
   bool sums(chain& c, std::string_view y, std::string_view z) const {
     const auto writer = writer_of_temporary(y);
     const auto* var = block_.find_var(y);
@@ -155,7 +155,8 @@ private:
     return true;
   }
 
-  /// False if there are gradients, but not those of the chain alone.
+  /// Adds the gradients of the chain. False if there are gradients that do not
+  /// form a chain of their own.
   bool add_gradients(chain& c) const {
     const auto y = only_variable(op(c.relu).output("Out"));
     for (auto reader : uses_of(y).readers)
@@ -192,7 +193,8 @@ private:
     return !uses_of(mean).readers.empty();
   }
 
-  /// Not if it writes a parameter's gradient, which the fused op does not name.
+  /// False if the op completes the gradient of a parameter, because the fused
+  /// op does not name that gradient in op_role_var.
   bool is_gradient_of_sum(const chain& c, std::size_t at) const {
     return op(at).type == "elementwise_add_grad"
            && op(at).input("X") == op(c.add).input("X")
@@ -200,7 +202,8 @@ private:
            && op(at).role_vars().empty();
   }
 
-  /// Whether what is normalised is read by the chain alone.
+  /// True if only ops of the chain read the batch norm's Y. Without a sum,
+  /// `chain_before` has checked this.
   bool readers_are_of(const chain& c) const {
     const auto y = only_variable(op(c.norm).output("Y"));
     return !c.adds()
@@ -211,8 +214,9 @@ private:
               });
   }
 
-  /// The fused op stands where the relu stood, its gradient where the relu's
-  /// stood: nobody between may touch what they write or write what they read.
+  /// The fused op takes the position of the relu, and its gradient that of the
+  /// relu's gradient. Ops in between must not access what the moved ops write,
+  /// nor write what they read.
   bool can_move(const chain& c) const {
     if (c.norm > c.relu
         || !stays_between(op(c.norm), c.norm + 1, c.relu, {c.add}))
@@ -229,8 +233,8 @@ private:
               });
   }
 
-  /// Whether what Y is computed from is still there for the gradient, which
-  /// computes Y's sign again.
+  /// True if the inputs of the batch norm do not change before the gradient,
+  /// which recomputes the sign of Y from them.
   bool keeps_sign(const chain& c) const {
     return std::ranges::all_of(
       std::array{"X", "Scale", "Bias"}, [&](const char* slot) {
@@ -241,8 +245,8 @@ private:
       });
   }
 
-  /// Ops in [first, last), but for `own` ones, leave all of an op's arguments
-  /// alone.
+  /// True if the ops in [first, last), except those in `own`, do not write the
+  /// inputs of `moved` and do not access its outputs.
   bool stays_between(const op_desc& moved, std::size_t first, std::size_t last,
                      const std::vector<std::size_t>& own) const {
     const auto others = [&](const std::vector<std::size_t>& positions) {

@@ -10,8 +10,9 @@ namespace troupe::graph {
 
 namespace {
 
-// A collective is an op of all devices whose variables it uses. Another op's
-// variables may be the first device's, which all share.
+// A collective belongs to all devices whose variables it uses. Other ops belong
+// only to their own device: their variables may belong to the first device,
+// because all devices share them.
 std::set<std::size_t> devices_of(const ssa_graph& g, const op_handle& op) {
   std::set<std::size_t> devices{op.device};
   if (op.collective_index < 0)

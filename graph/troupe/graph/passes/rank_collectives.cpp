@@ -35,7 +35,7 @@ private:
 
   const ssa_graph& old_;
   graph_rewriter rewriter_;
-  std::vector<handle_id> new_id_; // by old op; none of a collective
+  std::vector<handle_id> new_id_; // by old op; none for a collective
 };
 
 std::vector<var_index>

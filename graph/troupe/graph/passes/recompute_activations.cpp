@@ -26,8 +26,8 @@ bool is_forward(const op_desc& op) {
   return (op.role() & ~std::int32_t{role_loss}) == role_forward;
 }
 
-/// A batch norm of this step's statistics with a relu behind it, no sum
-/// between: whole, or the part of one over several devices that writes Y.
+/// True for a batch norm with the step's statistics and a relu, but without a
+/// sum: the whole op, or the part of a split one that writes Y.
 bool writes_activation(const op_desc& op) {
   const auto split = op.type == "sync_batch_norm_normalize"
                      && op.attributes.get_string("act_type", "") == "relu"
@@ -41,13 +41,13 @@ std::string again(const std::string& name) {
   return name + "@AGAIN";
 }
 
-/// An activation and who reads it in the backward pass.
+/// An activation and its readers in the backward pass.
 struct activation {
   std::size_t writer;
   std::string name;
   std::string from; ///< X of the writer
   std::vector<std::size_t> readers;
-  std::string after; ///< the first of them waits for it
+  std::string after; ///< a gradient that the first reader reads
 };
 
 class activation_finder {
@@ -60,7 +60,8 @@ public:
     for (std::size_t i = 0; i < block_.ops.size(); ++i)
       if (auto a = activation_of(i))
         found.push_back(std::move(*a));
-    // Not what another one is computed from: it would be kept all the same.
+    // An activation that another one is recomputed from is not recomputed: it
+    // has to be kept anyway.
     std::set<std::string> sources;
     for (auto& a : found)
       sources.insert(a.from);
@@ -94,7 +95,8 @@ private:
     return a.after.empty() ? std::nullopt : std::optional{std::move(a)};
   }
 
-  /// Whether one op writes it, before its readers, and nobody wants it later.
+  /// True if one op writes it before all reads and it is not needed after the
+  /// step.
   bool is_temporary(const std::string& name) const {
     const auto* var = name.empty() ? nullptr : block_.find_var(name);
     if (!var || var->persistable || var->kind != var_kind::dense
@@ -105,7 +107,8 @@ private:
            && u.readers.front() > u.writers.front();
   }
 
-  /// Whether what the op computed from is the same before op `reader`.
+  /// True if the values that a recomputation reads do not change between op
+  /// `at` and op `reader`.
   bool keeps_inputs(const op_desc& op, std::size_t at,
                     std::size_t reader) const {
     const auto keeps = [&](std::string_view name) {
@@ -122,14 +125,16 @@ private:
            && keeps(only_variable(op.output("SavedVariance")));
   }
 
-  /// Whether somebody reads it in or behind op `reader`.
+  /// True if the variable is kept until op `reader` anyway: that op or a later
+  /// one reads it, or it outlives the step.
   bool is_kept_anyhow(const std::string& name, std::size_t reader) const {
     const auto* var = block_.find_var(name);
     return uses_.at(name).readers.back() >= reader || !var || var->persistable
            || kept_.contains(name);
   }
 
-  /// An input of op `reader` that the backward pass makes.
+  /// An input of op `reader` that an earlier op of the backward pass writes.
+  /// Empty if there is none.
   std::string gradient_for(std::size_t reader) const {
     for (auto& name : block_.ops[reader].input_names()) {
       const auto found = uses_.find(name);

@@ -16,8 +16,8 @@ bool may_go(const edge& e) {
   return e.distance == 1 || (e.distance == 0 && e.kind != edge_kind::data);
 }
 
-/// Ways around each edge: begin with another edge of the same handle, then
-/// any chain. An edge is redundant if the chain of one of its ways exists.
+/// Possible detours around each edge: another edge of the same handle, then any
+/// chain. An edge is redundant if the chain of one of its detours exists.
 struct detours {
   std::vector<order_query> queries;
   std::vector<std::size_t> edge_of_query;
@@ -44,7 +44,7 @@ detours find_detours(const ssa_graph& g, const reachability& reach) {
       if (left > 0 || reach.may_precede(way.to, e.to))
         result.add(i, way.to, e.to, left);
     }
-    // The edges of ops to themselves lead to the next step as well.
+    // The implicit edge of an op to itself also leads to the next step.
     if (e.distance == 1 && g.is_op(e.from))
       result.add(i, e.from, e.to, 0);
   }
@@ -53,8 +53,9 @@ detours find_detours(const ssa_graph& g, const reachability& reach) {
 
 } // namespace
 
-// All redundant edges can go at once: the unrolled steps have no cycle, so a
-// chain that uses another redundant edge can use that one's chain instead.
+// All redundant edges can be removed at once: the unrolled steps have no cycle,
+// so a chain that uses another redundant edge can use the chain around that
+// edge instead.
 ssa_graph remove_redundant_edges(ssa_graph g) {
   reachability reach{g};
   auto ways = find_detours(g, reach);

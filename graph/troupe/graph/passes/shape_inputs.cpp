@@ -15,7 +15,7 @@ namespace troupe::graph {
 
 namespace {
 
-/// Positions of readers.
+/// Positions of the ops that read elements, and of those that read only shape.
 struct reader_kinds {
   std::vector<std::size_t> of_elements;
   std::vector<std::size_t> of_shape;

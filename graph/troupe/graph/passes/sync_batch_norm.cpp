@@ -73,7 +73,8 @@ bool writes(const op_desc& op, std::string_view slot) {
   return std::ranges::any_of(op.output(slot), names_variable);
 }
 
-/// An op with the attributes of `from`, but of no parameter's gradient.
+/// An op with the attributes of `from`, without op_role_var: the op completes
+/// no gradient of a parameter.
 op_desc part_of(const op_desc& from, std::string type) {
   op_desc op;
   op.type = std::move(type);
@@ -155,7 +156,8 @@ public:
   }
 
 private:
-  /// `sums` takes dY where Y is positive, which `apply` reads.
+  /// `sums` writes the gradient of the sum, dY where Y is positive, to Z@GRAD.
+  /// `apply` reads it as its Y@GRAD and so needs no relu.
   void share_gradient_of_sum(const op_desc& op, op_desc& sums, op_desc& apply) {
     read(sums, op, {"Y"});
     if (writes(op, "Z@GRAD")) {
@@ -169,7 +171,7 @@ private:
     apply.attributes.erase("act_type");
   }
 
-  /// Both compute again where Y is positive.
+  /// Both parts recompute where Y is positive.
   static void read_what_gives_sign(const op_desc& op, op_desc& sums,
                                    op_desc& apply) {
     read(sums, op, {"Scale", "Bias"});

@@ -16,8 +16,7 @@ namespace troupe::graph {
 
 namespace {
 
-/// Walks over the ops once; temporaries stand behind the variables that are
-/// there.
+/// Walks over the ops once. New temporaries follow the existing variables.
 class place_splitter {
 public:
   place_splitter(const ssa_graph& g, const std::vector<std::uint32_t>& places)
@@ -31,12 +30,12 @@ private:
   using var_index = graph_rewriter::var_index;
   static constexpr var_index none = UINT32_MAX;
 
-  /// A version of a variable whose value is wanted in another place.
+  /// A version of a variable whose value another place needs.
   struct wanted_value {
     var_index var;
     std::uint32_t place;
   };
-  /// Where copies of a storage's versions lie in a place.
+  /// The storage that copies of another storage's versions have in a place.
   struct copy_storage {
     std::uint32_t number;
     std::uint32_t device;
@@ -65,7 +64,7 @@ private:
   // By (version, place) and (storage, place).
   std::map<std::pair<var_index, std::uint32_t>, var_index> copies_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, copy_storage> storages_;
-  // By old op: values that are sent once it has written them.
+  // By old op: values to send after the op has written them.
   std::multimap<handle_id, wanted_value> sent_after_;
 };
 
@@ -85,8 +84,7 @@ place_splitter::storage_of_copies(const var_handle& original,
   return known->second;
 }
 
-// A version's copy in a place has the version's number plus one, so that it is
-// no version 0.
+// The copy of a version has its number plus one, so that it is never version 0.
 place_splitter::var_index place_splitter::copy_on(std::uint32_t device,
                                                   var_index var) {
   auto [copy, is_new] =
@@ -127,8 +125,9 @@ void place_splitter::add_transfer(var_index from, var_index to) {
   made().transfers.push_back({send, recv});
 }
 
-// What a reader of another place uses instead. A value of an earlier step may
-// be written by an op behind its reader: it is sent when that has run.
+// The variable that an op reads instead of `var`: a copy if `var` is in another
+// place. The op that writes a value of an earlier step can come after its
+// reader in program order. Such a value is sent after the op that writes it.
 place_splitter::var_index place_splitter::value_for(const op_handle& reader,
                                                     var_index var,
                                                     bool is_of_this_step) {

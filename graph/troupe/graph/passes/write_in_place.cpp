@@ -16,7 +16,7 @@ namespace {
 
 using renames = std::map<std::string, std::string, std::less<>>;
 
-/// `kept`, and what the program says of parameters and their gradients.
+/// `kept`, and the parameters and gradients that op_role_var names.
 std::set<std::string> names_to_leave(const block& b,
                                      std::set<std::string> kept) {
   for (auto& op : b.ops)
@@ -33,8 +33,9 @@ bool are_alike(const var_desc& a, const var_desc& b) {
          && a.dims == b.dims;
 }
 
-/// Whether the op at `position` is the only reader of what one op before it
-/// writes, and the only writer of what ops behind it read.
+/// True if the op at `position` is the only reader of a variable that one
+/// earlier op writes, and the only writer of a variable that only later ops
+/// read.
 bool is_passed_on(const variable_uses& from, const variable_uses& to,
                   std::size_t position) {
   return from.writers.size() == 1 && from.writers[0] < position
@@ -54,7 +55,7 @@ renames find_renames(const block& b, const std::set<std::string>& left) {
     const auto *source = b.find_var(from), *target = b.find_var(to);
     if (source && target && are_alike(*source, *target) && !left.contains(from)
         && !left.contains(to) && is_passed_on(uses.at(from), uses.at(to), i)) {
-      const auto before = found.find(from); // it may be in place itself
+      const auto before = found.find(from); // `from` may be renamed itself
       found.emplace(to, before == found.end() ? from : before->second);
     }
   }
