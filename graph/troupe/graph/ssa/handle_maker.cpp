@@ -81,7 +81,7 @@ std::uint32_t handle_maker::initial_version(name_id name, std::size_t device) {
           && declared->kind != var_kind::tensor_array))
     fail_unwritten(name, device);
   const auto index = add_var(name, device);
-  // A tensor array begins each step empty.
+  // A tensor array is no feed: it is empty at the start of each step.
   graph_.vars[index].feed =
     !declared->persistable && declared->kind == var_kind::dense;
   return index;

@@ -11,12 +11,15 @@ namespace troupe::graph {
 
 namespace {
 
-// The orders that prove all others. Accesses to a storage form a chain: the
-// writer of a version, its readers, the writer of the next version; for a
-// persistable variable the chain of a step is followed by that of the next.
-// If each link is ordered, then so are any two conflicting accesses, by
-// following the chain, and over more steps by the edges of ops to themselves.
-// Storage of other variables is not shared until a step has wholly ended.
+// The pairs of accesses whose order proves the order of all others.
+//
+// Accesses to a storage form a chain: the writer of a version, its readers, the
+// writer of the next version. For a persistable variable, the chain of a step
+// is followed by that of the next step. If each link is ordered, any two
+// conflicting accesses are ordered: within a step and to the next one along the
+// chain, over more steps by the implicit edges of ops to themselves. The
+// storage of other variables is not used by another step before its own step
+// has ended.
 class obligations {
 public:
   explicit obligations(std::uint32_t steps_in_flight)
@@ -48,7 +51,7 @@ void obligations::add(const storage_accesses& storage) {
   for (auto& v : storage.versions) {
     for (auto reader : v.readers)
       require(v.writer, reader, 0, v.var);
-    // A step that is farther back has ended.
+    // Steps farther back have ended.
     for (auto& reader : v.delayed_readers)
       if (reader.distance < steps_in_flight_)
         require(v.writer, reader.op, reader.distance, v.var);

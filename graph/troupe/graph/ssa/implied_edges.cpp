@@ -10,8 +10,8 @@ namespace troupe::graph {
 
 namespace {
 
-/// Ways around each edge: begin with another edge of the same handle, then
-/// any chain. An edge is implied if the chain of one of its ways exists.
+/// Possible detours around each edge: another edge of the same handle, then any
+/// chain. An edge is implied if the chain of one of its detours exists.
 class detours {
 public:
   detours(const ssa_graph& g, const reachability& reach)
@@ -25,7 +25,7 @@ public:
   std::vector<std::size_t> edge_of_query;
 
 private:
-  /// Ways that are tried around one edge at each end of the list.
+  /// Number of detours that are tried at each end of a handle's list of edges.
   static constexpr std::size_t most_ways = 16;
 
   bool may_be_implied(const edge& e) const {
@@ -39,8 +39,9 @@ private:
     edge_of_query.push_back(index);
   }
 
-  // A long list would be tried once for each of its edges. Its first and last
-  // entries are neighbours in the program, so likely to lead there.
+  // In a long list, only the first and last entries are tried: otherwise the
+  // cost would be quadratic in its length. The list is in program order, so
+  // these entries are likely to lead to the target.
   void add_ways_around(std::size_t index) {
     const auto& e = graph_.edges[index];
     const auto ways = reach_.edges()[e.from];
@@ -54,7 +55,7 @@ private:
       if (left > 0 || reach_.may_precede(way.to, e.to))
         add(index, way.to, left);
     }
-    // The edges of ops to themselves lead to the next step as well.
+    // The implicit edge of an op to itself also leads to the next step.
     if (e.distance == 1 && graph_.is_op(e.from))
       add(index, e.from, 0);
   }
@@ -80,8 +81,9 @@ auto of_step(const reachability& reach, handle_id from) {
          | std::views::filter([](auto& e) { return e.distance == 0; });
 }
 
-/// Finds ops that wait for themselves by way of one of some edges of distance
-/// 1: they lie behind its end and before its beginning.
+/// Finds ops that wait for themselves through one of the given edges of
+/// distance 1: within a step, a chain leads from the end of the edge to the op,
+/// and another from the op to the start of the edge.
 class returning_ops {
 public:
   /// @param across all the edges of distance 1
@@ -124,7 +126,8 @@ public:
     look_for_open();
   }
 
-  /// False if no op that is yet to be found waits for itself by way of it.
+  /// False if no op that has not been found yet can wait for itself through
+  /// `e`.
   bool may_find(const edge& e) const {
     return before_open_[e.to] && behind_open_[e.from];
   }
@@ -162,9 +165,10 @@ private:
   marks behind_open_, before_open_;
 };
 
-// A chain to the next step has one edge of distance 1; that of another op to
-// itself leads nowhere that the op before it in the chain has not been. A few
-// of the edges lead around most ops: each look at a graph leaves fewer to try.
+// A chain to the next step has exactly one edge of distance 1. It is not the
+// implicit edge of another op: within a step, that op would be both after and
+// before the first one. A few edges of distance 1 lead around most ops, so each
+// pass over the graph leaves fewer edges to try.
 std::vector<bool> find_own(const ssa_graph& g, const reachability& reach,
                            const std::vector<bool>& implied) {
   std::vector<edge> across;

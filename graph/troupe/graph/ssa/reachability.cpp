@@ -13,8 +13,8 @@ namespace {
 using bits = std::uint64_t;
 constexpr std::size_t bits_per_pass = 64;
 
-// Length of the longest prefix of `queries` about at most 64 different firsts;
-// equal firsts follow each other.
+// Length of the longest prefix of `queries` with one distance and at most 64
+// different `first` handles. Queries with the same `first` are adjacent.
 std::size_t batch_size(std::span<const order_query* const> queries) {
   std::size_t firsts = 1;
   for (std::size_t i = 1; i < queries.size(); ++i) {
@@ -41,10 +41,11 @@ reachability::reachability(const ssa_graph& g)
   }
 }
 
-// Calls visit(handle, distance) for handles one or two edges away that wait
-// for `from` of all steps so far back or farther: chains with an op in them,
-// since each op waits for itself. Only an edge from a variable to a variable
-// has none.
+// Calls visit(handle, distance) for handles one or two edges away from `from`.
+// The chain to such a handle contains an op, and each op waits for itself in
+// the previous step. The handle therefore waits for `from` of the step that is
+// `distance` back and of all earlier ones. A single edge between two variables
+// contains no op and is skipped.
 template <class Visit>
 void reachability::visit_near(handle_id from, Visit visit) const {
   for (auto& one : targets_[from]) {
@@ -76,8 +77,9 @@ reachability::drop_near(const query_list& queries) const {
   return open;
 }
 
-/// Which of a batch's firsts reach the handles of a step, of those in a window
-/// of the topological order: chains that leave it lead to no second.
+/// For the handles of one step: one bit per `first` of a batch that reaches the
+/// handle. Only handles in a window of the topological order are stored,
+/// because chains that leave the window lead to no `second`.
 struct reachability::step_bits {
   step_bits(std::size_t first, std::size_t end)
     : begin(first), bits_of(end > first ? end - first : 0) {}
@@ -92,8 +94,8 @@ struct reachability::step_bits {
   std::vector<bits> bits_of;
 };
 
-// Passes the bits of the first of `steps` on, to handles of this step and of
-// those behind it.
+// Propagates the bits of the first of `steps` along the edges, to handles of
+// this step and of later ones.
 void reachability::flow(std::span<step_bits> steps) const {
   auto& now = steps.front();
   for (std::size_t i = 0; i < now.bits_of.size(); ++i) {
@@ -109,8 +111,8 @@ void reachability::flow(std::span<step_bits> steps) const {
   }
 }
 
-// A batch of queries of one distance about at most 64 different firsts, each
-// of which has a bit.
+// Answers a batch of queries with one distance and at most 64 different `first`
+// handles, each of which has a bit. Returns the queries whose answer is no.
 reachability::query_list
 reachability::drop_reached(std::span<const order_query* const> queries) const {
   const auto distance = queries.front()->distance;

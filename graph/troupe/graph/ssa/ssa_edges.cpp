@@ -38,7 +38,7 @@ private:
 
   const ssa_graph& graph_;
   std::vector<edge> edges_;
-  // Ops whose outputs `fed_` reads have it as entry.
+  // By op: equals `fed_` if `fed_` reads an output of the op in the same step.
   std::vector<handle_id> feeds_;
   handle_id fed_ = no_handle;
 };
@@ -69,8 +69,9 @@ void edge_list::add_write_after_reads(const version_accesses& old,
       add(reader, writer, edge_kind::write_after_read, distance);
 }
 
-// The last version of a step is what the next step starts with: it becomes
-// version 0, whose readers, like its own, are followed by the first writer.
+// The last version of a step becomes version 0 of the next step. The first
+// writer of the next step must come after the readers of that version 0 and
+// after the readers of the last version.
 void edge_list::add_step_boundary(const storage_accesses& storage) {
   auto* first = storage.first_written();
   if (first == nullptr)
@@ -98,8 +99,9 @@ void edge_list::add_storage_edges(const storage_accesses& storage) {
     add_step_boundary(storage);
 }
 
-// One chain per place: between places transfers alone lead. Ranks have one per
-// device: they wait for each other when they meet.
+// One chain per place, because only transfers lead from place to place. Ranks
+// have one chain per device: the ranks of a collective wait for each other
+// anyway.
 void edge_list::add_collective_order() {
   std::vector<const op_handle*> collectives;
   for (auto& op : graph_.ops)

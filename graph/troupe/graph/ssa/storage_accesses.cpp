@@ -9,7 +9,7 @@ namespace troupe::graph {
 
 namespace {
 
-// Turns counts, each one place too far right, into first positions.
+// Turns counts into first positions. The count of item i is at index i + 1.
 void sum_up(std::vector<std::size_t>& counts) {
   std::partial_sum(counts.begin(), counts.end(), counts.begin());
 }
@@ -46,8 +46,8 @@ access_list::access_list(const ssa_graph& g) {
   list_versions(g);
 }
 
-// Ops come in ascending order, so that comparing with the last reader removes
-// duplicates.
+// Ops are visited in ascending order, so comparing with the last reader of a
+// variable removes duplicates.
 void access_list::list_readers(const ssa_graph& g) {
   std::vector<handle_id> last(g.vars.size(), no_handle);
   auto for_each_reader = [&](auto visit) {

@@ -9,8 +9,8 @@ namespace troupe::graph {
 
 namespace {
 
-// Every handle left over waits for another one left over, so walking back from
-// any of them ends in a circle.
+// Each remaining handle waits for another remaining one, so walking backwards
+// from any of them ends in a cycle.
 std::vector<handle_id> find_cycle(const ssa_graph& g,
                                   const std::vector<std::size_t>& waits_for) {
   std::vector<handle_id> back(g.size(), no_handle);
