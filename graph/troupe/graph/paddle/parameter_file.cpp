@@ -25,7 +25,8 @@ bool is_stored(const var_desc& var) {
              || var.kind == var_kind::selected_rows);
 }
 
-/// By name; of variables in several blocks the outermost counts.
+/// Stored variables by name. If several blocks declare a name, the outermost
+/// declaration counts.
 stored_vars stored(const program& p) {
   stored_vars result;
   for (const auto& b : p.blocks)
@@ -39,7 +40,7 @@ std::string text_of(const fs::path& path, std::string_view name) {
   return path.string() + ": variable " + quoted_name(name);
 }
 
-/// Whether a value of `found` may stand where `declared` is declared.
+/// True if a value of shape `found` matches the declared shape.
 bool fits(const shape& found, const shape& declared) {
   return std::equal(
     found.begin(), found.end(), declared.begin(), declared.end(),
@@ -63,7 +64,7 @@ void check_type(dtype found, const var_desc& var, const fs::path& path) {
                 {.variable = var.name});
 }
 
-/// Shape of the whole tensor that the rows are of.
+/// Shape of the tensor that the rows are part of.
 shape whole_dims(const selected_rows& rows) {
   auto dims = rows.values.dims();
   dims[0] = rows.height;
@@ -114,7 +115,8 @@ bool is_control(char c) {
   return static_cast<unsigned char>(c) < 0x20;
 }
 
-/// File of a variable; its name may have slashes, but stays in the folder.
+/// The file of a variable. Its name may contain slashes but must not lead out
+/// of the folder.
 fs::path record_path(const fs::path& folder, std::string_view name) {
   fs::path relative(name);
   if (relative.empty() || relative.is_absolute() || !relative.has_filename()

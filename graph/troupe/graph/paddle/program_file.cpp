@@ -10,7 +10,7 @@ namespace troupe::graph {
 
 namespace {
 
-/// protobuf's own limit for a message.
+/// The maximum message size of protobuf.
 constexpr std::uint64_t max_program_bytes =
   std::numeric_limits<std::int32_t>::max();
 

@@ -139,19 +139,19 @@ json to_json(const program_info& info) {
 
 void write_info(const program_info& info, const fs::path& path) {
   atomic_file file(path);
-  // Names that are not UTF-8 lose the bytes in question.
+  // Invalid UTF-8 in names is replaced.
   file.write(to_json(info).dump(1, ' ', false, json::error_handler_t::replace)
              + "\n");
   file.commit();
 }
 
-/// All that a program's folder may have. A folder under one of these names
-/// could not be read as part of a program.
+/// All files that a program's folder can have. A folder with one of these names
+/// would make the program unreadable.
 std::set<fs::path> file_names() {
   return {main_name, startup_name, test_name, info_name, combined_file_name};
 }
 
-/// Files of an earlier program that the new one has not.
+/// Files that an earlier program may have left and the new one does not have.
 std::set<fs::path> stale_names(const program_folder& folder,
                                const scope* values) {
   std::set<fs::path> stale;

@@ -22,16 +22,16 @@ namespace {
 
 namespace pb = troupe::paddle::proto;
 
-// Every function here takes what a member of graph::program can hold out of a
-// message; what is left in the message then becomes the struct's `extra`.
-// Booleans and numbers that equal their default stay, so that they are written
-// back as present.
+// The functions here move everything that graph::program has a member for out
+// of a message. The rest of the message becomes the struct's `extra`. Booleans
+// and numbers that are present but equal their default stay in the message, so
+// that they are written back as present.
 
 [[noreturn]] void bad(const std::string& where, const std::string& why) {
   throw error(errc::bad_file, where + ": " + why);
 }
 
-/// Where in a file something is wrong; text is made only if it is.
+/// The place of an error in a file. The text is only made if there is an error.
 struct location {
   const std::string& file;
   int block;
@@ -60,7 +60,8 @@ unknown_fields serialized(const Message& rest) {
   return rest.SerializePartialAsString();
 }
 
-/// Bytes of a tensor, unknown extents counted as 1; none if beyond 2^63.
+/// Bytes of a tensor; unknown extents count as 1. Empty if the number exceeds
+/// int64.
 std::optional<std::int64_t> bytes_of(const std::vector<std::int64_t>& dims,
                                      dtype type) {
   auto bytes = static_cast<std::int64_t>(size_of(type));
@@ -150,7 +151,8 @@ var_desc take_var(pb::VarDesc& var, location where) {
   return desc;
 }
 
-/// Far more than any op of Paddle has; who looks for a slot walks over all.
+/// Far more slots than any op of Paddle has. A limit is needed because looking
+/// up a slot walks over all of them.
 constexpr std::size_t max_slots = 256;
 
 using slot_list = google::protobuf::RepeatedPtrField<pb::OpDesc::Var>;
@@ -199,7 +201,7 @@ std::vector<block_ref> blocks_of(const pb::OpDesc::Attr& attr) {
   return blocks;
 }
 
-/// The numbers of scalars that are all of one type; none for others.
+/// The values of a list of scalars if all have the same type; otherwise empty.
 std::optional<attribute> numbers_of(const pb::OpDesc::Attr& attr) {
   const auto& scalars = attr.scalars();
   const auto all = [&](pb::ScalarType type) {
@@ -221,7 +223,7 @@ std::optional<attribute> numbers_of(const pb::OpDesc::Attr& attr) {
   return std::nullopt;
 }
 
-/// None for a type that troupe::attribute has no alternative for.
+/// Empty for a type that troupe::attribute has no alternative for.
 std::optional<attribute> take_value(pb::OpDesc::Attr& attr) {
   switch (attr.type()) {
   case pb::INT: return attr.i();
@@ -243,7 +245,7 @@ std::optional<attribute> take_value(pb::OpDesc::Attr& attr) {
   }
 }
 
-/// Checks that attributes refer to blocks that there are.
+/// Checks that an attribute refers only to existing blocks.
 void check_blocks(const pb::OpDesc::Attr& attr, int num_blocks,
                   const location& where) {
   auto outside = [&](int index) { return index < 0 || index >= num_blocks; };
@@ -260,7 +262,7 @@ attribute_map take_attributes(pb::OpDesc& op, int num_blocks,
   std::vector<attribute_map::entry> entries;
   entries.reserve(static_cast<std::size_t>(op.attrs_size()));
   auto& attrs = *op.mutable_attrs();
-  int unknown = 0; // these stay, at the front
+  int unknown = 0; // unknown attributes stay, at the front
   for (int i = 0; i < attrs.size(); ++i) {
     auto& attr = *attrs.Mutable(i);
     if (attr.name().empty() || !attr.has_type())
@@ -270,7 +272,7 @@ attribute_map take_attributes(pb::OpDesc& op, int num_blocks,
     if (value)
       entries.emplace_back(attr.name(), std::move(*value));
     if (value && attr.type() == pb::SCALARS)
-      attr.clear_scalars(); // what is left says that they were scalars
+      attr.clear_scalars(); // the rest records that they were scalars
     if (!value || attr.type() == pb::SCALARS)
       attrs.SwapElements(unknown++, i);
   }
@@ -292,8 +294,8 @@ op_desc take_op(pb::OpDesc& op, int num_blocks, location where) {
   return desc;
 }
 
-/// A parent has a smaller index than its children, in Paddle as here, so there
-/// are no cycles.
+/// As in Paddle, a parent has a smaller index than its children, so there are
+/// no cycles.
 void check_indices(const pb::BlockDesc& from, int index, int num_blocks,
                    const location& where) {
   if (from.idx() != index)
@@ -317,7 +319,7 @@ block take_block(pb::BlockDesc& from, int index, int num_blocks,
   for (auto& var : *from.mutable_vars()) {
     auto desc = take_var(var, where);
     const auto before = result.vars.size();
-    // Paddle writes them in this order.
+    // Paddle writes variables sorted by name, so the hint is usually right.
     const auto at =
       result.vars.emplace_hint(result.vars.end(), desc.name, var_desc{});
     if (result.vars.size() == before)
@@ -340,7 +342,7 @@ block take_block(pb::BlockDesc& from, int index, int num_blocks,
   return result;
 }
 
-/// Most programs take a few blocks of memory.
+/// Block sizes for which most programs need only a few memory blocks.
 google::protobuf::ArenaOptions arena_options() {
   google::protobuf::ArenaOptions options;
   options.start_block_size = std::size_t{64} << 10;
@@ -358,7 +360,8 @@ std::int64_t take_version(pb::ProgramDesc& from) {
   return version;
 }
 
-/// So that who walks over the blocks of a program that was read need not care.
+/// Code that walks over the blocks of a program read from a file can then rely
+/// on these checks.
 void check_sub_blocks(const program& p, const std::string& name) {
   try {
     graph::check_sub_blocks(p);

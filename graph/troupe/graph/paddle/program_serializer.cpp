@@ -15,7 +15,7 @@ namespace {
 
 namespace pb = troupe::paddle::proto;
 
-/// Starts a message with what the struct has no member for.
+/// Starts a message with the fields that the struct has no member for.
 template <class Message>
 void restore(Message& to, const unknown_fields& extra) {
   if (!extra.empty() && !to.ParsePartialFromString(extra))
@@ -24,7 +24,7 @@ void restore(Message& to, const unknown_fields& extra) {
 }
 
 void put_tensor(const var_desc& desc, pb::VarType::TensorDesc& to) {
-  // A number that is there was kept because no dtype stands for it.
+  // A number that is already present was kept because there is no dtype for it.
   if (!to.has_data_type())
     to.set_data_type(dtype_number(desc.type));
   for (auto extent : desc.dims)
@@ -47,7 +47,8 @@ void put_type(const var_desc& desc, pb::VarType& to) {
     put_tensor(desc, *to.mutable_selected_rows());
 }
 
-/// Flags that were there as false still are.
+/// Sets only true flags. A flag that was present as false in the file is
+/// already restored from `extra`.
 void put_flags(const var_desc& desc, pb::VarDesc& to) {
   if (desc.persistable)
     to.set_persistable(true);
@@ -72,7 +73,7 @@ void put_slot(const op_slot& slot, pb::OpDesc::Var& to) {
     to.add_arguments(argument);
 }
 
-/// Stores an attribute's value and type, an overload per alternative.
+/// Stores an attribute's value and type. One overload per alternative.
 struct put_value {
   pb::OpDesc::Attr& to;
 
@@ -135,7 +136,7 @@ struct put_value {
   }
 };
 
-/// The same for a list that was one of scalars when it was read.
+/// The same for a list that was a list of scalars in the file.
 struct put_scalars {
   pb::OpDesc::Attr& to;
 
@@ -162,7 +163,8 @@ struct put_scalars {
   }
 };
 
-/// The attribute among the first `count` that tells of scalars; null if none.
+/// The attribute `name` among the first `count` if it was a list of scalars;
+/// otherwise null.
 pb::OpDesc::Attr* find_scalars(pb::OpDesc& op, int count,
                                const std::string& name) {
   for (int i = 0; i < count; ++i)
@@ -208,7 +210,7 @@ void put_block(const block& from, pb::BlockDesc& to) {
 std::string serialize_program(const program& p) {
   pb::ProgramDesc to;
   restore(to, p.extra);
-  // Present even if 0: Paddle's own loader asks for it.
+  // Present even if 0, because Paddle's own loader requires it.
   to.mutable_version()->set_version(p.version);
   for (const auto& from : p.blocks)
     put_block(from, *to.add_blocks());

@@ -116,7 +116,7 @@ private:
     return bytes;
   }
 
-  /// Bytes other than 0 and 1 are no values of a C++ bool.
+  /// A C++ bool must be stored as 0 or 1.
   static void normalise_booleans(tensor& value) {
     if (value.type() == dtype::boolean)
       for (auto* at = value.raw(); at != value.raw() + value.bytes(); ++at)
