@@ -9,7 +9,7 @@ namespace troupe::graph::layers {
 
 namespace {
 
-/// A layer of one op that is named after its type.
+/// A layer that consists of one op and is named after its type.
 variable_ref unary(const char* type, const variable_ref& x,
                    attribute_map attributes, call at) {
   return layer_writer{x.net(), type, at}.append(type, {slot("X", x)},

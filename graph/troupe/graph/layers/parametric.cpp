@@ -9,7 +9,7 @@ namespace troupe::graph::layers {
 
 namespace {
 
-/// An option that has no default and must be positive.
+/// Checks an option without a default: it must be positive.
 void check_given(std::int64_t value, const char* layer, const char* option) {
   if (value <= 0)
     throw error{errc::invalid_argument, std::string{layer} + ": option "
@@ -17,7 +17,8 @@ void check_given(std::int64_t value, const char* layer, const char* option) {
                                           + std::to_string(value)};
 }
 
-/// Parameters need extents that are known before anything is fed.
+/// Parameters are created before anything is fed, so their extents must be
+/// known.
 void check_known(std::int64_t extent, const char* layer,
                  const variable_ref& x) {
   if (extent > 0)
@@ -40,8 +41,8 @@ variable_ref add_bias(const layer_writer& layer, const variable_ref& x,
                       {{"axis", axis}});
 }
 
-/// Product of the extents from `first` on; 0 if there is none or one is
-/// unknown.
+/// Product of the extents from `first` on. 0 if there are none, `first` is not
+/// positive, or one is unknown.
 std::int64_t columns_of(const shape& dims, std::int32_t first) {
   if (first <= 0 || static_cast<std::size_t>(first) >= dims.rank())
     return 0;

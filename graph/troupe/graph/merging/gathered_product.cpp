@@ -15,14 +15,14 @@ constexpr std::string_view matrix_gradient = "Y@GRAD";
 constexpr std::string_view input_gradient = "X@GRAD";
 
 constexpr std::int64_t usual_batch = 128;
-// What smaller matrices break even at is not worth a change of the graph.
+// The smallest break-even, in samples, for which gathering saves enough.
 constexpr std::int64_t least_break_even = 64;
 
 bool multiplies_samples(const op_desc& product) {
   return product.attributes.get_int("x_num_col_dims", 1) == 1;
 }
 
-/// The samples whose factors have as many elements as the gradient.
+/// The number of samples whose factors have as many elements as the gradient.
 std::int64_t break_even(std::int64_t rows, std::int64_t columns) {
   return rows * columns / std::max<std::int64_t>(1, rows + columns);
 }

@@ -24,19 +24,21 @@ bool is_backward(const op_desc& op) {
   return (op.role() & role_backward) != 0;
 }
 
-// Learning-rate ops carry Optimize as well in Paddle's newer programs.
+// In newer versions of Paddle, learning-rate ops also have role Optimize.
 bool is_optimizer(const op_desc& op) {
   return (op.role() & role_optimize) != 0 && (op.role() & role_lr_sched) == 0;
 }
 
-// Gradient -> parameter, and the gradients in the order they are first named.
+// The parameter of each gradient, and the gradients in the order in which they
+// are first named.
 struct role_pairs {
   std::map<std::string, std::string, std::less<>> parameter_of;
   std::vector<std::string> gradients;
 };
 
-// Gradients that are added up over steps are named by the op that adds; what it
-// adds is what the devices merge, so that all of them add up the same.
+// If an op accumulates a gradient over steps, its op_role_var names the sum.
+// The devices must merge the gradient that it adds in each step, so that all of
+// them accumulate the same.
 const std::string& merged_part(const op_desc& op, const std::string& gradient) {
   return op.attributes.has(merge_condition) ? op.only_input("X") : gradient;
 }
@@ -94,8 +96,9 @@ std::size_t numel_or_zero(const block& b, std::string_view name) {
   return result;
 }
 
-// Where a variable or op of the update belongs: to no parameter, to the
-// parameters of one group that share a home, or to all devices.
+// Who updates a variable or runs an op of the update. `nobody`: it concerns no
+// parameter. `everyone`: all devices. Other values number the groups of
+// parameters that share a home.
 using owner = std::size_t;
 constexpr owner nobody = merged_gradient::never;
 constexpr owner everyone = nobody - 1;
@@ -108,9 +111,8 @@ owner join(owner a, owner b) {
   return everyone;
 }
 
-// Variables that have one owner: what the outputs belong to is what all of the
-// rule's variables belong to. Of an optimizer op, or of a parameter and its
-// gradient, which go together.
+// The variables of an optimizer op, or a parameter and its gradient. The joined
+// owner of all of them becomes the owner of the outputs.
 struct ownership_rule {
   std::vector<std::string_view> inputs;
   std::vector<std::string_view> outputs;
@@ -129,8 +131,8 @@ ownership_rule rule_of(const op_desc& op) {
   return {variables_in(op.inputs), variables_in(op.outputs)};
 }
 
-// Finds the owner of each parameter, gradient and optimizer state by growing
-// owners along the ops until nothing changes. Each owner changes at most twice.
+// Finds the owner of each parameter, gradient and optimizer state: applies the
+// rules until no owner changes. Each owner changes at most twice.
 class owner_search {
 public:
   owner_search(const block& b, const std::vector<merged_gradient>& gradients,
@@ -229,8 +231,8 @@ void owner_search::find_updates() {
   }
 }
 
-// Whether an op that runs on every device finds `name` equally on each, if
-// only its home has the merged gradient and the update.
+// True if an op that runs on every device reads the same value of `name` on
+// each, although only the home has the merged gradient and runs the update.
 bool owner_search::may_read(const std::string& name, std::size_t op) const {
   if (auto g = complete_after_.find(name); g != complete_after_.end())
     return op <= g->second;
@@ -307,7 +309,8 @@ void choose_homes(const block& b, const build_options& options,
   }
 }
 
-// Without a home, the device that has gathered the fewest elements so far.
+// If a gradient has no home, chooses the device that has gathered the fewest
+// elements so far.
 void choose_gatherers(const block& b, const build_options& options,
                       std::vector<merged_gradient>& gradients) {
   std::vector<std::size_t> load(options.devices.size(), 0);
@@ -337,7 +340,7 @@ void choose_merging_updates(const block& b,
   }
 }
 
-// Homes, and the ops of role Optimize that run there alone.
+// Chooses homes, and the ops of role Optimize that run only there.
 void place_updates(const block& b, const build_options& options,
                    merge_plan& plan) {
   owner_search owners{b, plan.gradients, options.strategy};
@@ -378,8 +381,8 @@ merge_plan plan_merges(const block& b, const build_options& options) {
 
 std::vector<std::string_view> find_sharable(const block& b,
                                             const merge_plan& plan) {
-  // Whether more than one device writes it, of what outlives a step: few names
-  // among those of a large program.
+  // The device that writes each persistable variable, or a mark that several
+  // do. Only persistable variables can be shared: few names in a large program.
   struct written {
     std::optional<std::size_t> device;
     bool by_several = false;

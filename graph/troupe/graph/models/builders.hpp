@@ -44,12 +44,12 @@ void declare(network& net, const std::vector<model_feed>& feeds);
 /// An input that `declare` has declared.
 variable_ref input(network& net, const model_feed& feed);
 
-/// Loss and accuracy of a classifier of `feeds[1]`.
+/// Adds loss and accuracy of a classifier whose labels are `feeds[1]`.
 model_parts classifier(std::string name, std::int64_t batch,
                        const variable_ref& logits,
                        std::vector<model_feed> feeds);
 
-/// Image and label of a classifier.
+/// The inputs of an image classifier: image and label.
 std::vector<model_feed> image_feeds(const shape& image, std::int64_t classes);
 
 /// Adds the optimizer, derives the test program and moves the programs into the

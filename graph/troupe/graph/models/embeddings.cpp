@@ -16,7 +16,7 @@ namespace {
 constexpr std::int32_t slots = 26;
 constexpr std::int64_t rows_per_slot = 100'000;
 
-/// Where each slot begins in a table of all slots: int64 [slots].
+/// The first row of each slot in the table of all slots: int64 [slots].
 variable_ref slot_offsets(network& net) {
   var_desc var;
   var.name = "slot_offsets";
@@ -39,15 +39,15 @@ variable_ref slot_offsets(network& net) {
   return {net, var.name};
 }
 
-/// A column of zeros, as long as x [batch, 1].
+/// Zeros of the shape of x [batch, 1].
 variable_ref zeros_like(const variable_ref& x) {
   auto zero = layers::scale(x, {.scale = 0});
   x.net().main.main().find_var(zero.name())->stop_gradient = true;
   return zero;
 }
 
-/// Logit [batch, 1] of a click, from wide (linear) and deep parts; ids are rows
-/// of a table of all slots.
+/// Logit [batch, 1] of a click: the sum of a wide (linear) and a deep part. Ids
+/// are rows of the table of all slots.
 variable_ref widedeep_logit(const variable_ref& ids,
                             const variable_ref& dense) {
   constexpr std::int32_t width = 16;
@@ -68,7 +68,7 @@ variable_ref widedeep_logit(const variable_ref& ids,
 } // namespace
 
 // The N-gram net of Bengio et al., "A neural probabilistic language model",
-// 2003: the fifth word from the four before it.
+// 2003: predicts the fifth word from the four words before it.
 model build_word2vec(const model_options& options) {
   constexpr std::int64_t words = 2000;
   constexpr std::int64_t width = 32;
@@ -93,9 +93,9 @@ model build_word2vec(const model_options& options) {
                 minimize_by_momentum);
 }
 
-// Cheng et al., "Wide & deep learning for recommender systems", 2016. All
-// slots share one table, each in rows of its own. Logistic loss of a logit z is
-// softmax cross entropy over (0, z).
+// Cheng et al., "Wide & deep learning for recommender systems", 2016. All slots
+// share one table, and each slot has its own rows. The logistic loss of a logit
+// z is computed as softmax cross entropy over (0, z).
 model build_widedeep(const model_options& options) {
   network net;
   std::vector<model_feed> feeds{

@@ -22,7 +22,7 @@ constexpr int depth = 4;
 
 constexpr auto mask_name = "causal_mask";
 
-/// Writes ops on variables of the startup program.
+/// Appends ops to the startup program.
 struct startup_writer {
   network& net;
   std::source_location at;
@@ -54,9 +54,9 @@ struct startup_writer {
   }
 };
 
-/// A constant [tokens, tokens], 0 on and below the diagonal and -1e9 above: who
-/// may not be attended to. Made by doubling: mask(2n) has mask(n) twice on its
-/// diagonal, -1e9 above and 0 below.
+/// A constant [tokens, tokens]: 0 on and below the diagonal, and -1e9 above,
+/// where a token must not attend. It is built by doubling: mask(2n) has two
+/// copies of mask(n) on its diagonal, -1e9 above and 0 below them.
 variable_ref causal_mask(network& net) {
   const startup_writer w{net, std::source_location::current()};
   auto mask = net.state(mask_name, {tokens, tokens}, initializer::constant{0});

@@ -12,7 +12,8 @@ namespace {
 // He et al., "Deep residual learning for image recognition", CVPR 2016; Xie et
 // al., "Aggregated residual transformations", CVPR 2017 (groups).
 
-/// A convolution with "same" padding, normalised if the model is.
+/// A convolution with "same" padding, followed by a batch norm if the model has
+/// batch norms.
 struct convolution_layer {
   bool batch_norm;
 
@@ -31,7 +32,8 @@ struct convolution_layer {
   }
 };
 
-/// The input of a block, brought to the shape of its output if that differs.
+/// The input of a block. If its shape differs from that of the block's output,
+/// a convolution converts it.
 variable_ref shortcut(const convolution_layer& conv, const variable_ref& x,
                       std::int64_t filters, std::int32_t stride) {
   const bool same = x.dims()[1] == filters && stride == 1;
@@ -45,7 +47,7 @@ variable_ref basic_block(const convolution_layer& conv, const variable_ref& x,
   return layers::relu(layers::add(h, shortcut(conv, x, filters, stride)));
 }
 
-/// Widths and groups of the bottlenecks of a deep net.
+/// Width and groups of the bottleneck blocks of a net.
 struct bottleneck {
   std::int64_t shrink; ///< output channels / inner channels
   std::int32_t groups;
@@ -61,7 +63,8 @@ variable_ref bottleneck_block(const convolution_layer& conv,
   return layers::relu(layers::add(h, shortcut(conv, x, filters, stride)));
 }
 
-/// The CIFAR form: a stem of stride 1, four stages of two basic blocks.
+/// The form for CIFAR: a stem with stride 1 and four stages of two basic
+/// blocks.
 model cifar_resnet(const std::string& name, std::int64_t width,
                    const model_options& options) {
   network net;
