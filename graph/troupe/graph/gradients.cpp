@@ -45,8 +45,8 @@ void for_each_argument(const std::vector<op_slot>& of, const Slots& slots,
         visit(name);
 }
 
-/// The work on one main block. `block_` is a copy, so that an error leaves the
-/// caller's program alone.
+/// Differentiates one main block. Works on a copy, so that an error leaves the
+/// caller's program unchanged.
 class backward_pass {
 public:
   backward_pass(const block& b, std::string_view loss,
@@ -102,8 +102,10 @@ private:
   std::string loss_;
   const op_schema_table& schemas_;
   std::size_t loss_op_ = 0;
-  name_set wanted_; ///< depend on a trained parameter, differentiably
-  name_set live_;   ///< wanted and lead to the loss: have a gradient
+  /// Trained parameters and the variables that depend differentiably on one.
+  name_set wanted_;
+  /// The wanted variables that the loss depends on: they have a gradient.
+  name_set live_;
   std::vector<op_desc> gradients_;
 };
 
@@ -200,7 +202,8 @@ bool backward_pass::is_live(const op_desc& forward,
   return live && reads_wanted(forward, rule);
 }
 
-/// Of an op with several outputs some may not lead to the loss.
+/// If only some outputs of an op lead to the loss, the gradients of the others
+/// are zero.
 void backward_pass::add_zero_gradients(const op_desc& forward,
                                        const gradient_rule& rule) {
   for_each_argument(
@@ -224,8 +227,9 @@ void backward_pass::append(op_desc op, const op_desc& forward) {
   gradients_.push_back(std::move(op));
 }
 
-/// Gives gradients that several ops write names of their own and sums them
-/// behind the last. Those that nobody wants are renamed, but not summed.
+/// If several ops write a gradient, gives each term its own name and appends
+/// their sum after the last of them. Terms of gradients that nobody needs are
+/// renamed but not summed.
 void backward_pass::join() {
   std::map<std::string, std::size_t> writers;
   for (const auto& op : gradients_)
@@ -273,7 +277,8 @@ void backward_pass::declare() {
     }
 }
 
-/// Rows of an embedding stay rows as long as nothing dense is added to them.
+/// Sparse gradients of an embedding stay sparse unless a dense gradient is
+/// added to them.
 var_kind backward_pass::kind_of(const op_desc& op) const {
   if (op.type == "sum") {
     const auto& terms = op.input("X");

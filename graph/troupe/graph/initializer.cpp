@@ -28,8 +28,8 @@ fans fans_of(const std::string& name, const shape& dims) {
           static_cast<double>(dims[0]) * window};
 }
 
-/// Makes the op for one way to start; resolves xavier and msra to the plain
-/// distributions.
+/// Makes the op that initialises a variable. Expresses xavier and msra as
+/// uniform or normal distributions.
 struct op_maker {
   const std::string& name;
   const shape& dims;

@@ -19,7 +19,7 @@ name_table::name_table(std::size_t names)
   names_.reserve(names);
 }
 
-// The slot of `name`, or the free one where it belongs.
+// The slot of `name`, or the free slot for it.
 std::size_t name_table::position(std::string_view name,
                                  std::uint32_t hash) const {
   const auto mask = slots_.size() - 1;

@@ -77,7 +77,8 @@ std::vector<std::string> gradient_names(const std::vector<std::string>& of) {
   return names;
 }
 
-/// Forward inputs and outputs and output gradients that a gradient op reads.
+/// The gradient op with its inputs: forward inputs and outputs, and gradients
+/// of outputs.
 op_desc gradient_inputs(const op_schema& schema, const op_desc& forward) {
   op_desc op;
   op.type = forward.type + "_grad";

@@ -34,7 +34,7 @@ void check_decay(const std::string& name, float value) {
   check_option(value >= 0, name, value, ">= 0");
 }
 
-/// Options that all of Adam's kind have.
+/// Checks the options that all variants of Adam have.
 template <class Options>
 void check_adam(const Options& options) {
   check_learning_rate(options.learning_rate);
@@ -43,7 +43,7 @@ void check_adam(const Options& options) {
   check_epsilon(options.epsilon);
 }
 
-/// One `minimize`: what its update ops have in common.
+/// Shared by the update ops of one `minimize`.
 struct update_writer {
   network& net;
   std::source_location at;
@@ -64,7 +64,7 @@ struct update_writer {
       .name();
   }
 
-  /// The update op of a parameter, still without state and attributes.
+  /// The update op of a parameter, without state and options so far.
   op_desc begin(std::string type, const parameter_gradient& p) const {
     op_desc op;
     op.type = std::move(type);
@@ -85,7 +85,8 @@ struct update_writer {
     op.set_output(slot + "Out", {std::move(name)});
   }
 
-  /// Adds a state of the parameter's shape, first filled with `value`.
+  /// Adds a state variable of the parameter's shape, initially filled with
+  /// `value`.
   void add_state_like(op_desc& op, const parameter_gradient& p,
                       const std::string& slot, std::string_view kind,
                       float value = 0) {
@@ -93,7 +94,7 @@ struct update_writer {
     add_state(op, slot, state(p.parameter, kind, dims, value));
   }
 
-  /// Adds two moments and the powers of the betas, as Adam has them.
+  /// Adds Adam's two moments and the powers of its betas.
   void add_moments(op_desc& op, const parameter_gradient& p, float beta1,
                    float beta2) {
     add_state_like(op, p, "Moment1", "moment1");
@@ -105,7 +106,7 @@ struct update_writer {
   }
 };
 
-/// Appends gradients, then for each parameter the op that
+/// Appends the backward pass, then for each parameter the op that
 /// `make_update(writer, parameter)` returns.
 template <class MakeUpdate>
 std::vector<parameter_gradient>

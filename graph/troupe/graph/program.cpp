@@ -72,7 +72,8 @@ void for_each_with_role(const program& p, std::int32_t role, Visit visit) {
       visit(op);
 }
 
-/// Output of the op that made the loss; of several, the one in slot Loss.
+/// The output of the forward op that computes the loss. If that op has several
+/// outputs, the one in slot Loss.
 std::string loss_of_forward_op(const program& p) {
   std::string loss;
   for_each_with_role(p, role_forward | role_loss, [&](const op_desc& op) {
@@ -85,7 +86,8 @@ std::string loss_of_forward_op(const program& p) {
   return loss;
 }
 
-/// What the op that starts the backward pass writes the gradient of.
+/// The variable whose gradient is written by the op that starts the backward
+/// pass.
 std::string loss_of_backward_op(const program& p) {
   std::string loss;
   for_each_with_role(p, role_backward | role_loss, [&](const op_desc& op) {
@@ -100,8 +102,8 @@ bool names(const std::vector<std::string>& arguments, const std::string& name) {
   return std::ranges::find(arguments, name) != arguments.end();
 }
 
-/// Mixed precision multiplies the loss by a factor that it takes out of the
-/// gradients; the loss is what is multiplied.
+/// With mixed precision, the loss is multiplied by a factor, and gradients are
+/// divided by it later. Returns the loss before that multiplication.
 std::string before_scaling(const program& p, const std::string& loss) {
   const op_desc* scaling = nullptr;
   for (const auto& op : p.main().ops)
@@ -123,7 +125,7 @@ bool is_fed(const block& b, const std::string& name) {
   return var && var->kind == var_kind::dense && !var->persistable;
 }
 
-/// What ops of the main block read before one of them writes it.
+/// Variables that ops of the main block read before an op writes them.
 std::vector<std::string> feeds_of_main(const program& p) {
   name_set fed;
   name_table written{p.main().vars.size()};
@@ -132,7 +134,7 @@ std::vector<std::string> feeds_of_main(const program& p) {
       for (const auto& name : slot.arguments)
         if (!written.contains(name) && is_fed(p.main(), name))
           fed.insert(name);
-    // A feed op stands for the feeding itself.
+    // A feed op only marks its output as a feed.
     if (op.type == "feed")
       continue;
     for (const auto& slot : op.outputs)
@@ -147,7 +149,8 @@ bool runs_in_test(const op_desc& op) {
   return (op.role() & roles_not_for_test) == 0;
 }
 
-/// Programs of others carry the attribute on ops that have no schema here.
+/// Programs from Paddle can also have the attribute on ops that have no schema
+/// here.
 void set_is_test(op_desc& op, const op_schema_table& schemas) {
   auto known = schemas.find(op.type);
   if (known != schemas.end() && !known->second.is_test.empty())

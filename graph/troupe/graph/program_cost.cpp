@@ -44,7 +44,7 @@ void resolve(shape& dims, std::int64_t batch) {
       dims[axis] = batch;
 }
 
-/// The variables of the main block with the shapes that a batch gives them.
+/// The main block with the shapes for a given batch size.
 block with_batch(const program& p, std::int64_t batch,
                  const op_schema_table& schemas) {
   block b = p.main();
@@ -59,8 +59,8 @@ block with_batch(const program& p, std::int64_t batch,
   return b;
 }
 
-/// An op and the shapes of what it reads and writes. Gradients have the shapes
-/// of what they are gradients of.
+/// An op and the shapes of its variables. A gradient has the shape of its
+/// variable.
 class sized_op {
 public:
   sized_op(const op_desc& op, const block& vars) : op_(op), vars_(vars) {}
@@ -74,8 +74,8 @@ public:
     return vars_.find_var(name);
   }
 
-  /// Shape of the forward op's slot, which a gradient op may have as a gradient
-  /// alone; rank 0 if it has not.
+  /// Shape of a slot of the forward op. A gradient op may have only the slot's
+  /// gradient. Rank 0 if it has neither.
   shape dims(const std::string& slot) const {
     const auto gradient = gradient_name(slot);
     for (const auto* arguments : {&op_.input(slot), &op_.output(slot),
@@ -107,7 +107,7 @@ double conv_flops(const sized_op& op) {
                                 / static_cast<double>(filter[0]);
 }
 
-/// Each input element is spread over a filter.
+/// Each input element is multiplied by a filter and added to the output.
 double transposed_conv_flops(const sized_op& op) {
   const auto filter = op.dims("Filter");
   return filter.rank() == 0 ? 0
@@ -152,7 +152,7 @@ constexpr std::array<product, 8> products = {{
   {"bmm", matmul_flops},
 }};
 
-/// A gradient is a product as large as the forward op's.
+/// Each gradient takes a product as large as the forward op's.
 double count_flops(const sized_op& op) {
   const auto found =
     std::ranges::find(products, forward_type(op.desc().type), &product::type);
@@ -166,7 +166,8 @@ double count_flops(const sized_op& op) {
 
 // Bytes.
 
-/// Ops, without "_grad", whose output is their input in another shape.
+/// Ops, without "_grad", whose output is a view of their input in another
+/// shape.
 constexpr std::array<std::string_view, 8> views = {
   "reshape",
   "reshape2",
@@ -199,7 +200,7 @@ constexpr std::array<std::string_view, 17> elementwise = {
   "adam",
 };
 
-/// Slots of which gradient ops look at the shape alone.
+/// Slots of which gradient ops read only the shape.
 struct unread_slots {
   std::string_view type;
   std::array<std::string_view, 2> slots;
@@ -227,7 +228,8 @@ bool is_lookup(std::string_view type) {
   return type.starts_with("lookup_table");
 }
 
-/// Who makes and reads the values of a block, and what that moves.
+/// Counts the producers and readers of each value of a block, and the bytes
+/// that each op moves.
 class traffic {
 public:
   explicit traffic(const block& vars) : vars_(vars) {
@@ -247,10 +249,10 @@ public:
 private:
   struct uses {
     int makers = 0, readers = 0;
-    bool elementwise = false; ///< one of those at least
+    bool elementwise = false; ///< at least one of these ops is
   };
 
-  /// Calls `visit(slot, variable)` for what the op reads and writes.
+  /// Calls `visit(slot, variable)` for each value that the op reads or writes.
   template <class Visit>
   static void for_each_value(const op_desc& op, Visit&& visit) {
     for (const op_slot& slot : op.inputs)
@@ -273,8 +275,8 @@ private:
     return numel(shaped->dims) * static_cast<double>(size_of(type));
   }
 
-  /// The variable that the op's only output is another view of; empty: it is a
-  /// value of its own.
+  /// The variable that the op's output is a view of. Empty if the output is a
+  /// new value.
   std::string view_of(const op_desc& op) const {
     const bool looks = contains(views, forward_type(op.type));
     if (!looks && op.type != "elementwise_add_grad")
@@ -305,8 +307,8 @@ private:
     note_uses(op);
   }
 
-  /// Bytes of the rows that an op with a sparse result makes: those that a
-  /// lookup had found, or all rows of its inputs.
+  /// Bytes of the rows in a sparse result: all rows that were looked up, or all
+  /// rows of the sparse inputs.
   double sparse_bytes(const op_desc& op) const {
     double sum = 0;
     for (const auto& name : op.input_names())

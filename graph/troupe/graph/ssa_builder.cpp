@@ -46,7 +46,8 @@ bool is_loss_gradient(const op_desc& op) {
   return (op.role() & both) == both;
 }
 
-// Inference programs hand variables over with ops; here the executor does.
+// Inference programs pass values in and out by these ops; here the executor
+// does it.
 bool is_feed_or_fetch(const op_desc& op) {
   return op.type == "feed" || op.type == "fetch";
 }
@@ -111,7 +112,7 @@ private:
   std::map<std::size_t, const merged_gradient*> merging_updates_;
   std::int32_t num_collectives_ = 0;
   std::size_t next_gradient_ = 0;
-  // Gradients that wait to be merged by one all-reduce, and their type.
+  // Gradients that will be merged by the next all-reduce, and their type.
   std::vector<name_id> pending_;
   std::vector<bool> is_pending_; // by name
   std::size_t pending_bytes_ = 0;
@@ -145,8 +146,9 @@ void graph_builder::add_computations() {
     add_computation(device);
 }
 
-// An op that uses variables of all devices: those of a slot with an argument
-// per device, in their order; else its own.
+// Adds an op that can use variables of all devices. A slot with an argument per
+// device uses the variables of the devices in order. A slot with one argument
+// uses the variable of `device`.
 void graph_builder::add_computation_across(op_desc desc, std::size_t device) {
   handles_.make_desc(std::move(desc));
   const auto& op = handles_.add_op(op_kind::computation, device);
@@ -166,7 +168,8 @@ void graph_builder::add_computation_across(op_desc desc, std::size_t device) {
 void graph_builder::add_loss_scale(const op_desc& op) {
   if (options_.scale == gradient_scale::custom)
     return;
-  // Without merging, a device's shard is all the batch that it trains on.
+  // Without merging, each device trains only on its own shard, so the shard is
+  // the whole batch.
   auto one = options_.scale == gradient_scale::one
              || options_.strategy == merge_strategy::none;
   op_desc desc;
@@ -205,7 +208,8 @@ void graph_builder::add_program_op(std::size_t position) {
   add_computations();
 }
 
-// What is left to each device of an op whose gradient is gathered.
+// If the gradient of a parameter is gathered, each device computes the other
+// outputs of the op.
 void graph_builder::add_rest_of_gathered(const op_desc& op) {
   auto rest = without_gathered(op);
   if (!rest)
@@ -287,7 +291,8 @@ void graph_builder::add_collective(op_kind kind, std::size_t root,
     handles_.write(name, device);
 }
 
-// Bytes of a gradient that may share an all-reduce: dense, of known size.
+// Bytes of a gradient if it can share an all-reduce: it must be dense and of
+// known size.
 std::optional<std::size_t>
 graph_builder::fusible_bytes(const merged_gradient& g) const {
   auto* gradient = block_.find_var(g.gradient);
@@ -350,8 +355,8 @@ void graph_builder::reduce(const merged_gradient& g) {
                  {{name, *g.home}});
 }
 
-// Factors have an argument per device; so has the gradient if every device
-// updates.
+// Factors have one argument per device. The gradient also has one if every
+// device updates the parameter.
 void graph_builder::gather(const merged_gradient& g) {
   const auto receivers = g.home ? 1 : handles_.num_devices();
   add_computation_across(gathered_product(block_.ops[g.complete_after],
@@ -359,7 +364,8 @@ void graph_builder::gather(const merged_gradient& g) {
                          *g.gathered_on);
 }
 
-// An op of the program itself; in place, so that one device needs nothing.
+// An all_reduce that the program itself contains. It must be in place, so that
+// nothing needs to be done for a single device.
 void graph_builder::add_all_reduce(const op_desc& op) {
   const auto& name = op.only_input("X");
   if (op.only_output("Out") != name)
@@ -486,7 +492,8 @@ ssa_graph build_exposed(shared_program p, const build_options& options) {
                        : sync_batch_norm::as_written;
   if (merges && has_batch_norms_to_split(*p, which))
     p = std::make_shared<const program>(split_batch_norms(*p, which));
-  // Who reads a shape alone needs nothing computed again.
+  // Shape inputs are separated first: an op that reads only a shape needs no
+  // recomputed value.
   p = recomputing(separated(std::move(p), options), options);
   p = in_place(std::move(p), options);
   return graph_builder{std::move(p), options}.build();

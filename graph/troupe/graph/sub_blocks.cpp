@@ -30,7 +30,7 @@ error_context where(const op_desc& op) {
   return at;
 }
 
-/// Paddle's while_grad puts these into the step scope itself.
+/// Adds the gradients that Paddle's while_grad itself puts into the step scope.
 void add_linked_gradients(const op_desc& op, name_set& locals) {
   for (auto& name : op.attributes.get_strings("original_output_grad"))
     locals.insert(name);
@@ -40,9 +40,9 @@ std::vector<std::string> sorted(const name_set& names) {
   return {names.begin(), names.end()};
 }
 
-/// Whether `name` lives in the step scope of block `index`: a variable of the
-/// block that is not persistable or, if it is the gradient of another block,
-/// one of that block, in whose scope it runs.
+/// True if `name` belongs to the step scope of block `index`: the block
+/// declares it and it is not persistable. A gradient block runs in the scope of
+/// its forward block, so variables of that block count too.
 bool is_local(const program& p, std::int32_t index, std::string_view name) {
   while (index > 0 && index < count_of(p)) {
     const auto& b = block_at(p, index);
@@ -62,9 +62,9 @@ bool is_local(const program& p, std::int32_t index, std::string_view name) {
               where(op)};
 }
 
-/// The blocks that run, each behind those that its ops run: the main block is
-/// last. A loop instead of a recursion, since a file may nest blocks as deep as
-/// it likes.
+/// The blocks that run, each after the blocks that its ops run. The main block
+/// is the last. A loop, not a recursion, because a file can nest blocks to any
+/// depth.
 class block_order {
 public:
   explicit block_order(const program& p)
@@ -123,10 +123,10 @@ private:
   std::vector<std::int32_t> blocks_;
 };
 
-/// What running a block takes, blocks within included.
+/// The size of a block, including nested blocks.
 struct block_size {
-  std::size_t depth = 0;     ///< of blocks in each other
-  std::size_t arguments = 0; ///< that its ops name once they are exposed
+  std::size_t depth = 0;     ///< nesting depth of blocks
+  std::size_t arguments = 0; ///< of its ops, after `expose_sub_blocks`
   std::size_t total = 0;     ///< ops and arguments, once per op that runs them
 };
 
@@ -137,7 +137,7 @@ std::size_t arguments_of(const std::vector<op_slot>& slots) {
   return count;
 }
 
-/// A sum that stays at "too many".
+/// Adds, but stops at one more than the limit, so that the sum cannot overflow.
 void add_bounded(std::size_t& sum, std::size_t more) {
   sum = std::min(sum + more, max_nested_arguments + 1);
 }
@@ -168,7 +168,7 @@ void check_sizes(const program& p, const std::vector<std::int32_t>& order) {
       if (const auto inner = sub_block_of(op))
         add_inner(size, op, index, sizes[static_cast<std::size_t>(*inner)]);
       if (index == 0)
-        continue; // as large as it likes
+        continue; // its size is not limited
       const auto own = arguments_of(op.inputs) + arguments_of(op.outputs);
       add_bounded(size.arguments, own);
       add_bounded(size.total, own + 1);
@@ -176,7 +176,8 @@ void check_sizes(const program& p, const std::vector<std::int32_t>& order) {
   }
 }
 
-/// Blocks may be gradients of gradients; who looks a name up walks along these.
+/// Limits chains of forward blocks (gradients of gradients), because looking up
+/// a name walks along such a chain.
 void check_forward_blocks(const program& p) {
   std::vector<std::size_t> lengths(p.blocks.size());
   for (std::int32_t i = 1; i < count_of(p); ++i) {
@@ -193,7 +194,7 @@ void check_forward_blocks(const program& p) {
   }
 }
 
-/// The checked order.
+/// The result of `block_order`, after all checks.
 std::vector<std::int32_t> inner_first(const program& p) {
   auto order = block_order{p}.blocks();
   check_sizes(p, order);
@@ -201,8 +202,8 @@ std::vector<std::int32_t> inner_first(const program& p) {
   return order;
 }
 
-/// Lists in `op` what the block that it runs, whose ops are exposed, takes from
-/// outside.
+/// Adds slots to `op` for the outer variables that its block reads and writes.
+/// The ops of that block must have been exposed before.
 void expose(op_desc& op, const program& p, std::int32_t inner) {
   auto locals = local_names(p, inner);
   add_linked_gradients(op, locals);
@@ -234,11 +235,12 @@ bool names_any(const std::vector<std::string>& arguments,
     arguments, [&](const std::string& name) { return names.contains(name); });
 }
 
-/// GradientMergeOptimizer gives roles Forward and Backward to what adds up
-/// gradients, counts steps and updates. None of it concerns samples, so devices
-/// without samples run it, too: its role is Optimize.
+/// GradientMergeOptimizer gives roles Forward and Backward to the ops that
+/// accumulate gradients, count steps and run the update. These ops do not
+/// concern samples, so devices without samples must also run them. They get
+/// role Optimize.
 void mark_merged_updates(std::vector<op_desc>& ops) {
-  name_set counted; // conditions and what they are made of
+  name_set counted; // conditions and what they are computed from
   for (const auto& op : ops)
     if (op.attributes.has(merge_condition))
       counted.insert(op.attributes.get_string(merge_condition, ""));
@@ -255,7 +257,7 @@ void mark_merged_updates(std::vector<op_desc>& ops) {
   }
 }
 
-/// As deep as `check_sub_blocks` allows.
+/// Recursion depth is limited by `check_sub_blocks`.
 void visit_ops(const program& p, std::int32_t index,
                const std::function<void(const op_desc&)>& visit) {
   for (const auto& op : block_at(p, index).ops) {
@@ -302,7 +304,7 @@ std::set<std::string, std::less<>> local_names(const program& p,
   return names;
 }
 
-// What a file says in these two slots counts for nothing: they are set anew.
+// If a file already has these two slots, they are overwritten.
 program expose_sub_blocks(program p) {
   if (p.blocks.size() < 2)
     return p;
