@@ -29,7 +29,8 @@ int exchange(const fs::path& a, const fs::path& b) noexcept {
   return ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE);
 }
 
-/// An open folder with a lock that other processes see; -1 if one has it.
+/// Opens and locks a folder, so that other processes see it as in use. -1 if
+/// that fails, for example because another process has the lock.
 int lock_folder(const fs::path& folder) noexcept {
   const int descriptor =
     ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -64,7 +65,8 @@ struct stat status_of(const fs::path& path) {
   return status;
 }
 
-/// If the user's own umask keeps `to` from being opened, it stays as it is.
+/// Does nothing if `to` cannot be opened, for example because of the user's
+/// umask.
 void take_owner_and_mode_of(const struct stat& old, const fs::path& to) {
   const int descriptor =
     ::open(to.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -85,8 +87,8 @@ void take_owner_and_mode_of(const fs::path& old, const fs::path& to) {
 void keep_file(const fs::directory_entry& file, const fs::path& to) {
   if (::link(file.path().c_str(), to.c_str()) == 0)
     return;
-  // Not every file system has second names, nor may one give them to everyone's
-  // files.
+  // Some file systems have no hard links, and users may not link to all files
+  // of others.
   const int code = errno;
   if (code == EXDEV || !file.is_regular_file())
     fail_io(file.path(), "keep it beside new files", code);
@@ -97,7 +99,7 @@ void keep_file(const fs::directory_entry& file, const fs::path& to) {
   throw error(errc::io_failure, path.string() + ": " + why);
 }
 
-/// Whether this user may take `entry` out of a folder or rename it there.
+/// True if this user may remove `entry` from the folder `from` or rename it.
 bool may_remove(const fs::path& entry, const fs::path& from) {
   if (::faccessat(AT_FDCWD, from.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
     return false;
@@ -107,7 +109,7 @@ bool may_remove(const fs::path& entry, const fs::path& from) {
          || user == status_of(entry).st_uid;
 }
 
-/// Refuses what not even its owner can remove.
+/// Refuses a path that not even its owner can remove.
 void require_no_attribute(const fs::path& path) {
   constexpr auto refused =
     std::uint64_t{STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND};
@@ -145,8 +147,9 @@ void require_movable_contents(const fs::path& folder, dev_t device) {
     fail_io(folder, "read it", failure.value());
 }
 
-/// Links what only `from` has into `to`. What both have gets the owner and mode
-/// that it has in `from`.
+/// Hard-links files that only `from` has into `to`, except those named in
+/// `gone` (top level only), and creates missing folders. Folders, and files
+/// that both have, get the owner and mode of those in `from`.
 void keep_others(const fs::path& from, const fs::path& to, const names& gone) {
   const auto device = status_of(from).st_dev;
   for (const auto& entry : fs::directory_iterator(from)) {
@@ -172,7 +175,7 @@ void keep_others(const fs::path& from, const fs::path& to, const names& gone) {
   }
 }
 
-/// Whether the process's current folder is this one or lies in it.
+/// True if the process's current folder is this one or lies in it.
 bool holds_current_folder(const fs::path& folder) {
   std::error_code ignored;
   auto above = fs::current_path(ignored);
@@ -215,8 +218,8 @@ atomic_directory::atomic_directory(fs::path target)
 }
 
 void atomic_directory::make_temporary() {
-  // Others look into the folder that is there by its own rules, and not into
-  // what is to replace it.
+  // If a folder is replaced, the new one is private until it gets the
+  // permissions of the old one.
   struct stat old = {};
   const mode_t mode = ::stat(target_.c_str(), &old) == 0 ? 0700 : 0777;
   bool made = false;
@@ -229,7 +232,7 @@ void atomic_directory::make_temporary() {
   lock_ = lock_folder(temporary_);
 }
 
-// Before hours of work depend on it.
+// Called at the start, because hours of work can lie between here and `commit`.
 void atomic_directory::require_replaceable() const {
   const auto device = status_of(target_).st_dev;
   if (device != status_of(folder_of(target_) / ".").st_dev)
@@ -307,7 +310,8 @@ void atomic_directory::put_in_place(const names& gone) {
   sync_tree(temporary_);
   if (exchange(temporary_, target_) != 0)
     fail_io(target_, "replace it", errno);
-  // The old folder, which is removed, may have got files meanwhile.
+  // Files may have been added to the old folder meanwhile. They are kept if
+  // possible.
   try {
     keep_others(temporary_, target_, gone);
   } catch (const std::exception&) {

@@ -41,7 +41,7 @@ void remove_leftover_files(const fs::path& target) {
   }
 }
 
-/// A slash at the end would otherwise be lost.
+/// Refuses a path that ends with a slash, which `resolve_target` would remove.
 fs::path require_file_name(fs::path path) {
   const auto name = path.filename();
   if (name.empty() || name == "." || name == "..")
@@ -60,7 +60,8 @@ atomic_file::atomic_file(fs::path target)
     throw error(errc::io_failure,
                 target_.string() + ": exists and is not a regular file");
   remove_leftover_files(target_);
-  // Nobody else reads the new version of a file that others may not read.
+  // If a file is replaced, the new one is private until it gets the permissions
+  // of the old one.
   const mode_t mode = replaces ? 0600 : 0666;
   for (int attempt = 0; descriptor_ < 0; ++attempt) {
     temporary_ = temporary_name(target_, attempt);

@@ -48,7 +48,7 @@ int maker_of_temporary(const fs::path& target, const fs::path& name) {
   return rest.empty() ? process : 0;
 }
 
-/// The end of a chain of symbolic links, which need not exist.
+/// The target of a chain of symbolic links. It need not exist.
 fs::path follow_links(fs::path target) {
   constexpr int most_links = 40; // the system's limit
   std::error_code failure;
@@ -114,7 +114,7 @@ std::vector<fs::path> abandoned_temporaries(const fs::path& target) {
 void take_owner_and_mode(int descriptor, const struct stat& old) noexcept {
   if (::fchown(descriptor, old.st_uid, old.st_gid) != 0) // not root
     (void)!::fchown(descriptor, static_cast<uid_t>(-1), old.st_gid);
-  // A file that is written anew gets no rights of its owner (set-user-ID).
+  // A rewritten file loses the set-user-ID, set-group-ID and sticky bits.
   auto mode = old.st_mode & (S_ISDIR(old.st_mode) ? 07777U : 0777U);
   struct stat now = {};
   if (::fstat(descriptor, &now) != 0 || now.st_gid != old.st_gid)

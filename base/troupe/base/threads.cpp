@@ -22,7 +22,7 @@ namespace {
 struct held_thread {
   pthread_t handle{};
   pthread_mutex_t* gate = nullptr;
-  std::atomic<pid_t> number{0}; // relaxed: read behind the join
+  std::atomic<pid_t> number{0}; // relaxed: read after the join
 
   static void* run(void* argument) {
     auto& self = *static_cast<held_thread*>(argument);
@@ -33,8 +33,8 @@ struct held_thread {
     return nullptr;
   }
 
-  /// A joined thread still counts towards limits until the system has removed
-  /// it, which takes some microseconds more.
+  /// Joins the thread and waits until the system has removed it. A joined
+  /// thread counts towards limits for some microseconds more.
   void end() noexcept {
     constexpr int most_looks = 100'000;
     ::pthread_join(handle, nullptr);
