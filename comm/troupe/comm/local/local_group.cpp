@@ -54,7 +54,7 @@ bool are_alike(const collective_call& a, const collective_call& b) {
                                &rank_value::name);
 }
 
-/// What the other ranks hear of a rank's error.
+/// The error that the other ranks get when a rank fails or leaves.
 error with_rank(std::size_t rank, const char* what, errc code,
                 const error& why) {
   return {code, number_of_rank(rank) + what + why.message(), why.where()};
@@ -94,7 +94,8 @@ launch_result local_group::start(std::size_t rank, const collective_call& call,
   return finish(m, rank);
 }
 
-/// Called by the last rank.
+/// Called by the last rank that makes the call. Merges the values and notifies
+/// the other ranks.
 launch_result local_group::finish(meeting& m, std::size_t rank) {
   std::exception_ptr failure;
   try {
@@ -192,7 +193,7 @@ void local_group::leave_meeting(meeting& m, std::size_t rank, notices& to) {
     end(m);
 }
 
-/// Returns the rank's next call, which it has now made.
+/// Counts the rank's next call as made and returns it.
 local_group::meeting& local_group::join(std::size_t rank) {
   const auto position = made_[rank] + 1;
   if (position - ended_ > meetings_.size())
@@ -218,8 +219,8 @@ void local_group::open(meeting& m, ticket position) {
     }
 }
 
-/// All ranks have made the call. A later one can end first if a rank leaves
-/// while it merges.
+/// Called when all ranks have made the call. Calls end in order. A later call
+/// can be complete first if a rank leaves while this one is merged.
 void local_group::end(meeting& m) noexcept {
   m.ended = true;
   for (auto* next = &m; next->ended; next = &meeting_at(ended_ + 1)) {
@@ -234,7 +235,8 @@ void local_group::end(meeting& m) noexcept {
   }
 }
 
-/// Makes room for more calls between the slowest rank and the fastest.
+/// Doubles the number of calls that the fastest rank can be ahead of the
+/// slowest.
 void local_group::make_room() {
   std::vector<std::unique_ptr<meeting>> more(
     std::max<std::size_t>(2, 2 * meetings_.size()));
