@@ -28,7 +28,7 @@ inline constexpr std::size_t max_nested_blocks = 32;
 inline constexpr std::size_t max_nested_arguments = std::size_t{1} << 20;
 
 /// True for the types of ops that run a block: conditional_block, while, their
-/// gradients. Executors run them without a kernel of a table.
+/// gradients. Executors run them without a kernel from a kernel table.
 bool is_control_flow(std::string_view op_type) noexcept;
 
 /// Number of the block that a control-flow op runs (attribute sub_block).

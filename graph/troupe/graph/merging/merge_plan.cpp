@@ -381,8 +381,9 @@ merge_plan plan_merges(const block& b, const build_options& options) {
 
 std::vector<std::string_view> find_sharable(const block& b,
                                             const merge_plan& plan) {
-  // The device that writes each persistable variable, or a mark that several
-  // do. Only persistable variables can be shared: few names in a large program.
+  // For each persistable variable: the device that writes it, and whether
+  // several do. Only persistable variables can be shared: few names in a large
+  // program.
   struct written {
     std::optional<std::size_t> device;
     bool by_several = false;

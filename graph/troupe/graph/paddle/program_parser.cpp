@@ -60,8 +60,8 @@ unknown_fields serialized(const Message& rest) {
   return rest.SerializePartialAsString();
 }
 
-/// Bytes of a tensor; unknown extents count as 1. Empty if the number exceeds
-/// int64.
+/// Bytes of a tensor; unknown extents count as 1. Empty if the number does not
+/// fit int64.
 std::optional<std::int64_t> bytes_of(const std::vector<std::int64_t>& dims,
                                      dtype type) {
   auto bytes = static_cast<std::int64_t>(size_of(type));

@@ -193,8 +193,8 @@ private:
     return !uses_of(mean).readers.empty();
   }
 
-  /// False if the op completes the gradient of a parameter, because the fused
-  /// op does not name that gradient in op_role_var.
+  /// True for a gradient of the chain's sum, unless it completes the gradient
+  /// of a parameter: the fused op does not name that gradient in op_role_var.
   bool is_gradient_of_sum(const chain& c, std::size_t at) const {
     return op(at).type == "elementwise_add_grad"
            && op(at).input("X") == op(c.add).input("X")

@@ -15,18 +15,16 @@ enum class sync_batch_norm : std::uint8_t {
 /// device and an `all_reduce` between them. N devices then compute what one
 /// device computes on the whole batch:
 ///
-/// | op | reads | writes |
-/// |---|---|---|
-/// | sync_batch_norm_moments | X | Moments [devices, 1 + 2 channels] |
-/// | all_reduce | Moments | Moments |
-/// | sync_batch_norm_normalize | X, Scale, Bias, Moments | Y, SavedMean,
-/// SavedVariance |
-/// | sync_batch_norm_running | Mean, Variance, Moments | MeanOut, VarianceOut |
-/// | sync_batch_norm_grad_sums | X, Y@GRAD, SavedMean, SavedVariance, Moments
-/// | Sums [2 channels], Scale@GRAD, Bias@GRAD |
-/// | all_reduce | Sums | Sums |
-/// | sync_batch_norm_grad_apply | X, Y@GRAD, Scale, SavedMean, SavedVariance,
-/// Moments, Sums | X@GRAD |
+/// - sync_batch_norm_moments: X -> Moments [devices, 1 + 2 channels];
+/// - all_reduce: Moments -> Moments;
+/// - sync_batch_norm_normalize: X, Scale, Bias, Moments -> Y, SavedMean,
+///   SavedVariance;
+/// - sync_batch_norm_running: Mean, Variance, Moments -> MeanOut, VarianceOut;
+/// - sync_batch_norm_grad_sums: X, Y@GRAD, SavedMean, SavedVariance, Moments ->
+///   Sums [2 channels], Scale@GRAD, Bias@GRAD;
+/// - all_reduce: Sums -> Sums;
+/// - sync_batch_norm_grad_apply: X, Y@GRAD, Scale, SavedMean, SavedVariance,
+///   Moments, Sums -> X@GRAD.
 ///
 /// A device writes count, means and variances to its own row of Moments. Its
 /// other rows are zero, so the all_reduce collects the rows without rounding.

@@ -17,9 +17,8 @@ namespace troupe::graph {
 ///   persistable variables also readers of the last version -> first writer,
 ///   distance 1. Omitted if the writer reads what the reader writes.
 /// - write_after_write: writer -> next writer if no op reads in between.
-/// - order: each collective -> the next one of its place, a rank -> the next
-/// one
-///   of its device; the last -> the first, distance 1.
+/// - order: each collective -> the next one of its place (a rank: of its
+///   device); the last -> the first, distance 1.
 /// - transfer: each send -> its recv.
 ///
 /// Uses only op and var handles, not `g.edges`.
