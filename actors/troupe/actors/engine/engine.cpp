@@ -250,7 +250,7 @@ inline engine::told engine::told_by(const variable_mailbox& m) const {
 // data of upcoming ops can be prefetched while this one runs.
 inline void engine::prefetch_upcoming(const op_mailbox& op) const noexcept {
   const auto& upcoming = ops_.upcoming(op);
-  // An integer, because there is no task after the last op.
+  // Computed as an integer, because mailboxes after the last op have no task.
   const auto task = reinterpret_cast<std::uintptr_t>(upcoming.task);
   __builtin_prefetch(reinterpret_cast<const void*>(task));
   __builtin_prefetch(reinterpret_cast<const void*>(task + cache_line));
@@ -270,7 +270,7 @@ handle_id engine::receiver_of(target to) const noexcept {
 
 void engine::start(step_state& step) {
   const auto id = step.id.load(std::memory_order_relaxed);
-  if (!end_) // a graph without ops
+  if (!end_) // nothing runs here
     context_.step_ended(context_.owner, step);
   const auto is_early = id - context_.first_step < largest_distance_;
   for (auto& s : streams_)
@@ -331,7 +331,6 @@ inline void engine::give_back(const op_mailbox& op, step_id step) {
       op, {shared + lists[shared_places], 2 * std::size_t{delayed}}, step);
 }
 
-/// Called when one user of a temporary's value in a slot is done.
 template <bool Looks>
 inline void engine::give_back_shared(const op_mailbox& op, std::uint32_t number,
                                      step_id step, std::uint32_t slot) {
@@ -358,7 +357,7 @@ template <bool Looks>
 engine::give_back_delayed(const op_mailbox& op,
                           std::span<const std::uint32_t> pairs, step_id step) {
   for (std::size_t i = 0; i < pairs.size(); i += 2)
-    // otherwise there was no such step
+    // the first steps have no step at this distance before them
     if (step - context_.first_step >= pairs[i + 1])
       give_back_shared<Looks>(op, pairs[i], step, slot_of(step - pairs[i + 1]));
 }
@@ -468,7 +467,8 @@ void engine::wait_for_tickets(const pending_op& op, const step_state& step) {
 
 // Ops of a failed step are still launched: later work on the stream, and work
 // that waits for the ticket, must not overtake earlier work. A failed launch
-// releases nothing, because earlier users may still be running.
+// does not release the temporaries that the op alone releases, because their
+// earlier users may still be running.
 ticket engine::launch_by_ticket(pending_launch& launch) {
   auto& op = *launch.of_op;
   auto& on = op.on->device_stream();
@@ -562,7 +562,7 @@ void engine::send(const port& p, step_id step) {
   post_from(sender_, p.address, ready_atom::value, number, std::uint64_t{step});
 }
 
-// Also called for messages from an application, which cannot sign them.
+// Applications can send such messages too, but not with this sender.
 bool engine::deliver(handle_id to, std::uint32_t number, step_id step,
                      const caf::strong_actor_ptr& sender) {
   if (!sender || sender != sender_)

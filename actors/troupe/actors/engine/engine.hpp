@@ -103,7 +103,7 @@ public:
     storage_places* places = nullptr;
     std::size_t workers = 1;
     recorder* trace = nullptr;       ///< outlives the engine
-    idle_workers* helpers = nullptr; ///< get the current op, for the trace
+    idle_workers* helpers = nullptr; ///< told the current op, for the trace
     /// The form of each message except starts; empty: counters.
     std::function<port::form(const wired_edge&)> form_of;
     disturbance* disturbs = nullptr; ///< for tests; outlives the engine
@@ -136,9 +136,9 @@ public:
 
   struct handle_state {
     progress how_far = progress::waits;
-    std::uint32_t messages = 0; ///< missing messages
-    std::uint32_t of_messages = 0;
-    std::size_t worker = 0; ///< the worker that runs it
+    std::uint32_t messages = 0;    ///< missing messages
+    std::uint32_t of_messages = 0; ///< messages per step
+    std::size_t worker = 0;        ///< the worker that runs it
   };
   /// State of a handle of this process in a running step.
   handle_state state_of(handle_id id, const step_state& step) const;
@@ -301,7 +301,7 @@ private:
   std::vector<port> ports_;
   caf::strong_actor_ptr sender_; // sender of messages through ports
   std::vector<pending_op> pending_ops_;
-  std::vector<std::uint32_t> pending_of_;   // by op; empty: no op is pending
+  std::vector<std::uint32_t> pending_of_;   // by op; empty: no pending ops
   std::vector<handle_id> op_handles_;       // by mailbox
   std::vector<handle_id> variable_handles_; // by mailbox; `no_handle`: an end
   std::vector<target> target_of_; // by handle; a port if in another process

@@ -63,10 +63,10 @@ void engine_builder::prepare_recording() {
 
 // -- mailboxes ----------------------------------------------------------------
 
-// Both kinds are in the order of use, stream by stream. Ops are in their
-// expected order. Variables that get a start come first, the others in the
-// order of their writers. Version 0 of a variable follows the version that
-// becomes it.
+// Mailboxes of ops and of variables are in the order of use, stream by stream.
+// Ops are in their expected order. Variables that no op writes come first, the
+// others follow in the order of their writers. Version 0 of a variable follows
+// the version that becomes it.
 void engine_builder::order_mailboxes() {
   std::vector<std::vector<handle_id>> ops(plan_.streams().size());
   std::vector<std::vector<handle_id>> variables(ops.size());
@@ -145,7 +145,7 @@ void engine_builder::fill_ops() {
     m.stream = &engine_.streams_[plan_.stream_of(id)];
     m.task = parts_.tasks[id];
     m.may_be_pending = plan_.end_of(id) != op_end::at_return;
-    // Its launches are submitted again with their completions.
+    // The completions of its launches are submitted to the stream too.
     m.stream->actor.expect(m, m.may_be_pending ? 2 + engine_.counter_mask_ : 1);
   }
 }
@@ -258,7 +258,7 @@ void engine_builder::find_sending_streams() {
   sends_on_.resize(graph_.size());
   for (handle_id id = 0; id < graph_.size(); ++id)
     sends_on_[id] = plan_.is_here(id) ? plan_.stream_of(id) : several;
-  // Twice, because a variable can notify a version 0.
+  // Two rounds, because a variable can notify version 0 of the next step.
   for (int round = 0; round < 2; ++round)
     for (std::size_t i = 0; i < form_.size(); ++i)
       if (auto& e = plan_.edges()[i];
@@ -303,8 +303,8 @@ void engine_builder::count_messages() {
   }
 }
 
-// If a variable sends a message on completion, the sender is the op that writes
-// it, in the step in which it does.
+// A variable's message on completion is sent by the op that writes the
+// variable. The distance then counts from that op's step.
 std::uint32_t engine_builder::distance_of(const wired_edge& e) const {
   return e.distance + (e.at_completion ? plan_.teller_of(e.from).distance : 0);
 }

@@ -71,7 +71,7 @@ private:
   std::vector<bool> is_fed_;                     // by storage
   std::vector<port::form> form_;                 // by edge of the plan
   std::vector<target> target_;                   // by edge of the plan
-  // Lists of the handle that is listed: what it gives back, words of targets.
+  // Lists of the current handle: what it releases, and words of its targets.
   std::vector<std::uint32_t> own_, shared_, delayed_, now_, later_;
 };
 

@@ -125,12 +125,12 @@ struct variable_mailbox {
   variable_mailbox() : told{} {}
 };
 
-/// A temporary that several ops release, or an op in a later step. Its counters
-/// follow it in memory, one per slot: the number of users that are not done.
-/// They count like mailboxes: with acq_rel, because the last user frees memory
-/// that the others have read. A user that reads one (acquire) is the last and
-/// need not decrement. If one serial stream drains all users, they count with
-/// plain loads and stores.
+/// A temporary that is released by several ops, or by an op of a later step.
+/// Its counters follow it in memory, one per slot: the number of users that are
+/// not done. They count like mailboxes. A decrement is acq_rel, because the
+/// last user frees memory that the others have read. A user that reads one
+/// (acquire) is the last and need not decrement. If one serial stream runs all
+/// users, they count with plain loads and stores.
 struct shared_release {
   std::uint32_t temporary = 0;
   std::uint32_t users : 31 = 0;
@@ -193,8 +193,7 @@ private:
     }
   };
 
-  /// Prefetch distance of `upcoming`: memory is fetched while this many empty
-  /// ops run.
+  /// Prefetch distance of `upcoming`: data is fetched while this many ops run.
   static constexpr std::size_t ahead = 4;
 
   std::size_t units_each_ = 1;

@@ -22,8 +22,8 @@ namespace troupe::actors {
 /// data in one core's cache. A wider stream passes its ops directly to the
 /// workers, unless it gathers.
 ///
-/// Order: ops that a completion makes ready run next, in the order in which
-/// they became ready. Ops from other threads run after the ops that are already
+/// Order: ops that the last run made ready run next, in the order in which they
+/// became ready. Ops from other threads run after the ops that are already
 /// ready, in order of arrival.
 ///
 /// Thread rule: `submit` from any thread. At most one thread drains at a time.
@@ -38,7 +38,8 @@ public:
 
   /// @param home the worker that the stream prefers; `no_home`: the worker that
   ///   makes its ops ready, or an idle one
-  /// @param shuffle_seed draws which ready op runs next; 0: see above
+  /// @param shuffle_seed seed of a random order of ready ops; 0: the order
+  /// above
   stream_actor(caf::actor_config& cfg, std::string name,
                std::unique_ptr<stream> device_stream, job_queue& queue,
                std::size_t home, std::uint64_t shuffle_seed = 0);

@@ -13,8 +13,8 @@ namespace troupe::actors {
 
 namespace {
 
-/// Rank of a handle among those that something waits for; the one with the most
-/// progress is reported.
+/// Rank of a handle by its progress. Of several handles that something waits
+/// for, the one with the most progress is reported.
 int rank(progress how_far) {
   switch (how_far) {
   case progress::is_done: return 0;
@@ -26,8 +26,8 @@ int rank(progress how_far) {
   return 4;
 }
 
-/// Looks before a message is reported as missing, because a handle is done a
-/// moment before all its messages are sent.
+/// Number of looks before a message is reported as missing: a handle counts as
+/// done a moment before all its messages are sent.
 constexpr int looks_before_missing = 4;
 constexpr std::chrono::microseconds between_looks{200};
 

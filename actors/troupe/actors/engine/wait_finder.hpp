@@ -18,8 +18,8 @@ namespace troupe::actors {
 /// Thread rule: any thread, several at once.
 class wait_finder {
 public:
-  /// @param context the context of the graph that `runs`; both must outlive the
-  /// finder
+  /// @param runs the engine that runs the graph; outlives the finder
+  /// @param context the context of this graph; outlives the finder
   wait_finder(const engine& runs, const graph_context& context,
               wiring_plan plan);
 
