@@ -59,7 +59,7 @@ graph::build_options build_options_of(const executor_options& options,
   build.lowering =
     lowering_for(devices, options.lowering,
                  options.kernels ? *options.kernels : kernels_for(devices));
-  if (is_split(options)) // values sent between places are plain
+  if (is_split(options)) // places share no memory and exchange plain values
     build.lowering.share_parameters = build.lowering.gather_products =
       build.lowering.merge_in_updates = build.lowering.kernel_layouts = false;
   if (!loss.empty() && std::ranges::count(build.fetches, loss) == 0)

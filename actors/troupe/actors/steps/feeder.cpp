@@ -18,7 +18,7 @@ feeder::feeder(parts p) : parts_(std::move(p)), queues_(parts_.devices.size()) {
 }
 
 void feeder::copy(const feed_map& feeds, step_state& step, step_id id) {
-  drop(); // left from a step that failed here
+  drop(); // copies for a step that was not admitted
   for (auto& [name, value] : feeds)
     for (std::size_t d = 0; d < parts_.devices.size(); ++d)
       try {

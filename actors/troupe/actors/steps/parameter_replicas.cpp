@@ -15,7 +15,7 @@ namespace troupe::actors {
 
 namespace {
 
-/// The value of a variable on a device.
+/// A variable's name, and a device that has a copy of its value.
 using copy = std::pair<std::string_view, std::size_t>;
 
 /// Values that a step reads before it writes them.
@@ -40,8 +40,8 @@ std::set<copy> values_kept(const graph::ssa_graph& g) {
   return kept;
 }
 
-/// Outdated copies on the `replicas` devices other than the first: copies of
-/// updated variables for which the graph has no handle.
+/// Outdated copies on devices 1 to `replicas`: copies of updated variables for
+/// which the graph has no handle.
 std::vector<copy> copies_left_behind(const graph::ssa_graph& g,
                                      std::size_t replicas) {
   std::set<std::string_view> updated;
@@ -99,7 +99,8 @@ void parameter_replicas::give(std::string_view name, std::size_t to) {
     here.set(copied(first->as_tensor(), parameters_, to));
 }
 
-// A collective may leave the same value, in the memory of one device, to all.
+// A collective may give all devices the same value in the memory of one of
+// them. Each replica therefore knows all devices with memory of their own.
 void parameter_replicas::add_devices() {
   std::vector<std::shared_ptr<device>> apart;
   std::ranges::copy_if(devices_, std::back_inserter(apart),

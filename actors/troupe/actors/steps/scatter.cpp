@@ -193,8 +193,8 @@ void gather(step_id step, const std::string& loss,
     if (auto entry = result.fetched.find(v.name); entry != result.fetched.end())
       entry->second[v.device] = v.value;
   }
-  // Only over devices whose loss is known; devices of other processes are
-  // missing here.
+  // The mean over devices whose loss is known. Losses of devices in other
+  // processes are not known here.
   double samples = 0;
   for (auto& v : values)
     if (v.value && v.name == loss) {

@@ -57,9 +57,9 @@ void step_failures::fail_behind(step_id failed) noexcept {
   fail_from(failed + 1, behind_a_failure());
 }
 
-// A failure that arrives before its step is admitted is kept until then. Other
-// processes are at most a few steps ahead; a process that is further ahead does
-// not run the same steps.
+// A failure that arrives before its step is admitted is kept until then. Their
+// number is limited: other processes that run the same steps are at most a few
+// steps ahead.
 void step_failures::failed_elsewhere(step_id id, const error& reason) {
   constexpr std::size_t most_ahead = 4096;
   {

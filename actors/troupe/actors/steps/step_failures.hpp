@@ -14,9 +14,9 @@ class transport;
 struct graph_context;
 struct step_state;
 
-/// Admits steps and makes them fail. If a step fails, all later steps fail too.
-/// The lock orders admissions and failures, so that no step is admitted between
-/// a failure and the choice of the steps that fail with it.
+/// Admits steps and makes them fail. If a step fails, all later running steps
+/// fail too. The lock orders admissions and failures, so that no step is
+/// admitted between a failure and the choice of the steps that fail with it.
 ///
 /// Thread rule: `admit` and `require_can_run` by the executor's thread; all
 /// others from any thread.
