@@ -16,7 +16,8 @@
 
 namespace troupe::actors {
 
-/// The arguments of an op that runs a block, by name: outputs before inputs.
+/// The arguments of an op that runs a block, by name. An output hides an input
+/// of the same name.
 class outer_arguments {
 public:
   /// `ctx` must outlive the object.

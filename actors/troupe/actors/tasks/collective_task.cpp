@@ -56,7 +56,7 @@ private:
   std::vector<comm::rank_value> values_; // of the current variable, by rank
 };
 
-/// It keeps the values of the current run until it is complete: there is only
+/// Keeps the values of the current run until the run is complete. There is only
 /// one run at a time.
 class rank_task final : public op_task {
 public:
@@ -71,7 +71,7 @@ public:
     return at_.start({kind_, root_, values_}, whole).state;
   }
 
-  // The other ranks still wait for this one.
+  // The other ranks wait for this one and must learn that it has failed.
   launch_status skip(step_state& step, completion&) override {
     at_.fail(step.reason());
     return launch_status::done;

@@ -57,7 +57,7 @@ public:
           *next++ = a.value
                       ? &a.value->at(slot_before(slot, a.distance, place.slots))
                       : nullptr;
-    // The same in each slot, because each slot has variables of its own in the
+    // The result holds for all slots, because each has its own variables in the
     // same positions.
     lender_ = find_lod_lenders(rule_, {desc.inputs, variables_in(0)},
                                {desc.outputs, variables_in(0) + inputs_})
@@ -91,8 +91,8 @@ private:
            + slot * (inputs_ + std::size_t{outputs_});
   }
 
-  /// False: no input that may lend levels has any, so the kernel can be called
-  /// directly.
+  /// False if no input that may lend its levels has levels. The kernel can then
+  /// be called directly.
   bool may_lend(std::span<variable* const> inputs) const {
     if (lender_ == lod_lenders::none)
       return false;

@@ -32,7 +32,8 @@ bool truth_of(const tensor& value, std::string_view slot) {
   return value.data<bool>()[0];
 }
 
-/// A second handle on a value. Its memory is then no longer written in place.
+/// A copy that shares the value's memory, which is then no longer written in
+/// place.
 variable shared_copy(const variable& from) {
   variable copy;
   if (from.is_tensor() && from.as_tensor()) {
@@ -120,7 +121,7 @@ protected:
       to = shared_copy(from);
       return;
     }
-    // the same memory; a sum can be written to one of its terms
+    // These share the values' memory: a sum can be written to one of its terms.
     auto before = to;
     auto now = from;
     const argument_list inputs{{"X", "", &before}, {"X", "", &now}};
@@ -141,7 +142,7 @@ private:
 
 // -- conditional_block --------------------------------------------------------
 
-/// True if Cond holds, or if all inputs have elements.
+/// True if Cond holds; without a scalar condition, if all inputs have elements.
 bool is_taken(const kernel_context& ctx) {
   if (ctx.attributes().get_bool("is_scalar_condition", false))
     return truth_of(ctx.input("Cond"), "Cond");
@@ -241,7 +242,7 @@ public:
     const outer_arguments outer{ctx};
     step_scopes scopes;
     while (truth_of(ctx.input("Condition"), "Condition")) {
-      if (ctx.step().stopped()) // a block may have no op that checks this
+      if (ctx.step().stopped()) // a block without ops does not check this
         throw error(errc::cancelled, "stopped between rounds of a loop");
       auto inside = std::make_shared<scope>();
       auto kept = for_gradient_ ? keep(outer) : std::vector<variable>{};
@@ -361,7 +362,7 @@ private:
   names inside_;
   names x_;
   names gradients_;
-  std::set<std::string> passing_;              ///< those in `outside_`
+  std::set<std::string> passing_;              ///< names in `outside_`
   std::map<std::string, std::string> forward_; ///< by the name of its gradient
 };
 

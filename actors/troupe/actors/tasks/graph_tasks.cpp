@@ -209,8 +209,8 @@ graph_tasks::make_group_task(const graph::op_handle& o) {
   return graph_.rank_collectives ? make_task_of_rank(o) : make_joint_task(o);
 }
 
-// The order edges of the graph lead from each rank of a device to the next, so
-// all devices make the same calls in the same order.
+// On each device, order edges lead from each collective to the next. All
+// devices therefore make the same calls in the same order.
 std::unique_ptr<op_task>
 graph_tasks::make_task_of_rank(const graph::op_handle& o) {
   if (ranks_.empty())
