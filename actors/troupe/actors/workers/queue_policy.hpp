@@ -22,14 +22,14 @@ struct policy_queue {
 
 policy_queue policy_queue_of(caf::actor_system& sys);
 
-/// The worker of such a system that a thread is.
+/// Identifies a thread as a worker of such a system.
 struct worker_thread {
   job_queue* queue = nullptr; ///< null: the thread is not a worker
   std::size_t index = 0;
   void* host = nullptr; ///< CAF's worker
 };
 
-/// The worker that the calling thread is.
+/// Identifies the calling thread.
 const worker_thread& this_worker_thread() noexcept;
 
 } // namespace troupe::actors

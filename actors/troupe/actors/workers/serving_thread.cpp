@@ -27,8 +27,8 @@ void serving_thread::sit() {
   if (seat_ == job_queue::no_seat)
     return;
   here_.emplace(queue_, seat_, nullptr);
-  // The worker of this core is awake; otherwise this thread would have its
-  // seat. The two would only compete for this core, and the core of the
+  // If this thread did not get the seat of its current core, that core's worker
+  // is awake. The two would compete for the core, while the core of the
   // borrowed seat is free.
   const auto core = current_core();
   if (pool_.own_policy() && take_all_cores(queue_.workers()) && core != seat_)
@@ -58,14 +58,14 @@ void serving_thread::serve(condition done) {
 
 void serving_thread::serve_as_worker(condition done) {
   constexpr std::chrono::microseconds pause{20};
-  // Two threads must not serve one seat: the borrower serves it until it
-  // leaves.
+  // Two threads must not serve one seat: while it is lent, only its borrower
+  // does.
   while (!done.holds())
     if (auto* j = queue_.is_lent(seat_) ? nullptr : queue_.pop(seat_))
       here_->run_chain(*j, done);
     else
-      // The step may end without a job for this thread, and that would not wake
-      // an owner that sleeps in the queue.
+      // This thread must not sleep in the queue: the step may end without
+      // another job, and that does not wake the owner of a seat.
       std::this_thread::sleep_for(pause);
 }
 

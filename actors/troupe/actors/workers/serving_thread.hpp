@@ -9,9 +9,10 @@
 
 namespace troupe::actors {
 
-/// The calling thread while it submits a step and waits for it. It serves the
-/// queue in place of a sleeping worker, so that no other thread needs to be
-/// woken for work that this one can do. Jobs that it pushes go to its own list.
+/// Makes the calling thread a worker while it submits a step and waits for it.
+/// It serves the queue in place of a sleeping worker, so that no other thread
+/// needs to be woken for work that this one can do. Jobs that it pushes go to
+/// its own list.
 ///
 /// The thread gets a seat unless all workers are busy or the pool's queue
 /// serves several executors. In the latter case, another graph's long op could

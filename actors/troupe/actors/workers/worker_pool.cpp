@@ -115,8 +115,8 @@ struct worker_pool::state {
 
 namespace {
 
-// CAF's queues order the objects that pass through them. ThreadSanitizer cannot
-// see this, because CAF is not built with it.
+// CAF's queues order accesses to the objects that pass through them.
+// ThreadSanitizer cannot see this, because CAF is not built with it.
 void goes_to_caf([[maybe_unused]] void* what) {
 #if defined(__SANITIZE_THREAD__)
   __tsan_release(what);
