@@ -29,9 +29,8 @@ struct user {
   std::uint32_t distance;
 };
 
-/// Lists the readers of the last version that is read; if none is read, the
-/// writer of the last version. Edges order the users of earlier versions before
-/// them.
+/// Lists the readers of the last version, or its writer if nothing reads it.
+/// Edges order the users of earlier versions before them.
 void list_last_users(const graph::storage_accesses& s,
                      std::vector<user>& users) {
   users.clear();
@@ -159,7 +158,7 @@ void wiring_plan::place_handles() {
     TROUPE_ASSERT(found != options_.streams.end());
     return static_cast<std::uint32_t>(found - options_.streams.begin());
   };
-  // By device and kind, looked up once.
+  // By device; looked up once, because most ops and variables need it.
   std::vector<std::uint32_t> compute(graph_.devices.size());
   for (auto& s : options_.streams)
     if (s.kind == graph::stream_kind::compute)
@@ -187,12 +186,12 @@ void wiring_plan::place_handles() {
   }
 }
 
-// If all messages of a handle come from variables that the previous step
-// notifies, the handle could run before its step has begun. It therefore needs
-// a start.
+// If all messages of an op come from earlier steps or from variables that the
+// previous step notifies, the op could run before its step has begun. It
+// therefore needs a start.
 void wiring_plan::add_starts() {
-  std::vector<bool> told(graph_.size()); // gets a message from its step
-  // gets a message from a handle that itself waits for the start
+  std::vector<bool> told(graph_.size()); // gets a message
+  // gets a message from a handle of its step that itself waits for the start
   std::vector<bool> begun(graph_.size());
   const auto tells_early = [this](handle_id id) {
     return !graph_.is_op(id) && teller_of(id).distance > 0;
@@ -235,7 +234,7 @@ public:
   }
 
   std::vector<handle_id> run() {
-    // Version 0 of a variable that the previous step notifies.
+    // Variables that only the previous step notifies wait for nothing here.
     for (auto& v : graph_.vars)
       if (plan_.is_here(v.id) && missing_[v.id] == 0)
         tell_all(v.id);
@@ -341,8 +340,9 @@ void wiring_plan::find_ends() {
 // -- memory -------------------------------------------------------------------
 
 void wiring_plan::find_releases(const graph::reachability& reach) {
-  // Queries whether one user precedes another: for neighbors in the list of
-  // users, which is in program order, and for each user and the last one.
+  // Queries ask whether one user precedes another. They compare each user with
+  // the next one in the list and with the last one. The list is sorted by step,
+  // then in program order.
   std::vector<graph::order_query> queries;
   std::vector<std::size_t> asked_for; // position in `all`
   std::vector<planned_release> all;

@@ -93,10 +93,10 @@ struct wiring_options {
 ///   after it. A variable notifies the ops that read it. An op also notifies
 ///   itself for the next step. Messages that chains of other messages imply are
 ///   not sent (graph/ssa/implied_edges.hpp).
-/// - A handle gets at least one message per step. A handle that gets no message
-///   from its own step gets a start, unless it is version 0 of a variable that
-///   the previous step notifies. Therefore no op runs before its step has
-///   begun.
+/// - A handle gets at least one message per step. A variable gets a start if it
+///   gets no other message. An op gets a start unless a handle of its own step
+///   that itself waits for a start notifies it. Therefore no op runs before its
+///   step has begun.
 /// - The step's end waits for handles that send no message within their step,
 ///   and for ops that do something on completion.
 /// - A temporary is released by those users that no other user follows.
@@ -145,7 +145,7 @@ public:
   const std::vector<planned_release>& releases() const noexcept {
     return releases_;
   }
-  /// Those of one op.
+  /// The releases of one op.
   std::span<const planned_release> releases_of(handle_id op) const;
 
 private:
@@ -171,10 +171,11 @@ private:
   /// by var: last version of the variable of which this is version 0
   std::vector<handle_id> last_version_;
   std::vector<wired_edge> edges_;
-  std::vector<std::size_t> first_edge_; // by sender; starts; the end
+  // by sender, then that of starts, then the end
+  std::vector<std::size_t> first_edge_;
   std::vector<bool> ends_step_;
   std::vector<planned_release> releases_;
-  std::vector<std::size_t> first_release_; // by op; the end
+  std::vector<std::size_t> first_release_; // by op, then the end
   std::size_t messages_ = 0;
 };
 
