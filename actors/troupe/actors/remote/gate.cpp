@@ -27,7 +27,7 @@ using clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr auto patience = 2s; // for peers that do not send the pass
-// connections that have not sent it yet
+// maximum number of connections that have not sent the pass yet
 constexpr std::size_t most_waiting = 64;
 
 std::string reason(int number) {
@@ -273,7 +273,7 @@ gate::gate(const std::string& host, std::uint16_t port,
 }
 
 gate::~gate() {
-  // Writes a byte, because a fork of this process could hold the pipe open.
+  // Closing the pipe is not enough: a fork of this process could hold it open.
   while (::write(wake_.get(), "", 1) < 0 && errno == EINTR) {
   }
   thread_.join();
@@ -309,7 +309,7 @@ void gate::serve() {
     descriptor come{
       ::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC)};
     if (!come) {
-      // Out of descriptors: waiting connections will close soon.
+      // Out of descriptors. Waiting connections will soon be closed.
       if (errno == EMFILE || errno == ENFILE)
         std::this_thread::sleep_for(10ms);
       continue;

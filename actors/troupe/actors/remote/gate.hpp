@@ -64,8 +64,10 @@ public:
   /// Listens and writes the file of the pass.
   /// @param port 0: any
   /// @param admit takes each admitted socket and the gate's port; called on the
-  /// gate's thread Throws error(peer_failure) if it cannot listen there,
-  /// error(io_failure | invalid_argument) if it cannot write the pass.
+  ///   gate's thread
+  ///
+  /// Throws error(peer_failure) if it cannot listen there, and error(io_failure
+  /// | invalid_argument) if it cannot write the pass.
   gate(const std::string& host, std::uint16_t port, const std::string& folder,
        std::function<void(descriptor, std::uint16_t port)> admit);
   /// Stops listening and removes the file.
@@ -80,7 +82,7 @@ private:
 
   std::function<void(descriptor, std::uint16_t port)> admit_;
   descriptor listening_;
-  descriptor wake_, woken_; // a pipe: closing it ends the gate's thread
+  descriptor wake_, woken_; // a pipe: a byte in it ends the gate's thread
   std::uint16_t port_ = 0;
   std::string path_;
   run_pass pass_;

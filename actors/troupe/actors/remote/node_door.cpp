@@ -100,7 +100,7 @@ void node_door::wait(const node_options& options, time_point deadline) {
     if (link_.failure.empty() && link_.now == node_state::stage::running)
       return;
   }
-  // If another reason has been recorded meanwhile, that one is kept.
+  // A reason that has been recorded meanwhile is kept.
   link_.lose(0, "after " + std::to_string(options.timeout_ms) + " ms "
                   + link_.missing());
   std::lock_guard guard{link_.mutex};

@@ -22,8 +22,7 @@ public:
   /// Process 0: connects another process that the gate at `gate_port` has
   /// admitted.
   void admit(descriptor socket, std::uint16_t gate_port);
-  /// Process 0: from now on new connections at that port get no address from
-  /// CAF.
+  /// Process 0: new connections at that port no longer get an address from CAF.
   void close(std::uint16_t gate_port);
   /// The others: connects to process 0 and asks to join. Throws
   /// error(peer_failure) if it does not answer.

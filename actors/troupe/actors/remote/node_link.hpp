@@ -45,10 +45,12 @@ public:
 
   /// Connects and waits until all processes have connected.
   /// @param description of the run, see remote/run_description.hpp
-  /// @param ends of the graph's channels; outlives the link, as the graph does;
-  ///   null if it has none
+  /// @param ends the ends of the graph's channels, which outlive the link; null
+  ///   if there are none
+  ///
   /// Throws error(peer_failure) after `node_options::timeout_ms`, on a refused
-  /// connection, if a process is lost, or if descriptions differ, naming where.
+  /// connection, if a process is lost, or if descriptions differ. The last
+  /// error names the first difference.
   node_link(caf::actor_system& system, const node_options& options,
             std::string description, const graph::ssa_graph& graph,
             transport* ends, listener listens);

@@ -205,7 +205,7 @@ void node_state::lose(step_id without, const std::string& why) {
     changed.notify_all();
   }
   if (!runs || closed)
-    return; // the thread that waits for the others to join is notified
+    return; // a thread that waits for the others to join has been notified
   listens.gone(without, error{errc::peer_failure, why});
   // Values are no longer taken, but those of the last steps are still sent.
   for (std::uint32_t c = 0; ends && c < ends->channels(); ++c)
@@ -220,7 +220,8 @@ void node_state::own_step_ended(step_id step) {
 
 // -- leaving ------------------------------------------------------------------
 
-/// Process 0 can leave when it has nothing left to relay.
+/// Releases process 0 if it wants to leave and has nothing left to relay for
+/// this process.
 void node_state::let_go_if_idle() {
   if (first_leaves_at && (processes == 2 || ended >= *first_leaves_at)) {
     tell(nodes[0], left_atom::value);
@@ -255,7 +256,7 @@ void node_state::is_gone(std::uint64_t number) {
   changed.notify_all();
 }
 
-/// True if this is the first notification.
+/// Notifies the others once. False if they have been notified before.
 bool node_state::tell_leave(step_id without) {
   if (std::exchange(has_told_leave, true))
     return false;

@@ -22,8 +22,8 @@ namespace troupe::actors {
 
 /// The state of the link, kept alive by the node actor. `calling` is held while
 /// the listener is called. If both locks are needed, `calling` is taken before
-/// `mutex`. Messages are sent under `mutex`, so that all processes see the same
-/// order. No function that could call back is called under it.
+/// `mutex`. Messages are sent under `mutex`, so that all processes see them in
+/// the same order. No function that could call back is called under `mutex`.
 struct node_state {
   /// How long a leaving process waits until the others have received
   /// everything.
@@ -58,9 +58,10 @@ struct node_state {
   // processes that have left, are lost, or have released this one
   std::set<std::uint64_t> gone;
   std::string failure;       // why the run did not begin or has ended
-  step_id first_without = 0; // in that case: the first step that cannot run
+  step_id first_without = 0; // if `failure` is set: first step that cannot run
   step_id ended = 0;         // number of steps that have ended here
-  // process 0 first waits for steps before it
+  // Set while process 0 waits to leave: this process releases it after this
+  // many steps.
   std::optional<step_id> first_leaves_at;
   // Duplicates of CAF's sockets, used to close a connection if the other end no
   // longer answers, because CAF would wait for it. Indexed by the peer's port

@@ -136,7 +136,8 @@ std::set<std::string_view> statistics(const graph::ssa_graph& g) {
 }
 
 /// Variables that devices of several processes read before a step writes them,
-/// each with a device of process `here` that reads it.
+/// each with a device of this process that reads it. Variables that this
+/// process does not read are not included.
 std::map<std::string_view, std::size_t>
 shared_values(const graph::ssa_graph& g, const node_options& nodes) {
   std::map<std::string_view, std::set<std::size_t>> readers;
@@ -177,8 +178,8 @@ std::string text_of(const scope& values, std::string_view name) {
   return text_of(values.to_host(value->as_tensor(), host));
 }
 
-/// A value for a one-line error. Of a long value, only the part around position
-/// `from`.
+/// Shortens a value for a one-line error. A long value is cut to the part
+/// around position `from`.
 std::string shortened(std::string_view value, std::size_t from) {
   constexpr std::size_t most = 160, before = 60;
   if (value.size() <= most)

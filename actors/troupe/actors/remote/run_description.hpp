@@ -16,8 +16,8 @@ namespace troupe::actors {
 /// (parameters, learning rate, loss scale). Statistics that each device keeps
 /// for itself are omitted. Equal runs give equal descriptions on every machine.
 /// @param loss the loss variable's name, found or given
-/// @param options with `nodes`; `batch` and what concerns one process alone
-/// (threads, form, trace) do not count
+/// @param options must have `nodes`; `lowering.batch` and settings of a single
+///   process (threads, form, trace) are not described
 /// @param parameters spread over the devices
 std::string describe_run(const executor_options& options,
                          const std::string& loss, const graph::ssa_graph& graph,

@@ -40,7 +40,7 @@ public:
     }
     const auto status =
       ends_.send(channel_, id_of(step), std::move(content), whole);
-    // A thread that failed the step meanwhile may not have seen this receiver.
+    // A thread that failed the step meanwhile may not have seen this send.
     if (status == launch_status::pending && has_failed(step))
       ends_.give_up(channel_, id_of(step), step.reason());
     return status;
@@ -69,8 +69,8 @@ public:
       take(*std::move(content));
       return launch_status::done;
     }
-    // From here on, the step can end and the next one can be running, so only
-    // the step's number is used.
+    // From here on, the step can end, and `step` can belong to a later one.
+    // That does no harm: giving up an item that has been taken has no effect.
     if (has_failed(step))
       ends_.give_up(channel_, id, {errc::cancelled, "the step has failed"});
     return launch_status::pending;

@@ -139,7 +139,8 @@ bool transport::arrived(std::uint32_t channel, step_id step,
       ++c.next_to_take;
     }
   }
-  // Before the receiver is notified, because that can end the run.
+  // Acknowledged before the receiver gets the item, because that can end the
+  // run.
   wire_->tell_taken(channel, step);
   if (to)
     to->received(std::move(content));

@@ -48,7 +48,7 @@ public:
 /// with at most one `send` and one `receive` per channel at a time.
 class transport {
 public:
-  /// Is notified of the item that it waits for.
+  /// Gets the item that it waits for.
   class receiver {
   public:
     virtual void received(transfer_content content) noexcept = 0;
@@ -104,13 +104,13 @@ private:
     std::mutex mutex; // guards all members; not held during callbacks
     // The receiving end.
     step_id next_to_come = 0;
-    step_id next_to_take = 0; // or to discard
+    step_id next_to_take = 0; // next to be taken or discarded
     std::deque<kept_content> kept;
-    receiver* waits = nullptr; // for `next_to_take`
+    receiver* waits = nullptr; // waits for `next_to_take`
     // The sending end.
     step_id next_to_send = 0;
     step_id next_to_hear_of = 0; // next acknowledgement
-    step_id may_send_before = 0; // values
+    step_id may_send_before = 0; // limit for values; failures have none
     std::optional<unsent_content> unsent;
   };
 

@@ -44,7 +44,8 @@ void put_levels(std::string& out, const lod& levels) {
 /// Size in bytes of a tensor with these untrusted extents.
 std::size_t bytes_of(const std::vector<std::int64_t>& dims, std::size_t element,
                      std::size_t at_most) {
-  // If one extent is 0, the product of the others must still fit in an int64.
+  // Extents of 0 are left out: the product of the others must still be in
+  // range.
   std::size_t bytes = element;
   auto empty = false;
   for (auto d : dims) {

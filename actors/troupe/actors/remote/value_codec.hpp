@@ -10,9 +10,9 @@
 namespace troupe::actors {
 
 /// Serializes a variable's value for other processes of the same machine type:
-/// kind, dtype, shape, rows, elements in plain layout. No value gives an empty
-/// string. The type is a string because CAF copies strings in one piece. The
-/// value must be in host-readable memory.
+/// kind, levels or rows, dtype, shape, and elements in plain layout. No value
+/// gives an empty string. The result is a string because CAF copies strings in
+/// one piece. The value must be in host-readable memory.
 std::string encode_value(const variable& value);
 
 /// Deserializes a value into `target`, with memory from `memory`. Throws
