@@ -32,7 +32,8 @@ std::set<device_kind> kinds_of(std::span<const device_id> ids) {
   return found;
 }
 
-/// For a kind whose kernels are unknown: only passes that make no new op types.
+/// Keeps only passes that make no new op types, for a kind whose kernels are
+/// unknown.
 graph::lowering_options without_own_kernels(graph::lowering_options wanted) {
   auto plain = graph::lowering_options::none();
   plain.sync_batch_norm = wanted.sync_batch_norm;

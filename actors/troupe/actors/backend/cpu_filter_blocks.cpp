@@ -25,7 +25,7 @@ bool makes_filter_gradient(const op_desc& op) {
   return op.type == "conv2d_grad" && op.output(gradient_slot).size() == 1;
 }
 
-/// Whether `slot` names that variable and no other slot does.
+/// True if the op reads the variable `name` once, and only through `slot`.
 bool takes_only_as(const op_desc& op, std::string_view slot,
                    std::string_view name) {
   return std::ranges::all_of(op.inputs, [&](const op_slot& s) {
@@ -55,8 +55,8 @@ bool is_filter(const var_desc* var) {
          && var->type == dtype::float32;
 }
 
-/// Whether nobody but convolutions and one update, which is to read `gradient`,
-/// uses a filter.
+/// True if only convolutions and one update use the filter, and if only this
+/// update reads `gradient`.
 bool stays_among_convolutions(const block& b, const use_map& uses,
                               const std::string& filter,
                               const std::string& gradient) {

@@ -11,8 +11,8 @@ graph::lowering_options cpu_lowering(graph::lowering_options wanted,
                                      const kernel_table& kernels,
                                      device_kind kind);
 
-/// The passes over a program that only the CPU's kernels want: filters in
-/// blocks (cpu_filter_blocks.hpp).
+/// Runs the passes over a program that pay off only with the CPU's kernels:
+/// filters in blocks (cpu_filter_blocks.hpp).
 std::shared_ptr<const graph::program>
 cpu_lowered(std::shared_ptr<const graph::program> p,
             const graph::lowering_options& possible);
