@@ -32,8 +32,8 @@ std::vector<all_reduce_actor::turn> turns_on(const graph::ssa_graph& g,
   return turns;
 }
 
-/// Picks `wanted` elements of `from`, evenly spread: the middle of each of that
-/// many equal parts.
+/// Picks `wanted` elements of `from`, evenly spread: `from` is divided into
+/// that many equal parts, and the middle of each is picked.
 template <class T>
 std::vector<T> spread_evenly(std::size_t wanted, const std::vector<T>& from) {
   wanted = std::min(wanted, from.size());
@@ -67,7 +67,8 @@ some_pending(std::size_t wanted, const graph::ssa_graph& g) {
   };
 }
 
-/// `plan` must outlive the result.
+/// The form of each edge that the options ask for. `plan` must outlive the
+/// result.
 std::function<port::form(const wired_edge&)> forms(const executor_options& o,
                                                    const wiring_plan& plan) {
   switch (o.hooks.form) {

@@ -24,8 +24,8 @@ void enqueue(job_queue& queue, caf::resumable* target) {
   queue.push_guest(target);
 }
 
-/// Scheduling policy for caf::scheduler::coordinator: jobs of Troupe run
-/// inside `dequeue`, CAF's own resumables come out of it.
+/// Scheduling policy for caf::scheduler::coordinator. `dequeue` runs Troupe's
+/// jobs and returns CAF's own resumables.
 class policy {
 public:
   struct coordinator_data {
@@ -35,8 +35,8 @@ public:
   };
 
   struct worker_data {
-    // Constructed once by the coordinator when the number of workers is known,
-    // before any of them starts; then copied into each.
+    // The coordinator constructs this once, when the number of workers is known
+    // and before any of them starts. It then copies it into each worker.
     explicit worker_data(caf::scheduler::abstract_coordinator* parent) {
       auto& data =
         static_cast<caf::scheduler::coordinator<policy>*>(parent)->data();

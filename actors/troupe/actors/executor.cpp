@@ -323,7 +323,8 @@ void executor::impl::step_ended(void* owner, step_state& step) {
 
 void executor::impl::collect(step_in_flight& s,
                              actors::serving_thread& serving) {
-  // Steps end in order, because each op waits for itself in the previous step.
+  // Steps end in order, because the end of a step waits for the end of the
+  // previous step.
   serving.serve_until(
     [&] { return ended.load(std::memory_order_acquire) > s.id; });
   for (auto count = ended.load(std::memory_order_acquire); count <= s.id;
@@ -462,7 +463,7 @@ void executor::synchronize_parameters() {
   impl_->replicas().gather();
 }
 
-/// Gives functions of headers that include CAF access to the executor.
+/// Gives access to the executor to functions whose headers include CAF.
 struct actors::executor_access {
   static actor_graph& graph_of(const executor& exe) {
     return *exe.impl_->actors;

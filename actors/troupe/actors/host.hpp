@@ -73,9 +73,9 @@ private:
   void receive(caf::mailbox_element& element, context ctx);
 
   // Number of messages being handled, plus `closed` once retired. A message
-  // first increments the count, then checks it (acquire). Either it finds the
-  // actor closed and leaves, or `retire`, which closes the actor and then
-  // waits, sees it.
+  // first increments the count, then checks it (acquire). `retire` first closes
+  // the actor, then waits for the count. So either the message finds the actor
+  // closed and leaves, or `retire` sees the message.
   static constexpr int closed = 1 << 30;
   std::atomic<int> gate_{0};
 };

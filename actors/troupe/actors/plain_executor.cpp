@@ -349,7 +349,7 @@ void run_startup(const graph::program& startup, scope& parameters,
                  std::uint64_t seed, const kernel_table* kernels) {
   plain_executor_options options;
   options.seed = seed;
-  // Both outlive the executor below, which needs shared handles on them.
+  // Shared pointers that own nothing: both objects outlive the executor below.
   options.parameters = {std::shared_ptr<scope>{}, &parameters};
   if (kernels)
     options.kernels = {std::shared_ptr<const kernel_table>{}, kernels};
