@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Counts what a steady step takes from the heap. This executable has its own
-// operator new; the failure of a case lists where the calls came from.
+// Counts the heap allocations of a steady step. This executable replaces
+// operator new. A case that fails lists the call stacks of the allocations.
 #include <troupe/actors/backend/backend.hpp>
 #include <troupe/actors/configure.hpp>
 #include <troupe/actors/executor.hpp>
@@ -33,7 +33,7 @@ using namespace troupe::test;
 
 namespace {
 
-/// Where an allocation came from.
+/// The call stack of an allocation.
 struct call_stack {
   std::array<void*, 24> frames{};
   int count = 0;
@@ -55,7 +55,7 @@ std::array<call_stack, stacks_kept> stacks;
   }
 }
 
-/// Lines of the stacks that were kept; `c++filt` makes them readable.
+/// The recorded call stacks, one frame per line. `c++filt` demangles the names.
 std::string describe_stacks() {
   std::string text;
   const auto kept = std::min(allocations.load(), stacks_kept);
@@ -85,9 +85,9 @@ void* take_aligned(std::size_t bytes, std::align_val_t alignment) {
   throw std::bad_alloc{};
 }
 
-/// Returns when all workers of `sys` have begun: each one runs an actor that
-/// waits for the others. A thread that begins takes memory, and a worker that
-/// no step needs may begin late.
+/// Returns when all workers of `sys` have started: each one runs an actor that
+/// waits for the others. A thread allocates memory when it starts, and a worker
+/// that no step needs may start late.
 void meet_workers(caf::actor_system& sys, std::size_t workers) {
   std::atomic<std::size_t> here{0};
   for (std::size_t i = 0; i < workers; ++i)
@@ -99,7 +99,7 @@ void meet_workers(caf::actor_system& sys, std::size_t workers) {
   sys.await_all_actors_done();
 }
 
-/// Allocations while `steps` run.
+/// Counts the allocations of `steps`.
 template <class Steps>
 std::size_t count_in(Steps steps) {
   allocations = 0;
@@ -110,7 +110,8 @@ std::size_t count_in(Steps steps) {
 }
 
 /// Devices whose arenas have more small blocks of each size than a small net
-/// holds at once: an order of ops that comes up late needs no new one.
+/// uses at once. An order of ops that first occurs late then needs no new
+/// block.
 std::vector<std::shared_ptr<device>>
 devices_with_blocks(const std::vector<device_id>& ids) {
   constexpr std::size_t blocks_per_size = 100;
@@ -129,8 +130,9 @@ devices_with_blocks(const std::vector<device_id>& ids) {
 
 constexpr int counted_steps = 40;
 
-/// Allocations in so many steps, as many at once as may be under way, after
-/// some in which what is kept was taken.
+/// Counts the allocations of `counted_steps` steps, with as many steps in
+/// flight as the options allow. Earlier steps have allocated the memory that is
+/// kept.
 std::size_t in_steady_steps(const small_net& net, executor_options options) {
   call_stack warm; // the first backtrace loads a library
   ::backtrace(warm.frames.data(), 1);
@@ -138,21 +140,21 @@ std::size_t in_steady_steps(const small_net& net, executor_options options) {
   configure(config, options.threads);
   caf::actor_system system{config};
   meet_workers(system, system.scheduler().num_workers());
-  wait_until_others_sleep(); // the actor system's timer may begin late, too
+  wait_until_others_sleep(); // the actor system's timer may start late, too
   options.system = &system;
   options.parameters = net.parameters();
   options.hooks.device_instances = devices_with_blocks(options.devices);
   executor exe{net.main, options};
   const auto feeds = net.batch(1, 6);
   step_result result;
-  step_id next = 0; // to wait for
+  step_id next = 0; // the next step to wait for
   const auto run_steps = [&](int count) {
     for (int s = 0; s < count; ++s)
       if (exe.submit(feeds) - next + 1 == options.steps_in_flight)
         exe.wait(next++, result);
   };
   run_steps(100);
-  // As many results as there ever are at once.
+  // The largest number of results that exist at once.
   const auto last = exe.submit(feeds);
   while (exe.stats().steps <= last)
     std::this_thread::yield();
@@ -194,7 +196,8 @@ TEST_CASE("from submit to wait a steady dry step allocates nothing") {
   for (auto make : {make_mlp, make_lenet, make_word2vec})
     for (const std::string devices : {"cpu", "cpu:2"})
       for (int threads : {1, 2})
-        for (std::uint32_t in_flight : {1u, 2u, 5u}) { // 5: edges are ports
+        // 5: an op's counters need a second cache line
+        for (std::uint32_t in_flight : {1u, 2u, 5u}) {
           const auto net = make();
           CAPTURE(net.name);
           CAPTURE(devices);
@@ -225,12 +228,12 @@ TEST_CASE("a steady step of a multi-layer perceptron allocates nothing") {
     }
 }
 
-// A thread that adds rows up keeps memory for that from the first time on,
-// which may come late: once per weight matrix at most, not in each step.
+// When a thread sums rows for the first time, it allocates memory and keeps it.
+// That may happen late, but at most once per thread and weight matrix.
 TEST_CASE("a steady step with gathered gradients allocates nothing") {
   using enum graph::merge_strategy;
   constexpr std::size_t matrices = 3;
-  for (auto strategy : {all_reduce, reduce}) { // before and in the update
+  for (auto strategy : {all_reduce, reduce}) { // before or in the update
     executor_options options;
     options.devices = parse_devices("cpu:2");
     options.threads = 2;

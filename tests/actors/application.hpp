@@ -8,7 +8,7 @@
 
 namespace troupe::test {
 
-/// An actor system of an application, with two workers, for executors to share.
+/// An application's actor system with two workers, which executors share.
 struct application {
   caf::actor_system_config config;
   caf::actor_system system;

@@ -36,7 +36,7 @@ executor_options on(std::vector<device_id> devices, merge_strategy strategy) {
   return o;
 }
 
-/// As devices of several kinds are wired.
+/// Options without the passes that need devices of one kind.
 executor_options on_two_cpus(merge_strategy strategy) {
   auto o = on(parse_devices("cpu:2"), strategy);
   o.lowering.share_parameters = o.lowering.gather_products =

@@ -53,7 +53,7 @@ executor_options options_for(const small_net& net, application& app) {
   return o;
 }
 
-/// What a request of `content` is answered with: a line, or an error.
+/// The answer to the request `content`: a line, or "error: " and the error.
 template <class... Ts>
 std::string answer(caf::scoped_actor& self, const caf::actor& to,
                    const Ts&... content) {
@@ -69,7 +69,7 @@ bool is_error(const std::string& line, const char* which) {
   return line.rfind("error: ", 0) == 0 && line.find(which) != line.npos;
 }
 
-/// The reason with which a monitored actor has ended.
+/// The reason why a monitored actor has terminated.
 caf::error down_reason(caf::scoped_actor& self) {
   caf::error reason;
   self->receive([&](const caf::down_msg& m) { reason = m.reason; },
@@ -77,7 +77,7 @@ caf::error down_reason(caf::scoped_actor& self) {
   return reason;
 }
 
-/// Ops "tanh" stay in their kernel until the gate is open.
+/// Kernels of `tanh` wait until the gate is open.
 struct gate {
   static std::atomic<int>& inside() {
     static std::atomic<int> count{0};
@@ -133,7 +133,7 @@ TEST_CASE("CAF learns of a handle when its address is asked for") {
   CHECK(unasked < exe.graph().ops.size());
   const auto before = app.system->next_actor_id();
   for (handle_id id : {0, 1, 0, 1})
-    handle_address(exe, id); // nobody else holds it
+    handle_address(exe, id); // nobody keeps the address
   CHECK(app.system->next_actor_id() - before == 2 + 1);
   CHECK(handle_address(exe, 0) == handle_address(exe, 0));
   CHECK(handle_address(exe, 0) != handle_address(exe, 1));
@@ -215,7 +215,7 @@ TEST_CASE("a handle that is told to exit ends, and so does the training") {
     self->monitor(handle);
     caf::anon_send_exit(handle, caf::exit_reason::kill);
     CHECK(down_reason(self) == caf::exit_reason::kill);
-    CHECK(std::isfinite(exe.wait(finished).loss)); // it had ended before
+    CHECK(std::isfinite(exe.wait(finished).loss)); // had ended before the exit
     for (int i = 0; i < 2; ++i) {
       const auto e = caught([&] { exe.run(net.batch(0, 4)); });
       CHECK(e.code() == errc::peer_failure);

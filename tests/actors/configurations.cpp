@@ -13,7 +13,7 @@ executor_options on(const std::string& devices) {
   executor_options o;
   o.devices = parse_devices(devices);
   o.threads = 2;
-  // Over places and with ranks there is none of these.
+  // Graphs over places or with a handle per rank support none of these.
   o.lowering.gather_products = o.lowering.share_parameters =
     o.lowering.merge_in_updates = false;
   return o;

@@ -15,8 +15,9 @@ struct configuration {
 };
 
 /// One of each kind: one device, two, two places, edges that are messages,
-/// devices that complete late, collectives with a handle per device. Those of
-/// several devices train to the same bits. New devices in each call.
+/// devices that complete late, collectives with a handle per device. Training
+/// on several devices gives the same bits in all of them. Each call makes new
+/// devices.
 std::vector<configuration> all_configurations();
 
 } // namespace troupe::test

@@ -33,7 +33,7 @@ std::size_t allowed_cores() {
   return static_cast<std::size_t>(CPU_COUNT(&set));
 }
 
-/// To how many cores a worker may go, of a system with so many.
+/// On how many cores a worker may run in a system with `workers` workers.
 std::size_t cores_of_worker(std::size_t workers) {
   caf::actor_system_config config;
   configure(config, static_cast<int>(workers));
@@ -50,14 +50,15 @@ TEST_CASE("workers that take all cores are bound to one each") {
   CHECK(cores_of_worker(usable_cores()) == 1);
 }
 
-// Else two processes with one worker each would share a core.
+// Otherwise two processes with one worker each would share a core.
 TEST_CASE("fewer workers than cores go where the system puts them") {
   if (usable_cores() < 2)
     return test::skip_case("needs two cores");
   CHECK(cores_of_worker(usable_cores() - 1) == usable_cores());
 }
 
-// CAF would end the process. A sanitizer does, too, without its own thread.
+// If a thread does not start, CAF would end the process. So does a sanitizer if
+// its own thread does not start.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST_CASE("an executor whose threads do not start is an error") {
   if (::getuid() != 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Programs whose ops read what temporaries held some steps ago, against a plain
+// Compares programs whose ops read values of earlier steps with a plain
 // interpreter.
 #include <troupe/actors/configure.hpp>
 #include <troupe/actors/executor.hpp>
@@ -45,7 +45,7 @@ std::vector<node> draw_nodes(std::uint64_t seed) {
     for (std::size_t input : {0u, 1u}) {
       const auto from = static_cast<int>(draw.below(i + 1)) - 1;
       nodes[i].from[input] = from;
-      if (from >= 0) // what the host feeds is of this step
+      if (from >= 0) // feeds are read without delay
         nodes[i].distance[input] = static_cast<std::uint32_t>(draw.below(4));
     }
   return nodes;
@@ -96,7 +96,7 @@ float fed(std::uint64_t step) {
   return static_cast<float>(step % 5);
 }
 
-/// By step and node; nothing where an input is of a step that never was.
+/// Values by step and node; empty if an input is from before the first step.
 std::vector<std::vector<std::optional<float>>>
 interpret(const std::vector<node>& nodes) {
   std::vector<std::vector<std::optional<float>>> all;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Each op and each variable handle is an actor to others, in whatever way its
-// graph runs, and is none the worse for it.
+// Each op handle and each variable handle is an actor to others, however its
+// graph runs. Watching the actors does not change results.
 
 #include <troupe/actors/handles.hpp>
 
@@ -45,8 +45,8 @@ struct watcher_state {
   int exits = 0;
 };
 
-/// An actor of the application: monitors handles and is linked to them, asks
-/// those that it is told to ask, counts the ends that it hears of.
+/// An actor of the application. It monitors handles and links to them, asks
+/// handles on request, and counts the terminations that it is notified of.
 caf::behavior watch(caf::stateful_actor<watcher_state>* me) {
   me->set_down_handler([me](caf::down_msg&) { ++me->state.downs; });
   me->set_exit_handler([me](caf::exit_msg&) { ++me->state.exits; });
@@ -85,8 +85,8 @@ public:
   executor& exe() { return *exe_; }
   const graph::ssa_graph& graph() const { return exe_->graph(); }
 
-  /// What a handle says of itself behind its name; empty if it does not begin
-  /// with that.
+  /// A handle's description without its name; empty if the description does not
+  /// begin with the name.
   std::string ask(handle_id id) {
     std::string line;
     self_
@@ -97,7 +97,7 @@ public:
     return line.starts_with(name) ? line.substr(name.size()) : std::string{};
   }
 
-  /// The same when the handle is done, which it soon is.
+  /// The same, repeated until the handle is done.
   std::string ask_until_done(handle_id id) {
     const auto until = std::chrono::steady_clock::now() + patience;
     auto line = ask(id);
@@ -107,8 +107,8 @@ public:
     return line;
   }
 
-  /// Ends of handles that the watcher has heard of: by monitor, by link. Waits
-  /// until there are as many as expected of each.
+  /// Number of terminated handles that the watcher was notified of, by monitor
+  /// and by link. Waits until both are `expected`.
   std::pair<int, int> hears(int expected) {
     std::pair<int, int> heard{-1, -1};
     const auto ask = [&] {
@@ -138,7 +138,7 @@ private:
 constexpr std::int64_t samples = 4;
 constexpr step_id steps = 4;
 
-/// What steps left behind.
+/// The result of some steps.
 struct outcome {
   std::vector<double> losses;
   std::shared_ptr<scope> parameters;
@@ -160,8 +160,8 @@ bool is_answer_in(const std::string& line, step_id from, step_id to) {
   return false;
 }
 
-/// Runs `act(configuration)` for each way to run a graph, in a system of its
-/// own.
+/// Calls `act(configuration, application)` for each way to run a graph, with a
+/// new actor system each time.
 template <class Act>
 void in_all_configurations(Act act) {
   for (auto& c : all_configurations()) {
@@ -172,13 +172,13 @@ void in_all_configurations(Act act) {
   }
 }
 
-/// The variable that the first device is fed.
+/// The first fed variable of the first device.
 handle_id feed_of(const graph::ssa_graph& g) {
   return std::ranges::find_if(g.vars, [](auto& v) { return v.feed; })->id;
 }
 
-/// Handles that wait, in the same step, for `first`: by edges, by what one
-/// place sends to another, by the ranks of a collective.
+/// Handles that wait for `first` in the same step: because of edges, transfers
+/// between places, or other ranks of a collective.
 std::vector<bool> all_behind(const graph::ssa_graph& g, handle_id first) {
   auto edges = g.edges;
   for (auto& a : g.ops)

@@ -29,7 +29,7 @@ std::vector<device_id> cpus(int count) {
   return parse_devices("cpu:" + std::to_string(count));
 }
 
-/// Losses of the oracle on one device.
+/// Losses of the plain executor on one device.
 std::vector<double> oracle_losses(const small_net& net, int steps,
                                   std::int64_t samples) {
   plain_executor oracle{net.main, {.parameters = net.parameters()}};
@@ -52,7 +52,7 @@ bool equal(const tensor& a, const tensor& b) {
   return std::equal(x.begin(), x.end(), y.begin(), y.end());
 }
 
-/// What a step says of a parameter that begins with a NaN.
+/// The error of a step if the first element of a parameter is NaN.
 error failure_of_nan(const small_net& net, const char* parameter) {
   auto options = options_for(net, 1);
   options.hooks.check_nan = true;
@@ -102,7 +102,7 @@ TEST_CASE("a fed persistable variable is set on every device and stays") {
     auto options = options_for(net, devices);
     options.fetches = {"fc_0.w_0"};
     executor exe{net.main, options};
-    // Submitted while a step that reads the old rate is under way.
+    // The second step is submitted while one that reads the old rate runs.
     const auto first = exe.submit(net.batch(0, 6), options.fetches);
     const auto second = exe.submit(feeds, options.fetches);
     const auto moved = exe.wait(first).fetched.at("fc_0.w_0");
@@ -331,7 +331,7 @@ TEST_CASE("fetched tensors come per device and joined") {
   const auto fed = feeds.at("image").values<float>();
   const auto got = joined.values<float>();
   CHECK(std::equal(fed.begin(), fed.end(), got.begin(), got.end()));
-  // A persistable variable is fetched as the step leaves it.
+  // A persistable variable is fetched with its value at the end of the step.
   const auto weight = result.fetched.at("fc_0.w_0")[0].values<float>();
   const auto now =
     exe.parameters().find("fc_0.w_0")->as_tensor().values<float>();
@@ -351,7 +351,7 @@ TEST_CASE("a dry run schedules everything and computes nothing") {
     exe.run(net.batch(s, 8));
   const auto stats = exe.stats();
   CHECK(stats.steps == 10);
-  // Only starts may come from a thread without a seat.
+  // Only start jobs may come from a thread without a seat.
   CHECK(stats.injected_jobs <= 10 * stats.stream_actors);
   CHECK(stats.op_actors == exe.graph().ops.size());
   CHECK(stats.variable_actors == exe.graph().vars.size());
@@ -374,7 +374,7 @@ TEST_CASE("steps of tiny ops are gathered") {
       executor exe{net.main, options};
       const auto feeds = net.batch(0, 8);
       constexpr std::uint64_t steps = 500;
-      // A step that is short from outside is short for its executor.
+      // A step that the caller measures as short is short for the executor too.
       std::uint32_t short_steps = 0, most_short_steps = 0;
       for (std::uint64_t s = 0; s < steps; s += in_flight) {
         const auto start = now_ns();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Filters that stay in the layout of convolutions from step to step train to
-// the same bits and are plain again when they are asked for.
+// Filters stay in the layout of convolutions between steps. Training gives the
+// same bits, and requested values are in plain layout.
 
 #include <troupe/actors/executor.hpp>
 #include <troupe/graph/layers.hpp>
@@ -26,7 +26,7 @@ TEST_SUITE("actors.filters_in_blocks") {
 
 namespace {
 
-// They do not divide by the devices; one is for one device alone.
+// Some shards have different sizes; with one sample, only one device has any.
 const std::vector<std::int64_t> batches{13, 4, 1, 13};
 
 executor_options
@@ -39,7 +39,7 @@ in_blocks(bool yes, const char* devices = "cpu:1",
   return o;
 }
 
-/// How many persistable values do not lie plain.
+/// Number of persistable values that are not in plain layout.
 long laid_out(const scope& parameters) {
   return std::ranges::count_if(parameters.names(), [&](auto& name) {
     const auto* v = parameters.find(name);
@@ -47,7 +47,7 @@ long laid_out(const scope& parameters) {
   });
 }
 
-/// Two filters of 16 to 16 channels behind one of 2 channels.
+/// A convolution from 2 to 16 channels, followed by two from 16 to 16.
 small_net convolutions(void (*minimize)(const graph::variable_ref&)) {
   graph::network net;
   auto image = net.data("image", {-1, 2, 8, 8});
@@ -67,7 +67,8 @@ small_net convolutions(void (*minimize)(const graph::variable_ref&)) {
   return made;
 }
 
-/// Of `with_momentum`: two filters and their velocities.
+/// The number of values of `with_momentum` that can be in blocks: two filters
+/// and their velocities.
 long in_all() {
   return uses_avx512() ? 4 : 0;
 }
@@ -148,7 +149,7 @@ TEST_CASE("on several devices, too, and so do copies") {
       auto& copies = options.parameters->replica(1);
       const auto shared = share && strategy == merge_strategy::reduce;
       if (strategy == merge_strategy::reduce && !share) {
-        // An update's state is on its device alone.
+        // The state of an update is only on the device that runs it.
         CHECK(laid_out(*options.parameters) + laid_out(copies)
               == in_all() + in_all() / 2);
       } else {
@@ -226,7 +227,7 @@ TEST_CASE("other executors read filters in blocks") {
     CHECK((laid_out(*options.parameters) > 0) == (blocks && uses_avx512()));
     executor after{net.evaluation, test_options};
     losses.push_back(after.run(net.batch(1, 8)).loss);
-    auto two = in_blocks(false, "cpu:2"); // copies them to a second device
+    auto two = in_blocks(false, "cpu:2"); // copies values to a second device
     two.parameters = options.parameters;
     executor more{net.main, two};
     losses.push_back(more.run(net.batch(2, 8)).loss);
@@ -236,7 +237,7 @@ TEST_CASE("other executors read filters in blocks") {
 }
 
 TEST_CASE("devices whose gradients lie otherwise are merged") {
-  // One of them has plain images, as a net with another first layer might.
+  // One of the two devices leaves its gradients in plain layout.
   const auto net = with_momentum();
   const auto trained = [&](bool blocks, int plain) {
     auto kernels = std::make_shared<kernel_table>(cpu_kernels());

@@ -61,7 +61,7 @@ std::vector<double> train(const small_net& net, executor& exe, int steps) {
   return losses;
 }
 
-/// Losses in a system of the executor's own.
+/// Losses of an executor with its own actor system.
 std::vector<double> expected(const small_net& net, int steps) {
   executor exe{net.main, options_for(net, nullptr)};
   return train(net, exe, steps);
@@ -91,7 +91,7 @@ bool answers(caf::scoped_actor& self, const caf::actor& to, int x) {
   return right;
 }
 
-/// An actor that does `act` in its handler, and whether it came to its end.
+/// An actor that calls `act` in its handler before it answers.
 template <class Act>
 caf::actor spawn_doer(application& app, Act act) {
   return app.system->spawn([act](caf::event_based_actor*) -> caf::behavior {
@@ -286,7 +286,7 @@ TEST_CASE("under Troupe's policy actors keep all that CAF gives them") {
       });
     for (int i = 0; i < 300; ++i)
       REQUIRE(answers(self, asking, i));
-    // A message that is sent later.
+    // An actor that sends itself a delayed message before it answers.
     auto late =
       app.system->spawn([](caf::event_based_actor* me) -> caf::behavior {
         auto promise = std::make_shared<caf::response_promise>();
@@ -298,7 +298,7 @@ TEST_CASE("under Troupe's policy actors keep all that CAF gives them") {
                 },
                 [promise](caf::atom_value, int x) {
                   promise->deliver(2 * x);
-                  *promise = {}; // it holds the actor
+                  *promise = {}; // would keep the actor alive
                 }};
       });
     CHECK(answers(self, late, 4));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Batch norms, sums and relus in one op train as they do one by one.
+// Batch norms, sums and relus that are fused into one op train like single ops.
 
 #include <troupe/actors/executor.hpp>
 
@@ -35,7 +35,7 @@ std::size_t ops_of_type(const executor& exe, const std::string& type) {
     }));
 }
 
-/// A variable that an op of a type writes in a slot.
+/// The variable that the first op of a type writes in a slot.
 std::string written_by(const small_net& net, const std::string& type,
                        const char* slot) {
   return std::ranges::find(net.main.main().ops, type, &graph::op_desc::type)
@@ -61,7 +61,7 @@ TEST_CASE("so they do with statistics over all devices") {
   const auto train_on = [&](bool together, const char* devices, bool all) {
     auto options = fused(together, devices);
     options.lowering.sync_batch_norm = all;
-    // Even shards, uneven ones, devices without samples.
+    // These give even shards, uneven shards, and devices without samples.
     return train(net, options, std::vector<std::int64_t>{8, 7, 5, 2, 1, 8});
   };
   for (auto devices : {"cpu:2", "cpu:4"}) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Devices that share their memory make the gradient of a large matrix at once,
-// and train as devices that merge theirs: to the same bits where the product is
-// not cut, as here.
+// Devices that share memory compute the gradient of a large matrix in one
+// product. Training gives the same result as merging the devices' gradients. It
+// is bit-identical if the product is not divided into parts, as here.
 
 #include <troupe/actors/executor.hpp>
 #include <troupe/graph/merging/gathered_product.hpp>
@@ -29,15 +29,15 @@ executor_options gathering(bool yes, int devices = 2,
   o.devices = parse_devices("cpu:" + std::to_string(devices));
   o.strategy = strategy;
   o.lowering.gather_products = yes;
-  o.lowering.merge_in_updates = false; // which would gather, too
+  o.lowering.merge_in_updates = false; // because updates would gather, too
   o.lowering.batch = 13;
   return o;
 }
 
-// They do not divide by the devices; some leave devices without samples.
+// Some give shards of different sizes, some leave devices without samples.
 const std::vector<std::int64_t> batches{13, 2, 1, 40, 1, 7};
 
-/// Whether the graph that an executor of these options runs gathers.
+/// True if an executor with these options runs a graph with gathered products.
 bool gathers(const small_net& net, executor_options options) {
   bool found = false;
   options.hooks.passes.push_back([&](graph::ssa_graph g) {

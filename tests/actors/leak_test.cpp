@@ -27,7 +27,7 @@ TEST_SUITE("actors.leak") {
 
 namespace {
 
-// A sanitizer's allocator does not tell, but finds leaks by itself.
+// A sanitizer's allocator does not support mallinfo2, but finds leaks itself.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool can_measure = false;
 #else
@@ -41,7 +41,8 @@ executor_options options_for(const small_net& net) {
   return o;
 }
 
-/// Bytes that rounds 20 to 100 of `round` leave behind, over those before.
+/// Bytes that are still allocated after 80 calls of `round`, beyond those after
+/// the 20 calls before them.
 long growth(const std::function<void()>& round) {
   for (int i = 0; i < 20; ++i)
     round();

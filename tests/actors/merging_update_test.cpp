@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Updates on devices that share their memory merge the gradients that they
-// alone read, and train to the bits of gradients that are merged before.
+// Updates on devices that share memory merge gradients that nothing else reads.
+// Training gives the same bits as merging the gradients before the updates.
 
 #include <troupe/actors/executor.hpp>
 #include <troupe/graph/merging/merging_update.hpp>
@@ -33,10 +33,10 @@ executor_options merging(bool yes, int devices = 2,
   return o;
 }
 
-// They do not divide by the devices; some leave devices without samples.
+// Some give shards of different sizes, some leave devices without samples.
 const std::vector<std::int64_t> batches{13, 2, 1, 40, 1, 7};
 
-/// What `count` finds in the graph that an executor of these options runs.
+/// `count` of the graph that an executor with these options runs.
 template <class Count>
 std::ptrdiff_t count_in_graph(const small_net& net, executor_options options,
                               Count count) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops whose kernels cut their work, in an executor. No test measures time: a
-// part that waits for another one ends only if a worker has come to help.
+// Ops in an executor whose kernels divide their work into parts. No test
+// measures time: a part that waits for another one ends only if a worker helps.
 #include <troupe/actors/executor.hpp>
 #include <troupe/base/cores.hpp>
 #include <troupe/graph/layers.hpp>
@@ -44,7 +44,7 @@ private:
   body run_;
 };
 
-/// Ops side by side, each of which runs a test's body.
+/// Independent ops, each of which runs the test's body.
 graph::program ops_of_body(std::size_t count) {
   graph::program p;
   for (std::size_t n = 0; n < count; ++n) {
@@ -73,7 +73,7 @@ executor_options options_for(body run, const std::string& devices,
   return o;
 }
 
-/// Both of two parts stay until both run; fails if that takes too long.
+/// Runs two parts that wait for each other. Fails if that takes too long.
 void meet(const kernel_context& ctx) {
   constexpr std::chrono::seconds patience{30};
   const auto until = std::chrono::steady_clock::now() + patience;
@@ -96,8 +96,8 @@ std::vector<trace_event> of_kind(const std::vector<trace_event>& events,
   return found;
 }
 
-/// The kernels of CPUs, but updates, also those that merge gradients, run
-/// `seen` first.
+/// The CPU kernels, but updates run `seen` first, also those that merge
+/// gradients.
 std::shared_ptr<const kernel_table> with_seen_updates(const body& seen) {
   auto kernels = std::make_shared<kernel_table>(cpu_kernels());
   for (const std::string type : {"sgd", "merging_sgd", "gathered_sgd"})
@@ -113,7 +113,7 @@ std::shared_ptr<const kernel_table> with_seen_updates(const body& seen) {
   return kernels;
 }
 
-/// A step of a net of one parameter on two CPU devices.
+/// Runs one step of a net with one parameter on two CPU devices.
 void update_once(graph::merge_strategy strategy, const body& seen) {
   graph::network net;
   auto x = net.data("x", {-1, 4});
@@ -152,7 +152,7 @@ TEST_CASE("a device's kernels know how many workers share them") {
   };
   CHECK(workers_of("cpu:1", 1) == 1);
   CHECK(workers_of("cpu:1", 2) == 2);
-  CHECK(workers_of("cpu:2", 2) == 1); // each has its own core
+  CHECK(workers_of("cpu:2", 2) == 1); // one worker per device
 }
 
 TEST_CASE("a worker without an op helps with the other's") {

@@ -22,7 +22,7 @@ namespace {
 
 constexpr long plenty = 1L << 40;
 
-/// How often the devices of an executor still get memory from the system.
+/// How often an executor's devices can still get memory from the system.
 struct ration {
   std::atomic<long> left{plenty};
 
@@ -101,7 +101,8 @@ std::vector<double> two_losses(executor& exe, const small_net& net) {
   return {first, exe.run(net.batch(1, 6)).loss};
 }
 
-/// Runs a step that gets memory `most` times. False: that was enough.
+/// Runs a step whose devices get memory at most `most` times. False if that was
+/// enough.
 bool runs_short(executor& exe, const small_net& net, ration& r, long most) {
   r.left = most;
   std::optional<error> failure;
@@ -116,7 +117,8 @@ bool runs_short(executor& exe, const small_net& net, ration& r, long most) {
   return failure.has_value();
 }
 
-/// The same of two steps that overlap: each ends with an error of its own.
+/// The same for two steps that may overlap. Each one that fails ran out of
+/// memory or was cancelled.
 bool two_run_short(executor& exe, const small_net& net, ration& r, long most) {
   r.left = most;
   std::vector<step_id> under_way;
@@ -138,8 +140,8 @@ bool two_run_short(executor& exe, const small_net& net, ration& r, long most) {
   return !failures.empty();
 }
 
-/// Lets each reservation of the first steps fail in turn, and all after it;
-/// returns how many there were.
+/// Repeats the first steps: in attempt k, only k reservations of memory
+/// succeed. Returns the number of reservations that the steps need.
 template <class Attempt>
 long fail_each_reservation(const small_net& net, int devices,
                            graph::merge_strategy strategy, Attempt attempt) {

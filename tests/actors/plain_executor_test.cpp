@@ -28,7 +28,7 @@ plain_executor_options options_for(const small_net& net, int devices) {
   return o;
 }
 
-/// Whether both devices hold the same value of a persistable variable.
+/// True if both devices have the same value of a persistable variable.
 bool equal_on_both(plain_executor& exe, const std::string& name) {
   const auto a = exe.parameters().find(name)->as_tensor().values<float>();
   const auto b =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program with a race between two ops of a graph that nothing orders. Under
-// ThreadSanitizer it must fail: else the suppressions hide too much.
+// A program with a race between two ops that no edge orders. Under
+// ThreadSanitizer it must fail. If it does not, the suppressions hide too much.
 #include <troupe/actors/executor.hpp>
 
 #include <cstdio>

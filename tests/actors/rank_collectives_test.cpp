@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Collectives with a handle per device compute what those with one for all do.
+// Collectives with a handle per device compute the same as collectives with one
+// handle for all devices.
 
 #include <troupe/actors/executor.hpp>
 
@@ -34,7 +35,7 @@ executor_options on(int devices, merge_strategy strategy, bool ranks) {
   return o;
 }
 
-// Some leave devices idle.
+// Some leave devices without samples.
 const std::vector<std::int64_t> batches{7, 2, 1, 8, 3, 6};
 
 } // namespace

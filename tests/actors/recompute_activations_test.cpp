@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Activations that are computed again train as those that are kept.
+// Training with recomputed activations gives the same result as with kept ones.
 
 #include <troupe/actors/executor.hpp>
 #include <troupe/graph/passes/program_order.hpp>
@@ -22,7 +22,7 @@ TEST_SUITE("actors.recompute_activations") {
 
 namespace {
 
-// Even shards, uneven ones, devices without samples.
+// These give even shards, uneven shards, and devices without samples.
 const std::vector<std::int64_t> batches{8, 7, 5, 2, 1, 8};
 
 executor_options recomputing(bool yes, const char* devices = "cpu:1") {
@@ -38,7 +38,7 @@ std::ptrdiff_t recomputed_in(const executor& exe) {
   });
 }
 
-/// What a batch norm with a relu behind it writes.
+/// The output of the first relu.
 std::string activation(const small_net& net) {
   const auto& ops = net.main.main().ops;
   return std::ranges::find(ops, "relu", &graph::op_desc::type)
@@ -74,7 +74,7 @@ TEST_CASE("a step takes less memory") {
     auto options = recomputing(yes);
     options.hooks.passes = {graph::run_in_program_order};
     options.steps_in_flight = 1;
-    options.threads = 1; // scratch of parts depends on who helps when
+    options.threads = 1; // with helpers, memory for parts depends on timing
     return train(make_resnet(true), options, std::vector<std::int64_t>(3, 64))
       .peak_bytes;
   };
@@ -90,7 +90,7 @@ TEST_CASE("an activation can be fetched") {
     options.parameters = net.parameters();
     options.fetches = {name};
     executor exe{net.main, std::move(options)};
-    CHECK((recomputed_in(exe) > 0) == yes); // others
+    CHECK((recomputed_in(exe) > 0) == yes); // other activations
     values[yes] = fetch_once(exe, net, name);
   }
   CHECK(values[0].size() > 4);

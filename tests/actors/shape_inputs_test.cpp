@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Values whose shape alone is read in the backward pass are free before it, and
-// nothing else changes.
+// Values of which the backward pass reads only the shape are released before
+// it. Nothing else changes.
 
 #include <troupe/actors/executor.hpp>
 #include <troupe/graph/passes/program_order.hpp>
@@ -29,11 +29,11 @@ executor_options separated(bool yes, const char* devices = "cpu:1") {
   executor_options o;
   o.devices = parse_devices(devices);
   o.lowering.separate_shape_inputs = yes;
-  o.lowering.fuse_batch_norms = false; // sums stay ops
+  o.lowering.fuse_batch_norms = false; // sums remain ops of their own
   return o;
 }
 
-/// A variable that the gradient of a sum reads, its X.
+/// Input X of the first gradient op of a sum.
 std::string summand(const small_net& net) {
   const auto& ops = net.main.main().ops;
   const auto gradient =
@@ -59,7 +59,7 @@ TEST_CASE("a step in program order takes less memory") {
     auto options = separated(yes);
     options.hooks.passes = {graph::run_in_program_order};
     options.steps_in_flight = 1;
-    options.threads = 1; // scratch of parts depends on who helps when
+    options.threads = 1; // with helpers, memory for parts depends on timing
     return train(make_resnet(true), options, batches).peak_bytes;
   };
   CHECK(peak(true) < peak(false));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Devices that share their memory keep one copy of a parameter that one of them
-// updates, and compute what they compute with copies.
+// Devices that share memory keep one copy of a parameter that one of them
+// updates. Results are the same as with a copy per device.
 
 #include <troupe/actors/executor.hpp>
 
@@ -31,7 +31,7 @@ executor_options shared(bool yes, int devices = 2,
   return o;
 }
 
-// They do not divide by the devices.
+// Shards have different sizes.
 const std::vector<std::int64_t> batches(4, 13);
 
 bool has_copy(scope& parameters, const std::string& name) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Any order and delay of readiness messages gives the same parameters, bit by
-// bit; and without one of the hazard edges it does not, so that these tests
-// can fail.
+// Any order and delay of readiness messages gives bit-identical parameters.
+// Without one of the hazard edges it does not, so these tests can fail.
 
 #include <troupe/actors/executor.hpp>
 
@@ -49,7 +48,7 @@ executor_options base_options(const small_net& net, shared_system& shared) {
   o.system = shared.system.get();
   o.steps_in_flight = 2;
   o.lowering.fuse_all_reduce_bytes =
-    0; // a collective per gradient: more orders
+    0; // a collective per gradient allows more orders
   return o;
 }
 

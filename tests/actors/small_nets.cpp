@@ -23,7 +23,8 @@ float centred(splitmix64& draw) {
   return static_cast<float>(draw() >> 40) / float(1 << 23) - 1.0f;
 }
 
-/// Pictures whose brightest of `classes` bands of rows says the label.
+/// Images with `classes` bands of rows. The label is the number of the
+/// brightest band.
 feed_map banded_images(std::uint64_t seed, const shape& dims,
                        std::int64_t classes) {
   splitmix64 draw{seed * 7919 + 17};

@@ -38,22 +38,22 @@ make_resnet(bool batch_norm); ///< two residual blocks, 8x8, 16 channels
 small_net make_word2vec();    ///< shared table, row-sparse gradients
 small_net make_dropout_net();
 
-/// What a training left behind.
+/// The result of training.
 struct training {
   std::vector<double> losses;
   std::shared_ptr<scope> parameters;
   std::size_t peak_bytes = 0; ///< on the first device
 };
 
-/// A step per batch, of these numbers of samples, on new parameters; as many
-/// steps under way at once as the options allow.
+/// Runs one step per batch, with these numbers of samples, on new parameters.
+/// As many steps are in flight as the options allow.
 training train(const small_net& net, executor_options options,
                std::span<const std::int64_t> batches);
 
 /// The elements of `name` after one step of `exe`, which may fetch it.
 std::vector<float> fetch_once(executor& exe, const small_net& net,
                               const std::string& name);
-/// The CPU kernels but for one op type.
+/// The CPU kernels without that of one op type.
 std::shared_ptr<const kernel_table> kernels_without(std::string_view op_type);
 
 /// All persistable values of the first device, in the order of their names.

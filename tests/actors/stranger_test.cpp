@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The address of a handle is known to any actor of the application. What such
-// an actor sends never counts as a message of the graph.
+// Any actor of the application can know the address of a handle. Its messages
+// never count as messages of the graph.
 
 #include <troupe/actors/handles.hpp>
 
@@ -40,7 +40,7 @@ executor_options options_for(const small_net& net, application& app,
   return o;
 }
 
-/// Receivers of the edges that are messages if all are, by number.
+/// By port: the receiver, if all edges are CAF messages.
 std::vector<handle_id> receivers(const graph::ssa_graph& g) {
   const actors::wiring_plan plan{g, {.streams = actors::plan_streams(g, 2)}};
   std::vector<handle_id> to;
@@ -50,18 +50,18 @@ std::vector<handle_id> receivers(const graph::ssa_graph& g) {
   return to;
 }
 
-/// The variable that the image comes in on the first device.
+/// The fed variable for the image on the first device.
 handle_id image_of(const graph::ssa_graph& g) {
   return std::ranges::find_if(g.vars, [](auto& v) { return v.feed; })->id;
 }
 
-/// An actor of the application that is none of the graph's.
+/// An actor of the application that does not belong to the graph.
 class stranger {
 public:
   explicit stranger(application& app) : self_(app.system) {}
 
-  /// Whether a readiness message to `to` is refused. It is sent without a name,
-  /// in the stranger's, and in the receiver's, too.
+  /// True if a readiness message to `to` is refused as a request. It is also
+  /// sent without a sender, from the stranger, and in the name of the receiver.
   bool is_refused(const caf::actor& to, std::uint32_t edge,
                   std::uint64_t step) {
     caf::anon_send(to, ready_atom::value, edge, step);
@@ -91,7 +91,7 @@ TEST_CASE("a stranger's message is refused, whatever numbers it has") {
     application app;
     auto options = options_for(net, app, form);
     const auto image = image_of(executor{net.main, options}.graph());
-    // Step 1 stops: most of its messages are due.
+    // Step 1 stops early, so it still waits for most of its messages.
     options.hooks.shuffle =
       delivery_shuffle{.seed = {}, .withheld = message_id{no_handle, image, 1}};
     executor exe{net.main, options};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// With synchronised batch norms several devices compute what one device
-// computes on the whole batch, however samples fall on them.
+// With synchronized batch norms, several devices compute the same as one device
+// on the whole batch, however the samples are distributed.
 
 #include <troupe/actors/executor.hpp>
 
@@ -34,7 +34,7 @@ double difference(const training& a, const training& b) {
                              1e-2);
 }
 
-// Even shards, uneven ones, devices without samples.
+// These give even shards, uneven shards, and devices without samples.
 const std::vector<std::int64_t> batches{8, 7, 5, 3, 2, 8};
 
 } // namespace

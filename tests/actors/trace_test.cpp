@@ -77,7 +77,7 @@ TEST_CASE("every message of a step is recorded once") {
         exe.wait(id);
       const auto expected = exe.stats().messages_per_step;
       const auto events = exe.trace().take();
-      // What the last steps tell later ones may be under way still.
+      // Messages of the last step to the next one may still be in flight.
       for (step_id s = 0; s < 4; ++s)
         CHECK(count(events, event_kind::message, s) == expected);
     }
@@ -100,7 +100,7 @@ TEST_CASE("messages run along edges of the graph, to ops themselves, and from "
     if (e.from != no_handle && e.from != e.to)
       CHECK(edges.contains({e.from, e.to}));
   }
-  CHECK(told.size() == exe.graph().size()); // every handle is told
+  CHECK(told.size() == exe.graph().size()); // every handle gets a message
 }
 
 TEST_CASE("each op begins before it ends, once in a step") {

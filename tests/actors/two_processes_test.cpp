@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// One graph, its handles in two processes on loopback: readiness and values as
-// CAF messages, the same losses as in one process.
+// One graph with handles in two processes, which exchange values over loopback.
+// Losses are the same as in one process.
 
 #include <troupe/actors/configure.hpp>
 #include <troupe/actors/executor.hpp>
@@ -73,7 +73,7 @@ node_options node(std::size_t process) {
   return n;
 }
 
-/// Runs `act` in a child process, which ends with it.
+/// Runs `act` in a child process, which then ends.
 pid_t in_child(const std::function<void()>& act) {
   const auto child = ::fork();
   if (child != 0)
@@ -134,7 +134,7 @@ void dying_peer_ends_run(bool in_system_of_application) {
     options.nodes->port = port.get<std::uint16_t>();
     executor exe{net.main, options};
     exe.run(net.batch(0, 4));
-    port.get<char>(); // until the first step has ended there too
+    port.get<char>(); // waits until the first step has ended there too
     ::raise(SIGKILL);
   });
   caf::actor_system_config config;
@@ -166,8 +166,9 @@ caf::error down_reason(caf::scoped_actor& self) {
   return reason;
 }
 
-/// An application that knows a handle of another process by its port: asks,
-/// monitors and ends it. True if all is answered as CAF's actors answer.
+/// Acts as an application that reaches a handle of another process by its port:
+/// asks, monitors and terminates it. True if the handle answers like any CAF
+/// actor.
 bool talks_to_handle(std::uint16_t port, const std::string& name) {
   caf::actor_system_config config;
   config.load<caf::io::middleman>();

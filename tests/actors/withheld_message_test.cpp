@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Whatever message does not come, its step stands still, and the executor says
-// who waits for it, in whatever way the graph runs.
+// If any message is withheld, its step stops, and the executor names the handle
+// that waits for it. This holds however the graph runs.
 
 #include <troupe/actors/executor.hpp>
 
@@ -29,7 +29,7 @@ namespace {
 
 constexpr std::chrono::seconds patience{60};
 
-/// What a step sends. Devices that complete late are no host streams.
+/// The messages of a step. Devices that complete late have no host streams.
 std::vector<actors::wired_edge> messages_of(const executor& exe, bool is_late) {
   auto streams = actors::plan_streams(exe.graph(), 2);
   for (auto& s : streams)
@@ -42,7 +42,7 @@ std::vector<actors::wired_edge> messages_of(const executor& exe, bool is_late) {
   return sent;
 }
 
-/// The sender as `wait_chain::missing` has it, of a message to step `to`.
+/// The sender of a message to step `to`, as `wait_chain::missing` names it.
 std::string sender_of(const graph::ssa_graph& g, const actors::wired_edge& e,
                       step_id to) {
   return e.from == no_handle ? "the start of step " + std::to_string(to)
@@ -50,8 +50,8 @@ std::string sender_of(const graph::ssa_graph& g, const actors::wired_edge& e,
                                  + std::to_string(to - e.distance);
 }
 
-/// Asks until the chain from the step's end leads to the message; else what was
-/// answered at last.
+/// Asks until the chain from the step's end leads to the message, and returns
+/// an empty text. If that takes too long, returns the last answer.
 std::string ask_until_named(const executor& exe, const actors::wired_edge& e,
                             step_id to) {
   const auto until = std::chrono::steady_clock::now() + patience;
@@ -78,7 +78,7 @@ TEST_CASE("the step stands still and who waits is named") {
     const executor whole{net.main, c.options};
     const auto messages = messages_of(whole, c.name == "late devices");
     REQUIRE(messages.size() == whole.stats().messages_per_step);
-    constexpr step_id stopped = 2; // between two others
+    constexpr step_id stopped = 2; // two steps end before it
     for (auto& m : messages) {
       CAPTURE(sender_of(whole.graph(), m, stopped));
       CAPTURE(graph::handle_name(whole.graph(), m.to));

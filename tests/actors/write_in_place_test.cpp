@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Gradients of activations overwrite what they read, and nothing else changes.
+// Gradient ops of activations overwrite their inputs. Nothing else changes.
 
 #include <troupe/actors/executor.hpp>
 #include <troupe/graph/passes/program_order.hpp>
@@ -25,7 +25,7 @@ executor_options in_place(bool yes, const char* devices = "cpu:1") {
   executor_options o;
   o.devices = parse_devices(devices);
   o.lowering.write_in_place = yes;
-  o.lowering.fuse_batch_norms = false; // relus stay ops
+  o.lowering.fuse_batch_norms = false; // relus remain ops of their own
   return o;
 }
 
@@ -48,7 +48,7 @@ TEST_CASE("overwriting takes less memory in program order") {
     auto options = in_place(yes);
     options.hooks.passes = {graph::run_in_program_order};
     options.steps_in_flight = 1;
-    options.threads = 1; // scratch of parts depends on who helps when
+    options.threads = 1; // with helpers, memory for parts depends on timing
     return train(make_mlp(), options, batches).peak_bytes;
   };
   CHECK(peak(true) < peak(false));
