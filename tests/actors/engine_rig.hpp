@@ -34,22 +34,22 @@ public:
                       std::size_t workers = 1);
   ~engine_rig();
 
-  /// The number of a stream of a CPU device of its own that hands its ops to
-  /// `queue`, or to a queue of the test.
+  /// Adds a CPU device with one stream, which passes its ops to `jobs`, or to
+  /// `queue` if `jobs` is null. Returns the stream's number.
   std::uint32_t add_stream(int width = 1, job_queue* jobs = nullptr);
   /// The same for collectives.
   std::uint32_t add_all_reduce();
-  /// An op that calls `run`; its name is a, b, c, ...
+  /// Adds an op that calls `run`. Its name is a, b, c, ...
   handle_id add_op(std::uint32_t on, body run = {}, std::int32_t priority = 0,
                    std::int32_t collective_index = -1);
   /// `to` of step s + distance waits for `from` of step s.
   void connect(handle_id from, handle_id to, std::uint32_t distance = 0);
-  /// Before `wire`.
+  /// Called before `wire`.
   void disturb(const delivery_shuffle& wanted) { disturbs_.emplace(wanted); }
-  /// After the last op and edge, before the first step.
+  /// Called after the last op and edge, before the first step.
   void wire();
 
-  /// Step s may begin.
+  /// Prepares the state of step s.
   void admit(step_id s);
   /// Sends the start messages of a step that was admitted.
   void start(step_id s) { messages->start(state(s)); }
@@ -67,7 +67,7 @@ public:
   void serve(job_queue& jobs);
   void serve() { serve(queue); }
 
-  /// "a0 b0 a1": what ran in which step, in this order; and forgets it.
+  /// Which op ran in which step, in order, since the last call: "a0 b0 a1".
   std::string ran();
   /// Steps that have ended, in order.
   std::vector<step_id> ended();

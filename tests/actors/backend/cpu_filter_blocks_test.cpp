@@ -20,7 +20,7 @@ TEST_SUITE("actors.cpu_filter_blocks") {
 
 namespace {
 
-/// y = conv(x, w), loss = mean(y), an update of w, in Paddle's slots.
+/// y = conv(x, w), loss = mean(y), and an update of w, with Paddle's slots.
 struct convolved {
   explicit convolved(const std::string& optimizer = "momentum") {
     p.temporary("x");
@@ -48,7 +48,8 @@ struct convolved {
   small_program p;
 };
 
-/// Whether the gradient may be in blocks; nothing else may change.
+/// True if the pass allows the gradient to be in blocks. Checks that the pass
+/// changes nothing else.
 bool in_blocks(const convolved& c) {
   auto after = keep_filters_in_blocks(c.p.desc);
   auto& gradient =

@@ -46,7 +46,7 @@ TEST_CASE("ops of a serial stream run in the order that their plan expects") {
     splitmix64 draw{seed};
     engine_rig rig;
     const auto s = rig.add_stream();
-    constexpr handle_id ops = 26; // as many as have names of their own
+    constexpr handle_id ops = 26; // one per letter
     for (handle_id op = 0; op < ops; ++op) {
       rig.add_op(s);
       for (int edge = 0; op > 0 && edge < 2; ++edge)
@@ -101,7 +101,7 @@ TEST_CASE("messages of the next step wait until the step before has run") {
   rig.begin(0);
   rig.begin(1);
   rig.serve();
-  CHECK(rig.ran() == "a0 a1"); // b has heard of both steps and run in none
+  CHECK(rig.ran() == "a0 a1"); // b has both messages and has not run
   CHECK(rig.ended().empty());
   rig.serve(slow);
   CHECK(rig.ran() == "b0 b1");
@@ -129,7 +129,7 @@ TEST_CASE("an edge of distance 1 reaches the next step") {
   rig.connect(update, a, 1);
   rig.wire();
   rig.begin(0);
-  rig.serve(slow); // its stream stands in for the step before the first
+  rig.serve(slow); // sends the message of the step before the first
   rig.begin(1);
   rig.serve();
   CHECK(rig.ran() == "a0");
@@ -150,14 +150,14 @@ TEST_CASE("an edge of distance 2 leaves the first two steps alone") {
   rig.wire();
   for (step_id step = 0; step < 2; ++step)
     rig.begin(step);
-  rig.serve(slow); // its stream stands in for steps before the first
+  rig.serve(slow); // sends the messages of the steps before the first
   rig.begin(2);
   rig.serve();
   CHECK(rig.ran() == "a0 a1");
   rig.serve(slow);
   rig.serve();
   CHECK(rig.ran() == "b0 b1 a2");
-  // From here on each step waits for the one two before it, whatever the slot.
+  // From here on, each step waits for the one two before it, in every slot.
   for (step_id step = 3; step < 20; ++step) {
     rig.serve(slow);
     rig.begin(step);

@@ -116,7 +116,7 @@ TEST_CASE("a gathered stream waits, unseen, for who made its op ready") {
     seen = rig.queue.others_wait(0);
   });
   const auto d = rig.add_op(s);
-  rig.connect(a, b); // its stream is ready while this one goes on
+  rig.connect(a, b); // b's stream becomes ready while this one continues
   rig.connect(a, c);
   rig.connect(b, d);
   rig.wire();

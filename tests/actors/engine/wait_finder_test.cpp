@@ -33,7 +33,7 @@ executor_options options_for(const small_net& net) {
   return o;
 }
 
-/// Ops "tanh" of a device stay in their kernel until the gate is open.
+/// Kernels of `tanh` on a device wait until the gate is open.
 struct gate {
   std::atomic<int> inside{0};
   std::atomic<bool> open{false};

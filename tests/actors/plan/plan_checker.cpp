@@ -13,7 +13,8 @@ using actors::wired_edge;
 
 namespace {
 
-/// Which handles a handle comes before, and by how many steps.
+/// Which handles wait for which, through chains of messages, and how many steps
+/// later.
 class order {
 public:
   order(const std::vector<wired_edge>& sent, const graph::ssa_graph& g)
@@ -23,7 +24,7 @@ public:
         told_by_[e.from].push_back({e.to, e.distance});
   }
 
-  /// Whether `to` waits for `from` of `distance` steps before.
+  /// True if `to` waits for `from` of `distance` steps before.
   bool leads(handle_id from, handle_id to, std::uint32_t distance) {
     auto& seen = seen_[from];
     if (seen.empty())
@@ -50,7 +51,7 @@ private:
 
   std::size_t steps_;
   std::vector<std::vector<std::pair<handle_id, std::uint32_t>>> told_by_;
-  std::vector<std::vector<bool>> seen_; // by handle, once it is asked for
+  std::vector<std::vector<bool>> seen_; // by handle; computed on first use
 };
 
 class checker {
@@ -94,8 +95,8 @@ private:
     return {};
   }
 
-  // A handle that nobody tells does nothing; of the others those must wait for
-  // the start of their step that the step before does not wake.
+  // Every handle must get a message. An op must also wait for the start of its
+  // step.
   std::string early_handle() {
     std::vector<bool> told(g_.size());
     std::vector<bool> begun(g_.size());
@@ -139,8 +140,8 @@ private:
     return {};
   }
 
-  /// Whether the op, which uses what the storage held `behind` steps before,
-  /// gives that back or comes before one that does.
+  /// True if the op, which uses the storage's value of `behind` steps before,
+  /// releases this value or comes before an op that does.
   bool is_kept_for(handle_id op, std::uint32_t storage, std::uint32_t behind) {
     return std::ranges::any_of(
       plan_.releases, [&](const actors::planned_release& r) {

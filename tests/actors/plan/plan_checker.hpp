@@ -9,7 +9,7 @@
 
 namespace troupe::test {
 
-/// What a plan decides, open to mistakes.
+/// The decisions of a plan, which a test can falsify.
 struct loose_plan {
   std::vector<actors::wired_edge> sent;
   std::vector<bool> ends_step;
@@ -18,16 +18,16 @@ struct loose_plan {
   loose_plan(const actors::wiring_plan& plan, const graph::ssa_graph& g);
 };
 
-/// What is wrong with a plan, empty if nothing is. Asks the graph alone what a
-/// plan must do, and follows messages one by one, as `wiring_plan` does not:
+/// Says what is wrong with a plan; empty if nothing is. Derives from the graph
+/// alone what a plan must do, and follows messages one by one, which
+/// `wiring_plan` does not:
 ///
-/// - whatever waits by an edge, or an op for itself in the step before, waits
-///   by a chain of messages;
-/// - an op tells each variable that it writes;
-/// - every handle waits for the start of its step, or, if it is version 0 of a
-///   variable, for the step before;
+/// - for every edge, the receiver waits for the sender through a chain of
+///   messages; so does every op for itself in the previous step;
+/// - an op notifies each variable that it writes;
+/// - every handle gets a message, and every op waits for the start of its step;
 /// - the step's end waits for every handle;
-/// - every user of a temporary gives it back, or comes before one that does.
+/// - every user of a temporary releases it, or comes before one that does.
 std::string fault_of(const loose_plan& plan, const graph::ssa_graph& g,
                      bool steps_overlap);
 

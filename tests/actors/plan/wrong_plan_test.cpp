@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A plan sends all that its graph asks for, and nothing else: without any one
-// message, end or release it is found to be wrong.
+// A plan sends the messages that its graph requires, and no others: the checker
+// rejects every plan from which one message, end or release has been removed.
 
 #include <actors/plan/plan_checker.hpp>
 
@@ -42,7 +42,7 @@ wiring_plan plan_of(const graph::ssa_graph& g, bool overlap, bool late) {
   return {g, {.streams = std::move(streams), .steps_overlap = overlap}};
 }
 
-/// Runs `act(graph, plan, whether steps overlap)` in each way to run a net.
+/// Calls `act(graph, plan, steps_overlap)` for each way to run a net.
 template <class Act>
 void with_all_plans(const small_net& net, Act act) {
   CAPTURE(net.name);
@@ -104,7 +104,7 @@ TEST_CASE("without any one of its ends or releases a plan is wrong") {
           return e.from == id && e.distance == 0;
         });
       if (!tells_nobody)
-        continue; // an end that something else asks for
+        continue; // ends the step for another reason, if at all
       CAPTURE(handle_name(g, id));
       wrong.ends_step[id] = false;
       CHECK(fault_of(wrong, g, overlap) != "");

@@ -37,7 +37,7 @@ descriptor connect_to(std::uint16_t port) {
   return socket;
 }
 
-/// Waits until the other end closes; what it said before.
+/// Waits until the other end closes. Returns what it sent before.
 std::string rest_of(const descriptor& socket) {
   std::string text;
   char some[64];
@@ -75,7 +75,7 @@ TEST_CASE("nothing that a stranger sends comes further than the gate") {
   std::atomic<int> come{0};
   gate in_gate{host, 0, folder.path(),
                [&](const descriptor&, std::uint16_t) { ++come; }};
-  // What a CAF program says first, here with a length of 2^32 - 1.
+  // The first message of a CAF program, here with a length of 2^32 - 1.
   std::string header(32, '\0');
   header[4] = header[5] = header[6] = header[7] = '\xff';
   for (const auto& sent : {header, std::string(32, 'x'), std::string(4096, 'x'),
@@ -95,7 +95,7 @@ TEST_CASE("mute strangers keep nobody out") {
   for (int i = 0; i < 100; ++i)
     mute.push_back(connect_to(in_gate.port()));
   CHECK(knock(host, in_gate.port(), folder.path(), in(20s)));
-  CHECK(rest_of(mute.front()).empty()); // the oldest was sent away
+  CHECK(rest_of(mute.front()).empty()); // the oldest one was closed
 }
 
 TEST_CASE("the pass is its owner's, new each time, and gone with the gate") {
@@ -144,7 +144,7 @@ TEST_CASE("a port that is taken is named") {
 
 TEST_CASE("who knocks waits as long as it may, and no longer") {
   const own_folder folder;
-  // Mute, with the pass of a run that is gone.
+  // A listener that never answers, with the pass of a run that has ended.
   const descriptor mute{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   const auto at = parse_loopback(host, 0);
   REQUIRE(::bind(mute.get(), at.get(), at.size) == 0);

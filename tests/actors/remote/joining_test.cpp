@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Who may take part in a run over several processes, and on what terms.
+// Which processes may join a run over several processes, and what others can
+// do to it.
 
 #include <troupe/actors/configure.hpp>
 #include <troupe/actors/executor.hpp>
@@ -41,7 +42,7 @@ namespace {
 /// What differs in process 1.
 struct difference {
   std::function<void(executor_options&, small_net&)> make;
-  std::string named; ///< in the error of both
+  std::string named; ///< part of the error in both processes
 };
 
 void set_learning_rate(executor_options& o, float value) {
@@ -97,8 +98,8 @@ int connect_to(std::uint16_t port) {
   return -1;
 }
 
-/// A header of CAF's protocol that announces 2^32 - 1 bytes, to somebody who
-/// listens; the connection stays.
+/// Sends a header of CAF's protocol that announces 2^32 - 1 bytes. The
+/// connection stays open.
 void announce_much(std::uint16_t port) {
   std::array<unsigned char, 32> header{1}; // the handshake of a client
   std::fill_n(header.begin() + 4, 4, 0xff);
@@ -145,7 +146,8 @@ struct pipe_pair {
   }
 };
 
-/// Tells the handle on `port` to exit, and that values are ready which are not.
+/// Sends exit messages and forged readiness messages to the handle on `port`.
+/// True if the handle still answers.
 bool meddles(std::uint16_t port) {
   caf::actor_system_config config;
   config.load<caf::io::middleman>();
@@ -174,7 +176,8 @@ handle_id first_of(const graph::ssa_graph& g, graph::op_kind kind) {
   return std::ranges::find(g.ops, kind, &graph::op_handle::kind)->id;
 }
 
-/// Process 0 publishes an op's handle to the world, in a system of its own.
+/// Process 0: runs steps in its own actor system and publishes an op's handle
+/// on a port.
 std::string publish_and_run(const small_net& net, executor_options options,
                             graph::op_kind kind, const pipe_pair& ports,
                             const pipe_pair& go) {
@@ -274,7 +277,7 @@ TEST_CASE("strangers on the port neither stop a run nor take its memory") {
       node.listening = [&, tell = node.listening](std::uint16_t p) {
         port = p;
         for (int i = 0; i < 5; ++i)
-          connect_to(p); // mute
+          connect_to(p); // sends nothing
         announce_much(p);
         tell(p);
       };
@@ -284,7 +287,7 @@ TEST_CASE("strangers on the port neither stop a run nor take its memory") {
       executor exe{net.main, options};
       const auto losses = losses_of(exe, net, 0, 2);
       if (node.process == 0)
-        announce_much(port); // nobody is there any more
+        announce_much(port); // the gate is closed
       const auto more = losses_of(exe, net, 2, 4);
       rusage used{};
       ::getrusage(RUSAGE_SELF, &used);
@@ -300,7 +303,7 @@ TEST_CASE("strangers on the port neither stop a run nor take its memory") {
 
 TEST_CASE("no message of who is no member of the run counts") {
   const auto net = make_mlp();
-  // One with senders here alone, one with senders in both processes.
+  // An op with senders in this process only, and one with senders in both.
   for (auto kind : {graph::op_kind::computation, graph::op_kind::all_reduce}) {
     pipe_pair ports, go;
     process_group run{2, [&](node_options node) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Runs over several processes of which one is killed, leaves, or never comes:
-// each of the others ends, soon, with one error that names it.
+// Runs over several processes of which one is killed, leaves, or never joins.
+// Each of the others soon ends with one error that names it.
 
 #include <troupe/actors/executor.hpp>
 #include <troupe/base/random.hpp>
@@ -31,13 +31,15 @@ constexpr graph::merge_strategy strategies[] = {
   graph::merge_strategy::all_reduce, graph::merge_strategy::reduce,
   graph::merge_strategy::replicate};
 
-/// Of each process, under each strategy. TROUPE_TEST_KILLS: for a long run.
+/// How often each process is killed under each strategy. TROUPE_TEST_KILLS sets
+/// it for a long run.
 int kills() {
   const auto* given = std::getenv("TROUPE_TEST_KILLS");
   return given ? std::atoi(given) : 1;
 }
 
-/// Until each of the others must have ended. TROUPE_TEST_PATIENCE: seconds.
+/// The time in which each of the others must end. TROUPE_TEST_PATIENCE sets it
+/// in seconds.
 std::chrono::seconds seconds_left() {
   const auto* given = std::getenv("TROUPE_TEST_PATIENCE");
   return std::chrono::seconds{given ? std::atoi(given) : 30};
@@ -49,7 +51,8 @@ bool names(const std::string& text, std::size_t process) {
 
 using pipe_ends = std::array<int, 2>;
 
-/// Trains until something ends it; says when the first step has ended.
+/// Trains until an error ends it. Writes to `begun` when the first step has
+/// ended.
 std::string train_on(const small_net& net, executor_options options,
                      node_options node, int begun = -1) {
   options.parameters = net.parameters();
@@ -86,7 +89,8 @@ void all_have_begun(const pipe_ends& begun, std::size_t processes) {
   }
 }
 
-/// A run whose process `victim` is killed after some steps.
+/// Runs processes, kills `victim` after some steps, and checks how the others
+/// end.
 void survives(const small_net& net, std::size_t processes, std::size_t victim,
               graph::merge_strategy strategy, std::uint64_t seed) {
   CAPTURE(processes);
@@ -129,7 +133,7 @@ void each_may_be_killed(std::size_t processes) {
         survives(net, processes, victim, strategy, ++seed);
 }
 
-/// Killed before the run begins, or soon after: process 0 may not have heard of
+/// Kills a process before the run begins or soon after. Process 0 may not know
 /// the victim yet.
 void may_be_killed_while_joining(std::uint64_t seed) {
   CAPTURE(seed);
@@ -300,7 +304,7 @@ TEST_CASE("who waits for processes that never come ends when it said") {
     INFO("last word: ", end.last_word);
     CHECK(end.in_time);
     CHECK(end.exited);
-    // Or process 2 has come too late.
+    // Process 2 names process 0 if it has come too late.
     const auto named =
       names(end.last_word, 1) || (p == 2 && names(end.last_word, 0));
     CHECK(named);

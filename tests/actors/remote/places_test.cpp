@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A graph split over places that exchange values computes what it computes
-// whole, bit by bit.
+// A graph that is split over places, which exchange values, gives the same bits
+// as the whole graph.
 
 #include <troupe/actors/backend/backend.hpp>
 #include <troupe/actors/executor.hpp>
@@ -42,15 +42,15 @@ executor_options on(int devices, merge_strategy strategy,
   executor_options o;
   o.devices = parse_devices("cpu:" + std::to_string(devices));
   o.strategy = strategy;
-  o.lowering.gather_products = false; // rounds differently, and not over places
+  o.lowering.gather_products = false; // rounds differently; off over places
   o.hooks.places = split;
   return o;
 }
 
-// Some do not divide by the devices, some leave devices idle.
+// Some give shards of different sizes, some leave devices without samples.
 const std::vector<std::int64_t> batches{7, 2, 1, 8, 3, 1, 5, 6};
 
-/// On every device.
+/// True if the parameters are the same on every device.
 bool same_parameters(training a, training b, std::size_t devices) {
   auto same = bit_equal(*a.parameters, *b.parameters);
   for (std::size_t d = 1; d < devices; ++d)
@@ -71,12 +71,13 @@ std::size_t transfers_of(const small_net& net, executor_options options) {
   return executor{net.main, options}.graph().transfers.size();
 }
 
-/// The variable that the first device is fed.
+/// The first fed variable of the first device.
 handle_id feed_of(const graph::ssa_graph& g) {
   return std::ranges::find_if(g.vars, [](auto& v) { return v.feed; })->id;
 }
 
-/// Looks until a handle is done in all steps under way.
+/// Asks until a handle is done in all running steps. False if that takes too
+/// long.
 bool is_soon_done(const executor& exe, handle_id id) {
   const auto until =
     std::chrono::steady_clock::now() + std::chrono::seconds{60};
@@ -98,7 +99,7 @@ TEST_CASE("two places train to the bits of one, with every strategy") {
       CAPTURE(to_string(strategy));
       auto one = on(2, strategy);
       one.lowering.share_parameters =
-        false; // so that each device has its own to compare
+        false; // each device then has its own parameters to compare
       const auto expected = train(net, one, batches);
       for (std::uint32_t in_flight : {1u, 2u, 4u}) {
         CAPTURE(in_flight);
@@ -158,7 +159,7 @@ TEST_CASE("and on devices that complete late") {
     for (std::uint64_t seed = 0; seed < 6; ++seed) {
       CAPTURE(seed);
       auto two = on(2, strategy, {0, 1});
-      // One of them, or both.
+      // One device completes late, or both do.
       two.hooks.device_instances = make_shared_devices(two.devices);
       for (int d = 0; d < 2; ++d)
         if (seed % 3 != static_cast<std::uint64_t>(d))
@@ -246,7 +247,7 @@ TEST_CASE("a dry run over places transfers nothing") {
     executor exe{net.main, options};
     exe.run(net.batch(0, 4));
     const auto stopped = exe.submit(net.batch(1, 4));
-    // The first place stands still. The second waits for nothing from there.
+    // The first place is stopped. The second one does not wait for it.
     for (auto& o : exe.graph().ops)
       if (o.device == 1)
         CHECK(is_soon_done(exe, o.id));

@@ -21,7 +21,7 @@ std::array<int, 2> make_pipe() {
   return ends;
 }
 
-/// All that comes until the other end closes, or the time is up.
+/// Reads until the other end closes or the time is up.
 std::string read_all(int fd, std::chrono::steady_clock::time_point until) {
   std::string text;
   for (;;) {
@@ -49,7 +49,7 @@ process_group::process_group(std::size_t processes, const body& act) {
   const auto got = ::read(port[0], &number, sizeof number);
   ::close(port[0]);
   if (got != sizeof number)
-    return; // process 0 has said why
+    return; // the last word of process 0 says why
   for (std::size_t p = 1; p < processes; ++p)
     children_.push_back(start(p, processes, number, -1, act));
 }

@@ -14,16 +14,15 @@
 
 namespace troupe::test {
 
-/// Processes of one run, as children of the test. Each does what the test says
-/// and leaves a text; none outlives the group.
+/// The processes of one run, as children of the test. Each runs a function of
+/// the test and leaves a text. None outlives the group.
 class process_group {
 public:
-  /// What process number `node.process` does; the text of what it returns, or
-  /// of the error that it throws, is its last word.
+  /// Runs in process number `node.process`. The text that it returns, or that
+  /// of the error that it throws, is the process's last word.
   using body = std::function<std::string(node_options node)>;
 
-  /// Starts them: process 0 first, the others once it listens. Process p has
-  /// device p.
+  /// Starts process 0, and the others once it listens. Process p has device p.
   process_group(std::size_t processes, const body& act);
   ~process_group();
   process_group(const process_group&) = delete;
@@ -33,18 +32,18 @@ public:
 
   struct end {
     bool in_time = false;
-    bool exited = false; ///< by itself, in order
+    bool exited = false; ///< by itself and with status 0
     std::string last_word;
   };
-  /// Waits for one to end. It is killed, and `in_time` is false, if it does not
-  /// before the patience of the group with it ends.
+  /// Waits for a process to end. If it takes longer than `patience`, it is
+  /// killed, and `in_time` is false.
   end wait(std::size_t process,
            std::chrono::seconds patience = std::chrono::seconds{30});
 
 private:
   struct child {
     pid_t id = -1;
-    int words = -1; // its last word comes out here
+    int words = -1; // pipe from which its last word is read
   };
   child start(std::size_t process, std::size_t processes, std::uint16_t port,
               int tell_port, const body& act);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Steps of a graph whose places are processes: how they end, fail, and what is
-// left when a process goes.
+// Steps of a graph whose places are processes: how they end and fail, and what
+// remains valid when a process leaves.
 
 #include <troupe/actors/executor.hpp>
 
@@ -40,8 +40,8 @@ std::uint64_t fingerprint(const scope& parameters) {
   return hash;
 }
 
-/// A run over processes, of which this is number 0 and all others are children:
-/// device d is in process `process_of[d]`.
+/// A run over several processes. This is process 0, the others are its
+/// children. Device d is in process `process_of[d]`.
 struct several {
   small_net net;
   std::vector<std::size_t> process_of;
@@ -83,7 +83,8 @@ struct several {
   }
 };
 
-/// As many steps in flight as there may be; what they lost on a device.
+/// Runs steps, with as many in flight as the options allow. Returns their
+/// losses on a device.
 std::vector<double> run_steps(executor& exe, const small_net& net,
                               std::size_t device) {
   constexpr std::int64_t samples[] = {7, 2, 1, 8, 3, 1};
@@ -97,7 +98,7 @@ std::vector<double> run_steps(executor& exe, const small_net& net,
 }
 
 bool same(double a, double b) {
-  return a == b || (a != a && b != b); // idle devices have no loss
+  return a == b || (a != a && b != b); // NaN for devices without samples
 }
 
 void split_run_agrees(const small_net& net, merge_strategy strategy,
@@ -138,7 +139,7 @@ void split_run_agrees(const small_net& net, merge_strategy strategy,
       CHECK(same(here[s], expected[s]));
     CHECK(fingerprint(exe.parameters()) == fingerprint(together.parameters()));
   }
-  // One after the other, so that the pipe has them in order.
+  // One process after the other, so that the pipe has the results in order.
   for (std::size_t p = 1; p < run.processes(); ++p) {
     turns[p].put('t');
     CHECK(exit_code(children[p - 1]) == 0);
@@ -210,7 +211,7 @@ TEST_CASE("cancelling waits for nobody") {
   several run{make_mlp(), {0, 1}, merge_strategy::all_reduce, 2, {}};
   pipe_pair cancelled;
   const auto child = run.child(1, [&](executor& exe) {
-    cancelled.get<char>(); // until then it has not begun any step
+    cancelled.get<char>(); // no step begins here before
     for (int i = 0; i < 2; ++i)
       if (caught([&] { exe.run(run.net.batch(1, 4)); }).code()
           != errc::cancelled)
@@ -252,7 +253,7 @@ TEST_CASE("a lost process ends the run of all, and is named") {
   pipe_pair ended;
   const auto child = run.child(1, [&](executor& exe) {
     exe.run(run.net.batch(0, 4));
-    ended.get<char>(); // the first step, there too
+    ended.get<char>(); // waits until the first step has ended there too
     exe.submit(run.net.batch(1, 4));
     ::raise(SIGKILL);
   });
@@ -295,7 +296,7 @@ TEST_CASE("a process holds and feeds what its own devices need") {
   exe.run(run.net.batch(0, 4));
   CHECK(values_of(exe.parameters().replica(1)).empty());
   CHECK(exe.stats().peak_bytes[1] == 0);
-  CHECK(exe.stats().stream_actors == 3); // with collectives
+  CHECK(exe.stats().stream_actors == 3); // one of them for collectives
   CHECK(exit_code(child) == 0);
 }
 

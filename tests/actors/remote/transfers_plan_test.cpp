@@ -53,7 +53,7 @@ bool leads_to_another_place(const graph::ssa_graph& g, const wired_edge& e) {
   return e.from != no_handle && place(e.from) != place(e.to);
 }
 
-/// The graph with the edges alone that messages stand for.
+/// The graph with only those edges that are sent as messages.
 graph::ssa_graph as_sent(graph::ssa_graph g, const wiring_plan& plan) {
   g.edges.clear();
   for (auto& e : plan.edges())
@@ -73,7 +73,7 @@ TEST_CASE("no message goes to another place, and none is missing") {
       const auto plan = plan_of(g);
       for (auto& e : plan.edges())
         CHECK_FALSE(leads_to_another_place(g, e));
-      // What no message says follows from messages alone, without transfers.
+      // Edges that are not sent follow from messages alone, without transfers.
       std::vector<graph::order_query> waits;
       for (auto& e : g.edges)
         if (e.kind != graph::edge_kind::transfer)
@@ -89,7 +89,7 @@ TEST_CASE("no message goes to another place, and none is missing") {
                      && e.to == g.edges[i].to;
             });
     }
-  // Else this would prove little.
+  // Otherwise the test would prove little.
   CHECK(only_implied_elsewhere > 0);
 }
 
@@ -127,7 +127,7 @@ TEST_CASE("processes' plans are parts of the whole") {
   CHECK(first.messages_per_step() + second.messages_per_step()
         == whole.messages_per_step());
   CHECK(first.streams().size() == 3);
-  CHECK(second.streams().size() == 6); // either device merges
+  CHECK(second.streams().size() == 6); // both devices have collectives
   CHECK(first.releases().size() + second.releases().size()
         == whole.releases().size());
 }

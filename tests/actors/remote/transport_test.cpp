@@ -17,7 +17,7 @@ TEST_SUITE("actors.remote.transport") {
 
 namespace {
 
-/// Keeps what is sent, until the test lets it arrive.
+/// Keeps what is sent. The test delivers it.
 struct slow_wire final : actors::wire {
   struct message {
     std::uint32_t channel;
@@ -126,7 +126,7 @@ TEST_CASE_FIXTURE(rig, "in a step that fails nobody waits any more") {
   REQUIRE(heard.got);
   CHECK(heard.got->value.empty());
   heard.got.reset();
-  // What it waited for is dropped, and the sender learns that it may go on.
+  // The item of the failed step is dropped when it arrives, and acknowledged.
   CHECK_FALSE(ends.receive(0, 1, heard));
   CHECK(ends.arrived(0, 0, value("late")));
   CHECK_FALSE(heard.got);
@@ -166,7 +166,7 @@ TEST_CASE_FIXTURE(rig, "to who is gone nothing waits to be sent") {
   ends.receiver_is_gone(0);
   CHECK(heard.completions == 1);
   CHECK(send(3, value("three")) == launch_status::done);
-  CHECK(ends.taken(0, 0)); // it was under way
+  CHECK(ends.taken(0, 0)); // was already on its way
   CHECK(send(4, value("four")) == launch_status::done);
 }
 

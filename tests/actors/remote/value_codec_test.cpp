@@ -49,8 +49,8 @@ bool same(const tensor& a, const tensor& b) {
          && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
 }
 
-/// Decodes into a variable that holds something, which must be there still
-/// after a failure. True if the bytes were refused with the right error.
+/// Decodes into a variable that has a value. True if the bytes are refused with
+/// the right error and the value is unchanged.
 bool refused(std::string_view bytes) {
   auto target = holding(filled({7}, dtype::int32));
   try {
@@ -78,7 +78,8 @@ std::string dense_header(dtype type, const std::vector<std::int64_t>& dims) {
   return out;
 }
 
-/// A library's layout: elements backwards, behind one of padding.
+/// A layout like those of libraries: elements in reverse order, after one
+/// element of padding.
 class backwards final : public layout {
 public:
   explicit backwards(std::size_t count) : count_(count) {}

@@ -22,7 +22,7 @@ namespace {
 constexpr std::uint32_t late_us = 10'000;
 const std::vector<std::int64_t> batches{13, 13, 1, 13};
 
-/// Two simulated devices on which what `name` names takes some time.
+/// Two simulated devices on which work called `name` takes `late_us`.
 executor_options with_late(const std::string& name) {
   executor_options o;
   o.devices = parse_devices("sim:2");

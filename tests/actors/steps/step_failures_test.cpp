@@ -14,7 +14,7 @@ TEST_SUITE("actors.step_failures") {
 
 namespace {
 
-/// Four steps in flight at most, and no graph.
+/// At most four steps in flight, without a graph.
 struct some_steps {
   graph_context context;
   step_failures failures{context, nullptr};
@@ -50,7 +50,7 @@ TEST_CASE("a step behind a failed one that nobody has waited for fails") {
   s.admit(1, 0);
   CHECK(s.failed(1));
   CHECK(s.context.state_of(1).reason().code() == errc::cancelled);
-  s.admit(2, 2); // the caller knows of the others
+  s.admit(2, 2); // the results of the others have been collected
   CHECK_FALSE(s.failed(2));
 }
 

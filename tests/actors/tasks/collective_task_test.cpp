@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Collectives of values that do not lie plain.
+// Collectives of values that are not in plain layout.
 
 #include <troupe/actors/engine/step_state.hpp>
 #include <troupe/actors/tasks/op_tasks.hpp>
@@ -19,7 +19,7 @@ TEST_SUITE("actors.collective_task") {
 
 namespace {
 
-/// Elements backwards, each `stride` floats behind the next one.
+/// A layout with the elements in reverse order, `stride` floats apart.
 class backwards final : public layout {
 public:
   backwards(std::int64_t elements, std::int64_t stride)
@@ -96,7 +96,7 @@ private:
   step_state step_;
 };
 
-/// Sums of two devices' values, which lie so.
+/// Checks the sums of the two devices' values.
 void check_sums(two_devices& two) {
   two.add_up();
   for (const std::size_t device : {0, 1})

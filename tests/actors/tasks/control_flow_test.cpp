@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How branches and loops fail. What they compute: tests/paddle.
+// How branches and loops fail. Tests in tests/paddle check what they compute.
 #include <troupe/actors/plain_executor.hpp>
 
 #include <support/caught.hpp>
@@ -74,8 +74,8 @@ feed_map feeds(std::vector<bool> flag) {
 
 const names y{"y"};
 
-/// flag, x -> op with a block { kept = relu(x) }; y = x + kept, of a
-/// persistable `kept`
+/// flag, x -> op with a block { kept = relu(x) }; y = x + kept. `kept` is
+/// persistable.
 graph::program update(const std::string& type, const names& written) {
   auto p = branch("relu");
   auto& main = p.main();
@@ -215,7 +215,7 @@ TEST_CASE("a loop whose condition stays true ends when it is cancelled") {
     exe.submit(feeds({true}));
     exe.cancel();
     CHECK(caught([&] { exe.wait(0); }).code() == errc::cancelled);
-    exe.submit(feeds({true})); // and when its executor is destroyed
+    exe.submit(feeds({true})); // ends when the executor is destroyed
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An application's op whose kernel does not keep to what its schema says.
+// An application's op whose kernel does not keep to the op's schema.
 #include <troupe/actors/executor.hpp>
 #include <troupe/actors/plain_executor.hpp>
 #include <troupe/graph/layers.hpp>

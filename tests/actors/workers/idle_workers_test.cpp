@@ -116,7 +116,7 @@ TEST_CASE("idle workers help") {
   idle_workers runner{queue};
   std::atomic<int> inside{0};
   bool met[2] = {false, false};
-  // Both parts stay until both run: only two threads can end this in time.
+  // Each part waits for the other: only two threads can end this in time.
   const auto until = std::chrono::steady_clock::now() + patience;
   runner.run(2, [&](std::size_t i) {
     ++inside;
@@ -124,7 +124,7 @@ TEST_CASE("idle workers help") {
       std::this_thread::yield();
     met[i] = inside == 2;
   });
-  CHECK(met[0]); // the second finds the first gone if one thread runs both
+  CHECK(met[0]); // met[1] is true even if one thread runs both
 }
 
 TEST_CASE("a thread that is no worker does all parts") {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Several executors in one actor system: none starves, none is delayed by
-// another while a worker has nothing to do. No test measures time.
+// Several executors in one actor system: none starves, and none is delayed by
+// another while a worker is idle. No test measures time.
 #include <troupe/actors/configure.hpp>
 #include <troupe/actors/executor.hpp>
 #include <troupe/base/cores.hpp>
@@ -83,7 +83,7 @@ private:
   std::size_t number_;
 };
 
-/// `chains` chains of `length` ops side by side, numbered chain by chain.
+/// `chains` independent chains of `length` ops, numbered chain by chain.
 graph::program make_chains(std::size_t chains, std::size_t length) {
   graph::program p;
   for (std::size_t n = 0; n < chains * length; ++n) {
@@ -120,7 +120,7 @@ std::unique_ptr<executor> make_executor(const graph::program& p, body run,
   return std::make_unique<executor>(p, o);
 }
 
-/// What each of several executors does in a test of fairness.
+/// The work of each executor in a test of fairness.
 struct load {
   std::size_t executors;
   std::size_t chains;
@@ -130,9 +130,9 @@ struct load {
   std::uint64_t ops() const { return chains * length * steps; }
 };
 
-/// Submits equal loads to several executors, of whose `workers` one serves them
-/// all and the others are kept busy. Returns how many ops each executor had run
-/// when the first of them was done.
+/// Submits equal loads to several executors that share `workers` workers. One
+/// worker serves all executors, the others are kept busy. Returns how many ops
+/// each executor had run when the first one was done.
 std::vector<std::uint64_t> ops_when_first_is_done(std::size_t workers,
                                                   const load& each) {
   shared_system shared{true, static_cast<int>(workers)};
@@ -172,7 +172,8 @@ std::vector<std::uint64_t> ops_when_first_is_done(std::size_t workers,
   return seen;
 }
 
-/// What the last executor had done when the first one was, of all that it does.
+/// The fraction of its ops that the slowest executor had run when the first one
+/// was done.
 double least_share(std::size_t workers, const load& each) {
   const auto ops = ops_when_first_is_done(workers, each);
   REQUIRE(ops.size() == each.executors);
@@ -180,9 +181,9 @@ double least_share(std::size_t workers, const load& each) {
          / static_cast<double>(each.ops());
 }
 
-/// No executor may be far behind the first one. The middle one of five runs:
-/// workers share their turns among ready jobs, of which an executor may happen
-/// to have twice as many as another.
+/// No executor may be far behind the first one. Checks the median of five runs,
+/// because workers take turns among ready jobs, and one executor may happen to
+/// have twice as many as another.
 void check_fair(std::size_t workers, const load& each) {
   std::array<double, 5> shares{};
   for (auto& share : shares)
@@ -196,8 +197,8 @@ void check_fair(std::size_t workers) {
     for (std::size_t chains : {1u, 4u}) {
       CAPTURE(executors);
       CAPTURE(chains);
-      check_fair(workers, {executors, chains, 20, 100}); // edges as ports
-      check_fair(workers, {executors, chains, 600, 3});  // ops tell ops
+      check_fair(workers, {executors, chains, 20, 100}); // many short steps
+      check_fair(workers, {executors, chains, 600, 3});  // few long steps
     }
 }
 
@@ -237,7 +238,7 @@ TEST_CASE("a long op delays no op of another graph while a worker is idle") {
       auto fast = make_executor(
         make_chains(3, 4), [&](std::size_t) { ++ran; }, shared, 2, devices);
       const auto step = slow->submit({});
-      // In a system of CAF's own policy the waiting thread is a worker too.
+      // In a system with CAF's own policy, the waiting thread is a worker too.
       for (int s = 0; s < 10; ++s)
         fast->run({});
       other_is_done.open();
