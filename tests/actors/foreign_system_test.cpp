@@ -129,7 +129,7 @@ TEST_CASE("steps in flight end in any system, waited for or not") {
     for (auto id : ids)
       got.push_back(exe.wait(id).loss);
     CHECK(got == losses);
-    exe.submit(net.batch(0, 6)); // destroyed with this one under way
+    exe.submit(net.batch(0, 6)); // runs while the executor is destroyed
   });
 }
 
@@ -189,7 +189,7 @@ TEST_CASE("a handler of an actor may run steps") {
     auto trainer = spawn_doer(app, [&] {
       executor exe{net.main, options_for(net, &app)};
       got = train(net, exe, 3);
-      exe.submit(net.batch(0, 6)); // and destroy one under way
+      exe.submit(net.batch(0, 6)); // runs while the executor is destroyed
     });
     caf::scoped_actor self{*app.system};
     for (int round = 0; round < 3; ++round) {

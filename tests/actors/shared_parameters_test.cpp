@@ -153,7 +153,7 @@ TEST_CASE("tests see what a training of the same scope updates") {
     for (std::uint64_t i = 0; i < 3; ++i)
       exe.run(net.batch(i, 8));
     const auto feeds = net.batch(3, 8);
-    const auto trained = exe.run(feeds).losses; // before the update
+    const auto trained = exe.run(feeds).losses; // those before the update
     exe.synchronize_parameters();
     executor fresh{net.evaluation, test_options};
     const auto losses = fresh.run(feeds).losses;
@@ -181,7 +181,7 @@ TEST_CASE("an executor that is made later copies what was trained") {
 }
 
 TEST_CASE("training goes on with other numbers of devices") {
-  const auto net = make_resnet(true); // has statistics, which have copies
+  const auto net = make_resnet(true); // each device has its own statistics
   const auto losses = [&](bool forget_between, bool share) {
     const auto parameters = net.parameters();
     std::vector<double> all;

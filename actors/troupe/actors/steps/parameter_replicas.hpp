@@ -28,8 +28,8 @@ public:
 
   /// Called before the first step. Copies to each device the missing values
   /// that its ops read, discards copies that steps will not update, and moves
-  /// what lies in memory that the device does not reach. Throws
-  /// error(not_found) naming a variable without a value.
+  /// values out of memory that the device cannot reach. Throws error(not_found)
+  /// naming a variable without a value.
   void spread();
   /// Called after steps. Brings the application's values up to date, in plain
   /// layout.
