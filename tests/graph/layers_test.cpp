@@ -197,6 +197,8 @@ TEST_CASE_FIXTURE(inputs, "matmul multiplies the last two axes") {
   auto batches = net.data("batches", {7, 1, 5, 8});
   CHECK(layers::matmul(sequence, y).dims() == shape{3, 5, 2});
   CHECK(layers::matmul(batches, y).dims() == shape{7, 3, 5, 2});
+  auto one = net.data("one", {1, 8, 2});
+  CHECK(layers::matmul(sequence, one).dims() == shape{-1, 5, 2});
   CHECK(layers::matmul(y, sequence, {.transpose_x = true, .transpose_y = true})
           .dims()
         == shape{3, 2, 5});

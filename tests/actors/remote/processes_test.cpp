@@ -166,6 +166,10 @@ TEST_CASE("processes train to the bits of one, each its devices") {
   }
   split_run_agrees(make_lenet(), merge_strategy::all_reduce, 2, {0, 1, 2});
   split_run_agrees(make_lenet(), merge_strategy::reduce, 2, {0, 1, 2, 1});
+  // The six updates run on the first six devices, so process 2 does not read
+  // the learning rate.
+  split_run_agrees(make_mlp(), merge_strategy::reduce, 2,
+                   {0, 1, 1, 1, 1, 1, 2});
   split_run_agrees(make_word2vec(), merge_strategy::replicate, 2, {0, 1});
   split_run_agrees(make_resnet(true), merge_strategy::reduce, 2, {0, 1});
 }

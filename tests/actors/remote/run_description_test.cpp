@@ -21,6 +21,14 @@ TEST_CASE("the first line that differs is named with both values") {
         == "a:  in process 0, x in process 1");
 }
 
+TEST_CASE("a value that a process does not need differs from none") {
+  const std::string none = "a\tnot needed in this process\nb\t2\n";
+  CHECK(first_difference(none, "a\t1\nb\t2\n", 1).empty());
+  CHECK(first_difference("a\t1\nb\t2\n", none, 1).empty());
+  CHECK(first_difference(none, "a\t1\nb\t3\n", 1)
+        == "b: 2 in process 0, 3 in process 1");
+}
+
 TEST_CASE("lines that one process alone has are named") {
   CHECK(first_difference("a\t1\n", "a\t1\nb\t2\n", 1)
         == "nothing in process 0, b in process 1");

@@ -173,6 +173,12 @@ TEST_CASE("a value in a library's layout arrives in the plain one") {
         == std::vector<float>{3, 2, 1});
 }
 
+TEST_CASE("an array of tensors is refused, not lost") {
+  variable value;
+  value.set(tensor_array{filled({2}, dtype::float32)});
+  CHECK(caught([&] { encode_value(value); }).code() == errc::invalid_argument);
+}
+
 TEST_CASE("no value is no bytes and empties the target") {
   CHECK(encode_value({}).empty());
   CHECK(encode_value(holding(tensor{})).empty());

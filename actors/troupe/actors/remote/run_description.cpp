@@ -17,6 +17,10 @@ namespace {
 
 constexpr char between = '\t'; // separates a line's name from its value
 
+/// Stands for a value that this process does not need. It differs from no other
+/// value.
+constexpr std::string_view not_needed = "not needed in this process";
+
 /// FNV-1a over words of eight bytes; the last word is padded with zeros.
 class fingerprint {
 public:
@@ -135,25 +139,23 @@ std::set<std::string_view> statistics(const graph::ssa_graph& g) {
   return found;
 }
 
-/// Variables that devices of several processes read before a step writes them,
-/// each with a device of this process that reads it. Variables that this
-/// process does not read are not included.
-std::map<std::string_view, std::size_t>
-shared_values(const graph::ssa_graph& g, const node_options& nodes) {
-  std::map<std::string_view, std::set<std::size_t>> readers;
-  std::map<std::string_view, std::size_t> on;
+/// The processes that read a variable, each with a device that does.
+using readers = std::map<std::size_t, std::size_t>;
+
+/// Variables that devices of several processes read before a step writes them.
+/// Every process finds the same ones.
+std::map<std::string_view, readers> shared_values(const graph::ssa_graph& g,
+                                                  const node_options& nodes) {
+  std::map<std::string_view, readers> shared;
   for (auto& o : g.ops)
     for (auto id : o.inputs)
-      if (auto& v = g.var(id); v.persistable && v.version == 0) {
-        readers[v.name].insert(nodes.process_of_device[v.device]);
-        if (nodes.process_of_device[v.device] == nodes.process)
-          on.emplace(v.name, v.device);
-      }
+      if (auto& v = g.var(id); v.persistable && v.version == 0)
+        shared[v.name].emplace(nodes.process_of_device[v.device], v.device);
   const auto apart = statistics(g);
-  std::erase_if(on, [&](auto& value) {
-    return readers[value.first].size() < 2 || apart.contains(value.first);
+  std::erase_if(shared, [&](auto& value) {
+    return value.second.size() < 2 || apart.contains(value.first);
   });
-  return on;
+  return shared;
 }
 
 std::string text_of(const tensor& value) {
@@ -201,6 +203,10 @@ line take_line(std::string_view& text) {
   return {whole.substr(0, tab), whole.substr(std::min(tab + 1, whole.size()))};
 }
 
+bool differ(std::string_view a, std::string_view b) {
+  return a != b && a != not_needed && b != not_needed;
+}
+
 std::string text_of(const line& first, const line& other, std::size_t process) {
   const auto in_other = " in process " + std::to_string(process);
   if (first.name != other.name)
@@ -225,9 +231,13 @@ std::string describe_run(const executor_options& options,
     add_program(out, *graph.sources->described);
   add_handles(out, graph);
   if (!options.hooks.dry_run && options.strategy != graph::merge_strategy::none)
-    for (auto& [name, d] : shared_values(graph, *options.nodes))
+    for (auto& [name, by] : shared_values(graph, *options.nodes)) {
+      const auto here = by.find(options.nodes->process);
       out.add("the value of " + std::string{name},
-              text_of(parameters.replica(d), name));
+              here == by.end()
+                ? std::string{not_needed}
+                : text_of(parameters.replica(here->second), name));
+    }
   return out.take();
 }
 
@@ -237,7 +247,7 @@ std::string first_difference(const std::string& of_first,
   while (!first.empty() || !other.empty()) {
     const auto here = take_line(first);
     const auto there = take_line(other);
-    if (here.name != there.name || here.value != there.value)
+    if (here.name != there.name || differ(here.value, there.value))
       return text_of(here, there, process);
   }
   return {};

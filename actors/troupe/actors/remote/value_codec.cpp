@@ -137,6 +137,9 @@ std::string encode_value(const variable& value) {
     out.append(reinterpret_cast<const char*>(r.rows.data()),
                r.rows.size() * sizeof(std::int64_t));
     put_tensor(out, r.values);
+  } else if (value.is_array()) {
+    throw error(errc::invalid_argument,
+                "an array of tensors cannot be sent to another process");
   }
   return out;
 }

@@ -5,14 +5,6 @@ namespace troupe::graph::schemas {
 
 namespace {
 
-/// Extent of the result for extents `a` and `b`: 1 broadcasts, and a known
-/// extent is preferred to an unknown one.
-std::int64_t meet(std::int64_t a, std::int64_t b) noexcept {
-  if (a == 1 || b == 1)
-    return a == 1 ? b : a;
-  return a < 0 ? b : a;
-}
-
 void infer_comparison(shape_inference& s) {
   s.output("Out", broadcast(s), dtype::boolean);
 }
@@ -47,7 +39,7 @@ shape broadcast(const shape_inference& s) {
     auto& extent = out[i + static_cast<std::size_t>(axis)];
     s.check(fits(extent, low[i]) || extent == 1 || low[i] == 1, "Y",
             "a shape that broadcasts with X " + to_string(x));
-    extent = meet(extent, low[i]);
+    extent = broadcast(extent, low[i]);
   }
   return out;
 }

@@ -39,6 +39,14 @@ constexpr bool fits(std::int64_t a, std::int64_t b) noexcept {
 /// True if two shapes can be equal.
 bool fits(const shape& a, const shape& b) noexcept;
 
+/// The extent to which two extents broadcast: the other one if one is 1. Of
+/// equal ones, a known extent is preferred to an unknown one.
+constexpr std::int64_t broadcast(std::int64_t a, std::int64_t b) noexcept {
+  if (a == 1 || b == 1)
+    return a == 1 ? b : a;
+  return a < 0 ? b : a;
+}
+
 /// Product of the extents in [first, last), -1 if one is unknown.
 std::int64_t product(const shape& dims, std::size_t first,
                      std::size_t last) noexcept;

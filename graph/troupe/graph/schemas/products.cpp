@@ -76,7 +76,7 @@ void infer_product(shape_inference& s, bool flip_x, bool flip_y,
     auto& extent = out[i + offset];
     s.check(fits(extent, low[i]) || extent == 1 || low[i] == 1, "Y",
             "a batch of matrices that broadcasts with X " + to_string(x));
-    extent = extent == 1 || extent < 0 ? low[i] : extent;
+    extent = broadcast(extent, low[i]);
   }
   out[out.rank() - 2] = a.rows;
   out[out.rank() - 1] = b.columns;
