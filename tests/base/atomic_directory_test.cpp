@@ -4,6 +4,7 @@
 
 #include <support/child_process.hpp>
 #include <support/files.hpp>
+#include <support/immutable_file.hpp>
 #include <support/killed_child.hpp>
 #include <support/number_of_the_dead.hpp>
 #include <support/skip_case.hpp>
@@ -11,9 +12,7 @@
 #include <doctest/doctest.h>
 
 #include <fcntl.h>
-#include <linux/fs.h>
 #include <sys/file.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -42,35 +41,6 @@ void save(const fs::path& target, const std::string& text) {
   write_whole(made.path() / "b", text);
   made.commit({"stale"});
 }
-
-/// A file that nobody can remove, until the end. False if this user or the file
-/// system cannot have one.
-class immutable_file {
-public:
-  explicit immutable_file(const fs::path& path)
-    : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)),
-      is_(set(FS_IMMUTABLE_FL)) {}
-  ~immutable_file() {
-    set(0);
-    ::close(descriptor_);
-  }
-  immutable_file(const immutable_file&) = delete;
-  immutable_file& operator=(const immutable_file&) = delete;
-
-  explicit operator bool() const noexcept { return is_; }
-
-private:
-  bool set(int flag) {
-    int flags = 0;
-    if (::ioctl(descriptor_, FS_IOC_GETFLAGS, &flags) != 0)
-      return false;
-    flags = (flags & ~FS_IMMUTABLE_FL) | flag;
-    return ::ioctl(descriptor_, FS_IOC_SETFLAGS, &flags) == 0;
-  }
-
-  int descriptor_;
-  bool is_;
-};
 
 } // namespace
 
@@ -258,6 +228,65 @@ TEST_CASE("what others have under a name that is saved is not removed") {
   CHECK(test::read_bytes(kept / "b") == "new");
 }
 
+TEST_CASE("two savers that meet at any moment both succeed") {
+  test::temporary_folder folder;
+  const auto target = folder / "d";
+  for (const bool exists : {false, true}) {
+    CAPTURE(exists);
+    const auto calls = test::meet_at_each_call(
+      [&] {
+        fs::remove_all(target);
+        if (exists)
+          save(target, "old");
+      },
+      [&] { save(target, "child"); }, [&](pid_t) { save(target, "parent"); },
+      [&](test::child_end end) {
+        CHECK(end == test::child_end::went_on);
+        const auto a = test::read_bytes(target / "a");
+        CHECK((a == "child" || a == "parent"));
+        CHECK(test::read_bytes(target / "b") == a);
+        CHECK(folder.entries() == 1);
+      });
+    if (calls == 0)
+      return test::skip_case(needs_tracing);
+    CHECK(calls > 20);
+  }
+}
+
+TEST_CASE("a process of another container, which removes folders that nobody "
+          "has locked, may come at any moment") {
+  test::temporary_folder folder;
+  const auto calls = test::meet_at_each_call(
+    [&] { fs::remove_all(folder / "d"); }, [&] { save(folder / "d", "whole"); },
+    [&](pid_t writer) {
+      const auto name = folder / ("d.troupe-tmp." + std::to_string(writer));
+      const int found = ::open(name.c_str(), O_RDONLY);
+      if (found >= 0 && ::flock(found, LOCK_EX | LOCK_NB) == 0)
+        fs::remove_all(name);
+      ::close(found);
+    },
+    [&](test::child_end end) {
+      CHECK(end == test::child_end::went_on);
+      CHECK(test::read_bytes(folder / "d/b") == "whole");
+      CHECK(folder.entries() == 1);
+    });
+  if (calls == 0)
+    return test::skip_case(needs_tracing);
+  CHECK(calls > 10);
+}
+
+TEST_CASE("what users call NAME.tmp.NUMBER is theirs") {
+  test::temporary_folder folder;
+  const auto dead = std::to_string(test::number_of_the_dead());
+  for (const auto& name : {"d.tmp." + dead, std::string{"d.tmp.2020"}}) {
+    fs::create_directories(folder / name / "sub");
+    test::write_bytes(folder / name / "sub/data", "precious");
+  }
+  save(folder / "d", "new");
+  CHECK(folder.entries() == 3);
+  CHECK(test::read_bytes(folder / "d.tmp.2020/sub/data") == "precious");
+}
+
 TEST_CASE("folders under names that are to be files are refused before "
           "anything is written") {
   test::temporary_folder folder;
@@ -277,7 +306,7 @@ TEST_CASE("a folder is refused with what not even its owner can remove") {
   save(folder / "d", "old");
   fs::create_directory(folder / "d/sub");
   test::write_bytes(folder / "d/sub/fixed", "mine");
-  const immutable_file fixed{folder / "d/sub/fixed"};
+  const test::immutable_file fixed{folder / "d/sub/fixed"};
   if (!fixed)
     return test::skip_case("needs to make a file immutable");
   CHECK(contains(error_of([&] { atomic_directory{folder / "d"}; }),
@@ -395,20 +424,21 @@ TEST_CASE("the root folder is refused before anything is written") {
 TEST_CASE("folders of processes that are gone are removed, others stay") {
   test::temporary_folder folder;
   const auto dead = std::to_string(test::number_of_the_dead());
-  for (auto* name : {"d.tmp.1", "d.tmp.x", "d.tmp.", "e.tmp.", "d.tmp.12x"})
+  for (auto* name : {"d.troupe-tmp.1", "d.troupe-tmp.x", "d.troupe-tmp.",
+                     "e.troupe-tmp.", "d.troupe-tmp.12x"})
     fs::create_directory(folder / name);
-  fs::create_directory(folder / ("d.tmp." + dead));
-  fs::create_directory(folder / ("d.tmp." + dead + ".7"));
-  test::write_bytes(folder / ("d.tmp." + dead) / "a", "half");
+  fs::create_directory(folder / ("d.troupe-tmp." + dead));
+  fs::create_directory(folder / ("d.troupe-tmp." + dead + ".7"));
+  test::write_bytes(folder / ("d.troupe-tmp." + dead) / "a", "half");
   // As a process of another container has it.
-  const auto held = folder / ("d.tmp." + dead + ".8");
+  const auto held = folder / ("d.troupe-tmp." + dead + ".8");
   fs::create_directory(held);
   const int lock = ::open(held.c_str(), O_RDONLY | O_DIRECTORY);
   ::flock(lock, LOCK_EX);
   save(folder / "d", "new");
   CHECK(folder.entries() == 7);
   CHECK(fs::exists(held));
-  CHECK_FALSE(fs::exists(folder / ("d.tmp." + dead)));
+  CHECK_FALSE(fs::exists(folder / ("d.troupe-tmp." + dead)));
   ::close(lock);
   save(folder / "d", "new");
   CHECK_FALSE(fs::exists(held));

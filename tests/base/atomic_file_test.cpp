@@ -4,6 +4,8 @@
 
 #include <support/child_process.hpp>
 #include <support/files.hpp>
+#include <support/immutable_file.hpp>
+#include <support/killed_child.hpp>
 #include <support/number_of_the_dead.hpp>
 #include <support/skip_case.hpp>
 
@@ -101,20 +103,21 @@ TEST_CASE("a file appears where a link leads that led nowhere") {
 TEST_CASE("files of processes that are gone are removed, others stay") {
   test::temporary_folder folder;
   const auto dead = std::to_string(test::number_of_the_dead());
-  for (auto& name : {"a.tmp.1", "a.tmp.x", "a.tmp.", "b.tmp.", "a.tmp.12x"})
+  for (auto& name : {"a.troupe-tmp.1", "a.troupe-tmp.x", "a.troupe-tmp.",
+                     "b.troupe-tmp.", "a.troupe-tmp.12x"})
     test::write_bytes(folder / name, "other");
-  std::filesystem::create_directory(folder / ("a.tmp." + dead + ".9"));
-  test::write_bytes(folder / ("a.tmp." + dead), "half");
-  test::write_bytes(folder / ("a.tmp." + dead + ".7"), "half");
+  std::filesystem::create_directory(folder / ("a.troupe-tmp." + dead + ".9"));
+  test::write_bytes(folder / ("a.troupe-tmp." + dead), "half");
+  test::write_bytes(folder / ("a.troupe-tmp." + dead + ".7"), "half");
   // As a process of another container has it.
-  const auto held = folder / ("a.tmp." + dead + ".8");
+  const auto held = folder / ("a.troupe-tmp." + dead + ".8");
   test::write_bytes(held, "half");
   const int lock = ::open(held.c_str(), O_RDONLY);
   ::flock(lock, LOCK_EX);
   atomic_file(folder / "a").commit();
   CHECK(folder.entries() == 8);
   CHECK(std::filesystem::exists(held));
-  CHECK_FALSE(std::filesystem::exists(folder / ("a.tmp." + dead)));
+  CHECK_FALSE(std::filesystem::exists(folder / ("a.troupe-tmp." + dead)));
   ::close(lock);
   atomic_file(folder / "a").commit();
   CHECK_FALSE(std::filesystem::exists(held));
@@ -122,7 +125,8 @@ TEST_CASE("files of processes that are gone are removed, others stay") {
 
 TEST_CASE("a file that is written over keeps its permissions") {
   test::temporary_folder folder;
-  const auto temporary = folder / ("a.tmp." + std::to_string(::getpid()));
+  const auto temporary =
+    folder / ("a.troupe-tmp." + std::to_string(::getpid()));
   for (const mode_t mode : {0600U, 0640U, 0400U, 0666U, 0777U}) {
     CAPTURE(mode);
     test::write_bytes(folder / "a", "old");
@@ -178,6 +182,55 @@ TEST_CASE("a file of another user keeps owner and group where that can be") {
   CHECK(test::permissions_of(folder / "a") == 0600);
 }
 
+TEST_CASE("a file that cannot be replaced is refused before it is written") {
+  test::temporary_folder folder;
+  test::write_bytes(folder / "a", "old");
+  {
+    const test::immutable_file fixed{folder / "a"};
+    if (!fixed)
+      return test::skip_case("needs to make a file immutable");
+    CHECK(contains(error_of([&] { atomic_file{folder / "a"}; }),
+                   "/a: is immutable or append-only"));
+    CHECK(folder.entries() == 1);
+  }
+  // In a sticky folder, users may replace their own files only.
+  REQUIRE(::chmod(folder.path().c_str(), 01777) == 0);
+  CHECK(test::exit_code(test::in_child([&] {
+          test::become_user(65534);
+          const auto why = error_of([&] { atomic_file{folder / "a"}; });
+          if (!contains(why, "/a: may not be replaced by this user"))
+            ::_exit(2);
+        }))
+        == 0);
+}
+
+TEST_CASE("a process of another container, which removes what nobody has "
+          "locked, may come at any moment") {
+  test::temporary_folder folder;
+  const auto calls = test::meet_at_each_call(
+    [&] { std::filesystem::remove(folder / "a"); },
+    [&] {
+      atomic_file file(folder / "a");
+      file.write("whole");
+      file.commit();
+    },
+    [&](pid_t writer) {
+      const auto name = folder / ("a.troupe-tmp." + std::to_string(writer));
+      const int file = ::open(name.c_str(), O_RDONLY);
+      if (::flock(file, LOCK_EX | LOCK_NB) == 0)
+        ::unlink(name.c_str());
+      ::close(file);
+    },
+    [&](test::child_end end) {
+      CHECK(end == test::child_end::went_on);
+      CHECK(test::read_bytes(folder / "a") == "whole");
+      CHECK(folder.entries() == 1);
+    });
+  if (calls == 0)
+    return test::skip_case("needs to trace a child process");
+  CHECK(calls > 5);
+}
+
 TEST_CASE("the name of a folder is no name of a file") {
   test::temporary_folder folder;
   for (const auto* name : {"new/", "there/", "there/.", "there/..", "new/."}) {
@@ -192,7 +245,7 @@ TEST_CASE("the name of a folder is no name of a file") {
 TEST_CASE("a file that is being written is locked") {
   test::temporary_folder folder;
   const atomic_file file(folder / "a");
-  const auto name = "a.tmp." + std::to_string(::getpid());
+  const auto name = "a.troupe-tmp." + std::to_string(::getpid());
   const int other = ::open((folder / name).c_str(), O_RDONLY);
   CHECK(::flock(other, LOCK_EX | LOCK_NB) != 0);
   ::close(other);

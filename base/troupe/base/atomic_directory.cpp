@@ -29,12 +29,20 @@ int exchange(const fs::path& a, const fs::path& b) noexcept {
   return ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE);
 }
 
+/// Removes a folder, if possible: the next save tries again. Needs a descriptor
+/// per level.
+void discard_folder(const fs::path& folder) noexcept {
+  std::error_code ignored;
+  fs::remove_all(folder, ignored);
+}
+
 /// Opens and locks a folder, so that other processes see it as in use. -1 if
 /// that fails, for example because another process has the lock.
-int lock_folder(const fs::path& folder) noexcept {
+/// @param how LOCK_NB, or 0 to wait for that process
+int lock_folder(const fs::path& folder, int how) noexcept {
   const int descriptor =
     ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (descriptor >= 0 && ::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+  if (descriptor >= 0 && ::flock(descriptor, LOCK_EX | how) != 0) {
     ::close(descriptor);
     return -1;
   }
@@ -42,12 +50,11 @@ int lock_folder(const fs::path& folder) noexcept {
 }
 
 void remove_leftovers(const fs::path& target) {
-  std::error_code ignored;
   for (const auto& path : abandoned_temporaries(target)) {
-    const int lock = lock_folder(path);
+    const int lock = lock_folder(path, LOCK_NB);
     if (lock < 0)
       continue;
-    fs::remove_all(path, ignored);
+    discard_folder(path);
     ::close(lock);
   }
 }
@@ -56,13 +63,6 @@ bool has_contents(const fs::path& folder) {
   std::error_code failure;
   return fs::is_directory(folder, failure) && !fs::is_empty(folder, failure)
          && !failure;
-}
-
-struct stat status_of(const fs::path& path) {
-  struct stat status = {};
-  if (::lstat(path.c_str(), &status) != 0)
-    fail_io(path, "look at it", errno);
-  return status;
 }
 
 /// Does nothing if `to` cannot be opened, for example because of the user's
@@ -97,28 +97,6 @@ void keep_file(const fs::directory_entry& file, const fs::path& to) {
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& why) {
   throw error(errc::io_failure, path.string() + ": " + why);
-}
-
-/// True if this user may remove `entry` from the folder `from` or rename it.
-bool may_remove(const fs::path& entry, const fs::path& from) {
-  if (::faccessat(AT_FDCWD, from.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
-    return false;
-  const auto folder = status_of(from / ".");
-  const auto user = ::geteuid();
-  return (folder.st_mode & S_ISVTX) == 0 || user == 0 || user == folder.st_uid
-         || user == status_of(entry).st_uid;
-}
-
-/// Refuses a path that not even its owner can remove.
-void require_no_attribute(const fs::path& path) {
-  constexpr auto refused =
-    std::uint64_t{STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND};
-  struct statx status = {};
-  if (::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_TYPE, &status)
-        == 0
-      && (status.stx_attributes & refused) != 0)
-    refuse(path, "is immutable or only appended to (see chattr): save into "
-                 "another folder");
 }
 
 /// A folder moves with its contents, but mount points cannot be moved.
@@ -205,14 +183,15 @@ atomic_directory::atomic_directory(fs::path target)
   if (!target_.has_relative_path())
     refuse(target_, "is the root folder, which cannot be replaced: save into a "
                     "folder in it");
+  require_no_attribute(folder_of(target_));
   remove_leftovers(target_);
   make_temporary();
   try {
     if (fs::is_directory(target_, ignored))
       require_replaceable();
   } catch (...) {
-    fs::remove_all(temporary_, ignored);
-    ::close(lock_);
+    release_lock();
+    discard_folder(temporary_);
     throw;
   }
 }
@@ -228,8 +207,27 @@ void atomic_directory::make_temporary() {
     made = ::mkdir(temporary_.c_str(), mode) == 0;
     if (!made && (errno != EEXIST || attempt == max_temporary_names))
       fail_io(target_, "create it", errno);
+    if (made)
+      made = lock_temporary() || attempt == max_temporary_names;
   }
-  lock_ = lock_folder(temporary_);
+}
+
+/// False if a process in another container has removed the folder before it was
+/// locked.
+bool atomic_directory::lock_temporary() {
+  lock_ = lock_folder(temporary_, 0);
+  std::error_code ignored;
+  if (lock_ < 0) // not every file system supports locks
+    return fs::exists(temporary_, ignored);
+  if (still_has_name(lock_, temporary_))
+    return true;
+  release_lock();
+  return false;
+}
+
+void atomic_directory::release_lock() noexcept {
+  if (lock_ >= 0)
+    ::close(std::exchange(lock_, -1));
 }
 
 // Called at the start, because hours of work can lie between here and `commit`.
@@ -265,11 +263,9 @@ void atomic_directory::require_exchange() const {
 }
 
 atomic_directory::~atomic_directory() {
-  std::error_code ignored;
+  release_lock(); // its descriptor may be the last one
   if (!temporary_.empty())
-    fs::remove_all(temporary_, ignored);
-  if (lock_ >= 0)
-    ::close(lock_);
+    discard_folder(temporary_);
 }
 
 void atomic_directory::require_files(const names& files) const {
@@ -288,23 +284,32 @@ void atomic_directory::commit(const names& gone) {
     keep_what_was_written(failure.message());
   }
   sync_folder(folder_of(target_));
-  std::error_code ignored; // the next save tries again
   if (!temporary_.empty())
-    fs::remove_all(temporary_, ignored);
+    discard_folder(temporary_);
   temporary_.clear();
 }
 
-void atomic_directory::put_in_place(const names& gone) {
-  if (!has_contents(target_)) {
-    struct stat old = {};
-    if (::stat(target_.c_str(), &old) == 0)
-      take_owner_and_mode_of(old, temporary_);
-    sync_tree(temporary_);
-    if (std::rename(temporary_.c_str(), target_.c_str()) != 0)
-      fail_io(target_, "rename to it", errno);
+/// False if the target has contents: another process may have saved there a
+/// moment ago.
+bool atomic_directory::put_in_free_place() {
+  if (has_contents(target_))
+    return false;
+  struct stat old = {};
+  if (::stat(target_.c_str(), &old) == 0)
+    take_owner_and_mode_of(old, temporary_);
+  sync_tree(temporary_);
+  if (std::rename(temporary_.c_str(), target_.c_str()) == 0) {
     temporary_.clear();
-    return;
+    return true;
   }
+  if (errno != ENOTEMPTY && errno != EEXIST)
+    fail_io(target_, "rename to it", errno);
+  return false;
+}
+
+void atomic_directory::put_in_place(const names& gone) {
+  if (put_in_free_place())
+    return;
   keep_others(target_, temporary_, gone);
   take_owner_and_mode_of(status_of(target_), temporary_);
   sync_tree(temporary_);

@@ -8,9 +8,9 @@
 namespace troupe {
 
 /// A folder that is written atomically. It is filled under `path()`, a new
-/// folder NAME.tmp.PID next to the target, and `commit` puts it in place in one
-/// step. Whenever the process or the machine stops, the target has either its
-/// old or its new contents.
+/// folder NAME.troupe-tmp.PID next to the target, and `commit` puts it in place
+/// in one step. Whenever the process or the machine stops, the target has
+/// either its old or its new contents.
 ///
 /// If the target is a folder with contents, it is exchanged with the new
 /// folder. The new folder, and each new file that has an old one of its name,
@@ -50,8 +50,11 @@ public:
 
 private:
   void make_temporary();
+  bool lock_temporary();
+  void release_lock() noexcept;
   void require_replaceable() const;
   void require_exchange() const;
+  bool put_in_free_place();
   void put_in_place(const std::set<std::filesystem::path>& gone);
   [[noreturn]] void keep_what_was_written(const std::string& why);
 

@@ -19,9 +19,14 @@ namespace troupe {
 
 namespace {
 
-/// Locks a file, so that other processes see it as in use.
-bool lock(int descriptor) noexcept {
-  return ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
+/// Locks a file, so that other processes see it as in use. Not every file
+/// system supports locks.
+bool lock(int descriptor, int how) noexcept {
+  int result = 0;
+  do
+    result = ::flock(descriptor, LOCK_EX | how);
+  while (result != 0 && errno == EINTR);
+  return result == 0;
 }
 
 bool is_regular_file(int descriptor) noexcept {
@@ -35,10 +40,18 @@ void remove_leftover_files(const fs::path& target) {
       ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (descriptor < 0)
       continue;
-    if (is_regular_file(descriptor) && lock(descriptor))
+    if (is_regular_file(descriptor) && lock(descriptor, LOCK_NB))
       ::unlink(path.c_str());
     ::close(descriptor);
   }
+}
+
+/// Refuses a file that could not be replaced at the end.
+void require_replaceable(const fs::path& target) {
+  require_no_attribute(target);
+  if (!may_remove(target, folder_of(target)))
+    throw error(errc::io_failure,
+                target.string() + ": may not be replaced by this user");
 }
 
 /// Refuses a path that ends with a slash, which `resolve_target` would remove.
@@ -59,18 +72,31 @@ atomic_file::atomic_file(fs::path target)
   if (replaces && !S_ISREG(old.st_mode))
     throw error(errc::io_failure,
                 target_.string() + ": exists and is not a regular file");
+  if (replaces)
+    require_replaceable(target_);
+  require_no_attribute(folder_of(target_));
   remove_leftover_files(target_);
   // If a file is replaced, the new one is private until it gets the permissions
   // of the old one.
-  const mode_t mode = replaces ? 0600 : 0666;
+  create_temporary(replaces ? 0600 : 0666);
+}
+
+void atomic_file::create_temporary(mode_t mode) {
   for (int attempt = 0; descriptor_ < 0; ++attempt) {
     temporary_ = temporary_name(target_, attempt);
     descriptor_ =
       ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (descriptor_ < 0 && (errno != EEXIST || attempt == max_temporary_names))
       fail_io(target_, "create it", errno);
+    // A process in another container may remove the file before it is locked.
+    // It then has the lock for a moment.
+    if (descriptor_ >= 0) {
+      (void)lock(descriptor_, 0);
+      if (!still_has_name(descriptor_, temporary_)
+          && attempt < max_temporary_names)
+        ::close(std::exchange(descriptor_, -1));
+    }
   }
-  (void)lock(descriptor_); // not every file system supports locks
 }
 
 atomic_file::~atomic_file() {
@@ -109,11 +135,11 @@ void atomic_file::commit() {
     take_owner_and_mode(descriptor_, old);
   if (::fsync(descriptor_) != 0)
     fail("flush it to disk", errno);
-  if (::close(std::exchange(descriptor_, -1)) != 0)
-    fail("close it", errno);
+  // Before the lock is released: an unlocked file may be removed as abandoned.
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0)
     fail("rename to it", errno);
   temporary_.clear();
+  ::close(std::exchange(descriptor_, -1)); // all is on disk
   sync_folder(folder_of(target_));
 }
 

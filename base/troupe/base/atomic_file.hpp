@@ -5,20 +5,23 @@
 #include <filesystem>
 #include <string_view>
 
+#include <sys/types.h>
+
 namespace troupe {
 
-/// A file that is written atomically: as NAME.tmp.PID in the target's folder,
-/// then flushed to disk and renamed by `commit`. An existing target does not
-/// change until then. The new file gets its permissions, owner and group, as
-/// far as the user may give them. Files that killed processes left next to the
-/// target are removed.
+/// A file that is written atomically: as NAME.troupe-tmp.PID in the target's
+/// folder, then flushed to disk and renamed by `commit`. An existing target
+/// does not change until then. The new file gets its permissions, owner and
+/// group, as far as the user may give them. Files that killed processes left
+/// next to the target are removed.
 ///
 /// Every failure throws error(io_failure) with the path and the system's
 /// text; the temporary file is removed. Thread rule: one thread.
 class atomic_file {
 public:
-  /// Refuses a target that exists and is not a regular file, and one with the
-  /// name of a folder: a slash, `.` or `..` at its end.
+  /// Refuses a target that exists and is not a regular file or cannot be
+  /// replaced by this user, and one with the name of a folder: a slash, `.` or
+  /// `..` at its end.
   explicit atomic_file(std::filesystem::path target);
   /// Discards everything written, unless committed.
   ~atomic_file();
@@ -31,6 +34,7 @@ public:
   void commit();
 
 private:
+  void create_temporary(mode_t mode);
   void discard() noexcept;
   [[noreturn]] void fail(const char* action, int code);
 

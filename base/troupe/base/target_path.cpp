@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -18,6 +19,10 @@ namespace fs = std::filesystem;
 namespace troupe {
 
 namespace {
+
+/// Nobody else gives names with this in them, so leftovers can be removed by
+/// name.
+constexpr auto temporary_mark = ".troupe-tmp.";
 
 /// Removes a number from the front of `text` and returns it; 0 if there is
 /// none.
@@ -34,7 +39,7 @@ int take_number(std::string_view& text) {
 /// The process id in a temporary name of `target` (see `temporary_name`); 0 for
 /// all other names.
 int maker_of_temporary(const fs::path& target, const fs::path& name) {
-  const auto begin = target.filename().string() + ".tmp.";
+  const auto begin = target.filename().string() + temporary_mark;
   const auto text = name.string();
   if (!text.starts_with(begin))
     return 0;
@@ -76,6 +81,13 @@ void fail_io(const fs::path& path, const char* action, int code) {
                                   + std::strerror(code));
 }
 
+struct stat status_of(const fs::path& path) {
+  struct stat status = {};
+  if (::lstat(path.c_str(), &status) != 0)
+    fail_io(path, "look at it", errno);
+  return status;
+}
+
 fs::path resolve_target(fs::path target) {
   if (!target.has_filename())
     target = target.parent_path();
@@ -94,7 +106,7 @@ fs::path folder_of(const fs::path& path) {
 
 fs::path temporary_name(const fs::path& target, int attempt) {
   auto name = target;
-  name += ".tmp." + std::to_string(::getpid());
+  name += temporary_mark + std::to_string(::getpid());
   if (attempt > 0)
     name += "." + std::to_string(attempt);
   return name;
@@ -109,6 +121,32 @@ std::vector<fs::path> abandoned_temporaries(const fs::path& target) {
       found.push_back(entry.path());
   }
   return found;
+}
+
+bool still_has_name(int descriptor, const fs::path& path) noexcept {
+  struct stat open = {}, named = {};
+  return ::fstat(descriptor, &open) == 0 && ::lstat(path.c_str(), &named) == 0
+         && open.st_ino == named.st_ino && open.st_dev == named.st_dev;
+}
+
+bool may_remove(const fs::path& entry, const fs::path& folder) {
+  if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
+    return false;
+  const auto above = status_of(folder / ".");
+  const auto user = ::geteuid();
+  return (above.st_mode & S_ISVTX) == 0 || user == 0 || user == above.st_uid
+         || user == status_of(entry).st_uid;
+}
+
+void require_no_attribute(const fs::path& path) {
+  constexpr auto refused =
+    std::uint64_t{STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND};
+  struct statx status = {};
+  if (::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_TYPE, &status)
+        == 0
+      && (status.stx_attributes & refused) != 0)
+    throw error(errc::io_failure,
+                path.string() + ": is immutable or append-only (see chattr)");
 }
 
 void take_owner_and_mode(int descriptor, const struct stat& old) noexcept {

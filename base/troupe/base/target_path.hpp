@@ -15,6 +15,9 @@ namespace troupe {
 [[noreturn]] void fail_io(const std::filesystem::path& path, const char* action,
                           int code);
 
+/// The status of what is at `path`, without following a link.
+struct stat status_of(const std::filesystem::path& path);
+
 /// The real path of the target: symbolic links are followed, even to a path
 /// that does not exist yet, and a trailing slash or `.` is removed. Throws
 /// error(io_failure) for circular links.
@@ -27,7 +30,8 @@ std::filesystem::path folder_of(const std::filesystem::path& path);
 /// can exist.
 inline constexpr int max_temporary_names = 100;
 
-/// Name number `attempt` for a temporary next to the target: NAME.tmp.PID.
+/// Name number `attempt` for a temporary next to the target:
+/// NAME.troupe-tmp.PID.
 std::filesystem::path temporary_name(const std::filesystem::path& target,
                                      int attempt);
 
@@ -36,6 +40,18 @@ std::filesystem::path temporary_name(const std::filesystem::path& target,
 /// shows that.
 std::vector<std::filesystem::path>
 abandoned_temporaries(const std::filesystem::path& target);
+
+/// True if an open file or folder has this name. A process in another container
+/// may have removed it as abandoned before it was locked.
+bool still_has_name(int descriptor, const std::filesystem::path& path) noexcept;
+
+/// True if this user may remove `entry` from its folder, or rename it there.
+bool may_remove(const std::filesystem::path& entry,
+                const std::filesystem::path& folder);
+
+/// Throws error(io_failure) if not even its owner can remove or replace `path`
+/// (chattr +i, +a), or what it contains.
+void require_no_attribute(const std::filesystem::path& path);
 
 /// Gives an open file or folder the owner, group and permissions of the one
 /// that it replaces, as far as the user and the file system can. If the group

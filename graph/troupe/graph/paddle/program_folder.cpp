@@ -182,7 +182,9 @@ program_folder read_program_folder(const fs::path& path) {
 }
 
 void require_program_folder_place(const fs::path& path) {
-  atomic_directory{path}.require_files(file_names()); // made and removed
+  const atomic_directory made{path}; // removed again
+  made.require_files(file_names());
+  atomic_file{made.path() / main_name}; // too
 }
 
 void write_program_folder(const program_folder& folder, const fs::path& path,
