@@ -35,7 +35,7 @@ public:
   ///@}
 
 private:
-  /// What one rank has done about a call.
+  /// One rank's part in a call.
   struct visit {
     bool came = false;
     completion* whole = nullptr; ///< null: the rank does not wait
@@ -48,12 +48,12 @@ private:
     bool ended = false;
     std::size_t came = 0;
     std::vector<visit> ranks;
-    /// Set by the first failure, which those that waited have been told. Ranks
-    /// that come later hear of it at once.
+    /// The first failure. Ranks that waited were notified of it; ranks that
+    /// arrive later get it at once.
     std::optional<error> failure;
   };
 
-  /// Those who are to be told, without the lock, that their call has failed.
+  /// Completions of failed calls. They are called after the lock is released.
   using notices = std::vector<std::pair<completion*, std::exception_ptr>>;
   static void tell(const notices& all) noexcept;
 
@@ -73,8 +73,8 @@ private:
   void merge_all(const meeting& m);
 
   mutable std::mutex mutex_; // guards all members below but the last ones
-  /// Call n is at n modulo the size. In use are those from `ended_` + 1 on.
-  /// They are allocated one by one, so that they stay where they are.
+  /// Call n is at n modulo the size. Calls from `ended_` + 1 on are in use.
+  /// Each has memory of its own, so that its address stays the same.
   std::vector<std::unique_ptr<meeting>> meetings_;
   ticket ended_ = 0; // this call and all earlier ones have ended on all ranks
   std::vector<ticket> made_;               // by rank: number of its last call
@@ -84,7 +84,7 @@ private:
   // part of every later call, so no two calls use them at a time.
   group_merge merge_;
   std::vector<rank_value> values_;   // of one variable, by rank
-  std::vector<completion*> waiting_; // those who are told that it is done
+  std::vector<completion*> waiting_; // of the ranks that wait for the call
 };
 
 } // namespace troupe::comm::local
