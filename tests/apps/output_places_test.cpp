@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -25,6 +26,18 @@ words operator+(words a, const words& b) {
   return a;
 }
 
+/// Runs a line of shell in `folder`, in which `troupe` is the command.
+command_result run_in(const temporary_folder& folder, const std::string& line) {
+  const temporary_folder streams;
+  const std::string script = streams / "run.sh", out = streams / "out",
+                    err = streams / "err";
+  write_bytes(script, "troupe() { " TROUPE_COMMAND " \"$@\"; }; cd "
+                        + folder.path().string() + " && " + line + "\n");
+  const int status =
+    std::system(("sh " + script + " > " + out + " 2> " + err).c_str());
+  return {WEXITSTATUS(status), read_bytes(out), read_bytes(err)};
+}
+
 } // namespace
 
 TEST_CASE("results in one place are refused before anything runs") {
@@ -40,6 +53,81 @@ TEST_CASE("results in one place are refused before anything runs") {
   CHECK(fails_with(with({"--save", a + "/", "--loss-curve", a}), 2,
                    {"--save and --loss-curve would both write " + a}));
   CHECK(folder.entries() == 0);
+}
+
+TEST_CASE("results in one place are refused however its name is spelled") {
+  const temporary_folder folder;
+  const auto refused = [&](const std::string& first, const std::string& one,
+                           const std::string& second, const std::string& two) {
+    const auto fetch = second == "--fetch-out" ? " --fetch fc_0.b_0" : "";
+    CHECK(fails_with(run_in(folder, "troupe train mlp --synthetic --steps 1 "
+                                      + first + " " + one + " " + second + " "
+                                      + two + fetch),
+                     2, {first + " and " + second + " would both write "}));
+  };
+  const std::string whole = folder / "new";
+  std::filesystem::create_directory(folder / "there");
+  std::filesystem::create_directory_symlink("there", folder / "folder_link");
+  std::filesystem::create_symlink("new", folder / "link");
+  std::filesystem::create_symlink("../new", folder / "there/up");
+  const std::vector<std::string> spellings{"new",
+                                           "./new",
+                                           ".//new",
+                                           "missing/../new",
+                                           "there/../new",
+                                           "folder_link/../new",
+                                           whole,
+                                           "link",
+                                           "./link",
+                                           "there/up",
+                                           "folder_link/up",
+                                           "/proc/self/cwd/new"};
+  for (const auto& spelling : spellings) {
+    CAPTURE(spelling);
+    for (const std::string option :
+         {"--metrics", "--loss-curve", "--fetch-out"}) {
+      CAPTURE(option);
+      refused("--save", "new", option, spelling);
+      refused("--save", spelling, option, "new");
+      if (option == "--metrics")
+        continue;
+      refused("--metrics", "new", option, spelling);
+      refused("--metrics", spelling, option, "new");
+    }
+    refused("--loss-curve", "new", "--fetch-out", spelling);
+    refused("--loss-curve", spelling, "--fetch-out", "new");
+  }
+  for (const auto& folder_name : {"new/", "./new/.", "new/x/.."})
+    refused("--save", folder_name, "--metrics", "new");
+  refused("--save", "./new", "--metrics", "new/main.pdmodel");
+  refused("--save", "new", "--metrics", "./link/main.pdmodel");
+  CHECK(folder.entries() == 3);
+  CHECK_FALSE(std::filesystem::exists(whole));
+}
+
+TEST_CASE("results in different places are all written") {
+  const temporary_folder folder;
+  CHECK(run_in(folder, "troupe train mlp --synthetic --steps 1 --devices cpu:1 "
+                       "--metrics new --loss-curve ./new.svg --save sub")
+          .code
+        == 0);
+  CHECK(folder.entries() == 3);
+}
+
+TEST_CASE("a result in the place of an input is refused in a current folder") {
+  const temporary_folder folder;
+  REQUIRE(run_in(folder, "troupe train mlp --synthetic --steps 1 --devices "
+                         "cpu:1 --save program")
+            .code
+          == 0);
+  for (const std::string line :
+       {"cd program && troupe train . --metrics main.pdmodel",
+        "cd program && troupe train ../program --metrics ./main.pdmodel",
+        "cd program && troupe train $PWD --metrics main.pdmodel",
+        "troupe train program --metrics $PWD/program/main.pdmodel",
+        "troupe train program/main.pdmodel --metrics ./program/main.pdmodel"})
+    CHECK(fails_with(run_in(folder, line + " --synthetic --steps 1"), 2,
+                     {"--metrics would write over ", "which is read"}));
 }
 
 TEST_CASE("results in the place of what is read are refused") {

@@ -19,12 +19,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The file that `path` leads to, as a canonical path.
+/// The file that `path` leads to, as an absolute canonical path without a slash
+/// at its end. Two names of one file give the same path, also if the file does
+/// not exist yet.
 fs::path plain_path(const fs::path& path) {
   std::error_code failure;
-  const auto target = resolve_target(path);
+  // weakly_canonical would leave the name of a missing file relative.
+  const auto target = fs::absolute(resolve_target(path), failure);
   auto plain = fs::weakly_canonical(target, failure);
-  return failure ? target : plain;
+  if (failure)
+    plain = target.lexically_normal();
+  return plain.has_filename() ? plain : plain.parent_path();
 }
 
 /// True also for two names of the same file.
