@@ -225,6 +225,61 @@ TEST_CASE("no result replaces the file that standard output goes to") {
                    2, {"--save-start would replace"}));
 }
 
+TEST_CASE("metrics on a stream that is not open for writing are refused") {
+  const temporary_folder folder;
+  write_bytes(folder / "kept", "kept");
+  const auto train = [&](const std::string& rest) {
+    return run_in(folder,
+                  "troupe train mlp --synthetic --steps 1 --metrics " + rest);
+  };
+  for (const std::string rest :
+       {"/dev/stdout >&-", "/dev/fd/1 >&-", "/proc/self/fd/1 >&-",
+        "/dev/stdin <&-", "/dev/stdin < kept", "/dev/fd/3 3< kept", "/dev/fd/9",
+        "/dev/stdout >&- --json"}) {
+    const auto stream = rest.substr(0, rest.find(' '));
+    CHECK(fails_with(train(rest), 2,
+                     {"--metrics would write to " + stream
+                      + ", which is not open for writing"}));
+  }
+  // Nothing can be said there.
+  CHECK(train("/dev/stderr 2>&-").code == 2);
+  CHECK(train("/dev/fd/2 2>&- >&-").code == 2);
+  CHECK(read_bytes(folder / "kept") == "kept");
+  // These are open, or no streams of the process.
+  for (const std::string rest :
+       {"/dev/stderr 2> new", "/dev/stdout > /dev/null", "/dev/null >&-",
+        "/dev/stdout | cat", "/dev/fd/3 3>> kept"}) {
+    CAPTURE(rest);
+    CHECK(train(rest).code == 0);
+  }
+  CHECK(contains(read_bytes(folder / "new"), "{\"step\":0,"));
+  CHECK(read_bytes(folder / "kept").starts_with("kept{\"step\":0,"));
+}
+
+TEST_CASE("a result that is a file cannot go to a pipe") {
+  const temporary_folder folder;
+  const auto refused = [&](const std::string& command,
+                           const std::string& option, const std::string& stream,
+                           const std::string& redirection) {
+    const auto result =
+      run_in(folder, "( troupe " + command + " " + option + " " + stream + " "
+                       + redirection + "; echo $? > code ) | cat");
+    CHECK(result.err
+          == "troupe: " + option + " would replace " + stream
+               + ", which is not a file\n");
+    CHECK(read_bytes(folder / "code") == "2\n");
+  };
+  const std::string train = "train mlp --synthetic --steps 1";
+  for (const std::string stream :
+       {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}) {
+    refused(train, "--loss-curve", stream, "");
+    refused(train + " --fetch fc_0.b_0", "--fetch-out", stream, "");
+    refused(train, "--save", stream, "");
+    refused("bench train mlp --steps 1", "--save-start", stream, "");
+  }
+  refused(train, "--loss-curve", "/dev/stdout", "> /dev/null");
+}
+
 TEST_CASE("files of a program that is read or saved are not written over") {
   const temporary_folder folder;
   const std::string program = folder / "program", saved = folder / "saved";

@@ -114,12 +114,12 @@ bool has_stack() {
 
 /// If a standard stream is closed, the next file that is opened would get its
 /// descriptor, and everything written to the stream would go into that file.
-/// /dev/null takes the descriptor instead. It is opened for reading in place of
-/// standard output, so that writing there still fails.
+/// /dev/null takes the descriptor instead. It is opened for reading, so that
+/// writing there still fails.
 void occupy_standard_streams() {
   for (int stream = 0; stream <= 2; ++stream)
     if (::fcntl(stream, F_GETFD) == -1)
-      ::open("/dev/null", stream == STDERR_FILENO ? O_WRONLY : O_RDONLY);
+      ::open("/dev/null", O_RDONLY);
 }
 
 } // namespace

@@ -100,6 +100,35 @@ bool is_open_for_writing(int descriptor) noexcept {
   return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY;
 }
 
+/// N if `path` leads to /proc/self/fd/N, as /dev/stdout and /dev/fd/1 do; -1 if
+/// it does not. The descriptor need not be open.
+int named_descriptor(fs::path path) {
+  constexpr int most_links = 40; // the system's limit
+  std::error_code failure;
+  const auto descriptors = fs::canonical("/proc/self/fd", failure);
+  for (int links = 0; !failure && links < most_links; ++links) {
+    const auto folder = fs::canonical(folder_of(path), failure);
+    if (!failure && folder == descriptors)
+      return std::atoi(path.filename().c_str());
+    path = folder / fs::read_symlink(path, failure);
+  }
+  return -1;
+}
+
+/// Refuses a stream of the process that the output cannot go to. A standard
+/// stream that was closed is open for reading only (see main).
+void require_writable_stream(const output_place& output) {
+  const int stream = named_descriptor(output.path);
+  std::error_code failure;
+  if (stream >= 0 && !is_open_for_writing(stream))
+    throw usage_error(std::string{output.option} + " would write to "
+                      + output.path + ", which is not open for writing");
+  if (stream >= 0 && !output.appends
+      && !fs::is_regular_file(output.path, failure))
+    throw usage_error(std::string{output.option} + " would replace "
+                      + output.path + ", which is not a file");
+}
+
 } // namespace
 
 int descriptor_to(const std::string& path) {
@@ -125,6 +154,7 @@ void require_places_of_their_own(std::span<const output_place> outputs,
     const auto& output = outputs[i];
     if (output.path.empty())
       continue;
+    require_writable_stream(output);
     if (!output.appends && fs::is_regular_file(output.path, failure)
         && descriptor_to(output.path) >= 0)
       throw usage_error(std::string{output.option} + " would replace "

@@ -20,7 +20,9 @@ int descriptor_to(const std::string& path);
 
 /// Throws usage_error for an output file that would replace something else:
 /// another output, an input, a file of the saved program, or a file that the
-/// process has open for writing.
+/// process has open for writing. Also for a descriptor (/dev/stdout, /dev/fd/3)
+/// that is not open for writing. Unless the output appends, a descriptor must
+/// lead to a file.
 ///
 /// In a folder that is read, an output may replace only a file with an
 /// extension of results: .jsonl, .svg, .npz. It must not be another name (a
