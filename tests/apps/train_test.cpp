@@ -554,13 +554,14 @@ TEST_CASE("--memory-limit holds for feeds, parameters and steps") {
   CHECK(run("1GiB").code == 0);
   for (const std::string size :
        {"0", "0MB", "-1", "-1GiB", "2.5MB", "3XB", "much", "1GiB more", "2EiB",
-        "99999999999999999999"})
+        "99999999999999999999", "KiB", "MB", "b", "-", "+"})
     CHECK(fails_with(
       run(size), 2,
-      {"--memory-limit: must be a whole number of bytes, KiB, MiB, GiB or TiB "
-       "from 1 to 2^60 bytes, such as 2500MiB, not "
+      {"--memory-limit: must be a whole number of bytes, KiB, MiB, GiB, TiB, "
+       "PiB or EiB from 1 to 2^60 bytes, such as 2500MiB, not "
        + size + " (see"}));
-  for (auto* size : {"1073741824", "1 gib", "1GB", "1048576k", "1Gi"})
+  for (auto* size :
+       {"1073741824", "1 gib", "1GB", "1048576k", "1Gi", "2PiB", "1EiB"})
     CHECK(run(size).code == 0);
 }
 

@@ -57,6 +57,8 @@ std::string at_most(double most, double x) {
 /// Converts "8GiB" to "8589934592". False if it is not a size from 1 to `most`
 /// bytes.
 bool size_to_bytes(std::string& text, std::uint64_t most) {
+  if (text.find_first_of("0123456789") == text.npos)
+    return false; // the parser would take a unit alone for one
   try {
     if (!CLI::AsSizeValue(false)(text).empty())
       return false;
@@ -132,15 +134,16 @@ CLI::Validator in_flight_count() {
 }
 
 CLI::Validator memory_size() {
-  return {[](std::string& text) -> std::string {
-            const auto given = text.empty() ? "empty" : text;
-            if (size_to_bytes(text, std::uint64_t{1} << 60))
-              return "";
-            return "must be a whole number of bytes, KiB, MiB, GiB or TiB from "
-                   "1 to 2^60 bytes, such as 2500MiB, not "
-                   + given;
-          },
-          "SIZE", "SIZE"};
+  return {
+    [](std::string& text) -> std::string {
+      const auto given = text.empty() ? "empty" : text;
+      if (size_to_bytes(text, std::uint64_t{1} << 60))
+        return "";
+      return "must be a whole number of bytes, KiB, MiB, GiB, TiB, PiB or "
+             "EiB from 1 to 2^60 bytes, such as 2500MiB, not "
+             + given;
+    },
+    "SIZE", "SIZE"};
 }
 
 CLI::Validator name_list() {
