@@ -80,6 +80,26 @@ TEST_CASE("a wrong command line leaves with 2 and one line") {
   CHECK(fails_with(run_troupe({"eval", "mlp"}), 2, {"--params"}));
 }
 
+TEST_CASE("a wrong value of an option is answered with the option's name") {
+  for (const words& command :
+       {words{"train", "mlp", "--synthetic"},
+        {"eval", "mlp", "--params", "p", "--data", "data/digits"},
+        {"graph", "mlp"},
+        {"bench", "train", "mlp"},
+        {"bench", "schedule", "mlp"}}) {
+    CHECK(fails_with(run_troupe(command + words{"--devices", "0"}), 2,
+                     {"troupe: --devices: \"0\": unknown kind \"0\"; expected "
+                      "cpu, cpu:N, sim:N"}));
+    if (command.front() == "eval")
+      continue;
+    CHECK(fails_with(run_troupe(command + words{"--strategy", "vote"}), 2,
+                     {"troupe: --strategy: unknown merge strategy \"vote\""}));
+    CHECK(
+      fails_with(run_troupe(command + words{"--gradient-scale", "2"}), 2,
+                 {"troupe: --gradient-scale: unknown gradient scale \"2\""}));
+  }
+}
+
 TEST_CASE("a number out of range is answered with its rule") {
   CHECK(fails_with(run_troupe({"train", "mlp", "--synthetic", "--steps", "-3"}),
                    2,

@@ -105,7 +105,7 @@ TEST_CASE("device texts that are not one of the forms are errors") {
     auto failure = caught([&] { parse_devices(text); });
     CHECK(failure.code() == errc::invalid_argument);
     CHECK(says(failure, "expected cpu, cpu:N, sim:N"));
-    CHECK(says(failure, std::string("devices \"") + text + "\""));
+    CHECK(says(failure, std::string("\"") + text + "\": "));
   }
 }
 

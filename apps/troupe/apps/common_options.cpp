@@ -32,6 +32,18 @@ std::string unfed_gradient(const network_options& options,
            : "";
 }
 
+/// Parses the value of an option. An error is a wrong command line and names
+/// the option.
+template <class Parse>
+auto parse_value(const std::string& option, const std::string& value,
+                 Parse parse) {
+  try {
+    return parse(value);
+  } catch (const error& failure) {
+    throw usage_error(option + ": " + failure.what());
+  }
+}
+
 /// Calls `take(value, is_first)` for each value.
 CLI::Option*
 add_collecting_option(CLI::App& command, const char* name,
@@ -153,14 +165,12 @@ void add_output_options(CLI::App& command, bool& json, const char* example) {
 
 executor_options make_executor_options(const network_options& options) {
   executor_options made;
-  try {
-    made.devices = parse_devices(options.devices);
-    if (!options.strategy.empty())
-      made.strategy = graph::parse_merge_strategy(options.strategy);
-    made.scale = graph::parse_gradient_scale(options.gradient_scale);
-  } catch (const error& failure) {
-    throw usage_error(failure.what());
-  }
+  made.devices = parse_value("--devices", options.devices, parse_devices);
+  if (!options.strategy.empty())
+    made.strategy =
+      parse_value("--strategy", options.strategy, graph::parse_merge_strategy);
+  made.scale = parse_value("--gradient-scale", options.gradient_scale,
+                           graph::parse_gradient_scale);
   if (options.sync_batch_norm && made.strategy == graph::merge_strategy::none)
     throw usage_error("--sync-batch-norm needs devices that work together, "
                       "which those of --strategy none do not");

@@ -28,7 +28,7 @@ constexpr std::array<kind_entry, 3> kinds{{
 
 [[noreturn]] void bad_devices(std::string_view text, const std::string& why) {
   throw error(errc::invalid_argument,
-              "devices \"" + std::string(text) + "\": " + why
+              "\"" + std::string(text) + "\": " + why
                 + "; expected cpu, cpu:N, sim:N (N from 1 to "
                 + std::to_string(max_devices)
                 + ") or cuda:I,cuda:J,... (I, J from 0)");
