@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <memory>
 #include <new>
+#include <string>
 #include <string_view>
 
 #include <fcntl.h>
@@ -104,11 +105,12 @@ bool has_stack() {
   enlarge_stacks_of_threads();
   if (bytes >= least_own_stack)
     return true;
-  std::fprintf(stderr,
-               "troupe: a stack of %llu KiB (ulimit -s) is too small, %llu KiB "
-               "are needed\n",
-               static_cast<unsigned long long>(bytes >> 10),
-               static_cast<unsigned long long>(least_own_stack >> 10));
+  // std::fprintf would take more than 8 KiB of the stack.
+  const auto line = "troupe: a stack of " + std::to_string(bytes >> 10)
+                    + " KiB (ulimit -s) is too small, "
+                    + std::to_string(least_own_stack >> 10)
+                    + " KiB are needed\n";
+  std::fputs(line.c_str(), stderr);
   return false;
 }
 
