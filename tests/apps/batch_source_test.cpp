@@ -174,6 +174,11 @@ TEST_CASE_FIXTURE(host, "sequences of a step are cut out of an npz file") {
                  "do not begin with 0"));
   CHECK(contains(refusal("x.lod0", offsets({2, 3}, {0, 1, -2, 0, 0, 1})),
                  "negative offset in lod0"));
+  CHECK(contains(refusal("x.lod0", offsets({2, 3}, {0, 1, INT64_MAX, 0, 0, 1})),
+                 "offset in lod0 that is too large: 9223372036854775807"));
+  CHECK(
+    contains(refusal("x.lod0", offsets({2, 3}, {0, 1, INT64_MAX - 1, 0, 0, 1})),
+             "too few offsets in lod1"));
   CHECK(contains(refusal("x.lod0", offsets({6}, {0, 1, 2, 0, 0, 1})),
                  "[steps, samples + 1]"));
 }

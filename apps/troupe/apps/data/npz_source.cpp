@@ -151,6 +151,16 @@ private:
           + ", not " + troupe::to_string(level.dims()));
   }
 
+  /// The number of offsets in the next level is one more than `last`.
+  void require_countable(std::size_t last, std::size_t number) const {
+    const auto value = static_cast<std::int64_t>(last);
+    if (value < 0)
+      bad("has a negative offset in lod" + std::to_string(number));
+    if (value == INT64_MAX)
+      bad("has an offset in lod" + std::to_string(number)
+          + " that is too large: " + std::to_string(value));
+  }
+
   lod next_levels() {
     lod levels;
     auto count = levels_.front().dims()[1];
@@ -160,8 +170,7 @@ private:
       const auto* from = levels_[i].data<std::int64_t>() + next_[i];
       levels.emplace_back(from, from + count);
       next_[i] += count;
-      if (levels.back().back() > std::uint64_t{1} << 62)
-        bad("has a negative offset in lod" + std::to_string(i));
+      require_countable(levels.back().back(), i);
       count = static_cast<std::int64_t>(levels.back().back()) + 1;
     }
     try {
