@@ -30,12 +30,15 @@ void redirect(const std::string& file, int flags, int target) {
 /// Resource limits of the command.
 struct limits {
   rlim_t addresses = RLIM_INFINITY;
+  rlim_t data = RLIM_INFINITY;
   std::optional<rlim_t> threads{};
 };
 
 void limit(const limits& most) {
   const rlimit addresses{most.addresses, most.addresses};
   ::setrlimit(RLIMIT_AS, &addresses);
+  const rlimit data{most.data, most.data};
+  ::setrlimit(RLIMIT_DATA, &data);
   if (most.threads)
     allow_threads(*most.threads);
 }
@@ -95,6 +98,11 @@ command_result run_troupe(
 command_result run_troupe_within(std::size_t kib,
                                  const std::vector<std::string>& arguments) {
   return run(arguments, {.addresses = kib * 1024}, {});
+}
+
+command_result run_troupe_with_data(std::size_t kib,
+                                    const std::vector<std::string>& arguments) {
+  return run(arguments, {.data = kib * 1024}, {});
 }
 
 command_result

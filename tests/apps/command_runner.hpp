@@ -29,6 +29,10 @@ command_result run_troupe(
 command_result run_troupe_within(std::size_t kib,
                                  const std::vector<std::string>& arguments);
 
+/// The same in a process that can have `kib` KiB of data (`ulimit -d`).
+command_result run_troupe_with_data(std::size_t kib,
+                                    const std::vector<std::string>& arguments);
+
 /// The same in a process that can have `threads` threads (`ulimit -u`). Works
 /// only for root: the process changes to a user without other processes.
 command_result

@@ -564,31 +564,4 @@ TEST_CASE("--memory-limit holds for feeds, parameters and steps") {
        {"1073741824", "1 gib", "1GB", "1048576k", "1Gi", "2PiB", "1EiB"})
     CHECK(run(size).code == 0);
 }
-
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-TEST_CASE("a process with few addresses says so or trains") {
-  for (auto* devices : {"cpu:1", "cpu:2"})
-    for (std::size_t kib : {350'000, 500'000, 700'000, 900'000, 1'200'000}) {
-      CAPTURE(kib);
-      const auto result =
-        run_troupe_within(kib, {"train", "mlp", "--synthetic", "--steps", "2",
-                                "--batch", "256", "--devices", devices});
-      CHECK((result.code == 0 || fails_with(result, 1, {})));
-      if (kib < 400'000)
-        CHECK(fails_with(result, 1,
-                         {"the limit of 341 MiB of addresses (ulimit -v) "
-                          "leaves ",
-                          " MiB, but libraries and tensors need "}));
-    }
-}
-
-TEST_CASE("a measurement with few addresses says so or ends well") {
-  for (std::size_t mib : {700, 770, 780, 790, 820, 1200}) {
-    CAPTURE(mib);
-    const auto result = run_troupe_within(
-      mib * 1024, {"bench", "train", "lenet", "--steps", "1"});
-    CHECK((result.code == 0 || fails_with(result, 1, {})));
-  }
-}
-#endif
 } // TEST_SUITE("apps.train")

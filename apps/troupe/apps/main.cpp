@@ -22,6 +22,7 @@
 
 namespace {
 
+/// True if addresses (`ulimit -v`) or data (`ulimit -d`) are limited.
 bool has_few_addresses() noexcept {
   return troupe::address_limit() != SIZE_MAX;
 }

@@ -80,7 +80,8 @@ void fail_to_start_threads(std::size_t count, int code) {
               "cannot start "
                 + (count == 1 ? "a thread" : std::to_string(count) + " threads")
                 + ": " + std::strerror(code)
-                + " (limits: ulimit -u, the pids limit of a container)");
+                + " (limits: ulimit -u, the pids limit of a container; of "
+                  "memory for stacks: ulimit -v, ulimit -d)");
 }
 
 } // namespace troupe

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <troupe/kernels/memory/address_space.hpp>
 #include <troupe/kernels/memory/arena.hpp>
+
+#include <support/child_process.hpp>
 
 #include <doctest/doctest.h>
 
@@ -7,7 +10,12 @@
 #include <cstdint>
 #include <cstring>
 #include <random>
+#include <stdexcept>
+#include <string>
+#include <string_view>
 #include <vector>
+
+#include <sys/resource.h>
 
 namespace troupe {
 
@@ -101,6 +109,37 @@ TEST_CASE("no block grows beyond the machine's memory, nor does a small one") {
   source->deallocate(large, 3'000'000);
   source->deallocate(small, 1000);
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("a block that grows leaves data to libraries") {
+  const auto child = test::in_child([] {
+    constexpr std::size_t mib = 1 << 20;
+    const auto require = [](bool right, const char* what) {
+      if (!right)
+        throw std::runtime_error(what);
+    };
+    auto source = make_host_memory_source();
+    auto* const data = source->allocate(3 * mib);
+    // More than any process of this test has, and less than it is given.
+    rlimit limit{4096 * mib, RLIM_INFINITY};
+    ::setrlimit(RLIMIT_DATA, &limit);
+    const auto bound = tightest_bound();
+    require(std::string_view{bound.name} == "data (ulimit -d)", bound.name);
+    limit.rlim_cur = limit.rlim_cur - bound.rest + 200 * mib;
+    ::setrlimit(RLIMIT_DATA, &limit);
+    require(!data_left(210 * mib) && data_left(190 * mib), "data_left");
+    require(!addresses_left(210 * mib) && addresses_left(190 * mib),
+            "addresses_left");
+    require(!source->resize(data, 3 * mib, 160 * mib), "it grew too much");
+    require(source->resize(data, 3 * mib, 120 * mib), "it did not grow");
+    require(addresses_left(addresses_for_libraries), "too little is left");
+    require(source->limit().find(", that of data (ulimit -d) ")
+              != std::string::npos,
+            "the limit is not named");
+  });
+  CHECK(test::exit_code(child) == 0);
+}
+#endif
 
 TEST_CASE("what is discarded is whole pages inside") {
   auto source = make_host_memory_source();

@@ -67,8 +67,10 @@ bool address_range::resize(std::size_t bytes) noexcept {
   if (wanted > addresses_)
     return false;
   if (wanted > usable_
-      && ::mprotect(data_ + usable_, wanted - usable_, PROT_READ | PROT_WRITE)
-           != 0)
+      && (!data_left(wanted - usable_ + addresses_for_libraries)
+          || ::mprotect(data_ + usable_, wanted - usable_,
+                        PROT_READ | PROT_WRITE)
+               != 0))
     return false;
   if (wanted < usable_) {
     ::madvise(data_ + wanted, usable_ - wanted, MADV_DONTNEED);

@@ -100,13 +100,13 @@ public:
   }
 
   std::string limit() const override {
+    const auto bound = tightest_bound();
     return "all arenas of the process hold "
            + std::to_string(host_memory_reserved()) + ", the limit is "
            + std::to_string(host_memory_limit())
-           + (address_limit() == SIZE_MAX
-                ? ""
-                : ", that of addresses (ulimit -v) "
-                    + std::to_string(address_limit()));
+           + (bound.limit == SIZE_MAX ? ""
+                                      : std::string{", that of "} + bound.name
+                                          + " " + std::to_string(bound.limit));
   }
 
 private:

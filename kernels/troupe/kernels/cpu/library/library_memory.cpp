@@ -34,14 +34,15 @@ constexpr std::size_t for_all = 2 * addresses_for_libraries;
 
 void require_addresses(std::size_t threads) {
   const auto needed = threads * per_thread + for_all;
-  if (!addresses_left(needed))
-    throw error(errc::out_of_memory,
-                "the limit of " + std::to_string(address_limit() / mib)
-                  + " MiB of addresses (ulimit -v) leaves "
-                  + std::to_string(address_rest() / mib)
-                  + " MiB, but libraries and tensors need "
-                  + std::to_string(needed / mib) + " MiB with "
-                  + std::to_string(threads) + " threads");
+  if (addresses_left(needed))
+    return;
+  const auto bound = tightest_bound();
+  throw error(errc::out_of_memory,
+              "the limit of " + std::to_string(bound.limit / mib) + " MiB of "
+                + bound.name + " leaves " + std::to_string(bound.rest / mib)
+                + " MiB, but libraries and tensors need "
+                + std::to_string(needed / mib) + " MiB with "
+                + std::to_string(threads) + " threads");
 }
 
 void take_blas_buffers(std::size_t threads) {
