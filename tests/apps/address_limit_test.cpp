@@ -87,6 +87,11 @@ TEST_CASE("a run with little data names the limit") {
     }
 }
 
+TEST_CASE("a program that is too large for the data names the limits") {
+  CHECK(fails_with(run_troupe_with_data(2'000, {"inspect", "resnet50"}), 1,
+                   {"out of memory (limits: ulimit -v, ulimit -d)"}));
+}
+
 TEST_CASE("tensors leave data to libraries") {
   const auto run = [](std::size_t mib) {
     return run_troupe_with_data(mib * 1024,

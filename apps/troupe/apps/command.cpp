@@ -4,6 +4,7 @@
 #include <troupe/apps/subcommands.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/quoted_name.hpp>
+#include <troupe/kernels/memory/address_space.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -120,7 +121,7 @@ int run_command(int argc, const char* const* argv) noexcept {
   } catch (const usage_error& failure) {
     return complain(failure.what(), wrong_usage);
   } catch (const std::bad_alloc&) {
-    return complain("out of memory", run_failed);
+    return complain(out_of_memory_text(), run_failed);
   } catch (const std::exception& failure) {
     return complain(failure.what(), run_failed);
   } catch (...) {

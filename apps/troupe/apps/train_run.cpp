@@ -18,6 +18,7 @@
 #include <troupe/graph/paddle/parameter_file.hpp>
 #include <troupe/graph/paddle/program_folder.hpp>
 #include <troupe/kernels/io/npz.hpp>
+#include <troupe/kernels/memory/address_space.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -417,7 +418,7 @@ void run_after_saving(const train_options& options, Function work) {
   } catch (const std::bad_alloc&) {
     if (options.save.empty())
       throw;
-    throw error(errc::out_of_memory, "out of memory" + kept);
+    throw error(errc::out_of_memory, out_of_memory_text() + kept);
   }
 }
 

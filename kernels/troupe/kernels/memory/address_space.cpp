@@ -82,4 +82,10 @@ bool data_left(std::size_t bytes) noexcept {
   return bound_of(bounded_data).rest >= bytes;
 }
 
+const char* out_of_memory_text() noexcept {
+  return address_limit() == SIZE_MAX
+           ? "out of memory"
+           : "out of memory (limits: ulimit -v, ulimit -d)";
+}
+
 } // namespace troupe

@@ -38,4 +38,8 @@ bool addresses_left(std::size_t bytes) noexcept;
 /// writable. True without a limit of data.
 bool data_left(std::size_t bytes) noexcept;
 
+/// What an error says about a std::bad_alloc: "out of memory", and the names of
+/// the limits if there is one.
+const char* out_of_memory_text() noexcept;
+
 } // namespace troupe
