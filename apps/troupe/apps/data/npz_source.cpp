@@ -112,7 +112,9 @@ public:
   std::vector<step_rows> split(std::int64_t rows) {
     std::vector<step_rows> steps;
     std::int64_t first = 0;
-    for (std::int64_t i = 0; i < levels_.front().dims()[0]; ++i) {
+    // Ends at the first step that has too many, so that the sum stays small.
+    for (std::int64_t i = 0; i < levels_.front().dims()[0] && first <= rows;
+         ++i) {
       auto& step = steps.emplace_back();
       auto levels = next_levels();
       step.first = first;
@@ -151,12 +153,12 @@ private:
           + ", not " + troupe::to_string(level.dims()));
   }
 
-  /// The number of offsets in the next level is one more than `last`.
+  /// Sums of two such offsets, or of one and a number of rows, do not overflow.
   void require_countable(std::size_t last, std::size_t number) const {
     const auto value = static_cast<std::int64_t>(last);
     if (value < 0)
       bad("has a negative offset in lod" + std::to_string(number));
-    if (value == INT64_MAX)
+    if (value >= std::int64_t{1} << 62)
       bad("has an offset in lod" + std::to_string(number)
           + " that is too large: " + std::to_string(value));
   }
