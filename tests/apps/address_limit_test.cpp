@@ -72,7 +72,7 @@ TEST_CASE("a run with little data names the limit") {
   REQUIRE(made.code == 0);
   for (const words& command :
        {words{"train", "mlp", "--synthetic", "--steps", "2"},
-        {"eval", "digits", "--data", "data/digits", "--params", saved},
+        {"eval", "digits", "--data", TROUPE_DATA "/digits", "--params", saved},
         {"bench", "train", "mlp", "--steps", "1", "--devices", "cpu:2"}})
     for (const auto kib : little_data) {
       CAPTURE(command);
