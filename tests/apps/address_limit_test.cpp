@@ -9,6 +9,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdlib>
+
 using namespace troupe::test;
 
 TEST_SUITE("apps.address_limit") {
@@ -56,6 +58,13 @@ TEST_CASE("a command that computes little runs with little data") {
       CAPTURE(kib);
       CHECK(run_troupe_with_data(kib, command).code == 0);
     }
+}
+
+TEST_CASE("with little data no threads of OpenBLAS start, though asked for") {
+  ::setenv("OPENBLAS_NUM_THREADS", "2", 1);
+  const auto doctor = run_troupe_with_data(50'000, {"doctor"});
+  ::unsetenv("OPENBLAS_NUM_THREADS");
+  CHECK(doctor.code == 0);
 }
 
 TEST_CASE("a wrong command line with little data is refused in one line") {

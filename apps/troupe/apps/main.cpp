@@ -33,26 +33,33 @@ bool has_few_addresses() noexcept {
 /// Each takes 128 MiB of addresses, or waits for them for ever. If a thread
 /// cannot be started, OpenBLAS interrupts the process. Troupe does not use
 /// these threads: if addresses or threads are limited, the command restarts
-/// itself without them.
+/// itself without them. With few addresses it does so even if the environment
+/// asks for some.
 ///
 /// Runs before the libraries are initialized, so it must not use them.
 void do_without_blas_threads(int, char** argv, char** environment) noexcept {
   constexpr std::string_view variable = "OPENBLAS_NUM_THREADS=";
   char without[] = "OPENBLAS_NUM_THREADS=1";
+  const auto sets = [&](std::string_view entry) {
+    return entry.starts_with(variable);
+  };
   std::size_t count = 0;
+  const char* set = nullptr;
   for (; environment[count]; ++count)
-    if (std::string_view{environment[count]}.starts_with(variable))
-      return;
-  if (!has_few_addresses()
-      && troupe::try_threads(troupe::usable_cores() - 1) == 0)
+    if (!set && sets(environment[count])) // getenv finds the first
+      set = environment[count];
+  if (set ? !has_few_addresses() || std::string_view{set} == without
+          : !has_few_addresses()
+              && troupe::try_threads(troupe::usable_cores() - 1) == 0)
     return;
   using entries = std::unique_ptr<char*[]>;
   const entries more(new (std::nothrow) char*[count + 2]);
   if (!more)
     return;
-  std::copy(environment, environment + count, more.get());
-  more[count] = without;
-  more[count + 1] = nullptr;
+  auto* end =
+    std::remove_copy_if(environment, environment + count, more.get(), sets);
+  *end++ = without;
+  *end = nullptr;
   ::execve("/proc/self/exe", argv, more.get()); // continues here on failure
 }
 
