@@ -427,6 +427,30 @@ TEST_CASE("a path that leads nowhere is answered in the usual line") {
   }
 }
 
+TEST_CASE("a link that leads nowhere is no missing net or folder") {
+  const temporary_folder folder;
+  const std::string link = folder / "link", net = folder / "mlp";
+  std::filesystem::create_symlink("nowhere", link);
+  std::filesystem::create_symlink("nowhere", net);
+  const auto why = ": the link leads nowhere: No such file or directory";
+  for (const words& command : {words{"inspect", link},
+                               {"graph", link},
+                               {"train", link, "--synthetic"},
+                               {"bench", "schedule", link},
+                               {"train", "mlp", "--data", link}})
+    CHECK(fails_with(run_troupe(command), 1, {"troupe: " + link + why}));
+  // Also by a bare name, and instead of a net of that name.
+  for (const std::string name : {"link", "mlp"}) {
+    const std::string errors = folder / "errors";
+    const int status =
+      std::system(("cd " + folder.path().string()
+                   + " && " TROUPE_COMMAND " inspect " + name + " 2> errors")
+                    .c_str());
+    CHECK(WEXITSTATUS(status) == 1);
+    CHECK(read_bytes(errors) == "troupe: " + name + why + "\n");
+  }
+}
+
 TEST_CASE("inspect takes a loss only for a program") {
   CHECK(fails_with(run_troupe({"inspect", "x.npz", "--loss", "l"}), 2,
                    {"--loss l: an .npz file has no loss"}));

@@ -84,6 +84,11 @@ std::filesystem::file_type input_type(const std::filesystem::path& path) {
   const auto status = std::filesystem::status(path, failure);
   if (!std::filesystem::status_known(status))
     throw error(errc::io_failure, path.string() + ": " + failure.message());
+  std::error_code ignored;
+  if (status.type() == std::filesystem::file_type::not_found
+      && std::filesystem::is_symlink(path, ignored))
+    throw error(errc::not_found, path.string() + ": the link leads nowhere: "
+                                   + std::strerror(ENOENT));
   return status.type();
 }
 

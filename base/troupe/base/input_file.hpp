@@ -44,8 +44,9 @@ private:
 };
 
 /// The type of what a path names, after following links; file_type::not_found
-/// if there is nothing. Throws error(io_failure) with the path if the system
-/// cannot tell: a name that is too long, links in a circle, a folder that the
+/// if there is nothing. Throws error(not_found) with the path for a link that
+/// leads nowhere. Throws error(io_failure) with the path if the system cannot
+/// tell: a name that is too long, links in a circle, a folder that the
 /// user may not search.
 std::filesystem::file_type input_type(const std::filesystem::path& path);
 
