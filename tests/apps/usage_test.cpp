@@ -153,6 +153,21 @@ TEST_CASE("a value of another type than its option's is told which it takes") {
                    {"--sample-ms: must be a number, not x (see"}));
 }
 
+TEST_CASE("a flag takes no value") {
+  for (const auto& [command, flag] :
+       {std::pair<words, std::string>{{"doctor"}, "--json"},
+        {{"train", "mlp", "--synthetic"}, "--json"},
+        {{"train", "mlp"}, "--dry-run"},
+        {{"graph", "mlp"}, "--wiring"},
+        {{"bench", "tasks"}, "--check"}})
+    for (const std::string value : {"maybe", "false", "0", "2", "1x", "nan"}) {
+      CAPTURE(flag);
+      const auto result = run_troupe(command + words{flag + "=" + value});
+      CHECK(
+        fails_with(result, 2, {"troupe: " + flag + ": takes no value (see "}));
+    }
+}
+
 TEST_CASE("an empty value is not taken for one that is not given") {
   std::size_t options = 0;
   for (const auto& command : all_commands)

@@ -49,6 +49,16 @@ std::string conversion_rule(const CLI::App& app, const std::string& message) {
          + ", not " + message.substr(middle + between.size());
 }
 
+/// Says of a flag with a value, --json=2, that it takes none. CLI11's own
+/// message is "json was given a disallowed flag override".
+std::string argument_rule(const std::string& message) {
+  constexpr std::string_view end = " was given a disallowed flag override";
+  if (!message.ends_with(end))
+    return message;
+  return "--" + message.substr(0, message.size() - end.size())
+         + ": takes no value";
+}
+
 /// Points to the help of the innermost command on the command line.
 std::string help_hint(const CLI::App& app) {
   std::string command = "troupe ";
@@ -82,6 +92,8 @@ int parse_and_run(int argc, const char* const* argv) {
   // A missing command is reported below: if CLI11 required one, its error would
   // hide unknown words.
   app.require_subcommand(0, 1);
+  // A flag with a value would be on or off by rules that nothing documents.
+  app.option_defaults()->disable_flag_override();
   // If an option is given twice, the last one is used, so that scripts can have
   // defaults. Subcommands inherit this. For lists see add_repeatable_option.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -104,6 +116,9 @@ int parse_and_run(int argc, const char* const* argv) {
                     wrong_usage);
   } catch (const CLI::ConversionError& failure) {
     return complain(conversion_rule(app, failure.what()) + help_hint(app),
+                    wrong_usage);
+  } catch (const CLI::ArgumentMismatch& failure) {
+    return complain(argument_rule(failure.what()) + help_hint(app),
                     wrong_usage);
   } catch (const CLI::ParseError& failure) {
     return complain(failure.what() + help_hint(app), wrong_usage);
