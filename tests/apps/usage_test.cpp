@@ -261,6 +261,35 @@ TEST_CASE("the loss of a folder is checked as that of the command line") {
                                "updates, has no variable 'mean_0.tmp_0@GRAD'");
 }
 
+TEST_CASE("a number of a folder that is too large is named with its file") {
+  const temporary_folder folder;
+  const std::string program = folder / "program",
+                    notes = program + "/program.json";
+  REQUIRE(run_troupe({"train", "mlp", "--synthetic", "--steps", "1",
+                      "--devices", "cpu:1", "--save", program})
+            .code
+          == 0);
+  const auto with = [&](const std::string& text) {
+    write_bytes(notes, text);
+    return run_troupe({"train", program, "--synthetic", "--steps", "1"});
+  };
+  const auto below = [&](const std::string& number) {
+    return with("{\"feeds\": {\"label\": {\"shape\": [1, 1], \"dtype\": "
+                "\"int64\", \"below\": "
+                + number + "}}}");
+  };
+  for (const std::string number :
+       {"4294967297", "9223372036854775807"}) // above 2^32, at most 2^63 - 1
+    CHECK(fails_with(with("{\"batch\": " + number + "}"), 1,
+                     {"troupe: " + notes + ": 'batch' is " + number}));
+  for (const std::string number : {"11", "9223372036854775807"})
+    CHECK(fails_with(below(number), 1,
+                     {"troupe: " + notes + ": feed 'label': 'below' is "
+                      + number + ", but the program takes numbers below 10"}));
+  for (const std::string number : {"1", "10"})
+    CHECK(below(number).code == 0);
+}
+
 TEST_CASE("an empty name is not fetched") {
   for (const std::string names :
        {"", ",", "fc_0.w_0,", ",fc_0.w_0", "fc_0.w_0,,fc_0.b_0"}) {

@@ -12,6 +12,7 @@
 #include <troupe/graph/paddle/program_folder.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 namespace troupe::apps {
@@ -66,9 +67,31 @@ std::string choose_loss(const graph::program& p, const graph::program& test,
   }
 }
 
+/// The limit of the whole numbers that a feed can hold: that of the ops that
+/// read it, otherwise that of its type.
+std::int64_t most_below(const feed_info& feed) {
+  if (feed.below)
+    return *feed.below;
+  switch (feed.type) {
+  case dtype::boolean: return 2;
+  case dtype::int8: return std::int64_t{1} << 7;
+  case dtype::uint8: return std::int64_t{1} << 8;
+  case dtype::int16: return std::int64_t{1} << 15;
+  case dtype::int32: return std::int64_t{1} << 31;
+  default: return std::numeric_limits<std::int64_t>::max();
+  }
+}
+
 /// Adds what `program.json` says about a feed. Its limit replaces that of the
-/// program.
-void complete(feed_info& feed, const graph::feed_info& note) {
+/// program, but may not exceed it.
+void complete(feed_info& feed, const graph::feed_info& note,
+              const fs::path& file) {
+  if (note.below > most_below(feed))
+    throw error(errc::bad_file, file.string() + ": feed "
+                                  + quoted_name(feed.name) + ": 'below' is "
+                                  + std::to_string(*note.below)
+                                  + ", but the program takes numbers below "
+                                  + std::to_string(most_below(feed)));
   if (note.below)
     feed.below = note.below;
   if (note.dims.rank() != feed.dims.rank())
@@ -83,8 +106,8 @@ program_bundle read_folder(const fs::path& path, const std::string& loss) {
   program_bundle bundle;
   bundle.test =
     folder.test ? std::move(*folder.test) : graph::clone_for_test(folder.main);
-  const named_loss noted{folder.info.loss,
-                         (path / "program.json").string() + ": loss_var"};
+  const auto notes = path / "program.json";
+  const named_loss noted{folder.info.loss, notes.string() + ": loss_var"};
   bundle.loss = choose_loss(folder.main, bundle.test,
                             loss.empty() ? noted : loss_of_option(loss));
   bundle.batch = folder.info.batch.value_or(0);
@@ -92,7 +115,7 @@ program_bundle read_folder(const fs::path& path, const std::string& loss) {
   for (feed_info& feed : bundle.feeds)
     if (auto note = folder.info.feeds.find(feed.name);
         note != folder.info.feeds.end())
-      complete(feed, note->second);
+      complete(feed, note->second, notes);
   bundle.startup = std::move(folder.startup);
   bundle.main = std::move(folder.main);
   return bundle;

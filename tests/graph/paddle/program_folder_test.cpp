@@ -71,6 +71,10 @@ TEST_CASE("a malformed program.json is refused by key") {
   CHECK(contains(reading(R"({"batch": 0})"), "'batch' is not a positive"));
   CHECK(contains(reading(R"({"batch": 1.5})"), "'batch' is not a positive"));
   CHECK(contains(reading(R"({"batch": 18446744073709551615})"), "'batch'"));
+  CHECK(reading(R"({"batch": 4294967296})") == "none");
+  CHECK(contains(reading(R"({"batch": 4294967297})"),
+                 "program.json: 'batch' is 4294967297, but must be at most "
+                 "4294967296"));
   CHECK(contains(reading(R"({"feeds": 1})"), "'feeds' is not an object"));
   CHECK(contains(reading(R"({"feeds": {"x": 1}})"), "feed 'x'"));
   CHECK(contains(reading(R"({"feeds": {"x": {"shape": 1}}})"), "no 'shape'"));

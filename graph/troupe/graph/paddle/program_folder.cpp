@@ -28,6 +28,9 @@ constexpr const char* startup_name = "startup.pdmodel";
 constexpr const char* test_name = "test.pdmodel";
 constexpr const char* info_name = "program.json";
 
+/// As of the option --batch. Products with it stay far below 2^63.
+constexpr std::int64_t max_batch = std::int64_t{1} << 32;
+
 constexpr std::uint64_t max_info_bytes = 16 << 20;
 
 /// Reads the values of program.json; errors name file and key.
@@ -43,6 +46,9 @@ public:
     info.net = string_at(root, "net");
     info.loss = string_at(root, "loss_var");
     info.batch = positive_at(root, "batch");
+    if (info.batch > max_batch)
+      fail("'batch' is " + std::to_string(*info.batch)
+           + ", but must be at most " + std::to_string(max_batch));
     if (const auto* feeds = find(root, "feeds"))
       info.feeds = read_feeds(*feeds);
     return info;
