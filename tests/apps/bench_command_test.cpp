@@ -57,12 +57,12 @@ private:
   task_graph graph_;
 };
 
-/// Stops `troupe bench` with `words` by each of the two signals, after it has
+/// Stops `troupe bench` with `words` by each of the three signals, after it has
 /// measured for a while.
 void check_stop(std::vector<std::string> words) {
   CAPTURE(words[0]);
   words.insert(words.begin(), "bench");
-  for (int signal : {SIGINT, SIGTERM}) {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
     const auto result = run_troupe(words, [signal](pid_t process, auto&) {
       return catches(process, signal) && cpu_seconds(process) > 0.5
              && ::kill(process, signal) == 0;

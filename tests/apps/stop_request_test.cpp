@@ -31,6 +31,33 @@ TEST_CASE("a signal asks for a stop once, and then ends the process") {
   }
 }
 
+TEST_CASE("a closed terminal asks for a stop, however often it says so") {
+  const auto before = action_of(SIGHUP);
+  signal(SIGHUP, SIG_DFL);
+  {
+    const stop_request stop;
+    REQUIRE((action_of(SIGHUP).sa_handler != SIG_DFL));
+    for (int time = 0; time < 2; ++time) {
+      raise(SIGHUP);
+      CHECK(stop.stopped());
+    }
+  }
+  CHECK((action_of(SIGHUP).sa_handler == SIG_DFL));
+  sigaction(SIGHUP, &before, nullptr);
+}
+
+TEST_CASE("a closed terminal that is ignored asks for nothing") {
+  const auto before = action_of(SIGHUP);
+  signal(SIGHUP, SIG_IGN); // as nohup does
+  {
+    const stop_request stop;
+    raise(SIGHUP);
+    CHECK_FALSE(stop.stopped());
+  }
+  CHECK((action_of(SIGHUP).sa_handler == SIG_IGN));
+  sigaction(SIGHUP, &before, nullptr);
+}
+
 TEST_CASE("the handler runs on a stack of its own") {
   const stop_request stop;
   stack_t stack = {};

@@ -455,15 +455,16 @@ TEST_CASE("a disk that fills up leaves nothing behind") {
 
 TEST_CASE("Ctrl-C ends the run after a step and saves nothing") {
   const temporary_folder folder;
-  for (int signal : {SIGINT, SIGTERM}) {
-    const auto result = run_troupe({"train", "mlp", "--synthetic", "--steps",
-                                    "100000000", "--save", folder / "saved"},
-                                   [&](pid_t process, const std::string& err) {
-                                     if (!contains(err, "epoch 2"))
-                                       return false;
-                                     ::kill(process, signal);
-                                     return true;
-                                   });
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const auto result =
+      run_troupe({"train", "mlp", "--synthetic", "--steps", "100000000",
+                  "--save", folder / "saved", "--loss-curve", folder / "l.svg"},
+                 [&](pid_t process, const std::string& err) {
+                   if (!contains(err, "epoch 2"))
+                     return false;
+                   ::kill(process, signal);
+                   return true;
+                 });
     CHECK(fails_with(result, 1, {"stopped after step", "of 100000000"}));
     CHECK(folder.entries() == 0);
   }
@@ -477,7 +478,7 @@ TEST_CASE("Ctrl-C ends an evaluation after a step with one line") {
                       "1", "--devices", "cpu:1", "--save", saved})
             .code
           == 0);
-  for (int signal : {SIGINT, SIGTERM}) {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
     const auto result = run_troupe(
       {"eval", "gpt", "--params", saved, "--data", text, "--batch", "1"},
       [&](pid_t process, auto&) {

@@ -23,12 +23,27 @@ extern "C" void on_signal(int) {
 // A handler's frame with the vector registers takes some KiB.
 constexpr std::size_t stack_bytes = 64 * 1024;
 
-void handle(int signal, void (*handler)(int)) {
+void handle(int signal, void (*handler)(int), unsigned flags = 0) {
   struct sigaction action = {};
   action.sa_handler = handler;
-  // The second signal ends the process.
-  action.sa_flags = SA_ONSTACK | SA_RESTART | static_cast<int>(SA_RESETHAND);
+  action.sa_flags = SA_ONSTACK | SA_RESTART | static_cast<int>(flags);
   sigaction(signal, &action, nullptr);
+}
+
+bool is_ignored(int signal) {
+  struct sigaction action = {};
+  sigaction(signal, nullptr, &action);
+  return action.sa_handler == SIG_IGN;
+}
+
+void handle_all(void (*handler)(int)) {
+  // The second signal ends the process.
+  for (int signal : {SIGINT, SIGTERM})
+    handle(signal, handler, SA_RESETHAND);
+  // A terminal that is closed can send this signal twice: its shell sends it
+  // too. `nohup` ignores it.
+  if (!is_ignored(SIGHUP))
+    handle(SIGHUP, handler);
 }
 
 } // namespace
@@ -40,13 +55,11 @@ stop_request::stop_request()
   own.ss_size = stack_bytes;
   sigaltstack(&own, &stack_before_);
   signal_arrived = 0;
-  handle(SIGINT, on_signal);
-  handle(SIGTERM, on_signal);
+  handle_all(on_signal);
 }
 
 stop_request::~stop_request() {
-  handle(SIGINT, SIG_DFL);
-  handle(SIGTERM, SIG_DFL);
+  handle_all(SIG_DFL);
   sigaltstack(&stack_before_, nullptr);
 }
 

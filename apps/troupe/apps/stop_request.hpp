@@ -12,9 +12,10 @@
 
 namespace troupe::apps {
 
-/// While it exists, Ctrl-C (SIGINT) and SIGTERM set a flag. A long loop checks
-/// the flag between steps, a `stop_watch` checks it within steps. A second
-/// signal ends the process as usual.
+/// While it exists, Ctrl-C (SIGINT), SIGTERM and the closing of the terminal
+/// (SIGHUP) set a flag. A long loop checks the flag between steps, a
+/// `stop_watch` checks it within steps. A second SIGINT or SIGTERM ends the
+/// process as usual. A process that ignores SIGHUP keeps doing so.
 ///
 /// The handler has its own stack. Library kernels keep values below the stack
 /// pointer, farther than the system leaves room for, and the thread that waits
