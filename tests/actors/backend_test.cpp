@@ -80,9 +80,10 @@ TEST_CASE("each kind of device has kernels of its own") {
 }
 
 TEST_CASE("devices of one kind and of several are connected for collectives") {
-  for (const auto* ids : {"cpu:2", "sim:2", "cpu:0,sim:0"}) {
-    CAPTURE(ids);
-    const auto devices = make_devices(parse_devices(ids));
+  for (const auto& ids :
+       {parse_devices("cpu:2"), parse_devices("sim:2"), cpu_and_sim}) {
+    CAPTURE(to_string(ids.back()));
+    const auto devices = make_devices(ids);
     const std::vector<device*> ranks{devices[0].get(), devices[1].get()};
     const auto group = make_group(ranks);
     REQUIRE(group.size() == 2);
