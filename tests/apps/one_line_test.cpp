@@ -30,13 +30,6 @@ bool is_plain(const std::string& text) {
   });
 }
 
-std::string replaced(std::string text, const std::string& from,
-                     const std::string& to) {
-  for (auto at = text.find(from); at != text.npos; at = text.find(from, at))
-    text.replace(at, from.size(), to);
-  return text;
-}
-
 } // namespace
 
 TEST_CASE("a failure is one line whatever it quotes") {

@@ -36,6 +36,22 @@ words options_with(const words& types, const words& command) {
   return found;
 }
 
+/// Calls `check(command, option)` for each option that takes a number. Returns
+/// how many there are.
+template <class Check>
+std::size_t for_each_number_option(Check check) {
+  std::size_t options = 0;
+  for (const auto& command : all_commands)
+    for (const auto& option : options_with({"INT", "UINT", "FLOAT"}, command)) {
+      if (option == "--memory-limit") // a size, which has a rule of its own
+        continue;
+      CAPTURE(command);
+      check(command, option);
+      ++options;
+    }
+  return options;
+}
+
 } // namespace
 
 TEST_SUITE("apps.usage") {
@@ -134,16 +150,11 @@ TEST_CASE("a number out of range is answered with its rule") {
 }
 
 TEST_CASE("a value of another type than its option's is told which it takes") {
-  std::size_t options = 0;
-  for (const auto& command : all_commands)
-    for (const auto& option : options_with({"INT", "UINT", "FLOAT"}, command)) {
-      if (option == "--memory-limit") // a size, which has a rule of its own
-        continue;
-      CAPTURE(command);
+  const auto options =
+    for_each_number_option([](const words& command, const std::string& option) {
       CHECK(fails_with(run_troupe(command + words{option, "1x"}), 2,
                        {option + ": must be ", "number", "1x"}));
-      ++options;
-    }
+    });
   CHECK(options > 35);
   const auto result = run_troupe({"train", "mlp", "--threads", "1.5"});
   CHECK(result.err
@@ -185,20 +196,15 @@ TEST_CASE("an empty value is not taken for one that is not given") {
 }
 
 TEST_CASE("a number that is none is called so") {
-  std::size_t options = 0;
-  for (const auto& command : all_commands)
-    for (const auto& option : options_with({"INT", "UINT", "FLOAT"}, command)) {
-      if (option == "--memory-limit") // a size, which has a rule of its own
-        continue;
-      CAPTURE(command);
+  const auto options =
+    for_each_number_option([](const words& command, const std::string& option) {
       for (const std::string none : {"nan", "-NaN"})
         CHECK(fails_with(run_troupe(command + words{option, none}), 2,
                          {option + ": must be a number, not " + none}));
       for (const std::string far : {"inf", "-1e400"})
         CHECK(fails_with(run_troupe(command + words{option, far}), 2,
                          {option, far}));
-      ++options;
-    }
+    });
   CHECK(options > 35);
 }
 

@@ -125,6 +125,15 @@ inline mode_t permissions_of(const std::filesystem::path& path) {
   return status.st_mode & 07777;
 }
 
+/// Replaces all occurrences.
+inline std::string replaced(std::string text, const std::string& from,
+                            const std::string& to) {
+  for (auto at = text.find(from); at != text.npos;
+       at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+  return text;
+}
+
 inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }

@@ -17,6 +17,7 @@
 using namespace troupe;
 using test::contains;
 using test::error_of;
+using test::replaced;
 
 namespace {
 
@@ -30,14 +31,6 @@ double sum(const tensor& value, arena& memory) {
 
 std::string reading(const std::string& name, arena& memory) {
   return error_of([&] { read_npz(data / "npz" / name, memory); });
-}
-
-/// Replaces all occurrences, of equal length.
-std::string replaced(std::string text, const std::string& from,
-                     const std::string& to) {
-  for (auto at = text.find(from); at != text.npos; at = text.find(from, at))
-    text.replace(at, from.size(), to);
-  return text;
 }
 
 } // namespace

@@ -2,13 +2,12 @@
 #include <troupe/apps/results/metrics_file.hpp>
 
 #include <troupe/apps/results/output_places.hpp>
-#include <troupe/base/error.hpp>
+#include <troupe/base/target_path.hpp>
 
 #include <nlohmann/json.hpp>
 
 #include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <string_view>
 
 #include <fcntl.h>
@@ -20,11 +19,6 @@ namespace {
 
 double rounded(double value, double per_unit) {
   return std::round(value * per_unit) / per_unit;
-}
-
-[[noreturn]] void fail(const std::string& path, const char* action, int code) {
-  throw error(errc::io_failure,
-              path + ": cannot " + action + ": " + std::strerror(code));
 }
 
 /// Returns 0 or the system's error number.
@@ -69,7 +63,7 @@ metrics_file::metrics_file(std::string path)
     descriptor_ =
       ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (descriptor_ < 0)
-    fail(path_, "write", errno);
+    fail_io(path_, "write", errno);
 }
 
 metrics_file::~metrics_file() {
@@ -81,7 +75,7 @@ void metrics_file::write(const step_metrics& metrics) {
   if (const int code = write_all(descriptor_, line); code != 0) {
     if (!shared_)
       (void)!::ftruncate(descriptor_, bytes_); // a pipe cannot be truncated
-    fail(path_, "write", code);
+    fail_io(path_, "write", code);
   }
   bytes_ += static_cast<std::int64_t>(line.size());
 }
