@@ -192,7 +192,7 @@ void operator delete(void* taken, std::size_t, std::align_val_t) noexcept {
 
 TEST_SUITE("actors.allocation") {
 
-TEST_CASE("from submit to wait a steady dry step allocates nothing") {
+TEST_CASE("a steady dry-run step allocates nothing between submit and wait") {
   for (auto make : {make_mlp, make_lenet, make_word2vec})
     for (const std::string devices : {"cpu", "cpu:2"})
       for (int threads : {1, 2})
@@ -230,7 +230,7 @@ TEST_CASE("a steady step of a multi-layer perceptron allocates nothing") {
 
 // When a thread sums rows for the first time, it allocates memory and keeps it.
 // That may happen late, but at most once per thread and weight matrix.
-TEST_CASE("a steady step with gathered gradients allocates nothing") {
+TEST_CASE("gathered gradients allocate at most once per thread and matrix") {
   using enum graph::merge_strategy;
   constexpr std::size_t matrices = 3;
   for (auto strategy : {all_reduce, reduce}) { // before or in the update
@@ -262,7 +262,7 @@ TEST_CASE("a steady step allocates nothing while messages are recorded") {
     }
 }
 
-TEST_CASE("the counter sees what a step allocates") {
+TEST_CASE("a step's allocations are counted and their call stacks recorded") {
   executor_options options;
   options.devices = parse_devices("cpu:2");
   options.hooks.form = edge_form::message; // a CAF message is an allocation

@@ -54,7 +54,7 @@ TEST_CASE("devices are made in the order of their ids") {
   CHECK(&devices[0]->memory() != &devices[1]->memory());
 }
 
-TEST_CASE("a kind that this build has not is an error that says so") {
+TEST_CASE("an error names a device kind that the build does not support") {
   const std::vector<device_id> wanted{{device_kind::cuda, 1}};
   const auto cuda = caught([&] { make_devices(wanted); });
   CHECK(cuda.code() == errc::not_found);
@@ -62,15 +62,14 @@ TEST_CASE("a kind that this build has not is an error that says so") {
   CHECK(cuda.where().device == "cuda:1");
 }
 
-TEST_CASE(
-  "CPU devices share memory, others and those of several kinds do not") {
+TEST_CASE("devices share memory only if all are CPU devices") {
   CHECK(share_memory(parse_devices("cpu:3")));
   CHECK_FALSE(share_memory(parse_devices("sim:2")));
   CHECK_FALSE(share_memory(cpu_and_sim));
   CHECK_FALSE(share_memory(parse_devices("cuda:0,cuda:1")));
 }
 
-TEST_CASE("each kind of device has kernels of its own") {
+TEST_CASE("kernels are provided only for the given kinds of device") {
   const auto kernels = kernels_for(cpu_and_sim);
   CHECK(kernels.op_types(device_kind::cpu)
         == kernels.op_types(device_kind::sim));
@@ -79,7 +78,7 @@ TEST_CASE("each kind of device has kernels of its own") {
     kernels_for(parse_devices("cpu")).has("conv2d", device_kind::sim));
 }
 
-TEST_CASE("devices of one kind and of several are connected for collectives") {
+TEST_CASE("devices of one or several kinds form a group for collectives") {
   for (const auto& ids :
        {parse_devices("cpu:2"), parse_devices("sim:2"), cpu_and_sim}) {
     CAPTURE(to_string(ids.back()));
@@ -93,7 +92,7 @@ TEST_CASE("devices of one kind and of several are connected for collectives") {
   CHECK(caught([] { make_group({}); }).code() == errc::invalid_argument);
 }
 
-TEST_CASE("a pass whose ops have no kernel is left out") {
+TEST_CASE("a lowering pass is disabled if its ops have no kernel") {
   const auto ids = parse_devices("cpu:2");
   const graph::lowering_options wanted;
   CHECK(lowering_for(ids, wanted, kernels_for(ids)).fuse_batch_norms);
@@ -107,7 +106,7 @@ TEST_CASE("a pass whose ops have no kernel is left out") {
   CHECK(possible.write_in_place);
 }
 
-TEST_CASE("devices of several kinds do without passes for shared memory") {
+TEST_CASE("passes that need shared memory are disabled for mixed devices") {
   const auto possible = lowering_for(cpu_and_sim, {}, kernels_for(cpu_and_sim));
   CHECK_FALSE(possible.share_parameters);
   CHECK_FALSE(possible.gather_products);
@@ -115,7 +114,7 @@ TEST_CASE("devices of several kinds do without passes for shared memory") {
   CHECK(possible.fuse_batch_norms);
 }
 
-TEST_CASE("a graph over two kinds of device trains to the bits of one kind") {
+TEST_CASE("mixed devices train bit-identically to devices of one kind") {
   for (const auto& net : {test::make_mlp(), test::make_lenet(),
                           test::make_word2vec(), test::make_resnet(true)})
     for (auto strategy : {merge_strategy::all_reduce, merge_strategy::reduce,
@@ -129,7 +128,7 @@ TEST_CASE("a graph over two kinds of device trains to the bits of one kind") {
     }
 }
 
-TEST_CASE("simulated devices train to the bits of CPU devices") {
+TEST_CASE("simulated devices train bit-identically to CPU devices") {
   const auto net = test::make_lenet();
   for (auto strategy : {merge_strategy::all_reduce, merge_strategy::reduce}) {
     CAPTURE(to_string(strategy));
@@ -141,7 +140,7 @@ TEST_CASE("simulated devices train to the bits of CPU devices") {
   }
 }
 
-TEST_CASE("parameters lie in the memory of the devices that train them") {
+TEST_CASE("parameters reside in the memory of the devices that train them") {
   const auto net = test::make_mlp();
   const auto sim = test::train(
     net, on(parse_devices("sim:2"), merge_strategy::all_reduce), batches);
@@ -154,7 +153,7 @@ TEST_CASE("parameters lie in the memory of the devices that train them") {
   }
 }
 
-TEST_CASE("devices go on with the parameters that others have trained") {
+TEST_CASE("moving training between kinds of device does not change losses") {
   const auto net = test::make_mlp();
   const auto train_in_turn = [&](const std::vector<std::string>& devices) {
     auto parameters = net.parameters();
@@ -190,7 +189,7 @@ TEST_CASE("a variable is fetched from devices of two kinds") {
   CHECK(std::equal(a.begin(), a.end(), b.begin(), b.end()));
 }
 
-TEST_CASE("a launch of a simulated device takes as long as its table says") {
+TEST_CASE("a simulated launch takes at least the time given in its table") {
   constexpr std::uint32_t wanted_us = 20'000;
   const auto net = test::make_mlp();
   auto options = on({{device_kind::sim, 0}}, merge_strategy::all_reduce);

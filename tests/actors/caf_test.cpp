@@ -104,7 +104,7 @@ struct gate {
 
 } // namespace
 
-TEST_CASE("every handle says in one line who it is") {
+TEST_CASE("every handle describes itself in one line with its name") {
   application app;
   auto net = make_mlp();
   executor exe{net.main, options_for(net, app)};
@@ -123,7 +123,7 @@ TEST_CASE("every handle says in one line who it is") {
   CHECK(e.code() == errc::not_found);
 }
 
-TEST_CASE("CAF learns of a handle when its address is asked for") {
+TEST_CASE("a handle gets an actor id only when its address is requested") {
   application app;
   auto net = make_mlp();
   const auto first = app.system->next_actor_id();
@@ -139,7 +139,7 @@ TEST_CASE("CAF learns of a handle when its address is asked for") {
   CHECK(handle_address(exe, 0) != handle_address(exe, 1));
 }
 
-TEST_CASE("all who ask for a handle get the same actor, whenever they ask") {
+TEST_CASE("concurrent requests for a handle's address return the same actor") {
   application app;
   auto net = make_mlp();
   executor exe{net.main, options_for(net, app)};
@@ -181,7 +181,7 @@ TEST_CASE("a handle's actor has the handle's name") {
   }
 }
 
-TEST_CASE("what a handle does not know is answered so and changes nothing") {
+TEST_CASE("a handle rejects unknown messages, and the next step still runs") {
   application app;
   auto net = make_mlp();
   executor exe{net.main, options_for(net, app)};
@@ -199,7 +199,7 @@ TEST_CASE("what a handle does not know is answered so and changes nothing") {
   CHECK(std::isfinite(exe.run(net.batch(0, 4)).loss));
 }
 
-TEST_CASE("a handle that is told to exit ends, and so does the training") {
+TEST_CASE("an exit message terminates a handle and ends training") {
   application app;
   for (bool op : {true, false}) {
     CAPTURE(op);
@@ -227,7 +227,7 @@ TEST_CASE("a handle that is told to exit ends, and so does the training") {
   }
 }
 
-TEST_CASE("steps under way when a handle exits end with an error") {
+TEST_CASE("steps in flight fail with the name of a handle that exits") {
   application app;
   for (auto form : {edge_form::counter, edge_form::message}) {
     auto net = make_mlp();
@@ -255,7 +255,7 @@ TEST_CASE("steps under way when a handle exits end with an error") {
   }
 }
 
-TEST_CASE("describe tells which messages a step waits for") {
+TEST_CASE("describe reports which handles of a running step are waiting") {
   application app;
   auto net = make_mlp();
   auto options = options_for(net, app);
@@ -282,7 +282,7 @@ TEST_CASE("describe tells which messages a step waits for") {
   exe.wait(id);
 }
 
-TEST_CASE("links work both ways") {
+TEST_CASE("links to handles work in both directions") {
   application app;
   auto net = make_mlp();
   for (bool handle_first : {false, true}) {
@@ -304,7 +304,7 @@ TEST_CASE("links work both ways") {
   }
 }
 
-TEST_CASE("handles can be named and looked up") {
+TEST_CASE("handles can be registered and looked up in CAF's registry") {
   application app;
   auto net = make_mlp();
   executor exe{net.main, options_for(net, app)};
@@ -319,7 +319,7 @@ TEST_CASE("handles can be named and looked up") {
   app.system->registry().erase(name);
 }
 
-TEST_CASE("addresses outlive the executor and answer that it is gone") {
+TEST_CASE("addresses stay valid after the executor and report its end") {
   application app;
   for (auto form : {edge_form::counter, edge_form::message}) {
     auto net = make_mlp();
@@ -352,7 +352,7 @@ TEST_CASE("addresses outlive the executor and answer that it is gone") {
   }
 }
 
-TEST_CASE("questions may come at any time, the executor's end included") {
+TEST_CASE("requests during the executor's destruction get a valid answer") {
   application app;
   auto net = make_mlp();
   for (int round = 0; round < 20; ++round) {

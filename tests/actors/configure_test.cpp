@@ -46,12 +46,12 @@ std::size_t cores_of_worker(std::size_t workers) {
 
 } // namespace
 
-TEST_CASE("workers that take all cores are bound to one each") {
+TEST_CASE("as many workers as cores are pinned to one core each") {
   CHECK(cores_of_worker(usable_cores()) == 1);
 }
 
 // Otherwise two processes with one worker each would share a core.
-TEST_CASE("fewer workers than cores go where the system puts them") {
+TEST_CASE("fewer workers than cores are not pinned") {
   if (usable_cores() < 2)
     return test::skip_case("needs two cores");
   CHECK(cores_of_worker(usable_cores() - 1) == usable_cores());
@@ -60,7 +60,7 @@ TEST_CASE("fewer workers than cores go where the system puts them") {
 // If a thread does not start, CAF would end the process. So does a sanitizer if
 // its own thread does not start.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-TEST_CASE("an executor whose threads do not start is an error") {
+TEST_CASE("constructing an executor throws if its threads cannot start") {
   if (::getuid() != 0)
     return test::skip_case("needs root, which can become any user");
   graph::network net;

@@ -128,9 +128,7 @@ void run_join(kernel_context& ctx) {
 
 } // namespace
 
-TEST_CASE(
-  "1,000 random programs with inputs up to three steps old compute what "
-  "an interpreter does") {
+TEST_CASE("1,000 random programs with delayed inputs match an interpreter") {
   caf::actor_system_config config;
   configure(config, 2);
   caf::actor_system system{config};

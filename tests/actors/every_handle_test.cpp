@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Each op handle and each variable handle is an actor to others, however its
-// graph runs. Watching the actors does not change results.
+// Other actors can use each op handle and each variable handle as an actor,
+// however its graph runs. Watching the handles does not change results.
 
 #include <troupe/actors/handles.hpp>
 
@@ -197,7 +197,7 @@ std::vector<bool> all_behind(const graph::ssa_graph& g, handle_id first) {
 
 } // namespace
 
-TEST_CASE("handles that are watched and asked compute what others do") {
+TEST_CASE("monitoring and asking handles does not change results") {
   const auto net = make_mlp();
   in_all_configurations([&](configuration& c, application& app) {
     const auto expected = undisturbed(net, c.options);
@@ -226,7 +226,7 @@ TEST_CASE("handles that are watched and asked compute what others do") {
   });
 }
 
-TEST_CASE("in a step that stands still each handle says what it waits for") {
+TEST_CASE("each handle of a stopped step reports whether it is done") {
   const auto net = make_mlp();
   in_all_configurations([&](configuration& c, application& app) {
     const auto expected = undisturbed(net, c.options);
@@ -258,7 +258,7 @@ TEST_CASE("in a step that stands still each handle says what it waits for") {
   });
 }
 
-TEST_CASE("whichever handle is killed, its name is in the error of all steps") {
+TEST_CASE("after a handle is killed, every step's error names it") {
   const auto net = make_mlp();
   in_all_configurations([&](configuration& c, application& app) {
     c.options.parameters = net.parameters();

@@ -70,7 +70,7 @@ std::vector<small_net> nets_without_device_statistics() {
 
 TEST_SUITE("actors.executor") {
 
-TEST_CASE("1, 2 and 4 devices follow the oracle's losses for 20 steps") {
+TEST_CASE("losses on 1, 2 and 4 devices match the plain executor's") {
   for (auto& net : nets_without_device_statistics()) {
     CAPTURE(net.name);
     const auto expected = oracle_losses(net, 20, 24);
@@ -91,7 +91,7 @@ TEST_CASE("1, 2 and 4 devices follow the oracle's losses for 20 steps") {
   }
 }
 
-TEST_CASE("a fed persistable variable is set on every device and stays") {
+TEST_CASE("a persistable variable that is fed keeps its value on all devices") {
   const auto net = make_mlp();
   arena memory{make_host_memory_source()};
   auto rate = tensor::make(memory, {1}, dtype::float32);
@@ -117,7 +117,7 @@ TEST_CASE("a fed persistable variable is set on every device and stays") {
   }
 }
 
-TEST_CASE("each device gets the whole of a feed that is no batch") {
+TEST_CASE("a feed without a batch dimension is given whole to every device") {
   graph::network net;
   const auto x = net.data("x", {-1, 3});
   const auto scaled = layers::add(x, net.data("heat", {1}));
@@ -151,7 +151,7 @@ TEST_CASE("a fed persistable variable must have its declared shape") {
   CHECK(says(e, "learning_rate_0"));
 }
 
-TEST_CASE("odd batches on 4 devices weigh every sample once") {
+TEST_CASE("uneven batches on 4 devices weigh all samples equally") {
   for (auto& net : nets_without_device_statistics())
     for (std::int64_t samples : {1, 3, 7, 10}) {
       CAPTURE(net.name);
@@ -180,7 +180,7 @@ TEST_CASE("a device without samples reports no loss") {
   CHECK(std::isfinite(result.loss));
 }
 
-TEST_CASE("runs are bit-equal, whatever the form of edges and overlap") {
+TEST_CASE("edge form and number of steps in flight do not change results") {
   for (auto& net : {make_lenet(), make_resnet(true), make_word2vec()}) {
     CAPTURE(net.name);
     auto train = [&](edge_form form, std::uint32_t in_flight) {
@@ -205,7 +205,7 @@ TEST_CASE("runs are bit-equal, whatever the form of edges and overlap") {
   }
 }
 
-TEST_CASE("some pending ops and some edges as messages change no bit") {
+TEST_CASE("pending ops and message edges do not change results") {
   const auto net = make_resnet(true);
   const auto train = [&](std::size_t pending, std::size_t messages) {
     auto options = options_for(net, 2);
@@ -252,7 +252,7 @@ TEST_CASE("replicas hold the same parameters after training") {
   }
 }
 
-TEST_CASE("state kept on other devices is brought home before saving") {
+TEST_CASE("synchronize_parameters collects state from all devices") {
   auto net = make_mlp();
   auto train = [&](graph::merge_strategy strategy) {
     auto options = options_for(net, 2);
@@ -268,7 +268,7 @@ TEST_CASE("state kept on other devices is brought home before saving") {
                   *train(graph::merge_strategy::reduce)));
 }
 
-TEST_CASE("without merging, devices train apart on their shards") {
+TEST_CASE("without gradient merging, devices train independently") {
   auto net = make_mlp();
   auto options = options_for(net, 2);
   options.strategy = graph::merge_strategy::none;
@@ -314,7 +314,7 @@ TEST_CASE("test and training executors share parameters") {
   CHECK(evaluation.run(feeds).loss < before);
 }
 
-TEST_CASE("fetched tensors come per device and joined") {
+TEST_CASE("fetched tensors are returned per device and can be merged") {
   auto net = make_mlp();
   auto options = options_for(net, 2);
   options.fetches = {"image", "fc_0.w_0"};
@@ -341,7 +341,7 @@ TEST_CASE("fetched tensors come per device and joined") {
   CHECK(exe.run(feeds).fetched.empty());
 }
 
-TEST_CASE("a dry run schedules everything and computes nothing") {
+TEST_CASE("a dry run completes its steps without parameters") {
   auto net = make_lenet();
   executor_options options;
   options.devices = cpus(2);
@@ -357,7 +357,7 @@ TEST_CASE("a dry run schedules everything and computes nothing") {
   CHECK(stats.variable_actors == exe.graph().vars.size());
 }
 
-TEST_CASE("steps of tiny ops are gathered") {
+TEST_CASE("steps of short ops run with gathered streams") {
   if (usable_cores() < 2)
     return skip_case("needs two cores");
   auto net = make_lenet();
@@ -406,7 +406,7 @@ TEST_CASE("steps of tiny ops are gathered") {
 
 TEST_SUITE("actors.executor.errors") {
 
-TEST_CASE("wrong feeds are named before anything runs") {
+TEST_CASE("a wrong feed is reported before the step starts") {
   auto net = make_mlp();
   executor exe{net.main, options_for(net, 2)};
   arena memory{make_host_memory_source()};
@@ -433,7 +433,7 @@ TEST_CASE("wrong feeds are named before anything runs") {
   CHECK(exe.stats().steps == 0);
 }
 
-TEST_CASE("what was not declared cannot be fetched") {
+TEST_CASE("undeclared and unknown variables cannot be fetched") {
   auto net = make_mlp();
   executor exe{net.main, options_for(net, 1)};
   const std::vector<std::string> names{"fc_0.w_0"};
@@ -446,7 +446,7 @@ TEST_CASE("what was not declared cannot be fetched") {
   CHECK(says(e, "no_such_variable"));
 }
 
-TEST_CASE("parameters without a value are named") {
+TEST_CASE("an error about missing parameters mentions the startup program") {
   auto net = make_mlp();
   executor_options options;
   auto e = caught([&] { executor exe(net.main, options); });
@@ -454,7 +454,7 @@ TEST_CASE("parameters without a value are named") {
   CHECK(says(e, "run the startup program"));
 }
 
-TEST_CASE("all ops without a kernel are listed at once") {
+TEST_CASE("one error lists all ops without a kernel") {
   auto net = make_mlp();
   for (auto& op : net.main.main().ops)
     if (op.type == "relu" || op.type == "tanh")
@@ -465,7 +465,7 @@ TEST_CASE("all ops without a kernel are listed at once") {
   CHECK(says(e, "tanh_of_another_world (1)"));
 }
 
-TEST_CASE("a step that fails names its op, and the next one runs") {
+TEST_CASE("the error of a failed step names its op, and the next step runs") {
   for (auto form : {edge_form::counter, edge_form::message}) {
     auto net = make_mlp();
     auto options = options_for(net, 2);
@@ -485,7 +485,7 @@ TEST_CASE("a step that fails names its op, and the next one runs") {
   }
 }
 
-TEST_CASE("what is still said of a failed step does not fail the next one") {
+TEST_CASE("a late message about a failed step does not fail the next one") {
   auto net = make_mlp();
   auto bad = net.batch(0, 4);
   bad["label"].values<std::int64_t>()[0] = 99;
@@ -500,7 +500,7 @@ TEST_CASE("what is still said of a failed step does not fail the next one") {
   }
 }
 
-TEST_CASE("steps submitted behind a failing one do not run") {
+TEST_CASE("steps submitted after a failing step are cancelled") {
   auto net = make_mlp();
   auto options = options_for(net, 2);
   options.steps_in_flight = 3;
@@ -514,20 +514,20 @@ TEST_CASE("steps submitted behind a failing one do not run") {
   CHECK(std::isfinite(exe.run(net.batch(2, 4)).loss));
 }
 
-TEST_CASE("the first op that makes a NaN is named") {
+TEST_CASE("check_nan names the first op that outputs a NaN") {
   const auto e = failure_of_nan(make_mlp(), "fc_1.w_0");
   CHECK(e.code() == errc::not_finite);
   CHECK(e.where().op_type == "mul");
   CHECK(says(e, "mul#"));
 }
 
-TEST_CASE("a NaN is found in whatever layout an image lies") {
+TEST_CASE("check_nan finds a NaN in the output of a convolution") {
   const auto e = failure_of_nan(make_resnet(false), "conv2d_0.w_0");
   CHECK(e.code() == errc::not_finite);
   CHECK(e.where().op_type == "conv2d");
 }
 
-TEST_CASE("steps are waited for in their order") {
+TEST_CASE("steps must be waited for in the order of submission") {
   auto net = make_mlp();
   executor exe{net.main, options_for(net, 1)};
   const auto a = exe.submit(net.batch(0, 4));
@@ -537,7 +537,7 @@ TEST_CASE("steps are waited for in their order") {
   exe.wait(b);
 }
 
-TEST_CASE("an executor is destroyed at any moment") {
+TEST_CASE("an executor can be destroyed while steps are running") {
   auto net = make_lenet();
   for (int round = 0; round < 30; ++round) {
     executor exe{net.main, options_for(net, 2)};

@@ -87,7 +87,7 @@ small_net with_adam() {
 
 } // namespace
 
-TEST_CASE("training gives the same bits") {
+TEST_CASE("filters in blocked layout give bit-identical training") {
   for (const auto& net :
        {make_resnet(true), make_lenet(), with_momentum(), with_adam()})
     for (auto devices : {"cpu:1", "cpu:2", "cpu:3"})
@@ -105,7 +105,7 @@ TEST_CASE("training gives the same bits") {
       }
 }
 
-TEST_CASE("copies of parameters, messages and fusing change nothing") {
+TEST_CASE("parameter copies, message edges and fusing do not change results") {
   const auto net = with_momentum();
   const auto strategy = merge_strategy::reduce;
   const auto expected =
@@ -123,7 +123,7 @@ TEST_CASE("copies of parameters, messages and fusing change nothing") {
       }
 }
 
-TEST_CASE("filters and their state lie in blocks until they are asked for") {
+TEST_CASE("filters and optimizer state stay blocked until synchronized") {
   const auto net = with_momentum();
   auto options = in_blocks(true);
   options.parameters = net.parameters();
@@ -136,7 +136,7 @@ TEST_CASE("filters and their state lie in blocks until they are asked for") {
   CHECK(bit_equal(*options.parameters, *expected.parameters));
 }
 
-TEST_CASE("on several devices, too, and so do copies") {
+TEST_CASE("filters and their copies stay blocked on several devices") {
   const auto net = with_momentum();
   for (auto strategy : {merge_strategy::all_reduce, merge_strategy::reduce,
                         merge_strategy::none})
@@ -162,7 +162,7 @@ TEST_CASE("on several devices, too, and so do copies") {
     }
 }
 
-TEST_CASE("any executor on the scope brings filters back") {
+TEST_CASE("any executor on the scope can restore filters to plain layout") {
   const auto net = make_resnet(true);
   auto options = in_blocks(true);
   options.parameters = net.parameters();
@@ -175,7 +175,7 @@ TEST_CASE("any executor on the scope brings filters back") {
   CHECK(laid_out(*options.parameters) == 0);
 }
 
-TEST_CASE("training goes on after parameters were asked for") {
+TEST_CASE("synchronizing parameters does not change further training") {
   const auto net = with_momentum();
   const auto losses = [&](bool ask) {
     auto options = in_blocks(true, "cpu:2", merge_strategy::reduce);
@@ -192,7 +192,7 @@ TEST_CASE("training goes on after parameters were asked for") {
   CHECK(losses(true) == losses(false));
 }
 
-TEST_CASE("filters and their gradients are fetched in the plain layout") {
+TEST_CASE("filters and their gradients are fetched in plain layout") {
   const auto net = with_momentum();
   const std::vector<std::string> names{"conv2d_1.w_0", "conv2d_1.w_0@GRAD"};
   const auto fetched = [&](bool blocks) {
@@ -212,7 +212,7 @@ TEST_CASE("filters and their gradients are fetched in the plain layout") {
   }
 }
 
-TEST_CASE("other executors read filters in blocks") {
+TEST_CASE("other executors can read filters in blocked layout") {
   const auto net = make_resnet(true);
   const auto run = [&](bool blocks) {
     auto options = in_blocks(blocks);
@@ -236,7 +236,7 @@ TEST_CASE("other executors read filters in blocks") {
   CHECK(run(true) == run(false));
 }
 
-TEST_CASE("devices whose gradients lie otherwise are merged") {
+TEST_CASE("gradients in different layouts are merged") {
   // One of the two devices leaves its gradients in plain layout.
   const auto net = with_momentum();
   const auto trained = [&](bool blocks, int plain) {

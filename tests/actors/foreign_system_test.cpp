@@ -106,7 +106,7 @@ caf::actor spawn_doer(application& app, Act act) {
 
 TEST_SUITE("actors.foreign_system") {
 
-TEST_CASE("losses are those of a system of the executor's own") {
+TEST_CASE("losses are the same as with the executor's own actor system") {
   auto net = make_lenet();
   const auto losses = expected(net, 4);
   in_all_systems([&](application& app) {
@@ -115,7 +115,7 @@ TEST_CASE("losses are those of a system of the executor's own") {
   });
 }
 
-TEST_CASE("steps in flight end in any system, waited for or not") {
+TEST_CASE("steps in flight complete in any actor system") {
   auto net = make_mlp();
   const auto losses = expected(net, 9);
   in_all_systems([&](application& app) {
@@ -150,7 +150,7 @@ TEST_CASE("an application's actor answers while steps run") {
   });
 }
 
-TEST_CASE("two executors take turns in one system") {
+TEST_CASE("two executors run steps concurrently in one actor system") {
   auto first = make_mlp();
   auto second = make_word2vec();
   const auto first_losses = expected(first, 5);
@@ -170,7 +170,7 @@ TEST_CASE("two executors take turns in one system") {
   });
 }
 
-TEST_CASE("executors come and go in one system") {
+TEST_CASE("executors can be created and destroyed in one actor system") {
   auto net = make_mlp();
   const auto losses = expected(net, 2);
   in_all_systems([&](application& app) {
@@ -181,7 +181,7 @@ TEST_CASE("executors come and go in one system") {
   });
 }
 
-TEST_CASE("a handler of an actor may run steps") {
+TEST_CASE("an actor's message handler may run steps") {
   auto net = make_mlp();
   const auto losses = expected(net, 3);
   in_all_systems([&](application& app) {
@@ -199,7 +199,7 @@ TEST_CASE("a handler of an actor may run steps") {
   });
 }
 
-TEST_CASE("handlers of all workers may run steps at once") {
+TEST_CASE("message handlers may run steps on all workers at once") {
   auto net = make_mlp();
   const auto losses = expected(net, 3);
   in_all_systems([&](application& app) {
@@ -224,7 +224,7 @@ TEST_CASE("handlers of all workers may run steps at once") {
   });
 }
 
-TEST_CASE("other actors are served when a handler has run its steps") {
+TEST_CASE("a handler that runs steps does not starve other actors") {
   auto net = make_mlp();
   in_all_systems([&](application& app) {
     auto peer = app.system->spawn(doubling);
@@ -268,7 +268,7 @@ TEST_CASE("an error in a handler's step reaches the handler") {
 
 TEST_SUITE("actors.configure") {
 
-TEST_CASE("under Troupe's policy actors keep all that CAF gives them") {
+TEST_CASE("CAF's actor features work under Troupe's scheduler policy") {
   for (int threads : {1, 2}) {
     application app{kind::troupe, threads};
     caf::scoped_actor self{*app.system};
@@ -309,7 +309,7 @@ TEST_CASE("under Troupe's policy actors keep all that CAF gives them") {
   }
 }
 
-TEST_CASE("a system shuts down with actors that were never asked") {
+TEST_CASE("a system shuts down although messages to its actors are pending") {
   for (int round = 0; round < 20; ++round) {
     application app{kind::troupe, 1 + round % 2};
     for (int i = 0; i < 10; ++i)
@@ -317,7 +317,7 @@ TEST_CASE("a system shuts down with actors that were never asked") {
   }
 }
 
-TEST_CASE("many senders from outside lose no message") {
+TEST_CASE("messages sent by threads outside the system are not lost") {
   application app{kind::troupe, 2};
   auto counted = std::make_shared<std::atomic<int>>(0);
   auto counter =

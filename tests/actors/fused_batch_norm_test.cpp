@@ -46,7 +46,7 @@ const std::vector<std::int64_t> batches{8, 7, 1, 8};
 
 } // namespace
 
-TEST_CASE("fused and single ops train to the same bits") {
+TEST_CASE("fused batch norms train bit-identically to single ops") {
   const auto net = make_resnet(true);
   for (auto devices : {"cpu:1", "cpu:2"}) {
     const auto single = train(net, fused(false, devices), batches);
@@ -56,7 +56,8 @@ TEST_CASE("fused and single ops train to the same bits") {
   }
 }
 
-TEST_CASE("so they do with statistics over all devices") {
+TEST_CASE(
+  "fused synchronized batch norms train bit-identically to single ops") {
   auto net = make_resnet(true);
   const auto train_on = [&](bool together, const char* devices, bool all) {
     auto options = fused(together, devices);
@@ -78,7 +79,7 @@ TEST_CASE("so they do with statistics over all devices") {
   CHECK(bit_equal(*as_written.parameters, *asked_for.parameters));
 }
 
-TEST_CASE("no relu is left behind a batch norm over all devices") {
+TEST_CASE("every relu is fused into a synchronized batch norm") {
   const auto net = make_resnet(true);
   auto options = fused(true, "cpu:2");
   options.parameters = net.parameters();
@@ -89,7 +90,7 @@ TEST_CASE("no relu is left behind a batch norm over all devices") {
   CHECK(ops_of_type(exe, "sync_batch_norm_normalize") > 0);
 }
 
-TEST_CASE("all batch norms with a relu behind them are fused") {
+TEST_CASE("every relu after a batch norm is fused") {
   const auto net = make_resnet(true);
   auto options = fused(true);
   options.parameters = net.parameters();
@@ -100,7 +101,7 @@ TEST_CASE("all batch norms with a relu behind them are fused") {
   CHECK(ops_of_type(exe, "fused_batch_norm_act_grad") > 0);
 }
 
-TEST_CASE("a value inside of a chain can be fetched") {
+TEST_CASE("a value inside a fused chain can be fetched") {
   const auto net = make_resnet(true);
   const auto name = written_by(net, "batch_norm", "Y");
   std::vector<float> values[2];

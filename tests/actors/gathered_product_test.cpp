@@ -53,7 +53,7 @@ bool gathers(const small_net& net, executor_options options) {
 
 } // namespace
 
-TEST_CASE("gathered gradients train to the bits of merged ones") {
+TEST_CASE("gathered gradients train bit-identically to merged ones") {
   const auto net = make_wide_mlp();
   for (auto strategy : {merge_strategy::all_reduce, merge_strategy::reduce,
                         merge_strategy::replicate})
@@ -71,7 +71,7 @@ TEST_CASE("gathered gradients train to the bits of merged ones") {
     }
 }
 
-TEST_CASE("gathering changes nothing with messages and steps in flight") {
+TEST_CASE("message edges and steps in flight do not change gathered training") {
   const auto net = make_wide_mlp();
   const auto expected = train(net, gathering(true), batches);
   for (auto form : {edge_form::message, edge_form::mixed})
@@ -85,7 +85,7 @@ TEST_CASE("gathering changes nothing with messages and steps in flight") {
     }
 }
 
-TEST_CASE("a device that gathers nothing keeps no such gradient") {
+TEST_CASE("a gradient takes no memory on a device that does not gather it") {
   const auto net = make_wide_mlp();
   const auto peak_of_second = [&](bool yes) {
     auto options = gathering(yes, 2, merge_strategy::replicate);
@@ -99,7 +99,7 @@ TEST_CASE("a device that gathers nothing keeps no such gradient") {
   CHECK(peak_of_second(true) + smaller_gradient <= peak_of_second(false));
 }
 
-TEST_CASE("kernels that cannot gather merge") {
+TEST_CASE("gradients are merged if no kernel can gather them") {
   const auto net = make_wide_mlp();
   auto options = gathering(true);
   options.kernels = kernels_without(graph::gathered_product_type);
@@ -109,7 +109,7 @@ TEST_CASE("kernels that cannot gather merge") {
     bit_equal(*t.parameters, *train(net, gathering(true), batches).parameters));
 }
 
-TEST_CASE("a gathered gradient is fetched as a merged one") {
+TEST_CASE("a fetched gathered gradient equals the merged one") {
   const auto net = make_wide_mlp();
   const std::string name = "fc_1.w_0@GRAD";
   for (auto strategy : {merge_strategy::all_reduce, merge_strategy::reduce}) {

@@ -74,7 +74,7 @@ bool gone(const caf::actor_addr& addr) {
 
 } // namespace
 
-TEST_CASE("executors with systems of their own leave nothing behind") {
+TEST_CASE("executors with their own actor systems do not leak memory") {
   auto net = make_mlp();
   CHECK(growth([&] {
           executor exe{net.main, options_for(net)};
@@ -84,7 +84,7 @@ TEST_CASE("executors with systems of their own leave nothing behind") {
         < allowed);
 }
 
-TEST_CASE("executors in a shared system leave nothing behind") {
+TEST_CASE("executors in a shared actor system do not leak memory") {
   for (bool own_policy : {true, false}) {
     CAPTURE(own_policy);
     application app{own_policy};
@@ -104,7 +104,7 @@ TEST_CASE("executors in a shared system leave nothing behind") {
   }
 }
 
-TEST_CASE("executors destroyed with steps in flight leave nothing behind") {
+TEST_CASE("executors destroyed with steps in flight do not leak memory") {
   for (bool own_policy : {true, false}) {
     CAPTURE(own_policy);
     application app{own_policy};
@@ -121,7 +121,7 @@ TEST_CASE("executors destroyed with steps in flight leave nothing behind") {
   }
 }
 
-TEST_CASE("failed steps and constructions leave nothing behind") {
+TEST_CASE("failed steps and constructions do not leak memory") {
   auto net = make_mlp();
   auto bad = net.batch(0, 4);
   bad["label"].values<std::int64_t>()[0] = 99;
@@ -137,14 +137,14 @@ TEST_CASE("failed steps and constructions leave nothing behind") {
         < allowed);
 }
 
-TEST_CASE("long training keeps memory flat") {
+TEST_CASE("memory does not grow during long training") {
   auto net = make_word2vec();
   executor exe{net.main, options_for(net)};
   std::uint64_t seed = 0;
   CHECK(growth([&] { exe.run(net.batch(seed++ % 7, 6)); }) < allowed);
 }
 
-TEST_CASE("no actor is left when its executor has gone") {
+TEST_CASE("destroying an executor terminates and frees all its actors") {
   for (auto form : {edge_form::counter, edge_form::message, edge_form::mixed}) {
     CAPTURE(static_cast<int>(form));
     application app{true};

@@ -60,7 +60,7 @@ std::ptrdiff_t merging_updates(const small_net& net,
 
 } // namespace
 
-TEST_CASE("updates that merge train to the bits of merged gradients") {
+TEST_CASE("merging in updates trains bit-identically to merging before them") {
   for (const auto& net : {make_mlp(), make_wide_mlp(), make_lenet(),
                           make_resnet(true), make_word2vec()})
     for (auto strategy : {merge_strategy::reduce, merge_strategy::replicate})
@@ -78,7 +78,7 @@ TEST_CASE("updates that merge train to the bits of merged gradients") {
       }
 }
 
-TEST_CASE("messages and steps in flight change nothing") {
+TEST_CASE("message edges and steps in flight do not change merging updates") {
   for (const auto& net : {make_lenet(), make_wide_mlp()}) {
     const auto expected = train(net, merging(true), batches);
     for (auto form : {edge_form::message, edge_form::mixed})
@@ -93,7 +93,7 @@ TEST_CASE("messages and steps in flight change nothing") {
   }
 }
 
-TEST_CASE("filters that stay in blocks are updated as they lie") {
+TEST_CASE("merging updates of filters in blocked layout give the same bits") {
   const auto net = make_resnet(true);
   const auto expected = train(net, merging(false), batches);
   auto options = merging(true);
@@ -102,13 +102,13 @@ TEST_CASE("filters that stay in blocks are updated as they lie") {
     bit_equal(*train(net, options, batches).parameters, *expected.parameters));
 }
 
-TEST_CASE("where every device updates, none merges") {
+TEST_CASE("under all_reduce no update merges gradients") {
   CHECK(
     merging_updates(make_lenet(), merging(true, 2, merge_strategy::all_reduce))
     == 0);
 }
 
-TEST_CASE("kernels that cannot merge get merged gradients") {
+TEST_CASE("gradients are merged before the update if a kernel is missing") {
   const auto net = make_wide_mlp();
   for (auto missing : {"merging_momentum", "gathered_momentum"}) {
     auto options = merging(true);
@@ -119,7 +119,7 @@ TEST_CASE("kernels that cannot merge get merged gradients") {
   }
 }
 
-TEST_CASE("a gradient that its update gathers is no variable") {
+TEST_CASE("the graph has no variable for a gradient gathered by its update") {
   const auto variables = [](bool yes) {
     return count_in_graph(make_wide_mlp(), merging(yes),
                           [](const graph::ssa_graph& g) {
@@ -131,7 +131,7 @@ TEST_CASE("a gradient that its update gathers is no variable") {
   CHECK(variables(true) == 0);
 }
 
-TEST_CASE("a gradient that is fetched is a merged one") {
+TEST_CASE("a fetched gradient is the merged gradient") {
   const auto net = make_lenet();
   const std::string name = "fc_0.w_0@GRAD";
   const auto fetched = [&](bool yes) {

@@ -139,7 +139,7 @@ bool has_two_cores() {
 
 } // namespace
 
-TEST_CASE("a device's kernels know how many workers share them") {
+TEST_CASE("a kernel knows how many workers its device has") {
   if (!has_two_cores())
     return skip_case("needs two cores");
   const auto workers_of = [](const std::string& devices, int threads) {
@@ -155,7 +155,7 @@ TEST_CASE("a device's kernels know how many workers share them") {
   CHECK(workers_of("cpu:2", 2) == 1); // one worker per device
 }
 
-TEST_CASE("a worker without an op helps with the other's") {
+TEST_CASE("an idle worker helps with another worker's op") {
   if (!has_two_cores())
     return skip_case("needs two cores");
   for (auto form : {edge_form::counter, edge_form::message}) {
@@ -167,7 +167,7 @@ TEST_CASE("a worker without an op helps with the other's") {
   }
 }
 
-TEST_CASE("a trace tells who is helped in which step") {
+TEST_CASE("the trace records which op is helped in which step") {
   if (!has_two_cores())
     return skip_case("needs two cores");
   auto options = options_for([](auto& ctx) { meet(ctx); }, "cpu:1", 2);
@@ -189,7 +189,7 @@ TEST_CASE("a trace tells who is helped in which step") {
   }
 }
 
-TEST_CASE("ops that run side by side all get their parts done") {
+TEST_CASE("all parts of concurrent ops run") {
   std::atomic<int> parts{0};
   executor exe{
     ops_of_body(6),
@@ -201,7 +201,7 @@ TEST_CASE("ops that run side by side all get their parts done") {
   CHECK(parts == 200 * 6 * 5);
 }
 
-TEST_CASE("what a part throws fails the step and not the next one") {
+TEST_CASE("an exception of a part fails its step but not the next one") {
   std::atomic<bool> bad{true};
   executor exe{ops_of_body(1), options_for(
                                  [&](auto& ctx) {
@@ -220,7 +220,7 @@ TEST_CASE("what a part throws fails the step and not the next one") {
   exe.run({});
 }
 
-TEST_CASE("an update for all devices is shared by all their workers") {
+TEST_CASE("under reduce the workers of all devices share an update") {
   if (!has_two_cores())
     return skip_case("needs two cores");
   for (int run = 0; run < 10; ++run) {
@@ -234,7 +234,7 @@ TEST_CASE("an update for all devices is shared by all their workers") {
   }
 }
 
-TEST_CASE("updates that each device makes for itself are not shared") {
+TEST_CASE("under all_reduce each device runs its update on one worker") {
   if (!has_two_cores())
     return skip_case("needs two cores");
   std::atomic<int> updates{0};
@@ -245,7 +245,7 @@ TEST_CASE("updates that each device makes for itself are not shared") {
   CHECK(updates == 2);
 }
 
-TEST_CASE("two runs with as many workers give the same bits") {
+TEST_CASE("runs with the same number of workers are bit-identical") {
   if (!has_two_cores())
     return skip_case("needs two cores");
   constexpr std::int64_t worth_a_cut = 8192; // samples

@@ -162,7 +162,7 @@ long fail_each_reservation(const small_net& net, int devices,
 
 } // namespace
 
-TEST_CASE("a step without memory ends with one error, the next one is right") {
+TEST_CASE("a step that runs out of memory fails, and the next one succeeds") {
   for (auto& net : {make_mlp(), make_word2vec()})
     for (auto [devices, strategy] :
          {std::pair{1, graph::merge_strategy::all_reduce},
@@ -175,7 +175,7 @@ TEST_CASE("a step without memory ends with one error, the next one is right") {
     }
 }
 
-TEST_CASE("of two steps under way each ends where there is no memory") {
+TEST_CASE("two overlapping steps end when memory runs out") {
   const auto net = make_mlp();
   for (int devices : {1, 2}) {
     CAPTURE(devices);
@@ -184,7 +184,7 @@ TEST_CASE("of two steps under way each ends where there is no memory") {
   }
 }
 
-TEST_CASE("an executor can be destroyed after a feed found no memory") {
+TEST_CASE("an executor can be destroyed after a feed ran out of memory") {
   const auto net = make_mlp();
   ration r;
   executor exe{net.main,
@@ -196,7 +196,7 @@ TEST_CASE("an executor can be destroyed after a feed found no memory") {
   CHECK(e.where().device == "cpu:0");
 }
 
-TEST_CASE("a fed persistable variable is set on all devices or on none") {
+TEST_CASE("a feed that runs out of memory sets no persistable variable") {
   const auto net = make_mlp();
   arena memory{make_host_memory_source()};
   auto rate = tensor::make(memory, {1}, dtype::float32);

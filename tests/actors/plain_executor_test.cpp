@@ -46,7 +46,7 @@ struct hook_call {
 
 } // namespace
 
-TEST_CASE("hooks are called around each op, devices in turn") {
+TEST_CASE("hooks are called before and after each op on each device") {
   auto net = make_mlp();
   for (std::int64_t samples : {5, 2}) { // 2: the third device is idle
     auto options = options_for(net, 3);
@@ -71,7 +71,7 @@ TEST_CASE("hooks are called around each op, devices in turn") {
   }
 }
 
-TEST_CASE("gradients in float64 are not merged, which is said") {
+TEST_CASE("merging float64 gradients is an error that names the variable") {
   graph::program p;
   p.main().add_var({.name = "w",
                     .type = dtype::float64,
@@ -95,7 +95,7 @@ TEST_CASE("gradients in float64 are not merged, which is said") {
   CHECK(e.where().variable == "w@GRAD");
 }
 
-TEST_CASE("an exception of a hook comes out of run, and the next one runs") {
+TEST_CASE("run throws a hook's exception, and the next run succeeds") {
   auto net = make_mlp();
   auto options = options_for(net, 1);
   auto stop = true;
@@ -109,7 +109,7 @@ TEST_CASE("an exception of a hook comes out of run, and the next one runs") {
   CHECK(std::isfinite(exe.run(net.batch(0, 4)).loss));
 }
 
-TEST_CASE("all parameters are merged unless a list says which") {
+TEST_CASE("all gradients are merged unless parameter_names lists some") {
   auto net = make_mlp();
   plain_executor all{net.main, options_for(net, 2)};
   all.run(net.batch(0, 6));
@@ -123,7 +123,7 @@ TEST_CASE("all parameters are merged unless a list says which") {
   CHECK(equal_on_both(some, "fc_1.w_0"));
 }
 
-TEST_CASE("several devices follow one device") {
+TEST_CASE("losses on several devices match those on one device") {
   for (auto& net : {make_mlp(), make_word2vec()}) {
     plain_executor one{net.main, options_for(net, 1)};
     plain_executor three{net.main, options_for(net, 3)};
@@ -149,7 +149,7 @@ TEST_CASE("any dense variable can be fetched") {
     }
 }
 
-TEST_CASE("an unknown fetch is named before anything runs") {
+TEST_CASE("an unknown fetch is reported before any op runs") {
   auto net = make_mlp();
   auto options = options_for(net, 1);
   int ops = 0;
@@ -162,7 +162,7 @@ TEST_CASE("an unknown fetch is named before anything runs") {
   CHECK(ops == 0);
 }
 
-TEST_CASE("an error carries op, device, step and the program's call stack") {
+TEST_CASE("an error contains op, device, step and the op's call stack") {
   auto net = make_mlp();
   for (auto& op : net.main.main().ops)
     if (op.type == "softmax_with_cross_entropy")
@@ -182,7 +182,7 @@ TEST_CASE("an error carries op, device, step and the program's call stack") {
   CHECK(std::isfinite(exe.run(net.batch(0, 4)).loss));
 }
 
-TEST_CASE("the same error comes from an executor with actors") {
+TEST_CASE("an executor with actors reports the same error") {
   auto net = make_mlp();
   for (auto& op : net.main.main().ops)
     if (op.type == "softmax_with_cross_entropy")
@@ -200,7 +200,7 @@ TEST_CASE("the same error comes from an executor with actors") {
   CHECK(e.where().call_stack == std::vector<std::string>{"train.py"});
 }
 
-TEST_CASE("what a kernel throws of another library becomes an error") {
+TEST_CASE("a foreign exception of a kernel becomes an error") {
   auto net = make_mlp();
   auto kernels = std::make_shared<kernel_table>(cpu_kernels());
   kernels->add("tanh", device_kind::cpu, [](kernel_context&) {

@@ -40,7 +40,7 @@ const std::vector<std::int64_t> batches{7, 2, 1, 8, 3, 6};
 
 } // namespace
 
-TEST_CASE("ranks train to the bits of joint collectives") {
+TEST_CASE("collectives per rank train bit-identically to joint collectives") {
   for (auto& net : {make_lenet(), make_word2vec(), make_resnet(true)})
     for (auto strategy : {merge_strategy::all_reduce, merge_strategy::reduce,
                           merge_strategy::replicate})
@@ -60,7 +60,7 @@ TEST_CASE("ranks train to the bits of joint collectives") {
       }
 }
 
-TEST_CASE("so they do in any order, and on devices that complete late") {
+TEST_CASE("message order and late devices do not change rank collectives") {
   const auto net = make_mlp();
   const auto joint =
     train(net, on(2, merge_strategy::all_reduce, false), batches);
@@ -77,8 +77,7 @@ TEST_CASE("so they do in any order, and on devices that complete late") {
   }
 }
 
-TEST_CASE(
-  "a step that fails on one device ends on all, and the next one runs") {
+TEST_CASE("a step that fails on one device ends on all, and the next runs") {
   const auto net = make_mlp();
   auto options = on(2, merge_strategy::reduce, true);
   options.parameters = net.parameters();
@@ -91,7 +90,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("over several places there are no ranks") {
+TEST_CASE("collectives per rank are refused over several places") {
   const auto net = make_mlp();
   auto options = on(2, merge_strategy::all_reduce, true);
   options.parameters = net.parameters();

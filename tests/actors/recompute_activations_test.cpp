@@ -47,7 +47,7 @@ std::string activation(const small_net& net) {
 
 } // namespace
 
-TEST_CASE("training gives the same bits") {
+TEST_CASE("recomputed activations give bit-identical training") {
   const auto net = make_resnet(true);
   for (auto devices : {"cpu:1", "cpu:2", "cpu:4"})
     for (const bool synchronised : {false, true}) {
@@ -69,7 +69,7 @@ TEST_CASE("training gives the same bits") {
     }
 }
 
-TEST_CASE("a step takes less memory") {
+TEST_CASE("recomputing activations reduces the memory of a step") {
   const auto peak = [](bool yes) {
     auto options = recomputing(yes);
     options.hooks.passes = {graph::run_in_program_order};
@@ -81,7 +81,7 @@ TEST_CASE("a step takes less memory") {
   CHECK(peak(true) < peak(false));
 }
 
-TEST_CASE("an activation can be fetched") {
+TEST_CASE("an activation can be fetched while others are recomputed") {
   const auto net = make_resnet(true);
   const auto name = activation(net);
   std::vector<float> values[2];
@@ -97,7 +97,7 @@ TEST_CASE("an activation can be fetched") {
   CHECK(values[0] == values[1]);
 }
 
-TEST_CASE("kernels that cannot compute again train as before") {
+TEST_CASE("without a recompute kernel, training gives the same losses") {
   const auto net = make_resnet(true);
   auto options = recomputing(true);
   options.kernels = kernels_without(graph::recompute_type);

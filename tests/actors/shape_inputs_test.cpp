@@ -43,7 +43,7 @@ std::string summand(const small_net& net) {
 
 } // namespace
 
-TEST_CASE("training gives the same bits") {
+TEST_CASE("separate shape inputs give bit-identical training") {
   for (const auto& net : {make_mlp(), make_lenet(), make_resnet(true)})
     for (auto devices : {"cpu:1", "cpu:2"}) {
       CAPTURE(net.name);
@@ -54,7 +54,7 @@ TEST_CASE("training gives the same bits") {
     }
 }
 
-TEST_CASE("a step in program order takes less memory") {
+TEST_CASE("separate shape inputs reduce memory in program order") {
   const auto peak = [](bool yes) {
     auto options = separated(yes);
     options.hooks.passes = {graph::run_in_program_order};
@@ -65,7 +65,7 @@ TEST_CASE("a step in program order takes less memory") {
   CHECK(peak(true) < peak(false));
 }
 
-TEST_CASE("messages give the memory back just as counters do") {
+TEST_CASE("message edges with separate shape inputs give the same losses") {
   const auto net = make_resnet(true);
   auto options = separated(true);
   options.hooks.form = edge_form::message;
@@ -73,7 +73,7 @@ TEST_CASE("messages give the memory back just as counters do") {
   CHECK(messages.losses == train(net, separated(true), batches).losses);
 }
 
-TEST_CASE("a value of which the shape is kept can be fetched") {
+TEST_CASE("a value of which only the shape is kept can be fetched") {
   const auto net = make_mlp();
   std::vector<float> fetched[2];
   for (const bool yes : {false, true}) {
@@ -87,13 +87,13 @@ TEST_CASE("a value of which the shape is kept can be fetched") {
   CHECK(fetched[0] == fetched[1]);
 }
 
-TEST_CASE("a check for NaN passes over shapes without elements") {
+TEST_CASE("check_nan accepts shape inputs without elements") {
   auto options = separated(true);
   options.hooks.check_nan = true;
   CHECK_NOTHROW(train(make_mlp(), options, std::vector<std::int64_t>{64}));
 }
 
-TEST_CASE("kernels that know no shapes train as before") {
+TEST_CASE("without a shape_of kernel, training gives the same losses") {
   const auto net = make_mlp();
   auto options = separated(true);
   options.kernels = kernels_without(graph::shape_of_type);

@@ -55,7 +55,7 @@ bool same_values(const tensor& a, const tensor& b) {
 
 } // namespace
 
-TEST_CASE("one copy trains to the bits of several") {
+TEST_CASE("shared parameters train bit-identically to copies") {
   for (auto& net : {make_mlp(), make_lenet(), make_word2vec()})
     for (auto strategy : {merge_strategy::reduce, merge_strategy::replicate})
       for (int devices : {2, 3}) {
@@ -70,7 +70,7 @@ TEST_CASE("one copy trains to the bits of several") {
       }
 }
 
-TEST_CASE("messages and steps in flight change nothing") {
+TEST_CASE("message edges and steps in flight do not change shared parameters") {
   const auto net = make_lenet();
   const auto expected = train(net, shared(true), batches);
   for (auto form : {edge_form::message, edge_form::mixed})
@@ -84,7 +84,7 @@ TEST_CASE("messages and steps in flight change nothing") {
     }
 }
 
-TEST_CASE("parameters and state of updates have no copies") {
+TEST_CASE("shared parameters and optimizer state have no copies") {
   const auto net = make_mlp();
   auto t = train(net, shared(true), batches);
   for (auto& name : t.parameters->names())
@@ -94,7 +94,7 @@ TEST_CASE("parameters and state of updates have no copies") {
     CHECK_MESSAGE(has_copy(*copies.parameters, name), name);
 }
 
-TEST_CASE("a second device takes no memory for parameters") {
+TEST_CASE("shared parameters take no memory on a second device") {
   const auto net = make_mlp();
   const auto taken = [&](bool share) {
     auto options = shared(share);
@@ -105,7 +105,7 @@ TEST_CASE("a second device takes no memory for parameters") {
   CHECK(taken(false) > 0);
 }
 
-TEST_CASE("running statistics stay each device's own") {
+TEST_CASE("running statistics are not shared between devices") {
   const auto net = make_resnet(true);
   auto one = train(net, shared(true), batches);
   auto copies = train(net, shared(false), batches);
@@ -139,7 +139,7 @@ TEST_CASE("a shared parameter is fetched from every device") {
   CHECK(same_values(fetched[1], now));
 }
 
-TEST_CASE("tests see what a training of the same scope updates") {
+TEST_CASE("a test executor sees the updates of training on the same scope") {
   const auto net = make_lenet();
   for (auto testing : {merge_strategy::all_reduce, merge_strategy::reduce}) {
     auto options = shared(true);
@@ -163,7 +163,7 @@ TEST_CASE("tests see what a training of the same scope updates") {
   }
 }
 
-TEST_CASE("an executor that is made later copies what was trained") {
+TEST_CASE("a later executor continues with the trained parameters") {
   const auto net = make_mlp();
   const auto last_loss = [&](bool share) {
     const auto parameters = net.parameters();
@@ -180,7 +180,7 @@ TEST_CASE("an executor that is made later copies what was trained") {
   CHECK(last_loss(true) == last_loss(false));
 }
 
-TEST_CASE("training goes on with other numbers of devices") {
+TEST_CASE("training continues when the number of devices changes") {
   const auto net = make_resnet(true); // each device has its own statistics
   const auto losses = [&](bool forget_between, bool share) {
     const auto parameters = net.parameters();
@@ -201,7 +201,7 @@ TEST_CASE("training goes on with other numbers of devices") {
   CHECK(losses(false, false) == losses(true, false));
 }
 
-TEST_CASE("an executor whose copies were left behind does not go on") {
+TEST_CASE("an executor fails if another one has dropped its copies") {
   const auto net = make_mlp();
   auto options = shared(true, 2, merge_strategy::all_reduce);
   options.parameters = net.parameters();
@@ -214,7 +214,7 @@ TEST_CASE("an executor whose copies were left behind does not go on") {
                        doctest::Contains("holds no value"), error);
 }
 
-TEST_CASE("a fed persistable variable that devices share is fed once") {
+TEST_CASE("feeding a shared persistable variable makes no copies") {
   const auto net = make_mlp();
   arena memory{make_host_memory_source()};
   auto rate = tensor::make(memory, {1}, dtype::float32);

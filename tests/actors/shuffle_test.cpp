@@ -118,42 +118,42 @@ constexpr auto reduce = graph::merge_strategy::reduce;
 
 } // namespace
 
-TEST_CASE("LeNet, all_reduce: 1,000 orders of messages agree bit by bit") {
+TEST_CASE("1,000 message orders of LeNet with all_reduce give the same bits") {
   all_seeds_agree(make_lenet(), all_reduce, 1000, edge_form::counter);
 }
 
-TEST_CASE("LeNet, reduce: 1,000 orders of messages agree bit by bit") {
+TEST_CASE("1,000 message orders of LeNet with reduce give the same bits") {
   all_seeds_agree(make_lenet(), reduce, 1000, edge_form::counter);
 }
 
-TEST_CASE("ResNet with batch norm, all_reduce: 1,000 orders agree") {
+TEST_CASE("1,000 message orders of ResNet with all_reduce give the same bits") {
   all_seeds_agree(make_resnet(true), all_reduce, 1000, edge_form::counter);
 }
 
-TEST_CASE("ResNet with batch norm, reduce: 1,000 orders agree") {
+TEST_CASE("1,000 message orders of ResNet with reduce give the same bits") {
   all_seeds_agree(make_resnet(true), reduce, 1000, edge_form::counter);
 }
 
-TEST_CASE("row-sparse gradients: orders of messages agree") {
+TEST_CASE("message orders of row-sparse gradients give the same bits") {
   all_seeds_agree(make_word2vec(), all_reduce, 100, edge_form::counter);
   all_seeds_agree(make_word2vec(), reduce, 100, edge_form::counter);
 }
 
-TEST_CASE("real and mixed messages in any order agree") {
+TEST_CASE("CAF messages and mixed edges in any order give the same bits") {
   for (auto form : {edge_form::message, edge_form::mixed}) {
     all_seeds_agree(make_lenet(), all_reduce, 100, form);
     all_seeds_agree(make_resnet(true), reduce, 100, form);
   }
 }
 
-TEST_CASE("devices that complete late and out of order agree") {
+TEST_CASE("devices that complete late and out of order give the same bits") {
   for (auto strategy : {all_reduce, reduce}) {
     late_devices_agree(make_lenet(), strategy, 25);
     late_devices_agree(make_resnet(true), strategy, 25);
   }
 }
 
-TEST_CASE("without a hazard edge the checker objects and shuffles differ") {
+TEST_CASE("removing hazard edges fails the hazard check and changes results") {
   const auto net = make_lenet();
   shared_system shared;
   auto options = base_options(net, shared);

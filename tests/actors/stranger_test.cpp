@@ -82,7 +82,7 @@ private:
 
 } // namespace
 
-TEST_CASE("a stranger's message is refused, whatever numbers it has") {
+TEST_CASE("readiness messages from outside the graph are always refused") {
   const auto net = make_mlp();
   const auto expected = train(net, {.devices = parse_devices("cpu:2")},
                               std::vector<std::int64_t>{4, 4, 4, 4});

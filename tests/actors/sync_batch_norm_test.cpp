@@ -39,7 +39,7 @@ const std::vector<std::int64_t> batches{8, 7, 5, 3, 2, 8};
 
 } // namespace
 
-TEST_CASE("several devices follow one device on the whole batch") {
+TEST_CASE("several devices match one device on the whole batch") {
   const auto net = make_resnet(true);
   const auto one = train(net, on(1), batches);
   for (int devices : {2, 3, 4})
@@ -56,7 +56,7 @@ TEST_CASE("several devices follow one device on the whole batch") {
     }
 }
 
-TEST_CASE("with statistics per device they do not") {
+TEST_CASE("with statistics per device, results differ from one device") {
   const auto net = make_resnet(true);
   auto apart = on(2);
   apart.lowering.sync_batch_norm = false;
@@ -64,7 +64,8 @@ TEST_CASE("with statistics per device they do not") {
         > 1e-2);
 }
 
-TEST_CASE("every device has the running statistics, with samples or without") {
+TEST_CASE(
+  "all devices have the same running statistics, even without samples") {
   const auto net = make_resnet(true);
   const auto t = train(net, on(4), std::vector<std::int64_t>{2, 1, 3});
   for (std::size_t device : {1u, 2u, 3u})
@@ -91,7 +92,7 @@ TEST_CASE("any order of messages gives the same bits") {
   }
 }
 
-TEST_CASE("an op of type sync_batch_norm needs no option") {
+TEST_CASE("sync_batch_norm ops are synchronized without the option") {
   auto net = make_resnet(true);
   const auto one = train(net, on(1), batches);
   for (auto& op : net.main.main().ops)

@@ -83,8 +83,7 @@ TEST_CASE("every message of a step is recorded once") {
     }
 }
 
-TEST_CASE("messages run along edges of the graph, to ops themselves, and from "
-          "starts") {
+TEST_CASE("messages follow graph edges, and every handle receives one") {
   auto net = make_mlp();
   executor exe{net.main, options_for(net, trace_level::messages)};
   std::set<std::pair<handle_id, handle_id>> edges;
@@ -103,7 +102,7 @@ TEST_CASE("messages run along edges of the graph, to ops themselves, and from "
   CHECK(told.size() == exe.graph().size()); // every handle gets a message
 }
 
-TEST_CASE("each op begins before it ends, once in a step") {
+TEST_CASE("each op begins and ends once per step, in this order") {
   for (bool late : {false, true}) {
     CAPTURE(late);
     auto net = make_lenet();
@@ -127,7 +126,7 @@ TEST_CASE("each op begins before it ends, once in a step") {
   }
 }
 
-TEST_CASE("an op begins behind the end of what it reads") {
+TEST_CASE("an op begins after the ops that produce its inputs have ended") {
   auto net = make_mlp();
   executor exe{net.main, options_for(net, trace_level::ops)};
   auto& g = exe.graph();
@@ -139,7 +138,7 @@ TEST_CASE("an op begins behind the end of what it reads") {
       CHECK(by_op[g.var(e.from).generator].ends[0] <= by_op[e.to].begins[0]);
 }
 
-TEST_CASE("steps, feeds, fetches and failures are recorded at level steps") {
+TEST_CASE("trace level steps records steps, feeds, fetches and failures") {
   auto net = make_mlp();
   auto options = options_for(net, trace_level::steps);
   executor exe{net.main, options};
@@ -162,7 +161,7 @@ TEST_CASE("steps, feeds, fetches and failures are recorded at level steps") {
       CHECK(e.amount == 2 * sizeof(std::int64_t));
 }
 
-TEST_CASE("collectives tell who has arrived, and what was made and freed") {
+TEST_CASE("arrivals, merges, allocations and deallocations are recorded") {
   auto net = make_mlp();
   executor exe{net.main, options_for(net, trace_level::ops)};
   auto& g = exe.graph();
@@ -196,7 +195,7 @@ TEST_CASE("collectives tell who has arrived, and what was made and freed") {
   CHECK(freed > 0);
 }
 
-TEST_CASE("a failed step sends as many messages as a good one") {
+TEST_CASE("a failed step sends as many messages as a successful one") {
   auto net = make_mlp();
   auto options = options_for(net, trace_level::messages);
   options.steps_in_flight = 1;
@@ -209,7 +208,7 @@ TEST_CASE("a failed step sends as many messages as a good one") {
   CHECK(count(events, event_kind::message, 0) == exe.stats().messages_per_step);
 }
 
-TEST_CASE("the level may change while steps run") {
+TEST_CASE("the trace level may change while steps run") {
   auto net = make_lenet();
   executor exe{net.main, options_for(net, trace_level::off)};
   exe.run(net.batch(0, 6));
@@ -224,7 +223,7 @@ TEST_CASE("the level may change while steps run") {
   CHECK_FALSE(exe.trace().take().empty());
 }
 
-TEST_CASE("recording changes no result") {
+TEST_CASE("recording does not change results") {
   auto net = make_lenet();
   std::vector<double> losses[2];
   for (auto level : {trace_level::off, trace_level::messages}) {

@@ -208,7 +208,7 @@ TEST_CASE("a process that dies ends the run of the other with an error") {
   dying_peer_ends_run(false);
 }
 
-TEST_CASE("so it does in an application's system without Troupe's policy") {
+TEST_CASE("a dying process also ends a run without Troupe's scheduler policy") {
   for (int round = 0; round < 5; ++round)
     dying_peer_ends_run(true);
 }
@@ -238,7 +238,7 @@ TEST_CASE("an error in one process ends the step in both") {
   CHECK(exit_code(child) == 0);
 }
 
-TEST_CASE("processes with different strategies are refused, both at once") {
+TEST_CASE("both processes report an error if their strategies differ") {
   const auto net = make_mlp();
   pipe_pair port;
   const auto child = in_child([&] {
@@ -259,7 +259,7 @@ TEST_CASE("processes with different strategies are refused, both at once") {
   CHECK(exit_code(child) == 0);
 }
 
-TEST_CASE("a handle that is published answers and obeys another process") {
+TEST_CASE("a published handle answers another process and exits on request") {
   const auto net = make_mlp();
   pipe_pair port;
   const auto options = options_for(net, graph::merge_strategy::all_reduce);
@@ -287,7 +287,7 @@ TEST_CASE("a handle that is published answers and obeys another process") {
   CHECK(caught([&] { exe.run(net.batch(1, 4)); }).code() == errc::peer_failure);
 }
 
-TEST_CASE("addresses off loopback are refused") {
+TEST_CASE("addresses other than loopback are refused") {
   const auto net = make_mlp();
   auto options = options_for(net, graph::merge_strategy::all_reduce);
   options.nodes = node(0);
@@ -296,7 +296,7 @@ TEST_CASE("addresses off loopback are refused") {
   CHECK(e.code() == errc::invalid_argument);
 }
 
-TEST_CASE("process numbers that cannot be are refused") {
+TEST_CASE("invalid process numbers are refused") {
   const auto net = make_mlp();
   for (std::size_t made_up :
        {std::size_t{2}, std::size_t{1} << 40, ~std::size_t{0}}) {

@@ -69,7 +69,7 @@ std::string ask_until_named(const executor& exe, const actors::wired_edge& e,
 
 } // namespace
 
-TEST_CASE("the step stands still and who waits is named") {
+TEST_CASE("a withheld message stops its step, and why names what is missing") {
   const auto net = make_mlp();
   const auto feeds = net.batch(0, 4);
   for (auto& c : all_configurations()) {

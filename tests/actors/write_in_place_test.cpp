@@ -31,7 +31,7 @@ executor_options in_place(bool yes, const char* devices = "cpu:1") {
 
 } // namespace
 
-TEST_CASE("training gives the same bits") {
+TEST_CASE("writing in place gives bit-identical training") {
   for (const auto& net :
        {make_mlp(), make_lenet(), make_resnet(true), make_dropout_net()})
     for (auto devices : {"cpu:1", "cpu:2"}) {
@@ -43,7 +43,7 @@ TEST_CASE("training gives the same bits") {
     }
 }
 
-TEST_CASE("overwriting takes less memory in program order") {
+TEST_CASE("writing in place reduces memory in program order") {
   const auto peak = [](bool yes) {
     auto options = in_place(yes);
     options.hooks.passes = {graph::run_in_program_order};

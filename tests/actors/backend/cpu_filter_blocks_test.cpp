@@ -64,21 +64,21 @@ bool in_blocks(const convolved& c) {
 
 } // namespace
 
-TEST_CASE("a filter that convolutions read and an optimizer updates") {
+TEST_CASE("sgd, momentum, adam and adamw keep filters in blocked layout") {
   for (auto type : {"sgd", "momentum", "adam", "adamw"}) {
     CAPTURE(type);
     CHECK(in_blocks(convolved{type}));
   }
 }
 
-TEST_CASE("other optimizers take plain filters") {
+TEST_CASE("other optimizers keep filters in plain layout") {
   for (auto type : {"lamb", "rmsprop", "dgc_momentum"}) {
     CAPTURE(type);
     CHECK_FALSE(in_blocks(convolved{type}));
   }
 }
 
-TEST_CASE("a second convolution may read the filter") {
+TEST_CASE("a second convolution may read the filter unless it has groups") {
   convolved c;
   c.p.op("conv2d", {}, {"again"});
   auto& again = c.p.desc.main().ops.back();
@@ -89,7 +89,7 @@ TEST_CASE("a second convolution may read the filter") {
   CHECK_FALSE(in_blocks(c));
 }
 
-TEST_CASE("nobody else may read the filter or its gradient") {
+TEST_CASE("a filter stays plain if another op reads it or its gradient") {
   for (auto name : {"w", "w@GRAD"}) {
     CAPTURE(name);
     convolved c;
@@ -98,7 +98,8 @@ TEST_CASE("nobody else may read the filter or its gradient") {
   }
 }
 
-TEST_CASE("nor may the update read it as something else") {
+TEST_CASE(
+  "a filter stays plain if it or its gradient is read in another slot") {
   for (auto name : {"w", "w@GRAD"}) {
     CAPTURE(name);
     convolved c;
@@ -110,7 +111,7 @@ TEST_CASE("nor may the update read it as something else") {
   CHECK_FALSE(in_blocks(image));
 }
 
-TEST_CASE("nobody else may write them") {
+TEST_CASE("a filter stays plain if another op writes it or its gradient") {
   for (auto name : {"w", "w@GRAD"}) {
     CAPTURE(name);
     convolved c;
@@ -119,7 +120,7 @@ TEST_CASE("nobody else may write them") {
   }
 }
 
-TEST_CASE("the update writes the filter itself") {
+TEST_CASE("a filter stays plain if the update's ParamOut is another variable") {
   convolved c;
   c.at("momentum").set_output("ParamOut", {"other"});
   CHECK_FALSE(in_blocks(c));
@@ -127,7 +128,7 @@ TEST_CASE("the update writes the filter itself") {
   CHECK_FALSE(in_blocks(c));
 }
 
-TEST_CASE("groups, temporaries and other numbers stay plain") {
+TEST_CASE("grouped, temporary and float64 filters stay plain") {
   convolved grouped;
   grouped.at("conv2d_grad").attributes.set("groups", std::int32_t{4});
   CHECK_FALSE(in_blocks(grouped));
@@ -139,13 +140,13 @@ TEST_CASE("groups, temporaries and other numbers stay plain") {
   CHECK_FALSE(in_blocks(doubled));
 }
 
-TEST_CASE("a program with other blocks stays as it is") {
+TEST_CASE("a program with several blocks is not changed") {
   convolved c;
   c.p.desc.blocks.emplace_back();
   CHECK_FALSE(in_blocks(c));
 }
 
-TEST_CASE("a program without filter gradients is not looked at") {
+TEST_CASE("programs with and without filter gradients are told apart") {
   CHECK(has_filter_gradients(convolved{}.p.desc));
   CHECK_FALSE(has_filter_gradients(linear_with_sgd().desc));
   convolved images;
@@ -153,7 +154,7 @@ TEST_CASE("a program without filter gradients is not looked at") {
   CHECK_FALSE(has_filter_gradients(images.p.desc));
 }
 
-TEST_CASE("only a graph that is asked for it has it") {
+TEST_CASE("filter gradients may be blocked only if kernel_layouts is set") {
   for (bool yes : {true, false})
     for (const std::string devices : {"cpu", "sim:2"}) {
       executor_options options;
@@ -168,7 +169,7 @@ TEST_CASE("only a graph that is asked for it has it") {
     }
 }
 
-TEST_CASE("a kind of device without such a layout gets the program itself") {
+TEST_CASE("the program is not changed for devices without blocked layout") {
   const auto p = std::make_shared<const program>(convolved{}.p.desc);
   lowering_options options;
   options.kernel_layouts = true;

@@ -20,7 +20,7 @@ using namespace troupe::test;
 
 TEST_SUITE("actors.engine") {
 
-TEST_CASE("the join of a diamond runs once, behind both sides") {
+TEST_CASE("the last op of a diamond runs once, after both branches") {
   engine_rig rig;
   const auto s = rig.add_stream();
   const auto a = rig.add_op(s);
@@ -41,7 +41,7 @@ TEST_CASE("the join of a diamond runs once, behind both sides") {
   }
 }
 
-TEST_CASE("ops of a serial stream run in the order that their plan expects") {
+TEST_CASE("a serial stream runs its ops in the plan's expected order") {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     splitmix64 draw{seed};
     engine_rig rig;
@@ -91,7 +91,7 @@ TEST_CASE("an op runs when the last of its messages has arrived") {
   CHECK(rig.ended() == std::vector<step_id>{0});
 }
 
-TEST_CASE("messages of the next step wait until the step before has run") {
+TEST_CASE("messages of the next step wait until the previous step has run") {
   engine_rig rig{3};
   job_queue slow{1};
   const auto a = rig.add_op(rig.add_stream());
@@ -108,7 +108,7 @@ TEST_CASE("messages of the next step wait until the step before has run") {
   CHECK(rig.ended() == std::vector<step_id>{0, 1});
 }
 
-TEST_CASE("start messages of all steps in flight may come at once") {
+TEST_CASE("several steps in flight may be started at once") {
   engine_rig rig{4};
   rig.add_op(rig.add_stream());
   rig.wire();
@@ -120,7 +120,7 @@ TEST_CASE("start messages of all steps in flight may come at once") {
   CHECK(rig.ended().size() == 30);
 }
 
-TEST_CASE("an edge of distance 1 reaches the next step") {
+TEST_CASE("an edge of distance 1 makes the next step wait") {
   engine_rig rig{3};
   job_queue slow{1};
   const auto a = rig.add_op(rig.add_stream());
@@ -140,7 +140,7 @@ TEST_CASE("an edge of distance 1 reaches the next step") {
   CHECK(rig.ran() == "a1");
 }
 
-TEST_CASE("an edge of distance 2 leaves the first two steps alone") {
+TEST_CASE("an edge of distance 2 does not delay the first two steps") {
   engine_rig rig{3};
   job_queue slow{1};
   const auto a = rig.add_op(rig.add_stream());
@@ -167,7 +167,7 @@ TEST_CASE("an edge of distance 2 leaves the first two steps alone") {
   }
 }
 
-TEST_CASE("behind an op that throws nothing runs, and the step ends") {
+TEST_CASE("ops after an op that throws do not run, and the step ends") {
   engine_rig rig;
   const auto s = rig.add_stream();
   auto throws = true;
@@ -196,7 +196,7 @@ TEST_CASE("behind an op that throws nothing runs, and the step ends") {
   CHECK_FALSE(rig.state(1).take_error().has_value());
 }
 
-TEST_CASE("whatever an op throws becomes one error") {
+TEST_CASE("exceptions of other types become kernel_failure errors") {
   struct unknown {};
   for (int kind : {0, 1}) {
     engine_rig rig;
@@ -217,7 +217,7 @@ TEST_CASE("whatever an op throws becomes one error") {
   }
 }
 
-TEST_CASE("a step that has failed already runs no op and ends") {
+TEST_CASE("a step that fails before it starts runs no ops and ends") {
   engine_rig rig;
   const auto s = rig.add_stream();
   rig.connect(rig.add_op(s), rig.add_op(s));
@@ -232,7 +232,7 @@ TEST_CASE("a step that has failed already runs no op and ends") {
   CHECK(rig.state(0).take_error()->code() == errc::cancelled);
 }
 
-TEST_CASE("of messages from several threads exactly one is the last") {
+TEST_CASE("an op runs once per step although several threads notify it") {
   constexpr std::size_t threads = 4;
   constexpr step_id steps = 300;
   engine_rig rig;
@@ -264,7 +264,7 @@ TEST_CASE("of messages from several threads exactly one is the last") {
   CHECK(rig.ended().size() == steps);
 }
 
-TEST_CASE("a message that is withheld stops its step until it is let go") {
+TEST_CASE("a withheld message stops its step until it is released") {
   engine_rig rig;
   const auto s = rig.add_stream();
   const auto a = rig.add_op(s);
@@ -284,7 +284,7 @@ TEST_CASE("a message that is withheld stops its step until it is let go") {
   CHECK(rig.ended() == std::vector<step_id>{0, 1});
 }
 
-TEST_CASE("messages go in an order that the seed draws") {
+TEST_CASE("different seeds give different orders of messages") {
   std::vector<std::string> orders;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     engine_rig rig;
@@ -303,7 +303,7 @@ TEST_CASE("messages go in an order that the seed draws") {
   CHECK(different > 3);
 }
 
-TEST_CASE("all that is sent is recorded, with starts") {
+TEST_CASE("every message that is sent is recorded, including starts") {
   engine_rig rig{3};
   const auto s = rig.add_stream();
   const auto a = rig.add_op(s);

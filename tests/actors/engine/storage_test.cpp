@@ -22,7 +22,7 @@ tensor some(arena& memory) {
 
 } // namespace
 
-TEST_CASE("the last user of a step empties its place, in every round") {
+TEST_CASE("the last user empties the step slot, and it can be reused") {
   arena memory{make_host_memory_source()};
   storage_places places{1, 2};
   places.expect(0, 3);
@@ -45,7 +45,7 @@ TEST_CASE("the last user of a step empties its place, in every round") {
   CHECK(memory.live_bytes() == 0);
 }
 
-TEST_CASE("slots hold values of their own") {
+TEST_CASE("each step slot holds its own value") {
   arena memory{make_host_memory_source()};
   storage_places places{1, 3};
   places.expect(0, 1);
@@ -57,7 +57,8 @@ TEST_CASE("slots hold values of their own") {
   CHECK(&s.at(0) != &s.at(2));
 }
 
-TEST_CASE("a persistable variable is the scope's in every slot and stays") {
+TEST_CASE(
+  "a persistable variable is the same in all slots and never released") {
   arena memory{make_host_memory_source()};
   variable in_scope;
   storage s{"w", memory, in_scope};
@@ -70,7 +71,7 @@ TEST_CASE("a persistable variable is the scope's in every slot and stays") {
   CHECK(in_scope.has_value());
 }
 
-TEST_CASE("of users on several threads exactly one is the last") {
+TEST_CASE("exactly one of several concurrent users is the last") {
   constexpr std::uint32_t users = 4;
   constexpr int rounds = 2000;
   arena memory{make_host_memory_source()};

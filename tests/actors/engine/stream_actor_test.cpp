@@ -33,7 +33,7 @@ private:
 
 } // namespace
 
-TEST_CASE("what a completion makes ready runs next, the first told first") {
+TEST_CASE("ops made ready by an op run next, in the order of notification") {
   engine_rig rig;
   const auto s = rig.add_stream(1);
   const auto a = rig.add_op(s);
@@ -52,7 +52,7 @@ TEST_CASE("what a completion makes ready runs next, the first told first") {
   CHECK(rig.ran() == "a0 b0 e0 f0 c0 d0");
 }
 
-TEST_CASE("ops of other threads come behind those that are ready") {
+TEST_CASE("ops submitted by other threads run after ops already ready") {
   engine_rig rig;
   job_queue others{1};
   const auto s = rig.add_stream();
@@ -72,7 +72,7 @@ TEST_CASE("ops of other threads come behind those that are ready") {
   CHECK(rig.ran() == "a0 d0 b0 c0 e0 f0 g0");
 }
 
-TEST_CASE("the higher priority goes first among ready ops") {
+TEST_CASE("ready ops run in order of priority") {
   engine_rig rig;
   const auto s = rig.add_stream(1);
   const auto a = rig.add_op(s);
@@ -84,7 +84,7 @@ TEST_CASE("the higher priority goes first among ready ops") {
   CHECK(rig.ran() == "a0 c0 e0 d0 b0");
 }
 
-TEST_CASE("a stream with much to do lets other jobs in between") {
+TEST_CASE("a stream with many ready ops yields to other jobs") {
   engine_rig rig;
   const auto s = rig.add_stream(1);
   int launched = 0;
@@ -101,7 +101,7 @@ TEST_CASE("a stream with much to do lets other jobs in between") {
   CHECK(seen_by_other < 50);
 }
 
-TEST_CASE("a gathered stream waits, unseen, for who made its op ready") {
+TEST_CASE("a gathered stream stays hidden with the worker that notified it") {
   engine_rig rig{2, 2};
   const auto s = rig.add_stream(1);
   const auto t = rig.add_stream(1);
@@ -203,7 +203,7 @@ TEST_CASE("a wide stream runs ops on several workers at once") {
   CHECK(rig.ended().size() == 200);
 }
 
-TEST_CASE("a wide stream that gathers runs its ops as a narrow one") {
+TEST_CASE("a gathered wide stream runs its ops in the order of a serial one") {
   engine_rig rig{2, 2};
   const auto s = rig.add_stream(2);
   rig.stream_at(s).gather(true);
@@ -221,7 +221,7 @@ TEST_CASE("a wide stream that gathers runs its ops as a narrow one") {
   CHECK(rig.ran() == "a0 b0 e0 c0 d0");
 }
 
-TEST_CASE("a wide stream may gather and spread while its ops run") {
+TEST_CASE("a wide stream can switch gathering on and off while ops run") {
   engine_rig rig{2, 2};
   const auto s = rig.add_stream(2);
   std::atomic<int> launched{0};
@@ -257,7 +257,7 @@ TEST_CASE("a wide stream may gather and spread while its ops run") {
   CHECK(launched == chains * length * static_cast<int>(steps));
 }
 
-TEST_CASE("a long chain on a wide stream ends") {
+TEST_CASE("a long chain of ops on a wide stream completes") {
   engine_rig rig{2, 2};
   const auto s = rig.add_stream(2);
   auto previous = rig.add_op(s);
@@ -272,7 +272,7 @@ TEST_CASE("a long chain on a wide stream ends") {
   CHECK(rig.ended().size() == 1);
 }
 
-TEST_CASE("a collective out of turn fails its step with both orders") {
+TEST_CASE("an error names both collectives if one runs out of order") {
   engine_rig rig;
   const auto s = rig.add_all_reduce();
   rig.add_op(s, {}, 0, 0);

@@ -64,7 +64,7 @@ struct gate {
 
 } // namespace
 
-TEST_CASE("of an op that stays, why tells worker and chain") {
+TEST_CASE("why follows the waits to the running op and names its worker") {
   if (usable_cores() < 2)
     return skip_case("needs two cores");
   const auto net = make_mlp();
@@ -95,7 +95,7 @@ TEST_CASE("of an op that stays, why tells worker and chain") {
   CHECK(exe.why().links.empty()); // no step is under way
 }
 
-TEST_CASE("a launch that is not complete is told as such") {
+TEST_CASE("why reports an op that is launched but not complete") {
   const auto net = make_mlp();
   auto options = options_for(net);
   options.hooks.device_instances = {make_late_device(0, 1, 2000),
@@ -114,7 +114,7 @@ TEST_CASE("a launch that is not complete is told as such") {
   CHECK(seen);
 }
 
-TEST_CASE("only handles that are there can be asked about") {
+TEST_CASE("why throws not_found for an unknown handle") {
   const auto net = make_mlp();
   executor exe{net.main, options_for(net)};
   const auto e =

@@ -49,7 +49,7 @@ wiring_plan plan_of(const graph::ssa_graph& g, std::size_t workers = 1,
 
 } // namespace
 
-TEST_CASE("one device: ops tell variables, variables tell ops") {
+TEST_CASE("on one device ops notify variables and variables notify ops") {
   const auto g = over(linear(), "cpu");
   const auto expected =
     R"(mul#0@cpu:0: (mul#0@cpu:0 -1), x:v0@cpu:0, fc_0.w_0:v0@cpu:0
@@ -81,7 +81,7 @@ fc_0.w_0:v1@cpu:0: sgd#9@cpu:0; ends the step
   CHECK(to_text(plan_of(g), g) == expected);
 }
 
-TEST_CASE("the expected order has every op once, behind those that tell it") {
+TEST_CASE("the expected order is a topological order of all ops") {
   for (auto* devices : {"cpu", "cpu:2"}) {
     const auto g = over(linear(), devices);
     const auto plan = plan_of(g);
@@ -97,8 +97,7 @@ TEST_CASE("the expected order has every op once, behind those that tell it") {
   }
 }
 
-TEST_CASE("a step that begins when the one before has ended needs no messages "
-          "between") {
+TEST_CASE("steps that do not overlap need no messages between them") {
   const auto g = over(linear(), "cpu");
   const auto plan = plan_of(g, 1, false);
   for (auto& e : plan.edges())
@@ -106,7 +105,7 @@ TEST_CASE("a step that begins when the one before has ended needs no messages "
   CHECK(plan.messages_per_step() < plan_of(g).messages_per_step());
 }
 
-TEST_CASE("every handle is told something in every step") {
+TEST_CASE("every handle receives a message in every step") {
   for (const auto* devices : {"cpu", "cpu:2", "cpu:3"})
     for (auto strategy :
          {graph::merge_strategy::all_reduce, graph::merge_strategy::reduce}) {
@@ -125,7 +124,7 @@ TEST_CASE("every handle is told something in every step") {
     }
 }
 
-TEST_CASE("of a temporary's users those give it back that no other follows") {
+TEST_CASE("exactly the temporaries are released, each in its own step") {
   const auto g = over(graph::build_model("lenet").main, "cpu:2");
   const auto plan = plan_of(g);
   std::set<std::uint32_t> released;
@@ -140,7 +139,7 @@ TEST_CASE("of a temporary's users those give it back that no other follows") {
   CHECK(released == temporaries);
 }
 
-TEST_CASE("collectives have a stream of the device that they run on") {
+TEST_CASE("every op runs on a stream of its own kind and device") {
   const auto g = over(linear(), "cpu:2");
   const auto plan = plan_of(g);
   for (auto& o : g.ops) {
@@ -150,7 +149,7 @@ TEST_CASE("collectives have a stream of the device that they run on") {
   }
 }
 
-TEST_CASE("a device with several workers computes on a wide stream") {
+TEST_CASE("a device with several workers has a wide compute stream") {
   const auto g = over(linear(), "cpu");
   CHECK(plan_streams(g, 2).front().width == 2);
   CHECK(plan_streams(g, 1).front().is_serial());
@@ -158,8 +157,7 @@ TEST_CASE("a device with several workers computes on a wide stream") {
   CHECK(plan_streams(two, 2).front().is_serial());
 }
 
-TEST_CASE("a launch by ticket tells readers of its stream at launch and the "
-          "host on completion") {
+TEST_CASE("a ticket launch notifies the host on completion, others at launch") {
   const auto g = over(linear(), "cpu:2");
   auto streams = plan_streams(g, 1);
   for (std::size_t i = 0; i < streams.size(); ++i)
@@ -184,8 +182,7 @@ TEST_CASE("a launch by ticket tells readers of its stream at launch and the "
   CHECK(on_completion > 0);
 }
 
-TEST_CASE("an op that ends later tells on completion, and transfers do what is "
-          "asked for") {
+TEST_CASE("ops that end later and transfers notify on completion") {
   const auto g = graph::add_transfers(over(linear(), "cpu:2"), {0, 1});
   const auto is_chosen = [](const graph::op_handle& o) {
     return o.kind == graph::op_kind::computation && o.desc->type == "square";
@@ -208,7 +205,7 @@ TEST_CASE("an op that ends later tells on completion, and transfers do what is "
   CHECK(transfers > 0);
 }
 
-TEST_CASE("what a step reads of an earlier one comes with its distance") {
+TEST_CASE("delayed inputs have their distance in edges and releases") {
   auto g = over(linear(), "cpu");
   const auto update =
     std::ranges::find_if(g.ops, [](auto& o) { return o.desc->type == "sgd"; });

@@ -63,7 +63,7 @@ std::vector<T> without(std::vector<T> all, std::size_t i) {
 
 } // namespace
 
-TEST_CASE("plans do what their graphs ask for") {
+TEST_CASE("the checker accepts the plans of all nets") {
   for (auto& net : {make_mlp(), make_lenet(), make_resnet(true),
                     make_word2vec(), make_dropout_net()})
     with_all_plans(net, [](const graph::ssa_graph& g, const wiring_plan& plan,
@@ -72,7 +72,7 @@ TEST_CASE("plans do what their graphs ask for") {
     });
 }
 
-TEST_CASE("without any one of its messages a plan is wrong") {
+TEST_CASE("removing any message makes a plan wrong") {
   with_all_plans(make_mlp(), [](const graph::ssa_graph& g,
                                 const wiring_plan& plan, bool overlap) {
     const loose_plan right{plan, g};
@@ -88,7 +88,7 @@ TEST_CASE("without any one of its messages a plan is wrong") {
   });
 }
 
-TEST_CASE("without any one of its ends or releases a plan is wrong") {
+TEST_CASE("removing any release or required end makes a plan wrong") {
   with_all_plans(make_mlp(), [](const graph::ssa_graph& g,
                                 const wiring_plan& plan, bool overlap) {
     const loose_plan right{plan, g};

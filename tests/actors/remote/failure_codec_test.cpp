@@ -14,7 +14,7 @@ using actors::encode_failure;
 
 TEST_SUITE("actors.remote.failure_codec") {
 
-TEST_CASE("an error comes back as it was") {
+TEST_CASE("an error is unchanged after encoding and decoding") {
   error_context where;
   where.op = "mul#3@cpu:1";
   where.op_type = "mul";
@@ -33,7 +33,7 @@ TEST_CASE("an error comes back as it was") {
   }
 }
 
-TEST_CASE("bytes that are no error give an error that says so") {
+TEST_CASE("invalid bytes are decoded to an error that says what is wrong") {
   const auto whole = encode_failure({errc::cancelled, "stopped"});
   for (std::size_t length = 0; length < whole.size(); ++length) {
     const auto got = decode_failure(whole.substr(0, length));

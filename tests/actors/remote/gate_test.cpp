@@ -56,7 +56,7 @@ struct own_folder {
 
 } // namespace
 
-TEST_CASE("who knows the pass comes in, with a socket that works") {
+TEST_CASE("a client that knows the pass is admitted with a working socket") {
   const own_folder folder;
   std::atomic<int> come{0};
   gate in_gate{host, 0, folder.path(), [&](descriptor socket, std::uint16_t) {
@@ -70,7 +70,7 @@ TEST_CASE("who knows the pass comes in, with a socket that works") {
   CHECK(come == 3);
 }
 
-TEST_CASE("nothing that a stranger sends comes further than the gate") {
+TEST_CASE("connections that send a wrong pass are closed and not admitted") {
   const own_folder folder;
   std::atomic<int> come{0};
   gate in_gate{host, 0, folder.path(),
@@ -88,7 +88,7 @@ TEST_CASE("nothing that a stranger sends comes further than the gate") {
   CHECK(come == 0);
 }
 
-TEST_CASE("mute strangers keep nobody out") {
+TEST_CASE("silent connections do not keep other clients out") {
   const own_folder folder;
   gate in_gate{host, 0, folder.path(), [](descriptor, std::uint16_t) {}};
   std::vector<descriptor> mute;
@@ -98,7 +98,7 @@ TEST_CASE("mute strangers keep nobody out") {
   CHECK(rest_of(mute.front()).empty()); // the oldest one was closed
 }
 
-TEST_CASE("the pass is its owner's, new each time, and gone with the gate") {
+TEST_CASE("the pass file is private, new for each gate and removed with it") {
   const own_folder folder;
   const auto read = [](const std::string& path) {
     std::ifstream file{path, std::ios::binary};
@@ -120,7 +120,7 @@ TEST_CASE("the pass is its owner's, new each time, and gone with the gate") {
   CHECK(read(pass_path(folder.path(), other.port())) != first);
 }
 
-TEST_CASE("a folder that others may enter holds no pass") {
+TEST_CASE("a gate refuses a pass folder that other users can access") {
   const own_folder folder;
   ::chmod(folder.path().c_str(), 0755);
   const auto make = [&] {
@@ -131,7 +131,7 @@ TEST_CASE("a folder that others may enter holds no pass") {
         == errc::io_failure);
 }
 
-TEST_CASE("a port that is taken is named") {
+TEST_CASE("the error for a port in use names the port") {
   const own_folder folder;
   gate one{host, 0, folder.path(), [](descriptor, std::uint16_t) {}};
   const auto e = caught([&] {
@@ -142,7 +142,7 @@ TEST_CASE("a port that is taken is named") {
   CHECK(knock(host, one.port(), folder.path(), in(20s)));
 }
 
-TEST_CASE("who knocks waits as long as it may, and no longer") {
+TEST_CASE("knock fails after its deadline or without a pass file") {
   const own_folder folder;
   // A listener that never answers, with the pass of a run that has ended.
   const descriptor mute{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
@@ -161,7 +161,7 @@ TEST_CASE("who knocks waits as long as it may, and no longer") {
   CHECK(says(e, "no pass"));
 }
 
-TEST_CASE("who listens but does not know the run is found out") {
+TEST_CASE("knock rejects a listener that does not know the pass") {
   const own_folder folder, of_another;
   gate stranger{host, 0, of_another.path(), [](descriptor, std::uint16_t) {}};
   std::ofstream{pass_path(folder.path(), stranger.port())}
@@ -172,7 +172,7 @@ TEST_CASE("who listens but does not know the run is found out") {
   CHECK(says(e, "not belong to this run"));
 }
 
-TEST_CASE("nobody listening is said at once") {
+TEST_CASE("knock reports a port on which nobody listens") {
   const own_folder folder;
   std::uint16_t port = 0;
   {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Which processes may join a run over several processes, and what others can
-// do to it.
+// Which processes may join a run over several processes, and what other
+// programs can do to the run.
 
 #include <troupe/actors/configure.hpp>
 #include <troupe/actors/executor.hpp>
@@ -197,7 +197,7 @@ std::string publish_and_run(const small_net& net, executor_options options,
 
 } // namespace
 
-TEST_CASE("processes that differ are refused at once, and told where") {
+TEST_CASE("processes with different settings fail and name the difference") {
   for (auto& d : differences()) {
     CAPTURE(d.named);
     process_group run{2, [&](node_options node) {
@@ -222,7 +222,7 @@ TEST_CASE("processes that differ are refused at once, and told where") {
   }
 }
 
-TEST_CASE("what concerns one process alone may differ") {
+TEST_CASE("settings that concern one process only may differ") {
   process_group run{2, [&](node_options node) {
                       const auto net = make_mlp();
                       auto options =
@@ -241,7 +241,7 @@ TEST_CASE("what concerns one process alone may differ") {
     CHECK(run.wait(p).last_word == "done");
 }
 
-TEST_CASE("a second run on the same parameters begins where the first ended") {
+TEST_CASE("a second run can continue with the parameters of the first") {
   for (auto strategy :
        {graph::merge_strategy::all_reduce, graph::merge_strategy::reduce}) {
     pipe_pair ports;
@@ -269,7 +269,7 @@ TEST_CASE("a second run on the same parameters begins where the first ended") {
   }
 }
 
-TEST_CASE("strangers on the port neither stop a run nor take its memory") {
+TEST_CASE("unknown connections neither stop a run nor use up its memory") {
   const auto net = make_mlp();
   process_group run{
     2, [&](node_options node) {
@@ -301,7 +301,7 @@ TEST_CASE("strangers on the port neither stop a run nor take its memory") {
   CHECK(run.wait(1).in_time);
 }
 
-TEST_CASE("no message of who is no member of the run counts") {
+TEST_CASE("messages from outside the run have no effect") {
   const auto net = make_mlp();
   // An op with senders in this process only, and one with senders in both.
   for (auto kind : {graph::op_kind::computation, graph::op_kind::all_reduce}) {
@@ -326,7 +326,7 @@ TEST_CASE("no message of who is no member of the run counts") {
   }
 }
 
-TEST_CASE("a listener that says nothing is given up when it was said") {
+TEST_CASE("joining a silent listener fails after the timeout") {
   const auto listening = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in at{};
   at.sin_family = AF_INET;

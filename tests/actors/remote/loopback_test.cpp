@@ -14,7 +14,7 @@ using troupe::actors::parse_loopback;
 
 TEST_SUITE("actors.loopback") {
 
-TEST_CASE("addresses of this machine alone are taken") {
+TEST_CASE("loopback addresses are accepted") {
   for (const auto* host : {"127.0.0.1", "127.255.255.254", "localhost"})
     CHECK(parse_loopback(host, 80).get()->sa_family == AF_INET);
   CHECK(parse_loopback("::1", 80).get()->sa_family == AF_INET6);
@@ -25,7 +25,7 @@ TEST_CASE("addresses of this machine alone are taken") {
   CHECK(ntohl(v4.sin_addr.s_addr) == INADDR_LOOPBACK);
 }
 
-TEST_CASE("all else is refused, however it begins") {
+TEST_CASE("other addresses are refused even if they begin like loopback") {
   for (const auto& host :
        {std::string{"127.evil.example"}, std::string{"127.0.0.1.evil.example"},
         std::string{"128.0.0.1"}, std::string{"0.0.0.0"}, std::string{"::"},

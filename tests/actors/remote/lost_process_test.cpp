@@ -162,20 +162,21 @@ void may_be_killed_while_joining(std::uint64_t seed) {
 
 } // namespace
 
-TEST_CASE("either of two processes may be killed at any moment") {
+TEST_CASE("if one of two processes is killed, the other names it") {
   each_may_be_killed(2);
 }
 
-TEST_CASE("any of three processes may be killed at any moment") {
+TEST_CASE("if one of three processes is killed, the others name it") {
   each_may_be_killed(3);
 }
 
-TEST_CASE("so may any of three while they join") {
+TEST_CASE(
+  "if a process is killed while joining, the others end with an error") {
   for (int k = 0; k < kills(); ++k)
     may_be_killed_while_joining(static_cast<std::uint64_t>(k));
 }
 
-TEST_CASE("processes that run as many steps all end without an error") {
+TEST_CASE("processes that run the same number of steps end without an error") {
   const auto net = make_mlp();
   for (int round = 0; round < 5; ++round) {
     process_group run{3, [&](node_options node) {
@@ -193,7 +194,7 @@ TEST_CASE("processes that run as many steps all end without an error") {
   }
 }
 
-TEST_CASE("a process that leaves ends the run of the others with its number") {
+TEST_CASE("if a process leaves the run, the errors of the others name it") {
   const auto net = make_mlp();
   for (std::size_t leaver : {0, 2}) {
     process_group run{3, [&](node_options node) {
@@ -217,7 +218,7 @@ TEST_CASE("a process that leaves ends the run of the others with its number") {
   }
 }
 
-TEST_CASE("who leaves because of an error tells it to all") {
+TEST_CASE("the error of one process is reported by all processes") {
   const auto net = make_mlp();
   auto bad = net.batch(0, 6);
   bad["label"].values<std::int64_t>()[3] = 99; // on device 1
@@ -240,7 +241,7 @@ TEST_CASE("who leaves because of an error tells it to all") {
   }
 }
 
-TEST_CASE("who leaves does not wait for steps that the others never begin") {
+TEST_CASE("leaving does not wait for steps that other processes never start") {
   const auto net = make_mlp();
   process_group run{2, [&](node_options node) {
                       auto options =
@@ -259,7 +260,7 @@ TEST_CASE("who leaves does not wait for steps that the others never begin") {
   CHECK(end.last_word == "done");
 }
 
-TEST_CASE("a process that stands still keeps no other from leaving") {
+TEST_CASE("a stopped process does not prevent others from leaving") {
   const auto net = make_mlp();
   pipe_ends begun{}, go{};
   REQUIRE(::pipe(begun.data()) == 0);
@@ -289,7 +290,7 @@ TEST_CASE("a process that stands still keeps no other from leaving") {
     ::close(fd);
 }
 
-TEST_CASE("who waits for processes that never come ends when it said") {
+TEST_CASE("waiting for a process that never joins ends with an error") {
   const auto net = make_mlp();
   process_group run{3, [&](node_options node) {
                       if (node.process == 1)

@@ -91,7 +91,7 @@ bool is_soon_done(const executor& exe, handle_id id) {
 
 } // namespace
 
-TEST_CASE("two places train to the bits of one, with every strategy") {
+TEST_CASE("two places train bit-identically to one with every strategy") {
   for (auto& net : {make_mlp(), make_lenet(), make_word2vec(),
                     make_resnet(true), make_dropout_net()})
     for (auto strategy : strategies) {
@@ -114,7 +114,7 @@ TEST_CASE("two places train to the bits of one, with every strategy") {
     }
 }
 
-TEST_CASE("so do places of several devices, in any order") {
+TEST_CASE("any split of four devices into places trains bit-identically") {
   const auto net = make_lenet();
   for (auto strategy : strategies) {
     auto one = on(4, strategy);
@@ -129,7 +129,7 @@ TEST_CASE("so do places of several devices, in any order") {
   }
 }
 
-TEST_CASE("and of several workers, whatever the form and order of messages") {
+TEST_CASE("form and order of messages do not change training over places") {
   const auto net = make_lenet();
   for (auto strategy : {merge_strategy::all_reduce, merge_strategy::reduce}) {
     auto one = on(2, strategy);
@@ -149,7 +149,7 @@ TEST_CASE("and of several workers, whatever the form and order of messages") {
   }
 }
 
-TEST_CASE("and on devices that complete late") {
+TEST_CASE("devices that complete late do not change training over places") {
   const auto net = make_mlp();
   const auto few = std::span{batches}.first(4);
   for (auto strategy : {merge_strategy::all_reduce, merge_strategy::reduce}) {
@@ -172,7 +172,7 @@ TEST_CASE("and on devices that complete late") {
   }
 }
 
-TEST_CASE("a step that fails in one place ends, and the next one runs") {
+TEST_CASE("a failure in one place ends the step, and a later step runs") {
   const auto net = make_mlp();
   for (auto strategy : strategies)
     for (std::size_t bad_sample : {0, 3}) { // of device 0, of device 1
@@ -201,7 +201,7 @@ TEST_CASE("a step that fails in one place ends, and the next one runs") {
     }
 }
 
-TEST_CASE("steps over places are cancelled at any moment") {
+TEST_CASE("steps over places can be cancelled at any time") {
   const auto net = make_mlp();
   auto options = on(2, merge_strategy::reduce, {0, 1});
   options.parameters = net.parameters();
@@ -223,7 +223,7 @@ TEST_CASE("steps over places are cancelled at any moment") {
   }
 }
 
-TEST_CASE("an executor over places is destroyed while steps run") {
+TEST_CASE("an executor over places can be destroyed while steps run") {
   const auto net = make_mlp();
   for (int round = 0; round < 20; ++round) {
     auto options = on(2, merge_strategy::all_reduce, {0, 1});
@@ -262,7 +262,7 @@ TEST_CASE("a dry run over places transfers nothing") {
   }
 }
 
-TEST_CASE("a pass may not let a place use what another has") {
+TEST_CASE("a pass that makes an op use another place's variable is refused") {
   const auto net = make_mlp();
   auto options = on(2, merge_strategy::all_reduce, {0, 1});
   options.parameters = net.parameters();
@@ -279,7 +279,7 @@ TEST_CASE("a pass may not let a place use what another has") {
   CHECK(says(e, "uses a variable of another place"));
 }
 
-TEST_CASE("there is a place for each device") {
+TEST_CASE("the number of places must equal the number of devices") {
   const auto net = make_mlp();
   auto options = on(2, merge_strategy::all_reduce, {0, 1, 2});
   options.parameters = net.parameters();

@@ -159,7 +159,7 @@ feed_map bad_batch(const small_net& net) {
 
 } // namespace
 
-TEST_CASE("processes train to the bits of one, each its devices") {
+TEST_CASE("several processes train bit-identically to one process") {
   for (std::uint32_t in_flight : {1u, 3u}) {
     split_run_agrees(make_mlp(), merge_strategy::all_reduce, in_flight, {0, 1});
     split_run_agrees(make_lenet(), merge_strategy::reduce, in_flight, {0, 1});
@@ -174,7 +174,7 @@ TEST_CASE("processes train to the bits of one, each its devices") {
   split_run_agrees(make_resnet(true), merge_strategy::reduce, 2, {0, 1});
 }
 
-TEST_CASE("all processes learn of a failure, with the error as it was") {
+TEST_CASE("a failure reaches all processes with the original error") {
   several run{make_mlp(), {0, 1}, merge_strategy::all_reduce, 2, {}};
   const auto is_right = [](const error& e) {
     return e.code() == errc::out_of_range && says(e, "99")
@@ -193,7 +193,7 @@ TEST_CASE("all processes learn of a failure, with the error as it was") {
   CHECK(exit_code(child) == 0);
 }
 
-TEST_CASE("a step fails alone, whether or not others have come to it") {
+TEST_CASE("a step fails even if other processes have not reached it") {
   several run{make_mlp(), {0, 1}, merge_strategy::all_reduce, 2, {}};
   const auto bad = bad_batch(run.net);
   pipe_pair failed;
@@ -211,7 +211,7 @@ TEST_CASE("a step fails alone, whether or not others have come to it") {
   CHECK(exit_code(child) == 0);
 }
 
-TEST_CASE("cancelling waits for nobody") {
+TEST_CASE("cancelling does not wait for other processes") {
   several run{make_mlp(), {0, 1}, merge_strategy::all_reduce, 2, {}};
   pipe_pair cancelled;
   const auto child = run.child(1, [&](executor& exe) {
@@ -233,7 +233,7 @@ TEST_CASE("cancelling waits for nobody") {
   CHECK(exit_code(child) == 0);
 }
 
-TEST_CASE("what a process has run before it leaves stands") {
+TEST_CASE("steps that a process ran before leaving succeed, later ones fail") {
   for (int round = 0; round < 5; ++round) {
     several run{make_mlp(), {0, 1}, merge_strategy::all_reduce, 2, {}};
     const auto child = run.child(1, [&](executor& exe) {
@@ -252,7 +252,7 @@ TEST_CASE("what a process has run before it leaves stands") {
   }
 }
 
-TEST_CASE("a lost process ends the run of all, and is named") {
+TEST_CASE("a killed process ends the run, and the error names it") {
   several run{make_mlp(), {0, 1}, merge_strategy::reduce, 3, {}};
   pipe_pair ended;
   const auto child = run.child(1, [&](executor& exe) {
@@ -275,7 +275,7 @@ TEST_CASE("a lost process ends the run of all, and is named") {
   CHECK(exit_code(child) == -1);
 }
 
-TEST_CASE("processes that exchange nothing run apart") {
+TEST_CASE("processes that exchange nothing run independently") {
   several run{make_mlp(), {0, 1}, merge_strategy::none, 2, {}};
   pipe_pair ran;
   const auto child = run.child(1, [&](executor& exe) {
@@ -289,7 +289,7 @@ TEST_CASE("processes that exchange nothing run apart") {
   CHECK(exit_code(child) == 0);
 }
 
-TEST_CASE("a process holds and feeds what its own devices need") {
+TEST_CASE("a process holds only the variables and streams of its own devices") {
   several run{make_mlp(), {0, 1}, merge_strategy::all_reduce, 2, {}};
   const auto child = run.child(1, [&](executor& exe) {
     exe.run(run.net.batch(0, 4));

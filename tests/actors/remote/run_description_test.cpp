@@ -21,7 +21,7 @@ TEST_CASE("the first line that differs is named with both values") {
         == "a:  in process 0, x in process 1");
 }
 
-TEST_CASE("a value that a process does not need differs from none") {
+TEST_CASE("a value that a process does not need equals any value") {
   const std::string none = "a\tnot needed in this process\nb\t2\n";
   CHECK(first_difference(none, "a\t1\nb\t2\n", 1).empty());
   CHECK(first_difference("a\t1\nb\t2\n", none, 1).empty());
@@ -29,7 +29,7 @@ TEST_CASE("a value that a process does not need differs from none") {
         == "b: 2 in process 0, 3 in process 1");
 }
 
-TEST_CASE("lines that one process alone has are named") {
+TEST_CASE("lines that only one process has are named") {
   CHECK(first_difference("a\t1\n", "a\t1\nb\t2\n", 1)
         == "nothing in process 0, b in process 1");
   CHECK(first_difference("a\t1\nb\t2\n", "a\t1\n", 1)
@@ -38,7 +38,7 @@ TEST_CASE("lines that one process alone has are named") {
         == "a in process 0, b in process 3");
 }
 
-TEST_CASE("of long values the part that differs is shown") {
+TEST_CASE("for long values only the part that differs is shown") {
   const std::string same(1000, 's');
   const auto text = first_difference("a\t" + same + "first" + same + "\n",
                                      "a\t" + same + "other" + same + "\n", 1);
@@ -47,7 +47,7 @@ TEST_CASE("of long values the part that differs is shown") {
   CHECK(text.find("other") != text.npos);
 }
 
-TEST_CASE("what another process made up does no harm") {
+TEST_CASE("malformed descriptions do no harm") {
   for (const auto* text : {"\n\n\n", "\t", "no end", "\t\t\n\t", "a\n"}) {
     first_difference("a\t1\n", text, 1);
     first_difference(text, "a\t1\n", 1);

@@ -64,7 +64,7 @@ graph::ssa_graph as_sent(graph::ssa_graph g, const wiring_plan& plan) {
 
 } // namespace
 
-TEST_CASE("no message goes to another place, and none is missing") {
+TEST_CASE("messages stay within places and imply all other edges") {
   std::size_t only_implied_elsewhere = 0;
   for (auto& net : {make_lenet(), make_word2vec()})
     for (auto strategy : {merge_strategy::all_reduce, merge_strategy::reduce}) {
@@ -93,7 +93,7 @@ TEST_CASE("no message goes to another place, and none is missing") {
   CHECK(only_implied_elsewhere > 0);
 }
 
-TEST_CASE("transfers end by a call, and what receives gets a start") {
+TEST_CASE("transfers end later, and every receiving op gets a message") {
   const auto g = split(make_mlp(), merge_strategy::all_reduce, {0, 1});
   const auto plan = plan_of(g);
   for (auto& t : g.transfers) {
@@ -109,7 +109,7 @@ TEST_CASE("transfers end by a call, and what receives gets a start") {
   }
 }
 
-TEST_CASE("processes' plans are parts of the whole") {
+TEST_CASE("the plans of all processes add up to the whole plan") {
   const auto g = split(make_lenet(), merge_strategy::reduce, {0, 1, 1});
   const auto whole = plan_of(g);
   const auto first = plan_of(g, {true, false, false});

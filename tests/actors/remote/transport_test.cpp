@@ -72,7 +72,7 @@ struct rig {
 
 } // namespace
 
-TEST_CASE_FIXTURE(rig, "what comes before its receiver is kept for it") {
+TEST_CASE_FIXTURE(rig, "items that arrive before their receiver are kept") {
   CHECK(ends.arrived(0, 0, value("zero")));
   CHECK(ends.arrived(0, 1, value("one")));
   CHECK(over.taken.empty());
@@ -83,7 +83,7 @@ TEST_CASE_FIXTURE(rig, "what comes before its receiver is kept for it") {
   CHECK_FALSE(heard.got);
 }
 
-TEST_CASE_FIXTURE(rig, "a receiver that waits hears of what comes, once") {
+TEST_CASE_FIXTURE(rig, "a waiting receiver is notified once") {
   CHECK_FALSE(ends.receive(1, 0, heard));
   CHECK(ends.arrived(0, 0, value("of another channel")));
   CHECK_FALSE(heard.got);
@@ -95,7 +95,7 @@ TEST_CASE_FIXTURE(rig, "a receiver that waits hears of what comes, once") {
   CHECK_FALSE(heard.got);
 }
 
-TEST_CASE_FIXTURE(rig, "a sender is at most so many steps ahead") {
+TEST_CASE_FIXTURE(rig, "a sender is at most two steps ahead of its receiver") {
   CHECK(send(0, value("zero")) == launch_status::done);
   CHECK(send(1, value("one")) == launch_status::done);
   CHECK(send(2, value("two")) == launch_status::pending);
@@ -111,14 +111,14 @@ TEST_CASE_FIXTURE(rig, "a sender is at most so many steps ahead") {
   CHECK(send(4, value("four")) == launch_status::done);
 }
 
-TEST_CASE_FIXTURE(rig, "marks of failures wait for nobody") {
+TEST_CASE_FIXTURE(rig, "failures are sent without waiting") {
   for (step_id step = 0; step < 5; ++step)
     CHECK(send(step, mark()) == launch_status::done);
   CHECK(over.sent.size() == 5);
   CHECK(over.sent[4].content.failure->code() == errc::kernel_failure);
 }
 
-TEST_CASE_FIXTURE(rig, "in a step that fails nobody waits any more") {
+TEST_CASE_FIXTURE(rig, "a failed step releases its waiting receiver") {
   CHECK_FALSE(ends.receive(0, 0, heard));
   ends.give_up(1, broken); // of another step
   CHECK_FALSE(heard.got);
@@ -135,8 +135,7 @@ TEST_CASE_FIXTURE(rig, "in a step that fails nobody waits any more") {
   CHECK(heard.got->value == "one");
 }
 
-TEST_CASE_FIXTURE(rig,
-                  "what waits to be sent becomes a mark if its step fails") {
+TEST_CASE_FIXTURE(rig, "a waiting send becomes a failure if its step fails") {
   CHECK(send(0, value("zero")) == launch_status::done);
   CHECK(send(1, value("one")) == launch_status::done);
   CHECK(send(2, value("two")) == launch_status::pending);
@@ -148,7 +147,7 @@ TEST_CASE_FIXTURE(rig,
   CHECK(over.sent[2].content.failure->message() == "broken");
 }
 
-TEST_CASE_FIXTURE(rig, "a step that does not want a value drops it") {
+TEST_CASE_FIXTURE(rig, "dropped items are discarded and acknowledged") {
   CHECK(ends.arrived(0, 0, value("early")));
   ends.drop(0, 0);
   ends.drop(0, 1);
@@ -159,7 +158,7 @@ TEST_CASE_FIXTURE(rig, "a step that does not want a value drops it") {
   CHECK(ends.receive(0, 2, heard)->value == "two");
 }
 
-TEST_CASE_FIXTURE(rig, "to who is gone nothing waits to be sent") {
+TEST_CASE_FIXTURE(rig, "sends to a receiver that is gone do not wait") {
   CHECK(send(0, value("zero")) == launch_status::done);
   CHECK(send(1, value("one")) == launch_status::done);
   CHECK(send(2, value("two")) == launch_status::pending);
@@ -170,7 +169,7 @@ TEST_CASE_FIXTURE(rig, "to who is gone nothing waits to be sent") {
   CHECK(send(4, value("four")) == launch_status::done);
 }
 
-TEST_CASE_FIXTURE(rig, "what is not due is refused and changes nothing") {
+TEST_CASE_FIXTURE(rig, "unexpected items and acknowledgements are refused") {
   CHECK_FALSE(ends.arrived(7, 0, value("no such channel")));
   CHECK_FALSE(ends.arrived(0, 1, value("a step too early")));
   CHECK(ends.arrived(0, 0, value("zero")));
@@ -190,7 +189,7 @@ TEST_CASE_FIXTURE(rig, "what is not due is refused and changes nothing") {
   CHECK_FALSE(ends.taken(0, 1));
 }
 
-TEST_CASE("in one process what is sent arrives") {
+TEST_CASE("items sent within one process arrive") {
   transport ends{1, 1};
   actors::loopback_wire over{ends};
   ends.connect(over);

@@ -101,7 +101,7 @@ private:
 
 } // namespace
 
-TEST_CASE("dense values of all dtypes and ranks come back") {
+TEST_CASE("dense values of all dtypes and ranks survive a round trip") {
   const std::vector<shape> all{
     {}, {0}, {1}, {5}, {2, 3}, {3, 0, 2}, {1, 1, 1, 1, 1, 1, 2, 2}};
   for (int type = 0; type <= static_cast<int>(dtype::boolean); ++type)
@@ -117,7 +117,7 @@ TEST_CASE("dense values of all dtypes and ranks come back") {
     }
 }
 
-TEST_CASE("row-sparse values come back, repeated rows and all") {
+TEST_CASE("row-sparse values with repeated rows survive a round trip") {
   const auto value = rows_value();
   variable back;
   decode_value(encode_value(value), memory(), back);
@@ -127,7 +127,7 @@ TEST_CASE("row-sparse values come back, repeated rows and all") {
   CHECK(same(back.as_rows().values, value.as_rows().values));
 }
 
-TEST_CASE("selected rows without a row come back") {
+TEST_CASE("row-sparse values without rows survive a round trip") {
   variable value;
   value.set(selected_rows{{}, 9, filled({0, 4}, dtype::float32)});
   variable back;
@@ -137,7 +137,7 @@ TEST_CASE("selected rows without a row come back") {
   CHECK(back.as_rows().height == 9);
 }
 
-TEST_CASE("sequences come back") {
+TEST_CASE("sequences survive a round trip, and cut ones are refused") {
   auto value = filled({5, 2}, dtype::float32);
   value.set_levels(make_lod({{0, 1, 2}, {0, 2, 5}}, 5));
   variable back;
@@ -150,7 +150,7 @@ TEST_CASE("sequences come back") {
       == errc::peer_failure);
 }
 
-TEST_CASE("a part of a tensor is sent alone") {
+TEST_CASE("a slice of a tensor is encoded without the rest") {
   const auto whole = filled({6, 2}, dtype::int32);
   const auto part = whole.rows(2, 3);
   variable back;
@@ -158,7 +158,7 @@ TEST_CASE("a part of a tensor is sent alone") {
   CHECK(same(back.as_tensor(), part));
 }
 
-TEST_CASE("a value in a library's layout arrives in the plain one") {
+TEST_CASE("a value in a library's layout is decoded to plain layout") {
   auto block = memory().allocate(4 * sizeof(float));
   const tensor value{
     {3}, dtype::float32, block, std::make_shared<backwards>(3)};
@@ -173,13 +173,13 @@ TEST_CASE("a value in a library's layout arrives in the plain one") {
         == std::vector<float>{3, 2, 1});
 }
 
-TEST_CASE("an array of tensors is refused, not lost") {
+TEST_CASE("encoding an array of tensors is refused") {
   variable value;
   value.set(tensor_array{filled({2}, dtype::float32)});
   CHECK(caught([&] { encode_value(value); }).code() == errc::invalid_argument);
 }
 
-TEST_CASE("no value is no bytes and empties the target") {
+TEST_CASE("an empty value is encoded as no bytes and empties the target") {
   CHECK(encode_value({}).empty());
   CHECK(encode_value(holding(tensor{})).empty());
   auto target = holding(filled({2}, dtype::int32));
@@ -187,7 +187,8 @@ TEST_CASE("no value is no bytes and empties the target") {
   CHECK_FALSE(target.has_value());
 }
 
-TEST_CASE("a value cut at any byte is refused and the target unchanged") {
+TEST_CASE(
+  "a value cut at any byte is refused and leaves the target unchanged") {
   for (auto& bytes : {encode_value(holding(filled({2, 3}, dtype::float32))),
                       encode_value(rows_value())})
     for (std::size_t n = 1; n < bytes.size(); ++n) {
@@ -196,7 +197,7 @@ TEST_CASE("a value cut at any byte is refused and the target unchanged") {
     }
 }
 
-TEST_CASE("bytes behind the value are refused") {
+TEST_CASE("extra bytes after a value are refused") {
   auto bytes = encode_value(holding(filled({2}, dtype::float32))) + "x";
   CHECK(refused(bytes));
   CHECK(refused(encode_value(rows_value()) + std::string(8, '\0')));
@@ -217,7 +218,7 @@ TEST_CASE("unknown kinds, dtypes and ranks are refused") {
   CHECK(refused(other));
 }
 
-TEST_CASE("extents that overflow are refused") {
+TEST_CASE("negative and overflowing dimensions are refused") {
   // 2^61 elements of 8 bytes are 2^64 bytes, which is 0 in 64 bits.
   std::vector<std::int64_t> dims(6, 1024);
   dims.push_back(2);
@@ -243,7 +244,7 @@ TEST_CASE("rows that do not fit their values or their height are refused") {
   CHECK(refused(encoded({0}, 3, {})));
 }
 
-TEST_CASE("garbage never does more than be refused") {
+TEST_CASE("random bytes are either refused or decoded to a value") {
   splitmix64 draw{4};
   const auto good = encode_value(rows_value());
   for (int round = 0; round < 20000; ++round) {

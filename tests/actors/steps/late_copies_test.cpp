@@ -64,7 +64,7 @@ std::vector<float> train_with_rates(const test::small_net& net,
 } // namespace
 
 // The loss is a fetch too: each step fetches it.
-TEST_CASE("steps whose copies end late train to the bits of CPU devices") {
+TEST_CASE("steps with late copies train bit-identically to CPU devices") {
   const auto net = test::make_lenet();
   const auto cpu = test::train(net, on_cpus(), batches);
   for (const std::string late : {"feed", "fetch", "scale_loss_grad"})
@@ -98,7 +98,7 @@ TEST_CASE("a step ends when its fetches have arrived") {
   }
 }
 
-TEST_CASE("a caller may change its feeds while their copies are under way") {
+TEST_CASE("a caller may change its feeds while they are being copied") {
   const auto net = test::make_mlp();
   const auto loss_of = [&](executor_options options, bool changes) {
     options.parameters = net.parameters();
@@ -113,7 +113,7 @@ TEST_CASE("a caller may change its feeds while their copies are under way") {
   CHECK(loss_of(with_late("feed"), true) == loss_of(on_cpus(), false));
 }
 
-TEST_CASE("a fed persistable variable has arrived when its step is submitted") {
+TEST_CASE("submit returns after a fed persistable variable has arrived") {
   const auto net = test::make_mlp();
   CHECK(train_with_rates(net, with_late("feed"))
         == train_with_rates(net, on_cpus()));

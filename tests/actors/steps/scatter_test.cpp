@@ -64,7 +64,7 @@ feed_map fed(tensor x, tensor y) {
 
 } // namespace
 
-TEST_CASE("shards follow each other and differ by at most one sample") {
+TEST_CASE("shards are contiguous and differ by at most one sample") {
   for (std::int64_t n = 0; n <= 40; ++n)
     for (std::size_t devices = 1; devices <= 17; ++devices) {
       const auto shards = split_batch(n, devices, 5, 99);
@@ -93,18 +93,18 @@ TEST_CASE("large batches are split without overflow") {
   CHECK(shards[2].first_sample + shards[2].shard_samples == n);
 }
 
-TEST_CASE("good feeds give the number of samples") {
+TEST_CASE("checking valid feeds returns the number of samples") {
   declared d;
   CHECK(d.check(fed(floats({4, 3}, 0), labels(4))) == 4);
   CHECK(d.check(fed(floats({1, 3}, 0), labels(1))) == 1);
 }
 
-TEST_CASE("a program without feeds has a sample per device") {
+TEST_CASE("a program without feeds has one sample per device") {
   declared d;
   CHECK(check_feeds({}, needed_feeds{}, d.net.main.main(), 3) == 3);
 }
 
-TEST_CASE("a feed whose axis 0 the program fixes beside open ones is whole") {
+TEST_CASE("feeds with a fixed axis 0 are whole if other feeds leave it open") {
   declared d;
   d.net.data("heat", {1});
   d.net.data("weights", {7, 3});
@@ -119,14 +119,14 @@ TEST_CASE("a feed whose axis 0 the program fixes beside open ones is whole") {
   CHECK(d.failure(feeds).where().variable == "weights");
 }
 
-TEST_CASE("where no feed leaves axis 0 open, all have samples there") {
+TEST_CASE("no feed is whole if all feeds have a fixed axis 0") {
   graph::network net;
   net.data("x", {4, 3});
   net.data("y", {4, 1});
   CHECK(needed_feeds{{"x", "y"}, net.main.main()}.whole.empty());
 }
 
-TEST_CASE("each wrong feed is named with what was expected") {
+TEST_CASE("errors about wrong feeds name the feed and what was expected") {
   declared d;
   auto e = d.failure(fed(floats({4, 2}, 0), labels(4)));
   CHECK(e.code() == errc::shape_mismatch);
@@ -162,7 +162,7 @@ TEST_CASE("missing and unknown feeds are named") {
   CHECK(e.where().variable == "z");
 }
 
-TEST_CASE("the loss of the batch weighs each device by its samples") {
+TEST_CASE("the batch loss weights devices by their number of samples") {
   const auto shards = split_batch(5, 3, 8, 0); // 2, 2, 1
   const auto r = gather(8, "loss", shards,
                         {{"loss", 0, floats({1}, 1)},
@@ -176,7 +176,7 @@ TEST_CASE("the loss of the batch weighs each device by its samples") {
   CHECK(r.fetched.empty());
 }
 
-TEST_CASE("an idle device has no loss and takes no part in the mean") {
+TEST_CASE("an idle device has no loss and does not count in the mean") {
   const auto shards = split_batch(1, 2, 0, 0);
   const auto r =
     gather(0, "loss", shards,
@@ -185,20 +185,20 @@ TEST_CASE("an idle device has no loss and takes no part in the mean") {
   CHECK(std::isnan(r.losses[1]));
 }
 
-TEST_CASE("a loss of several elements counts by its mean") {
+TEST_CASE("a loss of several elements is averaged") {
   const auto shards = split_batch(3, 1, 0, 0);
   const auto r =
     gather(0, "loss", shards, {{"loss", 0, floats({3, 1}, 1)}}, {});
   CHECK(r.loss == 2);
 }
 
-TEST_CASE("a program without a loss has none") {
+TEST_CASE("the result of a program without a loss has no losses") {
   const auto r = gather(0, "", split_batch(3, 2, 0, 0), {}, {});
   CHECK(r.losses.empty());
   CHECK(std::isnan(r.loss));
 }
 
-TEST_CASE("fetched tensors are joined in device order without idle ones") {
+TEST_CASE("fetched tensors are joined in device order, skipping idle devices") {
   const auto shards = split_batch(3, 4, 0, 0);
   const auto r = gather(0, "", shards,
                         {{"x", 1, floats({1, 2}, 10)},
@@ -228,14 +228,14 @@ TEST_CASE("the scalars of several devices become a vector") {
   CHECK(joined.values<float>()[1] == 5);
 }
 
-TEST_CASE("the scalar of a single device stays one") {
+TEST_CASE("the scalar of a single device stays a scalar") {
   const auto r =
     gather(0, "", split_batch(2, 1, 0, 0), {{"s", 0, floats({}, 4)}}, {"s"});
   CHECK(r.merged("s").dims() == shape{});
   CHECK(r.merged("s").values<float>()[0] == 4);
 }
 
-TEST_CASE("sequences count as samples") {
+TEST_CASE("each sequence counts as one sample") {
   declared d;
   auto x = floats({5, 3}, 0);
   x.set_levels(make_lod({{0, 2, 5}}, 5));
@@ -246,7 +246,7 @@ TEST_CASE("sequences count as samples") {
   CHECK(d.failure(fed(x, labels(2))).code() == errc::invalid_argument);
 }
 
-TEST_CASE("a feed that is declared as sequences needs their offsets") {
+TEST_CASE("a feed declared as sequences must have offsets") {
   declared d;
   d.net.main.main().find_var("x")->lod_level = 1;
   const auto e = d.failure(fed(floats({2, 3}, 0), labels(2)));
@@ -254,7 +254,7 @@ TEST_CASE("a feed that is declared as sequences needs their offsets") {
   CHECK(e.where().variable == "x");
 }
 
-TEST_CASE("sequences of several devices are joined one behind the other") {
+TEST_CASE("sequences of several devices are concatenated") {
   const auto part = [](std::int64_t rows, lod levels) {
     auto t = floats({rows, 1}, 0);
     t.set_levels(make_lod(std::move(levels), rows));

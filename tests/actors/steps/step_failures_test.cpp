@@ -33,7 +33,7 @@ const error broken{errc::kernel_failure, "broken"};
 
 } // namespace
 
-TEST_CASE("a failure is one of all steps behind it that are under way") {
+TEST_CASE("fail_from fails its step and all later running steps") {
   some_steps s;
   for (step_id id = 0; id < 3; ++id)
     s.admit(id, 0);
@@ -43,7 +43,7 @@ TEST_CASE("a failure is one of all steps behind it that are under way") {
   CHECK(s.failed(2));
 }
 
-TEST_CASE("a step behind a failed one that nobody has waited for fails") {
+TEST_CASE("a new step is cancelled until earlier failures are collected") {
   some_steps s;
   s.admit(0, 0);
   s.failures.fail_from(0, broken);
@@ -54,7 +54,7 @@ TEST_CASE("a step behind a failed one that nobody has waited for fails") {
   CHECK_FALSE(s.failed(2));
 }
 
-TEST_CASE("a step that uses the place of a failed one begins anew") {
+TEST_CASE("a step that reuses the slot of a failed step has not failed") {
   some_steps s;
   s.admit(0, 0);
   s.failures.fail_from(0, broken);
@@ -62,7 +62,7 @@ TEST_CASE("a step that uses the place of a failed one begins anew") {
   CHECK_FALSE(s.failed(4));
 }
 
-TEST_CASE("a failure elsewhere waits for its step") {
+TEST_CASE("a failure in another process applies once its step is admitted") {
   some_steps s;
   s.failures.failed_elsewhere(1, broken);
   s.admit(0, 0);
@@ -71,7 +71,7 @@ TEST_CASE("a failure elsewhere waits for its step") {
   CHECK(s.failed(1));
 }
 
-TEST_CASE("without a process no step from some number on can run") {
+TEST_CASE("once a process is gone, later steps cannot run") {
   some_steps s;
   s.admit(0, 0);
   s.failures.process_is_gone(1, broken);

@@ -105,7 +105,7 @@ void check_sums(two_devices& two) {
 
 } // namespace
 
-TEST_CASE("values in one order of elements are added up as they lie") {
+TEST_CASE("values in the same permuted layout are reduced in that layout") {
   const auto format = std::make_shared<backwards>(count, 1);
   two_devices two;
   two.put(0, 10, format);
@@ -115,7 +115,7 @@ TEST_CASE("values in one order of elements are added up as they lie") {
     CHECK(two.value(device).format() == format);
 }
 
-TEST_CASE("values with gaps between elements are added up as plain ones") {
+TEST_CASE("values in layouts with gaps are reduced in plain layout") {
   two_devices two;
   for (const std::size_t device : {0, 1})
     two.put(device, device == 0 ? 10.0f : 100.0f,
@@ -125,7 +125,7 @@ TEST_CASE("values with gaps between elements are added up as plain ones") {
     CHECK(two.value(device).is_plain());
 }
 
-TEST_CASE("values that lie differently are added up as plain ones") {
+TEST_CASE("values in different layouts are reduced correctly") {
   two_devices two;
   two.put(0, 10, std::make_shared<backwards>(count, 1));
   two.put(1, 100, nullptr);

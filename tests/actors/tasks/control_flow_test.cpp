@@ -116,7 +116,7 @@ TEST_CASE("a branch that is not taken writes nothing") {
   CHECK_FALSE(exe.run(feeds({false}), y).merged("y"));
 }
 
-TEST_CASE("what a block may leave as it was is the same on every device") {
+TEST_CASE("a block that does not run keeps persistable values on all devices") {
   for (auto strategy :
        {graph::merge_strategy::all_reduce, graph::merge_strategy::reduce,
         graph::merge_strategy::replicate, graph::merge_strategy::none})
@@ -138,7 +138,7 @@ TEST_CASE("what a block may leave as it was is the same on every device") {
       }
 }
 
-TEST_CASE("what a branch wrote stays on every device until it is taken again") {
+TEST_CASE("a value written by a branch is kept until the branch runs again") {
   for (int devices : {1, 2}) {
     CAPTURE(devices);
     executor_options options;
@@ -157,13 +157,13 @@ TEST_CASE("what a branch wrote stays on every device until it is taken again") {
   }
 }
 
-TEST_CASE("ops of a sub-block without a kernel are listed") {
+TEST_CASE("an error lists ops in a sub-block that have no kernel") {
   CHECK(says(caught([] { executor{branch("no_such_op")}; }), "no_such_op"));
   CHECK(
     says(caught([] { plain_executor{branch("no_such_op")}; }), "no_such_op"));
 }
 
-TEST_CASE("an error in a block names the op and where it is") {
+TEST_CASE("an error in a sub-block names the op") {
   auto p = branch("reshape2");
   p.blocks[1].ops[0].attributes.set("shape", std::vector{7});
   executor exe{p};
@@ -180,7 +180,7 @@ TEST_CASE("a condition of several elements is refused") {
   CHECK(says(e, "Cond [2]"));
 }
 
-TEST_CASE("a variable that no block declares is named") {
+TEST_CASE("the error for an undeclared variable names it") {
   auto p = branch("relu");
   p.blocks[1].ops.push_back(make_op("relu", {"nowhere"}, {"y"}));
   CHECK(says(caught([&] {
@@ -190,7 +190,7 @@ TEST_CASE("a variable that no block declares is named") {
              "nowhere"));
 }
 
-TEST_CASE("an op that names no block is refused") {
+TEST_CASE("a conditional_block without a sub-block is refused") {
   auto p = branch("relu");
   p.main().ops.front().attributes.erase("sub_block");
   CHECK(caught([&] { executor{p}; }).code() == errc::graph_invalid);
@@ -209,7 +209,7 @@ graph::program endless(bool empty) {
   return p;
 }
 
-TEST_CASE("a loop whose condition stays true ends when it is cancelled") {
+TEST_CASE("an endless loop ends when its step is cancelled") {
   for (const bool empty : {false, true}) {
     executor exe{endless(empty)};
     exe.submit(feeds({true}));
@@ -245,7 +245,7 @@ graph::program endless_calls() {
   return p;
 }
 
-TEST_CASE("a loop hears a cancel that comes while it runs") {
+TEST_CASE("a running loop stops when its step is cancelled") {
   executor* running = nullptr;
   const std::function<void()> cancel = [&] { running->cancel(); };
   executor_options options;
@@ -255,7 +255,7 @@ TEST_CASE("a loop hears a cancel that comes while it runs") {
   CHECK(caught([&] { exe.run(feeds({true})); }).code() == errc::cancelled);
 }
 
-TEST_CASE("a plain executor ends a loop when it is told to stop") {
+TEST_CASE("a plain executor ends a loop when the stop flag is set") {
   std::atomic<bool> stop{false};
   const std::function<void()> set_stop = [&] { stop = true; };
   plain_executor_options options;

@@ -106,18 +106,19 @@ void check_blame(const error& e, const char* made, const char* declared) {
 
 } // namespace
 
-TEST_CASE("an application's op that keeps to its declared shape runs") {
+TEST_CASE("an application's op with its declared output shape runs") {
   CHECK_NOTHROW(run_step(run_as_declared));
   CHECK_NOTHROW(run_step(run_as_declared, 6));
 }
 
-TEST_CASE("an output of another shape than declared is blamed on its op") {
+TEST_CASE(
+  "an error names the op whose output differs from its declared shape") {
   check_blame(caught([] { run_step(run_wider); }), "[6, 5]", "[-1, 4]");
   check_blame(caught([] { run_step(run_flat); }), "[18]", "[-1, 4]");
   check_blame(caught([] { run_step(run_rows_again, 6); }), "[12, 4]", "[6, 4]");
 }
 
-TEST_CASE("the plain executor blames the same op") {
+TEST_CASE("the plain executor reports the same error") {
   const stretching_net stretching{-1};
   arena memory{make_host_memory_source()};
   plain_executor_options options;
@@ -127,7 +128,7 @@ TEST_CASE("the plain executor blames the same op") {
               "[-1, 4]");
 }
 
-TEST_CASE("parts of a fixed batch may be smaller than declared") {
+TEST_CASE("shards of a fixed batch may be smaller than declared") {
   CHECK_NOTHROW(run_step(run_as_declared, 6, "cpu:2"));
   check_blame(caught([] { run_step(run_wider, -1, "cpu:2"); }), "[3, 5]",
               "[-1, 4]");

@@ -44,7 +44,7 @@ bool each_once(const std::vector<int>& counts) {
 
 } // namespace
 
-TEST_CASE("without other workers the caller does all parts") {
+TEST_CASE("without other workers the caller runs all parts") {
   job_queue queue{1};
   worker here{queue, 0, nullptr};
   idle_workers runner{queue};
@@ -56,7 +56,7 @@ TEST_CASE("without other workers the caller does all parts") {
   }
 }
 
-TEST_CASE("a caller whom no helper ever joins does not wait") {
+TEST_CASE("a caller does not wait for helpers that never join") {
   job_queue queue{3}; // nobody else serves it
   worker here{queue, 0, nullptr};
   auto runner = std::make_unique<idle_workers>(queue);
@@ -69,7 +69,7 @@ TEST_CASE("a caller whom no helper ever joins does not wait") {
   runner.reset();
 }
 
-TEST_CASE("the end waits for helpers that are in the queue") {
+TEST_CASE("destruction waits for helpers that are still queued") {
   job_queue queue{2};
   worker here{queue, 0, nullptr};
   auto runner = std::make_unique<idle_workers>(queue);
@@ -85,7 +85,7 @@ TEST_CASE("the end waits for helpers that are in the queue") {
   CHECK(queue.pop(0) == nullptr);
 }
 
-TEST_CASE("every part runs once in many rounds with helpers") {
+TEST_CASE("with helpers every part runs exactly once") {
   job_queue queue{4};
   serving_threads helpers{queue, 1, 3};
   worker here{queue, 0, nullptr};
@@ -94,7 +94,7 @@ TEST_CASE("every part runs once in many rounds with helpers") {
     REQUIRE(each_once(counts_of(runner, static_cast<std::size_t>(round % 9))));
 }
 
-TEST_CASE("what parts wrote is there when run returns") {
+TEST_CASE("writes of all parts are visible when run returns") {
   job_queue queue{3};
   serving_threads helpers{queue, 1, 2};
   worker here{queue, 0, nullptr};
@@ -109,7 +109,7 @@ TEST_CASE("what parts wrote is there when run returns") {
   }
 }
 
-TEST_CASE("idle workers help") {
+TEST_CASE("an idle worker helps to run parts") {
   job_queue queue{2};
   serving_threads helpers{queue, 1, 1};
   worker here{queue, 0, nullptr};
@@ -127,7 +127,7 @@ TEST_CASE("idle workers help") {
   CHECK(met[0]); // met[1] is true even if one thread runs both
 }
 
-TEST_CASE("a thread that is no worker does all parts") {
+TEST_CASE("a thread that is not a worker runs all parts itself") {
   job_queue queue{2};
   serving_threads helpers{queue, 0, 2};
   idle_workers runner{queue};
@@ -137,7 +137,7 @@ TEST_CASE("a thread that is no worker does all parts") {
   CHECK(threads == std::set{std::this_thread::get_id()});
 }
 
-TEST_CASE("a part that has parts runs them all") {
+TEST_CASE("nested parts all run exactly once") {
   job_queue queue{3};
   serving_threads helpers{queue, 1, 2};
   worker here{queue, 0, nullptr};
@@ -151,7 +151,7 @@ TEST_CASE("a part that has parts runs them all") {
   }
 }
 
-TEST_CASE("an exception of a part comes out and the next round is whole") {
+TEST_CASE("run throws a part's exception, and the next run is complete") {
   job_queue queue{3};
   serving_threads helpers{queue, 1, 2};
   worker here{queue, 0, nullptr};
@@ -170,7 +170,7 @@ TEST_CASE("an exception of a part comes out and the next round is whole") {
   }
 }
 
-TEST_CASE("runners share a queue") {
+TEST_CASE("several runners can share a queue") {
   job_queue queue{4};
   serving_threads helpers{queue, 2, 2};
   auto work = [&](std::size_t index) {

@@ -204,17 +204,17 @@ void check_fair(std::size_t workers) {
 
 } // namespace
 
-TEST_CASE("executors whose streams are serial share a worker fairly") {
+TEST_CASE("executors with serial streams share a worker fairly") {
   check_fair(1);
 }
 
-TEST_CASE("executors whose streams are wide share a worker fairly") {
+TEST_CASE("executors with wide streams share a worker fairly") {
   if (usable_cores() < 2)
     return test::skip_case("needs two cores");
   check_fair(2);
 }
 
-TEST_CASE("a long op delays no op of another graph while a worker is idle") {
+TEST_CASE("a long op does not delay another executor if a worker is idle") {
   if (usable_cores() < 2)
     return test::skip_case("needs two cores");
   for (bool policy : {true, false})
@@ -249,7 +249,7 @@ TEST_CASE("a long op delays no op of another graph while a worker is idle") {
     }
 }
 
-TEST_CASE("ops may wait for an actor of the application, which is answered") {
+TEST_CASE("ops may wait for answers from an actor of the application") {
   if (usable_cores() < 2)
     return test::skip_case("needs two cores");
   for (bool policy : {true, false}) {
@@ -275,7 +275,7 @@ TEST_CASE("ops may wait for an actor of the application, which is answered") {
   }
 }
 
-TEST_CASE("an actor of the application is answered beside endless ready ops") {
+TEST_CASE("an application's actor is not starved by endless ready ops") {
   shared_system shared{true, 1};
   const auto doubling =
     shared.system->spawn([](caf::event_based_actor*) -> caf::behavior {
@@ -301,7 +301,7 @@ TEST_CASE("an actor of the application is answered beside endless ready ops") {
   CHECK(right == 100);
 }
 
-TEST_CASE("long ops of several executors leave a worker to other actors") {
+TEST_CASE("long ops of several executors leave a worker for other actors") {
   shared_system shared{false, 2};
   const auto doubling =
     shared.system->spawn([](caf::event_based_actor*) -> caf::behavior {
