@@ -152,6 +152,36 @@ TEST_CASE("results in the place of what is read are refused") {
   CHECK(read_bytes(read) == "1,2,0\n");
 }
 
+TEST_CASE("names that writing an output would remove are refused") {
+  const temporary_folder folder;
+  std::filesystem::copy(TROUPE_DATA "/digits",
+                        folder.path() / "dd.troupe-tmp.99999",
+                        std::filesystem::copy_options::recursive);
+  const std::string train = "troupe train digits --devices cpu:1 --steps 1 ";
+  for (const std::string data :
+       {"dd.troupe-tmp.99999", "./dd.troupe-tmp.99999/",
+        "$PWD/dd.troupe-tmp.99999/train-images-idx3-ubyte"}) {
+    CAPTURE(data);
+    const auto result = run_in(folder, train + "--data " + data + " --save dd");
+    CHECK(fails_with(result, 2, {"--save would remove ", "rename it"}));
+  }
+  const std::string leftover = "m.svg.troupe-tmp.99999.3";
+  for (const std::string& outputs :
+       {"--metrics " + leftover + " --loss-curve m.svg",
+        "--save " + leftover + " --loss-curve m.svg",
+        "--synthetic --params " + leftover + " --loss-curve ./m.svg",
+        "--feeds " + leftover + " --loss-curve m.svg"}) {
+    CAPTURE(outputs);
+    CHECK(fails_with(run_in(folder, train + outputs), 2,
+                     {"--loss-curve would remove ", leftover, "rename it"}));
+  }
+  CHECK(fails_with(
+    run_in(folder, "mv dd.troupe-tmp.99999 p.json.troupe-tmp.99999; troupe "
+                   "bench train p.json.troupe-tmp.99999 --save-start p.json"),
+    2, {"--save-start would remove "}));
+  CHECK(folder.entries() == 1); // nothing was removed
+}
+
 TEST_CASE("links to files in folders that are read are not written over") {
   const temporary_folder folder;
   const std::string program = folder / "program", data = folder / "data",

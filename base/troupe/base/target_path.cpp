@@ -112,6 +112,11 @@ fs::path temporary_name(const fs::path& target, int attempt) {
   return name;
 }
 
+bool is_temporary_of(const fs::path& target, const fs::path& path) {
+  return folder_of(target) == folder_of(path)
+         && maker_of_temporary(target, path.filename()) != 0;
+}
+
 std::vector<fs::path> abandoned_temporaries(const fs::path& target) {
   std::vector<fs::path> found;
   std::error_code ignored;

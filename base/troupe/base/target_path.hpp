@@ -35,6 +35,11 @@ inline constexpr int max_temporary_names = 100;
 std::filesystem::path temporary_name(const std::filesystem::path& target,
                                      int attempt);
 
+/// True if `path` is next to `target` and has the name of a temporary of it, of
+/// any process. The next writer of `target` may remove it.
+bool is_temporary_of(const std::filesystem::path& target,
+                     const std::filesystem::path& path);
+
 /// Temporaries of `target` (see `temporary_name`) whose process does not exist.
 /// A process in another container may still use one; its lock (flock) then
 /// shows that.

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
+#include <vector>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -95,6 +96,23 @@ bool meets(const fs::path& file, const fs::path& saved) {
                     + " would both write " + second.path);
 }
 
+/// True if `path`, or a folder above it, has the name of a temporary of
+/// `target`. Both are plain paths.
+bool is_in_temporary_of(const fs::path& target, fs::path path) {
+  for (; path.has_relative_path(); path = path.parent_path())
+    if (is_temporary_of(target, path))
+      return true;
+  return false;
+}
+
+/// Refuses an input or output that writing to `output` would remove.
+void require_not_removed(const output_place& output, const std::string& used) {
+  if (!output.path.empty() && !used.empty()
+      && is_in_temporary_of(plain_path(output.path), plain_path(used)))
+    throw usage_error(std::string{output.option} + " would remove " + used
+                      + " as left by a killed run; rename it");
+}
+
 bool is_open_for_writing(int descriptor) noexcept {
   const int flags = ::fcntl(descriptor, F_GETFL);
   return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY;
@@ -149,6 +167,14 @@ int descriptor_to(const std::string& path) {
 void require_places_of_their_own(std::span<const output_place> outputs,
                                  std::span<const std::string> read,
                                  const std::string& saved) {
+  std::vector<output_place> written{outputs.begin(), outputs.end()};
+  written.push_back({"--save", saved});
+  for (const auto& output : written) {
+    for (const auto& source : read)
+      require_not_removed(output, source);
+    for (const auto& other : written)
+      require_not_removed(output, other.path);
+  }
   std::error_code failure;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const auto& output = outputs[i];

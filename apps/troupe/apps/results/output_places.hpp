@@ -22,7 +22,9 @@ int descriptor_to(const std::string& path);
 /// another output, an input, a file of the saved program, or a file that the
 /// process has open for writing. Also for a descriptor (/dev/stdout, /dev/fd/3)
 /// that is not open for writing. Unless the output appends, a descriptor must
-/// lead to a file.
+/// lead to a file. Also if an input or an output has the name of a temporary of
+/// an output, or is in such a folder, because writing the output removes what a
+/// killed run left behind.
 ///
 /// In a folder that is read, an output may replace only a file with an
 /// extension of results: .jsonl, .svg, .npz. It must not be another name (a
