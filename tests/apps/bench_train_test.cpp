@@ -5,6 +5,7 @@
 #include <troupe/apps/machine.hpp>
 #include <troupe/apps/machine_roofline.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/kernels/cpu_kernel_options.hpp>
 #include <troupe/kernels/io/npz.hpp>
 
 #include <support/files.hpp>
@@ -77,6 +78,10 @@ TEST_CASE("bench train takes the precision of products") {
     run_troupe({"bench", "train", "mlp", "--batch", "3", "--steps", "1",
                 "--warm-up", "0", "--precision", "bf16", "--json"});
   INFO(result.err);
+  if (!has_precision(precision::bfloat16)) {
+    CHECK(fails_with(result, 1, {"this processor does not multiply in bf16"}));
+    return;
+  }
   REQUIRE(result.code == 0);
   CHECK(nlohmann::json::parse(result.out)["precision"] == "bf16");
 }
