@@ -179,10 +179,9 @@ TEST_CASE("two overlapping steps end when memory runs out") {
   const auto net = make_mlp();
   for (int devices : {1, 2}) {
     CAPTURE(devices);
-    CHECK(
-      fail_each_reservation(net, devices, graph::merge_strategy::all_reduce,
-                            two_run_short)
-      > 3);
+    CHECK(fail_each_reservation(net, devices, graph::merge_strategy::all_reduce,
+                                two_run_short)
+          > 3);
   }
 }
 
