@@ -143,6 +143,10 @@ TEST_CASE("a turn that is no number of steps is refused") {
           == "troupe: a turn is a number of steps, not '" + std::string(turn)
                + "'");
   }
+  CHECK(lines_of(answers("1\\0002\\n",
+                         "bench train mlp --devices cpu:1 --batch 4 --turns"))
+          .back()
+        == R"(troupe: a turn is a number of steps, not '1\x002')");
 }
 
 TEST_CASE("bench train refuses what it cannot measure") {

@@ -27,6 +27,13 @@ TEST_CASE("bytes that are no UTF-8, and its control characters, are escaped") {
         == "'\xe2\x82\xac \xf0\x9f\x98\x80'");
 }
 
+TEST_CASE("characters that change how a terminal shows a line are escaped") {
+  CHECK(quoted_name("a\xe2\x80\xa8z") == R"('a\xe2\x80\xa8z')"); // U+2028
+  CHECK(quoted_name("a\xe2\x80\xaez") == R"('a\xe2\x80\xaez')"); // U+202E
+  CHECK(quoted_name("a\xe2\x81\xa6z") == R"('a\xe2\x81\xa6z')"); // U+2066
+  CHECK(quoted_name("a\xe2\x80\xa7z") == "'a\xe2\x80\xa7z'");    // U+2027
+}
+
 TEST_CASE("long names are cut") {
   CHECK(quoted_name(std::string(121, 'a'))
         == "'" + std::string(120, 'a') + "...'");

@@ -14,8 +14,16 @@ void append_escaped(std::string& to, unsigned char c) {
   to += digits[c & 15];
 }
 
+/// True for characters that end a line or change the direction of text, so that
+/// a terminal would show another order than the bytes have.
+/// Source: The Unicode Standard, section 23.2; Annex 9, section 2.
+bool changes_layout(unsigned code) {
+  return code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e)
+         || (code >= 0x2066 && code <= 0x2069);
+}
+
 /// Length in bytes of the first character of a text. 0 if it is a control
-/// character or not valid UTF-8.
+/// character, changes the layout or is not valid UTF-8.
 /// Source: The Unicode Standard, section 3.9, table 3-7.
 std::size_t printable_bytes(std::string_view text) {
   const auto byte = [&](std::size_t i) {
@@ -36,7 +44,7 @@ std::size_t printable_bytes(std::string_view text) {
   constexpr unsigned least[] = {0, 0, 0xa0, 0x800, 0x10000};
   const bool is_surrogate = code >= 0xd800 && code <= 0xdfff;
   return first >= 0xc2 && first <= 0xf4 && code >= least[length]
-             && code <= 0x10ffff && !is_surrogate
+             && code <= 0x10ffff && !is_surrogate && !changes_layout(code)
            ? length
            : 0;
 }

@@ -6,8 +6,9 @@
 
 namespace troupe {
 
-/// Returns `text` with control characters and invalid UTF-8 bytes escaped as
-/// \xNN, for one-line messages.
+/// Returns `text` with control characters, separators of lines, characters that
+/// change the direction of text, and invalid UTF-8 bytes escaped as \xNN, for
+/// one-line messages.
 std::string one_line(std::string_view text);
 
 /// Returns at most 120 bytes of `text` in single quotes, escaped as by

@@ -149,7 +149,7 @@ std::uint64_t parse_steps(const std::string& text) {
   const auto parsed = std::from_chars(text.data(), end, steps);
   if (parsed.ec != std::errc{} || parsed.ptr != end || steps == 0
       || static_cast<double>(steps) > most_timed_steps)
-    throw usage_error("a turn is a number of steps, not '" + text + "'");
+    throw usage_error("a turn is a number of steps, not " + quoted_name(text));
   return steps;
 }
 
