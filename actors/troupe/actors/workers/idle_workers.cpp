@@ -31,10 +31,8 @@ void wait_until(Done done) {
 /// The parts of one worker's op.
 class idle_workers::round {
 public:
-  round(job_queue& queue, recorder* trace) : queue_(queue), trace_(trace) {
-    for (std::size_t i = 1; i < queue.workers(); ++i)
-      helpers_.emplace_back(*this);
-  }
+  round(job_queue& queue, recorder* trace);
+  ~round();
 
   void works_on(handle_id op, step_id step) noexcept {
     op_ = op;
@@ -42,10 +40,7 @@ public:
   }
   bool is_open() const noexcept { return part_ != nullptr; }
   void run(std::size_t parts, const part_function& part);
-  bool idle() const noexcept {
-    return std::none_of(helpers_.begin(), helpers_.end(),
-                        [](auto& h) { return h.is_queued(); });
-  }
+  bool idle() const noexcept;
 
 private:
   class helper;
@@ -102,6 +97,19 @@ private:
   round& owner_;
   std::atomic<bool> queued_{false};
 };
+
+idle_workers::round::round(job_queue& queue, recorder* trace)
+  : queue_(queue), trace_(trace) {
+  for (std::size_t i = 1; i < queue.workers(); ++i)
+    helpers_.emplace_back(*this);
+}
+
+idle_workers::round::~round() = default;
+
+bool idle_workers::round::idle() const noexcept {
+  return std::ranges::none_of(helpers_,
+                              [](const helper& h) { return h.is_queued(); });
+}
 
 void idle_workers::round::run(std::size_t parts, const part_function& part) {
   part_ = &part;
