@@ -286,6 +286,17 @@ TEST_CASE("metrics on a stream that is not open for writing are refused") {
   CHECK(read_bytes(folder / "kept").starts_with("kept{\"step\":0,"));
 }
 
+TEST_CASE("metrics go to a pipe that somebody reads, and no other") {
+  const temporary_folder folder;
+  const std::string train =
+    "timeout 60 " TROUPE_COMMAND " train mlp --synthetic --steps 1 --metrics p";
+  CHECK(fails_with(run_in(folder, "mkfifo p && " + train), 1,
+                   {"p: is a pipe without a reader"}));
+  const auto read = run_in(folder, "exec 3<>p && " + train + " && head -1 <&3");
+  CHECK(read.code == 0);
+  CHECK(read.out.starts_with("{\"step\":0,"));
+}
+
 TEST_CASE("a result that is a file cannot go to a pipe") {
   const temporary_folder folder;
   const auto refused = [&](const std::string& command,

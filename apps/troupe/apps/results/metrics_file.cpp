@@ -2,6 +2,7 @@
 #include <troupe/apps/results/metrics_file.hpp>
 
 #include <troupe/apps/results/output_places.hpp>
+#include <troupe/base/error.hpp>
 #include <troupe/base/target_path.hpp>
 
 #include <nlohmann/json.hpp>
@@ -42,6 +43,19 @@ int duplicate_of_open(const std::string& path) {
   return open < 0 ? -1 : ::fcntl(open, F_DUPFD_CLOEXEC, 0);
 }
 
+/// Opens a file and removes what it contains. A pipe without a reader is
+/// refused (ENXIO): to wait for one could take for ever.
+int open_empty(const std::string& path) {
+  const int descriptor = ::open(
+    path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC, 0666);
+  if (descriptor < 0 && errno == ENXIO)
+    throw error(errc::io_failure, path + ": is a pipe without a reader");
+  if (descriptor < 0)
+    fail_io(path, "write", errno);
+  ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
+  return descriptor;
+}
+
 } // namespace
 
 std::string to_json_line(const step_metrics& metrics) {
@@ -60,10 +74,7 @@ metrics_file::metrics_file(std::string path)
   : path_(std::move(path)), descriptor_(duplicate_of_open(path_)),
     shared_(descriptor_ >= 0) {
   if (!shared_)
-    descriptor_ =
-      ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor_ < 0)
-    fail_io(path_, "write", errno);
+    descriptor_ = open_empty(path_);
 }
 
 metrics_file::~metrics_file() {
