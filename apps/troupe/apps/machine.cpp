@@ -77,10 +77,8 @@ std::vector<std::string> find_advice(const machine_report& report) {
   if (std::ranges::find(report.instruction_sets, "avx2")
       == report.instruction_sets.end())
     advice.push_back("no AVX2: kernels run several times slower");
-  if (!blas_takes_concurrent_calls())
-    advice.push_back(
-      "the serial OpenBLAS is loaded, which Troupe does without; "
-      "libopenblas-pthread-dev makes small products faster");
+  if (const auto reason = reason_against_blas(); !reason.empty())
+    advice.emplace_back(reason);
   if (std::ranges::find(report.devices, "cuda") == report.devices.end())
     advice.push_back("no GPU: this build or machine has no CUDA");
   if (report.available_bytes < (1u << 30))

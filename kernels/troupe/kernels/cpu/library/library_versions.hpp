@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,8 +12,15 @@ namespace troupe {
 /// run time: {"oneDNN", "2.6.3"}.
 std::vector<std::pair<std::string, std::string>> cpu_library_versions();
 
-/// True if several threads may call the loaded OpenBLAS at once. Its serial
-/// build (0.3.21) does not allow that; kernels then do without it.
-bool blas_takes_concurrent_calls() noexcept;
+/// Why kernels do without the loaded OpenBLAS; empty if they use it:
+/// - Its serial build (0.3.21) does not allow calls by several threads at once.
+/// - OPENBLAS_CORETYPE selects code with instructions that the processor lacks.
+std::string_view reason_against_blas() noexcept;
+
+/// The same for a build of OpenBLAS that is `parallel` or not and that has
+/// selected the code for `core`, on a processor with or without AVX-512 and
+/// AVX2.
+std::string_view reason_against_blas(bool parallel, std::string_view core,
+                                     bool has_avx512, bool has_avx2) noexcept;
 
 } // namespace troupe

@@ -22,10 +22,14 @@ constexpr std::int64_t smallest_for_onednn = 1 << 17;
 
 // The system's alternatives decide at run time which build of OpenBLAS is
 // loaded. The serial build is not thread-safe: it gives the same work buffer to
-// two concurrent calls. If it is loaded, oneDNN computes every product.
+// two concurrent calls. OPENBLAS_CORETYPE can select code that the processor
+// cannot run. In both cases oneDNN computes every product.
+bool can_use_blas() noexcept {
+  return reason_against_blas().empty();
+}
+
 bool prefer_onednn(std::int64_t m, std::int64_t n, std::int64_t k) noexcept {
-  return m == 1 || m * n * k >= smallest_for_onednn
-         || !blas_takes_concurrent_calls();
+  return m == 1 || m * n * k >= smallest_for_onednn || !can_use_blas();
 }
 
 void onednn_gemm(std::int64_t m, std::int64_t n, std::int64_t k,
@@ -117,7 +121,7 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k,
   if (k == 0)
     return scale_rows(m, n, beta, c, stride_c);
   ensure_single_threaded();
-  if (blas_takes_concurrent_calls())
+  if (can_use_blas())
     openblas_gemm(m, n, k, a, b, beta, c, stride_c);
   else
     plain_gemm<double>(m, n, k, a, b, beta, c, stride_c);
