@@ -32,6 +32,7 @@ struct limits {
   rlim_t addresses = RLIM_INFINITY;
   rlim_t data = RLIM_INFINITY;
   std::optional<rlim_t> threads{};
+  rlim_t cpu_seconds = RLIM_INFINITY; ///< the soft limit
 };
 
 void limit(const limits& most) {
@@ -39,6 +40,8 @@ void limit(const limits& most) {
   ::setrlimit(RLIMIT_AS, &addresses);
   const rlimit data{most.data, most.data};
   ::setrlimit(RLIMIT_DATA, &data);
+  const rlimit seconds{most.cpu_seconds, RLIM_INFINITY};
+  ::setrlimit(RLIMIT_CPU, &seconds);
   if (most.threads)
     allow_threads(*most.threads);
 }
@@ -110,6 +113,11 @@ command_result
 run_troupe_with_threads(std::size_t threads,
                         const std::vector<std::string>& arguments) {
   return run(arguments, {.threads = threads}, {});
+}
+
+command_result run_troupe_for(std::size_t seconds,
+                              const std::vector<std::string>& arguments) {
+  return run(arguments, {.cpu_seconds = seconds}, {});
 }
 
 bool catches(pid_t process, int signal) {

@@ -39,6 +39,11 @@ command_result
 run_troupe_with_threads(std::size_t threads,
                         const std::vector<std::string>& arguments);
 
+/// The same in a process whose soft limit of CPU time (`ulimit -S -t`) is
+/// `seconds`.
+command_result run_troupe_for(std::size_t seconds,
+                              const std::vector<std::string>& arguments);
+
 /// True if a running process is the command and has a handler for `signal`.
 bool catches(pid_t process, int signal);
 

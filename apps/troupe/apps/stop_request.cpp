@@ -3,10 +3,11 @@
 
 #include <troupe/base/threads.hpp>
 
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstddef>
-#include <memory>
+#include <ctime>
 #include <utility>
 
 namespace troupe::apps {
@@ -21,7 +22,7 @@ extern "C" void on_signal(int) {
 }
 
 // A handler's frame with the vector registers takes some KiB.
-constexpr std::size_t stack_bytes = 64 * 1024;
+constinit std::array<std::byte, 64 * 1024> handler_stack{};
 
 void handle(int signal, void (*handler)(int), unsigned flags = 0) {
   struct sigaction action = {};
@@ -36,35 +37,48 @@ bool is_ignored(int signal) {
   return action.sa_handler == SIG_IGN;
 }
 
-void handle_all(void (*handler)(int)) {
+void handle_all() {
   // The second signal ends the process.
   for (int signal : {SIGINT, SIGTERM})
-    handle(signal, handler, SA_RESETHAND);
+    handle(signal, on_signal, SA_RESETHAND);
   // A terminal that is closed can send this signal twice: its shell sends it
   // too. `nohup` ignores it.
   if (!is_ignored(SIGHUP))
-    handle(SIGHUP, handler);
+    handle(SIGHUP, on_signal);
+}
+
+/// The soft limit of CPU time; RLIM_INFINITY if there is none, or if the
+/// process ignores its signal.
+rlim_t limit_of_cpu_seconds() noexcept {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_CPU, &limit) == 0 && !is_ignored(SIGXCPU)
+           ? limit.rlim_cur
+           : RLIM_INFINITY;
+}
+
+/// CPU time of all threads of this process, in whole seconds.
+rlim_t cpu_seconds() noexcept {
+  timespec used{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<rlim_t>(used.tv_sec);
 }
 
 } // namespace
 
-stop_request::stop_request()
-  : stack_(std::make_unique<std::byte[]>(stack_bytes)) {
+stop_request::stop_request() : cpu_seconds_(limit_of_cpu_seconds()) {
   stack_t own = {};
-  own.ss_sp = stack_.get();
-  own.ss_size = stack_bytes;
-  sigaltstack(&own, &stack_before_);
+  own.ss_sp = handler_stack.data();
+  own.ss_size = handler_stack.size();
+  sigaltstack(&own, nullptr);
   signal_arrived = 0;
-  handle_all(on_signal);
-}
-
-stop_request::~stop_request() {
-  handle_all(SIG_DFL);
-  sigaltstack(&stack_before_, nullptr);
+  handle_all();
+  if (cpu_seconds_ != RLIM_INFINITY)
+    handle(SIGXCPU, SIG_IGN);
 }
 
 bool stop_request::stopped() const noexcept {
-  return signal_arrived != 0;
+  return signal_arrived != 0
+         || (cpu_seconds_ != RLIM_INFINITY && cpu_seconds() >= cpu_seconds_);
 }
 
 namespace {
