@@ -238,7 +238,7 @@ private:
   template <class Observer>
   void arrive(target to, told_step in, handle_id from, Observer& o);
   /// Counts a message; true if it was the last.
-  template <class Mailbox>
+  template <class Observer, class Mailbox>
   bool counts_last(const Mailbox& to, mailbox_counter& counter, told_step in);
   template <class Observer>
   void tell_variable(variable_mailbox& to, told_step in, Observer& o);
@@ -291,6 +291,9 @@ private:
   std::vector<step_state*> steps_; // by slot
   std::uint32_t counter_mask_;
   std::uint32_t slot_mask_;
+  /// An op's mailbox gets its first message while the op this many positions
+  /// before it runs, or later.
+  std::uint32_t message_lead_ = 0;
   std::unique_ptr<current_op[]> running_; // by worker
   recorder& trace_;
   disturbance* disturbs_;

@@ -26,6 +26,7 @@ void engine_builder::build() {
   find_forms();
   find_sending_streams();
   count_messages();
+  find_message_lead();
   list_targets();
   add_end();
   arm();
@@ -332,6 +333,28 @@ void engine_builder::count_sender(target to, std::uint32_t sender) {
   else
     count(engine_.variables_.at(to.number()),
           variables_told_on_[engine_.variables_.index_of(to.number())]);
+}
+
+// Messages from steps before and from other streams come at no known position.
+void engine_builder::find_message_lead() {
+  constexpr std::uint32_t most =
+    512; // as many lines as a first-level cache has
+  const auto position = [this](handle_id op) {
+    return engine_.ops_.index_of(engine_.target_of_[op].number());
+  };
+  for (auto& e : plan_.edges()) {
+    const auto sender =
+      e.from == no_handle ? wiring_plan::teller{} : plan_.teller_of(e.from);
+    if (!e.sent || e.distance > 0 || sender.op == no_handle
+        || sender.distance > 0 || !graph_.is_op(e.to)
+        || plan_.stream_of(sender.op) != plan_.stream_of(e.to))
+      continue;
+    const auto from = position(sender.op), to = position(e.to);
+    if (to > from)
+      engine_.message_lead_ =
+        std::min(most, std::max(engine_.message_lead_,
+                                static_cast<std::uint32_t>(to - from)));
+  }
 }
 
 // The step's end waits for the ends of the streams' parts and for the end of

@@ -40,6 +40,7 @@ private:
   /// Distance in steps between the sender's and the receiver's step.
   std::uint32_t distance_of(const wired_edge& e) const;
   void count_sender(target to, std::uint32_t stream);
+  void find_message_lead();
   void add_end();
   void arm();
   void list_targets();

@@ -83,8 +83,8 @@ private:
   std::uint32_t word_ = 0;
 };
 
-/// An op's mailbox. Its counters follow it in memory, on the same cache line if
-/// there are at most four.
+/// An op's mailbox. Its counters follow it in memory; with up to four, that is
+/// at most a cache line.
 class op_mailbox final : public ready_op {
 public:
   void run(worker& on) override;
@@ -104,8 +104,8 @@ public:
   std::uint32_t may_be_pending : 1 = 0; ///< see pending_launch.hpp
 };
 
-/// A variable's mailbox, half a cache line. It contains its receivers; if there
-/// are many, they are in the engine's lists. Its counters follow it in memory.
+/// A variable's mailbox. It contains its receivers; if there are many, they are
+/// in the engine's lists. Its counters follow it in memory.
 struct variable_mailbox {
   static constexpr std::uint32_t most_told_here = 3;
 
@@ -141,20 +141,20 @@ inline constexpr std::size_t cache_line = 64;
 static_assert(sizeof(op_mailbox) == 48);
 static_assert(sizeof(variable_mailbox) == 16);
 
-/// Contiguous mailboxes, each followed by its counters, in units of `Unit`
+/// Contiguous mailboxes, each followed by its counters, in units of `unit`
 /// bytes. A mailbox is identified by the number of its first unit.
-template <class Mailbox, std::size_t Unit>
+template <class Mailbox>
 class mailbox_array {
 public:
   mailbox_array() = default;
   /// @param counters per mailbox
   mailbox_array(std::size_t count, std::uint32_t counters)
     : units_each_(
-      (sizeof(Mailbox) + counters * sizeof(mailbox_counter) + Unit - 1) / Unit),
+      (sizeof(Mailbox) + counters * sizeof(mailbox_counter) + unit - 1) / unit),
       memory_(static_cast<std::byte*>(::operator new (
-        (count + ahead) * units_each_ * Unit, std::align_val_t{cache_line}))) {
+        (count + ahead) * units_each_ * unit, std::align_val_t{cache_line}))) {
     for (std::size_t i = 0; i < count + ahead; ++i) {
-      auto* m = new (memory_.get() + i * units_each_ * Unit) Mailbox;
+      auto* m = new (memory_.get() + i * units_each_ * unit) Mailbox;
       auto* counter = reinterpret_cast<std::byte*>(m + 1);
       for (std::uint32_t c = 0; c < counters; ++c)
         new (counter + c * sizeof(mailbox_counter)) mailbox_counter{0};
@@ -170,16 +170,23 @@ public:
   std::size_t index_of(const Mailbox& m) const noexcept {
     return static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&m)
                                     - memory_.get())
-           / (units_each_ * Unit);
+           / (units_each_ * unit);
   }
   Mailbox& at(std::uint32_t number) const noexcept {
     return *std::launder(
-      reinterpret_cast<Mailbox*>(memory_.get() + number * Unit));
+      reinterpret_cast<Mailbox*>(memory_.get() + number * unit));
   }
   /// The mailbox `ahead` positions after `m`, or an unused one.
   const Mailbox& upcoming(const Mailbox& m) const noexcept {
     return *std::launder(reinterpret_cast<const Mailbox*>(
-      reinterpret_cast<const std::byte*>(&m) + ahead * units_each_ * Unit));
+      reinterpret_cast<const std::byte*>(&m) + ahead * units_each_ * unit));
+  }
+  /// The address of the mailbox `count` positions after `m`, for a prefetch. It
+  /// may lie behind the last mailbox.
+  const void* address_after(const Mailbox& m,
+                            std::size_t count) const noexcept {
+    return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(&m)
+                                         + count * units_each_ * unit);
   }
   static mailbox_counter& counter(const Mailbox& m, std::uint32_t which) {
     auto* behind = const_cast<Mailbox*>(&m) + 1;
@@ -193,6 +200,9 @@ private:
     }
   };
 
+  /// As dense as the alignment allows: fewer cache lines are read than if each
+  /// mailbox began on a line of its own.
+  static constexpr std::size_t unit = alignof(Mailbox);
   /// Prefetch distance of `upcoming`: data is fetched while this many ops run.
   static constexpr std::size_t ahead = 4;
 
@@ -201,8 +211,8 @@ private:
   std::unique_ptr<std::byte, free_memory> memory_;
 };
 
-using op_mailboxes = mailbox_array<op_mailbox, cache_line>;
-using variable_mailboxes = mailbox_array<variable_mailbox, cache_line / 2>;
-using shared_releases = mailbox_array<shared_release, cache_line / 4>;
+using op_mailboxes = mailbox_array<op_mailbox>;
+using variable_mailboxes = mailbox_array<variable_mailbox>;
+using shared_releases = mailbox_array<shared_release>;
 
 } // namespace troupe::actors
