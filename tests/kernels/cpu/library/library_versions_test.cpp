@@ -3,30 +3,29 @@
 
 #include <doctest/doctest.h>
 
-using troupe::reason_against_blas;
+using troupe::instructions;
+using troupe::runs_blas_code;
 
 TEST_SUITE("kernels.cpu.library_versions") {
 
-TEST_CASE("OpenBLAS is used if its code runs on the processor") {
-  CHECK(reason_against_blas(true, "SkylakeX", true, true).empty());
-  CHECK(reason_against_blas(true, "Haswell", false, true).empty());
-  CHECK(reason_against_blas(true, "Zen", false, true).empty());
-  CHECK(reason_against_blas(true, "Nehalem", false, false).empty());
+TEST_CASE("a processor runs OpenBLAS's code for itself and for older ones") {
+  CHECK(runs_blas_code("SkylakeX", instructions::avx512));
+  CHECK(runs_blas_code("Haswell", instructions::avx512));
+  CHECK(runs_blas_code("Zen", instructions::avx2));
+  CHECK(runs_blas_code("Sandybridge", instructions::avx));
+  CHECK(runs_blas_code("Nehalem", instructions::sse4_2));
 }
 
-TEST_CASE("OpenBLAS is not used if its code needs another processor") {
-  const auto* names_another = "OPENBLAS_CORETYPE names another processor";
-  for (const auto* core : {"SkylakeX", "Cooperlake", "SapphireRapids"})
-    CHECK(
-      reason_against_blas(true, core, false, true).starts_with(names_another));
-  for (const auto* core : {"Haswell", "Zen"})
-    CHECK(
-      reason_against_blas(true, core, false, false).starts_with(names_another));
+TEST_CASE("a processor does not run OpenBLAS's code for newer ones") {
+  CHECK_FALSE(runs_blas_code("SkylakeX", instructions::avx2));
+  CHECK_FALSE(runs_blas_code("Haswell", instructions::avx));
+  CHECK_FALSE(runs_blas_code("Sandybridge", instructions::sse4_2));
 }
 
-TEST_CASE("the serial OpenBLAS is not used") {
-  CHECK(reason_against_blas(false, "Haswell", false, true)
-          .starts_with("the serial OpenBLAS is loaded"));
+TEST_CASE("no processor is known to run OpenBLAS's code for others") {
+  for (const auto* core :
+       {"Opteron", "Bulldozer", "Piledriver", "Excavator", "Cooperlake", ""})
+    CHECK_FALSE(runs_blas_code(core, instructions::avx512));
 }
 
 } // TEST_SUITE("kernels.cpu.library_versions")

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <sstream>
 
 namespace troupe {
@@ -22,26 +23,55 @@ std::vector<std::pair<std::string, std::string>> cpu_library_versions() {
           {"OpenBLAS", version + " (" + openblas_get_corename() + ")"}};
 }
 
-std::string_view reason_against_blas(bool parallel, std::string_view core,
-                                     bool has_avx512, bool has_avx2) noexcept {
-  constexpr std::array<std::string_view, 3> with_avx512{
-    "SkylakeX", "Cooperlake", "SapphireRapids"};
-  constexpr std::array<std::string_view, 2> with_avx2{"Haswell", "Zen"};
-  if (!parallel)
-    return "the serial OpenBLAS is loaded, which Troupe does without; "
-           "libopenblas-pthread-dev makes small products faster";
-  if ((!has_avx512 && std::ranges::find(with_avx512, core) != with_avx512.end())
-      || (!has_avx2 && std::ranges::find(with_avx2, core) != with_avx2.end()))
-    return "OPENBLAS_CORETYPE names another processor, so Troupe does without "
-           "OpenBLAS; small products are faster if it is not set";
-  return "";
+namespace {
+
+struct blas_core {
+  std::string_view name;
+  instructions needed;
+};
+
+// Code for other processors of AMD has instructions that newer ones lack
+// (3DNow!, FMA4). Code for Cooperlake has some that not all with AVX-512 have.
+constexpr std::array<blas_core, 9> known_cores{{
+  {"Prescott", instructions::sse4_2},
+  {"Core2", instructions::sse4_2},
+  {"Penryn", instructions::sse4_2},
+  {"Dunnington", instructions::sse4_2},
+  {"Nehalem", instructions::sse4_2},
+  {"Sandybridge", instructions::avx},
+  {"Haswell", instructions::avx2},
+  {"Zen", instructions::avx2},
+  {"SkylakeX", instructions::avx512},
+}};
+
+instructions available_instructions() noexcept {
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
+    return instructions::avx512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    return instructions::avx2;
+  return __builtin_cpu_supports("avx") ? instructions::avx
+                                       : instructions::sse4_2;
+}
+
+} // namespace
+
+bool runs_blas_code(std::string_view core, instructions available) noexcept {
+  return std::ranges::any_of(known_cores, [&](const blas_core& known) {
+    return known.name == core && known.needed <= available;
+  });
 }
 
 std::string_view reason_against_blas() noexcept {
-  static const auto reason =
-    reason_against_blas(openblas_get_parallel() != 0, openblas_get_corename(),
-                        __builtin_cpu_supports("avx512f") != 0,
-                        __builtin_cpu_supports("avx2") != 0);
+  static const auto reason = []() -> std::string_view {
+    if (openblas_get_parallel() == 0)
+      return "the serial OpenBLAS is loaded, which Troupe does without; "
+             "libopenblas-pthread-dev makes small products faster";
+    if (std::getenv("OPENBLAS_CORETYPE")
+        && !runs_blas_code(openblas_get_corename(), available_instructions()))
+      return "OPENBLAS_CORETYPE may name another processor, so Troupe does "
+             "without OpenBLAS; small products are faster if it is not set";
+    return "";
+  }();
   return reason;
 }
 

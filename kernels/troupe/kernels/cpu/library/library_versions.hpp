@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,13 +15,14 @@ std::vector<std::pair<std::string, std::string>> cpu_library_versions();
 
 /// Why kernels do without the loaded OpenBLAS; empty if they use it:
 /// - Its serial build (0.3.21) does not allow calls by several threads at once.
-/// - OPENBLAS_CORETYPE selects code with instructions that the processor lacks.
+/// - OPENBLAS_CORETYPE is set, and Troupe does not know that the processor has
+///   the instructions of the code that it selects.
 std::string_view reason_against_blas() noexcept;
 
-/// The same for a build of OpenBLAS that is `parallel` or not and that has
-/// selected the code for `core`, on a processor with or without AVX-512 and
-/// AVX2.
-std::string_view reason_against_blas(bool parallel, std::string_view core,
-                                     bool has_avx512, bool has_avx2) noexcept;
+/// Sets of instructions, each with those before it.
+enum class instructions : std::uint8_t { sse4_2, avx, avx2, avx512 };
+/// True if a processor with `available` is known to run OpenBLAS's code for
+/// `core`.
+bool runs_blas_code(std::string_view core, instructions available) noexcept;
 
 } // namespace troupe
