@@ -251,8 +251,9 @@ void atomic_directory::require_replaceable() const {
 void atomic_directory::require_exchange() const {
   std::error_code ignored;
   const auto a = temporary_ / "a", b = temporary_ / "b";
-  fs::create_directory(a, ignored);
-  fs::create_directory(b, ignored);
+  for (const auto& folder : {a, b})
+    if (::mkdir(folder.c_str(), 0700) != 0)
+      fail_io(folder, "create it", errno);
   const int code = exchange(a, b) == 0 ? 0 : errno;
   fs::remove(a, ignored);
   fs::remove(b, ignored);
