@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/stop_request.hpp>
 
+#include <support/child_process.hpp>
+
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
+#include <thread>
 
 #include <signal.h>
 
 using namespace troupe::apps;
+using troupe::test::exit_code;
+using troupe::test::in_child;
 
 TEST_SUITE("apps.stop_request") {
 
@@ -87,6 +93,17 @@ TEST_CASE("a watch acts again and again once a stop is asked for") {
       acted.wait(before);
   }
   CHECK(acted >= 2);
+}
+
+TEST_CASE("a stop that takes too long ends the process") {
+  const auto child = in_child([] {
+    const stop_request stop;
+    const stop_watch watch(stop,
+                           end_if_it_takes(std::chrono::milliseconds{100}));
+    raise(SIGTERM);
+    std::this_thread::sleep_for(std::chrono::minutes{1});
+  });
+  CHECK(exit_code(child) == 1);
 }
 
 TEST_CASE("nothing acts while nobody asks for a stop") {

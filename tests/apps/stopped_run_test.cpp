@@ -8,8 +8,10 @@
 #include <doctest/doctest.h>
 
 #include <csignal>
+#include <filesystem>
 #include <string>
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 using namespace troupe::test;
@@ -58,6 +60,35 @@ TEST_CASE("a limit of CPU time ends the run after a step") {
   CHECK(fails_with(
     run_troupe_for(3, {"train", "mlp", "--synthetic", "--steps", "100000000"}),
     1, {"stopped after step", "of 100000000"}));
+}
+
+TEST_CASE("a limit of CPU time that is set meanwhile ends the run") {
+  const auto result = run_troupe(
+    {"train", "mlp", "--synthetic", "--steps", "100000000"},
+    [](pid_t process, const std::string& err) {
+      const rlimit one_second{1, RLIM_INFINITY};
+      return contains(err, "epoch 2")
+             && ::prlimit(process, RLIMIT_CPU, &one_second, nullptr) == 0;
+    });
+  CHECK(fails_with(result, 1, {"stopped after step", "of 100000000"}));
+}
+
+TEST_CASE("a stop in the last evaluation says so, and where the model is") {
+  const temporary_folder folder;
+  const std::string saved = folder / "saved";
+  const auto result = run_troupe(
+    {"train", "digits", "--data", TROUPE_DATA "/digits", "--steps", "1",
+     "--batch", "1", "--devices", "cpu:1", "--save", saved},
+    [&](pid_t process, auto&) {
+      return std::filesystem::exists(saved) && ::kill(process, SIGINT) == 0;
+    });
+  INFO(result.err);
+  // The evaluation may have ended before the signal came.
+  CHECK((result.code == 0
+         || fails_with(result, 1,
+                       {"stopped in the evaluation on held-out samples; the "
+                        "trained program is saved in "
+                        + saved})));
 }
 
 TEST_CASE("a signal after the last step changes nothing") {

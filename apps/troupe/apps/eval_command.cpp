@@ -69,6 +69,7 @@ int run_eval(const eval_options& options) {
   wanted.parameters = std::make_shared<scope>();
   load_parameters(bundle.main, options.params, *wanted.parameters, host);
   const stop_request stop; // before this, a signal ends the process
+  const stop_watch ends_late_stop(stop, end_if_it_takes(patience_for_stops));
   print(evaluate(bundle, wanted, *source,
                  options.steps ? options.steps : source->steps_per_epoch(),
                  &stop));

@@ -4,25 +4,33 @@
 #include <troupe/base/threads.hpp>
 
 #include <array>
-#include <chrono>
+#include <atomic>
 #include <csignal>
 #include <cstddef>
+#include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <utility>
+
+#include <sys/resource.h>
+#include <unistd.h>
 
 namespace troupe::apps {
 
 namespace {
 
-// A signal handler can access only globals.
-volatile std::sig_atomic_t signal_arrived = 0;
+// A signal handler can access only globals. Relaxed: no data depends on it.
+constinit std::atomic<bool> is_requested{false};
+static_assert(std::atomic<bool>::is_always_lock_free); // as a handler needs
 
 extern "C" void on_signal(int) {
-  signal_arrived = 1;
+  is_requested.store(true, std::memory_order_relaxed);
 }
 
 // A handler's frame with the vector registers takes some KiB.
 constinit std::array<std::byte, 64 * 1024> handler_stack{};
+
+constexpr std::chrono::milliseconds between_looks{50};
 
 void handle(int signal, void (*handler)(int), unsigned flags = 0) {
   struct sigaction action = {};
@@ -47,38 +55,39 @@ void handle_all() {
     handle(SIGHUP, on_signal);
 }
 
-/// The soft limit of CPU time; RLIM_INFINITY if there is none, or if the
-/// process ignores its signal.
-rlim_t limit_of_cpu_seconds() noexcept {
+/// True if the threads of this process have together used the CPU time that
+/// the soft limit allows.
+bool cpu_time_is_over() noexcept {
   rlimit limit{};
-  return ::getrlimit(RLIMIT_CPU, &limit) == 0 && !is_ignored(SIGXCPU)
-           ? limit.rlim_cur
-           : RLIM_INFINITY;
+  timespec used{};
+  return ::getrlimit(RLIMIT_CPU, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY
+         && ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) == 0
+         && static_cast<rlim_t>(used.tv_sec) >= limit.rlim_cur;
 }
 
-/// CPU time of all threads of this process, in whole seconds.
-rlim_t cpu_seconds() noexcept {
-  timespec used{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-  return static_cast<rlim_t>(used.tv_sec);
+/// Ends the process. Waits for no thread and runs no destructor.
+[[noreturn]] void end_process() {
+  if (::isatty(STDERR_FILENO) == 1)
+    std::fputs("\r\033[K", stderr); // clears a progress bar
+  std::fputs("troupe: stopped\n", stderr);
+  std::fflush(stdout); // the complete lines so far
+  std::_Exit(1);
 }
 
 } // namespace
 
-stop_request::stop_request() : cpu_seconds_(limit_of_cpu_seconds()) {
+stop_request::stop_request() {
   stack_t own = {};
   own.ss_sp = handler_stack.data();
   own.ss_size = handler_stack.size();
   sigaltstack(&own, nullptr);
-  signal_arrived = 0;
+  is_requested.store(false, std::memory_order_relaxed);
   handle_all();
-  if (cpu_seconds_ != RLIM_INFINITY)
-    handle(SIGXCPU, SIG_IGN);
+  handle(SIGXCPU, SIG_IGN);
 }
 
 bool stop_request::stopped() const noexcept {
-  return signal_arrived != 0
-         || (cpu_seconds_ != RLIM_INFINITY && cpu_seconds() >= cpu_seconds_);
+  return is_requested.load(std::memory_order_relaxed);
 }
 
 namespace {
@@ -125,11 +134,24 @@ stop_watch::~stop_watch() {
 // Polls, because a signal handler cannot wake a thread.
 void stop_watch::watch(const stop_request& request,
                        const std::function<void()>& act) {
-  constexpr std::chrono::milliseconds between_looks{50};
   std::unique_lock held{mutex_};
-  while (!ended_.wait_for(held, between_looks, [this] { return end_; }))
+  while (!ended_.wait_for(held, between_looks, [this] { return end_; })) {
+    if (cpu_time_is_over())
+      is_requested.store(true, std::memory_order_relaxed);
     if (request.stopped())
       act();
+  }
+}
+
+std::function<void()> end_at_once() {
+  return end_process;
+}
+
+std::function<void()> end_if_it_takes(std::chrono::milliseconds patience) {
+  return [looks = patience / between_looks]() mutable {
+    if (looks-- <= 0)
+      end_process();
+  };
 }
 
 } // namespace troupe::apps

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <sys/resource.h>
-
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -18,9 +17,9 @@ namespace troupe::apps {
 /// That holds until the process ends, also without the object: a signal that
 /// arrives when all is done must not change how the process ends.
 ///
-/// A soft limit of CPU time (`ulimit -S -t`) asks for a stop, too. Its signal,
-/// SIGXCPU, is ignored: the system sends it to the thread that exceeds the
-/// limit, which can be within a kernel.
+/// SIGXCPU is ignored: the system sends it to the thread that exceeds the soft
+/// limit of CPU time (`ulimit -S -t`), which can be within a kernel. A
+/// `stop_watch` looks at the limit and sets the flag instead.
 ///
 /// The handler has its own stack. Library kernels keep values below the stack
 /// pointer, farther than the system leaves room for, and the thread that waits
@@ -36,9 +35,6 @@ public:
   stop_request& operator=(const stop_request&) = delete;
 
   bool stopped() const noexcept;
-
-private:
-  rlim_t cpu_seconds_; ///< the limit of CPU time; RLIM_INFINITY if none
 };
 
 /// Once a stop is requested, calls `act` again and again on a thread of its own
@@ -59,5 +55,16 @@ private:
   bool end_ = false;
   std::thread thread_;
 };
+
+/// How long a stop may take in the command.
+inline constexpr std::chrono::milliseconds patience_for_stops{8000};
+
+/// For a `stop_watch`: ends the process with one line and exit code 1. It waits
+/// for no thread and runs no destructor. What was printed to standard output is
+/// flushed.
+std::function<void()> end_at_once();
+/// The same if a stop takes longer than `patience`, because the process is busy
+/// with something that cannot be cancelled.
+std::function<void()> end_if_it_takes(std::chrono::milliseconds patience);
 
 } // namespace troupe::apps

@@ -287,7 +287,16 @@ public:
 
 private:
   evaluation run(const scope& parameters) const {
-    return evaluate_copies(bundle_, one_device_, *samples_, parameters, stop_);
+    try {
+      return evaluate_copies(bundle_, one_device_, *samples_, parameters,
+                             stop_);
+    } catch (const error& failure) {
+      if (failure.code() != errc::cancelled || !stop_.stopped())
+        throw;
+      // the original error counts the evaluation's steps
+      throw error(errc::cancelled,
+                  "stopped in the evaluation on held-out samples");
+    }
   }
 
   const program_bundle& bundle_;
@@ -451,6 +460,8 @@ int run_train(const train_options& options) {
   run_outputs outputs(options, bundle);
   const auto parameters = make_parameters(options, bundle, host);
   const stop_request stop; // before this, a signal ends the process
+  std::optional<stop_watch> ends_late_stop;
+  ends_late_stop.emplace(stop, end_if_it_takes(patience_for_stops));
   if (is_automatic(options.network)) {
     choose_cpu_devices(
       wanted, options.network, bundle, source->batch(0, 0),
@@ -485,6 +496,7 @@ int run_train(const train_options& options) {
         warn_of_loss(report, shown);
     }
   }
+  ends_late_stop.reset(); // from here on, results are saved
   if (report.stopped)
     return tell_stop(report.steps, count_steps(options, *source));
   if (profile)

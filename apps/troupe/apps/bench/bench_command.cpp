@@ -8,31 +8,18 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
-#include <cstdio>
-#include <cstdlib>
 #include <string>
-
-#include <unistd.h>
 
 namespace troupe::apps {
 
 namespace {
 
-/// Ends the process. Engines of other libraries cannot be cancelled, so this
-/// waits for no thread and runs no destructor.
-[[noreturn]] void end_stopped() {
-  if (::isatty(STDERR_FILENO) == 1)
-    std::fputs("\r\033[K", stderr); // clears a progress bar
-  std::fputs("troupe: stopped\n", stderr);
-  std::fflush(stdout); // the complete lines so far
-  std::_Exit(1);
-}
-
-/// Runs `measure`. Ctrl-C ends it at once. Complete results that were printed
-/// are kept; half a measurement is not reported.
+/// Runs `measure`. Ctrl-C ends it at once, because engines of other libraries
+/// cannot be cancelled. Complete results that were printed are kept; half a
+/// measurement is not reported.
 int run_until_stopped(const action& measure) {
   const stop_request stop;
-  const stop_watch watch(stop, end_stopped);
+  const stop_watch watch(stop, end_at_once());
   return measure();
 }
 
