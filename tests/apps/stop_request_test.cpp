@@ -10,6 +10,7 @@
 #include <thread>
 
 #include <signal.h>
+#include <sys/resource.h>
 
 using namespace troupe::apps;
 using troupe::test::exit_code;
@@ -33,7 +34,20 @@ TEST_CASE("a signal asks for a stop once, and then ends the process") {
     CHECK_FALSE(stop.stopped());
     raise(signal);
     CHECK(stop.stopped());
-    CHECK((action_of(signal).sa_handler == SIG_DFL));
+  }
+  constexpr int ended_by_signal = -1, returned = 0;
+  const auto after = [](int first, int second) {
+    return exit_code(in_child([=] {
+      const stop_request stop;
+      raise(first);
+      raise(second);
+    }));
+  };
+  for (int first : {SIGINT, SIGTERM, SIGHUP}) {
+    CAPTURE(first);
+    CHECK(after(first, SIGINT) == ended_by_signal);
+    CHECK(after(first, SIGTERM) == ended_by_signal);
+    CHECK(after(first, SIGHUP) == returned);
   }
 }
 
@@ -75,9 +89,20 @@ TEST_CASE("the handler runs on a stack of its own") {
 TEST_CASE("a first signal has no effect when nothing is left to stop") {
   for (int signal : {SIGINT, SIGTERM}) {
     { const stop_request stop; }
-    raise(signal);
-    CHECK((action_of(signal).sa_handler == SIG_DFL));
+    raise(signal); // would end the test
   }
+}
+
+TEST_CASE("a limit of CPU time asks for a stop") {
+  const auto child = in_child([] {
+    const stop_request stop;
+    const stop_watch watch(stop, end_at_once());
+    const rlimit one_second{1, RLIM_INFINITY};
+    setrlimit(RLIMIT_CPU, &one_second);
+    for (volatile bool forever = true; forever;) {
+    }
+  });
+  CHECK(exit_code(child) == 1);
 }
 
 TEST_CASE("a watch acts again and again once a stop is asked for") {

@@ -31,7 +31,9 @@ TEST_CASE("characters that change how a terminal shows a line are escaped") {
   CHECK(quoted_name("a\xe2\x80\xa8z") == R"('a\xe2\x80\xa8z')"); // U+2028
   CHECK(quoted_name("a\xe2\x80\xaez") == R"('a\xe2\x80\xaez')"); // U+202E
   CHECK(quoted_name("a\xe2\x81\xa6z") == R"('a\xe2\x81\xa6z')"); // U+2066
-  CHECK(quoted_name("a\xe2\x80\xa7z") == "'a\xe2\x80\xa7z'");    // U+2027
+  CHECK(quoted_name("a\xf3\xa0\x80\x81z")
+        == R"('a\xf3\xa0\x80\x81z')");                        // U+E0001
+  CHECK(quoted_name("a\xe2\x80\xa7z") == "'a\xe2\x80\xa7z'"); // U+2027
 }
 
 TEST_CASE("long names are cut") {

@@ -23,8 +23,16 @@ namespace {
 constinit std::atomic<bool> is_requested{false};
 static_assert(std::atomic<bool>::is_always_lock_free); // as a handler needs
 
-extern "C" void on_signal(int) {
+extern "C" void ask_for_stop(int) {
   is_requested.store(true, std::memory_order_relaxed);
+}
+
+/// The same, but ends the process as usual if a stop has been requested before.
+extern "C" void ask_for_stop_once(int signal) {
+  if (!is_requested.exchange(true, std::memory_order_relaxed))
+    return;
+  std::signal(signal, SIG_DFL);
+  std::raise(signal); // takes effect when this handler returns
 }
 
 // A handler's frame with the vector registers takes some KiB.
@@ -32,10 +40,10 @@ constinit std::array<std::byte, 64 * 1024> handler_stack{};
 
 constexpr std::chrono::milliseconds between_looks{50};
 
-void handle(int signal, void (*handler)(int), unsigned flags = 0) {
+void handle(int signal, void (*handler)(int)) {
   struct sigaction action = {};
   action.sa_handler = handler;
-  action.sa_flags = SA_ONSTACK | SA_RESTART | static_cast<int>(flags);
+  action.sa_flags = SA_ONSTACK | SA_RESTART;
   sigaction(signal, &action, nullptr);
 }
 
@@ -46,24 +54,36 @@ bool is_ignored(int signal) {
 }
 
 void handle_all() {
-  // The second signal ends the process.
   for (int signal : {SIGINT, SIGTERM})
-    handle(signal, on_signal, SA_RESETHAND);
+    handle(signal, ask_for_stop_once);
   // A terminal that is closed can send this signal twice: its shell sends it
   // too. `nohup` ignores it.
   if (!is_ignored(SIGHUP))
-    handle(SIGHUP, on_signal);
+    handle(SIGHUP, ask_for_stop);
 }
 
-/// True if the threads of this process have together used the CPU time that
-/// the soft limit allows.
-bool cpu_time_is_over() noexcept {
-  rlimit limit{};
-  timespec used{};
-  return ::getrlimit(RLIMIT_CPU, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY
-         && ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) == 0
-         && static_cast<rlim_t>(used.tv_sec) >= limit.rlim_cur;
-}
+/// The soft limit of CPU time. When the threads of a process have together used
+/// it, Linux adds a second to it and sends SIGXCPU, again and again. It is over
+/// if the time used reaches the limit of the look before.
+class cpu_time_limit {
+public:
+  bool is_over() noexcept {
+    timespec used{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    const auto before = std::exchange(seconds_, current());
+    return before != RLIM_INFINITY
+           && static_cast<rlim_t>(used.tv_sec) >= before;
+  }
+
+private:
+  static rlim_t current() noexcept {
+    rlimit limit{};
+    return ::getrlimit(RLIMIT_CPU, &limit) == 0 ? limit.rlim_cur
+                                                : RLIM_INFINITY;
+  }
+
+  rlim_t seconds_ = current();
+};
 
 /// Ends the process. Waits for no thread and runs no destructor.
 [[noreturn]] void end_process() {
@@ -134,9 +154,10 @@ stop_watch::~stop_watch() {
 // Polls, because a signal handler cannot wake a thread.
 void stop_watch::watch(const stop_request& request,
                        const std::function<void()>& act) {
+  cpu_time_limit limit;
   std::unique_lock held{mutex_};
   while (!ended_.wait_for(held, between_looks, [this] { return end_; })) {
-    if (cpu_time_is_over())
+    if (limit.is_over())
       is_requested.store(true, std::memory_order_relaxed);
     if (request.stopped())
       act();

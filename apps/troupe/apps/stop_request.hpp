@@ -11,8 +11,8 @@ namespace troupe::apps {
 
 /// From its construction on, Ctrl-C (SIGINT), SIGTERM and the closing of the
 /// terminal (SIGHUP) set a flag. A long loop checks the flag between steps, a
-/// `stop_watch` checks it within steps. A second SIGINT or SIGTERM ends the
-/// process as usual. A process that ignores SIGHUP keeps doing so.
+/// `stop_watch` checks it within steps. If the flag is set, SIGINT and SIGTERM
+/// end the process as usual. A process that ignores SIGHUP keeps doing so.
 ///
 /// That holds until the process ends, also without the object: a signal that
 /// arrives when all is done must not change how the process ends.

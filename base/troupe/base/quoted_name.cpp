@@ -14,12 +14,14 @@ void append_escaped(std::string& to, unsigned char c) {
   to += digits[c & 15];
 }
 
-/// True for characters that end a line or change the direction of text, so that
-/// a terminal would show another order than the bytes have.
-/// Source: The Unicode Standard, section 23.2; Annex 9, section 2.
+/// True for characters that end a line, that change the direction of text, so
+/// that a terminal would show another order than the bytes have, and for
+/// invisible tags.
+/// Source: The Unicode Standard, sections 23.2 and 23.9; Annex 9, section 2.
 bool changes_layout(unsigned code) {
   return code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e)
-         || (code >= 0x2066 && code <= 0x2069);
+         || (code >= 0x2066 && code <= 0x2069)
+         || (code >= 0xe0000 && code <= 0xe007f);
 }
 
 /// Length in bytes of the first character of a text. 0 if it is a control
