@@ -5,6 +5,8 @@
 #include <troupe/base/job_queue.hpp>
 #include <troupe/base/worker_place.hpp>
 
+#include <support/skip_case.hpp>
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -207,6 +209,10 @@ TEST_CASE("a chain of short jobs goes on with others of the worker") {
     if (pushed.runs == 0)
       CHECK(q.pop(0) == &pushed);
   }
+#ifdef __SANITIZE_THREAD__
+  if (pushed.runs == 0)
+    return skip_case("needs jobs that are short in spite of a sanitizer");
+#endif
   CHECK(pushed.runs == 1);
   std::thread([&] { q.push(foreign); }).join();
   q.push(pushed);
