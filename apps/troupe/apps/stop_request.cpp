@@ -63,16 +63,19 @@ void handle_all() {
 }
 
 /// The soft limit of CPU time. When the threads of a process have together used
-/// it, Linux adds a second to it and sends SIGXCPU, again and again. It is over
-/// if the time used reaches the limit of the look before.
+/// it, Linux adds a second to it and sends SIGXCPU, again and again. Linux
+/// counts ticks for it, which can be more time than the process's clock says.
+/// The limit is over if the clock reaches it, or if it grows by a few seconds.
 class cpu_time_limit {
 public:
   bool is_over() noexcept {
+    constexpr rlim_t few = 4; // several, if the last look was long ago
     timespec used{};
     ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
     const auto before = std::exchange(seconds_, current());
     return before != RLIM_INFINITY
-           && static_cast<rlim_t>(used.tv_sec) >= before;
+           && (static_cast<rlim_t>(used.tv_sec) >= before
+               || (seconds_ > before && seconds_ - before <= few));
   }
 
 private:
