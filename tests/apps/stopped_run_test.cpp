@@ -8,6 +8,8 @@
 #include <doctest/doctest.h>
 
 #include <csignal>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -17,6 +19,30 @@
 using namespace troupe::test;
 
 TEST_SUITE("apps.stopped_run") {
+
+namespace {
+
+std::string big_endian(std::uint32_t number) {
+  std::string bytes;
+  for (int shift : {24, 16, 8, 0})
+    bytes += static_cast<char>(number >> shift & 255);
+  return bytes;
+}
+
+/// Replaces the held-out images of 8 x 8 pixels in a folder of IDX files.
+void hold_out_empty_images(const std::filesystem::path& data,
+                           std::uint32_t count) {
+  constexpr std::uint32_t labels = 0x801, images = 0x803, side = 8;
+  write_bytes(data / "t10k-labels-idx1-ubyte", big_endian(labels)
+                                                 + big_endian(count)
+                                                 + std::string(count, '\0'));
+  write_bytes(data / "t10k-images-idx3-ubyte",
+              big_endian(images) + big_endian(count) + big_endian(side)
+                + big_endian(side)
+                + std::string(std::size_t{count} * side * side, '\0'));
+}
+
+} // namespace
 
 TEST_CASE("Ctrl-C ends the run after a step and saves nothing") {
   const temporary_folder folder;
@@ -75,20 +101,23 @@ TEST_CASE("a limit of CPU time that is set meanwhile ends the run") {
 
 TEST_CASE("a stop in the last evaluation says so, and where the model is") {
   const temporary_folder folder;
-  const std::string saved = folder / "saved";
-  const auto result = run_troupe(
-    {"train", "digits", "--data", TROUPE_DATA "/digits", "--steps", "1",
-     "--batch", "1", "--devices", "cpu:1", "--save", saved},
-    [&](pid_t process, auto&) {
-      return std::filesystem::exists(saved) && ::kill(process, SIGINT) == 0;
-    });
-  INFO(result.err);
-  // The evaluation may have ended before the signal came.
-  CHECK((result.code == 0
-         || fails_with(result, 1,
-                       {"stopped in the evaluation on held-out samples; the "
-                        "trained program is saved in "
-                        + saved})));
+  const auto data = folder.path() / "data";
+  std::filesystem::copy(TROUPE_DATA "/digits", data);
+  hold_out_empty_images(data, 400'000); // takes long enough for a signal
+  const std::string saved = folder / "saved", metrics = folder / "metrics";
+  const auto result =
+    run_troupe({"train", "digits", "--data", data, "--steps", "1", "--devices",
+                "cpu:1", "--save", saved, "--metrics", metrics},
+               [&](pid_t process, auto&) {
+                 return std::filesystem::exists(metrics)
+                        && contains(read_bytes(metrics), "\n") // the last step
+                        && ::kill(process, SIGINT) == 0;
+               });
+  CHECK(fails_with(result, 1,
+                   {"stopped in the evaluation on held-out samples; the "
+                    "trained program is saved in "
+                    + saved}));
+  CHECK(std::filesystem::exists(saved));
 }
 
 TEST_CASE("a signal after the last step changes nothing") {

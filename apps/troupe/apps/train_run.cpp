@@ -460,8 +460,8 @@ int run_train(const train_options& options) {
   run_outputs outputs(options, bundle);
   const auto parameters = make_parameters(options, bundle, host);
   const stop_request stop; // before this, a signal ends the process
-  std::optional<stop_watch> ends_late_stop;
-  ends_late_stop.emplace(stop, end_if_it_takes(patience_for_stops));
+  std::optional<stop_watch> ends_late_stop(std::in_place, stop,
+                                           end_if_it_takes(patience_for_stops));
   if (is_automatic(options.network)) {
     choose_cpu_devices(
       wanted, options.network, bundle, source->batch(0, 0),

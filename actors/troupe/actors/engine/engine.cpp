@@ -251,9 +251,9 @@ inline engine::told engine::told_by(const variable_mailbox& m) const {
 
 // Mailboxes, tasks and lists are laid out in the expected order of ops, so the
 // data of upcoming ops can be prefetched while this one runs. A mailbox is
-// needed earlier, for its first message. The order of first messages can jump
-// (by 9 positions in the median of an fft), which the
-// processor does not predict; a sweep at the largest lead covers all of them.
+// needed earlier, for its first message. First messages can jump from mailbox
+// to mailbox (in an fft by 9 positions in the median), which processors do not
+// predict. Prefetching at the largest lead covers all of them.
 inline void engine::prefetch_upcoming(const op_mailbox& op) const noexcept {
   const auto& upcoming = ops_.upcoming(op);
   // Computed as an integer, because mailboxes after the last op have no task.

@@ -337,8 +337,8 @@ void engine_builder::count_sender(target to, std::uint32_t sender) {
 
 // Messages from steps before and from other streams come at no known position.
 void engine_builder::find_message_lead() {
-  constexpr std::uint32_t most =
-    512; // as many lines as a first-level cache has
+  // As many lines as a first-level cache has.
+  constexpr std::uint32_t most = 512;
   const auto position = [this](handle_id op) {
     return engine_.ops_.index_of(engine_.target_of_[op].number());
   };
