@@ -201,4 +201,43 @@ TEST_CASE("equal pairs are merged and the shorter distance wins") {
   CHECK(edges[1] == edge{1, 2, war, 0});
 }
 
+TEST_CASE("data edges within a step can be dropped and added again") {
+  small_program p;
+  p.persistable("w");
+  p.op("look", {"w", "x"}, {"t"})
+    .op("twice", {"t", "t"}, {"u"})
+    .op("update", {"u"}, {"w"});
+  const auto whole = build(p, on_cpus(2));
+  auto g = whole;
+  drop_data_edges(g);
+  CHECK_FALSE(g.lists_data_edges);
+  CHECK(g.edges.size() < whole.edges.size());
+  for (auto& e : g.edges)
+    CHECK((e.kind != edge_kind::data || e.distance > 0));
+  const auto again = with_data_edges(g);
+  CHECK(again.lists_data_edges);
+  CHECK(again.edges == whole.edges);
+  CHECK(with_data_edges(whole).edges == whole.edges);
+}
+
+TEST_CASE("data edges that differ from inputs and outputs are not dropped") {
+  small_program p;
+  p.op("look", {"x"}, {"t"}).op("use", {"t"}, {"u"});
+  const auto whole = build(p);
+  auto lacks_one = whole;
+  std::erase_if(lacks_one.edges,
+                [&](const edge& e) { return e.to == find_op(whole, "use"); });
+  auto has_one_more = whole;
+  has_one_more.edges.push_back({find_op(whole, "look"),
+                                whole.op(find_op(whole, "use")).outputs[0],
+                                edge_kind::data, 0});
+  merge_edges(has_one_more.edges);
+  for (auto& g : {lacks_one, has_one_more}) {
+    auto kept = g;
+    drop_data_edges(kept);
+    CHECK(kept.lists_data_edges);
+    CHECK(kept.edges == g.edges);
+  }
+}
+
 } // TEST_SUITE("graph.ssa_edges")

@@ -5,6 +5,7 @@
 #include <troupe/actors/handle_actor.hpp>
 
 #include <troupe/graph/passes/delayed_inputs.hpp>
+#include <troupe/graph/ssa/ssa_edges.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -261,10 +262,18 @@ void actor_graph::make_engine(const wiring_plan& plan,
       ++pending_ops_;
 }
 
+const graph::ssa_graph& actor_graph::graph() {
+  if (graph_.lists_data_edges)
+    return graph_;
+  std::call_once(completed_,
+                 [this] { complete_ = graph::with_data_edges(graph_); });
+  return *complete_;
+}
+
 wait_finder& actor_graph::waits() {
   std::call_once(explained_, [this] {
     waits_ = std::make_unique<wait_finder>(*engine_, context_,
-                                           wiring_plan{graph_, wiring()});
+                                           wiring_plan{graph(), wiring()});
   });
   return *waits_;
 }

@@ -74,6 +74,9 @@ public:
   actor_graph& operator=(const actor_graph&) = delete;
 
   graph_context& context() noexcept { return context_; }
+  /// The graph with all of its edges. Made on first use if the executor's graph
+  /// lacks some. Any thread.
+  const graph::ssa_graph& graph();
   const graph_tasks& tasks() const noexcept { return *tasks_; }
 
   /// Sends the start messages of a step, to fed variables and to ops that wait
@@ -140,6 +143,8 @@ private:
   std::uint64_t short_steps_ = 0; // consecutive short steps
   bool gathered_ = false;
   std::atomic<std::uint64_t> gathered_steps_{0}; // relaxed: only a statistic
+  std::once_flag completed_;
+  std::optional<graph::ssa_graph> complete_; // set on first use
   std::once_flag explained_;
   std::unique_ptr<wait_finder> waits_; // set on first use
   std::mutex asking_;

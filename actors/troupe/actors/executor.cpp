@@ -17,6 +17,7 @@
 #include <troupe/base/assert.hpp>
 #include <troupe/base/clock.hpp>
 #include <troupe/base/cores.hpp>
+#include <troupe/graph/ssa/ssa_edges.hpp>
 #include <troupe/graph/unsupported_ops.hpp>
 
 #include <caf/actor_system.hpp>
@@ -204,6 +205,8 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
   actors->context().step_ended = &step_ended;
   actors->context().owner = this;
   connect();
+  // The engine has its messages. Whoever asks for the edges gets them again.
+  graph::drop_data_edges(ssa);
 }
 
 void executor::impl::connect() {
@@ -472,7 +475,8 @@ struct actors::executor_access {
 
 caf::actor handle_address(const executor& exe, handle_id id) {
   auto& graph = actors::executor_access::graph_of(exe);
-  auto address = id < exe.graph().size() ? graph.address(id) : nullptr;
+  auto address =
+    id < graph.context().graph->size() ? graph.address(id) : nullptr;
   if (!address)
     throw error(errc::not_found, "no actor of handle " + std::to_string(id)
                                    + " in this process");
@@ -494,8 +498,8 @@ actors::wait_chain executor::why() const {
   return impl_->actors->waits().why();
 }
 
-const graph::ssa_graph& executor::graph() const noexcept {
-  return impl_->ssa;
+const graph::ssa_graph& executor::graph() const {
+  return impl_->actors->graph();
 }
 
 recorder& executor::trace() noexcept {

@@ -212,8 +212,10 @@ public:
   ///   become plain.
   void synchronize_parameters();
 
-  /// The graph that runs. It never changes.
-  const graph::ssa_graph& graph() const noexcept;
+  /// The graph that runs. It never changes. The executor does not keep those
+  /// edges that inputs and outputs imply, so the first call makes a copy with
+  /// all edges. Any thread.
+  const graph::ssa_graph& graph() const;
   /// Why a handle is not done, in the oldest running step in which it is not.
   /// Returns a chain of handles that ends with a running op, an incomplete
   /// launch, or a message that has not arrived. The chain is a snapshot: steps

@@ -139,6 +139,9 @@ struct ssa_graph {
   std::vector<op_handle> ops;
   std::vector<var_handle> vars;
   std::vector<edge> edges;
+  /// False: `edges` lacks the data edges within a step
+  /// (`drop_data_edges` in ssa/ssa_edges.hpp).
+  bool lists_data_edges = true;
   /// Sorted. Usually empty; see passes/delayed_inputs.hpp.
   std::vector<delayed_input> delayed_inputs;
   /// True: a collective has one handle per device (its rank) instead of a joint

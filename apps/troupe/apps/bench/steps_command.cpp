@@ -52,7 +52,7 @@ started_engine start_troupe(const shared_program& main,
     exe->wait(exe->submit(feeds), *result);
     return result->loss;
   };
-  return {step, exe->graph().ops.size()};
+  return {step, exe->stats().op_actors};
 }
 
 started_engine start_ready_queue(const shared_program& main,

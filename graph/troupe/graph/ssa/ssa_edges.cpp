@@ -4,6 +4,8 @@
 #include <troupe/graph/ssa/storage_accesses.hpp>
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -145,7 +147,38 @@ void sort_by_origin(std::vector<edge>& edges) {
   edges = std::move(sorted);
 }
 
+bool is_data_of_step(const edge& e) {
+  return e.kind == edge_kind::data && e.distance == 0;
+}
+
+std::vector<edge> data_edges_of_step(const ssa_graph& g) {
+  edge_list edges{g};
+  edges.add_data_edges();
+  auto all = edges.take();
+  std::erase_if(all, std::not_fn(is_data_of_step));
+  return all;
+}
+
 } // namespace
+
+void drop_data_edges(ssa_graph& g) {
+  std::vector<edge> listed;
+  std::ranges::copy_if(g.edges, std::back_inserter(listed), is_data_of_step);
+  if (listed != data_edges_of_step(g))
+    return;
+  std::erase_if(g.edges, is_data_of_step);
+  g.edges.shrink_to_fit();
+  g.lists_data_edges = false;
+}
+
+ssa_graph with_data_edges(ssa_graph g) {
+  if (std::exchange(g.lists_data_edges, true))
+    return g;
+  const auto data = data_edges_of_step(g);
+  g.edges.insert(g.edges.end(), data.begin(), data.end());
+  merge_edges(g.edges);
+  return g;
+}
 
 std::vector<edge> derive_edges(const ssa_graph& g) {
   edge_list edges{g};

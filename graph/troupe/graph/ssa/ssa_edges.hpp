@@ -24,6 +24,14 @@ namespace troupe::graph {
 /// Uses only op and var handles, not `g.edges`.
 std::vector<edge> derive_edges(const ssa_graph& g);
 
+/// Removes the data edges within a step, which the ops' inputs and outputs
+/// imply: most edges of a graph. Clears `g.lists_data_edges`. Does nothing if
+/// the data edges of `g` are not exactly these, which a pass may cause.
+void drop_data_edges(ssa_graph& g);
+
+/// Returns the graph with the edges that `drop_data_edges` has removed.
+ssa_graph with_data_edges(ssa_graph g);
+
 /// Sorts edges and keeps one per pair of handles, as `derive_edges` does.
 void merge_edges(std::vector<edge>& edges);
 
