@@ -42,14 +42,12 @@ public:
                    std::unique_ptr<kernel> code,
                    std::span<const task_argument> inputs,
                    std::span<const task_argument> outputs, bool check_nan)
-    : kernel_(std::move(code)), desc_(desc), device_(place.on),
-      queue_(place.queue), inputs_(static_cast<std::uint32_t>(inputs.size())),
+    : kernel_(std::move(code)), desc_(desc), place_(place),
+      inputs_(static_cast<std::uint32_t>(inputs.size())),
       outputs_(static_cast<std::uint32_t>(outputs.size())),
-      device_index_(static_cast<std::uint16_t>(place.device_index)),
       rule_(lod_rule_of(desc.type)), check_nan_(check_nan),
       per_sample_(is_forward_or_backward(desc.role())),
       takes_absent_inputs_(takes_absent_inputs(desc.type)) {
-    TROUPE_ASSERT(place.device_index <= UINT16_MAX);
     auto* next = variables_in(0);
     for (std::uint32_t slot = 0; slot < place.slots; ++slot)
       for (auto arguments : {inputs, outputs})
@@ -67,15 +65,16 @@ public:
   launch_status run(step_state& step, completion&) override {
     auto* const variables = variables_in(step.slot);
     const std::span<variable* const> inputs{variables, inputs_};
-    if ((step.idle(device_index_) && (per_sample_ || lacks_inputs(inputs)))
+    if ((step.idle(place_.device_index)
+         && (per_sample_ || lacks_inputs(inputs)))
         || (step.has_no_past && lacks_inputs(inputs)))
       return launch_status::done;
-    kernel_context ctx{device_,
-                       &queue_,
+    kernel_context ctx{place_.on,
+                       &place_.queue,
                        desc_.attributes,
                        {desc_.inputs, variables},
                        {desc_.outputs, variables + inputs_},
-                       step.devices[device_index_]};
+                       step.devices[place_.device_index]};
     if (may_lend(inputs))
       run_kernel(*kernel_, rule_, ctx);
     else
@@ -117,19 +116,17 @@ private:
 
   std::unique_ptr<kernel> kernel_;
   const graph::op_desc& desc_;
-  device& device_;
-  stream& queue_;
+  const task_place& place_; // shared by the tasks of its stream
   std::uint32_t inputs_;
   std::uint32_t outputs_;
   std::uint32_t lender_; // see lod_lenders
-  std::uint16_t device_index_;
   lod_rule rule_;
   bool check_nan_ : 1;
   bool per_sample_ : 1;
   bool takes_absent_inputs_ : 1;
 };
 
-static_assert(sizeof(computation_task) == 56);
+static_assert(sizeof(computation_task) == 48);
 static_assert(alignof(computation_task) == alignof(variable*));
 
 template <class T>

@@ -169,12 +169,18 @@ stream& graph_tasks::wide_stream(std::size_t device) {
   return *made;
 }
 
+const task_place& graph_tasks::place_of(std::size_t device, stream& on) {
+  return places_of_tasks_
+    .try_emplace(&on, task_place{*parts_.devices[device], device, on,
+                                 parts_.slots, task_memory_})
+    .first->second;
+}
+
 std::unique_ptr<op_task>
 graph_tasks::make_kernel_task(const graph::op_handle& o, stream& on) {
   auto& queue = updates_for_all(o) ? wide_stream(o.device) : on;
   return make_computation_task(
-    *o.desc,
-    {*parts_.devices[o.device], o.device, queue, parts_.slots, task_memory_},
+    *o.desc, place_of(o.device, queue),
     outputs_.of(make_op_kernel(*parts_.program, *o.desc, *parts_.kernels,
                                graph_.devices[o.device].kind),
                 *o.desc),

@@ -24,7 +24,7 @@ struct task_argument {
   std::uint32_t distance = 0;
 };
 
-/// Where a task runs. Everything must outlive the task.
+/// Where tasks run. It and everything in it must outlive the tasks.
 struct task_place {
   device& on;
   std::size_t device_index;
