@@ -232,14 +232,6 @@ void engine::open_end(const variable_mailbox& end, told_step in, Observer& o) {
     tell_variable(*end_, told_in(in.id + 1), o);
 }
 
-inline engine::told engine::told_by(const op_mailbox& op) const {
-  const auto* const lists = &lists_[op.lists];
-  const auto* const now = lists + op_head_size + lists[own_places]
-                          + lists[shared_places] + 2 * lists[delayed_places];
-  return {{now, lists[op_told_now]},
-          {now + lists[op_told_now], 2 * lists[op_told_later]}};
-}
-
 inline engine::told engine::told_by(const variable_mailbox& m) const {
   if (m.told_here < variable_mailbox::in_lists)
     return {{m.told.data(), m.told_here}, {}};
@@ -321,21 +313,18 @@ no_completion never_pending;
 } // namespace
 
 template <bool Looks>
-inline void engine::give_back(const op_mailbox& op, step_id step) {
-  const auto* const lists = &lists_[op.lists];
+inline void engine::give_back(const op_mailbox& op, const op_lists& lists,
+                              step_id step) {
   auto* const places = places_.of_slot(slot_of(step));
-  const auto* const own = lists + op_head_size;
-  for (std::uint32_t i = 0; i < lists[own_places]; ++i) {
+  for (auto own : lists.own_places) {
     if constexpr (Looks)
-      record_freed(handle_of(op), own[i], step, slot_of(step));
-    storage_places::empty(places[own[i]]);
+      record_freed(handle_of(op), own, step, slot_of(step));
+    storage_places::empty(places[own]);
   }
-  const auto* const shared = own + lists[own_places];
-  for (std::uint32_t i = 0; i < lists[shared_places]; ++i)
-    give_back_shared<Looks>(op, shared[i], step, slot_of(step));
-  if (const auto delayed = lists[delayed_places]; delayed > 0)
-    give_back_delayed<Looks>(
-      op, {shared + lists[shared_places], 2 * std::size_t{delayed}}, step);
+  for (auto shared : lists.shared_places)
+    give_back_shared<Looks>(op, shared, step, slot_of(step));
+  if (!lists.delayed_places.empty())
+    give_back_delayed<Looks>(op, lists.delayed_places, step);
 }
 
 template <bool Looks>
@@ -418,18 +407,34 @@ inline void engine::run_with(op_mailbox& op, Observer& o) {
 template <class Observer>
 inline void engine::run_to_end(op_mailbox& op, step_state& step, Observer& o) {
   const auto id = step.id.load(std::memory_order_relaxed);
-  const auto targets = told_by(op);
+  const auto* const lists = &lists_[op.lists];
   prefetch_upcoming(op);
   execute(*op.task, step, op, never_pending);
   if constexpr (Observer::looks) {
     o.look_at_clock();
     record_end(op, id, o);
   }
-  give_back<Observer::looks>(op, id);
+  if (op_lists::is_short(lists)) [[likely]]
+    end(op, op_lists::read_short(lists), id, o);
+  else
+    end_rare(op, id, o);
+}
+
+/// Releases temporaries and sends the op's messages.
+template <class Observer>
+[[gnu::always_inline]] inline void
+engine::end(op_mailbox& op, const op_lists& lists, step_id step, Observer& o) {
+  give_back<Observer::looks>(op, lists, step);
   op.step.store(nullptr, std::memory_order_relaxed);
   // The op can run in the next step before the last message is sent.
-  tell_all(targets, told_in(id), Observer::looks ? handle_of(op) : no_handle,
-           o);
+  tell_all({lists.told_now, lists.told_later}, told_in(step),
+           Observer::looks ? handle_of(op) : no_handle, o);
+}
+
+template <class Observer>
+[[gnu::noinline]] void engine::end_rare(op_mailbox& op, step_id step,
+                                        Observer& o) {
+  end(op, lists_of(op), step, o);
 }
 
 // -- launching is not finishing -----------------------------------------------
@@ -454,7 +459,8 @@ void engine::launch(op_mailbox& op, step_state& step, Observer& o) {
     o.look_at_clock();
     o.record(event_kind::run_end, handle_of(op), id);
   }
-  tell_all(told_by(op), told_in(id), handle_of(op), o);
+  const auto lists = lists_of(op);
+  tell_all({lists.told_now, lists.told_later}, told_in(id), handle_of(op), o);
 }
 
 void engine::wait_for_tickets(const pending_op& op, const step_state& step) {
@@ -509,10 +515,11 @@ void pending_launch::execute(stream&) {
   const auto status =
     of->execute(*of_op->box->task, state(), *of_op->box, *this);
   const auto id = state().id.load(std::memory_order_relaxed);
+  const auto lists = of->lists_of(*of_op->box);
   if (!of_op->ends_later && of->is_watched())
-    of->give_back<true>(*of_op->box, id);
+    of->give_back<true>(*of_op->box, lists, id);
   else if (!of_op->ends_later)
-    of->give_back<false>(*of_op->box, id);
+    of->give_back<false>(*of_op->box, lists, id);
   else if (status == launch_status::done)
     completed(nullptr);
 }
@@ -535,7 +542,7 @@ void engine::complete(pending_launch& launch, Observer& o) {
   if constexpr (Observer::looks)
     o.record(event_kind::completion, handle_of(*op.box), step);
   if (op.ends_later)
-    give_back<Observer::looks>(*op.box, step);
+    give_back<Observer::looks>(*op.box, lists_of(*op.box), step);
   give_back_delayed<Observer::looks>(*op.box, op.gives_back_on_completion,
                                      step);
   launch.under_way.store(false, std::memory_order_relaxed);

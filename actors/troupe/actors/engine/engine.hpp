@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/actors/engine/mailbox.hpp>
+#include <troupe/actors/engine/op_lists.hpp>
 #include <troupe/actors/engine/pending_launch.hpp>
 #include <troupe/actors/engine/port.hpp>
 #include <troupe/actors/engine/step_state.hpp>
@@ -165,15 +166,8 @@ private:
   friend class pending_launch;
   friend struct engine_stream;
 
-  // Layout of the head of an op's lists in `lists_`.
-  enum op_head : std::uint32_t {
-    own_places,     ///< temporaries that this op alone releases
-    shared_places,  ///< shared releases of its step
-    delayed_places, ///< shared releases and their distances: pairs
-    op_told_now,    ///< targets in its step
-    op_told_later,  ///< targets in later steps: pairs
-    op_head_size
-  };
+  // Layout of the head of a variable's lists in `lists_`; for an op's, see
+  // `op_lists`.
   enum variable_head : std::uint32_t {
     variable_told_now,
     variable_told_later,
@@ -193,11 +187,15 @@ private:
   void run_with(op_mailbox& op, Observer& o);
   template <class Observer>
   void run_to_end(op_mailbox& op, step_state& step, Observer& o);
+  template <class Observer>
+  void end(op_mailbox& op, const op_lists& lists, step_id step, Observer& o);
+  template <class Observer>
+  void end_rare(op_mailbox& op, step_id step, Observer& o);
   launch_status execute(op_task& task, step_state& step, const op_mailbox& op,
                         completion& whole);
   /// @tparam Looks true if released memory is recorded
   template <bool Looks>
-  void give_back(const op_mailbox& op, step_id step);
+  void give_back(const op_mailbox& op, const op_lists& lists, step_id step);
   template <bool Looks>
   void give_back_shared(const op_mailbox& op, std::uint32_t number,
                         step_id step, std::uint32_t slot);
@@ -254,7 +252,9 @@ private:
   void open_end(const variable_mailbox& end, told_step in, Observer& o);
   void send(const port& p, step_id step);
 
-  told told_by(const op_mailbox& op) const;
+  op_lists lists_of(const op_mailbox& op) const noexcept {
+    return op_lists::read(&lists_[op.lists]);
+  }
   told told_by(const variable_mailbox& m) const;
   void prefetch_upcoming(const op_mailbox& op) const noexcept;
   std::uint32_t which_counter(step_id step) const noexcept {
@@ -309,12 +309,8 @@ private:
   std::vector<handle_id> variable_handles_; // by mailbox; `no_handle`: an end
   std::vector<target> target_of_; // by handle; a port if in another process
   // For the recorder only.
-  std::vector<handle_id> variable_of_; // by temporary
-  std::vector<bool> is_collective_;    // by op
-  /// By op: where the list of temporaries that it makes begins in `made_`; the
-  /// last entry is the end.
-  std::vector<std::uint32_t> first_made_;
-  std::vector<std::uint32_t> made_;
+  std::vector<handle_id> variable_of_;      // by temporary
+  std::vector<std::uint32_t> temporary_of_; // by storage, as in `parts`
   std::unique_ptr<std::uint16_t[]>
     ready_on_; // by mailbox: the worker, while recording
   std::deque<engine_stream> streams_;

@@ -44,22 +44,9 @@ void engine_builder::prepare_recording() {
   for (auto& v : graph_.vars)
     if (!v.persistable && plan_.is_here(v.id))
       engine_.variable_of_[parts_.temporary_of[v.storage]] = v.id;
-  const auto ops = graph_.ops.size();
-  engine_.is_collective_.reserve(ops);
-  engine_.first_made_.reserve(ops + 1);
-  engine_.made_.reserve(parts_.places->temporaries());
-  for (auto& o : graph_.ops) {
-    engine_.is_collective_.push_back(o.collective_index >= 0);
-    engine_.first_made_.push_back(
-      static_cast<std::uint32_t>(engine_.made_.size()));
-    for (auto output : o.outputs)
-      if (auto& v = graph_.var(output); !v.persistable && plan_.is_here(output))
-        engine_.made_.push_back(parts_.temporary_of[v.storage]);
-  }
-  engine_.first_made_.push_back(
-    static_cast<std::uint32_t>(engine_.made_.size()));
   engine_.ready_on_ =
     std::make_unique<std::uint16_t[]>(engine_.op_handles_.size());
+  engine_.temporary_of_ = std::move(parts_.temporary_of);
 }
 
 // -- mailboxes ----------------------------------------------------------------
@@ -149,6 +136,8 @@ void engine_builder::fill_ops() {
     // The completions of its launches are submitted to the stream too.
     m.stream->actor.expect(m, m.may_be_pending ? 2 + engine_.counter_mask_ : 1);
   }
+  for (auto* actor : parts_.streams)
+    actor->reserve_room();
 }
 
 pending_op* engine_builder::pending(handle_id op) const {
@@ -457,15 +446,8 @@ void engine_builder::list_op(op_mailbox& m, handle_id op) {
     p->gives_back_on_completion = std::exchange(delayed_, {});
     p->wants_completion |= !p->gives_back_on_completion.empty();
   }
-  auto& lists = engine_.lists_;
-  m.lists = static_cast<std::uint32_t>(lists.size());
-  const auto count = [](const auto& list) {
-    return static_cast<std::uint32_t>(list.size());
-  };
-  lists.insert(lists.end(), {count(own_), count(shared_), count(delayed_) / 2,
-                             count(now_), count(later_) / 2});
-  for (auto* part : {&own_, &shared_, &delayed_, &now_, &later_})
-    lists.insert(lists.end(), part->begin(), part->end());
+  m.lists = static_cast<std::uint32_t>(engine_.lists_.size());
+  op_lists{own_, shared_, now_, delayed_, later_}.append_to(engine_.lists_);
 }
 
 void engine_builder::list_variable(variable_mailbox& m) {

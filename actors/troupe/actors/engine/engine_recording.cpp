@@ -9,6 +9,10 @@ namespace troupe::actors {
 
 namespace {
 
+bool is_collective(const graph::op_handle& op) {
+  return op.collective_index >= 0;
+}
+
 std::size_t bytes_of(const variable& value) {
   if (value.is_tensor())
     return value.as_tensor() ? value.as_tensor().bytes() : 0;
@@ -26,19 +30,26 @@ void engine::record_begin(const op_mailbox& op, step_id step,
       made_ready_on != o.worker())
     o.record(event_kind::hand_over, id, step, made_ready_on);
   o.record(event_kind::run_begin, id, step);
-  if (is_collective_[id])
+  if (is_collective(context_.graph->op(id)))
     o.record(event_kind::merge_begin, id, step);
 }
 
 void engine::record_end(const op_mailbox& op, step_id step, const observed& o) {
   const auto id = handle_of(op);
-  if (is_collective_[id])
+  const auto& g = *context_.graph;
+  if (is_collective(g.op(id)))
     o.record(event_kind::merge_end, id, step);
   o.record(event_kind::run_end, id, step);
-  for (auto i = first_made_[id]; i < first_made_[id + 1]; ++i)
-    if (const auto bytes = bytes_of(places_.at(made_[i], slot_of(step)));
-        bytes > 0)
-      o.record(event_kind::allocation, id, step, bytes, variable_of_[made_[i]]);
+  for (auto output : g.op(id).outputs) {
+    const auto& v = g.var(output);
+    if (v.persistable || !has(output))
+      continue;
+    const auto temporary = temporary_of_[v.storage];
+    const auto bytes = bytes_of(places_.at(temporary, slot_of(step)));
+    if (bytes > 0)
+      o.record(event_kind::allocation, id, step, bytes,
+               variable_of_[temporary]);
+  }
 }
 
 void engine::record_freed(handle_id op, std::uint32_t temporary, step_id step,
@@ -52,12 +63,12 @@ void engine::record_freed(handle_id op, std::uint32_t temporary, step_id step,
 
 void engine::record_arrival(const op_mailbox& at, handle_id from, step_id step,
                             const observed& o) {
-  if (from == no_handle || context_.graph->is_op(from))
+  const auto& g = *context_.graph;
+  if (from == no_handle || g.is_op(from))
     return;
   const auto id = handle_of(at);
-  if (is_collective_[id])
-    o.record(event_kind::arrival, id, step, context_.graph->var(from).device,
-             from);
+  if (is_collective(g.op(id)))
+    o.record(event_kind::arrival, id, step, g.var(from).device, from);
 }
 
 } // namespace troupe::actors

@@ -58,15 +58,15 @@ public:
   /// is about to leave. Any thread.
   bool idle() const noexcept;
 
-  /// Announces that `op` will be submitted here, and reserves room for
-  /// `at_once` simultaneous submissions of it, so that no step allocates.
-  /// Called before the first step.
+  /// Announces that `op` will be submitted here, up to `at_once` times before
+  /// it runs.
   void expect(const ready_op& op, std::size_t at_once = 1) {
     chooses_ |= priority_of(op) != 0;
     expected_ += at_once;
-    if (expected_ > ready_.capacity())
-      ready_.reserve(2 * expected_);
   }
+  /// Reserves room for all expected submissions, so that no step allocates.
+  /// Called once, before the first step.
+  void reserve_room() { ready_.reserve(expected_); }
   /// If true, the stream stays with the worker that makes its ops ready and is
   /// drained there, regardless of its home and width. It is hidden from other
   /// workers as long as ops are short (`worker::keep`). A hint. Any thread.
