@@ -12,8 +12,6 @@ namespace troupe {
 
 namespace {
 
-thread_local worker* current_worker = nullptr;
-
 /// A worker reads the clock about once per this many ticks, and at least once
 /// per this many jobs.
 constexpr std::uint32_t ticks_between_times = 16 * short_job_ticks;
@@ -25,17 +23,28 @@ constexpr std::uint32_t most_jobs_between_times = 64;
 
 worker::worker(job_queue& queue, std::size_t index, void* host) noexcept
   : queue_(queue), index_(index), host_(host),
-    outer_(std::exchange(current_worker, this)),
-    place_(queue.state_->places[index]) {
+    outer_(std::exchange(current_, this)), place_(queue.state_->places[index]) {
   TROUPE_ASSERT(index < queue.workers());
 }
 
 worker::~worker() {
-  current_worker = outer_;
+  current_ = outer_;
 }
 
-worker* worker::current() noexcept {
-  return current_worker;
+inline job* worker::take_kept() noexcept {
+  return first_kept_ == behind_kept_ ? nullptr
+                                     : kept_[first_kept_++ % most_kept];
+}
+
+inline job* worker::next_of_chain() noexcept {
+  auto* j = std::exchange(next_, nullptr);
+  if (!j)
+    j = take_kept();
+  if (!j && place_.has_short_jobs() && !queue_.state_->others_wait())
+    j = place_.jobs.take_newest();
+  if (j)
+    --chain_left_;
+  return j;
 }
 
 void worker::run_chain(job& j, condition until) {
@@ -54,17 +63,6 @@ void worker::run_chain(job& j, condition until) {
     put_next_back();
   put_kept_back();
   place_.turn();
-}
-
-job* worker::next_of_chain() noexcept {
-  auto* j = std::exchange(next_, nullptr);
-  if (!j)
-    j = take_kept();
-  if (!j && place_.has_short_jobs() && !queue_.state_->others_wait())
-    j = place_.jobs.take_newest();
-  if (j)
-    --chain_left_;
-  return j;
 }
 
 /// The first job of the next chain, which begins without leaving `run_chain`,
@@ -98,12 +96,6 @@ void worker::put_next_back() noexcept {
   queue_.state_->after_push();
 }
 
-void worker::did(std::uint32_t count) noexcept {
-  untimed_ += count;
-  if (untimed_ >= jobs_between_times_)
-    time_jobs();
-}
-
 void worker::keep(job& j) noexcept {
   if (timed_until_ == 0 || behind_kept_ - first_kept_ == most_kept
       || !place_.has_short_jobs()) {
@@ -111,11 +103,6 @@ void worker::keep(job& j) noexcept {
     return;
   }
   kept_[behind_kept_++ % most_kept] = &j;
-}
-
-job* worker::take_kept() noexcept {
-  return first_kept_ == behind_kept_ ? nullptr
-                                     : kept_[first_kept_++ % most_kept];
 }
 
 /// Moves the kept jobs to this worker's list, where others can steal them.
@@ -146,15 +133,6 @@ void worker::time_jobs() noexcept {
   jobs_between_times_ = std::clamp<std::uint32_t>(
     ticks_between_times / place_.pace.load(std::memory_order_relaxed), 1,
     most_jobs_between_times);
-}
-
-void worker::run_soon(job& j, job_priority priority) noexcept {
-  if (next_ || timed_until_ == 0) {
-    push(j, priority);
-    return;
-  }
-  next_ = &j;
-  next_priority_ = priority;
 }
 
 void worker::push(job& j, job_priority priority) noexcept {
@@ -352,6 +330,13 @@ void job_queue::give_back(std::size_t index) noexcept {
     s.sleepers.fetch_add(1, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst); // F2
   s.look_once_more();
+}
+
+void job_queue::share_short_jobs(bool yes) noexcept {
+  // The line is written only if something changes: searching workers read it.
+  auto& shares = state_->shares_short_jobs;
+  if (shares.load(std::memory_order_relaxed) != yes)
+    shares.store(yes, std::memory_order_relaxed);
 }
 
 void job_queue::quiesce() const noexcept {

@@ -54,7 +54,7 @@ public:
   void* host() const noexcept { return host_; }
 
   /// The worker on this thread; null if there is none.
-  static worker* current() noexcept;
+  static worker* current() noexcept { return current_; }
 
   /// Runs `j` and then, at once and on this thread, the first job that each job
   /// passes to `run_soon`. The first ready successor of an op thus finds its
@@ -65,7 +65,14 @@ public:
 
   /// Runs the ready job `j` soon. It becomes the next job of the chain. If
   /// there is already a next job, or no chain, it is pushed like any other job.
-  void run_soon(job& j, job_priority priority = job_priority::normal) noexcept;
+  void run_soon(job& j, job_priority priority = job_priority::normal) noexcept {
+    if (next_ || timed_until_ == 0) {
+      push(j, priority);
+      return;
+    }
+    next_ = &j;
+    next_priority_ = priority;
+  }
 
   /// Runs `j` in this chain, after the next job and the jobs already kept,
   /// hidden from other workers. Meant for jobs that finish before another
@@ -79,7 +86,11 @@ public:
   /// Reports that the running job has done the work of `count` jobs since it
   /// began or since its last report. Used to estimate the duration of jobs.
   /// Only on this worker's thread.
-  void did(std::uint32_t count) noexcept;
+  void did(std::uint32_t count) noexcept {
+    untimed_ += count;
+    if (untimed_ >= jobs_between_times_)
+      time_jobs();
+  }
 
   /// True if this worker's jobs, including the running one, are so short that
   /// it reaches a new job before another worker could fetch it. Only on this
@@ -97,6 +108,8 @@ private:
   void put_kept_back() noexcept;
   job* begin_next_chain(condition until) noexcept;
   void time_jobs() noexcept;
+
+  static inline constinit thread_local worker* current_ = nullptr;
 
   job_queue& queue_;
   std::size_t index_;
@@ -210,6 +223,10 @@ public:
   void wake_borrowers() noexcept;
   /// Ends the loan of seat `index`.
   void give_back(std::size_t index) noexcept;
+
+  /// If true, idle workers also take jobs that their worker will soon reach
+  /// because its jobs are short. A hint. Any thread.
+  void share_short_jobs(bool yes) noexcept;
 
   /// Waits until each worker that is now in `worker::run_chain` has left it at
   /// least once. Afterwards no worker accesses a job that had run before the

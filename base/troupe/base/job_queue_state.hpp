@@ -47,6 +47,7 @@ struct job_queue::state {
   std::atomic<std::uint64_t> foreign_pushes{0}; // relaxed: only a statistic
   ready_list<void> guests;
   bool may_spin;
+  std::atomic<bool> shares_short_jobs{false}; // relaxed: a hint
   alignas(64) std::atomic<int> searchers{0};
   std::atomic<int> sleepers{0}; // number of servers that can be woken
   std::atomic<bool> stopped{false};
@@ -225,11 +226,14 @@ struct job_queue::state {
     return nullptr;
   }
 
-  /// Takes a job that the other worker will not reach soon.
+  /// Takes a job that the other worker will not reach soon, or any job if short
+  /// jobs are shared.
   job* take_late_job(worker_place& victim, place_watch& watched,
                      std::uint64_t now) noexcept {
-    const auto comes_soon = may_spin && victim.has_short_jobs()
-                            && !worker_seat::server_sleeps(victim.seat.now());
+    const auto comes_soon =
+      may_spin && !shares_short_jobs.load(std::memory_order_relaxed)
+      && victim.has_short_jobs()
+      && !worker_seat::server_sleeps(victim.seat.now());
     if (comes_soon && !watched.is_stuck(victim, now))
       return nullptr; // avoids reading lists that the victim is about to change
     if (comes_soon)
