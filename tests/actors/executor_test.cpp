@@ -7,6 +7,7 @@
 #include <support/skip_case.hpp>
 
 #include <troupe/actors/plain_executor.hpp>
+#include <troupe/actors/workers/sharing_choice.hpp>
 #include <troupe/base/cores.hpp>
 #include <troupe/graph/layers.hpp>
 
@@ -391,7 +392,8 @@ TEST_CASE("steps of short ops run with gathered streams") {
       const auto stats = exe.stats();
       CHECK(stats.steps == steps);
       // Ops may be long with sanitizers or on a busy machine.
-      if (most_short_steps > actors::short_steps_before_gathering) {
+      if (most_short_steps
+          > actors::sharing_choice::short_steps_before_trials) {
         has_short_steps = true;
         CHECK(stats.gathered_steps > 0);
       }

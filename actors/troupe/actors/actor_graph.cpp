@@ -198,12 +198,12 @@ void actor_graph::make_streams() {
 void actor_graph::took(std::uint64_t step_ns) noexcept {
   if (parts_.workers->queue().workers() == 1)
     return;
-  if (gathered_)
+  const auto was_gathered = sharing_.now() == op_sharing::no_ops;
+  if (was_gathered)
     gathered_steps_.fetch_add(1, std::memory_order_relaxed);
-  const auto is_short = step_ns < short_op_ns * graph_.ops.size();
-  short_steps_ = is_short ? short_steps_ + 1 : 0;
-  const auto gather = short_steps_ >= short_steps_before_gathering;
-  if (std::exchange(gathered_, gather) != gather)
+  sharing_.took(step_ns, step_ns < short_op_ns * graph_.ops.size());
+  const auto gather = sharing_.now() == op_sharing::no_ops;
+  if (gather != was_gathered)
     for (auto* s : streams_)
       s->gather(gather);
 }

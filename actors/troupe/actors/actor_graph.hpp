@@ -10,6 +10,7 @@
 #include <troupe/actors/plan/wiring_plan.hpp>
 #include <troupe/actors/tasks/graph_tasks.hpp>
 #include <troupe/actors/workers/idle_workers.hpp>
+#include <troupe/actors/workers/sharing_choice.hpp>
 #include <troupe/actors/workers/worker_pool.hpp>
 #include <troupe/base/recorder.hpp>
 
@@ -81,11 +82,14 @@ public:
 
   /// Sends the start messages of a step, to fed variables and to ops that wait
   /// for nothing else.
-  void start(step_state& step) { engine_->start(step); }
+  void start(step_state& step) {
+    parts_.workers->queue().share_short_jobs(sharing_.now()
+                                             == op_sharing::all_ops);
+    engine_->start(step);
+  }
 
-  /// Takes the duration of a step and decides whether the next steps are
-  /// gathered: their ops then stay on one worker because they are too short to
-  /// move.
+  /// Takes the duration of a step and decides how the workers share the ops of
+  /// the next steps.
   void took(std::uint64_t step_ns) noexcept;
 
   /// Terminates all actors. Messages from outside then no longer reach them.
@@ -140,8 +144,7 @@ private:
   std::size_t message_edges_ = 0;
   std::size_t pending_ops_ = 0;
   std::uint32_t steps_without_past_ = 0;
-  std::uint64_t short_steps_ = 0; // consecutive short steps
-  bool gathered_ = false;
+  sharing_choice sharing_;
   std::atomic<std::uint64_t> gathered_steps_{0}; // relaxed: only a statistic
   std::once_flag completed_;
   std::optional<graph::ssa_graph> complete_; // set on first use

@@ -28,12 +28,9 @@ namespace troupe {
 
 namespace actors {
 struct executor_access;
-/// If ops take less than this on average, one worker finishes a step sooner
+/// If ops take less than this on average, one worker may finish a step sooner
 /// than several workers that steal ops from each other.
 inline constexpr std::uint64_t short_op_ns = 250;
-/// After this many consecutive steps of such ops, the next steps stay on one
-/// worker.
-inline constexpr std::uint32_t short_steps_before_gathering = 8;
 } // namespace actors
 
 /// Tensors by variable name. Each is plain, in host memory, and holds the whole
@@ -136,8 +133,8 @@ struct executor_stats {
   std::size_t pending_ops = 0;
   std::uint64_t messages = 0; ///< since the executor was made
   std::uint64_t steps = 0;    ///< steps that ended, including failed ones
-  /// Steps that ran on one worker because their ops are tiny: less than
-  /// `actors::short_op_ns` on average.
+  /// Steps that ran on one worker because their ops are tiny (less than
+  /// `actors::short_op_ns` on average) and one worker is faster than all.
   std::uint64_t gathered_steps = 0;
   /// Jobs that threads other than workers have put into the injection list, the
   /// only list that all workers share. Counted since the actor system started,

@@ -26,7 +26,9 @@ stream_actor::stream_actor(caf::actor_config& cfg, std::string name,
   : actor_base(cfg), name_(std::move(name)), stream_(std::move(device_stream)),
     queue_(queue), home_(home), wide_(stream_->width() > 1),
     chooses_(shuffle_seed != 0), inbox_(idle_mark),
-    shuffled_(shuffle_seed != 0), draw_(shuffle_seed) {}
+    shuffled_(shuffle_seed != 0), draw_(shuffle_seed) {
+  gather(false);
+}
 
 bool stream_actor::can_wait_for(const stream_actor& producer) const noexcept {
   return stream_->can_wait_for(*producer.stream_);
@@ -36,12 +38,7 @@ bool stream_actor::idle() const noexcept {
   return inbox_.load(std::memory_order_acquire) == idle_mark;
 }
 
-void stream_actor::submit_from_elsewhere(ready_op& op) {
-  const auto gathered = gathered_.load(std::memory_order_relaxed);
-  if (wide_ && !gathered) {
-    submit_wide(op);
-    return;
-  }
+void stream_actor::submit_to_inbox(ready_op& op) {
   auto* top = inbox_.load(std::memory_order_relaxed);
   do
     op.next_in_stream = top == idle_mark ? nullptr : top;
@@ -50,22 +47,13 @@ void stream_actor::submit_from_elsewhere(ready_op& op) {
   if (top != idle_mark)
     return;
   auto* w = worker::current();
-  if (gathered && w && &w->queue() == &queue_)
+  const auto stays = gathered();
+  if (stays && w && &w->queue() == &queue_)
     w->keep(*this);
-  else if (gathered || home_ == no_home)
+  else if (stays || home_ == no_home)
     queue_.push(*this);
   else
     queue_.push_to(home_, *this);
-}
-
-void stream_actor::submit_wide(ready_op& op) {
-  const auto priority =
-    chooses_ && priority_of(op) > 0 ? job_priority::high : job_priority::normal;
-  auto* w = worker::current();
-  if (w && &w->queue() == &queue_)
-    w->run_soon(op, priority);
-  else
-    queue_.push(op, priority);
 }
 
 inline ready_op* stream_actor::next_op() {

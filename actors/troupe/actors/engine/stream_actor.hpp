@@ -71,18 +71,22 @@ public:
   /// drained there, regardless of its home and width. It is hidden from other
   /// workers as long as ops are short (`worker::keep`). A hint. Any thread.
   void gather(bool yes) noexcept {
-    gathered_.store(yes, std::memory_order_relaxed);
+    way_.store(yes     ? way::kept
+               : wide_ ? way::direct
+                       : way::inbox,
+               std::memory_order_relaxed);
   }
   bool gathered() const noexcept {
-    return gathered_.load(std::memory_order_relaxed);
+    return way_.load(std::memory_order_relaxed) == way::kept;
   }
   /// Takes a ready op.
   void submit(ready_op& op) {
-    if (draining_ == this) {
+    if (draining_ == this)
       ready_.push_back(&op);
-    } else {
-      submit_from_elsewhere(op);
-    }
+    else if (way_.load(std::memory_order_relaxed) == way::direct)
+      submit_to_workers(op);
+    else
+      submit_to_inbox(op);
   }
 
   void run(worker& on) override;
@@ -95,14 +99,29 @@ protected:
   void admits() noexcept { admits_ = true; }
 
 private:
+  /// Where ready ops go.
+  enum class way : std::uint8_t {
+    inbox,  ///< to the inbox; any worker drains it
+    kept,   ///< to the inbox; the worker that submits to it drains it
+    direct, ///< to the workers
+  };
+
   /// The stream that this thread drains.
   static inline constinit thread_local stream_actor* draining_ = nullptr;
 
   static std::int32_t priority_of(const ready_op& op) noexcept {
     return op.op() ? op.op()->priority : 0;
   }
-  void submit_wide(ready_op& op);
-  void submit_from_elsewhere(ready_op& op);
+  void submit_to_workers(ready_op& op) {
+    const auto priority = chooses_ && priority_of(op) > 0
+                            ? job_priority::high
+                            : job_priority::normal;
+    if (auto* w = worker::current(); w && &w->queue() == &queue_)
+      w->run_soon(op, priority);
+    else
+      queue_.push(op, priority);
+  }
+  void submit_to_inbox(ready_op& op);
   void take_inbox();
   ready_op* next_op();
   ready_op* next_by_priority();
@@ -113,9 +132,9 @@ private:
   std::unique_ptr<stream> stream_;
   job_queue& queue_;
   std::size_t home_;
-  std::atomic<bool> gathered_{false};
+  std::atomic<way> way_;
   bool admits_ = false;      // calls `admit` before a launch
-  bool wide_;                // ops go directly to the workers
+  bool wide_;                // several ops can run at the same time
   bool chooses_;             // the next op is not always the last of `ready_`
   std::size_t expected_ = 0; // maximum number of ready ops
   // the last one runs next; owned by the draining thread

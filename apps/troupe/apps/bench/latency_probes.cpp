@@ -3,6 +3,7 @@
 
 #include <troupe/actors/configure.hpp>
 #include <troupe/actors/executor.hpp>
+#include <troupe/actors/workers/sharing_choice.hpp>
 #include <troupe/apps/bench/delayed_run.hpp>
 #include <troupe/apps/bench/task_program.hpp>
 #include <troupe/base/clock.hpp>
@@ -213,7 +214,7 @@ samples handoff_times(std::size_t rounds, std::uint64_t gap_ns) {
   // After a few more steps the executor would keep all ops on one worker. The
   // two ops of a round would then wait for each other for ever.
   constexpr std::size_t steps = 5;
-  static_assert(steps < actors::short_steps_before_gathering);
+  static_assert(steps < actors::sharing_choice::short_steps_before_trials);
   // The first round of a step does not count: the other worker may have slept.
   const auto per_step = 1 + (rounds + steps - 2) / (steps - 1);
   const auto graph = make_rounds(per_step);
