@@ -4,6 +4,7 @@
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
 
+#include "configurations.hpp"
 #include "late_device.hpp"
 
 #include <doctest/doctest.h>
@@ -161,38 +162,40 @@ TEST_CASE("trace level steps records steps, feeds, fetches and failures") {
       CHECK(e.amount == 2 * sizeof(std::int64_t));
 }
 
-TEST_CASE("arrivals, merges, allocations and deallocations are recorded") {
-  auto net = make_mlp();
-  executor exe{net.main, options_for(net, trace_level::ops)};
-  auto& g = exe.graph();
-  exe.run(net.batch(0, 4));
-  exe.run(net.batch(1, 4));
-  const auto events = exe.trace().take();
-  std::size_t collectives = 0;
-  std::size_t values = 0;
-  for (auto& o : g.ops)
-    if (o.collective_index >= 0) {
-      ++collectives;
-      values += o.inputs.size();
-    }
-  REQUIRE(collectives > 0);
-  CHECK(count(events, event_kind::merge_begin, 0) == collectives);
-  CHECK(count(events, event_kind::merge_end, 0) == collectives);
-  CHECK(count(events, event_kind::arrival, 0) == values);
-  std::uint64_t made = 0;
-  std::uint64_t freed = 0;
-  for (auto& e : events) {
-    if (e.step != 0)
-      continue;
-    if (e.kind == event_kind::allocation) {
-      CHECK_FALSE(g.var(e.to).persistable);
-      made += e.amount;
-    } else if (e.kind == event_kind::deallocation) {
-      freed += e.amount;
-    }
+TEST_CASE("every collective and every temporary is recorded") {
+  const auto net = make_mlp();
+  for (auto& c : all_configurations()) {
+    CAPTURE(c.name);
+    c.options.parameters = net.parameters();
+    c.options.hooks.trace = trace_level::ops;
+    executor exe{net.main, c.options};
+    const auto& g = exe.graph();
+    exe.run(net.batch(0, 4));
+    exe.run(net.batch(1, 4));
+    const auto events = exe.trace().take();
+    std::size_t collectives = 0, values = 0;
+    for (auto& o : g.ops)
+      if (o.collective_index >= 0) {
+        ++collectives;
+        values += o.inputs.size();
+      }
+    CHECK(count(events, event_kind::run_begin, 0) == g.ops.size());
+    CHECK(count(events, event_kind::run_end, 0) == g.ops.size());
+    CHECK(count(events, event_kind::merge_begin, 0) == collectives);
+    CHECK(count(events, event_kind::merge_end, 0) == collectives);
+    CHECK(count(events, event_kind::arrival, 0) == values);
+    std::map<handle_id, std::uint64_t> made, freed; // bytes by variable
+    for (auto& e : events)
+      if (e.step == 0 && e.kind == event_kind::allocation) {
+        CHECK_FALSE(g.var(e.to).persistable);
+        made[e.to] += e.amount;
+      } else if (e.step == 0 && e.kind == event_kind::deallocation
+                 && g.var(e.to).generator != no_handle) {
+        freed[e.to] += e.amount;
+      }
+    CHECK(made.size() > net.main.main().ops.size() / 2);
+    CHECK(made == freed);
   }
-  CHECK(made > 0);
-  CHECK(freed > 0);
 }
 
 TEST_CASE("a failed step sends as many messages as a successful one") {

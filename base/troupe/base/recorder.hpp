@@ -37,13 +37,15 @@ enum class event_kind : std::uint8_t {
   completion, ///< a pending launch of `from` is complete
   /// `from` runs on a worker other than `amount`, which made it ready
   hand_over,
-  help_begin,   ///< an idle worker begins to run parts of `from`
-  help_end,     ///< the idle worker has run the last remaining part
-  arrival,      ///< the value `to` of rank `amount` has arrived at `from`
-  merge_begin,  ///< collective `from` has all values and begins to merge
-  merge_end,    ///< collective `from` has merged the values
-  allocation,   ///< `from` allocated temporary `to` of `amount` bytes
-  deallocation, ///< `from` freed temporary `to` of `amount` bytes
+  help_begin,  ///< an idle worker begins to run parts of `from`
+  help_end,    ///< the idle worker has run the last remaining part
+  arrival,     ///< the value `to` of rank `amount` has arrived at `from`
+  merge_begin, ///< collective `from` has all values and begins to merge
+  merge_end,   ///< collective `from` has merged the values
+  /// `from` wrote the first version of temporary `to`: `amount` bytes
+  allocation,
+  /// `from` freed temporary `to`, named by its first version: `amount` bytes
+  deallocation,
   /// sent by `from` (`no_handle`: a start) to `to`, which counts it for `step`
   message,
 };

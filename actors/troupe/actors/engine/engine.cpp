@@ -450,15 +450,16 @@ void engine::launch(op_mailbox& op, step_state& step, Observer& o) {
   // From here on, the completion can overtake this thread and end the step, and
   // the op can be ready for the next one.
   op.step.store(nullptr, std::memory_order_relaxed);
-  if (pending.ends_later) {
+  if (pending.ends_later)
     launch_later(launch);
-    return;
-  }
-  pending.positions[which_counter(id)] = launch_by_ticket(launch);
+  else
+    pending.positions[which_counter(id)] = launch_by_ticket(launch);
   if constexpr (Observer::looks) {
     o.look_at_clock();
     o.record(event_kind::run_end, handle_of(op), id);
   }
+  if (pending.ends_later)
+    return;
   const auto lists = lists_of(op);
   tell_all({lists.told_now, lists.told_later}, told_in(id), handle_of(op), o);
 }
@@ -516,12 +517,15 @@ void pending_launch::execute(stream&) {
     of->execute(*of_op->box->task, state(), *of_op->box, *this);
   const auto id = state().id.load(std::memory_order_relaxed);
   const auto lists = of->lists_of(*of_op->box);
-  if (!of_op->ends_later && of->is_watched())
+  if (of_op->ends_later) {
+    if (status == launch_status::done)
+      completed(nullptr);
+  } else if (of->is_watched()) {
+    of->record_late_results(*of_op->box, id);
     of->give_back<true>(*of_op->box, lists, id);
-  else if (!of_op->ends_later)
+  } else {
     of->give_back<false>(*of_op->box, lists, id);
-  else if (status == launch_status::done)
-    completed(nullptr);
+  }
 }
 
 void pending_launch::completed(std::exception_ptr failure) noexcept {
@@ -541,8 +545,11 @@ void engine::complete(pending_launch& launch, Observer& o) {
   const auto step = launch.state().id.load(std::memory_order_relaxed);
   if constexpr (Observer::looks)
     o.record(event_kind::completion, handle_of(*op.box), step);
-  if (op.ends_later)
+  if (op.ends_later) {
+    if constexpr (Observer::looks)
+      record_late_results(*op.box, step);
     give_back<Observer::looks>(*op.box, lists_of(*op.box), step);
+  }
   give_back_delayed<Observer::looks>(*op.box, op.gives_back_on_completion,
                                      step);
   launch.under_way.store(false, std::memory_order_relaxed);

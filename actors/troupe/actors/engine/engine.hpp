@@ -178,6 +178,10 @@ private:
   void run_observed(op_mailbox& op, worker& on);
   void record_begin(const op_mailbox& op, step_id step, const observed& o);
   void record_end(const op_mailbox& op, step_id step, const observed& o);
+  /// For an op whose launch was pending. Any thread.
+  void record_late_results(const op_mailbox& op, step_id step);
+  template <class Record>
+  void record_results(const op_mailbox& op, step_id step, Record record) const;
   void record_arrival(const op_mailbox& at, handle_id from, step_id step,
                       const observed& o);
   void record_freed(handle_id op, std::uint32_t temporary, step_id step,
@@ -309,7 +313,7 @@ private:
   std::vector<handle_id> variable_handles_; // by mailbox; `no_handle`: an end
   std::vector<target> target_of_; // by handle; a port if in another process
   // For the recorder only.
-  std::vector<handle_id> variable_of_;      // by temporary
+  std::vector<handle_id> variable_of_;      // by temporary: its first version
   std::vector<std::uint32_t> temporary_of_; // by storage, as in `parts`
   std::unique_ptr<std::uint16_t[]>
     ready_on_; // by mailbox: the worker, while recording

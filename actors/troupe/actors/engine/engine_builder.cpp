@@ -42,8 +42,12 @@ void engine_builder::add_streams() {
 void engine_builder::prepare_recording() {
   engine_.variable_of_.assign(parts_.places->temporaries(), no_handle);
   for (auto& v : graph_.vars)
-    if (!v.persistable && plan_.is_here(v.id))
-      engine_.variable_of_[parts_.temporary_of[v.storage]] = v.id;
+    if (!v.persistable && plan_.is_here(v.id)
+        && (v.feed || v.generator != no_handle)) {
+      auto& first = engine_.variable_of_[parts_.temporary_of[v.storage]];
+      if (first == no_handle || v.version < graph_.var(first).version)
+        first = v.id;
+    }
   engine_.ready_on_ =
     std::make_unique<std::uint16_t[]>(engine_.op_handles_.size());
   engine_.temporary_of_ = std::move(parts_.temporary_of);

@@ -34,22 +34,41 @@ void engine::record_begin(const op_mailbox& op, step_id step,
     o.record(event_kind::merge_begin, id, step);
 }
 
-void engine::record_end(const op_mailbox& op, step_id step, const observed& o) {
-  const auto id = handle_of(op);
+template <class Record>
+void engine::record_results(const op_mailbox& op, step_id step,
+                            Record record) const {
   const auto& g = *context_.graph;
-  if (is_collective(g.op(id)))
-    o.record(event_kind::merge_end, id, step);
-  o.record(event_kind::run_end, id, step);
-  for (auto output : g.op(id).outputs) {
+  const auto& handle = g.op(handle_of(op));
+  if (is_collective(handle))
+    record(event_kind::merge_end, 0, no_handle);
+  for (auto output : handle.outputs) {
     const auto& v = g.var(output);
     if (v.persistable || !has(output))
       continue;
     const auto temporary = temporary_of_[v.storage];
+    if (output != variable_of_[temporary])
+      continue; // takes the place of an earlier version
     const auto bytes = bytes_of(places_.at(temporary, slot_of(step)));
     if (bytes > 0)
-      o.record(event_kind::allocation, id, step, bytes,
-               variable_of_[temporary]);
+      record(event_kind::allocation, bytes, output);
   }
+}
+
+void engine::record_end(const op_mailbox& op, step_id step, const observed& o) {
+  const auto id = handle_of(op);
+  record_results(op, step,
+                 [&](event_kind kind, std::uint64_t amount, handle_id to) {
+                   o.record(kind, id, step, amount, to);
+                 });
+  o.record(event_kind::run_end, id, step);
+}
+
+void engine::record_late_results(const op_mailbox& op, step_id step) {
+  if (trace_.wants(trace_level::ops))
+    record_results(op, step,
+                   [&](event_kind kind, std::uint64_t amount, handle_id to) {
+                     trace_.record(kind, handle_of(op), step, amount, to);
+                   });
 }
 
 void engine::record_freed(handle_id op, std::uint32_t temporary, step_id step,
