@@ -50,6 +50,12 @@ std::string sender_of(const graph::ssa_graph& g, const actors::wired_edge& e,
                                  + std::to_string(to - e.distance);
 }
 
+/// True if `missing` names the sender, possibly among others.
+bool names(const std::string& missing, const std::string& sender) {
+  return (" or " + missing + " or ").find(" or " + sender + " or ")
+         != std::string::npos;
+}
+
 /// Asks until the chain from the step's end leads to the message, and returns
 /// an empty text. If that takes too long, returns the last answer.
 std::string ask_until_named(const executor& exe, const actors::wired_edge& e,
@@ -59,7 +65,7 @@ std::string ask_until_named(const executor& exe, const actors::wired_edge& e,
     const auto chain = exe.why();
     if (!chain.links.empty() && chain.links.back().handle == e.to
         && chain.links.back().step == to
-        && chain.missing == sender_of(exe.graph(), e, to))
+        && names(chain.missing, sender_of(exe.graph(), e, to)))
       return {};
     if (std::chrono::steady_clock::now() > until)
       return to_string(chain);

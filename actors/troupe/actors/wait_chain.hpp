@@ -34,7 +34,9 @@ struct wait_chain {
   };
   std::vector<link> links;
   /// Set if the last link waits although all its senders are done: the handle
-  /// whose message has not arrived, or the start of the step.
+  /// whose message has not arrived, or the start of the step. With several
+  /// senders, their names with "or" between them, because a counter does not
+  /// tell which message is missing.
   std::string missing;
 };
 

@@ -114,6 +114,28 @@ TEST_CASE("why reports an op that is launched but not complete") {
   CHECK(seen);
 }
 
+TEST_CASE("a chain never ends at a handle that is done while a step runs") {
+  const auto net = make_mlp();
+  executor exe{net.main, options_for(net)};
+  std::atomic<bool> over{false};
+  std::size_t asked = 0, at_done = 0;
+  std::thread asks{[&] {
+    while (!over) {
+      const auto chain = exe.why();
+      ++asked;
+      at_done +=
+        !chain.links.empty() && chain.links.back().how_far == progress::is_done;
+    }
+  }};
+  const auto feeds = net.batch(0, 4);
+  for (int s = 0; s < 4000; ++s)
+    exe.run(feeds);
+  over = true;
+  asks.join();
+  CHECK(asked > 0);
+  CHECK(at_done == 0);
+}
+
 TEST_CASE("why throws not_found for an unknown handle") {
   const auto net = make_mlp();
   executor exe{net.main, options_for(net)};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/engine/wait_finder.hpp>
 
-#include <troupe/actors/engine/disturbance.hpp>
 #include <troupe/actors/engine/graph_context.hpp>
 
 #include <algorithm>
@@ -30,6 +29,8 @@ int rank(progress how_far) {
 /// done a moment before all its messages are sent.
 constexpr int looks_before_missing = 4;
 constexpr std::chrono::microseconds between_looks{200};
+/// Number of chains that are followed at most, because handles go on meanwhile.
+constexpr int most_chains = 64;
 
 } // namespace
 
@@ -85,18 +86,36 @@ wait_finder::oldest_unfinished(handle_id id) const {
 // -- questions ----------------------------------------------------------------
 
 wait_chain wait_finder::why(handle_id id) const {
-  if (auto at = oldest_unfinished(id))
-    return follow(*at);
-  wait_chain chain;
-  chain.links.push_back(describe(id));
+  auto chain = follow_from([&] { return oldest_unfinished(id); });
+  if (chain.links.empty())
+    chain.links.push_back(describe(id));
   return chain;
 }
 
 wait_chain wait_finder::why() const {
+  return follow_from([this] { return last_to_end(); });
+}
+
+// A handle that was running can be done when it is described. The chain would
+// then explain nothing, so another one is followed.
+template <class Find>
+wait_chain wait_finder::follow_from(Find find) const {
+  for (int look = 0; look < most_chains; ++look) {
+    const auto at = find();
+    if (!at)
+      break;
+    auto chain = follow(*at);
+    if (chain.links.back().how_far != progress::is_done)
+      return chain;
+  }
+  return {};
+}
+
+std::optional<wait_finder::place> wait_finder::last_to_end() const {
   const auto steps = steps_under_way();
   if (steps.empty())
-    return {};
-  place last;
+    return std::nullopt;
+  std::optional<place> last;
   auto farthest = progress::is_done;
   for (handle_id id = 0; id < context_.graph->size(); ++id) {
     if (!plan_.is_here(id) || !plan_.ends_step(id))
@@ -104,10 +123,10 @@ wait_chain wait_finder::why() const {
     const auto how_far = engine_.state_of(id, *steps.front()).how_far;
     if (rank(how_far) > rank(farthest)) {
       farthest = how_far;
-      last = {id, steps.front()};
+      last = place{id, steps.front()};
     }
   }
-  return last.step ? follow(last) : wait_chain{};
+  return last;
 }
 
 wait_chain::link wait_finder::describe(handle_id id) const {
@@ -248,13 +267,10 @@ std::string wait_finder::missing_message(place p) const {
                              : graph::handle_name(*context_.graph, from)
                                  + ", step " + std::to_string(step - distance);
   };
-  const auto* disturbs = engine_.disturbs();
   std::string names;
   for (auto i = first_in_edge_[p.handle]; i < first_in_edge_[p.handle + 1];
        ++i) {
     const auto& e = plan_.edges()[in_edges_[i]];
-    if (disturbs && disturbs->withholds({e.from, p.handle, step}))
-      return name_of(e.from, e.distance);
     names += (names.empty() ? "" : " or ") + name_of(e.from, e.distance);
   }
   return names;

@@ -39,14 +39,15 @@ private:
   std::vector<const step_state*> steps_under_way() const;
   const step_state* under_way(step_id id) const;
   std::optional<place> oldest_unfinished(handle_id id) const;
+  std::optional<place> last_to_end() const;
+  template <class Find>
+  wait_chain follow_from(Find find) const;
   wait_chain follow(place from) const;
   wait_chain::link link_of(place p) const;
-  std::optional<place> next_of(place p, const wait_chain::link& link) const;
   std::optional<place> sender_to_wait_for(place p) const;
   std::optional<place> runs_on_stream_of(place p) const;
   std::optional<place> op_that_launch_waits_for(place p) const;
   std::string missing_message(place p) const;
-  bool messages_arrived(const wired_edge& e, place to) const;
 
   const engine& engine_;
   const graph_context& context_;
