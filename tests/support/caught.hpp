@@ -28,7 +28,8 @@ error caught(Act&& act) {
 inline bool says(const error& thrown, std::string_view part) {
   auto found = std::string_view(thrown.what()).find(part) != part.npos;
   if (!found)
-    MESSAGE("\"", std::string(part), "\" is not in: ", thrown.what());
+    MESSAGE("\"", std::string(part),
+            "\" is not in: ", std::string(thrown.what()));
   return found;
 }
 
