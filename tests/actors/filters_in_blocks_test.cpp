@@ -39,14 +39,6 @@ in_blocks(bool yes, const char* devices = "cpu:1",
   return o;
 }
 
-/// Number of persistable values that are not in plain layout.
-long laid_out(const scope& parameters) {
-  return std::ranges::count_if(parameters.names(), [&](auto& name) {
-    const auto* v = parameters.find(name);
-    return v->is_tensor() && v->as_tensor() && !v->as_tensor().is_plain();
-  });
-}
-
 /// A convolution from 2 to 16 channels, followed by two from 16 to 16.
 small_net convolutions(void (*minimize)(const graph::variable_ref&)) {
   graph::network net;
@@ -129,9 +121,9 @@ TEST_CASE("filters and optimizer state stay blocked until synchronized") {
   options.parameters = net.parameters();
   executor exe{net.main, options};
   exe.run(net.batch(0, 8));
-  CHECK(laid_out(*options.parameters) == in_all());
+  CHECK(count_laid_out(*options.parameters) == in_all());
   exe.synchronize_parameters();
-  CHECK(laid_out(*options.parameters) == 0);
+  CHECK(count_laid_out(*options.parameters) == 0);
   const auto expected = train(net, in_blocks(false), {{8}});
   CHECK(bit_equal(*options.parameters, *expected.parameters));
 }
@@ -150,15 +142,15 @@ TEST_CASE("filters and their copies stay blocked on several devices") {
       const auto shared = share && strategy == merge_strategy::reduce;
       if (strategy == merge_strategy::reduce && !share) {
         // The state of an update is only on the device that runs it.
-        CHECK(laid_out(*options.parameters) + laid_out(copies)
+        CHECK(count_laid_out(*options.parameters) + count_laid_out(copies)
               == in_all() + in_all() / 2);
       } else {
-        CHECK(laid_out(*options.parameters) == in_all());
-        CHECK(laid_out(copies) == (shared ? 0 : in_all()));
+        CHECK(count_laid_out(*options.parameters) == in_all());
+        CHECK(count_laid_out(copies) == (shared ? 0 : in_all()));
       }
       exe.synchronize_parameters();
-      CHECK(laid_out(*options.parameters) == 0);
-      CHECK(laid_out(copies) == 0);
+      CHECK(count_laid_out(*options.parameters) == 0);
+      CHECK(count_laid_out(copies) == 0);
     }
 }
 
@@ -167,12 +159,12 @@ TEST_CASE("any executor on the scope can restore filters to plain layout") {
   auto options = in_blocks(true);
   options.parameters = net.parameters();
   executor{net.main, options}.run(net.batch(0, 8));
-  CHECK((laid_out(*options.parameters) > 0) == uses_avx512());
+  CHECK((count_laid_out(*options.parameters) > 0) == uses_avx512());
   auto test_options = in_blocks(false);
   test_options.parameters = options.parameters;
   test_options.loss = net.loss;
   executor{net.evaluation, test_options}.synchronize_parameters();
-  CHECK(laid_out(*options.parameters) == 0);
+  CHECK(count_laid_out(*options.parameters) == 0);
 }
 
 TEST_CASE("synchronizing parameters does not change further training") {
@@ -224,7 +216,8 @@ TEST_CASE("other executors can read filters in blocked layout") {
     executor before{net.evaluation, test_options};
     exe.run(net.batch(0, 8));
     std::vector<double> losses{before.run(net.batch(1, 8)).loss};
-    CHECK((laid_out(*options.parameters) > 0) == (blocks && uses_avx512()));
+    CHECK((count_laid_out(*options.parameters) > 0)
+          == (blocks && uses_avx512()));
     executor after{net.evaluation, test_options};
     losses.push_back(after.run(net.batch(1, 8)).loss);
     auto two = in_blocks(false, "cpu:2"); // copies values to a second device

@@ -238,6 +238,13 @@ std::vector<float> values_of(const scope& parameters) {
   return all;
 }
 
+std::ptrdiff_t count_laid_out(const scope& parameters) {
+  return std::ranges::count_if(parameters.names(), [&](auto& name) {
+    const auto* v = parameters.find(name);
+    return v->is_tensor() && v->as_tensor() && !v->as_tensor().is_plain();
+  });
+}
+
 bool bit_equal(const scope& a, const scope& b) {
   const auto x = values_of(a);
   const auto y = values_of(b);

@@ -58,6 +58,9 @@ std::shared_ptr<const kernel_table> kernels_without(std::string_view op_type);
 
 /// All persistable values of the first device, in the order of their names.
 std::vector<float> values_of(const scope& parameters);
+/// Number of persistable values of the first device that are not in plain
+/// layout.
+std::ptrdiff_t count_laid_out(const scope& parameters);
 /// True if both hold the same names and bit-equal values.
 bool bit_equal(const scope& a, const scope& b);
 /// Largest |a - b| / max(|a|, |b|, floor) over all values.
