@@ -47,10 +47,11 @@ TEST_CASE("for long values only the part that differs is shown") {
   CHECK(text.find("other") != text.npos);
 }
 
-TEST_CASE("malformed descriptions do no harm") {
-  for (const auto* text : {"\n\n\n", "\t", "no end", "\t\t\n\t", "a\n"}) {
-    first_difference("a\t1\n", text, 1);
-    first_difference(text, "a\t1\n", 1);
+TEST_CASE("a malformed description differs from a correct one") {
+  for (const std::string text : {"\n\n\n", "\t", "no end", "\t\t\n\t", "a\n"}) {
+    CAPTURE(text);
+    CHECK_FALSE(first_difference("a\t1\n", text, 1).empty());
+    CHECK_FALSE(first_difference(text, "a\t1\n", 1).empty());
   }
 }
 
