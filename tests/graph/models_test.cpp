@@ -10,6 +10,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <set>
+#include <string>
 
 using namespace troupe;
 using namespace troupe::graph;
@@ -33,6 +36,24 @@ std::int64_t parameter_count(const model& m) {
   for (const auto& [name, var] : m.main.main().vars)
     count += var.is_parameter ? var.dims.numel() : 0;
   return count;
+}
+
+/// The types of a program's ops, without the op that begins the backward pass.
+std::multiset<std::string> op_types(const program& p) {
+  std::multiset<std::string> types;
+  for (const auto& op : p.main().ops)
+    if (op.role() != (role_backward | role_loss))
+      types.insert(op.type);
+  return types;
+}
+
+/// The types of the ops that a device computes.
+std::multiset<std::string> op_types(const ssa_graph& g, std::size_t device) {
+  std::multiset<std::string> types;
+  for (const auto& op : g.ops)
+    if (op.kind == op_kind::computation && op.device == device)
+      types.insert(op.desc->type);
+  return types;
 }
 
 std::size_t count_ops(const program& p, const std::string& type) {
@@ -71,12 +92,15 @@ TEST_CASE("every model has a loss, feeds, updates for all parameters and a "
   }
 }
 
-TEST_CASE("every model becomes a graph over two devices") {
+TEST_CASE("in a graph over two devices, each computes all ops of a model") {
   for (const auto& [name, build] : models()) {
     CAPTURE(name);
     build_options options;
     options.devices = {{device_kind::cpu, 0}, {device_kind::cpu, 1}};
-    CHECK_FALSE(build_ssa_graph(build({}).main, options).ops.empty());
+    const auto p = build({}).main;
+    const auto g = build_ssa_graph(p, options);
+    for (std::size_t device : {0, 1})
+      CHECK(op_types(g, device) == op_types(p));
   }
 }
 
