@@ -206,15 +206,17 @@ TEST_CASE("feeds that only a block reads are fed") {
 }
 
 TEST_CASE("readers and writers wait for an op that runs a block") {
-  auto p = nested();
   small_program whole;
-  whole.desc = p;
+  whole.desc = nested();
+  whole.op("fill", {}, {"going"});
   const auto g = testing::build(whole);
   const auto loop = testing::find_op(g, "while");
   const auto relu = testing::find_op(g, "relu");
   const auto x = g.op(relu).inputs.front();
   CHECK(g.var(x).name == "x");
   CHECK(g.var(x).generator == loop);
+  CHECK(testing::has_edge(g, loop, testing::find_op(g, "fill"),
+                          edge_kind::write_after_read, 0));
 }
 
 TEST_CASE("a gradient that is completed in a block is refused over devices") {
