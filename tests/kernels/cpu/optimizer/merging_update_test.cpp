@@ -196,12 +196,18 @@ TEST_CASE("gradients of filters are merged as they lie") {
 }
 
 TEST_CASE("the first device may lack the gradient of a filter") {
-  auto merging = before_merging({32, 16, 3, 3});
-  merging.at("g") = {};
-  for (auto name : {"g1", "g2"})
-    put_in_blocks(merging, name);
-  merge(merging, updates[1]);
-  CHECK(cpu::lies_in_filter_blocks(merging.at("p").as_tensor()));
+  const shape dims{32, 16, 3, 3};
+  for (const auto& u : updates) {
+    CAPTURE(u.type);
+    auto merging = before_merging(dims), adding = before_merging(dims);
+    merging.at("g") = {};
+    for (auto name : {"g1", "g2"})
+      put_in_blocks(merging, name);
+    merge(merging, u);
+    CHECK(cpu::lies_in_filter_blocks(merging.at("p").as_tensor()));
+    add_and_update(adding, u, {"g1", "g2"});
+    check_same(merging, adding);
+  }
 }
 
 TEST_CASE("workers share the sum, to the same bits") {
