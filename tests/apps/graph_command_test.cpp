@@ -93,6 +93,19 @@ TEST_CASE("the graph is what train runs with the same options") {
   CHECK(summary["messages"] == 3 * wiring["messages"].get<std::size_t>());
 }
 
+TEST_CASE("launches that complete late end the step when they complete") {
+  const auto number_of_ends = [](const std::string& devices) {
+    const auto wiring =
+      json::parse(run_troupe({"graph", "mlp", "--devices", devices,
+                              "--strategy", "all_reduce", "--wiring", "--json"})
+                    .out);
+    return std::ranges::count_if(wiring["handles"], [](const json& handle) {
+      return handle["ends_step"].get<bool>();
+    });
+  };
+  CHECK(number_of_ends("sim:2") > number_of_ends("cpu:2"));
+}
+
 TEST_CASE("the wiring tells of each handle whom it waits for") {
   const auto result = run_troupe({"graph", "mlp", "--wiring", "--json"});
   REQUIRE(lines_of(result.out).size() == 1);

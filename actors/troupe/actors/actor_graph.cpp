@@ -181,18 +181,10 @@ void actor_graph::make_streams() {
       make_stream<all_reduce_actor>(s).set_order(turns_on(graph_, s.device));
     else
       make_stream<stream_actor>(s);
-  // Streams that can wait for each other's tickets form a group.
-  for (std::size_t i = 0; i < planned_.size(); ++i) {
-    if (streams_[i]->device_stream().completes_at_launch())
-      continue;
-    std::size_t group = 0;
-    while (group < i
-           && (planned_[group].is_host()
-               || !streams_[i]->can_wait_for(*streams_[group])))
-      ++group;
-    planned_[i].ticket_group =
-      group == i ? static_cast<std::int32_t>(i) : planned_[group].ticket_group;
-  }
+  std::vector<const stream*> streams;
+  for (auto* s : streams_)
+    streams.push_back(&s->device_stream());
+  set_ticket_groups(planned_, streams);
 }
 
 void actor_graph::took(std::uint64_t step_ns) noexcept {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/backend/backend.hpp>
 #include <troupe/actors/plan/wiring_plan.hpp>
 #include <troupe/actors/steps/executor_graph.hpp>
 #include <troupe/apps/common_options.hpp>
@@ -14,6 +15,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace troupe::apps {
 
@@ -41,13 +43,29 @@ executor_options train_options_of(const graph_options& options,
   return wanted;
 }
 
+/// The streams that an executor would use, with their ticket groups.
+std::vector<actors::planned_stream> streams_of(const graph::ssa_graph& g,
+                                               const executor_options& wanted) {
+  auto planned =
+    actors::plan_streams(g, static_cast<std::size_t>(workers_of(wanted)));
+  const auto devices = make_devices(wanted.devices);
+  std::vector<std::unique_ptr<stream>> made;
+  std::vector<const stream*> streams;
+  for (auto& s : planned)
+    streams.push_back(made
+                        .emplace_back(devices[s.device]->make_stream(
+                          {actors::stream_name(s, g), s.width}))
+                        .get());
+  actors::set_ticket_groups(planned, streams);
+  return planned;
+}
+
 std::string text_of(const graph_options& options, const graph::ssa_graph& g,
                     const executor_options& wanted) {
   if (!options.wiring)
     return options.format == "dot" ? to_dot(g) : to_json(g) + "\n";
-  const auto workers = static_cast<std::size_t>(workers_of(wanted));
   const actors::wiring_plan plan{g,
-                                 {.streams = actors::plan_streams(g, workers),
+                                 {.streams = streams_of(g, wanted),
                                   .steps_overlap = wanted.steps_in_flight > 1}};
   return options.json ? to_json(plan, g) + "\n" : to_text(plan, g);
 }

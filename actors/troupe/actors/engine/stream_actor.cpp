@@ -30,10 +30,6 @@ stream_actor::stream_actor(caf::actor_config& cfg, std::string name,
   gather(false);
 }
 
-bool stream_actor::can_wait_for(const stream_actor& producer) const noexcept {
-  return stream_->can_wait_for(*producer.stream_);
-}
-
 bool stream_actor::idle() const noexcept {
   return inbox_.load(std::memory_order_acquire) == idle_mark;
 }

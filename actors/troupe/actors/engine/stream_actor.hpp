@@ -47,8 +47,6 @@ public:
   const char* name() const override { return name_.c_str(); }
   stream& device_stream() noexcept { return *stream_; }
   job_queue& queue() noexcept { return queue_; }
-  /// True if this stream can wait for work on `producer`.
-  bool can_wait_for(const stream_actor& producer) const noexcept;
 
   /// Destroys the device's stream, which has then called all completions. No
   /// step may be running.

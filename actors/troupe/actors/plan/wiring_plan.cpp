@@ -75,6 +75,21 @@ plan_streams(const graph::ssa_graph& g, std::size_t workers,
   return streams;
 }
 
+void set_ticket_groups(std::span<planned_stream> planned,
+                       std::span<const stream* const> streams) {
+  for (std::size_t i = 0; i < planned.size(); ++i) {
+    if (streams[i]->completes_at_launch())
+      continue;
+    std::size_t group = 0;
+    while (group < i
+           && (planned[group].is_host()
+               || !streams[i]->can_wait_for(*streams[group])))
+      ++group;
+    planned[i].ticket_group =
+      group == i ? static_cast<std::int32_t>(i) : planned[group].ticket_group;
+  }
+}
+
 wiring_plan::wiring_plan(const graph::ssa_graph& g, wiring_options options)
   : graph_(g), options_(std::move(options)) {
   find_local_part();

@@ -3,6 +3,7 @@
 
 #include <troupe/graph/ssa/reachability.hpp>
 #include <troupe/graph/ssa_graph.hpp>
+#include <troupe/kernels/stream.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -40,6 +41,12 @@ struct planned_stream {
 std::vector<planned_stream>
 plan_streams(const graph::ssa_graph& g, std::size_t workers,
              const std::vector<bool>& device_is_here = {});
+
+/// Sets the ticket groups of planned streams: those that can wait for each
+/// other's tickets form a group.
+/// @param streams the device streams, in the same order
+void set_ticket_groups(std::span<planned_stream> planned,
+                       std::span<const stream* const> streams);
 
 /// When an op is done.
 enum class op_end : std::uint8_t {
