@@ -249,9 +249,11 @@ void actor_graph::make_engine(const wiring_plan& plan,
       return address(id);
     },
     stream_handles_.empty() ? nullptr : stream_handles_.front());
-  for (auto& o : graph_.ops)
-    if (plan.is_here(o.id) && plan.end_of(o.id) != op_end::at_return)
-      ++pending_ops_;
+  for (handle_id id = 0; id < graph_.size(); ++id)
+    if (plan.is_here(id)) {
+      ++(graph_.is_op(id) ? op_actors_ : variable_actors_);
+      pending_ops_ += graph_.is_op(id) && plan.end_of(id) != op_end::at_return;
+    }
 }
 
 const graph::ssa_graph& actor_graph::graph() {

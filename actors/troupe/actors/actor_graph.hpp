@@ -111,7 +111,12 @@ public:
   std::uint64_t gathered_steps() const noexcept {
     return gathered_steps_.load(std::memory_order_relaxed);
   }
+  ///@{
+  /// Number of actors in this process.
+  std::size_t op_actors() const noexcept { return op_actors_; }
+  std::size_t variable_actors() const noexcept { return variable_actors_; }
   std::size_t stream_actors() const noexcept { return streams_.size(); }
+  ///@}
   /// Number of edges that send CAF messages.
   std::size_t message_edges() const noexcept { return message_edges_; }
   /// Number of ops that may complete after their launch returns.
@@ -141,6 +146,8 @@ private:
   std::vector<stream_actor*> streams_; // by number in the plan
   std::optional<disturbance> disturbs_;
   std::optional<engine> engine_;
+  std::size_t op_actors_ = 0;
+  std::size_t variable_actors_ = 0;
   std::size_t message_edges_ = 0;
   std::size_t pending_ops_ = 0;
   std::uint32_t steps_without_past_ = 0;

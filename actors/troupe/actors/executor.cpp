@@ -512,8 +512,8 @@ scope& executor::parameters() noexcept {
 
 executor_stats executor::stats() const {
   executor_stats s;
-  s.op_actors = impl_->ssa.ops.size();
-  s.variable_actors = impl_->ssa.vars.size();
+  s.op_actors = impl_->actors->op_actors();
+  s.variable_actors = impl_->actors->variable_actors();
   s.stream_actors = impl_->actors->stream_actors();
   s.messages_per_step = impl_->actors->messages().messages_per_step();
   s.message_edges = impl_->actors->message_edges();

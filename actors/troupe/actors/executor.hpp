@@ -122,7 +122,7 @@ struct step_result {
   tensor merged(std::string_view name) const;
 };
 
-/// Counts of a running graph.
+/// Counts of a running graph. Actors and messages are those of this process.
 struct executor_stats {
   std::size_t op_actors = 0;
   std::size_t variable_actors = 0;

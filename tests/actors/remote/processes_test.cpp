@@ -289,16 +289,29 @@ TEST_CASE("processes that exchange nothing run independently") {
   CHECK(exit_code(child) == 0);
 }
 
-TEST_CASE("a process holds only the variables and streams of its own devices") {
+TEST_CASE("a process holds only actors and variables of its own devices") {
   several run{make_mlp(), {0, 1}, merge_strategy::all_reduce, 2, {}};
+  const auto counts_own_handles = [](const executor& exe,
+                                     std::uint32_t device) {
+    const auto is_here = [device](const auto& handle) {
+      return handle.device == device;
+    };
+    const auto stats = exe.stats();
+    const auto& g = exe.graph();
+    return std::ranges::count_if(g.ops, is_here)
+             == static_cast<std::ptrdiff_t>(stats.op_actors)
+           && std::ranges::count_if(g.vars, is_here)
+                == static_cast<std::ptrdiff_t>(stats.variable_actors);
+  };
   const auto child = run.child(1, [&](executor& exe) {
     exe.run(run.net.batch(0, 4));
-    if (exe.stats().stream_actors != 2)
+    if (exe.stats().stream_actors != 2 || !counts_own_handles(exe, 1))
       ::_exit(2);
   });
   executor exe{run.net.main, run.options(0)};
   exe.run(run.net.batch(0, 4));
   CHECK(values_of(exe.parameters().replica(1)).empty());
+  CHECK(counts_own_handles(exe, 0));
   CHECK(exe.stats().peak_bytes[1] == 0);
   CHECK(exe.stats().stream_actors == 3); // one of them for collectives
   CHECK(exit_code(child) == 0);
