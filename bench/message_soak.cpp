@@ -42,7 +42,7 @@ public:
   }
 
   void ran(std::uint32_t task, const step_info& info) noexcept {
-    auto& runs = runs_[static_cast<std::size_t>(info.device)];
+    auto& runs = runs_[static_cast<std::size_t>(info.replica)];
     auto mistakes =
       std::uint64_t{runs[task].load(std::memory_order_relaxed) != info.step};
     for (auto p : graph_.before(task))

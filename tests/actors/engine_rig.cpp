@@ -108,7 +108,7 @@ void engine_rig::wire() {
   for (std::uint32_t slot = 0; slot < std::bit_ceil(steps_in_flight_); ++slot) {
     auto& step = *context.steps.emplace_back(std::make_unique<step_state>());
     step.slot = slot;
-    step.devices.resize(graph_.devices.size());
+    step.shards.resize(graph_.devices.size());
     step.fed.resize(graph_.devices.size());
   }
   plan_.emplace(graph_, wiring_options{.streams = planned_});

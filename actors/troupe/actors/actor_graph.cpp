@@ -144,9 +144,9 @@ void actor_graph::make_steps() {
   for (std::uint32_t slot = 0; slot < slots; ++slot) {
     auto& step = *context_.steps.emplace_back(std::make_unique<step_state>());
     step.slot = slot;
-    step.devices.resize(graph_.devices.size());
+    step.shards.resize(graph_.devices.size());
     step.fed.resize(graph_.devices.size());
-    for (auto& shard : step.devices)
+    for (auto& shard : step.shards)
       shard.stop = &step.failed;
   }
 }

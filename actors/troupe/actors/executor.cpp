@@ -271,8 +271,8 @@ void executor::impl::prepare(const step_in_flight& s, const feed_map& feeds,
                              std::int64_t samples) {
   auto& state = state_of(s.id);
   state.started_ns = now_ns();
-  state.devices.resize(devices.size());
-  actors::split_batch(samples, s.id, options.seed, state.devices);
+  state.shards.resize(devices.size());
+  actors::split_batch(samples, s.id, options.seed, state.shards);
   state.wanted.clear();
   for (auto& f : actors->tasks().fetches())
     state.wanted.push_back(wants(s.wanted, f.name));
@@ -347,7 +347,7 @@ void executor::impl::collect(step_in_flight& s,
     values.push_back({from.name, from.device, std::move(state.fetched[i])});
   }
   try {
-    actors::gather(s.id, loss, state.devices, values, s.wanted, s.result);
+    actors::gather(s.id, loss, state.shards, values, s.wanted, s.result);
   } catch (const std::bad_alloc&) {
     s.failure = error(errc::out_of_memory, "no memory for the step's result",
                       {.step = s.id});
@@ -463,7 +463,7 @@ void executor::cancel() noexcept {
 }
 
 void executor::synchronize_parameters() {
-  impl_->replicas().gather();
+  impl_->replicas().update_scope();
 }
 
 /// Gives access to the executor to functions whose headers include CAF.

@@ -20,15 +20,16 @@
 
 namespace troupe {
 
-/// What a kernel can know about the current step.
+/// What a kernel can know about the current step. A *replica* computes one
+/// shard of the batch. Each device is a replica so far.
 struct step_info {
   step_id step = 0;
   std::uint64_t seed = 0;         ///< the run's seed
-  std::int64_t first_sample = 0;  ///< first sample of this device's shard
-  std::int64_t shard_samples = 0; ///< n_i, samples on this device
-  std::int64_t batch_samples = 0; ///< n, samples on all devices
-  std::int64_t device = 0;        ///< this device's number
-  std::int64_t devices = 1;       ///< number of devices that run the step
+  std::int64_t first_sample = 0;  ///< first sample of this replica's shard
+  std::int64_t shard_samples = 0; ///< n_i, samples of this replica
+  std::int64_t batch_samples = 0; ///< n, samples of all replicas
+  std::int64_t replica = 0;       ///< this replica's number
+  std::int64_t replicas = 1;      ///< number of replicas
   /// Becomes true when the step fails or is cancelled. Null: the step cannot be
   /// stopped.
   const std::atomic<bool>* stop = nullptr;

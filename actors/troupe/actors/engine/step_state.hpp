@@ -25,8 +25,8 @@ struct step_state {
   /// Relaxed: threads that compute the step are ordered after its admission,
   /// and all others only observe.
   std::atomic<step_id> id{0};
-  /// Per device: size and first sample of its shard.
-  std::vector<step_info> devices;
+  /// By device: the shard that its replica computes.
+  std::vector<step_info> shards;
   /// Where the feeds of a device have arrived.
   struct arrival {
     stream* on = nullptr; ///< copies them; null if the step has no values
@@ -53,7 +53,7 @@ struct step_state {
   std::atomic<bool> failed{false};
 
   bool idle(std::size_t device) const {
-    return devices[device].shard_samples == 0;
+    return shards[device].shard_samples == 0;
   }
 
   /// Keeps the first error of the step. Any thread.

@@ -52,7 +52,7 @@ void feeder::copy_to(std::size_t device, const std::string& name,
       fed_.push_back({held, to.to_device(value, *queues_[device])});
     return;
   }
-  const auto& shard = step.devices[device];
+  const auto& shard = step.shards[device];
   const auto* target = parts_.tasks->find_fed(name, device);
   if (!target || shard.shard_samples == 0)
     return;

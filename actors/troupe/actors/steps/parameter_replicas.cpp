@@ -127,7 +127,7 @@ void parameter_replicas::forget_old_copies() {
       old->clear();
 }
 
-void parameter_replicas::gather() {
+void parameter_replicas::update_scope() {
   std::unordered_set<std::string_view> written_on_first;
   for (auto& v : graph_.vars)
     if (v.persistable && v.device == 0 && v.version > 0)

@@ -33,7 +33,7 @@ public:
   void spread();
   /// Called after steps. Brings the application's values up to date, in plain
   /// layout.
-  void gather();
+  void update_scope();
 
 private:
   bool is_here(std::size_t device) const {

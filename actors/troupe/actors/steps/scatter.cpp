@@ -102,8 +102,8 @@ void split_batch(std::int64_t samples, step_id step, std::uint64_t seed,
     s.first_sample = first;
     s.shard_samples = samples / n + (i < samples % n);
     s.batch_samples = samples;
-    s.device = i;
-    s.devices = n;
+    s.replica = i;
+    s.replicas = n;
     first += s.shard_samples;
   }
 }

@@ -74,7 +74,7 @@ public:
                        desc_.attributes,
                        {desc_.inputs, variables},
                        {desc_.outputs, variables + inputs_},
-                       step.devices[place_.device_index]};
+                       step.shards[place_.device_index]};
     if (may_lend(inputs))
       run_kernel(*kernel_, rule_, ctx);
     else

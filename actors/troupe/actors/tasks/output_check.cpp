@@ -65,7 +65,7 @@ public:
 
   void run(kernel_context& ctx) override {
     code_->run(ctx);
-    const auto by_rank = batch_is_fixed_ && ctx.step().devices > 1;
+    const auto by_rank = batch_is_fixed_ && ctx.step().replicas > 1;
     auto declared = declared_.begin();
     ctx.outputs().for_each(
       [&](const op_argument& out) { check(out, *declared++, by_rank); });

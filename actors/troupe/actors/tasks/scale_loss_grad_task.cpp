@@ -23,7 +23,7 @@ public:
       out_(out) {}
 
   launch_status run(step_state& step, completion&) override {
-    const auto& info = step.devices[device_index_];
+    const auto& info = step.shards[device_index_];
     if (info.shard_samples == 0)
       return launch_status::done;
     auto host = tensor::make(host_, dims_, dtype::float64);

@@ -108,7 +108,7 @@ ready_queue_executor::impl::impl(std::shared_ptr<const graph::program> main,
             .parameters = options.parameters.get(),
             .kernels = options.kernels.get()}),
     plan(plan_of(graph)), waits(waits_of(graph, plan)) {
-  state.devices.resize(1);
+  state.shards.resize(1);
   for (auto& op : graph.ops)
     tasks.push_back(&values.make_task(op, *queue_of_device));
   const auto temporary = values.temporary_of_storage();
@@ -165,7 +165,7 @@ double ready_queue_executor::run(const feed_map& feeds) {
   const auto samples =
     actors::check_feeds(feeds, self.feeds_needed, self.program->main(), 1);
   step.id = self.next_step++;
-  actors::split_batch(samples, step.id, self.options.seed, step.devices);
+  actors::split_batch(samples, step.id, self.options.seed, step.shards);
   step.wanted.assign(self.values.fetches().size(), true);
   step.fetched.assign(self.values.fetches().size(), tensor{});
   step.failed.store(false, std::memory_order_relaxed);
@@ -177,7 +177,7 @@ double ready_queue_executor::run(const feed_map& feeds) {
   for (std::size_t i = 0; i < step.fetched.size(); ++i)
     fetched.push_back(
       {self.values.fetches()[i].name, 0, std::move(step.fetched[i])});
-  return actors::gather(step.id, self.options.loss, step.devices, fetched, {})
+  return actors::gather(step.id, self.options.loss, step.shards, fetched, {})
     .loss;
 }
 

@@ -215,11 +215,11 @@ void run_sync_batch_norm_moments(kernel_context& ctx) {
   const tensor x = images(ctx);
   const channel_view v = view_of(ctx, x);
   const std::int64_t width = 1 + 2 * v.channels;
-  tensor moments = float_output(ctx, "Moments", {ctx.step().devices, width});
+  tensor moments = float_output(ctx, "Moments", {ctx.step().replicas, width});
   fill(moments.data<float>(), moments.numel(), 0.0f);
   if (v.samples * v.pixels == 0)
     return;
-  float* row = moments.data<float>() + ctx.step().device * width;
+  float* row = moments.data<float>() + ctx.step().replica * width;
   row[0] = static_cast<float>(v.samples * v.pixels);
   float* mean = row + 1;
   float* variance = mean + v.channels;
