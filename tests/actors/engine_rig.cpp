@@ -55,7 +55,7 @@ std::uint32_t engine_rig::keep(graph::stream_kind kind, int width,
     {static_cast<std::uint32_t>(graph_.devices.size() - 1), kind, width});
   handles_.push_back(make<T>(*system, "stream",
                              device_->make_stream({"test", width}), jobs,
-                             std::size_t{0}));
+                             std::size_t{0}, stream_seed_));
   streams_.push_back(&object_of<T>(handles_.back()));
   return number;
 }
@@ -111,7 +111,12 @@ void engine_rig::wire() {
     step.shards.resize(graph_.devices.size());
     step.fed.resize(graph_.devices.size());
   }
-  plan_.emplace(graph_, wiring_options{.streams = planned_});
+  wiring_options wiring{.streams = planned_};
+  if (!later_.empty())
+    wiring.ends_later = [this](const graph::op_handle& o) {
+      return std::ranges::find(later_, o.id) != later_.end();
+    };
+  plan_.emplace(graph_, std::move(wiring));
   places_.emplace(0, context.slots());
   engine::parts p;
   p.context = &context;

@@ -34,6 +34,9 @@ public:
                       std::size_t workers = 1);
   ~engine_rig();
 
+  /// Streams that are added later run their ready ops in an order drawn from
+  /// `seed`, which is not 0.
+  void shuffle_streams(std::uint64_t seed) { stream_seed_ = seed; }
   /// Adds a CPU device with one stream, which passes its ops to `jobs`, or to
   /// `queue` if `jobs` is null. Returns the stream's number.
   std::uint32_t add_stream(int width = 1, job_queue* jobs = nullptr);
@@ -44,6 +47,8 @@ public:
                    std::int32_t collective_index = -1);
   /// `to` of step s + distance waits for `from` of step s.
   void connect(handle_id from, handle_id to, std::uint32_t distance = 0);
+  /// The launches of `op` complete by a callback. Called before `wire`.
+  void complete_later(handle_id op) { later_.push_back(op); }
   /// Called before `wire`.
   void disturb(const delivery_shuffle& wanted) { disturbs_.emplace(wanted); }
   /// Called after the last op and edge, before the first step.
@@ -84,6 +89,8 @@ private:
   std::uint32_t keep(graph::stream_kind kind, int width, job_queue& jobs);
 
   std::uint32_t steps_in_flight_;
+  std::uint64_t stream_seed_ = 0;
+  std::vector<handle_id> later_;
   std::unique_ptr<device> device_;
   std::deque<graph::op_desc> descriptions_;
   graph::ssa_graph graph_;

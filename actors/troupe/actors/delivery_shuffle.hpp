@@ -20,8 +20,9 @@ struct message_id {
 
 /// Perturbs the schedule of a run, for tests. Results must not change.
 struct delivery_shuffle {
-  /// Seed for the order in which messages are sent, the choice among a stream's
-  /// ready ops, and the delay of each op. Empty: no perturbation.
+  /// Seed for the order in which messages are sent (those of an op, a variable,
+  /// a step's start and a completion), the choice among a stream's ready ops,
+  /// and the delay of each op. Empty: no perturbation.
   std::optional<std::uint64_t> seed = 0;
   std::uint32_t max_delay_us = 50; ///< longest delay of a ready op
   /// A message to withhold. Its step stops until `let_go` is called.

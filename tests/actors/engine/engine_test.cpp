@@ -20,6 +20,32 @@ using namespace troupe::test;
 
 TEST_SUITE("actors.engine") {
 
+namespace {
+
+/// Number of different orders in which the ops of a rig run if 20 seeds shuffle
+/// its messages. `build` adds streams, ops and edges.
+template <class Build>
+long different_orders(Build build) {
+  const auto order_of = [&](std::uint64_t seed) {
+    engine_rig rig;
+    build(rig);
+    rig.disturb({.seed = seed, .max_delay_us = 0});
+    rig.wire();
+    rig.begin(0);
+    rig.serve();
+    return rig.ran();
+  };
+  std::vector<std::string> orders;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    orders.push_back(order_of(seed));
+    CHECK(orders.back() == order_of(seed));
+  }
+  std::ranges::sort(orders);
+  return std::ranges::unique(orders).begin() - orders.begin();
+}
+
+} // namespace
+
 TEST_CASE("the last op of a diamond runs once, after both branches") {
   engine_rig rig;
   const auto s = rig.add_stream();
@@ -285,22 +311,61 @@ TEST_CASE("a withheld message stops its step until it is released") {
 }
 
 TEST_CASE("different seeds give different orders of messages") {
-  std::vector<std::string> orders;
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+  CHECK(different_orders([](engine_rig& rig) {
+          const auto s = rig.add_stream();
+          const auto a = rig.add_op(s);
+          for (int i = 0; i < 4; ++i)
+            rig.connect(a, rig.add_op(s));
+        })
+        > 3);
+}
+
+TEST_CASE("different seeds give different orders of start messages") {
+  CHECK(different_orders([](engine_rig& rig) {
+          const auto s = rig.add_stream();
+          for (int i = 0; i < 5; ++i)
+            rig.add_op(s);
+        })
+        > 3);
+}
+
+TEST_CASE("different seeds give different orders of messages on completion") {
+  CHECK(different_orders([](engine_rig& rig) {
+          const auto s = rig.add_stream();
+          const auto a = rig.add_op(s);
+          rig.complete_later(a);
+          for (int i = 0; i < 4; ++i)
+            rig.connect(a, rig.add_op(s));
+        })
+        > 3);
+}
+
+TEST_CASE("shuffled completions tell later steps after the current one") {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
     engine_rig rig;
     const auto s = rig.add_stream();
     const auto a = rig.add_op(s);
-    for (int i = 0; i < 4; ++i)
-      rig.connect(a, rig.add_op(s));
+    rig.complete_later(a);
+    for (int i = 0; i < 3; ++i) {
+      rig.connect(a, rig.add_op(s));    // of the same step
+      rig.connect(a, rig.add_op(s), 1); // of the next
+    }
     rig.disturb({.seed = seed, .max_delay_us = 0});
     rig.wire();
+    rig.trace->set_level(trace_level::messages);
     rig.begin(0);
     rig.serve();
-    orders.push_back(rig.ran());
+    rig.begin(1);
+    rig.serve();
+    // The messages on completion of `a` in step 0 and the steps they are for.
+    std::vector<std::uint32_t> steps;
+    for (auto& e : rig.trace->take())
+      if (e.kind == event_kind::message && e.from == a && steps.size() < 6)
+        steps.push_back(e.step);
+    CAPTURE(seed);
+    CHECK(std::ranges::count(steps, 0u) == 3);
+    CHECK(std::ranges::is_sorted(steps));
   }
-  std::ranges::sort(orders);
-  const auto different = std::ranges::unique(orders).begin() - orders.begin();
-  CHECK(different > 3);
 }
 
 TEST_CASE("every message that is sent is recorded, including starts") {

@@ -81,7 +81,7 @@ template <class Observer>
 engine::tell_all(const told& targets, told_step in, handle_id from,
                  Observer& o) {
   if constexpr (Observer::looks)
-    if (o.disturbs() && o.disturbs()->shuffles())
+    if (o.shuffles())
       return tell_shuffled(targets, in.id, from, o);
   for (auto word : targets.now)
     tell(target::from_word(word), in, from, o);
@@ -295,12 +295,31 @@ void engine_stream::start_op::run(worker& on) {
 
 template <class Observer>
 void engine::start_stream(const engine_stream& s, step_id step, Observer& o) {
+  if constexpr (Observer::looks)
+    if (o.shuffles())
+      return start_shuffled(s, step, o);
   if (const auto number = step - context_.first_step;
       number < largest_distance_)
     for (auto [to, distance] : s.first_starts)
       if (number < distance)
         tell(to, told_in(step), no_handle, o);
   for (auto to : s.starts)
+    tell(to, told_in(step), no_handle, o);
+}
+
+// Messages that earlier steps would have sent are for this step too, so all
+// messages are shuffled together.
+void engine::start_shuffled(const engine_stream& s, step_id step, observed& o) {
+  auto starts = s.starts;
+  for (auto [to, distance] : s.first_starts)
+    if (step - context_.first_step < distance)
+      starts.push_back(to);
+  if (starts.empty())
+    return;
+  // Each stream draws its own order.
+  auto draw = o.disturbs()->draws_for(receiver_of(starts.front()), step);
+  std::shuffle(starts.begin(), starts.end(), draw);
+  for (auto to : starts)
     tell(to, told_in(step), no_handle, o);
 }
 
@@ -553,12 +572,27 @@ void engine::complete(pending_launch& launch, Observer& o) {
   give_back_delayed<Observer::looks>(*op.box, op.gives_back_on_completion,
                                      step);
   launch.under_way.store(false, std::memory_order_relaxed);
+  if constexpr (Observer::looks)
+    if (o.shuffles())
+      return tell_completion_shuffled(op, step, o);
   for (auto& m : op.on_completion)
     if (m.distance == 0)
       tell(m.to, told_in(step), m.from, o);
   for (auto& m : op.on_completion)
     if (m.distance > 0)
       tell(m.to, told_in(step + m.distance), m.from, o);
+}
+
+// Messages to later steps come after those of the current step.
+void engine::tell_completion_shuffled(const pending_op& op, step_id step,
+                                      observed& o) {
+  auto messages = op.on_completion;
+  auto draw = o.disturbs()->draws_for(handle_of(*op.box), step);
+  std::shuffle(messages.begin(), messages.end(), draw);
+  std::ranges::stable_partition(
+    messages, [](const pending_op::message& m) { return m.distance == 0; });
+  for (auto& m : messages)
+    tell(m.to, told_in(step + m.distance), m.from, o);
 }
 
 // -- ports --------------------------------------------------------------------

@@ -214,6 +214,8 @@ private:
   void launch_later(pending_launch& launch);
   template <class Observer>
   void complete(pending_launch& launch, Observer& o);
+  void tell_completion_shuffled(const pending_op& op, step_id step,
+                                observed& o);
 
   /// Calls `work(observer)` with an active observer if recording or perturbing.
   template <class Work>
@@ -228,6 +230,7 @@ private:
   }
   template <class Observer>
   void start_stream(const engine_stream& s, step_id step, Observer& o);
+  void start_shuffled(const engine_stream& s, step_id step, observed& o);
   template <class Observer>
   void tell_all(const told& targets, told_step in, handle_id from, Observer& o);
   void tell_shuffled(const told& targets, step_id step, handle_id from,

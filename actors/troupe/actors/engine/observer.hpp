@@ -26,6 +26,8 @@ public:
       worker_(worker) {}
 
   disturbance* disturbs() const noexcept { return disturbs_; }
+  /// True if messages are sent in random order.
+  bool shuffles() const noexcept { return disturbs_ && disturbs_->shuffles(); }
 
   /// Sets the time of the following events. Messages of one op share one time.
   void look_at_clock() noexcept {
