@@ -10,6 +10,7 @@
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -30,6 +31,31 @@ public:
 private:
   std::function<void()> act_;
 };
+
+/// Two ops of a wide stream that can end only together.
+void check_two_at_once(engine_rig& rig) {
+  const auto s = rig.add_stream(2);
+  std::atomic<int> inside{0};
+  auto both = [&](step_state&) {
+    ++inside;
+    while (inside.load() < 2)
+      std::this_thread::yield(); // only two threads together can leave
+  };
+  const auto a = rig.add_op(s);
+  const auto b = rig.add_op(s, both);
+  const auto c = rig.add_op(s, both);
+  rig.connect(a, b);
+  rig.connect(a, c);
+  rig.wire();
+  serving_threads serving{rig.queue};
+  for (step_id step = 0; step < 200; ++step) {
+    inside = 0;
+    rig.begin(step);
+    while (rig.ended().size() <= step)
+      std::this_thread::yield();
+  }
+  CHECK(rig.ended().size() == 200);
+}
 
 } // namespace
 
@@ -180,27 +206,7 @@ TEST_CASE("a stream of width 1 never runs two ops at a time") {
 
 TEST_CASE("a wide stream runs ops on several workers at once") {
   engine_rig rig{2, 2};
-  const auto s = rig.add_stream(2);
-  std::atomic<int> inside{0};
-  auto both = [&](step_state&) {
-    ++inside;
-    while (inside.load() < 2)
-      std::this_thread::yield(); // only two threads together can leave
-  };
-  const auto a = rig.add_op(s);
-  const auto b = rig.add_op(s, both);
-  const auto c = rig.add_op(s, both);
-  rig.connect(a, b);
-  rig.connect(a, c);
-  rig.wire();
-  serving_threads serving{rig.queue};
-  for (step_id step = 0; step < 200; ++step) {
-    inside = 0;
-    rig.begin(step);
-    while (rig.ended().size() <= step)
-      std::this_thread::yield();
-  }
-  CHECK(rig.ended().size() == 200);
+  check_two_at_once(rig);
 }
 
 TEST_CASE("a gathered wide stream runs its ops in the order of a serial one") {
@@ -221,40 +227,72 @@ TEST_CASE("a gathered wide stream runs its ops in the order of a serial one") {
   CHECK(rig.ran() == "a0 b0 e0 c0 d0");
 }
 
-TEST_CASE("a wide stream can switch gathering on and off while ops run") {
+TEST_CASE("different seeds give different orders of ops on a wide stream") {
+  const auto order_of = [](std::uint64_t seed) {
+    engine_rig rig{2, 2};
+    rig.shuffle_streams(seed);
+    const auto s = rig.add_stream(2);
+    const auto a = rig.add_op(s);
+    for (int i = 0; i < 4; ++i)
+      rig.connect(a, rig.add_op(s));
+    rig.wire();
+    rig.begin(0);
+    rig.serve();
+    return rig.ran();
+  };
+  std::set<std::string> orders;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    orders.insert(order_of(seed));
+    REQUIRE(order_of(seed) == order_of(seed));
+  }
+  CHECK(orders.size() == 24); // all
+  for (auto& order : orders)
+    CHECK(order.starts_with("a0 "));
+}
+
+TEST_CASE("a shuffled wide stream runs ops on several workers at once") {
   engine_rig rig{2, 2};
-  const auto s = rig.add_stream(2);
-  std::atomic<int> launched{0};
-  const auto count = [&](step_state&) { ++launched; };
-  const auto first = rig.add_op(s);
-  const auto last = rig.add_op(s);
-  constexpr int chains = 4;
-  constexpr int length = 8;
-  for (int chain = 0; chain < chains; ++chain) {
-    auto previous = first;
-    for (int i = 0; i < length; ++i) {
-      const auto next = rig.add_op(s, count);
-      rig.connect(previous, next);
-      previous = next;
+  rig.shuffle_streams(1);
+  check_two_at_once(rig);
+}
+
+TEST_CASE("a wide stream can switch gathering on and off while ops run") {
+  for (std::uint64_t seed : {0u, 1u}) { // 1: shuffled
+    engine_rig rig{2, 2};
+    rig.shuffle_streams(seed);
+    const auto s = rig.add_stream(2);
+    std::atomic<int> launched{0};
+    const auto count = [&](step_state&) { ++launched; };
+    const auto first = rig.add_op(s);
+    const auto last = rig.add_op(s);
+    constexpr int chains = 4;
+    constexpr int length = 8;
+    for (int chain = 0; chain < chains; ++chain) {
+      auto previous = first;
+      for (int i = 0; i < length; ++i) {
+        const auto next = rig.add_op(s, count);
+        rig.connect(previous, next);
+        previous = next;
+      }
+      rig.connect(previous, last);
     }
-    rig.connect(previous, last);
+    rig.wire();
+    serving_threads serving{rig.queue};
+    std::atomic<bool> over{false};
+    std::thread changing([&] {
+      for (bool gather = true; !over; gather = !gather)
+        rig.stream_at(s).gather(gather);
+    });
+    constexpr step_id steps = 500;
+    for (step_id step = 0; step < steps; ++step) {
+      rig.begin(step);
+      while (rig.ended().size() <= step)
+        std::this_thread::yield();
+    }
+    over = true;
+    changing.join();
+    CHECK(launched == chains * length * static_cast<int>(steps));
   }
-  rig.wire();
-  serving_threads serving{rig.queue};
-  std::atomic<bool> over{false};
-  std::thread changing([&] {
-    for (bool gather = true; !over; gather = !gather)
-      rig.stream_at(s).gather(gather);
-  });
-  constexpr step_id steps = 500;
-  for (step_id step = 0; step < steps; ++step) {
-    rig.begin(step);
-    while (rig.ended().size() <= step)
-      std::this_thread::yield();
-  }
-  over = true;
-  changing.join();
-  CHECK(launched == chains * length * static_cast<int>(steps));
 }
 
 TEST_CASE("a long chain of ops on a wide stream completes") {

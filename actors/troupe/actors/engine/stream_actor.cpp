@@ -4,6 +4,7 @@
 #include <troupe/actors/messages.hpp>
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 namespace troupe::actors {
@@ -17,7 +18,52 @@ ready_op* const idle_mark = reinterpret_cast<ready_op*>(std::uintptr_t{1});
 /// wait.
 constexpr std::uint32_t launches_between_looks = 16;
 
+/// Removes a random op.
+ready_op& take_any(std::vector<ready_op*>& ready, splitmix64& draw) {
+  const auto chosen =
+    ready.begin() + static_cast<long>(draw.below(ready.size()));
+  auto& op = **chosen;
+  ready.erase(chosen);
+  return op;
+}
+
 } // namespace
+
+/// The ready ops of a wide stream that is shuffled. It is a job that is queued
+/// once per op; each run takes any of the ops. The order therefore depends on
+/// the seed even though the workers' lists have an order of their own, and
+/// several workers still run ops at the same time.
+///
+/// Thread rule: any thread.
+class stream_actor::drawn_ops final : public job {
+public:
+  drawn_ops(job_queue& queue, std::uint64_t seed)
+    : queue_(queue), draw_(seed) {}
+
+  void submit(ready_op& op) {
+    {
+      std::lock_guard guard{mutex_};
+      ready_.push_back(&op);
+    }
+    if (auto* w = worker::current(); w && &w->queue() == &queue_)
+      w->run_soon(*this);
+    else
+      queue_.push(*this);
+  }
+
+  void run(worker& on) override { next().run(on); }
+
+private:
+  ready_op& next() {
+    std::lock_guard guard{mutex_};
+    return take_any(ready_, draw_);
+  }
+
+  job_queue& queue_;
+  std::mutex mutex_;
+  std::vector<ready_op*> ready_;
+  splitmix64 draw_;
+};
 
 stream_actor::stream_actor(caf::actor_config& cfg, std::string name,
                            std::unique_ptr<stream> device_stream,
@@ -27,14 +73,22 @@ stream_actor::stream_actor(caf::actor_config& cfg, std::string name,
     queue_(queue), home_(home), wide_(stream_->width() > 1),
     chooses_(shuffle_seed != 0), inbox_(idle_mark),
     shuffled_(shuffle_seed != 0), draw_(shuffle_seed) {
+  if (wide_ && shuffled_)
+    drawn_ = std::make_unique<drawn_ops>(queue_, shuffle_seed);
   gather(false);
 }
+
+stream_actor::~stream_actor() = default;
 
 bool stream_actor::idle() const noexcept {
   return inbox_.load(std::memory_order_acquire) == idle_mark;
 }
 
 void stream_actor::submit_to_inbox(ready_op& op) {
+  if (way_.load(std::memory_order_relaxed) == way::drawn) {
+    drawn_->submit(op);
+    return;
+  }
   auto* top = inbox_.load(std::memory_order_relaxed);
   do
     op.next_in_stream = top == idle_mark ? nullptr : top;
@@ -56,7 +110,7 @@ inline ready_op* stream_actor::next_op() {
   if (ready_.empty())
     return nullptr;
   if (shuffled_)
-    return next_shuffled();
+    return &take_any(ready_, draw_);
   if (chooses_)
     return next_by_priority();
   auto* op = ready_.back();
@@ -124,14 +178,6 @@ ready_op* stream_actor::next_by_priority() {
   for (auto i = ready_.rbegin(); i != ready_.rend(); ++i)
     if (priority_of(**i) > priority_of(**chosen))
       chosen = i.base() - 1;
-  auto* op = *chosen;
-  ready_.erase(chosen);
-  return op;
-}
-
-ready_op* stream_actor::next_shuffled() {
-  const auto chosen =
-    ready_.begin() + static_cast<long>(draw_.below(ready_.size()));
   auto* op = *chosen;
   ready_.erase(chosen);
   return op;

@@ -43,6 +43,7 @@ public:
   stream_actor(caf::actor_config& cfg, std::string name,
                std::unique_ptr<stream> device_stream, job_queue& queue,
                std::size_t home, std::uint64_t shuffle_seed = 0);
+  ~stream_actor() override;
 
   const char* name() const override { return name_.c_str(); }
   stream& device_stream() noexcept { return *stream_; }
@@ -69,9 +70,10 @@ public:
   /// drained there, regardless of its home and width. It is hidden from other
   /// workers as long as ops are short (`worker::keep`). A hint. Any thread.
   void gather(bool yes) noexcept {
-    way_.store(yes     ? way::kept
-               : wide_ ? way::direct
-                       : way::inbox,
+    way_.store(yes      ? way::kept
+               : drawn_ ? way::drawn
+               : wide_  ? way::direct
+                        : way::inbox,
                std::memory_order_relaxed);
   }
   bool gathered() const noexcept {
@@ -102,7 +104,9 @@ private:
     inbox,  ///< to the inbox; any worker drains it
     kept,   ///< to the inbox; the worker that submits to it drains it
     direct, ///< to the workers
+    drawn,  ///< to `drawn_`
   };
+  class drawn_ops;
 
   /// The stream that this thread drains.
   static inline constinit thread_local stream_actor* draining_ = nullptr;
@@ -124,7 +128,6 @@ private:
   ready_op* next_op();
   ready_op* next_by_priority();
   void launch(ready_op& op, worker& on);
-  ready_op* next_shuffled();
 
   std::string name_;
   std::unique_ptr<stream> stream_;
@@ -140,7 +143,8 @@ private:
   alignas(64) std::atomic<ready_op*> inbox_; // newest first; or the idle mark
 
   bool shuffled_;
-  splitmix64 draw_; // owned by the draining thread
+  splitmix64 draw_;                  // owned by the draining thread
+  std::unique_ptr<drawn_ops> drawn_; // if wide and shuffled
 };
 
 } // namespace troupe::actors
