@@ -14,10 +14,10 @@ struct configuration {
   executor_options options; ///< without parameters
 };
 
-/// One of each kind: one device, two, two places, edges that are messages,
-/// devices that complete late, collectives with a handle per device. Training
-/// on several devices gives the same bits in all of them. Each call makes new
-/// devices.
+/// One of each kind: one device with a wide stream, two, two places, edges that
+/// are messages, mixed edges, devices that complete late, collectives with a
+/// handle per device. All with the default lowering, except for options that
+/// places and such collectives do not support. Each call makes new devices.
 std::vector<configuration> all_configurations();
 
 } // namespace troupe::test
