@@ -5,6 +5,7 @@
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
 #include <support/skip_case.hpp>
+#include <support/sleeping_threads.hpp>
 
 #include <troupe/actors/plain_executor.hpp>
 #include <troupe/actors/workers/sharing_choice.hpp>
@@ -352,18 +353,25 @@ TEST_CASE("fetched tensors are returned per device and can be merged") {
 
 TEST_CASE("a dry run completes its steps without parameters") {
   auto net = make_lenet();
-  executor_options options;
-  options.devices = cpus(2);
-  options.hooks.dry_run = true;
-  executor exe{net.main, options};
-  for (std::uint64_t s = 0; s < 10; ++s)
-    exe.run(net.batch(s, 8));
-  const auto stats = exe.stats();
-  CHECK(stats.steps == 10);
-  // Only start jobs may come from a thread without a seat.
-  CHECK(stats.injected_jobs <= 10 * stats.stream_actors);
-  CHECK(stats.op_actors == exe.graph().ops.size());
-  CHECK(stats.variable_actors == exe.graph().vars.size());
+  for (int threads : {1, 2, 4}) {
+    CAPTURE(threads);
+    executor_options options;
+    options.devices = cpus(2);
+    options.threads = threads;
+    options.hooks.dry_run = true;
+    executor exe{net.main, options};
+    // While a worker searches for jobs, its seat cannot be borrowed.
+    wait_until_others_sleep();
+    for (std::uint64_t s = 0; s < 10; ++s)
+      exe.run(net.batch(s, 8));
+    const auto stats = exe.stats();
+    CHECK(stats.steps == 10);
+    // The caller has a seat in each step: the owner of the seat that it gave
+    // back last is still asleep.
+    CHECK(stats.injected_jobs == 0);
+    CHECK(stats.op_actors == exe.graph().ops.size());
+    CHECK(stats.variable_actors == exe.graph().vars.size());
+  }
 }
 
 TEST_CASE("steps of short ops run with gathered streams") {
