@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/executor.hpp>
 #include <troupe/base/cores.hpp>
+#include <troupe/base/job_queue.hpp>
 
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
@@ -12,7 +13,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -62,6 +67,69 @@ struct gate {
   }
 };
 
+/// The kernel of `tanh` on device 1 stops until it is released.
+class stopped_op {
+public:
+  std::shared_ptr<const kernel_table> kernels() {
+    class stopping final : public kernel {
+    public:
+      explicit stopping(stopped_op& at) : at_(at) {}
+      void run(kernel_context& ctx) override {
+        if (ctx.on().id().index == 1)
+          at_.stop();
+        const auto x = ctx.input("X");
+        auto out = ctx.output("Out", x.dims(), x.type());
+        std::copy_n(x.data<float>(), x.numel(), out.data<float>());
+      }
+
+    private:
+      stopped_op& at_;
+    };
+    auto table = std::make_shared<kernel_table>(cpu_kernels());
+    table->add("tanh", device_kind::cpu, [this](const attribute_map&) {
+      return std::make_unique<stopping>(*this);
+    });
+    return table;
+  }
+
+  /// Waits until the op is stopped and returns its worker.
+  std::size_t worker_of_op() {
+    std::unique_lock guard{mutex_};
+    changed_.wait(guard, [this] { return on_.has_value(); });
+    return *on_;
+  }
+  void release() {
+    std::lock_guard guard{mutex_};
+    released_ = true;
+    changed_.notify_all();
+  }
+
+private:
+  void stop() {
+    std::unique_lock guard{mutex_};
+    on_ = worker::current()->index();
+    changed_.notify_all();
+    changed_.wait(guard, [this] { return released_; });
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<std::size_t> on_;
+  bool released_ = false;
+};
+
+/// True if each link of a step's chain waits for the next.
+bool is_chain(const graph::ssa_graph& g, const actors::wait_chain& chain) {
+  for (std::size_t i = 0; i + 1 < chain.links.size(); ++i)
+    if (chain.links[i].how_far != progress::waits
+        || std::ranges::none_of(g.edges, [&](const graph::edge& e) {
+             return e.from == chain.links[i + 1].handle
+                    && e.to == chain.links[i].handle && e.distance == 0;
+           }))
+      return false;
+  return true;
+}
+
 } // namespace
 
 TEST_CASE("why follows the waits to the running op and names its worker") {
@@ -93,6 +161,52 @@ TEST_CASE("why follows the waits to the running op and names its worker") {
   stop.open = true;
   CHECK(std::isfinite(exe.wait(step).loss));
   CHECK(exe.why().links.empty()); // no step is under way
+}
+
+TEST_CASE("why names an op that is stopped for a second, and its worker") {
+  using clock = std::chrono::steady_clock;
+  using namespace std::chrono_literals;
+  const auto net = make_mlp();
+  auto options = options_for(net);
+  stopped_op op;
+  options.kernels = op.kernels();
+  executor exe{net.main, options};
+  CHECK(exe.trace().level() == trace_level::off);
+  exe.submit(net.batch(0, 4));
+  const auto on = op.worker_of_op();
+  std::vector<double> us; // duration of each answer
+  const auto ask = [&] {
+    const auto begin = clock::now();
+    auto chain = exe.why();
+    us.push_back(
+      std::chrono::duration<double, std::micro>(clock::now() - begin).count());
+    return chain;
+  };
+  const auto is_named = [](const actors::wait_chain& chain) {
+    return !chain.links.empty() && chain.links.back().name.starts_with("tanh#")
+           && chain.links.back().name.ends_with("@cpu:1");
+  };
+  // The other device may still run ops, which the chain can lead to.
+  for (const auto until = clock::now() + 60s;
+       !is_named(ask()) && clock::now() < until;)
+    std::this_thread::yield();
+  // The op is stopped until the loop ends, so every answer comes in time.
+  for (const auto until = clock::now() + 1s; clock::now() < until;) {
+    const auto chain = ask();
+    CAPTURE(to_string(chain));
+    REQUIRE(is_named(chain));
+    CHECK(chain.links.size() > 2);
+    CHECK(chain.links.back().how_far == progress::runs);
+    CHECK(chain.links.back().worker == on);
+    CHECK(chain.missing.empty());
+    CHECK(is_chain(exe.graph(), chain));
+    std::this_thread::sleep_for(1ms);
+  }
+  op.release();
+  CHECK(std::isfinite(exe.wait(0).loss));
+  std::ranges::sort(us);
+  MESSAGE("why answers in ", us[us.size() / 2], " us, at most ", us.back(),
+          " us");
 }
 
 TEST_CASE("why reports an op that is launched but not complete") {
