@@ -11,6 +11,8 @@
 #include <actors/small_nets.hpp>
 #include <support/sleeping_threads.hpp>
 
+#include "late_device.hpp"
+
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
 #include <caf/event_based_actor.hpp>
@@ -21,6 +23,7 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <new>
 #include <string>
@@ -143,7 +146,8 @@ std::size_t in_steady_steps(const small_net& net, executor_options options) {
   wait_until_others_sleep(); // the actor system's timer may start late, too
   options.system = &system;
   options.parameters = net.parameters();
-  options.hooks.device_instances = devices_with_blocks(options.devices);
+  if (options.hooks.device_instances.empty())
+    options.hooks.device_instances = devices_with_blocks(options.devices);
   executor exe{net.main, options};
   const auto feeds = net.batch(1, 6);
   step_result result;
@@ -256,6 +260,44 @@ TEST_CASE("a steady step allocates nothing while messages are recorded") {
       options.devices = parse_devices(devices);
       options.hooks.dry_run = dry_run;
       options.hooks.trace = trace_level::messages;
+      const auto count = in_steady_steps(make_mlp(), options);
+      INFO(describe_stacks());
+      CHECK(count == 0);
+    }
+}
+
+TEST_CASE("late devices, ranks and places allocate nothing in a steady step") {
+  struct way_to_run {
+    std::string name;
+    std::function<void(executor_hooks&)> set;
+    bool dry_run = true;
+  };
+  const auto late = [](executor_hooks& hooks) {
+    for (int d = 0; d < 2; ++d)
+      hooks.device_instances.push_back(make_late_device(d, 1, 20));
+  };
+  const auto ranks = [](executor_hooks& hooks) {
+    hooks.rank_collectives = true;
+  };
+  const auto places = [](executor_hooks& hooks) { hooks.places = {0, 1}; };
+  // Outside dry runs, a simulated device allocates a record for each copy, and
+  // places send values as strings.
+  for (auto& way :
+       {way_to_run{"late", late}, way_to_run{"places", places},
+        way_to_run{"ranks", ranks}, way_to_run{"ranks", ranks, false}})
+    for (std::uint32_t in_flight : {1u, 2u}) {
+      CAPTURE(way.name);
+      CAPTURE(way.dry_run);
+      CAPTURE(in_flight);
+      executor_options options;
+      options.devices = parse_devices("cpu:2");
+      options.threads = 2;
+      options.steps_in_flight = in_flight;
+      options.lowering.gather_products = options.lowering.share_parameters =
+        options.lowering.merge_in_updates = false;
+      options.hooks.dry_run = way.dry_run;
+      options.hooks.trace = trace_level::messages;
+      way.set(options.hooks);
       const auto count = in_steady_steps(make_mlp(), options);
       INFO(describe_stacks());
       CHECK(count == 0);

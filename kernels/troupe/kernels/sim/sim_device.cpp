@@ -27,6 +27,15 @@ void pause(splitmix64& draw, std::uint32_t max_us) {
       std::chrono::microseconds(draw.below(max_us + 1)));
 }
 
+/// An empty list that has room for more entries than a small net queues at
+/// once. A steady step then allocates nothing here.
+template <class T>
+std::vector<T> with_room() {
+  std::vector<T> list;
+  list.reserve(256);
+  return list;
+}
+
 /// Reports completions late and in a random order.
 class completion_thread {
 public:
@@ -72,7 +81,8 @@ private:
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::pair<work*, std::exception_ptr>> waiting_;
+  std::vector<std::pair<work*, std::exception_ptr>> waiting_ =
+    with_room<std::pair<work*, std::exception_ptr>>();
   bool stopping_ = false;
   splitmix64 draw_;
   std::uint32_t max_delay_us_;
@@ -172,7 +182,7 @@ private:
   /// True if there are entries or the queue is closed. Relaxed: without the
   /// lock it is only a hint.
   std::atomic<bool> filled_{false};
-  std::vector<queued_entry> entries_;
+  std::vector<queued_entry> entries_ = with_room<queued_entry>();
 };
 
 /// The position that a stream has reached.
@@ -395,7 +405,7 @@ private:
 };
 
 void stream_thread::loop() {
-  for (std::vector<queued_entry> taken; queue_.take(taken);)
+  for (auto taken = with_room<queued_entry>(); queue_.take(taken);)
     for (auto& e : taken)
       e.of->execute(e);
 }
