@@ -190,14 +190,14 @@ void actor_graph::make_streams() {
 void actor_graph::took(std::uint64_t step_ns) noexcept {
   if (parts_.workers->queue().workers() == 1)
     return;
-  const auto was_gathered = sharing_.now() == op_sharing::no_ops;
-  if (was_gathered)
-    gathered_steps_.fetch_add(1, std::memory_order_relaxed);
+  const auto stayed = sharing_.now() == op_sharing::no_ops;
+  if (stayed)
+    single_worker_steps_.fetch_add(1, std::memory_order_relaxed);
   sharing_.took(step_ns, step_ns < short_op_ns * graph_.ops.size());
-  const auto gather = sharing_.now() == op_sharing::no_ops;
-  if (gather != was_gathered)
+  const auto stays = sharing_.now() == op_sharing::no_ops;
+  if (stays != stayed)
     for (auto* s : streams_)
-      s->gather(gather);
+      s->stay_with_worker(stays);
 }
 
 // -- handles ------------------------------------------------------------------

@@ -107,9 +107,9 @@ public:
   wait_finder& waits();
   /// Delivers the message that `delivery_shuffle::withheld` names.
   void let_go() { engine_->let_go(); }
-  /// Number of gathered steps. Any thread.
-  std::uint64_t gathered_steps() const noexcept {
-    return gathered_steps_.load(std::memory_order_relaxed);
+  /// Number of steps that ran on one worker. Any thread.
+  std::uint64_t single_worker_steps() const noexcept {
+    return single_worker_steps_.load(std::memory_order_relaxed);
   }
   ///@{
   /// Number of actors in this process.
@@ -152,7 +152,8 @@ private:
   std::size_t pending_ops_ = 0;
   std::uint32_t steps_without_past_ = 0;
   sharing_choice sharing_;
-  std::atomic<std::uint64_t> gathered_steps_{0}; // relaxed: only a statistic
+  std::atomic<std::uint64_t> single_worker_steps_{
+    0}; // relaxed: only a statistic
   std::once_flag completed_;
   std::optional<graph::ssa_graph> complete_; // set on first use
   std::once_flag explained_;

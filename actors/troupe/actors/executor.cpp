@@ -519,7 +519,7 @@ executor_stats executor::stats() const {
   s.message_edges = impl_->actors->message_edges();
   s.pending_ops = impl_->actors->pending_ops();
   s.steps = impl_->ended.load(std::memory_order_acquire);
-  s.gathered_steps = impl_->actors->gathered_steps();
+  s.single_worker_steps = impl_->actors->single_worker_steps();
   s.injected_jobs = impl_->workers->queue().foreign_pushes();
   s.messages = s.messages_per_step * s.steps;
   for (auto& d : impl_->devices)

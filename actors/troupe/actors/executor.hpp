@@ -135,7 +135,7 @@ struct executor_stats {
   std::uint64_t steps = 0;    ///< steps that ended, including failed ones
   /// Steps that ran on one worker because their ops are tiny (less than
   /// `actors::short_op_ns` on average) and one worker is faster than all.
-  std::uint64_t gathered_steps = 0;
+  std::uint64_t single_worker_steps = 0;
   /// Jobs that threads other than workers have put into the injection list, the
   /// only list that all workers share. Counted since the actor system started,
   /// for all its executors. Ops made ready during a step never go through this

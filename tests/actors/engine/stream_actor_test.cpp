@@ -127,12 +127,12 @@ TEST_CASE("a stream with many ready ops yields to other jobs") {
   CHECK(seen_by_other < 50);
 }
 
-TEST_CASE("a gathered stream stays hidden with the worker that notified it") {
+TEST_CASE("a stream that stays with its worker is hidden from the others") {
   engine_rig rig{2, 2};
   const auto s = rig.add_stream(1);
   const auto t = rig.add_stream(1);
-  for (auto gathered : {s, t})
-    rig.stream_at(gathered).gather(true);
+  for (auto staying : {s, t})
+    rig.stream_at(staying).stay_with_worker(true);
   bool known_as_short = false;
   bool seen = true;
   const auto a = rig.add_op(s);
@@ -209,10 +209,11 @@ TEST_CASE("a wide stream runs ops on several workers at once") {
   check_two_at_once(rig);
 }
 
-TEST_CASE("a gathered wide stream runs its ops in the order of a serial one") {
+TEST_CASE(
+  "a wide stream that stays with a worker runs its ops like a serial one") {
   engine_rig rig{2, 2};
   const auto s = rig.add_stream(2);
-  rig.stream_at(s).gather(true);
+  rig.stream_at(s).stay_with_worker(true);
   const auto a = rig.add_op(s);
   const auto b = rig.add_op(s);
   const auto c = rig.add_op(s);
@@ -256,7 +257,7 @@ TEST_CASE("a shuffled wide stream runs ops on several workers at once") {
   check_two_at_once(rig);
 }
 
-TEST_CASE("a wide stream can switch gathering on and off while ops run") {
+TEST_CASE("a wide stream may stay with a worker or not while ops run") {
   for (std::uint64_t seed : {0u, 1u}) { // 1: shuffled
     engine_rig rig{2, 2};
     rig.shuffle_streams(seed);
@@ -280,8 +281,8 @@ TEST_CASE("a wide stream can switch gathering on and off while ops run") {
     serving_threads serving{rig.queue};
     std::atomic<bool> over{false};
     std::thread changing([&] {
-      for (bool gather = true; !over; gather = !gather)
-        rig.stream_at(s).gather(gather);
+      for (bool stays = true; !over; stays = !stays)
+        rig.stream_at(s).stay_with_worker(stays);
     });
     constexpr step_id steps = 500;
     for (step_id step = 0; step < steps; ++step) {

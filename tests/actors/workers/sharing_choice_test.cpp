@@ -14,17 +14,17 @@ namespace {
 
 /// Durations of a graph's steps with short ops, by way.
 struct durations {
-  std::uint64_t shared;   ///< on all workers
-  std::uint64_t gathered; ///< on one worker
+  std::uint64_t shared; ///< on all workers
+  std::uint64_t on_one; ///< on one worker
 };
 
 /// Runs short steps. Returns how many of them ran on one worker.
 int run(sharing_choice& choice, int steps, const durations& ns) {
   int on_one = 0;
   for (int s = 0; s < steps; ++s) {
-    const auto is_gathered = choice.now() == op_sharing::no_ops;
-    on_one += is_gathered;
-    choice.took(is_gathered ? ns.gathered : ns.shared, true);
+    const auto is_on_one = choice.now() == op_sharing::no_ops;
+    on_one += is_on_one;
+    choice.took(is_on_one ? ns.on_one : ns.shared, true);
   }
   return on_one;
 }
@@ -44,7 +44,7 @@ TEST_CASE("steps of long ops share long ops") {
 
 TEST_CASE("short steps run on one worker if that is faster") {
   sharing_choice choice;
-  const durations ns{.shared = 150, .gathered = 100};
+  const durations ns{.shared = 150, .on_one = 100};
   CHECK(run(choice, warm_up, ns) == 0);
   CHECK(run(choice, trial, ns) == trial);
   CHECK(choice.now() == op_sharing::all_ops);
@@ -55,7 +55,7 @@ TEST_CASE("short steps run on one worker if that is faster") {
 
 TEST_CASE("short steps run on all workers if that is faster") {
   sharing_choice choice;
-  const durations ns{.shared = 60, .gathered = 100};
+  const durations ns{.shared = 60, .on_one = 100};
   run(choice, warm_up + trial, ns);
   CHECK(choice.now() == op_sharing::all_ops);
   constexpr int steps = 10'000;
@@ -65,12 +65,12 @@ TEST_CASE("short steps run on all workers if that is faster") {
 TEST_CASE("a way that is about as fast does not replace the other") {
   sharing_choice choice;
   constexpr int steps = 10'000;
-  CHECK(run(choice, steps, {.shared = 98, .gathered = 100}) > 0.98 * steps);
+  CHECK(run(choice, steps, {.shared = 98, .on_one = 100}) > 0.98 * steps);
 }
 
 TEST_CASE("a much slower way is tried for one step only") {
   sharing_choice choice;
-  const durations ns{.shared = 201, .gathered = 100};
+  const durations ns{.shared = 201, .on_one = 100};
   run(choice, warm_up + trial, ns);
   CHECK(choice.now() == op_sharing::all_ops);
   run(choice, 1, ns);
@@ -79,7 +79,7 @@ TEST_CASE("a much slower way is tried for one step only") {
 
 TEST_CASE("a shared step that becomes long only fails its trial") {
   sharing_choice choice;
-  run(choice, warm_up + trial, {.shared = 100, .gathered = 100});
+  run(choice, warm_up + trial, {.shared = 100, .on_one = 100});
   REQUIRE(choice.now() == op_sharing::all_ops);
   choice.took(1'000'000, false);
   CHECK(choice.now() == op_sharing::no_ops);
@@ -87,20 +87,20 @@ TEST_CASE("a shared step that becomes long only fails its trial") {
 
 TEST_CASE("one long step ends the choice for short ones") {
   sharing_choice choice;
-  run(choice, warm_up, {.shared = 100, .gathered = 100});
+  run(choice, warm_up, {.shared = 100, .on_one = 100});
   REQUIRE(choice.now() == op_sharing::no_ops);
   choice.took(1'000'000, false);
   CHECK(choice.now() == op_sharing::long_ops);
-  CHECK(run(choice, warm_up, {.shared = 100, .gathered = 100}) == 0);
+  CHECK(run(choice, warm_up, {.shared = 100, .on_one = 100}) == 0);
   CHECK(choice.now() == op_sharing::no_ops);
 }
 
 TEST_CASE("the choice follows a graph whose durations change") {
   sharing_choice choice;
-  run(choice, 1000, {.shared = 150, .gathered = 100});
+  run(choice, 1000, {.shared = 150, .on_one = 100});
   CHECK(choice.now() == op_sharing::no_ops);
   constexpr int steps = 10'000;
-  CHECK(run(choice, steps, {.shared = 50, .gathered = 100}) < 0.2 * steps);
+  CHECK(run(choice, steps, {.shared = 50, .on_one = 100}) < 0.2 * steps);
 }
 
 } // TEST_SUITE("actors.sharing_choice")

@@ -75,7 +75,7 @@ stream_actor::stream_actor(caf::actor_config& cfg, std::string name,
     shuffled_(shuffle_seed != 0), draw_(shuffle_seed) {
   if (wide_ && shuffled_)
     drawn_ = std::make_unique<drawn_ops>(queue_, shuffle_seed);
-  gather(false);
+  stay_with_worker(false);
 }
 
 stream_actor::~stream_actor() = default;
@@ -97,7 +97,7 @@ void stream_actor::submit_to_inbox(ready_op& op) {
   if (top != idle_mark)
     return;
   auto* w = worker::current();
-  const auto stays = gathered();
+  const auto stays = stays_with_worker();
   if (stays && w && &w->queue() == &queue_)
     w->keep(*this);
   else if (stays || home_ == no_home)

@@ -20,7 +20,7 @@ namespace troupe::actors {
 /// There is no shared ready queue: each stream has its own. With width 1 the
 /// actor is a serial executor that any worker can drain. This keeps a device's
 /// data in one core's cache. A wider stream passes its ops directly to the
-/// workers, unless it gathers.
+/// workers, unless it stays with one.
 ///
 /// Order: ops that the last run made ready run next, in the order in which they
 /// became ready. Ops from other threads run after the ops that are already
@@ -69,14 +69,14 @@ public:
   /// If true, the stream stays with the worker that makes its ops ready and is
   /// drained there, regardless of its home and width. It is hidden from other
   /// workers as long as ops are short (`worker::keep`). A hint. Any thread.
-  void gather(bool yes) noexcept {
+  void stay_with_worker(bool yes) noexcept {
     way_.store(yes      ? way::kept
                : drawn_ ? way::drawn
                : wide_  ? way::direct
                         : way::inbox,
                std::memory_order_relaxed);
   }
-  bool gathered() const noexcept {
+  bool stays_with_worker() const noexcept {
     return way_.load(std::memory_order_relaxed) == way::kept;
   }
   /// Takes a ready op.

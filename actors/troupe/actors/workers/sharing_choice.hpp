@@ -10,7 +10,7 @@ namespace troupe::actors {
 /// Which ready ops of a graph other workers may take.
 enum class op_sharing : std::uint8_t {
   long_ops, ///< those that their own worker will not reach soon
-  no_ops,   ///< none: the streams are gathered on one worker
+  no_ops,   ///< none: the streams stay with one worker
   all_ops,  ///< any, however short the worker's ops are
 };
 
