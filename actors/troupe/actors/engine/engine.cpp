@@ -12,7 +12,6 @@
 #include <troupe/actors/workers/idle_workers.hpp>
 #include <troupe/base/assert.hpp>
 
-#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -97,22 +96,6 @@ template <class Observer>
     tell(target::from_word(pairs[i]), told_in(step + pairs[i + 1]), from, o);
 }
 
-// Messages to later steps come after those of the current step.
-void engine::tell_shuffled(const told& targets, step_id step, handle_id from,
-                           observed& o) {
-  auto draw = o.disturbs()->draws_for(from, step);
-  std::vector<std::uint32_t> now{targets.now.begin(), targets.now.end()};
-  std::shuffle(now.begin(), now.end(), draw);
-  for (auto word : now)
-    tell(target::from_word(word), told_in(step), from, o);
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> later;
-  for (std::size_t i = 0; i < targets.later.size(); i += 2)
-    later.emplace_back(targets.later[i], targets.later[i + 1]);
-  std::shuffle(later.begin(), later.end(), draw);
-  for (auto [word, distance] : later)
-    tell(target::from_word(word), told_in(step + distance), from, o);
-}
-
 template <class Observer>
 [[gnu::always_inline]] inline void engine::tell(target to, told_step in,
                                                 handle_id from, Observer& o) {
@@ -124,6 +107,11 @@ template <class Observer>
     send(ports_[to.number()], in.id);
   else
     arrive(to, in, from, o);
+}
+
+void engine::tell_observed(target to, told_step in, handle_id from,
+                           observed& o) {
+  tell(to, in, from, o);
 }
 
 /// Delivers a message to an op or a variable.
@@ -304,22 +292,6 @@ void engine::start_stream(const engine_stream& s, step_id step, Observer& o) {
       if (number < distance)
         tell(to, told_in(step), no_handle, o);
   for (auto to : s.starts)
-    tell(to, told_in(step), no_handle, o);
-}
-
-// Messages that earlier steps would have sent are for this step too, so all
-// messages are shuffled together.
-void engine::start_shuffled(const engine_stream& s, step_id step, observed& o) {
-  auto starts = s.starts;
-  for (auto [to, distance] : s.first_starts)
-    if (step - context_.first_step < distance)
-      starts.push_back(to);
-  if (starts.empty())
-    return;
-  // Each stream draws its own order.
-  auto draw = o.disturbs()->draws_for(receiver_of(starts.front()), step);
-  std::shuffle(starts.begin(), starts.end(), draw);
-  for (auto to : starts)
     tell(to, told_in(step), no_handle, o);
 }
 
@@ -581,18 +553,6 @@ void engine::complete(pending_launch& launch, Observer& o) {
   for (auto& m : op.on_completion)
     if (m.distance > 0)
       tell(m.to, told_in(step + m.distance), m.from, o);
-}
-
-// Messages to later steps come after those of the current step.
-void engine::tell_completion_shuffled(const pending_op& op, step_id step,
-                                      observed& o) {
-  auto messages = op.on_completion;
-  auto draw = o.disturbs()->draws_for(handle_of(*op.box), step);
-  std::shuffle(messages.begin(), messages.end(), draw);
-  std::ranges::stable_partition(
-    messages, [](const pending_op::message& m) { return m.distance == 0; });
-  for (auto& m : messages)
-    tell(m.to, told_in(step + m.distance), m.from, o);
 }
 
 // -- ports --------------------------------------------------------------------

@@ -242,6 +242,7 @@ private:
   void tell(target to, told_step in, handle_id from, Observer& o);
   template <class Observer>
   void arrive(target to, told_step in, handle_id from, Observer& o);
+  void tell_observed(target to, told_step in, handle_id from, observed& o);
   /// Counts a message; true if it was the last.
   template <class Observer, class Mailbox>
   bool counts_last(const Mailbox& to, mailbox_counter& counter, told_step in);
