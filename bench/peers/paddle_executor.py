@@ -4,10 +4,15 @@ Needs a virtual environment with `pip install paddlepaddle==2.6.2 setuptools
 'protobuf<=3.20.3'`, the last release that has it.
 
 usage: paddle_executor.py NET --program FOLDER [--threads T] [--start FILE]
+                          [--mode MODE]
 
 FOLDER is what `troupe train NET --synthetic --steps 1 --save FOLDER` writes.
-There is one CPU place per thread, each with one library thread. A batch is
-split among the places. Batch norms use the statistics of their own place.
+Modes:
+all_reduce, reduce: one CPU place per thread, each with one library thread. A
+  batch is split among the places, which merge their gradients by that
+  strategy. Batch norms use the statistics of their own place.
+onednn: one place, whose ops run on T threads of oneDNN. With two places, Paddle
+  2.6.2 merges filter gradients in oneDNN's layouts wrongly.
 """
 import argparse
 import json
@@ -17,9 +22,15 @@ import sys
 
 import peer
 
-MODES = ["all_reduce", "reduce"]
+MODES = ["all_reduce", "reduce", "onednn"]
 # Fluid's default number of threads per place.
 THREADS_PER_PLACE = 2
+# Ops that run oneDNN's kernels in the mode onednn, with their gradients. Those
+# of pooling, `sum` and matmul_v2_grad are left out: they fail, or train to other
+# losses.
+ONEDNN_OPS = {"batch_norm", "conv2d", "elementwise_add", "gelu", "layer_norm",
+              "mul", "relu", "softmax"}
+ONEDNN_OPS |= {op + "_grad" for op in ONEDNN_OPS} | {"matmul_v2"}
 
 
 def program_folder():
@@ -47,6 +58,9 @@ class ParallelExecutor:
         execution, build = made.ExecutionStrategy(), made.BuildStrategy()
         execution._use_device = core.DeviceType.CPU
         execution.num_threads = THREADS_PER_PLACE * places
+        if mode == "onednn":
+            execution.num_threads = 1  # each op runs on all library threads
+            build.fuse_all_reduce_ops = False  # needs plain layouts
         execution.num_iteration_per_drop_scope = 100
         if mode == "reduce":
             build.reduce_strategy = made.BuildStrategy.ReduceStrategy.Reduce
@@ -99,6 +113,12 @@ def set_parameters(paddle, numpy, start):
             to_numpy(numpy, start.parameter(name)), place)
 
 
+def choose_onednn(program):
+    for op in program.global_block().ops:
+        if op.type in ONEDNN_OPS:
+            op._set_attr("use_mkldnn", True)
+
+
 def make_step(paddle, numpy, arguments, folder):
     read = paddle.static.Program.parse_from_string
     startup = read((folder / "startup.pdmodel").read_bytes())
@@ -109,19 +129,30 @@ def make_step(paddle, numpy, arguments, folder):
     if start:
         set_parameters(paddle, numpy, start)
     batches = batches_of(numpy, arguments, start)
+    if arguments.mode == "onednn":
+        choose_onednn(program)
     executor = ParallelExecutor(paddle, numpy, program, loss,
-                                arguments.threads, arguments.mode)
+                                places_of(arguments), arguments.mode)
     return lambda i: executor.step(batches[i % len(batches)])
+
+
+def places_of(arguments):
+    return 1 if arguments.mode == "onednn" else arguments.threads
 
 
 def main():
     folder = program_folder()
     arguments = peer.parse_arguments(__doc__, MODES)
+    library_threads = str(arguments.threads // places_of(arguments))
     # The libraries read these when they are loaded.
-    os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1",
-                      CPU_NUM=str(arguments.threads))
+    os.environ.update(OMP_NUM_THREADS=library_threads,
+                      MKL_NUM_THREADS=library_threads,
+                      CPU_NUM=str(places_of(arguments)))
     import numpy
     import paddle
+    if arguments.mode == "onednn" \
+            and not paddle.base.core.is_compiled_with_mkldnn():
+        sys.exit(f"paddle {paddle.__version__} was built without oneDNN")
     paddle.enable_static()
     memory_at_start = peer.process_bytes("VmRSS")
     try:

@@ -26,9 +26,12 @@ if "--program" in sys.argv:
     at = sys.argv.index("--program")
     assert (pathlib.Path(sys.argv[at + 1]) / "main.pdmodel").stat().st_size > 0
     del sys.argv[at:at + 2]
-arguments = peer.parse_arguments("a peer", ["eager", "compile", "jit"])
+arguments = peer.parse_arguments("a peer", [
+    "eager", "compile", "jit", "all_reduce", "reduce", "onednn"])
 if arguments.mode == "compile":
     sys.exit("cannot compile")
+if arguments.mode == "onednn":
+    sys.exit("was built without oneDNN")
 start = peer.StartFile(arguments.start)
 shapes = {{name: start.parameter(name)[1] for name in start.parameters()}}
 assert shapes["fc_0.w_0"] == (784, 512), shapes
@@ -90,10 +93,22 @@ class Compare(unittest.TestCase):
         done = self.compare("mlp", "--paddle", self.peer)
         self.assertEqual(done.returncode, 0, done.stderr)
         found = json.loads((self.folder / "paddle.json").read_text())
-        (net, theirs, ours, ratio), = found["rows"]
+        (net, mode, theirs, ours, ratio), = found["rows"]
         self.assertEqual(net, "mlp")
+        self.assertIn(mode, ["all_reduce", "reduce"])
         self.assertLess(theirs, ours)
         self.assertLess(ratio, 1)
+
+    def test_paddle_runs_in_each_mode(self):
+        done = self.compare("mlp", "--paddle", self.peer)
+        run, = self.runs()
+        names = [side["name"] for side in run["sides"]]
+        self.assertIn("paddle ParallelExecutor all_reduce", names)
+        self.assertIn("paddle ParallelExecutor reduce", names)
+        self.assertEqual(run["failed"], {
+            "paddle ParallelExecutor onednn":
+            "paddle ParallelExecutor onednn: was built without oneDNN"})
+        self.assertIn("was built without oneDNN", done.stdout)
 
     def test_nets_of_large_products_run_in_bfloat16_too(self):
         doctor = subprocess.run([TROUPE, "doctor", "--json"], check=True,
