@@ -5,6 +5,7 @@ standard library.
 import argparse
 import json
 import math
+import os
 import statistics
 import struct
 import sys
@@ -125,10 +126,35 @@ def measure(name, arguments, step):
                       "loss": losses[-1]}))
 
 
+def threads_asked():
+    """The option --threads, for those who need it before they load a library."""
+    parser = argparse.ArgumentParser(add_help=False)
+    add_threads(parser)
+    return parser.parse_known_args()[0].threads
+
+
+def add_threads(parser):
+    parser.add_argument("--threads", type=int, default=2)
+
+
+def openmp_binding(threads, cores):
+    """Settings that bind each OpenMP thread to a core if the threads take all
+    cores, as Troupe binds its workers (take_all_cores in base/cores.hpp)."""
+    if threads != len(cores):
+        return {}
+    return {"OMP_PROC_BIND": "true",
+            "OMP_PLACES": ",".join(f"{{{core}}}" for core in sorted(cores))}
+
+
+def bind_openmp():
+    """To be called before OpenMP's library is loaded."""
+    os.environ.update(openmp_binding(threads_asked(), os.sched_getaffinity(0)))
+
+
 def parse_arguments(description, modes):
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("net", choices=sorted(FEEDS))
-    parser.add_argument("--threads", type=int, default=2)
+    add_threads(parser)
     parser.add_argument("--mode", choices=modes, default=modes[0])
     parser.add_argument("--steps", type=int, default=0,
                         help="steps that are timed (default: 3 s of them)")

@@ -14,10 +14,13 @@ import pathlib
 import statistics
 import time
 
+import peer
+
+peer.bind_openmp()
+
 import torch
 from torch.nn import functional as F
 
-import peer
 import torch_zoo
 from sample_order import sample_order
 
@@ -81,7 +84,7 @@ def main():
                         "troupe bench train gpt --save-start writes them")
     parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--threads", type=int, default=2)
+    peer.add_threads(parser)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     net = torch_zoo.NETS["gpt"]()

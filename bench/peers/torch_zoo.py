@@ -2,19 +2,35 @@
 """Troupe's benchmark nets in PyTorch, with the same shapes, initial values,
 batches and optimizers. Needs a virtual environment with `pip install torch`.
 
-usage: torch_zoo.py NET [--threads T] [--mode eager|cl|compile|compile_cl]
+usage: torch_zoo.py NET [--threads T] [--mode MODE]
 
-cl: images and convolutions in the memory format channels_last. compile:
-torch.compile compiles the forward pass with its loss, and therefore also the
-backward pass.
+Modes:
+eager           nothing is compiled
+compile         torch.compile compiles the forward pass with its loss, and
+                therefore also the backward pass
+compile_step    it compiles the optimizer's step too
+reduce_overhead, max_autotune
+                both are compiled in that mode of torch.compile
+cl, compile_cl and so on
+                the same; images and convolutions have the memory format
+                channels_last
+
+If T threads take all cores, each is bound to a core, as Troupe's workers are.
 """
+import peer
+
+peer.bind_openmp()
+
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-import peer
-
-MODES = ["eager", "cl", "compile", "compile_cl"]
+PLAIN_MODES = ["eager", "compile", "compile_step", "reduce_overhead",
+               "max_autotune"]
+MODES = PLAIN_MODES + ["cl"] + [mode + "_cl" for mode in PLAIN_MODES[1:]]
+# Of torch.compile, where it is not the default.
+COMPILE_MODES = {"reduce_overhead": "reduce-overhead",
+                 "max_autotune": "max-autotune"}
 MEMORY_AT_START = peer.process_bytes("VmRSS")
 
 
@@ -256,18 +272,30 @@ def batch_in_order(name, batch):
     return [batch[feed] for feed, _, _ in peer.FEEDS[name]]
 
 
-def make_optimizer(name, net):
-    """Uses the fused form, the fastest on CPUs, except for sparse gradients,
-    which it does not support."""
+def make_optimizer(name, net, fused=True):
+    """Uses the fused form, the fastest on CPUs if it is not compiled, except
+    for sparse gradients, which it does not support."""
     return torch.optim.SGD(net.parameters(), peer.LEARNING_RATE,
                            momentum=peer.momentum_of(name),
-                           fused=name != "widedeep")
+                           fused=fused and name != "widedeep")
+
+
+def compiled(mode, loss_of, optimizer_step):
+    """Both functions, compiled as the mode says."""
+    if mode in ("eager", "cl"):
+        return loss_of, optimizer_step
+    if mode == "compile":
+        return torch.compile(loss_of), optimizer_step
+    how = COMPILE_MODES.get(mode)
+    return (torch.compile(loss_of, mode=how),
+            torch.compile(optimizer_step, mode=how))
 
 
 def make_step(arguments):
     name, mode = arguments.net, arguments.mode
     start = peer.StartFile(arguments.start) if arguments.start else None
     channels_last = mode.endswith("cl")
+    mode = mode.removesuffix("_cl")
     torch.manual_seed(0)
     net = NETS[name]()
     if start:
@@ -277,20 +305,21 @@ def make_step(arguments):
     if channels_last:
         net = net.to(memory_format=torch.channels_last)
     batches = make_batches(name, start, channels_last)
-    optimizer = make_optimizer(name, net)
+    optimizer = make_optimizer(name, net,
+                               fused=mode in ("eager", "cl", "compile"))
     criterion = F.binary_cross_entropy_with_logits if name == "widedeep" \
         else F.cross_entropy
 
     def loss_of(inputs, target):
         return criterion(net(*inputs), target)
 
-    forward = torch.compile(loss_of) if "compile" in mode else loss_of
+    forward, update = compiled(mode, loss_of, optimizer.step)
 
     def step(i):
         optimizer.zero_grad()
         loss = forward(*batches[i % len(batches)])
         loss.backward()
-        optimizer.step()
+        update()
         return loss.item()
 
     return step

@@ -15,8 +15,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TROUPE = sys.argv[1]
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(ROOT / "bench"))
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench/peers")]
 import losses  # noqa: E402
+import peer  # noqa: E402
 
 # Replaces the Python of a virtual environment. It gets a script of bench/peers
 # as its first argument and answers turns in the place of that script. Its losses
@@ -25,6 +26,7 @@ PEER = f"""#!{sys.executable}
 import json
 import pathlib
 import sys
+import time
 LOSSES = json.loads(pathlib.Path(__file__).with_name("losses.json").read_text())
 sys.path.insert(0, {str(ROOT / "bench/peers")!r})
 import peer
@@ -33,8 +35,9 @@ if "--program" in sys.argv:
     at = sys.argv.index("--program")
     assert (pathlib.Path(sys.argv[at + 1]) / "main.pdmodel").stat().st_size > 0
     del sys.argv[at:at + 2]
-arguments = peer.parse_arguments("a peer", [
-    "eager", "compile", "jit", "all_reduce", "reduce", "onednn"])
+modes = [sys.argv[sys.argv.index("--mode") + 1]] if "--mode" in sys.argv \
+    else ["jit"]
+arguments = peer.parse_arguments("a peer", modes)
 if arguments.mode == "compile":
     sys.exit("cannot compile")
 if arguments.mode == "onednn":
@@ -48,7 +51,13 @@ assert len(batches) == peer.BATCHES
 for name, shape, below in peer.FEEDS["mlp"]:
     dtype, given, data = batches[-1][name]
     assert given == shape and dtype == ("<f4" if below is None else "<i8")
-peer.run("fake 1.0", arguments, lambda i: LOSSES[i % len(LOSSES)], 0)
+
+def step(i):
+    if arguments.mode == "max_autotune":
+        time.sleep(0.02)
+    return LOSSES[i % len(LOSSES)]
+
+peer.run("fake 1.0", arguments, step, 0)
 """
 
 
@@ -81,6 +90,15 @@ class Losses(unittest.TestCase):
                                  ([nan] * 5, [1.0] * 5)):
             self.assertIsNotNone(
                 self.agreement("mlp", reference, found).first_wrong())
+
+
+class Binding(unittest.TestCase):
+    def test_threads_that_take_all_cores_are_bound(self):
+        self.assertEqual(peer.openmp_binding(2, {5, 3}),
+                         {"OMP_PROC_BIND": "true", "OMP_PLACES": "{3},{5}"})
+
+    def test_fewer_threads_are_placed_by_the_system(self):
+        self.assertEqual(peer.openmp_binding(1, {3, 5}), {})
 
 
 class Compare(unittest.TestCase):
@@ -123,6 +141,7 @@ class Compare(unittest.TestCase):
         self.assertEqual(names, ["troupe cpu:1",
                                  "troupe cpu:2 all_reduce",
                                  "troupe cpu:2 reduce", "torch eager",
+                                 "torch compile_step", "torch reduce_overhead",
                                  "jax"])
         for side in sides:
             self.assertEqual(len(side["turns_ms"]), 2)
@@ -133,6 +152,17 @@ class Compare(unittest.TestCase):
         self.assertIn("cannot compile", run["failed"]["torch compile"])
         self.assertLess(run["ratio"], 1)
         self.assertIn("troupe cpu:", done.stdout)
+
+    def test_the_slowest_modes_of_pytorch_leave_early(self):
+        self.compare("mlp", "--torch", self.peer)
+        run, = self.runs()
+        slow, = run["slow_modes"]
+        self.assertEqual(slow["name"], "torch max_autotune")
+        self.assertGreater(slow["ms"], 20)
+        self.assertEqual(slow["agreement"]["share"], 0)
+        rows = json.loads((self.folder / "sides.json").read_text())["rows"]
+        self.assertIn("torch max_autotune, fastest step",
+                      [row[1] for row in rows])
 
     def test_results_of_other_nets_stay(self):
         self.compare("mlp", "--torch", self.peer)
