@@ -2,6 +2,8 @@
 
 usage: compare_test.py TROUPE   TROUPE: the command
 """
+import importlib.machinery
+import importlib.util
 import json
 import os
 import pathlib
@@ -17,7 +19,20 @@ TROUPE = sys.argv[1]
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench/peers")]
 import losses  # noqa: E402
+import machine  # noqa: E402
 import peer  # noqa: E402
+
+
+def load_script(path):
+    loader = importlib.machinery.SourceFileLoader("script", str(path))
+    made = importlib.util.module_from_spec(
+        importlib.util.spec_from_loader("script", loader))
+    loader.exec_module(made)
+    return made
+
+
+compare_script = load_script(ROOT / "bench/compare")
+update_readme = load_script(ROOT / "tools/update-readme")
 
 # Replaces the Python of a virtual environment. It gets a script of bench/peers
 # as its first argument and answers turns in the place of that script. Its losses
@@ -101,6 +116,43 @@ class Binding(unittest.TestCase):
         self.assertEqual(peer.openmp_binding(1, {3, 5}), {})
 
 
+class Machine(unittest.TestCase):
+    def test_busy_time_is_that_of_all_cores_and_of_the_host(self):
+        stat = "cpu  100 20 30 9000 500 1 2 47 60 0\ncpu0 1 2 3 4 5 6 7 8 9 0\n"
+        self.assertAlmostEqual(machine.busy_seconds(stat) * machine.TICKS, 200)
+
+    def test_own_work_is_no_load(self):
+        before = machine.process_seconds(os.getpid())
+        self.assertGreater(before, 0)
+        subprocess.run([sys.executable, "-c", "sum(range(3_000_000))"])
+        self.assertGreater(machine.process_seconds(os.getpid()), before)
+        self.assertGreaterEqual(machine.OtherLoad().cores(), 0)
+
+    def test_a_table_names_the_machine(self):
+        one = {"cores": 2, "processor": "EPYC", "gflops": 217.6,
+               "gb_per_s": 37.81, "other_cores": 0.04,
+               "instruction_sets": ["fma", "sse4_2", "avx2", "avx512f"]}
+        other = {**one, "gflops": 211.9, "other_cores": 0.31}
+        self.assertEqual(
+            machine.describe([one, other]),
+            "2 cores of EPYC (AVX2, AVX-512), 212 to 218 GFLOP/s, 37.8 GB/s; "
+            "other programs kept 0.0 to 0.3 cores busy meanwhile")
+        self.assertIn("(held back to AVX2)",
+                      machine.describe([{**one, "without_avx512": True}]))
+
+
+class Footer(unittest.TestCase):
+    def test_notes_follow_the_machine(self):
+        made = {"title": "T", "columns": ["a"], "rows": [[1]],
+                "machine": "2 cores", "command": "c"}
+        self.assertEqual(update_readme.table(made).splitlines()[-2:],
+                         ["", "2 cores; `c`"])
+        made["notes"] = ["Compared: x.", "What differs: y."]
+        self.assertEqual(update_readme.table(made).splitlines()[-5:],
+                         ["2 cores; `c`", "", "Compared: x.", "",
+                          "What differs: y."])
+
+
 class Compare(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -152,6 +204,11 @@ class Compare(unittest.TestCase):
         self.assertIn("cannot compile", run["failed"]["torch compile"])
         self.assertLess(run["ratio"], 1)
         self.assertIn("troupe cpu:", done.stdout)
+        table = json.loads((self.folder / "nets.json").read_text())
+        self.assertRegex(table["machine"], "GFLOP/s, .* GB/s; other programs")
+        self.assertRegex(table["notes"][0], "Compared: troupe .* with oneDNN "
+                         ".*; fake 1.0. .* 2 threads")
+        self.assertIn("What differs: ", table["notes"][1])
 
     def test_the_slowest_modes_of_pytorch_leave_early(self):
         self.compare("mlp", "--torch", self.peer)
