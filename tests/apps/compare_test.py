@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -153,6 +154,53 @@ class Footer(unittest.TestCase):
                           "What differs: y."])
 
 
+class Winograd(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.troupe = pathlib.Path(folder.name) / "troupe"
+
+    def options(self, help_text):
+        self.troupe.write_text(f"#!/bin/sh\necho '{help_text}'\n")
+        self.troupe.chmod(0o755)
+        return types.SimpleNamespace(
+            troupe=self.troupe, threads=2, no_avx512=True, torch=None, jax=None,
+            paddle=None)
+
+    def test_nets_with_it_run_without_it_too(self):
+        options = self.options("--no-winograd")
+        made = dict(compare_script.commands(options, "resnet50", None))
+        self.assertEqual(made["troupe cpu:2 reduce direct"],
+                         [*made["troupe cpu:2 reduce"], "--no-winograd"])
+        self.assertEqual(compare_script.left_out(options, "resnet50"), {})
+        made = dict(compare_script.commands(options, "gpt", None))
+        self.assertFalse([name for name in made if "direct" in name])
+
+    def test_a_command_without_the_option_is_one_line(self):
+        options = self.options("--threads")
+        made = dict(compare_script.commands(options, "resnet50", None))
+        self.assertFalse([name for name in made if "direct" in name])
+        self.assertEqual(
+            compare_script.left_out(options, "resnet50"),
+            {"troupe direct": "troupe direct: the command has no "
+             "--no-winograd"})
+
+    def test_the_column_is_beside_the_main_one(self):
+        def side(name, ms):
+            return {"name": name, "ms": ms, "turns_ms": [ms, ms],
+                    "grown_bytes": 1}
+
+        row = compare_script.summary({
+            "net": "resnet50", "batch": 4, "troupe": "troupe cpu:1",
+            "automatic": "troupe cpu:1", "best_peer": "jax", "ratio": 2,
+            "ratio_quartiles": [2, 2], "attainable_share": 1,
+            "sides": [side("troupe cpu:1", 4), side("jax", 8),
+                      side("troupe cpu:1 direct", 5),
+                      side("troupe cpu:2 reduce direct", 6)]})
+        self.assertEqual(row[-2:], [5, 1.6])
+        self.assertFalse(compare_script.is_main("troupe cpu:1 direct"))
+
+
 class Compare(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -208,7 +256,7 @@ class Compare(unittest.TestCase):
         self.assertRegex(table["machine"], "GFLOP/s, .* GB/s; other programs")
         self.assertRegex(table["notes"][0], "Compared: troupe .* with oneDNN "
                          ".*; fake 1.0. .* 2 threads")
-        self.assertIn("What differs: ", table["notes"][1])
+        self.assertIn("Winograd", table["notes"][1])
 
     def test_the_slowest_modes_of_pytorch_leave_early(self):
         self.compare("mlp", "--torch", self.peer)
