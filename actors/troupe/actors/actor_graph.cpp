@@ -193,7 +193,12 @@ void actor_graph::took(std::uint64_t step_ns) noexcept {
   const auto stayed = sharing_.now() == op_sharing::no_ops;
   if (stayed)
     single_worker_steps_.fetch_add(1, std::memory_order_relaxed);
-  sharing_.took(step_ns, step_ns < short_op_ns * graph_.ops.size());
+  // Recording takes time too.
+  if (const auto level = parts_.trace->level();
+      std::exchange(recorded_level_, level) != level)
+    sharing_.start_over();
+  else
+    sharing_.took(step_ns, step_ns < short_op_ns * graph_.ops.size());
   const auto stays = sharing_.now() == op_sharing::no_ops;
   if (stays != stayed)
     for (auto* s : streams_)

@@ -152,6 +152,7 @@ private:
   std::size_t pending_ops_ = 0;
   std::uint32_t steps_without_past_ = 0;
   sharing_choice sharing_;
+  trace_level recorded_level_ = trace_level::off; // of the last step
   std::atomic<std::uint64_t> single_worker_steps_{
     0}; // relaxed: only a statistic
   std::once_flag completed_;

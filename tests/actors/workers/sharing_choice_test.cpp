@@ -95,6 +95,16 @@ TEST_CASE("one long step ends the choice for short ones") {
   CHECK(choice.now() == op_sharing::no_ops);
 }
 
+TEST_CASE("after starting over, both ways are tried again") {
+  sharing_choice choice;
+  run(choice, 1000, {.shared = 150, .on_one = 100});
+  REQUIRE(choice.now() == op_sharing::no_ops);
+  choice.start_over();
+  CHECK(run(choice, warm_up, {.shared = 150, .on_one = 200}) == 0);
+  run(choice, 2 * trial, {.shared = 150, .on_one = 200});
+  CHECK(choice.now() == op_sharing::all_ops);
+}
+
 TEST_CASE("the choice follows a graph whose durations change") {
   sharing_choice choice;
   run(choice, 1000, {.shared = 150, .on_one = 100});

@@ -37,6 +37,7 @@ void sharing_choice::took(std::uint64_t step_ns, bool is_short) noexcept {
 
 void sharing_choice::start_over() noexcept {
   way_ = op_sharing::long_ops;
+  is_trial_ = false;
   steps_left_ = short_steps_before_trials;
   steps_kept_ = fewest_steps_kept;
 }

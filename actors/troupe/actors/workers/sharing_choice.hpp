@@ -41,6 +41,8 @@ public:
   /// Takes the duration of a step that has ended.
   /// @param is_short true if its ops were short on average
   void took(std::uint64_t step_ns, bool is_short) noexcept;
+  /// Forgets all durations, because those of the next steps will differ.
+  void start_over() noexcept;
 
 private:
   op_sharing other_way() const noexcept {
@@ -50,7 +52,6 @@ private:
   std::uint64_t& least_ns(op_sharing way) noexcept {
     return least_ns_[static_cast<std::size_t>(way)];
   }
-  void start_over() noexcept;
   void keep(op_sharing way, std::uint32_t steps) noexcept;
   void try_other_way() noexcept;
   void end_trial() noexcept;
