@@ -47,7 +47,6 @@ private:
   void list_op(op_mailbox& m, handle_id op);
   void list_variable(variable_mailbox& m);
   void collect_targets(handle_id id);
-  void add_on_completion(const wired_edge& e);
   void add_ticket(const wired_edge& e);
   target add_port(const wired_edge& e);
   pending_op* pending(handle_id op) const;
