@@ -272,9 +272,12 @@ TEST_CASE("bad delays are refused") {
                      2, {"--delay: 'mul' is there twice"}));
   CHECK(fails_with(run_troupe({"bench", "schedule", "mlp", "--delay", "x=y"}),
                    2, {"--delay", "x=y"}));
-  CHECK(fails_with(
-    run_troupe({"bench", "schedule", "mlp", "--delay", "nosuch=3us"}), 2,
-    {"--delay: no op of the program takes time"}));
+  CHECK(fails_with(run_troupe({"bench", "schedule", "mlp", "--delay",
+                               "nosuch=10us", "--delay", "mul=1us,*=1us"}),
+                   2, {"--delay: the program has no op of type 'nosuch'"}));
+  CHECK(
+    fails_with(run_troupe({"bench", "schedule", "mlp", "--delay", "mul=0us"}),
+               2, {"--delay: no op of the program takes time"}));
   CHECK(fails_with(run_troupe({"bench", "schedule", "mlp", "--delay", "x=1us",
                                "--delay-kind", "wait"}),
                    2, {"--delay-kind"}));

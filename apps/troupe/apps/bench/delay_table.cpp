@@ -91,6 +91,14 @@ void delay_table::add(std::string_view entry) {
                       + " is there twice");
 }
 
+void delay_table::require_known(
+  const std::set<std::string, std::less<>>& op_types) const {
+  for (const auto& [type, ns] : ns_)
+    if (type != "*" && !op_types.contains(type))
+      throw usage_error("--delay: the program has no op of type "
+                        + quoted_name(type));
+}
+
 std::uint64_t delay_table::of(std::string_view op_type) const {
   auto found = ns_.find(op_type);
   if (found == ns_.end())

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +19,9 @@ public:
   /// and s. `*` means all types that are not named; without it they take no
   /// time. Throws usage_error naming the entry that cannot be read.
   static delay_table read(const std::vector<std::string>& texts_or_files);
+
+  /// Throws usage_error for a named type that is not one of `op_types`.
+  void require_known(const std::set<std::string, std::less<>>& op_types) const;
 
   /// Nanoseconds of a kernel for `op_type`.
   std::uint64_t of(std::string_view op_type) const;

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -55,18 +57,19 @@ std::unique_ptr<kernel> make_delay_kernel(std::uint64_t ns, delay_kind how) {
 
 void use_delays(executor_options& options, const graph::program& program,
                 const delay_table& delays, delay_kind how) {
-  auto kernels = std::make_shared<kernel_table>();
-  const auto add = [&](std::string_view type) {
-    const auto ns = delays.of(type);
-    kernels->add(
-      std::string(type), device_kind::cpu,
-      [=](const attribute_map&) { return make_delay_kernel(ns, how); });
-  };
+  std::set<std::string, std::less<>> types;
   for (auto& block : program.blocks)
     for (auto& op : block.ops)
-      add(op.type);
+      types.insert(op.type);
   for (auto kind : special_kinds)
-    add(to_string(kind));
+    types.emplace(to_string(kind));
+  delays.require_known(types);
+  auto kernels = std::make_shared<kernel_table>();
+  for (const auto& type : types)
+    kernels->add(type, device_kind::cpu,
+                 [ns = delays.of(type), how](const attribute_map&) {
+                   return make_delay_kernel(ns, how);
+                 });
   options.kernels = std::move(kernels);
   options.hooks.passes.emplace_back(only_computations);
   options.parameters = std::make_shared<scope>();

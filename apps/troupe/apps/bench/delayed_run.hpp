@@ -20,7 +20,9 @@ std::unique_ptr<kernel> make_delay_kernel(std::uint64_t ns, delay_kind how);
 
 /// Sets up `options` to run `program` with kernels, collectives and fetches
 /// that take the time given by `delays` and compute nothing. A control flow op
-/// counts as one op. Persistable variables get dummy values.
+/// counts as one op. Persistable variables get dummy values. Throws usage_error
+/// if `delays` names a type that neither an op of the program nor a collective,
+/// a fetch or the loss scale has.
 void use_delays(executor_options& options, const graph::program& program,
                 const delay_table& delays, delay_kind how);
 
