@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -56,6 +57,17 @@ public:
 private:
   task_graph graph_;
 };
+
+/// The most memory that the process has held since the last call.
+std::size_t most_resident_bytes() {
+  std::ifstream status("/proc/self/status");
+  std::size_t kib = 0;
+  for (std::string word; status >> word;)
+    if (word == "VmHWM:")
+      status >> kib;
+  std::ofstream("/proc/self/clear_refs") << 5; // counts from here
+  return kib * 1024;
+}
 
 /// Stops `troupe bench` with `words` by each of the three signals, after it has
 /// measured for a while.
@@ -116,8 +128,10 @@ TEST_CASE("a grid that no machine has memory for is refused before it is "
           "made") {
   CHECK_THROWS_AS(make_task_graph({"no_comm", 1 << 12, (1 << 12) + 1, 3}),
                   troupe::error);
+  const auto before = most_resident_bytes();
   CHECK_THROWS_AS(make_task_graph({"all_to_all", 1 << 12, 1 << 10, 3}),
                   troupe::error);
+  CHECK(most_resident_bytes() < before + (std::size_t{64} << 20));
 }
 
 TEST_CASE("every engine runs every pattern in order, on one thread and two") {

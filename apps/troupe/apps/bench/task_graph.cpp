@@ -169,11 +169,52 @@ void check(const task_pattern& p, bool has_radix) {
                                           + std::to_string(p.radix));
 }
 
-void check_edges(const task_graph& graph) {
-  if (graph.edges() > most_edges)
+struct task_counts {
+  std::size_t tasks = 0;
+  std::size_t edges = 0;
+};
+
+/// Calls `visit` for each task, with the numbers of its predecessors, until it
+/// returns false.
+template <class Visit>
+void for_each_task(const task_pattern& pattern, const pattern_entry& entry,
+                   Visit visit) {
+  row before;
+  std::size_t before_at = 0; // number of the previous row's first task
+  std::vector<std::uint32_t> predecessors;
+  for (std::int64_t step = 0; step < pattern.steps; ++step) {
+    const auto now = entry.active(pattern, step);
+    for (auto c = now.first; c < now.first + now.count; ++c) {
+      auto wanted = step > 0 ? entry.depends_on({pattern, step, c}) : columns{};
+      std::sort(wanted.begin(), wanted.end());
+      wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+      predecessors.clear();
+      for (auto w : wanted)
+        if (before.has(w))
+          predecessors.push_back(static_cast<std::uint32_t>(
+            before_at + static_cast<std::size_t>(w - before.first)));
+      if (!visit(predecessors))
+        return;
+    }
+    before_at += static_cast<std::size_t>(before.count);
+    before = now;
+  }
+}
+
+/// Counts the tasks and their dependencies; refuses too many of these.
+task_counts count_tasks(const task_pattern& pattern,
+                        const pattern_entry& entry) {
+  task_counts counts;
+  for_each_task(pattern, entry, [&](const auto& predecessors) {
+    ++counts.tasks;
+    counts.edges += predecessors.size();
+    return counts.edges <= most_edges;
+  });
+  if (counts.edges > most_edges)
     throw error(errc::invalid_argument,
                 "--width x --steps: the tasks of such a grid have more than "
                   + std::to_string(most_edges) + " dependencies");
+  return counts;
 }
 
 } // namespace
@@ -185,27 +226,17 @@ std::span<const std::string_view> task_patterns() {
 task_graph make_task_graph(const task_pattern& pattern) {
   const auto& entry = find_pattern(pattern);
   check(pattern, entry.has_radix);
+  const auto counts = count_tasks(pattern, entry);
   task_graph graph;
-  row before;
-  std::size_t before_at = 0; // number of the previous row's first task
-  for (std::int64_t step = 0; step < pattern.steps; ++step) {
-    const auto now = entry.active(pattern, step);
-    const auto now_at = graph.tasks();
-    for (auto c = now.first; c < now.first + now.count; ++c) {
-      auto wanted = step > 0 ? entry.depends_on({pattern, step, c}) : columns{};
-      std::sort(wanted.begin(), wanted.end());
-      wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
-      for (auto w : wanted)
-        if (before.has(w))
-          graph.predecessors.push_back(static_cast<std::uint32_t>(
-            before_at + static_cast<std::size_t>(w - before.first)));
-      graph.first.push_back(
-        static_cast<std::uint32_t>(graph.predecessors.size()));
-      check_edges(graph);
-    }
-    before = now;
-    before_at = now_at;
-  }
+  graph.first.reserve(counts.tasks + 1);
+  graph.predecessors.reserve(counts.edges);
+  for_each_task(pattern, entry, [&](const auto& predecessors) {
+    graph.predecessors.insert(graph.predecessors.end(), predecessors.begin(),
+                              predecessors.end());
+    graph.first.push_back(
+      static_cast<std::uint32_t>(graph.predecessors.size()));
+    return true;
+  });
   return graph;
 }
 
