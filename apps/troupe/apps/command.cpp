@@ -68,13 +68,33 @@ std::string help_hint(const CLI::App& app) {
   return " (see " + command + "--help)";
 }
 
-/// The unexpected words in the order in which they were given; CLI11 would list
-/// them in reverse. If a subcommand has any, those of its parent are left out.
-std::string unexpected_words(const CLI::App& app) {
+/// The names of all subcommands, in the order of the help.
+std::string subcommand_names(const CLI::App& app) {
+  return CLI::detail::join(
+    app.get_subcommands([](const CLI::App*) { return true; }),
+    [](const CLI::App* each) { return each->get_name(); }, ", ");
+}
+
+/// Says which words a command does not take, in the order in which they were
+/// given; CLI11 would list them in reverse. If a subcommand has any, those of
+/// its parent are left out. Where a subcommand is missing, a word is taken for
+/// its name. Empty if all words are expected.
+/// @param path the names of `app` and its parents, each with a blank behind it
+std::string unexpected_words(const CLI::App& app,
+                             const std::string& path = "") {
   for (const auto* named : app.get_subcommands())
-    if (auto words = unexpected_words(*named); !words.empty())
+    if (auto words = unexpected_words(*named, path + named->get_name() + " ");
+        !words.empty())
       return words;
-  return CLI::detail::join(app.remaining(), " ");
+  const auto words = app.remaining();
+  if (words.empty())
+    return "";
+  const auto known = subcommand_names(app);
+  if (known.empty() || !app.get_subcommands().empty()
+      || words[0].starts_with('-'))
+    return "troupe " + path + "does not take " + CLI::detail::join(words, " ");
+  return "unknown command '" + path + words[0] + "'; commands "
+         + (path.empty() ? "" : "of " + path) + "are " + known;
 }
 
 /// Flushes standard output. Returns `code`, or 1 if the output could not be
@@ -112,8 +132,7 @@ int parse_and_run(int argc, const char* const* argv) {
   } catch (const CLI::Success& request) {
     return end_of_output(app.exit(request)); // help or version
   } catch (const CLI::ExtrasError&) {
-    return complain("not expected: " + unexpected_words(app) + help_hint(app),
-                    wrong_usage);
+    return complain(unexpected_words(app) + help_hint(app), wrong_usage);
   } catch (const CLI::ConversionError& failure) {
     return complain(conversion_rule(app, failure.what()) + help_hint(app),
                     wrong_usage);
