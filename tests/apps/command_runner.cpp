@@ -2,12 +2,12 @@
 #include "apps/command_runner.hpp"
 
 #include <support/child_process.hpp>
-#include <support/files.hpp>
 
 #include <doctest/doctest.h>
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <ctime>
 #include <optional>
 #include <sstream>
@@ -118,6 +118,17 @@ run_troupe_with_threads(std::size_t threads,
 command_result run_troupe_for(std::size_t seconds,
                               const std::vector<std::string>& arguments) {
   return run(arguments, {.cpu_seconds = seconds}, {});
+}
+
+command_result run_in(const temporary_folder& folder, const std::string& line) {
+  const temporary_folder streams;
+  const std::string script = streams / "run.sh", out = streams / "out",
+                    err = streams / "err";
+  write_bytes(script, "troupe() { " TROUPE_COMMAND " \"$@\"; }; cd "
+                        + folder.path().string() + " && " + line + "\n");
+  const int status =
+    std::system(("sh " + script + " > " + out + " 2> " + err).c_str());
+  return {WEXITSTATUS(status), read_bytes(out), read_bytes(err)};
 }
 
 bool catches(pid_t process, int signal) {

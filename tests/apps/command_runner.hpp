@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <support/files.hpp>
+
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -43,6 +45,9 @@ run_troupe_with_threads(std::size_t threads,
 /// `seconds`.
 command_result run_troupe_for(std::size_t seconds,
                               const std::vector<std::string>& arguments);
+
+/// Runs a line of shell in `folder`, in which `troupe` is the command.
+command_result run_in(const temporary_folder& folder, const std::string& line);
 
 /// True if a running process is the command and has a handler for `signal`.
 bool catches(pid_t process, int signal);

@@ -26,18 +26,6 @@ words operator+(words a, const words& b) {
   return a;
 }
 
-/// Runs a line of shell in `folder`, in which `troupe` is the command.
-command_result run_in(const temporary_folder& folder, const std::string& line) {
-  const temporary_folder streams;
-  const std::string script = streams / "run.sh", out = streams / "out",
-                    err = streams / "err";
-  write_bytes(script, "troupe() { " TROUPE_COMMAND " \"$@\"; }; cd "
-                        + folder.path().string() + " && " + line + "\n");
-  const int status =
-    std::system(("sh " + script + " > " + out + " 2> " + err).c_str());
-  return {WEXITSTATUS(status), read_bytes(out), read_bytes(err)};
-}
-
 } // namespace
 
 TEST_CASE("results in one place are refused before anything runs") {

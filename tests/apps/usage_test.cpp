@@ -372,6 +372,24 @@ TEST_CASE("a net that is not there is a wrong command line") {
                      {"no built-in model 'nonet'", "resnet18"}));
 }
 
+TEST_CASE("a folder without a program that hides a net is told of") {
+  const temporary_folder folder;
+  std::filesystem::create_directory(folder / "digits");
+  std::filesystem::create_directory(folder / "empty");
+  const auto refusal = [&](const std::string& name) {
+    const auto result = run_in(folder, "troupe graph " + name);
+    CHECK(result.code == 1);
+    return result.err;
+  };
+  const std::string hidden =
+    "the folder has the name of a built-in net, which is used only where no "
+    "file or folder has that name";
+  CHECK(contains(refusal("digits"),
+                 "digits/main.pdmodel: No such file or directory; " + hidden));
+  for (const auto* other : {"empty", "./digits"})
+    CHECK_FALSE(contains(refusal(other), hidden));
+}
+
 TEST_CASE("unknown words are listed in their order") {
   CHECK(fails_with(
     run_troupe({"train", "mlp", "--one", "--two", "three", "--synthetic"}), 2,

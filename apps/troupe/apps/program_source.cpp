@@ -130,6 +130,23 @@ program_bundle read_file(const fs::path& path, const std::string& loss) {
   return bundle;
 }
 
+/// Reads the folder `name`. If it has no program, the error says that it hides
+/// the built-in net of that name.
+program_bundle read_folder_or_tell_of_net(const std::string& name,
+                                          const std::string& loss) {
+  try {
+    return read_folder(name, loss);
+  } catch (const error& failure) {
+    if (failure.code() != errc::not_found || !graph::models().contains(name)
+        || fs::exists(fs::path(name) / "main.pdmodel"))
+      throw;
+    throw error(errc::not_found,
+                failure.message()
+                  + "; the folder has the name of a built-in net, which is "
+                    "used only where no file or folder has that name");
+  }
+}
+
 /// An unknown name is a wrong command line.
 graph::model build_known_net(const std::string& name) {
   try {
@@ -186,7 +203,7 @@ program_bundle load_program(const std::string& program_or_net,
   if (path.has_parent_path() && !exists)
     throw error(errc::not_found, program_or_net + ": no such file or folder");
   program_bundle bundle = type == fs::file_type::directory
-                            ? read_folder(path, loss)
+                            ? read_folder_or_tell_of_net(program_or_net, loss)
                           : exists ? read_file(path, loss)
                                    : build_net(program_or_net, loss);
   bundle.name = program_or_net;
