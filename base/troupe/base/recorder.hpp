@@ -110,7 +110,9 @@ private:
 /// thread; a lock serializes them.
 class recorder {
 public:
+  /// `trace_event::worker` of threads that are no workers.
   static constexpr std::uint16_t no_worker = UINT16_MAX;
+  /// How many of its latest events a ring keeps.
   static constexpr std::size_t default_events_per_ring = std::size_t{1} << 15;
 
   /// @param queue the queue whose workers get rings; must outlive the recorder

@@ -143,6 +143,7 @@ public:
   virtual void leave(const error& why) = 0;
 
 protected:
+  /// @param rank from 0 to `size` - 1
   communicator(std::size_t rank, std::size_t size) : rank_(rank), size_(size) {}
 
 private:

@@ -56,8 +56,8 @@ public:
   network(const network&) = delete;
   network& operator=(const network&) = delete;
 
-  program startup;
-  program main;
+  program startup; ///< gives the parameters their first values
+  program main;    ///< a training step
 
   /// Declares an input that each step feeds. An extent of -1 is unknown until
   /// fed; axis 0 counts samples. Throws error(invalid_argument) if the name is

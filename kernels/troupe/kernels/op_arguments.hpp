@@ -41,6 +41,7 @@ public:
                variable* const* variables) noexcept
     : slots_(&slots), variables_(variables) {}
 
+  /// The slots with the names of their arguments.
   const std::vector<op_slot>& slots() const noexcept { return *slots_; }
   /// Number of arguments, including absent ones.
   std::size_t size() const noexcept;

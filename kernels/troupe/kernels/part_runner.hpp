@@ -21,6 +21,7 @@ public:
         (*static_cast<std::remove_reference_t<F>*>(callable))(part);
       }) {}
 
+  /// Calls the callable.
   void operator()(std::size_t part) const { call_(callable_, part); }
 
 private:

@@ -15,7 +15,7 @@ namespace troupe {
 /// memory.
 class shape {
 public:
-  static constexpr std::size_t max_rank = 8;
+  static constexpr std::size_t max_rank = 8; ///< most axes that there can be
 
   shape() = default; ///< rank 0: a scalar of one element
   /// Throws error(invalid_argument) if there are more than 8 extents.
