@@ -123,20 +123,19 @@ void add_strategy_options(CLI::App& command, network_options& options) {
     ->check(not_empty());
   command
     .add_option("--gradient-scale", options.gradient_scale,
-                "loss@GRAD of a device: coeff (its share of the batch), one, "
-                "custom (fed)")
+                "initial loss gradient of each device: its share of the batch "
+                "(coeff), 1 (one), or fed (custom)")
     ->check(not_empty())
     ->capture_default_str();
   command.add_flag("--sync-batch-norm", options.sync_batch_norm,
-                   "batch norms compute statistics over all devices");
+                   "compute statistics of batch norms over all devices");
 }
 
 void add_precision_option(CLI::App& command, network_options& options) {
   command
     .add_option("--precision", options.precision,
-                "number format of factors of matrix products and of images "
-                "between convolutions: fp32 or bf16; sums and parameters stay "
-                "float32")
+                "number format of matrix-product inputs and of images between "
+                "convolutions: fp32 or bf16; sums and parameters stay float32")
     ->check(not_empty())
     ->check(CLI::IsMember({"fp32", "bf16"}))
     ->capture_default_str();
@@ -172,8 +171,7 @@ executor_options make_executor_options(const network_options& options) {
   made.scale = parse_value("--gradient-scale", options.gradient_scale,
                            graph::parse_gradient_scale);
   if (options.sync_batch_norm && made.strategy == graph::merge_strategy::none)
-    throw usage_error("--sync-batch-norm needs devices that work together, "
-                      "which those of --strategy none do not");
+    throw usage_error("--sync-batch-norm cannot be used with --strategy none");
   made.lowering.sync_batch_norm = options.sync_batch_norm;
   // Nothing reads the parameters during training.
   made.lowering.kernel_layouts = true;

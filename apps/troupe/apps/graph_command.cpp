@@ -87,8 +87,8 @@ int run_graph(const graph_options& options) {
 void add_graph(CLI::App& app, action& chosen) {
   auto options = std::make_shared<graph_options>();
   auto& command = *app.add_subcommand(
-    "graph", "print the graph of op and variable handles that train runs with "
-             "the same options (cpu means cpu:1)");
+    "graph", "print the op and variable handles that train would run with the "
+             "same options (cpu means cpu:1)");
   add_program_argument(command, options->network);
   add_device_options(command, options->network);
   add_strategy_options(command, options->network);

@@ -33,8 +33,8 @@ std::string to_string(device_id id);
 
 /// Where variables live and ops run: memory and streams.
 ///
-/// Thread rule: functions without a stream from any thread, those with one as
-/// they say.
+/// Thread rule: functions without a stream argument from any thread. The others
+/// state their own rule.
 class device {
 public:
   virtual ~device() = default;

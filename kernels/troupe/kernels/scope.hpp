@@ -52,9 +52,9 @@ public:
   /// Executors made before the call must not run again.
   void drop_replicas() noexcept;
 
-  /// Called by an executor whose device `on` keeps values here, before it does.
-  /// If the host cannot read the device's memory, the scope holds the device
-  /// until another one is added and no value lies there any more.
+  /// An executor calls this before its device `on` stores values here. If the
+  /// host cannot read the device's memory, the scope keeps the device alive
+  /// until another is added and no value lies in that memory any more.
   void add_device(std::shared_ptr<device> on);
   /// Returns a value of this scope for the host: plain and in host memory. A
   /// plain value in host memory is returned itself; any other is copied to

@@ -130,17 +130,17 @@ void add_bench_latency(CLI::App& bench, action& chosen) {
   auto& command = *bench.add_subcommand(
     "latency", "how soon a ready op runs on another worker");
   add_list_option(command, "--gap-us", o->gaps_us,
-                  "how long the other worker has been idle")
+                  "idle time of the other worker before a hand-off")
     ->type_name("FLOAT,...")
     ->check(number_list(not_negative(longest_us)));
   add_list_option(command, "--op-us", o->ops_us,
-                  "length of the ops in 20 levels of two")
+                  "op duration, in a graph of 20 levels with two ops each")
     ->type_name("FLOAT,...")
     ->check(number_list(from_to(0.001, longest_us)));
   command.add_option("--rounds", o->rounds, "hand-offs per gap")
     ->check(positive(most_rounds))
     ->capture_default_str();
-  command.add_option("--steps", o->steps, "number of steps of the 20 levels")
+  command.add_option("--steps", o->steps, "number of steps of that graph")
     ->check(positive(most_rounds))
     ->capture_default_str();
   command

@@ -179,8 +179,8 @@ void add_bench_steps(CLI::App& bench, action& chosen) {
   auto o = std::make_shared<steps_options>();
   o->network.devices = "cpu:1";
   auto& command = *bench.add_subcommand(
-    "steps", "training steps on the actors and on a shared ready queue, with "
-             "the same kernels");
+    "steps", "compare training steps on actors with a shared ready queue "
+             "running the same kernels");
   add_program_argument(command, o->network);
   command
     .add_option("--threads", o->network.threads,

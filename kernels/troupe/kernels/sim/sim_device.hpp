@@ -14,9 +14,9 @@ namespace troupe {
 /// When the launches of a simulated device complete.
 struct sim_times {
   /// Minimum duration of a launch in microseconds, by op type. Launches of
-  /// other ops complete when their kernel returns. A copy that work queues is
-  /// done at the end of its launch. One that is queued between launches takes
-  /// as long as the name of its stream says, e.g. "feed".
+  /// other ops complete when their kernel returns. A copy queued by work
+  /// completes with its launch. A copy queued between launches takes the time
+  /// that is listed under the name of its stream, such as "feed".
   std::map<std::string, std::uint32_t, std::less<>> us_of_op = {};
   /// If above 0, the device behaves as badly as allowed. Work starts after a
   /// random delay of up to this length, drawn from `seed`. Completions are
