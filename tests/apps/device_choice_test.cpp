@@ -30,7 +30,6 @@ struct choice {
 
   explicit choice(const char* net) : bundle(load_program(net, "")) {
     options.loss = bundle.loss;
-    options.lowering.deterministic = false;
   }
 
   const executor_options& of_batch(std::int64_t batch,
@@ -130,7 +129,6 @@ TEST_CASE("one device is taken where more gain nothing or change results") {
     return c.of_batch(64).devices.size();
   };
   CHECK(with([](auto& o) { o.threads = 1; }) == 1);
-  CHECK(with([](auto& o) { o.lowering.deterministic = true; }) == 1);
   CHECK(with([](auto& o) { o.hooks.dry_run = true; }) == 1);
   CHECK(with([](auto& o) { o.scale = graph::gradient_scale::one; }) == 1);
   CHECK(choice("lenet").of_batch(64, "none").devices.size() == 1);

@@ -36,8 +36,7 @@ bool may_choose(const executor_options& options, const feed_map& batch) {
     const auto& dims = feed.second.dims();
     return dims.rank() > 0 && dims[0] > 1;
   });
-  return several_samples && workers_of(options) > 1
-         && !options.lowering.deterministic && !options.hooks.dry_run
+  return several_samples && workers_of(options) > 1 && !options.hooks.dry_run
          && options.scale == graph::gradient_scale::coeff;
 }
 

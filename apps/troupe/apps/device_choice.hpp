@@ -41,9 +41,9 @@ struct trial_observer {
 /// long.
 ///
 /// There is no trial if several devices could change results or gain nothing:
-/// with one worker, a batch of one sample, `lowering.deterministic`, a dry run,
-/// a gradient scale other than coeff, or the strategy none. If the trial is
-/// stopped or fails, one device is used too.
+/// with one worker, a batch of one sample, a dry run, a gradient scale other
+/// than coeff, or the strategy none. If the trial is stopped or fails, one
+/// device is used too.
 void choose_cpu_devices(executor_options& options, const network_options& given,
                         const program_bundle& bundle, const feed_map& batch,
                         const trial_observer& observer = {});

@@ -62,8 +62,10 @@ void add_run_options(CLI::App& command, train_options& options) {
                 "seed of initial values, dropout and order of samples")
     ->check(not_negative())
     ->capture_default_str();
-  command.add_flag("--deterministic", options.deterministic,
-                   "add gradients in device order: bit-identical results");
+  command.add_flag(
+    "--deterministic", options.deterministic,
+    "no trial of devices: results are bit-identical in every run with "
+    "the same --threads");
   command.add_flag("--check-nan", options.check_nan,
                    "stop at the first op that produces a NaN or infinity");
   auto* dry_run = command.add_flag("--dry-run", options.dry_run,

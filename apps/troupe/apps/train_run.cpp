@@ -124,7 +124,6 @@ executor_options make_options(const train_options& options,
   made.loss = bundle.loss;
   made.fetches = split_names(options.fetch);
   made.seed = options.seed;
-  made.lowering.deterministic = options.deterministic;
   made.hooks.check_nan = options.check_nan;
   made.hooks.dry_run = options.dry_run;
   return made;
@@ -462,7 +461,7 @@ int run_train(const train_options& options) {
   const stop_request stop; // before this, a signal ends the process
   std::optional<stop_watch> ends_late_stop(std::in_place, stop,
                                            end_if_it_takes(patience_for_stops));
-  if (is_automatic(options.network)) {
+  if (is_automatic(options.network) && !options.deterministic) {
     choose_cpu_devices(
       wanted, options.network, bundle, source->batch(0, 0),
       {.begins =

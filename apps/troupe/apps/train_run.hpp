@@ -21,7 +21,7 @@ struct train_options {
   std::string fetch;      ///< names with commas
   std::string fetch_out;  ///< .npz
   std::uint64_t seed = 0;
-  bool deterministic = false;
+  bool deterministic = false; ///< no trial chooses the devices
   bool check_nan = false;
   bool dry_run = false;
   bool profile = false;

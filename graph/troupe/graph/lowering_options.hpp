@@ -19,8 +19,6 @@ struct lowering_options {
   /// false, only ops of type sync_batch_norm do so. Changes results. Not
   /// available with merge_strategy::none.
   bool sync_batch_norm = false;
-  /// Sums over devices are computed in device order.
-  bool deterministic = true;
   /// Consecutive dense gradients of the same dtype are merged by one
   /// all_reduce, up to this many bytes in total. 0: one all_reduce per
   /// gradient.

@@ -37,7 +37,6 @@ std::set<device_kind> kinds_of(std::span<const device_id> ids) {
 graph::lowering_options without_own_kernels(graph::lowering_options wanted) {
   auto plain = graph::lowering_options::none();
   plain.sync_batch_norm = wanted.sync_batch_norm;
-  plain.deterministic = wanted.deterministic;
   plain.fuse_all_reduce_bytes = wanted.fuse_all_reduce_bytes;
   plain.batch = wanted.batch;
   plain.write_in_place = wanted.write_in_place;

@@ -60,7 +60,6 @@ training_bench::training_bench(const training_bench_options& options)
   refuse_custom_gradient_of_bench(options.network, bundle_);
   wanted.seed = options.seed;
   wanted.steps_in_flight = in_flight_;
-  wanted.lowering.deterministic = false;
   require_ops(bundle_, wanted.devices);
   batches_ = make_batches(bundle_, batch_, options.seed, *host_);
   wanted.lowering.batch = batch_;
