@@ -97,13 +97,11 @@ struct gradient_context {
 /// Input gradient and weight gradient are separate groups, the input's first,
 /// so that schedulers can delay the weight's.
 struct gradient_rule {
-  std::vector<std::vector<std::string_view>> groups; ///< input slots
+  /// Input slots. Without groups, ops of this type have no gradients.
+  std::vector<std::vector<std::string_view>> groups;
   std::vector<std::string_view> reads;   ///< forward inputs and outputs
   std::vector<std::string_view> outputs; ///< slots whose gradients are read
   std::vector<op_desc> (*make)(const gradient_context&) = nullptr;
-
-  /// True if ops of this type have gradients.
-  bool differentiable() const noexcept { return !groups.empty(); }
 };
 
 /// What the graph layer knows about an op type.

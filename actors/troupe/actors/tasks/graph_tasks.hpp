@@ -70,7 +70,6 @@ public:
   /// Null if the graph has no such feed.
   const fed_variable* find_fed(std::string_view name, std::size_t device) const;
   storage_places& places() noexcept { return *places_; }
-  arena& host_memory() noexcept { return host_memory_; }
 
   /// A fetch task's variable and device; index: position in
   /// step_state::fetched.

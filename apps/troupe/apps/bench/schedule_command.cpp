@@ -33,7 +33,6 @@ struct schedule_options {
   network_options network;
   int repeat = 7;
   double sample_ms = 50;
-  std::uint32_t in_flight = 2;
   std::vector<std::string> delays; ///< tables or files; empty: a dry run
   delay_kind delay = delay_kind::spin;
   /// Recording level that is compared with off, in turns.
@@ -162,7 +161,6 @@ schedule_figures measure(const schedule_options& o) {
     use_delays(options, bundle.main, *delays, o.delay);
   else
     options.hooks.dry_run = true;
-  options.steps_in_flight = o.in_flight;
   options.hooks.pending_ops = o.pending;
   options.hooks.message_edges = o.remote;
   if (o.late)

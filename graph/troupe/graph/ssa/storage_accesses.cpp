@@ -24,10 +24,6 @@ void sort_by_version(const ssa_graph& g, std::span<version_accesses> versions) {
 
 } // namespace
 
-bool version_accesses::read_by(handle_id op) const {
-  return std::binary_search(readers.begin(), readers.end(), op);
-}
-
 const version_accesses* storage_accesses::first_written() const {
   for (auto& v : versions)
     if (v.writer != no_handle)

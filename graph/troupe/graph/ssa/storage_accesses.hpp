@@ -23,8 +23,6 @@ struct version_accesses {
   std::span<const handle_id> readers = {};
   /// Op handles that read it in later steps, ascending.
   std::span<const delayed_reader> delayed_readers = {};
-
-  bool read_by(handle_id op) const;
 };
 
 /// The accesses to the storage that all versions of a variable on a device

@@ -244,11 +244,6 @@ std::size_t arena::reserved_bytes() const noexcept {
   return reserved_by(*state_);
 }
 
-void arena::reset_peak() noexcept {
-  guard held{state_->lock};
-  state_->peak = state_->live;
-}
-
 void release(memory_block* block) noexcept {
   auto& state = *block->owner;
   unguard_tail(*block);

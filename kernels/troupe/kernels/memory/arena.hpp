@@ -148,8 +148,6 @@ public:
   ///@}
   /// Bytes taken from the source: live and cached.
   std::size_t reserved_bytes() const noexcept;
-  /// Resets `peak_bytes` to the current `live_bytes`.
-  void reset_peak() noexcept;
 
 private:
   arena_state* state_;
