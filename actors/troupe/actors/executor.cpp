@@ -23,6 +23,7 @@
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
 #include <caf/io/middleman.hpp>
+#include <caf/logger.hpp>
 
 #include <algorithm>
 #include <list>
@@ -207,6 +208,11 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
   connect();
   // The engine has its messages. Whoever asks for the edges gets them again.
   graph::drop_data_edges(ssa);
+  // CAF keeps a reference to the system's logger in this thread. The main
+  // thread would drop it at exit, before objects in static storage are
+  // destroyed, and the system of such an executor would drop it again.
+  if (own)
+    caf::logger::set_current_actor_system(nullptr);
 }
 
 void executor::impl::connect() {

@@ -156,6 +156,9 @@ struct executor_stats {
 /// ran before the failure stay in the parameters. The executor can run new
 /// steps at once, or be destroyed at any time.
 ///
+/// An executor with an actor system of its own may be in static storage: it
+/// ends when the process exits.
+///
 /// Thread rule: one thread at a time; `cancel` from any thread. An actor's
 /// handler may call `run`, `submit` and `wait`. Its thread then works on the
 /// step, and its actor handles no other message until the call returns.

@@ -26,7 +26,8 @@ std::vector<int> allowed_cores() noexcept {
 }
 
 const std::vector<int>& process_cores() noexcept {
-  static const auto cores = allowed_cores();
+  // Never destroyed: an executor in static storage reads it at exit.
+  static const auto& cores = *new std::vector<int>(allowed_cores());
   return cores;
 }
 

@@ -27,7 +27,8 @@ public:
 } // namespace
 
 tensor shape_only(const tensor& like) {
-  static const auto format = std::make_shared<const no_elements>();
+  // Never destroyed: an executor in static storage reads it at exit.
+  static const auto& format = *new auto(std::make_shared<const no_elements>());
   tensor result{like.dims(), like.type(), buffer{}, format};
   result.set_levels(like.levels());
   return result;

@@ -29,7 +29,8 @@ dnnl::memory without_data(const dnnl::memory::desc& desc) {
 } // namespace
 
 const dnnl::engine& cpu_engine() {
-  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  // Never destroyed: an executor in static storage reads it at exit.
+  static const auto& engine = *new dnnl::engine(dnnl::engine::kind::cpu, 0);
   return engine;
 }
 
