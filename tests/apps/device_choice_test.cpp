@@ -12,7 +12,10 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <csignal>
 #include <numeric>
 
 using namespace troupe;
@@ -132,6 +135,55 @@ TEST_CASE("one device is taken where more gain nothing or change results") {
   CHECK(with([](auto& o) { o.hooks.dry_run = true; }) == 1);
   CHECK(with([](auto& o) { o.scale = graph::gradient_scale::one; }) == 1);
   CHECK(choice("lenet").of_batch(64, "none").devices.size() == 1);
+}
+
+TEST_CASE("long steps are not tried") {
+  graph::network net;
+  const auto x = net.data("x", {-1, 4096});
+  const auto loss = layers::mean(layers::fc(layers::fc(x, 4096), 4096));
+  optimizer::sgd({.learning_rate = 0.1f}).minimize(loss);
+  const auto is_tried = [&](std::int64_t samples) {
+    program_bundle bundle;
+    bundle.startup = net.startup;
+    bundle.main = net.main;
+    bundle.loss = loss.name();
+    executor_options options;
+    options.loss = bundle.loss;
+    options.threads = 2;
+    options.lowering.batch = samples;
+    arena memory(make_host_memory_source());
+    auto batch = tensor::make(memory, {samples, 4096}, dtype::float32);
+    std::ranges::fill(batch.values<float>(), 1.0f);
+    bool tried = false;
+    choose_cpu_devices(options, {}, bundle, {{"x", batch}},
+                       {.begins = [&] { tried = true; }});
+    return tried;
+  };
+  if (usable_cores() < 2)
+    return skip_case("needs two cores");
+  CHECK(is_tried(4));
+  CHECK_FALSE(is_tried(2048)); // 0.34 TFLOP
+}
+
+TEST_CASE("a stop in a trial ends it") {
+  if (usable_cores() < 2)
+    return skip_case("needs two cores");
+  auto least = std::chrono::nanoseconds::max();
+  for (int time = 0; time < 5; ++time) {
+    choice mlp("mlp");
+    network_options given;
+    arena memory(make_host_memory_source());
+    const auto source = make_synthetic_source(mlp.bundle.feeds, 64, 0, memory);
+    const stop_request stop;
+    const auto begin = std::chrono::steady_clock::now();
+    choose_cpu_devices(mlp.options, given, mlp.bundle, source->batch(0, 0),
+                       {.begins = [] { std::raise(SIGTERM); }, .stop = &stop});
+    least = std::min<std::chrono::nanoseconds>(
+      least, std::chrono::steady_clock::now() - begin);
+    CHECK(stop.stopped());
+    CHECK(mlp.options.devices.size() == 1);
+  }
+  CHECK(least < std::chrono::milliseconds(100)); // the shortest trial
 }
 
 TEST_CASE("trials leave no trace in a training") {

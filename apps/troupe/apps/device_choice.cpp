@@ -5,6 +5,7 @@
 #include <troupe/apps/data/samples.hpp>
 #include <troupe/base/clock.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/graph/program_cost.hpp>
 
 #include <algorithm>
 #include <array>
@@ -30,6 +31,12 @@ constexpr std::uint64_t turn_ns = 5'000'000;
 constexpr std::size_t fewest_turns = 6;
 constexpr std::uint64_t shortest_trial_ns = 100'000'000;
 constexpr std::uint64_t longest_trial_ns = 1'000'000'000;
+// A trial with longer steps would take many times as long as it may.
+constexpr std::uint64_t longest_step_ns = 1'000'000'000;
+// A fast core: a step that takes long at this speed takes long on most
+// machines.
+constexpr graph::roofline fast_worker{.flops_per_s = 100e9,
+                                      .bytes_per_s = 20e9};
 
 bool may_choose(const executor_options& options, const feed_map& batch) {
   const bool several_samples = std::ranges::any_of(batch, [](const auto& feed) {
@@ -38,6 +45,20 @@ bool may_choose(const executor_options& options, const feed_map& batch) {
   });
   return several_samples && workers_of(options) > 1 && !options.hooks.dry_run
          && options.scale == graph::gradient_scale::coeff;
+}
+
+/// True if the work of a step takes fast workers longer than `longest_step_ns`.
+/// False if it is not known.
+bool is_long(const graph::program& p, std::int64_t samples, int workers) {
+  if (samples == 0)
+    return false;
+  try {
+    const auto seconds =
+      fast_worker.seconds(graph::count_cost(p, samples)) / workers;
+    return seconds * 1e9 > static_cast<double>(longest_step_ns);
+  } catch (const error&) { // an op without a schema, for example
+    return false;
+  }
 }
 
 void set_cpu_devices(executor_options& options, int count) {
@@ -145,13 +166,22 @@ struct turn_times {
   double ratio() const { return several.median() / one.median(); }
 };
 
+/// Runs a first step, which warms up. True if it took longer than
+/// `longest_step_ns`.
+bool begins_slowly(const trial& way, const feed_map& batch) {
+  const auto begin = now_ns();
+  way.exe->run(batch);
+  return now_ns() - begin > longest_step_ns;
+}
+
 /// True if steps take less time on `count` devices than on one. Both train in
 /// turns, so that a slow phase of the machine affects both. The trial ends when
-/// even and odd turns agree.
+/// even and odd turns agree, or after a first step that takes too long.
 bool saves_time(const executor_options& options, int count,
                 const program_bundle& bundle, const feed_map& batch,
                 const stop_request* stop) {
-  const trial one(options, 1, bundle), several(options, count, bundle);
+  const trial one(options, 1, bundle);
+  const trial several(options, count, bundle);
   std::optional<stop_watch> watch;
   watch_for(
     stop,
@@ -160,8 +190,8 @@ bool saves_time(const executor_options& options, int count,
       several.exe->cancel();
     },
     watch);
-  for (const auto* way : {&one, &several})
-    way->exe->run(batch); // warms up
+  if (begins_slowly(one, batch) || begins_slowly(several, batch))
+    return false;
   constexpr double bar = 1 - least_gain;
   std::array<turn_times, 2> halves;
   const auto begin = now_ns();
@@ -225,7 +255,8 @@ void choose_cpu_devices(executor_options& options, const network_options& given,
   auto several = options;
   set_cpu_devices(several, workers);
   several.strategy = strategy_for(given, several.devices);
-  if (several.strategy == graph::merge_strategy::none)
+  if (several.strategy == graph::merge_strategy::none
+      || is_long(bundle.main, options.lowering.batch, workers))
     return;
   if (observer.begins)
     observer.begins();

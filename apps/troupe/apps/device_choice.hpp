@@ -37,13 +37,16 @@ struct trial_observer {
 /// Otherwise `options` does not change.
 ///
 /// To compare them, both configurations train on `batch` in turns, each with
-/// its own parameters. This takes 0.1 s to 1 s, or one turn each if steps are
-/// long.
+/// its own parameters. After a first step each, this takes 0.1 s to 1 s, or one
+/// turn each if that takes longer.
 ///
 /// There is no trial if several devices could change results or gain nothing:
 /// with one worker, a batch of one sample, a dry run, a gradient scale other
-/// than coeff, or the strategy none. If the trial is stopped or fails, one
-/// device is used too.
+/// than coeff, or the strategy none. Nor is there one if a step takes longer
+/// than 1 s by its cost (`graph::count_cost`) for `lowering.batch` samples, at
+/// 100 GFLOP/s and 20 GB/s per worker. If a first step takes longer than 1 s,
+/// the trial ends, and one device is used. The same holds if the trial is
+/// stopped or fails.
 void choose_cpu_devices(executor_options& options, const network_options& given,
                         const program_bundle& bundle, const feed_map& batch,
                         const trial_observer& observer = {});
