@@ -2,6 +2,7 @@
 #include "apps/command_runner.hpp"
 
 #include <support/files.hpp>
+#include <troupe/kernels/io/npz.hpp>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -91,6 +92,32 @@ TEST_CASE("the graph is what train runs with the same options") {
     run_troupe({"graph", "mlp", "--devices", "cpu:2", "--wiring", "--json"})
       .out);
   CHECK(summary["messages"] == 3 * wiring["messages"].get<std::size_t>());
+}
+
+TEST_CASE("the command line of a training shows its graph") {
+  const auto graph = run_troupe({"graph", "mlp", "--devices", "cpu:2"});
+  const auto same = run_troupe(
+    {"graph", "mlp", "--devices", "cpu:2", "--synthetic", "--steps", "3",
+     "--seed", "1", "--save", "nowhere/at/all", "--profile", "--check-nan"});
+  CHECK(same.code == 0);
+  CHECK(same.out == graph.out);
+}
+
+TEST_CASE("the batch of a graph is that of the data") {
+  const temporary_folder folder;
+  const auto feeds = (folder.path() / "feeds.npz").string();
+  arena memory{make_host_memory_source()};
+  write_npz(feeds,
+            {{"image", tensor::make(memory, {1, 1500, 784}, dtype::float32)},
+             {"label", tensor::make(memory, {1, 1500, 1}, dtype::int64)}});
+  const auto graph_of = [](const char* option, const std::string& value) {
+    return run_troupe({"graph", "mlp", "--devices", "cpu:2", option, value})
+      .out;
+  };
+  const auto given = graph_of("--feeds", feeds);
+  CHECK(given.size() > 0);
+  CHECK((given == graph_of("--batch", "1500")));
+  CHECK((given != graph_of("--batch", "32")));
 }
 
 TEST_CASE("launches that complete late end the step when they complete") {

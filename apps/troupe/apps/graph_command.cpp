@@ -6,6 +6,7 @@
 #include <troupe/apps/device_choice.hpp>
 #include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/subcommands.hpp>
+#include <troupe/apps/train_run.hpp>
 #include <troupe/graph/graph_export.hpp>
 
 #include <CLI/App.hpp>
@@ -22,23 +23,27 @@ namespace troupe::apps {
 namespace {
 
 struct graph_options {
-  network_options network;
-  data_options data; ///< only the batch size
-  std::string fetch;
+  train_options train;
   std::string format = "json";
   bool collectives = false;
   bool wiring = false;
   bool json = false;
 };
 
+/// The options of `troupe train` that change nothing in its graph. They are
+/// accepted, so that the command line of a training shows its graph.
+constexpr const char* without_effect[] = {
+  "--steps",       "--epochs",  "--params",        "--seed",
+  "--save",        "--metrics", "--loss-curve",    "--fetch-out",
+  "--check-nan",   "--profile", "--deterministic", "--dry-run",
+  "--memory-limit"};
+
 /// The executor options that `troupe train` uses for the same command line.
 executor_options train_options_of(const graph_options& options,
                                   const program_bundle& bundle) {
-  auto wanted = make_executor_options(options.network);
-  wanted.strategy = strategy_for(options.network, wanted.devices);
-  wanted.lowering.batch = choose_batch(options.data, bundle);
-  wanted.fetches = split_names(options.fetch);
-  wanted.loss = bundle.loss;
+  auto wanted = make_train_options(options.train, bundle);
+  wanted.strategy = strategy_for(options.train.network, wanted.devices);
+  wanted.lowering.batch = samples_per_step(options.train, bundle);
   wanted.lowering.merge_in_updates = !options.collectives;
   return wanted;
 }
@@ -72,7 +77,7 @@ std::string text_of(const graph_options& options, const graph::ssa_graph& g,
 
 int run_graph(const graph_options& options) {
   const auto bundle =
-    load_program(options.network.program, options.network.loss);
+    load_program(options.train.network.program, options.train.network.loss);
   const auto wanted = train_options_of(options, bundle);
   const auto program =
     actors::exposed(std::make_shared<const graph::program>(bundle.main));
@@ -89,21 +94,12 @@ void add_graph(CLI::App& app, action& chosen) {
   auto& command = *app.add_subcommand(
     "graph", "print the op and variable handles that train would run with the "
              "same options (cpu means cpu:1)");
-  add_program_argument(command, options->network);
-  add_device_options(command, options->network);
-  add_strategy_options(command, options->network);
-  add_precision_option(command, options->network);
-  command
-    .add_option("--threads", options->network.threads,
-                "workers (default: one per core)")
-    ->check(thread_count());
-  command
-    .add_option("--batch", options->data.batch,
-                "samples per step, over all devices")
-    ->check(positive());
-  add_list_option(command, "--fetch", options->fetch,
-                  "variables to fetch, VAR,VAR,...")
-    ->check(name_list());
+  add_train_options(command, options->train);
+  for (const auto* name : without_effect)
+    command.get_option(name)->group("Options of train without effect here");
+  // Training writes what it fetches.
+  command.get_option("--fetch")->remove_needs(
+    command.get_option("--fetch-out"));
   command.add_flag("--collectives", options->collectives,
                    "show the strategy's collectives instead of updates that "
                    "merge gradients themselves");

@@ -77,22 +77,26 @@ void add_run_options(CLI::App& command, train_options& options) {
 
 } // namespace
 
-void add_train(CLI::App& app, action& chosen) {
-  auto options = std::make_shared<train_options>();
-  auto& command = *app.add_subcommand("train", "train a network");
-  add_program_argument(command, options->network);
-  add_device_options(command, options->network);
-  add_strategy_options(command, options->network);
-  add_precision_option(command, options->network);
-  add_data_options(command, options->data);
+void add_train_options(CLI::App& command, train_options& options) {
+  add_program_argument(command, options.network);
+  add_device_options(command, options.network);
+  add_strategy_options(command, options.network);
+  add_precision_option(command, options.network);
+  add_data_options(command, options.data);
   command
-    .add_flag("--synthetic", options->data.synthetic,
+    .add_flag("--synthetic", options.data.synthetic,
               "random batches of the program's shapes")
     ->excludes("--feeds")
     ->excludes("--data");
-  add_length_options(command, *options);
-  add_run_options(command, *options);
-  add_result_options(command, *options);
+  add_length_options(command, options);
+  add_run_options(command, options);
+  add_result_options(command, options);
+}
+
+void add_train(CLI::App& app, action& chosen) {
+  auto options = std::make_shared<train_options>();
+  auto& command = *app.add_subcommand("train", "train a network");
+  add_train_options(command, *options);
   add_output_options(command, options->json,
                      "troupe train digits --data data/digits --devices cpu:2 "
                      "--epochs 30 --save saved");

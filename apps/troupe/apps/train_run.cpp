@@ -118,17 +118,6 @@ std::shared_ptr<scope> make_parameters(const train_options& options,
   return parameters;
 }
 
-executor_options make_options(const train_options& options,
-                              const program_bundle& bundle) {
-  executor_options made = make_executor_options(options.network);
-  made.loss = bundle.loss;
-  made.fetches = split_names(options.fetch);
-  made.seed = options.seed;
-  made.hooks.check_nan = options.check_nan;
-  made.hooks.dry_run = options.dry_run;
-  return made;
-}
-
 /// Those of `names` that are persistable: they have the same value on all
 /// devices.
 std::vector<std::string> persistable(const program_bundle& bundle,
@@ -432,6 +421,25 @@ void run_after_saving(const train_options& options, Function work) {
 
 } // namespace
 
+executor_options make_train_options(const train_options& options,
+                                    const program_bundle& bundle) {
+  executor_options made = make_executor_options(options.network);
+  made.loss = bundle.loss;
+  made.fetches = split_names(options.fetch);
+  made.seed = options.seed;
+  made.hooks.check_nan = options.check_nan;
+  made.hooks.dry_run = options.dry_run;
+  return made;
+}
+
+std::int64_t samples_per_step(const train_options& options,
+                              const program_bundle& bundle) {
+  if (options.data.data.empty() && options.data.feeds.empty())
+    return choose_batch(options.data, bundle);
+  arena host{make_host_memory_source()};
+  return open_source(options, bundle, host)->batch_samples(0);
+}
+
 int run_train(const train_options& options) {
   check_places(options);
   arena host(make_host_memory_source());
@@ -440,7 +448,7 @@ int run_train(const train_options& options) {
   require_loss(bundle);
   if (options.data.feeds.empty())
     refuse_custom_gradient(options.network, bundle);
-  executor_options wanted = make_options(options, bundle);
+  executor_options wanted = make_train_options(options, bundle);
   require_fetches(bundle, wanted.fetches);
   for (auto& device : make_devices(wanted.devices))
     wanted.hooks.device_instances.push_back(std::move(device));

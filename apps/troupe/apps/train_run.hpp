@@ -6,6 +6,10 @@
 #include <cstdint>
 #include <string>
 
+namespace CLI {
+class App;
+} // namespace CLI
+
 namespace troupe::apps {
 
 /// The options of `troupe train`. Empty: not given.
@@ -27,6 +31,17 @@ struct train_options {
   bool profile = false;
   bool json = false;
 };
+
+/// Adds the options of `troupe train`, except `--json`.
+void add_train_options(CLI::App& command, train_options& options);
+
+/// The options of the executor that trains, except what a trial of devices and
+/// the data decide.
+executor_options make_train_options(const train_options& options,
+                                    const program_bundle& bundle);
+/// Samples of a training's first step. Opens its data if it has any.
+std::int64_t samples_per_step(const train_options& options,
+                              const program_bundle& bundle);
 
 /// Trains. Progress goes to stderr, results go to stdout. Returns the exit
 /// code; throws usage_error and error. Ctrl-C cancels the steps in flight: the
