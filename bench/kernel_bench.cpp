@@ -4,9 +4,9 @@
 // loops and of optimizers. Bytes are the minimum that an op must read and
 // write.
 #include <troupe/kernels/cpu/layout/channel_blocks.hpp>
-#include <troupe/kernels/cpu_kernel_options.hpp>
 #include <troupe/kernels/device.hpp>
 #include <troupe/kernels/kernel.hpp>
+#include <troupe/kernels/kernel_options.hpp>
 #include <troupe/kernels/random.hpp>
 
 #include <benchmark/benchmark.h>
@@ -28,7 +28,7 @@ using troupe::shape;
 class ready_op {
 public:
   ready_op(const std::string& type, const attribute_map& attributes,
-           const troupe::cpu_kernel_options& options)
+           const troupe::kernel_options& options)
     : attributes_(attributes),
       kernel_(troupe::cpu_kernels(options).make(type, troupe::device_kind::cpu,
                                                 attributes_)) {}
@@ -97,7 +97,7 @@ private:
 class bench_op {
 public:
   bench_op(std::string type, attribute_map attributes,
-           const troupe::cpu_kernel_options& options)
+           const troupe::kernel_options& options)
     : type_(std::move(type)), attributes_(std::move(attributes)),
       options_(options) {}
 
@@ -148,7 +148,7 @@ private:
 
   std::string type_;
   attribute_map attributes_;
-  troupe::cpu_kernel_options options_;
+  troupe::kernel_options options_;
   std::vector<std::function<void(ready_op&)>> arguments_;
 };
 
@@ -161,9 +161,8 @@ void add(const std::string& name, std::shared_ptr<bench_op> op, double flop,
 
 std::shared_ptr<bench_op> make(const char* type, attribute_map attributes = {},
                                precision factors = precision::float32) {
-  return std::make_shared<bench_op>(
-    type, std::move(attributes),
-    troupe::cpu_kernel_options{.factors = factors});
+  return std::make_shared<bench_op>(type, std::move(attributes),
+                                    troupe::kernel_options{.factors = factors});
 }
 
 double size(const shape& dims) {

@@ -5,10 +5,12 @@
 #include <troupe/apps/machine.hpp>
 #include <troupe/apps/machine_roofline.hpp>
 #include <troupe/base/error.hpp>
-#include <troupe/kernels/cpu_kernel_options.hpp>
 #include <troupe/kernels/io/npz.hpp>
+#include <troupe/kernels/kernel_options.hpp>
 
 #include <support/files.hpp>
+#include <support/machine.hpp>
+#include <support/skip_case.hpp>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -16,6 +18,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 using namespace troupe::apps;
 using namespace troupe::test;
@@ -84,6 +87,22 @@ TEST_CASE("bench train takes the precision of products") {
   }
   REQUIRE(result.code == 0);
   CHECK(nlohmann::json::parse(result.out)["precision"] == "bf16");
+}
+
+TEST_CASE("bench train can do without Winograd's method") {
+  if (!has_own_loops())
+    return skip_case("needs AVX2");
+  const auto loss = [](std::vector<std::string> more) {
+    std::vector<std::string> arguments{
+      "bench",     "train", "resnet8", "--batch", "2",
+      "--devices", "cpu:1", "--steps", "2",       "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return nlohmann::json::parse(run_troupe(arguments).out)["loss"]
+      .get<double>();
+  };
+  const auto direct = loss({"--no-winograd"});
+  CHECK(direct != loss({})); // rounded otherwise
+  CHECK(direct == doctest::Approx(loss({})).epsilon(1e-4));
 }
 
 TEST_CASE("bench train answers in one line of text") {

@@ -6,7 +6,7 @@
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/cores.hpp>
 #include <troupe/base/error.hpp>
-#include <troupe/kernels/cpu_kernel_options.hpp>
+#include <troupe/kernels/kernel_options.hpp>
 #include <troupe/kernels/memory/memory_limit.hpp>
 
 #include <CLI/App.hpp>
@@ -176,9 +176,11 @@ executor_options make_executor_options(const network_options& options) {
   // Nothing reads the parameters during training.
   made.lowering.kernel_layouts = true;
   made.threads = options.threads;
-  if (options.precision == "bf16")
-    made.kernels = std::make_shared<kernel_table>(
-      kernels_for(made.devices, precision::bfloat16));
+  const auto factors =
+    options.precision == "bf16" ? precision::bfloat16 : precision::float32;
+  if (options.no_winograd || factors != precision::float32)
+    made.kernels = std::make_shared<kernel_table>(kernels_for(
+      made.devices, {.winograd = !options.no_winograd, .factors = factors}));
   return made;
 }
 

@@ -26,6 +26,7 @@ struct network_options {
   std::string gradient_scale = "coeff";
   bool sync_batch_norm = false;
   std::string precision = "fp32";
+  bool no_winograd = false;
   int threads = 0;
 };
 

@@ -7,7 +7,7 @@
 #include <support/op_runner.hpp>
 #include <support/skip_case.hpp>
 
-#include <troupe/kernels/cpu_kernel_options.hpp>
+#include <troupe/kernels/kernel_options.hpp>
 
 #include <doctest/doctest.h>
 
@@ -21,7 +21,7 @@ TEST_SUITE("kernels.cpu.precision") {
 
 namespace {
 
-const cpu_kernel_options in_bfloat16{.factors = precision::bfloat16};
+const kernel_options in_bfloat16{.factors = precision::bfloat16};
 
 /// Whole numbers of 4 bits, which bfloat16 has, and whose sums float32 has.
 op_value whole(const shape& dims, std::uint64_t seed) {

@@ -6,7 +6,7 @@
 #include <support/op_compare.hpp>
 #include <support/op_runner.hpp>
 
-#include <troupe/kernels/cpu_kernel_options.hpp>
+#include <troupe/kernels/kernel_options.hpp>
 
 #include <doctest/doctest.h>
 

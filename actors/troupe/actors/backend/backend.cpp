@@ -76,11 +76,12 @@ make_devices(std::span<const device_id> ids) {
   return devices;
 }
 
-kernel_table kernels_for(std::span<const device_id> ids, precision factors) {
+kernel_table kernels_for(std::span<const device_id> ids,
+                         const kernel_options& options) {
   kernel_table all;
   for (auto kind : kinds_of(ids))
     if (const auto* of = find_backend(kind))
-      all.add(of->kernels(factors));
+      all.add(of->kernels(options));
   return all;
 }
 

@@ -6,7 +6,7 @@
 #include <troupe/graph/program.hpp>
 #include <troupe/kernels/device.hpp>
 #include <troupe/kernels/kernel.hpp>
-#include <troupe/kernels/precision.hpp>
+#include <troupe/kernels/kernel_options.hpp>
 
 #include <cstddef>
 #include <memory>
@@ -30,9 +30,9 @@ public:
   virtual device_kind kind() const noexcept = 0;
   /// Throws error(not_found) if the machine has no such device.
   virtual std::unique_ptr<device> make_device(int index) const = 0;
-  /// Kernels for this kind. They multiply in precision `factors`. Throws
-  /// error(unsupported_op) if the machine lacks that precision.
-  virtual kernel_table kernels(precision factors) const = 0;
+  /// Kernels for this kind. Throws error(unsupported_op) if the machine lacks
+  /// the precision.
+  virtual kernel_table kernels(const kernel_options& options) const = 0;
   /// True if the devices can access each other's memory directly, without a
   /// copy. Kernels on different devices can then read a variable at the same
   /// time, as kernels on one device can.
@@ -83,9 +83,9 @@ std::vector<std::unique_ptr<device>>
 make_devices(std::span<const device_id> ids);
 
 /// The kernels of all kinds in `ids` that this build includes. Throws
-/// error(unsupported_op) if the machine cannot multiply in `factors`.
+/// error(unsupported_op) if the machine lacks the precision.
 kernel_table kernels_for(std::span<const device_id> ids,
-                         precision factors = precision::float32);
+                         const kernel_options& options = {});
 
 /// Calls `backend::prepare(threads)` for each kind in `ids`.
 void prepare_backends(std::span<const device_id> ids, std::size_t threads);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/backend/cpu_lowering.hpp>
 #include <troupe/kernels/cpu/library/library_memory.hpp>
-#include <troupe/kernels/cpu_kernel_options.hpp>
+#include <troupe/kernels/kernel_options.hpp>
 
 #include <memory>
 #include <utility>
@@ -16,8 +16,8 @@ public:
   std::unique_ptr<device> make_device(int index) const override {
     return make_cpu_device(index);
   }
-  kernel_table kernels(precision factors) const override {
-    return cpu_kernels({.factors = factors});
+  kernel_table kernels(const kernel_options& options) const override {
+    return cpu_kernels(options);
   }
   bool shares_memory() const noexcept override { return true; }
   graph::lowering_options lowering(const graph::lowering_options& wanted,

@@ -15,8 +15,8 @@ public:
   std::unique_ptr<device> make_device(int index) const override {
     return make_sim_device({device_kind::sim, index});
   }
-  kernel_table kernels(precision factors) const override {
-    return cpu_backend().kernels(factors).for_kind(device_kind::sim);
+  kernel_table kernels(const kernel_options& options) const override {
+    return cpu_backend().kernels(options).for_kind(device_kind::sim);
   }
   // Each simulates a device with its own memory.
   bool shares_memory() const noexcept override { return false; }

@@ -17,7 +17,7 @@ namespace troupe::actors {
 namespace {
 
 bool is_built_in(const std::string& op_type) {
-  static const auto built_in = cpu_backend().kernels(precision::float32);
+  static const auto built_in = cpu_backend().kernels({});
   return built_in.has(op_type, device_kind::cpu)
          || graph::is_control_flow(op_type);
 }

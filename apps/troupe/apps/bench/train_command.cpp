@@ -220,6 +220,9 @@ void add_bench_train(CLI::App& bench, action& chosen) {
   add_device_options(command, network);
   add_strategy_options(command, network);
   add_precision_option(command, network);
+  command.add_flag("--no-winograd", network.no_winograd,
+                   "compute 3x3 convolutions directly, which is slower and "
+                   "rounds less");
   command
     .add_option("--threads", network.threads, "workers (default: one per core)")
     ->check(thread_count());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/kernels/cpu_kernel_options.hpp>
+#include <troupe/kernels/kernel_options.hpp>
 
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/cpu/factories.hpp>
@@ -25,8 +25,7 @@ struct plain_kernel {
 /// A kernel that depends on the table's options.
 struct chosen_kernel {
   const char* op_type;
-  std::unique_ptr<kernel> (*make)(const attribute_map&,
-                                  const cpu_kernel_options&);
+  std::unique_ptr<kernel> (*make)(const attribute_map&, const kernel_options&);
 };
 
 constexpr chosen_kernel chosen_kernels[] = {
@@ -285,10 +284,10 @@ constexpr plain_kernel moving_kernels[] = {
 } // namespace
 
 kernel_table cpu_kernels() {
-  return cpu_kernels(cpu_kernel_options{});
+  return cpu_kernels(kernel_options{});
 }
 
-kernel_table cpu_kernels(const cpu_kernel_options& options) {
+kernel_table cpu_kernels(const kernel_options& options) {
   if (!has_precision(options.factors))
     throw error(errc::unsupported_op,
                 "this processor does not multiply in "

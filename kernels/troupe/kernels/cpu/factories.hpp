@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/kernels/cpu_kernel_options.hpp>
 #include <troupe/kernels/kernel.hpp>
+#include <troupe/kernels/kernel_options.hpp>
 
 #include <memory>
 
@@ -15,16 +15,15 @@
 namespace troupe::cpu {
 
 // mul.cpp, matmul.cpp (both versions, bmm), dot.cpp
-std::unique_ptr<kernel> make_mul(const attribute_map&,
-                                 const cpu_kernel_options&);
+std::unique_ptr<kernel> make_mul(const attribute_map&, const kernel_options&);
 std::unique_ptr<kernel> make_mul_grad(const attribute_map&,
-                                      const cpu_kernel_options&);
+                                      const kernel_options&);
 std::unique_ptr<kernel> make_gathered_mul_grad(const attribute_map&,
-                                               const cpu_kernel_options&);
+                                               const kernel_options&);
 std::unique_ptr<kernel> make_matmul(const attribute_map&,
-                                    const cpu_kernel_options&);
+                                    const kernel_options&);
 std::unique_ptr<kernel> make_matmul_grad(const attribute_map&,
-                                         const cpu_kernel_options&);
+                                         const kernel_options&);
 void run_dot(kernel_context&);
 void run_dot_grad(kernel_context&);
 
@@ -36,13 +35,13 @@ void add_comparisons(kernel_table&);
 // conv2d.cpp, conv2d_transpose.cpp (both depthwise too), pool2d.cpp,
 // pool2d_index.cpp
 std::unique_ptr<kernel> make_conv2d(const attribute_map&,
-                                    const cpu_kernel_options&);
+                                    const kernel_options&);
 std::unique_ptr<kernel> make_conv2d_grad(const attribute_map&,
-                                         const cpu_kernel_options&);
+                                         const kernel_options&);
 std::unique_ptr<kernel> make_conv2d_transpose(const attribute_map&,
-                                              const cpu_kernel_options&);
+                                              const kernel_options&);
 std::unique_ptr<kernel> make_conv2d_transpose_grad(const attribute_map&,
-                                                   const cpu_kernel_options&);
+                                                   const kernel_options&);
 std::unique_ptr<kernel> make_pool2d(const attribute_map&);
 std::unique_ptr<kernel> make_pool2d_grad(const attribute_map&);
 void run_max_pool2d_with_index(kernel_context&);
@@ -288,15 +287,12 @@ void run_check_finite_and_unscale(kernel_context&);
 void run_update_loss_scaling(kernel_context&);
 
 // sgd.cpp, momentum.cpp, adam.cpp
-std::unique_ptr<kernel> make_sgd(const attribute_map&,
-                                 const cpu_kernel_options&);
+std::unique_ptr<kernel> make_sgd(const attribute_map&, const kernel_options&);
 std::unique_ptr<kernel> make_momentum(const attribute_map&,
-                                      const cpu_kernel_options&);
+                                      const kernel_options&);
 std::unique_ptr<kernel> make_dgc_momentum(const attribute_map&);
-std::unique_ptr<kernel> make_adam(const attribute_map&,
-                                  const cpu_kernel_options&);
-std::unique_ptr<kernel> make_adamw(const attribute_map&,
-                                   const cpu_kernel_options&);
+std::unique_ptr<kernel> make_adam(const attribute_map&, const kernel_options&);
+std::unique_ptr<kernel> make_adamw(const attribute_map&, const kernel_options&);
 
 // elementwise_optimizers.cpp
 std::unique_ptr<kernel> make_adagrad(const attribute_map&);

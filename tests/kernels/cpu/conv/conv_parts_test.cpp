@@ -6,7 +6,7 @@
 #include <support/skip_case.hpp>
 
 #include <troupe/kernels/cpu/simd/simd.hpp>
-#include <troupe/kernels/cpu_kernel_options.hpp>
+#include <troupe/kernels/kernel_options.hpp>
 
 #include <doctest/doctest.h>
 

@@ -5,7 +5,7 @@
 #include <kernels/cpu/optimizer/update_case.hpp>
 
 #include <troupe/kernels/cpu/conv/filter_blocks.hpp>
-#include <troupe/kernels/cpu_kernel_options.hpp>
+#include <troupe/kernels/kernel_options.hpp>
 
 #include <support/caught.hpp>
 #include <support/machine.hpp>

@@ -5,7 +5,7 @@
 #include <kernels/cpu/hand_run.hpp>
 
 #include <troupe/kernels/cpu/layout/channel_blocks.hpp>
-#include <troupe/kernels/cpu_kernel_options.hpp>
+#include <troupe/kernels/kernel_options.hpp>
 
 #include <doctest/doctest.h>
 

@@ -8,7 +8,7 @@
 #include <support/op_runner.hpp>
 #include <support/skip_case.hpp>
 
-#include <troupe/kernels/cpu_kernel_options.hpp>
+#include <troupe/kernels/kernel_options.hpp>
 
 #include <doctest/doctest.h>
 

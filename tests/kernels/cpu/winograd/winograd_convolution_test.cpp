@@ -10,7 +10,7 @@
 #include <troupe/kernels/cpu/conv/convolution.hpp>
 #include <troupe/kernels/cpu/simd/simd.hpp>
 #include <troupe/kernels/cpu/winograd/winograd_convolution.hpp>
-#include <troupe/kernels/cpu_kernel_options.hpp>
+#include <troupe/kernels/kernel_options.hpp>
 
 #include <doctest/doctest.h>
 

@@ -80,8 +80,7 @@ private:
 
 class conv_kernel final : public conv_base {
 public:
-  conv_kernel(const attribute_map& attributes,
-              const cpu_kernel_options& options)
+  conv_kernel(const attribute_map& attributes, const kernel_options& options)
     : conv_base(attributes), forward_(conv_direction::forward, options) {}
 
   void run(kernel_context& ctx) override {
@@ -130,7 +129,7 @@ private:
 class conv_grad_kernel final : public conv_base {
 public:
   conv_grad_kernel(const attribute_map& attributes,
-                   const cpu_kernel_options& options)
+                   const kernel_options& options)
     : conv_base(attributes), data_(conv_direction::input_gradient, options),
       weights_(conv_direction::filter_gradient, options),
       may_make_blocks_(attributes.get_bool("filter_in_blocks", false)) {}
@@ -205,12 +204,12 @@ private:
 } // namespace
 
 std::unique_ptr<kernel> make_conv2d(const attribute_map& attributes,
-                                    const cpu_kernel_options& options) {
+                                    const kernel_options& options) {
   return std::make_unique<conv_kernel>(attributes, options);
 }
 
 std::unique_ptr<kernel> make_conv2d_grad(const attribute_map& attributes,
-                                         const cpu_kernel_options& options) {
+                                         const kernel_options& options) {
   return std::make_unique<conv_grad_kernel>(attributes, options);
 }
 

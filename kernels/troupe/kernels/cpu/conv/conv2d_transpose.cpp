@@ -85,7 +85,7 @@ private:
 class transpose_kernel final : public transpose_base {
 public:
   transpose_kernel(const attribute_map& attributes,
-                   const cpu_kernel_options& options)
+                   const kernel_options& options)
     : transpose_base(attributes),
       data_(conv_direction::input_gradient, options) {}
 
@@ -107,7 +107,7 @@ private:
 class transpose_grad_kernel final : public transpose_base {
 public:
   transpose_grad_kernel(const attribute_map& attributes,
-                        const cpu_kernel_options& options)
+                        const kernel_options& options)
     : transpose_base(attributes), forward_(conv_direction::forward, options),
       weights_(conv_direction::filter_gradient, options) {}
 
@@ -150,15 +150,14 @@ private:
 
 } // namespace
 
-std::unique_ptr<kernel>
-make_conv2d_transpose(const attribute_map& attributes,
-                      const cpu_kernel_options& options) {
+std::unique_ptr<kernel> make_conv2d_transpose(const attribute_map& attributes,
+                                              const kernel_options& options) {
   return std::make_unique<transpose_kernel>(attributes, options);
 }
 
 std::unique_ptr<kernel>
 make_conv2d_transpose_grad(const attribute_map& attributes,
-                           const cpu_kernel_options& options) {
+                           const kernel_options& options) {
   return std::make_unique<transpose_grad_kernel>(attributes, options);
 }
 

@@ -5,7 +5,7 @@
 #include <troupe/kernels/cpu/conv/window.hpp>
 #include <troupe/kernels/cpu/layout/blocked_primitive.hpp>
 #include <troupe/kernels/cpu/layout/channel_blocks.hpp>
-#include <troupe/kernels/cpu_kernel_options.hpp>
+#include <troupe/kernels/kernel_options.hpp>
 
 #include <array>
 #include <cstddef>
@@ -51,7 +51,7 @@ std::size_t worthwhile_parts(std::size_t workers,
 class convolution {
 public:
   explicit convolution(conv_direction direction,
-                       const cpu_kernel_options& options = {})
+                       const kernel_options& options = {})
     : direction_(direction), options_(options) {}
 
   /// Plans for `problem`, anew only if it has changed, and returns the format
@@ -97,7 +97,7 @@ private:
                     stored_results result) const;
 
   conv_direction direction_;
-  cpu_kernel_options options_;
+  kernel_options options_;
   conv_problem prepared_;
   bool ready_ = false;
   image_format result_;

@@ -18,7 +18,7 @@ namespace troupe::cpu {
 class parallel_convolution {
 public:
   explicit parallel_convolution(conv_direction direction,
-                                const cpu_kernel_options& options = {})
+                                const kernel_options& options = {})
     : direction_(direction), options_(options) {
     parts_.emplace_back(direction, options);
   }
@@ -43,7 +43,7 @@ private:
                 const float* filter) const;
 
   conv_direction direction_;
-  cpu_kernel_options options_;
+  kernel_options options_;
   conv_problem prepared_;
   bool ready_ = false;
   even_cut samples_{0, 1};

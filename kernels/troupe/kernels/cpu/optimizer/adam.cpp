@@ -158,12 +158,12 @@ private:
 } // namespace
 
 std::unique_ptr<kernel> make_adam(const attribute_map& attributes,
-                                  const cpu_kernel_options& options) {
+                                  const kernel_options& options) {
   return std::make_unique<adam_kernel>(attributes, false, options.factors);
 }
 
 std::unique_ptr<kernel> make_adamw(const attribute_map& attributes,
-                                   const cpu_kernel_options& options) {
+                                   const kernel_options& options) {
   return std::make_unique<adam_kernel>(attributes, true, options.factors);
 }
 

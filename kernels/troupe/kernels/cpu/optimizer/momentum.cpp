@@ -143,7 +143,7 @@ private:
 } // namespace
 
 std::unique_ptr<kernel> make_momentum(const attribute_map& attributes,
-                                      const cpu_kernel_options& options) {
+                                      const kernel_options& options) {
   return std::make_unique<momentum_kernel>(attributes, options.factors);
 }
 

@@ -47,7 +47,7 @@ private:
 } // namespace
 
 std::unique_ptr<kernel> make_sgd(const attribute_map&,
-                                 const cpu_kernel_options& options) {
+                                 const kernel_options& options) {
   return std::make_unique<sgd_kernel>(options.factors);
 }
 

@@ -320,12 +320,12 @@ private:
 } // namespace
 
 std::unique_ptr<kernel> make_matmul(const attribute_map& attributes,
-                                    const cpu_kernel_options& options) {
+                                    const kernel_options& options) {
   return std::make_unique<matmul_kernel>(attributes, options.factors);
 }
 
 std::unique_ptr<kernel> make_matmul_grad(const attribute_map& attributes,
-                                         const cpu_kernel_options& options) {
+                                         const kernel_options& options) {
   return std::make_unique<matmul_grad_kernel>(attributes, options.factors);
 }
 

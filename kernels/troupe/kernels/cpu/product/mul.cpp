@@ -195,18 +195,17 @@ private:
 } // namespace
 
 std::unique_ptr<kernel> make_mul(const attribute_map& attributes,
-                                 const cpu_kernel_options& options) {
+                                 const kernel_options& options) {
   return std::make_unique<mul_kernel>(attributes, options.factors);
 }
 
 std::unique_ptr<kernel> make_mul_grad(const attribute_map& attributes,
-                                      const cpu_kernel_options& options) {
+                                      const kernel_options& options) {
   return std::make_unique<mul_grad_kernel>(attributes, options.factors);
 }
 
-std::unique_ptr<kernel>
-make_gathered_mul_grad(const attribute_map& attributes,
-                       const cpu_kernel_options& options) {
+std::unique_ptr<kernel> make_gathered_mul_grad(const attribute_map& attributes,
+                                               const kernel_options& options) {
   return std::make_unique<gathered_mul_grad_kernel>(attributes,
                                                     options.factors);
 }
