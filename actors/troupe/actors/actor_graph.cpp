@@ -187,22 +187,22 @@ void actor_graph::make_streams() {
   set_ticket_groups(planned_, streams);
 }
 
-void actor_graph::took(std::uint64_t step_ns) noexcept {
+void actor_graph::took(const step_state& step) noexcept {
   if (parts_.workers->queue().workers() == 1)
     return;
-  const auto stayed = sharing_.now() == op_sharing::no_ops;
-  if (stayed)
+  if (step.sharing == op_sharing::no_ops)
     single_worker_steps_.fetch_add(1, std::memory_order_relaxed);
+  const auto before = sharing_.now();
+  const auto step_ns = step.ended_ns - step.started_ns;
   // Recording takes time too.
   if (const auto level = parts_.trace->level();
       std::exchange(recorded_level_, level) != level)
     sharing_.start_over();
-  else
+  else if (step.sharing == before) // not begun before the last change
     sharing_.took(step_ns, step_ns < short_op_ns * graph_.ops.size());
-  const auto stays = sharing_.now() == op_sharing::no_ops;
-  if (stays != stayed)
+  if (const auto now = sharing_.now(); now != before)
     for (auto* s : streams_)
-      s->stay_with_worker(stays);
+      s->stay_with_worker(now == op_sharing::no_ops);
 }
 
 // -- handles ------------------------------------------------------------------

@@ -83,14 +83,15 @@ public:
   /// Sends the start messages of a step, to fed variables and to ops that wait
   /// for nothing else.
   void start(step_state& step) {
-    parts_.workers->queue().share_short_jobs(sharing_.now()
+    step.sharing = sharing_.now();
+    parts_.workers->queue().share_short_jobs(step.sharing
                                              == op_sharing::all_ops);
     engine_->start(step);
   }
 
-  /// Takes the duration of a step and decides how the workers share the ops of
-  /// the next steps.
-  void took(std::uint64_t step_ns) noexcept;
+  /// Takes the duration of a step that has ended and decides how the workers
+  /// share the ops of the next steps.
+  void took(const step_state& step) noexcept;
 
   /// Terminates all actors. Messages from outside then no longer reach them.
   void retire();
@@ -153,8 +154,8 @@ private:
   std::uint32_t steps_without_past_ = 0;
   sharing_choice sharing_;
   trace_level recorded_level_ = trace_level::off; // of the last step
-  std::atomic<std::uint64_t> single_worker_steps_{
-    0}; // relaxed: only a statistic
+  // Relaxed: only a statistic.
+  std::atomic<std::uint64_t> single_worker_steps_{0};
   std::once_flag completed_;
   std::optional<graph::ssa_graph> complete_; // set on first use
   std::once_flag explained_;

@@ -343,7 +343,7 @@ void executor::impl::collect(step_in_flight& s,
   s.collected = true;
   s.failure = state.take_error();
   if (!s.failure) // in a failed step most ops do nothing
-    actors->took(state.ended_ns - state.started_ns);
+    actors->took(state);
   values.clear();
   for (std::size_t i = 0; i < state.fetched.size(); ++i) {
     auto& from = actors->tasks().fetches()[i];

@@ -134,7 +134,7 @@ struct executor_stats {
   std::uint64_t messages = 0; ///< since the executor was made
   std::uint64_t steps = 0;    ///< steps that ended, including failed ones
   /// Steps that ran on one worker because their ops are tiny (less than
-  /// `actors::short_op_ns` on average) and one worker is faster than all.
+  /// `actors::short_op_ns` on average): one worker is faster, or was tried.
   std::uint64_t single_worker_steps = 0;
   /// Jobs that threads other than workers have put into the injection list, the
   /// only list that all workers share. Counted since the actor system started,

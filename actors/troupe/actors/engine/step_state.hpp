@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/actors/workers/sharing_choice.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/ids.hpp>
 #include <troupe/kernels/kernel.hpp>
@@ -41,6 +42,8 @@ struct step_state {
   std::vector<tensor> fetched;
   /// True for the first steps: delayed inputs may have no value.
   bool has_no_past = false;
+  /// How the workers share its ops.
+  op_sharing sharing = op_sharing::long_ops;
   std::uint64_t started_ns = 0;
   std::uint64_t ended_ns = 0;
 
