@@ -441,16 +441,19 @@ void engine::launch(op_mailbox& op, step_state& step, Observer& o) {
   // From here on, the completion can overtake this thread and end the step, and
   // the op can be ready for the next one.
   op.step.store(nullptr, std::memory_order_relaxed);
-  if (pending.ends_later)
+  const auto record_launch = [&] {
+    if constexpr (Observer::looks) {
+      o.look_at_clock();
+      o.record(event_kind::run_end, handle_of(op), id);
+    }
+  };
+  if (pending.ends_later) {
+    record_launch(); // the step can end before the launch returns
     launch_later(launch);
-  else
-    pending.positions[which_counter(id)] = launch_by_ticket(launch);
-  if constexpr (Observer::looks) {
-    o.look_at_clock();
-    o.record(event_kind::run_end, handle_of(op), id);
-  }
-  if (pending.ends_later)
     return;
+  }
+  pending.positions[which_counter(id)] = launch_by_ticket(launch);
+  record_launch();
   const auto lists = lists_of(op);
   tell_all({lists.told_now, lists.told_later}, told_in(id), handle_of(op), o);
 }
