@@ -31,7 +31,7 @@ constexpr std::uint64_t turn_ns = 5'000'000;
 constexpr std::size_t fewest_turns = 6;
 constexpr std::uint64_t shortest_trial_ns = 100'000'000;
 constexpr std::uint64_t longest_trial_ns = 1'000'000'000;
-// A trial with longer steps would take many times as long as it may.
+// With longer steps, a trial would far exceed its time limit.
 constexpr std::uint64_t longest_step_ns = 1'000'000'000;
 // A fast core: a step that takes long at this speed takes long on most
 // machines.

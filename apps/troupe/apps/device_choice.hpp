@@ -37,8 +37,8 @@ struct trial_observer {
 /// Otherwise `options` does not change.
 ///
 /// To compare them, both configurations train on `batch` in turns, each with
-/// its own parameters. After a first step each, this takes 0.1 s to 1 s, or one
-/// turn each if that takes longer.
+/// its own parameters. After a first step each, this takes 0.1 s to 1 s; if one
+/// turn of each takes longer than 1 s, there is no second turn.
 ///
 /// There is no trial if several devices could change results or gain nothing:
 /// with one worker, a batch of one sample, a dry run, a gradient scale other

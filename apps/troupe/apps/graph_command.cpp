@@ -33,10 +33,10 @@ struct graph_options {
 /// The options of `troupe train` that change nothing in its graph. They are
 /// accepted, so that the command line of a training shows its graph.
 constexpr const char* without_effect[] = {
-  "--steps",       "--epochs",  "--params",        "--seed",
-  "--save",        "--metrics", "--loss-curve",    "--fetch-out",
-  "--check-nan",   "--profile", "--deterministic", "--dry-run",
-  "--memory-limit"};
+  "--synthetic", "--steps",       "--epochs",  "--params",
+  "--seed",      "--save",        "--metrics", "--loss-curve",
+  "--fetch-out", "--check-nan",   "--profile", "--deterministic",
+  "--dry-run",   "--memory-limit"};
 
 /// The executor options that `troupe train` uses for the same command line.
 executor_options train_options_of(const graph_options& options,
@@ -59,7 +59,7 @@ std::vector<actors::planned_stream> streams_of(const graph::ssa_graph& g,
   for (auto& s : planned)
     streams.push_back(made
                         .emplace_back(devices[s.device]->make_stream(
-                          {actors::stream_name(s, g), s.width}))
+                          {std::string{to_string(s.kind)}, s.width}))
                         .get());
   actors::set_ticket_groups(planned, streams);
   return planned;

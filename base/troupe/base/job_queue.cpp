@@ -31,12 +31,12 @@ worker::~worker() {
   current_ = outer_;
 }
 
-inline job* worker::take_kept() noexcept {
+job* worker::take_kept() noexcept {
   return first_kept_ == behind_kept_ ? nullptr
                                      : kept_[first_kept_++ % most_kept];
 }
 
-inline job* worker::next_of_chain() noexcept {
+job* worker::next_of_chain() noexcept {
   auto* j = std::exchange(next_, nullptr);
   if (!j)
     j = take_kept();

@@ -151,7 +151,6 @@ public:
   };
   running_op runs_on(std::size_t worker) const noexcept;
   std::size_t workers() const noexcept { return workers_; }
-  const disturbance* disturbs() const noexcept { return disturbs_; }
   /// Sends the message that a test has withheld.
   void let_go();
 

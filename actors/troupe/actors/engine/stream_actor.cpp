@@ -85,7 +85,8 @@ bool stream_actor::idle() const noexcept {
 }
 
 void stream_actor::submit_to_inbox(ready_op& op) {
-  if (way_.load(std::memory_order_relaxed) == way::drawn) {
+  const auto to = way_.load(std::memory_order_relaxed);
+  if (to == way::drawn) {
     drawn_->submit(op);
     return;
   }
@@ -97,7 +98,7 @@ void stream_actor::submit_to_inbox(ready_op& op) {
   if (top != idle_mark)
     return;
   auto* w = worker::current();
-  const auto stays = stays_with_worker();
+  const auto stays = to == way::kept;
   if (stays && w && &w->queue() == &queue_)
     w->keep(*this);
   else if (stays || home_ == no_home)

@@ -76,9 +76,6 @@ public:
                         : way::inbox,
                std::memory_order_relaxed);
   }
-  bool stays_with_worker() const noexcept {
-    return way_.load(std::memory_order_relaxed) == way::kept;
-  }
   /// Takes a ready op.
   void submit(ready_op& op) {
     if (draining_ == this)
