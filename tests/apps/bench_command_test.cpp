@@ -128,10 +128,12 @@ TEST_CASE("a grid that no machine has memory for is refused before it is "
           "made") {
   CHECK_THROWS_AS(make_task_graph({"no_comm", 1 << 12, (1 << 12) + 1, 3}),
                   troupe::error);
-  const auto before = most_resident_bytes();
+  [[maybe_unused]] const auto before = most_resident_bytes();
   CHECK_THROWS_AS(make_task_graph({"all_to_all", 1 << 12, 1 << 10, 3}),
                   troupe::error);
+#if !defined(__SANITIZE_ADDRESS__) // which keeps freed memory for a while
   CHECK(most_resident_bytes() < before + (std::size_t{64} << 20));
+#endif
 }
 
 TEST_CASE("every engine runs every pattern in order, on one thread and two") {
