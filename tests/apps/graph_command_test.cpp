@@ -7,6 +7,8 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <set>
 
@@ -107,9 +109,11 @@ TEST_CASE("the batch of a graph is that of the data") {
   const temporary_folder folder;
   const auto feeds = (folder.path() / "feeds.npz").string();
   arena memory{make_host_memory_source()};
-  write_npz(feeds,
-            {{"image", tensor::make(memory, {1, 1500, 784}, dtype::float32)},
-             {"label", tensor::make(memory, {1, 1500, 1}, dtype::int64)}});
+  auto images = tensor::make(memory, {1, 1500, 784}, dtype::float32);
+  auto labels = tensor::make(memory, {1, 1500, 1}, dtype::int64);
+  std::ranges::fill(images.values<float>(), 0.0f);
+  std::ranges::fill(labels.values<std::int64_t>(), 0);
+  write_npz(feeds, {{"image", images}, {"label", labels}});
   const auto graph_of = [](const char* option, const std::string& value) {
     return run_troupe({"graph", "mlp", "--devices", "cpu:2", option, value})
       .out;
