@@ -157,8 +157,7 @@ std::size_t job_queue::workers() const noexcept {
 }
 
 void job_queue::push(job& j, job_priority priority) noexcept {
-  auto* w = worker::current();
-  if (w && &w->queue() == this) {
+  if (auto* w = worker::current_of(*this)) {
     w->push(j, priority);
     return;
   }
@@ -187,8 +186,8 @@ void job_queue::push_guest(void* guest) noexcept {
 }
 
 void job_queue::yield(job& j, job_priority priority) noexcept {
-  auto* w = worker::current();
-  TROUPE_ASSERT(w && &w->queue() == this);
+  auto* w = worker::current_of(*this);
+  TROUPE_ASSERT(w);
   state_->places[w->index()].jobs.push_oldest(j, priority);
   state_->after_push();
 }

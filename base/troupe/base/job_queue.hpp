@@ -55,6 +55,10 @@ public:
 
   /// The worker on this thread; null if there is none.
   static worker* current() noexcept { return current_; }
+  /// The worker of `queue` on this thread; null if there is none.
+  static worker* current_of(const job_queue& queue) noexcept {
+    return current_ && &current_->queue_ == &queue ? current_ : nullptr;
+  }
 
   /// Runs `j` and then, at once and on this thread, the first job that each job
   /// passes to `run_soon`. The first ready successor of an op thus finds its

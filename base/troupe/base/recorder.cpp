@@ -66,10 +66,9 @@ void recorder::record_of_other(const trace_event& e) noexcept {
 
 void recorder::record(event_kind kind, handle_id from, step_id step,
                       std::uint64_t amount, handle_id to) noexcept {
-  const auto* here = worker::current();
-  const auto index = here && &here->queue() == &queue_
-                       ? static_cast<std::uint16_t>(here->index())
-                       : no_worker;
+  const auto* here = worker::current_of(queue_);
+  const auto index =
+    here ? static_cast<std::uint16_t>(here->index()) : no_worker;
   record(kind, index, from, to, step, amount, ticks());
 }
 

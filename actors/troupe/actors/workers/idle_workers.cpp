@@ -182,9 +182,8 @@ idle_workers::~idle_workers() {
 }
 
 idle_workers::round* idle_workers::round_here() const noexcept {
-  auto* here = worker::current();
-  return here && &here->queue() == &queue_ ? rounds_[here->index()].get()
-                                           : nullptr;
+  auto* here = worker::current_of(queue_);
+  return here ? rounds_[here->index()].get() : nullptr;
 }
 
 void idle_workers::works_on(std::size_t worker, handle_id op,
