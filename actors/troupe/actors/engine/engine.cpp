@@ -6,8 +6,6 @@
 #include <troupe/actors/engine/observer.hpp>
 #include <troupe/actors/engine/storage.hpp>
 #include <troupe/actors/engine/stream_actor.hpp>
-#include <troupe/actors/host.hpp>
-#include <troupe/actors/messages.hpp>
 #include <troupe/actors/tasks/op_task.hpp>
 #include <troupe/actors/workers/idle_workers.hpp>
 #include <troupe/base/assert.hpp>
@@ -559,26 +557,6 @@ void engine::complete(pending_launch& launch, Observer& o) {
 }
 
 // -- ports --------------------------------------------------------------------
-
-void engine::connect(
-  const std::function<caf::strong_actor_ptr(handle_id)>& address,
-  caf::strong_actor_ptr sender) {
-  sender_ = std::move(sender);
-  for (auto& p : ports_)
-    if (p.kind == port::form::message)
-      p.address = address(p.to);
-}
-
-void engine::disconnect() noexcept {
-  sender_ = nullptr;
-  for (auto& p : ports_)
-    p.address = nullptr;
-}
-
-void engine::send(const port& p, step_id step) {
-  const auto number = static_cast<std::uint32_t>(&p - ports_.data());
-  post_from(sender_, p.address, ready_atom::value, number, std::uint64_t{step});
-}
 
 // Applications can send such messages too, but not with this sender.
 bool engine::deliver(handle_id to, std::uint32_t number, step_id step,

@@ -45,7 +45,7 @@ public:
       std::lock_guard guard{mutex_};
       ready_.push_back(&op);
     }
-    if (auto* w = worker::current(); w && &w->queue() == &queue_)
+    if (auto* w = worker::current_of(queue_))
       w->run_soon(*this);
     else
       queue_.push(*this);
@@ -84,12 +84,11 @@ bool stream_actor::idle() const noexcept {
   return inbox_.load(std::memory_order_acquire) == idle_mark;
 }
 
-void stream_actor::submit_to_inbox(ready_op& op) {
-  const auto to = way_.load(std::memory_order_relaxed);
-  if (to == way::drawn) {
-    drawn_->submit(op);
-    return;
-  }
+void stream_actor::submit_to_drawn(ready_op& op) {
+  drawn_->submit(op);
+}
+
+void stream_actor::submit_to_inbox(ready_op& op, bool stays) {
   auto* top = inbox_.load(std::memory_order_relaxed);
   do
     op.next_in_stream = top == idle_mark ? nullptr : top;
@@ -97,9 +96,7 @@ void stream_actor::submit_to_inbox(ready_op& op) {
                                        std::memory_order_relaxed));
   if (top != idle_mark)
     return;
-  auto* w = worker::current();
-  const auto stays = to == way::kept;
-  if (stays && w && &w->queue() == &queue_)
+  if (auto* w = worker::current_of(queue_); stays && w)
     w->keep(*this);
   else if (stays || home_ == no_home)
     queue_.push(*this);

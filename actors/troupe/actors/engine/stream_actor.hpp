@@ -80,10 +80,13 @@ public:
   void submit(ready_op& op) {
     if (draining_ == this)
       ready_.push_back(&op);
-    else if (way_.load(std::memory_order_relaxed) == way::direct)
+    else if (const auto to = way_.load(std::memory_order_relaxed);
+             to == way::direct)
       submit_to_workers(op);
+    else if (to == way::drawn)
+      submit_to_drawn(op);
     else
-      submit_to_inbox(op);
+      submit_to_inbox(op, to == way::kept);
   }
 
   void run(worker& on) override;
@@ -115,12 +118,14 @@ private:
     const auto priority = chooses_ && priority_of(op) > 0
                             ? job_priority::high
                             : job_priority::normal;
-    if (auto* w = worker::current(); w && &w->queue() == &queue_)
+    if (auto* w = worker::current_of(queue_))
       w->run_soon(op, priority);
     else
       queue_.push(op, priority);
   }
-  void submit_to_inbox(ready_op& op);
+  void submit_to_drawn(ready_op& op);
+  /// @param stays true if the submitting worker drains the stream
+  void submit_to_inbox(ready_op& op, bool stays);
   void take_inbox();
   ready_op* next_op();
   ready_op* next_by_priority();
