@@ -46,6 +46,15 @@ struct choice {
   }
 };
 
+program_bundle bundle_of(const graph::network& net,
+                         const graph::variable_ref& loss) {
+  program_bundle bundle;
+  bundle.startup = net.startup;
+  bundle.main = net.main;
+  bundle.loss = loss.name();
+  return bundle;
+}
+
 /// True if two devices train like one if `reduce` computes the loss.
 bool devices_agree_on(graph::variable_ref (*reduce)(const graph::variable_ref&),
                       graph::merge_strategy strategy) {
@@ -53,10 +62,7 @@ bool devices_agree_on(graph::variable_ref (*reduce)(const graph::variable_ref&),
   const auto x = net.data("x", {-1, 6});
   const auto loss = reduce(layers::fc(x, 3));
   optimizer::momentum({.learning_rate = 0.1f}).minimize(loss);
-  program_bundle bundle;
-  bundle.startup = net.startup;
-  bundle.main = net.main;
-  bundle.loss = loss.name();
+  const auto bundle = bundle_of(net, loss);
   executor_options options;
   options.loss = bundle.loss;
   options.strategy = strategy;
@@ -143,10 +149,7 @@ TEST_CASE("long steps are not tried") {
   const auto loss = layers::mean(layers::fc(layers::fc(x, 4096), 4096));
   optimizer::sgd({.learning_rate = 0.1f}).minimize(loss);
   const auto is_tried = [&](std::int64_t samples) {
-    program_bundle bundle;
-    bundle.startup = net.startup;
-    bundle.main = net.main;
-    bundle.loss = loss.name();
+    const auto bundle = bundle_of(net, loss);
     executor_options options;
     options.loss = bundle.loss;
     options.threads = 2;
