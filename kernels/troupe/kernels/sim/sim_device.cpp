@@ -160,16 +160,19 @@ public:
 
 private:
   // Each look takes a cache line away from the launching thread, so the thread
-  // pauses about 1 us before each.
+  // pauses about 1 us before each. It then lets another thread have the core:
+  // with more devices and workers than cores, what it looks for may come from a
+  // thread that waits for this one's core.
   void look_for_entries() const {
     constexpr int relaxes_before_look = 64;
     if (look_ns_ == 0)
       return;
     const auto until = now_ns() + look_ns_;
-    do
+    do {
       for (int i = 0; i < relaxes_before_look; ++i)
         relax();
-    while (!filled_.load(std::memory_order_relaxed) && now_ns() < until);
+      std::this_thread::yield();
+    } while (!filled_.load(std::memory_order_relaxed) && now_ns() < until);
   }
 
   const std::uint64_t look_ns_;
