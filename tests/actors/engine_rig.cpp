@@ -111,7 +111,7 @@ void engine_rig::wire() {
     step.shards.resize(graph_.devices.size());
     step.fed.resize(graph_.devices.size());
   }
-  wiring_options wiring{.streams = planned_};
+  graph::wiring_options wiring{.streams = planned_};
   if (!later_.empty())
     wiring.ends_later = [this](const graph::op_handle& o) {
       return std::ranges::find(later_, o.id) != later_.end();

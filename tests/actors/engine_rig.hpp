@@ -66,7 +66,7 @@ public:
   actors::stream_actor& stream_at(std::uint32_t number) {
     return *streams_[number];
   }
-  const actors::wiring_plan& plan() const { return *plan_; }
+  const graph::wiring_plan& plan() const { return *plan_; }
 
   /// Runs jobs on this thread until there are none.
   void serve(job_queue& jobs);
@@ -94,12 +94,12 @@ private:
   std::unique_ptr<device> device_;
   std::deque<graph::op_desc> descriptions_;
   graph::ssa_graph graph_;
-  std::vector<actors::planned_stream> planned_;
+  std::vector<graph::planned_stream> planned_;
   std::vector<caf::strong_actor_ptr> handles_;
   std::vector<actors::stream_actor*> streams_;
   std::vector<std::uint32_t> stream_of_; // by op
   std::deque<std::unique_ptr<actors::op_task>> tasks_;
-  std::optional<actors::wiring_plan> plan_;
+  std::optional<graph::wiring_plan> plan_;
   std::optional<actors::storage_places> places_;
   std::optional<actors::disturbance> disturbs_;
   std::mutex mutex_;

@@ -10,8 +10,8 @@
 
 #include "late_device.hpp"
 #include <troupe/actors/configure.hpp>
-#include <troupe/actors/plan/wiring_plan.hpp>
 #include <troupe/graph/ssa/hazard_checker.hpp>
+#include <troupe/graph/wiring/wiring_plan.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -145,7 +145,7 @@ TEST_CASE("1,000 message orders of wide streams give the same bits") {
   shared_system shared;
   const executor exe{make_lenet().main,
                      options_of(make_lenet(), {.devices = 1}, shared)};
-  REQUIRE(actors::plan_streams(exe.graph(), workers).front().width == 2);
+  REQUIRE(graph::plan_streams(exe.graph(), workers).front().width == 2);
   all_seeds_agree(make_lenet(), {.devices = 1, .seeds = 500});
   all_seeds_agree(make_resnet(true), {.devices = 1, .seeds = 500});
 }

@@ -8,7 +8,7 @@
 #include <actors/application.hpp>
 #include <actors/small_nets.hpp>
 
-#include <troupe/actors/plan/wiring_plan.hpp>
+#include <troupe/graph/wiring/wiring_plan.hpp>
 
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
@@ -42,7 +42,7 @@ executor_options options_for(const small_net& net, application& app,
 
 /// By port: the receiver, if all edges are CAF messages.
 std::vector<handle_id> receivers(const graph::ssa_graph& g) {
-  const actors::wiring_plan plan{g, {.streams = actors::plan_streams(g, 2)}};
+  const graph::wiring_plan plan{g, {.streams = graph::plan_streams(g, 2)}};
   std::vector<handle_id> to;
   for (auto& e : plan.edges())
     if (e.sent && e.from != no_handle)

@@ -8,7 +8,7 @@
 #include <actors/configurations.hpp>
 #include <actors/small_nets.hpp>
 
-#include <troupe/actors/plan/wiring_plan.hpp>
+#include <troupe/graph/wiring/wiring_plan.hpp>
 
 #include <doctest/doctest.h>
 
@@ -30,20 +30,20 @@ namespace {
 constexpr std::chrono::seconds patience{60};
 
 /// The messages of a step. Devices that complete late have no host streams.
-std::vector<actors::wired_edge> messages_of(const executor& exe, bool is_late) {
-  auto streams = actors::plan_streams(exe.graph(), 2);
+std::vector<graph::wired_edge> messages_of(const executor& exe, bool is_late) {
+  auto streams = graph::plan_streams(exe.graph(), 2);
   for (auto& s : streams)
     if (is_late)
       s.ticket_group = 0;
-  const actors::wiring_plan plan{exe.graph(), {.streams = streams}};
-  std::vector<actors::wired_edge> sent;
+  const graph::wiring_plan plan{exe.graph(), {.streams = streams}};
+  std::vector<graph::wired_edge> sent;
   std::ranges::copy_if(plan.edges(), std::back_inserter(sent),
                        [](auto& e) { return e.sent == 1; });
   return sent;
 }
 
 /// The sender of a message to step `to`, as `wait_chain::missing` names it.
-std::string sender_of(const graph::ssa_graph& g, const actors::wired_edge& e,
+std::string sender_of(const graph::ssa_graph& g, const graph::wired_edge& e,
                       step_id to) {
   return e.from == no_handle ? "the start of step " + std::to_string(to)
                              : graph::handle_name(g, e.from) + ", step "
@@ -58,7 +58,7 @@ bool names(const std::string& missing, const std::string& sender) {
 
 /// Asks until the chain from the step's end leads to the message, and returns
 /// an empty text. If that takes too long, returns the last answer.
-std::string ask_until_named(const executor& exe, const actors::wired_edge& e,
+std::string ask_until_named(const executor& exe, const graph::wired_edge& e,
                             step_id to) {
   const auto until = std::chrono::steady_clock::now() + patience;
   for (;;) {

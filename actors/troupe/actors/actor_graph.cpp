@@ -45,13 +45,13 @@ std::vector<T> spread_evenly(std::size_t wanted, const std::vector<T>& from) {
 }
 
 /// Makes some edges send CAF messages; all others are counters.
-std::function<port::form(const wired_edge&)>
-some_messages(std::size_t wanted, const wiring_plan& plan) {
-  std::vector<const wired_edge*> edges;
+std::function<port::form(const graph::wired_edge&)>
+some_messages(std::size_t wanted, const graph::wiring_plan& plan) {
+  std::vector<const graph::wired_edge*> edges;
   for (auto& e : plan.edges())
     if (e.sent && e.from != no_handle)
       edges.push_back(&e);
-  return [chosen = spread_evenly(wanted, edges)](const wired_edge& e) {
+  return [chosen = spread_evenly(wanted, edges)](const graph::wired_edge& e) {
     return std::ranges::binary_search(chosen, &e) ? port::form::message
                                                   : port::form::counter;
   };
@@ -70,18 +70,18 @@ some_pending(std::size_t wanted, const graph::ssa_graph& g) {
 
 /// The form of each edge that the options ask for. `plan` must outlive the
 /// result.
-std::function<port::form(const wired_edge&)> forms(const executor_options& o,
-                                                   const wiring_plan& plan) {
+std::function<port::form(const graph::wired_edge&)>
+forms(const executor_options& o, const graph::wiring_plan& plan) {
   switch (o.hooks.form) {
   case edge_form::counter:
     if (o.hooks.message_edges == 0)
       return {};
     return some_messages(o.hooks.message_edges, plan);
   case edge_form::message:
-    return [](const wired_edge&) { return port::form::message; };
+    return [](const graph::wired_edge&) { return port::form::message; };
   case edge_form::mixed: break;
   }
-  return [odd = false](const wired_edge&) mutable {
+  return [odd = false](const graph::wired_edge&) mutable {
     odd = !odd;
     return odd ? port::form::message : port::form::counter;
   };
@@ -98,7 +98,7 @@ actor_graph::actor_graph(const parts& p)
   make_steps();
   make_streams();
   const auto& options = *p.options;
-  const wiring_plan plan{graph_, wiring()};
+  const graph::wiring_plan plan{graph_, wiring()};
   const auto order = plan.expected_order();
   tasks_ = std::make_unique<graph_tasks>(graph_tasks::parts{
     p.program, p.graph, p.devices, p.parameters, p.kernels,
@@ -154,7 +154,7 @@ void actor_graph::make_steps() {
 // -- streams ------------------------------------------------------------------
 
 template <class T>
-T& actor_graph::make_stream(const planned_stream& s) {
+T& actor_graph::make_stream(const graph::planned_stream& s) {
   auto& on = *parts_.devices[s.device];
   // Collectives have no home: they run where their last value was computed, or
   // on an idle worker.
@@ -164,7 +164,7 @@ T& actor_graph::make_stream(const planned_stream& s) {
   const auto& shuffle = parts_.options->hooks.shuffle;
   const auto seed = shuffle ? shuffle->seed : std::nullopt;
   stream_handles_.push_back(make<T>(
-    *parts_.system, stream_name(s, graph_),
+    *parts_.system, graph::stream_name(s, graph_),
     on.make_stream({std::string{to_string(s.kind)}, s.width, &helpers_}),
     parts_.workers->queue(), home,
     seed ? (*seed + 1) * 31 + streams_.size() : 0));
@@ -174,8 +174,8 @@ T& actor_graph::make_stream(const planned_stream& s) {
 }
 
 void actor_graph::make_streams() {
-  planned_ = plan_streams(graph_, parts_.workers->queue().workers(),
-                          parts_.where.here());
+  planned_ = graph::plan_streams(graph_, parts_.workers->queue().workers(),
+                                 parts_.where.here());
   for (auto& s : planned_)
     if (s.kind == graph::stream_kind::collective)
       make_stream<all_reduce_actor>(s).set_order(turns_on(graph_, s.device));
@@ -184,7 +184,7 @@ void actor_graph::make_streams() {
   std::vector<const stream*> streams;
   for (auto* s : streams_)
     streams.push_back(&s->device_stream());
-  set_ticket_groups(planned_, streams);
+  graph::set_ticket_groups(planned_, streams);
 }
 
 void actor_graph::took(const step_state& step) noexcept {
@@ -208,7 +208,7 @@ void actor_graph::took(const step_state& step) noexcept {
 // -- handles ------------------------------------------------------------------
 
 std::vector<op_task*>
-actor_graph::make_tasks(const wiring_plan& plan,
+actor_graph::make_tasks(const graph::wiring_plan& plan,
                         std::span<const handle_id> order) {
   std::vector<op_task*> tasks(graph_.ops.size());
   for (auto op : order)
@@ -220,8 +220,8 @@ actor_graph::make_tasks(const wiring_plan& plan,
   return tasks;
 }
 
-wiring_options actor_graph::wiring() const {
-  wiring_options wiring;
+graph::wiring_options actor_graph::wiring() const {
+  graph::wiring_options wiring;
   wiring.streams = planned_;
   wiring.steps_overlap = parts_.options->steps_in_flight > 1;
   wiring.device_is_here = parts_.where.here();
@@ -230,7 +230,7 @@ wiring_options actor_graph::wiring() const {
   return wiring;
 }
 
-void actor_graph::make_engine(const wiring_plan& plan,
+void actor_graph::make_engine(const graph::wiring_plan& plan,
                               std::span<const handle_id> order) {
   engine::parts p;
   p.context = &context_;
@@ -257,7 +257,8 @@ void actor_graph::make_engine(const wiring_plan& plan,
   for (handle_id id = 0; id < graph_.size(); ++id)
     if (plan.is_here(id)) {
       ++(graph_.is_op(id) ? op_actors_ : variable_actors_);
-      pending_ops_ += graph_.is_op(id) && plan.end_of(id) != op_end::at_return;
+      pending_ops_ +=
+        graph_.is_op(id) && plan.end_of(id) != graph::op_end::at_return;
     }
 }
 
@@ -271,8 +272,8 @@ const graph::ssa_graph& actor_graph::graph() {
 
 wait_finder& actor_graph::waits() {
   std::call_once(explained_, [this] {
-    waits_ = std::make_unique<wait_finder>(*engine_, context_,
-                                           wiring_plan{graph(), wiring()});
+    waits_ = std::make_unique<wait_finder>(
+      *engine_, context_, graph::wiring_plan{graph(), wiring()});
   });
   return *waits_;
 }

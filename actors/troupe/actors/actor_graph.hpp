@@ -7,12 +7,12 @@
 #include <troupe/actors/engine/stream_actor.hpp>
 #include <troupe/actors/engine/wait_finder.hpp>
 #include <troupe/actors/executor.hpp>
-#include <troupe/actors/plan/wiring_plan.hpp>
 #include <troupe/actors/tasks/graph_tasks.hpp>
 #include <troupe/actors/workers/idle_workers.hpp>
 #include <troupe/actors/workers/sharing_choice.hpp>
 #include <troupe/actors/workers/worker_pool.hpp>
 #include <troupe/base/recorder.hpp>
+#include <troupe/graph/wiring/wiring_plan.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -130,19 +130,20 @@ public:
 private:
   void make_streams();
   void make_steps();
-  std::vector<op_task*> make_tasks(const wiring_plan& plan,
+  std::vector<op_task*> make_tasks(const graph::wiring_plan& plan,
                                    std::span<const handle_id> order);
-  wiring_options wiring() const;
-  void make_engine(const wiring_plan& plan, std::span<const handle_id> order);
+  graph::wiring_options wiring() const;
+  void make_engine(const graph::wiring_plan& plan,
+                   std::span<const handle_id> order);
   template <class T>
-  T& make_stream(const planned_stream& s);
+  T& make_stream(const graph::planned_stream& s);
 
   parts parts_;
   const graph::ssa_graph& graph_;
   idle_workers helpers_;
   graph_context context_;
   std::unique_ptr<graph_tasks> tasks_;
-  std::vector<planned_stream> planned_;
+  std::vector<graph::planned_stream> planned_;
   std::vector<caf::strong_actor_ptr> stream_handles_;
   std::vector<stream_actor*> streams_; // by number in the plan
   std::optional<disturbance> disturbs_;

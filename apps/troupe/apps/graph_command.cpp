@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/backend/backend.hpp>
-#include <troupe/actors/plan/wiring_plan.hpp>
 #include <troupe/actors/steps/executor_graph.hpp>
 #include <troupe/apps/common_options.hpp>
 #include <troupe/apps/device_choice.hpp>
@@ -8,6 +7,7 @@
 #include <troupe/apps/subcommands.hpp>
 #include <troupe/apps/train_run.hpp>
 #include <troupe/graph/graph_export.hpp>
+#include <troupe/graph/wiring/wiring_plan.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -49,10 +49,10 @@ executor_options train_options_of(const graph_options& options,
 }
 
 /// The streams that an executor would use, with their ticket groups.
-std::vector<actors::planned_stream> streams_of(const graph::ssa_graph& g,
-                                               const executor_options& wanted) {
+std::vector<graph::planned_stream> streams_of(const graph::ssa_graph& g,
+                                              const executor_options& wanted) {
   auto planned =
-    actors::plan_streams(g, static_cast<std::size_t>(workers_of(wanted)));
+    graph::plan_streams(g, static_cast<std::size_t>(workers_of(wanted)));
   const auto devices = make_devices(wanted.devices);
   std::vector<std::unique_ptr<stream>> made;
   std::vector<const stream*> streams;
@@ -61,7 +61,7 @@ std::vector<actors::planned_stream> streams_of(const graph::ssa_graph& g,
                         .emplace_back(devices[s.device]->make_stream(
                           {std::string{to_string(s.kind)}, s.width}))
                         .get());
-  actors::set_ticket_groups(planned, streams);
+  graph::set_ticket_groups(planned, streams);
   return planned;
 }
 
@@ -69,9 +69,9 @@ std::string text_of(const graph_options& options, const graph::ssa_graph& g,
                     const executor_options& wanted) {
   if (!options.wiring)
     return options.format == "dot" ? to_dot(g) : to_json(g) + "\n";
-  const actors::wiring_plan plan{g,
-                                 {.streams = streams_of(g, wanted),
-                                  .steps_overlap = wanted.steps_in_flight > 1}};
+  const graph::wiring_plan plan{g,
+                                {.streams = streams_of(g, wanted),
+                                 .steps_overlap = wanted.steps_in_flight > 1}};
   return options.json ? to_json(plan, g) + "\n" : to_text(plan, g);
 }
 

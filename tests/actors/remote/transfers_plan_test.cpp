@@ -2,10 +2,10 @@
 
 // The messages of graphs whose places exchange values.
 
-#include <troupe/actors/plan/wiring_plan.hpp>
 #include <troupe/actors/steps/executor_graph.hpp>
 #include <troupe/graph/ssa/implied_edges.hpp>
 #include <troupe/graph/ssa/reachability.hpp>
+#include <troupe/graph/wiring/wiring_plan.hpp>
 
 #include <actors/small_nets.hpp>
 
@@ -18,10 +18,10 @@
 
 using namespace troupe;
 using namespace troupe::test;
-using actors::op_end;
-using actors::wired_edge;
-using actors::wiring_plan;
 using graph::merge_strategy;
+using graph::op_end;
+using graph::wired_edge;
+using graph::wiring_plan;
 
 TEST_SUITE("actors.remote.transfers_plan") {
 
@@ -40,8 +40,8 @@ graph::ssa_graph split(const small_net& net, merge_strategy strategy,
 /// The plan of all places, or of one.
 wiring_plan plan_of(const graph::ssa_graph& g,
                     const std::vector<bool>& here = {}) {
-  actors::wiring_options options;
-  options.streams = actors::plan_streams(g, 1, here);
+  graph::wiring_options options;
+  options.streams = graph::plan_streams(g, 1, here);
   options.device_is_here = here;
   return {g, options};
 }

@@ -6,8 +6,8 @@
 #include <troupe/actors/engine/pending_launch.hpp>
 #include <troupe/actors/engine/port.hpp>
 #include <troupe/actors/engine/step_state.hpp>
-#include <troupe/actors/plan/wiring_plan.hpp>
 #include <troupe/actors/wait_chain.hpp>
+#include <troupe/graph/wiring/wiring_plan.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -90,7 +90,7 @@ class engine {
 public:
   struct parts {
     graph_context* context = nullptr; ///< with graph and steps set
-    const wiring_plan* plan = nullptr;
+    const graph::wiring_plan* plan = nullptr;
     /// Number of steps whose messages can be in flight at the same time.
     std::uint32_t steps_told = 1;
     std::span<stream_actor* const> streams; ///< by number in the plan
@@ -106,7 +106,7 @@ public:
     recorder* trace = nullptr;       ///< outlives the engine
     idle_workers* helpers = nullptr; ///< told the current op, for the trace
     /// The form of each message except starts; empty: counters.
-    std::function<port::form(const wired_edge&)> form_of;
+    std::function<port::form(const graph::wired_edge&)> form_of;
     disturbance* disturbs = nullptr; ///< for tests; outlives the engine
   };
 

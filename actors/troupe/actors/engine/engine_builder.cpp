@@ -136,7 +136,7 @@ void engine_builder::fill_ops() {
     const auto id = engine_.op_handles_[i];
     m.stream = &engine_.streams_[plan_.stream_of(id)];
     m.task = parts_.tasks[id];
-    m.may_be_pending = plan_.end_of(id) != op_end::at_return;
+    m.may_be_pending = plan_.end_of(id) != graph::op_end::at_return;
     // The completions of its launches are submitted to the stream too.
     m.stream->actor.expect(m, m.may_be_pending ? 2 + engine_.counter_mask_ : 1);
   }
@@ -152,7 +152,8 @@ pending_op* engine_builder::pending(handle_id op) const {
 
 void engine_builder::add_pending_ops() {
   const auto may_be_pending = [this](const graph::op_handle& o) {
-    return plan_.is_here(o.id) && plan_.end_of(o.id) != op_end::at_return;
+    return plan_.is_here(o.id)
+           && plan_.end_of(o.id) != graph::op_end::at_return;
   };
   const auto count =
     static_cast<std::size_t>(std::ranges::count_if(graph_.ops, may_be_pending));
@@ -173,7 +174,7 @@ void engine_builder::add_pending_ops() {
     engine_.pending_of_[o.id] = number++;
     p.box = &engine_.ops_.at(engine_.target_of_[o.id].number());
     p.on = &engine_.streams_[plan_.stream_of(o.id)].actor;
-    p.ends_later = plan_.end_of(o.id) == op_end::later;
+    p.ends_later = plan_.end_of(o.id) == graph::op_end::later;
     p.wants_completion = p.ends_later || plan_.ends_step(o.id);
     p.positions = std::make_unique<ticket[]>(steps);
     p.launches = std::make_unique<pending_launch[]>(steps);
@@ -261,7 +262,7 @@ void engine_builder::find_sending_streams() {
         sends_on_[e.to] = several;
 }
 
-target engine_builder::add_port(const wired_edge& e) {
+target engine_builder::add_port(const graph::wired_edge& e) {
   auto& p = engine_.ports_.emplace_back();
   p.from = e.from;
   p.to = e.to;
@@ -299,7 +300,7 @@ void engine_builder::count_messages() {
 
 // A variable's message on completion is sent by the op that writes the
 // variable. The distance then counts from that op's step.
-std::uint32_t engine_builder::distance_of(const wired_edge& e) const {
+std::uint32_t engine_builder::distance_of(const graph::wired_edge& e) const {
   return e.distance + (e.at_completion ? plan_.teller_of(e.from).distance : 0);
 }
 
@@ -336,8 +337,8 @@ void engine_builder::find_message_lead() {
     return engine_.ops_.index_of(engine_.target_of_[op].number());
   };
   for (auto& e : plan_.edges()) {
-    const auto sender =
-      e.from == no_handle ? wiring_plan::teller{} : plan_.teller_of(e.from);
+    const auto sender = e.from == no_handle ? graph::wiring_plan::teller{}
+                                            : plan_.teller_of(e.from);
     if (!e.sent || e.distance > 0 || sender.op == no_handle
         || sender.distance > 0 || !graph_.is_op(e.to)
         || plan_.stream_of(sender.op) != plan_.stream_of(e.to))
@@ -471,11 +472,12 @@ void engine_builder::list_variable(variable_mailbox& m) {
 
 // A launch waits for the tickets of those launches on other streams from which
 // it gets messages.
-void engine_builder::add_ticket(const wired_edge& e) {
+void engine_builder::add_ticket(const graph::wired_edge& e) {
   if (e.at_completion || !graph_.is_op(e.to))
     return;
   const auto maker = plan_.teller_of(e.from);
-  if (maker.op == no_handle || plan_.end_of(maker.op) != op_end::by_ticket
+  if (maker.op == no_handle
+      || plan_.end_of(maker.op) != graph::op_end::by_ticket
       || plan_.stream_of(maker.op) == plan_.stream_of(e.to))
     return;
   auto& waits = pending(e.to)->waits_for;

@@ -38,7 +38,7 @@ private:
   void find_sending_streams();
   void count_messages();
   /// Distance in steps between the sender's and the receiver's step.
-  std::uint32_t distance_of(const wired_edge& e) const;
+  std::uint32_t distance_of(const graph::wired_edge& e) const;
   void count_sender(target to, std::uint32_t stream);
   void find_message_lead();
   void add_end();
@@ -47,18 +47,18 @@ private:
   void list_op(op_mailbox& m, handle_id op);
   void list_variable(variable_mailbox& m);
   void collect_targets(handle_id id);
-  void add_ticket(const wired_edge& e);
-  target add_port(const wired_edge& e);
+  void add_ticket(const graph::wired_edge& e);
+  target add_port(const graph::wired_edge& e);
   pending_op* pending(handle_id op) const;
   std::vector<std::uint32_t> feeds_used_by(const graph::op_handle& o) const;
-  const planned_stream& stream_of(handle_id id) const {
+  const graph::planned_stream& stream_of(handle_id id) const {
     return plan_.streams()[plan_.stream_of(id)];
   }
 
   engine& engine_;
   engine::parts& parts_;
   const graph::ssa_graph& graph_;
-  const wiring_plan& plan_;
+  const graph::wiring_plan& plan_;
   std::vector<target> end_of_; // by stream; a port if it has none
   target end_;                 // the step's end
   // The stream whose drains send a handle's messages, and the stream whose

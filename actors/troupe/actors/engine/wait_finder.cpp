@@ -35,11 +35,11 @@ constexpr int most_chains = 64;
 } // namespace
 
 wait_finder::wait_finder(const engine& runs, const graph_context& context,
-                         wiring_plan plan)
+                         graph::wiring_plan plan)
   : engine_(runs), context_(context), plan_(std::move(plan)),
     first_in_edge_(context.graph->size() + 1) {
   const auto& edges = plan_.edges();
-  const auto counts = [&](const wired_edge& e) {
+  const auto counts = [&](const graph::wired_edge& e) {
     return e.sent && plan_.is_here(e.to);
   };
   for (auto& e : edges)
@@ -187,8 +187,8 @@ wait_chain::link wait_finder::link_of(place p) const {
   l.messages = state.messages;
   l.of_messages = state.of_messages;
   l.worker = state.worker;
-  l.stream =
-    stream_name(plan_.streams()[plan_.stream_of(p.handle)], *context_.graph);
+  l.stream = graph::stream_name(plan_.streams()[plan_.stream_of(p.handle)],
+                                *context_.graph);
   return l;
 }
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <troupe/actors/engine/engine.hpp>
-#include <troupe/actors/plan/wiring_plan.hpp>
 #include <troupe/actors/wait_chain.hpp>
+#include <troupe/graph/wiring/wiring_plan.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -21,7 +21,7 @@ public:
   /// @param runs the engine that runs the graph; outlives the finder
   /// @param context the context of this graph; outlives the finder
   wait_finder(const engine& runs, const graph_context& context,
-              wiring_plan plan);
+              graph::wiring_plan plan);
 
   /// See `executor::why`.
   wait_chain why(handle_id id) const;
@@ -51,7 +51,7 @@ private:
 
   const engine& engine_;
   const graph_context& context_;
-  wiring_plan plan_;
+  graph::wiring_plan plan_;
   std::vector<std::uint32_t> in_edges_; // positions in the plan, by receiver
   std::vector<std::uint32_t> first_in_edge_;
 };

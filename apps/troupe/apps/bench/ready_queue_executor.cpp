@@ -2,13 +2,13 @@
 #include <troupe/apps/bench/ready_queue_executor.hpp>
 
 #include <troupe/actors/backend/backend.hpp>
-#include <troupe/actors/plan/wiring_plan.hpp>
 #include <troupe/actors/steps/executor_graph.hpp>
 #include <troupe/actors/steps/scatter.hpp>
 #include <troupe/actors/tasks/graph_tasks.hpp>
 #include <troupe/actors/tasks/grouped.hpp>
 #include <troupe/apps/bench/ready_queue.hpp>
 #include <troupe/graph/sub_blocks.hpp>
+#include <troupe/graph/wiring/wiring_plan.hpp>
 
 #include <algorithm>
 #include <optional>
@@ -24,14 +24,13 @@ namespace {
 using actors::graph_tasks;
 using actors::step_state;
 
-actors::wiring_plan plan_of(const graph::ssa_graph& g) {
-  return {g, {.streams = actors::plan_streams(g, 1), .steps_overlap = false}};
+graph::wiring_plan plan_of(const graph::ssa_graph& g) {
+  return {g, {.streams = graph::plan_streams(g, 1), .steps_overlap = false}};
 }
 
 /// The dependencies between the ops of a step, without the variables between
 /// them and without messages that others imply.
-task_graph waits_of(const graph::ssa_graph& g,
-                    const actors::wiring_plan& plan) {
+task_graph waits_of(const graph::ssa_graph& g, const graph::wiring_plan& plan) {
   std::vector<actors::grouped<std::uint32_t>::entry> before;
   for (auto& e : plan.edges()) {
     const auto from =
@@ -87,7 +86,7 @@ struct ready_queue_executor::impl {
   step_state state; // the only step slot
   graph_tasks values;
   std::vector<actors::op_task*> tasks; // by op
-  actors::wiring_plan plan;
+  graph::wiring_plan plan;
   std::optional<actors::grouped<std::uint32_t>> released; // by op
   task_graph waits;
   std::optional<ready_queue<run_op>> queue;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/actors/plan/wiring_plan.hpp>
 #include <troupe/graph/ssa_graph.hpp>
+#include <troupe/graph/wiring/wiring_plan.hpp>
 
 #include <string>
 #include <vector>
@@ -11,11 +11,11 @@ namespace troupe::test {
 
 /// The decisions of a plan, which a test can falsify.
 struct loose_plan {
-  std::vector<actors::wired_edge> sent;
+  std::vector<graph::wired_edge> sent;
   std::vector<bool> ends_step;
-  std::vector<actors::planned_release> releases;
+  std::vector<graph::planned_release> releases;
 
-  loose_plan(const actors::wiring_plan& plan, const graph::ssa_graph& g);
+  loose_plan(const graph::wiring_plan& plan, const graph::ssa_graph& g);
 };
 
 /// Says what is wrong with a plan; empty if nothing is. Derives from the graph

@@ -3,7 +3,7 @@
 // A plan sends the messages that its graph requires, and no others: the checker
 // rejects every plan from which one message, end or release has been removed.
 
-#include <actors/plan/plan_checker.hpp>
+#include <graph/wiring/plan_checker.hpp>
 
 #include <troupe/actors/steps/executor_graph.hpp>
 
@@ -21,7 +21,7 @@
 
 using namespace troupe;
 using namespace troupe::test;
-using actors::wiring_plan;
+using graph::wiring_plan;
 
 TEST_SUITE("actors.wrong_plan") {
 
@@ -35,7 +35,7 @@ graph::ssa_graph graph_of(const small_net& net, executor_options options) {
 
 /// @param late the devices complete late, and their streams wait for each other
 wiring_plan plan_of(const graph::ssa_graph& g, bool overlap, bool late) {
-  auto streams = actors::plan_streams(g, 2);
+  auto streams = graph::plan_streams(g, 2);
   for (auto& s : streams)
     if (late)
       s.ticket_group = 0;
@@ -100,7 +100,7 @@ TEST_CASE("removing any release or required end makes a plan wrong") {
     wrong = right;
     for (handle_id id = 0; id < g.size(); ++id) {
       const auto tells_nobody =
-        std::ranges::none_of(right.sent, [&](const actors::wired_edge& e) {
+        std::ranges::none_of(right.sent, [&](const graph::wired_edge& e) {
           return e.from == id && e.distance == 0;
         });
       if (!tells_nobody)

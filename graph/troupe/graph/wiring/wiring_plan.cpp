@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/actors/plan/wiring_plan.hpp>
+#include <troupe/graph/wiring/wiring_plan.hpp>
 
 #include <troupe/base/assert.hpp>
 #include <troupe/base/quoted_name.hpp>
@@ -13,13 +13,13 @@
 #include <tuple>
 #include <utility>
 
-namespace troupe::actors {
+namespace troupe::graph {
 
 namespace {
 
-bool has_collective_on(const graph::ssa_graph& g, std::size_t device) {
-  return std::ranges::any_of(g.ops, [&](const graph::op_handle& o) {
-    return o.stream == graph::stream_kind::collective && o.device == device;
+bool has_collective_on(const ssa_graph& g, std::size_t device) {
+  return std::ranges::any_of(g.ops, [&](const op_handle& o) {
+    return o.stream == stream_kind::collective && o.device == device;
   });
 }
 
@@ -31,8 +31,7 @@ struct user {
 
 /// Lists the readers of the last version, or its writer if nothing reads it.
 /// Edges order the users of earlier versions before them.
-void list_last_users(const graph::storage_accesses& s,
-                     std::vector<user>& users) {
+void list_last_users(const storage_accesses& s, std::vector<user>& users) {
   users.clear();
   for (auto v = s.versions.rbegin(); v != s.versions.rend(); ++v) {
     for (auto reader : v->readers)
@@ -47,17 +46,17 @@ void list_last_users(const graph::storage_accesses& s,
 }
 
 /// Transfers, and collectives with a handle per device.
-bool waits_for_others(const graph::ssa_graph& g, const graph::op_handle& o) {
-  return o.kind == graph::op_kind::send || o.kind == graph::op_kind::recv
+bool waits_for_others(const ssa_graph& g, const op_handle& o) {
+  return o.kind == op_kind::send || o.kind == op_kind::recv
          || (g.rank_collectives && o.collective_index >= 0);
 }
 
 } // namespace
 
 std::vector<planned_stream>
-plan_streams(const graph::ssa_graph& g, std::size_t workers,
+plan_streams(const ssa_graph& g, std::size_t workers,
              const std::vector<bool>& device_is_here) {
-  using enum graph::stream_kind;
+  using enum stream_kind;
   std::vector<std::uint32_t> here;
   for (std::uint32_t d = 0; d < g.devices.size(); ++d)
     if (device_is_here.empty() || device_is_here[d])
@@ -90,10 +89,10 @@ void set_ticket_groups(std::span<planned_stream> planned,
   }
 }
 
-wiring_plan::wiring_plan(const graph::ssa_graph& g, wiring_options options)
+wiring_plan::wiring_plan(const ssa_graph& g, wiring_options options)
   : graph_(g), options_(std::move(options)) {
   find_local_part();
-  const graph::reachability reach{local()};
+  const reachability reach{local()};
   list_edges(reach);
   place_handles();
   add_starts();
@@ -117,8 +116,8 @@ bool wiring_plan::is_here(handle_id id) const {
 // Edges other than transfers stay within one place and therefore within one
 // process.
 void wiring_plan::find_local_part() {
-  const auto is_elsewhere = [this](const graph::edge& e) {
-    return e.kind == graph::edge_kind::transfer || !is_here(e.from);
+  const auto is_elsewhere = [this](const edge& e) {
+    return e.kind == edge_kind::transfer || !is_here(e.from);
   };
   if (std::ranges::none_of(graph_.edges, is_elsewhere))
     return;
@@ -128,9 +127,9 @@ void wiring_plan::find_local_part() {
     TROUPE_ASSERT(is_here(e.to));
 }
 
-void wiring_plan::list_edges(const graph::reachability& reach) {
+void wiring_plan::list_edges(const reachability& reach) {
   const auto& all = local().edges;
-  const auto implied = graph::find_implied_edges(local(), reach);
+  const auto implied = find_implied_edges(local(), reach);
   edges_.reserve(all.size() + graph_.ops.size());
   for (std::size_t i = 0; i < all.size(); ++i)
     if (auto& e = all[i]; e.distance == 0 || options_.steps_overlap)
@@ -165,7 +164,7 @@ wiring_plan::teller wiring_plan::teller_of(handle_id id) const {
 }
 
 void wiring_plan::place_handles() {
-  const auto number_of = [this](std::uint32_t device, graph::stream_kind kind) {
+  const auto number_of = [this](std::uint32_t device, stream_kind kind) {
     const auto found =
       std::ranges::find_if(options_.streams, [&](const planned_stream& s) {
         return s.device == device && s.kind == kind;
@@ -176,14 +175,14 @@ void wiring_plan::place_handles() {
   // By device; looked up once, because most ops and variables need it.
   std::vector<std::uint32_t> compute(graph_.devices.size());
   for (auto& s : options_.streams)
-    if (s.kind == graph::stream_kind::compute)
+    if (s.kind == stream_kind::compute)
       compute[s.device] = number_of(s.device, s.kind);
   stream_of_.resize(graph_.size());
   end_of_.resize(graph_.ops.size());
   for (auto& o : graph_.ops) {
     if (!is_here(o.id))
       continue;
-    stream_of_[o.id] = o.stream == graph::stream_kind::compute
+    stream_of_[o.id] = o.stream == stream_kind::compute
                          ? compute[o.device]
                          : number_of(o.device, o.stream);
     const auto later = waits_for_others(graph_, o)
@@ -240,7 +239,7 @@ namespace {
 /// Simulates one step: counts messages as the engine does.
 class rehearsal {
 public:
-  explicit rehearsal(const wiring_plan& plan, const graph::ssa_graph& g)
+  explicit rehearsal(const wiring_plan& plan, const ssa_graph& g)
     : plan_(plan), graph_(g), missing_(g.size()),
       ready_(plan.streams().size()) {
     for (auto& e : plan.edges())
@@ -291,7 +290,7 @@ private:
   }
 
   const wiring_plan& plan_;
-  const graph::ssa_graph& graph_;
+  const ssa_graph& graph_;
   std::vector<std::uint32_t> missing_;        // by handle
   std::vector<std::vector<handle_id>> ready_; // by stream; the last runs next
   std::vector<handle_id> order_;
@@ -354,16 +353,16 @@ void wiring_plan::find_ends() {
 
 // -- memory -------------------------------------------------------------------
 
-void wiring_plan::find_releases(const graph::reachability& reach) {
+void wiring_plan::find_releases(const reachability& reach) {
   // Queries ask whether one user precedes another. They compare each user with
   // the next one in the list and with the last one. The list is sorted by step,
   // then in program order.
-  std::vector<graph::order_query> queries;
+  std::vector<order_query> queries;
   std::vector<std::size_t> asked_for; // position in `all`
   std::vector<planned_release> all;
   std::vector<user> users;
   std::uint32_t number = 0;
-  for (auto& s : graph::access_list{graph_}) {
+  for (auto& s : access_list{graph_}) {
     const auto storage = number++;
     if (s.persistable)
       continue;
@@ -418,14 +417,12 @@ std::span<const planned_release> wiring_plan::releases_of(handle_id op) const {
 
 // -- for people ---------------------------------------------------------------
 
-std::string stream_name(const planned_stream& s, const graph::ssa_graph& g) {
+std::string stream_name(const planned_stream& s, const ssa_graph& g) {
   return std::string{to_string(s.kind)} + "@" + to_string(g.devices[s.device]);
 }
 
-std::string to_text(const wiring_plan& plan, const graph::ssa_graph& g) {
-  const auto name = [&g](handle_id id) {
-    return one_line(graph::handle_name(g, id));
-  };
+std::string to_text(const wiring_plan& plan, const ssa_graph& g) {
+  const auto name = [&g](handle_id id) { return one_line(handle_name(g, id)); };
   std::vector<std::string> waits(g.size());
   for (auto& e : plan.edges()) {
     if (!plan.is_here(e.to))
@@ -445,7 +442,7 @@ std::string to_text(const wiring_plan& plan, const graph::ssa_graph& g) {
          + " messages per step\n";
 }
 
-std::string to_json(const wiring_plan& plan, const graph::ssa_graph& g) {
+std::string to_json(const wiring_plan& plan, const ssa_graph& g) {
   using nlohmann::ordered_json;
   std::vector<ordered_json> in(g.size(), ordered_json::array());
   for (auto& e : plan.edges()) {
@@ -479,4 +476,4 @@ std::string to_json(const wiring_plan& plan, const graph::ssa_graph& g) {
     .dump();
 }
 
-} // namespace troupe::actors
+} // namespace troupe::graph

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <actors/plan/plan_checker.hpp>
+#include <graph/wiring/plan_checker.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace troupe::test {
 
-using actors::wired_edge;
+using graph::wired_edge;
 
 namespace {
 
@@ -144,7 +144,7 @@ private:
   /// releases this value or comes before an op that does.
   bool is_kept_for(handle_id op, std::uint32_t storage, std::uint32_t behind) {
     return std::ranges::any_of(
-      plan_.releases, [&](const actors::planned_release& r) {
+      plan_.releases, [&](const graph::planned_release& r) {
         return r.storage == storage && r.distance >= behind
                && is_before(op, r.op, r.distance - behind);
       });
@@ -158,7 +158,7 @@ private:
 
 } // namespace
 
-loose_plan::loose_plan(const actors::wiring_plan& plan,
+loose_plan::loose_plan(const graph::wiring_plan& plan,
                        const graph::ssa_graph& g)
   : releases(plan.releases()) {
   std::ranges::copy_if(plan.edges(), std::back_inserter(sent),

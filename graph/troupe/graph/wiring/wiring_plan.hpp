@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace troupe::actors {
+namespace troupe::graph {
 
 /// The properties of a stream that determine a graph's messages.
 struct planned_stream {
@@ -22,7 +22,7 @@ struct planned_stream {
   static constexpr std::int32_t host = -1;
 
   std::uint32_t device = 0; ///< index into ssa_graph::devices
-  graph::stream_kind kind = graph::stream_kind::compute;
+  stream_kind kind = stream_kind::compute;
   int width = 1; ///< number of ops that can run at the same time
   /// Streams with the same number can wait for each other's tickets.
   std::int32_t ticket_group = host;
@@ -39,7 +39,7 @@ struct planned_stream {
 /// compute stream.
 /// @param device_is_here as in `wiring_options`
 std::vector<planned_stream>
-plan_streams(const graph::ssa_graph& g, std::size_t workers,
+plan_streams(const ssa_graph& g, std::size_t workers,
              const std::vector<bool>& device_is_here = {});
 
 /// Sets the ticket groups of planned streams: those that can wait for each
@@ -86,7 +86,7 @@ struct wiring_options {
   bool steps_overlap = true;
   /// Ops that complete by a callback, in addition to transfers and collectives
   /// with a handle per device; empty: none.
-  std::function<bool(const graph::op_handle&)> ends_later = {};
+  std::function<bool(const op_handle&)> ends_later = {};
   /// By device: true if its handles are in this process; empty: all are. A
   /// process has complete places of the graph.
   std::vector<bool> device_is_here = {};
@@ -113,7 +113,7 @@ struct wiring_options {
 class wiring_plan {
 public:
   /// Throws error(graph_invalid) if the graph has a cycle.
-  wiring_plan(const graph::ssa_graph& g, wiring_options options);
+  wiring_plan(const ssa_graph& g, wiring_options options);
 
   const std::vector<planned_stream>& streams() const noexcept {
     return options_.streams;
@@ -156,23 +156,23 @@ public:
   std::span<const planned_release> releases_of(handle_id op) const;
 
 private:
-  const graph::ssa_graph& local() const { return local_ ? *local_ : graph_; }
+  const ssa_graph& local() const { return local_ ? *local_ : graph_; }
   void find_local_part();
   void place_handles();
-  void list_edges(const graph::reachability& reach);
+  void list_edges(const reachability& reach);
   void add_own_edges(const std::vector<bool>& implied);
   void add_starts();
   void choose_times();
   void find_ends();
-  void find_releases(const graph::reachability& reach);
+  void find_releases(const reachability& reach);
   void sort_releases(std::span<const planned_release> all);
   bool must_complete(handle_id maker, handle_id reader) const;
 
-  const graph::ssa_graph& graph_;
+  const ssa_graph& graph_;
   wiring_options options_;
   /// If there are other processes: the graph with the edges of this process
   /// only. Used while the plan is computed.
-  std::optional<graph::ssa_graph> local_;
+  std::optional<ssa_graph> local_;
   std::vector<std::uint32_t> stream_of_;
   std::vector<op_end> end_of_;
   /// by var: last version of the variable of which this is version 0
@@ -190,14 +190,14 @@ private:
 /// "ends_step"}],"messages":N}: `from` and `stream` are null for a start,
 /// `releases` lists variable handles (the last version of each released
 /// variable).
-std::string to_json(const wiring_plan& plan, const graph::ssa_graph& g);
+std::string to_json(const wiring_plan& plan, const ssa_graph& g);
 
 /// One line per handle: its name, the senders that it waits for ("-1": in the
 /// previous step; in brackets: implied, not sent), and "ends the step" if it
 /// does.
-std::string to_text(const wiring_plan& plan, const graph::ssa_graph& g);
+std::string to_text(const wiring_plan& plan, const ssa_graph& g);
 
 /// "compute@cpu:0".
-std::string stream_name(const planned_stream& s, const graph::ssa_graph& g);
+std::string stream_name(const planned_stream& s, const ssa_graph& g);
 
-} // namespace troupe::actors
+} // namespace troupe::graph

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/actors/plan/wiring_plan.hpp>
+#include <troupe/graph/wiring/wiring_plan.hpp>
 
 #include <troupe/graph/layers.hpp>
 #include <troupe/graph/models.hpp>
@@ -16,9 +16,9 @@
 #include <vector>
 
 using namespace troupe;
-using namespace troupe::actors;
+using namespace troupe::graph;
 
-TEST_SUITE("actors.wiring_plan") {
+TEST_SUITE("graph.wiring_plan") {
 
 namespace {
 
@@ -227,4 +227,4 @@ TEST_CASE("delayed inputs have their distance in edges and releases") {
   }));
 }
 
-} // TEST_SUITE("actors.wiring_plan")
+} // TEST_SUITE("graph.wiring_plan")
