@@ -143,7 +143,7 @@ void engine_rig::admit(step_id s) {
 }
 
 void engine_rig::serve(job_queue& jobs) {
-  worker here{jobs, 0, nullptr};
+  worker here{jobs, 0};
   while (auto* j = jobs.pop(0))
     here.run_chain(*j);
 }

@@ -56,7 +56,7 @@ TEST_CASE("a worker takes its newest job first and high priority before") {
   job_queue q{1};
   std::string log;
   recording_job a{log, 'a'}, b{log, 'b'}, c{log, 'c'};
-  worker here{q, 0, nullptr};
+  worker here{q, 0};
   q.push(a);
   q.push(b, job_priority::high);
   q.push(c);
@@ -71,7 +71,7 @@ TEST_CASE("a worker takes the oldest job of another") {
   recording_job a{log, 'a'}, b{log, 'b'};
   q.push_to(1, a);
   q.push_to(1, b);
-  worker here{q, 0, nullptr};
+  worker here{q, 0};
   here.run_chain(*q.pop(0));
   CHECK(log == "a");
 }
@@ -93,7 +93,7 @@ TEST_CASE("how short a worker's jobs are is known while they run") {
     }
     std::uint64_t each;
   } short_ones{1}, long_ones{64 * short_job_ticks};
-  worker here{q, 0, nullptr};
+  worker here{q, 0};
   CHECK_FALSE(here.has_short_jobs()); // nothing is known yet
   // A thread that is interrupted takes its jobs for long ones.
   bool known = false;
@@ -111,7 +111,7 @@ TEST_CASE("a job for a worker goes to its place, however short the jobs here") {
   struct quick final : job {
     void run(worker&) override {}
   } one;
-  worker here{q, 0, nullptr};
+  worker here{q, 0};
   for (int i = 0; i < 1000; ++i)
     here.run_chain(one);
   q.push_to(1, one);
@@ -123,7 +123,7 @@ TEST_CASE("a job that yields runs behind the others of its worker") {
   job_queue q{1};
   std::string log;
   recording_job a{log, 'a'}, b{log, 'b'};
-  worker here{q, 0, nullptr};
+  worker here{q, 0};
   q.push(b);
   q.yield(a);
   CHECK(q.others_wait(0));
@@ -137,10 +137,10 @@ TEST_CASE("the current worker is known on its thread and only there") {
   job_queue outer{1}, inner{1};
   CHECK(worker::current() == nullptr);
   {
-    worker a{outer, 0, nullptr};
+    worker a{outer, 0};
     CHECK(worker::current() == &a);
     {
-      worker b{inner, 0, nullptr};
+      worker b{inner, 0};
       CHECK(worker::current() == &b);
     }
     CHECK(worker::current() == &a);
@@ -222,7 +222,7 @@ TEST_CASE(
   std::atomic<int> count{0};
   counting_job own{count}, given{count};
   {
-    worker w{q, 0, nullptr};
+    worker w{q, 0};
     q.push(own);
   }
   q.push_to(1, given);
@@ -254,7 +254,7 @@ TEST_CASE("a thread that waits serves in the place of a worker that sleeps") {
   REQUIRE(seat == 0);
   CHECK(q.borrow() == job_queue::no_seat);
   {
-    worker here{q, seat, nullptr};
+    worker here{q, seat};
     q.push(a);
     q.push(b);
     const auto done = [](void* c) {
@@ -289,7 +289,7 @@ TEST_CASE(
         wait_for(count, until.expected);
         continue;
       }
-      worker here{q, seat, nullptr};
+      worker here{q, seat};
       q.push_to(static_cast<std::size_t>(round), a);
       q.push(b);
       if (round % 5 != 0) // else others have to do it all
@@ -338,7 +338,7 @@ TEST_CASE("a borrower that sleeps is woken by what it waits for") {
                       return value->load() >= expected;
                     },
                     &until})) {
-      worker here{q, seat, nullptr};
+      worker here{q, seat};
       here.run_chain(*other);
     }
     q.give_back(seat);
@@ -350,7 +350,7 @@ TEST_CASE("guests are run by the workers' own threads") {
   job_queue q{1};
   std::atomic<int> guests{0};
   std::thread owner([&] {
-    worker here{q, 0, nullptr};
+    worker here{q, 0};
     while (auto found = q.wait(0))
       if (found.guest)
         guests.fetch_add(1);
@@ -376,7 +376,7 @@ TEST_CASE("a guest that waits for another one does not keep it waiting") {
   std::atomic<bool> in_time{true};
   int expected = 0;
   const auto serve = [&](std::size_t index) {
-    worker here{q, index, nullptr};
+    worker here{q, index};
     while (auto found = q.wait(index)) {
       if (found.work) {
         here.run_chain(*found.work);

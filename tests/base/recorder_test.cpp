@@ -119,7 +119,7 @@ TEST_CASE("events of workers and of other threads come in one order") {
   recorder r{queue};
   r.set_level(trace_level::messages);
   {
-    worker second{queue, 1, nullptr};
+    worker second{queue, 1};
     r.record(event_kind::fetch, 1, 0);
   }
   r.record(event_kind::fetch, 2, 0);

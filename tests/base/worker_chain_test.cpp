@@ -77,7 +77,7 @@ TEST_CASE("a chain runs what is named first and pushes the rest") {
     std::string& log;
     std::vector<job*> named;
   } a{log, {&b, &c, &d}};
-  worker here{q, 0, nullptr};
+  worker here{q, 0};
   here.run_chain(a);
   CHECK(log.substr(0, 2) == "ab");
   while (auto* j = q.pop(0))
@@ -89,7 +89,7 @@ TEST_CASE("what is kept runs in the chain, behind what is next, unseen") {
   job_queue q{1};
   std::string log;
   recording_job b{log, 'b'}, c{log, 'c'}, d{log, 'd'};
-  worker here{q, 0, nullptr};
+  worker here{q, 0};
   short_chains{here}.run(1, [&](worker& on, long_chain&) {
     on.keep(b);
     on.keep(c);
@@ -116,7 +116,7 @@ TEST_CASE("jobs that keep each other run as often as they are kept") {
   std::deque<kept_again> ring;
   for (std::uint32_t i = 0; i < worker::most_kept; ++i)
     ring.emplace_back(runs);
-  worker here{q, 0, nullptr};
+  worker here{q, 0};
   short_chains{here}.run(1, [&](worker& on, long_chain&) {
     for (auto& j : ring)
       on.keep(j);
@@ -130,7 +130,7 @@ TEST_CASE("what is kept has its turn when the chain has its length") {
   job_queue q{1};
   std::string log;
   recording_job b{log, 'b'};
-  worker here{q, 0, nullptr};
+  worker here{q, 0};
   short_chains chains{here};
   chains.run(2 * bound, [&](worker& on, long_chain& a) {
     on.keep(b);
@@ -145,7 +145,7 @@ TEST_CASE("a chain that ends leaves what it keeps to all") {
   job_queue q{2};
   std::string log;
   recording_job b{log, 'b'};
-  worker here{q, 0, nullptr};
+  worker here{q, 0};
   short_chains chains{here};
   chains.run(2 * bound, [&](worker& on, long_chain&) {
     on.keep(b);
@@ -162,7 +162,7 @@ TEST_CASE("what is kept can be seen once jobs have become long") {
   job_queue q{1};
   std::string log;
   recording_job b{log, 'b'};
-  worker here{q, 0, nullptr};
+  worker here{q, 0};
   short_chains{here}.run(1, [&](worker& on, long_chain&) {
     on.keep(b);
     const auto end =
@@ -182,7 +182,7 @@ TEST_CASE("beside many others, or without a chain, what is kept is pushed") {
   std::deque<recording_job> many;
   for (std::uint32_t i = 0; i <= worker::most_kept; ++i)
     many.emplace_back(log, static_cast<char>('b' + i));
-  worker here{q, 0, nullptr};
+  worker here{q, 0};
   here.keep(many.front());
   CHECK(q.pop(0) == &many.front());
   short_chains{here}.run(1, [&](worker& on, long_chain&) {
@@ -201,7 +201,7 @@ TEST_CASE("a chain of short jobs goes on with others of the worker") {
     void run(worker&) override { ++runs; }
     int runs = 0;
   } first, pushed, foreign;
-  worker here{q, 0, nullptr};
+  worker here{q, 0};
   // A thread that is interrupted takes its jobs for long ones.
   for (int tries = 0; tries < 100000 && pushed.runs == 0; ++tries) {
     q.push(pushed);
@@ -222,7 +222,7 @@ TEST_CASE("a chain of short jobs goes on with others of the worker") {
 
 TEST_CASE("a long chain gives the worker's oldest job its turn") {
   job_queue q{1};
-  worker here{q, 0, nullptr};
+  worker here{q, 0};
   long_chain chain{3 * bound};
   struct noting final : job {
     explicit noting(long_chain& of) : chain(of) {}
@@ -245,7 +245,7 @@ TEST_CASE("a long chain gives the worker's oldest job its turn") {
 
 TEST_CASE("long chains of a worker take turns") {
   job_queue q{1};
-  worker here{q, 0, nullptr};
+  worker here{q, 0};
   std::vector<std::unique_ptr<long_chain>> chains;
   for (int c = 0; c < 4; ++c)
     q.push(*chains.emplace_back(std::make_unique<long_chain>(10 * bound)));
@@ -262,7 +262,7 @@ TEST_CASE("long chains of a worker take turns") {
 
 TEST_CASE("a chain ends at its bound if others wait") {
   job_queue q{1};
-  worker here{q, 0, nullptr};
+  worker here{q, 0};
   long_chain chain{3 * bound}, other{1};
   condition until;
   SUBCASE("foreign threads") {

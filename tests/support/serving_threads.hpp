@@ -28,7 +28,7 @@ public:
     for (std::size_t i = first; i < first + count; ++i)
       threads_.emplace_back([this, &queue, i, first] {
         ids_[i - first] = gettid();
-        worker here{queue, i, nullptr};
+        worker here{queue, i};
         while (auto* j = queue.wait(i).work)
           here.run_chain(*j);
       });

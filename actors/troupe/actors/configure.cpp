@@ -69,11 +69,11 @@ public:
   caf::resumable* dequeue(Worker* self) {
     auto& queue = *self->parent()->data().queue;
     if (!std::exchange(self->data().begun, true)) {
-      this_thread = {&queue, self->id(), self};
+      this_thread = {&queue, self->id()};
       if (take_all_cores(queue.workers()))
         pin_this_thread(self->id());
     }
-    worker here{queue, self->id(), self};
+    worker here{queue, self->id()};
     for (;;) {
       const auto found = queue.wait(self->id());
       if (found.guest)

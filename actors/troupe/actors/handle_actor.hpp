@@ -32,7 +32,6 @@ public:
       describe_(std::move(describe)),
       name_(graph::handle_name(*graph.graph, id)) {}
 
-  handle_id handle() const noexcept { return id_; }
   /// "conv2d#12@cpu:1".
   const char* name() const override { return name_.c_str(); }
 

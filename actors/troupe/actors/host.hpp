@@ -98,12 +98,6 @@ void post_from(const caf::strong_actor_ptr& from,
                 caf::make_message(std::forward<Ts>(content)...), nullptr);
 }
 
-/// Sends `content` to `to` without a sender.
-template <class... Ts>
-void post(const caf::strong_actor_ptr& to, Ts&&... content) {
-  post_from(nullptr, to, std::forward<Ts>(content)...);
-}
-
 /// The object behind a handle that `make` returned.
 template <class T>
 T& object_of(const caf::strong_actor_ptr& handle) {

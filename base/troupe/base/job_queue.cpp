@@ -21,9 +21,9 @@ constexpr std::uint32_t most_jobs_between_times = 64;
 
 // -- worker -------------------------------------------------------------------
 
-worker::worker(job_queue& queue, std::size_t index, void* host) noexcept
-  : queue_(queue), index_(index), host_(host),
-    outer_(std::exchange(current_, this)), place_(queue.state_->places[index]) {
+worker::worker(job_queue& queue, std::size_t index) noexcept
+  : queue_(queue), index_(index), outer_(std::exchange(current_, this)),
+    place_(queue.state_->places[index]) {
   TROUPE_ASSERT(index < queue.workers());
 }
 

@@ -42,16 +42,13 @@ class worker {
 public:
   /// @param index number of this worker, less than the queue's number of
   /// workers
-  /// @param host the owner of the thread (an actor system's execution unit);
-  ///   null for a plain thread
-  worker(job_queue& queue, std::size_t index, void* host) noexcept;
+  worker(job_queue& queue, std::size_t index) noexcept;
   ~worker();
   worker(const worker&) = delete;
   worker& operator=(const worker&) = delete;
 
   job_queue& queue() const noexcept { return queue_; }
   std::size_t index() const noexcept { return index_; }
-  void* host() const noexcept { return host_; }
 
   /// The worker on this thread; null if there is none.
   static worker* current() noexcept { return current_; }
@@ -117,7 +114,6 @@ private:
 
   job_queue& queue_;
   std::size_t index_;
-  void* host_;
   worker* outer_; // the worker of another queue on this thread
   worker_place& place_;
   job* next_ = nullptr;

@@ -46,7 +46,7 @@ bool each_once(const std::vector<int>& counts) {
 
 TEST_CASE("without other workers the caller runs all parts") {
   job_queue queue{1};
-  worker here{queue, 0, nullptr};
+  worker here{queue, 0};
   idle_workers runner{queue};
   for (std::size_t parts : {0, 1, 2, 7, 100}) {
     CAPTURE(parts);
@@ -58,7 +58,7 @@ TEST_CASE("without other workers the caller runs all parts") {
 
 TEST_CASE("a caller does not wait for helpers that never join") {
   job_queue queue{3}; // nobody else serves it
-  worker here{queue, 0, nullptr};
+  worker here{queue, 0};
   auto runner = std::make_unique<idle_workers>(queue);
   std::set<std::thread::id> threads;
   for (int round = 0; round < 50; ++round)
@@ -71,7 +71,7 @@ TEST_CASE("a caller does not wait for helpers that never join") {
 
 TEST_CASE("destruction waits for helpers that are still queued") {
   job_queue queue{2};
-  worker here{queue, 0, nullptr};
+  worker here{queue, 0};
   auto runner = std::make_unique<idle_workers>(queue);
   CHECK(each_once(counts_of(*runner, 3)));
   std::atomic<bool> gone{false};
@@ -89,7 +89,7 @@ TEST_CASE("destruction waits for helpers that are still queued") {
 TEST_CASE("with helpers every part runs exactly once") {
   job_queue queue{4};
   serving_threads helpers{queue, 1, 3};
-  worker here{queue, 0, nullptr};
+  worker here{queue, 0};
   idle_workers runner{queue};
   for (int round = 0; round < 3000; ++round)
     REQUIRE(each_once(counts_of(runner, static_cast<std::size_t>(round % 9))));
@@ -98,7 +98,7 @@ TEST_CASE("with helpers every part runs exactly once") {
 TEST_CASE("writes of all parts are visible when run returns") {
   job_queue queue{3};
   serving_threads helpers{queue, 1, 2};
-  worker here{queue, 0, nullptr};
+  worker here{queue, 0};
   idle_workers runner{queue};
   for (int round = 0; round < 500; ++round) {
     std::vector<int> written(64); // plain ints: a race shows under a sanitizer
@@ -113,7 +113,7 @@ TEST_CASE("writes of all parts are visible when run returns") {
 TEST_CASE("an idle worker helps to run parts") {
   job_queue queue{2};
   serving_threads helpers{queue, 1, 1};
-  worker here{queue, 0, nullptr};
+  worker here{queue, 0};
   idle_workers runner{queue};
   std::atomic<int> inside{0};
   bool met[2] = {false, false};
@@ -141,7 +141,7 @@ TEST_CASE("a thread that is not a worker runs all parts itself") {
 TEST_CASE("nested parts all run exactly once") {
   job_queue queue{3};
   serving_threads helpers{queue, 1, 2};
-  worker here{queue, 0, nullptr};
+  worker here{queue, 0};
   idle_workers runner{queue};
   for (int round = 0; round < 500; ++round) {
     std::vector<std::atomic<int>> counts(12);
@@ -155,7 +155,7 @@ TEST_CASE("nested parts all run exactly once") {
 TEST_CASE("run throws a part's exception, and the next run is complete") {
   job_queue queue{3};
   serving_threads helpers{queue, 1, 2};
-  worker here{queue, 0, nullptr};
+  worker here{queue, 0};
   idle_workers runner{queue};
   for (std::size_t bad = 0; bad < 200; ++bad) {
     std::vector<std::atomic<int>> counts(8);
@@ -175,7 +175,7 @@ TEST_CASE("several runners can share a queue") {
   job_queue queue{4};
   serving_threads helpers{queue, 2, 2};
   auto work = [&](std::size_t index) {
-    worker here{queue, index, nullptr};
+    worker here{queue, index};
     idle_workers runner{queue};
     for (int round = 0; round < 1000; ++round)
       if (!each_once(counts_of(runner, 6)))

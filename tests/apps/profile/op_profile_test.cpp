@@ -25,7 +25,7 @@ namespace {
 /// A profile of a graph of two ops, with this thread as the only worker.
 struct watched {
   job_queue queue{1};
-  worker self{queue, 0, nullptr};
+  worker self{queue, 0};
   graph::op_desc mul, loop;
   op_profile profile;
 

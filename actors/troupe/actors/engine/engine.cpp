@@ -257,7 +257,7 @@ void engine::start(step_state& step) {
   const auto id = step.id.load(std::memory_order_relaxed);
   if (!end_) // nothing runs here
     context_.step_ended(context_.owner, step);
-  const auto is_early = id - context_.first_step < largest_distance_;
+  const auto is_early = id < largest_distance_;
   for (auto& s : streams_)
     if (!s.starts.empty() || (is_early && !s.first_starts.empty()))
       s.start.admit();
@@ -273,7 +273,7 @@ void engine_stream::start_op::run(worker& on) {
   e.observe(number_of(on), [&](auto& o) {
     for (auto left = waiting_.load(std::memory_order_acquire); left > 0;) {
       for (std::uint32_t i = 0; i < left; ++i)
-        e.start_stream(on_, e.context_.first_step + next_++, o);
+        e.start_stream(on_, next_++, o);
       left = waiting_.fetch_sub(left, std::memory_order_acq_rel) - left;
     }
   });
@@ -284,10 +284,9 @@ void engine::start_stream(const engine_stream& s, step_id step, Observer& o) {
   if constexpr (Observer::looks)
     if (o.shuffles())
       return start_shuffled(s, step, o);
-  if (const auto number = step - context_.first_step;
-      number < largest_distance_)
+  if (step < largest_distance_)
     for (auto [to, distance] : s.first_starts)
-      if (number < distance)
+      if (step < distance)
         tell(to, told_in(step), no_handle, o);
   for (auto to : s.starts)
     tell(to, told_in(step), no_handle, o);
@@ -343,7 +342,7 @@ engine::give_back_delayed(const op_mailbox& op,
                           std::span<const std::uint32_t> pairs, step_id step) {
   for (std::size_t i = 0; i < pairs.size(); i += 2)
     // the first steps have no step at this distance before them
-    if (step - context_.first_step >= pairs[i + 1])
+    if (step >= pairs[i + 1])
       give_back_shared<Looks>(op, pairs[i], step, slot_of(step - pairs[i + 1]));
 }
 
@@ -460,7 +459,7 @@ void engine::wait_for_tickets(const pending_op& op, const step_state& step) {
   const auto id = step.id.load(std::memory_order_relaxed);
   auto& queue = op.on->device_stream();
   for (auto& wanted : op.waits_for)
-    if (id - context_.first_step >= wanted.distance) {
+    if (id >= wanted.distance) {
       const auto which = which_counter(id - wanted.distance);
       if (const auto position = wanted.producer->positions[which])
         queue.wait(wanted.producer->on->device_stream(), position);

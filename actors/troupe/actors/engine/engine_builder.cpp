@@ -366,12 +366,11 @@ void engine_builder::add_end() {
 
 void engine_builder::arm() {
   const auto steps = engine_.counter_mask_ + 1;
-  const auto first = parts_.context->first_step;
   const auto arm_all = [&](auto& boxes, const auto& told_on) {
     for (std::size_t i = 0; i < told_on.size(); ++i) {
       auto& m = boxes.at(boxes.number_of(i));
       m.counts_plainly = told_on[i] < several;
-      for (auto step = first; step < first + steps; ++step)
+      for (step_id step = 0; step < steps; ++step)
         boxes.counter(m, engine_.which_counter(step))
           .store(m.expected
                    | std::uint32_t{engine_.round_of(step)}
@@ -382,7 +381,7 @@ void engine_builder::arm() {
   arm_all(engine_.ops_, ops_told_on_);
   arm_all(engine_.variables_, variables_told_on_);
   if (engine_.end_waits_for_end_before_) // no step precedes the first
-    engine_.counter_of(end_, first).fetch_sub(1, std::memory_order_relaxed);
+    engine_.counter_of(end_, 0).fetch_sub(1, std::memory_order_relaxed);
 }
 
 // -- lists --------------------------------------------------------------------

@@ -32,7 +32,7 @@ void engine::tell_shuffled(const told& targets, step_id step, handle_id from,
 void engine::start_shuffled(const engine_stream& s, step_id step, observed& o) {
   auto starts = s.starts;
   for (auto [to, distance] : s.first_starts)
-    if (step - context_.first_step < distance)
+    if (step < distance)
       starts.push_back(to);
   if (starts.empty())
     return;

@@ -29,7 +29,6 @@ struct graph_context {
   /// rounded up to a power of two. Step s uses *slot* s modulo their number,
   /// and so do the values of its temporaries.
   std::vector<std::unique_ptr<step_state>> steps;
-  step_id first_step = 0;
   /// The last step that has ended. Relaxed, because it is only a statistic.
   std::atomic<step_id> last_step{0};
   std::vector<std::string> devices; ///< "cpu:0", ...: for errors

@@ -47,7 +47,6 @@ public:
 
   const char* name() const override { return name_.c_str(); }
   stream& device_stream() noexcept { return *stream_; }
-  job_queue& queue() noexcept { return queue_; }
 
   /// Destroys the device's stream, which has then called all completions. No
   /// step may be running.

@@ -198,7 +198,7 @@ wait_finder::sender_to_wait_for(place p) const {
   std::optional<place> found;
   auto farthest = progress::is_done;
   const auto consider = [&](handle_id from, std::uint32_t distance) {
-    if (step - context_.first_step < distance || !engine_.has(from))
+    if (step < distance || !engine_.has(from))
       return;
     const auto* in = under_way(step - distance);
     if (!in)

@@ -18,14 +18,10 @@ constexpr std::size_t most_kept = 4096;
 
 } // namespace
 
-transport::transport(std::size_t channels, std::uint32_t steps_ahead,
-                     step_id first_step)
+transport::transport(std::size_t channels, std::uint32_t steps_ahead)
   : channels_(channels), steps_ahead_(steps_ahead) {
-  for (auto& c : channels_) {
-    c.next_to_come = c.next_to_take = first_step;
-    c.next_to_send = c.next_to_hear_of = first_step;
-    c.may_send_before = first_step + steps_ahead;
-  }
+  for (auto& c : channels_)
+    c.may_send_before = steps_ahead;
 }
 
 // -- the sending end ----------------------------------------------------------

@@ -57,9 +57,7 @@ public:
     ~receiver() = default;
   };
 
-  /// @param first_step the number of the first step
-  transport(std::size_t channels, std::uint32_t steps_ahead,
-            step_id first_step = 0);
+  transport(std::size_t channels, std::uint32_t steps_ahead);
 
   void connect(wire& over) { wire_ = &over; }
   std::size_t channels() const noexcept { return channels_.size(); }

@@ -18,14 +18,38 @@ bool is_split(const executor_options& options) {
   return options.nodes || !options.hooks.places.empty();
 }
 
-} // namespace
-
+/// By device: its place, which is its process in a run over several processes.
+/// Empty: all devices are in one place.
 std::vector<std::uint32_t> places_of(const executor_options& options) {
   if (!options.nodes)
     return options.hooks.places;
   const auto& processes = options.nodes->process_of_device;
   return {processes.begin(), processes.end()};
 }
+
+/// The build options of an executor with these options. The passes depend on
+/// the kernels of its devices and on whether these share memory.
+graph::build_options build_options_of(const executor_options& options,
+                                      const std::string& loss) {
+  const auto& devices = options.devices;
+  graph::build_options build;
+  build.devices = devices;
+  build.strategy = options.strategy;
+  build.scale = options.scale;
+  build.loss = loss;
+  build.fetches = options.fetches;
+  build.lowering =
+    lowering_for(devices, options.lowering,
+                 options.kernels ? *options.kernels : kernels_for(devices));
+  if (is_split(options)) // places share no memory and exchange plain values
+    build.lowering.share_parameters = build.lowering.gather_products =
+      build.lowering.merge_in_updates = build.lowering.kernel_layouts = false;
+  if (!loss.empty() && std::ranges::count(build.fetches, loss) == 0)
+    build.fetches.push_back(loss);
+  return build;
+}
+
+} // namespace
 
 std::shared_ptr<const graph::program>
 exposed(std::shared_ptr<const graph::program> main) {
@@ -45,26 +69,6 @@ std::string loss_of(const graph::program& p, const std::string& named) {
       throw;
     return {};
   }
-}
-
-graph::build_options build_options_of(const executor_options& options,
-                                      const std::string& loss) {
-  const auto& devices = options.devices;
-  graph::build_options build;
-  build.devices = devices;
-  build.strategy = options.strategy;
-  build.scale = options.scale;
-  build.loss = loss;
-  build.fetches = options.fetches;
-  build.lowering =
-    lowering_for(devices, options.lowering,
-                 options.kernels ? *options.kernels : kernels_for(devices));
-  if (is_split(options)) // places share no memory and exchange plain values
-    build.lowering.share_parameters = build.lowering.gather_products =
-      build.lowering.merge_in_updates = build.lowering.kernel_layouts = false;
-  if (!loss.empty() && std::ranges::count(build.fetches, loss) == 0)
-    build.fetches.push_back(loss);
-  return build;
 }
 
 graph::ssa_graph build_graph(std::shared_ptr<const graph::program> p,

@@ -3,10 +3,8 @@
 
 #include <troupe/actors/executor.hpp>
 
-#include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 namespace troupe::actors {
 
@@ -19,15 +17,6 @@ exposed(std::shared_ptr<const graph::program> main);
 /// Name of the loss: `named` if that is not empty, otherwise found in the
 /// program. Empty if the program has no loss.
 std::string loss_of(const graph::program& p, const std::string& named);
-
-/// The build options of an executor with these options. The passes depend on
-/// the kernels of its devices and on whether these share memory.
-graph::build_options build_options_of(const executor_options& options,
-                                      const std::string& loss);
-
-/// By device: its place, which is its process in a run over several processes.
-/// Empty: all devices are in one place.
-std::vector<std::uint32_t> places_of(const executor_options& options);
 
 /// Builds the graph that an executor runs: applies the options' passes, splits
 /// the graph over places (graph/passes/transfers.hpp) and proves it free of

@@ -44,7 +44,6 @@ public:
 
   /// Throws error(graph_invalid) for a name that is in neither.
   variable& find(std::string_view name) const;
-  scope& inside() const noexcept { return inside_; }
 
 private:
   scope& inside_;

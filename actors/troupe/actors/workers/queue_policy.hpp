@@ -26,7 +26,6 @@ policy_queue policy_queue_of(caf::actor_system& sys);
 struct worker_thread {
   job_queue* queue = nullptr; ///< null: the thread is not a worker
   std::size_t index = 0;
-  void* host = nullptr; ///< CAF's worker
 };
 
 /// Identifies the calling thread.

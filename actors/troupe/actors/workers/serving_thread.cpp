@@ -13,7 +13,7 @@ serving_thread::serving_thread(worker_pool& pool)
     is_worker_(this_worker_thread().queue == &queue_),
     seat_(is_worker_ ? this_worker_thread().index : job_queue::no_seat) {
   if (is_worker_)
-    here_.emplace(queue_, seat_, this_worker_thread().host);
+    here_.emplace(queue_, seat_);
 }
 
 serving_thread::~serving_thread() {
@@ -26,7 +26,7 @@ void serving_thread::sit() {
   seat_ = pool_.borrow_seat();
   if (seat_ == job_queue::no_seat)
     return;
-  here_.emplace(queue_, seat_, nullptr);
+  here_.emplace(queue_, seat_);
   // If this thread did not get the seat of its current core, that core's worker
   // is awake. The two would compete for the core, while the core of the
   // borrowed seat is free.

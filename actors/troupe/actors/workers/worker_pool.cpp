@@ -137,7 +137,7 @@ public:
 
   subtype_t subtype() const override { return function_object; }
 
-  resume_result resume(caf::execution_unit* host, std::size_t) override {
+  resume_result resume(caf::execution_unit*, std::size_t) override {
     comes_from_caf(this);
     {
       std::lock_guard guard{pool_->mutex};
@@ -145,7 +145,7 @@ public:
       ++pool_->serving;
     }
     {
-      worker here{*pool_->queue, slot_, host};
+      worker here{*pool_->queue, slot_};
       while (auto* j = pool_->queue->wait(slot_).work)
         here.run_chain(*j);
       pool_->queue->leave(slot_);

@@ -5,12 +5,14 @@
 #include <troupe/actors/steps/executor_graph.hpp>
 #include <troupe/actors/steps/scatter.hpp>
 #include <troupe/actors/tasks/graph_tasks.hpp>
-#include <troupe/actors/tasks/grouped.hpp>
+#include <troupe/apps/bench/grouped.hpp>
 #include <troupe/apps/bench/ready_queue.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 #include <troupe/graph/wiring/wiring_plan.hpp>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,7 +33,7 @@ graph::wiring_plan plan_of(const graph::ssa_graph& g) {
 /// The dependencies between the ops of a step, without the variables between
 /// them and without messages that others imply.
 task_graph waits_of(const graph::ssa_graph& g, const graph::wiring_plan& plan) {
-  std::vector<actors::grouped<std::uint32_t>::entry> before;
+  std::vector<grouped<std::uint32_t>::entry> before;
   for (auto& e : plan.edges()) {
     const auto from =
       e.from == no_handle ? no_handle : plan.teller_of(e.from).op;
@@ -40,7 +42,7 @@ task_graph waits_of(const graph::ssa_graph& g, const graph::wiring_plan& plan) {
   }
   std::ranges::sort(before);
   before.erase(std::unique(before.begin(), before.end()), before.end());
-  const actors::grouped<std::uint32_t> predecessors{g.ops.size(), before};
+  const grouped<std::uint32_t> predecessors{g.ops.size(), before};
   task_graph tasks;
   for (handle_id op = 0; op < g.ops.size(); ++op) {
     const auto list = predecessors[op];
@@ -63,6 +65,22 @@ std::vector<std::shared_ptr<device>> make_device(const executor_options& o) {
   return made;
 }
 
+/// How many ops of a step still use a temporary.
+struct user_count {
+  // acq_rel, because the last user frees memory that the others have read
+  std::atomic<std::uint32_t> left{0};
+  std::uint32_t per_step = 0;
+
+  /// Called when one of them is done. True: it was the last.
+  bool release() noexcept {
+    if (left.fetch_sub(1, std::memory_order_acq_rel) != 1)
+      return false;
+    // Relaxed: the next users belong to a step that begins after this one.
+    left.store(per_step, std::memory_order_relaxed);
+    return true;
+  }
+};
+
 } // namespace
 
 struct ready_queue_executor::impl {
@@ -74,6 +92,7 @@ struct ready_queue_executor::impl {
   impl(std::shared_ptr<const graph::program> main,
        const executor_options& options);
 
+  void count_users();
   void run(std::uint32_t op);
   void feed(const feed_map& feeds);
 
@@ -87,7 +106,8 @@ struct ready_queue_executor::impl {
   graph_tasks values;
   std::vector<actors::op_task*> tasks; // by op
   graph::wiring_plan plan;
-  std::optional<actors::grouped<std::uint32_t>> released; // by op
+  std::optional<grouped<std::uint32_t>> released; // temporaries by op
+  std::vector<user_count> users;                  // by temporary
   task_graph waits;
   std::optional<ready_queue<run_op>> queue;
   actors::no_completion whole; // ops on a CPU device are done when they return
@@ -106,21 +126,25 @@ ready_queue_executor::impl::impl(std::shared_ptr<const graph::program> main,
             .devices = devices,
             .parameters = options.parameters.get(),
             .kernels = options.kernels.get()}),
-    plan(plan_of(graph)), waits(waits_of(graph, plan)) {
+    plan(plan_of(graph)), users(values.places().temporaries()),
+    waits(waits_of(graph, plan)) {
   state.shards.resize(1);
   for (auto& op : graph.ops)
     tasks.push_back(&values.make_task(op, *queue_of_device));
-  const auto temporary = values.temporary_of_storage();
-  std::vector<actors::grouped<std::uint32_t>::entry> uses;
-  for (auto& r : plan.releases())
-    uses.emplace_back(r.op, temporary[r.storage]);
-  std::vector<std::uint32_t> users(values.places().temporaries());
-  for (auto& [op, released_here] : uses)
-    ++users[released_here];
-  for (std::uint32_t t = 0; t < users.size(); ++t)
-    values.places().expect(t, users[t]);
-  released.emplace(graph.ops.size(), uses);
+  count_users();
   queue.emplace(waits, o.threads, run_op{*this});
+}
+
+void ready_queue_executor::impl::count_users() {
+  const auto temporary = values.temporary_of_storage();
+  std::vector<grouped<std::uint32_t>::entry> uses;
+  for (auto& r : plan.releases()) {
+    uses.emplace_back(r.op, temporary[r.storage]);
+    ++users[temporary[r.storage]].per_step;
+  }
+  for (auto& u : users)
+    u.left.store(u.per_step, std::memory_order_relaxed);
+  released.emplace(graph.ops.size(), uses);
 }
 
 void ready_queue_executor::impl::run(std::uint32_t op) {
@@ -135,7 +159,8 @@ void ready_queue_executor::impl::run(std::uint32_t op) {
     }
   }
   for (auto temporary : (*released)[op])
-    values.places().released(temporary, 0);
+    if (users[temporary].release())
+      actors::storage_places::empty(values.places().at(temporary, 0));
 }
 
 void ready_queue_executor::impl::feed(const feed_map& feeds) {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace troupe::actors {
+namespace troupe::apps {
 
 /// Lists of values by a dense key, stored contiguously in one array.
 template <class T>
@@ -28,7 +28,6 @@ public:
       values_[next[key]++] = value;
   }
 
-  std::size_t keys() const noexcept { return first_.size() - 1; }
   std::span<const T> operator[](std::uint32_t key) const {
     return {values_.data() + first_[key], values_.data() + first_[key + 1]};
   }
@@ -38,4 +37,4 @@ private:
   std::vector<T> values_;
 };
 
-} // namespace troupe::actors
+} // namespace troupe::apps
