@@ -118,15 +118,14 @@ std::size_t count_in(Steps steps) {
 std::vector<std::shared_ptr<device>>
 devices_with_blocks(const std::vector<device_id>& ids) {
   constexpr std::size_t blocks_per_size = 100;
-  std::vector<std::shared_ptr<device>> made;
-  for (auto& d : make_devices(ids)) {
+  auto made = make_devices(ids);
+  for (auto& d : made) {
     std::vector<buffer> held;
     for (std::size_t bytes = 1; bytes <= largest_fixed_block;) {
       for (std::size_t i = 0; i < blocks_per_size; ++i)
         held.push_back(d->memory().allocate(bytes));
       bytes = held.back().capacity() + 1;
     }
-    made.push_back(std::move(d));
   }
   return made;
 }

@@ -107,11 +107,16 @@ using coordinator = caf::scheduler::coordinator<policy>;
 
 } // namespace
 
+std::size_t worker_count(int threads) {
+  const auto cores = usable_cores();
+  return threads <= 0 ? cores
+                      : std::min(cores, static_cast<std::size_t>(threads));
+}
+
 void configure(caf::actor_system_config& cfg, int threads) {
-  const auto cores = static_cast<int>(usable_cores());
-  const auto count = threads <= 0 ? cores : std::min(threads, cores);
-  require_system_threads(static_cast<std::size_t>(count));
-  cfg.set("scheduler.max-threads", static_cast<std::size_t>(count));
+  const auto count = worker_count(threads);
+  require_system_threads(count);
+  cfg.set("scheduler.max-threads", count);
   cfg.load<coordinator>();
 }
 

@@ -9,11 +9,15 @@ class actor_system_config;
 
 namespace troupe {
 
+/// The number of workers of an executor: `threads`, but at most one per core
+/// that this process may use; 0: one per core.
+std::size_t worker_count(int threads);
+
 /// Installs Troupe's scheduling policy in `cfg`: workers take their jobs from a
 /// Troupe queue. If there are as many workers as cores, each worker is pinned
 /// to a core. CAF's own actors use the same queue. Call this before the actor
 /// system is created. Throws like `require_system_threads`, which it calls.
-/// @param threads number of workers, at most one per core; 0: one per core
+/// @param threads as in `worker_count`
 void configure(caf::actor_system_config& cfg, int threads = 0);
 
 /// Throws error(kernel_failure) unless the process can now start the threads of

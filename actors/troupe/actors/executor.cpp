@@ -16,7 +16,6 @@
 #include <troupe/actors/workers/serving_thread.hpp>
 #include <troupe/base/assert.hpp>
 #include <troupe/base/clock.hpp>
-#include <troupe/base/cores.hpp>
 #include <troupe/graph/ssa/ssa_edges.hpp>
 #include <troupe/graph/unsupported_ops.hpp>
 
@@ -39,14 +38,6 @@ using actors::step_state;
 
 namespace {
 
-/// Number of workers as computed by `configure`, also used for an application's
-/// system.
-std::size_t workers_of(int threads) {
-  const auto cores = usable_cores();
-  return threads <= 0 ? cores
-                      : std::min(cores, static_cast<std::size_t>(threads));
-}
-
 /// The executor's own actor system.
 struct own_system {
   caf::actor_system_config config;
@@ -57,7 +48,7 @@ struct own_system {
     if (over_processes) {
       constexpr std::size_t of_middleman = 2;
       config.load<caf::io::middleman>();
-      require_system_threads(workers_of(threads) + of_middleman);
+      require_system_threads(worker_count(threads) + of_middleman);
     }
     system = std::make_unique<caf::actor_system>(config);
   }
@@ -72,10 +63,7 @@ devices_of(const executor_options& options) {
                   "as many device instances as devices are needed");
     return given;
   }
-  std::vector<std::shared_ptr<device>> made;
-  for (auto& d : make_devices(options.devices))
-    made.push_back(std::move(d));
-  return made;
+  return make_devices(options.devices);
 }
 
 /// A step that was submitted and not yet waited for.
@@ -179,7 +167,7 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
   ssa = actors::build_graph(program, options, loss);
   feeds_needed = {graph::feed_names(ssa), program->main()};
   if (!options.hooks.dry_run)
-    prepare_backends(options.devices, workers_of(options.threads));
+    prepare_backends(options.devices, worker_count(options.threads));
   if (!options.system) {
     own =
       std::make_unique<own_system>(options.threads, options.nodes.has_value());

@@ -4,7 +4,6 @@
 #include <troupe/actors/backend/backend.hpp>
 #include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/usage_error.hpp>
-#include <troupe/base/cores.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/kernel_options.hpp>
 #include <troupe/kernels/memory/memory_limit.hpp>
@@ -196,11 +195,6 @@ void refuse_custom_gradient_of_bench(const network_options& options,
   if (const auto gradient = unfed_gradient(options, bundle); !gradient.empty())
     throw usage_error("--gradient-scale custom: bench makes no " + gradient
                       + " to feed; it measures coeff and one");
-}
-
-int workers_of(const executor_options& options) {
-  const auto cores = static_cast<int>(usable_cores());
-  return options.threads == 0 ? cores : std::min(options.threads, cores);
 }
 
 std::int64_t choose_batch(const data_options& options,

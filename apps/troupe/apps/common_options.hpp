@@ -48,10 +48,6 @@ void refuse_custom_gradient(const network_options& options,
 void refuse_custom_gradient_of_bench(const network_options& options,
                                      const program_bundle& bundle);
 
-/// Number of workers of the actor system that an executor with these options
-/// makes: at most one per core.
-int workers_of(const executor_options& options);
-
 /// Where batches come from.
 struct data_options {
   std::string feeds; ///< .npz file

@@ -2,6 +2,7 @@
 #include <troupe/apps/device_choice.hpp>
 
 #include <troupe/actors/backend/backend.hpp>
+#include <troupe/actors/configure.hpp>
 #include <troupe/apps/data/samples.hpp>
 #include <troupe/base/clock.hpp>
 #include <troupe/base/error.hpp>
@@ -43,7 +44,8 @@ bool may_choose(const executor_options& options, const feed_map& batch) {
     const auto& dims = feed.second.dims();
     return dims.rank() > 0 && dims[0] > 1;
   });
-  return several_samples && workers_of(options) > 1 && !options.hooks.dry_run
+  return several_samples && worker_count(options.threads) > 1
+         && !options.hooks.dry_run
          && options.scale == graph::gradient_scale::coeff;
 }
 
@@ -63,9 +65,7 @@ bool is_long(const graph::program& p, std::int64_t samples, int workers) {
 
 void set_cpu_devices(executor_options& options, int count) {
   options.devices = parse_devices("cpu:" + std::to_string(count));
-  options.hooks.device_instances.clear();
-  for (auto& device : make_devices(options.devices))
-    options.hooks.device_instances.push_back(std::move(device));
+  options.hooks.device_instances = make_devices(options.devices);
   options.lowering.sync_batch_norm =
     options.lowering.sync_batch_norm || count > 1;
 }
@@ -251,7 +251,7 @@ void choose_cpu_devices(executor_options& options, const network_options& given,
                         const trial_observer& observer) {
   if (!may_choose(options, batch))
     return;
-  const int workers = workers_of(options);
+  const auto workers = static_cast<int>(worker_count(options.threads));
   auto several = options;
   set_cpu_devices(several, workers);
   several.strategy = strategy_for(given, several.devices);

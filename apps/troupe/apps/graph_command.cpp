@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/backend/backend.hpp>
+#include <troupe/actors/configure.hpp>
 #include <troupe/actors/steps/executor_graph.hpp>
 #include <troupe/apps/common_options.hpp>
 #include <troupe/apps/device_choice.hpp>
@@ -51,8 +52,7 @@ executor_options train_options_of(const graph_options& options,
 /// The streams that an executor would use, with their ticket groups.
 std::vector<graph::planned_stream> streams_of(const graph::ssa_graph& g,
                                               const executor_options& wanted) {
-  auto planned =
-    graph::plan_streams(g, static_cast<std::size_t>(workers_of(wanted)));
+  auto planned = graph::plan_streams(g, worker_count(wanted.threads));
   const auto devices = make_devices(wanted.devices);
   std::vector<std::unique_ptr<stream>> made;
   std::vector<const stream*> streams;

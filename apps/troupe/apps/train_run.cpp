@@ -450,12 +450,10 @@ int run_train(const train_options& options) {
     refuse_custom_gradient(options.network, bundle);
   executor_options wanted = make_train_options(options, bundle);
   require_fetches(bundle, wanted.fetches);
-  for (auto& device : make_devices(wanted.devices))
-    wanted.hooks.device_instances.push_back(std::move(device));
+  wanted.hooks.device_instances = make_devices(wanted.devices);
   require_ops(bundle, wanted.devices);
   if (!options.dry_run)
-    prepare_backends(wanted.devices,
-                     static_cast<std::size_t>(workers_of(wanted)));
+    prepare_backends(wanted.devices, worker_count(wanted.threads));
   caf::actor_system_config config;
   configure(config, options.network.threads);
   caf::actor_system system(config);

@@ -58,14 +58,6 @@ bool same_parameters(training a, training b, std::size_t devices) {
   return same;
 }
 
-std::vector<std::shared_ptr<device>>
-make_shared_devices(const std::vector<device_id>& ids) {
-  std::vector<std::shared_ptr<device>> made;
-  for (auto& d : make_devices(ids))
-    made.push_back(std::move(d));
-  return made;
-}
-
 std::size_t transfers_of(const small_net& net, executor_options options) {
   options.parameters = net.parameters();
   return executor{net.main, options}.graph().transfers.size();
@@ -160,7 +152,7 @@ TEST_CASE("devices that complete late do not change training over places") {
       CAPTURE(seed);
       auto two = on(2, strategy, {0, 1});
       // One device completes late, or both do.
-      two.hooks.device_instances = make_shared_devices(two.devices);
+      two.hooks.device_instances = make_devices(two.devices);
       for (int d = 0; d < 2; ++d)
         if (seed % 3 != static_cast<std::uint64_t>(d))
           two.hooks.device_instances[static_cast<std::size_t>(d)] =

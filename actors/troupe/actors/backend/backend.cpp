@@ -64,9 +64,9 @@ const backend& backend_of(device_kind kind) {
               "this build has no " + std::string(entry.in_words));
 }
 
-std::vector<std::unique_ptr<device>>
+std::vector<std::shared_ptr<device>>
 make_devices(std::span<const device_id> ids) {
-  std::vector<std::unique_ptr<device>> devices;
+  std::vector<std::shared_ptr<device>> devices;
   for (auto id : ids)
     try {
       devices.push_back(backend_of(id.kind).make_device(id.index));

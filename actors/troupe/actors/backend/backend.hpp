@@ -79,7 +79,7 @@ const backend& sim_backend();
 
 /// Makes one device per id. Throws error(not_found) naming the device if this
 /// build or this machine does not have it.
-std::vector<std::unique_ptr<device>>
+std::vector<std::shared_ptr<device>>
 make_devices(std::span<const device_id> ids);
 
 /// The kernels of all kinds in `ids` that this build includes. Throws

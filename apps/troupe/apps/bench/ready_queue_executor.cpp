@@ -59,10 +59,7 @@ std::vector<std::shared_ptr<device>> make_device(const executor_options& o) {
     throw error(errc::invalid_argument,
                 "the shared ready queue runs one device, not "
                   + std::to_string(o.devices.size()));
-  std::vector<std::shared_ptr<device>> made;
-  for (auto& d : make_devices(o.devices))
-    made.push_back(std::move(d));
-  return made;
+  return make_devices(o.devices);
 }
 
 /// How many ops of a step still use a temporary.

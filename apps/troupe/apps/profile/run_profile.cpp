@@ -2,6 +2,7 @@
 #include <troupe/apps/profile/run_profile.hpp>
 
 #include <troupe/actors/backend/backend.hpp>
+#include <troupe/actors/configure.hpp>
 #include <troupe/apps/common_options.hpp>
 #include <troupe/apps/machine_roofline.hpp>
 #include <troupe/apps/profile/profile_report.hpp>
@@ -20,8 +21,8 @@ std::uint64_t skipped_steps(std::uint64_t steps) {
 } // namespace
 
 run_profile::run_profile(std::uint64_t steps, executor_options& run)
-  : workers_(static_cast<std::size_t>(workers_of(run))),
-    devices_(run.devices.size()), profile_(workers_, skipped_steps(steps)) {
+  : workers_(worker_count(run.threads)), devices_(run.devices.size()),
+    profile_(workers_, skipped_steps(steps)) {
   auto kernels = run.kernels
                    ? run.kernels
                    : std::make_shared<kernel_table>(kernels_for(run.devices));
