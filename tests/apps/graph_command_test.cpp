@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <string>
+#include <vector>
 
 using namespace troupe::test;
 
@@ -97,12 +99,32 @@ TEST_CASE("the graph is what train runs with the same options") {
 }
 
 TEST_CASE("the command line of a training shows its graph") {
-  const auto graph = run_troupe({"graph", "mlp", "--devices", "cpu:2"});
-  const auto same = run_troupe(
-    {"graph", "mlp", "--devices", "cpu:2", "--synthetic", "--steps", "3",
-     "--seed", "1", "--save", "nowhere/at/all", "--profile", "--check-nan"});
-  CHECK(same.code == 0);
-  CHECK(same.out == graph.out);
+  const auto graph_with = [](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"graph", "mlp", "--devices", "cpu:2"};
+    words.insert(words.end(), more.begin(), more.end());
+    const auto result = run_troupe(words);
+    INFO(result.err);
+    CHECK(result.code == 0);
+    return result.out;
+  };
+  const auto plain = graph_with({});
+  const std::string place = "nowhere/at/all";
+  const std::vector<std::vector<std::string>> without_effect{
+    {"--synthetic"},           {"--steps", "3"},
+    {"--epochs", "3"},         {"--params", place},
+    {"--seed", "1"},           {"--save", place},
+    {"--metrics", place},      {"--loss-curve", place},
+    {"--check-nan"},           {"--profile"},
+    {"--deterministic"},       {"--dry-run"},
+    {"--memory-limit", "1GiB"}};
+  for (const auto& option : without_effect) {
+    CAPTURE(option.front());
+    CHECK((graph_with(option) == plain));
+  }
+  const auto fetching = graph_with({"--fetch", "fc_0.tmp_2"});
+  CHECK((fetching != plain));
+  CHECK(
+    (fetching == graph_with({"--fetch", "fc_0.tmp_2", "--fetch-out", place})));
 }
 
 TEST_CASE("the batch of a graph is that of the data") {
