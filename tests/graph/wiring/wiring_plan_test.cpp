@@ -7,10 +7,13 @@
 #include <troupe/graph/passes/delayed_inputs.hpp>
 #include <troupe/graph/passes/transfers.hpp>
 #include <troupe/graph/ssa_builder.hpp>
+#include <troupe/kernels/sim/sim_device.hpp>
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
 #include <set>
 #include <string>
 #include <vector>
@@ -46,6 +49,20 @@ wiring_plan plan_of(const graph::ssa_graph& g, std::size_t workers = 1,
                     bool overlap = true) {
   return {g, {.streams = plan_streams(g, workers), .steps_overlap = overlap}};
 }
+
+/// A stream of a device that completes late and cannot wait for others.
+class lone_stream final : public stream {
+public:
+  const std::string& name() const noexcept override { return name_; }
+  int width() const noexcept override { return 1; }
+  launch_result launch(work&, const launch_options&) override { return {}; }
+  void wait(stream&, ticket) override {}
+  bool finished(ticket) const noexcept override { return true; }
+  void synchronize(ticket) override {}
+
+private:
+  std::string name_ = "compute";
+};
 
 } // namespace
 
@@ -155,6 +172,25 @@ TEST_CASE("a device with several workers has a wide compute stream") {
   CHECK(plan_streams(g, 1).front().is_serial());
   const auto two = over(linear(), "cpu:2");
   CHECK(plan_streams(two, 2).front().is_serial());
+}
+
+TEST_CASE("streams that can wait for each other share a ticket group") {
+  const auto cpu = make_cpu_device(0);
+  const auto sim = make_sim_device({device_kind::sim, 0});
+  const auto host = cpu->make_stream({"compute"});
+  const lone_stream lone, other;
+  const auto first = sim->make_stream({"compute"}),
+             second = sim->make_stream({"fetch"});
+  const stream* streams[] = {host.get(),   &lone,  first.get(),
+                             second.get(), &other, host.get()};
+  std::vector<planned_stream> planned(std::size(streams));
+  set_ticket_groups(planned, streams);
+  constexpr auto none = planned_stream::host;
+  const std::int32_t groups[] = {none, 1, 2, 2, 4, none};
+  for (std::size_t i = 0; i < planned.size(); ++i) {
+    CAPTURE(i);
+    CHECK(planned[i].ticket_group == groups[i]);
+  }
 }
 
 TEST_CASE("a ticket launch notifies the host on completion, others at launch") {
