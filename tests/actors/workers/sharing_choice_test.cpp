@@ -96,13 +96,27 @@ TEST_CASE("one long step ends the choice for short ones") {
 }
 
 TEST_CASE("after starting over, both ways are tried again") {
-  sharing_choice choice;
-  run(choice, 1000, {.shared = 150, .on_one = 100});
-  REQUIRE(choice.now() == op_sharing::no_ops);
-  choice.start_over();
-  CHECK(run(choice, warm_up, {.shared = 150, .on_one = 200}) == 0);
-  run(choice, 2 * trial, {.shared = 150, .on_one = 200});
-  CHECK(choice.now() == op_sharing::all_ops);
+  // in a trial of all workers, and while one worker is kept
+  for (int steps_before : {warm_up + trial, 1000})
+    for (std::uint64_t on_one : {100u, 200u}) {
+      CAPTURE(steps_before);
+      CAPTURE(on_one);
+      sharing_choice choice;
+      run(choice, steps_before, {.shared = 150, .on_one = 100});
+      choice.start_over();
+      const durations ns{.shared = 150, .on_one = on_one};
+      CHECK(run(choice, warm_up, ns) == 0);
+      CHECK(run(choice, trial, ns) == trial);
+      CHECK(run(choice, trial, ns) == 0);
+      const auto faster =
+        on_one < ns.shared ? op_sharing::no_ops : op_sharing::all_ops;
+      CHECK(choice.now() == faster);
+      // It is kept for as long as after a first trial.
+      run(choice, sharing_choice::fewest_steps_kept - 1, ns);
+      CHECK(choice.now() == faster);
+      run(choice, 1, ns);
+      CHECK(choice.now() != faster);
+    }
 }
 
 TEST_CASE("the choice follows a graph whose durations change") {
