@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/executor.hpp>
 
+#include <troupe/actors/workers/sharing_choice.hpp>
+#include <troupe/base/cores.hpp>
+
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
+#include <support/skip_case.hpp>
 
 #include "configurations.hpp"
 #include "late_device.hpp"
@@ -10,6 +14,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <utility>
@@ -229,6 +234,39 @@ TEST_CASE("the trace level may change while steps run") {
     exe.wait(id);
   }
   CHECK_FALSE(exe.trace().take().empty());
+}
+
+TEST_CASE("a new trace level makes the workers share ops again") {
+  if (usable_cores() < 2)
+    return skip_case("needs two cores");
+  const auto net = make_lenet();
+  auto options = options_for(net, trace_level::off);
+  options.threads = 2;
+  options.hooks.dry_run = true;
+  executor exe{net.main, options};
+  const auto feeds = net.batch(0, 8);
+  const auto steps_on_one = [&](std::uint32_t steps) {
+    const auto before = exe.stats().single_worker_steps;
+    for (std::uint32_t s = 0; s < steps; ++s)
+      exe.run(feeds);
+    return exe.stats().single_worker_steps - before;
+  };
+  constexpr auto kept = actors::sharing_choice::trial_steps + 1;
+  int changes = 0;
+  for (int round = 0; round < 3; ++round) {
+    for (int tries = 0; tries < 200 && steps_on_one(kept) < kept; ++tries)
+      ;
+    if (steps_on_one(1) == 0)
+      continue; // ops may be long on a busy machine
+    ++changes;
+    exe.trace().set_level(exe.trace().level() == trace_level::off
+                            ? trace_level::steps
+                            : trace_level::off);
+    // The first step still runs as was chosen before the change.
+    CHECK(steps_on_one(actors::sharing_choice::short_steps_before_trials) <= 1);
+  }
+  if (changes == 0)
+    skip_case("needs a machine on which one worker is faster");
 }
 
 TEST_CASE("recording does not change results") {
