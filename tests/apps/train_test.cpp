@@ -184,20 +184,28 @@ TEST_CASE("each epoch is tested on held-out samples, the last one as the run") {
   };
   const temporary_folder folder;
   const auto data = few_digits(folder, true);
-  const auto two = run_troupe(
-    {"train", "digits", "--data", data, "--epochs", "2", "--devices", "cpu:1"});
-  const auto three = run_troupe(
-    {"train", "digits", "--data", data, "--epochs", "3", "--devices", "cpu:1"});
-  REQUIRE(three.code == 0);
-  const auto told = held_out_of(three);
-  REQUIRE(told.size() == 3);
-  double loss = 0, accuracy = 0, of_run = 0;
-  REQUIRE(std::sscanf(told[1].c_str(), "held-out loss %lf, accuracy %lf", &loss,
-                      &accuracy)
-          == 2);
-  CHECK(loss > 0);
-  REQUIRE(std::sscanf(two.out.c_str(), "held_out_accuracy=%lf", &of_run) == 1);
-  CHECK(accuracy == of_run);
+  std::vector<std::string> at_ends; // told last by runs of 1, 2, ... epochs
+  for (std::size_t epochs = 1; epochs <= 4; ++epochs) {
+    CAPTURE(epochs);
+    const auto result =
+      run_troupe({"train", "digits", "--data", data, "--epochs",
+                  std::to_string(epochs), "--devices", "cpu:1"});
+    REQUIRE(result.code == 0);
+    const auto told = held_out_of(result);
+    REQUIRE(told.size() == epochs);
+    // An epoch is tested before the next one changes the parameters.
+    CHECK(std::equal(at_ends.begin(), at_ends.end(), told.begin()));
+    CHECK(std::ranges::count(told, told.back()) == 1);
+    at_ends.push_back(told.back());
+    double loss = 0, accuracy = 0, of_run = 0;
+    REQUIRE(std::sscanf(told.back().c_str(), "held-out loss %lf, accuracy %lf",
+                        &loss, &accuracy)
+            == 2);
+    CHECK(loss > 0);
+    REQUIRE(std::sscanf(result.out.c_str(), "held_out_accuracy=%lf", &of_run)
+            == 1);
+    CHECK(accuracy == of_run);
+  }
   const auto part = run_troupe(
     {"train", "digits", "--data", data, "--steps", "3", "--devices", "cpu:1"});
   CHECK(held_out_of(part)[0].starts_with("held-out loss"));
