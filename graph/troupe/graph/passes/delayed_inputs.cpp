@@ -53,18 +53,31 @@ void check_variables(const ssa_graph& g) {
 
 } // namespace
 
+// In op order, writers come before readers, except for delayed inputs. Each
+// round follows chains over one more of them. A cycle has no largest sum; the
+// rounds then end with a sum in which each delayed input has counted.
 std::uint32_t steps_without_past(const ssa_graph& g) {
   if (g.delayed_inputs.empty())
     return 0;
   std::vector<std::uint32_t> of(g.ops.size());
-  std::uint32_t most = 0;
-  for (auto& o : g.ops) { // writers come before readers
-    for (std::size_t i = 0; i < o.inputs.size(); ++i)
-      if (const auto writer = g.var(o.inputs[i]).generator; writer != no_handle)
-        of[o.id] = std::max(of[o.id], of[writer] + g.distance_of(o.id, i));
-    most = std::max(most, of[o.id]);
+  bool changes = true;
+  for (std::size_t round = 0; changes && round <= g.delayed_inputs.size();
+       ++round) {
+    changes = false;
+    auto received = g.transfers.begin();
+    for (auto& o : g.ops) {
+      auto sum = of[o.id];
+      for (std::size_t i = 0; i < o.inputs.size(); ++i)
+        if (const auto writer = g.var(o.inputs[i]).generator;
+            writer != no_handle)
+          sum = std::max(sum, of[writer] + g.distance_of(o.id, i));
+      if (o.kind == op_kind::recv)
+        sum = std::max(sum, of[(received++)->send]);
+      changes |= sum != of[o.id];
+      of[o.id] = sum;
+    }
   }
-  return most;
+  return *std::ranges::max_element(of);
 }
 
 ssa_graph delay_inputs(ssa_graph g, std::span<const delayed_input> inputs) {

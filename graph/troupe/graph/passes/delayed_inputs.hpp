@@ -24,7 +24,7 @@ namespace troupe::graph {
 ssa_graph delay_inputs(ssa_graph g, std::span<const delayed_input> inputs);
 
 /// Number of first steps in which inputs can lack a value: the largest sum of
-/// distances along a chain of ops.
+/// distances along a chain of ops, which may lead over places.
 std::uint32_t steps_without_past(const ssa_graph& g);
 
 } // namespace troupe::graph
