@@ -87,7 +87,7 @@ TEST_CASE("delays that cannot be are refused") {
   small_program p;
   p.persistable("w").op("a", {"w"}, {"u"}).op("b", {"u"}, {"v"});
   p.op("c", {"u"}, {"u"});
-  const auto g = build(p);
+  const auto g = build(p, on_cpus(1, merge_strategy::all_reduce, {"v"}));
   const auto refused = [&](const std::string& op,
                            const std::vector<std::uint32_t>& distances,
                            std::uint32_t input = 0) {
@@ -101,6 +101,21 @@ TEST_CASE("delays that cannot be are refused") {
   CHECK(says(refused("b", {1, 2}), "is delayed twice"));
   CHECK(says(refused("a", {1}), "not of a persistable variable"));
   CHECK(says(refused("b", {1}), "is overwritten in that step"));
+  CHECK(says(refused("fetch", {1}), "of an op of the program, not of a fetch"));
+}
+
+TEST_CASE("a transfer carries no value of an earlier step") {
+  const auto g =
+    add_transfers(reading(build(chain(), on_cpus(2)), "b", "u", 1, 1), {0, 1});
+  REQUIRE(g.transfers.size() == 1);
+  const auto e = caught([&] {
+    delay_inputs(g, std::vector{delayed_input{g.transfers[0].send, 0, 1}});
+  });
+  CHECK(e.code() == errc::graph_invalid);
+  CHECK(says(e, "an input of an earlier step must be of an op of the program, "
+                "not of a send"));
+  CHECK(e.where().op_type == "send");
+  CHECK(e.where().variable == "u");
 }
 
 } // TEST_SUITE("graph.passes.delayed_inputs")

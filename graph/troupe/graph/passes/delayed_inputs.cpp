@@ -12,16 +12,8 @@ namespace troupe::graph {
 
 namespace {
 
-void check_place(const ssa_graph& g, const delayed_input& d) {
-  if (!g.is_op(d.op) || d.input >= g.op(d.op).inputs.size() || d.distance == 0)
-    throw error{errc::invalid_argument,
-                "no input " + std::to_string(d.input) + " of "
-                  + handle_name(g, d.op) + " can be "
-                  + std::to_string(d.distance) + " steps old"};
-}
-
 [[noreturn]] void refuse(const ssa_graph& g, const delayed_input& d,
-                         const char* why) {
+                         const std::string& why) {
   const auto& op = g.op(d.op);
   const auto& v = g.var(op.inputs[d.input]);
   error_context where;
@@ -30,9 +22,21 @@ void check_place(const ssa_graph& g, const delayed_input& d) {
   where.variable = v.name;
   where.device = to_string(g.devices[v.device]);
   where.call_stack = op.desc->call_stack();
-  throw error{errc::graph_invalid,
-              std::string{"an input of an earlier step "} + why,
+  throw error{errc::graph_invalid, "an input of an earlier step " + why,
               std::move(where)};
+}
+
+void check_place(const ssa_graph& g, const delayed_input& d) {
+  if (!g.is_op(d.op) || d.input >= g.op(d.op).inputs.size() || d.distance == 0)
+    throw error{errc::invalid_argument,
+                "no input " + std::to_string(d.input) + " of "
+                  + handle_name(g, d.op) + " can be "
+                  + std::to_string(d.distance) + " steps old"};
+  const auto kind = g.op(d.op).kind;
+  if (kind != op_kind::computation)
+    refuse(g, d,
+           "must be of an op of the program, not of a "
+             + std::string{to_string(kind)});
 }
 
 /// The storage of an earlier step holds only the last version of that step.

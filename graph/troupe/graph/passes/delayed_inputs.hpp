@@ -19,8 +19,8 @@ namespace troupe::graph {
 ///
 /// Throws error(invalid_argument) for a missing op or input, a distance of 0,
 /// or an input that is listed twice. Throws error(graph_invalid), naming op and
-/// variable, if the variable is persistable or is overwritten later in its
-/// step.
+/// variable, if the op is not one of the program (but a fetch, say), or if the
+/// variable is persistable or is overwritten later in its step.
 ssa_graph delay_inputs(ssa_graph g, std::span<const delayed_input> inputs);
 
 /// Number of first steps in which inputs can lack a value: the largest sum of
