@@ -147,6 +147,9 @@ TEST_CASE("a number out of range is answered with its rule") {
   CHECK(
     fails_with(run_troupe({"bench", "schedule", "mlp", "--delay-kind", "x"}), 2,
                {"--delay-kind: x not in {sleep,spin}"}));
+  CHECK(
+    fails_with(run_troupe({"bench", "schedule", "mlp", "--delay-kind", "spin"}),
+               2, {"--delay-kind requires --delay"}));
 }
 
 TEST_CASE("a value of another type than its option's is told which it takes") {

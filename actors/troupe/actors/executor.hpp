@@ -218,9 +218,11 @@ public:
   const graph::ssa_graph& graph() const;
   /// Why a handle is not done, in the oldest running step in which it is not.
   /// Returns a chain of handles that ends with a running op, an incomplete
-  /// launch, or a message that has not arrived. The chain is a snapshot: steps
-  /// go on meanwhile. Throws error(not_found) if this process has no such
-  /// handle. Any thread.
+  /// launch, a ready op whose stream no worker has come to yet, or a message
+  /// that has not arrived. If the handle is done in all running steps, the
+  /// chain is one link that says so. The chain is a snapshot: steps go on
+  /// meanwhile. Throws error(not_found) if this process has no such handle. Any
+  /// thread.
   actors::wait_chain why(handle_id id) const;
   /// Why the oldest running step has not ended. Empty if no step is running.
   /// Any thread.

@@ -18,6 +18,7 @@ std::string to_string(const wait_chain::link& l) {
   case progress::launched:
     return subject + "was launched on stream " + l.stream
            + " and is not complete";
+  case progress::no_step: return l.name + ": no step has run yet";
   case progress::is_done: break;
   }
   return subject + "is done";

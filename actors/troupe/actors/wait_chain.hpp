@@ -17,6 +17,7 @@ enum class progress : std::uint8_t {
   runs,     ///< runs on a worker
   launched, ///< its launch is pending
   is_done,  ///< has sent all its messages
+  no_step,  ///< no step has run yet
 };
 
 /// A chain of handles in which each link waits for the next.

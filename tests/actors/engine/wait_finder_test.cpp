@@ -256,7 +256,20 @@ TEST_CASE("why throws not_found for an unknown handle") {
   const auto e =
     caught([&] { exe.why(static_cast<handle_id>(exe.graph().size())); });
   CHECK(e.code() == errc::not_found);
-  CHECK(exe.why(0).links.front().how_far == progress::is_done);
+}
+
+TEST_CASE("a handle is not done before the first step has run") {
+  const auto net = make_mlp();
+  executor exe{net.main, options_for(net)};
+  const auto before = exe.why(0);
+  REQUIRE(before.links.size() == 1);
+  CHECK(before.links.front().how_far == progress::no_step);
+  CHECK(to_string(before).ends_with(": no step has run yet\n"));
+  exe.run(net.batch(0, 8));
+  const auto after = exe.why(0);
+  REQUIRE(after.links.size() == 1);
+  CHECK(after.links.front().how_far == progress::is_done);
+  CHECK(after.links.front().step == 0);
 }
 
 } // TEST_SUITE("actors.wait_finder")

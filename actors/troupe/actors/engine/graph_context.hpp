@@ -30,7 +30,8 @@ struct graph_context {
   /// and so do the values of its temporaries.
   std::vector<std::unique_ptr<step_state>> steps;
   /// The last step that has ended. Relaxed, because it is only a statistic.
-  std::atomic<step_id> last_step{0};
+  static constexpr step_id none = ~step_id{0};
+  std::atomic<step_id> last_step{none};
   std::vector<std::string> devices; ///< "cpu:0", ...: for errors
   recorder* trace = nullptr;        ///< outlives the handles
   /// Set for a run over several processes, before the first step; otherwise

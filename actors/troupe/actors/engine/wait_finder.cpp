@@ -133,13 +133,19 @@ wait_chain::link wait_finder::describe(handle_id id) const {
   if (auto at = oldest_unfinished(id))
     return link_of(*at);
   const auto steps = steps_under_way();
-  wait_chain::link done;
-  done.handle = id;
-  done.name = graph::handle_name(*context_.graph, id);
-  done.how_far = progress::is_done;
-  done.step = steps.empty() ? context_.last_step.load(std::memory_order_relaxed)
-                            : steps.back()->id.load(std::memory_order_relaxed);
-  return done;
+  const auto last = steps.empty()
+                      ? context_.last_step.load(std::memory_order_relaxed)
+                      : steps.back()->id.load(std::memory_order_relaxed);
+  wait_chain::link link;
+  link.handle = id;
+  link.name = graph::handle_name(*context_.graph, id);
+  if (last == graph_context::none) {
+    link.how_far = progress::no_step;
+  } else {
+    link.how_far = progress::is_done;
+    link.step = last;
+  }
+  return link;
 }
 
 // -- the chain ----------------------------------------------------------------

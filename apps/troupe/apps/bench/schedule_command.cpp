@@ -231,8 +231,9 @@ void print_json(const schedule_options& o, const schedule_figures& f) {
 }
 
 void print_text(const schedule_options& o, const schedule_figures& f) {
-  std::printf("%s on %s, %zu threads\n", one_line(o.network.program).c_str(),
-              o.network.devices.c_str(), f.workers);
+  std::printf("%s on %s, strategy %s, %zu threads\n",
+              one_line(o.network.program).c_str(), o.network.devices.c_str(),
+              std::string(graph::to_string(f.strategy)).c_str(), f.workers);
   std::printf("%zu program ops, %zu op handles, %zu variable handles, %zu "
               "messages per step\n",
               f.ops, f.stats.op_actors, f.stats.variable_actors,
@@ -315,7 +316,8 @@ void add_bench_schedule(CLI::App& bench, action& chosen) {
       [o](const std::string& name) { o->delay = delay_kinds.at(name); },
       "how time passes: spin keeps a core busy, sleep does not")
     ->check(not_empty())
-    ->check(CLI::IsMember(delay_kinds));
+    ->check(CLI::IsMember(delay_kinds))
+    ->needs(delay);
   command
     .add_option_function<std::string>(
       "--level",
