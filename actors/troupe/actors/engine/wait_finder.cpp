@@ -16,6 +16,7 @@ namespace {
 /// for, the one with the most progress is reported.
 int rank(progress how_far) {
   switch (how_far) {
+  case progress::no_step:
   case progress::is_done: return 0;
   case progress::waits: return 1;
   case progress::is_ready: return 2;
