@@ -64,6 +64,26 @@ private:
   std::string name_ = "compute";
 };
 
+/// `linear` on one device. Its update reads the gradient of some steps before.
+struct delayed_update {
+  explicit delayed_update(std::uint32_t distance) : g(over(linear(), "cpu")) {
+    const auto update = std::ranges::find_if(
+      g.ops, [](auto& o) { return o.desc->type == "sgd"; });
+    REQUIRE(update != g.ops.end());
+    std::uint32_t i = 0;
+    while (g.var(update->inputs[i]).persistable)
+      ++i;
+    op = update->id;
+    gradient = update->inputs[i];
+    const std::vector<graph::delayed_input> inputs{{op, i, distance}};
+    g = graph::delay_inputs(std::move(g), inputs);
+  }
+
+  graph::ssa_graph g;
+  handle_id op;
+  handle_id gradient;
+};
+
 } // namespace
 
 TEST_CASE("on one device ops notify variables and variables notify ops") {
@@ -242,25 +262,24 @@ TEST_CASE("ops that end later and transfers notify on completion") {
 }
 
 TEST_CASE("delayed inputs have their distance in edges and releases") {
-  auto g = over(linear(), "cpu");
-  const auto update =
-    std::ranges::find_if(g.ops, [](auto& o) { return o.desc->type == "sgd"; });
-  REQUIRE(update != g.ops.end());
-  std::uint32_t gradient = 0;
-  while (g.var(update->inputs[gradient]).persistable)
-    ++gradient;
-  const std::vector<graph::delayed_input> late{{update->id, gradient, 2}};
-  g = graph::delay_inputs(std::move(g), late);
-  const auto plan = plan_of(g);
-  const auto id = g.op(late[0].op).inputs[gradient];
-  bool found = false;
-  for (auto& e : plan.edges())
-    if (e.from == id && e.to == late[0].op)
-      found = e.distance == 2;
-  CHECK(found);
-  CHECK(std::ranges::any_of(plan.releases(), [&](const planned_release& r) {
-    return r.op == late[0].op && r.distance == 2;
+  const delayed_update d{2};
+  const auto plan = plan_of(d.g);
+  CHECK(std::ranges::any_of(plan.edges(), [&](const wired_edge& e) {
+    return e.from == d.gradient && e.to == d.op && e.distance == 2;
   }));
+  CHECK(std::ranges::any_of(plan.releases(), [&](const planned_release& r) {
+    return r.op == d.op && r.distance == 2;
+  }));
+  CHECK_FALSE(plan.ends_step(d.op));
+}
+
+TEST_CASE("a step ends after the ticket launch that releases a delayed input") {
+  const delayed_update d{1};
+  auto streams = plan_streams(d.g, 1);
+  for (auto& s : streams)
+    s.ticket_group = 0;
+  const wiring_plan plan{d.g, {.streams = streams}};
+  CHECK(plan.ends_step(d.op));
 }
 
 } // TEST_SUITE("graph.wiring_plan")

@@ -346,8 +346,11 @@ void wiring_plan::find_ends() {
   std::vector<std::uint32_t> users(graph_.num_storages);
   for (auto& r : releases_)
     ++users[r.storage];
+  // Users count down on completion if there are several, or if the value is of
+  // an earlier step. A completion must not come after the step's end.
   for (auto& r : releases_)
-    if (users[r.storage] > 1 && end_of_[r.op] == op_end::by_ticket)
+    if ((users[r.storage] > 1 || r.distance > 0)
+        && end_of_[r.op] == op_end::by_ticket)
       ends_step_[r.op] = true;
 }
 
