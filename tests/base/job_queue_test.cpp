@@ -409,6 +409,54 @@ TEST_CASE("a guest that waits for another one does not keep it waiting") {
   CHECK(in_time);
 }
 
+TEST_CASE("workers that search also look outside, until it is detached") {
+  class source final : public outside_work {
+  public:
+    source(job_queue& q, std::atomic<int>& count) : queue_(q), job_(count) {}
+    void begin_looking() noexcept override { ++lookers; }
+    void look() noexcept override {
+      ++looks;
+      if (has_job.exchange(false))
+        queue_.push(job_);
+    }
+    void end_looking() noexcept override { --lookers; }
+
+    std::atomic<int> lookers{0}, looks{0};
+    std::atomic<bool> has_job{false};
+
+  private:
+    job_queue& queue_;
+    counting_job job_;
+  };
+  job_queue q{2};
+  std::atomic<int> ran{0}, count{0};
+  source outside{q, ran}, other{q, ran};
+  serving_threads threads{q};
+  CHECK(q.attach(outside));
+  CHECK(!q.attach(other));
+  counting_job wakes{count};
+  for (int round = 1; round <= 200; ++round) {
+    outside.has_job = true;
+    while (ran.load() < round) { // until a worker searches
+      const int before = count.load();
+      q.push(wakes);
+      wait_for(count, before + 1);
+    }
+  }
+  q.detach(outside);
+  CHECK(outside.lookers == 0);
+  const int looks = outside.looks;
+  CHECK(looks >= 200);
+  for (int round = 0; round < 50; ++round) {
+    const int before = count.load();
+    q.push(wakes);
+    wait_for(count, before + 1);
+  }
+  CHECK(outside.looks == looks);
+  CHECK(q.attach(other));
+  q.detach(other);
+}
+
 TEST_CASE("quiesce waits for a job that runs") {
   job_queue q{1};
   struct slow final : job {

@@ -338,6 +338,19 @@ void job_queue::share_short_jobs(bool yes) noexcept {
     shares.store(yes, std::memory_order_relaxed);
 }
 
+bool job_queue::attach(outside_work& outside) noexcept {
+  outside_work* none = nullptr;
+  return state_->outside.compare_exchange_strong(none, &outside);
+}
+
+void job_queue::detach(outside_work& outside) noexcept {
+  auto* attached = &outside;
+  if (!state_->outside.compare_exchange_strong(attached, nullptr))
+    return;
+  while (state_->outside_users.load() != 0)
+    std::this_thread::yield();
+}
+
 void job_queue::quiesce() const noexcept {
   for (auto& p : state_->places) {
     const auto seen = p.epoch.load(std::memory_order_acquire);

@@ -136,6 +136,22 @@ struct found_work {
   explicit operator bool() const noexcept { return work || guest; }
 };
 
+/// Something outside of a queue that leads to jobs, such as memory that other
+/// processes write to. Workers that search for jobs also look there, so nobody
+/// has to wake a thread.
+///
+/// Thread rule: any thread, concurrently.
+class outside_work {
+public:
+  virtual ~outside_work() = default;
+  /// A thread begins to call `look` all the time.
+  virtual void begin_looking() noexcept = 0;
+  /// Does what can be done now without waiting; it may push jobs.
+  virtual void look() noexcept = 0;
+  /// The thread stops. Looks once more, after this has become known.
+  virtual void end_looking() noexcept = 0;
+};
+
 /// The ready jobs of a group of workers. Each worker has a *seat* with a list
 /// of jobs in two priorities. One more list is for foreign threads and one for
 /// guests.
@@ -227,6 +243,14 @@ public:
   /// If true, idle workers also take jobs that their worker will soon reach
   /// because its jobs are short. A hint. Any thread.
   void share_short_jobs(bool yes) noexcept;
+
+  ///@{
+  /// Workers that search look at `outside`, too, until it is detached. False if
+  /// something else is attached. After `detach` no worker uses it. Any thread,
+  /// but `detach` not on a worker.
+  bool attach(outside_work& outside) noexcept;
+  void detach(outside_work& outside) noexcept;
+  ///@}
 
   /// Waits until each worker that is now in `worker::run_chain` has left it at
   /// least once. Afterwards no worker accesses a job that had run before the

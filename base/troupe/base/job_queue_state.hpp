@@ -50,6 +50,11 @@ struct job_queue::state {
   std::atomic<bool> shares_short_jobs{false}; // relaxed: a hint
   alignas(64) std::atomic<int> searchers{0};
   std::atomic<int> sleepers{0}; // number of servers that can be woken
+  /// What searching workers look at, and how many of them do. All accesses are
+  /// seq_cst: either a worker sees that it is detached, or `detach` sees the
+  /// worker.
+  alignas(64) std::atomic<outside_work*> outside{nullptr};
+  std::atomic<int> outside_users{0};
   std::atomic<bool> stopped{false};
 
   bool others_wait() const noexcept {
@@ -156,6 +161,38 @@ struct job_queue::state {
 
   // -- searching --------------------------------------------------------------
 
+  /// A worker that looks at what is attached, if anything is.
+  class outside_look {
+  public:
+    explicit outside_look(state& of) noexcept : of_(of) {
+      if (!of_.outside.load(std::memory_order_relaxed))
+        return;
+      of_.outside_users.fetch_add(1);
+      at_ = of_.outside.load();
+      if (at_)
+        at_->begin_looking();
+      else
+        of_.outside_users.fetch_sub(1);
+    }
+    ~outside_look() {
+      if (!at_)
+        return;
+      at_->end_looking();
+      of_.outside_users.fetch_sub(1);
+    }
+    outside_look(const outside_look&) = delete;
+    outside_look& operator=(const outside_look&) = delete;
+
+    void look() noexcept {
+      if (at_)
+        at_->look();
+    }
+
+  private:
+    state& of_;
+    outside_work* at_ = nullptr;
+  };
+
   void begin_search(worker_place& p) noexcept {
     if (!(p.seat.change(worker_seat::searching, 0) & worker_seat::searching))
       searchers.fetch_add(1, std::memory_order_relaxed);
@@ -249,6 +286,7 @@ struct job_queue::state {
     const auto until = now_ns() + (may_spin ? search_ns : 0);
     auto& slot = places[index].slot;
     slot.open();
+    outside_look elsewhere{*this};
     place_watch watched;
     for (int near_looks = 16;;
          near_looks = std::min(2 * near_looks, most_near_looks)) {
@@ -259,6 +297,7 @@ struct job_queue::state {
           return found;
         if (give_up())
           return {};
+        elsewhere.look();
         relax();
       }
       const auto now = now_ns();

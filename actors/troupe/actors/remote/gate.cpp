@@ -196,11 +196,6 @@ struct waiting {
 
 } // namespace
 
-descriptor::~descriptor() {
-  if (fd_ >= 0)
-    ::close(fd_);
-}
-
 std::uint16_t port_of(int fd) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;

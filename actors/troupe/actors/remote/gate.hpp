@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/actors/remote/loopback.hpp>
+#include <troupe/base/descriptor.hpp>
 
 #include <array>
 #include <chrono>
@@ -10,28 +11,8 @@
 #include <functional>
 #include <string>
 #include <thread>
-#include <utility>
 
 namespace troupe::actors {
-
-/// Owns a file descriptor.
-class descriptor {
-public:
-  explicit descriptor(int fd = -1) noexcept : fd_(fd) {}
-  descriptor(descriptor&& other) noexcept : fd_(other.release()) {}
-  descriptor& operator=(descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~descriptor();
-
-  int get() const noexcept { return fd_; }
-  int release() noexcept { return std::exchange(fd_, -1); }
-  explicit operator bool() const noexcept { return fd_ >= 0; }
-
-private:
-  int fd_;
-};
 
 /// The local port and the remote port of a socket; 0 if there is none.
 std::uint16_t port_of(int fd);

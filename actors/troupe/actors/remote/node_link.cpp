@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/remote/node_link.hpp>
 
-#include <troupe/actors/remote/failure_codec.hpp>
 #include <troupe/actors/remote/gate.hpp>
 #include <troupe/actors/remote/node_actor.hpp>
 #include <troupe/actors/remote/node_door.hpp>
 #include <troupe/actors/remote/node_state.hpp>
+#include <troupe/base/failure_codec.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/remote/node_state.hpp>
 
-#include <troupe/actors/remote/failure_codec.hpp>
 #include <troupe/actors/remote/node_actor.hpp>
 #include <troupe/actors/remote/run_description.hpp>
+#include <troupe/base/failure_codec.hpp>
 
 #include <caf/actor_registry.hpp>
 #include <sys/socket.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/remote/value_codec.hpp>
 
-#include <troupe/actors/remote/byte_reader.hpp>
+#include <troupe/base/byte_reader.hpp>
 #include <troupe/base/error.hpp>
 
 #include <cstring>
@@ -25,17 +25,17 @@ void put_tensor(std::string& out, const tensor& t) {
     put_tensor(out, clone(t, host));
     return;
   }
-  put(out, t.type());
-  put(out, static_cast<std::uint8_t>(t.dims().rank()));
+  put_bytes(out, t.type());
+  put_bytes(out, static_cast<std::uint8_t>(t.dims().rank()));
   for (auto d : t.dims())
-    put(out, d);
+    put_bytes(out, d);
   out.append(reinterpret_cast<const char*>(t.raw()), t.bytes());
 }
 
 void put_levels(std::string& out, const lod& levels) {
-  put(out, static_cast<std::uint64_t>(levels.size()));
+  put_bytes(out, static_cast<std::uint64_t>(levels.size()));
   for (auto& level : levels) {
-    put(out, static_cast<std::uint64_t>(level.size()));
+    put_bytes(out, static_cast<std::uint64_t>(level.size()));
     out.append(reinterpret_cast<const char*>(level.data()),
                level.size() * sizeof(std::uint64_t));
   }
@@ -125,15 +125,15 @@ std::string encode_value(const variable& value) {
   std::string out;
   if (value.is_tensor() && value.as_tensor()) {
     const auto& levels = value.as_tensor().levels();
-    put(out, levels ? content::sequences : content::dense);
+    put_bytes(out, levels ? content::sequences : content::dense);
     if (levels)
       put_levels(out, *levels);
     put_tensor(out, value.as_tensor());
   } else if (value.is_rows()) {
     const auto& r = value.as_rows();
-    put(out, content::rows);
-    put(out, r.height);
-    put(out, static_cast<std::uint64_t>(r.rows.size()));
+    put_bytes(out, content::rows);
+    put_bytes(out, r.height);
+    put_bytes(out, static_cast<std::uint64_t>(r.rows.size()));
     out.append(reinterpret_cast<const char*>(r.rows.data()),
                r.rows.size() * sizeof(std::int64_t));
     put_tensor(out, r.values);

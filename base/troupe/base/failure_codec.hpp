@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace troupe::actors {
+namespace troupe {
 
 /// Serializes an error for other processes: code, message and context. The
 /// result is never empty.
@@ -16,4 +16,4 @@ std::string encode_failure(const error& failure);
 /// error(peer_failure) that says so.
 error decode_failure(std::string_view bytes);
 
-} // namespace troupe::actors
+} // namespace troupe

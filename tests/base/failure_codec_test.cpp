@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/actors/remote/failure_codec.hpp>
+#include <troupe/base/failure_codec.hpp>
 
 #include <support/caught.hpp>
 
@@ -9,10 +9,8 @@
 
 using namespace troupe;
 using namespace troupe::test;
-using actors::decode_failure;
-using actors::encode_failure;
 
-TEST_SUITE("actors.remote.failure_codec") {
+TEST_SUITE("base.failure_codec") {
 
 TEST_CASE("an error is unchanged after encoding and decoding") {
   error_context where;
@@ -49,4 +47,4 @@ TEST_CASE("invalid bytes are decoded to an error that says what is wrong") {
   CHECK(says(decode_failure(frames), "is cut short"));
 }
 
-} // TEST_SUITE("actors.remote.failure_codec")
+} // TEST_SUITE("base.failure_codec")

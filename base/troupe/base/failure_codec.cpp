@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/actors/remote/failure_codec.hpp>
+#include <troupe/base/failure_codec.hpp>
 
-#include <troupe/actors/remote/byte_reader.hpp>
+#include <troupe/base/byte_reader.hpp>
 
 #include <cstdint>
 #include <utility>
 
-namespace troupe::actors {
+namespace troupe {
 
 namespace {
 
 constexpr auto last_code = errc::cancelled;
 
 void put_text(std::string& out, const std::string& text) {
-  put(out, static_cast<std::uint64_t>(text.size()));
+  put_bytes(out, static_cast<std::uint64_t>(text.size()));
   out += text;
 }
 
@@ -43,15 +43,15 @@ error read_failure(byte_reader& in) {
 std::string encode_failure(const error& failure) {
   const auto& where = failure.where();
   std::string out;
-  put(out, failure.code());
+  put_bytes(out, failure.code());
   put_text(out, failure.message());
   for (auto* field :
        {&where.op, &where.op_type, &where.variable, &where.device})
     put_text(out, *field);
-  put(out, static_cast<std::uint8_t>(where.step ? 1 : 0));
+  put_bytes(out, static_cast<std::uint8_t>(where.step ? 1 : 0));
   if (where.step)
-    put(out, *where.step);
-  put(out, static_cast<std::uint64_t>(where.call_stack.size()));
+    put_bytes(out, *where.step);
+  put_bytes(out, static_cast<std::uint64_t>(where.call_stack.size()));
   for (auto& frame : where.call_stack)
     put_text(out, frame);
   return out;
@@ -66,4 +66,4 @@ error decode_failure(std::string_view bytes) {
   }
 }
 
-} // namespace troupe::actors
+} // namespace troupe

@@ -10,11 +10,11 @@
 #include <string_view>
 #include <type_traits>
 
-namespace troupe::actors {
+namespace troupe {
 
 /// Appends the bytes of a number.
 template <class T>
-void put(std::string& out, T value) {
+void put_bytes(std::string& out, T value) {
   static_assert(std::is_trivially_copyable_v<T>);
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
@@ -61,4 +61,4 @@ private:
   const char* what_;
 };
 
-} // namespace troupe::actors
+} // namespace troupe
