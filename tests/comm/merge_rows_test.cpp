@@ -6,6 +6,8 @@
 
 #include <doctest/doctest.h>
 
+#include <optional>
+#include <span>
 #include <vector>
 
 using namespace comm_test;
@@ -25,11 +27,19 @@ selected_rows make_rows(const row_list& rows, unsigned seed,
   return value;
 }
 
+selected_rows merged_of(std::span<const selected_rows* const> rows) {
+  std::vector<std::optional<rows_view>> all;
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    all.push_back(view_of(rows[r], r));
+  check_rows(all);
+  return merge_rows(all, host());
+}
+
 void check_error(errc code, const char* message, const selected_rows& a,
                  const selected_rows& b) {
   const selected_rows* all[] = {&a, &b};
   try {
-    merge_rows(all, host());
+    merged_of(all);
     FAIL("no error, expected: ", message);
   } catch (const error& e) {
     CHECK(e.code() == code);
@@ -42,7 +52,7 @@ void check_error(errc code, const char* message, const selected_rows& a,
 TEST_CASE("duplicates are kept, in the order of ranks") {
   auto a = make_rows({7, 2, 7}, 1), b = make_rows({7, 0}, 2);
   const selected_rows* all[] = {&b, nullptr, &a};
-  auto merged = merge_rows(all, host());
+  auto merged = merged_of(all);
   CHECK(merged.rows == row_list{7, 0, 7, 2, 7});
   CHECK(merged.values.dims() == shape{5, 3});
   for (std::size_t i = 0; i < 6; ++i)
@@ -56,13 +66,13 @@ TEST_CASE("idle ranks contribute no rows") {
   idle.height = 100;
   auto a = make_rows({4}, 1), none = make_rows({}, 1);
   const selected_rows* some[] = {&idle, nullptr, &none, &a};
-  CHECK(merge_rows(some, host()).rows == row_list{4});
+  CHECK(merged_of(some).rows == row_list{4});
   const selected_rows* nobody[] = {nullptr, &idle};
-  auto merged = merge_rows(nobody, host());
+  auto merged = merged_of(nobody);
   CHECK(merged.rows.empty());
   CHECK(merged.height == 100);
   CHECK(!merged.values);
-  CHECK(merge_rows({}, host()).rows.empty());
+  CHECK(merged_of({}).rows.empty());
 }
 
 TEST_CASE("ranks that do not fit together are named") {

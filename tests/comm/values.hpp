@@ -3,8 +3,13 @@
 
 #include <troupe/kernels/tensor.hpp>
 
+#include <unistd.h>
+
+#include <atomic>
 #include <cstring>
+#include <filesystem>
 #include <random>
+#include <string>
 #include <vector>
 
 /// Tensors with known values for the tests of comm.
@@ -64,6 +69,14 @@ inline std::vector<tensor> clones(const std::vector<tensor>& values) {
   for (auto& value : values)
     copies.push_back(value ? clone(value, host()) : tensor{});
   return copies;
+}
+
+/// Where the processes of a group meet: a path that nobody else uses.
+inline std::string socket_path() {
+  static std::atomic<int> count{0};
+  return std::filesystem::temp_directory_path()
+         / ("troupe-comm-" + std::to_string(::getpid()) + "-"
+            + std::to_string(count++));
 }
 
 } // namespace comm_test

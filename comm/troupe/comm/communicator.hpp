@@ -105,7 +105,8 @@ struct waiting_call {
 /// - error(peer_failure): a rank has left the group
 ///
 /// **Thread rule.** `start` and `fail`: one thread at a time per rank; ranks
-/// are independent of each other. `waits_for` and `leave`: any thread.
+/// are independent of each other. All others: any thread. An end must not be
+/// destroyed within a completion.
 class communicator {
 public:
   communicator(const communicator&) = delete;
@@ -132,9 +133,31 @@ public:
   /// all other ranks with this error. For this rank it is complete on return.
   virtual void fail(const error& why) = 0;
 
+  /// Fails this rank's calls `first` to `last` that it has made and that wait
+  /// for other ranks, as if it had made them by `fail`. Its own completions are
+  /// called, too. Does nothing for calls that are complete, or that all ranks
+  /// have made.
+  virtual void give_up(ticket first, ticket last, const error& why) = 0;
+
   /// The first call of this rank that is not complete; nothing if all are. For
   /// a watchdog, which asks again later and compares positions.
   virtual std::optional<waiting_call> waits_for() const = 0;
+
+  /// Memory in which values are merged where they lie; values elsewhere are
+  /// copied first. Null: any memory of the rank's device will do.
+  virtual arena* memory() noexcept { return nullptr; }
+
+  ///@{
+  /// For threads that have nothing else to do. A group over several processes
+  /// has a thread of its own that others wake, which takes some microseconds.
+  /// `progress` does what can be done on the calling thread, and returns true
+  /// if a call of this process became complete. Between `begin_looking` and
+  /// `end_looking` a thread calls `progress` all the time, so the group's own
+  /// thread need not be woken. Any thread.
+  virtual bool progress() { return false; }
+  virtual void begin_looking() {}
+  virtual void end_looking() {}
+  ///@}
 
   /// Ends this rank's part in the group. All its calls that wait for others,
   /// and all later ones, fail with `why`. The other ranks' calls fail with

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/comm/local/dense_sum.hpp>
 
-#include <troupe/base/error.hpp>
+#include <troupe/comm/value_checks.hpp>
 
 #include <algorithm>
-#include <string>
 
 namespace troupe::comm::local {
 
@@ -16,42 +15,13 @@ constexpr std::size_t min_part_bytes = std::size_t{128} << 10;
 // the same cache line.
 constexpr std::size_t part_granularity = 4096;
 
-[[noreturn]] void refuse(errc code, collective_kind kind,
-                         const std::string& what) {
-  throw error(code, std::string(to_string(kind)) + ": " + what);
-}
-
-std::string describe(const tensor& value) {
-  return std::string(to_string(value.type())) + " " + to_string(value.dims());
-}
-
 // The first rank with a tensor, which the others must match.
 std::size_t first_rank(collective_kind kind, std::span<const tensor> inputs) {
   const auto found = std::ranges::find_if(
     inputs, [](const tensor& value) { return bool(value); });
   if (found == inputs.end())
-    refuse(errc::invalid_argument, kind, "no rank has a value");
+    refuse_call(kind, "no rank has a value");
   return static_cast<std::size_t>(found - inputs.begin());
-}
-
-void require_dtype(collective_kind kind, const tensor& value,
-                   std::size_t rank) {
-  if (!can_add(value.type()))
-    refuse(errc::dtype_mismatch, kind,
-           "rank " + std::to_string(rank) + " gives "
-             + std::string(to_string(value.type()))
-             + ", expected float32, float16, bfloat16 or int32");
-}
-
-void require_like(collective_kind kind, const tensor& value, std::size_t rank,
-                  const tensor& first, std::size_t first_rank) {
-  if (value.type() == first.type() && value.dims() == first.dims())
-    return;
-  refuse(value.type() == first.type() ? errc::shape_mismatch
-                                      : errc::dtype_mismatch,
-         kind,
-         "rank " + std::to_string(rank) + " gives " + describe(value)
-           + ", rank " + std::to_string(first_rank) + " " + describe(first));
 }
 
 std::size_t round_up(std::size_t value, std::size_t multiple) {
@@ -70,14 +40,15 @@ void dense_sum::bind(collective_kind kind, std::span<const tensor> inputs,
   sources_.clear();
   const auto first = first_rank(kind, inputs);
   const auto& like = inputs[first];
-  require_dtype(kind, like, first);
+  const value_form form{first, like.type(), like.dims()};
+  require_addable(kind, form);
   for (std::size_t r = first; r < inputs.size(); ++r)
     if (inputs[r]) {
-      require_like(kind, inputs[r], r, like, first);
+      require_alike(kind, {r, inputs[r].type(), inputs[r].dims()}, form);
       sources_.push_back(inputs[r].raw());
     }
   if (!output)
-    refuse(errc::invalid_argument, kind, "the result has no memory");
+    refuse_call(kind, "the result has no memory");
   type_ = like.type();
   elements_ = static_cast<std::size_t>(like.numel());
   const auto in_place = std::ranges::find(sources_, output.raw());

@@ -3,6 +3,7 @@
 
 #include <troupe/base/error.hpp>
 #include <troupe/comm/local/merge_rows.hpp>
+#include <troupe/comm/value_checks.hpp>
 #include <troupe/kernels/device.hpp>
 #include <troupe/kernels/part_runner.hpp>
 
@@ -13,12 +14,6 @@
 namespace troupe::comm::local {
 
 namespace {
-
-[[noreturn]] void refuse_rank(collective_kind kind, std::size_t rank,
-                              const std::string& what) {
-  throw error(errc::invalid_argument, std::string(to_string(kind)) + ": rank "
-                                        + std::to_string(rank) + " " + what);
-}
 
 bool gives_value(collective_kind kind, std::size_t root, std::size_t rank) {
   return kind != collective_kind::broadcast || rank == root;
@@ -64,14 +59,11 @@ group_merge::group_merge(std::vector<device*> ranks,
 void group_merge::run(collective_kind kind, std::size_t root,
                       std::span<const rank_value> values) {
   if (values.size() != size())
-    throw error(errc::invalid_argument, std::string(to_string(kind)) + ": "
-                                          + std::to_string(values.size())
-                                          + " values for "
-                                          + std::to_string(size()) + " ranks");
+    refuse_call(kind, std::to_string(values.size()) + " values for "
+                        + std::to_string(size()) + " ranks");
   if (root >= size())
-    throw error(errc::invalid_argument, std::string(to_string(kind)) + ": root "
-                                          + std::to_string(root) + " of "
-                                          + std::to_string(size()) + " ranks");
+    refuse_call(kind, "root " + std::to_string(root) + " of "
+                        + std::to_string(size()) + " ranks");
   if (gives_rows(kind, root, values))
     merge_sparse(kind, root, values);
   else
@@ -155,14 +147,15 @@ void group_merge::merge_sparse(collective_kind kind, std::size_t root,
                                std::span<const rank_value> values) {
   if (kind == collective_kind::broadcast)
     refuse_rank(kind, root, "gives rows, expected a tensor");
-  rows_.assign(size(), nullptr);
+  rows_.assign(size(), std::nullopt);
   for (std::size_t r = 0; r < size(); ++r)
     if (const auto* in = values[r].in; in && in->is_rows())
-      rows_[r] = &in->as_rows();
+      rows_[r] = view_of(&in->as_rows(), r);
     else if (in && in->is_tensor())
       refuse_rank(kind, r, "gives a tensor, another rank rows");
   // Duplicates are kept, as on one device: optimizers add up repeated rows
   // anyway.
+  check_rows(rows_);
   auto merged = merge_rows(rows_, ranks_[root]->memory());
   if (size() > 1 && kind != collective_kind::reduce)
     merged.values = merged.values.share();

@@ -3,9 +3,11 @@
 
 #include <troupe/comm/communicator.hpp>
 #include <troupe/comm/local/dense_sum.hpp>
+#include <troupe/comm/local/merge_rows.hpp>
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -55,7 +57,7 @@ private:
   dense_sum sum_;
   // The values of the current run; kept to reuse their memory.
   std::vector<tensor> inputs_;
-  std::vector<const selected_rows*> rows_;
+  std::vector<std::optional<rows_view>> rows_;
 };
 
 } // namespace troupe::comm::local

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/comm/local/local_group.hpp>
 
+#include <troupe/comm/call_text.hpp>
+
 #include <algorithm>
-#include <string>
 #include <utility>
 
 namespace troupe::comm {
@@ -24,6 +25,9 @@ public:
     return group_->start(rank(), call, whole);
   }
   void fail(const error& why) override { group_->fail(rank(), why); }
+  void give_up(ticket first, ticket last, const error& why) override {
+    group_->give_up(rank(), first, last, why);
+  }
   std::optional<waiting_call> waits_for() const override {
     return group_->waits_for(rank());
   }
@@ -33,31 +37,10 @@ private:
   std::shared_ptr<local_group> group_;
 };
 
-std::string number_of_rank(std::size_t rank) {
-  return "rank " + std::to_string(rank);
-}
-
-/// "reduce of a, b to rank 1".
-std::string text_of(const collective_call& call) {
-  std::string text{to_string(call.kind)};
-  for (auto& v : call.values)
-    text.append(&v == call.values.data() ? " of " : ", ").append(v.name);
-  if (call.kind == collective_kind::all_reduce)
-    return text;
-  return text + (call.kind == collective_kind::reduce ? " to " : " from ")
-         + number_of_rank(call.root);
-}
-
 bool are_alike(const collective_call& a, const collective_call& b) {
   return a.kind == b.kind && a.root == b.root
          && std::ranges::equal(a.values, b.values, {}, &rank_value::name,
                                &rank_value::name);
-}
-
-/// The error that the other ranks get when a rank fails or leaves.
-error with_rank(std::size_t rank, const char* what, errc code,
-                const error& why) {
-  return {code, number_of_rank(rank) + what + why.message(), why.where()};
 }
 
 } // namespace
@@ -140,12 +123,24 @@ void local_group::fail(std::size_t rank, const error& why) {
       return;
     auto& m = join(rank);
     if (!m.failure)
-      fail_meeting(m, with_rank(rank, " has failed: ", why.code(), why),
-                   others);
+      fail_meeting(m, failed_error(rank, why), others);
     if (is_complete(m))
       end(m);
   }
   tell(others);
+}
+
+void local_group::give_up(std::size_t rank, ticket first, ticket last,
+                          const error& why) {
+  notices all;
+  {
+    std::lock_guard guard{mutex_};
+    for (auto position = std::max(first, ended_ + 1);
+         position <= std::min(last, made_[rank]); ++position)
+      if (auto& m = meeting_at(position); !m.failure && !is_complete(m))
+        fail_meeting(m, failed_error(rank, why), all);
+  }
+  tell(all);
 }
 
 std::optional<waiting_call> local_group::waits_for(std::size_t rank) const {
@@ -185,10 +180,7 @@ void local_group::leave_meeting(meeting& m, std::size_t rank, notices& to) {
   if (!std::exchange(own.came, true))
     ++m.came;
   if (!m.failure)
-    fail_meeting(m,
-                 with_rank(rank, " has left the group: ", errc::peer_failure,
-                           *left_[rank]),
-                 to);
+    fail_meeting(m, left_error(rank, *left_[rank]), to);
   if (is_complete(m))
     end(m);
 }
@@ -214,8 +206,7 @@ void local_group::open(meeting& m, ticket position) {
     if (left_[r]) {
       m.ranks[r].came = true;
       ++m.came;
-      m.failure =
-        with_rank(r, " has left the group: ", errc::peer_failure, *left_[r]);
+      m.failure = left_error(r, *left_[r]);
     }
 }
 
@@ -255,14 +246,11 @@ void local_group::check_alike(meeting& m, std::size_t rank,
     m.ranks, [](const visit& v) { return v.whole != nullptr; });
   if (m.failure || first == m.ranks.end() || are_alike(first->call, call))
     return;
-  fail_meeting(
-    m,
-    {errc::order_mismatch,
-     "call " + std::to_string(m.position) + ": " + number_of_rank(rank)
-       + " makes " + text_of(call) + ", "
-       + number_of_rank(static_cast<std::size_t>(first - m.ranks.begin())) + " "
-       + text_of(first->call)},
-    to);
+  const auto other = static_cast<std::size_t>(first - m.ranks.begin());
+  fail_meeting(m,
+               mismatch_error(m.position, {rank, text_of(call)},
+                              {other, text_of(first->call)}),
+               to);
 }
 
 void local_group::fail_meeting(meeting& m, const error& why, notices& to) {

@@ -30,6 +30,7 @@ public:
   launch_result start(std::size_t rank, const collective_call& call,
                       completion& whole);
   void fail(std::size_t rank, const error& why);
+  void give_up(std::size_t rank, ticket first, ticket last, const error& why);
   std::optional<waiting_call> waits_for(std::size_t rank) const;
   void leave(std::size_t rank, const error& why);
   ///@}

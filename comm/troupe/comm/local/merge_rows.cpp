@@ -6,15 +6,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <ranges>
 #include <string>
-#include <utility>
-#include <vector>
 
 namespace troupe::comm::local {
 
 namespace {
-
-using rows_view = std::span<const selected_rows* const>;
 
 [[noreturn]] void fail(errc code, std::size_t rank, const std::string& what) {
   throw error(code, "merge_rows: rank " + std::to_string(rank) + " " + what);
@@ -25,7 +22,7 @@ shape with_rows(shape dims, std::size_t rows) {
   return dims;
 }
 
-void check_row_numbers(const selected_rows& value, std::size_t rank) {
+void check_row_numbers(const rows_view& value, std::size_t rank) {
   const auto height =
     static_cast<std::uint64_t>(std::max<std::int64_t>(value.height, 0));
   for (auto row : value.rows)
@@ -35,39 +32,32 @@ void check_row_numbers(const selected_rows& value, std::size_t rank) {
              + std::to_string(value.height) + " rows");
 }
 
-void check_values(const selected_rows& value, std::size_t rank) {
-  auto& dims = value.values.dims();
+void check_values(const rows_view& value, std::size_t rank) {
   if (!value.values && !value.rows.empty())
     fail(errc::shape_mismatch, rank,
          "has " + std::to_string(value.rows.size()) + " rows without values");
   if (!value.values)
     return;
-  if (!value.values.is_plain())
-    fail(errc::invalid_argument, rank,
-         "has values in the layout " + value.values.format()->name()
-           + ", expected a plain tensor");
-  if (dims.rank() == 0
-      || dims[0] != static_cast<std::int64_t>(value.rows.size()))
+  if (value.dims.rank() == 0
+      || value.dims[0] != static_cast<std::int64_t>(value.rows.size()))
     fail(errc::shape_mismatch, rank,
          "has " + std::to_string(value.rows.size()) + " rows but values "
-           + to_string(dims));
+           + to_string(value.dims));
 }
 
-void check_like(const selected_rows& value, const selected_rows& first,
+void check_like(const rows_view& value, const rows_view& first,
                 std::size_t rank) {
-  auto& dims = value.values.dims();
-  if (dims != with_rows(first.values.dims(), value.rows.size()))
+  if (value.dims != with_rows(first.dims, value.rows.size()))
     fail(errc::shape_mismatch, rank,
-         "has values " + to_string(dims) + ", the first rank "
-           + to_string(first.values.dims()));
-  if (value.values.type() != first.values.type())
+         "has values " + to_string(value.dims) + ", the first rank "
+           + to_string(first.dims));
+  if (value.type != first.type)
     fail(errc::dtype_mismatch, rank,
-         "has " + std::string(to_string(value.values.type()))
-           + " values, the first rank "
-           + std::string(to_string(first.values.type())));
+         "has " + std::string(to_string(value.type))
+           + " values, the first rank " + std::string(to_string(first.type)));
 }
 
-void check_height(const selected_rows& value, std::int64_t height,
+void check_height(const rows_view& value, std::int64_t height,
                   std::size_t rank) {
   if (value.height != height)
     fail(errc::shape_mismatch, rank,
@@ -75,47 +65,23 @@ void check_height(const selected_rows& value, std::int64_t height,
            + std::to_string(height));
 }
 
-// The sparse gradients with values, after all have been checked.
-struct gathered {
-  std::vector<const selected_rows*> active;
-  std::int64_t height = 0;
-  std::size_t rows = 0;
-};
-
-gathered gather(rows_view rows_of) {
-  gathered all;
-  bool first = true;
-  for (std::size_t rank = 0; rank < rows_of.size(); ++rank) {
-    auto* value = rows_of[rank];
-    if (!value)
-      continue;
-    if (std::exchange(first, false))
-      all.height = value->height;
-    check_height(*value, all.height, rank);
-    check_row_numbers(*value, rank);
-    check_values(*value, rank);
-    if (!value->values)
-      continue;
-    if (!all.active.empty())
-      check_like(*value, *all.active.front(), rank);
-    all.active.push_back(value);
-    all.rows += value->rows.size();
-  }
-  return all;
+std::size_t bytes_of(const rows_view& value) {
+  return static_cast<std::size_t>(value.dims.numel()) * size_of(value.type);
 }
 
-selected_rows concatenated(const gathered& all, arena& memory) {
-  auto& like = all.active.front()->values;
+selected_rows concatenated(rows_of_ranks all, const rows_view& like,
+                           std::size_t rows, arena& memory) {
   selected_rows result;
-  result.height = all.height;
-  result.values =
-    tensor::make(memory, with_rows(like.dims(), all.rows), like.type());
-  result.rows.reserve(all.rows);
+  result.height = like.height;
+  result.values = tensor::make(memory, with_rows(like.dims, rows), like.type);
+  result.rows.reserve(rows);
   auto* to = result.values.raw();
-  for (auto* part : all.active) {
+  for (auto& part : all) {
+    if (!part || !part->values)
+      continue;
     result.rows.insert(result.rows.end(), part->rows.begin(), part->rows.end());
-    if (auto bytes = part->values.bytes()) {
-      std::memcpy(to, part->values.raw(), bytes);
+    if (const auto bytes = bytes_of(*part)) {
+      std::memcpy(to, part->values, bytes);
       to += bytes;
     }
   }
@@ -124,13 +90,52 @@ selected_rows concatenated(const gathered& all, arena& memory) {
 
 } // namespace
 
-selected_rows merge_rows(rows_view rows_of, arena& memory) {
-  auto all = gather(rows_of);
-  if (!all.active.empty())
-    return concatenated(all, memory);
+std::optional<rows_view> view_of(const selected_rows* rows, std::size_t rank) {
+  if (!rows)
+    return std::nullopt;
+  const auto& values = rows->values;
+  if (values && !values.is_plain())
+    fail(errc::invalid_argument, rank,
+         "has values in the layout " + values.format()->name()
+           + ", expected a plain tensor");
+  return rows_view{rows->rows, rows->height, values.raw(), values.dims(),
+                   values.type()};
+}
+
+void check_rows(rows_of_ranks all) {
+  const rows_view* first = nullptr;
+  const rows_view* first_active = nullptr;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (!all[rank])
+      continue;
+    auto& value = *all[rank];
+    if (!first)
+      first = &value;
+    check_height(value, first->height, rank);
+    check_row_numbers(value, rank);
+    check_values(value, rank);
+    if (!value.values)
+      continue;
+    if (!first_active)
+      first_active = &value;
+    check_like(value, *first_active, rank);
+  }
+}
+
+selected_rows merge_rows(rows_of_ranks all, arena& memory) {
+  const rows_view* like = nullptr;
+  std::size_t rows = 0;
   selected_rows none;
-  none.height = all.height;
-  return none;
+  for (auto& value : std::views::reverse(all)) {
+    if (!value)
+      continue;
+    none.height = value->height;
+    if (!value->values)
+      continue;
+    like = &*value;
+    rows += value->rows.size();
+  }
+  return like ? concatenated(all, *like, rows, memory) : none;
 }
 
 } // namespace troupe::comm::local

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/comm/shm/letter.hpp>
+
+#include <troupe/base/error.hpp>
+#include <troupe/comm/call_text.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <vector>
+
+namespace troupe::comm::shm {
+
+namespace {
+
+/// FNV-1a (Fowler, Noll and Vo).
+class hash {
+public:
+  void add(std::string_view text) noexcept {
+    for (const char c : text)
+      add(static_cast<unsigned char>(c));
+    add(0); // so that "ab", "c" differs from "a", "bc"
+  }
+  void add(std::uint64_t number) noexcept {
+    value_ = (value_ ^ number) * 0x100000001b3u;
+  }
+  std::uint64_t value() const noexcept { return value_; }
+
+private:
+  std::uint64_t value_ = 0xcbf29ce484222325u;
+};
+
+/// True if `bytes` bytes from `offset` on are in a segment of `size` bytes.
+bool is_inside(std::uint64_t offset, std::uint64_t bytes, std::size_t size) {
+  return offset <= size && bytes <= size - offset;
+}
+
+bool is_inside(const letter_value& v, std::size_t size) {
+  if (v.axes > shape::max_rank || !is_inside(v.offset, v.bytes, size))
+    return false;
+  if (v.holds != letter_value::content::rows)
+    return true;
+  return v.row_count <= size
+         && is_inside(v.rows_offset, v.row_count * sizeof(std::int64_t), size);
+}
+
+} // namespace
+
+std::uint64_t hash_of_layout(const std::string& name) {
+  hash sum;
+  sum.add(name);
+  return sum.value();
+}
+
+std::uint64_t hash_of(const collective_call& call) noexcept {
+  hash sum;
+  sum.add(static_cast<std::uint64_t>(call.kind));
+  sum.add(call.root);
+  for (auto& v : call.values)
+    sum.add(v.name);
+  return sum.value();
+}
+
+std::size_t letter_bytes(const collective_call& call) noexcept {
+  auto bytes = sizeof(letter_head);
+  for (auto& v : call.values)
+    bytes += sizeof(letter_value) + v.name.size();
+  return bytes;
+}
+
+void write_letter(const collective_call& call, std::byte* to) noexcept {
+  new (to) letter_head{call.kind, static_cast<std::uint32_t>(call.root),
+                       call.values.size()};
+  auto* value = to + sizeof(letter_head);
+  auto* name = value + call.values.size() * sizeof(letter_value);
+  for (auto& v : call.values) {
+    auto* made = new (value) letter_value;
+    made->wanted = v.out != nullptr;
+    made->name_bytes = static_cast<std::uint32_t>(v.name.size());
+    std::memcpy(name, v.name.data(), v.name.size());
+    value += sizeof(letter_value);
+    name += v.name.size();
+  }
+}
+
+letter_view::letter_view(const shared_segment& of, std::uint64_t offset,
+                         std::uint64_t bytes, std::size_t rank)
+  : segment_(of.data()) {
+  const auto refuse = [rank] {
+    throw error(errc::peer_failure,
+                number_of_rank(rank) + " sent a malformed call");
+  };
+  if (!is_inside(offset, bytes, of.size()) || offset % alignof(letter_value)
+      || bytes < sizeof(letter_head))
+    refuse();
+  head_ = reinterpret_cast<letter_head*>(segment_ + offset);
+  bytes -= sizeof(letter_head);
+  if (head_->values > bytes / sizeof(letter_value))
+    refuse();
+  values_ = reinterpret_cast<letter_value*>(head_ + 1);
+  bytes -= head_->values * sizeof(letter_value);
+  names_ = reinterpret_cast<const char*>(values_ + head_->values);
+  name_bytes_ = bytes;
+  for (auto& v : values()) {
+    if (v.name_bytes > bytes || !is_inside(v, of.size()))
+      refuse();
+    bytes -= v.name_bytes;
+  }
+}
+
+std::string_view letter_view::name(std::size_t value) const noexcept {
+  // The rank may have taken its letter back and reused the memory.
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < value; ++i)
+    first += values_[i].name_bytes;
+  first = std::min(first, name_bytes_);
+  return std::string_view{names_, name_bytes_}.substr(
+    first, values_[value].name_bytes);
+}
+
+std::string letter_view::text() const {
+  std::vector<std::string_view> names;
+  for (std::size_t i = 0; i < values().size(); ++i)
+    names.push_back(name(i));
+  return text_of(head_->kind, head_->root, names);
+}
+
+} // namespace troupe::comm::shm

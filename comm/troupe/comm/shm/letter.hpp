@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/comm/communicator.hpp>
+#include <troupe/comm/shm/shared_segment.hpp>
+#include <troupe/kernels/dtype.hpp>
+#include <troupe/kernels/shape.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace troupe::comm::shm {
+
+// A letter says what a rank gives and wants in a call. It lies in the rank's
+// segment: a `letter_head`, a `letter_value` for each variable, then their
+// names. All ranks of a host run the same program, so these are plain
+// structures.
+
+struct letter_head {
+  collective_kind kind = collective_kind::all_reduce;
+  std::uint32_t root = 0;
+  std::uint64_t values = 0;
+};
+
+/// One variable. Offsets are in the rank's segment.
+struct letter_value {
+  enum class content : std::uint8_t { nothing, dense, rows };
+
+  content holds = content::nothing;
+  bool wanted = false; ///< the rank wants the result
+  troupe::dtype type = troupe::dtype::float32;
+  std::uint8_t axes = 0;
+  std::uint32_t name_bytes = 0;
+  std::int64_t dims[shape::max_rank] = {};
+  std::uint64_t layout = 0; ///< hash of the layout's name; 0: plain
+  std::uint64_t offset = 0; ///< of the elements
+  std::uint64_t bytes = 0;  ///< of the elements
+  /// Of selected rows: the height and the row numbers. Rows without values have
+  /// no axes.
+  std::int64_t height = 0;
+  std::uint64_t row_count = 0;
+  std::uint64_t rows_offset = 0;
+
+  shape extents() const { return shape{std::span{dims, axes}}; }
+};
+
+/// For `letter_value::layout`. Equal layouts have equal names.
+std::uint64_t hash_of_layout(const std::string& name);
+
+/// The same for all ranks that want the same: of kind, root and names.
+std::uint64_t hash_of(const collective_call& call) noexcept;
+/// The bytes of a letter with these values.
+std::size_t letter_bytes(const collective_call& call) noexcept;
+/// Writes the head and the names, and empty values.
+void write_letter(const collective_call& call, std::byte* to) noexcept;
+
+/// A letter in a segment of this or another process.
+class letter_view {
+public:
+  letter_view() = default;
+  /// Throws error(peer_failure) if it, its names or its values are not in the
+  /// segment.
+  /// @param rank for errors
+  letter_view(const shared_segment& of, std::uint64_t offset,
+              std::uint64_t bytes, std::size_t rank);
+
+  const letter_head& head() const noexcept { return *head_; }
+  std::span<letter_value> values() const noexcept {
+    return {values_, static_cast<std::size_t>(head_->values)};
+  }
+  std::string_view name(std::size_t value) const noexcept;
+  /// "reduce of a, b to rank 1".
+  std::string text() const;
+
+  /// The elements of a value, and the row numbers of selected rows.
+  std::byte* elements(const letter_value& v) const noexcept {
+    return segment_ + v.offset;
+  }
+  std::span<const std::int64_t> rows(const letter_value& v) const noexcept {
+    return {reinterpret_cast<const std::int64_t*>(segment_ + v.rows_offset),
+            static_cast<std::size_t>(v.row_count)};
+  }
+
+private:
+  std::byte* segment_ = nullptr;
+  letter_head* head_ = nullptr;
+  letter_value* values_ = nullptr;
+  const char* names_ = nullptr;
+  std::size_t name_bytes_ = 0;
+};
+
+} // namespace troupe::comm::shm
