@@ -90,16 +90,18 @@ TEST_CASE("a step that fails on one device ends on all, and the next runs") {
   }
 }
 
-TEST_CASE("collectives per rank are refused over several places") {
+TEST_CASE("ranks of several places meet") {
   const auto net = make_mlp();
-  auto options = on(2, merge_strategy::all_reduce, true);
-  options.parameters = net.parameters();
-  options.hooks.places = {0, 1};
-  const auto e = caught([&] { executor exe(net.main, options); });
-  CHECK(e.code() == errc::invalid_argument);
-  CHECK(e.message()
-        == "collectives with a handle per device (rank_collectives) need all "
-           "devices in one place");
+  for (auto strategy : {merge_strategy::all_reduce, merge_strategy::reduce}) {
+    const auto joint = train(net, on(2, strategy, false), batches);
+    for (const bool asked : {false, true}) {
+      auto options = on(2, strategy, asked);
+      options.hooks.places = {0, 1};
+      const auto parts = train(net, options, batches);
+      CHECK(parts.losses == joint.losses);
+      CHECK(bit_equal(*parts.parameters, *joint.parameters));
+    }
+  }
 }
 
 } // TEST_SUITE("actors.rank_collectives")

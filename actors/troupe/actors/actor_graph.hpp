@@ -64,6 +64,8 @@ public:
     placement where;
     /// outlives the graph; null if the graph has no transfers
     transport* transfers = nullptr;
+    /// see graph_tasks; outlives the graph
+    arena* merged_values = nullptr;
   };
 
   /// Throws error(unsupported_op) naming an op type without a kernel.

@@ -5,6 +5,7 @@
 #include <troupe/actors/backend/backend.hpp>
 #include <troupe/actors/configure.hpp>
 #include <troupe/actors/handles.hpp>
+#include <troupe/actors/remote/host_group.hpp>
 #include <troupe/actors/remote/node_link.hpp>
 #include <troupe/actors/remote/run_description.hpp>
 #include <troupe/actors/remote/transport.hpp>
@@ -16,6 +17,7 @@
 #include <troupe/actors/workers/serving_thread.hpp>
 #include <troupe/base/assert.hpp>
 #include <troupe/base/clock.hpp>
+#include <troupe/comm/shm/process_memory.hpp>
 #include <troupe/graph/ssa/ssa_edges.hpp>
 #include <troupe/graph/unsupported_ops.hpp>
 
@@ -127,6 +129,8 @@ struct executor::impl {
   // null if the graph has no transfers
   std::unique_ptr<actors::transport> transfers;
   std::unique_ptr<actors::loopback_wire> loopback;
+  // memory that other processes map; null in a run of one process
+  std::shared_ptr<comm::process_memory> shared;
   std::optional<actors::step_failures> failures; // once there are actors
   std::unique_ptr<actor_graph> actors;
   std::optional<actors::feeder> feeding;     // once there are actors
@@ -181,11 +185,13 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
   if (!ssa.transfers.empty())
     transfers = std::make_unique<actors::transport>(ssa.transfers.size(),
                                                     options.steps_in_flight);
-  actors = std::make_unique<actor_graph>(
-    actor_graph::parts{options.system, workers.get(), program.get(), &ssa,
-                       devices, parameters.get(), options.kernels.get(),
-                       &options, trace.get(), where(), transfers.get()});
-  failures.emplace(actors->context(), transfers.get());
+  if (options.nodes && !options.hooks.dry_run)
+    shared = std::make_shared<comm::process_memory>();
+  actors = std::make_unique<actor_graph>(actor_graph::parts{
+    options.system, workers.get(), program.get(), &ssa, devices,
+    parameters.get(), options.kernels.get(), &options, trace.get(), where(),
+    transfers.get(), shared ? &shared->memory() : nullptr});
+  failures.emplace(actors->context(), transfers.get(), actors->tasks().ranks());
   feeding.emplace(
     actors::feeder::parts{&program->main(), &feeds_needed, devices,
                           [this](std::size_t d) { return is_here(d); },
@@ -219,6 +225,10 @@ void executor::impl::connect() {
     actors->context().members = link->members();
     if (transfers)
       transfers->connect(*link);
+    if (auto* ranks = actors->tasks().ranks(); ranks && shared) {
+      actors::join_host_group(*options.nodes, *link, shared, *ranks);
+      ranks->attach_to(workers->queue());
+    }
   } else if (transfers) {
     loopback = std::make_unique<actors::loopback_wire>(*transfers);
     transfers->connect(*loopback);
@@ -244,8 +254,14 @@ executor::impl::~impl() {
     collect_oldest(serving);
     in_flight.pop_front();
   }
-  if (link)
+  if (link) {
+    if (auto* ranks = actors->tasks().ranks())
+      ranks->leave(
+        {errc::peer_failure, "process " + std::to_string(options.nodes->process)
+                               + " has left the run after "
+                               + std::to_string(next_step) + " steps"});
     link->leave(next_step);
+  }
   link.reset();
   actors->retire();
   while (!actors->idle()) {
@@ -294,8 +310,7 @@ void executor::impl::admit(step_in_flight& s, actors::serving_thread& serving,
 void executor::impl::step_failed(void* owner, step_state& step) {
   auto& self = *static_cast<impl*>(owner);
   self.failures->fail_behind(step.id);
-  if (self.transfers)
-    self.transfers->give_up(step.id, step.reason());
+  self.failures->stop_waiting(step.id, step.reason());
 }
 
 void executor::impl::step_ended(void* owner, step_state& step) {

@@ -51,7 +51,7 @@ struct executor_hooks {
   /// If set, draws the order of an op's messages and of ready ops from a seed.
   std::optional<delivery_shuffle> shuffle = {};
   /// Split each collective into one handle per device. Devices with their own
-  /// streams need this.
+  /// streams need this. Graphs over several places are split so in any case.
   bool rank_collectives = false;
   /// One place per device. The graph is split over places as it would be over
   /// processes, but all places are in this process and exchange values in

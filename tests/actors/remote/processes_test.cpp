@@ -305,7 +305,7 @@ TEST_CASE("a process holds only actors and variables of its own devices") {
   };
   const auto child = run.child(1, [&](executor& exe) {
     exe.run(run.net.batch(0, 4));
-    if (exe.stats().stream_actors != 2 || !counts_own_handles(exe, 1))
+    if (exe.stats().stream_actors != 3 || !counts_own_handles(exe, 1))
       ::_exit(2);
   });
   executor exe{run.net.main, run.options(0)};

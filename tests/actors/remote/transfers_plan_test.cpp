@@ -2,9 +2,10 @@
 
 // The messages of graphs whose places exchange values.
 
-#include <troupe/actors/steps/executor_graph.hpp>
+#include <troupe/graph/passes/transfers.hpp>
 #include <troupe/graph/ssa/implied_edges.hpp>
 #include <troupe/graph/ssa/reachability.hpp>
+#include <troupe/graph/ssa_builder.hpp>
 #include <troupe/graph/wiring/wiring_plan.hpp>
 
 #include <actors/small_nets.hpp>
@@ -27,14 +28,17 @@ TEST_SUITE("actors.remote.transfers_plan") {
 
 namespace {
 
+/// Devices share parameters, so those of other places get them by transfers.
 graph::ssa_graph split(const small_net& net, merge_strategy strategy,
                        const std::vector<std::uint32_t>& places) {
-  executor_options o;
+  graph::build_options o;
   o.devices = parse_devices("cpu:" + std::to_string(places.size()));
   o.strategy = strategy;
-  o.hooks.places = places;
-  return actors::build_graph(std::make_shared<graph::program>(net.main), o,
-                             net.loss);
+  o.loss = net.loss;
+  o.lowering.share_parameters = true;
+  return graph::add_transfers(
+    graph::build_ssa_graph(std::make_shared<graph::program>(net.main), o),
+    places);
 }
 
 /// The plan of all places, or of one.

@@ -17,7 +17,7 @@ namespace {
 /// At most four steps in flight, without a graph.
 struct some_steps {
   graph_context context;
-  step_failures failures{context, nullptr};
+  step_failures failures{context, nullptr, nullptr};
 
   some_steps() {
     for (int i = 0; i < 4; ++i)

@@ -6,6 +6,7 @@
 #include <troupe/base/error.hpp>
 #include <troupe/graph/passes/delayed_inputs.hpp>
 #include <troupe/graph/passes/program_order.hpp>
+#include <troupe/graph/passes/rank_collectives.hpp>
 #include <troupe/graph/passes/redundant_edges.hpp>
 #include <troupe/graph/passes/transfers.hpp>
 #include <troupe/graph/ssa/hazard_checker.hpp>
@@ -32,11 +33,16 @@ namespace {
 constexpr auto strategies = {merge_strategy::all_reduce, merge_strategy::reduce,
                              merge_strategy::replicate, merge_strategy::none};
 
+constexpr bool shares_parameters = true;
+
+/// With shared parameters, devices read those of the first device, which may be
+/// in another place.
 ssa_graph split(const small_program& p, merge_strategy strategy,
                 const std::vector<std::uint32_t>& places,
-                const names& fetches = {}) {
+                const names& fetches = {}, bool shared = false) {
   auto options = on_cpus(places.size(), strategy, fetches);
   options.lowering.fuse_all_reduce_bytes = 0;
+  options.lowering.share_parameters = shared;
   return add_transfers(build(p, options), places);
 }
 
@@ -104,7 +110,8 @@ void check_same_values(const ssa_graph& whole, const ssa_graph& parts) {
   const auto before = workers_of(whole), after = workers_of(parts);
   REQUIRE(before.size() == after.size());
   for (std::size_t i = 0; i < before.size(); ++i) {
-    CHECK(before[i]->desc == after[i]->desc);
+    CHECK(before[i]->device == after[i]->device);
+    CHECK(before[i]->desc->type == after[i]->desc->type);
     REQUIRE(before[i]->inputs.size() == after[i]->inputs.size());
     for (std::size_t k = 0; k < before[i]->inputs.size(); ++k)
       CHECK(origin(whole, before[i]->inputs[k])
@@ -128,74 +135,27 @@ std::vector<std::uint32_t> random_places(std::size_t devices,
 
 } // namespace
 
-TEST_CASE(
-  "an all_reduce gets gradients of the other place and sends sums back") {
-  CHECK(describe_transfers(
-          split(linear_with_sgd(), merge_strategy::all_reduce, {0, 1}))
-        == "send@1: b@GRAD:1 ->\n"
-           "recv@0: -> b@GRAD@cpu:1:2\n"
-           "all_reduce@0: b@GRAD:1 b@GRAD@cpu:1:2 -> b@GRAD:2 "
-           "b@GRAD@cpu:1:3\n"
-           "send@0: b@GRAD@cpu:1:3 ->\n"
-           "recv@1: -> b@GRAD:2\n"
-           "send@1: w@GRAD:1 ->\n"
-           "recv@0: -> w@GRAD@cpu:1:2\n"
-           "all_reduce@0: w@GRAD:1 w@GRAD@cpu:1:2 -> w@GRAD:2 "
-           "w@GRAD@cpu:1:3\n"
-           "send@0: w@GRAD@cpu:1:3 ->\n"
-           "recv@1: -> w@GRAD:2\n");
+TEST_CASE("collectives have a rank per device and need no transfer") {
+  for (auto strategy : {merge_strategy::all_reduce, merge_strategy::reduce,
+                        merge_strategy::replicate}) {
+    auto options = on_cpus(2, strategy);
+    const auto whole = build(linear_with_sgd(), options);
+    const auto parts = add_transfers(whole, {0, 1});
+    CHECK(parts.transfers.empty());
+    CHECK(describe_ops(parts) == describe_ops(make_rank_collectives(whole)));
+    CHECK(describe_hazards(parts)
+          == describe_hazards(make_rank_collectives(whole)));
+    CHECK(parts.places == std::vector<std::uint32_t>{0, 1});
+  }
 }
 
-TEST_CASE("a reduce runs where its result is, a broadcast sends") {
-  const auto g = split(linear_with_sgd(), merge_strategy::reduce, {0, 1});
-  CHECK(describe_transfers(g)
-        == "send@1: b@GRAD:1 ->\n"
-           "recv@0: -> b@GRAD@cpu:1:2\n"
-           "reduce@0: b@GRAD:1 b@GRAD@cpu:1:2 -> b@GRAD:2\n"
-           "send@0: w@GRAD:1 ->\n"
-           "recv@1: -> w@GRAD@cpu:0:2\n"
-           "reduce@1: w@GRAD@cpu:0:2 w@GRAD:1 -> w@GRAD:2\n"
-           "broadcast@0: b:1 -> b:2 b@cpu:1:2\n"
-           "send@0: b@cpu:1:2 ->\n"
-           "recv@1: -> b:1\n"
-           "broadcast@1: w:1 -> w@cpu:0:2 w:2\n"
-           "send@1: w@cpu:0:2 ->\n"
-           "recv@0: -> w:1\n");
-  // Collectives are in order within their place only.
-  CHECK(describe_hazards(g)
-        == "mul@0 -> recv@0 write_after_read +0\n"
-           "mul@1 -> sgd_w@1 write_after_read +0\n"
-           "add@0 -> sgd_b@0 write_after_read +0\n"
-           "add@1 -> recv@1 write_after_read +0\n"
-           "send@1 -> recv@0 transfer +0\n"
-           "reduce@0 -> broadcast@0 order +0\n"
-           "send@0 -> recv@1 transfer +0\n"
-           "reduce@1 -> broadcast@1 order +0\n"
-           "broadcast@0 -> reduce@0 order +1\n"
-           "send@0 -> recv@1 transfer +0\n"
-           "broadcast@1 -> reduce@1 order +1\n"
-           "send@1 -> recv@0 transfer +0\n"
-           "b:2@0 -> b:0@0 data +1\n"
-           "b:1@1 -> b:0@1 data +1\n"
-           "w:1@0 -> w:0@0 data +1\n"
-           "w:2@1 -> w:0@1 data +1\n");
-}
-
-TEST_CASE("with replicate, device 0 updates and its place sends") {
-  CHECK(describe_transfers(
-          split(linear_with_sgd(), merge_strategy::replicate, {0, 1}))
-        == "send@1: b@GRAD:1 ->\n"
-           "recv@0: -> b@GRAD@cpu:1:2\n"
-           "reduce@0: b@GRAD:1 b@GRAD@cpu:1:2 -> b@GRAD:2\n"
-           "send@1: w@GRAD:1 ->\n"
-           "recv@0: -> w@GRAD@cpu:1:2\n"
-           "reduce@0: w@GRAD:1 w@GRAD@cpu:1:2 -> w@GRAD:2\n"
-           "broadcast@0: b:1 -> b:2 b@cpu:1:2\n"
-           "send@0: b@cpu:1:2 ->\n"
-           "recv@1: -> b:1\n"
-           "broadcast@0: w:1 -> w:2 w@cpu:1:2\n"
-           "send@0: w@cpu:1:2 ->\n"
-           "recv@1: -> w:1\n");
+TEST_CASE("a parameter of another place is sent each step") {
+  CHECK(describe_transfers(split(linear_with_sgd(), merge_strategy::all_reduce,
+                                 {0, 1}, {}, shares_parameters))
+        == "send@0: lr:0 ->\n"
+           "recv@1: -> lr@cpu:0:1\n"
+           "sgd_b@1: b:0 lr@cpu:0:1 b@GRAD:2 -> b:1\n"
+           "sgd_w@1: w:0 lr@cpu:0:1 w@GRAD:2 -> w:1\n");
 }
 
 TEST_CASE("devices of one place share what comes from another") {
@@ -277,7 +237,9 @@ TEST_CASE("a pass that lets a place use another's variable is found") {
 }
 
 TEST_CASE("transfers are not redundant") {
-  const auto g = split(linear_with_sgd(), merge_strategy::reduce, {0, 1});
+  const auto g = split(linear_with_sgd(), merge_strategy::all_reduce, {0, 1},
+                       {}, shares_parameters);
+  CHECK(!g.transfers.empty());
   const auto less = remove_redundant_edges(g);
   const auto is_transfer = [](const edge& e) {
     return e.kind == edge_kind::transfer;
@@ -290,8 +252,8 @@ TEST_CASE("all graphs are proven, and any edge that is left out is missed") {
   for (auto strategy : strategies)
     for (auto& places : std::vector<std::vector<std::uint32_t>>{
            {0, 1}, {1, 0}, {0, 1, 1}, {0, 1, 0}, {2, 1, 0}}) {
-      const auto g =
-        split(linear_with_sgd(), strategy, places, {"loss", "w", "b@GRAD"});
+      const auto g = split(linear_with_sgd(), strategy, places,
+                           {"loss", "w", "b@GRAD"}, shares_parameters);
       CHECK(is_apart(g));
       for (std::uint32_t k : {1, 2, 3})
         CHECK_NOTHROW(check_hazards(g, k));
@@ -314,8 +276,15 @@ TEST_CASE("random programs keep their values and are proven") {
     CAPTURE(seed);
     auto p =
       seed % 2 == 0 ? random_program(seed) : random_training_program(seed);
-    const auto g = build(p, random_options(p, seed));
-    auto parts = add_transfers(g, random_places(g.devices.size(), seed));
+    auto options = random_options(p, seed);
+    options.lowering.share_parameters = seed % 5 != 0;
+    const auto places = random_places(options.devices.size(), seed);
+    const auto whole = build(p, options);
+    const auto is_split =
+      std::ranges::adjacent_find(places, std::ranges::not_equal_to{})
+      != places.end();
+    const auto g = is_split ? make_rank_collectives(whole) : whole;
+    auto parts = add_transfers(whole, places);
     if (seed % 3 == 0)
       parts = run_in_program_order(std::move(parts));
     transfers += parts.transfers.size();
@@ -325,7 +294,7 @@ TEST_CASE("random programs keep their values and are proven") {
       CHECK(find_hazards(parts, k).empty());
     CHECK(brute_force_ordered(parts, 2));
   }
-  CHECK(transfers > 100);
+  CHECK(transfers > 50);
 }
 
 } // TEST_SUITE("graph.passes.transfers")

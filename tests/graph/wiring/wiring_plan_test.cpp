@@ -38,10 +38,12 @@ graph::program linear() {
 
 graph::ssa_graph
 over(const graph::program& p, const std::string& devices,
-     graph::merge_strategy strategy = graph::merge_strategy::all_reduce) {
+     graph::merge_strategy strategy = graph::merge_strategy::all_reduce,
+     bool share_parameters = false) {
   graph::build_options options;
   options.devices = parse_devices(devices);
   options.strategy = strategy;
+  options.lowering.share_parameters = share_parameters;
   return graph::build_ssa_graph(p, options);
 }
 
@@ -238,8 +240,10 @@ TEST_CASE("a ticket launch notifies the host on completion, others at launch") {
   CHECK(on_completion > 0);
 }
 
-TEST_CASE("ops that end later and transfers notify on completion") {
-  const auto g = graph::add_transfers(over(linear(), "cpu:2"), {0, 1});
+TEST_CASE("ops that end later, transfers and ranks notify on completion") {
+  // Devices share the learning rate, so one place sends it to the other.
+  const auto g = graph::add_transfers(
+    over(linear(), "cpu:2", graph::merge_strategy::all_reduce, true), {0, 1});
   const auto is_chosen = [](const graph::op_handle& o) {
     return o.kind == graph::op_kind::computation && o.desc->type == "square";
   };
@@ -247,18 +251,22 @@ TEST_CASE("ops that end later and transfers notify on completion") {
     g, {.streams = plan_streams(g, 1), .ends_later = is_chosen}};
   std::size_t chosen = 0;
   std::size_t transfers = 0;
+  std::size_t ranks = 0;
   for (auto& o : g.ops) {
     const auto transfers_value =
       o.kind == graph::op_kind::send || o.kind == graph::op_kind::recv;
+    const auto is_rank = o.collective_index >= 0;
     chosen += is_chosen(o);
     transfers += transfers_value;
+    ranks += is_rank;
     CHECK((plan.end_of(o.id) == op_end::later)
-          == (is_chosen(o) || transfers_value));
+          == (is_chosen(o) || transfers_value || is_rank));
     for (auto& e : plan.told_by(o.id))
       CHECK(e.at_completion == (plan.end_of(o.id) == op_end::later));
   }
   CHECK(chosen == 2);
   CHECK(transfers > 0);
+  CHECK(ranks == 2);
 }
 
 TEST_CASE("delayed inputs have their distance in edges and releases") {

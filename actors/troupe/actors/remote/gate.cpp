@@ -122,6 +122,17 @@ bool whole(Transfer transfer, int fd, Token& token) {
   return true;
 }
 
+/// What the names of a run's files begin with.
+std::string run_path(const std::string& folder, std::uint16_t port) {
+  auto in = folder;
+  if (in.empty()) {
+    in = "/tmp/troupe-" + std::to_string(::geteuid());
+    ::mkdir(in.c_str(), 0700); // fails if it exists, which is fine
+  }
+  require_own_folder(in);
+  return in + "/" + std::to_string(port);
+}
+
 void write_pass(const std::string& path, const run_pass& pass) {
   ::unlink(path.c_str()); // left by a run that was killed
   const descriptor file{::open(
@@ -219,13 +230,11 @@ run_pass run_pass::random() {
 }
 
 std::string pass_path(const std::string& folder, std::uint16_t port) {
-  auto in = folder;
-  if (in.empty()) {
-    in = "/tmp/troupe-" + std::to_string(::geteuid());
-    ::mkdir(in.c_str(), 0700); // fails if it exists, which is fine
-  }
-  require_own_folder(in);
-  return in + "/" + std::to_string(port) + ".pass";
+  return run_path(folder, port) + ".pass";
+}
+
+std::string group_path(const std::string& folder, std::uint16_t port) {
+  return run_path(folder, port) + ".group";
 }
 
 gate::gate(const std::string& host, std::uint16_t port,

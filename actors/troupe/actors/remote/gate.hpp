@@ -33,6 +33,8 @@ struct run_pass {
 /// means /tmp/troupe-UID, which is created if necessary. Throws
 /// error(invalid_argument) if anyone but the owner has access to the folder.
 std::string pass_path(const std::string& folder, std::uint16_t port);
+/// The same for the socket at which the processes of the run exchange memory.
+std::string group_path(const std::string& folder, std::uint16_t port);
 
 /// Admits connections to a loopback port that send the pass of the run.
 ///

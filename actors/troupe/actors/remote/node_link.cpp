@@ -22,7 +22,7 @@ using clock = std::chrono::steady_clock;
 node_link::node_link(caf::actor_system& system, const node_options& options,
                      std::string description, const graph::ssa_graph& graph,
                      transport* ends, listener listens)
-  : state_(std::make_shared<node_state>(system)) {
+  : state_(std::make_shared<node_state>(system)), port_(options.port) {
   const auto deadline =
     clock::now() + std::chrono::milliseconds(options.timeout_ms);
   auto& s = *state_;
@@ -40,18 +40,17 @@ node_link::node_link(caf::actor_system& system, const node_options& options,
     if (s.processes == 1) {
       s.now = node_state::stage::running;
     } else if (s.is_first()) {
-      std::uint16_t port = 0;
       {
         gate in{options.host, options.port, options.pass_folder,
                 [&](descriptor socket, std::uint16_t at) {
                   way.admit(std::move(socket), at);
                 }};
-        port = in.port();
+        port_ = in.port();
         if (options.listening)
-          options.listening(port);
+          options.listening(port_);
         way.wait(options, deadline);
       }
-      way.close(port);
+      way.close(port_);
     } else {
       way.join(state_, options, deadline);
       way.wait(options, deadline);
@@ -68,6 +67,12 @@ node_link::~node_link() {
 
 const std::shared_ptr<run_members>& node_link::members() const noexcept {
   return state_->members;
+}
+
+void node_link::require_all() const {
+  std::lock_guard guard{state_->mutex};
+  if (!state_->failure.empty())
+    throw error{errc::peer_failure, state_->failure};
 }
 
 void node_link::ended(step_id step) {

@@ -72,8 +72,16 @@ public:
             transfer_content content) override;
   void tell_taken(std::uint32_t channel, step_id step) override;
 
+  /// Throws error(peer_failure) if the run has ended because a process is lost
+  /// or has left.
+  void require_all() const;
+
+  /// The port of process 0.
+  std::uint16_t port() const noexcept { return port_; }
+
 private:
   std::shared_ptr<node_state> state_;
+  std::uint16_t port_;
 };
 
 /// Throws error(invalid_argument) for an address that is not loopback, a

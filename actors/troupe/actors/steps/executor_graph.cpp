@@ -77,7 +77,7 @@ graph::ssa_graph build_graph(std::shared_ptr<const graph::program> p,
   const auto build = build_options_of(options, loss);
   p = lowered_for(options.devices, std::move(p), build.lowering);
   auto g = graph::build_ssa_graph(std::move(p), build);
-  if (options.hooks.rank_collectives)
+  if (options.hooks.rank_collectives && !is_split(options))
     g = graph::make_rank_collectives(std::move(g));
   if (is_split(options))
     g = graph::add_transfers(std::move(g), places_of(options));

@@ -4,6 +4,7 @@
 #include <troupe/actors/engine/graph_context.hpp>
 #include <troupe/actors/engine/step_state.hpp>
 #include <troupe/actors/remote/transport.hpp>
+#include <troupe/actors/tasks/collective_ranks.hpp>
 
 #include <utility>
 #include <vector>
@@ -48,9 +49,15 @@ void step_failures::fail_from(step_id first, const error& reason) noexcept {
         failed.push_back(s->id);
       }
   }
+  for (auto step : failed)
+    stop_waiting(step, reason);
+}
+
+void step_failures::stop_waiting(step_id failed, const error& reason) noexcept {
   if (transfers_)
-    for (auto step : failed)
-      transfers_->give_up(step, reason);
+    transfers_->give_up(failed, reason);
+  if (ranks_)
+    ranks_->give_up(failed, reason);
 }
 
 void step_failures::fail_behind(step_id failed) noexcept {
@@ -74,8 +81,7 @@ void step_failures::failed_elsewhere(step_id id, const error& reason) {
       return; // the step has ended here
     step.fail(reason);
   }
-  if (transfers_)
-    transfers_->give_up(id, reason);
+  stop_waiting(id, reason);
   fail_behind(id);
 }
 
@@ -91,6 +97,10 @@ void step_failures::process_is_gone(step_id first_without,
     abandoned_from_ = first_without;
   }
   fail_from(first_without, reason);
+  // A process that leaves has made all calls of earlier steps. One that is lost
+  // may be in the middle of one.
+  if (ranks_ && first_without == 0)
+    ranks_->leave(reason);
 }
 
 void step_failures::require_can_run(step_id id) const {

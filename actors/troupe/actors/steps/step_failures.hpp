@@ -10,6 +10,7 @@
 
 namespace troupe::actors {
 
+class collective_ranks;
 class transport;
 struct graph_context;
 struct step_state;
@@ -22,9 +23,11 @@ struct step_state;
 /// others from any thread.
 class step_failures {
 public:
-  /// @param transfers null if the graph has none; both must outlive the object
-  step_failures(const graph_context& of, transport* transfers)
-    : context_(of), transfers_(transfers) {}
+  /// @param transfers, ranks null if the graph has none; all must outlive the
+  ///   object
+  step_failures(const graph_context& of, transport* transfers,
+                collective_ranks* ranks)
+    : context_(of), transfers_(transfers), ranks_(ranks) {}
 
   /// Admits step `id`. It fails at once if no step can run any more, or if an
   /// earlier step from `oldest` on has failed. `oldest` is the first step whose
@@ -34,6 +37,9 @@ public:
   void fail_from(step_id first, const error& reason) noexcept;
   /// The same for the steps after a failed one.
   void fail_behind(step_id failed) noexcept;
+  /// Called when a running step has failed: it no longer waits for values of
+  /// other processes.
+  void stop_waiting(step_id failed, const error& reason) noexcept;
 
   // For runs over several processes.
 
@@ -47,6 +53,7 @@ public:
 private:
   const graph_context& context_;
   transport* transfers_;
+  collective_ranks* ranks_;
   // guards all members below and which steps are running
   mutable std::mutex mutex_;
   step_id admitted_ = 0; // number of admitted steps

@@ -60,20 +60,21 @@ private:
 /// one run at a time.
 class rank_task final : public op_task {
 public:
-  rank_task(graph::op_kind kind, std::size_t root, comm::communicator& at,
+  rank_task(graph::op_kind kind, std::size_t root,
+            const collective_ranks& ranks, std::size_t device,
             std::vector<storage> inputs, std::vector<storage> outputs)
-    : kind_(kind_of(kind)), root_(root), at_(at), inputs_(std::move(inputs)),
-      outputs_(std::move(outputs)),
+    : kind_(kind_of(kind)), root_(root), ranks_(ranks), device_(device),
+      inputs_(std::move(inputs)), outputs_(std::move(outputs)),
       values_(std::max(inputs_.size(), outputs_.size())) {}
 
   launch_status run(step_state& step, completion& whole) override {
     take_values(step.slot);
-    return at_.start({kind_, root_, values_}, whole).state;
+    return ranks_.of(device_).start({kind_, root_, values_}, whole).state;
   }
 
   // The other ranks wait for this one and must learn that it has failed.
   launch_status skip(step_state& step, completion&) override {
-    at_.fail(step.reason());
+    ranks_.of(device_).fail(step.reason());
     return launch_status::done;
   }
 
@@ -87,7 +88,8 @@ private:
 
   comm::collective_kind kind_;
   std::size_t root_;
-  comm::communicator& at_;
+  const collective_ranks& ranks_;
+  std::size_t device_;
   std::vector<storage> inputs_;
   std::vector<storage> outputs_;
   std::vector<comm::rank_value> values_; // of the current step
@@ -136,11 +138,12 @@ make_collective_task(graph::op_kind kind, std::size_t root,
 }
 
 std::unique_ptr<op_task> make_rank_task(graph::op_kind kind, std::size_t root,
-                                        comm::communicator& at,
+                                        const collective_ranks& ranks,
+                                        std::size_t device,
                                         std::vector<storage> inputs,
                                         std::vector<storage> outputs) {
-  return std::make_unique<rank_task>(kind, root, at, std::move(inputs),
-                                     std::move(outputs));
+  return std::make_unique<rank_task>(kind, root, ranks, device,
+                                     std::move(inputs), std::move(outputs));
 }
 
 std::unique_ptr<op_task> make_fetch_task(device& on, stream& queue,

@@ -43,8 +43,11 @@ graph_tasks::graph_tasks(const parts& p)
   storages_.reserve(graph_.num_storages);
   tasks_.reserve(graph_.ops.size());
   find_updates_for_all();
+  make_ranks();
+  const auto merged = merged_storages();
   for_each_storage(graph_, [&](const graph::var_handle& v) {
-    auto& memory = parts_.devices[v.device]->memory();
+    auto& memory = merged[v.storage] ? *parts_.merged_values
+                                     : parts_.devices[v.device]->memory();
     if (!is_here(v.device))
       storages_.emplace_back(v.name, memory, elsewhere_);
     else if (v.persistable)
@@ -219,10 +222,37 @@ graph_tasks::make_group_task(const graph::op_handle& o) {
 // devices therefore make the same calls in the same order.
 std::unique_ptr<op_task>
 graph_tasks::make_task_of_rank(const graph::op_handle& o) {
-  if (ranks_.empty())
-    ranks_ = make_group(all_devices(), group_options());
-  return make_rank_task(o.kind, o.root, *ranks_[o.device],
+  return make_rank_task(o.kind, o.root, *ranks_, o.device,
                         storages_of(o.inputs), storages_of(o.outputs));
+}
+
+void graph_tasks::make_ranks() {
+  std::uint64_t calls = 0;
+  for (auto& o : graph_.ops)
+    if (o.collective_index >= 0 && o.device == 0)
+      ++calls;
+  if (!graph_.rank_collectives || calls == 0)
+    return;
+  const auto devices = graph_.devices.size();
+  ranks_ = std::make_unique<collective_ranks>(devices, calls);
+  bool all_are_here = true;
+  for (std::size_t d = 0; d < devices; ++d)
+    all_are_here &= is_here(d);
+  if (all_are_here)
+    ranks_->join(make_group(all_devices(), group_options()));
+}
+
+/// By storage: whether its values are merged in memory of a group.
+std::vector<bool> graph_tasks::merged_storages() const {
+  std::vector<bool> merged(graph_.num_storages);
+  if (!parts_.merged_values)
+    return merged;
+  for (auto& o : graph_.ops)
+    if (o.collective_index >= 0 && is_here(o.device))
+      for (auto id : o.inputs)
+        if (const auto& v = graph_.var(id); !v.persistable)
+          merged[v.storage] = true;
+  return merged;
 }
 
 // The handle lists the variables in order, and within each variable the devices

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/actors/engine/storage.hpp>
+#include <troupe/actors/tasks/collective_ranks.hpp>
 #include <troupe/actors/tasks/op_tasks.hpp>
 #include <troupe/actors/tasks/output_check.hpp>
 #include <troupe/actors/tasks/task_memory.hpp>
@@ -47,6 +48,9 @@ public:
     std::vector<bool> device_is_here = {};
     /// The ends of the graph's transfers, if it has any.
     transport* transfers = nullptr;
+    /// Memory for values that collectives merge, if ranks are in several
+    /// processes; null: that of the device.
+    arena* merged_values = nullptr;
     /// The expected order of ops; values are laid out in the order in which
     /// they are made. Empty: program order.
     std::span<const handle_id> order = {};
@@ -70,6 +74,10 @@ public:
   /// Null if the graph has no such feed.
   const fed_variable* find_fed(std::string_view name, std::size_t device) const;
   storage_places& places() noexcept { return *places_; }
+
+  /// Null if no collective has a handle per device. If devices are in other
+  /// processes, the caller joins the group before the first step.
+  collective_ranks* ranks() const noexcept { return ranks_.get(); }
 
   /// A fetch task's variable and device; index: position in
   /// step_state::fetched.
@@ -120,6 +128,8 @@ private:
     return parts_.device_is_here.empty() || parts_.device_is_here[device];
   }
   bool is_temporary_here(const graph::var_handle& v) const;
+  std::vector<bool> merged_storages() const;
+  void make_ranks();
 
   parts parts_;
   const graph::ssa_graph& graph_;
@@ -135,8 +145,7 @@ private:
   std::map<std::pair<std::string_view, std::size_t>, fed_variable> fed_;
   std::vector<fetch_entry> fetches_;
   std::vector<std::unique_ptr<op_task>> tasks_;
-  // By device, if collectives have one handle per device.
-  std::vector<std::unique_ptr<comm::communicator>> ranks_;
+  std::unique_ptr<collective_ranks> ranks_;
   // Ops that one CPU device runs for all devices, sorted. While the other
   // devices wait for the result, their workers share the work. These ops use
   // additional wide streams of the devices, which are made on demand.

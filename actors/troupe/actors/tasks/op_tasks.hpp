@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/actors/engine/storage.hpp>
+#include <troupe/actors/tasks/collective_ranks.hpp>
 #include <troupe/actors/tasks/op_task.hpp>
 #include <troupe/actors/tasks/task_memory.hpp>
 #include <troupe/comm/communicator.hpp>
@@ -77,11 +78,13 @@ make_collective_task(graph::op_kind kind, std::size_t root,
 
 /// Makes the task of one rank of such a collective. It completes when all ranks
 /// have arrived.
-/// @param at the rank's end of the group; must outlive the task
+/// @param ranks the group, which is joined before the first step; must outlive
+///   the task
 /// @param inputs empty for a rank that receives a broadcast
 /// @param outputs empty for a rank that gets no result of a reduce
 std::unique_ptr<op_task> make_rank_task(graph::op_kind kind, std::size_t root,
-                                        comm::communicator& at,
+                                        const collective_ranks& ranks,
+                                        std::size_t device,
                                         std::vector<storage> inputs,
                                         std::vector<storage> outputs);
 

@@ -3,6 +3,7 @@
 
 #include <troupe/base/error.hpp>
 #include <troupe/graph/graph_rewriter.hpp>
+#include <troupe/graph/passes/rank_collectives.hpp>
 #include <troupe/graph/ssa/ssa_edges.hpp>
 
 #include <algorithm>
@@ -42,11 +43,10 @@ private:
     std::string_view name;
   };
 
-  void add_op(op_handle op);
-  void move_to_result(op_handle& op) const;
+  void add_op(const op_handle& op);
+  var_index written_by(const op_handle& writer, var_index var);
   var_index value_for(const op_handle& reader, var_index var,
                       bool is_of_this_step);
-  var_index written_by(const op_handle& writer, var_index var);
   var_index copy_on(std::uint32_t device, var_index var);
   const copy_storage& storage_of_copies(const var_handle& original,
                                         std::uint32_t device);
@@ -152,15 +152,7 @@ place_splitter::var_index place_splitter::written_by(const op_handle& writer,
            : copy_on(writer.device, var);
 }
 
-void place_splitter::move_to_result(op_handle& op) const {
-  const auto& places = rewriter_.made();
-  if (op.kind == op_kind::reduce
-      && places.place_of(op.root) != places.place_of(op.device))
-    op.device = op.root;
-}
-
-void place_splitter::add_op(op_handle op) {
-  move_to_result(op);
+void place_splitter::add_op(const op_handle& op) {
   std::vector<var_index> inputs, outputs;
   for (std::size_t i = 0; i < op.inputs.size(); ++i)
     inputs.push_back(value_for(op, rewriter_.index_of(op.inputs[i]),
@@ -185,13 +177,12 @@ void place_splitter::keep_orders(ssa_graph& g) const {
       continue;
     const auto& from = g.op(new_id_[e.from]);
     const auto& to = g.op(new_id_[e.to]);
-    if (g.place_of(from.device) == g.place_of(to.device))
-      g.edges.push_back({from.id, to.id, e.kind, e.distance});
-    else if (from.collective_index < 0 || to.collective_index < 0)
+    if (g.place_of(from.device) != g.place_of(to.device))
       throw error{errc::graph_invalid,
                   "an order edge leads from " + handle_name(g, from.id) + " to "
                     + handle_name(g, to.id)
                     + ", which is in another place: nothing carries it there"};
+    g.edges.push_back({from.id, to.id, e.kind, e.distance});
   }
 }
 
@@ -231,16 +222,14 @@ ssa_graph add_transfers(ssa_graph g,
                 "a place must be given for each of the "
                   + std::to_string(g.devices.size()) + " devices, not for "
                   + std::to_string(place_of_device.size())};
-  if (g.rank_collectives)
-    throw error{errc::invalid_argument,
-                "collectives with a handle per device (rank_collectives) need "
-                "all devices in one place"};
   if (!g.places.empty())
     throw error{errc::invalid_argument,
                 "the graph is split over places already"};
   if (std::ranges::adjacent_find(place_of_device, std::ranges::not_equal_to{})
       == place_of_device.end())
     return g;
+  if (!g.rank_collectives)
+    g = make_rank_collectives(std::move(g));
   return place_splitter{g, place_of_device}.split();
 }
 

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/base/error.hpp>
+#include <troupe/base/ids.hpp>
+#include <troupe/base/job_queue.hpp>
+#include <troupe/comm/communicator.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace troupe::actors {
+
+/// The ends of the group of a graph's devices, for collectives with a handle
+/// per device. Every step makes the same number of calls on each of them, also
+/// if it fails.
+///
+/// Workers without jobs look whether calls can go on (`job_queue::attach`), if
+/// ranks are in other processes.
+///
+/// Thread rule: `join` once, before the first step; all others from any thread.
+class collective_ranks final : public outside_work {
+public:
+  /// @param devices number of devices of the graph, which are the ranks
+  /// @param calls_per_step number of collectives of the graph
+  collective_ranks(std::size_t devices, std::uint64_t calls_per_step)
+    : ends_(devices), calls_per_step_(calls_per_step) {}
+
+  /// Detaches itself.
+  ~collective_ranks() override;
+
+  /// Takes the ends of this process.
+  void join(std::vector<std::unique_ptr<comm::communicator>> ends);
+  /// Lets the workers of `queue`, which outlives the object, look.
+  void attach_to(job_queue& queue) noexcept;
+
+  /// The end of a device of this process.
+  comm::communicator& of(std::size_t device) const { return *ends_[device]; }
+
+  /// Fails the calls of a step that wait for other processes. Does nothing if
+  /// all ranks are in this process, where they make their calls in any case.
+  void give_up(step_id step, const error& reason);
+  /// Ends all calls: no further step can run.
+  void leave(const error& reason);
+
+  void begin_looking() noexcept override;
+  void look() noexcept override;
+  void end_looking() noexcept override;
+
+private:
+  comm::communicator* any_end() const noexcept;
+  bool all_are_here() const;
+
+  std::vector<std::unique_ptr<comm::communicator>> ends_; // by device
+  std::uint64_t calls_per_step_;
+  job_queue* queue_ = nullptr; // to which it is attached
+};
+
+} // namespace troupe::actors
