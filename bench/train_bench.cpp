@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trains a model in two configurations in turns (A B A B ...), so that other
 // load on the machine affects both equally.
+#include "process_training.hpp"
 #include "training.hpp"
 
 #include <troupe/base/job_queue.hpp>
@@ -9,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
+#include <functional>
 #include <optional>
 
 namespace {
@@ -21,6 +23,7 @@ struct options {
   std::int64_t batch = 0;
   training_options first{.devices = "cpu:1", .threads = 1};
   training_options second{.devices = "cpu:2", .threads = 2};
+  std::size_t processes = 1; // of the second
   std::size_t rounds = 15;
   std::size_t steps = 20;
   bool json = false;
@@ -30,17 +33,17 @@ struct measurement {
   std::vector<double> first_ms, second_ms, ratios; // per round
 };
 
-measurement measure(const options& o, const graph::model& net, training& first,
-                    training& second) {
-  arena memory{make_host_memory_source()};
-  const auto batches = random_batches(net, o.batch, 4, memory);
-  const auto warm_up = o.steps;
-  first.run(batches, warm_up);
-  second.run(batches, warm_up);
+/// Runs so many steps and returns the milliseconds per step.
+using contender = std::function<double(std::size_t)>;
+
+measurement measure(const options& o, const contender& first,
+                    const contender& second) {
+  first(o.steps); // warm-up
+  second(o.steps);
   measurement m;
   for (std::size_t i = 0; i < o.rounds; ++i) {
-    m.first_ms.push_back(first.run(batches, o.steps));
-    m.second_ms.push_back(second.run(batches, o.steps));
+    m.first_ms.push_back(first(o.steps));
+    m.second_ms.push_back(second(o.steps));
     m.ratios.push_back(m.first_ms.back() / m.second_ms.back());
   }
   return m;
@@ -55,6 +58,7 @@ nlohmann::ordered_json to_json(const options& o, const measurement& m,
           {"vs_devices", o.second.devices},
           {"vs_threads", o.second.threads},
           {"vs_strategy", graph::to_string(o.second.strategy)},
+          {"vs_processes", o.processes},
           {"steps_in_flight", o.first.steps_in_flight},
           {"rounds", o.rounds},
           {"steps", o.steps},
@@ -111,6 +115,10 @@ void add_options(CLI::App& app, options& o) {
     },
     "how it merges gradients: all_reduce (default), reduce");
   app
+    .add_option("--vs-processes", o.processes,
+                "processes of the second configuration, one core each")
+    ->check(CLI::PositiveNumber);
+  app
     .add_option("--in-flight", o.first.steps_in_flight,
                 "steps that may overlap")
     ->check(CLI::PositiveNumber);
@@ -126,10 +134,23 @@ void run(options& o) {
   if (o.batch == 0)
     o.batch = net.batch;
   o.second.steps_in_flight = o.first.steps_in_flight;
+  arena memory{make_host_memory_source()};
+  const auto batches = random_batches(net, o.batch, 4, memory);
+  const auto trains = [&batches](training& by) {
+    return [&](std::size_t steps) { return by.run(batches, steps); };
+  };
+  if (o.processes > 1) {
+    process_training second{net, o.second, o.processes, o.batch};
+    training first{net, o.first};
+    second.connect();
+    return print(o,
+                 measure(o, trains(first),
+                         [&](std::size_t steps) { return second.run(steps); }),
+                 this_machine());
+  }
   training first{net, o.first};
   training second{net, o.second};
-  const auto m = measure(o, net, first, second);
-  print(o, m, this_machine());
+  print(o, measure(o, trains(first), trains(second)), this_machine());
 }
 
 } // namespace

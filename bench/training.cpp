@@ -65,6 +65,7 @@ training::training(const graph::model& net, const training_options& options)
   made.loss = net.loss;
   made.steps_in_flight = options.steps_in_flight;
   made.strategy = options.strategy;
+  made.nodes = options.nodes;
   made.parameters = std::make_shared<scope>();
   run_startup(net.startup, *made.parameters, 1);
   executor_ = std::make_unique<executor>(net.main, made);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@ struct training_options {
   int threads = 0;
   std::uint32_t steps_in_flight = 2;
   graph::merge_strategy strategy = graph::merge_strategy::all_reduce;
+  /// This process's part in a run over several processes, if it has one.
+  std::optional<node_options> nodes = {};
 };
 
 /// Random batches for the model's feeds: normally distributed numbers, and
