@@ -300,16 +300,18 @@ std::string make_folder(const std::string& name) {
 
 int main(int argc, char** argv) {
   plan p;
-  CLI::App app{"all_reduce of float32 between two processes, one core each: "
+  CLI::App app{"all_reduce of float32 between two processes of this host: "
                "shm (Troupe's shared memory), gloo over loopback and, under "
-               "mpirun, mpi. 'process' are two devices of one process. Times "
-               "are medians of turns.\n"
+               "mpirun, mpi; then process: two devices of one process. Times "
+               "are medians of turns, GB/s the bytes of one tensor per time.\n"
                "Example: mpirun -n 2 --bind-to none process_bench"};
   app.add_option("--rounds", p.rounds, "turns")->check(CLI::PositiveNumber);
-  app.add_option("--least", p.least, "smallest tensor, in bytes");
-  app.add_option("--most", p.most, "largest tensor, in bytes");
-  app.add_option("--sides", p.sides, "only these, such as shm,mpi")
-    ->delimiter(',');
+  const auto size = CLI::Range(std::size_t{4}, std::size_t{1} << 32);
+  app.add_option("--least", p.least, "smallest tensor, in bytes")->check(size);
+  app.add_option("--most", p.most, "largest tensor, in bytes")->check(size);
+  app.add_option("--sides", p.sides, "only these: shm, gloo, mpi, process")
+    ->delimiter(',')
+    ->check(CLI::IsMember({"shm", "gloo", "mpi", "process"}));
   app.add_flag("--json", p.json, "one JSON object per line");
   CLI11_PARSE(app, argc, argv);
   if (is_under_mpirun()) { // the parent is the same for both

@@ -23,7 +23,8 @@ struct options {
   std::int64_t batch = 0;
   training_options first{.devices = "cpu:1", .threads = 1};
   training_options second{.devices = "cpu:2", .threads = 2};
-  std::size_t processes = 1; // of the second
+  std::string strategy = "all_reduce"; // of the second
+  std::size_t processes = 1;           // of the second
   std::size_t rounds = 15;
   std::size_t steps = 20;
   bool json = false;
@@ -79,7 +80,7 @@ nlohmann::ordered_json to_json(const options& o, const measurement& m,
 
 void print_line(const std::string& devices, int threads,
                 const std::vector<double>& ms) {
-  std::printf("%-8s %d threads  median %9.3f ms  min %9.3f ms per step\n",
+  std::printf("%-18s %d threads  median %9.3f ms  min %9.3f ms per step\n",
               devices.c_str(), threads, quantile(ms, 0.5), quantile(ms, 0));
 }
 
@@ -92,7 +93,12 @@ void print(const options& o, const measurement& m, const machine& on) {
               o.net.c_str(), static_cast<long long>(o.batch), on.cores,
               on.model.c_str(), on.avx512 ? "yes" : "no", on.load);
   print_line(o.first.devices, o.first.threads, m.first_ms);
-  print_line(o.second.devices, o.second.threads, m.second_ms);
+  if (o.processes > 1)
+    print_line(o.second.devices + ", " + std::to_string(o.processes)
+                 + " processes",
+               1, m.second_ms);
+  else
+    print_line(o.second.devices, o.second.threads, m.second_ms);
   std::printf("ratio %.3f (quartiles %.3f to %.3f), of the minima %.3f\n",
               quantile(m.ratios, 0.5), quantile(m.ratios, 0.25),
               quantile(m.ratios, 0.75),
@@ -108,12 +114,11 @@ void add_options(CLI::App& app, options& o) {
   app.add_option("--threads", o.first.threads, "its workers, 0: one per core");
   app.add_option("--vs-devices", o.second.devices, "second configuration");
   app.add_option("--vs-threads", o.second.threads, "its workers");
-  app.add_option_function<std::string>(
-    "--vs-strategy",
-    [&o](const std::string& name) {
-      o.second.strategy = graph::parse_merge_strategy(name);
-    },
-    "how it merges gradients: all_reduce (default), reduce");
+  app
+    .add_option("--vs-strategy", o.strategy,
+                "how it merges gradients: all_reduce (default), reduce, "
+                "replicate")
+    ->check(CLI::IsMember({"all_reduce", "reduce", "replicate"}));
   app
     .add_option("--vs-processes", o.processes,
                 "processes of the second configuration, one core each")
@@ -134,6 +139,14 @@ void run(options& o) {
   if (o.batch == 0)
     o.batch = net.batch;
   o.second.steps_in_flight = o.first.steps_in_flight;
+  o.second.strategy = graph::parse_merge_strategy(o.strategy);
+  if (o.batch < static_cast<std::int64_t>(o.processes))
+    throw error(errc::invalid_argument, "--batch " + std::to_string(o.batch)
+                                          + ": each process needs a sample");
+  if (parse_devices(o.second.devices).size() < o.processes)
+    throw error(errc::invalid_argument,
+                "--vs-processes " + std::to_string(o.processes)
+                  + ": each process needs a device of --vs-devices");
   arena memory{make_host_memory_source()};
   const auto batches = random_batches(net, o.batch, 4, memory);
   const auto trains = [&batches](training& by) {

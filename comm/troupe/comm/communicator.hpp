@@ -68,7 +68,7 @@ struct waiting_call {
 
 /// One rank's end of a group of ranks that merge values. A rank is a device; it
 /// knows its own values only. `make_local_group` makes the ends of devices of
-/// one process.
+/// one process, `join_shm_group` those of devices of several processes.
 ///
 /// **Order.** The calls of a rank are numbered from 1, in the order in which
 /// the rank makes them. Calls of the same number belong together: each rank
@@ -88,8 +88,9 @@ struct waiting_call {
 /// do not write it in place.
 ///
 /// **Determinism.** The result does not depend on the order in which ranks
-/// arrive, or on the threads that merge. The group of `make_local_group` adds
-/// in rank order: ((x0 + x1) + x2) + ...
+/// arrive, or on the threads that merge. Both kinds of groups add in rank
+/// order:
+/// ((x0 + x1) + x2) + ...
 ///
 /// **Errors.** If a call fails, it fails on all ranks. Each rank learns of it
 /// when it makes the call or, if it waits, through its completion. The error

@@ -45,7 +45,7 @@ enum class call_state : std::uint8_t {
   failing,    ///< a rank writes why it fails
   converting, ///< ranks replace values in other layouts by plain ones
   adding,     ///< anybody adds parts
-  copying,    ///< ranks without a value in shared memory copy their result
+  copying,    ///< ranks that gave no value, or get rows, copy their result
   complete,
   failed,
 };

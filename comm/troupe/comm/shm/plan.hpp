@@ -18,8 +18,8 @@ namespace troupe::comm::shm {
 /// letters, the same in all processes.
 ///
 /// Dense values are added where they lie. The sum of a part is written to the
-/// memory of all ranks that want it and gave a value. Other ranks, and all that
-/// get rows or a broadcast, copy their result themselves (they are readers).
+/// memory of all ranks that want it and gave a value. Others that want a result
+/// copy it themselves, and so do all that get rows (they are readers).
 ///
 /// Reads letters of one call after the other and then allocates nothing. Thread
 /// rule: one thread at a time.
