@@ -9,6 +9,7 @@
 #include "rivals.hpp"
 
 #include <troupe/base/cores.hpp>
+#include <troupe/base/error.hpp>
 #include <troupe/comm/communicator.hpp>
 #include <troupe/comm/shm/join.hpp>
 #include <troupe/kernels/device.hpp>
@@ -17,7 +18,6 @@
 #include <CLI/CLI.hpp>
 
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,12 +27,12 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -290,10 +290,56 @@ void take_part(std::size_t rank, const std::string& folder, const plan& p) {
   contest(all, p, rank == 0);
 }
 
-std::string make_folder(const std::string& name) {
-  const auto path = std::filesystem::temp_directory_path() / name;
-  std::filesystem::create_directory(path);
-  return path;
+/// Where the two processes meet; process 0 removes it.
+class meeting_folder {
+public:
+  meeting_folder(pid_t id, bool is_own)
+    : path_(std::filesystem::temp_directory_path()
+            / ("troupe-bench-" + std::to_string(id))),
+      is_own_(is_own) {
+    std::filesystem::create_directory(path_);
+  }
+  ~meeting_folder() {
+    std::error_code ignored;
+    if (is_own_)
+      std::filesystem::remove_all(path_, ignored);
+  }
+  meeting_folder(const meeting_folder&) = delete;
+  meeting_folder& operator=(const meeting_folder&) = delete;
+  std::string path() const { return path_; }
+
+private:
+  std::filesystem::path path_;
+  bool is_own_;
+};
+
+void run_under_mpirun(const plan& p) {
+  // The parent is the same for both.
+  const meeting_folder at{::getppid(), mpi_rank() == 0};
+  take_part(mpi_rank(), at.path(), p);
+  if (mpi_rank() == 0)
+    measure_one_process(p);
+}
+
+void run(const plan& p) {
+  if (is_under_mpirun())
+    return run_under_mpirun(p);
+  const meeting_folder at{::getpid(), true};
+  const auto child = ::fork();
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    try {
+      take_part(1, at.path(), p);
+      ::_exit(0);
+    } catch (const std::exception& e) {
+      std::fprintf(stderr, "process_bench: process 1: %s\n", e.what());
+      ::kill(::getppid(), SIGTERM); // it would wait for ever
+      ::_exit(1);
+    }
+  }
+  take_part(0, at.path(), p);
+  ::waitpid(child, nullptr, 0);
+  measure_one_process(p);
 }
 
 } // namespace
@@ -314,26 +360,13 @@ int main(int argc, char** argv) {
     ->check(CLI::IsMember({"shm", "gloo", "mpi", "process"}));
   app.add_flag("--json", p.json, "one JSON object per line");
   CLI11_PARSE(app, argc, argv);
-  if (is_under_mpirun()) { // the parent is the same for both
-    const auto folder =
-      make_folder("troupe-bench-" + std::to_string(::getppid()));
-    take_part(mpi_rank(), folder, p);
-    if (mpi_rank() == 0) {
-      std::filesystem::remove_all(folder);
-      measure_one_process(p);
-    }
-    return 0;
+  try {
+    run(p);
+  } catch (const error& e) {
+    std::fprintf(stderr, "process_bench: %s\n", e.what());
+    return 1;
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "process_bench: not enough memory\n");
+    return 1;
   }
-  const auto folder = make_folder("troupe-bench-" + std::to_string(::getpid()));
-  const auto child = ::fork();
-  if (child == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    take_part(1, folder, p);
-    ::_exit(0);
-  }
-  take_part(0, folder, p);
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  std::filesystem::remove_all(folder);
-  measure_one_process(p);
 }

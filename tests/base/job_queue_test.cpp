@@ -453,8 +453,14 @@ TEST_CASE("workers that search also look outside, until it is detached") {
     wait_for(count, before + 1);
   }
   CHECK(outside.looks == looks);
-  CHECK(q.attach(other));
-  q.detach(other);
+  for (int round = 0; round < 500; ++round) { // while workers search
+    CHECK(q.attach(other));
+    const int before = count.load();
+    q.push(wakes);
+    wait_for(count, before + 1);
+    q.detach(other);
+    CHECK(other.lookers == 0);
+  }
 }
 
 TEST_CASE("quiesce waits for a job that runs") {

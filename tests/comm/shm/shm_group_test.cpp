@@ -251,26 +251,25 @@ TEST_CASE("a call ends without anybody who calls progress") {
   }
 }
 
-TEST_CASE("a thread that looks is not missed when it stops") {
+TEST_CASE("a thread that stops looking sees what came meanwhile") {
   const auto ends = join_as_processes(2);
-  on_threads(2, [&](std::size_t r) {
-    for (int round = 0; round < 300; ++round) {
-      variable x;
-      x.set(filled(*ends[r]->memory(), 10, 1));
-      waited_call told;
-      const rank_value value{"x", &x, &x};
-      const auto started =
-        ends[r]->start({collective_kind::all_reduce, 0, {&value, 1}}, told);
-      if (started.state == launch_status::done)
-        continue;
-      ends[r]->begin_looking();
-      for (int i = 0; i < round % 7; ++i)
-        ends[r]->progress();
-      ends[r]->end_looking();
-      while (!told.told())
-        std::this_thread::yield();
-    }
-  });
+  for (int round = 0; round < 100; ++round) {
+    variable x[2];
+    waited_call told[2];
+    rank_value values[2];
+    const auto start = [&](std::size_t r) {
+      x[r].set(filled(*ends[r]->memory(), 10, 1));
+      values[r] = {"x", &x[r], &x[r]};
+      return ends[r]
+        ->start({collective_kind::all_reduce, 0, {&values[r], 1}}, told[r])
+        .state;
+    };
+    CHECK(start(0) == launch_status::pending);
+    ends[0]->begin_looking();
+    CHECK(start(1) == launch_status::done); // rings no bell
+    ends[0]->end_looking();
+    CHECK(told[0].told());
+  }
 }
 
 TEST_CASE("real processes merge, and name the one that leaves") {
@@ -328,6 +327,38 @@ TEST_CASE("a process that is killed leaves the others able to leave") {
     });
     CHECK(e.code() == errc::peer_failure);
   }
+}
+
+TEST_CASE("a call that only a dead process could end fails when the rank "
+          "leaves") {
+  const auto path = socket_path();
+  const troupe::test::pipe_pair started;
+  const auto broadcast = [](communicator& at, const rank_value& value,
+                            completion& whole) {
+    return at.start({collective_kind::broadcast, 0, {&value, 1}}, whole).state;
+  };
+  const auto child = in_child([&] {
+    auto end = join_shm_group({.path = path, .process = 1, .processes = 2});
+    variable x;
+    waited_call told;
+    const rank_value value{"x", &x, &x};
+    broadcast(*end.front(), value, told);
+    started.put('s');
+    for (;;)
+      ::pause();
+  });
+  const auto end = join_shm_group({.path = path, .processes = 2});
+  started.get<char>();
+  ::kill(child, SIGKILL);
+  CHECK(exit_code(child) == -1);
+  variable x;
+  x.set(filled(*end.front()->memory(), 5, 1));
+  waited_call told;
+  const rank_value value{"x", &x, &x};
+  CHECK(broadcast(*end.front(), value, told) == launch_status::pending);
+  end.front()->leave({errc::peer_failure, "process 1 was killed"});
+  REQUIRE(told.told());
+  CHECK(says(caught([&] { told.wait(*end.front(), {}); }), "does not end"));
 }
 
 } // TEST_SUITE("comm.shm.shm_group")

@@ -2,6 +2,7 @@
 #include <troupe/comm/local/local_group.hpp>
 
 #include <troupe/comm/call_text.hpp>
+#include <troupe/comm/end_of_group.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -11,31 +12,6 @@ namespace troupe::comm {
 namespace local {
 
 namespace {
-
-/// One rank's end of a group.
-class local_communicator final : public communicator {
-public:
-  local_communicator(std::shared_ptr<local_group> group, std::size_t rank)
-    : communicator(rank, group->size()), group_(std::move(group)) {}
-  ~local_communicator() override {
-    group_->leave(rank(), {errc::peer_failure, "its communicator is gone"});
-  }
-
-  launch_result start(const collective_call& call, completion& whole) override {
-    return group_->start(rank(), call, whole);
-  }
-  void fail(const error& why) override { group_->fail(rank(), why); }
-  void give_up(ticket first, ticket last, const error& why) override {
-    group_->give_up(rank(), first, last, why);
-  }
-  std::optional<waiting_call> waits_for() const override {
-    return group_->waits_for(rank());
-  }
-  void leave(const error& why) override { group_->leave(rank(), why); }
-
-private:
-  std::shared_ptr<local_group> group_;
-};
 
 bool are_alike(const collective_call& a, const collective_call& b) {
   return a.kind == b.kind && a.root == b.root
@@ -274,7 +250,8 @@ make_local_group(std::span<device* const> ranks,
     std::vector<device*>(ranks.begin(), ranks.end()), options);
   std::vector<std::unique_ptr<communicator>> ends;
   for (std::size_t r = 0; r < ranks.size(); ++r)
-    ends.push_back(std::make_unique<local::local_communicator>(group, r));
+    ends.push_back(
+      std::make_unique<end_of_group<local::local_group>>(group, r));
   return ends;
 }
 

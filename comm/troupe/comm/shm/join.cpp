@@ -3,6 +3,7 @@
 
 #include <troupe/base/descriptor.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/comm/end_of_group.hpp>
 #include <troupe/comm/shm/board.hpp>
 #include <troupe/comm/shm/shared_segment.hpp>
 #include <troupe/comm/shm/shm_group.hpp>
@@ -405,33 +406,18 @@ void check_ranks(const std::vector<member>& members) {
 
 // -- ends ---------------------------------------------------------------------
 
-class shm_communicator final : public communicator {
+class shm_communicator final : public end_of_group<shm_group> {
 public:
-  shm_communicator(std::shared_ptr<shm_group> group, std::size_t rank)
-    : communicator(rank, group->size()), group_(std::move(group)) {}
+  using end_of_group::end_of_group;
   ~shm_communicator() override {
-    group_->leave(rank(), {errc::peer_failure, "its communicator is gone"});
-    group_->wait_for_end(rank());
+    leave({errc::peer_failure, "its communicator is gone"});
+    group().wait_for_end(rank());
   }
 
-  launch_result start(const collective_call& call, completion& whole) override {
-    return group_->start(rank(), call, whole);
-  }
-  void fail(const error& why) override { group_->fail(rank(), why); }
-  void give_up(ticket first, ticket last, const error& why) override {
-    group_->give_up(rank(), first, last, why);
-  }
-  std::optional<waiting_call> waits_for() const override {
-    return group_->waits_for(rank());
-  }
-  arena* memory() noexcept override { return &group_->memory(); }
-  bool progress() override { return group_->progress(); }
-  void begin_looking() override { group_->begin_looking(); }
-  void end_looking() override { group_->end_looking(); }
-  void leave(const error& why) override { group_->leave(rank(), why); }
-
-private:
-  std::shared_ptr<shm_group> group_;
+  arena* memory() noexcept override { return &group().memory(); }
+  bool progress() override { return group().progress(); }
+  void begin_looking() override { group().begin_looking(); }
+  void end_looking() override { group().end_looking(); }
 };
 
 } // namespace

@@ -166,6 +166,9 @@ void shm_group::convert(own_rank& of, own_call& c) {
   } catch (const error& e) {
     any = true;
     note_failure(s, e);
+  } catch (const std::bad_alloc&) {
+    any = true;
+    note_failure(s, out_of_memory());
   }
   if (!any || s.to_do.fetch_sub(1, std::memory_order_acq_rel) != 1)
     return;
