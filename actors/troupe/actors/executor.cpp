@@ -103,6 +103,7 @@ struct executor::impl {
   static void step_ended(void* owner, step_state& step);
   actors::placement where() const;
   void connect();
+  void leave_group();
   bool is_here(std::size_t device) const {
     return !options.nodes
            || options.nodes->process_of_device[device]
@@ -255,11 +256,7 @@ executor::impl::~impl() {
     in_flight.pop_front();
   }
   if (link) {
-    if (auto* ranks = actors->tasks().ranks())
-      ranks->leave(
-        {errc::peer_failure, "process " + std::to_string(options.nodes->process)
-                               + " has left the run after "
-                               + std::to_string(next_step) + " steps"});
+    leave_group();
     link->leave(next_step);
   }
   link.reset();
@@ -269,6 +266,19 @@ executor::impl::~impl() {
     std::this_thread::yield();
   }
   actors.reset();
+}
+
+/// Tells the other ranks why: because of a process that was gone before, or of
+/// this one.
+void executor::impl::leave_group() {
+  auto* ranks = actors->tasks().ranks();
+  if (!ranks)
+    return;
+  const error own{errc::peer_failure, "process "
+                                        + std::to_string(options.nodes->process)
+                                        + " has left the run after "
+                                        + std::to_string(next_step) + " steps"};
+  ranks->leave(failures->obstacle_to(next_step).value_or(own));
 }
 
 bool executor::impl::wants(const std::vector<std::string>& wanted,

@@ -272,6 +272,16 @@ TEST_CASE("a thread that stops looking sees what came meanwhile") {
   }
 }
 
+TEST_CASE("of several ranks that have left, the first one is named") {
+  const auto ends = join_as_processes(3);
+  ends[2]->leave({errc::peer_failure, "process 2 is lost"});
+  ends[0]->leave({errc::peer_failure, "process 0 follows"});
+  variable x;
+  x.set(filled(*ends[1]->memory(), 5, 1));
+  CHECK(says(caught([&] { all_reduce(*ends[1], x); }),
+             "rank 2 has left the group: process 2 is lost"));
+}
+
 TEST_CASE("real processes merge, and name the one that leaves") {
   const auto path = socket_path();
   const auto child = in_child([&] {

@@ -103,10 +103,16 @@ void step_failures::process_is_gone(step_id first_without,
     ranks_->leave(reason);
 }
 
-void step_failures::require_can_run(step_id id) const {
+std::optional<error> step_failures::obstacle_to(step_id id) const {
   std::lock_guard guard{mutex_};
   if (abandoned_ && id >= abandoned_from_)
-    throw *abandoned_;
+    return abandoned_;
+  return std::nullopt;
+}
+
+void step_failures::require_can_run(step_id id) const {
+  if (const auto why = obstacle_to(id))
+    throw *why;
 }
 
 } // namespace troupe::actors

@@ -47,7 +47,9 @@ public:
   void failed_elsewhere(step_id id, const error& reason);
   /// Called when a process is gone: no step from `first_without` on can run.
   void process_is_gone(step_id first_without, const error& reason);
-  /// Throws the reason if step `id` cannot run because a process is gone.
+  /// Why step `id` cannot run, if a process is gone.
+  std::optional<error> obstacle_to(step_id id) const;
+  /// Throws it.
   void require_can_run(step_id id) const;
 
 private:

@@ -154,12 +154,15 @@ struct alignas(cache_line) rank_line {
   /// Number of calls that the rank has made. Calls that it took back when it
   /// left are not counted.
   std::atomic<std::uint64_t> made{0};
-  /// Set when the rank has left, after `made` and `reason`.
-  std::atomic<bool> left{false};
+  /// 0, or how many ranks had left when this one did, itself included. Set
+  /// after `made` and `reason`.
+  std::atomic<std::uint32_t> left{0};
   posted_error reason;
 };
 
 struct board {
+  /// Number of ranks that have left or are about to.
+  std::atomic<std::uint32_t> departures{0};
   /// Counts what is not seen in a call's state: ranks that leave, and slots
   /// that are passed on to a rank that waits for one.
   alignas(cache_line) std::atomic<std::uint32_t> news{0};

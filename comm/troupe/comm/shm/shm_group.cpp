@@ -515,7 +515,9 @@ void shm_group::tell_leave(own_rank& of) {
                              all[kept]->number - 1),
                     std::memory_order_release);
   line.reason.post(why);
-  line.left.store(true, std::memory_order_release);
+  line.left.store(board_->departures.fetch_add(1, std::memory_order_acq_rel)
+                    + 1,
+                  std::memory_order_release);
   board_->news.fetch_add(1, std::memory_order_release);
   ring_others();
   for (std::size_t i = 0; i < all.size(); ++i)

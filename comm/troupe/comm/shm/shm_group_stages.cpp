@@ -60,15 +60,23 @@ bool shm_group::work_on(own_rank& of, own_call& c,
   }
 }
 
-/// The first rank that has left and never makes the call: the call fails.
+/// Why the call fails if a rank has left and never makes it. Of several ranks,
+/// the first one that left counts: others may have left because of it.
 std::optional<error> shm_group::left_before(ticket number) const {
+  std::uint32_t first = 0;
+  std::size_t rank = 0;
   for (std::size_t r = 0; r < size(); ++r) {
     const auto& line = board_->ranks[r];
-    if (line.left.load(std::memory_order_acquire)
-        && line.made.load(std::memory_order_acquire) < number)
-      return left_error(r, line.reason.read());
+    const auto left = line.left.load(std::memory_order_acquire);
+    if (left != 0 && (first == 0 || left < first)
+        && line.made.load(std::memory_order_acquire) < number) {
+      first = left;
+      rank = r;
+    }
   }
-  return std::nullopt;
+  if (first == 0)
+    return std::nullopt;
+  return left_error(rank, board_->ranks[rank].reason.read());
 }
 
 const call_plan& shm_group::plan_of(own_rank& of, const own_call& c) {
