@@ -79,7 +79,8 @@ double training::run(const std::vector<feed_map>& batches, std::size_t steps) {
       read_loss(under_way.front());
       under_way.pop_front();
     }
-    under_way.push_back(executor_->submit(batches[i % batches.size()]));
+    under_way.push_back(
+      executor_->submit(executor_->own_share(batches[i % batches.size()])));
   }
   for (auto step : under_way)
     read_loss(step);

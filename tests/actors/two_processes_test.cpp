@@ -103,7 +103,7 @@ void split_run_agrees(const small_net& net, graph::merge_strategy strategy) {
     options.nodes->port = port.get<std::uint16_t>();
     executor exe{net.main, options};
     for (std::uint64_t s = 0; s < steps; ++s)
-      losses.put(exe.run(net.batch(s, 7)).losses[1]);
+      losses.put(exe.run(exe.own_share(net.batch(s, 7))).losses[1]);
   });
   std::vector<double> here, there;
   {
@@ -112,7 +112,7 @@ void split_run_agrees(const small_net& net, graph::merge_strategy strategy) {
     options.nodes->listening = [&](std::uint16_t p) { port.put(p); };
     executor exe{net.main, options};
     for (std::uint64_t s = 0; s < steps; ++s) {
-      here.push_back(exe.run(net.batch(s, 7)).losses[0]);
+      here.push_back(exe.run(exe.own_share(net.batch(s, 7))).losses[0]);
       there.push_back(losses.get<double>());
     }
   }
@@ -133,7 +133,7 @@ void dying_peer_ends_run(bool in_system_of_application) {
     options.nodes = node(1);
     options.nodes->port = port.get<std::uint16_t>();
     executor exe{net.main, options};
-    exe.run(net.batch(0, 4));
+    exe.run(exe.own_share(net.batch(0, 4)));
     port.get<char>(); // waits until the first step has ended there too
     ::raise(SIGKILL);
   });
@@ -147,11 +147,11 @@ void dying_peer_ends_run(bool in_system_of_application) {
   options.nodes = node(0);
   options.nodes->listening = [&](std::uint16_t p) { port.put(p); };
   executor exe{net.main, options};
-  exe.run(net.batch(0, 4));
+  exe.run(exe.own_share(net.batch(0, 4)));
   port.put('k');
   const auto e = caught([&] {
     for (;;)
-      exe.run(net.batch(1, 4));
+      exe.run(exe.own_share(net.batch(1, 4)));
   });
   CHECK(e.code() == errc::peer_failure);
   CHECK(exit_code(child) == -1);
@@ -223,18 +223,19 @@ TEST_CASE("an error in one process ends the step in both") {
     options.nodes = node(1);
     options.nodes->port = port.get<std::uint16_t>();
     executor exe{net.main, options};
-    if (caught([&] { exe.run(bad); }).code() != errc::out_of_range)
+    if (caught([&] { exe.run(exe.own_share(bad)); }).code()
+        != errc::out_of_range)
       ::_exit(2);
-    exe.run(net.batch(1, 4));
+    exe.run(exe.own_share(net.batch(1, 4)));
   });
   auto options = options_for(net, graph::merge_strategy::all_reduce);
   options.nodes = node(0);
   options.nodes->listening = [&](std::uint16_t p) { port.put(p); };
   executor exe{net.main, options};
-  const auto e = caught([&] { exe.run(bad); });
+  const auto e = caught([&] { exe.run(exe.own_share(bad)); });
   CHECK(e.code() == errc::out_of_range);
   CHECK(says(e, "99"));
-  exe.run(net.batch(1, 4));
+  exe.run(exe.own_share(net.batch(1, 4)));
   CHECK(exit_code(child) == 0);
 }
 
@@ -274,7 +275,7 @@ TEST_CASE("a published handle answers another process and exits on request") {
   auto here = options;
   here.system = &system;
   executor exe{net.main, here};
-  exe.run(net.batch(0, 4));
+  exe.run(exe.own_share(net.batch(0, 4)));
   REQUIRE(graph::handle_name(exe.graph(), 0) == "mul#0@cpu:0");
   caf::scoped_actor self{system};
   const auto handle = handle_address(exe, 0);
@@ -284,7 +285,8 @@ TEST_CASE("a published handle answers another process and exits on request") {
   port.put(*published);
   CHECK(exit_code(child) == 0);
   CHECK(down_reason(self) == caf::exit_reason::kill);
-  CHECK(caught([&] { exe.run(net.batch(1, 4)); }).code() == errc::peer_failure);
+  CHECK(caught([&] { exe.run(exe.own_share(net.batch(1, 4))); }).code()
+        == errc::peer_failure);
 }
 
 TEST_CASE("addresses other than loopback are refused") {

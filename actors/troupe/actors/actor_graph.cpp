@@ -100,11 +100,10 @@ actor_graph::actor_graph(const parts& p)
   const auto& options = *p.options;
   const graph::wiring_plan plan{graph_, wiring()};
   const auto order = plan.expected_order();
-  tasks_ = std::make_unique<graph_tasks>(
-    graph_tasks::parts{p.program, p.graph, p.devices, p.parameters, p.kernels,
-                       context_.steps.size(), &helpers_,
-                       p.workers->queue().workers(), options.hooks.check_nan,
-                       p.where.here(), p.transfers, p.merged_values, order});
+  tasks_ = std::make_unique<graph_tasks>(graph_tasks::parts{
+    p.program, p.graph, p.devices, p.parameters, p.kernels,
+    context_.steps.size(), &helpers_, p.workers->queue().workers(),
+    options.hooks.check_nan, p.where, p.transfers, p.merged_values, order});
   if (options.hooks.shuffle)
     disturbs_.emplace(*options.hooks.shuffle);
   make_engine(plan, order);

@@ -24,25 +24,6 @@
 
 namespace troupe::actors {
 
-/// Which process runs the handles of which device. With one process, all are
-/// here.
-struct placement {
-  std::vector<std::size_t> process_of_device; ///< empty: all in process 0
-  std::size_t this_process = 0;
-
-  bool is_here(std::size_t device) const {
-    return process_of_device.empty()
-           || process_of_device[device] == this_process;
-  }
-  /// By device: true if it is in this process; empty: all are.
-  std::vector<bool> here() const {
-    std::vector<bool> result;
-    for (std::size_t d = 0; d < process_of_device.size(); ++d)
-      result.push_back(is_here(d));
-    return result;
-  }
-};
-
 /// The actors of an SSA graph, wired and ready to run, with the storages that
 /// they use: a mailbox per op and variable handle, a compute stream and a fetch
 /// stream per device, and the all-reduce actor. A handle's CAF actor is created

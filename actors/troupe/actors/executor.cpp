@@ -8,6 +8,7 @@
 #include <troupe/actors/remote/host_group.hpp>
 #include <troupe/actors/remote/node_link.hpp>
 #include <troupe/actors/remote/run_description.hpp>
+#include <troupe/actors/remote/state_gathering.hpp>
 #include <troupe/actors/remote/transport.hpp>
 #include <troupe/actors/steps/executor_graph.hpp>
 #include <troupe/actors/steps/feeder.hpp>
@@ -27,8 +28,10 @@
 #include <caf/logger.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <list>
 #include <new>
+#include <ranges>
 #include <span>
 #include <string_view>
 #include <thread>
@@ -104,11 +107,10 @@ struct executor::impl {
   actors::placement where() const;
   void connect();
   void leave_group();
-  bool is_here(std::size_t device) const {
-    return !options.nodes
-           || options.nodes->process_of_device[device]
-                == options.nodes->process;
-  }
+  /// True if some devices are in other processes, which feed them.
+  bool feeds_a_share() const;
+  std::int64_t check(const feed_map& feeds) const;
+  feed_map own_share(const feed_map& batch) const;
   step_state& state_of(step_id id) {
     auto& steps = actors->context().steps;
     return *steps[id % steps.size()];
@@ -118,6 +120,7 @@ struct executor::impl {
   std::shared_ptr<const graph::program> program; // exposed
   std::string loss;
   actors::needed_feeds feeds_needed;
+  bool gathers_losses = false;
   std::shared_ptr<scope> parameters;
   std::vector<std::shared_ptr<device>> devices;
   graph::ssa_graph ssa;
@@ -171,6 +174,9 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
   loss = actors::loss_of(*program, options.loss);
   ssa = actors::build_graph(program, options, loss);
   feeds_needed = {graph::feed_names(ssa), program->main()};
+  gathers_losses = std::ranges::count(ssa.ops, graph::op_kind::gather_losses,
+                                      &graph::op_handle::kind)
+                   > 0;
   if (!options.hooks.dry_run)
     prepare_backends(options.devices, worker_count(options.threads));
   if (!options.system) {
@@ -193,10 +199,9 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
     parameters.get(), options.kernels.get(), &options, trace.get(), where(),
     transfers.get(), shared ? &shared->memory() : nullptr});
   failures.emplace(actors->context(), transfers.get(), actors->tasks().ranks());
-  feeding.emplace(
-    actors::feeder::parts{&program->main(), &feeds_needed, devices,
-                          [this](std::size_t d) { return is_here(d); },
-                          parameters.get(), &actors->tasks(), trace.get()});
+  feeding.emplace(actors::feeder::parts{&program->main(), &feeds_needed,
+                                        devices, where(), parameters.get(),
+                                        &actors->tasks(), trace.get()});
   actors->context().step_failed = &step_failed;
   actors->context().step_ended = &step_ended;
   actors->context().owner = this;
@@ -230,6 +235,7 @@ void executor::impl::connect() {
       actors::join_host_group(*options.nodes, *link, shared, *ranks);
       ranks->attach_to(workers->queue());
     }
+    actors::drop_state_of_others(ssa, where(), *parameters);
   } else if (transfers) {
     loopback = std::make_unique<actors::loopback_wire>(*transfers);
     transfers->connect(*loopback);
@@ -237,7 +243,30 @@ void executor::impl::connect() {
 }
 
 actors::parameter_replicas executor::impl::replicas() {
-  return {ssa, *parameters, devices, where().here()};
+  return {ssa, *parameters, devices, where()};
+}
+
+bool executor::impl::feeds_a_share() const {
+  return options.nodes && !ssa.places.empty();
+}
+
+std::int64_t executor::impl::check(const feed_map& feeds) const {
+  const auto own = std::ranges::count_if(
+    std::views::iota(std::size_t{0}, devices.size()),
+    [at = where()](std::size_t d) { return at.is_here(d); });
+  return actors::check_feeds(feeds, feeds_needed, program->main(),
+                             static_cast<std::size_t>(own), feeds_a_share());
+}
+
+feed_map executor::impl::own_share(const feed_map& batch) const {
+  if (!feeds_a_share())
+    return batch;
+  const auto samples =
+    actors::check_feeds(batch, feeds_needed, program->main(), devices.size());
+  const auto shards =
+    actors::split_batch(samples, devices.size(), next_step, options.seed);
+  return actors::select_samples(batch, feeds_needed, program->main(), shards,
+                                where());
 }
 
 actors::placement executor::impl::where() const {
@@ -292,7 +321,12 @@ void executor::impl::prepare(const step_in_flight& s, const feed_map& feeds,
   auto& state = state_of(s.id);
   state.started_ns = now_ns();
   state.shards.resize(devices.size());
-  actors::split_batch(samples, s.id, options.seed, state.shards);
+  actors::split_batch(samples, s.id, options.seed, where(), state.shards);
+  state.samples.clear();
+  for (auto& shard : state.shards)
+    state.samples.push_back(shard.shard_samples);
+  state.losses.assign(gathers_losses ? devices.size() : 0,
+                      std::numeric_limits<double>::quiet_NaN());
   state.wanted.clear();
   for (auto& f : actors->tasks().fetches())
     state.wanted.push_back(wants(s.wanted, f.name));
@@ -366,7 +400,8 @@ void executor::impl::collect(step_in_flight& s,
     values.push_back({from.name, from.device, std::move(state.fetched[i])});
   }
   try {
-    actors::gather(s.id, loss, state.shards, values, s.wanted, s.result);
+    actors::gather({s.id, state.samples, state.losses}, loss, values, s.wanted,
+                   s.result);
   } catch (const std::bad_alloc&) {
     s.failure = error(errc::out_of_memory, "no memory for the step's result",
                       {.step = s.id});
@@ -410,8 +445,7 @@ step_id executor::impl::submit(const feed_map& feeds,
     if (!wants(options.fetches, name))
       throw error(errc::not_found, "not among the fetches of this executor",
                   {.variable = name});
-  const auto samples =
-    actors::check_feeds(feeds, feeds_needed, program->main(), devices.size());
+  const auto samples = check(feeds);
   // A persistable variable has a single place, which running steps may read.
   const auto apart =
     std::any_of(feeds.begin(), feeds.end(), [&](const auto& feed) {
@@ -477,12 +511,19 @@ void executor::wait(step_id step, step_result& result) {
   impl_->wait(step, result, serving);
 }
 
+feed_map executor::own_share(const feed_map& batch) const {
+  return impl_->own_share(batch);
+}
+
 void executor::cancel() noexcept {
   impl_->failures->fail_from(0, error(errc::cancelled, "stopped on request"));
 }
 
 void executor::synchronize_parameters() {
   impl_->replicas().update_scope();
+  if (auto* ranks = impl_->actors->tasks().ranks(); ranks && impl_->link)
+    actors::gather_state(impl_->ssa, impl_->where(), *impl_->parameters,
+                         *ranks);
 }
 
 /// Gives access to the executor to functions whose headers include CAF.

@@ -38,15 +38,21 @@ inline constexpr std::uint64_t short_op_ns = 250;
 /// and each outermost sequence is a sample. The executor scatters the tensors
 /// over the devices.
 ///
+/// In a run over several processes, the tensors hold the samples of this
+/// process's devices only, in the order of devices. A process without samples
+/// feeds tensors without samples, or nothing.
+///
 /// A persistable variable (such as a learning rate) can also be fed. Every
 /// device then gets the whole value and keeps it. Such a step begins only when
-/// all earlier steps have ended.
+/// all earlier steps have ended. All processes feed it.
 using feed_map = std::map<std::string, tensor, std::less<>>;
 
 /// One process of a distributed run. All processes make an executor with the
 /// same program, parameters and options, except for `process`. They submit the
-/// same steps with the same feeds. Each process runs the handles of its own
-/// devices. If one process is lost or leaves, the run ends in all of them.
+/// same number of steps, each with samples of its own (`executor::own_share`).
+/// Each process runs the handles of its own devices, and its scope has values
+/// of these only. If one process is lost or leaves, the run ends in all of
+/// them.
 struct node_options {
   std::vector<std::size_t> process_of_device; ///< one per device
   std::size_t process = 0;                    ///< the number of this process
@@ -90,8 +96,7 @@ struct executor_options {
   std::shared_ptr<const kernel_table> kernels = {};
   /// Passes that rewrite the program, and how gradients are merged.
   graph::lowering_options lowering = {};
-  /// If set, the graph is split over processes. The losses of other processes'
-  /// devices are then unknown here (NaN). If `system` is also set, CAF's
+  /// If set, the graph is split over processes. If `system` is also set, CAF's
   /// middleman must be loaded in it.
   std::optional<node_options> nodes = {};
   /// Actor system to run the actors in. It must outlive the executor. Null: the
@@ -103,16 +108,17 @@ struct executor_options {
 /// The result of one step.
 struct step_result {
   step_id step = 0;
-  /// Mean loss of each device's shard; NaN for a device without samples. Empty
-  /// if the program has no loss.
+  /// Mean loss of each device's shard, also of devices in other processes; NaN
+  /// for a device without samples. Empty if the program has no loss.
   std::vector<double> losses;
-  /// Mean of the known `losses`, weighted by samples: the loss of the whole
-  /// batch. NaN if the program has no loss.
+  /// Mean of `losses`, weighted by samples: the loss of the whole batch. NaN if
+  /// the program has no loss.
   double loss = 0;
   /// Samples per device.
   std::vector<std::int64_t> samples;
   /// Fetched variables: one tensor per device, in host memory. A device without
   /// samples has a tensor without memory, unless the variable is persistable.
+  /// So has a device of another process.
   std::map<std::string, std::vector<tensor>, std::less<>> fetched;
   double ms = 0; ///< time from admission to end
 
@@ -198,6 +204,12 @@ public:
   /// step. A steady run then allocates nothing.
   void wait(step_id step, step_result& result);
 
+  /// The samples of `batch` that this process feeds if the batch is split over
+  /// the devices of all processes as over those of one: shard sizes differ by
+  /// at most one. Persistable variables, and feeds that are not split, are
+  /// whole. In a run of one process this is `batch`. Throws as `run` does.
+  feed_map own_share(const feed_map& batch) const;
+
   /// Makes running steps end with error(cancelled) as soon as the running
   /// kernels return. Steps submitted later run normally. Any thread.
   void cancel() noexcept;
@@ -206,7 +218,10 @@ public:
   /// running. It does two things:
   /// - With the strategies reduce and replicate, devices that do not share
   ///   parameters keep optimizer state only on the device that updates it. The
-  ///   state is copied to `parameters()`.
+  ///   state is copied to `parameters()`; in a run over several processes, to
+  ///   those of process 0. There, all processes call this after the same number
+  ///   of steps. It waits for them, and throws error(peer_failure) if one is
+  ///   lost.
   /// - With `lowering_options::kernel_layouts`, here or in another executor on
   ///   the scope, parameters may be stored in a layout of the kernels. They
   ///   become plain.

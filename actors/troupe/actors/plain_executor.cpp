@@ -297,7 +297,8 @@ plain_executor::impl::collect(std::span<const std::string> fetches) {
         values.push_back(
           {name, d, replicas[d].on->to_host(value.as_tensor(), host)});
   }
-  return actors::gather(shards.front().step, loss, shards, values, wanted);
+  return actors::gather({shards.front().step, actors::samples_of(shards)}, loss,
+                        values, wanted);
 }
 
 plain_executor::plain_executor(const graph::program& main,

@@ -115,6 +115,9 @@ struct op_schema {
   /// Name of the attribute that selects evaluation mode; empty if there is
   /// none.
   std::string_view is_test = {};
+  /// True if kernels read which samples of the batch a shard has, or how many
+  /// the batch has: `step_info::first_sample`, `batch_samples`.
+  bool uses_batch = false;
 };
 
 /// Schemas by op type. A value type: users can add entries for their own ops.

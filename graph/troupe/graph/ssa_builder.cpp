@@ -11,6 +11,7 @@
 #include <troupe/graph/passes/shape_inputs.hpp>
 #include <troupe/graph/passes/sync_batch_norm.hpp>
 #include <troupe/graph/passes/write_in_place.hpp>
+#include <troupe/graph/ssa/batch_users.hpp>
 #include <troupe/graph/ssa/handle_maker.hpp>
 #include <troupe/graph/ssa/ssa_edges.hpp>
 #include <troupe/graph/sub_blocks.hpp>
@@ -92,6 +93,8 @@ private:
   void add_collective(op_kind kind, std::size_t root,
                       const std::vector<placed_var>& inputs,
                       const std::vector<placed_var>& outputs);
+  void gather_losses(std::size_t position);
+  std::optional<std::size_t> last_writer_of_loss() const;
   void merge_gradients(std::size_t position);
   void all_reduce(const merged_gradient& g);
   void reduce(const merged_gradient& g);
@@ -111,6 +114,8 @@ private:
   std::multimap<std::size_t, const merged_gradient*> broadcasts_;
   std::map<std::size_t, const merged_gradient*> merging_updates_;
   std::int32_t num_collectives_ = 0;
+  // the op after which the loss is gathered; nothing if it is not
+  std::optional<std::size_t> loss_is_complete_after_;
   std::size_t next_gradient_ = 0;
   // Gradients that will be merged by the next all-reduce, and their type.
   std::vector<name_id> pending_;
@@ -281,7 +286,7 @@ void graph_builder::add_collective(op_kind kind, std::size_t root,
   desc.set_input("X", names_of(inputs));
   desc.set_output("Out", names_of(outputs));
   handles_.make_desc(std::move(desc));
-  auto& op = handles_.add_op(kind, inputs.front().device);
+  auto& op = handles_.add_op(kind, inputs.empty() ? 0 : inputs.front().device);
   op.stream = stream_kind::collective;
   op.collective_index = num_collectives_++;
   op.root = static_cast<std::uint32_t>(root);
@@ -289,6 +294,19 @@ void graph_builder::add_collective(op_kind kind, std::size_t root,
     handles_.read(name, device);
   for (auto& [name, device] : outputs)
     handles_.write(name, device);
+}
+
+std::optional<std::size_t> graph_builder::last_writer_of_loss() const {
+  for (auto i = block_.ops.size(); i-- > 0;)
+    if (std::ranges::count(block_.ops[i].output_names(), options_.loss) > 0)
+      return i;
+  return std::nullopt;
+}
+
+void graph_builder::gather_losses(std::size_t position) {
+  if (position == loss_is_complete_after_)
+    add_collective(op_kind::gather_losses, 0,
+                   on_all_devices(handles_.id_of(options_.loss)), {});
 }
 
 // Bytes of a gradient if it can share an all-reduce: it must be dense and of
@@ -408,8 +426,13 @@ void graph_builder::broadcast_parameters(std::size_t position) {
 }
 
 ssa_graph graph_builder::build() {
+  if (options_.spread_batch) {
+    add_collective(op_kind::count_samples, 0, {}, {});
+    loss_is_complete_after_ = last_writer_of_loss();
+  }
   for (std::size_t i = 0; i < block_.ops.size(); ++i) {
     add_program_op(i);
+    gather_losses(i);
     merge_gradients(i);
     broadcast_parameters(i);
   }
@@ -417,6 +440,8 @@ ssa_graph graph_builder::build() {
   add_fetches();
   auto graph = handles_.finish();
   graph.edges = derive_edges(graph);
+  if (options_.spread_batch)
+    order_batch_users(graph);
   return graph;
 }
 

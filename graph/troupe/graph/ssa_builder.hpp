@@ -45,6 +45,11 @@ struct build_options {
   std::string loss;
   /// Variables to fetch. Each gets one fetch handle per device.
   std::vector<std::string> fetches;
+  /// Each device knows only its own shard of a batch, because others feed the
+  /// rest. The graph then gets two more collectives (docs/ssa_graph.md):
+  /// count_samples, before all others, and gather_losses. Ops that need to know
+  /// the whole batch wait for count_samples on their device.
+  bool spread_batch = false;
   /// Which passes rewrite the program. The caller must check that devices share
   /// memory where a pass needs it, and that there are kernels for the ops that
   /// a pass makes.

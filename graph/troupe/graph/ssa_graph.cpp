@@ -16,6 +16,8 @@ std::string_view to_string(op_kind kind) noexcept {
   case op_kind::fetch: return "fetch";
   case op_kind::send: return "send";
   case op_kind::recv: return "recv";
+  case op_kind::count_samples: return "count_samples";
+  case op_kind::gather_losses: return "gather_losses";
   }
   return "unknown";
 }

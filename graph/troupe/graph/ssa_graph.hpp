@@ -25,6 +25,8 @@ enum class op_kind : std::uint8_t {
   fetch,           ///< passes a variable of one device to the caller
   send,            ///< sends a variable to a `recv` in another place
   recv,            ///< receives a variable from a `send` in another place
+  count_samples,   ///< tells all devices how many samples each of them has
+  gather_losses,   ///< tells all devices the loss of each of them
 };
 
 std::string_view to_string(op_kind kind) noexcept;

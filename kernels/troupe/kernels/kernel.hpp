@@ -22,6 +22,10 @@ namespace troupe {
 
 /// What a kernel can know about the current step. A *replica* computes one
 /// shard of the batch. Each device is a replica so far.
+///
+/// In a run over several processes, `first_sample` and `batch_samples` are
+/// known to forward ops whose schema has `uses_batch` or that have none, and to
+/// ops that come after these or after the loss scale.
 struct step_info {
   step_id step = 0;
   std::uint64_t seed = 0;         ///< the run's seed

@@ -110,7 +110,8 @@ std::string losses_of(executor& exe, const small_net& net, std::uint64_t first,
                       std::uint64_t last) {
   std::string text;
   for (auto s = first; s < last; ++s)
-    text += std::to_string(exe.run(net.batch(s, 7)).losses[0]) + " ";
+    text +=
+      std::to_string(exe.run(exe.own_share(net.batch(s, 7))).losses[0]) + " ";
   return text;
 }
 
@@ -212,7 +213,7 @@ TEST_CASE("processes with different settings fail and name the difference") {
                         if (node.process == 1)
                           d.make(options, net);
                         executor exe{net.main, options};
-                        exe.run(net.batch(0, 7));
+                        exe.run(exe.own_share(net.batch(0, 7)));
                         return std::string{"no error"};
                       }};
     for (std::size_t p = 0; p < 2; ++p) {
@@ -237,7 +238,7 @@ TEST_CASE("settings that concern one process only may differ") {
                       if (node.process == 0)
                         options.hooks.form = edge_form::mixed;
                       executor exe{net.main, options};
-                      exe.run(net.batch(0, 7));
+                      exe.run(exe.own_share(net.batch(0, 7)));
                       return std::string{"done"};
                     }};
   for (std::size_t p = 0; p < 2; ++p)
@@ -256,7 +257,7 @@ TEST_CASE("a second run begins with the parameters of the first") {
                         options.nodes = node;
                         {
                           executor exe{net.main, options};
-                          exe.run(net.batch(0, 7));
+                          exe.run(exe.own_share(net.batch(0, 7)));
                           exe.synchronize_parameters();
                         }
                         options.nodes->port =

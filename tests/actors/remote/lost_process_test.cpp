@@ -58,10 +58,10 @@ std::string train_on(const small_net& net, executor_options options,
   options.parameters = net.parameters();
   options.nodes = std::move(node);
   executor exe{net.main, options};
-  exe.run(net.batch(0, 7));
+  exe.run(exe.own_share(net.batch(0, 7)));
   (void)!::write(begun, "b", 1);
   for (;;)
-    exe.run(net.batch(0, 7));
+    exe.run(exe.own_share(net.batch(0, 7)));
 }
 
 /// The same with steps that overlap.
@@ -70,9 +70,9 @@ std::string train_overlapped(const small_net& net, executor_options options,
   options.parameters = net.parameters();
   options.nodes = std::move(node);
   executor exe{net.main, options};
-  auto last = exe.submit(net.batch(0, 7));
+  auto last = exe.submit(exe.own_share(net.batch(0, 7)));
   for (bool first = true;; first = false) {
-    const auto next = exe.submit(net.batch(0, 7));
+    const auto next = exe.submit(exe.own_share(net.batch(0, 7)));
     exe.wait(last);
     last = next;
     if (first)
@@ -186,7 +186,7 @@ TEST_CASE("processes that run the same number of steps end without an error") {
                         options.nodes = node;
                         executor exe{net.main, options};
                         for (int s = 0; s < round + 1; ++s)
-                          exe.run(net.batch(0, 7));
+                          exe.run(exe.own_share(net.batch(0, 7)));
                         return std::string{"done"};
                       }};
     for (std::size_t p = 0; p < 3; ++p)
@@ -206,7 +206,7 @@ TEST_CASE("if a process leaves the run, the errors of the others name it") {
                         options.parameters = net.parameters();
                         options.nodes = node;
                         executor exe{net.main, options};
-                        exe.run(net.batch(0, 7));
+                        exe.run(exe.own_share(net.batch(0, 7)));
                         return std::string{"done"};
                       }};
     for (std::size_t p = 0; p < 3; ++p) {
@@ -228,8 +228,8 @@ TEST_CASE("the error of one process is reported by all processes") {
                       options.parameters = net.parameters();
                       options.nodes = node;
                       executor exe{net.main, options};
-                      exe.run(net.batch(0, 6));
-                      exe.run(bad);
+                      exe.run(exe.own_share(net.batch(0, 6)));
+                      exe.run(exe.own_share(bad));
                       return std::string{"no error"};
                     }};
   for (std::size_t p = 0; p < 3; ++p) {
@@ -250,7 +250,7 @@ TEST_CASE("leaving does not wait for steps that other processes never start") {
                       options.nodes = node;
                       executor exe{net.main, options};
                       if (node.process == 0)
-                        exe.submit(net.batch(0, 7));
+                        exe.submit(exe.own_share(net.batch(0, 7)));
                       else
                         std::this_thread::sleep_for(std::chrono::hours{1});
                       return std::string{"done"};
@@ -271,7 +271,7 @@ TEST_CASE("a stopped process does not prevent others from leaving") {
                       options.parameters = net.parameters();
                       options.nodes = node;
                       executor exe{net.main, options};
-                      exe.run(net.batch(0, 7));
+                      exe.run(exe.own_share(net.batch(0, 7)));
                       (void)!::write(begun[1], "b", 1);
                       if (node.process == 1)
                         std::this_thread::sleep_for(std::chrono::hours{1});

@@ -13,12 +13,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <span>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 using namespace troupe;
@@ -31,12 +33,20 @@ namespace {
 
 constexpr std::uint64_t steps = 6;
 
-/// FNV-1a over all values.
-std::uint64_t fingerprint(const scope& parameters) {
+/// FNV-1a over the values of all variables that the graph has on a device.
+std::uint64_t fingerprint(const graph::ssa_graph& g, std::size_t device,
+                          scope& parameters) {
+  std::set<std::string_view> names;
+  for (auto& v : g.vars)
+    if (v.persistable && v.device == device)
+      names.insert(v.name);
   std::uint64_t hash = 0xcbf29ce484222325u;
-  for (auto value : values_of(parameters))
-    for (auto byte : std::as_bytes(std::span{&value, 1}))
-      hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
+  for (auto name : names) {
+    const auto& value = parameters.var(name).as_tensor();
+    for (std::size_t i = 0; i < value.bytes(); ++i)
+      hash =
+        (hash ^ static_cast<unsigned char>(value.raw()[i])) * 0x100000001b3u;
+  }
   return hash;
 }
 
@@ -91,7 +101,7 @@ std::vector<double> run_steps(executor& exe, const small_net& net,
   std::vector<double> losses;
   std::vector<step_id> under_way;
   for (std::uint64_t s = 0; s < steps; ++s)
-    under_way.push_back(exe.submit(net.batch(s, samples[s])));
+    under_way.push_back(exe.submit(exe.own_share(net.batch(s, samples[s]))));
   for (auto id : under_way)
     losses.push_back(exe.wait(id).losses[device]);
   return losses;
@@ -111,11 +121,11 @@ void split_run_agrees(const small_net& net, merge_strategy strategy,
   std::vector<pid_t> children;
   std::deque<pipe_pair> turns(run.processes());
   const auto report = [&](executor& exe, std::size_t process) {
+    std::size_t replica = 0;
     for (std::size_t d = 0; d < process_of.size(); ++d)
-      if (process_of[d] == process) {
-        auto& here = d == 0 ? exe.parameters() : exe.parameters().replica(d);
-        results.put(fingerprint(here));
-      }
+      if (process_of[d] == process)
+        results.put(
+          fingerprint(exe.graph(), d, exe.parameters().replica(replica++)));
   };
   for (std::size_t p = 1; p < run.processes(); ++p)
     children.push_back(run.child(p, [&, p](executor& exe) {
@@ -137,7 +147,8 @@ void split_run_agrees(const small_net& net, merge_strategy strategy,
     const auto here = run_steps(exe, net, 0);
     for (std::size_t s = 0; s < steps; ++s)
       CHECK(same(here[s], expected[s]));
-    CHECK(fingerprint(exe.parameters()) == fingerprint(together.parameters()));
+    CHECK(fingerprint(exe.graph(), 0, exe.parameters())
+          == fingerprint(exe.graph(), 0, together.parameters()));
   }
   // One process after the other, so that the pipe has the results in order.
   for (std::size_t p = 1; p < run.processes(); ++p) {
@@ -148,7 +159,8 @@ void split_run_agrees(const small_net& net, merge_strategy strategy,
     for (std::size_t d = 0; d < process_of.size(); ++d)
       if (process_of[d] == p)
         CHECK(results.get<std::uint64_t>()
-              == fingerprint(together.parameters().replica(d)));
+              == fingerprint(together.graph(), d,
+                             together.parameters().replica(d)));
 }
 
 feed_map bad_batch(const small_net& net) {
@@ -182,14 +194,14 @@ TEST_CASE("a failure reaches all processes with the original error") {
   };
   const auto bad = bad_batch(run.net);
   const auto child = run.child(1, [&](executor& exe) {
-    const auto e = caught([&] { exe.run(bad); });
-    exe.run(run.net.batch(1, 4));
+    const auto e = caught([&] { exe.run(exe.own_share(bad)); });
+    exe.run(exe.own_share(run.net.batch(1, 4)));
     if (!is_right(e))
       ::_exit(2);
   });
   executor exe{run.net.main, run.options(0)};
-  CHECK(is_right(caught([&] { exe.run(bad); })));
-  exe.run(run.net.batch(1, 4));
+  CHECK(is_right(caught([&] { exe.run(exe.own_share(bad)); })));
+  exe.run(exe.own_share(run.net.batch(1, 4)));
   CHECK(exit_code(child) == 0);
 }
 
@@ -199,15 +211,16 @@ TEST_CASE("a step fails even if other processes have not reached it") {
   pipe_pair failed;
   const auto child = run.child(1, [&](executor& exe) {
     for (int i = 0; i < 3; ++i)
-      caught([&] { exe.run(bad); });
+      caught([&] { exe.run(exe.own_share(bad)); });
     failed.put('f');
-    exe.run(run.net.batch(1, 4));
+    exe.run(exe.own_share(run.net.batch(1, 4)));
   });
   executor exe{run.net.main, run.options(0)};
   failed.get<char>();
   for (int i = 0; i < 3; ++i)
-    CHECK(caught([&] { exe.run(bad); }).code() == errc::out_of_range);
-  CHECK_NOTHROW(exe.run(run.net.batch(1, 4)));
+    CHECK(caught([&] { exe.run(exe.own_share(bad)); }).code()
+          == errc::out_of_range);
+  CHECK_NOTHROW(exe.run(exe.own_share(run.net.batch(1, 4))));
   CHECK(exit_code(child) == 0);
 }
 
@@ -217,19 +230,19 @@ TEST_CASE("cancelling does not wait for other processes") {
   const auto child = run.child(1, [&](executor& exe) {
     cancelled.get<char>(); // no step begins here before
     for (int i = 0; i < 2; ++i)
-      if (caught([&] { exe.run(run.net.batch(1, 4)); }).code()
+      if (caught([&] { exe.run(exe.own_share(run.net.batch(1, 4))); }).code()
           != errc::cancelled)
         ::_exit(2);
-    exe.run(run.net.batch(1, 4));
+    exe.run(exe.own_share(run.net.batch(1, 4)));
   });
   executor exe{run.net.main, run.options(0)};
-  const auto first = exe.submit(run.net.batch(1, 4));
-  const auto second = exe.submit(run.net.batch(1, 4));
+  const auto first = exe.submit(exe.own_share(run.net.batch(1, 4)));
+  const auto second = exe.submit(exe.own_share(run.net.batch(1, 4)));
   exe.cancel();
   CHECK(caught([&] { exe.wait(first); }).code() == errc::cancelled);
   CHECK(caught([&] { exe.wait(second); }).code() == errc::cancelled);
   cancelled.put('c');
-  exe.run(run.net.batch(1, 4));
+  exe.run(exe.own_share(run.net.batch(1, 4)));
   CHECK(exit_code(child) == 0);
 }
 
@@ -237,14 +250,15 @@ TEST_CASE("steps that a process ran before leaving succeed, later ones fail") {
   for (int round = 0; round < 5; ++round) {
     several run{make_mlp(), {0, 1}, merge_strategy::all_reduce, 2, {}};
     const auto child = run.child(1, [&](executor& exe) {
-      exe.run(run.net.batch(0, 4));
-      exe.run(run.net.batch(1, 4));
+      exe.run(exe.own_share(run.net.batch(0, 4)));
+      exe.run(exe.own_share(run.net.batch(1, 4)));
     });
     executor exe{run.net.main, run.options(0)};
-    CHECK_NOTHROW(exe.run(run.net.batch(0, 4)));
-    CHECK_NOTHROW(exe.run(run.net.batch(1, 4)));
+    CHECK_NOTHROW(exe.run(exe.own_share(run.net.batch(0, 4))));
+    CHECK_NOTHROW(exe.run(exe.own_share(run.net.batch(1, 4))));
     for (int i = 0; i < 2; ++i) {
-      const auto e = caught([&] { exe.run(run.net.batch(2, 4)); });
+      const auto e =
+        caught([&] { exe.run(exe.own_share(run.net.batch(2, 4))); });
       CHECK(e.code() == errc::peer_failure);
       CHECK(says(e, "process 1 has left the run after 2 steps"));
     }
@@ -256,36 +270,36 @@ TEST_CASE("a killed process ends the run, and the error names it") {
   several run{make_mlp(), {0, 1}, merge_strategy::reduce, 3, {}};
   pipe_pair ended;
   const auto child = run.child(1, [&](executor& exe) {
-    exe.run(run.net.batch(0, 4));
+    exe.run(exe.own_share(run.net.batch(0, 4)));
     ended.get<char>(); // waits until the first step has ended there too
-    exe.submit(run.net.batch(1, 4));
+    exe.submit(exe.own_share(run.net.batch(1, 4)));
     ::raise(SIGKILL);
   });
   executor exe{run.net.main, run.options(0)};
-  exe.run(run.net.batch(0, 4));
+  exe.run(exe.own_share(run.net.batch(0, 4)));
   ended.put('e');
   const auto e = caught([&] {
     for (;;)
-      exe.run(run.net.batch(1, 4));
+      exe.run(exe.own_share(run.net.batch(1, 4)));
   });
   CHECK(e.code() == errc::peer_failure);
   CHECK(says(e, "process 1 is lost"));
-  CHECK(caught([&] { exe.submit(run.net.batch(1, 4)); }).code()
+  CHECK(caught([&] { exe.submit(exe.own_share(run.net.batch(1, 4))); }).code()
         == errc::peer_failure);
   CHECK(exit_code(child) == -1);
 }
 
-TEST_CASE("processes that exchange nothing run independently") {
+TEST_CASE("processes that merge nothing learn each other's losses") {
   several run{make_mlp(), {0, 1}, merge_strategy::none, 2, {}};
-  pipe_pair ran;
   const auto child = run.child(1, [&](executor& exe) {
-    ran.get<char>();
-    run_steps(exe, run.net, 0);
+    if (!std::isfinite(run_steps(exe, run.net, 0).front()))
+      ::_exit(2);
   });
   executor exe{run.net.main, run.options(0)};
   CHECK(exe.graph().transfers.empty());
-  CHECK(run_steps(exe, run.net, 0).size() == steps);
-  ran.put('r');
+  const auto result = run_steps(exe, run.net, 1);
+  CHECK(result.size() == steps);
+  CHECK(std::isfinite(result.front()));
   CHECK(exit_code(child) == 0);
 }
 
@@ -304,12 +318,12 @@ TEST_CASE("a process holds only actors and variables of its own devices") {
                 == static_cast<std::ptrdiff_t>(stats.variable_actors);
   };
   const auto child = run.child(1, [&](executor& exe) {
-    exe.run(run.net.batch(0, 4));
+    exe.run(exe.own_share(run.net.batch(0, 4)));
     if (exe.stats().stream_actors != 3 || !counts_own_handles(exe, 1))
       ::_exit(2);
   });
   executor exe{run.net.main, run.options(0)};
-  exe.run(run.net.batch(0, 4));
+  exe.run(exe.own_share(run.net.batch(0, 4)));
   CHECK(values_of(exe.parameters().replica(1)).empty());
   CHECK(counts_own_handles(exe, 0));
   CHECK(exe.stats().peak_bytes[1] == 0);

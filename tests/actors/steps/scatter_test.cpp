@@ -164,7 +164,7 @@ TEST_CASE("missing and unknown feeds are named") {
 
 TEST_CASE("the batch loss weights devices by their number of samples") {
   const auto shards = split_batch(5, 3, 8, 0); // 2, 2, 1
-  const auto r = gather(8, "loss", shards,
+  const auto r = gather({8, samples_of(shards)}, "loss",
                         {{"loss", 0, floats({1}, 1)},
                          {"loss", 1, floats({1}, 2)},
                          {"loss", 2, floats({1}, 7)}},
@@ -179,7 +179,7 @@ TEST_CASE("the batch loss weights devices by their number of samples") {
 TEST_CASE("an idle device has no loss and does not count in the mean") {
   const auto shards = split_batch(1, 2, 0, 0);
   const auto r =
-    gather(0, "loss", shards,
+    gather({0, samples_of(shards)}, "loss",
            {{"loss", 0, floats({1}, 3)}, {"loss", 1, tensor{}}}, {});
   CHECK(r.loss == 3);
   CHECK(std::isnan(r.losses[1]));
@@ -187,20 +187,20 @@ TEST_CASE("an idle device has no loss and does not count in the mean") {
 
 TEST_CASE("a loss of several elements is averaged") {
   const auto shards = split_batch(3, 1, 0, 0);
-  const auto r =
-    gather(0, "loss", shards, {{"loss", 0, floats({3, 1}, 1)}}, {});
+  const auto r = gather({0, samples_of(shards)}, "loss",
+                        {{"loss", 0, floats({3, 1}, 1)}}, {});
   CHECK(r.loss == 2);
 }
 
 TEST_CASE("the result of a program without a loss has no losses") {
-  const auto r = gather(0, "", split_batch(3, 2, 0, 0), {}, {});
+  const auto r = gather({0, samples_of(split_batch(3, 2, 0, 0))}, "", {}, {});
   CHECK(r.losses.empty());
   CHECK(std::isnan(r.loss));
 }
 
 TEST_CASE("fetched tensors are joined in device order, skipping idle devices") {
   const auto shards = split_batch(3, 4, 0, 0);
-  const auto r = gather(0, "", shards,
+  const auto r = gather({0, samples_of(shards)}, "",
                         {{"x", 1, floats({1, 2}, 10)},
                          {"x", 0, floats({1, 2}, 0)},
                          {"x", 2, floats({1, 2}, 20)}},
@@ -220,7 +220,7 @@ TEST_CASE("fetched tensors are joined in device order, skipping idle devices") {
 
 TEST_CASE("the scalars of several devices become a vector") {
   const auto r =
-    gather(0, "", split_batch(2, 3, 0, 0),
+    gather({0, samples_of(split_batch(2, 3, 0, 0))}, "",
            {{"s", 0, floats({}, 4)}, {"s", 1, floats({}, 5)}}, {"s"});
   const auto joined = r.merged("s");
   CHECK(joined.dims() == shape{2});
@@ -229,8 +229,8 @@ TEST_CASE("the scalars of several devices become a vector") {
 }
 
 TEST_CASE("the scalar of a single device stays a scalar") {
-  const auto r =
-    gather(0, "", split_batch(2, 1, 0, 0), {{"s", 0, floats({}, 4)}}, {"s"});
+  const auto r = gather({0, samples_of(split_batch(2, 1, 0, 0))}, "",
+                        {{"s", 0, floats({}, 4)}}, {"s"});
   CHECK(r.merged("s").dims() == shape{});
   CHECK(r.merged("s").values<float>()[0] == 4);
 }
@@ -261,7 +261,7 @@ TEST_CASE("sequences of several devices are concatenated") {
     return t;
   };
   const auto r = gather(
-    0, "", split_batch(3, 2, 0, 0),
+    {0, samples_of(split_batch(3, 2, 0, 0))}, "",
     {{"x", 0, part(3, {{0, 1, 3}})}, {"x", 1, part(2, {{0, 2}})}}, {"x"});
   CHECK(*r.merged("x").levels() == lod{{0, 1, 3, 5}});
 }

@@ -112,7 +112,7 @@ TEST_CASE("what cannot have ranks is refused") {
              "split over places"));
   CHECK(
     says(caught([&] { make_rank_collectives(run_in_program_order(whole)); }),
-         "of which one is a collective"));
+         "which is a collective"));
 }
 
 } // TEST_SUITE("graph.passes.rank_collectives")

@@ -28,6 +28,11 @@ struct step_state {
   std::atomic<step_id> id{0};
   /// By device: the shard that its replica computes.
   std::vector<step_info> shards;
+  /// By device, in the whole batch. Until count_samples is done, only those of
+  /// devices in this process are known.
+  std::vector<std::int64_t> samples;
+  /// By device; empty if the graph has no gather_losses.
+  std::vector<double> losses;
   /// Where the feeds of a device have arrived.
   struct arrival {
     stream* on = nullptr; ///< copies them; null if the step has no values

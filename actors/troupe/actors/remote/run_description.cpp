@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/remote/run_description.hpp>
 
+#include <troupe/actors/placement.hpp>
+
 #include <troupe/graph/program_text.hpp>
 
 #include <algorithm>
@@ -224,6 +226,8 @@ std::string text_of(const line& first, const line& other, std::size_t process) {
 std::string describe_run(const executor_options& options,
                          const std::string& loss, const graph::ssa_graph& graph,
                          scope& parameters) {
+  const placement where{options.nodes->process_of_device,
+                        options.nodes->process};
   lines out;
   add_options(out, options, loss);
   if (graph.sources && graph.sources->described)
@@ -232,10 +236,11 @@ std::string describe_run(const executor_options& options,
   if (!options.hooks.dry_run && options.strategy != graph::merge_strategy::none)
     for (auto& [name, by] : shared_values(graph, *options.nodes)) {
       const auto here = by.find(options.nodes->process);
-      out.add("the value of " + std::string{name},
-              here == by.end()
-                ? std::string{not_needed}
-                : text_of(parameters.replica(here->second), name));
+      out.add(
+        "the value of " + std::string{name},
+        here == by.end()
+          ? std::string{not_needed}
+          : text_of(parameters.replica(where.replica_of(here->second)), name));
     }
   return out.take();
 }

@@ -18,6 +18,12 @@ bool is_split(const executor_options& options) {
   return options.nodes || !options.hooks.places.empty();
 }
 
+/// True if devices are in different places.
+bool is_spread(const std::vector<std::uint32_t>& places) {
+  return std::ranges::adjacent_find(places, std::ranges::not_equal_to{})
+         != places.end();
+}
+
 /// By device: its place, which is its process in a run over several processes.
 /// Empty: all devices are in one place.
 std::vector<std::uint32_t> places_of(const executor_options& options) {
@@ -44,6 +50,7 @@ graph::build_options build_options_of(const executor_options& options,
   if (is_split(options)) // places share no memory and exchange plain values
     build.lowering.share_parameters = build.lowering.gather_products =
       build.lowering.merge_in_updates = build.lowering.kernel_layouts = false;
+  build.spread_batch = is_spread(places_of(options));
   if (!loss.empty() && std::ranges::count(build.fetches, loss) == 0)
     build.fetches.push_back(loss);
   return build;

@@ -13,7 +13,7 @@ namespace troupe::actors {
 
 feeder::feeder(parts p) : parts_(std::move(p)), queues_(parts_.devices.size()) {
   for (std::size_t d = 0; d < queues_.size(); ++d)
-    if (parts_.is_here(d))
+    if (parts_.where.is_here(d))
       queues_[d] = parts_.devices[d]->make_stream({.name = "feed"});
 }
 
@@ -22,7 +22,7 @@ void feeder::copy(const feed_map& feeds, step_state& step, step_id id) {
   for (auto& [name, value] : feeds)
     for (std::size_t d = 0; d < parts_.devices.size(); ++d)
       try {
-        if (parts_.is_here(d))
+        if (parts_.where.is_here(d))
           copy_to(d, name, value, step, id);
       } catch (const error& e) {
         drop(); // frees their memory
@@ -48,7 +48,8 @@ void feeder::copy_to(std::size_t device, const std::string& name,
                      const tensor& value, const step_state& step, step_id id) {
   auto& to = *parts_.devices[device];
   if (feeds_persistable(*parts_.declarations, name)) {
-    if (auto* held = parts_.parameters->replica(device).find(name))
+    if (auto* held = parts_.parameters->replica(parts_.where.replica_of(device))
+                       .find(name))
       fed_.push_back({held, to.to_device(value, *queues_[device])});
     return;
   }

@@ -34,8 +34,7 @@ public:
     const graph::block* declarations = nullptr;
     const needed_feeds* needed = nullptr;
     std::vector<std::shared_ptr<device>> devices;
-    /// true if the device is in this process
-    std::function<bool(std::size_t device)> is_here;
+    placement where;
     scope* parameters = nullptr;
     const graph_tasks* tasks = nullptr;
     recorder* trace = nullptr;
@@ -44,11 +43,12 @@ public:
   /// Everything that `p` points to must outlive the feeder.
   explicit feeder(parts p);
 
-  /// Queues copies of each device's share of `feeds` for step `id` with state
-  /// `step`, and sets `step_state::fed`. The caller may change the feeds as
-  /// soon as this returns. Persistable variables have then arrived, because the
-  /// host can read them in the scope. Throws error(out_of_memory) naming
-  /// variable and device; all copies are then discarded.
+  /// Queues copies of each device's share of `feeds`, which hold the samples of
+  /// this process's devices, for step `id` with state `step`, and sets
+  /// `step_state::fed`. The caller may change the feeds as soon as this
+  /// returns. Persistable variables have then arrived, because the host can
+  /// read them in the scope. Throws error(out_of_memory) naming variable and
+  /// device; all copies are then discarded.
   void copy(const feed_map& feeds, step_state& step, step_id id);
   /// Moves the copies to where the step reads them.
   void set() noexcept;

@@ -40,15 +40,17 @@ std::set<copy> values_kept(const graph::ssa_graph& g) {
   return kept;
 }
 
-/// Outdated copies on devices 1 to `replicas`: copies of updated variables for
-/// which the graph has no handle.
+/// Outdated copies in replicas 1 to `replicas`: copies of updated variables for
+/// which the graph has no handle on a device with that replica.
 std::vector<copy> copies_left_behind(const graph::ssa_graph& g,
+                                     const placement& where,
                                      std::size_t replicas) {
   std::set<std::string_view> updated;
   std::set<copy> kept;
   for (auto& v : g.vars)
     if (v.persistable) {
-      kept.emplace(v.name, v.device);
+      if (where.is_here(v.device))
+        kept.emplace(v.name, where.replica_of(v.device));
       if (v.generator != no_handle)
         updated.insert(v.name);
     }
@@ -64,10 +66,9 @@ std::vector<copy> copies_left_behind(const graph::ssa_graph& g,
 
 parameter_replicas::parameter_replicas(
   const graph::ssa_graph& g, scope& parameters,
-  std::span<const std::shared_ptr<device>> devices,
-  std::vector<bool> device_is_here)
+  std::span<const std::shared_ptr<device>> devices, placement where)
   : graph_(g), parameters_(parameters), devices_(devices),
-    device_is_here_(std::move(device_is_here)) {}
+    where_(std::move(where)) {}
 
 void parameter_replicas::spread() {
   add_devices();
@@ -83,18 +84,19 @@ void parameter_replicas::spread() {
     give(name, d);
   }
   for (auto& [name, d] : values_kept(graph_))
-    give(name, d);
+    if (is_here(d))
+      give(name, d);
   forget_old_copies();
   for (auto& v : graph_.vars)
     if (v.persistable && v.version == 0 && is_here(v.device))
-      parameters_.replica(v.device).bring_to(v.name, *devices_[v.device]);
+      replica_of(v.device).bring_to(v.name, *devices_[v.device]);
 }
 
 /// Copies a variable's value from the first device to a device without one, if
 /// there is a value.
 void parameter_replicas::give(std::string_view name, std::size_t to) {
   auto* first = parameters_.find(name);
-  auto& here = parameters_.replica(to).var(name);
+  auto& here = replica_of(to).var(name);
   if (first && first->is_tensor() && !here.has_value())
     here.set(copied(first->as_tensor(), parameters_, to));
 }
@@ -108,7 +110,7 @@ void parameter_replicas::add_devices() {
   for (std::size_t d = 0; d < devices_.size(); ++d)
     if (is_here(d))
       for (auto& on : apart)
-        parameters_.replica(d).add_device(on);
+        replica_of(d).add_device(on);
 }
 
 /// A plain copy on device `to` of a value of scope `of`.
@@ -122,24 +124,36 @@ tensor parameter_replicas::copied(const tensor& value, const scope& of,
 // strategy. Later executors copy the values again. Earlier executors cannot
 // continue.
 void parameter_replicas::forget_old_copies() {
-  for (auto [name, d] : copies_left_behind(graph_, parameters_.replicas()))
-    if (auto* old = parameters_.replica(d).find(name))
+  for (auto [name, replica] :
+       copies_left_behind(graph_, where_, parameters_.replicas()))
+    if (auto* old = parameters_.replica(replica).find(name))
       old->clear();
+}
+
+std::size_t parameter_replicas::first_here() const {
+  std::size_t d = 0;
+  while (!is_here(d))
+    ++d;
+  return d;
 }
 
 void parameter_replicas::update_scope() {
   std::unordered_set<std::string_view> written_on_first;
+  const auto is_on_first = [this](const graph::var_handle& v) {
+    return where_.replica_of(v.device) == 0;
+  };
   for (auto& v : graph_.vars)
-    if (v.persistable && v.device == 0 && v.version > 0)
+    if (v.persistable && is_here(v.device) && is_on_first(v) && v.version > 0)
       written_on_first.insert(v.name);
   for (auto& v : graph_.vars) {
     // Written on another device but never on the first.
-    if (!v.persistable || v.device == 0 || v.generator == no_handle
-        || !is_here(v.device) || written_on_first.contains(v.name))
+    if (!v.persistable || v.generator == no_handle || !is_here(v.device)
+        || is_on_first(v) || written_on_first.contains(v.name))
       continue;
-    auto& replica = parameters_.replica(v.device);
+    auto& replica = replica_of(v.device);
     if (auto& here = replica.var(v.name); here.is_tensor())
-      parameters_.var(v.name).set(copied(here.as_tensor(), replica, 0));
+      parameters_.var(v.name).set(
+        copied(here.as_tensor(), replica, first_here()));
   }
   bring_to_plain_layout();
 }
@@ -150,7 +164,7 @@ void parameter_replicas::bring_to_plain_layout() {
   for (auto& v : graph_.vars) {
     if (!v.persistable || !is_here(v.device))
       continue;
-    auto& replica = parameters_.replica(v.device);
+    auto& replica = replica_of(v.device);
     auto* held = replica.find(v.name);
     if (held && held->is_tensor() && held->as_tensor()
         && !held->as_tensor().is_plain())

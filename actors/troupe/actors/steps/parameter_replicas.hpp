@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/actors/placement.hpp>
 #include <troupe/graph/ssa_graph.hpp>
 #include <troupe/kernels/device.hpp>
 #include <troupe/kernels/scope.hpp>
@@ -14,17 +15,15 @@
 namespace troupe::actors {
 
 /// Synchronizes a graph's persistable variables between devices while no step
-/// runs. Each device has a replica in the scope; the replica of device 0 is the
-/// application's.
+/// runs. Each device of this process has a replica in the scope; that of the
+/// first one is the application's.
 ///
 /// Thread rule: not synchronized. The arguments must outlive the object.
 class parameter_replicas {
 public:
-  /// @param device_is_here by device: true if it is in this process; empty: all
-  ///   are
   parameter_replicas(const graph::ssa_graph& g, scope& parameters,
                      std::span<const std::shared_ptr<device>> devices,
-                     std::vector<bool> device_is_here);
+                     placement where);
 
   /// Called before the first step. Copies to each device the missing values
   /// that its ops read, discards copies that steps will not update, and moves
@@ -36,9 +35,12 @@ public:
   void update_scope();
 
 private:
-  bool is_here(std::size_t device) const {
-    return device_is_here_.empty() || device_is_here_[device];
+  bool is_here(std::size_t device) const { return where_.is_here(device); }
+  scope& replica_of(std::size_t device) const {
+    return parameters_.replica(where_.replica_of(device));
   }
+  /// The first device of this process, which has one.
+  std::size_t first_here() const;
   void add_devices();
   void give(std::string_view name, std::size_t to);
   tensor copied(const tensor& value, const scope& of, std::size_t to);
@@ -48,7 +50,7 @@ private:
   const graph::ssa_graph& graph_;
   scope& parameters_;
   std::span<const std::shared_ptr<device>> devices_;
-  std::vector<bool> device_is_here_;
+  placement where_;
 };
 
 } // namespace troupe::actors

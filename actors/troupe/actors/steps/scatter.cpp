@@ -69,41 +69,111 @@ shared_lod joined_levels(const std::vector<const tensor*>& parts) {
   return std::make_shared<const lod>(std::move(levels));
 }
 
-double mean_of(const tensor& value) {
-  double sum = 0;
-  if (value.type() == dtype::float64)
-    for (auto v : value.values<double>())
-      sum += v;
-  else if (value.type() == dtype::float32)
-    for (auto v : value.values<float>())
-      sum += static_cast<double>(v);
-  else
-    return std::numeric_limits<double>::quiet_NaN();
-  return sum / static_cast<double>(value.numel());
+/// The parts one after the other along axis 0. Scalars become a vector.
+tensor joined(const std::vector<const tensor*>& parts) {
+  auto dims = parts.front()->dims();
+  if (dims.rank() == 0)
+    dims = {0};
+  dims[0] = 0;
+  for (auto* p : parts)
+    dims[0] += p->dims().rank() == 0 ? 1 : p->dims()[0];
+  arena memory{make_host_memory_source()}; // its blocks outlive it
+  auto whole = tensor::make(memory, dims, parts.front()->type());
+  whole.set_levels(joined_levels(parts));
+  auto* to = whole.raw();
+  for (auto* p : parts) {
+    std::memcpy(to, p->raw(), p->bytes());
+    to += p->bytes();
+  }
+  return whole;
+}
+
+/// Successive samples of a batch.
+struct sample_range {
+  std::int64_t first, count;
+};
+
+/// The samples of this process, as few ranges as possible.
+std::vector<sample_range> ranges_here(const std::vector<step_info>& shards,
+                                      const placement& where) {
+  std::vector<sample_range> ranges;
+  for (std::size_t d = 0; d < shards.size(); ++d) {
+    const auto& s = shards[d];
+    if (!where.is_here(d) || s.shard_samples == 0)
+      continue;
+    if (!ranges.empty()
+        && ranges.back().first + ranges.back().count == s.first_sample)
+      ranges.back().count += s.shard_samples;
+    else
+      ranges.push_back({s.first_sample, s.shard_samples});
+  }
+  return ranges;
+}
+
+tensor samples_in(const tensor& whole,
+                  const std::vector<sample_range>& ranges) {
+  if (ranges.size() == 1)
+    return whole.samples(ranges.front().first, ranges.front().count);
+  std::vector<tensor> parts;
+  for (auto [first, count] : ranges)
+    parts.push_back(whole.samples(first, count));
+  std::vector<const tensor*> in_order;
+  for (auto& p : parts)
+    in_order.push_back(&p);
+  return joined(in_order);
+}
+
+/// NaN if no device has a loss.
+double mean_over_samples(std::span<const double> losses,
+                         std::span<const std::int64_t> samples) {
+  double sum = 0, count = 0;
+  for (std::size_t d = 0; d < losses.size(); ++d)
+    if (samples[d] > 0) {
+      sum += static_cast<double>(samples[d]) * losses[d];
+      count += static_cast<double>(samples[d]);
+    }
+  return count > 0 ? sum / count : std::numeric_limits<double>::quiet_NaN();
 }
 
 } // namespace
 
+double mean_of(const tensor& loss) {
+  double sum = 0;
+  if (loss.type() == dtype::float64)
+    for (auto v : loss.values<double>())
+      sum += v;
+  else if (loss.type() == dtype::float32)
+    for (auto v : loss.values<float>())
+      sum += static_cast<double>(v);
+  else
+    return std::numeric_limits<double>::quiet_NaN();
+  return sum / static_cast<double>(loss.numel());
+}
+
 std::vector<step_info> split_batch(std::int64_t samples, std::size_t devices,
                                    step_id step, std::uint64_t seed) {
   std::vector<step_info> shards(devices);
-  split_batch(samples, step, seed, shards);
+  split_batch(samples, step, seed, {}, shards);
   return shards;
 }
 
 void split_batch(std::int64_t samples, step_id step, std::uint64_t seed,
-                 std::vector<step_info>& shards) {
-  const auto n = static_cast<std::int64_t>(shards.size());
-  std::int64_t first = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    auto& s = shards[static_cast<std::size_t>(i)];
+                 const placement& where, std::vector<step_info>& shards) {
+  std::int64_t here = 0; // devices in this process
+  for (std::size_t d = 0; d < shards.size(); ++d)
+    here += where.is_here(d);
+  std::int64_t first = 0, position = 0;
+  for (std::size_t d = 0; d < shards.size(); ++d) {
+    auto& s = shards[d];
     s.step = step;
     s.seed = seed;
     s.first_sample = first;
-    s.shard_samples = samples / n + (i < samples % n);
+    s.shard_samples = 0;
     s.batch_samples = samples;
-    s.replica = i;
-    s.replicas = n;
+    s.replica = static_cast<std::int64_t>(d);
+    s.replicas = static_cast<std::int64_t>(shards.size());
+    if (where.is_here(d))
+      s.shard_samples = samples / here + (position++ < samples % here);
     first += s.shard_samples;
   }
 }
@@ -128,8 +198,8 @@ bool needed_feeds::is_whole(std::string_view name) const {
 }
 
 std::int64_t check_feeds(const feed_map& feeds, const needed_feeds& needed,
-                         const graph::block& declarations,
-                         std::size_t devices) {
+                         const graph::block& declarations, std::size_t devices,
+                         bool may_be_empty) {
   for (auto& [name, value] : feeds)
     if (feeds_persistable(declarations, name))
       check_feed(name, value, declarations.var(name));
@@ -139,8 +209,17 @@ std::int64_t check_feeds(const feed_map& feeds, const needed_feeds& needed,
   std::int64_t samples = needed.names.size() == needed.whole.size()
                            ? static_cast<std::int64_t>(devices)
                            : -1;
+  const auto is_fed = [&](const std::string& name) {
+    return !needed.is_whole(name) && feeds.contains(name);
+  };
+  const auto nothing_is_split =
+    may_be_empty && std::ranges::none_of(needed.names, is_fed);
   for (auto& name : needed.names) {
     auto fed = feeds.find(name);
+    if (nothing_is_split && !needed.is_whole(name)) {
+      samples = 0;
+      continue;
+    }
     if (fed == feeds.end())
       throw error(errc::not_found, "nothing was fed", {.variable = name});
     check_feed(name, fed->second, declarations.var(name));
@@ -155,55 +234,63 @@ std::int64_t check_feeds(const feed_map& feeds, const needed_feeds& needed,
                   {.variable = name});
     samples = fed_samples;
   }
-  if (samples == 0)
+  if (samples == 0 && !may_be_empty)
     throw error(errc::invalid_argument, "a batch without samples");
   return samples;
 }
 
-step_result gather(step_id step, const std::string& loss,
-                   const std::vector<step_info>& shards,
+feed_map select_samples(const feed_map& batch, const needed_feeds& needed,
+                        const graph::block& declarations,
+                        const std::vector<step_info>& shards,
+                        const placement& where) {
+  const auto ranges = ranges_here(shards, where);
+  feed_map here;
+  for (auto& [name, value] : batch)
+    if (feeds_persistable(declarations, name) || needed.is_whole(name))
+      here.emplace(name, value);
+    else if (!ranges.empty())
+      here.emplace(name, samples_in(value, ranges));
+  return here;
+}
+
+std::vector<std::int64_t> samples_of(const std::vector<step_info>& shards) {
+  std::vector<std::int64_t> samples;
+  for (auto& s : shards)
+    samples.push_back(s.shard_samples);
+  return samples;
+}
+
+step_result gather(const step_facts& facts, const std::string& loss,
                    const std::vector<fetched_value>& values,
                    const std::vector<std::string>& wanted) {
   step_result result;
-  gather(step, loss, shards, values, wanted, result);
+  gather(facts, loss, values, wanted, result);
   return result;
 }
 
-void gather(step_id step, const std::string& loss,
-            const std::vector<step_info>& shards,
+void gather(const step_facts& facts, const std::string& loss,
             const std::vector<fetched_value>& values,
             const std::vector<std::string>& wanted, step_result& result) {
-  result.step = step;
-  result.loss = 0;
-  result.samples.clear();
-  for (auto& s : shards)
-    result.samples.push_back(s.shard_samples);
+  const auto devices = facts.samples.size();
+  result.step = facts.step;
+  result.samples.assign(facts.samples.begin(), facts.samples.end());
   std::erase_if(result.fetched, [&](auto& entry) {
     return std::find(wanted.begin(), wanted.end(), entry.first) == wanted.end();
   });
   for (auto& name : wanted)
-    result.fetched[name].assign(shards.size(), tensor{});
-  result.losses.assign(loss.empty() ? 0 : shards.size(),
+    result.fetched[name].assign(devices, tensor{});
+  result.losses.assign(loss.empty() ? 0 : devices,
                        std::numeric_limits<double>::quiet_NaN());
   for (auto& v : values) {
     if (!v.value)
       continue;
-    if (v.name == loss)
+    if (v.name == loss && facts.losses.empty())
       result.losses[v.device] = mean_of(v.value);
     if (auto entry = result.fetched.find(v.name); entry != result.fetched.end())
       entry->second[v.device] = v.value;
   }
-  // The mean over devices whose loss is known. Losses of devices in other
-  // processes are not known here.
-  double samples = 0;
-  for (auto& v : values)
-    if (v.value && v.name == loss) {
-      const auto n = static_cast<double>(shards[v.device].shard_samples);
-      result.loss += n * result.losses[v.device];
-      samples += n;
-    }
-  result.loss = samples > 0 ? result.loss / samples
-                            : std::numeric_limits<double>::quiet_NaN();
+  std::ranges::copy(facts.losses, result.losses.begin());
+  result.loss = mean_over_samples(result.losses, facts.samples);
 }
 
 } // namespace actors
@@ -219,24 +306,9 @@ tensor step_result::merged(std::string_view name) const {
       parts.push_back(&t);
   if (parts.empty())
     return {};
-  auto dims = parts.front()->dims();
-  if (dims.rank() == 0) {
-    if (entry->second.size() == 1)
-      return *parts.front();
-    dims = {0};
-  }
-  dims[0] = 0;
-  for (auto* p : parts)
-    dims[0] += p->dims().rank() == 0 ? 1 : p->dims()[0];
-  arena memory{make_host_memory_source()}; // its blocks outlive it
-  auto joined = tensor::make(memory, dims, parts.front()->type());
-  joined.set_levels(actors::joined_levels(parts));
-  auto* to = joined.raw();
-  for (auto* p : parts) {
-    std::memcpy(to, p->raw(), p->bytes());
-    to += p->bytes();
-  }
-  return joined;
+  if (parts.front()->dims().rank() == 0 && entry->second.size() == 1)
+    return *parts.front();
+  return actors::joined(parts);
 }
 
 } // namespace troupe

@@ -51,7 +51,7 @@ bool collective_ranks::all_are_here() const {
 void collective_ranks::give_up(step_id step, const error& reason) {
   if (all_are_here())
     return;
-  const auto first = step * calls_per_step_ + 1;
+  const auto first = step * calls_per_step_ + others_ + 1;
   for (auto& end : ends_)
     if (end)
       end->give_up(first, first + calls_per_step_ - 1, reason);

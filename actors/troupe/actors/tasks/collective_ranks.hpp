@@ -20,7 +20,8 @@ namespace troupe::actors {
 /// Workers without jobs look whether calls can go on (`job_queue::attach`), if
 /// ranks are in other processes.
 ///
-/// Thread rule: `join` once, before the first step; all others from any thread.
+/// Thread rule: `join` once, before the first step; `made_between_steps`
+/// between steps; all others from any thread.
 class collective_ranks final : public outside_work {
 public:
   /// @param devices number of devices of the graph, which are the ranks
@@ -39,6 +40,9 @@ public:
   /// The end of a device of this process.
   comm::communicator& of(std::size_t device) const { return *ends_[device]; }
 
+  /// Each end of this process has made so many calls since the last step. No
+  /// step is running.
+  void made_between_steps(std::uint64_t calls) noexcept { others_ += calls; }
   /// Fails the calls of a step that wait for other processes. Does nothing if
   /// all ranks are in this process, where they make their calls in any case.
   void give_up(step_id step, const error& reason);
@@ -55,6 +59,7 @@ private:
 
   std::vector<std::unique_ptr<comm::communicator>> ends_; // by device
   std::uint64_t calls_per_step_;
+  std::uint64_t others_ = 0;   // calls that belong to no step
   job_queue* queue_ = nullptr; // to which it is attached
 };
 

@@ -51,8 +51,9 @@ graph_tasks::graph_tasks(const parts& p)
     if (!is_here(v.device))
       storages_.emplace_back(v.name, memory, elsewhere_);
     else if (v.persistable)
-      storages_.emplace_back(v.name, memory,
-                             parts_.parameters->replica(v.device).var(v.name));
+      storages_.emplace_back(
+        v.name, memory,
+        parts_.parameters->replica(p.where.replica_of(v.device)).var(v.name));
     else
       storages_.emplace_back(v.name, memory, *places_,
                              temporary_of_[v.storage]);
@@ -115,6 +116,11 @@ std::unique_ptr<op_task> graph_tasks::make(const graph::op_handle& o,
   case graph::op_kind::fetch: return make_fetch(o, on);
   case graph::op_kind::send:
   case graph::op_kind::recv: return make_transfer_task(o);
+  case graph::op_kind::count_samples:
+    return make_count_samples_task(exchange_on(o.device));
+  case graph::op_kind::gather_losses:
+    return make_gather_losses_task(exchange_on(o.device),
+                                   storage_of(o.inputs.front()));
   default: return make_group_task(o);
   }
 }
@@ -248,7 +254,8 @@ std::vector<bool> graph_tasks::merged_storages() const {
   if (!parts_.merged_values)
     return merged;
   for (auto& o : graph_.ops)
-    if (o.collective_index >= 0 && is_here(o.device))
+    if (o.collective_index >= 0 && is_here(o.device)
+        && o.kind != graph::op_kind::gather_losses)
       for (auto id : o.inputs)
         if (const auto& v = graph_.var(id); !v.persistable)
           merged[v.storage] = true;
@@ -272,6 +279,13 @@ graph_tasks::make_joint_task(const graph::op_handle& o) {
   cut(o.outputs, &collective_group::outputs);
   return make_collective_task(o.kind, o.root, ranks, std::move(groups),
                               group_options());
+}
+
+exchange_place graph_tasks::exchange_on(std::size_t device) {
+  TROUPE_ASSERT(ranks_); // these collectives have a handle per device
+  return {*ranks_, *parts_.devices[device], device,
+          parts_.merged_values ? *parts_.merged_values : host_memory_,
+          parts_.where.replica_of(device) == 0};
 }
 
 std::vector<storage> graph_tasks::storages_of(std::span<const handle_id> vars) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <troupe/actors/engine/storage.hpp>
+#include <troupe/actors/placement.hpp>
+#include <troupe/actors/tasks/batch_exchange.hpp>
 #include <troupe/actors/tasks/collective_ranks.hpp>
 #include <troupe/actors/tasks/op_tasks.hpp>
 #include <troupe/actors/tasks/output_check.hpp>
@@ -44,8 +46,8 @@ public:
     part_runner* helpers = nullptr;
     std::size_t workers = 1; ///< number of helpers plus the op's own worker
     bool check_nan = false;
-    /// Devices for which tasks are made; empty: all.
-    std::vector<bool> device_is_here = {};
+    /// Tasks are made for devices that are here.
+    placement where = {};
     /// The ends of the graph's transfers, if it has any.
     transport* transfers = nullptr;
     /// Memory for values that collectives merge, if ranks are in several
@@ -124,8 +126,9 @@ private:
     return {parts_.helpers, parts_.workers};
   }
   std::unique_ptr<op_task> make_transfer_task(const graph::op_handle& op);
+  exchange_place exchange_on(std::size_t device);
   bool is_here(std::size_t device) const {
-    return parts_.device_is_here.empty() || parts_.device_is_here[device];
+    return parts_.where.is_here(device);
   }
   bool is_temporary_here(const graph::var_handle& v) const;
   std::vector<bool> merged_storages() const;

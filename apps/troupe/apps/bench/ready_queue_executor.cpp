@@ -186,7 +186,7 @@ double ready_queue_executor::run(const feed_map& feeds) {
   const auto samples =
     actors::check_feeds(feeds, self.feeds_needed, self.program->main(), 1);
   step.id = self.next_step++;
-  actors::split_batch(samples, step.id, self.options.seed, step.shards);
+  actors::split_batch(samples, step.id, self.options.seed, {}, step.shards);
   step.wanted.assign(self.values.fetches().size(), true);
   step.fetched.assign(self.values.fetches().size(), tensor{});
   step.failed.store(false, std::memory_order_relaxed);
@@ -198,7 +198,8 @@ double ready_queue_executor::run(const feed_map& feeds) {
   for (std::size_t i = 0; i < step.fetched.size(); ++i)
     fetched.push_back(
       {self.values.fetches()[i].name, 0, std::move(step.fetched[i])});
-  return actors::gather(step.id, self.options.loss, step.shards, fetched, {})
+  return actors::gather({step.id, actors::samples_of(step.shards)},
+                        self.options.loss, fetched, {})
     .loss;
 }
 

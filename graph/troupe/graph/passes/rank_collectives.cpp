@@ -19,7 +19,8 @@ using var_index = graph_rewriter::var_index;
 class rank_maker {
 public:
   explicit rank_maker(const ssa_graph& g)
-    : old_(g), rewriter_(g), new_id_(g.ops.size(), no_handle) {
+    : old_(g), rewriter_(g), new_id_(g.ops.size(), no_handle),
+      first_rank_(g.ops.size(), no_handle) {
     rewriter_.made().rank_collectives = true;
   }
 
@@ -31,11 +32,14 @@ private:
                                    std::uint32_t device) const;
   std::vector<std::string> names(std::span<const var_index> vars) const;
   void add_ranks(const op_handle& joint);
+  handle_id from_on(handle_id old, std::uint32_t device) const;
   void keep_orders(ssa_graph& g) const;
 
   const ssa_graph& old_;
   graph_rewriter rewriter_;
   std::vector<handle_id> new_id_; // by old op; none for a collective
+  // by old op: the rank on the first device, which the others follow
+  std::vector<handle_id> first_rank_;
 };
 
 std::vector<var_index>
@@ -73,22 +77,31 @@ void rank_maker::add_ranks(const op_handle& joint) {
     auto rank = joint;
     rank.device = device;
     rank.desc = rewriter_.describe(std::move(desc));
-    rewriter_.add_op(rank, inputs, outputs);
+    const auto id = rewriter_.add_op(rank, inputs, outputs);
+    if (device == 0)
+      first_rank_[joint.id] = id;
   }
+}
+
+/// What an op on `device` waits for if it waited for `old`: of a collective,
+/// the rank on its device, which is done when all are.
+handle_id rank_maker::from_on(handle_id old, std::uint32_t device) const {
+  return new_id_[old] != no_handle ? new_id_[old] : first_rank_[old] + device;
 }
 
 void rank_maker::keep_orders(ssa_graph& g) const {
   for (auto& e : old_.edges) {
     if (e.kind != edge_kind::order)
       continue;
-    const auto from = new_id_[e.from], to = new_id_[e.to];
-    if (from != no_handle && to != no_handle)
-      g.edges.push_back({from, to, e.kind, e.distance});
-    else if (from != to) // else both are collectives
+    const auto to = new_id_[e.to];
+    if (to != no_handle)
+      g.edges.push_back(
+        {from_on(e.from, old_.op(e.to).device), to, e.kind, e.distance});
+    else if (new_id_[e.from] != no_handle) // else both are collectives
       throw error{errc::graph_invalid, "an order edge leads from "
                                          + handle_name(old_, e.from) + " to "
                                          + handle_name(old_, e.to)
-                                         + ", of which one is a collective"};
+                                         + ", which is a collective"};
   }
 }
 

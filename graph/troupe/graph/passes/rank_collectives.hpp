@@ -10,12 +10,12 @@ namespace troupe::graph {
 /// Ranks have the `collective_index`, kind and root of the collective. A rank
 /// is done when all ranks have arrived. Results do not change.
 ///
-/// Edges are recomputed; those of kind `order` between other ops are kept.
+/// Edges are recomputed; those of kind `order` are kept. One that leads from a
+/// collective to another op leads from the rank on that op's device.
 ///
 /// Throws error(invalid_argument) if the graph is split over places or if the
 /// pass has already run. Throws error(graph_invalid) if an `order` edge leads
-/// between a collective and another op, because it would have to lead to each
-/// rank.
+/// to a collective, because it would have to lead to each rank.
 ssa_graph make_rank_collectives(ssa_graph g);
 
 } // namespace troupe::graph

@@ -26,7 +26,7 @@ namespace troupe::graph {
 ///   is
 /// Throws error(invalid_argument) if there is not one place per device, or if
 /// the graph has been split already; error(graph_invalid) if an `order` edge
-/// leads to another place, or between a collective and another op.
+/// leads to another place, or to a collective.
 ssa_graph add_transfers(ssa_graph g,
                         const std::vector<std::uint32_t>& place_of_device);
 

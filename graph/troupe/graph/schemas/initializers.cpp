@@ -83,6 +83,12 @@ op_schema filled(std::string_view type, void (*infer)(shape_inference&),
   return schema;
 }
 
+/// Draws numbers; an axis may hold the samples of the batch.
+op_schema drawn(op_schema schema) {
+  schema.uses_batch = true;
+  return schema;
+}
+
 op_schema like_batch(std::string_view type) {
   return {.type = type,
           .inputs = {{"Input"}},
@@ -95,13 +101,13 @@ op_schema like_batch(std::string_view type) {
 void add_initializers(op_schema_table& table) {
   add(table, {filled("fill_constant", infer_floats,
                      {{"ValueTensor", slot_arity::optional}}),
-              filled("uniform_random", infer_floats),
-              filled("gaussian_random", infer_floats),
-              filled("truncated_gaussian_random", infer_floats),
-              filled("randint", infer_randint),
+              drawn(filled("uniform_random", infer_floats)),
+              drawn(filled("gaussian_random", infer_floats)),
+              drawn(filled("truncated_gaussian_random", infer_floats)),
+              drawn(filled("randint", infer_randint)),
               like_batch("fill_constant_batch_size_like"),
-              like_batch("uniform_random_batch_size_like"),
-              like_batch("gaussian_random_batch_size_like"),
+              drawn(like_batch("uniform_random_batch_size_like")),
+              drawn(like_batch("gaussian_random_batch_size_like")),
               plain_schema("fill_any_like", {"X"}, infer_like),
               plain_schema("fill_zeros_like", {"X"}, same_as_x),
               plain_schema("assign_value", {}, infer_constant)});

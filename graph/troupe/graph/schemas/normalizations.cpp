@@ -186,7 +186,8 @@ void add_normalizations(op_schema_table& table) {
       .outputs = {{"Out"}, {"Mask", slot_arity::optional}},
       .infer = infer_dropout,
       .gradient = {.groups = {{"X"}}, .reads = {"Mask"}, .outputs = {"Out"}},
-      .is_test = "is_test"}});
+      .is_test = "is_test",
+      .uses_batch = true}});
 }
 
 } // namespace troupe::graph::schemas

@@ -121,7 +121,8 @@ void add_recurrent(op_schema_table& table) {
                                       "SequenceLength", "Out", "DropoutState",
                                       "Reserve"},
                             .outputs = {"Out", "State"}},
-               .is_test = "is_test"}});
+               .is_test = "is_test",
+               .uses_batch = true}});
 }
 
 } // namespace troupe::graph::schemas

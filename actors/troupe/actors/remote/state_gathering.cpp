@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/remote/state_gathering.hpp>
+
+#include <troupe/comm/communicator.hpp>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstddef>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace troupe::actors {
+
+namespace {
+
+/// The devices on which steps update a persistable variable, by name.
+using updaters = std::map<std::string, std::set<std::size_t>>;
+
+updaters find_updaters(const graph::ssa_graph& g) {
+  updaters found;
+  for (auto& v : g.vars)
+    if (v.persistable && v.generator != no_handle)
+      found[std::string{v.name}].insert(v.device);
+  return found;
+}
+
+/// Waits for several calls.
+class calls_in_flight final : public completion {
+public:
+  /// Makes a call that is part of it.
+  void start(comm::communicator& end, const comm::collective_call& call) {
+    {
+      std::lock_guard guard{mutex_};
+      ++open_;
+    }
+    try {
+      if (end.start(call, *this).state == launch_status::done)
+        completed(nullptr);
+    } catch (...) {
+      completed(std::current_exception());
+    }
+  }
+
+  void completed(std::exception_ptr failure) noexcept override {
+    std::lock_guard guard{mutex_};
+    if (failure && !failure_)
+      failure_ = failure;
+    if (--open_ == 0)
+      changed_.notify_all(); // under the lock, because the waiter destroys this
+  }
+
+  /// Throws the first failure.
+  void wait() {
+    std::unique_lock guard{mutex_};
+    changed_.wait(guard, [this] { return open_ == 0; });
+    if (failure_)
+      std::rethrow_exception(failure_);
+  }
+
+private:
+  std::mutex mutex_; // guards all others
+  std::condition_variable changed_;
+  std::size_t open_ = 0;
+  std::exception_ptr failure_;
+};
+
+/// Sends `name` from device `home` to the first device of process 0. Each
+/// device of this process takes part.
+void send_to_first(const std::string& name, std::size_t home,
+                   std::size_t receiver, const placement& where,
+                   scope& parameters, collective_ranks& ranks) {
+  std::vector<comm::rank_value> values(where.process_of_device.size());
+  calls_in_flight calls;
+  for (std::size_t d = 0; d < values.size(); ++d) {
+    if (!where.is_here(d))
+      continue;
+    values[d].name = name;
+    if (d == home)
+      values[d].in = &parameters.replica(where.replica_of(d)).var(name);
+    if (d == receiver)
+      values[d].out = &parameters.var(name);
+    calls.start(ranks.of(d),
+                {comm::collective_kind::broadcast, home, {&values[d], 1}});
+  }
+  calls.wait();
+}
+
+} // namespace
+
+void drop_state_of_others(const graph::ssa_graph& g, const placement& where,
+                          scope& parameters) {
+  std::set<std::string_view> here;
+  for (auto& v : g.vars)
+    if (v.persistable && where.is_here(v.device))
+      here.insert(v.name);
+  for (auto& [name, by] : find_updaters(g))
+    if (auto* held = parameters.find(name); held && !here.contains(name))
+      held->clear();
+}
+
+void gather_state(const graph::ssa_graph& g, const placement& where,
+                  scope& parameters, collective_ranks& ranks) {
+  const auto& processes = where.process_of_device;
+  const auto receiver = std::ranges::find(processes, std::size_t{0});
+  if (receiver == processes.end())
+    return;
+  const auto is_in_first = [&](std::size_t d) { return processes[d] == 0; };
+  std::uint64_t calls = 0;
+  for (auto& [name, by] : find_updaters(g)) {
+    if (std::ranges::any_of(by, is_in_first))
+      continue;
+    ++calls;
+    send_to_first(name, *by.begin(),
+                  static_cast<std::size_t>(receiver - processes.begin()), where,
+                  parameters, ranks);
+  }
+  ranks.made_between_steps(calls);
+}
+
+} // namespace troupe::actors

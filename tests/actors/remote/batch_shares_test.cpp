@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Each process feeds the samples of its own devices and keeps the state of its
+// own devices.
+
+#include <troupe/actors/executor.hpp>
+
+#include <actors/remote/process_group.hpp>
+#include <actors/small_nets.hpp>
+#include <support/caught.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::test;
+using graph::merge_strategy;
+
+TEST_SUITE("actors.remote.batch_shares") {
+
+namespace {
+
+/// Some give shards of different sizes, some leave devices without samples.
+const std::vector<std::int64_t> batch_sizes{10, 1, 3, 7};
+
+/// The bits of numbers, as text.
+std::string text_of(const std::vector<double>& numbers) {
+  std::string text;
+  for (auto n : numbers) {
+    char hex[40];
+    std::snprintf(hex, sizeof hex, "%a ", n);
+    text += hex;
+  }
+  return text;
+}
+
+std::string counts(const step_result& r) {
+  return text_of(std::vector<double>{r.samples.begin(), r.samples.end()});
+}
+
+std::string text_of(const step_result& r) {
+  return text_of(std::vector{r.loss}) + text_of(r.losses) + counts(r);
+}
+
+/// Trains with one batch of each size. The last word are all results, then the
+/// values of the first device.
+std::string train_shares(const small_net& net, executor_options options,
+                         node_options node) {
+  options.parameters = net.parameters();
+  options.seed = 5;
+  if (node.processes() > 1)
+    options.nodes = std::move(node);
+  else
+    options.lowering.share_parameters = options.lowering.gather_products =
+      false;
+  executor exe{net.main, options};
+  std::string text;
+  for (std::size_t s = 0; s < batch_sizes.size(); ++s)
+    text += text_of(exe.run(exe.own_share(net.batch(s, batch_sizes[s]))));
+  exe.synchronize_parameters();
+  const auto values = values_of(exe.parameters());
+  return text + text_of(std::vector<double>{values.begin(), values.end()});
+}
+
+std::vector<std::string> last_words(process_group& run, std::size_t processes) {
+  std::vector<std::string> words;
+  for (std::size_t p = 0; p < processes; ++p) {
+    const auto end = run.wait(p);
+    CHECK(end.exited);
+    words.push_back(end.last_word);
+  }
+  return words;
+}
+
+} // namespace
+
+TEST_CASE("processes that feed their own samples get the bits of one process") {
+  constexpr std::size_t processes = 4;
+  for (auto& net : {make_mlp(), make_dropout_net(), make_word2vec()}) {
+    CAPTURE(net.name);
+    const auto options = options_over(processes, merge_strategy::all_reduce);
+    const auto expected = train_shares(net, options, {});
+    process_group run{processes, [&](node_options node) {
+                        return train_shares(net, options, std::move(node));
+                      }};
+    for (auto& word : last_words(run, processes))
+      CHECK(word == expected);
+  }
+}
+
+TEST_CASE("state that one process updates is brought to the first on request") {
+  constexpr std::size_t processes = 3;
+  const auto net = make_mlp();
+  const auto options = options_over(processes, merge_strategy::reduce);
+  const auto expected = train_shares(net, options, {});
+  process_group run{processes, [&](node_options node) {
+                      return train_shares(net, options, std::move(node));
+                    }};
+  const auto words = last_words(run, processes);
+  CHECK(words[0] == expected);
+  CHECK(words[1].size() < expected.size()); // lacks the state of the others
+}
+
+TEST_CASE("optimizer state is only in the process that updates it") {
+  constexpr std::size_t processes = 2;
+  const auto net = make_mlp();
+  process_group run{processes, [&](node_options node) {
+                      auto options =
+                        options_over(processes, merge_strategy::reduce);
+                      options.parameters = net.parameters();
+                      options.nodes = std::move(node);
+                      executor exe{net.main, options};
+                      std::string held;
+                      for (auto& name : exe.parameters().names())
+                        if (name.find("velocity") != std::string::npos
+                            && exe.parameters().find(name)->has_value())
+                          held += name + " ";
+                      exe.run(exe.own_share(net.batch(0, 4)));
+                      exe.run(exe.own_share(net.batch(1, 4)));
+                      return held;
+                    }};
+  const auto words = last_words(run, processes);
+  CHECK_FALSE(words[0].empty());
+  CHECK_FALSE(words[1].empty());
+  for (auto& w : words)
+    for (auto& other : words)
+      if (&w != &other)
+        CHECK(w.find(other.substr(0, other.find(' '))) == std::string::npos);
+}
+
+TEST_CASE("steps go on after state was brought to the first process") {
+  constexpr std::size_t processes = 2;
+  const auto net = make_mlp();
+  const auto act = [&](node_options node) {
+    auto options = options_over(processes, merge_strategy::reduce);
+    options.parameters = net.parameters();
+    const auto is_split = node.processes() > 1;
+    if (is_split)
+      options.nodes = std::move(node);
+    else
+      options.lowering.share_parameters = options.lowering.gather_products =
+        false;
+    executor exe{net.main, options};
+    std::string text;
+    for (std::uint64_t s = 0; s < 4; ++s) {
+      text += text_of(exe.run(exe.own_share(net.batch(s, 5))));
+      exe.synchronize_parameters();
+      // A step that fails in one process gives up its calls in the others.
+      auto bad = exe.own_share(net.batch(s, 5));
+      if (bad.at("label").num_samples() > 2) // not in process 1
+        bad.at("label").values<std::int64_t>()[0] = 99;
+      text += caught([&] { exe.run(bad); }).code() == errc::out_of_range
+                ? "failed "
+                : "ran ";
+    }
+    return text;
+  };
+  const auto expected = act({});
+  process_group run{processes, act};
+  for (auto& word : last_words(run, processes))
+    CHECK(word == expected);
+}
+
+TEST_CASE("a process may feed no samples, but not all of them") {
+  constexpr std::size_t processes = 2;
+  const auto net = make_mlp();
+  process_group run{processes, [&](node_options node) {
+                      auto options =
+                        options_over(processes, merge_strategy::all_reduce);
+                      options.parameters = net.parameters();
+                      const auto process = node.process;
+                      options.nodes = std::move(node);
+                      executor exe{net.main, options};
+                      const auto mine =
+                        process == 0 ? feed_map{} : net.batch(0, 5);
+                      const auto r = exe.run(mine);
+                      const auto e = caught([&] { exe.run({}); });
+                      if (e.code() != errc::invalid_argument
+                          || !says(e, "a batch without samples"))
+                        return std::string{e.what()};
+                      exe.run(mine); // the run goes on
+                      return text_of({r.samples.begin(), r.samples.end()})
+                             + (r.loss == r.losses[1] ? "same" : "different");
+                    }};
+  for (auto& word : last_words(run, processes))
+    CHECK(word == text_of(std::vector<double>{0, 5}) + "same");
+}
+
+TEST_CASE("a process that forgets one of its feeds fails before the step") {
+  constexpr std::size_t processes = 2;
+  const auto net = make_mlp();
+  process_group run{processes, [&](node_options node) {
+                      auto options =
+                        options_over(processes, merge_strategy::all_reduce);
+                      options.parameters = net.parameters();
+                      options.nodes = std::move(node);
+                      executor exe{net.main, options};
+                      auto half = exe.own_share(net.batch(0, 4));
+                      half.erase("label");
+                      const auto e = caught([&] { exe.run(half); });
+                      exe.run(exe.own_share(net.batch(0, 4)));
+                      return std::string{e.what()};
+                    }};
+  for (auto& word : last_words(run, processes))
+    CHECK(word.find("nothing was fed") != std::string::npos);
+}
+
+} // TEST_SUITE("actors.remote.batch_shares")
