@@ -7,7 +7,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <memory>
 #include <numeric>
+#include <vector>
 
 using namespace troupe;
 using namespace troupe::apps;
@@ -267,4 +270,91 @@ TEST_CASE_FIXTURE(host, "an npz file that does not fit is refused by name") {
             {ids, image}),
     "3 steps"));
 }
+TEST_CASE_FIXTURE(host, "the shares of a dataset's batches add up to them") {
+  const sampling whole{.batch = 5, .seed = 3};
+  auto all = make_dataset_source(samples(13), whole, memory);
+  for (std::int64_t ranks : {1, 2, 3, 7}) {
+    std::vector<std::unique_ptr<batch_source>> parts;
+    for (std::int64_t r = 0; r < ranks; ++r) {
+      auto own = whole;
+      own.share = {2 * r, 2, 2 * ranks}; // two devices per rank
+      parts.push_back(make_dataset_source(samples(13), own, memory));
+    }
+    for (std::uint64_t epoch : {0u, 1u})
+      for (std::uint64_t i = 0; i < all->steps_per_epoch(); ++i) {
+        std::vector<std::int64_t> joined;
+        for (auto& part : parts) {
+          CHECK(part->batch_samples(i) == all->batch_samples(i));
+          const auto feeds = part->batch(epoch, i);
+          if (feeds.empty())
+            continue; // no samples for this rank
+          const auto own = values(feeds, "y");
+          joined.insert(joined.end(), own.begin(), own.end());
+        }
+        CHECK(joined == values(all->batch(epoch, i), "y"));
+      }
+  }
+}
+
+TEST_CASE_FIXTURE(host, "shards of a share differ by at most one sample") {
+  const batch_share second{.first_device = 1, .devices = 2, .all_devices = 4};
+  CHECK(second.of(8).first == 2);
+  CHECK(second.of(8).count == 4);
+  CHECK(second.of(5).first == 2); // 2, 1, 1, 1
+  CHECK(second.of(5).count == 2);
+  CHECK(second.of(1).count == 0);
+  CHECK(batch_share{}.of(9).count == 9);
+}
+
+TEST_CASE_FIXTURE(host, "a share of an npz file has sequences of its samples") {
+  const temporary_folder folder;
+  const auto file = folder / "f.npz";
+  const auto offsets = [&](const shape& dims, std::vector<std::int64_t> list) {
+    tensor out = tensor::make(memory, dims, dtype::int64);
+    std::ranges::copy(list, out.data<std::int64_t>());
+    return out;
+  };
+  const feed_info words{"x", dtype::int64, {-1, 1}, std::nullopt};
+  write_npz(file, {{"x", counting({6, 1})},
+                   {"x.lod0", offsets({2, 3}, {0, 1, 4, 0, 2, 2})}});
+  auto second = make_npz_source(file, {{words}}, memory, {1, 1, 2});
+  CHECK(second->batch_samples(0) == 2);
+  CHECK(values(second->batch(0, 0), "x") == std::vector<std::int64_t>{1, 2, 3});
+  CHECK(*second->batch(0, 0).at("x").levels() == lod{{0, 3}});
+  CHECK(values(second->batch(0, 1), "x").empty());
+  CHECK(*second->batch(0, 1).at("x").levels() == lod{{0, 0}});
+}
+
+TEST_CASE_FIXTURE(host,
+                  "a share without samples has the feeds that are whole") {
+  const temporary_folder folder;
+  const auto file = folder / "f.npz";
+  feed_info rate{"rate", dtype::int64, {1}, std::nullopt};
+  rate.persistable = true;
+  write_npz(file, {{"ids", counting({2, 1, 2})}, {"rate", counting({2, 1})}});
+  auto idle = make_npz_source(file, {{ids, rate}}, memory, {1, 1, 2});
+  const auto feeds = idle->batch(0, 0);
+  CHECK(feeds.size() == 1);
+  CHECK(feeds.contains("rate"));
+}
+
+TEST_CASE_FIXTURE(host, "shares of synthetic batches add up to them") {
+  auto all = make_synthetic_source({{ids, image}}, 7, 3, memory);
+  const auto floats = [](const feed_map& feeds) {
+    const auto all = feeds.at("image").values<float>();
+    return std::vector<float>{all.begin(), all.end()};
+  };
+  std::vector<float> joined;
+  std::vector<std::int64_t> whole_numbers;
+  for (std::int64_t r = 0; r < 3; ++r) {
+    auto part = make_synthetic_source({{ids, image}}, 7, 3, memory, {r, 1, 3});
+    const auto own = floats(part->batch(0, 2));
+    joined.insert(joined.end(), own.begin(), own.end());
+    const auto own_ids = values(part->batch(0, 2), "ids");
+    whole_numbers.insert(whole_numbers.end(), own_ids.begin(), own_ids.end());
+  }
+  CHECK(joined == floats(all->batch(0, 2)));
+  CHECK(whole_numbers == values(all->batch(0, 2), "ids"));
+}
+
 } // TEST_SUITE("apps.batch_source")

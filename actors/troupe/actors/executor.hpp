@@ -58,7 +58,9 @@ struct node_options {
   std::size_t process = 0;                    ///< the number of this process
   /// Host of process 0: "localhost" or a loopback address (127.0.0.0/8 or ::1).
   std::string host = "127.0.0.1";
-  std::uint16_t port = 0; ///< port of process 0; there, 0 means any free port
+  /// Port of process 0. If it is 0, process 0 takes any free port, and the
+  /// others find it through `pass_folder`, which only this run must use.
+  std::uint16_t port = 0;
   /// Folder through which process 0 hands the access secret to the other
   /// processes. Only its owner may have access to it. Empty: /tmp/troupe-UID.
   std::string pass_folder = {};

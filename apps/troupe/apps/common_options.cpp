@@ -206,8 +206,8 @@ std::int64_t choose_batch(const data_options& options,
 
 std::unique_ptr<batch_source> open_feeds(const data_options& options,
                                          std::span<const feed_info> feeds,
-                                         arena& memory) {
-  auto source = make_npz_source(options.feeds, feeds, memory);
+                                         arena& memory, batch_share share) {
+  auto source = make_npz_source(options.feeds, feeds, memory, share);
   const std::int64_t held = source->batch_samples(0);
   if (options.batch > 0 && options.batch != held)
     throw usage_error("--batch " + std::to_string(options.batch) + ", but "

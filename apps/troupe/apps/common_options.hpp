@@ -66,7 +66,7 @@ std::int64_t choose_batch(const data_options& options,
 /// The source of `--feeds`. Throws usage_error if `--batch` contradicts it.
 std::unique_ptr<batch_source> open_feeds(const data_options& options,
                                          std::span<const feed_info> feeds,
-                                         arena& memory);
+                                         arena& memory, batch_share share = {});
 
 /// Adds an option that can be given several times. All its values are used, in
 /// the given order; other options use only the last value.

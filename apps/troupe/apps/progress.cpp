@@ -77,9 +77,10 @@ std::optional<double> remaining_time::after(std::uint64_t now_ns,
   return per_step * static_cast<double>(steps - step);
 }
 
-progress::progress() : progress(isatty(STDERR_FILENO) == 1) {}
+progress::progress()
+  : progress(isatty(STDERR_FILENO) == 1 ? form::bar : form::lines) {}
 
-progress::progress(bool terminal) : terminal_(terminal), last_ns_(now_ns()) {}
+progress::progress(form shown) : form_(shown), last_ns_(now_ns()) {}
 
 progress::~progress() {
   clear();
@@ -91,21 +92,25 @@ void progress::clear() {
 }
 
 void progress::update(progress_state state) {
+  if (form_ == form::nothing)
+    return;
+  const auto terminal = form_ == form::bar;
   const auto now = now_ns();
   state.seconds_left = remaining_.after(now, state.step, state.steps);
-  if (now - last_ns_ < (terminal_ ? bar_interval_ns : line_interval_ns))
+  if (now - last_ns_ < (terminal ? bar_interval_ns : line_interval_ns))
     return;
   last_ns_ = now;
-  if (terminal_)
+  if (terminal)
     print("\r" + progress_bar(state, bar_cells) + "\033[K");
   else
     print("step " + numbers(state) + "\n");
-  drawn_ = terminal_;
+  drawn_ = terminal;
 }
 
 void progress::note(std::string_view line) {
   clear();
-  print(one_line(line) + "\n");
+  if (form_ != form::nothing)
+    print(one_line(line) + "\n");
 }
 
 } // namespace troupe::apps

@@ -37,9 +37,10 @@ private:
 /// most ten times per second; otherwise a plain line at most every ten seconds.
 class progress {
 public:
-  progress();
-  /// @param terminal draw a bar
-  explicit progress(bool terminal);
+  enum class form { nothing, lines, bar };
+
+  progress(); ///< a bar on a terminal, otherwise lines
+  explicit progress(form shown);
   ~progress(); ///< removes the bar
 
   /// Call it after each step. Adds the remaining time.
@@ -50,7 +51,7 @@ public:
 private:
   void clear();
 
-  bool terminal_;
+  form form_;
   remaining_time remaining_;
   bool drawn_ = false;
   std::uint64_t last_ns_;

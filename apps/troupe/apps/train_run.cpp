@@ -6,11 +6,13 @@
 #include <troupe/apps/data/dataset.hpp>
 #include <troupe/apps/data/prefetching_source.hpp>
 #include <troupe/apps/device_choice.hpp>
-#include <troupe/apps/evaluation.hpp>
+#include <troupe/apps/held_out_test.hpp>
+#include <troupe/apps/printed.hpp>
 #include <troupe/apps/profile/run_profile.hpp>
 #include <troupe/apps/progress.hpp>
-#include <troupe/apps/results/fetch_file.hpp>
+#include <troupe/apps/rank_part.hpp>
 #include <troupe/apps/results/output_places.hpp>
+#include <troupe/apps/results/run_outputs.hpp>
 #include <troupe/apps/stop_request.hpp>
 #include <troupe/apps/training.hpp>
 #include <troupe/apps/usage_error.hpp>
@@ -22,6 +24,7 @@
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
+#include <caf/io/middleman.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -38,14 +41,7 @@ namespace troupe::apps {
 
 namespace {
 
-/// printf into a string, for lines of at most 200 characters.
-template <class... Values>
-std::string line(const char* format, Values... values) {
-  std::array<char, 201> text{};
-  std::snprintf(text.data(), text.size(), format, values...);
-  return text.data();
-}
-
+// For printf.
 using ull = unsigned long long;
 
 void check_places(const train_options& options) {
@@ -82,26 +78,28 @@ std::vector<feed_info> wanted_feeds(const train_options& options,
 
 std::unique_ptr<batch_source> open_source(const train_options& options,
                                           const program_bundle& bundle,
-                                          arena& memory) {
+                                          arena& memory,
+                                          batch_share share = {}) {
   const data_options& data = options.data;
   if (!data.feeds.empty())
-    return open_feeds(data, wanted_feeds(options, bundle), memory);
+    return open_feeds(data, wanted_feeds(options, bundle), memory, share);
   const std::int64_t batch = choose_batch(data, bundle);
   if (!data.data.empty())
     return make_dataset_source(
       load_dataset(data.data, bundle.feeds, dataset_part::train, memory),
-      {.batch = batch, .seed = options.seed}, memory);
+      {.batch = batch, .seed = options.seed, .share = share}, memory);
   if (!data.synthetic && !options.dry_run)
     throw usage_error("train needs --data, --feeds or --synthetic");
-  return make_synthetic_source(bundle.feeds, batch, options.seed, memory);
+  return make_synthetic_source(bundle.feeds, batch, options.seed, memory,
+                               share);
 }
 
 /// Prefetches batches, except synthetic ones, which are generated only once.
 std::unique_ptr<batch_source> make_source(const train_options& options,
                                           const program_bundle& bundle,
-                                          arena& memory,
+                                          arena& memory, batch_share share,
                                           caf::actor_system& system) {
-  auto source = open_source(options, bundle, memory);
+  auto source = open_source(options, bundle, memory, share);
   if (options.data.data.empty() && options.data.feeds.empty())
     return source;
   constexpr std::size_t batches_ahead = 2;
@@ -118,94 +116,6 @@ std::shared_ptr<scope> make_parameters(const train_options& options,
   return parameters;
 }
 
-/// Those of `names` that are persistable: they have the same value on all
-/// devices.
-std::vector<std::string> persistable(const program_bundle& bundle,
-                                     const std::vector<std::string>& names) {
-  std::vector<std::string> found;
-  for (const std::string& name : names)
-    if (const auto* var = bundle.main.main().find_var(name);
-        var && var->persistable)
-      found.push_back(name);
-  return found;
-}
-
-/// Refuses a variable that the file cannot hold before the training; otherwise
-/// the error would come after the last step.
-void require_storable(const program_bundle& bundle, const std::string& name,
-                      const std::string& file) {
-  const auto* var = bundle.main.main().find_var(name);
-  try {
-    require_npz_array(name, var ? var->type : dtype::float32);
-  } catch (const error& failure) {
-    throw error(failure.code(), file + ": " + failure.message(),
-                {.variable = name});
-  }
-}
-
-/// All files that a run writes. They are opened before the first step, so that
-/// a path that cannot be written is reported before the training.
-class run_outputs {
-public:
-  run_outputs(const train_options& options, const program_bundle& bundle) {
-    if (!options.save.empty())
-      graph::require_program_folder_place(options.save);
-    if (!options.metrics.empty())
-      metrics_.emplace(options.metrics);
-    if (!options.loss_curve.empty())
-      curve_.emplace(options.loss_curve);
-    const auto names = split_names(options.fetch);
-    for (const auto& name : names)
-      require_storable(bundle, name, options.fetch_out);
-    if (!names.empty())
-      fetched_.emplace(options.fetch_out, names, persistable(bundle, names));
-    if (fetched_)
-      atomic_file{options.fetch_out}; // made and removed, to check the path
-  }
-
-  /// Adds a line of metrics. If it cannot be written, training continues
-  /// without further lines, and `require_metrics` throws at the end.
-  void add(const step_metrics& metrics, progress& shown) {
-    if (!metrics_ || lost_)
-      return;
-    try {
-      metrics_->write(metrics);
-    } catch (const error& failure) {
-      lost_ = failure.message() + "; lines from step "
-              + std::to_string(metrics.step) + " on are missing";
-      shown.note("warning: " + *lost_);
-    }
-  }
-
-  /// Throws, at the end, if metrics could not be written.
-  void require_metrics() const {
-    if (lost_)
-      throw error(errc::io_failure, *lost_);
-  }
-
-  void add(const step_result& result) {
-    if (fetched_)
-      fetched_->add(result);
-  }
-
-  void finish(const program_bundle& bundle, const loss_history& history,
-              const train_options& options, arena& memory) {
-    if (curve_) {
-      curve_->write(draw_loss_curve(history, bundle.name + " on "
-                                               + options.network.devices));
-      curve_->commit();
-    }
-    if (fetched_)
-      fetched_->write(memory);
-  }
-
-private:
-  std::optional<metrics_file> metrics_;
-  std::optional<std::string> lost_; // the reason, if lines are missing
-  std::optional<atomic_file> curve_;
-  std::optional<fetch_file> fetched_;
-};
-
 std::uint64_t count_steps(const train_options& options,
                           const batch_source& source) {
   if (options.steps > 0)
@@ -220,80 +130,21 @@ std::uint64_t count_steps(const train_options& options,
 }
 
 void describe_graph(const executor& exe, const train_options& options,
-                    graph::merge_strategy strategy, progress& shown) {
+                    graph::merge_strategy strategy, const rank_part& part,
+                    progress& shown) {
   const executor_stats stats = exe.stats();
   const auto count = exe.graph().devices.size();
-  auto on = describe_devices(options.network, count);
+  auto on = describe_devices(options.network, count / part.size());
+  if (part.has_others())
+    on += " in each of " + std::to_string(part.size()) + " ranks";
   if (count > 1)
     on += ", " + std::string(graph::to_string(strategy));
-  shown.note(line("%s on %s: %zu op actors, %zu variable actors, %zu stream "
-                  "actors, %zu messages per step",
-                  options.network.program.c_str(), on.c_str(), stats.op_actors,
-                  stats.variable_actors, stats.stream_actors,
-                  stats.messages_per_step));
+  shown.note(printed("%s on %s: %zu op actors, %zu variable actors, %zu stream "
+                     "actors, %zu messages per step",
+                     options.network.program.c_str(), on.c_str(),
+                     stats.op_actors, stats.variable_actors,
+                     stats.stream_actors, stats.messages_per_step));
 }
-
-/// Evaluates each epoch of a training on held-out samples.
-class held_out_test {
-public:
-  /// @param samples null: there are none
-  held_out_test(const program_bundle& bundle, batch_source* samples,
-                const executor_options& training, const stop_request& stop)
-    : bundle_(bundle), samples_(samples), stop_(stop) {
-    one_device_.system = training.system;
-    one_device_.devices = {training.devices.front()};
-  }
-
-  bool has_samples() const { return samples_ != nullptr; }
-
-  /// Loss and accuracy with the current parameters, as text for the line of an
-  /// epoch. A failure does not end the training: it is reported once here, and
-  /// `at_end` throws if it happens again.
-  std::string tell(executor& exe, progress& shown) {
-    last_.reset();
-    if (!samples_ || failed_)
-      return "";
-    try {
-      exe.synchronize_parameters();
-      last_ = run(exe.parameters());
-    } catch (const error& failure) {
-      if (failure.code() == errc::cancelled && stop_.stopped())
-        throw;
-      failed_ = true;
-      shown.note("warning: no held-out figures of epochs: "
-                 + failure.message());
-      return "";
-    }
-    return line("  held-out loss %.4f, accuracy %.4f", last_->loss,
-                last_->answers->accuracy());
-  }
-
-  /// Correct answers with the parameters after the last step.
-  hits at_end(const scope& parameters) const {
-    return *(last_ ? *last_ : run(parameters)).answers;
-  }
-
-private:
-  evaluation run(const scope& parameters) const {
-    try {
-      return evaluate_copies(bundle_, one_device_, *samples_, parameters,
-                             stop_);
-    } catch (const error& failure) {
-      if (failure.code() != errc::cancelled || !stop_.stopped())
-        throw;
-      // the original error counts the evaluation's steps
-      throw error(errc::cancelled,
-                  "stopped in the evaluation on held-out samples");
-    }
-  }
-
-  const program_bundle& bundle_;
-  batch_source* samples_;
-  const stop_request& stop_;
-  executor_options one_device_;
-  bool failed_ = false;
-  std::optional<evaluation> last_;
-};
 
 /// Notes that steps count from the first: saved parameters do not record how
 /// many steps the earlier run took.
@@ -324,8 +175,8 @@ training_report train(executor& exe, batch_source& source,
       {metrics.step + 1, steps, metrics.loss, metrics.samples_per_s});
   };
   observer.epoch = [&](std::uint64_t epoch, double loss, double rate) {
-    shown.note(line("epoch %llu/%llu  loss %.4f  %.0f samples/s", ull{epoch},
-                    ull{epochs}, loss, rate)
+    shown.note(printed("epoch %llu/%llu  loss %.4f  %.0f samples/s", ull{epoch},
+                       ull{epochs}, loss, rate)
                + held_out.tell(exe, shown));
   };
   observer.rest_between_epochs = held_out.has_samples();
@@ -337,11 +188,11 @@ void print_summary(const training_report& report, const executor_stats& stats,
                    bool json) {
   if (!json) {
     std::fprintf(stderr, "%s\n",
-                 line("trained %llu step%s in %.2f s: %.0f samples/s, %llu "
-                      "messages",
-                      ull{report.steps}, report.steps == 1 ? "" : "s",
-                      report.seconds, report.samples_per_s(),
-                      ull{stats.messages})
+                 printed("trained %llu step%s in %.2f s: %.0f samples/s, %llu "
+                         "messages",
+                         ull{report.steps}, report.steps == 1 ? "" : "s",
+                         report.seconds, report.samples_per_s(),
+                         ull{stats.messages})
                    .c_str());
     return;
   }
@@ -357,9 +208,11 @@ void print_summary(const training_report& report, const executor_stats& stats,
 }
 
 /// Returns the exit code.
-int tell_stop(std::uint64_t steps, std::uint64_t of_steps) {
-  std::fprintf(stderr, "troupe: stopped after step %llu of %llu\n", ull{steps},
-               ull{of_steps});
+int tell_stop(std::uint64_t steps, std::uint64_t of_steps,
+              const rank_part& part) {
+  if (part.is_first())
+    std::fprintf(stderr, "troupe: stopped after step %llu of %llu\n",
+                 ull{steps}, ull{of_steps});
   return 1;
 }
 
@@ -369,9 +222,9 @@ void warn_of_loss(const training_report& report, progress& shown) {
   const auto lost = std::ranges::find_if(
     losses, [](double loss) { return !std::isfinite(loss); });
   if (lost != losses.end())
-    shown.note(line("warning: the loss of step %lld is not finite; "
-                    "--check-nan names the op that begins it",
-                    static_cast<long long>(lost - losses.begin())));
+    shown.note(printed("warning: the loss of step %lld is not finite; "
+                       "--check-nan names the op that begins it",
+                       static_cast<long long>(lost - losses.begin())));
 }
 
 void print_held_out(const hits& found, bool json) {
@@ -419,6 +272,163 @@ void run_after_saving(const train_options& options, Function work) {
   }
 }
 
+/// Only the first rank of a job writes files.
+train_options without_files(train_options options) {
+  options.save.clear();
+  options.metrics.clear();
+  options.loss_curve.clear();
+  options.fetch_out.clear();
+  options.profile = false;
+  return options;
+}
+
+/// Refuses what one rank cannot do for all.
+void check_part(const train_options& options, const program_bundle& bundle,
+                const rank_part& part) {
+  const auto names = split_names(options.fetch);
+  if (part.has_others() && persistable(bundle, names) != names)
+    throw usage_error("--fetch: with several ranks, only persistable variables "
+                      "can be fetched, because each rank has only its own "
+                      "samples");
+}
+
+/// One rank's run of the command.
+class training_run {
+public:
+  /// Reads the program and opens all files.
+  training_run(const train_options& options, rank_part& part);
+  /// Trains and saves. Returns the exit code.
+  int run();
+
+private:
+  void start_system();
+  void choose_devices(const stop_request& stop);
+  void train_with(held_out_test& held_out, const stop_request& stop);
+  void save(const held_out_test& held_out);
+
+  const train_options& options_;
+  rank_part& part_;
+  arena host_{make_host_memory_source()};
+  const program_bundle bundle_;
+  executor_options wanted_;
+  caf::actor_system_config config_;
+  std::optional<caf::actor_system> system_;
+  std::unique_ptr<batch_source> source_;
+  std::unique_ptr<batch_source> held_out_samples_;
+  std::uint64_t steps_ = 0;
+  std::optional<run_outputs> outputs_;
+  std::shared_ptr<scope> parameters_;
+  std::optional<run_profile> profile_;
+  training_report report_;
+};
+
+training_run::training_run(const train_options& options, rank_part& part)
+  : options_(options), part_(part),
+    bundle_(load_program(options.network.program, options.network.loss)) {
+  require_loss(bundle_);
+  if (options.data.feeds.empty())
+    refuse_custom_gradient(options.network, bundle_);
+  check_part(options, bundle_, part);
+  wanted_ = make_train_options(options, bundle_);
+  if (wanted_.threads == 0)
+    wanted_.threads = part.default_threads();
+  require_fetches(bundle_, wanted_.fetches);
+  wanted_.hooks.device_instances = make_devices(wanted_.devices);
+  require_ops(bundle_, wanted_.devices);
+  if (!options.dry_run)
+    prepare_backends(wanted_.devices, worker_count(wanted_.threads));
+  start_system();
+  source_ = make_source(options, bundle_, host_,
+                        part.share_of(wanted_.devices.size()), *system_);
+  held_out_samples_ = open_held_out(options, bundle_, host_);
+  steps_ = count_steps(options, *source_); // throws if there are too many
+  wanted_.lowering.batch = source_->batch_samples(0);
+  outputs_.emplace(options, bundle_);
+  parameters_ = make_parameters(options, bundle_, host_);
+}
+
+void training_run::start_system() {
+  configure(config_, wanted_.threads);
+  if (part_.has_others())
+    config_.load<caf::io::middleman>();
+  system_.emplace(config_);
+  wanted_.system = &*system_;
+}
+
+void training_run::choose_devices(const stop_request& stop) {
+  if (part_.has_others()) {
+    part_.spread(wanted_);
+    // Processes share no parameters.
+    if (!options_.network.strategy.empty())
+      wanted_.strategy = strategy_for(options_.network, wanted_.devices);
+  } else if (is_automatic(options_.network) && !options_.deterministic) {
+    choose_cpu_devices(
+      wanted_, options_.network, bundle_, source_->batch(0, 0),
+      {.begins =
+         [] { progress{}.note("trying one CPU device and one per worker"); },
+       .stop = &stop});
+  } else {
+    wanted_.strategy = strategy_for(options_.network, wanted_.devices);
+  }
+}
+
+int training_run::run() {
+  const stop_request stop; // before this, a signal ends the process
+  std::optional<stop_watch> ends_late_stop(std::in_place, stop,
+                                           end_if_it_takes(patience_for_stops));
+  choose_devices(stop);
+  if (stop.stopped())
+    return tell_stop(0, steps_, part_);
+  wanted_.parameters = parameters_;
+  held_out_test held_out(bundle_, held_out_samples_.get(), wanted_, part_,
+                         stop);
+  if (options_.profile)
+    profile_.emplace(steps_, wanted_);
+  train_with(held_out, stop);
+  ends_late_stop.reset(); // from here on, results are saved
+  if (report_.stopped)
+    return tell_stop(report_.steps, steps_, part_);
+  if (profile_)
+    profile_->print(bundle_.main, source_->batch_samples(0), options_.json);
+  if (part_.is_first())
+    save(held_out);
+  return 0;
+}
+
+void training_run::train_with(held_out_test& held_out,
+                              const stop_request& stop) {
+  executor exe(bundle_.main, wanted_);
+  if (profile_)
+    profile_->begin(exe);
+  auto shown =
+    part_.is_first() ? progress{} : progress{progress::form::nothing};
+  describe_graph(exe, options_, wanted_.strategy, part_, shown);
+  tell_of_start(options_, shown);
+  const stop_watch watch(stop, [&] { exe.cancel(); });
+  report_ = train(exe, *source_, options_, *outputs_,
+                  profile_ ? &*profile_ : nullptr, stop, held_out, shown);
+  if (report_.stopped)
+    return;
+  exe.synchronize_parameters();
+  if (part_.is_first())
+    print_summary(report_, exe.stats(), options_.json);
+  if (!options_.dry_run) // a dry run computes no loss
+    warn_of_loss(report_, shown);
+}
+
+void training_run::save(const held_out_test& held_out) {
+  if (!options_.save.empty()) {
+    refresh_coalesced(bundle_, *parameters_);
+    save_program(bundle_, *parameters_, options_.save);
+  }
+  run_after_saving(options_, [&] {
+    outputs_->finish(bundle_, report_.history, options_, host_);
+    if (held_out.has_samples())
+      print_held_out(held_out.at_end(*parameters_), options_.json);
+    outputs_->require_metrics();
+  });
+}
+
 } // namespace
 
 executor_options make_train_options(const train_options& options,
@@ -441,82 +451,10 @@ std::int64_t samples_per_step(const train_options& options,
 }
 
 int run_train(const train_options& options) {
-  check_places(options);
-  arena host(make_host_memory_source());
-  const program_bundle bundle =
-    load_program(options.network.program, options.network.loss);
-  require_loss(bundle);
-  if (options.data.feeds.empty())
-    refuse_custom_gradient(options.network, bundle);
-  executor_options wanted = make_train_options(options, bundle);
-  require_fetches(bundle, wanted.fetches);
-  wanted.hooks.device_instances = make_devices(wanted.devices);
-  require_ops(bundle, wanted.devices);
-  if (!options.dry_run)
-    prepare_backends(wanted.devices, worker_count(wanted.threads));
-  caf::actor_system_config config;
-  configure(config, options.network.threads);
-  caf::actor_system system(config);
-  wanted.system = &system;
-  auto source = make_source(options, bundle, host, system);
-  const auto held_out_samples = open_held_out(options, bundle, host);
-  count_steps(options, *source); // throws if there are too many
-  wanted.lowering.batch = source->batch_samples(0);
-  run_outputs outputs(options, bundle);
-  const auto parameters = make_parameters(options, bundle, host);
-  const stop_request stop; // before this, a signal ends the process
-  std::optional<stop_watch> ends_late_stop(std::in_place, stop,
-                                           end_if_it_takes(patience_for_stops));
-  if (is_automatic(options.network) && !options.deterministic) {
-    choose_cpu_devices(
-      wanted, options.network, bundle, source->batch(0, 0),
-      {.begins =
-         [] { progress{}.note("trying one CPU device and one per worker"); },
-       .stop = &stop});
-    if (stop.stopped())
-      return tell_stop(0, count_steps(options, *source));
-  } else {
-    wanted.strategy = strategy_for(options.network, wanted.devices);
-  }
-  wanted.parameters = parameters;
-  held_out_test held_out(bundle, held_out_samples.get(), wanted, stop);
-  training_report report;
-  std::optional<run_profile> profile;
-  if (options.profile)
-    profile.emplace(count_steps(options, *source), wanted);
-  {
-    executor exe(bundle.main, wanted);
-    if (profile)
-      profile->begin(exe);
-    progress shown;
-    describe_graph(exe, options, wanted.strategy, shown);
-    tell_of_start(options, shown);
-    const stop_watch watch(stop, [&] { exe.cancel(); });
-    report = train(exe, *source, options, outputs,
-                   profile ? &*profile : nullptr, stop, held_out, shown);
-    if (!report.stopped) {
-      exe.synchronize_parameters();
-      print_summary(report, exe.stats(), options.json);
-      if (!options.dry_run) // a dry run computes no loss
-        warn_of_loss(report, shown);
-    }
-  }
-  ends_late_stop.reset(); // from here on, results are saved
-  if (report.stopped)
-    return tell_stop(report.steps, count_steps(options, *source));
-  if (profile)
-    profile->print(bundle.main, source->batch_samples(0), options.json);
-  if (!options.save.empty()) {
-    refresh_coalesced(bundle, *parameters);
-    save_program(bundle, *parameters, options.save);
-  }
-  run_after_saving(options, [&] {
-    outputs.finish(bundle, report.history, options, host);
-    if (held_out.has_samples())
-      print_held_out(held_out.at_end(*parameters), options.json);
-    outputs.require_metrics();
-  });
-  return 0;
+  rank_part part;
+  const auto own = part.is_first() ? options : without_files(options);
+  check_places(own);
+  return training_run{own, part}.run();
 }
 
 } // namespace troupe::apps

@@ -12,7 +12,9 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace troupe;
@@ -159,6 +161,23 @@ TEST_CASE("knock fails after its deadline or without a pass file") {
   e = caught([&] { knock(host, port, folder.path(), in(20s)); });
   CHECK(e.code() == errc::peer_failure);
   CHECK(says(e, "no pass"));
+}
+
+TEST_CASE("a run is found by the pass in its folder, once it has one") {
+  const own_folder folder;
+  const auto e = caught([&] { find_run(host, folder.path(), in(20ms)); });
+  CHECK(e.code() == errc::peer_failure);
+  CHECK(says(e, folder.path()));
+  std::ofstream{folder.path() + "/1.pass"} << "of a run that was killed";
+  std::ofstream{folder.path() + "/notes.pass"} << "of something else";
+  std::optional<gate> late;
+  std::thread opens{[&] {
+    std::this_thread::sleep_for(20ms);
+    late.emplace(host, 0, folder.path(), [](descriptor, std::uint16_t) {});
+  }};
+  const auto found = find_run(host, folder.path(), in(20s));
+  opens.join();
+  CHECK(found == late->port());
 }
 
 TEST_CASE("knock rejects a listener that does not know the pass") {

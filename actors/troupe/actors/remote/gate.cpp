@@ -13,9 +13,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstddef>
 #include <cstring>
+#include <filesystem>
 #include <list>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -131,6 +134,21 @@ std::string run_path(const std::string& folder, std::uint16_t port) {
   }
   require_own_folder(in);
   return in + "/" + std::to_string(port);
+}
+
+/// The numbers in the names of passes, "PORT.pass".
+std::vector<std::uint16_t> ports_of_passes(const std::string& folder) {
+  std::vector<std::uint16_t> ports;
+  std::error_code ignored;
+  for (auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const auto name = entry.path().filename().string();
+    std::uint16_t port = 0;
+    const auto end =
+      std::from_chars(name.data(), name.data() + name.size(), port).ptr;
+    if (port != 0 && std::string_view{end} == ".pass")
+      ports.push_back(port);
+  }
+  return ports;
 }
 
 void write_pass(const std::string& path, const run_pass& pass) {
@@ -321,6 +339,22 @@ void gate::serve() {
     if (outside.size() == most_waiting)
       outside.pop_front();
     outside.push_back({std::move(come), now + patience});
+  }
+}
+
+std::uint16_t find_run(const std::string& host, const std::string& folder,
+                       clock::time_point deadline) {
+  require_own_folder(folder);
+  for (;;) {
+    for (const auto port : ports_of_passes(folder)) {
+      const auto to = parse_loopback(host, port);
+      if (connect_until(make_socket(to).get(), to, deadline) == 0)
+        return port;
+    }
+    if (clock::now() >= deadline)
+      throw error(errc::peer_failure,
+                  "process 0 has not opened the run in " + folder + " in time");
+    std::this_thread::sleep_for(2ms);
   }
 }
 

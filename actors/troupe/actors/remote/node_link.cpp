@@ -52,8 +52,12 @@ node_link::node_link(caf::actor_system& system, const node_options& options,
       }
       way.close(port_);
     } else {
-      way.join(state_, options, deadline);
-      way.wait(options, deadline);
+      auto at = options;
+      if (at.port == 0)
+        at.port = find_run(at.host, at.pass_folder, deadline);
+      port_ = at.port;
+      way.join(state_, at, deadline);
+      way.wait(at, deadline);
     }
   } catch (...) {
     s.close();
@@ -113,6 +117,11 @@ void node_link::tell_taken(std::uint32_t channel, step_id step) {
 // -- options ------------------------------------------------------------------
 
 void check_nodes(const node_options& options, std::size_t devices) {
+  if (options.port == 0 && options.process != 0 && options.pass_folder.empty())
+    throw error(errc::invalid_argument,
+                "process " + std::to_string(options.process)
+                  + " needs the port of process 0, or a pass folder that only "
+                    "this run uses");
   if (options.process_of_device.size() != devices)
     throw error(errc::invalid_argument,
                 "a process must be given for each of the "

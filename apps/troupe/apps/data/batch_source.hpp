@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/actors/executor.hpp>
+#include <troupe/apps/data/batch_share.hpp>
 #include <troupe/apps/data/feed_info.hpp>
 
 #include <cstdint>
@@ -17,17 +18,20 @@ struct dataset {
   std::int64_t samples = 0; ///< at least 1
 };
 
-/// The source of a run's batches. An epoch has a fixed number of steps. Batches
-/// are in the arena that the source was made with.
+/// The source of a run's batches, or of this process's share of each. An epoch
+/// has a fixed number of steps. Batches are in the arena that the source was
+/// made with.
 /// Thread rule: one thread.
 class batch_source {
 public:
   virtual ~batch_source() = default;
 
   virtual std::uint64_t steps_per_epoch() const = 0;
-  /// Number of samples of the batch of step `index` of an epoch.
+  /// Number of samples of the whole batch of step `index` of an epoch.
   virtual std::int64_t batch_samples(std::uint64_t index) const = 0;
-  /// The batch. Fast if batches are requested in the order of steps and epochs.
+  /// The batch, or the share of it. If the share has no samples, feeds that are
+  /// split are left out. Fast if batches are requested in the order of steps
+  /// and epochs.
   virtual feed_map batch(std::uint64_t epoch, std::uint64_t index) = 0;
 };
 
@@ -36,6 +40,7 @@ struct sampling {
   std::int64_t batch = 1;
   std::uint64_t seed = 0;
   bool shuffle = true; ///< a different order in each epoch
+  batch_share share = {};
 };
 
 /// Batches of a dataset. Throws error(invalid_argument) if `batch` is below 1.
@@ -48,14 +53,16 @@ make_dataset_source(dataset data, const sampling& options, arena& memory);
 /// out_of_range) naming file, array, expected and actual.
 std::unique_ptr<batch_source> make_npz_source(const std::filesystem::path& file,
                                               std::span<const feed_info> feeds,
-                                              arena& memory);
+                                              arena& memory,
+                                              batch_share share = {});
 
 /// Random batches with the feeds' shapes: floats in [0, 1), whole numbers below
 /// their limit. An epoch has 8 steps; all epochs are the same. Throws
 /// error(invalid_argument) for a feed of whole numbers without a limit.
 std::unique_ptr<batch_source>
 make_synthetic_source(std::span<const feed_info> feeds, std::int64_t batch,
-                      std::uint64_t seed, arena& memory);
+                      std::uint64_t seed, arena& memory,
+                      batch_share share = {});
 
 /// Throws error(dtype_mismatch | shape_mismatch) unless `type` and `dims`,
 /// whose axis 0 counts samples, are what `feed` needs. The error names `file`,

@@ -38,11 +38,17 @@ public:
   feed_map batch(std::uint64_t epoch, std::uint64_t index) override {
     if (options_.shuffle && epoch != epoch_)
       shuffle(epoch);
+    const auto wanted = options_.share.of(batch_samples(index));
     feed_map feeds;
+    if (wanted.count == 0)
+      return feeds;
+    const auto first =
+      static_cast<std::int64_t>(index) * options_.batch + wanted.first;
     for (auto& [name, column] : data_.columns)
       feeds.emplace(
-        name, naming_file("feed " + quoted_name(name),
-                          [&, &all = column] { return pick(all, index); }));
+        name, naming_file("feed " + quoted_name(name), [&, &all = column] {
+          return pick(all, {first, wanted.count});
+        }));
     return feeds;
   }
 
@@ -57,14 +63,14 @@ private:
     epoch_ = epoch;
   }
 
-  tensor pick(const tensor& column, std::uint64_t index) const {
+  /// @param wanted positions in the order of the epoch
+  tensor pick(const tensor& column, batch_share::range wanted) const {
     shape dims = column.dims();
     const std::size_t row = column.bytes() / order_.size();
-    dims[0] = batch_samples(index);
+    dims[0] = wanted.count;
     tensor out = tensor::make(memory_, dims, column.type());
-    const auto first = static_cast<std::size_t>(index)
-                       * static_cast<std::size_t>(options_.batch);
-    for (std::size_t i = 0; i < static_cast<std::size_t>(dims[0]); ++i)
+    const auto first = static_cast<std::size_t>(wanted.first);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(wanted.count); ++i)
       std::memcpy(out.raw() + i * row, column.raw() + order_[first + i] * row,
                   row);
     return out;

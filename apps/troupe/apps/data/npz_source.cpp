@@ -39,15 +39,25 @@ struct column {
                              : num_sequences(*sequences.front().levels);
   }
 
-  tensor batch(std::size_t index, arena& memory) const {
-    if (sequences.empty()) {
-      const shape dims(values.dims().dims().subspan(1));
-      return clone(values.rows(static_cast<std::int64_t>(index), 1), memory)
-        .reshaped(dims);
-    }
+  /// The whole value of a step, on the memory of `values`.
+  tensor step(std::size_t index) const {
+    if (sequences.empty())
+      return values.rows(static_cast<std::int64_t>(index), 1)
+        .reshaped(shape(values.dims().dims().subspan(1)));
     const auto& step = sequences[index];
-    tensor out = clone(values.rows(step.first, step.count), memory);
-    out.set_levels(step.levels);
+    tensor rows = values.rows(step.first, step.count);
+    rows.set_levels(step.levels);
+    return rows;
+  }
+
+  /// @param wanted samples; without a meaning if the feed is not split
+  tensor batch(std::size_t index, batch_share::range wanted,
+               arena& memory) const {
+    tensor part = step(index);
+    if (has_samples)
+      part = part.samples(wanted.first, wanted.count);
+    tensor out = clone(part, memory);
+    out.set_levels(part.levels());
     return out;
   }
 };
@@ -62,8 +72,8 @@ npz_columns::const_iterator first_with_samples(const npz_columns& feeds) {
 
 class npz_source : public batch_source {
 public:
-  npz_source(npz_columns feeds, arena& memory)
-    : feeds_(std::move(feeds)), memory_(memory) {}
+  npz_source(npz_columns feeds, arena& memory, batch_share share)
+    : feeds_(std::move(feeds)), memory_(memory), share_(share) {}
 
   std::uint64_t steps_per_epoch() const override {
     return static_cast<std::uint64_t>(feeds_.begin()->second.steps());
@@ -74,18 +84,22 @@ public:
   }
 
   feed_map batch(std::uint64_t, std::uint64_t index) override {
+    const auto wanted = share_.of(batch_samples(index));
     feed_map feeds;
     for (auto& [name, feed] : feeds_)
-      feeds.emplace(
-        name, naming_file("feed " + quoted_name(name), [&, &column = feed] {
-          return column.batch(static_cast<std::size_t>(index), memory_);
-        }));
+      if (wanted.count > 0 || !feed.has_samples)
+        feeds.emplace(
+          name, naming_file("feed " + quoted_name(name), [&, &column = feed] {
+            return column.batch(static_cast<std::size_t>(index), wanted,
+                                memory_);
+          }));
     return feeds;
   }
 
 private:
   npz_columns feeds_;
   arena& memory_;
+  batch_share share_;
 };
 
 /// Takes the offsets `name`.lod0, .lod1 ... of a feed's sequences out of
@@ -237,7 +251,8 @@ void check_extents(const npz_columns& feeds, const std::string& file) {
 
 std::unique_ptr<batch_source> make_npz_source(const std::filesystem::path& file,
                                               std::span<const feed_info> feeds,
-                                              arena& memory) {
+                                              arena& memory,
+                                              batch_share share) {
   named_tensors arrays = read_npz(file, memory);
   npz_columns taken;
   for (const feed_info& feed : feeds)
@@ -250,7 +265,7 @@ std::unique_ptr<batch_source> make_npz_source(const std::filesystem::path& file,
     throw error(errc::invalid_argument,
                 file.string() + ": the program needs no feeds");
   check_extents(taken, file.string());
-  return std::make_unique<npz_source>(std::move(taken), memory);
+  return std::make_unique<npz_source>(std::move(taken), memory, share);
 }
 
 } // namespace troupe::apps

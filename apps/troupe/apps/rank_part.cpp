@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/rank_part.hpp>
+
+#include <troupe/actors/configure.hpp>
+#include <troupe/base/error.hpp>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <system_error>
+#include <utility>
+
+namespace troupe::apps {
+
+namespace {
+
+// Ranks can start at different times, and rank 0 may read more than others.
+constexpr int join_timeout_ms = 120'000;
+
+/// Makes the folder unless it exists.
+bool make_own_folder(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) == 0)
+    return true;
+  if (errno != EEXIST)
+    throw error(errc::io_failure, "cannot make " + path
+                                    + ", where the ranks of the job meet: "
+                                    + std::system_category().message(errno));
+  return false;
+}
+
+std::int64_t to_signed(std::size_t n) {
+  return static_cast<std::int64_t>(n);
+}
+
+} // namespace
+
+rank_part::rank_part() : rank_part(comm::find_rank()) {}
+
+rank_part::rank_part(std::optional<comm::rank_environment> found)
+  : found_(std::move(found)) {
+  if (found_ && found_->local_size != found_->size)
+    throw error(errc::invalid_argument,
+                found_->launcher + " started "
+                  + std::to_string(found_->local_size) + " of "
+                  + std::to_string(found_->size)
+                  + " ranks on this host: a run must have all on one host");
+}
+
+rank_part::~rank_part() {
+  if (made_folder_)
+    ::rmdir(folder_.c_str()); // fails while another rank has a file there
+}
+
+int rank_part::default_threads() const {
+  if (!has_others())
+    return 0;
+  const auto allowed = worker_count(0);
+  const auto cores =
+    static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  const auto is_divided = allowed * found_->local_size <= cores;
+  return static_cast<int>(
+    is_divided ? allowed
+               : std::max<std::size_t>(1, allowed / found_->local_size));
+}
+
+const std::string& rank_part::meeting_folder() {
+  folder_ = found_->rendezvous;
+  if (folder_.empty()) {
+    const auto of_user = "/tmp/troupe-" + std::to_string(::geteuid());
+    make_own_folder(of_user);
+    folder_ = of_user + "/" + found_->job;
+    made_folder_ = make_own_folder(folder_) || is_first();
+  }
+  return folder_;
+}
+
+void rank_part::spread(executor_options& options) {
+  if (!has_others())
+    return;
+  const auto own = options.devices;
+  auto& nodes = options.nodes.emplace();
+  nodes.process = rank();
+  nodes.pass_folder = meeting_folder();
+  nodes.timeout_ms = join_timeout_ms;
+  options.hooks.device_instances.clear();
+  options.devices.clear();
+  const auto numbers = 1 + std::ranges::max(own, {}, &device_id::index).index;
+  for (std::size_t r = 0; r < size(); ++r)
+    for (auto device : own) {
+      device.index += static_cast<int>(r) * numbers;
+      options.devices.push_back(device);
+      nodes.process_of_device.push_back(r);
+    }
+}
+
+batch_share rank_part::share_of(std::size_t own_devices) const {
+  return {to_signed(rank() * own_devices), to_signed(own_devices),
+          to_signed(size() * own_devices)};
+}
+
+} // namespace troupe::apps

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/apps/program_source.hpp>
+#include <troupe/apps/progress.hpp>
+#include <troupe/apps/results/fetch_file.hpp>
+#include <troupe/apps/results/loss_curve.hpp>
+#include <troupe/apps/results/metrics_file.hpp>
+#include <troupe/apps/train_run.hpp>
+#include <troupe/base/atomic_file.hpp>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe::apps {
+
+/// Those of `names` that are persistable: they have the same value on all
+/// devices.
+std::vector<std::string> persistable(const program_bundle& bundle,
+                                     const std::vector<std::string>& names);
+
+/// All files that a run writes. They are opened before the first step, so that
+/// a path that cannot be written is reported before the training.
+class run_outputs {
+public:
+  run_outputs(const train_options& options, const program_bundle& bundle);
+
+  /// Adds a line of metrics. If it cannot be written, training continues
+  /// without further lines, and `require_metrics` throws at the end.
+  void add(const step_metrics& metrics, progress& shown);
+  /// Throws, at the end, if metrics could not be written.
+  void require_metrics() const;
+
+  /// Keeps what a step has fetched.
+  void add(const step_result& result);
+
+  /// Writes the loss curve and the fetched variables.
+  void finish(const program_bundle& bundle, const loss_history& history,
+              const train_options& options, arena& memory);
+
+private:
+  std::optional<metrics_file> metrics_;
+  std::optional<std::string> lost_; // the reason, if lines are missing
+  std::optional<atomic_file> curve_;
+  std::optional<fetch_file> fetched_;
+};
+
+} // namespace troupe::apps

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/rank_part.hpp>
+
+#include <support/caught.hpp>
+#include <support/files.hpp>
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::apps;
+using namespace troupe::test;
+
+TEST_SUITE("apps.rank_part") {
+
+namespace {
+
+comm::rank_environment rank_of(std::size_t rank, std::size_t size) {
+  return {.launcher = "mpirun",
+          .rank = rank,
+          .size = size,
+          .local_rank = rank,
+          .local_size = size,
+          .job = "test",
+          .rendezvous = {}};
+}
+
+executor_options on(const std::string& devices) {
+  executor_options options;
+  options.devices = parse_devices(devices);
+  return options;
+}
+
+} // namespace
+
+TEST_CASE("a process that no launcher started runs everything") {
+  rank_part alone{std::nullopt};
+  CHECK(alone.is_first());
+  CHECK_FALSE(alone.has_others());
+  CHECK(alone.default_threads() == 0);
+  auto options = on("cpu:2");
+  alone.spread(options);
+  CHECK_FALSE(options.nodes);
+  CHECK(options.devices.size() == 2);
+}
+
+TEST_CASE("each rank has the devices that the command names") {
+  const temporary_folder folder;
+  auto found = rank_of(1, 3);
+  found.rendezvous = folder.path().string();
+  rank_part second{found};
+  auto options = on("cpu:2");
+  second.spread(options);
+  CHECK(options.devices == parse_devices("cpu:6"));
+  REQUIRE(options.nodes);
+  CHECK(options.nodes->process == 1);
+  CHECK(options.nodes->process_of_device
+        == std::vector<std::size_t>{0, 0, 1, 1, 2, 2});
+  CHECK(options.nodes->pass_folder == found.rendezvous);
+  const auto share = second.share_of(2);
+  CHECK(share.first_device == 2);
+  CHECK(share.devices == 2);
+  CHECK(share.all_devices == 6);
+}
+
+TEST_CASE("the ranks of a host divide its cores") {
+  const rank_part many{rank_of(0, 1000)};
+  CHECK(many.default_threads() == 1);
+}
+
+TEST_CASE("ranks on several hosts are refused") {
+  auto found = rank_of(0, 4);
+  found.local_size = 2;
+  const auto e = caught([&] { rank_part{found}; });
+  CHECK(e.code() == errc::invalid_argument);
+  CHECK(says(e, "mpirun started 2 of 4 ranks on this host"));
+}
+
+} // TEST_SUITE("apps.rank_part")
