@@ -72,10 +72,10 @@ private:
   std::thread thread_;
 };
 
-/// The port of the run whose pass is in `folder`, where there is no other: waits
-/// until a gate listens there. Throws error(peer_failure) if there is none
-/// until `deadline`, and error(invalid_argument | io_failure) for a folder that
-/// is not this user's own.
+/// The port of the run whose pass is in `folder`, where there is no other:
+/// waits until a gate listens there. Throws error(peer_failure) if there is
+/// none until `deadline`, and error(invalid_argument | io_failure) for a folder
+/// that is not this user's own.
 std::uint16_t find_run(const std::string& host, const std::string& folder,
                        std::chrono::steady_clock::time_point deadline);
 
