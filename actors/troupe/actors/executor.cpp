@@ -143,6 +143,8 @@ struct executor::impl {
   std::list<step_in_flight> spare;           // kept for reuse of their memory
   std::vector<actors::fetched_value> values; // of the step being collected
   step_id next_step = 0;
+  // Added to the number of a step to get the one that its random numbers have.
+  std::uint64_t random_offset = 0;
 };
 
 executor::impl::impl(std::shared_ptr<const graph::program> main,
@@ -321,7 +323,8 @@ void executor::impl::prepare(const step_in_flight& s, const feed_map& feeds,
   auto& state = state_of(s.id);
   state.started_ns = now_ns();
   state.shards.resize(devices.size());
-  actors::split_batch(samples, s.id, options.seed, where(), state.shards);
+  actors::split_batch(samples, s.id + random_offset, options.seed, where(),
+                      state.shards);
   state.samples.clear();
   for (auto& shard : state.shards)
     state.samples.push_back(shard.shard_samples);
@@ -513,6 +516,10 @@ void executor::wait(step_id step, step_result& result) {
 
 feed_map executor::own_share(const feed_map& batch) const {
   return impl_->own_share(batch);
+}
+
+void executor::continue_from(std::uint64_t number) {
+  impl_->random_offset = number - impl_->next_step;
 }
 
 void executor::cancel() noexcept {

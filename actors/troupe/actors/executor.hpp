@@ -212,6 +212,11 @@ public:
   /// whole. In a run of one process this is `batch`. Throws as `run` does.
   feed_map own_share(const feed_map& batch) const;
 
+  /// Makes the next step draw the random numbers of step `number` of a run that
+  /// this one continues, and later steps those that follow. In a run over
+  /// several processes, all call it. Call it while no step is running.
+  void continue_from(std::uint64_t number);
+
   /// Makes running steps end with error(cancelled) as soon as the running
   /// kernels return. Steps submitted later run normally. Any thread.
   void cancel() noexcept;

@@ -47,6 +47,31 @@ void add_result_options(CLI::App& command, train_options& options) {
   out->needs(fetch);
 }
 
+void add_snapshot_options(CLI::App& command, train_options& options) {
+  auto* folder = command
+                   .add_option("--snapshots", options.snapshots,
+                               "folder of snapshots, from which a run that was "
+                               "killed can go on")
+                   ->check(not_empty())
+                   ->excludes("--dry-run");
+  auto* every = command
+                  .add_option("--snapshot-every", options.snapshot_every,
+                              "steps between two snapshots")
+                  ->check(positive())
+                  ->needs(folder);
+  folder->needs(every);
+  command
+    .add_option("--keep", options.keep, "number of snapshots that are kept")
+    ->check(positive())
+    ->capture_default_str()
+    ->needs(folder);
+  command
+    .add_option("--resume", options.resume,
+                "auto: go on from the newest snapshot, if there is one")
+    ->check(not_empty())
+    ->needs(folder);
+}
+
 void add_run_options(CLI::App& command, train_options& options) {
   command
     .add_option("--threads", options.network.threads,
@@ -97,6 +122,7 @@ void add_train(CLI::App& app, action& chosen) {
   auto options = std::make_shared<train_options>();
   auto& command = *app.add_subcommand("train", "train a network");
   add_train_options(command, *options);
+  add_snapshot_options(command, *options);
   add_output_options(command, options->json,
                      "troupe train digits --data data/digits --devices cpu:2 "
                      "--epochs 30 --save saved");

@@ -13,6 +13,7 @@
 #include <troupe/apps/rank_part.hpp>
 #include <troupe/apps/results/output_places.hpp>
 #include <troupe/apps/results/run_outputs.hpp>
+#include <troupe/apps/snapshots/run_snapshots.hpp>
 #include <troupe/apps/stop_request.hpp>
 #include <troupe/apps/training.hpp>
 #include <troupe/apps/usage_error.hpp>
@@ -155,9 +156,10 @@ void tell_of_start(const train_options& options, progress& shown) {
 }
 
 training_report train(executor& exe, batch_source& source,
-                      const train_options& options, run_outputs& outputs,
-                      run_profile* profile, const stop_request& stop,
-                      held_out_test& held_out, progress& shown) {
+                      const train_options& options, run_snapshots& snapshots,
+                      run_outputs& outputs, run_profile* profile,
+                      const stop_request& stop, held_out_test& held_out,
+                      progress& shown) {
   const std::uint64_t steps = count_steps(options, source);
   const std::uint64_t whole = steps / source.steps_per_epoch();
   const std::uint64_t epochs =
@@ -180,7 +182,12 @@ training_report train(executor& exe, batch_source& source,
                + held_out.tell(exe, shown));
   };
   observer.rest_between_epochs = held_out.has_samples();
-  return run_training(exe, source, steps, executor_options{}.steps_in_flight,
+  observer.pause_interval = options.snapshot_every;
+  observer.pause = [&](const run_position& done) {
+    snapshots.take(exe, done, shown);
+  };
+  return run_training(exe, source, snapshots.start(), steps,
+                      executor_options{}.steps_in_flight,
                       split_names(options.fetch), observer);
 }
 
@@ -198,7 +205,8 @@ void print_summary(const training_report& report, const executor_stats& stats,
   }
   nlohmann::ordered_json result;
   result["steps"] = report.steps;
-  result["loss"] = report.history.steps.back();
+  if (report.steps > 0) // a snapshot may have had all steps
+    result["loss"] = report.history.steps.back();
   result["seconds"] = report.seconds;
   result["samples_per_s"] = report.samples_per_s();
   result["op_actors"] = stats.op_actors;
@@ -316,6 +324,7 @@ private:
   std::unique_ptr<batch_source> source_;
   std::unique_ptr<batch_source> held_out_samples_;
   std::uint64_t steps_ = 0;
+  std::optional<run_snapshots> snapshots_;
   std::optional<run_outputs> outputs_;
   std::shared_ptr<scope> parameters_;
   std::optional<run_profile> profile_;
@@ -343,7 +352,8 @@ training_run::training_run(const train_options& options, rank_part& part)
   held_out_samples_ = open_held_out(options, bundle_, host_);
   steps_ = count_steps(options, *source_); // throws if there are too many
   wanted_.lowering.batch = source_->batch_samples(0);
-  outputs_.emplace(options, bundle_);
+  snapshots_.emplace(options, bundle_, *source_, part);
+  outputs_.emplace(options, bundle_, snapshots_->start().steps);
   parameters_ = make_parameters(options, bundle_, host_);
 }
 
@@ -356,7 +366,10 @@ void training_run::start_system() {
 }
 
 void training_run::choose_devices(const stop_request& stop) {
-  if (part_.has_others()) {
+  if (snapshots_->has_devices() && is_automatic(options_.network)
+      && !part_.has_others()) {
+    snapshots_->choose_devices(wanted_);
+  } else if (part_.has_others()) {
     part_.spread(wanted_);
     // Processes share no parameters.
     if (!options_.network.strategy.empty())
@@ -379,6 +392,7 @@ int training_run::run() {
   choose_devices(stop);
   if (stop.stopped())
     return tell_stop(0, steps_, part_);
+  snapshots_->restore(wanted_.devices.size() / part_.size(), *parameters_);
   wanted_.parameters = parameters_;
   held_out_test held_out(bundle_, held_out_samples_.get(), wanted_, part_,
                          stop);
@@ -387,11 +401,13 @@ int training_run::run() {
   train_with(held_out, stop);
   ends_late_stop.reset(); // from here on, results are saved
   if (report_.stopped)
-    return tell_stop(report_.steps, steps_, part_);
+    return tell_stop(snapshots_->start().steps + report_.steps, steps_, part_);
   if (profile_)
     profile_->print(bundle_.main, source_->batch_samples(0), options_.json);
   if (part_.is_first())
     save(held_out);
+  else
+    snapshots_->require_written();
   return 0;
 }
 
@@ -404,8 +420,9 @@ void training_run::train_with(held_out_test& held_out,
     part_.is_first() ? progress{} : progress{progress::form::nothing};
   describe_graph(exe, options_, wanted_.strategy, part_, shown);
   tell_of_start(options_, shown);
+  snapshots_->begin(exe, wanted_, shown);
   const stop_watch watch(stop, [&] { exe.cancel(); });
-  report_ = train(exe, *source_, options_, *outputs_,
+  report_ = train(exe, *source_, options_, *snapshots_, *outputs_,
                   profile_ ? &*profile_ : nullptr, stop, held_out, shown);
   if (report_.stopped)
     return;
@@ -426,6 +443,7 @@ void training_run::save(const held_out_test& held_out) {
     if (held_out.has_samples())
       print_held_out(held_out.at_end(*parameters_), options_.json);
     outputs_->require_metrics();
+    snapshots_->require_written();
   });
 }
 

@@ -19,11 +19,15 @@ struct train_options {
   std::uint64_t steps = 0;  ///< 0: `epochs` counts
   std::uint64_t epochs = 0; ///< 0: one epoch
   std::string params;
-  std::string save;       ///< folder
-  std::string metrics;    ///< .jsonl
-  std::string loss_curve; ///< .svg
-  std::string fetch;      ///< names with commas
-  std::string fetch_out;  ///< .npz
+  std::string save;                 ///< folder
+  std::string metrics;              ///< .jsonl
+  std::string loss_curve;           ///< .svg
+  std::string snapshots;            ///< folder
+  std::uint64_t snapshot_every = 0; ///< steps
+  std::uint64_t keep = 2;           ///< snapshots
+  std::string resume;               ///< "auto", or empty
+  std::string fetch;                ///< names with commas
+  std::string fetch_out;            ///< .npz
   std::uint64_t seed = 0;
   bool deterministic = false; ///< no trial chooses the devices
   bool check_nan = false;
@@ -32,7 +36,7 @@ struct train_options {
   bool json = false;
 };
 
-/// Adds the options of `troupe train`, except `--json`.
+/// Adds the options of `troupe train`, except `--json` and those of snapshots.
 void add_train_options(CLI::App& command, train_options& options);
 
 /// The options of the executor that trains, except what a trial of devices and

@@ -13,11 +13,11 @@ namespace {
 
 class training {
 public:
-  training(executor& exe, batch_source& source, std::uint64_t steps,
-           const std::vector<std::string>& fetches,
+  training(executor& exe, batch_source& source, const run_position& start,
+           std::uint64_t steps, const std::vector<std::string>& fetches,
            const training_observer& observer)
-    : exe_(exe), source_(source), steps_(steps), fetches_(fetches),
-      observer_(observer) {}
+    : exe_(exe), source_(source), done_(start), steps_(steps),
+      fetches_(fetches), observer_(observer) {}
 
   training_report run(std::uint32_t in_flight) {
     const auto start = now_ns();
@@ -29,25 +29,41 @@ public:
         throw;
     }
     report_.seconds = static_cast<double>(now_ns() - start - rest_ns_) * 1e-9;
-    report_.stopped = report_.steps < steps_;
+    report_.stopped = done_.steps < steps_;
     return std::move(report_);
   }
 
 private:
   void run_steps(std::uint32_t in_flight) {
-    for (std::uint64_t step = 0; step < steps_ && !stop(); ++step) {
+    for (auto step = done_.steps; step < steps_ && !stop(); ++step) {
       admit(step);
       while (!under_way_.empty()
-             && (under_way_.size() >= in_flight || rests_behind(step)))
+             && (under_way_.size() >= in_flight || rests_after(step + 1)))
         finish_oldest();
+      if (pauses_after(step + 1))
+        pause();
     }
     while (!under_way_.empty())
       finish_oldest();
   }
 
-  bool rests_behind(std::uint64_t step) const {
-    return observer_.rest_between_epochs
-           && (step + 1) % source_.steps_per_epoch() == 0;
+  bool rests_after(std::uint64_t steps) const {
+    return pauses_after(steps)
+           || (observer_.rest_between_epochs
+               && steps % source_.steps_per_epoch() == 0);
+  }
+
+  bool pauses_after(std::uint64_t steps) const {
+    return observer_.pause_interval > 0
+           && steps % observer_.pause_interval == 0;
+  }
+
+  void pause() {
+    const auto begin = now_ns();
+    observer_.pause(done_);
+    const auto took = now_ns() - begin;
+    rest_ns_ += took;
+    epoch_start_ += took;
   }
 
   bool stop() const { return observer_.stop && observer_.stop(); }
@@ -63,10 +79,10 @@ private:
     const auto [step, admitted_ns] = under_way_.front();
     under_way_.pop_front();
     const step_result result = exe_.wait(step);
-    const auto index = report_.steps % source_.steps_per_epoch();
+    const auto index = done_.steps % source_.steps_per_epoch();
     record(result, source_.batch_samples(index),
            own_ms(admitted_ns, result.ms));
-    if (index + 1 == source_.steps_per_epoch() || report_.steps == steps_)
+    if (index + 1 == source_.steps_per_epoch() || done_.steps == steps_)
       end_epoch(now_ns());
   }
 
@@ -83,26 +99,28 @@ private:
   void record(const step_result& result, std::int64_t samples, double ms) {
     const auto n = static_cast<double>(samples);
     if (observer_.step)
-      observer_.step({report_.steps, result.loss, result.losses, ms,
+      observer_.step({done_.steps, result.loss, result.losses, ms,
                       ms > 0 ? n * 1e3 / ms : 0});
     if (observer_.fetched)
       observer_.fetched(result);
     report_.history.steps.push_back(result.loss);
     report_.samples += static_cast<std::uint64_t>(samples);
     ++report_.steps;
-    epoch_loss_ += result.loss * n;
-    epoch_samples_ += n;
+    ++done_.steps;
+    done_.epoch_loss += result.loss * n;
+    done_.epoch_samples += n;
+    epoch_samples_here_ += n;
   }
 
   void end_epoch(std::uint64_t now) {
     auto& history = report_.history;
     const double seconds = static_cast<double>(now - epoch_start_) * 1e-9;
-    history.epochs.push_back(epoch_loss_ / epoch_samples_);
+    history.epochs.push_back(done_.epoch_loss / done_.epoch_samples);
     history.epoch_ends.push_back(report_.steps);
     if (observer_.epoch)
-      observer_.epoch(history.epochs.size(), history.epochs.back(),
-                      epoch_samples_ / seconds);
-    epoch_loss_ = epoch_samples_ = 0;
+      observer_.epoch((done_.steps - 1) / source_.steps_per_epoch() + 1,
+                      history.epochs.back(), epoch_samples_here_ / seconds);
+    done_.epoch_loss = done_.epoch_samples = epoch_samples_here_ = 0;
     epoch_start_ = now;
     if (observer_.rest_between_epochs) {
       epoch_start_ = now_ns();
@@ -112,6 +130,7 @@ private:
 
   executor& exe_;
   batch_source& source_;
+  run_position done_;
   std::uint64_t steps_;
   const std::vector<std::string>& fetches_;
   const training_observer& observer_;
@@ -121,7 +140,7 @@ private:
   };
   std::deque<admitted_step> under_way_;
   training_report report_;
-  double epoch_loss_ = 0, epoch_samples_ = 0;
+  double epoch_samples_here_ = 0; // without those of `start`
   double last_end_ms_ = 0;
   std::uint64_t epoch_start_ = 0;
   std::uint64_t rest_ns_ = 0;
@@ -130,10 +149,11 @@ private:
 } // namespace
 
 training_report run_training(executor& exe, batch_source& source,
-                             std::uint64_t steps, std::uint32_t in_flight,
+                             const run_position& start, std::uint64_t steps,
+                             std::uint32_t in_flight,
                              const std::vector<std::string>& fetches,
                              const training_observer& observer) {
-  return training(exe, source, steps, fetches, observer).run(in_flight);
+  return training(exe, source, start, steps, fetches, observer).run(in_flight);
 }
 
 } // namespace troupe::apps

@@ -13,6 +13,14 @@
 
 namespace troupe::apps {
 
+/// How far a run has come.
+struct run_position {
+  std::uint64_t steps = 0; ///< steps done
+  /// Sums over the steps of the epoch that is under way.
+  double epoch_loss = 0;
+  double epoch_samples = 0;
+};
+
 /// Callbacks during a training. All are called on the caller's thread, in the
 /// order of steps; empty ones are skipped.
 struct training_observer {
@@ -25,13 +33,17 @@ struct training_observer {
   /// If true, no step is in flight while `epoch` is called, and the time of the
   /// call does not count.
   bool rest_between_epochs = false;
+  /// Called after every `pause_interval` steps of the run, while no step is in
+  /// flight. The time of the call does not count. 0: never.
+  std::function<void(const run_position&)> pause;
+  std::uint64_t pause_interval = 0;
   /// Called before each step: true ends the run after the steps in flight.
   std::function<bool()> stop;
 };
 
 struct training_report {
   loss_history history;
-  std::uint64_t steps = 0;
+  std::uint64_t steps = 0; ///< that this training ran
   std::uint64_t samples = 0;
   double seconds = 0;
   bool stopped = false; ///< the run ended before all steps were done
@@ -41,11 +53,14 @@ struct training_report {
   }
 };
 
-/// Runs `steps` steps of `exe` on batches of `source`. Up to `in_flight` steps
-/// overlap, so that the next batch is made while a step runs. Throws the error
-/// of a failed step.
+/// Runs `exe` on batches of `source` until `steps` steps are done. Up to
+/// `in_flight` steps overlap, so that the next batch is made while a step runs.
+/// Throws the error of a failed step.
+/// @param start where the run begins; its steps are among the `steps`, but not
+///   in the report
 training_report run_training(executor& exe, batch_source& source,
-                             std::uint64_t steps, std::uint32_t in_flight,
+                             const run_position& start, std::uint64_t steps,
+                             std::uint32_t in_flight,
                              const std::vector<std::string>& fetches,
                              const training_observer& observer);
 

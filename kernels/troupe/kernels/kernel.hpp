@@ -27,6 +27,8 @@ namespace troupe {
 /// known to forward ops whose schema has `uses_batch` or that have none, and to
 /// ops that come after these or after the loss scale.
 struct step_info {
+  /// Number of the step; in a run that continues another one, counted from the
+  /// first step of that.
   step_id step = 0;
   std::uint64_t seed = 0;         ///< the run's seed
   std::int64_t first_sample = 0;  ///< first sample of this replica's shard

@@ -5,6 +5,7 @@
 #include <troupe/kernels/device.hpp>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 namespace troupe {
@@ -53,6 +54,16 @@ scope& scope::replica(std::size_t index) {
     return *this;
   while (replicas_.size() < index)
     replicas_.push_back(std::make_unique<scope>());
+  return *replicas_[index - 1];
+}
+
+const scope& scope::replica(std::size_t index) const {
+  if (index == 0)
+    return *this;
+  if (index > replicas_.size())
+    throw error(errc::out_of_range,
+                "the scope has " + std::to_string(replicas_.size())
+                  + " replicas, none with number " + std::to_string(index));
   return *replicas_[index - 1];
 }
 

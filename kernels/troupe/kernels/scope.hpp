@@ -45,6 +45,8 @@ public:
   /// replica is created empty at first use; the executor fills it from device
   /// 0.
   scope& replica(std::size_t index);
+  /// An existing one. Throws error(out_of_range) if it was never made.
+  const scope& replica(std::size_t index) const;
   /// Number of replicas. Replica i belongs to device i, from 1 on.
   std::size_t replicas() const noexcept { return replicas_.size(); }
   /// Deletes the replicas. Call it after changing values that executors have

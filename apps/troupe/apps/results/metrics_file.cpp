@@ -9,6 +9,9 @@
 
 #include <cerrno>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <string_view>
 
 #include <fcntl.h>
@@ -43,16 +46,38 @@ int duplicate_of_open(const std::string& path) {
   return open < 0 ? -1 : ::fcntl(open, F_DUPFD_CLOEXEC, 0);
 }
 
-/// Opens a file and removes what it contains. A pipe without a reader is
-/// refused (ENXIO): to wait for one could take for ever.
-int open_empty(const std::string& path) {
-  const int descriptor = ::open(
-    path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC, 0666);
+/// Bytes of the first `lines` whole lines of a file, or of all if it has fewer.
+/// 0 if it is no regular file.
+std::int64_t bytes_of_lines(const std::string& path, std::uint64_t lines) {
+  std::error_code ignored;
+  if (lines == 0 || !std::filesystem::is_regular_file(path, ignored))
+    return 0;
+  std::ifstream in{path, std::ios::binary};
+  std::int64_t bytes = 0;
+  std::string line;
+  for (std::uint64_t i = 0; i < lines && std::getline(in, line) && !in.eof();
+       ++i)
+    bytes += static_cast<std::int64_t>(line.size()) + 1;
+  return bytes;
+}
+
+/// Opens a file and removes what it contains after `kept` bytes. A pipe without
+/// a reader is refused (ENXIO): to wait for one could take for ever.
+int open_at(const std::string& path, std::int64_t kept) {
+  const int descriptor = ::open(path.c_str(),
+                                O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC
+                                  | (kept == 0 ? O_TRUNC : O_APPEND),
+                                0666);
   if (descriptor < 0 && errno == ENXIO)
     throw error(errc::io_failure, path + ": is a pipe without a reader");
   if (descriptor < 0)
     fail_io(path, "write", errno);
   ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
+  if (kept > 0 && ::ftruncate(descriptor, kept) != 0) {
+    const int code = errno;
+    ::close(descriptor);
+    fail_io(path, "write", code);
+  }
   return descriptor;
 }
 
@@ -70,11 +95,13 @@ std::string to_json_line(const step_metrics& metrics) {
   return line.dump() + "\n";
 }
 
-metrics_file::metrics_file(std::string path)
+metrics_file::metrics_file(std::string path, std::uint64_t first_step)
   : path_(std::move(path)), descriptor_(duplicate_of_open(path_)),
     shared_(descriptor_ >= 0) {
-  if (!shared_)
-    descriptor_ = open_empty(path_);
+  if (shared_)
+    return;
+  bytes_ = bytes_of_lines(path_, first_step);
+  descriptor_ = open_at(path_, bytes_);
 }
 
 metrics_file::~metrics_file() {

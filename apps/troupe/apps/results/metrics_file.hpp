@@ -27,7 +27,9 @@ public:
   /// Replaces a file of that name. If the process already has the file open for
   /// writing, as standard output or by a redirection of the shell, lines go to
   /// that descriptor, after other output. Throws error(io_failure).
-  explicit metrics_file(std::string path);
+  /// @param first_step of a run that continues another one: the lines of
+  ///   earlier steps, which come first in the file, are kept
+  explicit metrics_file(std::string path, std::uint64_t first_step = 0);
 
   ~metrics_file();
   metrics_file(const metrics_file&) = delete;

@@ -24,7 +24,10 @@ std::vector<std::string> persistable(const program_bundle& bundle,
 /// a path that cannot be written is reported before the training.
 class run_outputs {
 public:
-  run_outputs(const train_options& options, const program_bundle& bundle);
+  /// @param first_step of a run that continues another one, whose metrics are
+  ///   kept; 0: of a run from the start
+  run_outputs(const train_options& options, const program_bundle& bundle,
+              std::uint64_t first_step);
 
   /// Adds a line of metrics. If it cannot be written, training continues
   /// without further lines, and `require_metrics` throws at the end.
