@@ -7,6 +7,7 @@
 #include <troupe/actors/handles.hpp>
 #include <troupe/actors/remote/host_group.hpp>
 #include <troupe/actors/remote/node_link.hpp>
+#include <troupe/actors/remote/peer_watch.hpp>
 #include <troupe/actors/remote/run_description.hpp>
 #include <troupe/actors/remote/state_gathering.hpp>
 #include <troupe/actors/remote/transport.hpp>
@@ -106,6 +107,8 @@ struct executor::impl {
   static void step_ended(void* owner, step_state& step);
   actors::placement where() const;
   void connect();
+  void watch_peers(actors::collective_ranks& ranks);
+  std::string activity() const;
   void leave_group();
   /// True if some devices are in other processes, which feed them.
   bool feeds_a_share() const;
@@ -139,6 +142,7 @@ struct executor::impl {
   std::unique_ptr<actor_graph> actors;
   std::optional<actors::feeder> feeding;     // once there are actors
   std::unique_ptr<actors::node_link> link;   // null in a run of one process
+  std::optional<actors::peer_watch> watch;   // the same; uses all above
   std::list<step_in_flight> in_flight;       // oldest first
   std::list<step_in_flight> spare;           // kept for reuse of their memory
   std::vector<actors::fetched_value> values; // of the step being collected
@@ -236,6 +240,7 @@ void executor::impl::connect() {
     if (auto* ranks = actors->tasks().ranks(); ranks && shared) {
       actors::join_host_group(*options.nodes, *link, shared, *ranks);
       ranks->attach_to(workers->queue());
+      watch_peers(*ranks);
     }
     actors::drop_state_of_others(ssa, where(), *parameters);
   } else if (transfers) {
@@ -290,6 +295,7 @@ executor::impl::~impl() {
     leave_group();
     link->leave(next_step);
   }
+  watch.reset();
   link.reset();
   actors->retire();
   while (!actors->idle()) {
@@ -297,6 +303,33 @@ executor::impl::~impl() {
     std::this_thread::yield();
   }
   actors.reset();
+}
+
+void executor::impl::watch_peers(actors::collective_ranks& ranks) {
+  const auto& nodes = *options.nodes;
+  actors::peer_watch::parts parts;
+  for (std::size_t d = 0; d < devices.size(); ++d)
+    if (where().is_here(d))
+      parts.ends.push_back(&ranks.of(d));
+  if (parts.ends.empty()) // a process without devices
+    return;
+  parts.silence_limit = std::chrono::milliseconds{nodes.silence_limit_ms};
+  parts.stall_limit = std::chrono::milliseconds{nodes.stall_limit_ms};
+  parts.process_of = nodes.process_of_device;
+  parts.steps = [this] { return ended.load(std::memory_order_relaxed); };
+  parts.doing = [this] { return activity(); };
+  parts.lost = [this](std::size_t process, const std::string& why) {
+    link->is_lost(process, why);
+  };
+  parts.noticed = nodes.noticed;
+  watch.emplace(std::move(parts));
+}
+
+/// What the oldest running step waits for at last.
+std::string executor::impl::activity() const {
+  const auto chain = actors->waits().why();
+  return chain.links.empty() ? "runs no step"
+                             : actors::to_string(chain.links.back());
 }
 
 /// Tells the other ranks why: because of a process that was gone before, or of

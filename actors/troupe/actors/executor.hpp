@@ -67,6 +67,18 @@ struct node_options {
   /// Process 0: called with the port once the process listens on it.
   std::function<void(std::uint16_t port)> listening = {};
   int timeout_ms = 30000; ///< how long to wait until all processes have joined
+  /// A process that gives no sign of life for so long is lost: the run ends in
+  /// the others. Longer than any stop of a process (SIGSTOP, a debugger) that
+  /// the run is to survive.
+  int silence_limit_ms = 5000;
+  /// The same for a process that lives and for which a collective has waited so
+  /// long.
+  int stall_limit_ms = 600'000;
+  /// Called when a collective has waited longer than `silence_limit_ms` for
+  /// `process`: the text names both, and what that process does. On a thread of
+  /// the executor's; must not call the executor.
+  std::function<void(std::size_t process, const std::string& what)> noticed =
+    {};
 
   /// Number of processes in the run: the largest process number plus 1.
   std::size_t processes() const;

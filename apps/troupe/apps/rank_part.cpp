@@ -3,6 +3,7 @@
 
 #include <troupe/actors/configure.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/base/quoted_name.hpp>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <system_error>
 #include <utility>
 
@@ -85,6 +87,11 @@ void rank_part::spread(executor_options& options) {
   nodes.process = rank();
   nodes.pass_folder = meeting_folder();
   nodes.timeout_ms = join_timeout_ms;
+  nodes.noticed = [own_rank = rank()](std::size_t of, const std::string& what) {
+    const std::size_t reporter = of == 0 ? 1 : 0; // one line is enough
+    if (own_rank == reporter)
+      std::fprintf(stderr, "%s\n", one_line(what).c_str());
+  };
   options.hooks.device_instances.clear();
   options.devices.clear();
   const auto numbers = 1 + std::ranges::max(own, {}, &device_id::index).index;

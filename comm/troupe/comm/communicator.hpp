@@ -66,6 +66,16 @@ struct waiting_call {
   std::vector<std::size_t> missing;
 };
 
+/// What a process of a group has told the others about itself.
+struct peer_state {
+  std::vector<std::size_t> ranks; ///< that it has
+  /// Counts up with each `communicator::beat`.
+  std::uint64_t beats = 0;
+  std::uint64_t steps = 0; ///< steps that have ended there
+  /// What it does if no step has ended for a while: "mul#3@cpu:1, step 7: ..."
+  std::string doing;
+};
+
 /// One rank's end of a group of ranks that merge values. A rank is a device; it
 /// knows its own values only. `make_local_group` makes the ends of devices of
 /// one process, `join_shm_group` those of devices of several processes.
@@ -143,6 +153,19 @@ public:
   /// The first call of this rank that is not complete; nothing if all are. For
   /// a watchdog, which asks again later and compares positions.
   virtual std::optional<waiting_call> waits_for() const = 0;
+
+  ///@{
+  /// For a thread that watches whether processes live. `beat` tells the other
+  /// processes of the group that this one does, how many steps have ended here,
+  /// and what it is doing, of which the first 190 bytes count. One thread of
+  /// the process calls it. `peers` returns what all other processes have told;
+  /// empty if there are none.
+  virtual void beat(std::uint64_t steps, std::string_view doing) {
+    (void)steps;
+    (void)doing;
+  }
+  virtual std::vector<peer_state> peers() const { return {}; }
+  ///@}
 
   /// Memory in which values are merged where they lie; values elsewhere are
   /// copied first. Null: any memory of the rank's device will do.

@@ -79,6 +79,16 @@ void node_link::require_all() const {
     throw error{errc::peer_failure, state_->failure};
 }
 
+void node_link::is_lost(std::size_t process, const std::string& why) {
+  {
+    std::lock_guard guard{state_->mutex};
+    if (!state_->failure.empty() || state_->gone.contains(process))
+      return;
+    state_->is_gone(process); // its end of the connection is not waited for
+  }
+  state_->lose(0, why);
+}
+
 void node_link::ended(step_id step) {
   state_->own_step_ended(step);
 }

@@ -72,6 +72,9 @@ public:
             transfer_content content) override;
   void tell_taken(std::uint32_t channel, step_id step) override;
 
+  /// Ends the run because a process is lost, unless it has ended already.
+  void is_lost(std::size_t process, const std::string& why);
+
   /// Throws error(peer_failure) if the run has ended because a process is lost
   /// or has left.
   void require_all() const;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/base/error.hpp>
+#include <troupe/comm/shm/pulse.hpp>
 #include <troupe/kernels/memory/size_class.hpp>
 
 #include <array>
@@ -167,6 +168,7 @@ struct board {
   /// that are passed on to a rank that waits for one.
   alignas(cache_line) std::atomic<std::uint32_t> news{0};
   std::array<process_line, max_ranks> processes;
+  std::array<pulse, max_ranks> pulses; // by process
   std::array<rank_line, max_ranks> ranks;
   std::array<call_slot, call_slots> calls;
 

@@ -22,6 +22,7 @@
 #include <new>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <type_traits>
@@ -418,6 +419,10 @@ public:
   bool progress() override { return group().progress(); }
   void begin_looking() override { group().begin_looking(); }
   void end_looking() override { group().end_looking(); }
+  void beat(std::uint64_t steps, std::string_view doing) override {
+    group().beat(steps, doing);
+  }
+  std::vector<peer_state> peers() const override { return group().peers(); }
 };
 
 } // namespace

@@ -473,6 +473,20 @@ std::optional<waiting_call> shm_group::waits_for(std::size_t rank) const {
   return std::nullopt;
 }
 
+std::vector<peer_state> shm_group::peers() const {
+  std::vector<peer_state> all;
+  for (std::size_t p = 0; p < members_.size(); ++p) {
+    if (p == self_)
+      continue;
+    auto [beats, steps, doing] = board_->pulses[p].read();
+    all.push_back({{}, beats, steps, std::move(doing)});
+    for (std::size_t r = 0; r < size(); ++r)
+      if ((members_[p].ranks & bit_of(r)) != 0)
+        all.back().ranks.push_back(r);
+  }
+  return all;
+}
+
 // -- a rank leaves ------------------------------------------------------------
 
 void shm_group::leave(std::size_t rank, const error& why) {

@@ -66,6 +66,10 @@ public:
   void fail(std::size_t rank, const error& why);
   void give_up(std::size_t rank, ticket first, ticket last, const error& why);
   std::optional<waiting_call> waits_for(std::size_t rank) const;
+  void beat(std::uint64_t steps, std::string_view doing) noexcept {
+    board_->pulses[self_].beat(steps, doing);
+  }
+  std::vector<peer_state> peers() const;
   void leave(std::size_t rank, const error& why);
   ///@}
 
