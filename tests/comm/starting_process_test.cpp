@@ -21,7 +21,7 @@ TEST_SUITE("comm.starting_process") {
 namespace {
 
 /// A process that was started by a shell, which was started by a shell, which
-/// is a child of this process. All three have the variable.
+/// is a child of this process. All three have the variable and no other.
 class third_process {
 public:
   explicit third_process(const std::string& variable) {
@@ -29,6 +29,7 @@ public:
                       + file() + ".new " + file() + "; wait' & wait";
     shell_ = in_child([&] {
       ::setpgid(0, 0);
+      ::clearenv();
       ::setenv(variable.c_str(), "1", 1);
       ::execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
     });
