@@ -127,13 +127,7 @@ bool whole(Transfer transfer, int fd, Token& token) {
 
 /// What the names of a run's files begin with.
 std::string run_path(const std::string& folder, std::uint16_t port) {
-  auto in = folder;
-  if (in.empty()) {
-    in = "/tmp/troupe-" + std::to_string(::geteuid());
-    ::mkdir(in.c_str(), 0700); // fails if it exists, which is fine
-  }
-  require_own_folder(in);
-  return in + "/" + std::to_string(port);
+  return run_folder(folder) + "/" + std::to_string(port);
 }
 
 /// The numbers in the names of passes, "PORT.pass".
@@ -245,6 +239,16 @@ run_pass run_pass::random() {
     if (::getrandom(t->data(), t->size(), 0) != static_cast<ssize_t>(t->size()))
       throw error(errc::io_failure, "no random numbers: " + reason(errno));
   return made;
+}
+
+std::string run_folder(const std::string& folder) {
+  auto in = folder;
+  if (in.empty()) {
+    in = "/tmp/troupe-" + std::to_string(::geteuid());
+    ::mkdir(in.c_str(), 0700); // fails if it exists, which is fine
+  }
+  require_own_folder(in);
+  return in;
 }
 
 std::string pass_path(const std::string& folder, std::uint16_t port) {

@@ -29,9 +29,11 @@ struct run_pass {
   static run_pass random();
 };
 
-/// Path of the pass file of the run that listens on `port`. An empty `folder`
-/// means /tmp/troupe-UID, which is created if necessary. Throws
-/// error(invalid_argument) if anyone but the owner has access to the folder.
+/// The folder for files of runs: `folder` or, if that is empty,
+/// /tmp/troupe-UID, which is created if necessary. Throws
+/// error(invalid_argument) if anyone but the owner has access to it.
+std::string run_folder(const std::string& folder);
+/// Path of the pass file of the run that listens on `port`, in that folder.
 std::string pass_path(const std::string& folder, std::uint16_t port);
 /// The same for the socket at which the processes of the run exchange memory.
 std::string group_path(const std::string& folder, std::uint16_t port);
