@@ -53,7 +53,8 @@ pid_t start(const std::vector<std::string>& arguments, const std::string& out,
     argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   return in_child([&] {
-    for (int signal : {SIGXFSZ, SIGHUP}) // as when started from a shell
+    // As when started from a shell.
+    for (int signal : {SIGXFSZ, SIGHUP, SIGINT, SIGQUIT})
       std::signal(signal, SIG_DFL);
     // Opened now, because another user may have no access to its path.
     const int command = ::open(TROUPE_COMMAND, O_RDONLY | O_CLOEXEC);

@@ -22,7 +22,7 @@ const std::vector<words> all_commands{
   {"graph", "mlp"},          {"inspect", "mlp"},
   {"bench", "tasks"},        {"bench", "schedule", "mlp"},
   {"bench", "steps", "mlp"}, {"bench", "latency"},
-  {"bench", "train", "mlp"}};
+  {"bench", "train", "mlp"}, {"launch", "--nodes", "1"}};
 
 /// The options of a command whose values have one of the types, according to
 /// `--help`.
@@ -353,7 +353,7 @@ TEST_CASE("the wiring has no format") {
 TEST_CASE("a command that is not there is named") {
   CHECK(fails_with(run_troupe({"fly"}), 2,
                    {"unknown command 'fly'; commands are train, eval, graph, "
-                    "inspect, doctor, bench (see troupe --help)"}));
+                    "inspect, doctor, bench, launch (see troupe --help)"}));
   CHECK(fails_with(run_troupe({}), 2, {"a command is missing"}));
   CHECK(fails_with(run_troupe({"bench", "fly"}), 2,
                    {"unknown command 'bench fly'; commands of bench are tasks, "

@@ -10,6 +10,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -105,7 +106,17 @@ int end_of_output(int code) {
   return code;
 }
 
+/// Number of words of the command line that are Troupe's own. In `troupe launch
+/// OPTIONS -- COMMAND` what begins at "--" is another command's.
+int own_words(int argc, const char* const* argv) {
+  if (argc < 2 || std::string_view(argv[1]) != "launch")
+    return argc;
+  return static_cast<int>(std::find(argv, argv + argc, std::string_view("--"))
+                          - argv);
+}
+
 int parse_and_run(int argc, const char* const* argv) {
+  const int own = own_words(argc, argv);
   CLI::App app{"Troupe trains neural networks: every op and every variable of "
                "the graph is an actor.",
                "troupe"};
@@ -127,8 +138,9 @@ int parse_and_run(int argc, const char* const* argv) {
   add_inspect(app, chosen);
   add_doctor(app, chosen);
   add_bench(app, chosen);
+  add_launch(app, chosen, {argv + std::min(own + 1, argc), argv + argc});
   try {
-    app.parse(argc, argv);
+    app.parse(own, argv);
   } catch (const CLI::Success& request) {
     return end_of_output(app.exit(request)); // help or version
   } catch (const CLI::ExtrasError&) {

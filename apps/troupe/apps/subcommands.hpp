@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -19,5 +21,8 @@ void add_graph(CLI::App& app, action& chosen);
 void add_inspect(CLI::App& app, action& chosen);
 void add_doctor(CLI::App& app, action& chosen);
 void add_bench(CLI::App& app, action& chosen);
+/// @param command the words after "--"
+void add_launch(CLI::App& app, action& chosen,
+                const std::vector<std::string>& command);
 
 } // namespace troupe::apps

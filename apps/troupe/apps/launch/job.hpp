@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace troupe::apps {
+
+struct job_options {
+  std::size_t ranks = 1;
+  std::vector<std::string> command; ///< the same for all ranks
+  /// Folder for the logs. Empty: a temporary one, which is kept if the job
+  /// fails.
+  std::string logs = {};
+  /// How long the other ranks may go on after one has failed, and again after
+  /// SIGTERM.
+  std::chrono::milliseconds grace{5000};
+};
+
+struct job_result {
+  int code = 0;          ///< exit code of the launcher
+  std::string failure{}; ///< one line; empty if all ranks succeeded
+};
+
+/// Starts the ranks as processes on this host, passes on their output and the
+/// signals that this process receives, and waits until all have ended. None
+/// outlives the call, nor this process.
+///
+/// If a rank fails, the others can end by themselves; then they get SIGTERM,
+/// then SIGKILL. A second SIGINT kills all ranks.
+///
+/// Thread rule: the process's first thread. Throws error(not_found) or
+/// error(io_failure) if the ranks cannot be started.
+job_result run_job(const job_options& options);
+
+} // namespace troupe::apps

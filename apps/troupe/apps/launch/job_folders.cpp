@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/launch/job_folders.hpp>
+
+#include <troupe/actors/remote/gate.hpp>
+#include <troupe/base/error.hpp>
+#include <troupe/base/quoted_name.hpp>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include <stdlib.h>
+#include <unistd.h>
+
+namespace troupe::apps {
+
+namespace {
+
+void remove_folder(const std::string& path) {
+  std::error_code ignored; // what is left is in a folder for such things
+  std::filesystem::remove_all(path, ignored);
+}
+
+std::string make_rendezvous() {
+  auto path =
+    actors::run_folder("") + "/job-" + std::to_string(::getpid()) + "-XXXXXX";
+  if (!::mkdtemp(path.data()))
+    throw error(errc::io_failure,
+                "cannot make the folder " + path + ": " + std::strerror(errno));
+  return path;
+}
+
+} // namespace
+
+job_folders::job_folders(const std::string& logs)
+  : rendezvous_(make_rendezvous()),
+    logs_(logs.empty() ? rendezvous_ + ".logs" : logs),
+    keeps_logs_(!logs.empty()) {
+  std::error_code failure;
+  std::filesystem::create_directories(logs_, failure);
+  if (!failure)
+    return;
+  remove_folder(rendezvous_);
+  throw error(errc::io_failure, "cannot make the folder " + one_line(logs_)
+                                  + ": " + failure.message());
+}
+
+job_folders::~job_folders() {
+  remove_folder(rendezvous_);
+  if (!keeps_logs_)
+    remove_folder(logs_);
+}
+
+std::string job_folders::job() const {
+  return std::filesystem::path(rendezvous_).filename();
+}
+
+std::string job_folders::log_of(std::size_t rank) const {
+  return logs_ + "/rank-" + std::to_string(rank) + ".log";
+}
+
+} // namespace troupe::apps
