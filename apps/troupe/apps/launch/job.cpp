@@ -99,32 +99,30 @@ struct own_streams {
   output_stream err{STDERR_FILENO};
 };
 
-class launched_rank {
-public:
-  launched_rank(std::size_t rank, const job_options& options,
-                const job_folders& folders, own_streams& to)
-    : launched_rank(rank, options, folders, to, output_pipe{}, output_pipe{},
-                    input_of(rank)) {}
+struct rank_pipes {
+  descriptor input;
+  output_pipe out{};
+  output_pipe err{};
+};
 
-private:
-  // The launcher keeps only the ends that it reads from.
-  launched_rank(std::size_t rank, const job_options& options,
-                const job_folders& folders, own_streams& to, output_pipe out_,
-                output_pipe err_, const descriptor& input)
-    : log(folders.log_of(rank)),
-      process({options.command,
-               variables_of(rank, options.ranks, folders),
-               {input.get(), out_.write.get(), err_.write.get()}}),
-      out(std::move(out_.read), passing_of_output(rank, options.ranks),
-          std::to_string(rank) + "| ", to.out, log),
-      err(std::move(err_.read), passing_of_errors(options.ranks),
-          std::to_string(rank) + "| ", to.err, log) {}
-
-public:
+struct launched_rank {
   rank_log log;
   rank_process process;
   rank_stream out;
   rank_stream err;
+
+  /// Keeps only those ends of the pipes that it reads from.
+  launched_rank(std::size_t rank, const job_options& options,
+                const job_folders& folders, own_streams& to, rank_pipes pipes)
+    : log(folders.log_of(rank)),
+      process(
+        {options.command,
+         variables_of(rank, options.ranks, folders),
+         {pipes.input.get(), pipes.out.write.get(), pipes.err.write.get()}}),
+      out(std::move(pipes.out.read), passing_of_output(rank, options.ranks),
+          std::to_string(rank) + "| ", to.out, log),
+      err(std::move(pipes.err.read), passing_of_errors(options.ranks),
+          std::to_string(rank) + "| ", to.err, log) {}
 };
 
 // -- the end of a job ---------------------------------------------------------
@@ -176,8 +174,8 @@ public:
   explicit running_job(const job_options& options)
     : options_(options), folders_(options.logs) {
     for (std::size_t rank = 0; rank < options.ranks; ++rank)
-      ranks_.push_back(
-        std::make_unique<launched_rank>(rank, options, folders_, streams_));
+      ranks_.push_back(std::make_unique<launched_rank>(
+        rank, options, folders_, streams_, rank_pipes{input_of(rank)}));
     std::vector<pid_t> groups;
     for (const auto& rank : ranks_)
       groups.push_back(rank->process.id());
