@@ -7,10 +7,17 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
 #include <string>
 #include <vector>
+
+#include <unistd.h>
 
 using namespace troupe::test;
 
@@ -66,6 +73,16 @@ words noted_processes(const temporary_folder& folder, int ranks) {
     for (std::string word; in >> word;)
       found.push_back(word);
   }
+  return found;
+}
+
+/// In the order in which they were started.
+words children_of(pid_t process) {
+  const auto id = std::to_string(process);
+  std::ifstream in("/proc/" + id + "/task/" + id + "/children");
+  words found;
+  for (std::string child; in >> child;)
+    found.push_back(child);
   return found;
 }
 
@@ -211,31 +228,79 @@ TEST_CASE("a second Ctrl-C kills") {
   CHECK(contains(last_error(result), " was killed by SIGKILL after SIGINT"));
 }
 
+TEST_CASE("a second signal of another kind is passed on") {
+  int sent = 0;
+  const auto result =
+    launch(1,
+           "n=0; trap 'n=$((n + 1)); [ $n = 2 ] && exit 0; echo no >&2' TERM; "
+           "echo ready >&2; "
+             + for_ever,
+           {}, [&](pid_t launcher, const std::string& err) {
+             if (sent == 0 && contains(err, "ready"))
+               sent += ::kill(launcher, SIGTERM) == 0;
+             if (sent == 1 && contains(err, "no\n"))
+               sent += ::kill(launcher, SIGTERM) == 0;
+             return sent == 2;
+           });
+  CHECK(result.code == 0);
+}
+
 TEST_CASE("nothing outlives a launcher that was killed") {
   const temporary_folder folder;
   const std::string place = folder / "place";
-  words guards;
+  words children;
   const auto result = launch(
     2,
     "echo $TROUPE_RENDEZVOUS > " + place + "; " + noting_processes(folder)
       + "trap '' TERM HUP; wait; " + for_ever,
     {"--logs", folder / "logs"}, [&](pid_t launcher, const std::string& err) {
-      if (count_of(err, "ready") < 2)
-        return false;
-      const auto id = std::to_string(launcher);
-      std::istringstream children(
-        read_bytes("/proc/" + id + "/task/" + id + "/children"));
-      for (std::string child; children >> child;)
-        guards.push_back(child);
-      return ::kill(launcher, SIGKILL) == 0;
+      children = children_of(launcher);
+      return count_of(err, "ready") == 2 && children.size() == 3
+             && ::kill(launcher, SIGKILL) == 0;
     });
   CHECK(result.code == 128 + SIGKILL);
   const auto processes = noted_processes(folder, 2);
   CHECK(processes.size() == 4);
   CHECK(have_all_ended(processes));
-  CHECK(have_all_ended(guards));
+  CHECK(have_all_ended(children));
   const auto rendezvous = lines_of(read_bytes(place)).at(0);
   CHECK(comes_true([&] { return !std::filesystem::exists(rendezvous); }));
+}
+
+TEST_CASE("no rank outlives a launcher and its guardian") {
+  const temporary_folder folder;
+  words children;
+  const auto result =
+    launch(2, "echo ready >&2; exec sleep 60", {"--logs", folder / "logs"},
+           [&](pid_t launcher, const std::string& err) {
+             children = children_of(launcher);
+             if (count_of(err, "ready") < 2 || children.size() < 3)
+               return false;
+             ::kill(std::stoi(children.back()), SIGKILL); // the youngest
+             return ::kill(launcher, SIGKILL) == 0;
+           });
+  CHECK(result.code == 128 + SIGKILL);
+  CHECK(have_all_ended(children));
+}
+
+TEST_CASE("children of the launcher share neither its group nor its files") {
+  const auto has_own_group = [](const std::string& child) {
+    return ::getpgid(std::stoi(child)) == std::stoi(child);
+  };
+  const auto files = [](const std::string& process) {
+    std::filesystem::directory_iterator first("/proc/" + process + "/fd");
+    return std::distance(first, std::filesystem::directory_iterator());
+  };
+  launch(2, "echo ready >&2; exec sleep 60", {},
+         [&](pid_t launcher, const std::string& err) {
+           const auto children = children_of(launcher);
+           if (count_of(err, "ready") < 2 || children.size() < 3)
+             return false;
+           CHECK(comes_true([&] { return files(children.back()) == 1; }));
+           for (const auto& child : children)
+             CHECK(has_own_group(child));
+           return ::kill(launcher, SIGTERM) == 0;
+         });
 }
 
 TEST_CASE("what a rank has started ends with the job") {

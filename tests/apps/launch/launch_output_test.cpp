@@ -7,7 +7,9 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -51,19 +53,49 @@ TEST_CASE("the output of a single rank is not changed") {
 }
 
 TEST_CASE("the output of a single rank comes at once") {
-  bool was_early = false;
-  launch(1, "printf question >&2; sleep 0.3", {},
-         [&](pid_t, const std::string& err) {
-           was_early = err == "question";
-           return was_early;
-         });
-  CHECK(was_early);
+  const temporary_folder folder;
+  for (const std::string stream : {"1", "2"}) {
+    // The rank waits for an answer to its question, but not for ever.
+    const auto result = run_in(
+      folder,
+      "rm -f answer; troupe launch --nodes 1 -- sh -c 'printf question >&"
+        + stream
+        + "; for i in 1 2 3 4 5 6 7 8 9; do [ -e answer ] && exit; sleep 0.1; "
+          "done; echo late' "
+        + stream
+        + "> out & until grep -q question out; do sleep 0.01; done; touch "
+          "answer; wait; cat out");
+    CHECK(result.out == "question");
+  }
 }
 
 TEST_CASE("a line without an end is not mixed with another rank's") {
   const auto result = launch(
     2, in_rank(0, "printf 'a\\nb'; sleep 0.1", "sleep 0.05; printf 'c\\nd'"));
   CHECK(result.out == "a\n1| c\n1| d\nb");
+}
+
+TEST_CASE("what rank 0 prints last has no other line behind it") {
+  const temporary_folder folder;
+  const std::string go = folder / "go", pid = folder / "pid";
+  // All is there when the launcher looks again.
+  const auto stop = [&](pid_t launcher, const std::string& err) {
+    if (count_of(err, "ready") < 2)
+      return false;
+    ::kill(launcher, SIGSTOP);
+    write_bytes(go, "");
+    for (const auto* rank : {".0", ".1"}) {
+      const auto process = lines_of(read_bytes(pid + rank)).at(0);
+      CHECK(comes_true([&] { return has_ended(process); }));
+    }
+    return ::kill(launcher, SIGCONT) == 0;
+  };
+  const auto result =
+    launch(2,
+           "echo $$ > " + pid + ".$TROUPE_RANK; echo ready >&2; until [ -e "
+             + go + " ]; do sleep 0.01; done; printf $TROUPE_RANK",
+           {}, stop);
+  CHECK(result.out == "1| 1\n0");
 }
 
 TEST_CASE("parts of a line are put together") {
@@ -148,15 +180,44 @@ TEST_CASE("ranks end if a log cannot be written") {
   CHECK(contains(result.err, ".log: File too large\n"));
 }
 
-TEST_CASE("signals are noticed while the reader of the output waits") {
+// `troupe` is a function of the shell: in the background it would be a shell.
+TEST_CASE("the launcher notices signals while nobody reads the output") {
   const temporary_folder folder;
+  const auto line = std::string(4000, 'x');
+  const auto begin = std::chrono::steady_clock::now();
   const auto result = run_in(
     folder,
-    "mkfifo pipe; sleep 5 < pipe & reader=$!; troupe launch --nodes 2 --logs "
-    "logs -- yes > pipe & launcher=$!; sleep 0.2; kill -TERM $launcher; sleep "
-    "0.1; kill -TERM $launcher; wait $launcher; echo $?; kill -0 $reader && "
-    "echo waiting; kill $reader");
-  CHECK(result.out == "143\nwaiting\n");
+    "mkfifo pipe; sleep 10 < pipe & reader=$!; " TROUPE_COMMAND
+    " launch --nodes 2 --logs "
+    "logs -- yes "
+      + line
+      + " > pipe & launcher=$!; sleep 0.2; kill -TERM $launcher; sleep 0.1; "
+        "kill -TERM $launcher; wait $launcher; echo $?; kill $reader");
+  CHECK(result.out == "143\n");
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
+  // Nor does it take in more than it can pass on.
+  for (const auto* log : {"logs/rank-0.log", "logs/rank-1.log"})
+    CHECK(std::filesystem::file_size(folder / log) < std::size_t{4} << 20);
+}
+
+TEST_CASE("the end of a job comes while nobody reads the output") {
+  const temporary_folder folder;
+  const auto line = std::string(4000, 'x');
+  const auto begin = std::chrono::steady_clock::now();
+  // Rank 0 prints more than all buffers hold. The launch, which waits for the
+  // reader at the end, is told to give up.
+  const auto result = run_in(
+    folder,
+    "mkfifo pipe; sleep 10 < pipe & reader=$!; " TROUPE_COMMAND
+    " launch --nodes 2 "
+    "--grace 0.2 --logs logs -- sh -c '"
+      + in_rank(0, "trap \"touch told; exit 0\" TERM; yes " + line + " & wait",
+                "sleep 0.2; exit 3")
+      + "' > pipe & launcher=$!; for i in 1 2 3 4 5 6 7 8 9; do sleep "
+        "0.1; [ -e told ] && break; done; ls told; sleep 0.1; kill "
+        "-TERM $launcher; wait $launcher; echo $?; kill $reader");
+  CHECK(result.out == "told\n3\n");
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
 }
 
 } // TEST_SUITE("apps.launch_output")

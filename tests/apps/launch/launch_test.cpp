@@ -87,11 +87,10 @@ TEST_CASE("the folder is removed however the job ends") {
 
 TEST_CASE("rank 0 reads the input, the others none") {
   const temporary_folder folder;
-  const auto result =
-    run_in(folder, "echo hello | troupe launch --nodes 3 -- sh -c 'cat; echo "
-                   "$TROUPE_RANK done'");
-  CHECK(sorted_lines(result.out)
-        == words{"0 done", "1| 1 done", "2| 2 done", "hello"});
+  const auto result = run_in(
+    folder, "echo hello | troupe launch --nodes 3 -- sh -c '"
+              + in_rank(0, "sleep 0.1; cat", "cat; echo $TROUPE_RANK") + "'");
+  CHECK(sorted_lines(result.out) == words{"1| 1", "2| 2", "hello"});
 }
 
 TEST_CASE("ranks ignore the signals that the caller ignores") {
