@@ -19,8 +19,8 @@ namespace troupe::apps {
 
 namespace {
 
-/// Lets go of all that belongs to the launcher: its terminal's signals, its
-/// files, its folder.
+/// Lets go of all that belongs to the launcher: its group, its folder, its
+/// files. One of these is the other end of the pipe.
 void detach(int told) {
   sigset_t all = {};
   sigfillset(&all);
@@ -64,10 +64,8 @@ guardian::guardian(const std::vector<pid_t>& groups,
   tell_ = descriptor{has_pipe ? ends[1] : -1};
   if (has_pipe)
     id_ = ::fork();
-  if (id_ == 0) {
-    ::close(tell_.get()); // or it would wait for itself
+  if (id_ == 0)
     guard(told.get(), groups, folder);
-  }
   if (id_ < 0)
     throw error(errc::io_failure, std::string("no process to guard the ranks: ")
                                     + std::strerror(errno));

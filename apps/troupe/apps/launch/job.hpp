@@ -31,8 +31,8 @@ struct job_result {
 /// If a rank fails, the others can end by themselves; then they get SIGTERM,
 /// then SIGKILL. A second SIGINT kills all ranks.
 ///
-/// Thread rule: the process's first thread. Throws error(not_found) or
-/// error(io_failure) if the ranks cannot be started.
+/// Thread rule: the process's first thread. Throws error(io_failure) if the
+/// ranks cannot be started.
 job_result run_job(const job_options& options);
 
 } // namespace troupe::apps

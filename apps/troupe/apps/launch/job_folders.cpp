@@ -17,11 +17,6 @@ namespace troupe::apps {
 
 namespace {
 
-void remove_folder(const std::string& path) {
-  std::error_code ignored; // what is left is in a folder for such things
-  std::filesystem::remove_all(path, ignored);
-}
-
 std::string make_rendezvous() {
   auto path =
     actors::run_folder("") + "/job-" + std::to_string(::getpid()) + "-XXXXXX";
@@ -33,27 +28,25 @@ std::string make_rendezvous() {
 
 } // namespace
 
-job_folders::job_folders(const std::string& logs)
-  : rendezvous_(make_rendezvous()),
-    logs_(logs.empty() ? rendezvous_ + ".logs" : logs),
-    keeps_logs_(!logs.empty()) {
-  std::error_code failure;
-  std::filesystem::create_directories(logs_, failure);
-  if (!failure)
-    return;
-  remove_folder(rendezvous_);
-  throw error(errc::io_failure, "cannot make the folder " + one_line(logs_)
-                                  + ": " + failure.message());
+own_folder::~own_folder() {
+  std::error_code ignored; // what is left is in a folder for such things
+  if (!path.empty())
+    std::filesystem::remove_all(path, ignored);
 }
 
-job_folders::~job_folders() {
-  remove_folder(rendezvous_);
-  if (!keeps_logs_)
-    remove_folder(logs_);
+job_folders::job_folders(const std::string& logs)
+  : rendezvous_(make_rendezvous()),
+    own_logs_(logs.empty() ? rendezvous_.path + ".logs" : ""),
+    logs_(logs.empty() ? own_logs_.path : logs) {
+  std::error_code failure;
+  std::filesystem::create_directories(logs_, failure);
+  if (failure)
+    throw error(errc::io_failure, "cannot make the folder " + one_line(logs_)
+                                    + ": " + failure.message());
 }
 
 std::string job_folders::job() const {
-  return std::filesystem::path(rendezvous_).filename();
+  return std::filesystem::path(rendezvous_.path).filename();
 }
 
 std::string job_folders::log_of(std::size_t rank) const {

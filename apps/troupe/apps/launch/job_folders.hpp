@@ -3,8 +3,19 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 
 namespace troupe::apps {
+
+/// Removes a folder at its end. Does nothing if the path is empty.
+struct own_folder {
+  std::string path;
+
+  explicit own_folder(std::string at) : path(std::move(at)) {}
+  ~own_folder();
+  own_folder(const own_folder&) = delete;
+  own_folder& operator=(const own_folder&) = delete;
+};
 
 /// The folders of a job, in the folder that all runs of this user share. Its
 /// destructor removes them.
@@ -16,21 +27,18 @@ public:
   /// Throws error(io_failure), and error(invalid_argument) if others have
   /// access to the shared folder.
   explicit job_folders(const std::string& logs);
-  ~job_folders();
-  job_folders(const job_folders&) = delete;
-  job_folders& operator=(const job_folders&) = delete;
 
   /// A name that no other job of this host has.
   std::string job() const;
-  const std::string& rendezvous() const noexcept { return rendezvous_; }
+  const std::string& rendezvous() const noexcept { return rendezvous_.path; }
   std::string log_of(std::size_t rank) const;
   /// The logs stay.
-  void keep_logs() noexcept { keeps_logs_ = true; }
+  void keep_logs() noexcept { own_logs_.path.clear(); }
 
 private:
-  std::string rendezvous_;
+  own_folder rendezvous_;
+  own_folder own_logs_; ///< empty: they stay
   std::string logs_;
-  bool keeps_logs_;
 };
 
 } // namespace troupe::apps

@@ -91,10 +91,8 @@ void reset_signals() {
 }
 
 [[noreturn]] void fail_to_start(const process_start& start, int reason) {
-  const bool is_missing = reason == ENOENT || reason == ENOTDIR;
-  throw error(is_missing ? errc::not_found : errc::io_failure,
-              "cannot start " + quoted_name(start.command[0]) + ": "
-                + std::strerror(reason));
+  throw error(errc::io_failure, "cannot start " + quoted_name(start.command[0])
+                                  + ": " + std::strerror(reason));
 }
 
 /// Waits for the exec. Returns its error number, or 0.

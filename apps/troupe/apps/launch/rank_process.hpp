@@ -38,8 +38,7 @@ struct process_start {
 /// as the child: Linux kills the child when this thread ends.
 class rank_process {
 public:
-  /// Throws error(not_found) or error(io_failure) if the command cannot be
-  /// started.
+  /// Throws error(io_failure) if the command cannot be started.
   explicit rank_process(const process_start& start);
   /// Kills the whole group.
   ~rank_process();
