@@ -269,18 +269,20 @@ TEST_CASE("nothing outlives a launcher that was killed") {
 
 TEST_CASE("no rank outlives a launcher and its guardian") {
   const temporary_folder folder;
+  const std::string place = folder / "place";
   words children;
-  const auto result =
-    launch(2, "echo ready >&2; exec sleep 60", {"--logs", folder / "logs"},
-           [&](pid_t launcher, const std::string& err) {
-             children = children_of(launcher);
-             if (count_of(err, "ready") < 2 || children.size() < 3)
-               return false;
-             ::kill(std::stoi(children.back()), SIGKILL); // the youngest
-             return ::kill(launcher, SIGKILL) == 0;
-           });
+  const auto result = launch(
+    2, "echo $TROUPE_RENDEZVOUS > " + place + "; echo ready >&2; exec sleep 60",
+    {"--logs", folder / "logs"}, [&](pid_t launcher, const std::string& err) {
+      children = children_of(launcher);
+      if (count_of(err, "ready") < 2 || children.size() < 3)
+        return false;
+      ::kill(std::stoi(children.back()), SIGKILL); // the youngest
+      return ::kill(launcher, SIGKILL) == 0;
+    });
   CHECK(result.code == 128 + SIGKILL);
   CHECK(have_all_ended(children));
+  std::filesystem::remove(lines_of(read_bytes(place)).at(0)); // nobody else can
 }
 
 TEST_CASE("children of the launcher share neither its group nor its files") {

@@ -204,18 +204,19 @@ TEST_CASE("the end of a job comes while nobody reads the output") {
   const temporary_folder folder;
   const auto line = std::string(4000, 'x');
   const auto begin = std::chrono::steady_clock::now();
-  // Rank 0 prints more than all buffers hold. The launch, which waits for the
-  // reader at the end, is told to give up.
+  // Rank 0 prints more than all buffers hold, when rank 1 has failed. The
+  // launch, which waits for the reader at the end, is told to give up.
   const auto result = run_in(
-    folder,
-    "mkfifo pipe; sleep 10 < pipe & reader=$!; " TROUPE_COMMAND
-    " launch --nodes 2 "
-    "--grace 0.2 --logs logs -- sh -c '"
-      + in_rank(0, "trap \"touch told; exit 0\" TERM; yes " + line + " & wait",
-                "sleep 0.2; exit 3")
-      + "' > pipe & launcher=$!; for i in 1 2 3 4 5 6 7 8 9; do sleep "
-        "0.1; [ -e told ] && break; done; ls told; sleep 0.1; kill "
-        "-TERM $launcher; wait $launcher; echo $?; kill $reader");
+    folder, "mkfifo pipe; sleep 10 < pipe & reader=$!; " TROUPE_COMMAND
+            " launch --nodes 2 "
+            "--grace 0.4 --logs logs -- sh -c '"
+              + in_rank(0,
+                        "sleep 0.1; trap \"touch told; exit 0\" TERM; yes "
+                          + line + " & wait",
+                        "exit 3")
+              + "' > pipe & launcher=$!; for i in 1 2 3 4 5 6 7 8 9; do sleep "
+                "0.1; [ -e told ] && break; done; ls told; sleep 0.1; kill "
+                "-TERM $launcher; wait $launcher; echo $?; kill $reader");
   CHECK(result.out == "told\n3\n");
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
 }
