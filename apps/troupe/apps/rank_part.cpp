@@ -2,6 +2,7 @@
 #include <troupe/apps/rank_part.hpp>
 
 #include <troupe/actors/configure.hpp>
+#include <troupe/actors/remote/gate.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
 
@@ -71,9 +72,7 @@ int rank_part::default_threads() const {
 const std::string& rank_part::meeting_folder() {
   folder_ = found_->rendezvous;
   if (folder_.empty()) {
-    const auto of_user = "/tmp/troupe-" + std::to_string(::geteuid());
-    make_own_folder(of_user);
-    folder_ = of_user + "/" + found_->job;
+    folder_ = actors::run_folder("") + "/" + found_->job;
     made_folder_ = make_own_folder(folder_) || is_first();
   }
   return folder_;

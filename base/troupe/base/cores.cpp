@@ -41,6 +41,19 @@ bool take_all_cores(std::size_t threads) noexcept {
   return threads == usable_cores();
 }
 
+cpu_set_t part_of_cores(std::size_t part, std::size_t parts) noexcept {
+  const auto& cores = process_cores();
+  const bool is_divided = cores.size() >= parts;
+  const auto first = is_divided ? part * cores.size() / parts : 0;
+  const auto last =
+    is_divided ? (part + 1) * cores.size() / parts : cores.size();
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (auto i = first; i < last; ++i)
+    CPU_SET(cores[i], &set);
+  return set;
+}
+
 std::size_t current_core() noexcept {
   const auto& cores = process_cores();
   const auto found = std::find(cores.begin(), cores.end(), sched_getcpu());

@@ -16,6 +16,10 @@ std::size_t usable_cores() noexcept;
 /// processes that leave cores free would pin theirs to the same cores.
 bool take_all_cores(std::size_t threads) noexcept;
 
+/// The usable cores of part `part` if they are divided into `parts` equal parts
+/// of successive cores. All usable cores if there are fewer than `parts`.
+cpu_set_t part_of_cores(std::size_t part, std::size_t parts) noexcept;
+
 /// Index, among the usable cores, of the core that the calling thread runs on.
 std::size_t current_core() noexcept;
 

@@ -4,6 +4,7 @@
 #include "apps/launch/launch_runner.hpp"
 
 #include <support/files.hpp>
+#include <troupe/base/cores.hpp>
 
 #include <doctest/doctest.h>
 
@@ -36,6 +37,22 @@ TEST_CASE("each rank finds its place in its environment") {
   CHECK(sorted_lines(result.out)
         == words{"1| rank 1 of 3, here 1 of 3", "2| rank 2 of 3, here 2 of 3",
                  "rank 0 of 3, here 0 of 3"});
+}
+
+TEST_CASE("ranks divide the cores if there are enough") {
+  const auto cores = troupe::usable_cores();
+  const auto one = lines_of(launch(1, "nproc").out);
+  CHECK(one == words{std::to_string(cores)});
+  const auto many = launch(cores + 1, "nproc");
+  CHECK(contains(many.out, "1| " + std::to_string(cores)));
+  if (cores < 2)
+    return;
+  const auto two =
+    sorted_lines(launch(2, "taskset -cp $$ | sed 's/.*: //'").out);
+  REQUIRE(two.size() == 2);
+  CHECK(two[1].substr(3) != two[0]);
+  const auto free = launch(2, "nproc", {"--no-bind"});
+  CHECK(contains(free.out, "1| " + std::to_string(cores)));
 }
 
 TEST_CASE("ranks share a job that no other launch has") {

@@ -7,6 +7,7 @@
 #include <troupe/apps/launch/rank_log.hpp>
 #include <troupe/apps/launch/rank_process.hpp>
 #include <troupe/apps/launch/signal_pipe.hpp>
+#include <troupe/base/cores.hpp>
 #include <troupe/base/descriptor.hpp>
 #include <troupe/base/error.hpp>
 
@@ -81,6 +82,13 @@ descriptor input_of(std::size_t rank) {
                            : ::open("/dev/null", O_RDONLY | O_CLOEXEC)};
 }
 
+std::optional<cpu_set_t> cores_of(std::size_t rank,
+                                  const job_options& options) {
+  if (!options.binds)
+    return std::nullopt;
+  return part_of_cores(rank, options.ranks);
+}
+
 /// How the standard output of a rank is passed on. That of rank 0 can be read
 /// by a program.
 passing passing_of_output(std::size_t rank, std::size_t ranks) {
@@ -118,7 +126,8 @@ struct launched_rank {
       process(
         {options.command,
          variables_of(rank, options.ranks, folders),
-         {pipes.input.get(), pipes.out.write.get(), pipes.err.write.get()}}),
+         {pipes.input.get(), pipes.out.write.get(), pipes.err.write.get()},
+         cores_of(rank, options)}),
       out(std::move(pipes.out.read), passing_of_output(rank, options.ranks),
           std::to_string(rank) + "| ", to.out, log),
       err(std::move(pipes.err.read), passing_of_errors(options.ranks),

@@ -17,6 +17,8 @@ struct job_options {
   /// How long the other ranks may go on after one has failed, and again after
   /// SIGTERM.
   std::chrono::milliseconds grace{5000};
+  /// Each rank gets cores of its own, if there are as many cores as ranks.
+  bool binds = true;
 };
 
 struct job_result {

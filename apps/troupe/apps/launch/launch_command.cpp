@@ -25,6 +25,7 @@ struct launch_options {
   std::size_t nodes = 0;
   std::string logs;
   double grace = 5; ///< seconds
+  bool no_bind = false;
 };
 
 void add_launch_options(CLI::App& command, launch_options& options) {
@@ -43,6 +44,9 @@ void add_launch_options(CLI::App& command, launch_options& options) {
                 "again after SIGTERM")
     ->check(not_negative(longest_grace))
     ->capture_default_str();
+  command.add_flag("--no-bind", options.no_bind,
+                   "let every rank use all cores; by default, the ranks divide "
+                   "them if there are enough");
 }
 
 /// Words of the command that stand before the "--" are a slip.
@@ -80,7 +84,8 @@ int run_launch(const launch_options& options,
              .command = command,
              .logs = options.logs,
              .grace = std::chrono::milliseconds(
-               static_cast<std::int64_t>(options.grace * 1000))});
+               static_cast<std::int64_t>(options.grace * 1000)),
+             .binds = !options.no_bind});
   if (!result.failure.empty())
     std::fprintf(stderr, "troupe: %s\n", one_line(result.failure).c_str());
   return result.code;

@@ -53,6 +53,7 @@ struct child_plan {
   std::vector<char*> command;
   std::vector<char*> variables;
   std::array<int, 3> streams;
+  std::optional<cpu_set_t> cores;
   sigset_t signals;
   pid_t parent;
   int tell; ///< an error number is written here
@@ -83,6 +84,8 @@ void reset_signals() {
     if (const int from = plan.streams[static_cast<std::size_t>(stream)];
         from != stream)
       ::dup2(from, stream);
+  if (plan.cores) // if the system refuses, it runs on all cores
+    ::sched_setaffinity(0, sizeof *plan.cores, &*plan.cores);
   pthread_sigmask(SIG_SETMASK, &plan.signals, nullptr);
   ::execvpe(plan.command[0], plan.command.data(), plan.variables.data());
   const int reason = errno;
@@ -123,6 +126,7 @@ rank_process::rank_process(const process_start& start) {
     const child_plan plan{pointers_to(start.command),
                           pointers_to(start.variables),
                           start.streams,
+                          start.cores,
                           while_it_starts.before(),
                           ::getpid(),
                           tell.get()};

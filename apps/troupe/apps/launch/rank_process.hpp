@@ -29,6 +29,8 @@ struct process_start {
   std::vector<std::string> variables; ///< the whole environment, NAME=VALUE
   /// Standard input, output and error.
   std::array<int, 3> streams{0, 1, 2};
+  /// The cores that it may use. Nothing: those of this process.
+  std::optional<cpu_set_t> cores = std::nullopt;
 };
 
 /// A child process with a process group of its own, so that a signal also

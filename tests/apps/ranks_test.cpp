@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `troupe train` as several ranks.
+#include "apps/command_runner.hpp"
+
+#include <support/files.hpp>
+#include <troupe/base/random.hpp>
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::test;
+
+TEST_SUITE("apps.ranks") {
+
+namespace {
+
+namespace fs = std::filesystem;
+using words = std::vector<std::string>;
+
+words operator+(words a, const words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+const std::string digits = TROUPE_DATA "/digits";
+
+/// Trains the same in several ranks, or in one process with as many devices.
+words train(int ranks, const words& more) {
+  const auto count = std::to_string(ranks);
+  const words command{"train",  "digits", "--data",  digits,
+                      "--seed", "3",      "--batch", "31"};
+  if (ranks == 0)
+    return command + more;
+  return words{"launch", "--nodes", count,         "--grace",
+               "0.2",    "--",      TROUPE_COMMAND}
+         + command + more;
+}
+
+/// True if two folders of a program have the same parameters.
+bool same_parameters(const fs::path& a, const fs::path& b) {
+  const auto values = read_bytes(a / "params.pdiparams");
+  return !values.empty() && values == read_bytes(b / "params.pdiparams");
+}
+
+std::vector<std::string> losses_in(const fs::path& metrics) {
+  auto lines = lines_of(read_bytes(metrics));
+  for (auto& line : lines)
+    line.erase(line.find("\"ms\""));
+  return lines;
+}
+
+/// The process of a rank of the job that a launch has started; 0 if there is
+/// none yet.
+pid_t process_of_rank(pid_t launch, int rank) {
+  const auto wanted = "TROUPE_RANK=" + std::to_string(rank);
+  for (auto& entry : fs::directory_iterator("/proc")) {
+    std::ifstream stat{entry.path() / "stat"};
+    std::string text;
+    if (!std::getline(stat, text))
+      continue;
+    pid_t parent = 0;
+    if (std::sscanf(text.c_str() + text.rfind(')'), ") %*c %d", &parent) != 1
+        || parent != launch)
+      continue;
+    std::ifstream variables{entry.path() / "environ"};
+    for (std::string v; std::getline(variables, v, '\0');)
+      if (v == wanted)
+        return std::stoi(entry.path().filename().string());
+  }
+  return 0;
+}
+
+} // namespace
+
+TEST_CASE("several ranks train as one process with as many devices") {
+  const temporary_folder folder;
+  for (const std::string strategy : {"all_reduce", "reduce"}) {
+    CAPTURE(strategy);
+    // Processes share no parameters: with reduce, neither do the devices of
+    // one process that is compared, which needs as many.
+    const words on{"--epochs", "2", "--strategy", strategy};
+    const auto one = run_troupe(train(
+      0, {"--epochs", "2", "--strategy", "all_reduce", "--devices", "cpu:3",
+          "--save", folder / "one", "--metrics", folder / "one.jsonl"}));
+    REQUIRE(one.code == 0);
+    const auto three = run_troupe(
+      train(3, on
+                 + words{"--devices", "cpu:1", "--save", folder / "three",
+                         "--metrics", folder / "three.jsonl"}));
+    CHECK(three.code == 0);
+    CHECK(three.out == one.out); // rank 0 alone tells the accuracy
+    CHECK(contains(three.err, "cpu:1 in each of 3 ranks, " + strategy));
+    CHECK_FALSE(contains(three.err, "1| "));
+    CHECK(same_parameters(folder / "one", folder / "three"));
+    CHECK(losses_in(folder / "one.jsonl") == losses_in(folder / "three.jsonl"));
+  }
+}
+
+TEST_CASE("each rank has the devices that are given") {
+  const temporary_folder folder;
+  REQUIRE(
+    run_troupe(train(0, {"--steps", "9", "--devices", "cpu:4", "--strategy",
+                         "all_reduce", "--save", folder / "one"}))
+      .code
+    == 0);
+  const auto two = run_troupe(
+    train(2, {"--steps", "9", "--devices", "cpu:2", "--save", folder / "two"}));
+  CHECK(two.code == 0);
+  CHECK(same_parameters(folder / "one", folder / "two"));
+}
+
+TEST_CASE("ranks that are killed again and again end as if they never were") {
+  const temporary_folder folder;
+  const words on{"--epochs", "2", "--strategy", "reduce"};
+  REQUIRE(run_troupe(train(2, on + words{"--save", folder / "whole"})).code
+          == 0);
+  const auto resumed = on + words{"--save",           folder / "saved",
+                                  "--snapshots",      folder / "s",
+                                  "--snapshot-every", "7",
+                                  "--resume",         "auto"};
+  splitmix64 draw{11};
+  for (int round = 0; round < 8; ++round) {
+    auto left = draw.below(30); // calls, every 5 ms
+    const auto victim = static_cast<int>(draw.below(2));
+    run_troupe(train(2, resumed), [&](pid_t launch, const std::string&) {
+      const auto process = process_of_rank(launch, victim);
+      if (process == 0 || left-- > 0)
+        return false;
+      ::kill(process, SIGKILL);
+      return true;
+    });
+  }
+  CHECK(run_troupe(train(2, resumed)).code == 0);
+  CHECK(same_parameters(folder / "whole", folder / "saved"));
+}
+
+TEST_CASE("a snapshot loads in another number of ranks") {
+  const temporary_folder folder;
+  const words on{"--snapshots", folder / "s", "--snapshot-every", "10",
+                 "--resume",    "auto",       "--strategy",       "reduce"};
+  REQUIRE(run_troupe(train(2, on + words{"--steps", "10"})).code == 0);
+  const auto three = run_troupe(train(3, on + words{"--steps", "20"}));
+  CHECK(three.code == 0);
+  CHECK(contains(three.err, "trained 10 steps"));
+  const auto alone =
+    run_troupe(train(0, on + words{"--steps", "30", "--devices", "cpu:2"}));
+  CHECK(alone.code == 0);
+  CHECK(contains(alone.err, "trained 10 steps"));
+}
+
+TEST_CASE("if a rank is killed, the others end and name it") {
+  const temporary_folder folder;
+  for (int victim : {0, 2}) {
+    CAPTURE(victim);
+    const auto result =
+      run_troupe(train(3, {"--steps", "100000000", "--save", folder / "saved"}),
+                 [&](pid_t launch, const std::string& err) {
+                   if (!contains(err, "epoch 1/"))
+                     return false;
+                   ::kill(process_of_rank(launch, victim), SIGKILL);
+                   return true;
+                 });
+    CHECK(result.code == 128 + SIGKILL);
+    CHECK(contains(result.err, "rank " + std::to_string(victim)
+                                 + " was killed by SIGKILL"));
+    CHECK(
+      contains(result.err, "process " + std::to_string(victim) + " is lost"));
+    CHECK(folder.entries() == 0);
+  }
+}
+
+TEST_CASE("Ctrl-C ends all ranks after a step") {
+  const auto result = run_troupe(train(3, {"--steps", "100000000"}),
+                                 [](pid_t launch, const std::string& err) {
+                                   if (!contains(err, "epoch 1/"))
+                                     return false;
+                                   ::kill(launch, SIGINT);
+                                   return true;
+                                 });
+  CHECK(result.code == 1);
+  CHECK(contains(result.err, "stopped after step"));
+}
+
+TEST_CASE("a wrong command fails once, with the text of one rank") {
+  const auto result = run_troupe(train(2, {"--data", "/nonexistent"}));
+  CHECK(result.code == 1);
+  CHECK(contains(lines_of(result.err).back(), "failed with exit code 1"));
+  CHECK(contains(lines_of(result.err).back(), "/nonexistent"));
+}
+
+TEST_CASE("variables of samples are not fetched from several ranks") {
+  const temporary_folder folder;
+  const auto refused =
+    run_troupe(train(2, {"--fetch", "image", "--fetch-out", folder / "f.npz"}));
+  CHECK(refused.code == 2);
+  CHECK(contains(refused.err, "only persistable variables"));
+  const auto fetched =
+    run_troupe(train(2, {"--steps", "2", "--fetch", "learning_rate_0",
+                         "--fetch-out", folder / "f.npz"}));
+  CHECK(fetched.code == 0);
+  CHECK(fs::exists(folder / "f.npz"));
+}
+
+TEST_CASE("a rank beyond the size of its job fails with one line") {
+  const temporary_folder folder;
+  const auto result =
+    run_in(folder, "TROUPE_RANK=3 TROUPE_SIZE=2 troupe train mlp --synthetic");
+  CHECK(fails_with(result, 1, {"TROUPE_RANK"}));
+}
+
+} // TEST_SUITE("apps.ranks")
