@@ -38,9 +38,17 @@ words train(int ranks, const words& more) {
                       "--seed", "3",      "--batch", "31"};
   if (ranks == 0)
     return command + more;
-  return words{"launch", "--nodes", count,         "--grace",
-               "0.2",    "--",      TROUPE_COMMAND}
-         + command + more;
+  static const temporary_folder logs; // kept by default if a rank fails
+  const words launch{"launch",
+                     "--nodes",
+                     count,
+                     "--grace",
+                     "0.2",
+                     "--logs",
+                     logs.path().string(),
+                     "--",
+                     TROUPE_COMMAND};
+  return launch + command + more;
 }
 
 /// True if two folders of a program have the same parameters.
@@ -211,8 +219,10 @@ TEST_CASE("variables of samples are not fetched from several ranks") {
 TEST_CASE("a rank beyond the size of its job fails with one line") {
   const temporary_folder folder;
   const auto result =
-    run_in(folder, "TROUPE_RANK=3 TROUPE_SIZE=2 troupe train mlp --synthetic");
-  CHECK(fails_with(result, 1, {"TROUPE_RANK"}));
+    run_in(folder, "TROUPE_RANK=3 TROUPE_SIZE=2 TROUPE_LOCAL_RANK=1 "
+                   "TROUPE_LOCAL_SIZE=2 TROUPE_JOB=j troupe train mlp "
+                   "--synthetic");
+  CHECK(fails_with(result, 1, {"TROUPE_RANK", "must be less than 2"}));
 }
 
 } // TEST_SUITE("apps.ranks")
