@@ -226,6 +226,9 @@ TEST_CASE("what could only be a slip is refused before anything runs") {
   CHECK(fails_with(
     with({"--devices", "cpu:2", "--strategy", "none", "--sync-batch-norm"}), 2,
     {"--sync-batch-norm", "--strategy none"}));
+  CHECK(fails_with(
+    with({"--devices", "cpu:2", "--strategy", "none", "--verify-every", "5"}),
+    2, {"--verify-every", "--strategy none"}));
   const auto late = with(
     {"--steps", "1", "--fetch", "fc_0.w_0", "--fetch-out", "/no/such/f.npz"});
   CHECK(fails_with(late, 1, {"/no/such/f.npz"}));

@@ -14,6 +14,7 @@
 #include <troupe/actors/steps/executor_graph.hpp>
 #include <troupe/actors/steps/feeder.hpp>
 #include <troupe/actors/steps/parameter_replicas.hpp>
+#include <troupe/actors/steps/replica_check.hpp>
 #include <troupe/actors/steps/scatter.hpp>
 #include <troupe/actors/steps/step_failures.hpp>
 #include <troupe/actors/workers/serving_thread.hpp>
@@ -564,6 +565,12 @@ void executor::synchronize_parameters() {
   if (auto* ranks = impl_->actors->tasks().ranks(); ranks && impl_->link)
     actors::gather_state(impl_->ssa, impl_->where(), *impl_->parameters,
                          *ranks);
+}
+
+void executor::require_same_replicas() {
+  auto* ranks = impl_->link ? impl_->actors->tasks().ranks() : nullptr;
+  actors::require_same_replicas(impl_->ssa, impl_->where(), *impl_->parameters,
+                                ranks);
 }
 
 /// Gives access to the executor to functions whose headers include CAF.

@@ -246,6 +246,14 @@ public:
   ///   become plain.
   void synchronize_parameters();
 
+  /// Throws error(invalid_argument) if a parameter, or another variable that
+  /// devices must agree on, has different values on different devices. The
+  /// error names the first such variable and the devices with an odd value. A
+  /// way to notice a damaged memory or a faulty processor. Call it while no
+  /// step is running. In a run over several processes, all call it after the
+  /// same number of steps.
+  void require_same_replicas();
+
   /// The graph that runs. It never changes. The executor does not keep those
   /// edges that inputs and outputs imply, so the first call makes a copy with
   /// all edges. Any thread.

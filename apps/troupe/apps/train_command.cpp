@@ -72,6 +72,15 @@ void add_snapshot_options(CLI::App& command, train_options& options) {
     ->needs(folder);
 }
 
+void add_verify_option(CLI::App& command, train_options& options) {
+  command
+    .add_option("--verify-every", options.verify_every,
+                "steps between two checks that all devices have the same "
+                "parameters")
+    ->check(positive())
+    ->excludes("--dry-run");
+}
+
 void add_run_options(CLI::App& command, train_options& options) {
   command
     .add_option("--threads", options.network.threads,
@@ -123,6 +132,7 @@ void add_train(CLI::App& app, action& chosen) {
   auto& command = *app.add_subcommand("train", "train a network");
   add_train_options(command, *options);
   add_snapshot_options(command, *options);
+  add_verify_option(command, *options);
   add_output_options(command, options->json,
                      "troupe train digits --data data/digits --devices cpu:2 "
                      "--epochs 30 --save saved");

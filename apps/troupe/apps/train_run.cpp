@@ -182,9 +182,18 @@ training_report train(executor& exe, batch_source& source,
                + held_out.tell(exe, shown));
   };
   observer.rest_between_epochs = held_out.has_samples();
-  observer.pause_interval = options.snapshot_every;
+  const auto is_due = [](std::uint64_t interval, std::uint64_t step) {
+    return interval > 0 && step % interval == 0;
+  };
+  observer.pauses_after = [&](std::uint64_t step) {
+    return is_due(options.verify_every, step)
+           || is_due(options.snapshot_every, step);
+  };
   observer.pause = [&](const run_position& done) {
-    snapshots.take(exe, done, shown);
+    if (is_due(options.verify_every, done.steps))
+      exe.require_same_replicas();
+    if (is_due(options.snapshot_every, done.steps))
+      snapshots.take(exe, done, shown);
   };
   return run_training(exe, source, snapshots.start(), steps,
                       executor_options{}.steps_in_flight,
@@ -290,6 +299,12 @@ train_options without_files(train_options options) {
   return options;
 }
 
+/// With `--strategy none`, devices do not agree on parameters.
+void check_verification(const train_options& options) {
+  if (options.verify_every > 0 && options.network.strategy == "none")
+    throw usage_error("--verify-every cannot be used with --strategy none");
+}
+
 /// Refuses what one rank cannot do for all.
 void check_part(const train_options& options, const program_bundle& bundle,
                 const rank_part& part) {
@@ -337,6 +352,7 @@ training_run::training_run(const train_options& options, rank_part& part)
   require_loss(bundle_);
   if (options.data.feeds.empty())
     refuse_custom_gradient(options.network, bundle_);
+  check_verification(options);
   check_part(options, bundle_, part);
   wanted_ = make_train_options(options, bundle_);
   if (wanted_.threads == 0)

@@ -26,6 +26,7 @@ struct train_options {
   std::uint64_t snapshot_every = 0; ///< steps
   std::uint64_t keep = 2;           ///< snapshots
   std::string resume;               ///< "auto", or empty
+  std::uint64_t verify_every = 0;   ///< steps; 0: never
   std::string fetch;                ///< names with commas
   std::string fetch_out;            ///< .npz
   std::uint64_t seed = 0;
@@ -36,7 +37,8 @@ struct train_options {
   bool json = false;
 };
 
-/// Adds the options of `troupe train`, except `--json` and those of snapshots.
+/// Adds the options of `troupe train`, except `--json` and those of snapshots
+/// and checks.
 void add_train_options(CLI::App& command, train_options& options);
 
 /// The options of the executor that trains, except what a trial of devices and

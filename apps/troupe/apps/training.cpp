@@ -54,8 +54,7 @@ private:
   }
 
   bool pauses_after(std::uint64_t steps) const {
-    return observer_.pause_interval > 0
-           && steps % observer_.pause_interval == 0;
+    return observer_.pauses_after && observer_.pauses_after(steps);
   }
 
   void pause() {

@@ -33,10 +33,10 @@ struct training_observer {
   /// If true, no step is in flight while `epoch` is called, and the time of the
   /// call does not count.
   bool rest_between_epochs = false;
-  /// Called after every `pause_interval` steps of the run, while no step is in
-  /// flight. The time of the call does not count. 0: never.
+  /// True if `pause` is to be called after so many steps of the run, while no
+  /// step is in flight. The time of the call does not count.
+  std::function<bool(std::uint64_t steps)> pauses_after;
   std::function<void(const run_position&)> pause;
-  std::uint64_t pause_interval = 0;
   /// Called before each step: true ends the run after the steps in flight.
   std::function<bool()> stop;
 };

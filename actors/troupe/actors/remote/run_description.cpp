@@ -2,8 +2,9 @@
 #include <troupe/actors/remote/run_description.hpp>
 
 #include <troupe/actors/placement.hpp>
-
+#include <troupe/base/fingerprint.hpp>
 #include <troupe/graph/program_text.hpp>
+#include <troupe/graph/ssa/device_statistics.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -22,30 +23,6 @@ constexpr char between = '\t'; // separates a line's name from its value
 /// Stands for a value that this process does not need. It differs from no other
 /// value.
 constexpr std::string_view not_needed = "not needed in this process";
-
-/// FNV-1a over words of eight bytes; the last word is padded with zeros.
-class fingerprint {
-public:
-  void add(const void* bytes, std::size_t count) {
-    const auto* from = static_cast<const char*>(bytes);
-    for (std::size_t at = 0; at < count; at += sizeof(std::uint64_t)) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, from + at, std::min(sizeof word, count - at));
-      hash_ = (hash_ ^ word) * 0x100000001b3u;
-      hash_ ^= hash_ >> 29; // mixes high bits into low ones
-    }
-  }
-
-  std::string text() const {
-    char figures[17];
-    std::snprintf(figures, sizeof figures, "%016llx",
-                  static_cast<unsigned long long>(hash_));
-    return figures;
-  }
-
-private:
-  std::uint64_t hash_ = 0xcbf29ce484222325u;
-};
 
 class lines {
 public:
@@ -124,22 +101,6 @@ void add_handles(lines& out, const graph::ssa_graph& g) {
           std::to_string(g.edges.size()) + " with digest " + edges.text());
 }
 
-/// Persistable variables that ops of the forward and backward pass write. They
-/// are statistics of a device's own samples.
-std::set<std::string_view> statistics(const graph::ssa_graph& g) {
-  constexpr auto updating = graph::role_optimize | graph::role_lr_sched;
-  std::set<std::string_view> found;
-  for (auto& v : g.vars) {
-    if (!v.persistable || v.generator == no_handle)
-      continue;
-    auto& by = g.op(v.generator);
-    if (by.kind == graph::op_kind::computation
-        && (by.desc->role() & updating) == 0)
-      found.insert(v.name);
-  }
-  return found;
-}
-
 /// The processes that read a variable, each with a device that does.
 using readers = std::map<std::size_t, std::size_t>;
 
@@ -152,7 +113,7 @@ std::map<std::string_view, readers> shared_values(const graph::ssa_graph& g,
     for (auto id : o.inputs)
       if (auto& v = g.var(id); v.persistable && v.version == 0)
         shared[v.name].emplace(nodes.process_of_device[v.device], v.device);
-  const auto apart = statistics(g);
+  const auto apart = graph::device_statistics(g);
   std::erase_if(shared, [&](auto& value) {
     return value.second.size() < 2 || apart.contains(value.first);
   });

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/remote/state_gathering.hpp>
 
+#include <troupe/actors/remote/calls_in_flight.hpp>
 #include <troupe/comm/communicator.hpp>
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstddef>
-#include <exception>
 #include <map>
-#include <mutex>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -28,46 +25,6 @@ updaters find_updaters(const graph::ssa_graph& g) {
       found[std::string{v.name}].insert(v.device);
   return found;
 }
-
-/// Waits for several calls.
-class calls_in_flight final : public completion {
-public:
-  /// Makes a call that is part of it.
-  void start(comm::communicator& end, const comm::collective_call& call) {
-    {
-      std::lock_guard guard{mutex_};
-      ++open_;
-    }
-    try {
-      if (end.start(call, *this).state == launch_status::done)
-        completed(nullptr);
-    } catch (...) {
-      completed(std::current_exception());
-    }
-  }
-
-  void completed(std::exception_ptr failure) noexcept override {
-    std::lock_guard guard{mutex_};
-    if (failure && !failure_)
-      failure_ = failure;
-    if (--open_ == 0)
-      changed_.notify_all(); // under the lock, because the waiter destroys this
-  }
-
-  /// Throws the first failure.
-  void wait() {
-    std::unique_lock guard{mutex_};
-    changed_.wait(guard, [this] { return open_ == 0; });
-    if (failure_)
-      std::rethrow_exception(failure_);
-  }
-
-private:
-  std::mutex mutex_; // guards all others
-  std::condition_variable changed_;
-  std::size_t open_ = 0;
-  std::exception_ptr failure_;
-};
 
 /// Sends `name` from device `home` to the first device of process 0. Each
 /// device of this process takes part.

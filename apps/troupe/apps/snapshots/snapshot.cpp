@@ -2,11 +2,12 @@
 #include <troupe/apps/snapshots/snapshot.hpp>
 
 #include <troupe/base/error.hpp>
+#include <troupe/base/fingerprint.hpp>
 #include <troupe/graph/program_text.hpp>
+#include <troupe/graph/ssa/device_statistics.hpp>
 #include <troupe/graph/ssa_graph.hpp>
 
 #include <algorithm>
-#include <cstdio>
 #include <set>
 #include <string_view>
 
@@ -22,21 +23,6 @@ writers find_writers(const graph::ssa_graph& g) {
   for (auto& v : g.vars)
     if (v.persistable && v.generator != no_handle)
       found[v.name].insert(v.device);
-  return found;
-}
-
-/// Variables that each device writes from its own samples: a forward or
-/// backward op of each device writes them, and no collective makes them equal.
-std::set<std::string_view> find_statistics(const graph::ssa_graph& g) {
-  constexpr auto updating = graph::role_optimize | graph::role_lr_sched;
-  std::set<std::string_view> found;
-  for (auto& v : g.vars)
-    if (v.persistable && v.generator != no_handle) {
-      const auto& by = g.op(v.generator);
-      if (by.kind == graph::op_kind::computation
-          && (by.desc->role() & updating) == 0)
-        found.insert(v.name);
-    }
   return found;
 }
 
@@ -86,13 +72,9 @@ void require_same(const std::string& name, const char* what, const Value& there,
 } // namespace
 
 std::string hash_of(const graph::program& p) {
-  std::uint64_t hash = 0xcbf29ce484222325u; // FNV-1a
-  for (const char byte : graph::to_text(p))
-    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
-  char figures[17];
-  std::snprintf(figures, sizeof figures, "%016llx",
-                static_cast<unsigned long long>(hash));
-  return figures;
+  fingerprint print;
+  print.add(graph::to_text(p));
+  return print.text();
 }
 
 void copy_values(const executor& exe, const scope& parameters,
@@ -107,7 +89,7 @@ void copy_values(const executor& exe, const scope& parameters,
   if (part.is_first())
     for (auto& name : parameters.names())
       copier.copy(parameters, name, into.values);
-  const auto statistics = find_statistics(g);
+  const auto statistics = graph::device_statistics(g);
   const auto all_are_own = trains_alone(g);
   for (auto& [name, by] : find_writers(g)) {
     const auto home = *by.begin(); // has the value that all devices have

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/comm/communicator.hpp>
+
+#include <condition_variable>
+#include <cstddef>
+#include <exception>
+#include <mutex>
+
+namespace troupe::actors {
+
+/// Makes calls of several ranks between steps, and waits for them.
+///
+/// Thread rule: one thread; `completed` from any.
+class calls_in_flight final : public completion {
+public:
+  /// Makes a call that is part of it.
+  void start(comm::communicator& end, const comm::collective_call& call) {
+    {
+      std::lock_guard guard{mutex_};
+      ++open_;
+    }
+    try {
+      if (end.start(call, *this).state == launch_status::done)
+        completed(nullptr);
+    } catch (...) {
+      completed(std::current_exception());
+    }
+  }
+
+  void completed(std::exception_ptr failure) noexcept override {
+    std::lock_guard guard{mutex_};
+    if (failure && !failure_)
+      failure_ = failure;
+    if (--open_ == 0)
+      changed_.notify_all(); // under the lock, because the waiter destroys this
+  }
+
+  /// Throws the first failure.
+  void wait() {
+    std::unique_lock guard{mutex_};
+    changed_.wait(guard, [this] { return open_ == 0; });
+    if (failure_)
+      std::rethrow_exception(failure_);
+  }
+
+private:
+  std::mutex mutex_; // guards all others
+  std::condition_variable changed_;
+  std::size_t open_ = 0;
+  std::exception_ptr failure_;
+};
+
+} // namespace troupe::actors
