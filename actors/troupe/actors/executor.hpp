@@ -67,6 +67,9 @@ struct node_options {
   /// Process 0: called with the port once the process listens on it.
   std::function<void(std::uint16_t port)> listening = {};
   int timeout_ms = 30000; ///< how long to wait until all processes have joined
+  /// Called now and then while waiting for others to join, if set. What it
+  /// throws ends the wait.
+  std::function<void()> check = {};
   /// A process that gives no sign of life for so long is lost: the run ends in
   /// the others. Longer than any stop of a process (SIGSTOP, a debugger) that
   /// the run is to survive.

@@ -5,15 +5,18 @@
 #include <troupe/actors/remote/gate.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
+#include <troupe/comm/job_epoch.hpp>
 
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 namespace troupe::apps {
@@ -22,6 +25,8 @@ namespace {
 
 // Ranks can start at different times, and rank 0 may read more than others.
 constexpr int join_timeout_ms = 120'000;
+// Between two epochs of an elastic job.
+constexpr std::chrono::seconds longest_gap{120};
 
 /// Makes the folder unless it exists.
 bool make_own_folder(const std::string& path) {
@@ -50,6 +55,10 @@ rank_part::rank_part(std::optional<comm::rank_environment> found)
                   + std::to_string(found_->local_size) + " of "
                   + std::to_string(found_->size)
                   + " ranks on this host: a run must have all on one host");
+  if (is_elastic()) {
+    enter_epoch(0, {});
+    first_epoch_ = epoch_;
+  }
 }
 
 rank_part::~rank_part() {
@@ -57,8 +66,44 @@ rank_part::~rank_part() {
     ::rmdir(folder_.c_str()); // fails while another rank has a file there
 }
 
+void rank_part::require_epoch() const {
+  if (!is_elastic())
+    return;
+  const auto now = comm::read_epoch(found_->rendezvous);
+  if (!now || now->number != epoch_)
+    throw error(errc::peer_failure, "a rank of the job has ended or begun");
+}
+
+void rank_part::enter_next_epoch(const std::function<bool()>& stops) {
+  comm::tell_epoch_ended(found_->rendezvous, epoch_, *found_->member);
+  enter_epoch(epoch_, stops);
+}
+
+void rank_part::enter_epoch(std::uint64_t after,
+                            const std::function<bool()>& stops) {
+  const auto deadline = std::chrono::steady_clock::now() + longest_gap;
+  for (;;) {
+    const auto now = comm::read_epoch(found_->rendezvous);
+    const auto rank =
+      now && now->number > after ? now->rank_of(*found_->member) : std::nullopt;
+    if (rank) {
+      epoch_ = now->number;
+      found_->rank = found_->local_rank = *rank;
+      found_->size = found_->local_size = now->members.size();
+      folder_.clear();
+      return;
+    }
+    if (stops && stops())
+      throw error(errc::cancelled, "stopped while waiting for other ranks");
+    if (std::chrono::steady_clock::now() > deadline)
+      throw error(errc::peer_failure,
+                  "the launcher of the job names no ranks to go on with");
+    std::this_thread::sleep_for(std::chrono::milliseconds{2});
+  }
+}
+
 int rank_part::default_threads() const {
-  if (!has_others())
+  if (!has_others() && !is_elastic())
     return 0;
   const auto allowed = worker_count(0);
   const auto cores =
@@ -70,8 +115,13 @@ int rank_part::default_threads() const {
 }
 
 const std::string& rank_part::meeting_folder() {
+  if (!folder_.empty())
+    return folder_;
   folder_ = found_->rendezvous;
-  if (folder_.empty()) {
+  if (is_elastic()) {
+    folder_ += "/epoch-" + std::to_string(epoch_);
+    make_own_folder(folder_); // the launcher removes it
+  } else if (folder_.empty()) {
     folder_ = actors::run_folder("") + "/" + found_->job;
     made_folder_ = make_own_folder(folder_) || is_first();
   }
@@ -86,6 +136,8 @@ void rank_part::spread(executor_options& options) {
   nodes.process = rank();
   nodes.pass_folder = meeting_folder();
   nodes.timeout_ms = join_timeout_ms;
+  if (is_elastic())
+    nodes.check = [this] { require_epoch(); };
   nodes.noticed = [own_rank = rank()](std::size_t of, const std::string& what) {
     const std::size_t reporter = of == 0 ? 1 : 0; // one line is enough
     if (own_rank == reporter)

@@ -6,6 +6,8 @@
 #include <troupe/comm/rank_environment.hpp>
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -16,10 +18,15 @@ namespace troupe::apps {
 ///
 /// The ranks of a job are the processes of one run. All of them are given the
 /// same command, and each has the devices that `--devices` names.
+///
+/// In an *elastic* job, ranks may end and others begin. Its launcher numbers
+/// the epochs in between (comm/job_epoch.hpp). In each epoch a process has
+/// another rank, and the ranks make a new run.
 class rank_part {
 public:
   /// What the environment says (`comm::find_rank`). Throws what that throws,
-  /// and error(invalid_argument) if the ranks are on several hosts.
+  /// and error(invalid_argument) if the ranks are on several hosts. Waits for
+  /// the first epoch of an elastic job that has this process.
   rank_part();
   explicit rank_part(std::optional<comm::rank_environment> found);
   /// Removes the folder in which the ranks have met, if this made it.
@@ -31,6 +38,23 @@ public:
   std::size_t size() const noexcept { return found_ ? found_->size : 1; }
   bool is_first() const noexcept { return rank() == 0; }
   bool has_others() const noexcept { return size() > 1; }
+
+  ///@{
+  /// For elastic jobs.
+  bool is_elastic() const noexcept { return found_ && found_->member; }
+  /// True if the process was not there from the start.
+  bool is_late() const noexcept { return first_epoch_ > 1; }
+  /// Throws error(peer_failure) if the epoch has ended. Does nothing in other
+  /// jobs.
+  void require_epoch() const;
+  /// Tells the launcher that the epoch has ended for this rank, and waits for
+  /// the next one. Throws error(cancelled) if `stops` returns true, and
+  /// error(peer_failure) if there is none for a long time.
+  void enter_next_epoch(const std::function<bool()>& stops);
+  ///@}
+
+  /// The folder in which the ranks of the epoch meet. There must be others.
+  const std::string& meeting_folder();
 
   /// Number of workers if `--threads` is not given; 0 for one per core. The
   /// ranks of a host share its cores, unless the launcher has done so.
@@ -44,10 +68,11 @@ public:
   batch_share share_of(std::size_t own_devices) const;
 
 private:
-  const std::string& meeting_folder();
+  void enter_epoch(std::uint64_t after, const std::function<bool()>& stops);
 
   std::optional<comm::rank_environment> found_;
-  std::string folder_;
+  std::uint64_t epoch_ = 0, first_epoch_ = 0; // of an elastic job
+  std::string folder_;                        // empty: not made yet
   bool made_folder_ = false;
 };
 

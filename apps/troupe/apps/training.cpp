@@ -15,25 +15,30 @@ class training {
 public:
   training(executor& exe, batch_source& source, const run_position& start,
            std::uint64_t steps, const std::vector<std::string>& fetches,
-           const training_observer& observer)
+           const training_observer& observer, training_report& report)
     : exe_(exe), source_(source), done_(start), steps_(steps),
-      fetches_(fetches), observer_(observer) {}
+      fetches_(fetches), observer_(observer), report_(report) {}
 
-  training_report run(std::uint32_t in_flight) {
-    const auto start = now_ns();
-    epoch_start_ = start;
+  void run(std::uint32_t in_flight) {
+    start_ = epoch_start_ = now_ns();
     try {
       run_steps(in_flight);
     } catch (const error& e) {
+      add_time();
       if (e.code() != errc::cancelled || !stop())
         throw;
+      report_.stopped = true;
+      return;
     }
-    report_.seconds = static_cast<double>(now_ns() - start - rest_ns_) * 1e-9;
+    add_time();
     report_.stopped = done_.steps < steps_;
-    return std::move(report_);
   }
 
 private:
+  void add_time() {
+    report_.seconds += static_cast<double>(now_ns() - start_ - rest_ns_) * 1e-9;
+  }
+
   void run_steps(std::uint32_t in_flight) {
     for (auto step = done_.steps; step < steps_ && !stop(); ++step) {
       admit(step);
@@ -83,6 +88,8 @@ private:
            own_ms(admitted_ns, result.ms));
     if (index + 1 == source_.steps_per_epoch() || done_.steps == steps_)
       end_epoch(now_ns());
+    if (observer_.done)
+      observer_.done(done_);
   }
 
   /// Milliseconds of one step. Steps overlap, so its time begins when the
@@ -138,7 +145,8 @@ private:
     std::uint64_t admitted_ns;
   };
   std::deque<admitted_step> under_way_;
-  training_report report_;
+  training_report& report_;
+  std::uint64_t start_ = 0;       // in ns
   double epoch_samples_here_ = 0; // without those of `start`
   double last_end_ms_ = 0;
   std::uint64_t epoch_start_ = 0;
@@ -147,12 +155,12 @@ private:
 
 } // namespace
 
-training_report run_training(executor& exe, batch_source& source,
-                             const run_position& start, std::uint64_t steps,
-                             std::uint32_t in_flight,
-                             const std::vector<std::string>& fetches,
-                             const training_observer& observer) {
-  return training(exe, source, start, steps, fetches, observer).run(in_flight);
+void run_training(executor& exe, batch_source& source,
+                  const run_position& start, std::uint64_t steps,
+                  std::uint32_t in_flight,
+                  const std::vector<std::string>& fetches,
+                  const training_observer& observer, training_report& report) {
+  training(exe, source, start, steps, fetches, observer, report).run(in_flight);
 }
 
 } // namespace troupe::apps

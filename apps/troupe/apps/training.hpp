@@ -33,6 +33,8 @@ struct training_observer {
   /// If true, no step is in flight while `epoch` is called, and the time of the
   /// call does not count.
   bool rest_between_epochs = false;
+  /// Called at the end of each step. What it throws ends the run.
+  std::function<void(const run_position&)> done;
   /// True if `pause` is to be called after so many steps of the run, while no
   /// step is in flight. The time of the call does not count.
   std::function<bool(std::uint64_t steps)> pauses_after;
@@ -56,12 +58,12 @@ struct training_report {
 /// Runs `exe` on batches of `source` until `steps` steps are done. Up to
 /// `in_flight` steps overlap, so that the next batch is made while a step runs.
 /// Throws the error of a failed step.
-/// @param start where the run begins; its steps are among the `steps`, but not
-///   in the report
-training_report run_training(executor& exe, batch_source& source,
-                             const run_position& start, std::uint64_t steps,
-                             std::uint32_t in_flight,
-                             const std::vector<std::string>& fetches,
-                             const training_observer& observer);
+/// @param start where the run begins; its steps are among the `steps`
+/// @param report gets what this adds, also if it throws
+void run_training(executor& exe, batch_source& source,
+                  const run_position& start, std::uint64_t steps,
+                  std::uint32_t in_flight,
+                  const std::vector<std::string>& fetches,
+                  const training_observer& observer, training_report& report);
 
 } // namespace troupe::apps

@@ -25,6 +25,9 @@ struct rank_environment {
   std::string job;
   /// The folder that the launcher made for the job. Empty if it made none.
   std::string rendezvous;
+  /// In an elastic job, the number that the process keeps while its rank
+  /// changes (job_epoch.hpp).
+  std::optional<std::size_t> member = std::nullopt;
 };
 
 /// What a process knows about where it comes from.

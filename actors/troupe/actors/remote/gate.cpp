@@ -347,7 +347,8 @@ void gate::serve() {
 }
 
 std::uint16_t find_run(const std::string& host, const std::string& folder,
-                       clock::time_point deadline) {
+                       clock::time_point deadline,
+                       const std::function<void()>& check) {
   require_own_folder(folder);
   for (;;) {
     for (const auto port : ports_of_passes(folder)) {
@@ -355,6 +356,8 @@ std::uint16_t find_run(const std::string& host, const std::string& folder,
       if (connect_until(make_socket(to).get(), to, deadline) == 0)
         return port;
     }
+    if (check)
+      check();
     if (clock::now() >= deadline)
       throw error(errc::peer_failure,
                   "process 0 has not opened the run in " + folder + " in time");

@@ -78,8 +78,10 @@ private:
 /// waits until a gate listens there. Throws error(peer_failure) if there is
 /// none until `deadline`, and error(invalid_argument | io_failure) for a folder
 /// that is not this user's own.
+/// @param check called now and then, if set; what it throws ends the wait
 std::uint16_t find_run(const std::string& host, const std::string& folder,
-                       std::chrono::steady_clock::time_point deadline);
+                       std::chrono::steady_clock::time_point deadline,
+                       const std::function<void()>& check = {});
 
 /// Connects to the gate of a run, sends the pass and checks the answer, until
 /// `deadline`. Throws error(peer_failure) if nobody listens, if there is no

@@ -34,7 +34,11 @@ void join_host_group(const node_options& options, const node_link& link,
   for (std::size_t d = 0; d < options.process_of_device.size(); ++d)
     if (options.process_of_device[d] == options.process)
       group.ranks.push_back(d);
-  group.check = [&link] { link.require_all(); };
+  group.check = [&] {
+    link.require_all();
+    if (options.check)
+      options.check();
+  };
   std::error_code ignored;
   if (group.process == 0) // left by a run that was killed
     std::filesystem::remove(group.path, ignored);

@@ -92,11 +92,19 @@ void node_door::join(const std::shared_ptr<node_state>& me,
 }
 
 void node_door::wait(const node_options& options, time_point deadline) {
+  constexpr std::chrono::milliseconds between_checks{20};
+  const auto is_decided = [this] {
+    return link_.now == node_state::stage::running || !link_.failure.empty();
+  };
   {
     std::unique_lock guard{link_.mutex};
-    link_.changed.wait_until(guard, deadline, [this] {
-      return link_.now == node_state::stage::running || !link_.failure.empty();
-    });
+    while (!is_decided() && std::chrono::steady_clock::now() < deadline) {
+      link_.changed.wait_for(guard, between_checks, is_decided);
+      guard.unlock();
+      if (options.check)
+        options.check();
+      guard.lock();
+    }
     if (link_.failure.empty() && link_.now == node_state::stage::running)
       return;
   }

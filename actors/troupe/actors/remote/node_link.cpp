@@ -54,7 +54,7 @@ node_link::node_link(caf::actor_system& system, const node_options& options,
     } else {
       auto at = options;
       if (at.port == 0)
-        at.port = find_run(at.host, at.pass_folder, deadline);
+        at.port = find_run(at.host, at.pass_folder, deadline, at.check);
       port_ = at.port;
       way.join(state_, at, deadline);
       way.wait(at, deadline);

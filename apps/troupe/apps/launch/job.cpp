@@ -3,6 +3,7 @@
 
 #include <troupe/apps/launch/guardian.hpp>
 #include <troupe/apps/launch/job_folders.hpp>
+#include <troupe/apps/launch/job_members.hpp>
 #include <troupe/apps/launch/output_stream.hpp>
 #include <troupe/apps/launch/rank_log.hpp>
 #include <troupe/apps/launch/rank_process.hpp>
@@ -10,6 +11,7 @@
 #include <troupe/base/cores.hpp>
 #include <troupe/base/descriptor.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/base/quoted_name.hpp>
 
 #include <algorithm>
 #include <array>
@@ -52,8 +54,10 @@ struct output_pipe {
 };
 
 /// This process's variables, and those that tell a rank its place.
+/// @param member its number in an elastic job
 std::vector<std::string> variables_of(std::size_t rank, std::size_t ranks,
-                                      const job_folders& folders) {
+                                      const job_folders& folders,
+                                      std::optional<std::uint64_t> member) {
   const auto number = std::to_string(rank), count = std::to_string(ranks);
   const std::array<std::pair<std::string, std::string>, 6> own{{
     {"TROUPE_RANK=", number},
@@ -71,6 +75,8 @@ std::vector<std::string> variables_of(std::size_t rank, std::size_t ranks,
       all.emplace_back(*entry);
   for (const auto& [name, value] : own)
     all.push_back(name + value);
+  if (member)
+    all.push_back("TROUPE_MEMBER=" + std::to_string(*member));
   return all;
 }
 
@@ -121,11 +127,13 @@ struct launched_rank {
 
   /// Keeps only those ends of the pipes that it reads from.
   launched_rank(std::size_t rank, const job_options& options,
-                const job_folders& folders, own_streams& to, rank_pipes pipes)
-    : log(folders.log_of(rank)),
+                const job_folders& folders, own_streams& to, rank_pipes pipes,
+                std::optional<std::uint64_t> member = std::nullopt,
+                rank_log::start log_from = rank_log::start::empty)
+    : log(folders.log_of(rank), log_from),
       process(
         {options.command,
-         variables_of(rank, options.ranks, folders),
+         variables_of(rank, options.ranks, folders, member),
          {pipes.input.get(), pipes.out.write.get(), pipes.err.write.get()},
          cores_of(rank, options)}),
       out(std::move(pipes.out.read), passing_of_output(rank, options.ranks),
@@ -182,13 +190,13 @@ class running_job {
 public:
   explicit running_job(const job_options& options)
     : options_(options), folders_(options.logs) {
+    if (options.least_ranks)
+      members_.emplace(folders_.rendezvous(), options.ranks);
     for (std::size_t rank = 0; rank < options.ranks; ++rank)
       ranks_.push_back(std::make_unique<launched_rank>(
-        rank, options, folders_, streams_, rank_pipes{input_of(rank)}));
-    std::vector<pid_t> groups;
-    for (const auto& rank : ranks_)
-      groups.push_back(rank->process.id());
-    guardian_.emplace(groups, folders_.rendezvous());
+        rank, options, folders_, streams_, rank_pipes{input_of(rank)},
+        members_ ? std::optional{members_->number_in(rank)} : std::nullopt));
+    guard();
   }
 
   job_result run() {
@@ -199,6 +207,7 @@ public:
   }
 
 private:
+  void guard();
   bool have_all_ended() const;
   void wait();
   void wait_for_rank(launched_rank& rank, poll_list& list);
@@ -208,6 +217,11 @@ private:
   void look_at_ranks(pid_t first);
   void look_at(std::size_t rank);
   void look_at_output();
+  bool goes_on_without(const process_end& end) const;
+  void replace_ended();
+  void replace(std::size_t rank);
+  void kill_silent();
+  void note(const std::string& line);
   void begin_end(std::chrono::milliseconds grace);
   void go_on_with_end();
   void send(int signal) const;
@@ -222,12 +236,21 @@ private:
   job_folders folders_;
   own_streams streams_;
   std::vector<std::unique_ptr<launched_rank>> ranks_;
+  std::optional<job_members> members_;    ///< of an elastic job
+  std::vector<std::size_t> to_replace_{}; ///< ranks of it that were killed
   job_ending ending_;
   std::optional<std::size_t> first_failed_; ///< a rank
   std::string failed_output_;               ///< why output could not be written
   int passed_on_ = 0; ///< the first signal that was passed on
   bool was_interrupted_ = false;
 };
+
+void running_job::guard() {
+  std::vector<pid_t> groups;
+  for (const auto& rank : ranks_)
+    groups.push_back(rank->process.id());
+  guardian_.emplace(groups, folders_.rendezvous());
+}
 
 bool running_job::have_all_ended() const {
   return std::all_of(ranks_.begin(), ranks_.end(), [](const auto& rank) {
@@ -242,8 +265,11 @@ void running_job::wait() {
     wait_for_rank(*rank, list);
   wait_for_writer(streams_.out, list);
   wait_for_writer(streams_.err, list);
-  list.wait(ending_.milliseconds());
+  list.wait(members_ ? std::min(200u, unsigned(ending_.milliseconds()))
+                     : ending_.milliseconds());
   look_at_output();
+  replace_ended();
+  kill_silent();
   go_on_with_end();
 }
 
@@ -286,9 +312,18 @@ void running_job::look_at_ranks(pid_t first) {
 }
 
 void running_job::look_at(std::size_t rank) {
+  const bool had_ended = ranks_[rank]->process.end().has_value();
   const auto& end = ranks_[rank]->process.look();
-  if (!end || end->is_success() || first_failed_)
+  if (!end || had_ended)
     return;
+  if (members_ && end->is_success())
+    members_->remove(rank);
+  if (end->is_success() || first_failed_)
+    return;
+  if (goes_on_without(*end)) {
+    to_replace_.push_back(rank);
+    return;
+  }
   first_failed_ = rank;
   begin_end(options_.grace);
 }
@@ -307,6 +342,63 @@ void running_job::look_at_output() {
                        + std::strerror(rank->log.failure());
   if (!failed_output_.empty())
     begin_end({});
+}
+
+/// A rank that ends by itself with an error would do so again.
+bool running_job::goes_on_without(const process_end& end) const {
+  return members_ && end.killed && passed_on_ == 0
+         && ending_.at == job_ending::stage::none;
+}
+
+/// Not done while streams are polled, because it replaces them.
+void running_job::replace_ended() {
+  const auto ended = std::exchange(to_replace_, {});
+  for (const auto rank : ended)
+    replace(rank);
+  if (!ended.empty() && !first_failed_)
+    members_->begin_epoch();
+}
+
+void running_job::replace(std::size_t rank) {
+  auto& old = *ranks_[rank];
+  const auto how =
+    "rank " + std::to_string(rank) + " " + old.process.end()->text();
+  old.process.send(SIGKILL); // what it has started
+  old.err.finish();
+  old.out.finish();
+  const auto now = job_members::clock::now();
+  if (members_->may_start_again(rank, now))
+    try {
+      const auto member = members_->replace(rank, now);
+      ranks_[rank] = std::make_unique<launched_rank>(
+        rank, options_, folders_, streams_, rank_pipes{input_of(rank)}, member,
+        rank_log::start::after_the_old);
+      guard();
+      note(how + " and is started again");
+      return;
+    } catch (const error& failure) {
+      note(failure.message());
+    }
+  members_->remove(rank);
+  if (members_->living() >= *options_.least_ranks) {
+    note(how + ", the others go on");
+    return;
+  }
+  first_failed_ = rank;
+  begin_end(options_.grace);
+}
+
+void running_job::kill_silent() {
+  if (!members_ || ending_.at != job_ending::stage::none || first_failed_)
+    return;
+  for (const auto rank : members_->look_for_silent(job_members::clock::now())) {
+    note("rank " + std::to_string(rank) + " hangs: it is killed");
+    ranks_[rank]->process.send(SIGKILL);
+  }
+}
+
+void running_job::note(const std::string& line) {
+  streams_.err.add("troupe: " + one_line(line) + "\n");
 }
 
 void running_job::begin_end(std::chrono::milliseconds grace) {

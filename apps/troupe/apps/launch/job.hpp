@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct job_options {
   std::chrono::milliseconds grace{5000};
   /// Each rank gets cores of its own, if there are as many cores as ranks.
   bool binds = true;
+  /// If set, the job is elastic: a rank that a signal has killed is started
+  /// again, and the job goes on while so many ranks live.
+  std::optional<std::size_t> least_ranks = std::nullopt;
 };
 
 struct job_result {
@@ -32,6 +36,10 @@ struct job_result {
 ///
 /// If a rank fails, the others can end by themselves; then they get SIGTERM,
 /// then SIGKILL. A second SIGINT kills all ranks.
+///
+/// In an elastic job, each change of the living ranks begins an epoch
+/// (comm/job_epoch.hpp). A rank that does not notice that the epoch has ended,
+/// because it is stopped, is killed.
 ///
 /// Thread rule: the process's first thread. Throws error(io_failure) if the
 /// ranks cannot be started.

@@ -26,14 +26,19 @@ struct launch_options {
   std::string logs;
   double grace = 5; ///< seconds
   bool no_bind = false;
+  std::string elastic; ///< MIN:MAX
 };
 
 void add_launch_options(CLI::App& command, launch_options& options) {
   command
     .add_option("--nodes", options.nodes,
                 "how many processes to start: the ranks of the job")
-    ->required()
     ->check(positive());
+  command
+    .add_option("--elastic", options.elastic,
+                "MIN:MAX ranks: start a rank that was killed again, and go on "
+                "while MIN live (--nodes: MAX)")
+    ->check(not_empty());
   command
     .add_option("--logs", options.logs,
                 "folder for the ranks' output, rank-0.log, rank-1.log, ...")
@@ -61,8 +66,42 @@ void refuse_words(const std::vector<std::string>& words) {
                           + " (see troupe launch --help)");
 }
 
+/// The numbers of "MIN:MAX".
+struct rank_range {
+  std::size_t least = 0, most = 0;
+};
+
+rank_range parse_range(const std::string& text) {
+  rank_range range;
+  int used = 0;
+  if (std::sscanf(text.c_str(), "%zu:%zu%n", &range.least, &range.most, &used)
+        != 2
+      || static_cast<std::size_t>(used) != text.size() || range.least == 0
+      || range.most < range.least || text.find_first_of("+- ") != text.npos)
+    throw usage_error(
+      "--elastic: must be MIN:MAX, two numbers of ranks such as "
+      "2:4, not '"
+      + text + "'");
+  return range;
+}
+
+/// Sets `nodes` of an elastic job. Returns its smallest number of ranks.
+std::optional<std::size_t> apply_elastic(launch_options& options) {
+  if (options.elastic.empty())
+    return std::nullopt;
+  const auto range = parse_range(options.elastic);
+  if (options.nodes == 0)
+    options.nodes = range.most;
+  if (options.nodes < range.least || options.nodes > range.most)
+    throw usage_error("--nodes: must be within --elastic " + options.elastic
+                      + ", not " + std::to_string(options.nodes));
+  return range.least;
+}
+
 void check_launch(const launch_options& options,
                   const std::vector<std::string>& command) {
+  if (options.nodes == 0)
+    throw usage_error("--nodes is required (see troupe launch --help)");
   if (options.nodes > comm::shm::max_ranks)
     throw usage_error(
       "--nodes: must be at most " + std::to_string(comm::shm::max_ranks)
@@ -76,8 +115,9 @@ void check_launch(const launch_options& options,
                       + " of another troupe launch (TROUPE_RANK is set)");
 }
 
-int run_launch(const launch_options& options,
+int run_launch(launch_options options,
                const std::vector<std::string>& command) {
+  const auto least = apply_elastic(options);
   check_launch(options, command);
   const auto result =
     run_job({.ranks = options.nodes,
@@ -85,7 +125,8 @@ int run_launch(const launch_options& options,
              .logs = options.logs,
              .grace = std::chrono::milliseconds(
                static_cast<std::int64_t>(options.grace * 1000)),
-             .binds = !options.no_bind});
+             .binds = !options.no_bind,
+             .least_ranks = least});
   if (!result.failure.empty())
     std::fprintf(stderr, "troupe: %s\n", one_line(result.failure).c_str());
   return result.code;

@@ -21,10 +21,12 @@ constexpr std::size_t longest_note = 400;
 
 } // namespace
 
-rank_log::rank_log(std::string path)
+rank_log::rank_log(std::string path, start at)
   : path_(std::move(path)),
-    file_(
-      ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+    file_(::open(path_.c_str(),
+                 O_WRONLY | O_CREAT | O_CLOEXEC
+                   | (at == start::empty ? O_TRUNC : O_APPEND),
+                 0666)) {
   if (!file_)
     throw error(errc::io_failure, "cannot write " + one_line(path_) + ": "
                                     + std::strerror(errno));

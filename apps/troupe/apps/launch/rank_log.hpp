@@ -16,8 +16,11 @@ namespace troupe::apps {
 /// Thread rule: one thread at a time.
 class rank_log {
 public:
-  /// Creates or empties the file. Throws error(io_failure).
-  explicit rank_log(std::string path);
+  enum class start { empty, after_the_old };
+
+  /// Creates the file; empties it, or keeps what is there. Throws
+  /// error(io_failure).
+  explicit rank_log(std::string path, start at = start::empty);
 
   const std::string& path() const noexcept { return path_; }
   /// Appends text. After a failure does nothing.

@@ -46,19 +46,24 @@ int duplicate_of_open(const std::string& path) {
   return open < 0 ? -1 : ::fcntl(open, F_DUPFD_CLOEXEC, 0);
 }
 
-/// Bytes of the first `lines` whole lines of a file, or of all if it has fewer.
-/// 0 if it is no regular file.
-std::int64_t bytes_of_lines(const std::string& path, std::uint64_t lines) {
-  std::error_code ignored;
-  if (lines == 0 || !std::filesystem::is_regular_file(path, ignored))
-    return 0;
-  std::ifstream in{path, std::ios::binary};
+/// The first whole lines of a file.
+struct kept_lines {
+  std::uint64_t lines = 0;
   std::int64_t bytes = 0;
+};
+
+/// At most `most` lines; none of what is no regular file.
+kept_lines find_lines(const std::string& path, std::uint64_t most) {
+  kept_lines found;
+  std::error_code ignored;
+  if (most == 0 || !std::filesystem::is_regular_file(path, ignored))
+    return found;
+  std::ifstream in{path, std::ios::binary};
   std::string line;
-  for (std::uint64_t i = 0; i < lines && std::getline(in, line) && !in.eof();
-       ++i)
-    bytes += static_cast<std::int64_t>(line.size()) + 1;
-  return bytes;
+  for (; found.lines < most && std::getline(in, line) && !in.eof();
+       ++found.lines)
+    found.bytes += static_cast<std::int64_t>(line.size()) + 1;
+  return found;
 }
 
 /// Opens a file and removes what it contains after `kept` bytes. A pipe without
@@ -95,13 +100,17 @@ std::string to_json_line(const step_metrics& metrics) {
   return line.dump() + "\n";
 }
 
-metrics_file::metrics_file(std::string path, std::uint64_t first_step)
+metrics_file::metrics_file(std::string path, std::uint64_t first_step,
+                           const std::string& line_before)
   : path_(std::move(path)), descriptor_(duplicate_of_open(path_)),
     shared_(descriptor_ >= 0) {
   if (shared_)
     return;
-  bytes_ = bytes_of_lines(path_, first_step);
+  const auto kept = find_lines(path_, first_step);
+  bytes_ = kept.bytes;
   descriptor_ = open_at(path_, bytes_);
+  if (kept.lines + 1 == first_step && !line_before.empty())
+    add(line_before);
 }
 
 metrics_file::~metrics_file() {
@@ -109,7 +118,10 @@ metrics_file::~metrics_file() {
 }
 
 void metrics_file::write(const step_metrics& metrics) {
-  const std::string line = to_json_line(metrics);
+  add(to_json_line(metrics));
+}
+
+void metrics_file::add(const std::string& line) {
   if (const int code = write_all(descriptor_, line); code != 0) {
     if (!shared_)
       (void)!::ftruncate(descriptor_, bytes_); // a pipe cannot be truncated

@@ -29,7 +29,10 @@ public:
   /// that descriptor, after other output. Throws error(io_failure).
   /// @param first_step of a run that continues another one: the lines of
   ///   earlier steps, which come first in the file, are kept
-  explicit metrics_file(std::string path, std::uint64_t first_step = 0);
+  /// @param line_before of step `first_step` - 1, which is added if the file
+  ///   lacks it; empty: unknown
+  explicit metrics_file(std::string path, std::uint64_t first_step = 0,
+                        const std::string& line_before = {});
 
   ~metrics_file();
   metrics_file(const metrics_file&) = delete;
@@ -40,6 +43,8 @@ public:
   void write(const step_metrics& metrics);
 
 private:
+  void add(const std::string& line);
+
   std::string path_;
   int descriptor_;
   bool shared_;            ///< other output goes to the file too

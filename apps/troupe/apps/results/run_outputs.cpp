@@ -35,12 +35,12 @@ std::vector<std::string> persistable(const program_bundle& bundle,
 }
 
 run_outputs::run_outputs(const train_options& options,
-                         const program_bundle& bundle,
-                         std::uint64_t first_step) {
+                         const program_bundle& bundle, std::uint64_t first_step,
+                         const std::string& line_before) {
   if (!options.save.empty())
     graph::require_program_folder_place(options.save);
   if (!options.metrics.empty())
-    metrics_.emplace(options.metrics, first_step);
+    metrics_.emplace(options.metrics, first_step, line_before);
   if (!options.loss_curve.empty())
     curve_.emplace(options.loss_curve);
   if (options.fetch_out.empty())

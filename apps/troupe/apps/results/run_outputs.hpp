@@ -24,10 +24,11 @@ std::vector<std::string> persistable(const program_bundle& bundle,
 /// a path that cannot be written is reported before the training.
 class run_outputs {
 public:
-  /// @param first_step of a run that continues another one, whose metrics are
-  ///   kept; 0: of a run from the start
+  /// @param first_step,line_before of a run that continues another one, as for
+  ///   `metrics_file`
   run_outputs(const train_options& options, const program_bundle& bundle,
-              std::uint64_t first_step);
+              std::uint64_t first_step = 0,
+              const std::string& line_before = {});
 
   /// Adds a line of metrics. If it cannot be written, training continues
   /// without further lines, and `require_metrics` throws at the end.

@@ -11,7 +11,7 @@ namespace troupe::apps {
 run_snapshots::run_snapshots(const train_options& options,
                              const program_bundle& bundle,
                              const batch_source& source, const rank_part& part)
-  : part_(part), memory_(make_host_memory_source()) {
+  : options_(options), part_(part), memory_(make_host_memory_source()) {
   if (options.snapshots.empty())
     return;
   if (!options.resume.empty() && options.resume != "auto")
@@ -21,7 +21,8 @@ run_snapshots::run_snapshots(const train_options& options,
   snapshot_folder folder{options.snapshots, part.rank(), part.size()};
   folder.require_writable();
   if (options.resume.empty()) {
-    if (folder.has_any())
+    // A rank that comes late gets its state from the others.
+    if (folder.has_any() && !part.is_late())
       throw usage_error("--snapshots " + options.snapshots
                         + " has snapshots of an earlier run: go on from them "
                           "with --resume auto, or use another folder");
@@ -55,13 +56,20 @@ void run_snapshots::restore(std::size_t own_devices, scope& parameters) const {
     restore_values(*found_, part_, own_devices, parameters);
 }
 
-void run_snapshots::begin(executor& exe, const executor_options& options,
-                          progress& shown) {
+void run_snapshots::begin_epoch() {
+  if (!writer_)
+    return;
+  writer_.reset(); // after the last write
+  writer_.emplace(
+    snapshot_folder{options_.snapshots, part_.rank(), part_.size()},
+    options_.keep);
+}
+
+void run_snapshots::begin(const executor_options& options, progress& shown) {
   for (auto& note : std::exchange(notes_, {}))
     shown.note(note);
   devices_ = {options.devices.size() / part_.size(), part_.size(),
               options.strategy, options.lowering.sync_batch_norm};
-  exe.continue_from(start().steps);
   if (found_) { // the scope has its values now
     found_->values.clear();
     found_->of_device.clear();

@@ -44,7 +44,9 @@ public:
   void restore(std::size_t own_devices, scope& parameters) const;
   /// Call it before the first step.
   /// @param options of the executor
-  void begin(executor& exe, const executor_options& options, progress& shown);
+  void begin(const executor_options& options, progress& shown);
+  /// Call it before that, if the ranks of the job are others than before.
+  void begin_epoch();
 
   /// Takes a snapshot while no step is running. It is written while training
   /// goes on. Notes if one could not be written.
@@ -54,6 +56,7 @@ public:
   void require_written();
 
 private:
+  const train_options& options_;
   const rank_part& part_;
   run_identity identity_;
   run_devices devices_;

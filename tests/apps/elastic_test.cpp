@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Jobs whose ranks end and begin while they train.
+#include "apps/launch/launch_runner.hpp"
+
+#include <support/files.hpp>
+#include <troupe/base/random.hpp>
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+TEST_SUITE("apps.elastic") {
+
+namespace {
+
+namespace fs = std::filesystem;
+using words = std::vector<std::string>;
+
+words operator+(words a, const words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+words digits(const words& more) {
+  return words{"train",  "digits", "--data",   TROUPE_DATA "/digits",
+               "--seed", "3",      "--epochs", "12"}
+         + more;
+}
+
+words elastic(const std::string& range, const temporary_folder& logs,
+              const words& command) {
+  return words{"launch", "--elastic",   range, "--grace",     "0.2",
+               "--logs", logs / "logs", "--",  TROUPE_COMMAND}
+         + command;
+}
+
+/// The ranks of a job that a launch has started: its children, but for the
+/// guardian, which has the command of the launch.
+std::vector<pid_t> ranks_of(pid_t launch) {
+  std::vector<pid_t> found;
+  for (auto& entry : fs::directory_iterator("/proc")) {
+    std::ifstream stat{entry.path() / "stat"};
+    std::string text;
+    pid_t parent = 0;
+    if (!std::getline(stat, text)
+        || std::sscanf(text.c_str() + text.rfind(')'), ") %*c %d", &parent) != 1
+        || parent != launch)
+      continue;
+    std::ifstream command{entry.path() / "cmdline"};
+    std::string program, subcommand;
+    std::getline(command, program, '\0');
+    std::getline(command, subcommand, '\0');
+    if (subcommand == "train")
+      found.push_back(std::stoi(entry.path().filename().string()));
+  }
+  return found;
+}
+
+std::vector<std::string> losses_in(const fs::path& metrics) {
+  auto lines = lines_of(read_bytes(metrics));
+  for (auto& line : lines) // not those of devices, of which there can be fewer
+    line.erase(line.find("\"losses\""));
+  return lines;
+}
+
+} // namespace
+
+TEST_CASE("ranks are killed, and training ends as if none had been") {
+  const temporary_folder folder;
+  REQUIRE(run_troupe(
+            digits({"--devices", "cpu:3", "--strategy", "all_reduce", "--save",
+                    folder / "whole", "--metrics", folder / "whole.jsonl"}))
+            .code
+          == 0);
+  splitmix64 draw{5};
+  int kills = 0;
+  auto pause = 40 + draw.below(20); // calls, every 5 ms
+  const auto result =
+    run_troupe(elastic("1:3", folder,
+                       digits({"--save", folder / "saved", "--metrics",
+                               folder / "m.jsonl"})),
+               [&](pid_t launch, const std::string&) {
+                 if (pause-- > 0)
+                   return false;
+                 const auto ranks = ranks_of(launch);
+                 if (ranks.empty())
+                   return true; // the job is over
+                 ::kill(ranks[draw.below(ranks.size())], SIGKILL);
+                 pause = 20 + draw.below(30);
+                 return ++kills == 8;
+               });
+  CHECK(result.code == 0);
+  CHECK(kills > 2);
+  CHECK(contains(result.err, "was killed by SIGKILL and is started again"));
+  CHECK(contains(result.err, "goes on after step"));
+  CHECK(read_bytes(folder / "whole/params.pdiparams")
+        == read_bytes(folder / "saved/params.pdiparams"));
+  CHECK(losses_in(folder / "whole.jsonl") == losses_in(folder / "m.jsonl"));
+}
+
+TEST_CASE("a job without a rank that fails is like any other") {
+  const temporary_folder folder;
+  const auto result = run_troupe(
+    elastic("2:2", folder, {"train", "mlp", "--synthetic", "--steps", "5"}));
+  CHECK(result.code == 0);
+  CHECK(contains(result.err, "in each of 2 ranks"));
+  CHECK_FALSE(contains(result.err, "goes on"));
+}
+
+TEST_CASE("a rank that ends with an error is not started again") {
+  const temporary_folder logs;
+  const auto result =
+    launch(2, in_rank(1, "exit 3", "sleep 20"),
+           {"--elastic", "1:2", "--grace", "0.1", "--logs", logs / "logs"});
+  CHECK(result.code == 3);
+  CHECK(contains(last_error(result), "rank 1 failed with exit code 3"));
+}
+
+TEST_CASE("the others go on without a rank that is killed again and again") {
+  const temporary_folder logs;
+  const words options{"--elastic", "1:2", "--logs", logs / "logs"};
+  const auto goes_on =
+    launch(2, in_rank(1, "kill -9 $$", "sleep 0.7"), options);
+  CHECK(goes_on.code == 0);
+  CHECK(contains(goes_on.err, "the others go on"));
+  const auto too_few =
+    launch(2, in_rank(1, "kill -9 $$", "sleep 20"),
+           {"--elastic", "2:2", "--grace", "0.1", "--logs", logs / "logs"});
+  CHECK(too_few.code == 128 + SIGKILL);
+  CHECK(contains(last_error(too_few), "rank 1 was killed by SIGKILL"));
+}
+
+TEST_CASE("the log of a rank has the output of all its processes") {
+  const temporary_folder logs;
+  launch(2,
+         in_rank(1,
+                 "echo member $TROUPE_MEMBER; [ $TROUPE_MEMBER = 1 ] && kill "
+                 "-9 $$; true",
+                 "sleep 0.2"),
+         {"--elastic", "1:2", "--logs", logs / "logs"});
+  CHECK(read_bytes(logs / "logs/rank-1.log") == "member 1\nmember 2\n");
+}
+
+TEST_CASE("what cannot be elastic is refused") {
+  const temporary_folder folder;
+  for (const std::string range :
+       {"2", "2:", ":2", "3:2", "0:2", "a:b", "1:2:3", "-1:2", "1 :2"}) {
+    CAPTURE(range);
+    CHECK(fails_with(run_troupe({"launch", "--elastic", range, "--", "true"}),
+                     2, {"--elastic", "MIN:MAX"}));
+  }
+  CHECK(fails_with(
+    run_troupe({"launch", "--elastic", "2:3", "--nodes", "4", "--", "true"}), 2,
+    {"--nodes: must be within --elastic 2:3"}));
+  const auto reduce =
+    run_troupe(elastic("1:2", folder, digits({"--strategy", "reduce"})));
+  CHECK(reduce.code == 2);
+  CHECK(contains(reduce.err, "cannot be used in an elastic job"));
+}
+
+} // TEST_SUITE("apps.elastic")

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <support/files.hpp>
+#include <troupe/apps/launch/job_members.hpp>
+#include <troupe/comm/job_epoch.hpp>
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::apps;
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+TEST_SUITE("apps.launch.job_members") {
+
+namespace {
+
+using numbers = std::vector<std::uint64_t>;
+
+struct job {
+  temporary_folder at;
+  std::string folder = at.path().string();
+  job_members members{folder, 3};
+  job_members::clock::time_point now = job_members::clock::now();
+
+  comm::job_epoch epoch() const { return *comm::read_epoch(folder); }
+  void tell(std::uint64_t member) {
+    comm::tell_epoch_ended(folder, epoch().number, member);
+  }
+};
+
+} // namespace
+
+TEST_CASE_FIXTURE(job, "the first epoch has a process in each place") {
+  CHECK(epoch() == comm::job_epoch{1, {0, 1, 2}});
+}
+
+TEST_CASE_FIXTURE(job, "who follows a process has a new number and the last "
+                       "rank") {
+  CHECK(members.replace(0, now) == 3);
+  members.begin_epoch();
+  CHECK(epoch() == comm::job_epoch{2, {1, 2, 3}});
+  CHECK(members.number_in(0) == 3);
+  CHECK(epoch().rank_of(3) == 2);
+  CHECK_FALSE(epoch().rank_of(0));
+}
+
+TEST_CASE_FIXTURE(job, "a place can stay empty") {
+  members.remove(1);
+  members.begin_epoch();
+  CHECK(members.living() == 2);
+  CHECK(epoch().members == numbers{0, 2});
+}
+
+TEST_CASE_FIXTURE(job, "a place whose processes end early again and again is "
+                       "given up") {
+  int starts = 0;
+  while (members.may_start_again(1, now) && starts < 1000) {
+    members.replace(1, now);
+    now += 10ms;
+    ++starts;
+  }
+  CHECK(starts > 5);
+  CHECK(starts < 100);
+}
+
+TEST_CASE_FIXTURE(job, "processes that live for a while can end any number of "
+                       "times") {
+  for (int i = 0; i < 1000; ++i) {
+    now += 1s;
+    REQUIRE(members.may_start_again(1, now));
+    members.replace(1, now);
+  }
+}
+
+TEST_CASE_FIXTURE(job, "a process that does not notice the end of an epoch is "
+                       "silent after some seconds") {
+  CHECK(members.look_for_silent(now).empty());
+  tell(0);
+  CHECK(members.look_for_silent(now).empty());
+  CHECK(members.look_for_silent(now + 1s).empty());
+  tell(2);
+  CHECK(members.look_for_silent(now + 5s) == std::vector<std::size_t>{1});
+  CHECK(members.look_for_silent(now + 6s).empty()); // it has time to end
+  members.replace(1, now + 6s);
+  members.begin_epoch();
+  CHECK(members.look_for_silent(now + 20s).empty());
+}
+
+TEST_CASE_FIXTURE(job, "if an epoch has ended for all, another begins") {
+  for (std::uint64_t member : {0, 1, 2})
+    tell(member);
+  CHECK(members.look_for_silent(now).empty());
+  CHECK(epoch() == comm::job_epoch{2, {0, 1, 2}});
+}
+
+} // TEST_SUITE("apps.launch.job_members")
