@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/base/error.hpp>
+#include <troupe/comm/letter.hpp>
 #include <troupe/comm/shm/pulse.hpp>
 #include <troupe/kernels/memory/size_class.hpp>
 
@@ -26,18 +27,10 @@ namespace troupe::comm::shm {
 // Letters and values are read only by threads that `to_do` counts: once a call
 // is complete, ranks reuse them.
 
-/// Each rank has a bit in a mask.
-inline constexpr std::size_t max_ranks = 56;
 /// Number of calls that the fastest rank can be ahead of the slowest.
 inline constexpr std::size_t call_slots = 64;
 /// Longest text of an error.
 inline constexpr std::size_t max_failure_bytes = 2048;
-
-using rank_mask = std::uint64_t;
-
-constexpr rank_mask bit_of(std::size_t rank) noexcept {
-  return rank_mask{1} << rank;
-}
 
 /// The stages of a call. Not every call passes through all of them, but none
 /// goes back.

@@ -2,13 +2,12 @@
 #pragma once
 
 #include <troupe/comm/communicator.hpp>
-#include <troupe/comm/local/merge_rows.hpp>
+#include <troupe/comm/letter.hpp>
+#include <troupe/comm/letters_plan.hpp>
 #include <troupe/comm/shm/board.hpp>
-#include <troupe/comm/shm/letter.hpp>
 #include <troupe/comm/shm/shared_segment.hpp>
 
 #include <cstddef>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,7 +22,7 @@ namespace troupe::comm::shm {
 ///
 /// Reads letters of one call after the other and then allocates nothing. Thread
 /// rule: one thread at a time.
-class call_plan {
+class call_plan : private letters_plan {
 public:
   /// @param segments by rank; they must outlive the plan
   explicit call_plan(std::vector<const shared_segment*> segments);
@@ -35,11 +34,8 @@ public:
   /// the variable's name.
   void check();
 
-  /// True if values must be plain before they can be merged, because the
-  /// layouts of ranks differ.
-  bool needs_plain() const noexcept;
-  /// Number of ranks that have values in other layouts.
-  std::size_t ranks_to_convert() const noexcept;
+  using letters_plan::needs_plain;
+  using letters_plan::ranks_to_convert;
 
   /// Number of parts of the sums. They can be added in any order by any thread
   /// of any process, each once.
@@ -54,41 +50,12 @@ public:
                     arena& memory) const;
 
 private:
-  using content = letter_value::content;
-
-  struct value_plan {
-    std::size_t first = 0; ///< byte of the call at which the value begins
-    std::size_t bytes = 0; ///< to add; 0: nothing
-    rank_mask givers = 0;  ///< ranks that give a value
-    rank_mask written = 0; ///< givers that get the sum
-    rank_mask readers = 0;
-    bool has_rows = false;
-  };
-
-  std::size_t size() const noexcept { return segments_.size(); }
-  const letter_value& value(std::size_t rank, std::size_t i) const noexcept {
-    return letters_[rank].values()[i];
-  }
-  std::byte* elements(std::size_t rank, std::size_t i) const noexcept {
-    return letters_[rank].elements(value(rank, i));
-  }
-  bool gives(std::size_t rank, std::size_t i) const noexcept;
-  bool gets(std::size_t rank, std::size_t i) const noexcept;
-  value_plan plan_of(std::size_t i, std::size_t first) const;
-  void check_dense(std::size_t i) const;
-  void check_sparse(std::size_t i) const;
-  void gather_rows(std::size_t i) const;
   void add_range(std::size_t i, std::size_t first,
                  std::size_t bytes) const noexcept;
   tensor copy_of(std::size_t i, arena& memory) const;
 
   std::vector<const shared_segment*> segments_; // by rank
   std::vector<letter_view> letters_;            // by rank
-  collective_kind kind_ = collective_kind::all_reduce;
-  std::size_t root_ = 0;
-  std::vector<value_plan> values_;
-  std::size_t bytes_ = 0;                                     // of all sums
-  mutable std::vector<std::optional<local::rows_view>> rows_; // of one value
 };
 
 } // namespace troupe::comm::shm

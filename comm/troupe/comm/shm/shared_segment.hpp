@@ -4,6 +4,7 @@
 #include <troupe/base/descriptor.hpp>
 
 #include <cstddef>
+#include <span>
 
 namespace troupe::comm::shm {
 
@@ -32,6 +33,8 @@ public:
   /// First byte. Its address differs between processes.
   std::byte* data() const noexcept { return data_; }
   std::size_t size() const noexcept { return size_; }
+  /// All of it.
+  std::span<std::byte> bytes() const noexcept { return {data_, size_}; }
   /// The file to send to other processes.
   int file() const noexcept { return file_.get(); }
 

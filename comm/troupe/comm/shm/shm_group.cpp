@@ -172,7 +172,7 @@ void shm_group::stage(std::size_t rank, own_call& c) {
   if (c.letter.capacity() < letter_bytes(call))
     c.letter = memory_.allocate(letter_bytes(call));
   write_letter(call, c.letter.data());
-  const letter_view letter{*segments_[rank],
+  const letter_view letter{segments_[rank]->bytes(),
                            segments_[rank]->offset_of(c.letter.data()),
                            letter_bytes(call), rank};
   const bool gives =
@@ -347,8 +347,8 @@ std::optional<error> shm_group::find_mismatch(const own_rank& of,
     if (theirs.hash == letters[of.rank].hash)
       continue;
     try {
-      const letter_view letter{*segments_[other], theirs.offset, theirs.bytes,
-                               other};
+      const letter_view letter{segments_[other]->bytes(), theirs.offset,
+                               theirs.bytes, other};
       return mismatch_error(c.number, {of.rank, text_of(c.call)},
                             {other, letter.text()});
     } catch (const error& e) {

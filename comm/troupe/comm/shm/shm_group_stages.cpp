@@ -157,8 +157,9 @@ void shm_group::convert(own_rank& of, own_call& c) {
   if (std::exchange(c.is_plain, true))
     return;
   auto& s = slot_of(c);
-  const letter_view letter{*segments_[of.rank], s.letters[of.rank].offset,
-                           s.letters[of.rank].bytes, of.rank};
+  const letter_view letter{segments_[of.rank]->bytes(),
+                           s.letters[of.rank].offset, s.letters[of.rank].bytes,
+                           of.rank};
   bool any = false;
   try {
     for (std::size_t i = 0; i < letter.values().size(); ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/comm/shm/letter.hpp>
+#include <troupe/comm/letter.hpp>
 
 #include <troupe/base/error.hpp>
 #include <troupe/comm/call_text.hpp>
@@ -9,7 +9,7 @@
 #include <new>
 #include <vector>
 
-namespace troupe::comm::shm {
+namespace troupe::comm {
 
 namespace {
 
@@ -36,7 +36,7 @@ bool is_inside(std::uint64_t offset, std::uint64_t bytes, std::size_t size) {
 }
 
 bool is_inside(const letter_value& v, std::size_t size) {
-  if (v.axes > shape::max_rank || !is_inside(v.offset, v.bytes, size))
+  if (!is_inside(v.offset, v.bytes, size))
     return false;
   if (v.holds != letter_value::content::rows)
     return true;
@@ -69,8 +69,9 @@ std::size_t letter_bytes(const collective_call& call) noexcept {
 }
 
 void write_letter(const collective_call& call, std::byte* to) noexcept {
-  new (to) letter_head{call.kind, static_cast<std::uint32_t>(call.root),
-                       call.values.size()};
+  new (to) letter_head{.kind = call.kind,
+                       .root = static_cast<std::uint32_t>(call.root),
+                       .values = call.values.size()};
   auto* value = to + sizeof(letter_head);
   auto* name = value + call.values.size() * sizeof(letter_value);
   for (auto& v : call.values) {
@@ -83,17 +84,17 @@ void write_letter(const collective_call& call, std::byte* to) noexcept {
   }
 }
 
-letter_view::letter_view(const shared_segment& of, std::uint64_t offset,
+letter_view::letter_view(std::span<std::byte> memory, std::uint64_t offset,
                          std::uint64_t bytes, std::size_t rank)
-  : segment_(of.data()) {
+  : memory_(memory.data()) {
   const auto refuse = [rank] {
     throw error(errc::peer_failure,
                 number_of_rank(rank) + " sent a malformed call");
   };
-  if (!is_inside(offset, bytes, of.size()) || offset % alignof(letter_value)
+  if (!is_inside(offset, bytes, memory.size()) || offset % alignof(letter_value)
       || bytes < sizeof(letter_head))
     refuse();
-  head_ = reinterpret_cast<letter_head*>(segment_ + offset);
+  head_ = reinterpret_cast<letter_head*>(memory_ + offset);
   bytes -= sizeof(letter_head);
   if (head_->values > bytes / sizeof(letter_value))
     refuse();
@@ -102,7 +103,8 @@ letter_view::letter_view(const shared_segment& of, std::uint64_t offset,
   names_ = reinterpret_cast<const char*>(values_ + head_->values);
   name_bytes_ = bytes;
   for (auto& v : values()) {
-    if (v.name_bytes > bytes || !is_inside(v, of.size()))
+    if (v.name_bytes > bytes || v.axes > shape::max_rank
+        || (head_->has_values && !is_inside(v, memory.size())))
       refuse();
     bytes -= v.name_bytes;
   }
@@ -125,4 +127,4 @@ std::string letter_view::text() const {
   return text_of(head_->kind, head_->root, names);
 }
 
-} // namespace troupe::comm::shm
+} // namespace troupe::comm

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <troupe/comm/communicator.hpp>
-#include <troupe/comm/shm/shared_segment.hpp>
 #include <troupe/kernels/dtype.hpp>
 #include <troupe/kernels/shape.hpp>
 
@@ -12,20 +11,32 @@
 #include <string>
 #include <string_view>
 
-namespace troupe::comm::shm {
+namespace troupe::comm {
 
-// A letter says what a rank gives and wants in a call. It lies in the rank's
-// segment: a `letter_head`, a `letter_value` for each variable, then their
-// names. All ranks of a host run the same program, so these are plain
-// structures.
+// A letter says what a rank gives and wants in a call: a `letter_head`, a
+// `letter_value` for each variable, then their names. In shared memory it lies
+// in the rank's segment, and so do the values. An engine sends it, with the
+// values if they are small. All ranks run the same program on machines of the
+// same kind, so these are plain structures.
+
+/// Ranks of a group between processes are numbered below this.
+inline constexpr std::size_t max_ranks = 56;
+/// Each rank has a bit in a mask.
+using rank_mask = std::uint64_t;
+
+constexpr rank_mask bit_of(std::size_t rank) noexcept {
+  return rank_mask{1} << rank;
+}
 
 struct letter_head {
   collective_kind kind = collective_kind::all_reduce;
+  /// The values lie where the offsets say. If false, they are sent later.
+  bool has_values = true;
   std::uint32_t root = 0;
   std::uint64_t values = 0;
 };
 
-/// One variable. Offsets are in the rank's segment.
+/// One variable. Offsets are in the memory of the letter.
 struct letter_value {
   enum class content : std::uint8_t { nothing, dense, rows };
 
@@ -57,14 +68,14 @@ std::size_t letter_bytes(const collective_call& call) noexcept;
 /// Writes the head and the names, and empty values.
 void write_letter(const collective_call& call, std::byte* to) noexcept;
 
-/// A letter in a segment of this or another process.
+/// A letter in memory that this or another process has written.
 class letter_view {
 public:
   letter_view() = default;
-  /// Throws error(peer_failure) if it, its names or its values are not in the
-  /// segment.
+  /// Takes the letter of `bytes` bytes at `offset`. Throws error(peer_failure)
+  /// if it, its names or its values are not in the memory.
   /// @param rank for errors
-  letter_view(const shared_segment& of, std::uint64_t offset,
+  letter_view(std::span<std::byte> memory, std::uint64_t offset,
               std::uint64_t bytes, std::size_t rank);
 
   const letter_head& head() const noexcept { return *head_; }
@@ -77,19 +88,19 @@ public:
 
   /// The elements of a value, and the row numbers of selected rows.
   std::byte* elements(const letter_value& v) const noexcept {
-    return segment_ + v.offset;
+    return memory_ + v.offset;
   }
   std::span<const std::int64_t> rows(const letter_value& v) const noexcept {
-    return {reinterpret_cast<const std::int64_t*>(segment_ + v.rows_offset),
+    return {reinterpret_cast<const std::int64_t*>(memory_ + v.rows_offset),
             static_cast<std::size_t>(v.row_count)};
   }
 
 private:
-  std::byte* segment_ = nullptr;
+  std::byte* memory_ = nullptr;
   letter_head* head_ = nullptr;
   letter_value* values_ = nullptr;
   const char* names_ = nullptr;
   std::size_t name_bytes_ = 0;
 };
 
-} // namespace troupe::comm::shm
+} // namespace troupe::comm
