@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "engine/gloo_group.hpp"
+#include "engine/memory_engine.hpp"
 #include "values.hpp"
 
 #include <troupe/base/error.hpp>
@@ -10,6 +12,7 @@
 
 #include <support/caught.hpp>
 
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -65,8 +68,13 @@ private:
 
 using ends_of_group = std::vector<std::unique_ptr<communicator>>;
 
+// Kinds of groups. If all ranks are in this process, a call has ended when the
+// last rank has made it: `is_immediate`. Random cases try `seeds` seeds.
+
 /// Ranks of one process.
 struct local_ranks {
+  static constexpr unsigned seeds = 60;
+  static constexpr bool is_immediate = true;
   static ends_of_group make(std::span<device* const> on,
                             const local_group_options& options = {}) {
     return make_local_group(on, options);
@@ -75,6 +83,8 @@ struct local_ranks {
 
 /// Ranks that could be in several processes but are in one.
 struct shm_ranks {
+  static constexpr unsigned seeds = 60;
+  static constexpr bool is_immediate = true;
   static ends_of_group make(std::span<device* const> on) {
     std::vector<std::size_t> ranks(on.size());
     std::iota(ranks.begin(), ranks.end(), std::size_t{0});
@@ -101,8 +111,55 @@ inline ends_of_group join_as_processes(std::size_t count) {
 }
 
 struct shm_processes {
+  static constexpr unsigned seeds = 60;
+  static constexpr bool is_immediate = false;
   static ends_of_group make(std::span<device* const> on) {
     return join_as_processes(on.size());
+  }
+};
+
+/// Ranks of an engine's group in one process.
+struct engine_ranks {
+  static constexpr unsigned seeds = 60;
+  static constexpr bool is_immediate = true;
+  static ends_of_group make(std::span<device* const> on) {
+    engine_group_options options;
+    if (on.empty())
+      options.ranks = {1}; // rank 0 is missing
+    return join_over_memory(1, on.size(), 1, options);
+  }
+};
+
+/// A process for each rank; they exchange messages in random order.
+struct engine_processes {
+  static constexpr unsigned seeds = 60;
+  static constexpr bool is_immediate = false;
+  static ends_of_group make(std::span<device* const> on) {
+    static std::atomic<unsigned> seed{1};
+    return on.empty() ? engine_ranks::make(on)
+                      : join_over_memory(on.size(), on.size(), seed++);
+  }
+};
+
+/// Two processes, whose ranks take turns.
+struct engine_pair {
+  static constexpr unsigned seeds = 60;
+  static constexpr bool is_immediate = false;
+  static ends_of_group make(std::span<device* const> on) {
+    static std::atomic<unsigned> seed{1};
+    return on.size() < 2 ? engine_ranks::make(on)
+                         : join_over_memory(2, on.size(), seed++);
+  }
+};
+
+/// The same over Gloo; over memory if this build has none.
+struct gloo_processes {
+  static constexpr unsigned seeds = 10; // connecting takes long
+  static constexpr bool is_immediate = false;
+  static ends_of_group make(std::span<device* const> on) {
+    return on.empty() || !gloo_support().is_built
+             ? engine_processes::make(on)
+             : join_over_gloo(on.size(), on.size());
   }
 };
 
@@ -141,6 +198,41 @@ struct rig {
   }
   launch_result start(std::size_t rank) {
     return ranks[rank]->start(call(rank), ends[rank]);
+  }
+
+  /// Waits for the end of the rank's call, which is pending. In an immediate
+  /// group it has ended.
+  outcome& end_of(std::size_t rank) {
+    if constexpr (!Group::is_immediate)
+      ends[rank].wait();
+    return ends[rank];
+  }
+  /// The error that a call of the rank ends with.
+  error failure_of(std::size_t rank, const collective_call& made) {
+    return caught([&] {
+      outcome end;
+      if (ranks[rank]->start(made, end).state == launch_status::done)
+        return;
+      if (Group::is_immediate)
+        return; // is reported as no error
+      end.wait();
+      if (const auto why = end.failure())
+        throw error{*why};
+    });
+  }
+  error failure_of(std::size_t rank) { return failure_of(rank, call(rank)); }
+  /// All ranks make the next call, which succeeds.
+  void run_all() {
+    std::vector<bool> pending;
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      ends[r].forget();
+      pending.push_back(start(r).state == launch_status::pending);
+    }
+    for (std::size_t r = 0; r < ranks.size(); ++r)
+      if (pending[r]) {
+        CHECK(end_of(r).times() == 1);
+        CHECK(!ends[r].failure());
+      }
   }
 };
 

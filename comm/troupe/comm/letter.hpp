@@ -79,6 +79,7 @@ public:
               std::uint64_t bytes, std::size_t rank);
 
   const letter_head& head() const noexcept { return *head_; }
+  void set_has_values(bool has) noexcept { head_->has_values = has; }
   std::span<letter_value> values() const noexcept {
     return {values_, static_cast<std::size_t>(head_->values)};
   }

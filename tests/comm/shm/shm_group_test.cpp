@@ -2,6 +2,7 @@
 
 // What only groups in shared memory have. communicator_test.cpp tests the rest.
 #include "../group_rig.hpp"
+#include "../layouts.hpp"
 #include "../values.hpp"
 
 #include <troupe/comm/local/group_merge.hpp>
@@ -80,41 +81,6 @@ tensor filled(arena& memory, std::int64_t elements, float value) {
   for (auto& v : made.values<float>())
     v = value;
   return made;
-}
-
-/// Transposes a matrix: a layout that permutes elements.
-class transposed final : public layout {
-public:
-  explicit transposed(shape dims) : dims_(dims) {}
-  std::size_t bytes() const noexcept override {
-    return static_cast<std::size_t>(dims_.numel()) * sizeof(float);
-  }
-  bool equals(const layout& other) const noexcept override {
-    const auto* same = dynamic_cast<const transposed*>(&other);
-    return same && same->dims_ == dims_;
-  }
-  bool is_permutation() const noexcept override { return true; }
-  std::string name() const override { return "transposed"; }
-  void to_plain(const tensor& source, tensor& target, stream*) const override {
-    for (std::int64_t i = 0; i < dims_[0]; ++i)
-      for (std::int64_t j = 0; j < dims_[1]; ++j)
-        target.data<float>()[i * dims_[1] + j] =
-          source.data<float>()[j * dims_[0] + i];
-  }
-
-private:
-  shape dims_;
-};
-
-variable counted(arena& memory, bool in_other_layout) {
-  auto made = tensor::make(memory, {2, 3}, dtype::float32);
-  for (int i = 0; i < 6; ++i)
-    made.data<float>()[i] = float(i);
-  variable result;
-  result.set(in_other_layout ? tensor{made.dims(), made.type(), made.memory(),
-                                      std::make_shared<transposed>(made.dims())}
-                             : made);
-  return result;
 }
 
 } // namespace

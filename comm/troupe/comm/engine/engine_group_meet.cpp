@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// How the processes of an engine's group meet and part.
+#include <troupe/comm/engine/engine_group.hpp>
+
+#include <troupe/base/threads.hpp>
+#include <troupe/comm/end_of_group.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <string>
+#include <utility>
+
+namespace troupe::comm {
+
+namespace {
+
+using std::chrono::steady_clock;
+
+/// How long a process that parts waits for the others.
+constexpr std::chrono::milliseconds patience_at_end{500};
+constexpr std::chrono::milliseconds between_checks{20};
+
+[[noreturn]] void refuse_group(const std::string& what) {
+  throw error(errc::invalid_argument, "group over an engine: " + what);
+}
+
+rank_mask mask_of_ranks(const engine& by, const engine_group_options& options) {
+  rank_mask mask = 0;
+  for (auto rank : options.ranks) {
+    if (rank >= max_ranks)
+      refuse_group("rank " + std::to_string(rank) + ", at most "
+                   + std::to_string(max_ranks) + " are possible");
+    mask |= bit_of(rank);
+  }
+  return options.ranks.empty() ? bit_of(by.process()) : mask;
+}
+
+std::string process_text(std::size_t process) {
+  return "process " + std::to_string(process);
+}
+
+} // namespace
+
+engine_group::engine_group(std::unique_ptr<engine> by,
+                           const engine_group_options& options)
+  : engine_(std::move(by)), letter_bytes_(options.letter_bytes) {
+  if (engine_->processes() > max_ranks)
+    refuse_group(std::to_string(engine_->processes()) + " processes, at most "
+                 + std::to_string(max_ranks));
+  own_hello_.process = static_cast<std::uint32_t>(engine_->process());
+  own_hello_.processes = static_cast<std::uint32_t>(engine_->processes());
+  own_hello_.sums_inside_first = options.sum_inside_first ? 1 : 0;
+  own_hello_.ranks = mask_of_ranks(*engine_, options);
+  own_hello_.letter_bytes = options.letter_bytes;
+  own_hello_.piece_bytes = options.piece_bytes;
+  hellos_.resize(engine_->processes());
+  lost_.resize(engine_->processes());
+  is_gone_.resize(engine_->processes());
+  has_answered_.resize(engine_->processes());
+  try {
+    engine_->open(*this);
+    meet(options);
+    begin(options);
+    thread_ = start_thread([this] { serve(); });
+  } catch (...) {
+    engine_->close();
+    throw;
+  }
+}
+
+engine_group::~engine_group() {
+  part();
+  {
+    std::lock_guard guard{mutex_};
+    ends_ = true;
+    work_.notify_all();
+  }
+  thread_.join();
+  engine_->close();
+}
+
+// -- meeting ------------------------------------------------------------------
+
+void engine_group::meet(const engine_group_options& options) {
+  const std::span own{&own_hello_, 1};
+  {
+    std::lock_guard guard{mutex_};
+    hellos_[engine_->process()] = own_hello_;
+  }
+  for (std::size_t p = 0; p < engine_->processes(); ++p)
+    if (p != engine_->process())
+      engine_->post(p, std::as_bytes(own));
+  wait_for_hellos(options);
+  check_hellos();
+}
+
+/// Reads the first message of each process.
+void engine_group::wait_for_hellos(const engine_group_options& options) {
+  const auto deadline = steady_clock::now() + options.timeout;
+  for (lock held{mutex_};;) {
+    for (auto& [from, message] : early_)
+      if (!hellos_[from])
+        hellos_[from] = hello_of(message);
+    std::string missing;
+    for (std::size_t p = 0; p < hellos_.size(); ++p)
+      if (!hellos_[p]) {
+        if (lost_[p])
+          throw error{*lost_[p]};
+        missing += (missing.empty() ? "" : ", ") + std::to_string(p);
+      }
+    if (missing.empty())
+      return;
+    if (steady_clock::now() >= deadline)
+      throw error(errc::peer_failure,
+                  "processes that did not join in time: " + missing);
+    ended_.wait_for(held, between_checks);
+    if (options.check) {
+      held.unlock();
+      options.check();
+      held.lock();
+    }
+  }
+}
+
+/// Throws if the processes want different groups. All see the same, so all
+/// throw.
+void engine_group::check_hellos() const {
+  rank_mask all = 0;
+  for (std::size_t p = 0; p < hellos_.size(); ++p) {
+    const auto& hello = *hellos_[p];
+    const auto& like = *hellos_[0];
+    if (hello.process != p || hello.processes != hellos_.size())
+      refuse_group(process_text(p) + " says that it is "
+                   + std::to_string(hello.process) + " of "
+                   + std::to_string(hello.processes));
+    if (hello.sums_inside_first != like.sums_inside_first
+        || hello.letter_bytes != like.letter_bytes
+        || hello.piece_bytes != like.piece_bytes)
+      refuse_group(process_text(p) + " has other options than process 0");
+    if ((all & hello.ranks) != 0)
+      refuse_group(process_text(p) + " has ranks of another process");
+    all |= hello.ranks;
+  }
+  if ((all & (all + 1)) != 0)
+    refuse_group("no process has rank " + std::to_string(std::countr_one(all)));
+}
+
+void engine_group::begin(const engine_group_options& options) {
+  exchange_options how{{}, options.piece_bytes, options.sum_inside_first};
+  notices none;
+  lock held{mutex_};
+  for (auto& hello : hellos_) {
+    how.ranks_of_process.push_back(hello->ranks);
+    size_ += static_cast<std::size_t>(std::popcount(hello->ranks));
+  }
+  for_each_rank(own_hello_.ranks, [&](std::size_t r) { own_.push_back(r); });
+  made_.resize(size_);
+  left_.resize(size_);
+  why_.resize(size_);
+  last_.resize(size_);
+  plan_.emplace(size_);
+  exchange_.emplace(*engine_, std::move(how), memory_);
+  has_met_ = true;
+  for (auto& [from, message] : early_) // letters of faster processes
+    handle(from, message, none);
+  early_.clear();
+  for (std::size_t p = 0; p < lost_.size(); ++p)
+    if (const auto why = std::exchange(lost_[p], std::nullopt))
+      lose(p, *why, none);
+}
+
+// -- parting ------------------------------------------------------------------
+
+/// True while other processes can need this one.
+bool engine_group::has_unfinished_calls() const {
+  return is_merging_ || !ready_.empty()
+         || std::ranges::any_of(meetings_, [this](auto& m) {
+              return m->came < size_ && !m->failure
+                     && std::ranges::any_of(own_, [&](std::size_t r) {
+                          return m->ranks[r].is_good;
+                        });
+            });
+}
+
+/// Waits until all calls have ended and the others know that this process goes,
+/// but not for ever.
+void engine_group::part() noexcept {
+  lock held{mutex_};
+  const auto has_ended = [this] { return !has_unfinished_calls(); };
+  if (!ended_.wait_for(held, patience_at_end, has_ended)) {
+    engine_->stop();
+    ended_.wait(held, [this] { return !is_merging_ && ready_.empty(); });
+  }
+  send_all(message_of({.kind = message_kind::bye}));
+  ended_.wait_for(held, patience_at_end, [this] {
+    for (std::size_t p = 0; p < has_answered_.size(); ++p)
+      if (p != engine_->process() && !has_answered_[p])
+        return false;
+    return true;
+  });
+}
+
+std::vector<std::unique_ptr<communicator>>
+join_engine_group(std::unique_ptr<engine> by,
+                  const engine_group_options& options) {
+  class engine_communicator final : public end_of_group<engine_group> {
+  public:
+    using end_of_group::end_of_group;
+    ~engine_communicator() override {
+      leave({errc::peer_failure, "its communicator is gone"});
+      group().wait_for_end(rank());
+    }
+    bool progress() override { return group().progress(); }
+    void begin_looking() override { group().begin_looking(); }
+    void end_looking() override { group().end_looking(); }
+  };
+  const auto group = std::make_shared<engine_group>(std::move(by), options);
+  std::vector<std::unique_ptr<communicator>> ends;
+  for (auto rank : group->own_ranks())
+    ends.push_back(std::make_unique<engine_communicator>(group, rank));
+  return ends;
+}
+
+} // namespace troupe::comm

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/base/error.hpp>
+#include <troupe/comm/letter.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace troupe::comm {
+
+/// What a message between the processes of an engine's group is about.
+enum class message_kind : std::uint32_t {
+  hello = 0x31676e65, ///< "eng1"; the first one, see `hello_message`
+  call,               ///< a rank makes a call; its letter follows
+  failed,             ///< a rank has failed a call; the error follows
+  given_up,      ///< ranks that have not made a call fail it; error follows
+  left,          ///< a rank has left; the error follows
+  broken,        ///< the process cannot go on; the error follows
+  lost,          ///< the process has lost another one; the error follows
+  bye,           ///< the process is about to close its engine
+  answer_to_bye, ///< the last message to such a process
+};
+
+/// The begin of each message but `hello`. All processes run the same program on
+/// machines of the same kind, so this is a plain structure.
+struct message_head {
+  message_kind kind;
+  std::uint32_t rank = 0; ///< of `lost`: number of the process
+  /// Number of the call. Of `left`: of the rank's last call.
+  std::uint64_t call = 0;
+  std::uint64_t hash = 0; ///< of `call`: see `hash_of`
+};
+
+struct hello_message {
+  message_kind kind = message_kind::hello;
+  std::uint32_t process = 0;
+  std::uint32_t processes = 0;
+  std::uint32_t sums_inside_first = 0;
+  rank_mask ranks = 0; ///< of the process
+  std::uint64_t letter_bytes = 0;
+  std::uint64_t piece_bytes = 0;
+};
+
+using message_bytes = std::vector<std::byte>;
+
+/// A message with an error behind its head.
+message_bytes message_of(const message_head& head, const error& why);
+/// A message without anything behind its head.
+message_bytes message_of(const message_head& head);
+
+///@{
+/// The two parts of a message. Throw error(peer_failure) if it is too short.
+message_head head_of(std::span<const std::byte> message);
+hello_message hello_of(std::span<const std::byte> message);
+error error_of(std::span<const std::byte> message);
+///@}
+
+} // namespace troupe::comm

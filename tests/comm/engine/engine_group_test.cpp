@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What only groups over engines have. communicator_test.cpp tests the rest.
+#include "../group_rig.hpp"
+#include "../layouts.hpp"
+#include "../values.hpp"
+#include "gloo_group.hpp"
+#include "memory_engine.hpp"
+
+#include <troupe/comm/engine/join.hpp>
+#include <troupe/comm/local/group_merge.hpp>
+#include <troupe/kernels/device.hpp>
+
+#include <support/caught.hpp>
+#include <support/skip_case.hpp>
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace comm_test;
+using namespace troupe::comm;
+using troupe::test::caught;
+using troupe::test::says;
+using troupe::test::skip_case;
+
+TEST_SUITE("comm.engine.engine_group") {
+
+namespace {
+
+struct memory_kind {
+  static bool is_built() { return true; }
+  static ends_of_group join(std::size_t processes, std::size_t ranks,
+                            const engine_group_options& options = {}) {
+    return join_over_memory(processes, ranks, 7, options);
+  }
+};
+
+struct gloo_kind {
+  static bool is_built() { return gloo_support().is_built; }
+  static ends_of_group join(std::size_t processes, std::size_t ranks,
+                            const engine_group_options& options = {}) {
+    return join_over_gloo(processes, ranks, options);
+  }
+};
+
+/// Calls `act(rank)` on a thread for each rank.
+void on_threads(std::size_t ranks,
+                const std::function<void(std::size_t)>& act) {
+  std::vector<std::jthread> threads;
+  for (std::size_t r = 0; r < ranks; ++r)
+    threads.emplace_back([&, r] { act(r); });
+}
+
+/// Makes a call and waits for its end. Throws what it fails with.
+void run(communicator& at, const collective_call& call) {
+  outcome end;
+  if (at.start(call, end).state == launch_status::done)
+    return;
+  end.wait();
+  if (const auto why = end.failure())
+    throw error{*why};
+}
+
+void all_reduce(communicator& at, variable& x) {
+  const rank_value value{"x", &x, &x};
+  run(at, {collective_kind::all_reduce, 0, {&value, 1}});
+}
+
+/// What one process gives for the same values, which are by rank.
+std::vector<variable> merged_in_one_process(collective_kind kind,
+                                            std::size_t root,
+                                            std::vector<variable> given) {
+  std::vector<std::unique_ptr<device>> devices;
+  std::vector<device*> on;
+  std::vector<rank_value> values;
+  for (auto& v : given) {
+    if (v.is_tensor())
+      v.set(clone(v.as_tensor(), host()));
+    on.push_back(
+      devices.emplace_back(make_cpu_device(int(devices.size()))).get());
+    values.push_back({"x", &v, &v});
+  }
+  local::group_merge{on, {}}.run(kind, root, values);
+  return given;
+}
+
+bool same_values(const variable& a, const variable& b) {
+  if (a.is_rows() && b.is_rows())
+    return a.as_rows().rows == b.as_rows().rows
+           && same_bits(a.as_rows().values, b.as_rows().values);
+  return a.is_tensor() && b.is_tensor()
+         && same_bits(a.as_tensor(), b.as_tensor());
+}
+
+/// A value of a random size: some go with the letter, some in many pieces.
+variable random_value(std::minstd_rand& random, dtype type, bool rows,
+                      std::int64_t elements) {
+  variable made;
+  if (rows)
+    made.set(selected_rows{
+      {5, 2, 5}, 9, random_tensor({3, elements}, type, unsigned(random()))});
+  else
+    made.set(random_tensor({elements}, type, unsigned(random())));
+  return made;
+}
+
+struct shared_call {
+  collective_kind kind;
+  std::size_t root;
+  std::vector<variable> given, expected; // by rank
+};
+
+shared_call random_call(std::size_t ranks, std::minstd_rand& random) {
+  const dtype types[] = {dtype::float32, dtype::bfloat16, dtype::float16,
+                         dtype::int32};
+  const std::int64_t sizes[] = {1, 63, 900, 5'000, 70'000, 300'001};
+  const auto type = types[random() % 4];
+  const auto elements = sizes[random() % 6];
+  const auto kind = static_cast<collective_kind>(random() % 3);
+  const auto root = kind == collective_kind::all_reduce ? 0 : random() % ranks;
+  const bool rows = kind != collective_kind::broadcast && random() % 4 == 0;
+  const auto busy =
+    kind == collective_kind::broadcast ? root : random() % ranks;
+  shared_call made{kind, root, std::vector<variable>(ranks), {}};
+  for (std::size_t r = 0; r < ranks; ++r)
+    if (r == busy || random() % 4 != 0)
+      made.given[r] = random_value(random, type, rows, elements);
+  made.expected = merged_in_one_process(kind, root, made.given);
+  return made;
+}
+
+} // namespace
+
+TEST_CASE_TEMPLATE("values of all sizes have the bits of one process", Kind,
+                   memory_kind, gloo_kind) {
+  if (!Kind::is_built())
+    return skip_case("needs Gloo");
+  for (std::size_t ranks = 1; ranks <= 5; ++ranks)
+    for (const std::size_t processes : {ranks, (ranks + 1) / 2}) {
+      CAPTURE(ranks);
+      CAPTURE(processes);
+      engine_group_options options;
+      options.piece_bytes = 64 << 10;
+      auto ends = Kind::join(processes, ranks, options);
+      std::minstd_rand random{unsigned(ranks * 8 + processes)};
+      std::vector<shared_call> calls;
+      for (int i = 0; i < 12; ++i)
+        calls.push_back(random_call(ranks, random));
+      on_threads(ranks, [&](std::size_t r) {
+        for (auto& c : calls) {
+          const rank_value value{"x", &c.given[r], &c.given[r]};
+          run(*ends[r], {c.kind, c.root, {&value, 1}});
+          if (c.kind != collective_kind::reduce || r == c.root)
+            CHECK(same_values(c.given[r], c.expected[r]));
+        }
+      });
+    }
+}
+
+TEST_CASE("many values of one call are exchanged together") {
+  constexpr std::size_t ranks = 3, values = 9;
+  auto ends = memory_kind::join(ranks, ranks);
+  std::vector<std::vector<variable>> x(values, std::vector<variable>(ranks));
+  std::vector<std::vector<variable>> expected;
+  for (std::size_t i = 0; i < values; ++i) {
+    for (std::size_t r = 0; r < ranks; ++r)
+      if (i % 3 == 0)
+        x[i][r].set(selected_rows{
+          {1}, 4, random_tensor({1, 700}, dtype::float32, unsigned(i + r))});
+      else
+        x[i][r].set(random_tensor({std::int64_t(1) << (2 * i)}, dtype::float32,
+                                  unsigned(i + r)));
+    expected.push_back(
+      merged_in_one_process(collective_kind::all_reduce, 0, x[i]));
+  }
+  on_threads(ranks, [&](std::size_t r) {
+    std::vector<rank_value> call;
+    for (auto& of_ranks : x)
+      call.push_back({"x", &of_ranks[r], &of_ranks[r]});
+    run(*ends[r], {collective_kind::all_reduce, 0, call});
+    for (std::size_t i = 0; i < values; ++i)
+      CHECK(same_values(x[i][r], expected[i][r]));
+  });
+}
+
+TEST_CASE("sums inside a process come first if the options say so") {
+  for (const std::int64_t elements : {10, 20'000}) {
+    engine_group_options options;
+    options.sum_inside_first = true;
+    auto ends = memory_kind::join(2, 4, options);
+    on_threads(4, [&](std::size_t r) {
+      const float values[] = {1e8f, 1, -1e8f, 1}; // rank r is in process r % 2
+      variable x;
+      auto t = tensor::make(host(), {elements}, dtype::float32);
+      for (auto& v : t.values<float>())
+        v = values[r];
+      x.set(t);
+      all_reduce(*ends[r], x);
+      CHECK(get(x.as_tensor(), 0) == 2); // (1e8 - 1e8) + (1 + 1)
+      CHECK(get(x.as_tensor(), std::size_t(elements) - 1) == 2);
+    });
+  }
+}
+
+TEST_CASE("equal layouts are kept, different ones become plain") {
+  for (const std::size_t processes : {1, 2, 3}) {
+    auto ends = memory_kind::join(processes, 3);
+    for (const std::size_t odd : {3, 0, 1, 2}) // 3: no rank
+      on_threads(3, [&](std::size_t r) {
+        auto x = counted(host(), r != odd);
+        all_reduce(*ends[r], x);
+        const auto& sum = x.as_tensor();
+        CHECK(sum.is_plain() == (odd != 3));
+        for (int i = 0; i < 6; ++i) {
+          const auto moved = float(i % 3 * 2 + i / 3);
+          CHECK(sum.data<float>()[i]
+                == (odd == 3 ? 3 * float(i) : 2 * moved + float(i)));
+        }
+      });
+  }
+}
+
+TEST_CASE("values that others use stay as they are") {
+  auto ends = memory_kind::join(2, 2);
+  for (const std::int64_t elements : {10, 20'000})
+    on_threads(2, [&](std::size_t r) {
+      const auto given = random_tensor({elements}, dtype::float32, 3);
+      const auto before = clone(given, host());
+      variable x;
+      x.set(given.share());
+      all_reduce(*ends[r], x);
+      CHECK(get(x.as_tensor(), 9) == 2 * get(before, 9));
+      CHECK(same_bits(given, before));
+    });
+}
+
+TEST_CASE("ranks of a process share a result") {
+  auto ends = memory_kind::join(2, 4);
+  std::vector<const std::byte*> at(4);
+  on_threads(4, [&](std::size_t r) {
+    variable x;
+    x.set(random_tensor({20'000}, dtype::float32, unsigned(r)));
+    all_reduce(*ends[r], x);
+    CHECK(x.as_tensor().is_shared());
+    at[r] = x.as_tensor().raw();
+  });
+  CHECK(at[0] == at[2]);
+  CHECK(at[1] == at[3]);
+}
+
+TEST_CASE_TEMPLATE("wrong row numbers fail on all ranks, and the group goes on",
+                   Kind, memory_kind, gloo_kind) {
+  if (!Kind::is_built())
+    return skip_case("needs Gloo");
+  auto ends = Kind::join(3, 3);
+  for (const std::int64_t width : {2, 5'000})
+    for (const std::size_t odd : {0, 1, 2})
+      on_threads(3, [&](std::size_t r) {
+        variable x;
+        x.set(selected_rows{
+          {r == odd ? 9 : 3}, 9, random_tensor({1, width}, dtype::float32, 1)});
+        const auto e = caught([&] { all_reduce(*ends[r], x); });
+        CHECK(e.code() == errc::out_of_range);
+        CHECK(says(e, "rank " + std::to_string(odd) + " has row 9"));
+        CHECK(e.where().variable == "x");
+        x.set(random_tensor({width}, dtype::float32, 1));
+        all_reduce(*ends[r], x);
+      });
+}
+
+TEST_CASE_TEMPLATE("texts that do not fit into one message arrive whole", Kind,
+                   memory_kind, gloo_kind) {
+  if (!Kind::is_built())
+    return skip_case("needs Gloo");
+  auto ends = Kind::join(2, 2);
+  const std::string name(100'000, 'n');
+  on_threads(2, [&](std::size_t r) {
+    for (int i = 0; i < 20; ++i) {
+      variable x;
+      x.set(random_tensor({4}, dtype::float32, 1));
+      const rank_value value{name, &x, &x};
+      run(*ends[r], {collective_kind::all_reduce, 0, {&value, 1}});
+      CHECK(get(x.as_tensor(), 0)
+            == 2 * get(random_tensor({4}, dtype::float32, 1), 0));
+    }
+  });
+}
+
+TEST_CASE_TEMPLATE("a rank that is many calls ahead waits for nobody", Kind,
+                   memory_kind, gloo_kind) {
+  if (!Kind::is_built())
+    return skip_case("needs Gloo");
+  constexpr std::size_t calls = 500;
+  auto ends = Kind::join(2, 2);
+  std::vector<variable> x(calls);
+  std::vector<outcome> told(calls);
+  std::vector<rank_value> values(calls);
+  for (std::size_t c = 0; c < calls; ++c) {
+    x[c].set(random_tensor({c % 50 == 0 ? 5'000 : 5}, dtype::float32, 1));
+    values[c] = {"x", &x[c], &x[c]};
+    CHECK(ends[0]
+            ->start({collective_kind::all_reduce, 0, {&values[c], 1}}, told[c])
+            .position
+          == c + 1);
+  }
+  for (std::size_t c = 0; c < calls; ++c) {
+    variable other;
+    other.set(random_tensor({c % 50 == 0 ? 5'000 : 5}, dtype::float32, 1));
+    all_reduce(*ends[1], other);
+  }
+  for (auto& t : told) {
+    t.wait();
+    CHECK(!t.failure());
+  }
+}
+
+TEST_CASE("processes that want different groups are all refused") {
+  const auto hub = std::make_shared<memory_hub>(2, 1);
+  for (const auto& [second, text] :
+       {std::pair<engine_group_options, const char*>{
+          {.ranks = {0}}, "process 1 has ranks of another process"},
+        {{.ranks = {2}}, "no process has rank 1"},
+        {{.sum_inside_first = true}, "process 1 has other options"},
+        {{.ranks = {56}}, "at most 56"}}) {
+    const auto again = std::make_shared<memory_hub>(2, 1);
+    std::vector<error> failures(2, error{errc::cancelled, "none"});
+    on_threads(2, [&](std::size_t p) {
+      failures[p] = caught([&] {
+        join_engine_group(
+          std::make_unique<memory_engine>(again, p),
+          p == 0 ? engine_group_options{.timeout = std::chrono::seconds{1}}
+                 : second);
+      });
+    });
+    CHECK(failures[1].code() == errc::invalid_argument);
+    CHECK(says(failures[1], text));
+  }
+}
+
+TEST_CASE("a process that does not come is named after the timeout") {
+  const auto hub = std::make_shared<memory_hub>(2, 1);
+  const auto e = caught([&] {
+    join_engine_group(std::make_unique<memory_engine>(hub, 0),
+                      {.timeout = std::chrono::milliseconds{50}});
+  });
+  CHECK(e.code() == errc::peer_failure);
+  CHECK(says(e, "did not join in time: 1"));
+}
+
+} // TEST_SUITE("comm.engine.engine_group")
