@@ -66,8 +66,9 @@ std::vector<std::unique_ptr<communicator>>
 join_gloo_group(const gloo_group_options& options);
 
 /// Joins a group of the processes that `mpirun` or `srun` has started, and
-/// waits for them. The number of a process is its rank in MPI_COMM_WORLD. The
-/// rest is as in `join_gloo_group`.
+/// waits for them. The number of a process is its rank in MPI_COMM_WORLD. All
+/// processes join the same groups in the same order. The rest is as in
+/// `join_gloo_group`.
 ///
 /// Initializes MPI if nobody has, and then finalizes it when the process exits.
 /// MPI must allow calls from several threads, one at a time

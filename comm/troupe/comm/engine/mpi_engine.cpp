@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// MPI has no thread of its own: it makes progress while somebody asks it. The
+// thread that waits for a transfer asks, threads that look do, and otherwise
+// the engine's own thread. Processes can share cores, so all pause between
+// questions.
+#include <troupe/base/spin.hpp>
+#include <troupe/base/threads.hpp>
+#include <troupe/comm/engine/engine.hpp>
+#include <troupe/comm/engine/engine_group.hpp>
+#include <troupe/comm/engine/join.hpp>
+
+#include <mpi.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <deque>
+#include <list>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace troupe::comm {
+
+namespace {
+
+/// Each group has tags of its own: what one has not received must not reach the
+/// next one. The first is for messages, the others are for transfers.
+constexpr int tags_of_group = 8;
+
+/// All calls of MPI are made with this lock: one thread at a time.
+std::mutex& mpi_mutex() {
+  static std::mutex one;
+  return one;
+}
+
+/// Throws if a function of MPI has failed.
+void require_success(int code) {
+  if (code == MPI_SUCCESS)
+    return;
+  std::array<char, MPI_MAX_ERROR_STRING + 1> text{};
+  int length = 0;
+  MPI_Error_string(code, text.data(), &length);
+  throw error(errc::peer_failure, "MPI: " + std::string{text.data()});
+}
+
+/// What the launcher of MPI says in the environment; nothing if none of these
+/// variables is set. Open MPI, PMIx and PMI (Slurm, MPICH) name it differently.
+std::optional<std::size_t>
+number_in_environment(std::initializer_list<const char*> names) {
+  for (const auto* name : names)
+    if (const auto* text = std::getenv(name))
+      return std::strtoul(text, nullptr, 10);
+  return std::nullopt;
+}
+
+std::optional<std::size_t> launched_rank() {
+  return number_in_environment(
+    {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"});
+}
+
+void initialize() {
+  int is_initialized = 0, level = 0;
+  MPI_Initialized(&is_initialized);
+  if (is_initialized == 0) {
+    if (!launched_rank())
+      throw error(
+        errc::invalid_argument,
+        "group over MPI: mpirun or srun has not started this process");
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);
+    std::atexit([] {
+      int is_finalized = 0;
+      MPI_Finalized(&is_finalized);
+      if (is_finalized == 0)
+        MPI_Finalize();
+    });
+  } else {
+    MPI_Query_thread(&level);
+  }
+  if (level < MPI_THREAD_SERIALIZED)
+    throw error(errc::invalid_argument,
+                "group over MPI: MPI was initialized for a single thread, "
+                "expected MPI_THREAD_SERIALIZED");
+}
+
+/// Pauses of a thread that asks again and again: short ones at first.
+class patience {
+public:
+  void pause() {
+    if (++rounds_ < spins)
+      relax();
+    else if (rounds_ < yields)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(nap);
+  }
+  void begin_anew() noexcept { rounds_ = 0; }
+
+private:
+  static constexpr int spins = 50, yields = 2000;
+  static constexpr std::chrono::microseconds nap{50};
+  int rounds_ = 0;
+};
+
+class mpi_engine;
+
+class mpi_transfer final : public transfer {
+public:
+  explicit mpi_transfer(mpi_engine& engine);
+  ~mpi_transfer() override;
+
+  mpi_engine& of;
+  MPI_Request request = MPI_REQUEST_NULL;
+};
+
+class mpi_engine final : public engine {
+public:
+  mpi_engine(std::size_t process, std::size_t processes, MPI_Comm by,
+             int first_tag)
+    : engine(process, processes), by_(by), first_tag_(first_tag) {}
+  ~mpi_engine() override { close(); }
+
+  void open(engine_events& to) override {
+    events_ = &to;
+    thread_ = start_thread([this] { serve(); });
+  }
+
+  void post(std::size_t to, std::span<const std::byte> message) override {
+    std::lock_guard guard{mpi_mutex()};
+    auto& made = posted_.emplace_back();
+    made.bytes.assign(message.begin(), message.end());
+    MPI_Isend(made.bytes.data(), static_cast<int>(made.bytes.size()), MPI_BYTE,
+              static_cast<int>(to), first_tag_, by_, &made.request);
+    is_active_.store(true, std::memory_order_relaxed);
+  }
+
+  std::unique_ptr<transfer> send(std::size_t to, std::uint32_t tag,
+                                 std::span<const std::byte> bytes) override {
+    auto made = std::make_unique<mpi_transfer>(*this);
+    std::lock_guard guard{mpi_mutex()};
+    require_success(MPI_Isend(bytes.data(), static_cast<int>(bytes.size()),
+                              MPI_BYTE, static_cast<int>(to),
+                              first_tag_ + static_cast<int>(tag), by_,
+                              &made->request));
+    return made;
+  }
+
+  std::unique_ptr<transfer> receive(std::size_t from, std::uint32_t tag,
+                                    std::span<std::byte> bytes) override {
+    auto made = std::make_unique<mpi_transfer>(*this);
+    std::lock_guard guard{mpi_mutex()};
+    require_success(MPI_Irecv(bytes.data(), static_cast<int>(bytes.size()),
+                              MPI_BYTE, static_cast<int>(from),
+                              first_tag_ + static_cast<int>(tag), by_,
+                              &made->request));
+    return made;
+  }
+
+  void wait(transfer& started) override {
+    auto& t = static_cast<mpi_transfer&>(started);
+    for (patience p;; p.pause()) {
+      if (is_stopped_.load(std::memory_order_acquire))
+        throw error(errc::peer_failure, "the group has stopped");
+      {
+        std::lock_guard guard{mpi_mutex()};
+        int is_over = 0;
+        require_success(MPI_Test(&t.request, &is_over, MPI_STATUS_IGNORE));
+        if (is_over != 0)
+          return;
+      }
+      progress();
+    }
+  }
+
+  void stop() noexcept override {
+    is_stopped_.store(true, std::memory_order_release);
+  }
+
+  void close() noexcept override {
+    if (!thread_.joinable())
+      return;
+    stop();
+    is_closed_.store(true, std::memory_order_release);
+    thread_.join();
+    finish_posted();
+    std::lock_guard guard{mpi_mutex()};
+    for (auto* t : transfers_)
+      if (t->request != MPI_REQUEST_NULL) {
+        MPI_Cancel(&t->request);
+        MPI_Request_free(&t->request);
+      }
+    if (incoming_)
+      MPI_Request_free(&incoming_request_);
+    if (incoming_ || !posted_.empty()) // MPI can still use this memory
+      new std::pair{std::move(posted_), std::move(incoming_)};
+  }
+
+  bool progress() override {
+    std::unique_lock one{polling_, std::try_to_lock};
+    if (!one)
+      return false;
+    bool any = false;
+    while (const auto got = poll()) {
+      any = true;
+      events_->arrived(got->first, got->second);
+    }
+    return any;
+  }
+  void begin_looking() override {
+    lookers_.fetch_add(1, std::memory_order_relaxed);
+  }
+  void end_looking() override {
+    lookers_.fetch_sub(1, std::memory_order_relaxed);
+  }
+
+private:
+  friend class mpi_transfer;
+
+  struct posted_message {
+    message_bytes bytes;
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+  using received_message = std::pair<std::size_t, message_bytes>;
+
+  /// Forgets messages that have been sent, and returns one that has arrived.
+  std::optional<received_message> poll() {
+    std::lock_guard guard{mpi_mutex()};
+    forget_sent();
+    int is_over = 0;
+    if (!incoming_) {
+      MPI_Message message;
+      MPI_Status status;
+      MPI_Improbe(MPI_ANY_SOURCE, first_tag_, by_, &is_over, &message, &status);
+      if (is_over == 0)
+        return std::nullopt;
+      int bytes = 0;
+      MPI_Get_count(&status, MPI_BYTE, &bytes);
+      incoming_.emplace();
+      incoming_->first = static_cast<std::size_t>(status.MPI_SOURCE);
+      incoming_->second.resize(static_cast<std::size_t>(bytes));
+      MPI_Imrecv(incoming_->second.data(), bytes, MPI_BYTE, &message,
+                 &incoming_request_);
+    }
+    MPI_Test(&incoming_request_, &is_over, MPI_STATUS_IGNORE);
+    if (is_over == 0)
+      return std::nullopt;
+    is_active_.store(true, std::memory_order_relaxed);
+    return std::exchange(incoming_, std::nullopt);
+  }
+
+  void forget_sent() {
+    int is_over = 1;
+    while (!posted_.empty() && is_over != 0) {
+      MPI_Test(&posted_.front().request, &is_over, MPI_STATUS_IGNORE);
+      if (is_over != 0)
+        posted_.pop_front();
+    }
+  }
+
+  /// Sends the last messages, if the others take them.
+  void finish_posted() noexcept {
+    constexpr int most_rounds = 500;
+    for (int round = 0; round < most_rounds; ++round) {
+      {
+        std::lock_guard guard{mpi_mutex()};
+        forget_sent();
+        if (posted_.empty())
+          return;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    }
+  }
+
+  /// The engine's own thread. While others ask, it does so seldom.
+  void serve() {
+    constexpr std::chrono::microseconds while_others_ask{200};
+    for (patience p; !is_closed_.load(std::memory_order_acquire);) {
+      progress();
+      if (is_active_.exchange(false, std::memory_order_relaxed))
+        p.begin_anew();
+      if (lookers_.load(std::memory_order_relaxed) > 0
+          || under_way_.load(std::memory_order_relaxed) > 0)
+        std::this_thread::sleep_for(while_others_ask);
+      else
+        p.pause();
+    }
+  }
+
+  MPI_Comm by_;
+  int first_tag_;
+  engine_events* events_ = nullptr;
+  std::thread thread_;
+  // Relaxed: these only say how often to ask.
+  std::atomic<bool> is_active_{false};
+  std::atomic<int> lookers_{0}, under_way_{0};
+  // Stored with release, loaded with acquire.
+  std::atomic<bool> is_stopped_{false}, is_closed_{false};
+
+  std::mutex polling_; // held while messages are passed on, in order
+  // The lock of MPI guards all that follow.
+  std::list<posted_message> posted_;
+  std::optional<received_message> incoming_;
+  MPI_Request incoming_request_ = MPI_REQUEST_NULL;
+  std::list<mpi_transfer*> transfers_;
+};
+
+mpi_transfer::mpi_transfer(mpi_engine& engine) : of(engine) {
+  std::lock_guard guard{mpi_mutex()};
+  of.transfers_.push_back(this);
+  of.under_way_.fetch_add(1, std::memory_order_relaxed);
+}
+
+mpi_transfer::~mpi_transfer() {
+  std::lock_guard guard{mpi_mutex()};
+  of.transfers_.remove(this);
+  of.under_way_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+std::unique_ptr<engine> connect_by_mpi() {
+  std::lock_guard guard{mpi_mutex()};
+  initialize();
+  static MPI_Comm by = MPI_COMM_NULL;
+  static int groups = 0;
+  if (by == MPI_COMM_NULL) {
+    require_success(MPI_Comm_dup(MPI_COMM_WORLD, &by));
+    MPI_Comm_set_errhandler(by, MPI_ERRORS_RETURN);
+  }
+  int process = 0, processes = 1;
+  MPI_Comm_rank(by, &process);
+  MPI_Comm_size(by, &processes);
+  constexpr int most_groups = 1 << 20;
+  const auto first_tag = groups++ % most_groups * tags_of_group;
+  return std::make_unique<mpi_engine>(static_cast<std::size_t>(process),
+                                      static_cast<std::size_t>(processes), by,
+                                      first_tag);
+}
+
+} // namespace
+
+std::vector<std::unique_ptr<communicator>>
+join_mpi_group(const engine_group_options& options) {
+  return join_engine_group(connect_by_mpi(), options);
+}
+
+engine_support mpi_support() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  MPI_Get_library_version(text.data(), &length);
+  std::string version = text.data();
+  version.resize(std::min(version.find_first_of(",\n"), version.size()));
+  const auto rank = launched_rank();
+  return {.is_built = true,
+          .version = std::move(version),
+          .is_usable = rank.has_value(),
+          .process = rank.value_or(0),
+          .processes = number_in_environment(
+                         {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"})
+                         .value_or(1)};
+}
+
+} // namespace troupe::comm
