@@ -9,7 +9,10 @@ namespace {
 
 class mpi_rival final : public rival {
 public:
-  mpi_rival() { MPI_Init(nullptr, nullptr); }
+  mpi_rival() {
+    int level = 0; // Troupe's groups have a thread of their own
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);
+  }
   ~mpi_rival() override { MPI_Finalize(); }
 
   void all_reduce(float* data, std::size_t count) override {

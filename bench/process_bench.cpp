@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures all_reduce between two processes of a host: Troupe's shared memory,
-// Gloo, and MPI if mpirun starts the program. All take turns, so that other
-// load on the machine affects them equally. The collective of two devices of
-// one process, on the same two cores, has turns of its own.
+// Gloo, and MPI if mpirun starts the program; the last two also through
+// Troupe's groups (troupe_gloo, troupe_mpi). All take turns, so that other load
+// on the machine affects them equally. The collective of two devices of one
+// process, on the same two cores, has turns of its own.
 //
 // A process of shm and MPI is bound to a core. One of Gloo is not: its thread
 // polls, and would keep the calling thread from a core that both are bound to.
+// A group over MPI exists only during its turns, because it polls, too.
 #include "rivals.hpp"
 
 #include <troupe/base/cores.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/comm/communicator.hpp>
+#include <troupe/comm/engine/join.hpp>
 #include <troupe/comm/shm/join.hpp>
 #include <troupe/kernels/device.hpp>
 #include <troupe/kernels/part_runner.hpp>
@@ -55,8 +58,13 @@ double median(std::vector<double> values) {
 
 class flag final : public completion {
 public:
-  void completed(std::exception_ptr) noexcept override { is_set_ = true; }
+  void completed(std::exception_ptr) noexcept override {
+    is_set_ = true;
+    is_set_.notify_one();
+  }
   bool is_set() const { return is_set_; }
+  /// Sleeps until it is set.
+  void wait() const { is_set_.wait(false); }
 
 private:
   std::atomic<bool> is_set_{false};
@@ -72,14 +80,22 @@ public:
           {.path = folder + "/socket", .process = rank, .processes = 2})
           .front())) {
     shm_->begin_looking();
+    if (!gloo_)
+      return;
+    comm::gloo_group_options options;
+    options.folder = folder + "/troupe";
+    std::filesystem::create_directory(options.folder);
+    options.process = rank;
+    options.processes = 2;
+    troupe_gloo_ = std::move(comm::join_gloo_group(options).front());
   }
 
   std::vector<std::string> names() const {
     std::vector<std::string> all{"shm"};
     if (gloo_)
-      all.push_back("gloo");
+      all.insert(all.end(), {"gloo", "troupe_gloo"});
     if (mpi_)
-      all.push_back("mpi");
+      all.insert(all.end(), {"mpi", "troupe_mpi"});
     return all;
   }
 
@@ -87,23 +103,32 @@ public:
     x_.set(
       tensor::make(*shm_->memory(), {std::int64_t(count)}, dtype::float32));
     std::fill_n(x_.as_tensor().data<float>(), count, 0.0f);
-    values_.assign(count, 0.0f);
+    own_.set(tensor::make(own_memory_, {std::int64_t(count)}, dtype::float32));
+    std::fill_n(own_.as_tensor().data<float>(), count, 0.0f);
   }
 
   void run(const std::string& name) {
     if (name == "shm")
       return all_reduce(x_);
+    if (name == "troupe_gloo")
+      return all_reduce(*troupe_gloo_);
+    if (name == "troupe_mpi")
+      return all_reduce(*troupe_mpi_);
     (name == "gloo" ? *gloo_ : *mpi_)
-      .all_reduce(values_.data(), values_.size());
+      .all_reduce(own_.as_tensor().data<float>(),
+                  std::size_t(own_.as_tensor().numel()));
   }
 
   /// Both processes pass it at the same time, on the cores that the contender
   /// is to use.
   void prepare(const std::string& name) {
-    if (name == "gloo")
+    if (name == "gloo" || name == "troupe_gloo")
       core_.reset();
     else if (!core_)
       core_.emplace(rank_);
+    troupe_mpi_.reset();
+    if (name == "troupe_mpi")
+      troupe_mpi_ = std::move(comm::join_mpi_group({}).front());
     variable one;
     one.set(tensor::make(*shm_->memory(), {1}, dtype::float32));
     one.as_tensor().data<float>()[0] = 0;
@@ -121,13 +146,23 @@ private:
         shm_->progress();
   }
 
+  /// Through an engine's group.
+  void all_reduce(comm::communicator& by) {
+    const comm::rank_value value{"x", &own_, &own_};
+    flag done;
+    if (by.start({comm::collective_kind::all_reduce, 0, {&value, 1}}, done)
+          .state
+        == launch_status::pending)
+      done.wait();
+  }
+
   std::size_t rank_;
   std::optional<stay_on_core> core_;
   std::unique_ptr<rival> mpi_;
   std::unique_ptr<rival> gloo_;
-  std::unique_ptr<comm::communicator> shm_;
-  variable x_;
-  std::vector<float> values_;
+  std::unique_ptr<comm::communicator> shm_, troupe_gloo_, troupe_mpi_;
+  arena own_memory_{make_host_memory_source()};
+  variable x_, own_;
 };
 
 /// Two devices of this process, whose ranks two threads serve.
@@ -232,10 +267,20 @@ void print(const plan& p, const std::string& name, std::size_t bytes,
   const auto middle = median(us);
   std::printf(p.json ? "{\"all_reduce\":\"%s\",\"bytes\":%zu,\"us\":%.3f,"
                        "\"gb_per_s\":%.3f}\n"
-                     : "%-8s %10zu B %12.2f us %8.2f GB/s\n",
+                     : "%-12s %10zu B %12.2f us %8.2f GB/s\n",
               name.c_str(), bytes, middle,
               static_cast<double>(bytes) / middle * 1e-3);
   std::fflush(stdout);
+}
+
+/// The time of a library alone divided by that through Troupe.
+void print_ratios(const std::vector<std::string>& names,
+                  const std::vector<std::vector<double>>& us) {
+  for (std::size_t i = 0; i < names.size(); ++i)
+    for (std::size_t k = 0; k < names.size(); ++k)
+      if (names[k] == "troupe_" + names[i])
+        std::printf("%-12s ratio %.3f\n", names[k].c_str(),
+                    median(us[i]) / median(us[k]));
 }
 
 /// Both processes run this in step.
@@ -261,6 +306,8 @@ void contest(contenders& all, const plan& p, bool prints) {
     if (prints)
       for (std::size_t i = 0; i < names.size(); ++i)
         print(p, names[i], bytes, us[i]);
+    if (prints && !p.json)
+      print_ratios(names, us);
   }
 }
 
@@ -348,16 +395,22 @@ int main(int argc, char** argv) {
   plan p;
   CLI::App app{"all_reduce of float32 between two processes of this host: "
                "shm (Troupe's shared memory), gloo over loopback and, under "
-               "mpirun, mpi; then process: two devices of one process. Times "
-               "are medians of turns, GB/s the bytes of one tensor per time.\n"
+               "mpirun, mpi, both alone and through Troupe (troupe_gloo, "
+               "troupe_mpi); then process: two devices of one process. Times "
+               "are medians of turns, GB/s the bytes of one tensor per time, "
+               "ratio is the library's time per Troupe's.\n"
                "Example: mpirun -n 2 --bind-to none process_bench"};
   app.add_option("--rounds", p.rounds, "turns")->check(CLI::PositiveNumber);
   const auto size = CLI::Range(std::size_t{4}, std::size_t{1} << 32);
   app.add_option("--least", p.least, "smallest tensor, in bytes")->check(size);
   app.add_option("--most", p.most, "largest tensor, in bytes")->check(size);
-  app.add_option("--sides", p.sides, "only these: shm, gloo, mpi, process")
+  app
+    .add_option("--sides", p.sides,
+                "only these: shm, gloo, troupe_gloo, mpi, "
+                "troupe_mpi, process")
     ->delimiter(',')
-    ->check(CLI::IsMember({"shm", "gloo", "mpi", "process"}));
+    ->check(CLI::IsMember(
+      {"shm", "gloo", "troupe_gloo", "mpi", "troupe_mpi", "process"}));
   app.add_flag("--json", p.json, "one JSON object per line");
   CLI11_PARSE(app, argc, argv);
   try {

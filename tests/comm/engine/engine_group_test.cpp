@@ -223,7 +223,7 @@ TEST_CASE_TEMPLATE("a rank that is many calls ahead waits for nobody", Kind,
   std::vector<outcome> told(calls);
   std::vector<rank_value> values(calls);
   for (std::size_t c = 0; c < calls; ++c) {
-    x[c].set(random_tensor({c % 50 == 0 ? 5'000 : 5}, dtype::float32, 1));
+    x[c].set(random_tensor({c % 50 == 0 ? 50'000 : 5}, dtype::float32, 1));
     values[c] = {"x", &x[c], &x[c]};
     CHECK(ends[0]
             ->start({collective_kind::all_reduce, 0, {&values[c], 1}}, told[c])
@@ -232,7 +232,7 @@ TEST_CASE_TEMPLATE("a rank that is many calls ahead waits for nobody", Kind,
   }
   for (std::size_t c = 0; c < calls; ++c) {
     variable other;
-    other.set(random_tensor({c % 50 == 0 ? 5'000 : 5}, dtype::float32, 1));
+    other.set(random_tensor({c % 50 == 0 ? 50'000 : 5}, dtype::float32, 1));
     all_reduce(*ends[1], other);
   }
   for (auto& t : told) {

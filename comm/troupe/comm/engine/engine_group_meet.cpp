@@ -44,7 +44,8 @@ std::string process_text(std::size_t process) {
 
 engine_group::engine_group(std::unique_ptr<engine> by,
                            const engine_group_options& options)
-  : engine_(std::move(by)), letter_bytes_(options.letter_bytes) {
+  : engine_(std::move(by)),
+    letter_bytes_(options.letter_bytes / engine_->processes()) {
   if (engine_->processes() > max_ranks)
     refuse_group(std::to_string(engine_->processes()) + " processes, at most "
                  + std::to_string(max_ranks));

@@ -21,6 +21,9 @@ enum tag : std::uint32_t { raw_tag = 1, sum_tag, rows_tag };
 constexpr std::size_t depth = 4;
 /// A block is no smaller: a small value has fewer owners.
 constexpr std::size_t least_block_bytes = std::size_t{8} << 10;
+/// Values of at most so many bytes, divided by half the number of processes, go
+/// to all processes that want the sum.
+constexpr std::size_t most_direct_bytes = std::size_t{2} << 20;
 /// Blocks begin at multiples of this many elements.
 constexpr std::size_t block_granularity = 64;
 /// Selected rows are sent in parts of at most so many bytes.
@@ -124,6 +127,7 @@ exchange::dense_job exchange::job_of(const letters_plan& plan, std::size_t i,
   dense_job job{.value = i,
                 .type = v.type,
                 .elements = v.bytes / size_of(v.type),
+                .is_direct = v.bytes * processes() <= 2 * most_direct_bytes,
                 .share = 0,
                 .piece = 0,
                 .sources = sources_of(plan, i, own, letters_have_values),
@@ -133,7 +137,8 @@ exchange::dense_job exchange::job_of(const letters_plan& plan, std::size_t i,
   if (options_.sum_inside_first)
     add_inside(job);
   const auto element = size_of(job.type);
-  const auto even = divided(job.elements, processes());
+  const auto even =
+    job.is_direct ? job.elements : divided(job.elements, processes());
   job.share =
     divided(std::max(even, least_block_bytes / element), block_granularity)
     * block_granularity;
@@ -244,16 +249,18 @@ void exchange::run_jobs(const letters_plan& plan,
   const auto start = [&](std::size_t t) {
     auto& s = steps_[t % depth];
     std::tie(s.job, s.number) = all[t];
-    begin(s, t % depth);
+    begin(plan, s, t % depth);
   };
   for (std::size_t t = 0; t < std::min(depth, all.size()); ++t)
     start(t);
   for (std::size_t t = 0; t < all.size(); ++t) {
     auto& s = steps_[t % depth];
+    if (s.job->is_direct)
+      wait_all(s.out); // the sum is written where the values lie
     wait_all(s.in);
-    add(s, t % depth);
+    add(plan, s, t % depth);
     hand_out(plan, s);
-    wait_all(s.out); // results are received where the values lie
+    wait_all(s.out); // sums are received there, too
     take_back(plan, s);
     if (t + depth < all.size())
       start(t + depth);
@@ -287,36 +294,41 @@ std::byte* exchange::scratch(std::size_t slot, std::size_t source) {
   return scratch_[at].data();
 }
 
-/// Sends the pieces of this process's values to their owners, and receives
-/// those of others that this process owns.
-void exchange::begin(step& s, std::size_t slot) {
+/// True if the process adds this piece.
+bool exchange::adds(const letters_plan& plan, const dense_job& job,
+                    std::size_t process, const range& r) const noexcept {
+  return job.is_direct ? wants(plan, job, process) : r.owner == process;
+}
+
+/// Sends the pieces of this process's values to those who add them, and
+/// receives those of others that this process adds.
+void exchange::begin(const letters_plan& plan, step& s, std::size_t slot) {
   const auto& job = *s.job;
   const auto element = size_of(job.type);
   for_each_range(s, [&](const range& r) {
     for (std::size_t k = 0; k < job.sources.size(); ++k) {
       const auto& from = job.sources[k];
-      if (r.owner == self() && from.process != self()) {
+      if (from.process != self() && adds(plan, job, self(), r)) {
         auto* to = job.sources.size() == 1 ? job.result + r.first * element
                                            : scratch(slot, k);
         s.in.push_back(
           engine_.receive(from.process, raw_tag, {to, r.count * element}));
-      } else if (r.owner != self() && from.process == self()) {
-        s.out.push_back(
-          engine_.send(r.owner, raw_tag,
-                       {from.data + r.first * element, r.count * element}));
       }
+      for (std::size_t p = 0; from.process == self() && p < processes(); ++p)
+        if (p != self() && adds(plan, job, p, r))
+          s.out.push_back(engine_.send(
+            p, raw_tag, {from.data + r.first * element, r.count * element}));
     }
   });
 }
 
-/// Adds the pieces that this process owns.
-void exchange::add(step& s, std::size_t slot) {
+void exchange::add(const letters_plan& plan, step& s, std::size_t slot) {
   const auto& job = *s.job;
   if (job.sources.size() == 1)
     return; // the value is there
   const auto element = size_of(job.type);
   for_each_range(s, [&](const range& r) {
-    if (r.owner != self())
+    if (!adds(plan, job, self(), r))
       return;
     std::array<const std::byte*, max_ranks> from;
     std::size_t count = 0;
@@ -332,6 +344,8 @@ void exchange::add(step& s, std::size_t slot) {
 /// Sends the sums that this process owns.
 void exchange::hand_out(const letters_plan& plan, const step& s) {
   const auto& job = *s.job;
+  if (job.is_direct)
+    return;
   const auto element = size_of(job.type);
   for_each_range(s, [&](const range& r) {
     for (std::size_t p = 0; r.owner == self() && p < processes(); ++p)
@@ -344,7 +358,7 @@ void exchange::hand_out(const letters_plan& plan, const step& s) {
 /// Receives the sums that other processes own.
 void exchange::take_back(const letters_plan& plan, const step& s) {
   const auto& job = *s.job;
-  if (!wants(plan, job, self()))
+  if (job.is_direct || !wants(plan, job, self()))
     return;
   const auto element = size_of(job.type);
   for_each_range(s, [&](const range& r) {

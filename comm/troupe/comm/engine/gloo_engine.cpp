@@ -52,11 +52,11 @@ struct fragment_head {
   std::uint32_t more = 0;     ///< 1: the message goes on in the next fragment
   std::uint64_t received = 0; ///< fragments that the sender has received
 };
-constexpr std::size_t fragment_bytes = std::size_t{8} << 10;
+constexpr std::size_t fragment_bytes = std::size_t{34} << 10;
 constexpr std::size_t most_in_fragment = fragment_bytes - sizeof(fragment_head);
 /// Receives that are posted, and fragments that can be sent and not confirmed.
-constexpr std::size_t fragments_in = 16, fragments_out = 32;
-constexpr std::size_t most_unconfirmed = 8;
+constexpr std::size_t fragments_in = 8, fragments_out = 16;
+constexpr std::size_t most_unconfirmed = 4;
 
 /// Gloo's message without the place in its source.
 std::string text_of_failure(const std::exception& e) {

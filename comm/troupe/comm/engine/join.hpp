@@ -31,9 +31,10 @@ struct engine_group_options {
   bool sum_inside_first = false;
   /// Larger values are sent in pieces of this size.
   std::size_t piece_bytes = std::size_t{1} << 20;
-  /// If the values of every rank have at most so many bytes together, a call
-  /// takes one message per rank and process.
-  std::size_t letter_bytes = std::size_t{4} << 10;
+  /// If the values of every rank have at most so many bytes, divided by the
+  /// number of processes, a call takes one message per rank and process. Two
+  /// processes send no more bytes in this way, more processes do.
+  std::size_t letter_bytes = std::size_t{128} << 10;
   ///@}
 };
 

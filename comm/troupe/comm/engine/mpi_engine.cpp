@@ -15,6 +15,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <deque>
 #include <list>
@@ -91,8 +92,10 @@ void initialize() {
 /// Pauses of a thread that asks again and again: short ones at first.
 class patience {
 public:
+  /// @param spins number of first pauses in which the thread keeps its core
+  explicit patience(int spins) : spins_(spins) {}
   void pause() {
-    if (++rounds_ < spins)
+    if (++rounds_ <= spins_)
       relax();
     else if (rounds_ < yields)
       std::this_thread::yield();
@@ -102,8 +105,9 @@ public:
   void begin_anew() noexcept { rounds_ = 0; }
 
 private:
-  static constexpr int spins = 50, yields = 2000;
+  static constexpr int yields = 2000;
   static constexpr std::chrono::microseconds nap{50};
+  int spins_;
   int rounds_ = 0;
 };
 
@@ -163,7 +167,8 @@ public:
 
   void wait(transfer& started) override {
     auto& t = static_cast<mpi_transfer&>(started);
-    for (patience p;; p.pause()) {
+    constexpr int spins = 50;
+    for (patience p{spins};; p.pause()) {
       if (is_stopped_.load(std::memory_order_acquire))
         throw error(errc::peer_failure, "the group has stopped");
       {
@@ -211,12 +216,8 @@ public:
     }
     return any;
   }
-  void begin_looking() override {
-    lookers_.fetch_add(1, std::memory_order_relaxed);
-  }
-  void end_looking() override {
-    lookers_.fetch_sub(1, std::memory_order_relaxed);
-  }
+  void begin_looking() override { count(lookers_, 1); }
+  void end_looking() override { count(lookers_, -1); }
 
 private:
   friend class mpi_transfer;
@@ -276,30 +277,48 @@ private:
     }
   }
 
-  /// The engine's own thread. While others ask, it does so seldom.
+  /// The engine's own thread. It lets others have its core, which may be the
+  /// ones that it works for, and asks seldom while they do.
   void serve() {
-    constexpr std::chrono::microseconds while_others_ask{200};
-    for (patience p; !is_closed_.load(std::memory_order_acquire);) {
+    constexpr std::chrono::milliseconds while_others_ask{1};
+    for (patience p{0}; !is_closed_.load(std::memory_order_acquire);) {
       progress();
       if (is_active_.exchange(false, std::memory_order_relaxed))
         p.begin_anew();
-      if (lookers_.load(std::memory_order_relaxed) > 0
-          || under_way_.load(std::memory_order_relaxed) > 0)
-        std::this_thread::sleep_for(while_others_ask);
-      else
-        p.pause();
+      std::unique_lock lock{asking_mutex_};
+      const auto others_ask = [this] {
+        return lookers_ > 0
+               || (under_way_ > 0
+                   && !is_stopped_.load(std::memory_order_relaxed));
+      };
+      if (others_ask()) {
+        asked_.wait_for(lock, while_others_ask, [&] { return !others_ask(); });
+        continue;
+      }
+      lock.unlock();
+      p.pause();
     }
+  }
+
+  void count(int& of, int change) {
+    std::lock_guard guard{asking_mutex_};
+    of += change;
+    if (of == 0)
+      asked_.notify_one();
   }
 
   MPI_Comm by_;
   int first_tag_;
   engine_events* events_ = nullptr;
   std::thread thread_;
-  // Relaxed: these only say how often to ask.
-  std::atomic<bool> is_active_{false};
-  std::atomic<int> lookers_{0}, under_way_{0};
+  std::atomic<bool> is_active_{false}; // relaxed: says how often to ask
   // Stored with release, loaded with acquire.
   std::atomic<bool> is_stopped_{false}, is_closed_{false};
+
+  std::mutex asking_mutex_; // guards the next three
+  std::condition_variable asked_;
+  int lookers_ = 0;
+  int under_way_ = 0; // transfers
 
   std::mutex polling_; // held while messages are passed on, in order
   // The lock of MPI guards all that follow.
@@ -312,13 +331,13 @@ private:
 mpi_transfer::mpi_transfer(mpi_engine& engine) : of(engine) {
   std::lock_guard guard{mpi_mutex()};
   of.transfers_.push_back(this);
-  of.under_way_.fetch_add(1, std::memory_order_relaxed);
+  of.count(of.under_way_, 1);
 }
 
 mpi_transfer::~mpi_transfer() {
   std::lock_guard guard{mpi_mutex()};
   of.transfers_.remove(this);
-  of.under_way_.fetch_sub(1, std::memory_order_relaxed);
+  of.count(of.under_way_, -1);
 }
 
 std::unique_ptr<engine> connect_by_mpi() {

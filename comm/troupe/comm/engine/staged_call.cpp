@@ -54,6 +54,7 @@ void stage_selected(std::size_t rank, const selected_rows& value,
 /// to be.
 struct placement {
   std::size_t end;
+  std::size_t bytes = 0; ///< of the values
   bool is_plain = true;
 };
 
@@ -66,6 +67,7 @@ placement place_values(std::span<letter_value> values, std::size_t end) {
     v.rows_offset = aligned(made.end);
     v.offset = aligned(v.rows_offset + v.row_count * row_bytes);
     made.end = v.offset + v.bytes;
+    made.bytes += v.row_count * row_bytes + v.bytes;
   }
   return made;
 }
@@ -109,7 +111,7 @@ staged_call stage(std::size_t rank, const collective_call& call,
       stage_selected(rank, in->as_rows(), made, i, letter.values()[i]);
   }
   const auto placed = place_values(letter.values(), end);
-  letter.set_has_values(placed.is_plain && placed.end - end <= letter_bytes);
+  letter.set_has_values(placed.is_plain && placed.bytes <= letter_bytes);
   if (letter.head().has_values && placed.end > end) {
     made.message.resize(placed.end); // moves the letter
     copy_values(made,
