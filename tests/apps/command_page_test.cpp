@@ -130,6 +130,7 @@ TEST_CASE("every option of every command is described") {
                                {"bench", "steps"},
                                {"bench", "latency"},
                                {"launch"}}) {
+                               {"bench", "comm"}}) {
     const auto name = command.size() == 1 ? command[0] : "bench " + command[1];
     const auto text = section(name);
     const auto options = options_of(command);
@@ -165,6 +166,7 @@ TEST_CASE("every key of an answer in JSON is described") {
   described("graph", {"mlp"});
   described("graph", {"mlp", "--wiring"});
   described("bench train", {"mlp", "--steps", "1", "--warm-up", "0"});
+  described("bench comm", {"--bytes", "4", "--rounds", "1"});
   const words quick{"--repeat", "1", "--sample-ms", "0"};
   described("bench steps", words{"mlp", "--batch", "2"} + quick);
   described("bench schedule", words{"mlp", "--level", "ops"} + quick);

@@ -26,6 +26,8 @@ void print_json(const machine_report& report) {
   out["devices"] = report.devices;
   for (auto& [library, version] : report.libraries)
     out["libraries"][library] = version;
+  for (auto& [engine, text] : report.engines)
+    out["engines"][engine] = text;
   out["advice"] = report.advice;
   std::printf("%s\n", out.dump().c_str());
 }
@@ -52,6 +54,8 @@ void print_text(const machine_report& report) {
   row("devices", joined(report.devices));
   for (auto& [library, version] : report.libraries)
     row(library.c_str(), version);
+  for (auto& [engine, text] : report.engines)
+    row(("engine " + engine).c_str(), text);
   for (const std::string& advice : report.advice)
     row("advice", advice);
 }

@@ -4,6 +4,7 @@
 #include <troupe/actors/backend/backend.hpp>
 #include <troupe/base/cores.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/comm/engine/join.hpp>
 #include <troupe/kernels/cpu/library/library_versions.hpp>
 #include <troupe/kernels/device.hpp>
 
@@ -72,6 +73,13 @@ std::string dotted(int version, int base) {
          + std::to_string(version % base);
 }
 
+std::string describe_engine(const comm::engine_support& engine,
+                            const char* package, const char* remark) {
+  return engine.is_built
+           ? engine.version + ", " + remark
+           : std::string{"not built in: "} + package + " was not installed";
+}
+
 std::vector<std::string> find_advice(const machine_report& report) {
   std::vector<std::string> advice;
   if (std::ranges::find(report.instruction_sets, "avx2")
@@ -101,6 +109,11 @@ machine_report examine_machine() {
     report.libraries.begin(),
     {{"CAF", dotted(CAF_VERSION, 100)},
      {"protobuf", dotted(GOOGLE_PROTOBUF_VERSION, 1000)}});
+  report.engines = {
+    {"shm", "shared memory of a host"},
+    {"gloo", describe_engine(comm::gloo_support(), "libgloo-dev", "TCP")},
+    {"mpi", describe_engine(comm::mpi_support(), "libopenmpi-dev",
+                            "takes effect under mpirun")}};
   report.advice = find_advice(report);
   return report;
 }

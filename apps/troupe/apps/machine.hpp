@@ -17,6 +17,8 @@ struct machine_report {
   std::uint64_t available_bytes = 0;
   std::vector<std::string> devices; ///< kinds that can be used: "cpu"
   std::vector<std::pair<std::string, std::string>> libraries; ///< name, version
+  /// How processes can merge gradients: name, and what is known of it.
+  std::vector<std::pair<std::string, std::string>> engines;
   std::vector<std::string> advice; ///< one line per problem
 };
 

@@ -14,7 +14,6 @@
 #include <troupe/comm/engine/no_sigpipe.hpp>
 
 #include <gloo/common/error.h>
-#include <gloo/config.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/transport/tcp/device.h>
 #include <gloo/transport/unbound_buffer.h>
@@ -438,14 +437,6 @@ join_gloo_group(const gloo_group_options& options) {
                 "group over Gloo: process " + std::to_string(options.process)
                   + " of " + std::to_string(options.processes));
   return join_engine_group(std::make_unique<gloo_engine>(options), options);
-}
-
-engine_support gloo_support() {
-  return {.is_built = true,
-          .version = std::to_string(GLOO_VERSION_MAJOR) + "."
-                     + std::to_string(GLOO_VERSION_MINOR) + "."
-                     + std::to_string(GLOO_VERSION_PATCH),
-          .is_usable = true};
 }
 
 } // namespace troupe::comm

@@ -50,26 +50,11 @@ void require_success(int code) {
   throw error(errc::peer_failure, "MPI: " + std::string{text.data()});
 }
 
-/// What the launcher of MPI says in the environment; nothing if none of these
-/// variables is set. Open MPI, PMIx and PMI (Slurm, MPICH) name it differently.
-std::optional<std::size_t>
-number_in_environment(std::initializer_list<const char*> names) {
-  for (const auto* name : names)
-    if (const auto* text = std::getenv(name))
-      return std::strtoul(text, nullptr, 10);
-  return std::nullopt;
-}
-
-std::optional<std::size_t> launched_rank() {
-  return number_in_environment(
-    {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"});
-}
-
 void initialize() {
   int is_initialized = 0, level = 0;
   MPI_Initialized(&is_initialized);
   if (is_initialized == 0) {
-    if (!launched_rank())
+    if (!mpi_support().is_usable)
       throw error(
         errc::invalid_argument,
         "group over MPI: mpirun or srun has not started this process");
@@ -364,22 +349,6 @@ std::unique_ptr<engine> connect_by_mpi() {
 std::vector<std::unique_ptr<communicator>>
 join_mpi_group(const engine_group_options& options) {
   return join_engine_group(connect_by_mpi(), options);
-}
-
-engine_support mpi_support() {
-  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
-  int length = 0;
-  MPI_Get_library_version(text.data(), &length);
-  std::string version = text.data();
-  version.resize(std::min(version.find_first_of(",\n"), version.size()));
-  const auto rank = launched_rank();
-  return {.is_built = true,
-          .version = std::move(version),
-          .is_usable = rank.has_value(),
-          .process = rank.value_or(0),
-          .processes = number_in_environment(
-                         {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"})
-                         .value_or(1)};
 }
 
 } // namespace troupe::comm
