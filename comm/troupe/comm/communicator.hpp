@@ -78,7 +78,8 @@ struct peer_state {
 
 /// One rank's end of a group of ranks that merge values. A rank is a device; it
 /// knows its own values only. `make_local_group` makes the ends of devices of
-/// one process, `join_shm_group` those of devices of several processes.
+/// one process; `join_shm_group`, `join_gloo_group` and `join_mpi_group` make
+/// those of devices of several processes.
 ///
 /// **Order.** The calls of a rank are numbered from 1, in the order in which
 /// the rank makes them. Calls of the same number belong together: each rank
@@ -98,8 +99,7 @@ struct peer_state {
 /// do not write it in place.
 ///
 /// **Determinism.** The result does not depend on the order in which ranks
-/// arrive, or on the threads that merge. Both kinds of groups add in rank
-/// order:
+/// arrive, or on the threads that merge. All kinds of groups add in rank order:
 /// ((x0 + x1) + x2) + ...
 ///
 /// **Errors.** If a call fails, it fails on all ranks. Each rank learns of it
