@@ -18,6 +18,8 @@
 #include <gloo/transport/tcp/device.h>
 #include <gloo/transport/unbound_buffer.h>
 
+#include <net/if.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -350,6 +352,9 @@ private:
       at.hostname = options.address;
     else
       at.iface = options.interface;
+    if (!at.iface.empty() && ::if_nametoindex(at.iface.c_str()) == 0)
+      throw error(errc::io_failure,
+                  "there is no network interface " + at.iface);
     const no_sigpipe guard; // also for the thread that this starts
     try {
       device_ = gloo::transport::tcp::CreateDevice(at);
