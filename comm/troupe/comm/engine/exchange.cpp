@@ -285,8 +285,8 @@ void exchange::for_each_range(const step& s, Use use) const {
       use(r);
 }
 
-std::byte* exchange::scratch(std::size_t slot, std::size_t source) {
-  const auto at = source * depth + slot;
+std::byte* exchange::scratch(std::size_t slot, std::size_t number) {
+  const auto at = number * depth + slot;
   if (at >= scratch_.size())
     scratch_.resize(at + 1);
   if (!scratch_[at])

@@ -143,7 +143,7 @@ private:
   void take_back(const letters_plan& plan, const step& s);
   bool adds(const letters_plan& plan, const dense_job& job, std::size_t process,
             const range& r) const noexcept;
-  std::byte* scratch(std::size_t slot, std::size_t source);
+  std::byte* scratch(std::size_t slot, std::size_t number);
 
   std::optional<error> merge_rows(const letters_plan& plan, std::size_t i,
                                   std::span<own_values> own,

@@ -30,7 +30,7 @@ public:
 
   /// The offset of `bytes` free bytes: the first of them, or the last.
   std::size_t find(std::size_t bytes, bool first) const {
-    const auto fits = [=](const auto& part) { return part.second >= bytes; };
+    const auto fits = [=](const auto& free) { return free.second >= bytes; };
     if (first) {
       const auto it = std::ranges::find_if(parts_, fits);
       return it == parts_.end() ? none : it->first;
