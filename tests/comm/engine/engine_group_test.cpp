@@ -9,6 +9,7 @@
 #include "shared_calls.hpp"
 
 #include <troupe/comm/engine/join.hpp>
+#include <troupe/kernels/memory/memory_limit.hpp>
 
 #include <support/caught.hpp>
 #include <support/skip_case.hpp>
@@ -239,6 +240,31 @@ TEST_CASE_TEMPLATE("a rank that is many calls ahead waits for nobody", Kind,
     t.wait();
     CHECK(!t.failure());
   }
+}
+
+TEST_CASE_TEMPLATE(
+  "a process without memory for a result leaves, and nobody waits", Kind,
+  memory_kind, gloo_kind) {
+  if (!Kind::is_built())
+    return skip_case("needs Gloo");
+  auto ends = Kind::join(3, 3);
+  const auto given = random_tensor({4 << 20}, dtype::float32, 1);
+  set_host_memory_limit(host_memory_reserved() + (6 << 20));
+  on_threads(3, [&](std::size_t r) {
+    variable x;
+    if (r == 0)
+      x.set(given);
+    const rank_value value{"x", &x, r < 2 ? &x : nullptr};
+    const collective_call call{collective_kind::broadcast, 0, {&value, 1}};
+    const auto e = caught([&] { run(*ends[r], call); });
+    CHECK((e.code() == errc::out_of_memory || e.code() == errc::peer_failure));
+    CHECK((r == 0 || e.code() == errc::out_of_memory || says(e, "lost: ")));
+    const auto later = caught([&] { run(*ends[r], call); });
+    CHECK((later.code() == errc::out_of_memory
+           || later.code() == errc::peer_failure));
+  });
+  ends.clear();
+  set_host_memory_limit(0);
 }
 
 TEST_CASE("processes that want different groups are all refused") {
