@@ -31,6 +31,10 @@ void require_whole(std::size_t rank, const letter_value& v) {
 
 void letters_plan::read(std::span<const letter_view> letters) {
   std::ranges::copy(letters, letters_.begin());
+  read_letters();
+}
+
+void letters_plan::read_letters() {
   const auto& like = letters_.front().head();
   kind_ = like.kind;
   root_ = like.root;

@@ -89,14 +89,17 @@ private:
   void check_dense(std::size_t i) const;
   void check_sparse(std::size_t i) const;
 
-  std::vector<letter_view> letters_; // by rank
   collective_kind kind_ = collective_kind::all_reduce;
   std::size_t root_ = 0;
   std::vector<value_plan> values_;
   mutable std::vector<std::optional<local::rows_view>> rows_; // of one value
 
 protected:
-  std::size_t bytes_ = 0; ///< of all sums
+  /// The same as `read` with what is in `letters_`.
+  void read_letters();
+
+  std::vector<letter_view> letters_; ///< by rank
+  std::size_t bytes_ = 0;            ///< of all sums
 };
 
 /// Throws if the value has other bytes than its shape says: nobody may read or

@@ -22,14 +22,13 @@ constexpr std::size_t block_bytes = std::size_t{8} << 10;
 } // namespace
 
 call_plan::call_plan(std::vector<const shared_segment*> segments)
-  : letters_plan(segments.size()), segments_(std::move(segments)),
-    letters_(segments_.size()) {}
+  : letters_plan(segments.size()), segments_(std::move(segments)) {}
 
 void call_plan::read(const call_slot& call) {
   for (std::size_t r = 0; r < size(); ++r)
     letters_[r] = letter_view{segments_[r]->bytes(), call.letters[r].offset,
                               call.letters[r].bytes, r};
-  letters_plan::read(letters_);
+  read_letters();
 }
 
 void call_plan::check() {

@@ -55,7 +55,6 @@ private:
   tensor copy_of(std::size_t i, arena& memory) const;
 
   std::vector<const shared_segment*> segments_; // by rank
-  std::vector<letter_view> letters_;            // by rank
 };
 
 } // namespace troupe::comm::shm
