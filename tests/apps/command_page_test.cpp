@@ -129,8 +129,8 @@ TEST_CASE("every option of every command is described") {
                                {"bench", "schedule"},
                                {"bench", "steps"},
                                {"bench", "latency"},
+                               {"bench", "comm"},
                                {"launch"}}) {
-                               {"bench", "comm"}}) {
     const auto name = command.size() == 1 ? command[0] : "bench " + command[1];
     const auto text = section(name);
     const auto options = options_of(command);
