@@ -4,7 +4,7 @@
 #include <troupe/apps/subcommands.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/quoted_name.hpp>
-#include <troupe/comm/shm/board.hpp>
+#include <troupe/comm/letter.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -102,10 +102,10 @@ void check_launch(const launch_options& options,
                   const std::vector<std::string>& command) {
   if (options.nodes == 0)
     throw usage_error("--nodes is required (see troupe launch --help)");
-  if (options.nodes > comm::shm::max_ranks)
+  if (options.nodes > comm::max_ranks)
     throw usage_error(
-      "--nodes: must be at most " + std::to_string(comm::shm::max_ranks)
-      + ", not " + std::to_string(options.nodes)
+      "--nodes: must be at most " + std::to_string(comm::max_ranks) + ", not "
+      + std::to_string(options.nodes)
       + ": a group of ranks that share memory cannot be larger");
   if (command.empty() || command.front().empty())
     throw usage_error("a command is missing: troupe launch --nodes N -- "
