@@ -360,7 +360,8 @@ TEST_CASE("a command that is not there is named") {
   CHECK(fails_with(run_troupe({}), 2, {"a command is missing"}));
   CHECK(fails_with(run_troupe({"bench", "fly"}), 2,
                    {"unknown command 'bench fly'; commands of bench are tasks, "
-                    "schedule, steps, latency, train (see troupe bench"}));
+                    "schedule, steps, latency, train, comm (see troupe "
+                    "bench"}));
   CHECK(fails_with(run_troupe({"bench"}), 2,
                    {"a command is missing (see troupe bench --help)"}));
 }

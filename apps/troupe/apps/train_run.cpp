@@ -233,7 +233,8 @@ int training_run::run() {
                          stop);
   if (options_.profile)
     profile_.emplace(steps_, wanted_);
-  for (bool is_over = false; !is_over && !stop.stopped();)
+  bool is_over = false;
+  while (!is_over && !stop.stopped())
     try {
       begin_epoch();
       train_epoch(held_out, stop);
@@ -244,7 +245,7 @@ int training_run::run() {
       leave_epoch(stop);
     }
   ends_late_stop.reset(); // from here on, results are saved
-  if (stop.stopped() && state_.position.steps < steps_)
+  if (!is_over || report_.stopped)
     return tell_stop(state_.position.steps, steps_, part_);
   if (profile_)
     profile_->print(bundle_.main, source_->batch_samples(0), options_.json);

@@ -24,11 +24,10 @@ public:
     try {
       run_steps(in_flight);
     } catch (const error& e) {
-      add_time();
-      if (e.code() != errc::cancelled || !stop())
+      if (e.code() != errc::cancelled || !stop()) {
+        add_time();
         throw;
-      report_.stopped = true;
-      return;
+      }
     }
     add_time();
     report_.stopped = done_.steps < steps_;
