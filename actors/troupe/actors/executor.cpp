@@ -5,10 +5,7 @@
 #include <troupe/actors/backend/backend.hpp>
 #include <troupe/actors/configure.hpp>
 #include <troupe/actors/handles.hpp>
-#include <troupe/actors/remote/host_group.hpp>
-#include <troupe/actors/remote/node_link.hpp>
-#include <troupe/actors/remote/peer_watch.hpp>
-#include <troupe/actors/remote/run_description.hpp>
+#include <troupe/actors/remote/process_run.hpp>
 #include <troupe/actors/remote/state_gathering.hpp>
 #include <troupe/actors/remote/transport.hpp>
 #include <troupe/actors/steps/executor_graph.hpp>
@@ -106,11 +103,10 @@ struct executor::impl {
   void admit(step_in_flight& s, actors::serving_thread& serving, then next);
   static void step_failed(void* owner, step_state& step);
   static void step_ended(void* owner, step_state& step);
+  void tell_others(const step_state& step);
+  actors::collective_ranks* ranks_of_others() const;
   actors::placement where() const;
   void connect();
-  void watch_peers(actors::collective_ranks& ranks);
-  std::string activity() const;
-  void leave_group();
   /// True if some devices are in other processes, which feed them.
   bool feeds_a_share() const;
   std::int64_t check(const feed_map& feeds) const;
@@ -141,9 +137,9 @@ struct executor::impl {
   std::shared_ptr<comm::process_memory> shared;
   std::optional<actors::step_failures> failures; // once there are actors
   std::unique_ptr<actor_graph> actors;
-  std::optional<actors::feeder> feeding;     // once there are actors
-  std::unique_ptr<actors::node_link> link;   // null in a run of one process
-  std::optional<actors::peer_watch> watch;   // the same; uses all above
+  std::optional<actors::feeder> feeding; // once there are actors
+  // in a run over several processes
+  std::optional<actors::process_run> others;
   std::list<step_in_flight> in_flight;       // oldest first
   std::list<step_in_flight> spare;           // kept for reuse of their memory
   std::vector<actors::fetched_value> values; // of the step being collected
@@ -224,26 +220,10 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
 
 void executor::impl::connect() {
   if (options.nodes) {
-    link = std::make_unique<actors::node_link>(
-      *options.system, *options.nodes,
-      actors::describe_run(options, loss, ssa, *parameters), ssa,
-      transfers.get(),
-      actors::node_link::listener{
-        [this](step_id id, const error& reason) {
-          failures->failed_elsewhere(id, reason);
-        },
-        [this](step_id first_without, const error& reason) {
-          failures->process_is_gone(first_without, reason);
-        }});
-    actors->context().members = link->members();
-    if (transfers)
-      transfers->connect(*link);
-    if (auto* ranks = actors->tasks().ranks(); ranks && shared) {
-      actors::join_host_group(*options.nodes, *link, shared, *ranks);
-      ranks->attach_to(workers->queue());
-      watch_peers(*ranks);
-    }
-    actors::drop_state_of_others(ssa, where(), *parameters);
+    others.emplace(actors::process_run::parts{
+      options.system, &options, &loss, &ssa, parameters.get(), actors.get(),
+      &*failures, transfers.get(), &workers->queue(), shared, where(),
+      [this] { return ended.load(std::memory_order_relaxed); }});
   } else if (transfers) {
     loopback = std::make_unique<actors::loopback_wire>(*transfers);
     transfers->connect(*loopback);
@@ -292,58 +272,15 @@ executor::impl::~impl() {
     collect_oldest(serving);
     in_flight.pop_front();
   }
-  if (link) {
-    leave_group();
-    link->leave(next_step);
-  }
-  watch.reset();
-  link.reset();
+  if (others)
+    others->leave(next_step);
+  others.reset();
   actors->retire();
   while (!actors->idle()) {
     actors::serving_thread{*workers}.serve_ready();
     std::this_thread::yield();
   }
   actors.reset();
-}
-
-void executor::impl::watch_peers(actors::collective_ranks& ranks) {
-  const auto& nodes = *options.nodes;
-  actors::peer_watch::parts parts;
-  for (std::size_t d = 0; d < devices.size(); ++d)
-    if (where().is_here(d))
-      parts.ends.push_back(&ranks.of(d));
-  if (parts.ends.empty()) // a process without devices
-    return;
-  parts.silence_limit = std::chrono::milliseconds{nodes.silence_limit_ms};
-  parts.stall_limit = std::chrono::milliseconds{nodes.stall_limit_ms};
-  parts.process_of = nodes.process_of_device;
-  parts.steps = [this] { return ended.load(std::memory_order_relaxed); };
-  parts.doing = [this] { return activity(); };
-  parts.lost = [this](std::size_t process, const std::string& why) {
-    link->is_lost(process, why);
-  };
-  parts.noticed = nodes.noticed;
-  watch.emplace(std::move(parts));
-}
-
-/// What the oldest running step waits for at last.
-std::string executor::impl::activity() const {
-  const auto chain = actors->waits().why();
-  return chain.links.empty() ? "runs no step"
-                             : actors::to_string(chain.links.back());
-}
-
-/// Tells the other ranks why: because of a process that was gone before, or of
-/// this one.
-void executor::impl::leave_group() {
-  auto* ranks = actors->tasks().ranks();
-  if (!ranks)
-    return;
-  const error own{errc::peer_failure, "process "
-                                        + std::to_string(options.nodes->process)
-                                        + " has left the run after "
-                                        + std::to_string(next_step) + " steps"};
-  ranks->leave(failures->obstacle_to(next_step).value_or(own));
 }
 
 bool executor::impl::wants(const std::vector<std::string>& wanted,
@@ -397,8 +334,6 @@ void executor::impl::step_failed(void* owner, step_state& step) {
 void executor::impl::step_ended(void* owner, step_state& step) {
   auto& self = *static_cast<impl*>(owner);
   step.ended_ns = now_ns();
-  if (self.link && step.failed.load(std::memory_order_relaxed))
-    self.link->tell_failed(step.id, step.reason());
   self.trace->record_if(trace_level::steps, event_kind::step_end, no_handle,
                         step.id);
   self.actors->context().last_step.store(
@@ -406,12 +341,24 @@ void executor::impl::step_ended(void* owner, step_state& step) {
   step.under_way.store(false, std::memory_order_relaxed);
   if (step.failed.load(std::memory_order_relaxed))
     self.failures->fail_behind(step.id);
-  if (self.link)
-    self.link->ended(step.id);
+  if (self.others)
+    self.tell_others(step);
   self.workers->end_step();
   self.ended.fetch_add(1, std::memory_order_release);
   self.ended.notify_all();
   self.workers->queue().wake_borrowers();
+}
+
+void executor::impl::tell_others(const step_state& step) {
+  if (!step.failed.load(std::memory_order_relaxed))
+    return others->step_ended(step.id, nullptr);
+  const auto reason = step.reason();
+  others->step_ended(step.id, &reason);
+}
+
+/// The ranks of this process, if there are others; null otherwise.
+actors::collective_ranks* executor::impl::ranks_of_others() const {
+  return others ? others->ranks() : nullptr;
 }
 
 void executor::impl::collect(step_in_flight& s,
@@ -562,15 +509,14 @@ void executor::cancel() noexcept {
 
 void executor::synchronize_parameters() {
   impl_->replicas().update_scope();
-  if (auto* ranks = impl_->actors->tasks().ranks(); ranks && impl_->link)
+  if (auto* ranks = impl_->ranks_of_others())
     actors::gather_state(impl_->ssa, impl_->where(), *impl_->parameters,
                          *ranks);
 }
 
 void executor::require_same_replicas() {
-  auto* ranks = impl_->link ? impl_->actors->tasks().ranks() : nullptr;
   actors::require_same_replicas(impl_->ssa, impl_->where(), *impl_->parameters,
-                                ranks);
+                                impl_->ranks_of_others());
 }
 
 /// Gives access to the executor to functions whose headers include CAF.
