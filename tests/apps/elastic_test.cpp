@@ -84,20 +84,24 @@ TEST_CASE("ranks are killed, and training ends as if none had been") {
             .code
           == 0);
   splitmix64 draw{5};
-  int kills = 0;
+  std::size_t kills = 0;
   auto pause = 40 + draw.below(20); // calls, every 5 ms
   const auto result =
     run_troupe(elastic("1:3", folder,
                        digits({"--save", folder / "saved", "--metrics",
                                folder / "m.jsonl"})),
-               [&](pid_t launch, const std::string&) {
-                 if (pause-- > 0)
+               [&](pid_t launch, const std::string& err) {
+                 // The others go on first, or nobody might have the parameters
+                 // any more.
+                 if (pause > 0 || count_of(err, "goes on after step") < kills) {
+                   pause -= pause > 0;
                    return false;
+                 }
                  const auto ranks = ranks_of(launch);
                  if (ranks.empty())
                    return true; // the job is over
                  ::kill(ranks[draw.below(ranks.size())], SIGKILL);
-                 pause = 20 + draw.below(30);
+                 pause = draw.below(30);
                  return ++kills == 8;
                });
   CHECK(result.code == 0);
@@ -116,6 +120,57 @@ TEST_CASE("a job without a rank that fails is like any other") {
   CHECK(result.code == 0);
   CHECK(contains(result.err, "in each of 2 ranks"));
   CHECK_FALSE(contains(result.err, "goes on"));
+}
+
+TEST_CASE("ranks of several devices all get the state") {
+  const temporary_folder folder;
+  REQUIRE(run_troupe(digits({"--devices", "cpu:4", "--strategy", "all_reduce",
+                             "--save", folder / "whole"}))
+            .code
+          == 0);
+  std::size_t kills = 0;
+  const auto result =
+    run_troupe(elastic("1:2", folder,
+                       digits({"--devices", "cpu:2", "--verify-every", "1",
+                               "--save", folder / "saved"})),
+               [&](pid_t launch, const std::string& err) {
+                 if (!contains(err, "epoch 1/")
+                     || count_of(err, "goes on after step") < kills)
+                   return false;
+                 const auto ranks = ranks_of(launch);
+                 if (ranks.empty())
+                   return true;
+                 ::kill(ranks[kills % ranks.size()], SIGKILL);
+                 return ++kills == 4;
+               });
+  CHECK(result.code == 0);
+  CHECK(contains(result.err, "is started again"));
+  CHECK(read_bytes(folder / "whole/params.pdiparams")
+        == read_bytes(folder / "saved/params.pdiparams"));
+}
+
+TEST_CASE("if all ranks are killed at once, the job fails") {
+  const temporary_folder folder;
+  const auto result =
+    run_troupe(elastic("1:2", folder, digits({"--save", folder / "saved"})),
+               [](pid_t launch, const std::string& err) {
+                 if (!contains(err, "epoch 1/"))
+                   return false;
+                 for (auto rank : ranks_of(launch))
+                   ::kill(rank, SIGKILL);
+                 return true;
+               });
+  CHECK(result.code != 0);
+  CHECK_FALSE(fs::exists(folder / "saved"));
+}
+
+TEST_CASE("after a rank has ended with success, none is started again") {
+  const temporary_folder logs;
+  const auto result =
+    launch(2, in_rank(1, "sleep 0.1; kill -9 $$", "exit 0"),
+           {"--elastic", "1:2", "--grace", "0.1", "--logs", logs / "logs"});
+  CHECK(result.code == 128 + SIGKILL);
+  CHECK_FALSE(contains(result.err, "started again"));
 }
 
 TEST_CASE("a rank that ends with an error is not started again") {

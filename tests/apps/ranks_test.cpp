@@ -196,11 +196,20 @@ TEST_CASE("Ctrl-C ends all ranks after a step") {
   CHECK(contains(result.err, "stopped after step"));
 }
 
-TEST_CASE("a wrong command fails once, with the text of one rank") {
+TEST_CASE("the error of a wrong command is that of one rank") {
   const auto result = run_troupe(train(2, {"--data", "/nonexistent"}));
   CHECK(result.code == 1);
   CHECK(contains(lines_of(result.err).back(), "failed with exit code 1"));
   CHECK(contains(lines_of(result.err).back(), "/nonexistent"));
+}
+
+TEST_CASE("a dry run in several ranks sends all messages") {
+  for (const std::string strategy : {"all_reduce", "reduce"})
+    CHECK(run_troupe({"launch", "--nodes", "2", "--", TROUPE_COMMAND, "train",
+                      "mlp", "--synthetic", "--dry-run", "--steps", "5",
+                      "--strategy", strategy})
+            .code
+          == 0);
 }
 
 TEST_CASE("variables of samples are not fetched from several ranks") {

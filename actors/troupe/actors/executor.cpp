@@ -167,6 +167,11 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
       std::make_shared<kernel_table>(kernels_for(options.devices));
   if (options.nodes)
     actors::check_nodes(*options.nodes, options.devices.size());
+  if (options.nodes && !share_memory(options.devices))
+    throw error(errc::invalid_argument,
+                "a run over several processes needs devices in the host's "
+                "memory (cpu), not "
+                  + to_string(options.devices.front()));
   if (options.nodes && !options.hooks.places.empty())
     throw error(errc::invalid_argument,
                 "places are given, and processes, which are places");

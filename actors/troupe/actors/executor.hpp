@@ -71,11 +71,11 @@ struct node_options {
   /// throws ends the wait.
   std::function<void()> check = {};
   /// A process that gives no sign of life for so long is lost: the run ends in
-  /// the others. Longer than any stop of a process (SIGSTOP, a debugger) that
-  /// the run is to survive.
+  /// the others. Must be longer than any pause (SIGSTOP, a debugger) that the
+  /// run should survive.
   int silence_limit_ms = 5000;
-  /// The same for a process that lives and for which a collective has waited so
-  /// long.
+  /// A process that lives is given up if a collective has waited this long for
+  /// it.
   int stall_limit_ms = 600'000;
   /// Called when a collective has waited longer than `silence_limit_ms` for
   /// `process`: the text names both, and what that process does. On a thread of

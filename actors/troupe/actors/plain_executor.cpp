@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <map>
 #include <new>
-#include <set>
 
 namespace troupe {
 

@@ -56,6 +56,7 @@ rank_part::rank_part(std::optional<comm::rank_environment> found)
                   + std::to_string(found_->size)
                   + " ranks on this host: a run must have all on one host");
   if (is_elastic()) {
+    ranks_at_start_ = found_->size;
     enter_epoch(0, {});
     first_epoch_ = epoch_;
   }
@@ -74,6 +75,11 @@ void rank_part::require_epoch() const {
     throw error(errc::peer_failure, "a rank of the job has ended or begun");
 }
 
+void rank_part::tell_step_done() {
+  if (is_first() && !std::exchange(has_told_step_, true))
+    comm::tell_step_done(found_->rendezvous, epoch_);
+}
+
 void rank_part::enter_next_epoch(const std::function<bool()>& stops) {
   comm::tell_epoch_ended(found_->rendezvous, epoch_, *found_->member);
   enter_epoch(epoch_, stops);
@@ -90,6 +96,9 @@ void rank_part::enter_epoch(std::uint64_t after,
       epoch_ = now->number;
       found_->rank = found_->local_rank = *rank;
       found_->size = found_->local_size = now->members.size();
+      // Members have increasing numbers, from 0 on.
+      are_all_late_ = std::ranges::min(now->members) >= ranks_at_start_;
+      has_told_step_ = false;
       folder_.clear();
       return;
     }
@@ -136,8 +145,6 @@ void rank_part::spread(executor_options& options) {
   nodes.process = rank();
   nodes.pass_folder = meeting_folder();
   nodes.timeout_ms = join_timeout_ms;
-  if (is_elastic())
-    nodes.check = [this] { require_epoch(); };
   nodes.noticed = [own_rank = rank()](std::size_t of, const std::string& what) {
     const std::size_t reporter = of == 0 ? 1 : 0; // one line is enough
     if (own_rank == reporter)

@@ -20,13 +20,17 @@ namespace troupe::apps {
 /// same command, and each has the devices that `--devices` names.
 ///
 /// In an *elastic* job, ranks may end and others begin. Its launcher numbers
-/// the epochs in between (comm/job_epoch.hpp). In each epoch a process has
+/// the epochs in between (comm/job_epoch.hpp). In each epoch a process can have
 /// another rank, and the ranks make a new run.
+///
+/// Thread rule: one thread; `require_epoch` and the numbers also from threads
+/// that wait for others to join.
 class rank_part {
 public:
   /// What the environment says (`comm::find_rank`). Throws what that throws,
   /// and error(invalid_argument) if the ranks are on several hosts. Waits for
-  /// the first epoch of an elastic job that has this process.
+  /// the first epoch of an elastic job that has this process: throws
+  /// error(peer_failure) if there is none for two minutes, and error(bad_file).
   rank_part();
   explicit rank_part(std::optional<comm::rank_environment> found);
   /// Removes the folder in which the ranks have met, if this made it.
@@ -44,6 +48,10 @@ public:
   bool is_elastic() const noexcept { return found_ && found_->member; }
   /// True if the process was not there from the start.
   bool is_late() const noexcept { return first_epoch_ > 1; }
+  /// True if none of the living ranks was there from the start.
+  bool are_all_late() const noexcept { return are_all_late_; }
+  /// Tells the launcher that the epoch makes progress.
+  void tell_step_done();
   /// Throws error(peer_failure) if the epoch has ended. Does nothing in other
   /// jobs.
   void require_epoch() const;
@@ -72,7 +80,10 @@ private:
 
   std::optional<comm::rank_environment> found_;
   std::uint64_t epoch_ = 0, first_epoch_ = 0; // of an elastic job
-  std::string folder_;                        // empty: not made yet
+  std::size_t ranks_at_start_ = 1;
+  bool are_all_late_ = false;
+  bool has_told_step_ = false; // of this epoch
+  std::string folder_;         // empty: not made yet
   bool made_folder_ = false;
 };
 

@@ -31,6 +31,8 @@
 #include <new>
 #include <optional>
 #include <span>
+#include <string>
+#include <thread>
 #include <utility>
 
 namespace troupe::apps {
@@ -127,11 +129,13 @@ private:
   void start_system();
   void choose_devices(const stop_request& stop);
   void open_source();
-  void begin_epoch();
+  void begin_epoch(const stop_request& stop);
   void write_files_if_first();
   void train_epoch(held_out_test& held_out, const stop_request& stop);
-  bool goes_on_after(const error& failure, const stop_request& stop) const;
-  void leave_epoch(const stop_request& stop);
+  void spread(const stop_request& stop);
+  bool goes_on_after(const error& failure) const;
+  bool is_of_stop(const error& failure, const stop_request& stop) const;
+  void leave_epoch(const error& failure, const stop_request& stop);
   training_observer observe(executor& exe, held_out_test& held_out,
                             const stop_request& stop, progress& shown);
   void tell_begin(executor& exe, progress& shown);
@@ -170,11 +174,11 @@ training_run::training_run(const train_options& given, rank_part& part)
   if (given.data.feeds.empty())
     refuse_custom_gradient(given.network, bundle_);
   check_verification(given);
-  check_part(given, bundle_, part);
   wanted_ = make_train_options(given, bundle_);
   if (wanted_.threads == 0)
     wanted_.threads = part.default_threads();
   require_fetches(bundle_, wanted_.fetches);
+  check_part(given, bundle_, part);
   wanted_.hooks.device_instances = make_devices(wanted_.devices);
   require_ops(bundle_, wanted_.devices);
   if (!given.dry_run)
@@ -186,6 +190,10 @@ training_run::training_run(const train_options& given, rank_part& part)
   wanted_.lowering.batch = source_->batch_samples(0);
   snapshots_.emplace(given, bundle_, *source_, part);
   state_.position = snapshots_->start();
+  if (state_.position.steps > steps_)
+    throw usage_error(
+      "the snapshot has " + std::to_string(state_.position.steps)
+      + " steps, this run ends after " + std::to_string(steps_));
   outputs_.emplace(options_, bundle_, state_.position.steps);
   parameters_ = make_parameters(given, bundle_, host_);
 }
@@ -236,13 +244,15 @@ int training_run::run() {
   bool is_over = false;
   while (!is_over && !stop.stopped())
     try {
-      begin_epoch();
+      begin_epoch(stop);
       train_epoch(held_out, stop);
       is_over = true;
     } catch (const error& failure) {
-      if (!goes_on_after(failure, stop))
+      if (is_of_stop(failure, stop))
+        break;
+      if (!goes_on_after(failure))
         throw;
-      leave_epoch(stop);
+      leave_epoch(failure, stop);
     }
   ends_late_stop.reset(); // from here on, results are saved
   if (!is_over || report_.stopped)
@@ -257,20 +267,37 @@ int training_run::run() {
 }
 
 /// Brings all ranks of the epoch to the same state.
-void training_run::begin_epoch() {
+void training_run::begin_epoch(const stop_request& stop) {
   run_ = wanted_;
   if (!part_.is_elastic())
-    return part_.spread(run_);
+    return spread(stop);
   if (epochs_++ > 0) {
     open_source();
     snapshots_->begin_epoch();
   } else {
     backup_.take(*parameters_, wanted_.devices.size());
   }
+  const auto before = state_.position.steps;
   state_ = exchange_state(part_, *parameters_, state_);
+  if (part_.are_all_late() && state_.position.steps == 0)
+    throw error(errc::not_found,
+                "all ranks that had the parameters have ended at once; with "
+                "--snapshots, --resume auto goes on from the last snapshot");
+  if (writes_files_ && state_.position.steps > before)
+    outputs_->add_line(state_.last_line); // of the step that it has skipped
   write_files_if_first();
   backup_.take(*parameters_, wanted_.devices.size());
+  spread(stop);
+}
+
+void training_run::spread(const stop_request& stop) {
   part_.spread(run_);
+  if (run_.nodes)
+    run_.nodes->check = [this, &stop] {
+      part_.require_epoch();
+      if (stop.stopped())
+        throw error(errc::cancelled, "stopped while waiting for other ranks");
+    };
 }
 
 /// The first rank may have ended.
@@ -282,18 +309,30 @@ void training_run::write_files_if_first() {
   outputs_.emplace(options_, bundle_, state_.position.steps, state_.last_line);
 }
 
-bool training_run::goes_on_after(const error& failure,
-                                 const stop_request& stop) const {
-  return part_.is_elastic() && failure.code() == errc::peer_failure
-         && !stop.stopped();
+bool training_run::goes_on_after(const error& failure) const {
+  return part_.is_elastic() && failure.code() == errc::peer_failure;
 }
 
-void training_run::leave_epoch(const stop_request& stop) {
+/// A signal to the job reaches the other ranks first, or last.
+bool training_run::is_of_stop(const error& failure,
+                              const stop_request& stop) const {
+  constexpr std::chrono::milliseconds between_ranks{100};
+  if (part_.has_others() && failure.code() == errc::peer_failure
+      && !stop.stopped())
+    std::this_thread::sleep_for(between_ranks);
+  return stop.stopped()
+         && (failure.code() == errc::cancelled
+             || failure.code() == errc::peer_failure);
+}
+
+void training_run::leave_epoch(const error& failure, const stop_request& stop) {
+  if (part_.is_first())
+    progress{}.note("the ranks change: " + failure.message());
   backup_.restore(*parameters_);
   try {
     part_.enter_next_epoch([&] { return stop.stopped(); });
-  } catch (const error& failure) {
-    if (failure.code() != errc::cancelled)
+  } catch (const error& other) {
+    if (other.code() != errc::cancelled)
       throw;
   }
 }
@@ -313,6 +352,7 @@ void training_run::step_is_done(const run_position& done) {
   if (!part_.is_elastic())
     return;
   backup_.take(*parameters_, wanted_.devices.size());
+  part_.tell_step_done();
   constexpr std::chrono::milliseconds between_looks{20};
   const auto now = std::chrono::steady_clock::now();
   if (now - looked_at_epoch_ < between_looks)

@@ -20,6 +20,8 @@ public:
       fetches_(fetches), observer_(observer), report_(report) {}
 
   void run(std::uint32_t in_flight) {
+    if (report_.steps == 0)
+      report_.first_step = done_.steps;
     start_ = epoch_start_ = now_ns();
     try {
       run_steps(in_flight);

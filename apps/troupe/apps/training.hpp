@@ -44,6 +44,7 @@ struct training_observer {
 };
 
 struct training_report {
+  std::uint64_t first_step = 0; ///< number of the first step of the history
   loss_history history;
   std::uint64_t steps = 0; ///< that this training ran
   std::uint64_t samples = 0;

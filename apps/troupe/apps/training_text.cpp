@@ -81,7 +81,8 @@ void warn_of_loss(const training_report& report, progress& shown) {
   if (lost != losses.end())
     shown.note(printed("warning: the loss of step %lld is not finite; "
                        "--check-nan names the op that begins it",
-                       static_cast<long long>(lost - losses.begin())));
+                       static_cast<long long>(report.first_step)
+                         + (lost - losses.begin())));
 }
 
 void print_held_out(const hits& found, bool json) {

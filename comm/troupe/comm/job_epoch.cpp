@@ -27,6 +27,15 @@ std::string ended_file(const std::string& folder, std::uint64_t epoch,
          + std::to_string(member);
 }
 
+std::string step_file(const std::string& folder, std::uint64_t epoch) {
+  return folder + "/step-done-" + std::to_string(epoch);
+}
+
+bool exists(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
 [[noreturn]] void fail(const std::string& path) {
   throw error(errc::io_failure, "cannot write " + path + ": "
                                   + std::system_category().message(errno));
@@ -84,8 +93,17 @@ void tell_epoch_ended(const std::string& folder, std::uint64_t epoch,
 
 bool has_epoch_ended(const std::string& folder, std::uint64_t epoch,
                      std::uint64_t member) {
-  std::error_code ignored;
-  return std::filesystem::exists(ended_file(folder, epoch, member), ignored);
+  return exists(ended_file(folder, epoch, member));
+}
+
+void tell_step_done(const std::string& folder, std::uint64_t epoch) {
+  const auto path = step_file(folder, epoch);
+  if (!std::ofstream{path})
+    fail(path);
+}
+
+bool has_done_step(const std::string& folder, std::uint64_t epoch) {
+  return exists(step_file(folder, epoch));
 }
 
 } // namespace troupe::comm

@@ -309,8 +309,12 @@ rank_environment read_rank(const launcher_entry& launcher,
            + std::to_string(found.size) + " (" + size + ")");
   if (launcher.job == job_of_troupe)
     found.rendezvous = from.find("TROUPE_RENDEZVOUS");
-  if (launcher.job == job_of_troupe && from.has_any({"TROUPE_MEMBER"}))
+  if (launcher.job == job_of_troupe && from.has_any({"TROUPE_MEMBER"})) {
     found.member = from.number("TROUPE_MEMBER");
+    if (found.rendezvous.empty())
+      refuse(from.told("TROUPE_MEMBER")
+             + ": TROUPE_RENDEZVOUS must name the folder of the job");
+  }
   return found;
 }
 

@@ -49,8 +49,8 @@ environment own_environment();
 /// A process can be inside of several launchers. The innermost is then taken;
 /// each of these can be started by those that follow:
 ///  1. `troupe launch`: TROUPE_RANK, TROUPE_SIZE, TROUPE_LOCAL_RANK,
-///     TROUPE_LOCAL_SIZE, TROUPE_JOB and, optionally, TROUPE_RENDEZVOUS. Other
-///     launchers can set them too.
+///     TROUPE_LOCAL_SIZE, TROUPE_JOB and, optionally, TROUPE_RENDEZVOUS. In an
+///     elastic job, TROUPE_MEMBER too. Other launchers can set them too.
 ///  2. torchrun: TORCHELASTIC_RUN_ID. RANK and WORLD_SIZE alone mean nothing.
 ///     The port in MASTER_PORT belongs to torchrun, it is only used as a name.
 ///  3. mpirun of Open MPI: OMPI_COMM_WORLD_RANK or OMPI_COMM_WORLD_SIZE.

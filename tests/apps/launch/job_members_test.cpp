@@ -91,6 +91,22 @@ TEST_CASE_FIXTURE(job, "a process that does not notice the end of an epoch is "
   CHECK(members.look_for_silent(now + 20s).empty());
 }
 
+TEST_CASE_FIXTURE(job, "many epochs without a step are no progress") {
+  int epochs = 0;
+  for (; !members.makes_no_progress() && epochs < 1000; ++epochs)
+    members.begin_epoch();
+  CHECK(epochs > 5);
+  CHECK(epochs < 100);
+}
+
+TEST_CASE_FIXTURE(job, "epochs with a step are progress") {
+  for (int i = 0; i < 1000; ++i) {
+    comm::tell_step_done(folder, epoch().number);
+    members.begin_epoch();
+    REQUIRE_FALSE(members.makes_no_progress());
+  }
+}
+
 TEST_CASE_FIXTURE(job, "if an epoch has ended for all, another begins") {
   for (std::uint64_t member : {0, 1, 2})
     tell(member);

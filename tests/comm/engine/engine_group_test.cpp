@@ -268,7 +268,6 @@ TEST_CASE_TEMPLATE(
 }
 
 TEST_CASE("processes that want different groups are all refused") {
-  const auto hub = std::make_shared<memory_hub>(2, 1);
   for (const auto& [second, text] :
        {std::pair<engine_group_options, const char*>{
           {.ranks = {0}}, "process 1 has ranks of another process"},

@@ -56,6 +56,10 @@ public:
         give_up(e);
         wait_for_all();
         throw;
+      } catch (...) { // no memory
+        give_up({errc::out_of_memory, "no memory to wait for other ranks"});
+        wait_for_all();
+        throw;
       }
       guard.lock();
     }

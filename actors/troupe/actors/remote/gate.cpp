@@ -133,9 +133,10 @@ std::string run_path(const std::string& folder, std::uint16_t port) {
 /// The numbers in the names of passes, "PORT.pass".
 std::vector<std::uint16_t> ports_of_passes(const std::string& folder) {
   std::vector<std::uint16_t> ports;
-  std::error_code ignored;
-  for (auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    const auto name = entry.path().filename().string();
+  std::error_code failed;
+  for (std::filesystem::directory_iterator at(folder, failed), last;
+       !failed && at != last; at.increment(failed)) {
+    const auto name = at->path().filename().string();
     std::uint16_t port = 0;
     const auto end =
       std::from_chars(name.data(), name.data() + name.size(), port).ptr;

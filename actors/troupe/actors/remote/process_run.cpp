@@ -31,7 +31,7 @@ process_run::process_run(parts p) : parts_(std::move(p)) {
   parts_.actors->context().members = link_->members();
   if (parts_.transfers)
     parts_.transfers->connect(*link_);
-  if (ranks() && parts_.memory) {
+  if (ranks()) {
     join_host_group(nodes, *link_, parts_.memory, *ranks());
     ranks()->attach_to(*parts_.queue);
     watch_others();
@@ -40,7 +40,7 @@ process_run::process_run(parts p) : parts_(std::move(p)) {
 }
 
 collective_ranks* process_run::ranks() const {
-  return parts_.actors->tasks().ranks();
+  return parts_.memory ? parts_.actors->tasks().ranks() : nullptr;
 }
 
 void process_run::step_ended(step_id step, const error* failure) {

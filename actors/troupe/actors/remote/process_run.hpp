@@ -59,7 +59,7 @@ public:
   /// Leaves the run after so many steps. Afterwards nothing that the parts
   /// refer to is called any more.
   void leave(step_id steps);
-  /// Null if the graph has no collectives.
+  /// Null if the graph has no collectives, or in a dry run.
   collective_ranks* ranks() const;
 
 private:

@@ -9,9 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <map>
-#include <set>
 #include <string_view>
 
 namespace troupe::actors {
@@ -73,6 +71,7 @@ void add_options(lines& out, const executor_options& o,
   out.add_list("fetches", o.fetches, [](const std::string& f) { return f; });
   out.add("steps_in_flight", o.steps_in_flight);
   out.add("seed", o.seed);
+  out.add("samples per step", o.lowering.batch);
   out.add_flag("dry_run", o.hooks.dry_run);
   out.add("fuse_all_reduce_bytes", o.lowering.fuse_all_reduce_bytes);
   out.add_flag("sync_batch_norm", o.lowering.sync_batch_norm);

@@ -8,7 +8,6 @@
 #include <troupe/kernels/scope.hpp>
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>

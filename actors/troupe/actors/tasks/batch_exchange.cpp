@@ -28,13 +28,12 @@ public:
     step_ = &step;
     whole_ = &whole;
     auto& end = place_.ranks.of(place_.device_index);
-    words_.resize(end.size());
-    std::ranges::fill(words_, 0);
-    words_[end.rank()] = word_of(step);
-    value_.set(tensor::make(place_.memory,
-                            {static_cast<std::int64_t>(2 * words_.size())},
-                            dtype::int32));
-    std::memcpy(value_.as_tensor().raw(), words_.data(), bytes());
+    try {
+      prepare(step, end);
+    } catch (const error& e) {
+      end.fail(e); // each step makes the same calls, whatever happens
+      throw;
+    }
     const auto started =
       end.start({comm::collective_kind::all_reduce, 0, {&given_, 1}}, *this);
     if (started.state == launch_status::done)
@@ -52,6 +51,16 @@ protected:
   const exchange_place& place() const noexcept { return place_; }
 
 private:
+  void prepare(const step_state& step, const comm::communicator& end) {
+    words_.resize(end.size());
+    std::ranges::fill(words_, 0);
+    words_[end.rank()] = word_of(step);
+    value_.set(tensor::make(place_.memory,
+                            {static_cast<std::int64_t>(2 * words_.size())},
+                            dtype::int32));
+    std::memcpy(value_.as_tensor().raw(), words_.data(), bytes());
+  }
+
   virtual std::uint64_t word_of(const step_state& step) = 0;
   /// @param words by device
   virtual void take(step_state& step,

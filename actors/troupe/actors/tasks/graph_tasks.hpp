@@ -14,7 +14,6 @@
 #include <troupe/kernels/scope.hpp>
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <span>

@@ -4,6 +4,7 @@
 #include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/comm/letter.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -23,7 +24,7 @@ namespace troupe::apps {
 
 namespace {
 
-constexpr double most_processes = 56;
+constexpr double most_processes = comm::max_ranks;
 constexpr double most_comm_rounds = 1e6;
 
 struct comm_options {

@@ -4,6 +4,7 @@
 // load the libraries of the engines.
 //
 // usage: troupe-bench-comm PROCESSES BYTES,... ROUNDS ENGINE,... json|text
+#include <troupe/actors/remote/gate.hpp>
 #include <troupe/apps/bench/comm_probe.hpp>
 #include <troupe/apps/common_options.hpp>
 
@@ -40,8 +41,8 @@ class comm_folder {
 public:
   comm_folder(const launched_place& launched)
     : path_(
-      std::filesystem::temp_directory_path()
-      / ("troupe-comm-bench-"
+      std::filesystem::path{troupe::actors::run_folder("")}
+      / ("bench-comm-"
          + std::to_string(launched.is_launched ? ::getppid() : ::getpid()))),
       is_own_(launched.process == 0) {
     std::filesystem::create_directory(path_);

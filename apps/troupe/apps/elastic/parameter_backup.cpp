@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/elastic/parameter_backup.hpp>
 
-#include <algorithm>
-
 namespace troupe::apps {
 
 void parameter_backup::take(scope& parameters, std::size_t replicas) {

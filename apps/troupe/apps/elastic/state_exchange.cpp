@@ -42,6 +42,9 @@ struct state_header {
   }
 };
 
+// For a rank that still reads its data, or that hangs.
+constexpr std::chrono::seconds longest_wait{120};
+
 /// A group of all ranks of an epoch, for calls one after the other.
 class epoch_group {
 public:
@@ -53,8 +56,14 @@ public:
             const comm::rank_value& value) {
     actors::calls_in_flight calls;
     calls.start(*end_, {kind, root, {&value, 1}});
-    calls.wait([this] { part_.require_epoch(); },
-               [this](const error& e) { end_->leave(e); });
+    const auto deadline = std::chrono::steady_clock::now() + longest_wait;
+    calls.wait(
+      [&] {
+        part_.require_epoch();
+        if (std::chrono::steady_clock::now() > deadline)
+          throw error(errc::peer_failure, "a rank does not send its state");
+      },
+      [this](const error& e) { end_->leave(e); });
   }
 
 private:
@@ -62,7 +71,7 @@ private:
     return {.path = part.meeting_folder() + "/state",
             .process = part.rank(),
             .processes = part.size(),
-            .timeout = std::chrono::seconds{120},
+            .timeout = longest_wait,
             .check = [&part] { part.require_epoch(); }};
   }
 
@@ -88,6 +97,8 @@ public:
     std::getline(lines, last_line);
     while (std::getline(lines, name))
       exchange_value(name);
+    if (is_behind_)
+      parameters_.drop_replicas(); // the executor makes new ones
     return {header.position, last_line.empty() ? "" : last_line + '\n'};
   }
 

@@ -18,8 +18,7 @@ struct rank_state {
 
 /// Makes all ranks of an epoch begin with the same state: those that are
 /// behind, such as new ones, get the values and the position of the first rank
-/// that has done the most steps. Others keep their values, and so do statistics
-/// of their own devices.
+/// that has done the most steps, also its statistics. Others keep their values.
 ///
 /// All ranks call it, and wait for each other. Throws error(peer_failure) if
 /// the epoch ends meanwhile.

@@ -53,6 +53,8 @@ struct output_pipe {
   }
 };
 
+const std::string member_variable = "TROUPE_MEMBER=";
+
 /// This process's variables, and those that tell a rank its place.
 /// @param member its number in an elastic job
 std::vector<std::string> variables_of(std::size_t rank, std::size_t ranks,
@@ -69,14 +71,15 @@ std::vector<std::string> variables_of(std::size_t rank, std::size_t ranks,
   }};
   std::vector<std::string> all;
   for (char** entry = environ; *entry; ++entry)
-    if (std::none_of(own.begin(), own.end(), [entry](const auto& variable) {
-          return std::string_view(*entry).starts_with(variable.first);
-        }))
+    if (!std::string_view(*entry).starts_with(member_variable)
+        && std::none_of(own.begin(), own.end(), [entry](const auto& variable) {
+             return std::string_view(*entry).starts_with(variable.first);
+           }))
       all.emplace_back(*entry);
   for (const auto& [name, value] : own)
     all.push_back(name + value);
   if (member)
-    all.push_back("TROUPE_MEMBER=" + std::to_string(*member));
+    all.push_back(member_variable + std::to_string(*member));
   return all;
 }
 
@@ -222,22 +225,26 @@ private:
   void replace(std::size_t rank);
   void kill_silent();
   void note(const std::string& line);
+  void fail(std::size_t rank);
   void begin_end(std::chrono::milliseconds grace);
   void go_on_with_end();
   void send(int signal) const;
   void finish_output();
+  bool has_notable_logs() const;
   job_result result();
   std::string failure_of_rank() const;
 
   const job_options& options_;
   signal_pipe signals_;
   // Its end comes last: until then the launcher can be killed.
-  std::optional<guardian> guardian_;
+  std::unique_ptr<guardian> guardian_;
   job_folders folders_;
   own_streams streams_;
   std::vector<std::unique_ptr<launched_rank>> ranks_;
   std::optional<job_members> members_;    ///< of an elastic job
   std::vector<std::size_t> to_replace_{}; ///< ranks of it that were killed
+  bool has_success_ = false;              // a rank has ended so
+  bool epoch_is_due_ = false;             // because of such a rank
   job_ending ending_;
   std::optional<std::size_t> first_failed_; ///< a rank
   std::string failed_output_;               ///< why output could not be written
@@ -249,7 +256,9 @@ void running_job::guard() {
   std::vector<pid_t> groups;
   for (const auto& rank : ranks_)
     groups.push_back(rank->process.id());
-  guardian_.emplace(groups, folders_.rendezvous());
+  // The old one guards until the new one does.
+  auto next = std::make_unique<guardian>(groups, folders_.rendezvous());
+  guardian_ = std::move(next);
 }
 
 bool running_job::have_all_ended() const {
@@ -316,15 +325,22 @@ void running_job::look_at(std::size_t rank) {
   const auto& end = ranks_[rank]->process.look();
   if (!end || had_ended)
     return;
-  if (members_ && end->is_success())
-    members_->remove(rank);
-  if (end->is_success() || first_failed_)
-    return;
-  if (goes_on_without(*end)) {
+  if (end->is_success()) {
+    has_success_ = true;
+    if (members_) {
+      members_->remove(rank);
+      epoch_is_due_ = true; // others may wait for it
+    }
+  } else if (goes_on_without(*end)) {
     to_replace_.push_back(rank);
-    return;
+  } else {
+    fail(rank);
   }
-  first_failed_ = rank;
+}
+
+void running_job::fail(std::size_t rank) {
+  if (!first_failed_)
+    first_failed_ = rank;
   begin_end(options_.grace);
 }
 
@@ -344,18 +360,32 @@ void running_job::look_at_output() {
     begin_end({});
 }
 
-/// A rank that ends by itself with an error would do so again.
+/// A rank that ends by itself with an error would do so again. Once a rank has
+/// done all steps, another one cannot get its state any more.
 bool running_job::goes_on_without(const process_end& end) const {
-  return members_ && end.killed && passed_on_ == 0
-         && ending_.at == job_ending::stage::none;
+  return members_ && end.killed && passed_on_ == 0 && !first_failed_
+         && !has_success_ && ending_.at == job_ending::stage::none;
 }
 
-/// Not done while streams are polled, because it replaces them.
+/// Not done while streams are polled, because it replaces them. What has
+/// happened in the same pass can have ended the job meanwhile.
 void running_job::replace_ended() {
   const auto ended = std::exchange(to_replace_, {});
+  if (ended.empty() && !std::exchange(epoch_is_due_, false))
+    return;
   for (const auto rank : ended)
-    replace(rank);
-  if (!ended.empty() && !first_failed_)
+    members_->remove(rank);
+  const bool has_state = members_->living() > 0;
+  for (const auto rank : ended)
+    if (has_state && goes_on_without(*ranks_[rank]->process.end()))
+      replace(rank);
+    else
+      fail(rank);
+  if (first_failed_ || members_->living() == 0)
+    return;
+  if (!ended.empty() && members_->makes_no_progress())
+    fail(ended.front());
+  else
     members_->begin_epoch();
 }
 
@@ -373,28 +403,34 @@ void running_job::replace(std::size_t rank) {
       ranks_[rank] = std::make_unique<launched_rank>(
         rank, options_, folders_, streams_, rank_pipes{input_of(rank)}, member,
         rank_log::start::after_the_old);
-      guard();
       note(how + " and is started again");
+      guard();
       return;
     } catch (const error& failure) {
       note(failure.message());
+      if (!ranks_[rank]->process.end())
+        return; // it runs, only the guardian could not be started
     }
   members_->remove(rank);
   if (members_->living() >= *options_.least_ranks) {
     note(how + ", the others go on");
     return;
   }
-  first_failed_ = rank;
-  begin_end(options_.grace);
+  fail(rank);
 }
 
 void running_job::kill_silent() {
   if (!members_ || ending_.at != job_ending::stage::none || first_failed_)
     return;
   for (const auto rank : members_->look_for_silent(job_members::clock::now())) {
+    if (has_success_)
+      continue; // it has done all steps, too, and may be saving
     note("rank " + std::to_string(rank) + " hangs: it is killed");
     ranks_[rank]->process.send(SIGKILL);
   }
+  // Ranks that can make no run together try it again and again.
+  if (!has_success_ && members_->makes_no_progress())
+    fail(0);
 }
 
 void running_job::note(const std::string& line) {
@@ -448,8 +484,15 @@ void running_job::finish_output() {
   look_at_output();
 }
 
+/// Not of a wrong command line (exit code 2), which has been told already.
+bool running_job::has_notable_logs() const {
+  constexpr int usage = 2;
+  return first_failed_ && passed_on_ == 0
+         && ranks_[*first_failed_]->process.end()->code() != usage;
+}
+
 job_result running_job::result() {
-  if (first_failed_ && passed_on_ == 0)
+  if (has_notable_logs())
     folders_.keep_logs();
   if (!failed_output_.empty())
     return {1, failed_output_};
@@ -464,7 +507,7 @@ std::string running_job::failure_of_rank() const {
     "rank " + std::to_string(*first_failed_) + " " + rank.process.end()->text();
   if (passed_on_ != 0)
     text += " after " + signal_name(passed_on_);
-  if (passed_on_ == 0 || !options_.logs.empty())
+  if (has_notable_logs() || !options_.logs.empty())
     text += " (output: " + rank.log.path() + ")";
   if (!rank.err.last_line().empty())
     text += ": " + rank.err.last_line();

@@ -15,6 +15,7 @@ using namespace std::chrono_literals;
 // A process that ends sooner may do so again and again.
 constexpr auto early = 500ms;
 constexpr int most_early_ends = 20;
+constexpr int most_idle_epochs = 20;
 // How long a process may take longer than others to notice the end of an epoch.
 constexpr auto patience = 3s;
 
@@ -51,7 +52,13 @@ void job_members::remove(std::size_t place) {
   std::erase(order_, places_[place].number);
 }
 
+bool job_members::makes_no_progress() const {
+  return idle_epochs_ >= most_idle_epochs;
+}
+
 void job_members::begin_epoch() {
+  if (epoch_ > 0)
+    idle_epochs_ = comm::has_done_step(folder_, epoch_) ? 0 : idle_epochs_ + 1;
   comm::write_epoch(folder_, {++epoch_, order_});
   told_since_.reset();
 }

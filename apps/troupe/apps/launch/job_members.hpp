@@ -32,6 +32,8 @@ public:
   /// The process of a place has ended, and another is to follow it, whose
   /// number this returns.
   std::uint64_t replace(std::size_t place, clock::time_point now);
+  /// True if no step has been done in many epochs in a row.
+  bool makes_no_progress() const;
   /// The process of a place has ended for good.
   void remove(std::size_t place);
   /// Begins an epoch with those that live. Throws error(io_failure).
@@ -53,6 +55,7 @@ private:
   std::string folder_;
   std::uint64_t epoch_ = 0;
   std::uint64_t next_number_ = 0;
+  int idle_epochs_ = 0; // in a row, in which no step was done
   std::vector<place> places_;
   std::vector<std::uint64_t> order_; // of those that live, the oldest first
   std::optional<clock::time_point> told_since_;

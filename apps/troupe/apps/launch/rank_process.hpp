@@ -47,9 +47,9 @@ public:
   rank_process(const rank_process&) = delete;
   rank_process& operator=(const rank_process&) = delete;
 
-  /// Number of the process and of its group. Belongs to no other process while
-  /// the object exists, because the system is not told before that the end of
-  /// the process has been noticed.
+  /// Number of the process and of its group. The system does not reuse it while
+  /// the object exists, because the destructor is the first to reap the
+  /// process.
   pid_t id() const noexcept { return id_; }
   /// Sends a signal to the group.
   void send(int signal) const;

@@ -110,7 +110,7 @@ metrics_file::metrics_file(std::string path, std::uint64_t first_step,
   bytes_ = kept.bytes;
   descriptor_ = open_at(path_, bytes_);
   if (kept.lines + 1 == first_step && !line_before.empty())
-    add(line_before);
+    write_line(line_before);
 }
 
 metrics_file::~metrics_file() {
@@ -118,10 +118,10 @@ metrics_file::~metrics_file() {
 }
 
 void metrics_file::write(const step_metrics& metrics) {
-  add(to_json_line(metrics));
+  write_line(to_json_line(metrics));
 }
 
-void metrics_file::add(const std::string& line) {
+void metrics_file::write_line(const std::string& line) {
   if (const int code = write_all(descriptor_, line); code != 0) {
     if (!shared_)
       (void)!::ftruncate(descriptor_, bytes_); // a pipe cannot be truncated

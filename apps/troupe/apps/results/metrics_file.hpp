@@ -41,10 +41,10 @@ public:
   /// Throws error(io_failure) if the disk is full. No part of the line is then
   /// in the file, unless other output goes there too.
   void write(const step_metrics& metrics);
+  /// The same for a line that `to_json_line` has made.
+  void write_line(const std::string& line);
 
 private:
-  void add(const std::string& line);
-
   std::string path_;
   int descriptor_;
   bool shared_;            ///< other output goes to the file too

@@ -64,6 +64,11 @@ void run_outputs::add(const step_metrics& metrics, progress& shown) {
   }
 }
 
+void run_outputs::add_line(const std::string& line) {
+  if (metrics_ && !lost_)
+    metrics_->write_line(line);
+}
+
 void run_outputs::require_metrics() const {
   if (lost_)
     throw error(errc::io_failure, *lost_);

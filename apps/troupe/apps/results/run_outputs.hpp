@@ -33,6 +33,8 @@ public:
   /// Adds a line of metrics. If it cannot be written, training continues
   /// without further lines, and `require_metrics` throws at the end.
   void add(const step_metrics& metrics, progress& shown);
+  /// Adds a line of metrics that another rank has made.
+  void add_line(const std::string& line);
   /// Throws, at the end, if metrics could not be written.
   void require_metrics() const;
 

@@ -154,16 +154,20 @@ std::string snapshot_folder::file_name(std::uint64_t steps) const {
 
 void snapshot_folder::write(const snapshot& taken, std::size_t keep) const {
   arena memory{make_host_memory_source()};
-  write_npz(path_ / file_name(taken.position.steps), to_arrays(taken, memory));
+  const auto name = file_name(taken.position.steps);
+  auto arrays = to_arrays(taken, memory);
+  arrays.emplace(prefix + "file", text_array(memory, name));
+  write_npz(path_ / name, arrays);
   remove_old(keep);
 }
 
 std::vector<snapshot_folder::entry> snapshot_folder::list() const {
   // By steps and number of ranks.
   std::map<std::pair<std::uint64_t, std::size_t>, entry> found;
-  std::error_code ignored;
-  for (auto& file : std::filesystem::directory_iterator(path_, ignored)) {
-    const auto name = file.path().filename().string();
+  std::error_code failed;
+  for (std::filesystem::directory_iterator at(path_, failed), end;
+       !failed && at != end; at.increment(failed)) {
+    const auto name = at->path().filename().string();
     unsigned long long steps = 0;
     std::size_t rank = 0, ranks = 0;
     int used = 0;
@@ -175,7 +179,7 @@ std::vector<snapshot_folder::entry> snapshot_folder::list() const {
     auto& e = found[{steps, ranks}];
     e.steps = steps;
     e.ranks = ranks;
-    e.files.push_back(file.path());
+    e.files.push_back(at->path());
   }
   std::vector<entry> all;
   for (auto& [key, e] : found) {
@@ -196,6 +200,11 @@ snapshot snapshot_folder::read(const entry& from, arena& memory) const {
   snapshot whole;
   for (auto& file : from.files) {
     array_reader arrays{read_npz(file, memory), file.string()};
+    const auto place = file.filename().string();
+    if (arrays.text("file") != place)
+      throw error(errc::bad_file, file.string()
+                                    + ": is a file of another snapshot under "
+                                      "this name");
     whole.position = {arrays.number<std::uint64_t>("steps"),
                       arrays.real("epoch_loss"), arrays.real("epoch_samples")};
     whole.identity = {arrays.text("program"),

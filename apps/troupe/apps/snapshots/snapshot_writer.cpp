@@ -4,6 +4,7 @@
 #include <troupe/base/error.hpp>
 #include <troupe/base/threads.hpp>
 
+#include <exception>
 #include <new>
 #include <utility>
 
@@ -53,6 +54,8 @@ void snapshot_writer::serve() {
       failed = e.message();
     } catch (const std::bad_alloc&) {
       failed = "no memory to write a snapshot";
+    } catch (const std::exception& e) {
+      failed = e.what();
     }
     guard.lock();
     next_.reset();

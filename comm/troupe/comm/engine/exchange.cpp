@@ -26,6 +26,8 @@ constexpr std::size_t least_block_bytes = std::size_t{8} << 10;
 constexpr std::size_t most_direct_bytes = std::size_t{2} << 20;
 /// Blocks begin at multiples of this many elements.
 constexpr std::size_t block_granularity = 64;
+// A piece has at least so many elements, of at most eight bytes.
+constexpr std::size_t smallest_piece = block_granularity * 8;
 /// Selected rows are sent in parts of at most so many bytes.
 constexpr std::size_t rows_part_bytes = std::size_t{16} << 20;
 
@@ -290,7 +292,8 @@ std::byte* exchange::scratch(std::size_t slot, std::size_t number) {
   if (at >= scratch_.size())
     scratch_.resize(at + 1);
   if (!scratch_[at])
-    scratch_[at] = memory_.allocate(options_.piece_bytes);
+    scratch_[at] =
+      memory_.allocate(std::max(options_.piece_bytes, smallest_piece));
   return scratch_[at].data();
 }
 

@@ -3,7 +3,6 @@
 
 #include <troupe/base/error.hpp>
 
-#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -11,6 +10,15 @@
 #include <thread>
 
 namespace troupe::comm {
+
+namespace {
+
+bool exists(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
+} // namespace
 
 folder_store::folder_store(const gloo_group_options& options)
   : options_(options),
@@ -30,7 +38,7 @@ std::string folder_store::path_of(const std::string& key) const {
 void folder_store::set(const std::string& key, const std::vector<char>& data) {
   const auto path = path_of(key);
   const auto unfinished = path + ".new";
-  if (std::filesystem::exists(path))
+  if (exists(path))
     throw error(errc::io_failure,
                 path
                   + " is there already: of another group, or of a process "
@@ -42,7 +50,11 @@ void folder_store::set(const std::string& key, const std::vector<char>& data) {
       throw error(errc::io_failure, unfinished + " cannot be written");
   }
   own_.push_back(path);
-  std::filesystem::rename(unfinished, path); // readers see all of it
+  std::error_code failed;
+  std::filesystem::rename(unfinished, path, failed); // readers see all of it
+  if (failed)
+    throw error(errc::io_failure,
+                path + " cannot be made: " + failed.message());
 }
 
 std::vector<char> folder_store::get(const std::string& key) {
@@ -59,7 +71,7 @@ void folder_store::wait(const std::vector<std::string>& keys,
 void folder_store::wait(const std::vector<std::string>& keys) {
   constexpr std::chrono::milliseconds pause{2};
   for (auto& key : keys)
-    while (!std::filesystem::exists(path_of(key))) {
+    while (!exists(path_of(key))) {
       if (options_.check)
         options_.check();
       if (std::chrono::steady_clock::now() >= deadline_)

@@ -4,8 +4,6 @@
 #include <troupe/base/failure_codec.hpp>
 
 #include <cstring>
-#include <string>
-#include <string_view>
 
 namespace troupe::comm {
 

@@ -17,7 +17,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
-#include <deque>
 #include <list>
 #include <mutex>
 #include <optional>
