@@ -34,7 +34,7 @@ words operator+(words a, const words& b) {
 
 words digits(const words& more) {
   return words{"train",  "digits", "--data",   TROUPE_DATA "/digits",
-               "--seed", "3",      "--epochs", "12"}
+               "--seed", "3",      "--epochs", "8"}
          + more;
 }
 
@@ -102,7 +102,7 @@ TEST_CASE("ranks are killed, and training ends as if none had been") {
                    return true; // the job is over
                  ::kill(ranks[draw.below(ranks.size())], SIGKILL);
                  pause = draw.below(30);
-                 return ++kills == 8;
+                 return ++kills == 5;
                });
   CHECK(result.code == 0);
   CHECK(kills > 2);
@@ -141,7 +141,7 @@ TEST_CASE("ranks of several devices all get the state") {
                  if (ranks.empty())
                    return true;
                  ::kill(ranks[kills % ranks.size()], SIGKILL);
-                 return ++kills == 4;
+                 return ++kills == 2;
                });
   CHECK(result.code == 0);
   CHECK(contains(result.err, "is started again"));

@@ -34,8 +34,9 @@ public:
       end.fail(e); // each step makes the same calls, whatever happens
       throw;
     }
-    const auto started =
-      end.start({comm::collective_kind::all_reduce, 0, {&given_, 1}}, *this);
+    const auto started = place_.ranks.start(
+      place_.device_index, {comm::collective_kind::all_reduce, 0, {&given_, 1}},
+      *this, step);
     if (started.state == launch_status::done)
       read();
     return started.state;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/tasks/collective_ranks.hpp>
 
+#include <troupe/actors/engine/step_state.hpp>
+
 #include <algorithm>
 #include <utility>
 
@@ -46,6 +48,21 @@ void collective_ranks::join(
 bool collective_ranks::all_are_here() const {
   return std::ranges::all_of(ends_,
                              [](const auto& end) { return end != nullptr; });
+}
+
+// The step is marked as failed before `give_up` looks at the rank's calls, and
+// this adds the call before it looks at the mark. Both use the rank's lock, so
+// one of them sees the other.
+launch_result collective_ranks::start(std::size_t device,
+                                      const comm::collective_call& call,
+                                      completion& whole,
+                                      const step_state& step) const {
+  auto& end = of(device);
+  const auto started = end.start(call, whole);
+  if (started.state == launch_status::pending && !all_are_here()
+      && step.failed.load(std::memory_order_relaxed))
+    end.give_up(started.position, started.position, step.reason());
+  return started;
 }
 
 void collective_ranks::give_up(step_id step, const error& reason) {

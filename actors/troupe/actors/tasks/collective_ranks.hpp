@@ -13,6 +13,8 @@
 
 namespace troupe::actors {
 
+struct step_state;
+
 /// The ends of the group of a graph's devices, for collectives with a handle
 /// per device. Every step makes the same number of calls on each of them, also
 /// if it fails.
@@ -37,6 +39,10 @@ public:
   /// Lets the workers of `queue`, which outlives the object, look.
   void attach_to(job_queue& queue) noexcept;
 
+  /// Makes the next call of a device of this process, in a step. A step can
+  /// fail on another thread meanwhile: then the call is given up.
+  launch_result start(std::size_t device, const comm::collective_call& call,
+                      completion& whole, const step_state& step) const;
   /// The end of a device of this process.
   comm::communicator& of(std::size_t device) const { return *ends_[device]; }
 

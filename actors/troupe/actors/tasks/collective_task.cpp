@@ -69,7 +69,7 @@ public:
 
   launch_status run(step_state& step, completion& whole) override {
     take_values(step.slot);
-    return ranks_.of(device_).start({kind_, root_, values_}, whole).state;
+    return ranks_.start(device_, {kind_, root_, values_}, whole, step).state;
   }
 
   // The other ranks wait for this one and must learn that it has failed.

@@ -169,8 +169,10 @@ void shm_group::give_up(std::size_t rank, ticket first, ticket last,
 void shm_group::stage(std::size_t rank, own_call& c) {
   const auto& call = c.call;
   c.given.resize(call.values.size());
-  if (c.letter.capacity() < letter_bytes(call))
-    c.letter = memory_.allocate(letter_bytes(call));
+  if (c.letter_room < letter_bytes(call)) {
+    c.letter_room = letter_bytes(call);
+    c.letter = memory_.allocate(c.letter_room);
+  }
   write_letter(call, c.letter.data());
   const letter_view letter{segments_[rank]->bytes(),
                            segments_[rank]->offset_of(c.letter.data()),

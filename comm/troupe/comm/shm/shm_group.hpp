@@ -98,6 +98,8 @@ private:
     std::vector<tensor> given;
     std::vector<buffer> rows; ///< row numbers of selected rows
     buffer letter;
+    /// Bytes of `letter` that were asked for; its capacity may be larger.
+    std::size_t letter_room = 0;
     bool is_made = false;   ///< other ranks can see it
     bool is_plain = false;  ///< no value has another layout any more
     bool is_copied = false; ///< the rank has copied its results
