@@ -53,4 +53,14 @@ TEST_CASE("members tell the end of one epoch, not of others") {
   CHECK_FALSE(has_epoch_ended(folder, 4, 1));
 }
 
+TEST_CASE("steps are told per epoch and for the whole job") {
+  const temporary_folder at;
+  const auto folder = at.path().string();
+  CHECK_FALSE(has_done_step(folder));
+  tell_step_done(folder, 3);
+  CHECK(has_done_step(folder));
+  CHECK(has_done_step(folder, 3));
+  CHECK_FALSE(has_done_step(folder, 4));
+}
+
 } // TEST_SUITE("comm.job_epoch")

@@ -75,6 +75,10 @@ void rank_part::require_epoch() const {
     throw error(errc::peer_failure, "a rank of the job has ended or begun");
 }
 
+bool rank_part::may_have_lost_all() const {
+  return are_all_late_ && comm::has_done_step(found_->rendezvous);
+}
+
 void rank_part::tell_step_done() {
   if (is_first() && !std::exchange(has_told_step_, true))
     comm::tell_step_done(found_->rendezvous, epoch_);

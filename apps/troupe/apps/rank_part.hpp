@@ -48,8 +48,9 @@ public:
   bool is_elastic() const noexcept { return found_ && found_->member; }
   /// True if the process was not there from the start.
   bool is_late() const noexcept { return first_epoch_ > 1; }
-  /// True if none of the living ranks was there from the start.
-  bool are_all_late() const noexcept { return are_all_late_; }
+  /// True if the job has done steps, but none of the living ranks was there
+  /// from the start.
+  bool may_have_lost_all() const;
   /// Tells the launcher that the epoch makes progress.
   void tell_step_done();
   /// Throws error(peer_failure) if the epoch has ended. Does nothing in other

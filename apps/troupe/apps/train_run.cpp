@@ -279,7 +279,7 @@ void training_run::begin_epoch(const stop_request& stop) {
   }
   const auto before = state_.position.steps;
   state_ = exchange_state(part_, *parameters_, state_);
-  if (part_.are_all_late() && state_.position.steps == 0)
+  if (state_.position.steps == 0 && part_.may_have_lost_all())
     throw error(errc::not_found,
                 "all ranks that had the parameters have ended at once; with "
                 "--snapshots, --resume auto goes on from the last snapshot");

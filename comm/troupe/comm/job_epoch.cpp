@@ -97,9 +97,13 @@ bool has_epoch_ended(const std::string& folder, std::uint64_t epoch,
 }
 
 void tell_step_done(const std::string& folder, std::uint64_t epoch) {
-  const auto path = step_file(folder, epoch);
-  if (!std::ofstream{path})
-    fail(path);
+  for (auto& path : {step_file(folder, epoch), folder + "/step-done"})
+    if (!std::ofstream{path})
+      fail(path);
+}
+
+bool has_done_step(const std::string& folder) {
+  return exists(folder + "/step-done");
 }
 
 bool has_done_step(const std::string& folder, std::uint64_t epoch) {

@@ -42,6 +42,8 @@ bool has_epoch_ended(const std::string& folder, std::uint64_t epoch,
 /// The first rank tells that a step has been done in the epoch.
 void tell_step_done(const std::string& folder, std::uint64_t epoch);
 bool has_done_step(const std::string& folder, std::uint64_t epoch);
+/// In any epoch.
+bool has_done_step(const std::string& folder);
 ///@}
 
 } // namespace troupe::comm
