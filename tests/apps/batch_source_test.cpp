@@ -29,6 +29,11 @@ struct host {
               out.values<std::int64_t>().end(), 0);
     return out;
   }
+  tensor offsets(const shape& dims, const std::vector<std::int64_t>& list) {
+    tensor out = tensor::make(memory, dims, dtype::int64);
+    std::ranges::copy(list, out.data<std::int64_t>());
+    return out;
+  }
   dataset samples(std::int64_t n) {
     return {{{"x", counting({n, 1})}, {"y", counting({n, 2})}}, n};
   }
@@ -144,11 +149,6 @@ TEST_CASE_FIXTURE(host, "an npz file gives a batch per step") {
 TEST_CASE_FIXTURE(host, "sequences of a step are cut out of an npz file") {
   const temporary_folder folder;
   const auto file = folder / "f.npz";
-  const auto offsets = [&](const shape& dims, std::vector<std::int64_t> list) {
-    tensor out = tensor::make(memory, dims, dtype::int64);
-    std::ranges::copy(list, out.data<std::int64_t>());
-    return out;
-  };
   const feed_info words{"x", dtype::int64, {-1, 1}, std::nullopt};
   const named_tensors right{{"x", counting({6, 1})},
                             {"x.lod0", offsets({2, 3}, {0, 1, 2, 0, 0, 1})},
@@ -309,11 +309,6 @@ TEST_CASE_FIXTURE(host, "shards of a share differ by at most one sample") {
 TEST_CASE_FIXTURE(host, "a share of an npz file has sequences of its samples") {
   const temporary_folder folder;
   const auto file = folder / "f.npz";
-  const auto offsets = [&](const shape& dims, std::vector<std::int64_t> list) {
-    tensor out = tensor::make(memory, dims, dtype::int64);
-    std::ranges::copy(list, out.data<std::int64_t>());
-    return out;
-  };
   const feed_info words{"x", dtype::int64, {-1, 1}, std::nullopt};
   write_npz(file, {{"x", counting({6, 1})},
                    {"x.lod0", offsets({2, 3}, {0, 1, 4, 0, 2, 2})}});

@@ -20,8 +20,6 @@ TEST_SUITE("apps.command_page") {
 namespace {
 
 using json = nlohmann::json;
-using words = std::vector<std::string>;
-
 const std::string digits = TROUPE_DATA "/digits";
 
 std::string page() {
@@ -98,11 +96,6 @@ std::set<std::string> keys_of(words command) {
   for (const auto& text : lines_of(result.out))
     collect_keys(json::parse(text), keys);
   return keys;
-}
-
-words operator+(words a, const words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
 }
 
 } // namespace

@@ -7,8 +7,10 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <fstream>
 #include <optional>
 #include <sstream>
 #include <thread>
@@ -170,6 +172,50 @@ bool fails_with(const command_result& result, int code,
   if (!right)
     MESSAGE("exit ", result.code, " out: ", result.out, " err: ", result.err);
   return right;
+}
+
+words operator+(words a, const words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+std::vector<pid_t> ranks_of(pid_t launch) {
+  std::vector<pid_t> found;
+  for (auto& entry : std::filesystem::directory_iterator("/proc")) {
+    std::ifstream stat{entry.path() / "stat"};
+    std::string text;
+    pid_t parent = 0;
+    if (!std::getline(stat, text)
+        || std::sscanf(text.c_str() + text.rfind(')'), ") %*c %d", &parent) != 1
+        || parent != launch)
+      continue;
+    std::ifstream command{entry.path() / "cmdline"};
+    std::string program, subcommand;
+    std::getline(command, program, '\0');
+    std::getline(command, subcommand, '\0');
+    if (subcommand == "train")
+      found.push_back(std::stoi(entry.path().filename().string()));
+  }
+  return found;
+}
+
+pid_t rank_in_place(pid_t launch, int place) {
+  const auto wanted = "TROUPE_RANK=" + std::to_string(place);
+  for (auto rank : ranks_of(launch)) {
+    std::ifstream variables{"/proc/" + std::to_string(rank) + "/environ"};
+    for (std::string v; std::getline(variables, v, '\0');)
+      if (v == wanted)
+        return rank;
+  }
+  return 0;
+}
+
+std::vector<std::string> metrics_before(const std::string& key,
+                                        const std::filesystem::path& file) {
+  auto lines = lines_of(read_bytes(file));
+  for (auto& line : lines)
+    line.erase(line.find("\"" + key + "\""));
+  return lines;
 }
 
 } // namespace troupe::test

@@ -4,6 +4,7 @@
 #include <support/files.hpp>
 
 #include <cstddef>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -11,6 +12,9 @@
 #include <sys/types.h>
 
 namespace troupe::test {
+
+using words = std::vector<std::string>;
+words operator+(words a, const words& b);
 
 /// The result of a run of the command.
 struct command_result {
@@ -49,6 +53,12 @@ command_result run_troupe_for(std::size_t seconds,
 /// Runs a line of shell in `folder`, in which `troupe` is the command.
 command_result run_in(const temporary_folder& folder, const std::string& line);
 
+/// The processes of `troupe train` that a launch has started. Its guardian,
+/// also its child, is none of them.
+std::vector<pid_t> ranks_of(pid_t launch);
+/// The process in place `place` of that job; 0 if there is none.
+pid_t rank_in_place(pid_t launch, int place);
+
 /// True if a running process is the command and has a handler for `signal`.
 bool catches(pid_t process, int signal);
 
@@ -57,6 +67,11 @@ double cpu_seconds(pid_t process);
 
 /// The lines of a text, without their ends.
 std::vector<std::string> lines_of(const std::string& text);
+
+/// The lines of a file of metrics up to a key, which leaves out what comes
+/// after.
+std::vector<std::string> metrics_before(const std::string& key,
+                                        const std::filesystem::path& file);
 
 /// True if `result` is a failure as users should see it: the exit code is
 /// `code`, stdout is empty, and the last line of stderr begins with "troupe: "

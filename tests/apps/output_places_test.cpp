@@ -17,16 +17,7 @@
 using namespace troupe::test;
 
 TEST_SUITE("apps.output_places") {
-namespace {
-
-using words = std::vector<std::string>;
-
-words operator+(words a, const words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
-} // namespace
+namespace {} // namespace
 
 TEST_CASE("results in one place are refused before anything runs") {
   const temporary_folder folder;

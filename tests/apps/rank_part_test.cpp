@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/rank_part.hpp>
+#include <troupe/base/cores.hpp>
 
 #include <support/caught.hpp>
 #include <support/files.hpp>
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <string>
 #include <vector>
@@ -68,6 +70,11 @@ TEST_CASE("each rank has the devices that the command names") {
 TEST_CASE("the ranks of a host divide its cores") {
   const rank_part many{rank_of(0, 1000)};
   CHECK(many.default_threads() == 1);
+  const auto cores = usable_cores();
+  if (cores == static_cast<std::size_t>(::sysconf(_SC_NPROCESSORS_ONLN)))
+    for (std::size_t ranks = 2; ranks <= cores; ++ranks)
+      CHECK(rank_part{rank_of(0, ranks)}.default_threads()
+            == static_cast<int>(cores / ranks));
 }
 
 TEST_CASE("ranks on several hosts are refused") {

@@ -22,13 +22,6 @@ TEST_SUITE("apps.ranks") {
 namespace {
 
 namespace fs = std::filesystem;
-using words = std::vector<std::string>;
-
-words operator+(words a, const words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 const std::string digits = TROUPE_DATA "/digits";
 
 /// Trains the same in several ranks, or in one process with as many devices.
@@ -57,34 +50,6 @@ bool same_parameters(const fs::path& a, const fs::path& b) {
   return !values.empty() && values == read_bytes(b / "params.pdiparams");
 }
 
-std::vector<std::string> losses_in(const fs::path& metrics) {
-  auto lines = lines_of(read_bytes(metrics));
-  for (auto& line : lines)
-    line.erase(line.find("\"ms\""));
-  return lines;
-}
-
-/// The process of a rank of the job that a launch has started; 0 if there is
-/// none yet.
-pid_t process_of_rank(pid_t launch, int rank) {
-  const auto wanted = "TROUPE_RANK=" + std::to_string(rank);
-  for (auto& entry : fs::directory_iterator("/proc")) {
-    std::ifstream stat{entry.path() / "stat"};
-    std::string text;
-    if (!std::getline(stat, text))
-      continue;
-    pid_t parent = 0;
-    if (std::sscanf(text.c_str() + text.rfind(')'), ") %*c %d", &parent) != 1
-        || parent != launch)
-      continue;
-    std::ifstream variables{entry.path() / "environ"};
-    for (std::string v; std::getline(variables, v, '\0');)
-      if (v == wanted)
-        return std::stoi(entry.path().filename().string());
-  }
-  return 0;
-}
-
 } // namespace
 
 TEST_CASE("several ranks train as one process with as many devices") {
@@ -107,7 +72,8 @@ TEST_CASE("several ranks train as one process with as many devices") {
     CHECK(contains(three.err, "cpu:1 in each of 3 ranks, " + strategy));
     CHECK_FALSE(contains(three.err, "1| "));
     CHECK(same_parameters(folder / "one", folder / "three"));
-    CHECK(losses_in(folder / "one.jsonl") == losses_in(folder / "three.jsonl"));
+    CHECK(metrics_before("ms", folder / "one.jsonl")
+          == metrics_before("ms", folder / "three.jsonl"));
   }
 }
 
@@ -138,7 +104,7 @@ TEST_CASE("ranks that are killed again and again end as if they never were") {
     auto left = draw.below(30); // calls, every 5 ms
     const auto victim = static_cast<int>(draw.below(2));
     run_troupe(train(2, resumed), [&](pid_t launch, const std::string&) {
-      const auto process = process_of_rank(launch, victim);
+      const auto process = rank_in_place(launch, victim);
       if (process == 0 || left-- > 0)
         return false;
       ::kill(process, SIGKILL);
@@ -172,7 +138,7 @@ TEST_CASE("if a rank is killed, the others end and name it") {
                  [&](pid_t launch, const std::string& err) {
                    if (!contains(err, "epoch 1/"))
                      return false;
-                   ::kill(process_of_rank(launch, victim), SIGKILL);
+                   ::kill(rank_in_place(launch, victim), SIGKILL);
                    return true;
                  });
     CHECK(result.code == 128 + SIGKILL);

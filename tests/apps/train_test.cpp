@@ -27,12 +27,6 @@ namespace fs = std::filesystem;
 const std::string digits = TROUPE_DATA "/digits";
 const std::string paddle_mlp = TROUPE_TEST_DATA "/paddle_programs/mlp";
 
-std::vector<std::string> operator+(std::vector<std::string> a,
-                                   const std::vector<std::string>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 std::vector<json> json_lines(const fs::path& file) {
   std::vector<json> all;
   for (const std::string& line : lines_of(read_bytes(file)))

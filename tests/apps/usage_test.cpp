@@ -9,13 +9,6 @@ using namespace troupe::test;
 
 namespace {
 
-using words = std::vector<std::string>;
-
-words operator+(words a, const words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 /// Valid command lines for all commands; a test makes them wrong by an option.
 const std::vector<words> all_commands{
   {"train", "mlp"},          {"eval", "mlp", "--params", "p"},

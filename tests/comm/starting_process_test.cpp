@@ -33,8 +33,9 @@ public:
       ::setenv(variable.c_str(), "1", 1);
       ::execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
     });
-    while (!std::filesystem::exists(file()))
+    for (int i = 0; i < 10'000 && !std::filesystem::exists(file()); ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    REQUIRE(std::filesystem::exists(file()));
   }
   ~third_process() {
     ::kill(-shell_, SIGKILL);

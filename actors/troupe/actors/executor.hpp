@@ -224,7 +224,8 @@ public:
   /// The samples of `batch` that this process feeds if the batch is split over
   /// the devices of all processes as over those of one: shard sizes differ by
   /// at most one. Persistable variables, and feeds that are not split, are
-  /// whole. In a run of one process this is `batch`. Throws as `run` does.
+  /// whole. The result may share the batch's memory. In a run of one process
+  /// this is `batch`. Throws as `run` does.
   feed_map own_share(const feed_map& batch) const;
 
   /// Makes the next step draw the random numbers of step `number` of a run that

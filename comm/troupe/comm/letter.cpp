@@ -2,6 +2,7 @@
 #include <troupe/comm/letter.hpp>
 
 #include <troupe/base/error.hpp>
+#include <troupe/base/fingerprint.hpp>
 #include <troupe/comm/call_text.hpp>
 
 #include <algorithm>
@@ -13,22 +14,9 @@ namespace troupe::comm {
 
 namespace {
 
-/// FNV-1a (Fowler, Noll and Vo).
-class hash {
-public:
-  void add(std::string_view text) noexcept {
-    for (const char c : text)
-      add(static_cast<unsigned char>(c));
-    add(0); // so that "ab", "c" differs from "a", "bc"
-  }
-  void add(std::uint64_t number) noexcept {
-    value_ = (value_ ^ number) * 0x100000001b3u;
-  }
-  std::uint64_t value() const noexcept { return value_; }
-
-private:
-  std::uint64_t value_ = 0xcbf29ce484222325u;
-};
+void add_number(fingerprint& to, std::uint64_t number) noexcept {
+  to.add(&number, sizeof number);
+}
 
 /// True if `bytes` bytes from `offset` on are in a segment of `size` bytes.
 bool is_inside(std::uint64_t offset, std::uint64_t bytes, std::size_t size) {
@@ -47,18 +35,20 @@ bool is_inside(const letter_value& v, std::size_t size) {
 } // namespace
 
 std::uint64_t hash_of_layout(const std::string& name) {
-  hash sum;
-  sum.add(name);
-  return sum.value();
+  fingerprint print;
+  print.add(name);
+  return print.value();
 }
 
 std::uint64_t hash_of(const collective_call& call) noexcept {
-  hash sum;
-  sum.add(static_cast<std::uint64_t>(call.kind));
-  sum.add(call.root);
-  for (auto& v : call.values)
-    sum.add(v.name);
-  return sum.value();
+  fingerprint print;
+  add_number(print, static_cast<std::uint64_t>(call.kind));
+  add_number(print, call.root);
+  for (auto& v : call.values) {
+    add_number(print, v.name.size()); // "ab", "c" differs from "a", "bc"
+    print.add(v.name);
+  }
+  return print.value();
 }
 
 std::size_t letter_bytes(const collective_call& call) noexcept {

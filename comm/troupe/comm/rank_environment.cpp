@@ -2,13 +2,13 @@
 #include <troupe/comm/rank_environment.hpp>
 
 #include <troupe/base/error.hpp>
+#include <troupe/base/fingerprint.hpp>
 #include <troupe/base/quoted_name.hpp>
 #include <troupe/comm/starting_process.hpp>
 
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
@@ -93,16 +93,6 @@ bool is_plain(char c) {
          || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
 }
 
-/// FNV-1a, as at most 16 hexadecimal digits.
-std::string hash_of(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const char c : text)
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  std::array<char, 17> digits{};
-  std::to_chars(digits.data(), digits.data() + digits.size(), hash, 16);
-  return digits.data();
-}
-
 /// Text that can be the name of a file. Where it must differ from the given
 /// text, a hash keeps different texts apart.
 std::string file_name(const std::string& text) {
@@ -111,7 +101,9 @@ std::string file_name(const std::string& text) {
     name.begin(), name.end(), [](char c) { return !is_plain(c); }, '_');
   if (name == text && name.size() <= longest_job)
     return name;
-  const auto hash = "-" + hash_of(text);
+  fingerprint print;
+  print.add(text);
+  const auto hash = "-" + print.text();
   return name.substr(0, longest_job - hash.size()) + hash;
 }
 

@@ -47,17 +47,26 @@ std::string text_of(const step_result& r) {
   return text_of(std::vector{r.loss}) + text_of(r.losses) + counts(r);
 }
 
-/// Trains with one batch of each size. The last word are all results, then the
-/// values of the first device.
-std::string train_shares(const small_net& net, executor_options options,
-                         node_options node) {
+/// Options of one of several processes, or of one process that is compared with
+/// them.
+executor_options options_in(const small_net& net, std::size_t processes,
+                            merge_strategy strategy, node_options node) {
+  auto options = options_over(processes, strategy);
   options.parameters = net.parameters();
-  options.seed = 5;
   if (node.processes() > 1)
     options.nodes = std::move(node);
-  else
+  else // processes share no parameters either
     options.lowering.share_parameters = options.lowering.gather_products =
       false;
+  return options;
+}
+
+/// Trains with one batch of each size. The last word are all results, then the
+/// values of the first device.
+std::string train_shares(const small_net& net, std::size_t processes,
+                         merge_strategy strategy, node_options node) {
+  auto options = options_in(net, processes, strategy, std::move(node));
+  options.seed = 5;
   executor exe{net.main, options};
   std::string text;
   for (std::size_t s = 0; s < batch_sizes.size(); ++s)
@@ -83,10 +92,12 @@ TEST_CASE("processes that feed their own samples get the bits of one process") {
   constexpr std::size_t processes = 4;
   for (auto& net : {make_mlp(), make_dropout_net(), make_word2vec()}) {
     CAPTURE(net.name);
-    const auto options = options_over(processes, merge_strategy::all_reduce);
-    const auto expected = train_shares(net, options, {});
+    const auto expected =
+      train_shares(net, processes, merge_strategy::all_reduce, {});
     process_group run{processes, [&](node_options node) {
-                        return train_shares(net, options, std::move(node));
+                        return train_shares(net, processes,
+                                            merge_strategy::all_reduce,
+                                            std::move(node));
                       }};
     for (auto& word : last_words(run, processes))
       CHECK(word == expected);
@@ -96,10 +107,12 @@ TEST_CASE("processes that feed their own samples get the bits of one process") {
 TEST_CASE("state that one process updates is brought to the first on request") {
   constexpr std::size_t processes = 3;
   const auto net = make_mlp();
-  const auto options = options_over(processes, merge_strategy::reduce);
-  const auto expected = train_shares(net, options, {});
+  const auto expected =
+    train_shares(net, processes, merge_strategy::reduce, {});
   process_group run{processes, [&](node_options node) {
-                      return train_shares(net, options, std::move(node));
+                      return train_shares(net, processes,
+                                          merge_strategy::reduce,
+                                          std::move(node));
                     }};
   const auto words = last_words(run, processes);
   CHECK(words[0] == expected);
@@ -110,11 +123,9 @@ TEST_CASE("optimizer state is only in the process that updates it") {
   constexpr std::size_t processes = 2;
   const auto net = make_mlp();
   process_group run{processes, [&](node_options node) {
-                      auto options =
-                        options_over(processes, merge_strategy::reduce);
-                      options.parameters = net.parameters();
-                      options.nodes = std::move(node);
-                      executor exe{net.main, options};
+                      executor exe{net.main, options_in(net, processes,
+                                                        merge_strategy::reduce,
+                                                        std::move(node))};
                       std::string held;
                       for (auto& name : exe.parameters().names())
                         if (name.find("velocity") != std::string::npos
@@ -137,15 +148,8 @@ TEST_CASE("steps go on after state was brought to the first process") {
   constexpr std::size_t processes = 2;
   const auto net = make_mlp();
   const auto act = [&](node_options node) {
-    auto options = options_over(processes, merge_strategy::reduce);
-    options.parameters = net.parameters();
-    const auto is_split = node.processes() > 1;
-    if (is_split)
-      options.nodes = std::move(node);
-    else
-      options.lowering.share_parameters = options.lowering.gather_products =
-        false;
-    executor exe{net.main, options};
+    executor exe{net.main, options_in(net, processes, merge_strategy::reduce,
+                                      std::move(node))};
     std::string text;
     for (std::uint64_t s = 0; s < 4; ++s) {
       text += text_of(exe.run(exe.own_share(net.batch(s, 5))));
@@ -169,24 +173,22 @@ TEST_CASE("steps go on after state was brought to the first process") {
 TEST_CASE("a process may feed no samples, but not all of them") {
   constexpr std::size_t processes = 2;
   const auto net = make_mlp();
-  process_group run{processes, [&](node_options node) {
-                      auto options =
-                        options_over(processes, merge_strategy::all_reduce);
-                      options.parameters = net.parameters();
-                      const auto process = node.process;
-                      options.nodes = std::move(node);
-                      executor exe{net.main, options};
-                      const auto mine =
-                        process == 0 ? feed_map{} : net.batch(0, 5);
-                      const auto r = exe.run(mine);
-                      const auto e = caught([&] { exe.run({}); });
-                      if (e.code() != errc::invalid_argument
-                          || !says(e, "a batch without samples"))
-                        return std::string{e.what()};
-                      exe.run(mine); // the run goes on
-                      return text_of({r.samples.begin(), r.samples.end()})
-                             + (r.loss == r.losses[1] ? "same" : "different");
-                    }};
+  process_group run{
+    processes, [&](node_options node) {
+      const auto process = node.process;
+      executor exe{net.main,
+                   options_in(net, processes, merge_strategy::all_reduce,
+                              std::move(node))};
+      const auto mine = process == 0 ? feed_map{} : net.batch(0, 5);
+      const auto r = exe.run(mine);
+      const auto e = caught([&] { exe.run({}); });
+      if (e.code() != errc::invalid_argument
+          || !says(e, "a batch without samples"))
+        return std::string{e.what()};
+      exe.run(mine); // the run goes on
+      return text_of({r.samples.begin(), r.samples.end()})
+             + (r.loss == r.losses[1] ? "same" : "different");
+    }};
   for (auto& word : last_words(run, processes))
     CHECK(word == text_of(std::vector<double>{0, 5}) + "same");
 }
@@ -195,11 +197,10 @@ TEST_CASE("a process that forgets one of its feeds fails before the step") {
   constexpr std::size_t processes = 2;
   const auto net = make_mlp();
   process_group run{processes, [&](node_options node) {
-                      auto options =
-                        options_over(processes, merge_strategy::all_reduce);
-                      options.parameters = net.parameters();
-                      options.nodes = std::move(node);
-                      executor exe{net.main, options};
+                      executor exe{net.main,
+                                   options_in(net, processes,
+                                              merge_strategy::all_reduce,
+                                              std::move(node))};
                       auto half = exe.own_share(net.batch(0, 4));
                       half.erase("label");
                       const auto e = caught([&] { exe.run(half); });

@@ -24,24 +24,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using arguments = std::vector<std::string>;
-
-arguments operator+(arguments a, const arguments& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 const std::string digits = TROUPE_DATA "/digits";
 
 /// Trains a net on made-up data.
-arguments training(const std::string& net, const arguments& more) {
-  return arguments{"train", net, "--synthetic", "--batch", "6", "--seed", "5"}
+words training(const std::string& net, const words& more) {
+  return words{"train", net, "--synthetic", "--batch", "6", "--seed", "5"}
          + more;
 }
 
-arguments with_snapshots(const fs::path& folder, const arguments& more = {}) {
-  return arguments{"--snapshots", folder.string(), "--snapshot-every", "5"}
-         + more;
+words with_snapshots(const fs::path& folder, const words& more = {}) {
+  return words{"--snapshots", folder.string(), "--snapshot-every", "5"} + more;
 }
 
 /// True if two program folders have the same files.
@@ -67,14 +59,6 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
-/// The lines of a file of metrics without times.
-std::vector<std::string> losses_in(const fs::path& metrics) {
-  auto lines = lines_of(read_bytes(metrics));
-  for (auto& line : lines)
-    line.erase(line.find("\"ms\""));
-  return lines;
-}
-
 std::string file_of(int step) {
   return "step-000000" + std::string(step < 10 ? "0" : "")
          + std::to_string(step) + ".rank-0-of-1.npz";
@@ -85,15 +69,15 @@ std::string file_of(int step) {
 TEST_CASE("a run that goes on from a snapshot ends as if never interrupted") {
   // Dropout; batch norm, whose statistics each device keeps for itself.
   for (const std::string net : {"digits", "resnet8"})
-    for (const arguments& on :
-         {arguments{"--devices", "cpu:1"},
-          arguments{"--devices", "cpu:2", "--strategy", "all_reduce"},
-          arguments{"--devices", "cpu:2", "--strategy", "reduce"},
-          arguments{"--devices", "cpu:2", "--strategy", "none"}}) {
+    for (const words& on :
+         {words{"--devices", "cpu:1"},
+          words{"--devices", "cpu:2", "--strategy", "all_reduce"},
+          words{"--devices", "cpu:2", "--strategy", "reduce"},
+          words{"--devices", "cpu:2", "--strategy", "none"}}) {
       CAPTURE(net);
       CAPTURE(on.back());
       const temporary_folder folder;
-      const auto train = [&](const arguments& more) {
+      const auto train = [&](const words& more) {
         const auto result = run_troupe(training(net, on) + more);
         CHECK(result.code == 0);
         return result;
@@ -102,22 +86,22 @@ TEST_CASE("a run that goes on from a snapshot ends as if never interrupted") {
              folder / "whole.jsonl"});
       const auto snapshots = with_snapshots(
         folder / "s", {"--resume", "auto", "--metrics", folder / "m.jsonl"});
-      const auto first = train(snapshots + arguments{"--steps", "13"});
+      const auto first = train(snapshots + words{"--steps", "13"});
       CHECK(contains(first.err, "no snapshot in"));
-      const auto second = train(
-        snapshots + arguments{"--steps", "17", "--save", folder / "resumed"});
+      const auto second =
+        train(snapshots + words{"--steps", "17", "--save", folder / "resumed"});
       CHECK(contains(second.err, "goes on from"));
       CHECK(contains(second.err, "trained 7 steps"));
       CHECK(same_folders(folder / "whole", folder / "resumed"));
-      CHECK(losses_in(folder / "whole.jsonl") == losses_in(folder / "m.jsonl"));
+      CHECK(metrics_before("ms", folder / "whole.jsonl")
+            == metrics_before("ms", folder / "m.jsonl"));
     }
 }
 
 TEST_CASE("a run that is killed again and again ends as if it never was") {
   const temporary_folder folder;
-  const arguments on{
-    "train", "digits",    "--data", digits,   "--epochs",
-    "2",     "--devices", "cpu:1",  "--save", folder / "saved"};
+  const words on{"train", "digits",    "--data", digits,   "--epochs",
+                 "2",     "--devices", "cpu:1",  "--save", folder / "saved"};
   REQUIRE(run_troupe(on).code == 0);
   fs::rename(folder / "saved", folder / "whole");
   splitmix64 draw{7};
@@ -141,12 +125,12 @@ TEST_CASE("if the newest snapshot is damaged, the one before it is taken") {
   const temporary_folder folder;
   const auto on = training("digits", {"--devices", "cpu:1"});
   REQUIRE(
-    run_troupe(on + arguments{"--steps", "12", "--save", folder / "whole"}).code
+    run_troupe(on + words{"--steps", "12", "--save", folder / "whole"}).code
     == 0);
   const auto snapshots = with_snapshots(folder / "s");
   for (const bool is_short : {true, false}) {
     fs::remove_all(folder / "s");
-    REQUIRE(run_troupe(on + snapshots + arguments{"--steps", "10"}).code == 0);
+    REQUIRE(run_troupe(on + snapshots + words{"--steps", "10"}).code == 0);
     const auto newest = fs::path{folder / "s"} / file_of(10);
     auto bytes = read_bytes(newest);
     if (is_short)
@@ -154,10 +138,9 @@ TEST_CASE("if the newest snapshot is damaged, the one before it is taken") {
     else
       bytes[bytes.size() / 2] ^= 1; // within an array
     write_bytes(newest, bytes);
-    const auto result =
-      run_troupe(on + snapshots
-                 + arguments{"--steps", "12", "--resume", "auto", "--save",
-                             folder / "saved"});
+    const auto result = run_troupe(
+      on + snapshots
+      + words{"--steps", "12", "--resume", "auto", "--save", folder / "saved"});
     CHECK(result.code == 0);
     CHECK(contains(result.err, "warning: a snapshot cannot be read"));
     CHECK(contains(result.err, file_of(10)));
@@ -172,7 +155,7 @@ TEST_CASE("as many snapshots are kept as wished") {
   const temporary_folder folder;
   const auto on = training("digits", {"--devices", "cpu:1", "--steps", "22"});
   CHECK(run_troupe(on + with_snapshots(folder / "two")).code == 0);
-  CHECK(names_in(folder / "two") == arguments{file_of(15), file_of(20)});
+  CHECK(names_in(folder / "two") == words{file_of(15), file_of(20)});
   CHECK(run_troupe(on + with_snapshots(folder / "all", {"--keep", "99"})).code
         == 0);
   CHECK(names_in(folder / "all").size() == 4);
@@ -184,7 +167,7 @@ TEST_CASE("a run with all steps done trains none and saves") {
     training("digits", {"--devices", "cpu:1", "--steps", "5", "--json"})
     + with_snapshots(folder / "s", {"--resume", "auto"});
   CHECK(run_troupe(on).code == 0);
-  const auto again = run_troupe(on + arguments{"--save", folder / "saved"});
+  const auto again = run_troupe(on + words{"--save", folder / "saved"});
   CHECK(again.code == 0);
   CHECK(contains(again.out, "\"steps\":0"));
   CHECK(fs::exists(folder / "saved"));
@@ -193,17 +176,17 @@ TEST_CASE("a run with all steps done trains none and saves") {
 TEST_CASE("a run does not go on from the snapshots of another one") {
   const temporary_folder folder;
   const auto snapshots = with_snapshots(folder / "s");
-  const arguments length{"--devices", "cpu:1", "--steps", "6"};
+  const words length{"--devices", "cpu:1", "--steps", "6"};
   REQUIRE(run_troupe(training("digits", length) + snapshots).code == 0);
   CHECK(fails_with(run_troupe(training("digits", length) + snapshots), 2,
                    {"has snapshots of an earlier run", "--resume auto"}));
-  const auto resumed = snapshots + arguments{"--resume", "auto"};
+  const auto resumed = snapshots + words{"--resume", "auto"};
   CHECK(fails_with(
-    run_troupe(training("digits", length) + resumed + arguments{"--seed", "6"}),
-    1, {"step-00000005 is of a run with seed 5, this run has 6"}));
-  CHECK(fails_with(run_troupe(training("digits", length) + resumed
-                              + arguments{"--batch", "7"}),
-                   1, {"batches of 6, this run has 7"}));
+    run_troupe(training("digits", length) + resumed + words{"--seed", "6"}), 1,
+    {"step-00000005 is of a run with seed 5, this run has 6"}));
+  CHECK(fails_with(
+    run_troupe(training("digits", length) + resumed + words{"--batch", "7"}), 1,
+    {"batches of 6, this run has 7"}));
   CHECK(fails_with(run_troupe(training("mlp", length) + resumed), 1,
                    {"with the program"}));
 }
@@ -223,7 +206,7 @@ TEST_CASE("a snapshot loads on another number of devices") {
 
 TEST_CASE("wrong options of snapshots are refused") {
   const temporary_folder folder;
-  const auto run = [&](const arguments& more) {
+  const auto run = [&](const words& more) {
     return run_troupe(training("digits", more));
   };
   const std::string s = folder / "s";

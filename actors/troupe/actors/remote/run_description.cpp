@@ -4,7 +4,7 @@
 #include <troupe/actors/placement.hpp>
 #include <troupe/base/fingerprint.hpp>
 #include <troupe/graph/program_text.hpp>
-#include <troupe/graph/ssa/device_statistics.hpp>
+#include <troupe/graph/ssa/persistable_updates.hpp>
 
 #include <algorithm>
 #include <cstdint>

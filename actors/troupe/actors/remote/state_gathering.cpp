@@ -3,32 +3,21 @@
 
 #include <troupe/actors/remote/calls_in_flight.hpp>
 #include <troupe/comm/communicator.hpp>
+#include <troupe/graph/ssa/persistable_updates.hpp>
 
 #include <algorithm>
 #include <cstddef>
-#include <map>
 #include <set>
-#include <string>
+#include <string_view>
 #include <vector>
 
 namespace troupe::actors {
 
 namespace {
 
-/// The devices on which steps update a persistable variable, by name.
-using updaters = std::map<std::string, std::set<std::size_t>>;
-
-updaters find_updaters(const graph::ssa_graph& g) {
-  updaters found;
-  for (auto& v : g.vars)
-    if (v.persistable && v.generator != no_handle)
-      found[std::string{v.name}].insert(v.device);
-  return found;
-}
-
 /// Sends `name` from device `home` to the first device of process 0. Each
 /// device of this process takes part.
-void send_to_first(const std::string& name, std::size_t home,
+void send_to_first(std::string_view name, std::size_t home,
                    std::size_t receiver, const placement& where,
                    scope& parameters, collective_ranks& ranks) {
   std::vector<comm::rank_value> values(where.process_of_device.size());
@@ -55,7 +44,7 @@ void drop_state_of_others(const graph::ssa_graph& g, const placement& where,
   for (auto& v : g.vars)
     if (v.persistable && where.is_here(v.device))
       here.insert(v.name);
-  for (auto& [name, by] : find_updaters(g))
+  for (auto& [name, by] : graph::updating_devices(g))
     if (auto* held = parameters.find(name); held && !here.contains(name))
       held->clear();
 }
@@ -68,7 +57,7 @@ void gather_state(const graph::ssa_graph& g, const placement& where,
     return;
   const auto is_in_first = [&](std::size_t d) { return processes[d] == 0; };
   std::uint64_t calls = 0;
-  for (auto& [name, by] : find_updaters(g)) {
+  for (auto& [name, by] : graph::updating_devices(g)) {
     if (std::ranges::any_of(by, is_in_first))
       continue;
     ++calls;

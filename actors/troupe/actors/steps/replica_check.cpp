@@ -5,14 +5,16 @@
 #include <troupe/base/error.hpp>
 #include <troupe/base/fingerprint.hpp>
 #include <troupe/comm/communicator.hpp>
-#include <troupe/graph/ssa/device_statistics.hpp>
+#include <troupe/comm/word_sum.hpp>
+#include <troupe/graph/ssa/persistable_updates.hpp>
 #include <troupe/kernels/variable.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -55,8 +57,7 @@ public:
     return hashes_[device * names_ + name];
   }
 
-  /// Adds the rows of devices in other processes: a sum of integers, in which
-  /// each row is zero in all processes but one.
+  /// Adds the rows of devices in other processes.
   void complete(const placement& where, collective_ranks& ranks) {
     arena memory{make_host_memory_source()};
     const auto devices = where.process_of_device.size();
@@ -75,21 +76,16 @@ public:
     const auto any = std::ranges::find_if(
       given, [](const variable& v) { return v.has_value(); });
     if (any != given.end())
-      std::memcpy(hashes_.data(), any->as_tensor().raw(), bytes());
+      comm::read_sum(any->as_tensor(), hashes_);
   }
 
 private:
-  std::size_t bytes() const { return hashes_.size() * sizeof hashes_[0]; }
-
   tensor only_row(std::size_t device, arena& memory) const {
-    auto words = tensor::make(
-      memory, {static_cast<std::int64_t>(bytes() / sizeof(std::int32_t))},
-      dtype::int32);
-    std::memset(words.raw(), 0, bytes());
-    const auto row = names_ * sizeof hashes_[0];
-    std::memcpy(words.raw() + device * row, hashes_.data() + device * names_,
-                row);
-    return words;
+    std::vector<std::uint64_t> words(hashes_.size());
+    const auto row = std::span{hashes_}.subspan(device * names_, names_);
+    std::ranges::copy(row, words.begin()
+                             + static_cast<std::ptrdiff_t>(device * names_));
+    return comm::to_summand(words, memory);
   }
 
   std::size_t names_;

@@ -3,22 +3,21 @@
 
 #include <troupe/actors/steps/scatter.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/comm/word_sum.hpp>
 
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <cstring>
 #include <exception>
 #include <limits>
+#include <new>
 #include <vector>
 
 namespace troupe::actors {
 
 namespace {
 
-/// Tells all ranks a word of each: an all_reduce of words that are zero but for
-/// the rank's own. Integers are summed exactly, so any 64 bits arrive as they
-/// are.
+/// Tells all ranks a word of each (comm/word_sum.hpp).
 class word_exchange : public op_task, private completion {
 public:
   explicit word_exchange(const exchange_place& place, std::string_view name)
@@ -32,6 +31,9 @@ public:
       prepare(step, end);
     } catch (const error& e) {
       end.fail(e); // each step makes the same calls, whatever happens
+      throw;
+    } catch (const std::bad_alloc&) {
+      end.fail({errc::out_of_memory, "no memory to tell other ranks"});
       throw;
     }
     const auto started = place_.ranks.start(
@@ -56,10 +58,7 @@ private:
     words_.resize(end.size());
     std::ranges::fill(words_, 0);
     words_[end.rank()] = word_of(step);
-    value_.set(tensor::make(place_.memory,
-                            {static_cast<std::int64_t>(2 * words_.size())},
-                            dtype::int32));
-    std::memcpy(value_.as_tensor().raw(), words_.data(), bytes());
+    value_.set(comm::to_summand(words_, place_.memory));
   }
 
   virtual std::uint64_t word_of(const step_state& step) = 0;
@@ -67,10 +66,8 @@ private:
   virtual void take(step_state& step,
                     const std::vector<std::uint64_t>& words) = 0;
 
-  std::size_t bytes() const { return words_.size() * sizeof words_[0]; }
-
   void read() {
-    std::memcpy(words_.data(), value_.as_tensor().raw(), bytes());
+    comm::read_sum(value_.as_tensor(), words_);
     take(*step_, words_);
   }
 

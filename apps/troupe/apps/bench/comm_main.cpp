@@ -19,6 +19,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -125,6 +126,19 @@ void print_comm_text(const std::vector<probe_engine>& engines,
       std::printf("%s: %s\n", engine.name.c_str(), engine.missing.c_str());
 }
 
+/// Ctrl-C on a terminal reaches all processes; one of them tells so.
+void end_quietly() {
+  for (int signal : {SIGINT, SIGTERM})
+    std::signal(signal, SIG_DFL);
+}
+
+/// As other measurements, ends at once. Only calls what a handler may call.
+void end_on_signal(int) {
+  constexpr std::string_view line = "troupe: stopped\n";
+  (void)!::write(STDERR_FILENO, line.data(), line.size());
+  ::_exit(1);
+}
+
 /// Measures, in one of the processes if MPI has started them, and otherwise in
 /// processes that this one starts.
 void run(const std::vector<std::string>& words) {
@@ -141,6 +155,7 @@ void run(const std::vector<std::string>& words) {
   probe_place at{launched.process, processes, folder.path()};
   probe_children children{launched.is_launched ? 1 : processes,
                           [&](std::size_t process) {
+                            end_quietly();
                             at.process = process;
                             measure_engines(engines, at, plan, [] {});
                           }};
@@ -156,7 +171,7 @@ void run(const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   for (int signal : {SIGINT, SIGTERM}) // as the other measurements
-    std::signal(signal, [](int) { ::_exit(1); });
+    std::signal(signal, end_on_signal);
   if (argc != 6) {
     std::fprintf(stderr, "troupe: this is a part of `troupe bench comm`\n");
     return 2;

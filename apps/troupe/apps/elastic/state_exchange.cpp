@@ -4,6 +4,7 @@
 #include <troupe/actors/remote/calls_in_flight.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/comm/shm/join.hpp>
+#include <troupe/comm/word_sum.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -109,13 +110,10 @@ private:
     std::vector<std::uint64_t> steps(part_.size());
     steps[part_.rank()] = own_.position.steps;
     variable words;
-    words.set(tensor::make(
-      memory_, {static_cast<std::int64_t>(2 * steps.size())}, dtype::int32));
-    const auto bytes = steps.size() * sizeof steps[0];
-    std::memcpy(words.as_tensor().raw(), steps.data(), bytes);
+    words.set(comm::to_summand(steps, memory_));
     group_.call(comm::collective_kind::all_reduce, 0,
                 {"steps", &words, &words});
-    std::memcpy(steps.data(), words.as_tensor().raw(), bytes);
+    comm::read_sum(words.as_tensor(), steps);
     return steps;
   }
 

@@ -4,27 +4,15 @@
 #include <troupe/base/error.hpp>
 #include <troupe/base/fingerprint.hpp>
 #include <troupe/graph/program_text.hpp>
-#include <troupe/graph/ssa/device_statistics.hpp>
+#include <troupe/graph/ssa/persistable_updates.hpp>
 #include <troupe/graph/ssa_graph.hpp>
 
 #include <algorithm>
-#include <set>
 #include <string_view>
 
 namespace troupe::apps {
 
 namespace {
-
-/// The devices on which steps write a persistable variable, by name.
-using writers = std::map<std::string_view, std::set<std::size_t>>;
-
-writers find_writers(const graph::ssa_graph& g) {
-  writers found;
-  for (auto& v : g.vars)
-    if (v.persistable && v.generator != no_handle)
-      found[v.name].insert(v.device);
-  return found;
-}
 
 /// With `--strategy none`, all that a device writes is its own.
 bool trains_alone(const graph::ssa_graph& g) {
@@ -91,7 +79,7 @@ void copy_values(const executor& exe, const scope& parameters,
       copier.copy(parameters, name, into.values);
   const auto statistics = graph::device_statistics(g);
   const auto all_are_own = trains_alone(g);
-  for (auto& [name, by] : find_writers(g)) {
+  for (auto& [name, by] : graph::updating_devices(g)) {
     const auto home = *by.begin(); // has the value that all devices have
     if (home > 0 && home >= first && home < first + own)
       copier.copy(replica_of(home), name, into.values);

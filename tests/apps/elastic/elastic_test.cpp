@@ -25,13 +25,6 @@ TEST_SUITE("apps.elastic") {
 namespace {
 
 namespace fs = std::filesystem;
-using words = std::vector<std::string>;
-
-words operator+(words a, const words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 words digits(const words& more) {
   return words{"train",  "digits", "--data",   TROUPE_DATA "/digits",
                "--seed", "3",      "--epochs", "8"}
@@ -43,35 +36,6 @@ words elastic(const std::string& range, const temporary_folder& logs,
   return words{"launch", "--elastic",   range, "--grace",     "0.2",
                "--logs", logs / "logs", "--",  TROUPE_COMMAND}
          + command;
-}
-
-/// The ranks of a job that a launch has started: its children, but for the
-/// guardian, which has the command of the launch.
-std::vector<pid_t> ranks_of(pid_t launch) {
-  std::vector<pid_t> found;
-  for (auto& entry : fs::directory_iterator("/proc")) {
-    std::ifstream stat{entry.path() / "stat"};
-    std::string text;
-    pid_t parent = 0;
-    if (!std::getline(stat, text)
-        || std::sscanf(text.c_str() + text.rfind(')'), ") %*c %d", &parent) != 1
-        || parent != launch)
-      continue;
-    std::ifstream command{entry.path() / "cmdline"};
-    std::string program, subcommand;
-    std::getline(command, program, '\0');
-    std::getline(command, subcommand, '\0');
-    if (subcommand == "train")
-      found.push_back(std::stoi(entry.path().filename().string()));
-  }
-  return found;
-}
-
-std::vector<std::string> losses_in(const fs::path& metrics) {
-  auto lines = lines_of(read_bytes(metrics));
-  for (auto& line : lines) // not those of devices, of which there can be fewer
-    line.erase(line.find("\"losses\""));
-  return lines;
 }
 
 } // namespace
@@ -112,7 +76,8 @@ TEST_CASE("ranks are killed, and training ends as if none had been") {
   CHECK(contains(result.err, "goes on after step"));
   CHECK(read_bytes(folder / "whole/params.pdiparams")
         == read_bytes(folder / "saved/params.pdiparams"));
-  CHECK(losses_in(folder / "whole.jsonl") == losses_in(folder / "m.jsonl"));
+  CHECK(metrics_before("losses", folder / "whole.jsonl")
+        == metrics_before("losses", folder / "m.jsonl"));
 }
 
 TEST_CASE("a job without a rank that fails is like any other") {
