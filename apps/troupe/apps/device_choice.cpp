@@ -146,12 +146,23 @@ void watch_for(const stop_request* stop, std::function<void()> cancel,
     watch.emplace(*stop, std::move(cancel));
 }
 
+/// Runs a step. Throws error(cancelled) if a stop was requested before it.
+void run_step(const trial& way, const feed_map& batch,
+              const trial_observer& observer) {
+  if (observer.stop && observer.stop->stopped())
+    throw error(errc::cancelled, "the trial was stopped");
+  way.exe->run(batch);
+  if (observer.step_ends)
+    observer.step_ends();
+}
+
 /// Runs the steps of a turn and adds their times to `steps`.
-void take_turn(const trial& way, const feed_map& batch, samples& steps) {
+void take_turn(const trial& way, const feed_map& batch,
+               const trial_observer& observer, samples& steps) {
   const auto begin = now_ns();
   auto start = begin;
   do {
-    way.exe->run(batch);
+    run_step(way, batch, observer);
     const auto end = now_ns();
     steps.add(static_cast<double>(end - start));
     start = end;
@@ -168,9 +179,10 @@ struct turn_times {
 
 /// Runs a first step, which warms up. True if it took longer than
 /// `longest_step_ns`.
-bool begins_slowly(const trial& way, const feed_map& batch) {
+bool begins_slowly(const trial& way, const feed_map& batch,
+                   const trial_observer& observer) {
   const auto begin = now_ns();
-  way.exe->run(batch);
+  run_step(way, batch, observer);
   return now_ns() - begin > longest_step_ns;
 }
 
@@ -179,18 +191,19 @@ bool begins_slowly(const trial& way, const feed_map& batch) {
 /// even and odd turns agree, or after a first step that takes too long.
 bool saves_time(const executor_options& options, int count,
                 const program_bundle& bundle, const feed_map& batch,
-                const stop_request* stop) {
+                const trial_observer& observer) {
   const trial one(options, 1, bundle);
   const trial several(options, count, bundle);
   std::optional<stop_watch> watch;
   watch_for(
-    stop,
+    observer.stop,
     [&] {
       one.exe->cancel();
       several.exe->cancel();
     },
     watch);
-  if (begins_slowly(one, batch) || begins_slowly(several, batch))
+  if (begins_slowly(one, batch, observer)
+      || begins_slowly(several, batch, observer))
     return false;
   constexpr double bar = 1 - least_gain;
   std::array<turn_times, 2> halves;
@@ -198,11 +211,8 @@ bool saves_time(const executor_options& options, int count,
   for (std::size_t turn = 0;; ++turn) {
     auto& times = halves[turn % 2];
     for (auto [way, taken] :
-         {std::pair{&several, &times.several}, std::pair{&one, &times.one}}) {
-      if (stop && stop->stopped())
-        return false;
-      take_turn(*way, batch, *taken);
-    }
+         {std::pair{&several, &times.several}, std::pair{&one, &times.one}})
+      take_turn(*way, batch, observer, *taken);
     const auto elapsed = now_ns() - begin;
     if (turn == 0 && elapsed >= longest_trial_ns)
       return halves[0].ratio() < bar;
@@ -261,7 +271,7 @@ void choose_cpu_devices(executor_options& options, const network_options& given,
   if (observer.begins)
     observer.begins();
   try {
-    if (saves_time(several, workers, bundle, batch, observer.stop)
+    if (saves_time(several, workers, bundle, batch, observer)
         && devices_agree(several, workers, bundle, batch, observer.stop))
       options = several;
   } catch (const error&) {

@@ -27,8 +27,9 @@ bool devices_agree(const executor_options& options, int count,
 
 /// Observes and stops a trial.
 struct trial_observer {
-  std::function<void()> begins;       ///< called when a trial begins
-  const stop_request* stop = nullptr; ///< ends it, also within a step
+  std::function<void()> begins = {};    ///< called when a trial begins
+  std::function<void()> step_ends = {}; ///< called after each of its steps
+  const stop_request* stop = nullptr;   ///< ends it, also within a step
 };
 
 /// Chooses between one CPU device and one per worker. Several devices are

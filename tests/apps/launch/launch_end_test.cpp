@@ -187,7 +187,7 @@ TEST_CASE("after some time the others get SIGTERM") {
     CHECK(result.out == "told to end\n");
   });
   CHECK(took > 0.15);
-  CHECK(took < 5);
+  CHECK(took < 30);
 }
 
 TEST_CASE("a rank that ignores SIGTERM is killed") {
@@ -199,7 +199,7 @@ TEST_CASE("a rank that ignores SIGTERM is killed") {
     CHECK(result.code == 3);
   });
   CHECK(took > 0.25);
-  CHECK(took < 5);
+  CHECK(took < 30);
 }
 
 TEST_CASE("signals are passed on to all ranks") {

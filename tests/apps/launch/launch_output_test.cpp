@@ -187,14 +187,14 @@ TEST_CASE("the launcher notices signals while nobody reads the output") {
   const auto begin = std::chrono::steady_clock::now();
   const auto result = run_in(
     folder,
-    "mkfifo pipe; sleep 10 < pipe & reader=$!; " TROUPE_COMMAND
+    "mkfifo pipe; sleep 60 < pipe & reader=$!; " TROUPE_COMMAND
     " launch --nodes 2 --logs "
     "logs -- yes "
       + line
       + " > pipe & launcher=$!; sleep 0.2; kill -TERM $launcher; sleep 0.1; "
         "kill -TERM $launcher; wait $launcher; echo $?; kill $reader");
   CHECK(result.out == "143\n");
-  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(30));
   // Nor does it take in more than it can pass on.
   for (const auto* log : {"logs/rank-0.log", "logs/rank-1.log"})
     CHECK(std::filesystem::file_size(folder / log) < std::size_t{4} << 20);
@@ -207,7 +207,7 @@ TEST_CASE("the end of a job comes while nobody reads the output") {
   // Rank 0 prints more than all buffers hold, when rank 1 has failed. The
   // launch, which waits for the reader at the end, is told to give up.
   const auto result = run_in(
-    folder, "mkfifo pipe; sleep 10 < pipe & reader=$!; " TROUPE_COMMAND
+    folder, "mkfifo pipe; sleep 60 < pipe & reader=$!; " TROUPE_COMMAND
             " launch --nodes 2 "
             "--grace 0.4 --logs logs -- sh -c '"
               + in_rank(0,
@@ -218,7 +218,7 @@ TEST_CASE("the end of a job comes while nobody reads the output") {
                 "0.1; [ -e told ] && break; done; ls told; sleep 0.1; kill "
                 "-TERM $launcher; wait $launcher; echo $?; kill $reader");
   CHECK(result.out == "told\n3\n");
-  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(30));
 }
 
 } // TEST_SUITE("apps.launch_output")
