@@ -83,8 +83,8 @@ public:
     if (!gloo_)
       return;
     comm::gloo_group_options options;
-    options.folder = folder + "/troupe";
-    std::filesystem::create_directory(options.folder);
+    std::filesystem::create_directory(folder + "/troupe");
+    options.store = comm::make_folder_store(folder + "/troupe");
     options.process = rank;
     options.processes = 2;
     troupe_gloo_ = std::move(comm::join_gloo_group(options).front());

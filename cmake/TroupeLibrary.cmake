@@ -58,6 +58,22 @@ function(troupe_library name)
   endif()
 endfunction()
 
+# A module, `troupe_<name>.so` (base/module.hpp): a shared library that a program
+# loads when it needs it. It has copies of the functions of LINK that it uses, and
+# shares types and interfaces with the program.
+#   troupe_module(gloo SOURCES a.cpp LINK troupe::comm gloo)
+function(troupe_module name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
+  add_library(troupe_${name} MODULE ${arg_SOURCES})
+  set_target_properties(troupe_${name} PROPERTIES
+    PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+  target_link_libraries(troupe_${name} PRIVATE ${arg_LINK} troupe_warnings)
+  target_link_options(troupe_${name} PRIVATE LINKER:--as-needed)
+  if(TROUPE_INSTALL)
+    install(TARGETS troupe_${name} DESTINATION ${CMAKE_INSTALL_LIBDIR}/troupe)
+  endif()
+endfunction()
+
 # Registers the cases of each file `*_test.cpp` of SOURCES as one test of ctest.
 # The test fails if the file has no case. Large files start first, so that none
 # runs alone at the end: before the first run, CTest does not know how long they

@@ -6,9 +6,11 @@
 #include "../values.hpp"
 #include "gloo_group.hpp"
 #include "memory_engine.hpp"
+#include "seen_beats.hpp"
 #include "shared_calls.hpp"
 
 #include <troupe/comm/engine/join.hpp>
+#include <troupe/comm/engine/message.hpp>
 #include <troupe/kernels/memory/memory_limit.hpp>
 
 #include <support/caught.hpp>
@@ -16,9 +18,12 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -56,6 +61,33 @@ void on_threads(std::size_t ranks,
   for (std::size_t r = 0; r < ranks; ++r)
     threads.emplace_back([&, r] { act(r); });
 }
+
+/// A process that only says hello, and what the test lets it say.
+class silent_process final : private engine_events {
+public:
+  silent_process(std::shared_ptr<memory_hub> hub, std::size_t process,
+                 const engine_group_options& options)
+    : by_(std::move(hub), process) {
+    by_.open(*this);
+    hello_message hello;
+    hello.process = std::uint32_t(process);
+    hello.processes = std::uint32_t(by_.processes());
+    hello.ranks = bit_of(process);
+    hello.letter_bytes = options.letter_bytes;
+    hello.piece_bytes = options.piece_bytes;
+    say(std::as_bytes(std::span{&hello, 1}));
+  }
+  ~silent_process() override { by_.close(); }
+
+  /// To process 0.
+  void say(std::span<const std::byte> message) { by_.post(0, message); }
+
+private:
+  void arrived(std::size_t, std::span<const std::byte>) override {}
+  void lost(std::size_t, const error&) override {}
+
+  memory_engine by_;
+};
 
 } // namespace
 
@@ -265,6 +297,124 @@ TEST_CASE_TEMPLATE(
   });
   ends.clear();
   set_host_memory_limit(0);
+}
+
+TEST_CASE_TEMPLATE("all processes see the beats of all others", Kind,
+                   memory_kind, gloo_kind) {
+  if (!Kind::is_built())
+    return skip_case("needs Gloo");
+  auto ends = Kind::join(3, 5); // ranks 0 and 3 are in one process, 1 and 4
+  const std::vector<std::vector<std::size_t>> ranks{{0, 3}, {1, 4}, {2}};
+  for (auto& end : ends) {
+    const auto peers = end->peers();
+    REQUIRE(peers.size() == 2);
+    for (std::size_t i = 0; i < 2; ++i) {
+      const auto process = i + (i >= end->rank() % 3);
+      CHECK(peers[i].ranks == ranks[process]);
+      CHECK(peers[i].beats == 0);
+      CHECK(peers[i].steps == 0);
+      CHECK(peers[i].doing.empty());
+    }
+  }
+  const auto text = [](std::size_t process, std::uint64_t beat) {
+    return "process " + std::to_string(process) + std::string(beat % 3, '.');
+  };
+  for (std::uint64_t beat = 1; beat <= 20; ++beat) {
+    for (std::size_t p = 0; p < 3; ++p)
+      ends[p]->beat(100 * p + beat, text(p, beat));
+    for (auto& end : ends) {
+      REQUIRE(sees_beats(*end, beat));
+      const auto peers = end->peers();
+      for (std::size_t i = 0; i < 2; ++i) {
+        const auto process = i + (i >= end->rank() % 3);
+        CHECK(peers[i].ranks == ranks[process]);
+        CHECK(peers[i].beats == beat);
+        CHECK(peers[i].steps == 100 * process + beat);
+        CHECK(peers[i].doing == text(process, beat));
+      }
+    }
+  }
+}
+
+TEST_CASE("a process without others beats for nobody") {
+  auto ends = memory_kind::join(1, 2);
+  ends[0]->beat(1, "a step");
+  CHECK(ends[0]->peers().empty());
+  CHECK(ends[1]->peers().empty());
+}
+
+TEST_CASE_TEMPLATE("the first 190 bytes of a beat's text arrive", Kind,
+                   memory_kind, gloo_kind) {
+  if (!Kind::is_built())
+    return skip_case("needs Gloo");
+  auto ends = Kind::join(2, 2);
+  std::uint64_t beats = 0;
+  for (const std::size_t bytes : {0, 189, 190, 191, 100'000}) {
+    const std::string text =
+      std::string(bytes / 2, 'a') + std::string(bytes - bytes / 2, 'b');
+    ends[1]->beat(7, text);
+    REQUIRE(sees_beats(*ends[0], ++beats));
+    CHECK(ends[0]->peers()[0].doing == text.substr(0, 190));
+    CHECK(ends[1]->peers()[0].beats == 0);
+  }
+}
+
+TEST_CASE_TEMPLATE("beats and calls do not disturb each other", Kind,
+                   memory_kind, gloo_kind) {
+  if (!Kind::is_built())
+    return skip_case("needs Gloo");
+  constexpr std::uint64_t beats = 200;
+  auto ends = Kind::join(2, 2);
+  std::vector<std::jthread> watches;
+  for (auto& end : ends)
+    watches.emplace_back([&] {
+      for (std::uint64_t beat = 1; beat <= beats; ++beat) {
+        end->beat(beat, std::to_string(beat));
+        const auto seen = end->peers().at(0);
+        CHECK(seen.steps == seen.beats);
+        CHECK(seen.doing == (seen.beats ? std::to_string(seen.beats) : ""));
+      }
+      CHECK(sees_beats(*end, beats));
+    });
+  on_threads(2, [&](std::size_t r) {
+    for (int i = 0; i < 30; ++i) {
+      const auto given =
+        random_tensor({i % 2 ? 10 : 50'000}, dtype::float32, unsigned(i));
+      variable x;
+      x.set(clone(given, host()));
+      all_reduce(*ends[r], x);
+      CHECK(get(x.as_tensor(), 9) == 2 * get(given, 9));
+    }
+  });
+}
+
+TEST_CASE("a process that sends a malformed beat is lost, and its beats stop") {
+  const message_head steps{.kind = message_kind::beat, .call = 3};
+  auto too_long = message_of(steps);
+  too_long.resize(sizeof steps + 191);
+  auto too_short = message_of(steps);
+  too_short.pop_back();
+  for (const auto& malformed : {too_long, too_short}) {
+    const auto hub = std::make_shared<memory_hub>(2, 1);
+    silent_process other{hub, 1, {}};
+    const auto end = std::move(
+      join_engine_group(std::make_unique<memory_engine>(hub, 0), {}).front());
+    other.say(beat_of(3, "a step"));
+    REQUIRE(sees_beats(*end, 1));
+    other.say(malformed);
+    other.say(beat_of(4, "another one"));
+    variable x;
+    x.set(random_tensor({4}, dtype::float32, 1));
+    const auto e = caught([&] { all_reduce(*end, x); });
+    CHECK(e.code() == errc::peer_failure);
+    CHECK(says(e, "process 1 is lost"));
+    CHECK(says(e, "sent a malformed message"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const auto state = end->peers().at(0);
+    CHECK(state.beats == 1);
+    CHECK(state.steps == 3);
+    CHECK(state.doing == "a step");
+  }
 }
 
 TEST_CASE("processes that want different groups are all refused") {

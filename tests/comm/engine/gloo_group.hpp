@@ -38,7 +38,7 @@ join_over_gloo(std::size_t processes, std::size_t ranks,
   return join_on_threads(processes, ranks, [&](std::size_t p) {
     comm::gloo_group_options own;
     static_cast<comm::engine_group_options&>(own) = options;
-    own.folder = at.path();
+    own.store = comm::make_folder_store(at.path());
     own.process = p;
     own.processes = processes;
     for (auto r = p; r < ranks; r += processes)

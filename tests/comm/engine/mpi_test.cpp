@@ -4,6 +4,7 @@
 // run the same cases in step.
 #include "../group_rig.hpp"
 #include "../values.hpp"
+#include "seen_beats.hpp"
 #include "shared_calls.hpp"
 
 #include <troupe/comm/engine/join.hpp>
@@ -28,7 +29,8 @@ TEST_SUITE("comm.engine.mpi") {
 
 namespace {
 
-/// This process's ends; rank r is in process r modulo the number of processes.
+/// This process's ends; rank r is in process r modulo the number of
+/// processes.
 ends_of_group join(std::size_t ranks_per_process) {
   const auto mpi = mpi_support();
   engine_group_options options;
@@ -116,6 +118,22 @@ TEST_CASE("a failed rank, a mismatch and a call that is given up fail "
     }
     run_good_call(*end);
   }
+}
+
+TEST_CASE("all processes see the beats of all others, over MPI") {
+  auto end = std::move(join(1).front());
+  end->beat(10 + end->rank(), "step of " + std::to_string(end->rank()));
+  CHECK(sees_beats(*end, 1));
+  const auto peers = end->peers();
+  CHECK(peers.size() + 1 == end->size());
+  for (auto& peer : peers) {
+    const auto rank = peer.ranks.at(0);
+    CHECK(rank != end->rank());
+    CHECK(peer.beats == 1);
+    CHECK(peer.steps == 10 + rank);
+    CHECK(peer.doing == "step of " + std::to_string(rank));
+  }
+  run_good_call(*end); // nobody goes before
 }
 
 TEST_CASE("a rank that leaves is named, and its process can go") {

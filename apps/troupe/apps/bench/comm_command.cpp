@@ -1,23 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/bench/bench_commands.hpp>
+#include <troupe/apps/bench/comm_measurement.hpp>
 #include <troupe/apps/common_options.hpp>
 #include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/usage_error.hpp>
-#include <troupe/base/error.hpp>
 #include <troupe/comm/letter.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <vector>
 
 namespace troupe::apps {
@@ -36,9 +30,9 @@ struct comm_options {
 };
 
 /// The sizes in bytes. Throws usage_error.
-std::string bytes_of_list(const std::string& list) {
+std::vector<std::size_t> bytes_of_list(const std::string& list) {
   constexpr std::size_t most = std::size_t{16} << 30;
-  std::string all;
+  std::vector<std::size_t> all;
   for (const std::string& text : split_list(list)) {
     auto number = text;
     if (const auto why = memory_size()(number); !why.empty())
@@ -47,40 +41,28 @@ std::string bytes_of_list(const std::string& list) {
     if (bytes > most || bytes % sizeof(float) != 0)
       throw usage_error("--bytes " + text
                         + ": expected a multiple of 4, at most 16 GiB");
-    all += (all.empty() ? "" : ",") + std::to_string(bytes);
+    all.push_back(bytes);
   }
   return all;
 }
 
-void check_engines(const std::string& list) {
-  for (const std::string& name : distinct_names(list, "--engines"))
+/// Throws usage_error.
+std::vector<std::string> engines_of_list(const std::string& list) {
+  auto names = distinct_names(list, "--engines");
+  for (const std::string& name : names)
     if (name != "shm" && name != "gloo" && name != "mpi")
       throw usage_error("--engines: there is no engine '" + name
                         + "'; engines are shm, gloo and mpi");
+  return names;
 }
 
-/// Becomes the program that measures, which lies beside this one. Only it loads
-/// the libraries of the engines: they take addresses, and time at each start.
 int run_comm(const comm_options& o) {
-  const auto sizes = bytes_of_list(o.bytes);
-  check_engines(o.engines);
-  const auto program =
-    std::filesystem::read_symlink("/proc/self/exe").parent_path()
-    / "troupe-bench-comm";
-  const std::string words[] = {program.string(),
-                               std::to_string(o.processes),
-                               sizes,
-                               std::to_string(o.rounds),
-                               o.engines,
-                               o.json ? "json" : "text"};
-  std::vector<char*> arguments;
-  for (auto& word : words)
-    arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  std::fflush(nullptr);
-  ::execv(arguments[0], arguments.data()); // continues here on failure
-  throw error(errc::io_failure,
-              program.string() + ": " + std::system_category().message(errno));
+  measure_comm({.processes = o.processes,
+                .bytes = bytes_of_list(o.bytes),
+                .rounds = o.rounds,
+                .engines = engines_of_list(o.engines),
+                .json = o.json});
+  return 0;
 }
 
 } // namespace

@@ -80,7 +80,7 @@ join_probe_group(const std::string& engine, const probe_place& at,
   }
   comm::gloo_group_options options;
   options.check = check;
-  options.folder = at.folder;
+  options.store = comm::make_folder_store(at.folder);
   options.process = at.process;
   options.processes = at.processes;
   return std::move(comm::join_gloo_group(options).front());

@@ -159,6 +159,24 @@ void engine_group::wait_for_end(std::size_t rank) {
   ended_.wait(held, is_over);
 }
 
+// -- signs of life ------------------------------------------------------------
+
+/// Posting never waits for the other processes.
+void engine_group::beat(std::uint64_t steps, std::string_view doing) {
+  const auto message = beat_of(steps, doing);
+  lock held{mutex_};
+  send_all(message);
+}
+
+std::vector<peer_state> engine_group::peers() const {
+  std::vector<peer_state> others;
+  lock held{mutex_};
+  for (std::size_t p = 0; p < states_.size(); ++p)
+    if (p != engine_->process())
+      others.push_back(states_[p]);
+  return others;
+}
+
 // -- calls --------------------------------------------------------------------
 
 bool engine_group::is_own(std::size_t rank) const noexcept {
@@ -360,6 +378,7 @@ void engine_group::handle(std::size_t from, std::span<const std::byte> message,
                   ? head.rank
                   : from,
                 error_of(message), to);
+  case message_kind::beat: return take_beat(from, head, message);
   case message_kind::bye:
     engine_->post(from, message_of({.kind = message_kind::answer_to_bye}));
     is_gone_[from] = has_answered_[from] = true;
@@ -394,6 +413,17 @@ void engine_group::take_letter(const message_head& head,
   v.came = true;
   ++m.came;
   fail_meeting(m, error_of(message), to);
+}
+
+void engine_group::take_beat(std::size_t from, const message_head& head,
+                             std::span<const std::byte> message) {
+  const auto doing = doing_of(message);
+  if (lost_[from])
+    return;
+  auto& state = states_[from];
+  ++state.beats;
+  state.steps = head.call;
+  state.doing = doing;
 }
 
 void engine_group::lost(std::size_t process, const error& why) {

@@ -13,12 +13,14 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -42,6 +44,10 @@ namespace troupe::comm {
 /// error(peer_failure) that names it. If a process has not enough memory for
 /// results, it leaves the group, because others may have theirs already.
 ///
+/// **Signs of life.** A beat is a message to all processes. Those of a process
+/// that is lost or stopped just stop. The connections of a stopped process
+/// stay: it is not lost, and whoever watches beats must notice it.
+///
 /// Thread rule: that of `communicator`.
 class engine_group final : public engine_events {
 public:
@@ -64,6 +70,8 @@ public:
   void give_up(std::size_t rank, ticket first, ticket last, const error& why);
   std::optional<waiting_call> waits_for(std::size_t rank) const;
   void leave(std::size_t rank, const error& why);
+  void beat(std::uint64_t steps, std::string_view doing);
+  std::vector<peer_state> peers() const;
   bool progress() { return engine_->progress(); }
   void begin_looking() { engine_->begin_looking(); }
   void end_looking() { engine_->end_looking(); }
@@ -140,6 +148,8 @@ private:
               notices& to);
   void take_letter(const message_head& head, std::span<const std::byte> message,
                    notices& to);
+  void take_beat(std::size_t from, const message_head& head,
+                 std::span<const std::byte> message);
   void lose(std::size_t process, const error& why, notices& to);
   void require_rank_of(std::size_t process, const message_head& head) const;
 
@@ -167,6 +177,7 @@ private:
   std::vector<std::optional<hello_message>> hellos_; // by process
   std::vector<std::optional<error>> lost_;           // by process
   std::vector<char> is_gone_, has_answered_;         // by process: to `bye`
+  std::vector<peer_state> states_;                   // by process
   bool has_met_ = false;
   /// Messages that came before this process had met all others.
   std::vector<std::pair<std::size_t, message_bytes>> early_;

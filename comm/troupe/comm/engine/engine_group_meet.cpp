@@ -154,6 +154,8 @@ void engine_group::begin(const engine_group_options& options) {
   for (auto& hello : hellos_) {
     how.ranks_of_process.push_back(hello->ranks);
     size_ += static_cast<std::size_t>(std::popcount(hello->ranks));
+    auto& ranks = states_.emplace_back().ranks;
+    for_each_rank(hello->ranks, [&](std::size_t r) { ranks.push_back(r); });
   }
   for_each_rank(own_hello_.ranks, [&](std::size_t r) { own_.push_back(r); });
   made_.resize(size_);
@@ -212,6 +214,10 @@ join_engine_group(std::unique_ptr<engine> by,
       leave({errc::peer_failure, "its communicator is gone"});
       group().wait_for_end(rank());
     }
+    void beat(std::uint64_t steps, std::string_view doing) override {
+      group().beat(steps, doing);
+    }
+    std::vector<peer_state> peers() const override { return group().peers(); }
     bool progress() override { return group().progress(); }
     void begin_looking() override { group().begin_looking(); }
     void end_looking() override { group().end_looking(); }

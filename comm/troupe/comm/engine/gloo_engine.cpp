@@ -8,13 +8,14 @@
 // sends an empty one now and then.
 #include <troupe/base/threads.hpp>
 #include <troupe/comm/engine/engine.hpp>
-#include <troupe/comm/engine/engine_group.hpp>
-#include <troupe/comm/engine/folder_store.hpp>
-#include <troupe/comm/engine/join.hpp>
+#include <troupe/comm/engine/engine_factories.hpp>
+#include <troupe/comm/engine/key_store.hpp>
+#include <troupe/comm/engine/message.hpp>
 #include <troupe/comm/engine/no_sigpipe.hpp>
 
 #include <gloo/common/error.h>
 #include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
 #include <gloo/transport/unbound_buffer.h>
 
@@ -70,6 +71,62 @@ error lost_process(std::size_t process, const std::string& why) {
   return {errc::peer_failure,
           "process " + std::to_string(process) + " is lost: " + why};
 }
+
+/// A key_store as Gloo wants it: one that waits.
+class waiting_store final : public gloo::rendezvous::Store {
+public:
+  /// @param options must outlive all functions but `clear`
+  explicit waiting_store(const gloo_group_options& options)
+    : options_(options), store_(options.store),
+      deadline_(std::chrono::steady_clock::now() + options.timeout) {}
+  ~waiting_store() override { clear(); }
+
+  /// Removes what this process has published. The store is not used any more.
+  void clear() noexcept {
+    if (const auto store = std::exchange(store_, nullptr))
+      store->clear();
+  }
+
+  void set(const std::string& key, const std::vector<char>& data) override {
+    store_->publish(prefix + key, data);
+  }
+  std::vector<char> get(const std::string& key) override {
+    return wait_for(key);
+  }
+  void wait(const std::vector<std::string>& keys) override {
+    for (auto& key : keys)
+      wait_for(key);
+  }
+  /// Waits as long as the options say.
+  void wait(const std::vector<std::string>& keys,
+            const std::chrono::milliseconds&) override {
+    wait(keys);
+  }
+
+private:
+  static constexpr const char* prefix = "gloo-";
+
+  /// Throws error(peer_failure) that names the process if the value does not
+  /// come in time.
+  std::vector<char> wait_for(const std::string& key) {
+    constexpr std::chrono::milliseconds pause{2};
+    for (;;) {
+      if (auto value = store_->find(prefix + key))
+        return std::move(*value);
+      if (options_.check)
+        options_.check();
+      if (std::chrono::steady_clock::now() >= deadline_)
+        throw error(errc::peer_failure,
+                    "processes that did not join in time: "
+                      + key.substr(key.find_last_of('_') + 1));
+      std::this_thread::sleep_for(pause);
+    }
+  }
+
+  const gloo_group_options& options_;
+  std::shared_ptr<key_store> store_;
+  std::chrono::steady_clock::time_point deadline_;
+};
 
 class gloo_engine;
 
@@ -331,7 +388,7 @@ public:
 private:
   friend class gloo_transfer;
 
-  /// The first message of a process says that it has read all files.
+  /// The first message of a process says that it has found all others.
   void arrived(std::size_t from, std::span<const std::byte> message) override {
     if (!std::exchange(has_come_[from], 1)
         && came_.fetch_add(1, std::memory_order_acq_rel) + 2 == processes())
@@ -404,7 +461,7 @@ private:
     }
   }
 
-  folder_store store_;
+  waiting_store store_;
   std::shared_ptr<gloo::transport::Device> device_;
   std::shared_ptr<gloo::rendezvous::Context> context_;
   std::vector<std::unique_ptr<gloo_peer>> peers_; // by process
@@ -435,13 +492,8 @@ gloo_transfer::~gloo_transfer() {
 
 } // namespace
 
-std::vector<std::unique_ptr<communicator>>
-join_gloo_group(const gloo_group_options& options) {
-  if (options.processes == 0 || options.process >= options.processes)
-    throw error(errc::invalid_argument,
-                "group over Gloo: process " + std::to_string(options.process)
-                  + " of " + std::to_string(options.processes));
-  return join_engine_group(std::make_unique<gloo_engine>(options), options);
+extern "C" engine* troupe_make_gloo_engine(const gloo_group_options& options) {
+  return std::make_unique<gloo_engine>(options).release();
 }
 
 } // namespace troupe::comm

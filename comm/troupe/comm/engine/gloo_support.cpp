@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Apart from the engine: a program that only asks does not load the library.
+// Apart from the engine: a program that only asks does not load the module.
+#include <troupe/base/module.hpp>
 #include <troupe/comm/engine/join.hpp>
 
 #include <gloo/config.h>
@@ -8,11 +9,12 @@
 namespace troupe::comm {
 
 engine_support gloo_support() {
-  return {.is_built = true,
+  const auto is_there = has_module("troupe_gloo");
+  return {.is_built = is_there,
           .version = std::to_string(GLOO_VERSION_MAJOR) + "."
                      + std::to_string(GLOO_VERSION_MINOR) + "."
                      + std::to_string(GLOO_VERSION_PATCH),
-          .is_usable = true};
+          .is_usable = is_there};
 }
 
 } // namespace troupe::comm

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/comm/communicator.hpp>
+#include <troupe/comm/engine/key_store.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -40,10 +41,9 @@ struct engine_group_options {
 
 /// How processes find each other for a group over Gloo.
 struct gloo_group_options : engine_group_options {
-  /// A folder that only its owner can enter, on a file system that all
-  /// processes see. Each process writes some files into it and removes them
-  /// when all have joined. No file of an earlier group may be left.
-  std::string folder;
+  /// Where they publish their addresses; can be null for a single process. It
+  /// is used until the group was joined.
+  std::shared_ptr<key_store> store = {};
   std::size_t process = 0;   ///< number of this process, less than `processes`
   std::size_t processes = 1; ///< number of all
   /// Address or host name of this process on the network.
@@ -57,12 +57,14 @@ struct gloo_group_options : engine_group_options {
 /// CPU can read and write; results have the bits of `make_local_group`.
 ///
 /// The connections have no password: whoever can connect to the address can
-/// disturb the group. A process that is lost is noticed and named.
+/// disturb the group. A process that is lost is noticed and named. One that is
+/// stopped is not, because its connections stay: only its beats stop (see
+/// `communicator::peers`).
 ///
 /// Throws error(not_found) if this build has no Gloo, error(invalid_argument)
 /// for options that make no sense or differ between the processes,
-/// error(io_failure) if the folder cannot be written to or the address not be
-/// used, error(peer_failure) if processes are missing after the timeout.
+/// error(io_failure) if the address cannot be used, error(peer_failure) if
+/// processes are missing after the timeout, and what the store throws.
 std::vector<std::unique_ptr<communicator>>
 join_gloo_group(const gloo_group_options& options);
 

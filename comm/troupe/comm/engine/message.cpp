@@ -18,6 +18,18 @@ Head begin_of(std::span<const std::byte> message) {
   return head;
 }
 
+message_bytes with_text(const message_head& head, std::string_view text) {
+  auto made = message_of(head);
+  const auto bytes = std::as_bytes(std::span{text});
+  made.insert(made.end(), bytes.begin(), bytes.end());
+  return made;
+}
+
+std::string_view text_in(std::span<const std::byte> message) {
+  const auto text = message.subspan(sizeof(message_head));
+  return {reinterpret_cast<const char*>(text.data()), text.size()};
+}
+
 } // namespace
 
 message_bytes message_of(const message_head& head) {
@@ -27,11 +39,12 @@ message_bytes message_of(const message_head& head) {
 }
 
 message_bytes message_of(const message_head& head, const error& why) {
-  auto made = message_of(head);
-  const auto text = encode_failure(why);
-  const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
-  made.insert(made.end(), bytes, bytes + text.size());
-  return made;
+  return with_text(head, encode_failure(why));
+}
+
+message_bytes beat_of(std::uint64_t steps, std::string_view doing) {
+  return with_text({.kind = message_kind::beat, .call = steps},
+                   doing.substr(0, most_beat_bytes));
 }
 
 message_head head_of(std::span<const std::byte> message) {
@@ -46,9 +59,14 @@ hello_message hello_of(std::span<const std::byte> message) {
 }
 
 error error_of(std::span<const std::byte> message) {
-  const auto text = message.subspan(sizeof(message_head));
-  return decode_failure(
-    {reinterpret_cast<const char*>(text.data()), text.size()});
+  return decode_failure(text_in(message));
+}
+
+std::string_view doing_of(std::span<const std::byte> message) {
+  const auto doing = text_in(message);
+  if (doing.size() > most_beat_bytes)
+    throw error(errc::peer_failure, "it sent a malformed message");
+  return doing;
 }
 
 } // namespace troupe::comm

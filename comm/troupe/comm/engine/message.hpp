@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace troupe::comm {
@@ -20,6 +21,7 @@ enum class message_kind : std::uint32_t {
   left,          ///< a rank has left; the error follows
   broken,        ///< the process cannot go on; the error follows
   lost,          ///< the process has lost another one; the error follows
+  beat,          ///< a sign of life; what the process does follows
   bye,           ///< the process is about to close its engine
   answer_to_bye, ///< the last message to such a process
 };
@@ -29,7 +31,8 @@ enum class message_kind : std::uint32_t {
 struct message_head {
   message_kind kind;
   std::uint32_t rank = 0; ///< of `lost`: number of the process
-  /// Number of the call. Of `left`: of the rank's last call.
+  /// Number of the call. Of `left`: of the rank's last call. Of `beat`: how
+  /// many steps have ended.
   std::uint64_t call = 0;
   std::uint64_t hash = 0; ///< of `call`: see `hash_of`
 };
@@ -44,12 +47,17 @@ struct hello_message {
   std::uint64_t piece_bytes = 0;
 };
 
+/// Longest text of a `beat`.
+inline constexpr std::size_t most_beat_bytes = 190;
+
 using message_bytes = std::vector<std::byte>;
 
 /// A message with an error behind its head.
 message_bytes message_of(const message_head& head, const error& why);
 /// A message without anything behind its head.
 message_bytes message_of(const message_head& head);
+/// A `beat` with the first `most_beat_bytes` of the text.
+message_bytes beat_of(std::uint64_t steps, std::string_view doing);
 
 ///@{
 /// The two parts of a message. Throw error(peer_failure) if it is too short.
@@ -57,5 +65,7 @@ message_head head_of(std::span<const std::byte> message);
 hello_message hello_of(std::span<const std::byte> message);
 error error_of(std::span<const std::byte> message);
 ///@}
+/// The text of a `beat`. Throws error(peer_failure) if it is too long.
+std::string_view doing_of(std::span<const std::byte> message);
 
 } // namespace troupe::comm

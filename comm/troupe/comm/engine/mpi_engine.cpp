@@ -7,8 +7,8 @@
 #include <troupe/base/spin.hpp>
 #include <troupe/base/threads.hpp>
 #include <troupe/comm/engine/engine.hpp>
-#include <troupe/comm/engine/engine_group.hpp>
-#include <troupe/comm/engine/join.hpp>
+#include <troupe/comm/engine/engine_factories.hpp>
+#include <troupe/comm/engine/message.hpp>
 
 #include <mpi.h>
 
@@ -53,10 +53,6 @@ void initialize() {
   int is_initialized = 0, level = 0;
   MPI_Initialized(&is_initialized);
   if (is_initialized == 0) {
-    if (!mpi_support().is_usable)
-      throw error(
-        errc::invalid_argument,
-        "group over MPI: mpirun or srun has not started this process");
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);
     std::atexit([] {
       int is_finalized = 0;
@@ -324,7 +320,7 @@ mpi_transfer::~mpi_transfer() {
   of.count(of.under_way_, -1);
 }
 
-std::unique_ptr<engine> connect_by_mpi() {
+std::unique_ptr<mpi_engine> connect_by_mpi() {
   std::lock_guard guard{mpi_mutex()};
   initialize();
   static MPI_Comm by = MPI_COMM_NULL;
@@ -345,9 +341,8 @@ std::unique_ptr<engine> connect_by_mpi() {
 
 } // namespace
 
-std::vector<std::unique_ptr<communicator>>
-join_mpi_group(const engine_group_options& options) {
-  return join_engine_group(connect_by_mpi(), options);
+extern "C" engine* troupe_make_mpi_engine() {
+  return connect_by_mpi().release();
 }
 
 } // namespace troupe::comm

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Apart from the engine: a program that only asks does not load the library.
+// Apart from the engine: a program that only asks does not load the module.
+#include <troupe/base/module.hpp>
 #include <troupe/comm/engine/join.hpp>
 
 #include <mpi.h>
@@ -31,10 +32,11 @@ engine_support mpi_support() {
     number_in_environment({"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"});
   const auto size =
     number_in_environment({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"});
-  return {.is_built = true,
+  const auto is_there = has_module("troupe_mpi");
+  return {.is_built = is_there,
           .version = "of standard " + std::to_string(MPI_VERSION) + "."
                      + std::to_string(MPI_SUBVERSION),
-          .is_usable = rank.has_value(),
+          .is_usable = is_there && rank.has_value(),
           .process = rank.value_or(0),
           .processes = size.value_or(1)};
 }

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The program that `troupe bench comm` becomes. The command itself must not
-// load the libraries of the engines.
-//
-// usage: troupe-bench-comm PROCESSES BYTES,... ROUNDS ENGINE,... json|text
+#include <troupe/apps/bench/comm_measurement.hpp>
+
 #include <troupe/actors/remote/gate.hpp>
 #include <troupe/apps/bench/comm_probe.hpp>
-#include <troupe/apps/common_options.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -14,18 +11,16 @@
 
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
-#include <exception>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <vector>
 
-namespace {
+namespace troupe::apps {
 
-using namespace troupe::apps;
+namespace {
 
 /// "64 MiB", or in bytes.
 std::string size_text(std::size_t bytes) {
@@ -42,7 +37,7 @@ class comm_folder {
 public:
   comm_folder(const launched_place& launched)
     : path_(
-      std::filesystem::path{troupe::actors::run_folder("")}
+      std::filesystem::path{actors::run_folder("")}
       / ("bench-comm-"
          + std::to_string(launched.is_launched ? ::getppid() : ::getpid()))),
       is_own_(launched.process == 0) {
@@ -132,24 +127,15 @@ void end_quietly() {
     std::signal(signal, SIG_DFL);
 }
 
-/// As other measurements, ends at once. Only calls what a handler may call.
-void end_on_signal(int) {
-  constexpr std::string_view line = "troupe: stopped\n";
-  (void)!::write(STDERR_FILENO, line.data(), line.size());
-  ::_exit(1);
-}
+} // namespace
 
-/// Measures, in one of the processes if MPI has started them, and otherwise in
-/// processes that this one starts.
-void run(const std::vector<std::string>& words) {
+void measure_comm(const comm_plan& wanted) {
   const auto launched = place_under_mpi();
   const auto processes =
-    launched.is_launched ? launched.processes : std::stoul(words[0]);
-  probe_plan plan{{}, std::stoul(words[2])};
-  for (auto& bytes : split_list(words[1]))
-    plan.bytes.push_back(std::stoul(bytes));
+    launched.is_launched ? launched.processes : wanted.processes;
+  const probe_plan plan{wanted.bytes, wanted.rounds};
   std::vector<probe_engine> engines;
-  for (auto& name : split_list(words[3]))
+  for (auto& name : wanted.engines)
     engines.push_back(find_engine(name, launched.is_launched, processes));
   const comm_folder folder{launched};
   probe_place at{launched.process, processes, folder.path()};
@@ -163,27 +149,8 @@ void run(const std::vector<std::string>& words) {
     measure_engines(engines, at, plan, [&children] { children.check(); });
   children.wait();
   if (at.process == 0)
-    (words[4] == "json" ? print_comm_json : print_comm_text)(
-      engines, plan.bytes, processes, times);
+    (wanted.json ? print_comm_json : print_comm_text)(engines, plan.bytes,
+                                                      processes, times);
 }
 
-} // namespace
-
-int main(int argc, char** argv) {
-  for (int signal : {SIGINT, SIGTERM}) // as the other measurements
-    std::signal(signal, end_on_signal);
-  if (argc != 6) {
-    std::fprintf(stderr, "troupe: this is a part of `troupe bench comm`\n");
-    return 2;
-  }
-  try {
-    run({argv + 1, argv + argc});
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "troupe: %s\n", e.what());
-    return 1;
-  }
-  if (std::fflush(stdout) != 0) {
-    std::fprintf(stderr, "troupe: cannot write the output\n");
-    return 1;
-  }
-}
+} // namespace troupe::apps

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/base/module.hpp>
+
+#include <troupe/base/error.hpp>
+
+#include <dlfcn.h>
+
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
+namespace troupe {
+
+namespace {
+
+/// Path of the module's file; nothing if there is none.
+std::optional<std::filesystem::path> find_module(const std::string& name) {
+  std::error_code failed;
+  const auto beside =
+    std::filesystem::read_symlink("/proc/self/exe", failed).parent_path();
+  const std::filesystem::path folders[] = {
+    beside, beside / TROUPE_MODULES_FROM_PROGRAM, TROUPE_MODULES};
+  for (const auto& folder : folders)
+    if (auto path = folder / (name + ".so");
+        path.is_absolute() && std::filesystem::exists(path, failed))
+      return path;
+  return std::nullopt;
+}
+
+std::string reason_of_failure() {
+  const char* text = ::dlerror();
+  return text ? text : "for an unknown reason";
+}
+
+} // namespace
+
+bool has_module(const std::string& name) {
+  return find_module(name).has_value();
+}
+
+void* function_of_module(const std::string& name, const char* function) {
+  const auto path = find_module(name);
+  if (!path)
+    throw error(errc::not_found,
+                name
+                  + ".so, a part of Troupe, is not beside the program, and "
+                    "not installed in " TROUPE_MODULES);
+  void* module = ::dlopen(path->c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* found = module ? ::dlsym(module, function) : nullptr;
+  if (!found)
+    throw error(errc::io_failure,
+                "cannot load " + path->string() + ": " + reason_of_failure());
+  return found;
+}
+
+} // namespace troupe
