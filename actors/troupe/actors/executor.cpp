@@ -407,13 +407,6 @@ void executor::impl::collect_oldest(actors::serving_thread& serving) {
     }
 }
 
-std::size_t node_options::processes() const {
-  std::size_t last = process;
-  for (auto p : process_of_device)
-    last = std::max(last, p);
-  return process_of_device.empty() ? 1 : last + 1;
-}
-
 executor::executor(std::shared_ptr<const graph::program> main,
                    executor_options options)
   : impl_(std::make_unique<impl>(std::move(main), std::move(options))) {}

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/actors/executor_hooks.hpp>
+#include <troupe/actors/node_options.hpp>
 #include <troupe/actors/wait_chain.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/recorder.hpp>
@@ -46,46 +47,6 @@ inline constexpr std::uint64_t short_op_ns = 250;
 /// device then gets the whole value and keeps it. Such a step begins only when
 /// all earlier steps have ended. All processes feed it.
 using feed_map = std::map<std::string, tensor, std::less<>>;
-
-/// One process of a distributed run. All processes make an executor with the
-/// same program, parameters and options, except for `process`. They submit the
-/// same number of steps, each with samples of its own (`executor::own_share`).
-/// Each process runs the handles of its own devices, and its scope has values
-/// of these only. If one process is lost or leaves, the run ends in all of
-/// them.
-struct node_options {
-  std::vector<std::size_t> process_of_device; ///< one per device
-  std::size_t process = 0;                    ///< the number of this process
-  /// Host of process 0: "localhost" or a loopback address (127.0.0.0/8 or ::1).
-  std::string host = "127.0.0.1";
-  /// Port of process 0. If it is 0, process 0 takes any free port, and the
-  /// others find it through `pass_folder`, which only this run must use.
-  std::uint16_t port = 0;
-  /// Folder through which process 0 hands the access secret to the other
-  /// processes. Only its owner may have access to it. Empty: /tmp/troupe-UID.
-  std::string pass_folder = {};
-  /// Process 0: called with the port once the process listens on it.
-  std::function<void(std::uint16_t port)> listening = {};
-  int timeout_ms = 30000; ///< how long to wait until all processes have joined
-  /// Called now and then while waiting for others to join, if set. What it
-  /// throws ends the wait.
-  std::function<void()> check = {};
-  /// A process that gives no sign of life for so long is lost: the run ends in
-  /// the others. Must be longer than any pause (SIGSTOP, a debugger) that the
-  /// run should survive.
-  int silence_limit_ms = 5000;
-  /// A process that lives is given up if a collective has waited this long for
-  /// it.
-  int stall_limit_ms = 600'000;
-  /// Called when a collective has waited longer than `silence_limit_ms` for
-  /// `process`: the text names both, and what that process does. On a thread of
-  /// the executor's; must not call the executor.
-  std::function<void(std::size_t process, const std::string& what)> noticed =
-    {};
-
-  /// Number of processes in the run: the largest process number plus 1.
-  std::size_t processes() const;
-};
 
 /// How a program is run. Equal options give bit-identical results on machines
 /// with the same instruction set.

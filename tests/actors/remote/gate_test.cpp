@@ -56,18 +56,26 @@ struct own_folder {
   std::string path() const { return made.path().string(); }
 };
 
+way_in way(const own_folder& folder, std::uint16_t port = 0) {
+  return {.host = host, .port = port, .folder = folder.path()};
+}
+
+void ignore(const passage&, std::uint64_t, std::uint16_t) {}
+
 } // namespace
 
 TEST_CASE("a client that knows the pass is admitted with a working socket") {
   const own_folder folder;
   std::atomic<int> come{0};
-  gate in_gate{host, 0, folder.path(), [&](descriptor socket, std::uint16_t) {
-                 (void)!::send(socket.get(), "hello", 5, 0);
-                 ++come;
-               }};
+  gate in_gate{way(folder),
+               {[&](const passage& by, std::uint64_t process, std::uint16_t) {
+                 (void)!::send(by.socket.get(), "hello", 5, 0);
+                 come += int(process);
+               }}};
   for (int i = 0; i < 3; ++i) {
-    const auto socket = knock(host, in_gate.port(), folder.path(), in(20s));
-    CHECK(rest_of(socket) == "hello");
+    const auto come_in = knock(way(folder, in_gate.port()), 1, in(20s));
+    CHECK(rest_of(come_in.through.socket) == "hello");
+    CHECK(come_in.own_address == host);
   }
   CHECK(come == 3);
 }
@@ -75,8 +83,8 @@ TEST_CASE("a client that knows the pass is admitted with a working socket") {
 TEST_CASE("connections that send a wrong pass are closed and not admitted") {
   const own_folder folder;
   std::atomic<int> come{0};
-  gate in_gate{host, 0, folder.path(),
-               [&](const descriptor&, std::uint16_t) { ++come; }};
+  gate in_gate{way(folder),
+               {[&](const passage&, std::uint64_t, std::uint16_t) { ++come; }}};
   // The first message of a CAF program, here with a length of 2^32 - 1.
   std::string header(32, '\0');
   header[4] = header[5] = header[6] = header[7] = '\xff';
@@ -92,11 +100,11 @@ TEST_CASE("connections that send a wrong pass are closed and not admitted") {
 
 TEST_CASE("silent connections do not keep other clients out") {
   const own_folder folder;
-  gate in_gate{host, 0, folder.path(), [](descriptor, std::uint16_t) {}};
+  gate in_gate{way(folder), {ignore}};
   std::vector<descriptor> mute;
   for (int i = 0; i < 100; ++i)
     mute.push_back(connect_to(in_gate.port()));
-  CHECK(knock(host, in_gate.port(), folder.path(), in(20s)));
+  CHECK(knock(way(folder, in_gate.port()), 1, in(20s)).through.socket);
   CHECK(rest_of(mute.front()).empty()); // the oldest one was closed
 }
 
@@ -108,7 +116,7 @@ TEST_CASE("the pass file is private, new for each gate and removed with it") {
   };
   std::string first, path;
   {
-    gate one{host, 0, folder.path(), [](descriptor, std::uint16_t) {}};
+    gate one{way(folder), {ignore}};
     path = pass_path(folder.path(), one.port());
     struct stat found {};
     REQUIRE(::stat(path.c_str(), &found) == 0);
@@ -118,16 +126,14 @@ TEST_CASE("the pass file is private, new for each gate and removed with it") {
     CHECK(first.substr(0, 32) != first.substr(32));
   }
   CHECK_FALSE(std::filesystem::exists(path));
-  gate other{host, 0, folder.path(), [](descriptor, std::uint16_t) {}};
+  gate other{way(folder), {ignore}};
   CHECK(read(pass_path(folder.path(), other.port())) != first);
 }
 
 TEST_CASE("a gate refuses a pass folder that other users can access") {
   const own_folder folder;
   ::chmod(folder.path().c_str(), 0755);
-  const auto make = [&] {
-    gate{host, 0, folder.path(), [](descriptor, std::uint16_t) {}};
-  };
+  const auto make = [&] { gate{way(folder, 0), {ignore}}; };
   CHECK(caught(make).code() == errc::invalid_argument);
   CHECK(caught([&] { pass_path(folder.path() + "/none", 1); }).code()
         == errc::io_failure);
@@ -135,13 +141,11 @@ TEST_CASE("a gate refuses a pass folder that other users can access") {
 
 TEST_CASE("the error for a port in use names the port") {
   const own_folder folder;
-  gate one{host, 0, folder.path(), [](descriptor, std::uint16_t) {}};
-  const auto e = caught([&] {
-    gate{host, one.port(), folder.path(), [](descriptor, std::uint16_t) {}};
-  });
+  gate one{way(folder), {ignore}};
+  const auto e = caught([&] { gate{way(folder, one.port()), {ignore}}; });
   CHECK(e.code() == errc::peer_failure);
   CHECK(says(e, std::to_string(one.port())));
-  CHECK(knock(host, one.port(), folder.path(), in(20s)));
+  CHECK(knock(way(folder, one.port()), 1, in(20s)).through.socket);
 }
 
 TEST_CASE("knock fails after its deadline or without a pass file") {
@@ -151,14 +155,14 @@ TEST_CASE("knock fails after its deadline or without a pass file") {
   const auto at = parse_loopback(host, 0);
   REQUIRE(::bind(mute.get(), at.get(), at.size) == 0);
   REQUIRE(::listen(mute.get(), 8) == 0);
-  const auto port = port_of(mute.get());
+  const auto port = own_address(mute.get()).port();
   std::ofstream{pass_path(folder.path(), port)} << std::string(64, 'p');
-  auto e = caught([&] { knock(host, port, folder.path(), in(50ms)); });
+  auto e = caught([&] { knock(way(folder, port), 1, in(50ms)); });
   CHECK(e.code() == errc::peer_failure);
   CHECK(says(e, "does not answer"));
   CHECK(says(e, std::to_string(port)));
   std::filesystem::remove(pass_path(folder.path(), port));
-  e = caught([&] { knock(host, port, folder.path(), in(20s)); });
+  e = caught([&] { knock(way(folder, port), 1, in(20s)); });
   CHECK(e.code() == errc::peer_failure);
   CHECK(says(e, "no pass"));
 }
@@ -173,7 +177,7 @@ TEST_CASE("a run is found by the pass in its folder, once it has one") {
   std::optional<gate> late;
   std::thread opens{[&] {
     std::this_thread::sleep_for(20ms);
-    late.emplace(host, 0, folder.path(), [](descriptor, std::uint16_t) {});
+    late.emplace(way(folder), gate::listener{ignore});
   }};
   const auto found = find_run(host, folder.path(), in(20s));
   opens.join();
@@ -182,11 +186,11 @@ TEST_CASE("a run is found by the pass in its folder, once it has one") {
 
 TEST_CASE("knock rejects a listener that does not know the pass") {
   const own_folder folder, of_another;
-  gate stranger{host, 0, of_another.path(), [](descriptor, std::uint16_t) {}};
+  gate stranger{way(of_another), {ignore}};
   std::ofstream{pass_path(folder.path(), stranger.port())}
     << std::string(64, 'p');
   const auto e =
-    caught([&] { knock(host, stranger.port(), folder.path(), in(20s)); });
+    caught([&] { knock(way(folder, stranger.port()), 1, in(20s)); });
   CHECK(e.code() == errc::peer_failure);
   CHECK(says(e, "not belong to this run"));
 }
@@ -195,10 +199,10 @@ TEST_CASE("knock reports a port on which nobody listens") {
   const own_folder folder;
   std::uint16_t port = 0;
   {
-    gate gone{host, 0, folder.path(), [](descriptor, std::uint16_t) {}};
+    gate gone{way(folder), {ignore}};
     port = gone.port();
   }
-  const auto e = caught([&] { knock(host, port, folder.path(), in(20s)); });
+  const auto e = caught([&] { knock(way(folder, port), 1, in(20s)); });
   CHECK(e.code() == errc::peer_failure);
   CHECK(says(e, "cannot reach process 0"));
 }

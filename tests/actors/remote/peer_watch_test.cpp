@@ -94,6 +94,7 @@ struct findings {
   std::mutex mutex;
   std::string lost;
   std::vector<std::string> noticed;
+  std::size_t has_left = 99; // a process that is silent for this reason
 
   std::string lost_now() {
     std::lock_guard guard{mutex};
@@ -115,6 +116,7 @@ peer_watch::parts watch_of(made_up_rank& rank, findings& found) {
   p.lost = [&](std::size_t process, const std::string& why) {
     std::lock_guard guard{found.mutex};
     found.lost = std::to_string(process) + ": " + why;
+    return process != found.has_left;
   };
   p.noticed = [&](std::size_t, const std::string& what) {
     std::lock_guard guard{found.mutex};
@@ -173,6 +175,20 @@ TEST_CASE("a process that gives no sign of life is lost, and is named") {
   CHECK(
     found.lost_now().starts_with("2: process 2 is lost: no sign of life for "));
   CHECK(found.lost_now().find("mul#3@cpu:2") != std::string::npos);
+}
+
+TEST_CASE("while one process is silent because it has left, another can be "
+          "lost") {
+  made_up_rank rank;
+  findings found;
+  found.has_left = 1;
+  peer_watch watch{watch_of(rank, found)};
+  CHECK(lives_until(rank, 1, [&] { return !found.lost_now().empty(); }));
+  CHECK(found.lost_now().starts_with("1: "));
+  const auto both_silent = [&] { return found.lost_now().starts_with("2: "); };
+  for (int i = 0; i < 10'000 && !both_silent(); ++i)
+    std::this_thread::sleep_for(1ms);
+  CHECK(both_silent());
 }
 
 TEST_CASE("processes that live are not lost, however slow they are") {

@@ -20,6 +20,7 @@
 #include <list>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 #include <vector>
 
 namespace troupe::actors {
@@ -30,6 +31,7 @@ using clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr auto patience = 2s; // for peers that do not send the pass
+constexpr auto between_tries = 20ms;
 // maximum number of connections that have not sent the pass yet
 constexpr std::size_t most_waiting = 64;
 
@@ -47,33 +49,33 @@ bool equal(const run_pass::token& a, const run_pass::token& b) {
   return differ == std::byte{0};
 }
 
-/// A token that arrives in pieces.
-struct coming_token {
-  run_pass::token bytes{};
-  std::size_t count = 0;
+/// What a process sends: the token, then its number, least significant byte
+/// first.
+constexpr std::size_t number_bytes = 8;
+using knock_bytes =
+  std::array<std::byte, std::tuple_size_v<run_pass::token> + number_bytes>;
 
-  bool is_whole() const { return count == bytes.size(); }
+knock_bytes bytes_of(const run_pass::token& token, std::uint64_t process) {
+  knock_bytes all{};
+  std::ranges::copy(token, all.begin());
+  for (std::size_t i = 0; i < number_bytes; ++i)
+    all[token.size() + i] = static_cast<std::byte>(process >> (8 * i));
+  return all;
+}
 
-  /// Reads the available bytes. False if no more will arrive.
-  bool read_from(int fd) {
-    while (!is_whole()) {
-      const auto got =
-        ::recv(fd, bytes.data() + count, bytes.size() - count, MSG_DONTWAIT);
-      if (got > 0)
-        count += static_cast<std::size_t>(got);
-      else if (got < 0 && errno == EINTR)
-        continue;
-      else
-        return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
-    }
-    return true;
-  }
-};
+run_pass::token token_in(const knock_bytes& all) {
+  run_pass::token token{};
+  std::copy_n(all.begin(), token.size(), token.begin());
+  return token;
+}
 
-/// Sends a token. The buffer of a new connection always has room for it.
-bool send_token(int fd, const run_pass::token& token) {
-  return ::send(fd, token.data(), token.size(), MSG_DONTWAIT | MSG_NOSIGNAL)
-         == static_cast<ssize_t>(token.size());
+std::uint64_t process_in(const knock_bytes& all) {
+  std::uint64_t process = 0;
+  for (std::size_t i = 0; i < number_bytes; ++i)
+    process |= std::to_integer<std::uint64_t>(
+                 all[std::tuple_size_v<run_pass::token> + i])
+               << (8 * i);
+  return process;
 }
 
 int milliseconds_until(clock::time_point deadline) {
@@ -171,32 +173,21 @@ run_pass read_pass(const std::string& path) {
   return pass;
 }
 
+run_pass pass_in(const comm::job_credentials& credentials) {
+  return {credentials.knock, credentials.answer};
+}
+
 // -- sockets ------------------------------------------------------------------
 
-descriptor make_socket(const loopback_address& at) {
+descriptor make_socket(const socket_address& at) {
   descriptor made{::socket(at.get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   if (!made)
     throw error(errc::peer_failure, "no socket: " + reason(errno));
   return made;
 }
 
-void set_blocking(int fd, bool yes) {
-  const auto flags = ::fcntl(fd, F_GETFL);
-  ::fcntl(fd, F_SETFL, yes ? flags & ~O_NONBLOCK : flags | O_NONBLOCK);
-}
-
-std::uint16_t port_in(const sockaddr_storage& address) {
-  in_port_t port = 0;
-  const auto* at = reinterpret_cast<const char*>(&address);
-  if (address.ss_family == AF_INET)
-    std::memcpy(&port, at + offsetof(sockaddr_in, sin_port), sizeof port);
-  else if (address.ss_family == AF_INET6)
-    std::memcpy(&port, at + offsetof(sockaddr_in6, sin6_port), sizeof port);
-  return ntohs(port);
-}
-
 /// Returns 0 if connected, otherwise the error number.
-int connect_until(int fd, const loopback_address& to,
+int connect_until(int fd, const socket_address& to,
                   clock::time_point deadline) {
   set_blocking(fd, false);
   if (::connect(fd, to.get(), to.size) == 0)
@@ -211,27 +202,31 @@ int connect_until(int fd, const loopback_address& to,
   return failure;
 }
 
-/// A connection that has not sent the pass yet.
-struct waiting {
-  descriptor socket;
-  clock::time_point until;
-  coming_token shown{};
-};
+/// Connects. Among several hosts, process 0 may start later than others.
+/// Returns 0 or the error number.
+int connect(descriptor& socket, const way_in& way, clock::time_point deadline,
+            const std::function<void()>& check) {
+  const auto to = way.address();
+  for (;;) {
+    socket = make_socket(to);
+    const auto failure = connect_until(socket.get(), to, deadline);
+    if (failure == 0 || !way.credentials || clock::now() >= deadline)
+      return failure;
+    if (check)
+      check();
+    std::this_thread::sleep_for(between_tries);
+  }
+}
 
 } // namespace
 
-std::uint16_t port_of(int fd) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
-  return port_in(address);
+socket_address way_in::address() const {
+  return credentials ? find_host(host, port) : parse_loopback(host, port);
 }
 
-std::uint16_t port_of_peer(int fd) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  ::getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size);
-  return port_in(address);
+std::string way_in::text() const {
+  const auto is_v6 = host.find(':') != host.npos;
+  return (is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
 run_pass run_pass::random() {
@@ -260,22 +255,31 @@ std::string group_path(const std::string& folder, std::uint16_t port) {
   return run_path(folder, port) + ".group";
 }
 
-gate::gate(const std::string& host, std::uint16_t port,
-           const std::string& folder,
-           std::function<void(descriptor, std::uint16_t)> admit)
-  : admit_(std::move(admit)), pass_(run_pass::random()) {
-  const auto at = parse_loopback(host, port);
+/// A connection that is not admitted yet.
+struct gate::visitor {
+  entry by;
+  clock::time_point until;
+  std::string from; ///< its address
+  knock_bytes shown{};
+  std::size_t has_shown = 0, answered = 0;
+};
+
+gate::gate(const way_in& way, listener listens)
+  : listens_(std::move(listens)),
+    pass_(way.credentials ? pass_in(*way.credentials) : run_pass::random()) {
+  if (way.credentials)
+    identity_.emplace(*way.credentials);
+  const auto at = way.address();
   const auto require = [&](int result) {
     if (result != 0)
-      throw error(errc::peer_failure, "cannot listen on " + host + ":"
-                                        + std::to_string(port) + ": "
-                                        + reason(errno));
+      throw error(errc::peer_failure,
+                  "cannot listen on " + way.text() + ": " + reason(errno));
   };
   listening_ = make_socket(at);
   const int yes = 1; // a run can reuse the port of an earlier run at once
   ::setsockopt(listening_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   require(::bind(listening_.get(), at.get(), at.size));
-  port_ = port_of(listening_.get());
+  port_ = own_address(listening_.get()).port();
   int ends[2];
   require(::pipe2(ends, O_CLOEXEC));
   woken_ = descriptor{ends[0]};
@@ -283,8 +287,10 @@ gate::gate(const std::string& host, std::uint16_t port,
   set_blocking(listening_.get(), false);
   // This process now owns the port, and nobody is admitted before the file
   // exists.
-  path_ = pass_path(folder, port_);
-  write_pass(path_, pass_);
+  if (!identity_) {
+    path_ = pass_path(way.folder, port_);
+    write_pass(path_, pass_);
+  }
   if (::listen(listening_.get(), SOMAXCONN) != 0) {
     const auto failed = errno;
     ::unlink(path_.c_str());
@@ -304,47 +310,82 @@ gate::~gate() {
   while (::write(wake_.get(), "", 1) < 0 && errno == EINTR) {
   }
   thread_.join();
-  ::unlink(path_.c_str());
+  if (!path_.empty())
+    ::unlink(path_.c_str());
+}
+
+std::string gate::address() const {
+  return own_address(listening_.get()).figures();
 }
 
 void gate::serve() {
-  std::list<waiting> outside; // oldest first
+  std::list<visitor> outside; // oldest first
   for (;;) {
     std::vector<pollfd> looks{{woken_.get(), POLLIN, 0},
                               {listening_.get(), POLLIN, 0}};
-    for (auto& w : outside)
-      looks.push_back({w.socket.get(), POLLIN, 0});
+    for (auto& v : outside)
+      looks.push_back({v.by.fd(), v.by.awaits(), 0});
     const auto until =
       outside.empty() ? -1 : milliseconds_until(outside.front().until);
     if (::poll(looks.data(), looks.size(), until) < 0)
       continue; // interrupted
     if (looks[0].revents != 0)
       return;
-    const auto now = clock::now();
-    for (auto w = outside.begin(); w != outside.end();) {
-      auto stays = w->shown.read_from(w->socket.get()) && w->until > now;
-      if (w->shown.is_whole()) {
-        stays = false;
-        if (equal(w->shown.bytes, pass_.knock)
-            && send_token(w->socket.get(), pass_.answer))
-          admit_(std::move(w->socket), port_);
-      }
-      w = stays ? std::next(w) : outside.erase(w);
-    }
-    if (looks[1].revents == 0)
-      continue;
-    descriptor come{
-      ::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC)};
-    if (!come) {
-      // Out of descriptors. Waiting connections will soon be closed.
-      if (errno == EMFILE || errno == ENFILE)
-        std::this_thread::sleep_for(10ms);
-      continue;
-    }
-    if (outside.size() == most_waiting)
-      outside.pop_front();
-    outside.push_back({std::move(come), now + patience});
+    for (auto v = outside.begin(); v != outside.end();)
+      v = go_on_with(*v) ? std::next(v) : outside.erase(v);
+    if (looks[1].revents != 0)
+      let_in(outside);
   }
+}
+
+/// False if the visitor has been admitted or is sent away.
+bool gate::go_on_with(visitor& v) {
+  try {
+    const auto has_all = v.by.receive(v.shown, v.has_shown);
+    if (!may_enter(v))
+      return false;
+    if (has_all && v.by.send(pass_.answer, v.answered)) {
+      listens_.admit(v.by.take(), process_in(v.shown), port_);
+      return false;
+    }
+  } catch (const error& why) {
+    tell_refusal(v, why.message());
+    return false;
+  }
+  return v.until > clock::now();
+}
+
+/// False as soon as what the visitor has shown is wrong.
+bool gate::may_enter(const visitor& v) const {
+  if (v.has_shown < pass_.knock.size())
+    return true;
+  if (!equal(token_in(v.shown), pass_.knock))
+    return false;
+  const auto certified = v.by.certified();
+  return v.has_shown < v.shown.size() || !certified
+         || *certified == process_in(v.shown);
+}
+
+void gate::tell_refusal(const visitor& v, const std::string& why) {
+  if (identity_ && listens_.refused)
+    listens_.refused("a connection from " + v.from + " was refused: " + why);
+}
+
+void gate::let_in(std::list<visitor>& outside) {
+  descriptor come{::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC)};
+  if (!come) {
+    // Out of descriptors. Waiting connections will soon be closed.
+    if (errno == EMFILE || errno == ENFILE)
+      std::this_thread::sleep_for(10ms);
+    return;
+  }
+  if (outside.size() == most_waiting)
+    outside.pop_front();
+  auto from = address_of_peer(come.get()).figures();
+  outside.push_back({identity_ ? entry{std::move(come), *identity_,
+                                       comm::tls_session::side::server}
+                               : entry{std::move(come)},
+                     clock::now() + patience, std::move(from)});
 }
 
 std::uint16_t find_run(const std::string& host, const std::string& folder,
@@ -366,30 +407,60 @@ std::uint16_t find_run(const std::string& host, const std::string& folder,
   }
 }
 
-descriptor knock(const std::string& host, std::uint16_t port,
-                 const std::string& folder, clock::time_point deadline) {
-  const auto where = host + ":" + std::to_string(port);
-  const auto to = parse_loopback(host, port);
-  auto socket = make_socket(to);
-  if (const auto failure = connect_until(socket.get(), to, deadline))
-    throw error(errc::peer_failure,
-                "cannot reach process 0 at " + where + ": " + reason(failure));
-  const auto pass = read_pass(pass_path(folder, port));
-  coming_token answer;
-  auto comes = send_token(socket.get(), pass.knock);
-  while (comes && !answer.is_whole()) {
-    if (!wait_for(socket.get(), POLLIN, deadline))
+namespace {
+
+/// Calls `act` until it is done. Throws after the deadline.
+template <class Act>
+void until_done(entry& by, const way_in& way, clock::time_point deadline,
+                Act act) {
+  while (!act())
+    if (!wait_for(by.fd(), by.awaits(), deadline))
       throw error(errc::peer_failure,
-                  "process 0 at " + where + " does not answer in time");
-    comes = answer.read_from(socket.get());
+                  "process 0 at " + way.text() + " does not answer in time");
+}
+
+/// Shows the pass. False if who listens does not have it.
+bool exchange_pass(entry& by, const way_in& way, const run_pass& pass,
+                   std::uint64_t process, clock::time_point deadline) {
+  const auto shown = bytes_of(pass.knock, process);
+  run_pass::token answer{};
+  std::size_t sent = 0, received = 0;
+  until_done(by, way, deadline, [&] { return by.send(shown, sent); });
+  until_done(by, way, deadline, [&] { return by.receive(answer, received); });
+  return equal(answer, pass.answer) && by.certified().value_or(0) == 0;
+}
+
+} // namespace
+
+admission knock(const way_in& way, std::uint64_t process,
+                clock::time_point deadline,
+                const std::function<void()>& check) {
+  descriptor socket;
+  if (const auto failure = connect(socket, way, deadline, check))
+    throw error(errc::peer_failure, "cannot reach process 0 at " + way.text()
+                                      + ": " + reason(failure));
+  const auto seen = own_address(socket.get()).figures();
+  auto by = way.credentials ? entry{std::move(socket), *way.credentials,
+                                    comm::tls_session::side::client}
+                            : entry{std::move(socket)};
+  const auto pass = way.credentials
+                      ? pass_in(*way.credentials)
+                      : read_pass(pass_path(way.folder, way.port));
+  bool belongs = false;
+  std::string why;
+  try {
+    belongs = exchange_pass(by, way, pass, process, deadline);
+  } catch (const error& e) {
+    if (e.code() != errc::peer_failure || clock::now() >= deadline)
+      throw;
+    why = ": " + e.message();
   }
-  if (!comes || !equal(answer.bytes, pass.answer))
-    throw error(
-      errc::peer_failure,
-      "process 0 at " + where
-        + " is gone, or who listens there does not belong to this run");
-  set_blocking(socket.get(), true);
-  return socket;
+  if (!belongs)
+    throw error(errc::peer_failure, "process 0 at " + way.text()
+                                      + " is gone, or who listens there does "
+                                        "not belong to this run"
+                                      + why);
+  return {by.take(), seen};
 }
 
 } // namespace troupe::actors

@@ -1,28 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/actors/remote/loopback.hpp>
+#include <troupe/actors/remote/address.hpp>
+#include <troupe/actors/remote/entry.hpp>
 #include <troupe/base/descriptor.hpp>
+#include <troupe/comm/tls/job_credentials.hpp>
+#include <troupe/comm/tls/tls_identity.hpp>
 
 #include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <list>
+#include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
 namespace troupe::actors {
 
-/// The local port and the remote port of a socket; 0 if there is none.
-std::uint16_t port_of(int fd);
-std::uint16_t port_of_peer(int fd);
-
 /// The secret of a run, known only to its processes. The connecting process
-/// sends `knock`, the listening process replies with `answer`. Both are random
-/// and are stored in a file that only its owner can read.
+/// sends `knock`, the listening process replies with `answer`. Both are random.
+/// On one host, a file that only its owner can read passes them on; among
+/// several hosts, they are part of the credentials.
 struct run_pass {
-  using token = std::array<std::byte, 32>;
+  using token = comm::job_credentials::secret;
   token knock{};
   token answer{};
 
@@ -38,38 +41,70 @@ std::string pass_path(const std::string& folder, std::uint16_t port);
 /// The same for the socket at which the processes of the run exchange memory.
 std::string group_path(const std::string& folder, std::uint16_t port);
 
-/// Admits connections to a loopback port that send the pass of the run.
+/// Where process 0 lets others in, and what they must show.
+struct way_in {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 0;  ///< 0: any
+  std::string folder = {}; ///< of the pass; not used with credentials
+  /// Set if processes are on several hosts: they talk over TLS, and the host
+  /// must not be one of loopback.
+  std::shared_ptr<const comm::job_credentials> credentials = nullptr;
+
+  /// Throws what `parse_loopback` or `find_host` throws.
+  socket_address address() const;
+  std::string text() const; ///< "127.0.0.1:7777"
+};
+
+/// Admits connections that send the pass of the run.
 ///
 /// Data from strangers gets no further than this class: a socket is passed on
-/// only after the 32 correct bytes have arrived. A connection that has not sent
-/// them after two seconds is closed. If there are too many connections, the
-/// oldest is closed.
+/// only after TLS has accepted the certificate, if there are several hosts, and
+/// the correct 32 bytes have arrived. A connection that has not sent them after
+/// two seconds is closed. If there are too many connections, the oldest is
+/// closed.
 class gate {
 public:
-  /// Listens and writes the file of the pass.
-  /// @param port 0: any
-  /// @param admit takes each admitted socket and the gate's port; called on the
-  ///   gate's thread
+  /// Both are called on the gate's thread.
+  struct listener {
+    /// Takes each admitted connection, and the gate's port. `process` is the
+    /// number that the other process names; its certificate names the same one.
+    std::function<void(passage, std::uint64_t process, std::uint16_t port)>
+      admit;
+    /// Told why a connection was refused, if that says more than that a
+    /// stranger came. May be empty.
+    std::function<void(const std::string& why)> refused = {};
+  };
+
+  /// Listens and, without credentials, writes the file of the pass.
   ///
-  /// Throws error(peer_failure) if it cannot listen there, and error(io_failure
-  /// | invalid_argument) if it cannot write the pass.
-  gate(const std::string& host, std::uint16_t port, const std::string& folder,
-       std::function<void(descriptor, std::uint16_t port)> admit);
+  /// Throws error(peer_failure) if it cannot listen there, error(io_failure |
+  /// invalid_argument) if it cannot write the pass, and what `way_in::address`
+  /// and `tls_identity` throw.
+  gate(const way_in& way, listener listens);
   /// Stops listening and removes the file.
   ~gate();
   gate(const gate&) = delete;
   gate& operator=(const gate&) = delete;
 
   std::uint16_t port() const noexcept { return port_; }
+  /// The address on which it listens, in figures.
+  std::string address() const;
 
 private:
-  void serve();
+  struct visitor;
 
-  std::function<void(descriptor, std::uint16_t port)> admit_;
+  void serve();
+  void let_in(std::list<visitor>& outside);
+  bool go_on_with(visitor& v);
+  bool may_enter(const visitor& v) const;
+  void tell_refusal(const visitor& v, const std::string& why);
+
+  listener listens_;
+  std::optional<comm::tls_identity> identity_; // if there are several hosts
   descriptor listening_;
   descriptor wake_, woken_; // a pipe: a byte in it ends the gate's thread
   std::uint16_t port_ = 0;
-  std::string path_;
+  std::string path_; // of the pass; empty: there is none
   run_pass pass_;
   std::thread thread_;
 };
@@ -83,12 +118,22 @@ std::uint16_t find_run(const std::string& host, const std::string& folder,
                        std::chrono::steady_clock::time_point deadline,
                        const std::function<void()>& check = {});
 
+/// A connection that a gate has admitted.
+struct admission {
+  passage through;
+  std::string own_address; ///< under which process 0 sees this one, in figures
+};
+
 /// Connects to the gate of a run, sends the pass and checks the answer, until
-/// `deadline`. Throws error(peer_failure) if nobody listens, if there is no
-/// answer, or if the answer is wrong. Throws error(invalid_argument |
+/// `deadline`. Among several hosts, it tries again while nobody listens.
+/// @param process number of this process
+/// @param check as in `find_run`
+///
+/// Throws error(peer_failure) if nobody listens, if there is no answer, or if
+/// whoever answers does not belong to the run. Throws error(invalid_argument |
 /// io_failure) if the pass cannot be read.
-descriptor knock(const std::string& host, std::uint16_t port,
-                 const std::string& folder,
-                 std::chrono::steady_clock::time_point deadline);
+admission knock(const way_in& way, std::uint64_t process,
+                std::chrono::steady_clock::time_point deadline,
+                const std::function<void()>& check = {});
 
 } // namespace troupe::actors

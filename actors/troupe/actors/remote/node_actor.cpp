@@ -14,9 +14,9 @@ bool node_actor::on_message(caf::mailbox_element& element, context) {
   using std::uint64_t;
   auto& m = element.content();
   auto& link = *link_;
-  if (m.match_elements<join_atom, uint64_t, std::uint16_t, std::string>()) {
-    link.on_join(link_, m.get_as<uint64_t>(1), m.get_as<std::uint16_t>(2),
-                 m.get_as<std::string>(3), element.sender);
+  if (m.match_elements<join_atom, uint64_t, std::string>()) {
+    link.on_join(link_, m.get_as<uint64_t>(1), m.get_as<std::string>(2),
+                 element.sender);
     return true;
   }
   std::optional<uint64_t> from;
@@ -40,6 +40,9 @@ bool node_actor::on_step(caf::type_erased_tuple& m, std::uint64_t from) {
     link_->on_taken(from, m.get_as<uint32_t>(1), m.get_as<uint64_t>(2));
   else if (m.match_elements<failed_atom, uint64_t, std::string>())
     link_->on_failed(m.get_as<uint64_t>(1), m.get_as<std::string>(2));
+  else if (m.match_elements<publish_atom, std::string, std::string>())
+    link_->on_published(from, m.get_as<std::string>(1),
+                        m.get_as<std::string>(2));
   else
     return false;
   return true;

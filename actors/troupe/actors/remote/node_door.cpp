@@ -32,15 +32,18 @@ descriptor copy_of(const descriptor& socket) {
 
 } // namespace
 
-void node_door::admit(descriptor socket, std::uint16_t gate_port) {
+void node_door::admit(passage come, std::uint64_t process,
+                      std::uint16_t gate_port) {
   caf::strong_actor_ptr self;
   {
     std::lock_guard guard{link_.mutex};
     self = caf::actor_cast<caf::strong_actor_ptr>(link_.self);
-    link_.entered.insert_or_assign(port_of_peer(socket.get()), copy_of(socket));
+    // If the number is taken, the process is told when it asks to join.
+    link_.entered.emplace(process, copy_of(come.socket));
+    link_.keep(std::move(come.tunnel));
   }
   caf::anon_send(broker_of(system_), caf::publish_atom_v,
-                 scribe_of(system_, std::move(socket)), gate_port,
+                 scribe_of(system_, std::move(come.socket)), gate_port,
                  std::move(self), std::set<std::string>{});
 }
 
@@ -52,11 +55,12 @@ void node_door::close(std::uint16_t gate_port) {
   link_.entered.clear();
 }
 
-caf::actor node_door::connect(descriptor socket, const node_options& options,
+caf::actor node_door::connect(passage come, const way_in& way,
                               time_point deadline) {
   {
     std::lock_guard guard{link_.mutex};
-    link_.sockets.emplace(0, copy_of(socket));
+    link_.sockets.emplace(0, copy_of(come.socket));
+    link_.keep(std::move(come.tunnel));
   }
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(
     deadline - std::chrono::steady_clock::now());
@@ -64,31 +68,30 @@ caf::actor node_door::connect(descriptor socket, const node_options& options,
   caf::strong_actor_ptr first;
   asking
     ->request(broker_of(system_), std::max(left, std::chrono::milliseconds{1}),
-              caf::connect_atom_v, scribe_of(system_, std::move(socket)),
-              options.port)
+              caf::connect_atom_v, scribe_of(system_, std::move(come.socket)),
+              way.port)
     .receive([&](const caf::node_id&, caf::strong_actor_ptr& found,
                  const std::set<std::string>&) { first = std::move(found); },
              [](const caf::error&) {});
   if (!first)
-    throw error(errc::peer_failure, "process 0 at " + options.host + ":"
-                                      + std::to_string(options.port)
-                                      + " does not answer");
+    throw error(errc::peer_failure,
+                "process 0 at " + way.text() + " does not answer");
   return caf::actor_cast<caf::actor>(first);
 }
 
-void node_door::join(const std::shared_ptr<node_state>& me,
-                     const node_options& options, time_point deadline) {
-  auto socket =
-    knock(options.host, options.port, options.pass_folder, deadline);
-  const auto port = port_of(socket.get());
-  const auto first = connect(std::move(socket), options, deadline);
+std::string node_door::join(const std::shared_ptr<node_state>& me,
+                            const way_in& way, const node_options& options,
+                            time_point deadline) {
+  auto come = knock(way, link_.process, deadline, options.check);
+  const auto first = connect(std::move(come.through), way, deadline);
   {
     std::lock_guard guard{link_.mutex};
     link_.nodes[0] = first;
   }
   link_.watch(me, 0, first);
   std::lock_guard guard{link_.mutex};
-  link_.tell(first, join_atom::value, link_.process, port, link_.description);
+  link_.tell(first, join_atom::value, link_.process, link_.description);
+  return come.own_address;
 }
 
 void node_door::wait(const node_options& options, time_point deadline) {

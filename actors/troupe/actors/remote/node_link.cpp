@@ -17,6 +17,14 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
+way_in way_of(const node_options& options) {
+  way_in way{options.host, options.port, options.pass_folder};
+  if (options.network)
+    way.credentials = std::make_shared<const comm::job_credentials>(
+      comm::read_credentials(options.network->credentials, options.process));
+  return way;
+}
+
 } // namespace
 
 node_link::node_link(caf::actor_system& system, const node_options& options,
@@ -35,34 +43,51 @@ node_link::node_link(caf::actor_system& system, const node_options& options,
   auto self = make<node_actor>(system, state_);
   s.self = caf::actor_cast<caf::actor>(self);
   s.members = std::make_shared<run_members>(std::move(self));
-  node_door way{system, s};
   try {
-    if (s.processes == 1) {
+    const auto way = way_of(options);
+    if (s.processes == 1)
       s.now = node_state::stage::running;
-    } else if (s.is_first()) {
-      {
-        gate in{options.host, options.port, options.pass_folder,
-                [&](descriptor socket, std::uint16_t at) {
-                  way.admit(std::move(socket), at);
-                }};
-        port_ = in.port();
-        if (options.listening)
-          options.listening(port_);
-        way.wait(options, deadline);
-      }
-      way.close(port_);
-    } else {
-      auto at = options;
-      if (at.port == 0)
-        at.port = find_run(at.host, at.pass_folder, deadline, at.check);
-      port_ = at.port;
-      way.join(state_, at, deadline);
-      way.wait(at, deadline);
-    }
+    else if (s.is_first())
+      let_others_in(options, way, deadline);
+    else
+      join(options, way, deadline);
   } catch (...) {
     s.close();
     throw;
   }
+}
+
+void node_link::let_others_in(const node_options& options, way_in way,
+                              clock::time_point deadline) {
+  auto& s = *state_;
+  node_door door{s.system, s};
+  {
+    const gate in{
+      way,
+      {[&](passage come, std::uint64_t process, std::uint16_t port) {
+         door.admit(std::move(come), process, port);
+       },
+       [&](const std::string& why) {
+         std::lock_guard guard{s.mutex};
+         s.refusal = why;
+       }}};
+    port_ = in.port();
+    own_address_ = in.address();
+    if (options.listening)
+      options.listening(port_);
+    door.wait(options, deadline);
+  }
+  door.close(port_);
+}
+
+void node_link::join(const node_options& options, way_in way,
+                     clock::time_point deadline) {
+  if (way.port == 0)
+    way.port = find_run(way.host, way.folder, deadline, options.check);
+  port_ = way.port;
+  node_door door{state_->system, *state_};
+  own_address_ = door.join(state_, way, options, deadline);
+  door.wait(options, deadline);
 }
 
 node_link::~node_link() {
@@ -79,14 +104,15 @@ void node_link::require_all() const {
     throw error{errc::peer_failure, state_->failure};
 }
 
-void node_link::is_lost(std::size_t process, const std::string& why) {
+bool node_link::is_lost(std::size_t process, const std::string& why) {
   {
     std::lock_guard guard{state_->mutex};
-    if (!state_->failure.empty() || state_->gone.contains(process))
-      return;
+    if (state_->gone.contains(process))
+      return false;
     state_->is_gone(process); // its end of the connection is not waited for
   }
   state_->lose(0, why);
+  return true;
 }
 
 void node_link::ended(step_id step) {
@@ -124,10 +150,48 @@ void node_link::tell_taken(std::uint32_t channel, step_id step) {
                        std::uint64_t{step});
 }
 
+void node_link::publish(const std::string& key, const std::string& value) {
+  for (std::uint64_t p = 0; p < state_->processes; ++p)
+    if (p != state_->process)
+      state_->tell_process(p, publish_atom::value, key, value);
+}
+
+std::optional<std::string>
+node_link::find_published(const std::string& key) const {
+  std::lock_guard guard{state_->mutex};
+  const auto found = state_->published.find(key);
+  return found == state_->published.end() ? std::nullopt
+                                          : std::optional{found->second};
+}
+
 // -- options ------------------------------------------------------------------
 
+namespace {
+
+void check_network(const node_options& options) {
+  const auto refuse = [](const char* why) {
+    throw error(errc::invalid_argument, why);
+  };
+  if (!options.network) {
+    parse_loopback(options.host, options.port);
+    return;
+  }
+  if (options.port == 0)
+    refuse("a run on several hosts needs the port of process 0");
+  if (options.engine == group_engine::shared_memory)
+    refuse("processes on several hosts have no memory in common: their engine "
+           "is gloo or mpi");
+  if (!options.network->is_trusted)
+    refuse("values go over the network without encryption or password: a run "
+           "on several hosts needs a network that no stranger can reach "
+           "(--data-network trusted)");
+}
+
+} // namespace
+
 void check_nodes(const node_options& options, std::size_t devices) {
-  if (options.port == 0 && options.process != 0 && options.pass_folder.empty())
+  if (options.port == 0 && options.process != 0 && options.pass_folder.empty()
+      && !options.network)
     throw error(errc::invalid_argument,
                 "process " + std::to_string(options.process)
                   + " needs the port of process 0, or a pass folder that only "
@@ -144,7 +208,7 @@ void check_nodes(const node_options& options, std::size_t devices) {
     throw error(errc::invalid_argument,
                 "processes are numbered from 0, and there are no more than "
                   + std::to_string(devices) + " for as many devices");
-  parse_loopback(options.host, options.port);
+  check_network(options);
 }
 
 } // namespace troupe::actors

@@ -6,14 +6,17 @@
 #include <troupe/actors/remote/transport.hpp>
 #include <troupe/base/ids.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace troupe::actors {
 
 struct node_state;
+struct way_in;
 
 /// Connects the parts of one graph that run in several processes.
 ///
@@ -72,8 +75,10 @@ public:
             transfer_content content) override;
   void tell_taken(std::uint32_t channel, step_id step) override;
 
-  /// Ends the run because a process is lost, unless it has ended already.
-  void is_lost(std::size_t process, const std::string& why);
+  /// Ends the run because a process is lost. From then on no step can run, not
+  /// even one that could after others had left. False if the process itself has
+  /// left before.
+  bool is_lost(std::size_t process, const std::string& why);
 
   /// Throws error(peer_failure) if the run has ended because a process is lost
   /// or has left.
@@ -81,15 +86,30 @@ public:
 
   /// The port of process 0.
   std::uint16_t port() const noexcept { return port_; }
+  /// The address of this process on the network of the run, in figures.
+  const std::string& own_address() const noexcept { return own_address_; }
+
+  ///@{
+  /// Texts by which processes tell each other how they can be reached:
+  /// `publish` sends one to all others, `find` returns one that has arrived.
+  void publish(const std::string& key, const std::string& value);
+  std::optional<std::string> find_published(const std::string& key) const;
+  ///@}
 
 private:
+  void let_others_in(const node_options& options, way_in way,
+                     std::chrono::steady_clock::time_point deadline);
+  void join(const node_options& options, way_in way,
+            std::chrono::steady_clock::time_point deadline);
+
   std::shared_ptr<node_state> state_;
   std::uint16_t port_;
+  std::string own_address_ = "127.0.0.1";
 };
 
-/// Throws error(invalid_argument) for an address that is not loopback, a
-/// process number out of range, or if the number of entries differs from that
-/// of devices.
+/// Throws error(invalid_argument) for an address of one host that is not
+/// loopback, a process number out of range, if the number of entries differs
+/// from that of devices, or if `group_engine` and `host_network` do not fit.
 void check_nodes(const node_options& options, std::size_t devices);
 
 } // namespace troupe::actors

@@ -14,8 +14,7 @@ namespace troupe::actors {
 using actor_list = std::vector<caf::actor>;
 
 // To process 0:
-/// process number (uint64), local port of its connection (uint16), description
-/// of the run (string)
+/// process number (uint64), description of the run (string)
 using join_atom = caf::atom_constant<caf::atom("join")>;
 /// confirms that the sender knows the others
 using here_atom = caf::atom_constant<caf::atom("here")>;
@@ -38,6 +37,8 @@ using value_atom = caf::atom_constant<caf::atom("value")>;
 using mark_atom = caf::atom_constant<caf::atom("mark")>;
 /// channel (uint32), step (uint64)
 using taken_atom = caf::atom_constant<caf::atom("taken")>;
+/// what the sender publishes for a group: key (string), value (string)
+using publish_atom = caf::atom_constant<caf::atom("publish")>;
 /// step (uint64), failure (string)
 using failed_atom = caf::atom_constant<caf::atom("failed")>;
 

@@ -56,8 +56,7 @@ void node_state::watch(const std::shared_ptr<node_state>& me,
 }
 
 void node_state::on_join(const std::shared_ptr<node_state>& me,
-                         std::uint64_t number, std::uint16_t port,
-                         const std::string& theirs,
+                         std::uint64_t number, const std::string& theirs,
                          const caf::strong_actor_ptr& from) {
   const auto node = caf::actor_cast<caf::actor>(from);
   std::string difference;
@@ -72,7 +71,7 @@ void node_state::on_join(const std::shared_ptr<node_state>& me,
       return;
     }
     nodes[number] = node;
-    if (auto socket = entered.extract(port))
+    if (auto socket = entered.extract(number))
       sockets.emplace(number, std::move(socket.mapped()));
     difference = first_difference(description, theirs, number);
   }
@@ -140,7 +139,8 @@ std::string node_state::missing() {
   for (std::uint64_t p = 1; p < processes; ++p)
     if (!nodes.contains(p) || (now == stage::knowing && !here.contains(p)))
       text += (text.empty() ? "" : ", ") + process_text(p);
-  return "these have not joined: " + text;
+  return "these have not joined: " + text
+         + (refusal.empty() ? "" : "; " + refusal);
 }
 
 void node_state::list_channels(const graph::ssa_graph& g) {
@@ -185,6 +185,22 @@ void node_state::on_failed(step_id step, const std::string& failure_there) {
   std::lock_guard guard{calling};
   if (!closed)
     listens.failed(step, decode_failure(failure_there));
+}
+
+/// Only few and short texts are due.
+void node_state::on_published(std::uint64_t from, const std::string& key,
+                              const std::string& value) {
+  constexpr std::size_t longest_key = 256, longest_value = 64 << 10,
+                        most_keys = 1024;
+  {
+    std::lock_guard guard{mutex};
+    if (key.size() <= longest_key && value.size() <= longest_value
+        && published.size() < most_keys) {
+      published.insert_or_assign(key, value);
+      return;
+    }
+  }
+  lose(0, process_text(from) + " has published a text that is not due");
 }
 
 /// Called when a process is gone. From step `without` on, nothing from other
@@ -282,7 +298,7 @@ void node_state::close() noexcept {
       changed.wait_for(guard, longest_leave, [this] { return are_all_gone(); });
     for (auto& [number, socket] : sockets)
       ::shutdown(socket.get(), SHUT_RDWR);
-    for (auto& [port, socket] : entered)
+    for (auto& [number, socket] : entered)
       ::shutdown(socket.get(), SHUT_RDWR);
     sockets.clear();
     entered.clear();
@@ -293,7 +309,9 @@ void node_state::close() noexcept {
   auto& address = object_of<node_actor>(members->self());
   address.retire();
   address.forget(); // breaks a reference cycle
+  std::vector<std::unique_ptr<comm::tls_tunnel>> ended_tunnels;
   std::lock_guard guard{mutex};
+  ended_tunnels.swap(tunnels); // destroyed without the lock
   nodes.clear();
   everybody.clear();
   self = nullptr;

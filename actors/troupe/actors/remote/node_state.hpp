@@ -64,11 +64,16 @@ struct node_state {
   // many steps.
   std::optional<step_id> first_leaves_at;
   // Duplicates of CAF's sockets, used to close a connection if the other end no
-  // longer answers, because CAF would wait for it. Indexed by the peer's port
-  // until it has joined, then by process until that is gone. A duplicate keeps
-  // the connection open.
-  std::map<std::uint16_t, descriptor> entered;
+  // longer answers, because CAF would wait for it. By process: `entered` until
+  // it has joined, then `sockets` until it is gone. A duplicate keeps the
+  // connection open.
+  std::map<std::uint64_t, descriptor> entered;
   std::map<std::uint64_t, descriptor> sockets;
+  // What the connections between hosts go through, until the link is closed.
+  std::vector<std::unique_ptr<comm::tls_tunnel>> tunnels;
+  std::string refusal; // the last one at the gate
+  // What processes have published for the group of collectives.
+  std::map<std::string, std::string> published;
   bool has_told_leave = false;
   bool closing = false;
 
@@ -93,6 +98,12 @@ struct node_state {
       tell(everybody[number], std::forward<Ts>(content)...);
   }
 
+  /// Keeps a tunnel, if there is one, while CAF may use it. Needs the lock.
+  void keep(std::unique_ptr<comm::tls_tunnel> tunnel) {
+    if (tunnel)
+      tunnels.push_back(std::move(tunnel));
+  }
+
   /// The process whose node actor is `who`; empty if `who` is not a member.
   std::optional<std::uint64_t> process_of(const caf::strong_actor_ptr& who);
 
@@ -102,8 +113,7 @@ struct node_state {
 
   // Message handlers; `from` is the sender's process.
   void on_join(const std::shared_ptr<node_state>& me, std::uint64_t number,
-               std::uint16_t port, const std::string& theirs,
-               const caf::strong_actor_ptr& node);
+               const std::string& theirs, const caf::strong_actor_ptr& node);
   void on_welcome(const actor_list& all_nodes);
   void on_here(std::uint64_t from);
   void on_begin();
@@ -111,6 +121,8 @@ struct node_state {
                   transfer_content content);
   void on_taken(std::uint64_t from, std::uint32_t channel, step_id step);
   void on_failed(step_id step, const std::string& failure_there);
+  void on_published(std::uint64_t from, const std::string& key,
+                    const std::string& value);
   void on_leave(std::uint64_t from, step_id steps);
   void on_left(std::uint64_t from);
 

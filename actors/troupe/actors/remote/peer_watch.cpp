@@ -86,10 +86,10 @@ bool peer_watch::look_at_peers(clock::time_point now) {
     const auto silent = beats_[process].see(peer.beats, now);
     if (silent <= parts_.silence_limit)
       continue;
-    parts_.lost(process, process_name(process)
-                           + " is lost: no sign of life for " + seconds(silent)
-                           + activity(&peer));
-    return false;
+    if (parts_.lost(process, process_name(process)
+                               + " is lost: no sign of life for "
+                               + seconds(silent) + activity(&peer)))
+      return false;
   }
   return true;
 }
@@ -106,11 +106,10 @@ bool peer_watch::look_at_call(std::size_t end, clock::time_point now) {
     w.is_noticed = false;
   const auto time = w.call.see(call->position, now);
   const auto process = culprit(*call);
-  if (time > parts_.stall_limit) {
-    parts_.lost(process, process_name(process)
-                           + " is stuck: " + text_of(*call, process, time));
+  if (time > parts_.stall_limit
+      && parts_.lost(process, process_name(process) + " is stuck: "
+                                + text_of(*call, process, time)))
     return false;
-  }
   if (time > parts_.silence_limit && !std::exchange(w.is_noticed, true)
       && parts_.noticed)
     parts_.noticed(process, text_of(*call, process, time));

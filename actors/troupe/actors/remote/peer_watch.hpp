@@ -43,8 +43,10 @@ public:
     /// What this process does, in a few words. Called if no step has ended for
     /// a while.
     std::function<std::string()> doing;
-    /// Called once if a process is lost or stuck, at the end.
-    std::function<void(std::size_t process, const std::string& why)> lost;
+    /// Called if a process is lost or stuck. True: the run ends, and so does
+    /// the watch. False: the process had left, and gives no signs for this
+    /// reason.
+    std::function<bool(std::size_t process, const std::string& why)> lost;
     /// Called if a process is slow; once per collective that waits. May be
     /// empty.
     std::function<void(std::size_t process, const std::string& what)> noticed;

@@ -2,8 +2,8 @@
 #include <troupe/actors/remote/process_run.hpp>
 
 #include <troupe/actors/actor_graph.hpp>
-#include <troupe/actors/remote/host_group.hpp>
 #include <troupe/actors/remote/run_description.hpp>
+#include <troupe/actors/remote/run_group.hpp>
 #include <troupe/actors/remote/state_gathering.hpp>
 #include <troupe/actors/remote/transport.hpp>
 #include <troupe/actors/steps/step_failures.hpp>
@@ -32,7 +32,7 @@ process_run::process_run(parts p) : parts_(std::move(p)) {
   if (parts_.transfers)
     parts_.transfers->connect(*link_);
   if (ranks()) {
-    join_host_group(nodes, *link_, parts_.memory, *ranks());
+    join_run_group(nodes, *link_, parts_.memory, *ranks());
     ranks()->attach_to(*parts_.queue);
     watch_others();
   }
@@ -82,7 +82,7 @@ void process_run::watch_others() {
   watched.steps = parts_.steps_ended;
   watched.doing = [this] { return activity(); };
   watched.lost = [this](std::size_t process, const std::string& why) {
-    link_->is_lost(process, why);
+    return link_->is_lost(process, why);
   };
   watched.noticed = nodes.noticed;
   watch_.emplace(std::move(watched));

@@ -50,7 +50,7 @@ public:
   };
 
   /// Connects to the other processes and waits for them. Throws what
-  /// `node_link` and `join_host_group` throw.
+  /// `node_link` and `join_run_group` throw.
   explicit process_run(parts p);
 
   /// Tells the others.

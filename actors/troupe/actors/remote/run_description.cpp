@@ -2,11 +2,13 @@
 #include <troupe/actors/remote/run_description.hpp>
 
 #include <troupe/actors/placement.hpp>
+#include <troupe/actors/remote/run_group.hpp>
 #include <troupe/base/fingerprint.hpp>
 #include <troupe/graph/program_text.hpp>
 #include <troupe/graph/ssa/persistable_updates.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstdio>
 #include <map>
@@ -65,6 +67,7 @@ void add_options(lines& out, const executor_options& o,
   out.add_list("devices", o.devices, [](device_id d) { return to_string(d); });
   out.add_list("process_of_device", o.nodes->process_of_device,
                [](std::size_t p) { return std::to_string(p); });
+  out.add("engine", std::string{to_string(engine_of(*o.nodes))});
   out.add("strategy", std::string{to_string(o.strategy)});
   out.add("scale", text_of(o.scale));
   out.add("loss", loss);
@@ -189,6 +192,10 @@ std::string describe_run(const executor_options& options,
   const placement where{options.nodes->process_of_device,
                         options.nodes->process};
   lines out;
+  out.add("version of Troupe", std::string{TROUPE_VERSION});
+  out.add("byte order", std::string{std::endian::native == std::endian::little
+                                      ? "little endian"
+                                      : "big endian"});
   add_options(out, options, loss);
   if (graph.sources && graph.sources->described)
     add_program(out, *graph.sources->described);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/actors/remote/loopback.hpp>
+#include <troupe/actors/remote/address.hpp>
 
 #include <support/caught.hpp>
 
@@ -12,7 +12,7 @@ using namespace troupe;
 using namespace troupe::test;
 using troupe::actors::parse_loopback;
 
-TEST_SUITE("actors.loopback") {
+TEST_SUITE("actors.address") {
 
 TEST_CASE("loopback addresses are accepted") {
   for (const auto* host : {"127.0.0.1", "127.255.255.254", "localhost"})
@@ -39,4 +39,4 @@ TEST_CASE("other addresses are refused even if they begin like loopback") {
   }
 }
 
-} // TEST_SUITE("actors.loopback")
+} // TEST_SUITE("actors.address")

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/remote/address.hpp>
+
+#include <troupe/base/error.hpp>
+#include <troupe/base/quoted_name.hpp>
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+
+namespace troupe::actors {
+
+namespace {
+
+template <class Sockaddr>
+socket_address made_of(const Sockaddr& address) {
+  socket_address made;
+  std::memcpy(&made.bytes, &address, sizeof address);
+  made.size = sizeof address;
+  return made;
+}
+
+template <class Sockaddr>
+Sockaddr as(const socket_address& address) {
+  Sockaddr copy;
+  std::memcpy(&copy, &address.bytes, sizeof copy);
+  return copy;
+}
+
+bool is_loopback(const in_addr& address) {
+  return ntohl(address.s_addr) >> 24 == 127;
+}
+
+bool is_loopback(const in6_addr& address) {
+  in_addr mapped;
+  std::memcpy(&mapped, &address.s6_addr[12], sizeof mapped);
+  return IN6_IS_ADDR_LOOPBACK(&address)
+         || (IN6_IS_ADDR_V4MAPPED(&address) && is_loopback(mapped));
+}
+
+bool is_loopback(const socket_address& address) {
+  return address.bytes.ss_family == AF_INET
+           ? is_loopback(as<sockaddr_in>(address).sin_addr)
+           : is_loopback(as<sockaddr_in6>(address).sin6_addr);
+}
+
+/// True for the address that stands for all of a host's addresses.
+bool is_any(const socket_address& address) {
+  if (address.bytes.ss_family == AF_INET)
+    return as<sockaddr_in>(address).sin_addr.s_addr == htonl(INADDR_ANY);
+  const auto v6 = as<sockaddr_in6>(address).sin6_addr;
+  return IN6_IS_ADDR_UNSPECIFIED(&v6);
+}
+
+/// C functions would ignore everything after an embedded NUL.
+bool is_whole(const std::string& host) {
+  return host.find('\0') == std::string::npos;
+}
+
+socket_address resolve(const std::string& host, std::uint16_t port) {
+  addrinfo wanted{};
+  wanted.ai_family = AF_UNSPEC;
+  wanted.ai_socktype = SOCK_STREAM;
+  wanted.ai_flags = AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const auto failure =
+    ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &wanted, &found);
+  if (failure != 0)
+    throw error(errc::peer_failure, "no address of host " + quoted_name(host)
+                                      + ": " + ::gai_strerror(failure));
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> all(
+    found, &::freeaddrinfo);
+  socket_address made;
+  std::memcpy(&made.bytes, found->ai_addr, found->ai_addrlen);
+  made.size = found->ai_addrlen;
+  return made;
+}
+
+} // namespace
+
+std::uint16_t socket_address::port() const noexcept {
+  if (bytes.ss_family == AF_INET)
+    return ntohs(as<sockaddr_in>(*this).sin_port);
+  if (bytes.ss_family == AF_INET6)
+    return ntohs(as<sockaddr_in6>(*this).sin6_port);
+  return 0;
+}
+
+std::string socket_address::figures() const {
+  std::array<char, NI_MAXHOST> text{};
+  if (::getnameinfo(get(), size, text.data(), text.size(), nullptr, 0,
+                    NI_NUMERICHOST)
+      != 0)
+    return "unknown";
+  return text.data();
+}
+
+socket_address parse_loopback(const std::string& host, std::uint16_t port) {
+  const auto* figures = host == "localhost" ? "127.0.0.1" : host.c_str();
+  sockaddr_in v4{};
+  v4.sin_family = AF_INET;
+  v4.sin_port = htons(port);
+  if (is_whole(host) && ::inet_pton(AF_INET, figures, &v4.sin_addr) == 1
+      && is_loopback(v4.sin_addr))
+    return made_of(v4);
+  sockaddr_in6 v6{};
+  v6.sin6_family = AF_INET6;
+  v6.sin6_port = htons(port);
+  if (is_whole(host) && ::inet_pton(AF_INET6, figures, &v6.sin6_addr) == 1
+      && IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr))
+    return made_of(v6);
+  throw error(errc::invalid_argument, "processes of one host talk over "
+                                      "loopback only (127.0.0.0/8 or ::1), not "
+                                      "over "
+                                        + host);
+}
+
+socket_address find_host(const std::string& host, std::uint16_t port) {
+  if (host.empty() || !is_whole(host))
+    throw error(errc::invalid_argument,
+                quoted_name(host) + " is not the name of a host");
+  const auto found = resolve(host, port);
+  if (is_loopback(found))
+    throw error(errc::invalid_argument,
+                "host " + quoted_name(host) + " leads to " + found.figures()
+                  + ", which other hosts cannot reach: give an address of its "
+                    "network");
+  if (is_any(found))
+    throw error(errc::invalid_argument,
+                "host " + quoted_name(host) + " must be one address");
+  return found;
+}
+
+socket_address own_address(int fd) {
+  socket_address found;
+  found.size = sizeof found.bytes;
+  ::getsockname(fd, reinterpret_cast<sockaddr*>(&found.bytes), &found.size);
+  return found;
+}
+
+socket_address address_of_peer(int fd) {
+  socket_address found;
+  found.size = sizeof found.bytes;
+  ::getpeername(fd, reinterpret_cast<sockaddr*>(&found.bytes), &found.size);
+  return found;
+}
+
+void set_blocking(int fd, bool yes) {
+  const auto flags = ::fcntl(fd, F_GETFL);
+  ::fcntl(fd, F_SETFL, yes ? flags & ~O_NONBLOCK : flags | O_NONBLOCK);
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+
+namespace troupe::actors {
+
+/// A port of an IP address.
+struct socket_address {
+  sockaddr_storage bytes{};
+  socklen_t size = 0;
+
+  const sockaddr* get() const noexcept {
+    return reinterpret_cast<const sockaddr*>(&bytes);
+  }
+  std::uint16_t port() const noexcept; ///< 0 if there is none
+  /// The address in figures, without the port.
+  std::string figures() const;
+};
+
+/// Parses an address that only this machine can reach: a numeric address in
+/// 127.0.0.0/8, ::1, or "localhost", which means 127.0.0.1. Names are not
+/// resolved, because they could resolve to any host. Throws
+/// error(invalid_argument) for anything else.
+socket_address parse_loopback(const std::string& host, std::uint16_t port);
+
+/// Finds an address that other hosts can reach, given in figures or by name.
+/// Waits for the name server. Throws error(invalid_argument) if it is one of
+/// loopback, as a host's own name often is in its /etc/hosts, or none of a
+/// single host (0.0.0.0); error(peer_failure) if there is no such name.
+socket_address find_host(const std::string& host, std::uint16_t port);
+
+///@{
+/// The ends of a connection.
+socket_address own_address(int fd);
+socket_address address_of_peer(int fd);
+///@}
+
+/// Lets reads and writes of a socket wait, or not.
+void set_blocking(int fd, bool yes);
+
+} // namespace troupe::actors

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/remote/run_group.hpp>
+
+#include <troupe/actors/remote/gate.hpp>
+#include <troupe/actors/remote/node_link.hpp>
+#include <troupe/actors/tasks/collective_ranks.hpp>
+#include <troupe/base/error.hpp>
+#include <troupe/comm/engine/join.hpp>
+#include <troupe/comm/engine/key_store.hpp>
+#include <troupe/comm/shm/join.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace troupe::actors {
+
+namespace {
+
+using ends_of_group = std::vector<std::unique_ptr<comm::communicator>>;
+
+/// This process's place among those with devices: the others have no rank.
+struct group_place {
+  std::size_t process = 0, processes = 0;
+  std::vector<std::size_t> ranks;
+  std::chrono::milliseconds timeout;
+  std::function<void()> check;
+};
+
+group_place place_of(const node_options& options, const node_link& link) {
+  const auto& homes = options.process_of_device;
+  const std::set<std::size_t> with_devices(homes.begin(), homes.end());
+  group_place place;
+  place.process = static_cast<std::size_t>(
+    std::distance(with_devices.begin(), with_devices.find(options.process)));
+  place.processes = with_devices.size();
+  for (std::size_t d = 0; d < homes.size(); ++d)
+    if (homes[d] == options.process)
+      place.ranks.push_back(d);
+  place.timeout = std::chrono::milliseconds{options.timeout_ms};
+  place.check = [&] {
+    link.require_all();
+    if (options.check)
+      options.check();
+  };
+  return place;
+}
+
+/// Fills in what all kinds of groups have in common.
+template <class Options>
+Options options_of(const group_place& place) {
+  Options group;
+  group.ranks = place.ranks;
+  group.timeout = place.timeout;
+  group.check = place.check;
+  return group;
+}
+
+ends_of_group join_in_memory(const node_options& options, const node_link& link,
+                             const group_place& place,
+                             std::shared_ptr<comm::process_memory> own) {
+  auto group = options_of<comm::shm_group_options>(place);
+  group.path = group_path(options.pass_folder, link.port());
+  group.process = place.process;
+  group.processes = place.processes;
+  std::error_code ignored;
+  if (group.process == 0) // left by a run that was killed
+    std::filesystem::remove(group.path, ignored);
+  return comm::join_shm_group(group, std::move(own));
+}
+
+/// The processes of a run tell each other by control messages how they can be
+/// reached. Keys of a run differ from each other; nothing needs to be removed.
+class link_store final : public comm::key_store {
+public:
+  explicit link_store(node_link& link) : link_(link) {}
+
+  void publish(const std::string& key, std::span<const char> value) override {
+    link_.publish(key, {value.begin(), value.end()});
+  }
+  std::optional<std::vector<char>> find(const std::string& key) override {
+    const auto found = link_.find_published(key);
+    return found
+             ? std::optional{std::vector<char>{found->begin(), found->end()}}
+             : std::nullopt;
+  }
+  void clear() noexcept override {}
+
+private:
+  node_link& link_;
+};
+
+ends_of_group join_by_gloo(const group_place& place, node_link& link) {
+  auto group = options_of<comm::gloo_group_options>(place);
+  group.store = std::make_shared<link_store>(link);
+  group.process = place.process;
+  group.processes = place.processes;
+  group.address = link.own_address();
+  return comm::join_gloo_group(group);
+}
+
+ends_of_group join_by_mpi(const node_options& options,
+                          const group_place& place) {
+  const auto mpi = comm::mpi_support();
+  if (mpi.is_usable
+      && (mpi.process != options.process || mpi.processes != place.processes))
+    throw error(errc::invalid_argument,
+                "MPI has started process " + std::to_string(mpi.process)
+                  + " of " + std::to_string(mpi.processes)
+                  + ", which is process " + std::to_string(options.process)
+                  + " of " + std::to_string(place.processes) + " in the run");
+  return comm::join_mpi_group(options_of<comm::engine_group_options>(place));
+}
+
+} // namespace
+
+group_engine engine_of(const node_options& options) {
+  if (options.engine != group_engine::automatic)
+    return options.engine;
+  return options.network ? group_engine::gloo : group_engine::shared_memory;
+}
+
+void join_run_group(const node_options& options, node_link& link,
+                    std::shared_ptr<comm::process_memory> own,
+                    collective_ranks& into) {
+  const auto place = place_of(options, link);
+  if (place.ranks.empty())
+    return;
+  switch (engine_of(options)) {
+  case group_engine::gloo: return into.join(join_by_gloo(place, link));
+  case group_engine::mpi: return into.join(join_by_mpi(options, place));
+  default:
+    return into.join(join_in_memory(options, link, place, std::move(own)));
+  }
+}
+
+} // namespace troupe::actors

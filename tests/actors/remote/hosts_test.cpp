@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Runs whose processes are on several hosts: TLS with certificates between
+// them, sums over Gloo. The hosts are addresses of a network of the test's own.
+
+#include <troupe/actors/executor.hpp>
+#include <troupe/actors/remote/address.hpp>
+#include <troupe/base/descriptor.hpp>
+#include <troupe/comm/engine/join.hpp>
+#include <troupe/comm/tls/job_credentials.hpp>
+
+#include <actors/remote/process_group.hpp>
+#include <actors/small_nets.hpp>
+#include <support/caught.hpp>
+#include <support/files.hpp>
+#include <support/own_network.hpp>
+#include <support/skip_case.hpp>
+
+#include <doctest/doctest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::test;
+using graph::merge_strategy;
+using namespace std::chrono_literals;
+
+TEST_SUITE("actors.remote.hosts") {
+
+namespace {
+
+constexpr std::uint16_t port = 4711; // in a network of its own
+
+bool can_have_hosts() {
+  if (!own_network::is_possible() || !comm::gloo_support().is_built) {
+    skip_case("needs Gloo, and root for a network of its own");
+    return false;
+  }
+  return true;
+}
+
+/// Credentials of a job's processes, as files.
+class job_files {
+public:
+  explicit job_files(std::size_t processes,
+                     std::chrono::hours lifetime = std::chrono::hours{24}) {
+    const auto all = comm::make_job_credentials(processes, lifetime);
+    for (std::size_t p = 0; p < processes; ++p)
+      comm::write_credentials(
+        (folder_ / ("rank-" + std::to_string(p) + ".credentials")).string(),
+        all[p]);
+  }
+  std::string path() const { return folder_.path().string(); }
+
+private:
+  temporary_folder folder_;
+};
+
+void put_on_network(node_options& node, const job_files& files) {
+  node.host = own_network::address_of(1);
+  node.port = port;
+  node.network = host_network{files.path(), true};
+}
+
+/// Twenty steps with batches of several sizes. Returns all losses and the
+/// parameters at the end.
+std::string train(const small_net& net, std::size_t processes,
+                  merge_strategy strategy, node_options node) {
+  constexpr std::array<std::int64_t, 4> sizes{10, 1, 3, 7};
+  auto options = options_over(processes, strategy);
+  options.parameters = net.parameters();
+  options.seed = 5;
+  if (node.processes() > 1)
+    options.nodes = std::move(node);
+  else // processes share no parameters either
+    options.lowering.share_parameters = options.lowering.gather_products =
+      false;
+  executor exe{net.main, options};
+  std::string text;
+  for (std::size_t s = 0; s < 20; ++s)
+    text +=
+      std::to_string(exe.run(exe.own_share(net.batch(s, sizes[s % 4]))).loss)
+      + " ";
+  exe.synchronize_parameters();
+  for (auto v : values_of(exe.parameters()))
+    text += std::to_string(v) + " ";
+  return text;
+}
+
+std::vector<std::string> last_words(process_group& run, std::size_t processes) {
+  std::vector<std::string> words;
+  for (std::size_t p = 0; p < processes; ++p)
+    words.push_back(run.wait(p).last_word);
+  return words;
+}
+
+/// Trains until an error ends it, which is the last word.
+std::string train_on(const small_net& net, node_options node, int begun) {
+  auto options = options_over(node.processes(), merge_strategy::all_reduce);
+  options.parameters = net.parameters();
+  options.nodes = std::move(node);
+  executor exe{net.main, options};
+  exe.run(exe.own_share(net.batch(0, 7)));
+  (void)!::write(begun, "b", 1);
+  for (;;)
+    exe.run(exe.own_share(net.batch(0, 7)));
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != text.npos;
+}
+
+} // namespace
+
+TEST_CASE("four hosts get the bits of one process with four devices") {
+  if (!can_have_hosts())
+    return;
+  constexpr std::size_t hosts = 4;
+  const own_network network;
+  const job_files files(hosts);
+  for (auto& net : {make_mlp(), make_dropout_net(), make_word2vec()}) {
+    CAPTURE(net.name);
+    const auto expected = train(net, hosts, merge_strategy::all_reduce, {});
+    process_group run{hosts, [&](node_options node) {
+                        put_on_network(node, files);
+                        return train(net, hosts, merge_strategy::all_reduce,
+                                     std::move(node));
+                      }};
+    for (auto& word : last_words(run, hosts))
+      CHECK(word == expected);
+  }
+}
+
+TEST_CASE("with reduce, the first host gets the state of all on request") {
+  if (!can_have_hosts())
+    return;
+  const own_network network;
+  const job_files files(3);
+  const auto net = make_mlp();
+  const auto expected = train(net, 3, merge_strategy::reduce, {});
+  process_group run{3, [&](node_options node) {
+                      put_on_network(node, files);
+                      return train(net, 3, merge_strategy::reduce,
+                                   std::move(node));
+                    }};
+  CHECK(last_words(run, 3)[0] == expected);
+}
+
+TEST_CASE("Gloo can serve the processes of one host, too") {
+  if (!comm::gloo_support().is_built)
+    return skip_case("needs Gloo");
+  const auto net = make_mlp();
+  const auto expected = train(net, 2, merge_strategy::all_reduce, {});
+  process_group run{2, [&](node_options node) {
+                      node.engine = group_engine::gloo;
+                      return train(net, 2, merge_strategy::all_reduce,
+                                   std::move(node));
+                    }};
+  for (auto& word : last_words(run, 2))
+    CHECK(word == expected);
+}
+
+TEST_CASE("processes with different engines are told so") {
+  const auto net = make_mlp();
+  process_group run{2, [&](node_options node) {
+                      if (node.process == 1)
+                        node.engine = group_engine::gloo;
+                      return train(net, 2, merge_strategy::all_reduce,
+                                   std::move(node));
+                    }};
+  for (auto& word : last_words(run, 2))
+    CHECK(has(word, "engine: shm in process 0, gloo in process 1"));
+}
+
+TEST_CASE("a host that is killed or stopped ends the run, and is named") {
+  if (!can_have_hosts())
+    return;
+  const own_network network;
+  const job_files files(3);
+  const auto net = make_mlp();
+  for (const int signal : {SIGKILL, SIGSTOP})
+    for (const std::size_t victim : {0, 2}) {
+      CAPTURE(signal);
+      CAPTURE(victim);
+      std::array<int, 2> begun{};
+      REQUIRE(::pipe(begun.data()) == 0);
+      process_group run{3, [&](node_options node) {
+                          put_on_network(node, files);
+                          node.silence_limit_ms = 1000;
+                          return train_on(net, std::move(node), begun[1]);
+                        }};
+      char byte = 0;
+      for (int p = 0; p < 3; ++p) {
+        pollfd one{begun[0], POLLIN, 0};
+        REQUIRE(::poll(&one, 1, 30000) == 1);
+        REQUIRE(::read(begun[0], &byte, 1) == 1);
+      }
+      run.kill(victim, signal);
+      for (std::size_t p = 0; p < 3; ++p) {
+        if (p == victim)
+          continue;
+        const auto end = run.wait(p);
+        CHECK(end.exited);
+        CAPTURE(end.last_word);
+        CHECK(
+          has(end.last_word, "process " + std::to_string(victim) + " is lost"));
+      }
+      ::close(begun[0]);
+      ::close(begun[1]);
+    }
+}
+
+TEST_CASE("a host with credentials of another job is refused, and told why") {
+  if (!can_have_hosts())
+    return;
+  const own_network network;
+  const job_files files(2), of_another(2);
+  const auto net = make_mlp();
+  process_group run{
+    2, [&](node_options node) {
+      put_on_network(node, node.process == 0 ? files : of_another);
+      node.timeout_ms = 1000;
+      return train(net, 2, merge_strategy::all_reduce, std::move(node));
+    }};
+  const auto words = last_words(run, 2);
+  CAPTURE(words[0]);
+  CAPTURE(words[1]);
+  CHECK(has(words[0], "these have not joined: process 1; a connection from "
+                      "10.77.0.1 was refused: "));
+  CHECK(has(words[1], "certificate"));
+  CHECK(has(words[1], "another job"));
+}
+
+TEST_CASE("a host whose certificate is of another process is refused") {
+  if (!can_have_hosts())
+    return;
+  const own_network network;
+  const job_files files(3);
+  const auto net = make_mlp();
+  process_group run{3, [&](node_options node) {
+                      const auto process = node.process;
+                      put_on_network(node, files);
+                      node.timeout_ms = 1000;
+                      if (process == 2) // rank 2 has got the file of rank 1
+                        node.network->credentials += "/rank-1.credentials";
+                      return train(net, 3, merge_strategy::all_reduce,
+                                   std::move(node));
+                    }};
+  const auto words = last_words(run, 3);
+  CAPTURE(words[0]);
+  CHECK(has(words[0], "these have not joined: process 2"));
+  CAPTURE(words[2]);
+  CHECK(has(words[2], "process 1"));
+}
+
+TEST_CASE("strangers who connect change nothing") {
+  if (!can_have_hosts())
+    return;
+  const own_network network;
+  const job_files files(2);
+  const auto net = make_mlp();
+  const auto expected = train(net, 2, merge_strategy::all_reduce, {});
+  process_group run{
+    2, [&](node_options node) {
+      put_on_network(node, files);
+      std::vector<descriptor> strangers;
+      if (node.process == 1) // it connects when process 0 already listens
+        for (int i = 0; i < 20; ++i) {
+          strangers.emplace_back(::socket(AF_INET, SOCK_STREAM, 0));
+          const auto at = actors::find_host(node.host, port);
+          (void)::connect(strangers.back().get(), at.get(), at.size);
+          const std::string text =
+            i % 2 ? "GET / HTTP/1.1\r\n\r\n" : std::string(100'000, '\xff');
+          (void)::send(strangers.back().get(), text.data(), text.size(),
+                       MSG_NOSIGNAL | MSG_DONTWAIT);
+        }
+      return train(net, 2, merge_strategy::all_reduce, std::move(node));
+    }};
+  for (auto& word : last_words(run, 2))
+    CHECK(word == expected);
+}
+
+TEST_CASE("a process that starts before the first one waits for it") {
+  if (!can_have_hosts())
+    return;
+  const own_network network;
+  const job_files files(2);
+  const auto net = make_mlp();
+  const auto expected = train(net, 2, merge_strategy::all_reduce, {});
+  process_group run{2, [&](node_options node) {
+                      if (node.process == 0) {
+                        node.listening(port);
+                        node.listening = {};
+                        std::this_thread::sleep_for(100ms);
+                      }
+                      put_on_network(node, files);
+                      return train(net, 2, merge_strategy::all_reduce,
+                                   std::move(node));
+                    }};
+  for (auto& word : last_words(run, 2))
+    CHECK(word == expected);
+}
+
+TEST_CASE("a run on several hosts asks for what it needs") {
+  const auto net = make_mlp();
+  const auto message_of = [&](const auto& change) {
+    auto options = options_over(2, merge_strategy::all_reduce);
+    options.parameters = net.parameters();
+    auto& node = options.nodes.emplace();
+    node.process_of_device = {0, 1};
+    node.host = "192.0.2.1";
+    node.port = port;
+    node.network = host_network{"/nowhere/credentials", true};
+    node.timeout_ms = 100;
+    change(node);
+    return caught([&] { executor exe(net.main, options); }).message();
+  };
+  CHECK(has(message_of([](node_options&) {}), "/nowhere/credentials"));
+  CHECK(has(message_of([](node_options& n) { n.port = 0; }),
+            "needs the port of process 0"));
+  CHECK(has(message_of([](node_options& n) { n.network->is_trusted = false; }),
+            "--data-network trusted"));
+  CHECK(has(
+    message_of([](node_options& n) { n.engine = group_engine::shared_memory; }),
+    "no memory in common"));
+  CHECK(has(message_of([](node_options& n) { n.network.reset(); }),
+            "over loopback only"));
+  const job_files files(2);
+  CHECK(has(message_of([&](node_options& n) {
+              n.network->credentials = files.path();
+              n.host = "localhost";
+            }),
+            "which other hosts cannot reach"));
+}
+
+} // TEST_SUITE("actors.remote.hosts")
