@@ -43,7 +43,7 @@ TEST_CASE("a process that no launcher started runs everything") {
   CHECK_FALSE(alone.has_others());
   CHECK(alone.default_threads() == 0);
   auto options = on("cpu:2");
-  alone.spread(options);
+  alone.spread(options, {});
   CHECK_FALSE(options.nodes);
   CHECK(options.devices.size() == 2);
 }
@@ -54,7 +54,7 @@ TEST_CASE("each rank has the devices that the command names") {
   found.rendezvous = folder.path().string();
   rank_part second{found};
   auto options = on("cpu:2");
-  second.spread(options);
+  second.spread(options, {});
   CHECK(options.devices == parse_devices("cpu:6"));
   REQUIRE(options.nodes);
   CHECK(options.nodes->process == 1);
@@ -77,12 +77,38 @@ TEST_CASE("the ranks of a host divide its cores") {
             == static_cast<int>(cores / ranks));
 }
 
-TEST_CASE("ranks on several hosts are refused") {
-  auto found = rank_of(0, 4);
+TEST_CASE("ranks on several hosts must be told where and how they meet") {
+  auto found = rank_of(3, 4);
   found.local_size = 2;
-  const auto e = caught([&] { rank_part{found}; });
+  found.local_rank = 1;
+  auto options = on("cpu:1");
+  const auto e = caught([&] { rank_part{found}.spread(options, {}); });
   CHECK(e.code() == errc::invalid_argument);
   CHECK(says(e, "mpirun started 2 of 4 ranks on this host"));
+  CHECK(says(e, "TROUPE_ADDRESS"));
+  CHECK(says(e, "TROUPE_CREDENTIALS"));
+  found.address = "a.example";
+  found.port = 4711;
+  found.credentials = "/job";
+  options = on("cpu:1");
+  rank_part{found}.spread(options,
+                          {.engine = "gloo", .data_network = "trusted"});
+  REQUIRE(options.nodes);
+  CHECK(options.nodes->host == "a.example");
+  CHECK(options.nodes->port == 4711);
+  CHECK(options.nodes->engine == group_engine::gloo);
+  REQUIRE(options.nodes->network);
+  CHECK(options.nodes->network->credentials == "/job");
+  CHECK(options.nodes->network->is_trusted);
+}
+
+TEST_CASE("an elastic job on several hosts is refused") {
+  auto found = rank_of(0, 4);
+  found.local_size = 2;
+  found.member = 0;
+  const auto e = caught([&] { rank_part{found}; });
+  CHECK(e.code() == errc::invalid_argument);
+  CHECK(says(e, "elastic"));
 }
 
 } // TEST_SUITE("apps.rank_part")

@@ -545,6 +545,27 @@ TEST_CASE("a batch that no machine has memory for is one line at once") {
     {"no memory for 156800000000 bytes", "the limit is", "variable image"}));
 }
 
+TEST_CASE("slow ops compute the same and take longer") {
+  const auto trained = [](const std::string& slow) {
+    const auto result =
+      run_troupe({"train", "mlp", "--synthetic", "--devices", "cpu:1",
+                  "--steps", "2", "--json", "--slow", slow});
+    INFO(result.err);
+    REQUIRE(result.code == 0);
+    return nlohmann::json::parse(result.out);
+  };
+  const auto fast = trained("relu=0ms");
+  const auto slow = trained("relu=20ms,mean=1us");
+  CHECK(slow["loss"] == fast["loss"]);
+  CHECK(slow["seconds"].get<double>() > 0.04);
+  CHECK(
+    fails_with(run_troupe({"train", "mlp", "--synthetic", "--slow", "no=1s"}),
+               2, {"--slow: the program has no op of type 'no'"}));
+  CHECK(
+    fails_with(run_troupe({"train", "mlp", "--synthetic", "--slow", "relu"}), 2,
+               {"--slow"}));
+}
+
 TEST_CASE("--memory-limit holds for feeds, parameters and steps") {
   const auto run = [](const std::string& limit) {
     return run_troupe({"train", "mlp", "--synthetic", "--steps", "2",

@@ -267,6 +267,31 @@ TEST_CASE("a wrong environment is refused with the variable and its value") {
     CHECK(failure_of(each.table) == "invalid_argument: " + each.message);
 }
 
+TEST_CASE(
+  "the address of rank 0 and the credentials are read if they are set") {
+  const auto alone = found_in(launched);
+  REQUIRE(alone);
+  CHECK(alone->address.empty());
+  CHECK(alone->credentials.empty());
+  const auto address_in = [](const variables& table, const std::string& text) {
+    const auto found = found_in(with(
+      table, {{"TROUPE_ADDRESS", text}, {"TROUPE_CREDENTIALS", "/a/job"}}));
+    REQUIRE(found);
+    CHECK(found->credentials == "/a/job");
+    return found->address + " " + std::to_string(found->port);
+  };
+  for (const auto& table : {launched, torchrun, open_mpi, hydra, slurm_step})
+    CHECK(address_in(table, "node-1.example:4711") == "node-1.example 4711");
+  CHECK(address_in(launched, "10.0.0.1:1") == "10.0.0.1 1");
+  CHECK(address_in(launched, "[fe80::2]:65535") == "fe80::2 65535");
+  for (const std::string wrong :
+       {"node-1", "node-1:", "node-1:0", "node-1:65536", "node-1:80x", ":80",
+        "fe80::2:80", "[fe80::2]", "[]:80", "node-1:-1", "node-1: 80"})
+    CHECK(failure_of(with(launched, {{"TROUPE_ADDRESS", wrong}}))
+          == "invalid_argument: TROUPE_ADDRESS is '" + wrong
+               + "': must be HOST:PORT, with a port from 1 to 65535");
+}
+
 TEST_CASE("a variable that is missing is named") {
   struct missing {
     variables table;

@@ -69,10 +69,11 @@ std::string help_hint(const CLI::App& app) {
   return " (see " + command + "--help)";
 }
 
-/// The names of all subcommands, in the order of the help.
+/// The names of all subcommands that the help lists, in its order.
 std::string subcommand_names(const CLI::App& app) {
   return CLI::detail::join(
-    app.get_subcommands([](const CLI::App*) { return true; }),
+    app.get_subcommands(
+      [](const CLI::App* each) { return !each->get_group().empty(); }),
     [](const CLI::App* each) { return each->get_name(); }, ", ");
 }
 
@@ -139,6 +140,8 @@ int parse_and_run(int argc, const char* const* argv) {
   add_doctor(app, chosen);
   add_bench(app, chosen);
   add_launch(app, chosen, {argv + std::min(own + 1, argc), argv + argc});
+  add_launch_rank(app, chosen);
+  add_credentials(app, chosen);
   try {
     app.parse(own, argv);
   } catch (const CLI::Success& request) {

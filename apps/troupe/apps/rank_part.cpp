@@ -5,6 +5,7 @@
 #include <troupe/actors/remote/gate.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
+#include <troupe/comm/engine/join.hpp>
 #include <troupe/comm/job_epoch.hpp>
 
 #include <sys/stat.h>
@@ -39,6 +40,20 @@ bool make_own_folder(const std::string& path) {
   return false;
 }
 
+/// "mpirun started 2 of 4 ranks on this host".
+std::string text_of_hosts(const comm::rank_environment& found) {
+  return found.launcher + " started " + std::to_string(found.local_size)
+         + " of " + std::to_string(found.size) + " ranks on this host";
+}
+
+/// MPI, if it has started the ranks, can use the cluster's own network.
+group_engine engine_between_hosts(group_engine wanted) {
+  if (wanted != group_engine::automatic)
+    return wanted;
+  const auto mpi = comm::mpi_support();
+  return mpi.is_built && mpi.is_usable ? group_engine::mpi : group_engine::gloo;
+}
+
 std::int64_t to_signed(std::size_t n) {
   return static_cast<std::int64_t>(n);
 }
@@ -49,12 +64,10 @@ rank_part::rank_part() : rank_part(comm::find_rank()) {}
 
 rank_part::rank_part(std::optional<comm::rank_environment> found)
   : found_(std::move(found)) {
-  if (found_ && found_->local_size != found_->size)
+  if (is_elastic() && is_on_several_hosts())
     throw error(errc::invalid_argument,
-                found_->launcher + " started "
-                  + std::to_string(found_->local_size) + " of "
-                  + std::to_string(found_->size)
-                  + " ranks on this host: a run must have all on one host");
+                text_of_hosts(*found_)
+                  + ": an elastic job must have all on one host");
   if (is_elastic()) {
     ranks_at_start_ = found_->size;
     enter_epoch(0, {});
@@ -141,13 +154,37 @@ const std::string& rank_part::meeting_folder() {
   return folder_;
 }
 
-void rank_part::spread(executor_options& options) {
+/// All ranks are on this host: they find each other in a folder.
+void rank_part::meet_on_host(node_options& nodes) {
+  nodes.pass_folder = meeting_folder();
+}
+
+void rank_part::meet_over_network(node_options& nodes,
+                                  const rank_options& given) const {
+  if (found_->address.empty() || found_->credentials.empty())
+    throw error(errc::invalid_argument,
+                text_of_hosts(*found_)
+                  + ": a run on several hosts needs TROUPE_ADDRESS=HOST:PORT "
+                    "of rank 0 and TROUPE_CREDENTIALS (see troupe credentials "
+                    "--help)");
+  nodes.host = found_->address;
+  nodes.port = found_->port;
+  nodes.engine = engine_between_hosts(nodes.engine);
+  nodes.network =
+    host_network{found_->credentials, !given.data_network.empty()};
+}
+
+void rank_part::spread(executor_options& options, const rank_options& given) {
   if (!has_others())
     return;
   const auto own = options.devices;
   auto& nodes = options.nodes.emplace();
   nodes.process = rank();
-  nodes.pass_folder = meeting_folder();
+  nodes.engine = parse_group_engine(given.engine);
+  if (is_on_several_hosts())
+    meet_over_network(nodes, given);
+  else
+    meet_on_host(nodes);
   nodes.timeout_ms = join_timeout_ms;
   nodes.noticed = [own_rank = rank()](std::size_t of, const std::string& what) {
     const std::size_t reporter = of == 0 ? 1 : 0; // one line is enough

@@ -13,6 +13,12 @@
 
 namespace troupe::apps {
 
+/// How the ranks of a job exchange values.
+struct rank_options {
+  std::string engine = "auto";
+  std::string data_network; ///< "trusted", or empty: not given
+};
+
 /// This process's part in a job that a launcher started: one of its ranks. A
 /// process that no launcher started is the only one.
 ///
@@ -28,8 +34,8 @@ namespace troupe::apps {
 class rank_part {
 public:
   /// What the environment says (`comm::find_rank`). Throws what that throws,
-  /// and error(invalid_argument) if the ranks are on several hosts. Waits for
-  /// the first epoch of an elastic job that has this process: throws
+  /// and error(invalid_argument) if an elastic job is on several hosts. Waits
+  /// for the first epoch of an elastic job that has this process: throws
   /// error(peer_failure) if there is none for two minutes, and error(bad_file).
   rank_part();
   explicit rank_part(std::optional<comm::rank_environment> found);
@@ -42,6 +48,9 @@ public:
   std::size_t size() const noexcept { return found_ ? found_->size : 1; }
   bool is_first() const noexcept { return rank() == 0; }
   bool has_others() const noexcept { return size() > 1; }
+  bool is_on_several_hosts() const noexcept {
+    return found_ && found_->local_size != found_->size;
+  }
 
   ///@{
   /// For elastic jobs.
@@ -70,13 +79,17 @@ public:
   int default_threads() const;
 
   /// Turns the options of a run on this rank's devices into those of the run of
-  /// all ranks. Does nothing if there are no others.
-  void spread(executor_options& options);
+  /// all ranks. Does nothing if there are no others. Throws
+  /// error(invalid_argument) if the ranks are on several hosts and have not
+  /// been told how they meet.
+  void spread(executor_options& options, const rank_options& given);
   /// The samples of this rank.
   /// @param own_devices number of devices of each rank
   batch_share share_of(std::size_t own_devices) const;
 
 private:
+  void meet_on_host(node_options& nodes);
+  void meet_over_network(node_options& nodes, const rank_options& given) const;
   void enter_epoch(std::uint64_t after, const std::function<bool()>& stops);
 
   std::optional<comm::rank_environment> found_;

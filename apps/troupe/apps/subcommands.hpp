@@ -24,5 +24,7 @@ void add_bench(CLI::App& app, action& chosen);
 /// @param command the words after "--"
 void add_launch(CLI::App& app, action& chosen,
                 const std::vector<std::string>& command);
+void add_launch_rank(CLI::App& app, action& chosen);
+void add_credentials(CLI::App& app, action& chosen);
 
 } // namespace troupe::apps

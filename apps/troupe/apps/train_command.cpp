@@ -79,6 +79,28 @@ void add_verify_option(CLI::App& command, train_options& options) {
                 "parameters")
     ->check(positive())
     ->excludes("--dry-run");
+  add_repeatable_option(command, "--slow", options.slow,
+                        "make ops take longer, TYPE=TIME,... or a file of such "
+                        "lines: tries out what notices slow ranks")
+    ->check(not_empty())
+    ->excludes("--dry-run");
+}
+
+void add_rank_options(CLI::App& command, rank_options& options) {
+  command
+    .add_option("--comm", options.engine,
+                "what carries sums between ranks: shm (shared memory), gloo "
+                "(TCP), mpi, or auto: shm on one host, otherwise mpi if it has "
+                "started the ranks, or gloo")
+    ->check(not_empty())
+    ->check(CLI::IsMember({"auto", "shm", "gloo", "mpi"}))
+    ->capture_default_str();
+  command
+    .add_option("--data-network", options.data_network,
+                "trusted: no stranger can reach the network on which ranks of "
+                "several hosts exchange values; gloo and mpi encrypt nothing")
+    ->check(not_empty())
+    ->check(CLI::IsMember({"trusted"}));
 }
 
 void add_run_options(CLI::App& command, train_options& options) {
@@ -133,6 +155,7 @@ void add_train(CLI::App& app, action& chosen) {
   add_train_options(command, *options);
   add_snapshot_options(command, *options);
   add_verify_option(command, *options);
+  add_rank_options(command, options->ranks);
   add_output_options(command, options->json,
                      "troupe train digits --data data/digits --devices cpu:2 "
                      "--epochs 30 --save saved");

@@ -4,6 +4,7 @@
 #include <troupe/actors/backend/backend.hpp>
 #include <troupe/actors/configure.hpp>
 #include <troupe/apps/data/training_source.hpp>
+#include <troupe/apps/delays/slow_ops.hpp>
 #include <troupe/apps/device_choice.hpp>
 #include <troupe/apps/elastic/parameter_backup.hpp>
 #include <troupe/apps/elastic/state_exchange.hpp>
@@ -175,6 +176,7 @@ training_run::training_run(const train_options& given, rank_part& part)
     refuse_custom_gradient(given.network, bundle_);
   check_verification(given);
   wanted_ = make_train_options(given, bundle_);
+  slow_down(wanted_, given.slow);
   if (wanted_.threads == 0)
     wanted_.threads = part.default_threads();
   require_fetches(bundle_, wanted_.fetches);
@@ -291,7 +293,7 @@ void training_run::begin_epoch(const stop_request& stop) {
 }
 
 void training_run::spread(const stop_request& stop) {
-  part_.spread(run_);
+  part_.spread(run_, options_.ranks);
   if (run_.nodes)
     run_.nodes->check = [this, &stop] {
       part_.require_epoch();

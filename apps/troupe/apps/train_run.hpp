@@ -2,9 +2,11 @@
 #pragma once
 
 #include <troupe/apps/common_options.hpp>
+#include <troupe/apps/rank_part.hpp>
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -16,6 +18,7 @@ namespace troupe::apps {
 struct train_options {
   network_options network;
   data_options data;
+  rank_options ranks;
   std::uint64_t steps = 0;  ///< 0: `epochs` counts
   std::uint64_t epochs = 0; ///< 0: one epoch
   std::string params;
@@ -27,6 +30,7 @@ struct train_options {
   std::uint64_t keep = 2;           ///< snapshots
   std::string resume;               ///< "auto", or empty
   std::uint64_t verify_every = 0;   ///< steps; 0: never
+  std::vector<std::string> slow;    ///< TYPE=TIME
   std::string fetch;                ///< names with commas
   std::string fetch_out;            ///< .npz
   std::uint64_t seed = 0;

@@ -280,6 +280,28 @@ void require_less(const launcher_variables& from, const char* rank,
            + " (" + size_name + ")");
 }
 
+/// Reads HOST:PORT.
+void read_address(const launcher_variables& from, rank_environment& into) {
+  const char* name = "TROUPE_ADDRESS";
+  const auto given = from.find(name);
+  if (given.empty())
+    return;
+  const std::string_view text = given;
+  const auto colon = text.rfind(':');
+  auto host = text.substr(0, std::min(colon, text.size()));
+  auto port = colon == text.npos ? "" : text.substr(colon + 1);
+  const bool is_quoted = host.starts_with('[') && host.ends_with(']');
+  const auto number = take_number(port);
+  if (is_quoted)
+    host = host.substr(1, host.size() - 2);
+  if (host.empty() || (!is_quoted && host.find(':') != host.npos) || !number
+      || !port.empty() || *number == 0 || *number > 65'535)
+    refuse(std::string{name} + " is " + quoted_name(given)
+           + ": must be HOST:PORT, with a port from 1 to 65535");
+  into.port = static_cast<std::uint16_t>(*number);
+  into.address = std::string{host};
+}
+
 rank_environment read_rank(const launcher_entry& launcher,
                            const launcher_variables& from) {
   const char* size = from.first_of(launcher.size);
@@ -299,6 +321,8 @@ rank_environment read_rank(const launcher_entry& launcher,
     refuse(from.told(launcher.local_size)
            + ": this host cannot have more ranks than the job, "
            + std::to_string(found.size) + " (" + size + ")");
+  read_address(from, found);
+  found.credentials = from.find("TROUPE_CREDENTIALS");
   if (launcher.job == job_of_troupe)
     found.rendezvous = from.find("TROUPE_RENDEZVOUS");
   if (launcher.job == job_of_troupe && from.has_any({"TROUPE_MEMBER"})) {

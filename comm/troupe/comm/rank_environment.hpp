@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -25,6 +26,11 @@ struct rank_environment {
   std::string job;
   /// The folder that the launcher made for the job. Empty if it made none.
   std::string rendezvous;
+  /// Where rank 0 lets the others in, and what proves that a rank belongs to
+  /// the job (`read_credentials`): of jobs on several hosts. Empty if not told.
+  std::string address = {}; ///< a host's name or its address in figures
+  std::uint16_t port = 0;   ///< set if `address` is
+  std::string credentials = {};
   /// In an elastic job, the number that the process keeps while its rank
   /// changes (job_epoch.hpp).
   std::optional<std::size_t> member = std::nullopt;
@@ -58,6 +64,9 @@ environment own_environment();
 ///     be Slurm's.
 ///  5. srun: SLURM_STEP_ID, unless it is the number of a batch script or of an
 ///     interactive shell of salloc. These are no ranks.
+///
+/// With each of them, TROUPE_ADDRESS=HOST:PORT and TROUPE_CREDENTIALS are read
+/// too; an IPv6 address stands in [].
 ///
 /// Throws error(invalid_argument), which names the variable and its value, if
 /// one is missing, is no number, or contradicts another.

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <troupe/actors/executor.hpp>
-#include <troupe/apps/bench/delay_table.hpp>
+#include <troupe/apps/delays/delay_table.hpp>
 
 #include <cstdint>
 #include <memory>

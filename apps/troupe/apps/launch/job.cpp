@@ -4,30 +4,21 @@
 #include <troupe/apps/launch/guardian.hpp>
 #include <troupe/apps/launch/job_folders.hpp>
 #include <troupe/apps/launch/job_members.hpp>
+#include <troupe/apps/launch/launched_rank.hpp>
 #include <troupe/apps/launch/output_stream.hpp>
-#include <troupe/apps/launch/rank_log.hpp>
-#include <troupe/apps/launch/rank_process.hpp>
+#include <troupe/apps/launch/poll_list.hpp>
 #include <troupe/apps/launch/signal_pipe.hpp>
-#include <troupe/base/cores.hpp>
-#include <troupe/base/descriptor.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
+#include <troupe/comm/tls/job_credentials.hpp>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <optional>
-#include <string_view>
 #include <utility>
-
-#include <fcntl.h>
-#include <poll.h>
-#include <unistd.h>
 
 namespace troupe::apps {
 
@@ -35,115 +26,8 @@ namespace {
 
 using job_clock = std::chrono::steady_clock;
 
-// -- starting a rank ----------------------------------------------------------
-
-/// A pipe to the launcher, from which reading does not wait.
-struct output_pipe {
-  descriptor read;
-  descriptor write;
-
-  output_pipe() {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0)
-      throw error(errc::io_failure, std::string("no pipe for a rank's output: ")
-                                      + std::strerror(errno));
-    read = descriptor{ends[0]};
-    write = descriptor{ends[1]};
-    ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
-  }
-};
-
-const std::string member_variable = "TROUPE_MEMBER=";
-
-/// This process's variables, and those that tell a rank its place.
-/// @param member its number in an elastic job
-std::vector<std::string> variables_of(std::size_t rank, std::size_t ranks,
-                                      const job_folders& folders,
-                                      std::optional<std::uint64_t> member) {
-  const auto number = std::to_string(rank), count = std::to_string(ranks);
-  const std::array<std::pair<std::string, std::string>, 6> own{{
-    {"TROUPE_RANK=", number},
-    {"TROUPE_SIZE=", count},
-    {"TROUPE_LOCAL_RANK=", number},
-    {"TROUPE_LOCAL_SIZE=", count},
-    {"TROUPE_JOB=", folders.job()},
-    {"TROUPE_RENDEZVOUS=", folders.rendezvous()},
-  }};
-  std::vector<std::string> all;
-  for (char** entry = environ; *entry; ++entry)
-    if (!std::string_view(*entry).starts_with(member_variable)
-        && std::none_of(own.begin(), own.end(), [entry](const auto& variable) {
-             return std::string_view(*entry).starts_with(variable.first);
-           }))
-      all.emplace_back(*entry);
-  for (const auto& [name, value] : own)
-    all.push_back(name + value);
-  if (member)
-    all.push_back(member_variable + std::to_string(*member));
-  return all;
-}
-
-/// Rank 0 reads this process's input, unless that is a terminal: to read from
-/// it would stop a process that is not in the terminal's foreground group.
-descriptor input_of(std::size_t rank) {
-  const bool is_own = rank == 0 && ::isatty(STDIN_FILENO) == 0;
-  return descriptor{is_own ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
-                           : ::open("/dev/null", O_RDONLY | O_CLOEXEC)};
-}
-
-std::optional<cpu_set_t> cores_of(std::size_t rank,
-                                  const job_options& options) {
-  if (!options.binds)
-    return std::nullopt;
-  return part_of_cores(rank, options.ranks);
-}
-
-/// How the standard output of a rank is passed on. That of rank 0 can be read
-/// by a program.
-passing passing_of_output(std::size_t rank, std::size_t ranks) {
-  if (ranks == 1)
-    return passing::at_once;
-  return rank == 0 ? passing::lines : passing::prefixed_lines;
-}
-
-passing passing_of_errors(std::size_t ranks) {
-  return ranks == 1 ? passing::at_once : passing::prefixed_lines;
-}
-
-/// Standard output and error of the launcher.
-struct own_streams {
-  output_stream out{STDOUT_FILENO};
-  output_stream err{STDERR_FILENO};
-};
-
-struct rank_pipes {
-  descriptor input;
-  output_pipe out{};
-  output_pipe err{};
-};
-
-struct launched_rank {
-  rank_log log;
-  rank_process process;
-  rank_stream out;
-  rank_stream err;
-
-  /// Keeps only those ends of the pipes that it reads from.
-  launched_rank(std::size_t rank, const job_options& options,
-                const job_folders& folders, own_streams& to, rank_pipes pipes,
-                std::optional<std::uint64_t> member = std::nullopt,
-                rank_log::start log_from = rank_log::start::empty)
-    : log(folders.log_of(rank), log_from),
-      process(
-        {options.command,
-         variables_of(rank, options.ranks, folders, member),
-         {pipes.input.get(), pipes.out.write.get(), pipes.err.write.get()},
-         cores_of(rank, options)}),
-      out(std::move(pipes.out.read), passing_of_output(rank, options.ranks),
-          std::to_string(rank) + "| ", to.out, log),
-      err(std::move(pipes.err.read), passing_of_errors(options.ranks),
-          std::to_string(rank) + "| ", to.err, log) {}
-};
+// From ten on, sshd refuses some (MaxStartups).
+constexpr std::size_t most_logins = 8;
 
 // -- the end of a job ---------------------------------------------------------
 
@@ -164,29 +48,6 @@ struct job_ending {
   }
 };
 
-// -- waiting ------------------------------------------------------------------
-
-/// Descriptors to wait for, and what is to be done when one is ready.
-class poll_list {
-public:
-  void add(int fd, short events, std::function<void()> act) {
-    polled_.push_back({fd, events, 0});
-    acts_.push_back(std::move(act));
-  }
-
-  void wait(int milliseconds) {
-    if (::poll(polled_.data(), polled_.size(), milliseconds) <= 0)
-      return; // a timeout, or a signal, which the next call finds in its pipe
-    for (std::size_t i = 0; i < polled_.size(); ++i)
-      if (polled_[i].revents != 0)
-        acts_[i]();
-  }
-
-private:
-  std::vector<pollfd> polled_;
-  std::vector<std::function<void()>> acts_;
-};
-
 // -- a job --------------------------------------------------------------------
 
 class running_job {
@@ -195,11 +56,10 @@ public:
     : options_(options), folders_(options.logs) {
     if (options.least_ranks)
       members_.emplace(folders_.rendezvous(), options.ranks);
-    for (std::size_t rank = 0; rank < options.ranks; ++rank)
-      ranks_.push_back(std::make_unique<launched_rank>(
-        rank, options, folders_, streams_, rank_pipes{input_of(rank)},
-        members_ ? std::optional{members_->number_in(rank)} : std::nullopt));
-    guard();
+    if (options.remote)
+      start_on_hosts();
+    else
+      start_on_this_host();
   }
 
   job_result run() {
@@ -210,6 +70,12 @@ public:
   }
 
 private:
+  void start_on_this_host();
+  void start_on_hosts();
+  void start_more();
+  bool is_starting() const;
+  std::size_t logins_at(std::size_t host) const;
+  int longest_wait() const;
   void guard();
   bool have_all_ended() const;
   void wait();
@@ -228,7 +94,7 @@ private:
   void fail(std::size_t rank);
   void begin_end(std::chrono::milliseconds grace);
   void go_on_with_end();
-  void send(int signal) const;
+  void send(int signal);
   void finish_output();
   bool has_notable_logs() const;
   job_result result();
@@ -240,8 +106,9 @@ private:
   std::unique_ptr<guardian> guardian_;
   job_folders folders_;
   own_streams streams_;
-  std::vector<std::unique_ptr<launched_rank>> ranks_;
-  std::optional<job_members> members_;    ///< of an elastic job
+  std::vector<comm::job_credentials> credentials_;    ///< by rank
+  std::vector<std::unique_ptr<launched_rank>> ranks_; ///< those started so far
+  std::optional<job_members> members_;                ///< of an elastic job
   std::vector<std::size_t> to_replace_{}; ///< ranks of it that were killed
   bool has_success_ = false;              // a rank has ended so
   bool epoch_is_due_ = false;             // because of such a rank
@@ -251,6 +118,50 @@ private:
   int passed_on_ = 0; ///< the first signal that was passed on
   bool was_interrupted_ = false;
 };
+
+void running_job::start_on_this_host() {
+  for (std::size_t rank = 0; rank < options_.ranks; ++rank)
+    ranks_.push_back(start_here(
+      rank, options_, folders_, streams_,
+      members_ ? std::optional{members_->number_in(rank)} : std::nullopt));
+  guard();
+}
+
+/// Ranks of one host meet without credentials.
+void running_job::start_on_hosts() {
+  if (options_.remote->hosts.size() > 1)
+    credentials_ = comm::make_job_credentials(options_.ranks);
+  start_more();
+}
+
+/// Starts the next ranks on other hosts, as far as these take more logins.
+void running_job::start_more() {
+  const auto before = ranks_.size();
+  for (auto rank = before;
+       is_starting()
+       && logins_at(place_of(rank, options_.remote->hosts).host) < most_logins;
+       ++rank)
+    ranks_.push_back(
+      start_on_host(rank, options_, folders_, streams_,
+                    credentials_.empty() ? "" : to_text(credentials_[rank])));
+  if (ranks_.size() > before)
+    guard();
+}
+
+/// True while ranks are still to be started. A job that is to end starts none.
+bool running_job::is_starting() const {
+  return ranks_.size() < options_.ranks && passed_on_ == 0
+         && ending_.at == job_ending::stage::none;
+}
+
+std::size_t running_job::logins_at(std::size_t host) const {
+  std::size_t logins = 0;
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+    if (place_of(rank, options_.remote->hosts).host == host
+        && ranks_[rank]->is_on_its_way())
+      ++logins;
+  return logins;
+}
 
 void running_job::guard() {
   std::vector<pid_t> groups;
@@ -262,9 +173,10 @@ void running_job::guard() {
 }
 
 bool running_job::have_all_ended() const {
-  return std::all_of(ranks_.begin(), ranks_.end(), [](const auto& rank) {
-    return rank->process.end().has_value();
-  });
+  return !is_starting()
+         && std::all_of(ranks_.begin(), ranks_.end(), [](const auto& rank) {
+              return rank->process.end().has_value();
+            });
 }
 
 void running_job::wait() {
@@ -274,18 +186,30 @@ void running_job::wait() {
     wait_for_rank(*rank, list);
   wait_for_writer(streams_.out, list);
   wait_for_writer(streams_.err, list);
-  list.wait(members_ ? std::min(200u, unsigned(ending_.milliseconds()))
-                     : ending_.milliseconds());
+  list.wait(longest_wait());
   look_at_output();
+  if (is_starting())
+    start_more();
   replace_ended();
   kill_silent();
   go_on_with_end();
+}
+
+/// Nothing tells that a process of an elastic job is silent, or that a login
+/// has succeeded.
+int running_job::longest_wait() const {
+  const auto wait = static_cast<unsigned>(ending_.milliseconds()); // -1: most
+  const unsigned most = is_starting() ? 10 : members_ ? 200 : wait;
+  return static_cast<int>(std::min(most, wait));
 }
 
 void running_job::wait_for_rank(launched_rank& rank, poll_list& list) {
   for (auto* stream : {&rank.out, &rank.err})
     if (!stream->is_closed() && !stream->target().is_full())
       list.add(stream->fd(), POLLIN, [stream] { stream->pass_some(); });
+  if (rank.input && rank.input->is_waiting())
+    list.add(rank.input->fd(), POLLOUT,
+             [input = &*rank.input] { input->write_some(); });
 }
 
 void running_job::wait_for_writer(output_stream& stream, poll_list& list) {
@@ -322,7 +246,7 @@ void running_job::look_at_ranks(pid_t first) {
 
 void running_job::look_at(std::size_t rank) {
   const bool had_ended = ranks_[rank]->process.end().has_value();
-  const auto& end = ranks_[rank]->process.look();
+  const auto& end = ranks_[rank]->look();
   if (!end || had_ended)
     return;
   if (end->is_success()) {
@@ -391,8 +315,7 @@ void running_job::replace_ended() {
 
 void running_job::replace(std::size_t rank) {
   auto& old = *ranks_[rank];
-  const auto how =
-    "rank " + std::to_string(rank) + " " + old.process.end()->text();
+  const auto how = old.end_text(rank);
   old.process.send(SIGKILL); // what it has started
   old.err.finish();
   old.out.finish();
@@ -400,9 +323,8 @@ void running_job::replace(std::size_t rank) {
   if (members_->may_start_again(rank, now))
     try {
       const auto member = members_->replace(rank, now);
-      ranks_[rank] = std::make_unique<launched_rank>(
-        rank, options_, folders_, streams_, rank_pipes{input_of(rank)}, member,
-        rank_log::start::after_the_old);
+      ranks_[rank] = start_here(rank, options_, folders_, streams_, member,
+                                rank_log::start::after_the_old);
       note(how + " and is started again");
       guard();
       return;
@@ -455,10 +377,10 @@ void running_job::go_on_with_end() {
   }
 }
 
-void running_job::send(int signal) const {
+void running_job::send(int signal) {
   for (const auto& rank : ranks_)
     if (!rank->process.end())
-      rank->process.send(signal);
+      rank->send(signal);
 }
 
 /// What the ranks have started is killed first, or it could print for ever.
@@ -503,8 +425,7 @@ job_result running_job::result() {
 
 std::string running_job::failure_of_rank() const {
   const auto& rank = *ranks_[*first_failed_];
-  auto text =
-    "rank " + std::to_string(*first_failed_) + " " + rank.process.end()->text();
+  auto text = rank.end_text(*first_failed_);
   if (passed_on_ != 0)
     text += " after " + signal_name(passed_on_);
   if (has_notable_logs() || !options_.logs.empty())

@@ -1,13 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/apps/launch/hosts.hpp>
+
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace troupe::apps {
+
+/// How ranks are started on other hosts.
+struct remote_start {
+  std::vector<job_host> hosts;
+  /// The remote shell and its options. The host and a command follow it.
+  std::vector<std::string> shell;
+  std::string program; ///< path of troupe on the other hosts
+  /// At which rank 0 waits for the others. Nothing: drawn from the job's name.
+  std::optional<std::uint16_t> port = std::nullopt;
+};
 
 struct job_options {
   std::size_t ranks = 1;
@@ -23,6 +36,9 @@ struct job_options {
   /// If set, the job is elastic: a rank that a signal has killed is started
   /// again, and the job goes on while so many ranks live.
   std::optional<std::size_t> least_ranks = std::nullopt;
+  /// If set, the ranks run on its hosts, which have `ranks` ranks together.
+  /// Such a job is not elastic.
+  std::optional<remote_start> remote = std::nullopt;
 };
 
 struct job_result {
@@ -30,9 +46,10 @@ struct job_result {
   std::string failure{}; ///< one line; empty if all ranks succeeded
 };
 
-/// Starts the ranks as processes on this host, passes on their output and the
-/// signals that this process receives, and waits until all have ended. None
-/// outlives the call, nor this process.
+/// Starts the ranks as processes, passes on their output and the signals that
+/// this process receives, and waits until all have ended. None outlives the
+/// call, nor this process. Only a rank of another host that ignores SIGTERM can
+/// do so, for `grace`.
 ///
 /// If a rank fails, the others can end by themselves; then they get SIGTERM,
 /// then SIGKILL. A second SIGINT kills all ranks.

@@ -15,27 +15,23 @@
 
 namespace troupe::apps {
 
-namespace {
-
-std::string make_rendezvous() {
-  auto path =
-    actors::run_folder("") + "/job-" + std::to_string(::getpid()) + "-XXXXXX";
-  if (!::mkdtemp(path.data()))
-    throw error(errc::io_failure,
-                "cannot make the folder " + path + ": " + std::strerror(errno));
-  return path;
-}
-
-} // namespace
-
 own_folder::~own_folder() {
   std::error_code ignored; // what is left is in a folder for such things
   if (!path.empty())
     std::filesystem::remove_all(path, ignored);
 }
 
+std::string make_private_folder(const std::string& kind) {
+  auto path = actors::run_folder("") + "/" + kind + "-"
+              + std::to_string(::getpid()) + "-XXXXXX";
+  if (!::mkdtemp(path.data()))
+    throw error(errc::io_failure,
+                "cannot make the folder " + path + ": " + std::strerror(errno));
+  return path;
+}
+
 job_folders::job_folders(const std::string& logs)
-  : rendezvous_(make_rendezvous()),
+  : rendezvous_(make_private_folder("job")),
     own_logs_(logs.empty() ? rendezvous_.path + ".logs" : ""),
     logs_(logs.empty() ? own_logs_.path : logs) {
   std::error_code failure;

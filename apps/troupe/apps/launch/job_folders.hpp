@@ -17,6 +17,12 @@ struct own_folder {
   own_folder& operator=(const own_folder&) = delete;
 };
 
+/// Makes a folder that only this user can enter, in the one that all runs of
+/// this user share. Throws error(io_failure), and error(invalid_argument) if
+/// others have access to the shared folder.
+/// @param kind the begin of its name
+std::string make_private_folder(const std::string& kind);
+
 /// The folders of a job, in the folder that all runs of this user share. Its
 /// destructor removes them.
 class job_folders {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/launch/hosts.hpp>
 #include <troupe/apps/launch/job.hpp>
 #include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/subcommands.hpp>
@@ -10,9 +11,13 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
+#include <sstream>
+#include <system_error>
 #include <utility>
 
 namespace troupe::apps {
@@ -27,7 +32,16 @@ struct launch_options {
   double grace = 5; ///< seconds
   bool no_bind = false;
   std::string elastic; ///< MIN:MAX
+  std::string hosts;   ///< NAME[:RANKS],...
+  std::uint16_t port = 0;
+  // Ranks wait two minutes for each other. A host that is gone must be told of
+  // before.
+  std::string shell =
+    "ssh -o BatchMode=yes -o ConnectTimeout=30 -o ServerAliveInterval=30";
+  std::string program; ///< on the other hosts
 };
+
+constexpr double last_port = 65535;
 
 void add_launch_options(CLI::App& command, launch_options& options) {
   command
@@ -50,8 +64,31 @@ void add_launch_options(CLI::App& command, launch_options& options) {
     ->check(not_negative(longest_grace))
     ->capture_default_str();
   command.add_flag("--no-bind", options.no_bind,
-                   "let every rank use all cores; by default, the ranks divide "
-                   "them if there are enough");
+                   "let every rank use all cores; by default, the ranks of a "
+                   "host divide them if there are enough");
+}
+
+void add_host_options(CLI::App& command, launch_options& options) {
+  command
+    .add_option("--hosts", options.hosts,
+                "NAME[:RANKS],...: start the ranks on these hosts, with ssh "
+                "(--nodes: all RANKS together)")
+    ->check(not_empty());
+  command
+    .add_option("--port", options.port,
+                "port of the first host, at which rank 0 waits for the others "
+                "(default: one from 20000 to 32767)")
+    ->check(from_to(1, last_port));
+  command
+    .add_option("--ssh", options.shell,
+                "what starts a command on a host: these words, then the host, "
+                "then the command")
+    ->check(not_empty())
+    ->capture_default_str();
+  command
+    .add_option("--remote-troupe", options.program,
+                "path of troupe on these hosts (default: that of this one)")
+    ->check(not_empty());
 }
 
 /// Words of the command that stand before the "--" are a slip.
@@ -98,6 +135,50 @@ std::optional<std::size_t> apply_elastic(launch_options& options) {
   return range.least;
 }
 
+/// Options that say how to start ranks on other hosts.
+void refuse_without_hosts(const CLI::App& command) {
+  for (const auto* name : {"--port", "--ssh", "--remote-troupe"})
+    if (command.count(name) != 0)
+      throw usage_error(std::string(name) + " needs --hosts");
+}
+
+std::vector<std::string> words_of_shell(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> words;
+  for (std::string word; in >> word;)
+    words.push_back(word);
+  if (words.empty())
+    throw usage_error("--ssh: must name a command");
+  return words;
+}
+
+std::string own_program() {
+  std::error_code failure;
+  const auto path = std::filesystem::read_symlink("/proc/self/exe", failure);
+  return failure ? "troupe" : path.string();
+}
+
+/// Sets `nodes` of a job on several hosts.
+std::optional<remote_start> apply_hosts(launch_options& options) {
+  if (options.hosts.empty())
+    return std::nullopt;
+  if (!options.elastic.empty())
+    throw usage_error("--hosts excludes --elastic: an elastic job runs on one "
+                      "host");
+  remote_start remote{parse_hosts(options.hosts), words_of_shell(options.shell),
+                      options.program.empty() ? own_program()
+                                              : options.program};
+  if (options.port != 0)
+    remote.port = options.port;
+  const auto ranks = ranks_of(remote.hosts);
+  if (options.nodes != 0 && options.nodes != ranks)
+    throw usage_error("--nodes: must be the number of ranks of --hosts, "
+                      + std::to_string(ranks) + ", not "
+                      + std::to_string(options.nodes));
+  options.nodes = ranks;
+  return remote;
+}
+
 void check_launch(const launch_options& options,
                   const std::vector<std::string>& command) {
   if (options.nodes == 0)
@@ -117,6 +198,7 @@ void check_launch(const launch_options& options,
 
 int run_launch(launch_options options,
                const std::vector<std::string>& command) {
+  const auto remote = apply_hosts(options);
   const auto least = apply_elastic(options);
   check_launch(options, command);
   const auto result =
@@ -126,7 +208,8 @@ int run_launch(launch_options options,
              .grace = std::chrono::milliseconds(
                static_cast<std::int64_t>(options.grace * 1000)),
              .binds = !options.no_bind,
-             .least_ranks = least});
+             .least_ranks = least,
+             .remote = remote});
   if (!result.failure.empty())
     std::fprintf(stderr, "troupe: %s\n", one_line(result.failure).c_str());
   return result.code;
@@ -138,15 +221,20 @@ void add_launch(CLI::App& app, action& chosen,
                 const std::vector<std::string>& command) {
   auto options = std::make_shared<launch_options>();
   auto& launch = *app.add_subcommand(
-    "launch", "start a command as several processes on this host");
+    "launch",
+    "start a command as several processes, on this host or on others");
   add_launch_options(launch, *options);
+  add_host_options(launch, *options);
   launch.footer("COMMAND and its arguments stand behind \"--\". Each process "
                 "finds its place in the job\nin TROUPE_RANK, TROUPE_SIZE and "
                 "other variables.\n\nExample:\n  troupe launch --nodes 2 -- "
-                "troupe train digits --data data/digits");
+                "troupe train digits --data data/digits\n  troupe launch "
+                "--hosts a:2,b:2 -- troupe train digits --data data/digits");
   launch.allow_extras();
   launch.callback([&launch, options, command, &chosen] {
     refuse_words(launch.remaining());
+    if (options->hosts.empty())
+      refuse_without_hosts(launch);
     chosen = [options, command] { return run_launch(*options, command); };
   });
 }

@@ -4,6 +4,7 @@
 #include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -97,8 +98,9 @@ void rank_stream::emit(std::string_view text) {
 }
 
 void rank_stream::note(std::string_view line) {
-  if (line.find_first_not_of(" \t\r") != line.npos)
-    last_line_ = line.substr(0, longest_note);
+  const auto last = line.find_last_not_of(" \t\r"); // ssh ends lines with "\r"
+  if (last != line.npos)
+    last_line_ = line.substr(0, std::min(last + 1, longest_note));
 }
 
 void rank_stream::close() {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <sched.h>
 #include <sys/types.h>
 
 namespace troupe::apps {

@@ -24,7 +24,7 @@ namespace {
 
 using wish = tls_session::wish;
 
-[[noreturn]] void fail(const std::string& what) {
+[[noreturn]] void fail_with_errno(const std::string& what) {
   throw error(errc::io_failure,
               what + ": " + std::system_category().message(errno));
 }
@@ -72,13 +72,13 @@ private:
 // -- the plain end ------------------------------------------------------------
 
 /// What `recv` or `send` did with a socket.
-struct transfer {
+struct plain_transfer {
   std::size_t bytes = 0;
   bool would_wait = false; ///< otherwise, 0 bytes are the end
 };
 
 template <class Act>
-transfer transferred(Act act) {
+plain_transfer plain_transfer_of(Act act) {
   for (;;) {
     const ssize_t n = act();
     if (n >= 0)
@@ -94,10 +94,12 @@ transfer transferred(Act act) {
 
 struct tls_tunnel::ends {
   ends(descriptor to_peer, tls_session tls)
-    : outer(std::move(to_peer)), session(std::move(tls)) {}
+    : outer(std::move(to_peer)), session_(std::move(tls)) {}
 
   void serve();
   void wake() const;
+
+  descriptor outer, inner, woken;
 
 private:
   bool move_bytes();
@@ -115,16 +117,12 @@ private:
   void drop_outward();
   void drop_session();
 
-public:
-  descriptor outer, inner, woken;
-
-private:
-  tls_session session;
-  passage outward, inward;
+  tls_session session_;
+  passage outward_, inward_;
   // What the session waits for when it reads and when it writes.
-  wish to_take = wish::nothing, to_give = wish::nothing;
-  bool outer_is_told = false; // that no more comes
-  bool inner_is_told = false;
+  wish to_take_ = wish::nothing, to_give_ = wish::nothing;
+  bool outer_is_told_ = false; // that no more comes
+  bool inner_is_told_ = false;
 };
 
 /// Passes bytes on until both directions are through or the tunnel is gone.
@@ -143,7 +141,7 @@ void tls_tunnel::ends::wake() const {
 }
 
 bool tls_tunnel::ends::is_done() const {
-  return outer_is_told && inner_is_told;
+  return outer_is_told_ && inner_is_told_;
 }
 
 bool tls_tunnel::ends::move_bytes() {
@@ -166,90 +164,90 @@ bool tls_tunnel::ends::or_else(bool (ends::*act)(), void (ends::*drop)()) {
 /// The connection takes no more. What the other side sent before that is still
 /// to be read.
 void tls_tunnel::ends::drop_outward() {
-  outward.end();
-  outer_is_told = true;
+  outward_.end();
+  outer_is_told_ = true;
 }
 
 /// Nothing comes from the connection. What has come is still passed on.
 void tls_tunnel::ends::drop_session() {
   drop_outward();
-  inward.end();
+  inward_.end();
 }
 
 bool tls_tunnel::ends::take_from_inner() {
-  if (!outward.takes())
+  if (!outward_.takes())
     return false;
-  const auto room = outward.room();
-  const auto come = transferred([&] {
+  const auto room = outward_.room();
+  const auto come = plain_transfer_of([&] {
     return ::recv(inner.get(), room.data(), room.size(), MSG_DONTWAIT);
   });
   if (come.would_wait)
     return false;
-  outward.come(come.bytes);
+  outward_.come(come.bytes);
   if (come.bytes == 0)
-    outward.end();
+    outward_.end();
   return true;
 }
 
 bool tls_tunnel::ends::give_to_session() {
-  to_give = wish::nothing;
-  if (outer_is_told)
+  to_give_ = wish::nothing;
+  if (outer_is_told_)
     return false;
-  if (outward.is_through()) {
-    to_give = session.close();
-    outer_is_told = to_give == wish::nothing;
-    return outer_is_told;
+  if (outward_.is_through()) {
+    to_give_ = session_.close();
+    outer_is_told_ = to_give_ == wish::nothing;
+    return outer_is_told_;
   }
   auto moved = false;
-  while (!outward.is_empty() && to_give == wish::nothing) {
-    const auto done = session.write(outward.waiting());
-    outward.gone(done.bytes);
-    to_give = done.waits;
+  while (!outward_.is_empty() && to_give_ == wish::nothing) {
+    const auto done = session_.write(outward_.waiting());
+    outward_.gone(done.bytes);
+    to_give_ = done.waits;
     moved = moved || done.bytes > 0;
   }
   return moved;
 }
 
 bool tls_tunnel::ends::take_from_session() {
-  to_take = wish::nothing;
-  if (!inward.takes())
+  to_take_ = wish::nothing;
+  if (!inward_.takes())
     return false;
-  const auto come = session.read(inward.room());
-  to_take = come.waits;
-  inward.come(come.bytes);
+  const auto come = session_.read(inward_.room());
+  to_take_ = come.waits;
+  inward_.come(come.bytes);
   if (come.is_over)
-    inward.end();
+    inward_.end();
   return come.bytes > 0 || come.is_over;
 }
 
 bool tls_tunnel::ends::give_to_inner() {
-  if (inner_is_told)
+  if (inner_is_told_)
     return false;
-  if (inward.is_through()) {
+  if (inward_.is_through()) {
     ::shutdown(inner.get(), SHUT_WR);
-    inner_is_told = true;
+    inner_is_told_ = true;
     return true;
   }
-  if (inward.is_empty())
+  if (inward_.is_empty())
     return false;
-  const auto waiting = inward.waiting();
-  const auto done = transferred([&] {
+  const auto waiting = inward_.waiting();
+  const auto done = plain_transfer_of([&] {
     return ::send(inner.get(), waiting.data(), waiting.size(),
                   MSG_DONTWAIT | MSG_NOSIGNAL);
   });
-  inward.gone(done.bytes);
+  inward_.gone(done.bytes);
   if (done.bytes == 0 && !done.would_wait) // nobody is there to take them
-    inward.drop();
+    inward_.drop();
   return !done.would_wait;
 }
 
 short tls_tunnel::ends::outer_events() const {
-  return static_cast<short>(events_of(to_take) | events_of(to_give));
+  return static_cast<short>(events_of(to_take_) | events_of(to_give_));
 }
 
 short tls_tunnel::ends::inner_events() const {
-  return static_cast<short>((outward.takes() ? POLLIN : 0)
-                            | (inward.is_empty() ? 0 : POLLOUT));
+  return static_cast<short>((outward_.takes() ? POLLIN : 0)
+                            | (inward_.is_empty() ? 0 : POLLOUT));
 }
 
 /// Waits until more can be done; not at all if something `moved`, after which
@@ -270,12 +268,12 @@ tls_tunnel::tls_tunnel(descriptor outer, tls_session session)
   : ends_(std::make_unique<ends>(std::move(outer), std::move(session))) {
   int pair[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
-    fail("no sockets for a TLS connection");
+    fail_with_errno("no sockets for a TLS connection");
   inner_ = descriptor{pair[0]};
   ends_->inner = descriptor{pair[1]};
   ends_->woken = descriptor{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   if (!ends_->woken)
-    fail("no event for a TLS connection");
+    fail_with_errno("no event for a TLS connection");
   thread_ = start_thread([this] { ends_->serve(); });
 }
 

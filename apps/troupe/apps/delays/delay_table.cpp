@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/apps/bench/delay_table.hpp>
+#include <troupe/apps/delays/delay_table.hpp>
 
 #include <troupe/apps/common_options.hpp>
 #include <troupe/apps/usage_error.hpp>
@@ -45,20 +45,22 @@ std::string_view trimmed(std::string_view text) {
 
 /// Reads a table from a file. A file that does not exist or is too long is a
 /// wrong command line.
-std::string read_table(const std::string& file) {
+std::string read_table(const std::string& file, const std::string& option) {
   constexpr std::uint64_t most_bytes = 1 << 20;
   try {
     return read_whole_file(file, most_bytes);
   } catch (const error& failure) {
-    throw usage_error("--delay: neither entries TYPE=TIME nor a file of them: "
+    throw usage_error(option
+                      + ": neither entries TYPE=TIME nor a file of them: "
                       + failure.message());
   }
 }
 
 } // namespace
 
-delay_table delay_table::read(const std::vector<std::string>& texts_or_files) {
-  delay_table table;
+delay_table delay_table::read(const std::vector<std::string>& texts_or_files,
+                              std::string option) {
+  delay_table table(std::move(option));
   for (const auto& each : texts_or_files)
     table.add_all(each);
   return table;
@@ -70,7 +72,7 @@ void delay_table::add_all(const std::string& text_or_file) {
       add(trimmed(entry));
     return;
   }
-  std::istringstream file(read_table(text_or_file));
+  std::istringstream file(read_table(text_or_file, option_));
   for (std::string line; std::getline(file, line);)
     if (auto entry = trimmed(std::string_view(line).substr(0, line.find('#')));
         !entry.empty())
@@ -84,10 +86,10 @@ void delay_table::add(std::string_view entry) {
                     ? -1
                     : parse_time(trimmed(entry.substr(sign + 1)));
   if (type.empty() || !(ns >= 0 && ns <= longest_ns))
-    throw usage_error("--delay: not TYPE=TIME with a time such as 10us: "
+    throw usage_error(option_ + ": not TYPE=TIME with a time such as 10us: "
                       + quoted_name(std::string(entry)));
   if (!ns_.emplace(type, static_cast<std::uint64_t>(ns)).second)
-    throw usage_error("--delay: " + quoted_name(std::string(type))
+    throw usage_error(option_ + ": " + quoted_name(std::string(type))
                       + " is there twice");
 }
 
@@ -95,7 +97,7 @@ void delay_table::require_known(
   const std::set<std::string, std::less<>>& op_types) const {
   for (const auto& [type, ns] : ns_)
     if (type != "*" && !op_types.contains(type))
-      throw usage_error("--delay: the program has no op of type "
+      throw usage_error(option_ + ": the program has no op of type "
                         + quoted_name(type));
 }
 

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/apps/launch/job.hpp>
+#include <troupe/apps/launch/job_folders.hpp>
+#include <troupe/apps/launch/output_stream.hpp>
+#include <troupe/apps/launch/rank_log.hpp>
+#include <troupe/apps/launch/rank_process.hpp>
+#include <troupe/apps/launch/remote_input.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <unistd.h>
+
+namespace troupe::apps {
+
+/// Standard output and error of the launcher.
+struct own_streams {
+  output_stream out{STDOUT_FILENO};
+  output_stream err{STDERR_FILENO};
+};
+
+struct rank_plan;
+
+/// A rank of a job: a process of this host, or one of another host. The latter
+/// is represented by the process of the remote shell that started it.
+///
+/// Thread rule: that of rank_process.
+struct launched_rank {
+  rank_log log;
+  rank_process process;
+  rank_stream out;
+  rank_stream err;
+  std::string host{};                  ///< empty: this host
+  std::optional<remote_input> input{}; ///< of a rank of another host
+  bool is_logged_in = false;           ///< on another host
+
+  launched_rank(rank_plan plan, own_streams& to);
+
+  /// Sends a signal to the rank and what it has started. SIGKILL goes to the
+  /// remote shell. When that has ended, the input of the other host does, and
+  /// so does the rank there.
+  void send(int signal);
+  /// True while the remote shell is not logged in.
+  bool is_on_its_way();
+  /// Looks whether it has ended. Does not wait. If so, closes the input.
+  const std::optional<process_end>& look();
+  /// "rank 1 failed with exit code 3"; of another host, names that.
+  std::string end_text(std::size_t rank) const;
+};
+
+///@{
+/// Starts a rank. Throws error(io_failure) if its process, its log or a pipe
+/// cannot be made.
+/// @param member its number in an elastic job
+std::unique_ptr<launched_rank>
+start_here(std::size_t rank, const job_options& options,
+           const job_folders& folders, own_streams& to,
+           std::optional<std::uint64_t> member = std::nullopt,
+           rank_log::start log_from = rank_log::start::empty);
+/// @param credentials text of a file of credentials; empty: it needs none
+std::unique_ptr<launched_rank> start_on_host(std::size_t rank,
+                                             const job_options& options,
+                                             const job_folders& folders,
+                                             own_streams& to,
+                                             const std::string& credentials);
+///@}
+
+} // namespace troupe::apps
