@@ -48,14 +48,6 @@ words noted_by(const temporary_folder& folder, int rank) {
   return {std::istream_iterator<std::string>(in), {}};
 }
 
-/// Empty if it cannot be read: its process may have ended.
-std::string read_if_there(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf(); // does not throw
-  return text.str();
-}
-
 /// Checks that the noted processes end and that the credentials, with their
 /// folder, go.
 void check_nothing_is_left(const temporary_folder& folder, int ranks) {

@@ -76,12 +76,6 @@ words noted_processes(const temporary_folder& folder, int ranks) {
   return found;
 }
 
-/// Empty if there is no such file: its process may have ended.
-std::string read_if_there(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 /// True if a process has the text in its command line.
 bool is_in_a_command(const std::string& text) {
   for (auto& entry : std::filesystem::directory_iterator("/proc"))

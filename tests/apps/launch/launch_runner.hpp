@@ -6,7 +6,10 @@
 #include <support/files.hpp>
 
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -60,6 +63,14 @@ inline char state_of(const std::string& process) {
 inline bool has_ended(const std::string& process) {
   const auto state = state_of(process);
   return state == '\0' || state == 'Z';
+}
+
+/// Empty if it cannot be read: its process may have ended.
+inline std::string read_if_there(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf(); // does not throw
+  return text.str();
 }
 
 /// How often a text contains another.

@@ -229,7 +229,8 @@ void add_launch(CLI::App& app, action& chosen,
                 "finds its place in the job\nin TROUPE_RANK, TROUPE_SIZE and "
                 "other variables.\n\nExample:\n  troupe launch --nodes 2 -- "
                 "troupe train digits --data data/digits\n  troupe launch "
-                "--hosts a:2,b:2 -- troupe train digits --data data/digits");
+                "--hosts a:2,b:2 -- troupe train digits --data data/digits "
+                "--data-network trusted");
   launch.allow_extras();
   launch.callback([&launch, options, command, &chosen] {
     refuse_words(launch.remaining());

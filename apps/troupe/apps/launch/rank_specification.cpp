@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -18,19 +19,20 @@ namespace {
 
 constexpr std::size_t length_bytes = 4;
 constexpr std::size_t longest_specification = std::size_t{64} << 20;
+constexpr std::size_t most_at_once = std::size_t{64} << 10;
 
-/// Reads exactly so many bytes.
+/// Reads exactly so many bytes. Takes memory as they come.
 std::string read_whole(int fd, std::size_t bytes) {
-  std::string text(bytes, '\0');
-  std::size_t done = 0;
-  while (done < bytes) {
-    const auto got = ::read(fd, text.data() + done, bytes - done);
-    if (got > 0)
-      done += static_cast<std::size_t>(got);
-    else if (got == 0)
+  std::string text;
+  while (text.size() < bytes) {
+    const auto done = text.size();
+    text.resize(std::min(bytes, done + most_at_once));
+    const auto got = ::read(fd, text.data() + done, text.size() - done);
+    text.resize(got > 0 ? done + static_cast<std::size_t>(got) : done);
+    if (got == 0)
       throw error(errc::io_failure,
                   "troupe launch ended before it had told what to start");
-    else if (errno != EINTR)
+    if (got < 0 && errno != EINTR)
       throw error(errc::io_failure,
                   std::string("cannot read what troupe launch tells: ")
                     + std::strerror(errno));
@@ -52,6 +54,38 @@ std::string encode_length(std::size_t length) {
   return bytes;
 }
 
+/// Refuses CBOR whose values are deeper than those of a specification. The
+/// library's reader calls itself for each level.
+class depth_check final : public nlohmann::json_sax<nlohmann::json> {
+public:
+  bool start_object(std::size_t) override { return enter(); }
+  bool start_array(std::size_t) override { return enter(); }
+  bool end_object() override { return leave(); }
+  bool end_array() override { return leave(); }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool key(string_t&) override { return true; }
+  bool parse_error(std::size_t, const std::string&,
+                   const nlohmann::json::exception&) override {
+    return false;
+  }
+
+private:
+  bool enter() { return ++depth_ <= most_depth; }
+  bool leave() {
+    --depth_;
+    return true;
+  }
+
+  static constexpr int most_depth = 2; // lists in a map
+  int depth_ = 0;
+};
+
 [[noreturn]] void refuse_specification() {
   throw error(errc::bad_file, "standard input has not what troupe launch tells "
                               "a rank: only troupe launch --hosts can start "
@@ -66,6 +100,10 @@ void require_version(const std::string& version) {
 }
 
 rank_specification decode_specification(const std::string& bytes) {
+  depth_check depth;
+  if (!nlohmann::json::sax_parse(bytes, &depth,
+                                 nlohmann::json::input_format_t::cbor))
+    refuse_specification();
   const auto cbor = nlohmann::json::from_cbor(bytes);
   require_version(cbor.at("version"));
   rank_specification s;
