@@ -42,7 +42,7 @@ constexpr std::uint16_t port = 4711; // in a network of its own
 
 bool can_have_hosts() {
   if (!own_network::is_possible() || !comm::gloo_support().is_built) {
-    skip_case("needs Gloo, and root for a network of its own");
+    skip_case("needs Gloo, and the right to make a network of its own");
     return false;
   }
   return true;
