@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/base/error.hpp>
+
 #include <cstddef>
 #include <functional>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -29,6 +32,10 @@ void run_guarded(std::string_view bytes);
 
 /// Calls `action`; errors that a user may meet are as good as success.
 void accept_errors(const std::function<void()>& action);
+
+/// The same for errors of these kinds alone. False if there was one.
+bool accept_only(std::initializer_list<errc> kinds,
+                 const std::function<void()>& action);
 
 /// Ends the process with a message: a property of the target does not hold.
 void fail(const std::string& why);

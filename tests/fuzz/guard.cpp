@@ -4,8 +4,7 @@
 
 #include "fuzz/fuzz_target.hpp"
 
-#include <troupe/base/error.hpp>
-
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -109,6 +108,22 @@ void accept_errors(const std::function<void()>& action) {
   } catch (const std::exception& e) {
     end_process("an exception that is no troupe::error: ", e.what());
   }
+}
+
+bool accept_only(std::initializer_list<errc> kinds,
+                 const std::function<void()>& action) {
+  bool has_failed = false;
+  accept_errors([&] {
+    try {
+      action();
+    } catch (const error& e) {
+      has_failed = true;
+      if (std::ranges::find(kinds, e.code()) == kinds.end())
+        end_process("an error of another kind: ", e.what());
+      throw;
+    }
+  });
+  return !has_failed;
 }
 
 void run_guarded(std::string_view bytes) {

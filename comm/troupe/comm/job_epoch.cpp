@@ -74,7 +74,8 @@ std::optional<job_epoch> read_epoch(const std::string& folder) {
   std::string troupe, word, of;
   std::size_t members = 0;
   in >> troupe >> word >> epoch.number >> of >> members;
-  if (in && troupe == "troupe" && word == "epoch" && members <= most_members) {
+  if (in && troupe == "troupe" && word == "epoch" && of == "of"
+      && members <= most_members) {
     epoch.members.resize(members);
     for (auto& member : epoch.members)
       in >> member;

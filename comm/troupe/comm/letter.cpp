@@ -23,13 +23,31 @@ bool is_inside(std::uint64_t offset, std::uint64_t bytes, std::size_t size) {
   return offset <= size && bytes <= size - offset;
 }
 
+/// The elements, or the row numbers, can be read in place.
 bool is_inside(const letter_value& v, std::size_t size) {
-  if (!is_inside(v.offset, v.bytes, size))
+  constexpr auto row_bytes = sizeof(std::int64_t);
+  if (!is_inside(v.offset, v.bytes, size) || v.offset % size_of(v.type) != 0)
     return false;
   if (v.holds != letter_value::content::rows)
     return true;
-  return v.row_count <= size
-         && is_inside(v.rows_offset, v.row_count * sizeof(std::int64_t), size);
+  return v.row_count <= size && v.rows_offset % row_bytes == 0
+         && is_inside(v.rows_offset, v.row_count * row_bytes, size);
+}
+
+/// False if another process has written any other byte.
+bool is_bool(const bool& value) {
+  unsigned char byte = 0;
+  std::memcpy(&byte, &value, sizeof byte);
+  return byte <= 1;
+}
+
+bool is_valid(const letter_head& head) {
+  return head.kind <= collective_kind::broadcast && is_bool(head.has_values);
+}
+
+bool is_valid(const letter_value& v) {
+  return v.holds <= letter_value::content::rows && is_bool(v.wanted)
+         && v.type <= dtype::boolean && v.axes <= shape::max_rank;
 }
 
 } // namespace
@@ -86,14 +104,14 @@ letter_view::letter_view(std::span<std::byte> memory, std::uint64_t offset,
     refuse();
   head_ = reinterpret_cast<letter_head*>(memory_ + offset);
   bytes -= sizeof(letter_head);
-  if (head_->values > bytes / sizeof(letter_value))
+  if (!is_valid(*head_) || head_->values > bytes / sizeof(letter_value))
     refuse();
   values_ = reinterpret_cast<letter_value*>(head_ + 1);
   bytes -= head_->values * sizeof(letter_value);
   names_ = reinterpret_cast<const char*>(values_ + head_->values);
   name_bytes_ = bytes;
   for (auto& v : values()) {
-    if (v.name_bytes > bytes || v.axes > shape::max_rank
+    if (v.name_bytes > bytes || !is_valid(v)
         || (head_->has_values && !is_inside(v, memory.size())))
       refuse();
     bytes -= v.name_bytes;

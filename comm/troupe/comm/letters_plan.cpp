@@ -24,7 +24,7 @@ void require_whole(std::size_t rank, const letter_value& v) {
   const auto elements = v.holds == letter_value::content::rows && v.axes == 0
                           ? 0
                           : static_cast<std::size_t>(v.extents().numel());
-  if (v.bytes != elements * size_of(v.type))
+  if (v.bytes / size_of(v.type) != elements || v.bytes % size_of(v.type) != 0)
     throw error(errc::peer_failure,
                 number_of_rank(rank) + " sent a malformed call");
 }
@@ -107,7 +107,7 @@ void letters_plan::check_dense(std::size_t i) const {
   if (givers == 0)
     refuse_call(kind_, "no rank has a value");
   if (kind_ == collective_kind::broadcast)
-    return;
+    return require_whole(root_, value(root_, i));
   const auto first = first_of(givers);
   const auto dims = value(first, i).extents();
   const value_form like{first, value(first, i).type, dims};

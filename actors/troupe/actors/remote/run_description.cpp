@@ -174,13 +174,13 @@ bool differ(std::string_view a, std::string_view b) {
 std::string text_of(const line& first, const line& other, std::size_t process) {
   const auto in_other = " in process " + std::to_string(process);
   if (first.name != other.name)
-    return std::string{first.name.empty() ? "nothing" : first.name}
+    return (first.name.empty() ? "nothing" : shortened(first.name, 0))
            + " in process 0, "
-           + std::string{other.name.empty() ? "nothing" : other.name}
+           + (other.name.empty() ? "nothing" : shortened(other.name, 0))
            + in_other;
   const auto differ = static_cast<std::size_t>(
     std::ranges::mismatch(first.value, other.value).in1 - first.value.begin());
-  return std::string{first.name} + ": " + shortened(first.value, differ)
+  return shortened(first.name, 0) + ": " + shortened(first.value, differ)
          + " in process 0, " + shortened(other.value, differ) + in_other;
 }
 

@@ -114,9 +114,9 @@ void engine_group::give_up(std::size_t rank, ticket first, ticket last,
 std::optional<waiting_call> engine_group::waits_for(std::size_t rank) const {
   std::lock_guard guard{mutex_};
   for (auto& m : meetings_) {
-    const auto& own = m->ranks[rank];
-    if (m->failure || m->is_merged || !own.whole)
+    if (!m || m->failure || m->is_merged || !m->ranks[rank].whole)
       continue;
+    const auto& own = m->ranks[rank];
     waiting_call found{m->position, own.letter.text(), {}, {}};
     for (std::size_t r = 0; r < size_; ++r)
       (m->ranks[r].came ? found.arrived : found.missing).push_back(r);
@@ -137,8 +137,9 @@ void engine_group::leave(std::size_t rank, const error& why) {
                        .call = made_[rank]},
                       e));
   for (auto& m : meetings_)
-    if (auto& own = m->ranks[rank]; own.whole && m->came < size_)
-      all.push_back({rank, m->position, std::exchange(own.whole, nullptr),
+    if (m && m->ranks[rank].whole && m->came < size_)
+      all.push_back({rank, m->position,
+                     std::exchange(m->ranks[rank].whole, nullptr),
                      std::make_exception_ptr(why)});
   end_rank(rank, made_[rank], e, all);
   retire();
@@ -150,7 +151,7 @@ void engine_group::wait_for_end(std::size_t rank) {
   lock held{mutex_};
   const auto is_over = [&] {
     return telling_ == 0 && std::ranges::none_of(meetings_, [&](auto& m) {
-             return m->ranks[rank].whole != nullptr;
+             return m && m->ranks[rank].whole;
            });
   };
   if (ended_.wait_for(held, patience, is_over))
@@ -188,15 +189,16 @@ engine_group::meeting& engine_group::meeting_at(ticket position) {
     throw error(errc::invalid_argument,
                 "call " + std::to_string(position) + " begins before call "
                   + std::to_string(first_) + " has ended");
-  while (first_ + meetings_.size() <= position) {
-    auto made =
-      spare_.empty() ? std::make_unique<meeting>() : std::move(spare_.back());
+  if (meetings_.size() <= position - first_)
+    meetings_.resize(position - first_ + 1);
+  auto& m = meetings_[position - first_];
+  if (!m) {
+    m = spare_.empty() ? std::make_unique<meeting>() : std::move(spare_.back());
     if (!spare_.empty())
       spare_.pop_back();
-    open(*made, first_ + meetings_.size());
-    meetings_.push_back(std::move(made));
+    open(*m, position);
   }
-  return *meetings_[position - first_];
+  return *m;
 }
 
 void engine_group::open(meeting& m, ticket position) {
@@ -224,7 +226,8 @@ void engine_group::retire() {
                 return m.ranks[r].is_made || why_[r];
               });
   };
-  while (!meetings_.empty() && is_over(*meetings_.front())) {
+  while (!meetings_.empty() && meetings_.front()
+         && is_over(*meetings_.front())) {
     if (spare_.size() < most_spare)
       spare_.push_back(std::move(meetings_.front()));
     meetings_.pop_front();
@@ -293,6 +296,8 @@ void engine_group::end_rank(std::size_t rank, ticket last, const error& why,
   left_[rank] = why;
   last_[rank] = last;
   for (auto& m : meetings_) {
+    if (!m)
+      continue;
     if (auto& v = m->ranks[rank]; !v.came && m->position > last) {
       v.came = true;
       ++m->came;
@@ -303,11 +308,20 @@ void engine_group::end_rank(std::size_t rank, ticket last, const error& why,
   }
 }
 
+/// The process sends no more: its ranks leave, unless they have.
+void engine_group::end_ranks(std::size_t process, const error& why,
+                             notices& to) {
+  for_each_rank(hellos_[process]->ranks, [&](std::size_t r) {
+    end_rank(r, made_[r], left_error(r, why), to);
+    last_[r] = 0; // no letter comes for calls that are not known yet
+  });
+}
+
 /// Fails the calls that not all ranks have made, because a process could not
 /// take part in them.
 void engine_group::fail_unmade(const error& why, notices& to) {
   for (auto& m : meetings_)
-    if (m->came < size_)
+    if (m && m->came < size_)
       fail_meeting(*m, why, to);
 }
 
@@ -370,7 +384,9 @@ void engine_group::handle(std::size_t from, std::span<const std::byte> message,
     return;
   case message_kind::left:
     require_rank_of(from, head);
-    return end_rank(head.rank, head.call, error_of(message), to);
+    // It has sent the letters of all its calls before.
+    return end_rank(head.rank, std::min<ticket>(head.call, made_[head.rank]),
+                    error_of(message), to);
   case message_kind::broken: return lose(from, error_of(message), to);
   case message_kind::lost:
     // A process that leaves because of it must not be named instead.
@@ -382,7 +398,7 @@ void engine_group::handle(std::size_t from, std::span<const std::byte> message,
   case message_kind::bye:
     engine_->post(from, message_of({.kind = message_kind::answer_to_bye}));
     is_gone_[from] = has_answered_[from] = true;
-    return;
+    return end_ranks(from, {errc::peer_failure, "its process has ended"}, to);
   case message_kind::answer_to_bye: has_answered_[from] = true; return;
   }
   throw error(errc::peer_failure, "it sent a malformed message");
@@ -451,9 +467,7 @@ void engine_group::lose(std::size_t process, const error& why, notices& to) {
   send_all(message_of(
     {.kind = message_kind::lost, .rank = static_cast<std::uint32_t>(process)},
     why));
-  for_each_rank(hellos_[process]->ranks, [&](std::size_t r) {
-    end_rank(r, made_[r], left_error(r, *lost_[process]), to);
-  });
+  end_ranks(process, *lost_[process], to);
   fail_unmade(left_error(first_of(hellos_[process]->ranks), *lost_[process]),
               to);
 }

@@ -144,6 +144,7 @@ private:
   void fail_unmade(const error& why, notices& to);
   void check_alike(meeting& m, std::size_t rank, notices& to);
   void end_rank(std::size_t rank, ticket last, const error& why, notices& to);
+  void end_ranks(std::size_t process, const error& why, notices& to);
   void handle(std::size_t from, std::span<const std::byte> message,
               notices& to);
   void take_letter(const message_head& head, std::span<const std::byte> message,
@@ -182,7 +183,7 @@ private:
   /// Messages that came before this process had met all others.
   std::vector<std::pair<std::size_t, message_bytes>> early_;
 
-  /// Call n is at n - first_.
+  /// Call n is at n - first_; null if nothing is known of it yet.
   std::deque<meeting_pointer> meetings_;
   ticket first_ = 1;
   std::vector<meeting_pointer> spare_;

@@ -139,6 +139,8 @@ void engine_group::check_hellos() const {
         || hello.letter_bytes != like.letter_bytes
         || hello.piece_bytes != like.piece_bytes)
       refuse_group(process_text(p) + " has other options than process 0");
+    if (hello.ranks == 0 || hello.ranks >= bit_of(max_ranks))
+      refuse_group(process_text(p) + " has impossible ranks");
     if ((all & hello.ranks) != 0)
       refuse_group(process_text(p) + " has ranks of another process");
     all |= hello.ranks;
@@ -179,7 +181,7 @@ void engine_group::begin(const engine_group_options& options) {
 bool engine_group::has_unfinished_calls() const {
   return is_merging_ || !ready_.empty()
          || std::ranges::any_of(meetings_, [this](auto& m) {
-              return m->came < size_ && !m->failure
+              return m && m->came < size_ && !m->failure
                      && std::ranges::any_of(own_, [&](std::size_t r) {
                           return m->ranks[r].is_good;
                         });

@@ -2,6 +2,7 @@
 #include <troupe/comm/engine/exchange.hpp>
 
 #include <troupe/comm/local/reduce_kernels.hpp>
+#include <troupe/kernels/memory/memory_limit.hpp>
 
 #include <algorithm>
 #include <array>
@@ -40,6 +41,15 @@ tensor fresh_like(const tensor* like, const letter_value& v, arena& memory) {
     return tensor::make(memory, v.extents(), v.type);
   return {like->dims(), like->type(), memory.allocate(like->bytes()),
           like->format()};
+}
+
+/// Throws if another process wants to send more row numbers than this one can
+/// have. Their memory is taken before they come.
+void require_possible(const letter_value& v) {
+  if (v.row_count > host_memory_limit() / sizeof(std::int64_t))
+    throw error(errc::out_of_memory, "selected rows of another process have "
+                                       + std::to_string(v.row_count)
+                                       + " row numbers");
 }
 
 void add_up(dtype type, std::span<const std::byte* const> from, std::byte* to,
@@ -400,6 +410,7 @@ std::optional<error> exchange::merge_rows(const letters_plan& plan,
         all[r] = {(*o.rows)[i], (*o.given)[i]};
     if (process_of(r) == self())
       return;
+    require_possible(said);
     all[r].rows.resize(said.row_count);
     if (takes && said.axes > 0)
       all[r].values = tensor::make(memory_, said.extents(), said.type);

@@ -279,6 +279,8 @@ std::string objection(const hello& other, const shm_group_options& own,
            + " processes, process 0 one of " + std::to_string(own.processes);
   if (other.process >= members.size() || members[other.process])
     return name + " is there already";
+  if (other.ranks == 0 || other.ranks >= bit_of(max_ranks))
+    return name + " has impossible ranks";
   for (auto& m : members)
     if (m && (m->ranks & other.ranks) != 0)
       return name + " has ranks of another process";
@@ -401,6 +403,8 @@ void check_ranks(const std::vector<member>& members) {
   rank_mask all = 0;
   for (auto& m : members)
     all |= m.ranks;
+  if (all >= bit_of(max_ranks))
+    refuse("there are too many ranks");
   if ((all & (all + 1)) != 0)
     refuse("no process has rank " + std::to_string(std::countr_one(all)));
 }
