@@ -280,8 +280,12 @@ TEST_CASE(
     CHECK(found->credentials == "/a/job");
     return found->address + " " + std::to_string(found->port);
   };
-  for (const auto& table : {launched, torchrun, open_mpi, hydra, slurm_step})
+  for (const auto& table : {launched, torchrun, open_mpi, slurm_step})
     CHECK(address_in(table, "node-1.example:4711") == "node-1.example 4711");
+  const auto on_one_host = found_in(with(
+    launched, {{"TROUPE_LOCAL_SIZE", "3"}, {"TROUPE_ADDRESS", "nonsense"}}));
+  REQUIRE(on_one_host);
+  CHECK(on_one_host->address.empty());
   CHECK(address_in(launched, "10.0.0.1:1") == "10.0.0.1 1");
   CHECK(address_in(launched, "[fe80::2]:65535") == "fe80::2 65535");
   for (const std::string wrong :

@@ -14,7 +14,9 @@ namespace troupe {
 /// What carries the values of collectives between processes. All give the same
 /// bits.
 enum class group_engine : std::uint8_t {
-  automatic,     ///< shared_memory on one host, gloo on several
+  /// shared_memory on one host, gloo on several. `troupe train` replaces it by
+  /// mpi where mpirun has started ranks on several hosts.
+  automatic,
   shared_memory, ///< all processes are on one host
   gloo,          ///< TCP, by the library Gloo
   mpi,           ///< process i is rank i of MPI_COMM_WORLD
@@ -26,8 +28,9 @@ group_engine parse_group_engine(std::string_view text);
 
 /// How processes on several hosts reach each other.
 struct host_network {
-  /// File of `comm::read_credentials`. Control messages go over TLS, and both
-  /// sides prove with it that they belong to the job.
+  /// A file that `troupe credentials` has made for this process, or the folder
+  /// of the files of all. Control messages go over TLS, and both sides prove
+  /// with it that they belong to the job.
   std::string credentials;
   /// Gloo and MPI encrypt nothing and ask nobody for a password. True says that
   /// no stranger can reach the network that they use. Otherwise the run is
@@ -40,7 +43,8 @@ struct host_network {
 /// same number of steps, each with samples of its own (`executor::own_share`).
 /// Each process runs the handles of its own devices, and its scope has values
 /// of these only. If one process is lost or leaves, the run ends in all of
-/// them.
+/// them. Functions in it are called on threads of the executor, or on the
+/// thread that makes it.
 struct node_options {
   std::vector<std::size_t> process_of_device; ///< one per device
   std::size_t process = 0;                    ///< the number of this process

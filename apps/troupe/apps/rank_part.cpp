@@ -46,12 +46,16 @@ std::string text_of_hosts(const comm::rank_environment& found) {
          + " of " + std::to_string(found.size) + " ranks on this host";
 }
 
-/// MPI, if it has started the ranks, can use the cluster's own network.
-group_engine engine_between_hosts(group_engine wanted) {
+/// MPI, if its own launcher has started the ranks, can use the cluster's
+/// network. Other launchers set some of its variables, too.
+group_engine engine_between_hosts(group_engine wanted,
+                                  const comm::rank_environment& found) {
   if (wanted != group_engine::automatic)
     return wanted;
-  const auto mpi = comm::mpi_support();
-  return mpi.is_built && mpi.is_usable ? group_engine::mpi : group_engine::gloo;
+  const auto is_of_mpi =
+    found.launcher == "mpirun" || found.launcher == "mpiexec";
+  return is_of_mpi && comm::mpi_support().is_usable ? group_engine::mpi
+                                                    : group_engine::gloo;
 }
 
 std::int64_t to_signed(std::size_t n) {
@@ -169,7 +173,7 @@ void rank_part::meet_over_network(node_options& nodes,
                     "--help)");
   nodes.host = found_->address;
   nodes.port = found_->port;
-  nodes.engine = engine_between_hosts(nodes.engine);
+  nodes.engine = engine_between_hosts(nodes.engine, *found_);
   nodes.network =
     host_network{found_->credentials, !given.data_network.empty()};
 }

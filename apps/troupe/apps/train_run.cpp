@@ -176,7 +176,7 @@ training_run::training_run(const train_options& given, rank_part& part)
     refuse_custom_gradient(given.network, bundle_);
   check_verification(given);
   wanted_ = make_train_options(given, bundle_);
-  slow_down(wanted_, given.slow);
+  slow_down(wanted_, bundle_.main, given.slow);
   if (wanted_.threads == 0)
     wanted_.threads = part.default_threads();
   require_fetches(bundle_, wanted_.fetches);

@@ -321,8 +321,10 @@ rank_environment read_rank(const launcher_entry& launcher,
     refuse(from.told(launcher.local_size)
            + ": this host cannot have more ranks than the job, "
            + std::to_string(found.size) + " (" + size + ")");
-  read_address(from, found);
-  found.credentials = from.find("TROUPE_CREDENTIALS");
+  if (found.local_size != found.size) { // otherwise nobody needs them
+    read_address(from, found);
+    found.credentials = from.find("TROUPE_CREDENTIALS");
+  }
   if (launcher.job == job_of_troupe)
     found.rendezvous = from.find("TROUPE_RENDEZVOUS");
   if (launcher.job == job_of_troupe && from.has_any({"TROUPE_MEMBER"})) {

@@ -27,7 +27,8 @@ struct rank_environment {
   /// The folder that the launcher made for the job. Empty if it made none.
   std::string rendezvous;
   /// Where rank 0 lets the others in, and what proves that a rank belongs to
-  /// the job (`read_credentials`): of jobs on several hosts. Empty if not told.
+  /// the job (`read_credentials`). Empty if not told, and if all
+  /// ranks of the job are on one host.
   std::string address = {}; ///< a host's name or its address in figures
   std::uint16_t port = 0;   ///< set if `address` is
   std::string credentials = {};
@@ -66,7 +67,7 @@ environment own_environment();
 ///     interactive shell of salloc. These are no ranks.
 ///
 /// With each of them, TROUPE_ADDRESS=HOST:PORT and TROUPE_CREDENTIALS are read
-/// too; an IPv6 address stands in [].
+/// too if the job is on several hosts; an IPv6 address stands in [].
 ///
 /// Throws error(invalid_argument), which names the variable and its value, if
 /// one is missing, is no number, or contradicts another.

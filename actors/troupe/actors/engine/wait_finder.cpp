@@ -149,6 +149,13 @@ wait_chain::link wait_finder::describe(handle_id id) const {
   return link;
 }
 
+std::optional<wait_chain::link> wait_finder::running() const {
+  for (std::size_t w = 0; w < engine_.workers(); ++w)
+    if (const auto runs = engine_.runs_on(w); runs.op != no_handle && runs.step)
+      return link_of({runs.op, runs.step});
+  return std::nullopt;
+}
+
 // -- the chain ----------------------------------------------------------------
 
 wait_chain wait_finder::follow(place at) const {

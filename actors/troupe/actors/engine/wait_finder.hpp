@@ -28,6 +28,8 @@ public:
   wait_chain why() const;
   /// The first link of `why(id)`; for the last step if none is running.
   wait_chain::link describe(handle_id id) const;
+  /// An op that a worker runs; nothing if none does.
+  std::optional<wait_chain::link> running() const;
 
 private:
   /// A handle in a running step.

@@ -62,7 +62,8 @@ bool is_whole(const std::string& host) {
   return host.find('\0') == std::string::npos;
 }
 
-socket_address resolve(const std::string& host, std::uint16_t port) {
+std::vector<socket_address> resolve(const std::string& host,
+                                    std::uint16_t port) {
   addrinfo wanted{};
   wanted.ai_family = AF_UNSPEC;
   wanted.ai_socktype = SOCK_STREAM;
@@ -73,12 +74,15 @@ socket_address resolve(const std::string& host, std::uint16_t port) {
   if (failure != 0)
     throw error(errc::peer_failure, "no address of host " + quoted_name(host)
                                       + ": " + ::gai_strerror(failure));
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> all(
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> whole(
     found, &::freeaddrinfo);
-  socket_address made;
-  std::memcpy(&made.bytes, found->ai_addr, found->ai_addrlen);
-  made.size = found->ai_addrlen;
-  return made;
+  std::vector<socket_address> all;
+  for (auto* at = found; at; at = at->ai_next) {
+    auto& made = all.emplace_back();
+    std::memcpy(&made.bytes, at->ai_addr, at->ai_addrlen);
+    made.size = at->ai_addrlen;
+  }
+  return all;
 }
 
 } // namespace
@@ -120,19 +124,21 @@ socket_address parse_loopback(const std::string& host, std::uint16_t port) {
                                         + host);
 }
 
-socket_address find_host(const std::string& host, std::uint16_t port) {
+std::vector<socket_address> find_host(const std::string& host,
+                                      std::uint16_t port) {
   if (host.empty() || !is_whole(host))
     throw error(errc::invalid_argument,
                 quoted_name(host) + " is not the name of a host");
-  const auto found = resolve(host, port);
-  if (is_loopback(found))
+  auto found = resolve(host, port);
+  const auto first = found.front().figures();
+  std::erase_if(found, [](const socket_address& address) {
+    return is_loopback(address) || is_any(address);
+  });
+  if (found.empty())
     throw error(errc::invalid_argument,
-                "host " + quoted_name(host) + " leads to " + found.figures()
+                "host " + quoted_name(host) + " leads to " + first
                   + ", which other hosts cannot reach: give an address of its "
                     "network");
-  if (is_any(found))
-    throw error(errc::invalid_argument,
-                "host " + quoted_name(host) + " must be one address");
   return found;
 }
 

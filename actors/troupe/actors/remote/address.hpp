@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace troupe::actors {
 
@@ -27,11 +28,13 @@ struct socket_address {
 /// error(invalid_argument) for anything else.
 socket_address parse_loopback(const std::string& host, std::uint16_t port);
 
-/// Finds an address that other hosts can reach, given in figures or by name.
-/// Waits for the name server. Throws error(invalid_argument) if it is one of
-/// loopback, as a host's own name often is in its /etc/hosts, or none of a
-/// single host (0.0.0.0); error(peer_failure) if there is no such name.
-socket_address find_host(const std::string& host, std::uint16_t port);
+/// Finds the addresses of a host that others can reach, given in figures or by
+/// name. Waits for the name server. Throws error(invalid_argument) if there are
+/// none but those of loopback, to which a host's own name often leads in its
+/// /etc/hosts, and of no single host (0.0.0.0); error(peer_failure) if there is
+/// no such name.
+std::vector<socket_address> find_host(const std::string& host,
+                                      std::uint16_t port);
 
 ///@{
 /// The ends of a connection.

@@ -16,8 +16,10 @@
 #include <charconv>
 #include <cstddef>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <list>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <tuple>
@@ -32,6 +34,9 @@ using namespace std::chrono_literals;
 
 constexpr auto patience = 2s; // for peers that do not send the pass
 constexpr auto between_tries = 20ms;
+constexpr auto between_checks = 100ms;
+// for one of several addresses of a host, and for a host that does not answer
+constexpr auto longest_try = 5s;
 // maximum number of connections that have not sent the pass yet
 constexpr std::size_t most_waiting = 64;
 
@@ -85,16 +90,22 @@ int milliseconds_until(clock::time_point deadline) {
 }
 
 /// Waits until `fd` is ready or has failed. False after the deadline.
-bool wait_for(int fd, short events, clock::time_point deadline) {
+/// @param check called now and then, if set; what it throws ends the wait
+bool wait_for(int fd, short events, clock::time_point deadline,
+              const std::function<void()>& check) {
   for (;;) {
     pollfd one{fd, events, 0};
-    const auto n = ::poll(&one, 1, milliseconds_until(deadline));
+    const auto n = ::poll(
+      &one, 1,
+      milliseconds_until(std::min(deadline, clock::now() + between_checks)));
     if (n > 0)
       return true;
     if (n == 0 && clock::now() >= deadline)
       return false;
     if (n < 0 && errno != EINTR)
       return false;
+    if (check)
+      check();
   }
 }
 
@@ -187,14 +198,14 @@ descriptor make_socket(const socket_address& at) {
 }
 
 /// Returns 0 if connected, otherwise the error number.
-int connect_until(int fd, const socket_address& to,
-                  clock::time_point deadline) {
+int connect_until(int fd, const socket_address& to, clock::time_point deadline,
+                  const std::function<void()>& check = {}) {
   set_blocking(fd, false);
   if (::connect(fd, to.get(), to.size) == 0)
     return 0;
   if (errno != EINPROGRESS)
     return errno;
-  if (!wait_for(fd, POLLOUT, deadline))
+  if (!wait_for(fd, POLLOUT, deadline, check))
     return ETIMEDOUT;
   int failure = 0;
   socklen_t size = sizeof failure;
@@ -202,16 +213,43 @@ int connect_until(int fd, const socket_address& to,
   return failure;
 }
 
-/// Connects. Among several hosts, process 0 may start later than others.
-/// Returns 0 or the error number.
-int connect(descriptor& socket, const way_in& way, clock::time_point deadline,
-            const std::function<void()>& check) {
-  const auto to = way.address();
-  for (;;) {
+/// Connects to one of the addresses. Returns 0 or the error number of the last.
+int connect_once(descriptor& socket, const way_in& way,
+                 clock::time_point deadline,
+                 const std::function<void()>& check) {
+  int failure = ETIMEDOUT;
+  for (const auto& to : way.find_addresses()) {
     socket = make_socket(to);
-    const auto failure = connect_until(socket.get(), to, deadline);
-    if (failure == 0 || !way.credentials || clock::now() >= deadline)
-      return failure;
+    failure = connect_until(socket.get(), to, deadline, check);
+    if (failure == 0)
+      break;
+  }
+  return failure;
+}
+
+/// Connects. Among several hosts, process 0 may start later than others, and a
+/// name server may not answer at once. Throws error(peer_failure).
+void connect(descriptor& socket, const way_in& way, clock::time_point deadline,
+             const std::function<void()>& check) {
+  for (;;) {
+    const auto now = clock::now();
+    std::string why;
+    try {
+      const auto failure = connect_once(
+        socket, way,
+        way.credentials ? std::min(deadline, now + longest_try) : deadline,
+        check);
+      if (failure == 0)
+        return;
+      why = reason(failure);
+    } catch (const error& e) {
+      if (e.code() != errc::peer_failure)
+        throw;
+      why = e.message();
+    }
+    if (!way.credentials || clock::now() >= deadline)
+      throw error(errc::peer_failure,
+                  "cannot reach process 0 at " + way.text() + ": " + why);
     if (check)
       check();
     std::this_thread::sleep_for(between_tries);
@@ -220,8 +258,9 @@ int connect(descriptor& socket, const way_in& way, clock::time_point deadline,
 
 } // namespace
 
-socket_address way_in::address() const {
-  return credentials ? find_host(host, port) : parse_loopback(host, port);
+std::vector<socket_address> way_in::find_addresses() const {
+  return credentials ? find_host(host, port)
+                     : std::vector{parse_loopback(host, port)};
 }
 
 std::string way_in::text() const {
@@ -255,6 +294,24 @@ std::string group_path(const std::string& folder, std::uint16_t port) {
   return run_path(folder, port) + ".group";
 }
 
+namespace {
+
+/// Binds a socket to the first address that this host has. Returns 0, or -1 and
+/// sets errno.
+int bind_to_first_of(const std::vector<socket_address>& addresses,
+                     descriptor& made) {
+  for (const auto& at : addresses) {
+    made = make_socket(at);
+    const int yes = 1; // a run can reuse the port of an earlier run at once
+    ::setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (::bind(made.get(), at.get(), at.size) == 0)
+      return 0;
+  }
+  return -1;
+}
+
+} // namespace
+
 /// A connection that is not admitted yet.
 struct gate::visitor {
   entry by;
@@ -269,16 +326,12 @@ gate::gate(const way_in& way, listener listens)
     pass_(way.credentials ? pass_in(*way.credentials) : run_pass::random()) {
   if (way.credentials)
     identity_.emplace(*way.credentials);
-  const auto at = way.address();
   const auto require = [&](int result) {
     if (result != 0)
       throw error(errc::peer_failure,
                   "cannot listen on " + way.text() + ": " + reason(errno));
   };
-  listening_ = make_socket(at);
-  const int yes = 1; // a run can reuse the port of an earlier run at once
-  ::setsockopt(listening_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  require(::bind(listening_.get(), at.get(), at.size));
+  require(bind_to_first_of(way.find_addresses(), listening_));
   port_ = own_address(listening_.get()).port();
   int ends[2];
   require(::pipe2(ends, O_CLOEXEC));
@@ -343,13 +396,17 @@ bool gate::go_on_with(visitor& v) {
   try {
     const auto has_all = v.by.receive(v.shown, v.has_shown);
     if (!may_enter(v))
-      return false;
+      throw error(errc::peer_failure,
+                  "it does not show the pass of the run, or its certificate is "
+                  "of another process");
     if (has_all && v.by.send(pass_.answer, v.answered)) {
       listens_.admit(v.by.take(), process_in(v.shown), port_);
       return false;
     }
   } catch (const error& why) {
     tell_refusal(v, why.message());
+    return false;
+  } catch (const std::exception&) { // no memory: it may come again
     return false;
   }
   return v.until > clock::now();
@@ -381,11 +438,14 @@ void gate::let_in(std::list<visitor>& outside) {
   }
   if (outside.size() == most_waiting)
     outside.pop_front();
-  auto from = address_of_peer(come.get()).figures();
-  outside.push_back({identity_ ? entry{std::move(come), *identity_,
-                                       comm::tls_session::side::server}
-                               : entry{std::move(come)},
-                     clock::now() + patience, std::move(from)});
+  try {
+    auto from = address_of_peer(come.get()).figures();
+    outside.push_back({identity_ ? entry{std::move(come), *identity_,
+                                         comm::tls_session::side::server}
+                                 : entry{std::move(come)},
+                       clock::now() + patience, std::move(from)});
+  } catch (const std::exception&) { // no memory: it may come again
+  }
 }
 
 std::uint16_t find_run(const std::string& host, const std::string& folder,
@@ -395,7 +455,7 @@ std::uint16_t find_run(const std::string& host, const std::string& folder,
   for (;;) {
     for (const auto port : ports_of_passes(folder)) {
       const auto to = parse_loopback(host, port);
-      if (connect_until(make_socket(to).get(), to, deadline) == 0)
+      if (connect_until(make_socket(to).get(), to, deadline, check) == 0)
         return port;
     }
     if (check)
@@ -412,21 +472,23 @@ namespace {
 /// Calls `act` until it is done. Throws after the deadline.
 template <class Act>
 void until_done(entry& by, const way_in& way, clock::time_point deadline,
-                Act act) {
+                const std::function<void()>& check, Act act) {
   while (!act())
-    if (!wait_for(by.fd(), by.awaits(), deadline))
+    if (!wait_for(by.fd(), by.awaits(), deadline, check))
       throw error(errc::peer_failure,
                   "process 0 at " + way.text() + " does not answer in time");
 }
 
 /// Shows the pass. False if who listens does not have it.
 bool exchange_pass(entry& by, const way_in& way, const run_pass& pass,
-                   std::uint64_t process, clock::time_point deadline) {
+                   std::uint64_t process, clock::time_point deadline,
+                   const std::function<void()>& check) {
   const auto shown = bytes_of(pass.knock, process);
   run_pass::token answer{};
   std::size_t sent = 0, received = 0;
-  until_done(by, way, deadline, [&] { return by.send(shown, sent); });
-  until_done(by, way, deadline, [&] { return by.receive(answer, received); });
+  until_done(by, way, deadline, check, [&] { return by.send(shown, sent); });
+  until_done(by, way, deadline, check,
+             [&] { return by.receive(answer, received); });
   return equal(answer, pass.answer) && by.certified().value_or(0) == 0;
 }
 
@@ -435,21 +497,22 @@ bool exchange_pass(entry& by, const way_in& way, const run_pass& pass,
 admission knock(const way_in& way, std::uint64_t process,
                 clock::time_point deadline,
                 const std::function<void()>& check) {
+  std::optional<comm::tls_identity> identity;
+  if (way.credentials)
+    identity.emplace(*way.credentials);
   descriptor socket;
-  if (const auto failure = connect(socket, way, deadline, check))
-    throw error(errc::peer_failure, "cannot reach process 0 at " + way.text()
-                                      + ": " + reason(failure));
+  connect(socket, way, deadline, check);
   const auto seen = own_address(socket.get()).figures();
-  auto by = way.credentials ? entry{std::move(socket), *way.credentials,
-                                    comm::tls_session::side::client}
-                            : entry{std::move(socket)};
+  auto by = identity ? entry{std::move(socket), *identity,
+                             comm::tls_session::side::client}
+                     : entry{std::move(socket)};
   const auto pass = way.credentials
                       ? pass_in(*way.credentials)
                       : read_pass(pass_path(way.folder, way.port));
   bool belongs = false;
   std::string why;
   try {
-    belongs = exchange_pass(by, way, pass, process, deadline);
+    belongs = exchange_pass(by, way, pass, process, deadline, check);
   } catch (const error& e) {
     if (e.code() != errc::peer_failure || clock::now() >= deadline)
       throw;

@@ -17,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace troupe::actors {
 
@@ -50,8 +51,8 @@ struct way_in {
   /// must not be one of loopback.
   std::shared_ptr<const comm::job_credentials> credentials = nullptr;
 
-  /// Throws what `parse_loopback` or `find_host` throws.
-  socket_address address() const;
+  /// Not empty. Throws what `parse_loopback` or `find_host` throws.
+  std::vector<socket_address> find_addresses() const;
   std::string text() const; ///< "127.0.0.1:7777"
 };
 
@@ -78,8 +79,8 @@ public:
   /// Listens and, without credentials, writes the file of the pass.
   ///
   /// Throws error(peer_failure) if it cannot listen there, error(io_failure |
-  /// invalid_argument) if it cannot write the pass, and what `way_in::address`
-  /// and `tls_identity` throw.
+  /// invalid_argument) if it cannot write the pass, and what
+  /// `find_addresses` and `tls_identity` throw.
   gate(const way_in& way, listener listens);
   /// Stops listening and removes the file.
   ~gate();
@@ -125,7 +126,8 @@ struct admission {
 };
 
 /// Connects to the gate of a run, sends the pass and checks the answer, until
-/// `deadline`. Among several hosts, it tries again while nobody listens.
+/// `deadline`. Among several hosts, it tries all addresses of the host, and
+/// again while nobody listens.
 /// @param process number of this process
 /// @param check as in `find_run`
 ///

@@ -69,7 +69,9 @@ void node_link::let_others_in(const node_options& options, way_in way,
        },
        [&](const std::string& why) {
          std::lock_guard guard{s.mutex};
-         s.refusal = why;
+         // Certificates say more than that a stranger came.
+         if (s.refusal.find("certificate") == s.refusal.npos)
+           s.refusal = why;
        }}};
     port_ = in.port();
     own_address_ = in.address();

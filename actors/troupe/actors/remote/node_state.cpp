@@ -195,10 +195,8 @@ void node_state::on_published(std::uint64_t from, const std::string& key,
   {
     std::lock_guard guard{mutex};
     if (key.size() <= longest_key && value.size() <= longest_value
-        && published.size() < most_keys) {
-      published.insert_or_assign(key, value);
+        && published.size() < most_keys && published.emplace(key, value).second)
       return;
-    }
   }
   lose(0, process_text(from) + " has published a text that is not due");
 }

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 namespace troupe::actors {
@@ -88,10 +89,17 @@ void process_run::watch_others() {
   watch_.emplace(std::move(watched));
 }
 
-/// What the oldest running step waits for at last.
+/// What the oldest running step waits for at last. If that is something from
+/// outside, its arrival may have to wait for the op that a worker runs.
 std::string process_run::activity() const {
-  const auto chain = parts_.actors->waits().why();
-  return chain.links.empty() ? "runs no step" : to_string(chain.links.back());
+  const auto& waits = parts_.actors->waits();
+  const auto chain = waits.why();
+  if (chain.links.empty())
+    return "runs no step";
+  const auto& last = chain.links.back();
+  const auto running =
+    last.how_far == progress::runs ? std::nullopt : waits.running();
+  return to_string(last) + (running ? "; " + running->name + " runs" : "");
 }
 
 } // namespace troupe::actors

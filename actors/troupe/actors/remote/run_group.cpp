@@ -111,13 +111,17 @@ ends_of_group join_by_gloo(const group_place& place, node_link& link) {
 ends_of_group join_by_mpi(const node_options& options,
                           const group_place& place) {
   const auto mpi = comm::mpi_support();
+  const auto processes = options.processes();
+  if (place.processes != processes)
+    throw error(errc::invalid_argument,
+                "with MPI, each process of a run needs a device");
   if (mpi.is_usable
-      && (mpi.process != options.process || mpi.processes != place.processes))
+      && (mpi.process != options.process || mpi.processes != processes))
     throw error(errc::invalid_argument,
                 "MPI has started process " + std::to_string(mpi.process)
                   + " of " + std::to_string(mpi.processes)
                   + ", which is process " + std::to_string(options.process)
-                  + " of " + std::to_string(place.processes) + " in the run");
+                  + " of " + std::to_string(processes) + " in the run");
   return comm::join_mpi_group(options_of<comm::engine_group_options>(place));
 }
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -57,10 +56,7 @@ std::unique_ptr<kernel> make_delay_kernel(std::uint64_t ns, delay_kind how) {
 
 void use_delays(executor_options& options, const graph::program& program,
                 const delay_table& delays, delay_kind how) {
-  std::set<std::string, std::less<>> types;
-  for (auto& block : program.blocks)
-    for (auto& op : block.ops)
-      types.insert(op.type);
+  auto types = op_types_of(program);
   for (auto kind : special_kinds)
     types.emplace(to_string(kind));
   delays.require_known(types);

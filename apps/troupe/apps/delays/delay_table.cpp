@@ -58,6 +58,14 @@ std::string read_table(const std::string& file, const std::string& option) {
 
 } // namespace
 
+std::set<std::string, std::less<>> op_types_of(const graph::program& program) {
+  std::set<std::string, std::less<>> types;
+  for (auto& block : program.blocks)
+    for (auto& op : block.ops)
+      types.insert(op.type);
+  return types;
+}
+
 delay_table delay_table::read(const std::vector<std::string>& texts_or_files,
                               std::string option) {
   delay_table table(std::move(option));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/graph/program.hpp>
+
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -11,6 +13,9 @@
 #include <vector>
 
 namespace troupe::apps {
+
+/// The types of all ops of a program, also of those in sub-blocks.
+std::set<std::string, std::less<>> op_types_of(const graph::program& program);
 
 /// A duration by op type.
 class delay_table {

@@ -6,9 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <set>
 #include <thread>
 #include <utility>
 
@@ -33,26 +31,23 @@ private:
 
 } // namespace
 
-void slow_down(executor_options& options,
+void slow_down(executor_options& options, const graph::program& program,
                const std::vector<std::string>& slow) {
   if (slow.empty())
     return;
   const auto delays = delay_table::read(slow, "--slow");
+  delays.require_known(op_types_of(program));
   const auto fast = std::make_shared<const kernel_table>(
     options.kernels ? *options.kernels : kernels_for(options.devices));
   auto all = std::make_shared<kernel_table>(*fast);
-  std::set<std::string, std::less<>> types;
   const auto kind = options.devices.front().kind;
-  for (const auto& type : fast->op_types(kind)) {
-    types.insert(type);
+  for (const auto& type : fast->op_types(kind))
     if (const auto ns = delays.of(type); ns > 0)
       all->add(type, kind,
                kernel_maker{[fast, type, kind, ns](const attribute_map& a) {
                  return std::make_unique<slow_kernel>(fast->make(type, kind, a),
                                                       ns);
                }});
-  }
-  delays.require_known(types);
   options.kernels = std::move(all);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/actors/executor.hpp>
+#include <troupe/graph/program.hpp>
 
 #include <string>
 #include <vector>
@@ -12,7 +13,8 @@ namespace troupe::apps {
 /// the entries of `slow` give it (`delay_table::read`), after it has computed.
 /// For trying out what notices slow devices and ranks. Results do not change.
 ///
-/// Throws usage_error, also for a type without a kernel on these devices.
-void slow_down(executor_options& options, const std::vector<std::string>& slow);
+/// Throws usage_error, also for a type that the program has no op of.
+void slow_down(executor_options& options, const graph::program& program,
+               const std::vector<std::string>& slow);
 
 } // namespace troupe::apps

@@ -401,9 +401,10 @@ private:
 
   void connect(const gloo_group_options& options) {
     using namespace std::chrono_literals;
-    // A connection is waited for five times as long.
+    // A connection is waited for five times as long, and nothing can end that
+    // wait. All processes are there: they have published their addresses.
     const auto patience =
-      std::max<std::chrono::milliseconds>(options.timeout / 5, 1ms);
+      std::clamp<std::chrono::milliseconds>(options.timeout / 5, 1ms, 4s);
     gloo::transport::tcp::attr at;
     if (options.interface.empty())
       at.hostname = options.address;
@@ -426,7 +427,9 @@ private:
       context_->connectFullMesh(store_, device_);
     } catch (const gloo::Exception& e) {
       throw error(errc::peer_failure,
-                  "a process does not connect: " + text_of_failure(e));
+                  "a process does not connect by Gloo, which needs all "
+                  "ports between the hosts: "
+                    + text_of_failure(e));
     }
   }
 

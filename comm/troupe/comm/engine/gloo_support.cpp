@@ -9,12 +9,11 @@
 namespace troupe::comm {
 
 engine_support gloo_support() {
-  const auto is_there = has_module("troupe_gloo");
-  return {.is_built = is_there,
+  return {.is_built = true,
           .version = std::to_string(GLOO_VERSION_MAJOR) + "."
                      + std::to_string(GLOO_VERSION_MINOR) + "."
                      + std::to_string(GLOO_VERSION_PATCH),
-          .is_usable = is_there};
+          .is_usable = has_module("troupe_gloo")};
 }
 
 } // namespace troupe::comm

@@ -9,6 +9,7 @@
 #include <troupe/comm/engine/join.hpp>
 
 #include <string>
+#include <utility>
 
 namespace troupe::comm {
 
@@ -21,6 +22,21 @@ void require(const engine_support& found, const char* engine,
                                    + ": " + package
                                    + " was not installed when it was "
                                      "configured");
+}
+
+/// Without support for the launcher, each process is alone in MPI.
+void require_joined(const engine& joined, const engine_support& told) {
+  const auto place = [](std::size_t process, std::size_t processes) {
+    return "process " + std::to_string(process) + " of "
+           + std::to_string(processes);
+  };
+  if (joined.process() != told.process || joined.processes() != told.processes)
+    throw error(errc::invalid_argument,
+                "group over MPI: for MPI this is "
+                  + place(joined.process(), joined.processes())
+                  + ", but the launcher says "
+                  + place(told.process, told.processes)
+                  + ": is MPI built with support for it?");
 }
 
 template <auto Factory>
@@ -54,7 +70,9 @@ join_mpi_group(const engine_group_options& options) {
                 "group over MPI: mpirun or srun has not started this process");
   const auto make =
     factory_of<&troupe_make_mpi_engine>("troupe_mpi", "troupe_make_mpi_engine");
-  return join_engine_group(std::unique_ptr<engine>(make()), options);
+  std::unique_ptr<engine> joined(make());
+  require_joined(*joined, mpi);
+  return join_engine_group(std::move(joined), options);
 }
 
 } // namespace troupe::comm

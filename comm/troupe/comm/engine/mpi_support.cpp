@@ -31,12 +31,12 @@ engine_support mpi_support() {
   const auto rank =
     number_in_environment({"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"});
   const auto size =
-    number_in_environment({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"});
-  const auto is_there = has_module("troupe_mpi");
-  return {.is_built = is_there,
+    number_in_environment({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
+                           "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"});
+  return {.is_built = true,
           .version = "of standard " + std::to_string(MPI_VERSION) + "."
                      + std::to_string(MPI_SUBVERSION),
-          .is_usable = is_there && rank.has_value(),
+          .is_usable = rank.has_value(),
           .process = rank.value_or(0),
           .processes = size.value_or(1)};
 }

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -23,6 +24,9 @@ namespace troupe::comm {
 namespace {
 
 using wish = tls_session::wish;
+
+/// How long a tunnel that ends goes on to pass bytes on.
+constexpr std::chrono::milliseconds longest_flush{200};
 
 [[noreturn]] void fail_with_errno(const std::string& what) {
   throw error(errc::io_failure,
@@ -102,6 +106,7 @@ struct tls_tunnel::ends {
   descriptor outer, inner, woken;
 
 private:
+  void flush();
   bool move_bytes();
   bool is_done() const;
   bool wait(bool moved) const;
@@ -129,11 +134,31 @@ private:
 void tls_tunnel::ends::serve() {
   for (;;) {
     const auto moved = move_bytes();
-    if (is_done() || !wait(moved))
+    if (is_done())
       break;
+    if (!wait(moved)) {
+      flush();
+      break;
+    }
   }
   outer = descriptor{};
   inner = descriptor{};
+}
+
+/// The tunnel ends. What the plain end has given still goes, unless the other
+/// side takes it too slowly.
+void tls_tunnel::ends::flush() {
+  const auto until = std::chrono::steady_clock::now() + longest_flush;
+  while (!outer_is_told_ && std::chrono::steady_clock::now() < until) {
+    auto moved = take_from_inner();
+    if (!moved && outward_.takes())
+      outward_.end(); // nothing is left there
+    moved = or_else(&ends::give_to_session, &ends::drop_outward) || moved;
+    if (moved || outer_is_told_)
+      continue;
+    pollfd look{outer.get(), events_of(to_give_), 0};
+    ::poll(&look, 1, static_cast<int>(longest_flush.count()));
+  }
 }
 
 void tls_tunnel::ends::wake() const {

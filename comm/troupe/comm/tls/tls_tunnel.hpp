@@ -26,7 +26,8 @@ public:
   /// Throws error(io_failure) if there are no sockets, and
   /// error(kernel_failure) if there is no thread.
   tls_tunnel(descriptor outer, tls_session session);
-  /// Ends both connections at once. What has not been passed on is lost.
+  /// Ends both connections. What has come from the plain end is still passed
+  /// on, unless the other side takes it so slowly that this lasts 0.2 s.
   ~tls_tunnel();
   tls_tunnel(const tls_tunnel&) = delete;
   tls_tunnel& operator=(const tls_tunnel&) = delete;
