@@ -151,7 +151,7 @@ private:
       const auto& made = calls_[c];
       for (std::size_t i = made.first; i < made.first + made.count; ++i)
         values[c].push_back({"x", &vars[i], &vars[i]});
-      for (auto pause = random() % 200; pause > 0; --pause)
+      for (auto pause = random() % 20; pause > 0; --pause)
         std::this_thread::yield();
       pending[c] = at.start({made.kind, made.root, values[c]}, ends[c]).state
                    == launch_status::pending;

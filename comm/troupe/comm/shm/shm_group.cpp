@@ -279,10 +279,10 @@ ticket shm_group::add(own_rank& of, call_pointer c) {
 }
 
 /// Shows other ranks the calls that they could not see before, and the failures
-/// of calls that were given up.
-void shm_group::make_all(own_rank& of) {
+/// of calls that were given up. True if there were any.
+bool shm_group::make_all(own_rank& of) {
   if (!of.has_news.load(std::memory_order_relaxed))
-    return;
+    return false;
   of.has_news.store(false, std::memory_order_relaxed);
   auto& to_make = of.to_make;
   auto& to_fail = of.to_fail;
@@ -297,12 +297,14 @@ void shm_group::make_all(own_rank& of) {
       if (c->is_made && c->is_given_up.load(std::memory_order_relaxed))
         to_fail.push_back(c.get());
   }
-  while (!to_make.empty() && make(of, *to_make.back()))
+  bool any = !to_fail.empty();
+  for (; !to_make.empty() && make(of, *to_make.back()); any = true)
     to_make.pop_back();
   if (!to_make.empty()) // their slots are in use
     of.has_news.store(true, std::memory_order_relaxed);
   for (auto* c : to_fail)
     fail_call(slot_of(*c), failed_error(of.rank, *c->given_up));
+  return any;
 }
 
 /// False if the slot is still in use by an earlier call.
@@ -363,15 +365,17 @@ std::optional<error> shm_group::find_mismatch(const own_rank& of,
 // -- a thread works on the calls of a rank ------------------------------------
 
 /// Works on the rank's calls until others have to go on. If another thread does
-/// so already, it will look once more. True if a call has ended. If that is
-/// call `asked`, it is passed to `answer` instead of its completion.
+/// so already, it will look once more. True if anything has changed that other
+/// ranks can wait for: a call was made, has failed or ended, or the rank has
+/// left. Whoever gets true advances the other ranks of this process, too. If
+/// call `asked` has ended, it is passed to `answer` instead of its completion.
 bool shm_group::advance(own_rank& of, ticket asked, ended_call* answer) {
   if (of.requests.fetch_add(1, std::memory_order_acq_rel) != 0)
     return false;
   bool any = false;
   for (std::uint32_t seen = 1;;) {
-    tell_leave(of);
-    make_all(of);
+    any |= tell_leave(of);
+    any |= make_all(of);
     auto* first = first_call(of);
     for (std::exception_ptr failure; first && work_on(of, *first, failure);
          failure = nullptr) {
@@ -407,8 +411,9 @@ bool shm_group::can_go_on(const own_rank& of) const noexcept {
   return state != call_state::gathering && state != call_state::failing;
 }
 
-/// Called after a change that ranks of this process may wait for. True if a
-/// call has ended.
+/// Called after a change that ranks of this process may wait for. True if
+/// anything has changed. A change that another thread makes meanwhile, for which
+/// `advance` returned false here, is passed on by that thread.
 bool shm_group::advance_all() {
   bool any = false, again = true;
   while (again) {
@@ -510,10 +515,11 @@ void shm_group::wait_for_end(std::size_t rank) const {
 }
 
 /// Takes back the calls that others have not made, ends those that are being
-/// merged, and tells the other ranks. Does nothing if the rank has not left.
-void shm_group::tell_leave(own_rank& of) {
+/// merged, and tells the other ranks. False if the rank has not left, or this
+/// was done before.
+bool shm_group::tell_leave(own_rank& of) {
   if (!of.leaves.load(std::memory_order_relaxed))
-    return;
+    return false;
   of.leaves.store(false, std::memory_order_relaxed);
   std::deque<call_pointer> all;
   {
@@ -539,6 +545,7 @@ void shm_group::tell_leave(own_rank& of) {
   for (std::size_t i = 0; i < all.size(); ++i)
     tell({all[i]->number, all[i]->whole,
           i < kept ? end_kept(of, *all[i]) : std::make_exception_ptr(why)});
+  return true;
 }
 
 /// False if all ranks have made the call: it is being merged.

@@ -161,7 +161,7 @@ private:
   void describe(const tensor& value, letter_value& v) const;
   call_pointer new_call(own_rank& of);
   ticket add(own_rank& of, call_pointer c);
-  void make_all(own_rank& of);
+  bool make_all(own_rank& of);
   bool make(own_rank& of, own_call& c);
   std::optional<error> find_mismatch(const own_rank& of, const own_call& c,
                                      rank_mask others);
@@ -189,7 +189,7 @@ private:
   const call_plan& plan_of(own_rank& of, const own_call& c);
 
   // A rank leaves.
-  void tell_leave(own_rank& of);
+  bool tell_leave(own_rank& of);
   bool take_back(const own_rank& of, own_call& c);
   std::exception_ptr end_kept(own_rank& of, own_call& c);
 
