@@ -165,12 +165,14 @@ void rank_part::meet_on_host(node_options& nodes) {
 
 void rank_part::meet_over_network(node_options& nodes,
                                   const rank_options& given) const {
-  if (found_->address.empty() || found_->credentials.empty())
-    throw error(errc::invalid_argument,
-                text_of_hosts(*found_)
-                  + ": a run on several hosts needs TROUPE_ADDRESS=HOST:PORT "
-                    "of rank 0 and TROUPE_CREDENTIALS (see troupe credentials "
-                    "--help)");
+  for (const auto& [name, value] :
+       {std::pair{"TROUPE_ADDRESS (HOST:PORT of rank 0)", found_->address},
+        std::pair{"TROUPE_CREDENTIALS (see troupe credentials --help)",
+                  found_->credentials}})
+    if (value.empty())
+      throw error(errc::invalid_argument, text_of_hosts(*found_)
+                                            + ": a run on several hosts needs "
+                                            + name + ", which is not set");
   nodes.host = found_->address;
   nodes.port = found_->port;
   nodes.engine = engine_between_hosts(nodes.engine, *found_);

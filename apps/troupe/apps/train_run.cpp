@@ -259,8 +259,13 @@ int training_run::run() {
   ends_late_stop.reset(); // from here on, results are saved
   if (!is_over || report_.stopped)
     return tell_stop(state_.position.steps, steps_, part_);
-  if (profile_)
-    profile_->print(bundle_.main, source_->batch_samples(0), options_.json);
+  if (profile_) {
+    const auto share = part_.share_of(wanted_.devices.size());
+    profile_->print(bundle_.main,
+                    source_->batch_samples(0) * share.devices
+                      / share.all_devices,
+                    options_.json);
+  }
   if (part_.is_first())
     save(held_out);
   else

@@ -412,8 +412,8 @@ bool shm_group::can_go_on(const own_rank& of) const noexcept {
 }
 
 /// Called after a change that ranks of this process may wait for. True if
-/// anything has changed. A change that another thread makes meanwhile, for which
-/// `advance` returned false here, is passed on by that thread.
+/// anything has changed. A change that another thread makes meanwhile, for
+/// which `advance` returned false here, is passed on by that thread.
 bool shm_group::advance_all() {
   bool any = false, again = true;
   while (again) {
