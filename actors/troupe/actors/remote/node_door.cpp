@@ -108,7 +108,10 @@ void node_door::wait(const node_options& options, time_point deadline) {
         options.check();
       guard.lock();
     }
-    if (link_.failure.empty() && link_.now == node_state::stage::running)
+    // A process may have done all its steps and left before this one looks:
+    // these steps can still run here.
+    if (link_.now == node_state::stage::running
+        && (link_.failure.empty() || link_.first_without > 0))
       return;
   }
   // A reason that has been recorded meanwhile is kept.
