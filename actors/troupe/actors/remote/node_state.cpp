@@ -239,6 +239,7 @@ void node_state::own_step_ended(step_id step) {
 void node_state::let_go_if_idle() {
   if (first_leaves_at && (processes == 2 || ended >= *first_leaves_at)) {
     tell(nodes[0], left_atom::value);
+    has_released_first = true;
     first_leaves_at.reset();
     is_gone(0);
   }
@@ -283,6 +284,23 @@ bool node_state::are_all_gone() const {
     nodes, [this](auto& node) { return gone.contains(node.first); });
 }
 
+/// CAF writes to a tunnel some time after a message was sent to it. What
+/// releases process 0 must arrive before the connection ends, or process 0
+/// takes this process for lost: so process 0 ends it.
+void node_state::end_tunnels() noexcept {
+  constexpr std::chrono::milliseconds longest{1000};
+  std::vector<std::unique_ptr<comm::tls_tunnel>> all; // destroyed unlocked
+  bool waits = false;
+  {
+    std::lock_guard guard{mutex};
+    all.swap(tunnels);
+    waits = has_released_first;
+  }
+  for (auto& tunnel : all)
+    if (waits)
+      tunnel->wait_for_end(longest);
+}
+
 void node_state::close() noexcept {
   {
     std::lock_guard guard{calling};
@@ -307,9 +325,8 @@ void node_state::close() noexcept {
   auto& address = object_of<node_actor>(members->self());
   address.retire();
   address.forget(); // breaks a reference cycle
-  std::vector<std::unique_ptr<comm::tls_tunnel>> ended_tunnels;
+  end_tunnels();
   std::lock_guard guard{mutex};
-  ended_tunnels.swap(tunnels); // destroyed without the lock
   nodes.clear();
   everybody.clear();
   self = nullptr;

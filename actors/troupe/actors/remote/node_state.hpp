@@ -75,6 +75,8 @@ struct node_state {
   // What processes have published for the group of collectives.
   std::map<std::string, std::string> published;
   bool has_told_leave = false;
+  // Process 0 leaves and waits for this one, which has released it.
+  bool has_released_first = false;
   bool closing = false;
 
   bool is_first() const { return process == 0; }
@@ -134,6 +136,7 @@ struct node_state {
   void is_gone(std::uint64_t number);
   bool tell_leave(step_id without);
   bool are_all_gone() const;
+  void end_tunnels() noexcept;
   void close() noexcept;
 };
 

@@ -13,7 +13,9 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <mutex>
 #include <span>
 #include <string>
 #include <system_error>
@@ -104,6 +106,9 @@ struct tls_tunnel::ends {
   void wake() const;
 
   descriptor outer, inner, woken;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool has_ended = false; // guarded by the mutex
 
 private:
   void flush();
@@ -143,6 +148,9 @@ void tls_tunnel::ends::serve() {
   }
   outer = descriptor{};
   inner = descriptor{};
+  std::lock_guard guard{mutex};
+  has_ended = true;
+  changed.notify_all();
 }
 
 /// The tunnel ends. What the plain end has given still goes, unless the other
@@ -305,6 +313,11 @@ tls_tunnel::tls_tunnel(descriptor outer, tls_session session)
 tls_tunnel::~tls_tunnel() {
   ends_->wake();
   thread_.join();
+}
+
+void tls_tunnel::wait_for_end(std::chrono::milliseconds longest) const {
+  std::unique_lock guard{ends_->mutex};
+  ends_->changed.wait_for(guard, longest, [this] { return ends_->has_ended; });
 }
 
 descriptor tls_tunnel::take_inner() {

@@ -4,6 +4,7 @@
 #include <troupe/base/descriptor.hpp>
 #include <troupe/comm/tls/tls_session.hpp>
 
+#include <chrono>
 #include <memory>
 #include <thread>
 
@@ -34,6 +35,8 @@ public:
 
   /// The plain end, once. Blocking, close-on-exec.
   descriptor take_inner();
+  /// Waits until both sides have ended, but not for longer.
+  void wait_for_end(std::chrono::milliseconds longest) const;
 
 private:
   struct ends;
