@@ -2,7 +2,7 @@
 #include <troupe/apps/rank_part.hpp>
 
 #include <troupe/actors/configure.hpp>
-#include <troupe/actors/remote/gate.hpp>
+#include <troupe/actors/remote/run_pass.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
 #include <troupe/comm/engine/join.hpp>
@@ -206,6 +206,14 @@ void rank_part::spread(executor_options& options, const rank_options& given) {
       options.devices.push_back(device);
       nodes.process_of_device.push_back(r);
     }
+}
+
+std::string rank_part::text_of_waiting() const {
+  auto text = "rank " + std::to_string(rank()) + " waits for the other ranks";
+  if (is_on_several_hosts())
+    text += "; rank 0 is to be at " + found_->address + ", port "
+            + std::to_string(found_->port);
+  return text;
 }
 
 batch_share rank_part::share_of(std::size_t own_devices) const {

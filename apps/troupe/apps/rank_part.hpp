@@ -83,6 +83,8 @@ public:
   /// error(invalid_argument) if the ranks are on several hosts and have not
   /// been told how they meet.
   void spread(executor_options& options, const rank_options& given);
+  /// "rank 1 waits for the other ranks; rank 0 is to be at node-1, port 20001".
+  std::string text_of_waiting() const;
   /// The samples of this rank.
   /// @param own_devices number of devices of each rank
   batch_share share_of(std::size_t own_devices) const;

@@ -299,12 +299,17 @@ void training_run::begin_epoch(const stop_request& stop) {
 
 void training_run::spread(const stop_request& stop) {
   part_.spread(run_, options_.ranks);
-  if (run_.nodes)
-    run_.nodes->check = [this, &stop] {
-      part_.require_epoch();
-      if (stop.stopped())
-        throw error(errc::cancelled, "stopped while waiting for other ranks");
-    };
+  if (!run_.nodes)
+    return;
+  run_.nodes->check = [this, &stop, begin = now_ns(),
+                       has_told = false]() mutable {
+    constexpr std::uint64_t patience_ns = 5'000'000'000;
+    part_.require_epoch();
+    if (stop.stopped())
+      throw error(errc::cancelled, "stopped while waiting for other ranks");
+    if (now_ns() - begin > patience_ns && !std::exchange(has_told, true))
+      progress{}.note(part_.text_of_waiting());
+  };
 }
 
 /// The first rank may have ended.

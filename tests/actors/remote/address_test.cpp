@@ -10,6 +10,7 @@
 
 using namespace troupe;
 using namespace troupe::test;
+using troupe::actors::find_host;
 using troupe::actors::parse_loopback;
 
 TEST_SUITE("actors.address") {
@@ -36,6 +37,25 @@ TEST_CASE("other addresses are refused even if they begin like loopback") {
     CAPTURE(host);
     const auto e = caught([&] { parse_loopback(host, 0); });
     CHECK(e.code() == errc::invalid_argument);
+  }
+}
+
+TEST_CASE("addresses that other hosts can reach are found") {
+  const auto v4 = find_host("192.0.2.1", 4711);
+  REQUIRE(v4.size() == 1);
+  CHECK(v4[0].figures() == "192.0.2.1");
+  CHECK(v4[0].port() == 4711);
+  CHECK(find_host("2001:db8::1", 1)[0].figures() == "2001:db8::1");
+}
+
+TEST_CASE("hosts that only this machine can reach are refused by name") {
+  for (const auto& host :
+       {std::string{"127.0.1.1"}, std::string{"::1"}, std::string{"localhost"},
+        std::string{"0.0.0.0"}, std::string{"::"},
+        std::string{"::ffff:127.0.0.1"}, std::string{},
+        std::string{"192.0.2.1\0.evil.example", 23}}) {
+    CAPTURE(host);
+    CHECK(caught([&] { find_host(host, 1); }).code() == errc::invalid_argument);
   }
 }
 

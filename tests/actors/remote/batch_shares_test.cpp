@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -28,23 +27,12 @@ namespace {
 /// Some give shards of different sizes, some leave devices without samples.
 const std::vector<std::int64_t> batch_sizes{10, 1, 3, 7};
 
-/// The bits of numbers, as text.
-std::string text_of(const std::vector<double>& numbers) {
-  std::string text;
-  for (auto n : numbers) {
-    char hex[40];
-    std::snprintf(hex, sizeof hex, "%a ", n);
-    text += hex;
-  }
-  return text;
-}
-
 std::string counts(const step_result& r) {
-  return text_of(std::vector<double>{r.samples.begin(), r.samples.end()});
+  return bits_of(std::vector<double>{r.samples.begin(), r.samples.end()});
 }
 
 std::string text_of(const step_result& r) {
-  return text_of(std::vector{r.loss}) + text_of(r.losses) + counts(r);
+  return bits_of({&r.loss, 1}) + bits_of(r.losses) + counts(r);
 }
 
 /// Options of one of several processes, or of one process that is compared with
@@ -73,7 +61,7 @@ std::string train_shares(const small_net& net, std::size_t processes,
     text += text_of(exe.run(exe.own_share(net.batch(s, batch_sizes[s]))));
   exe.synchronize_parameters();
   const auto values = values_of(exe.parameters());
-  return text + text_of(std::vector<double>{values.begin(), values.end()});
+  return text + bits_of(std::vector<double>{values.begin(), values.end()});
 }
 
 std::vector<std::string> last_words(process_group& run, std::size_t processes) {
@@ -186,11 +174,10 @@ TEST_CASE("a process may feed no samples, but not all of them") {
           || !says(e, "a batch without samples"))
         return std::string{e.what()};
       exe.run(mine); // the run goes on
-      return text_of({r.samples.begin(), r.samples.end()})
-             + (r.loss == r.losses[1] ? "same" : "different");
+      return counts(r) + (r.loss == r.losses[1] ? "same" : "different");
     }};
   for (auto& word : last_words(run, processes))
-    CHECK(word == text_of(std::vector<double>{0, 5}) + "same");
+    CHECK(word == bits_of(std::vector<double>{0, 5}) + "same");
 }
 
 TEST_CASE("a process that forgets one of its feeds fails before the step") {

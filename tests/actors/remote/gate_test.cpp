@@ -3,6 +3,8 @@
 
 #include <support/caught.hpp>
 #include <support/files.hpp>
+#include <support/own_network.hpp>
+#include <support/skip_case.hpp>
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
@@ -12,6 +14,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -205,6 +208,79 @@ TEST_CASE("knock reports a port on which nobody listens") {
   const auto e = caught([&] { knock(way(folder, port), 1, in(20s)); });
   CHECK(e.code() == errc::peer_failure);
   CHECK(says(e, "cannot reach process 0"));
+}
+
+TEST_CASE("between hosts, the gate opens to certificates of the job") {
+  if (!own_network::is_possible())
+    return skip_case("needs the right to make a network of its own");
+  const own_network network;
+  const auto job = comm::make_job_credentials(3);
+  const auto way_of = [](const comm::job_credentials& own, std::uint16_t port) {
+    return way_in{.host = own_network::address_of(2),
+                  .port = port,
+                  .credentials =
+                    std::make_shared<const comm::job_credentials>(own)};
+  };
+  std::atomic<std::uint64_t> come{0};
+  gate in_gate{way_of(job[0], 0),
+               {[&](const passage& by, std::uint64_t process, std::uint16_t) {
+                 come = process;
+                 (void)!::send(by.socket.get(), "hello", 5, 0);
+               }}};
+  CHECK(in_gate.address() == own_network::address_of(2));
+  const auto port = in_gate.port();
+  const auto second = knock(way_of(job[2], port), 2, in(20s));
+  CHECK(rest_of(second.through.socket) == "hello"); // passed on, then the end
+  CHECK(come == 2);
+  // Process 1 says that it is process 2.
+  come = 0;
+  const auto e = caught([&] { knock(way_of(job[1], port), 2, in(20s)); });
+  CHECK(e.code() == errc::peer_failure);
+  CHECK(says(e, "does not belong to this run"));
+  auto stranger = job[1]; // has a certificate of the job, but not its secrets
+  stranger.knock = {};
+  CHECK(caught([&] { knock(way_of(stranger, port), 1, in(20s)); }).code()
+        == errc::peer_failure);
+  const auto other = comm::make_job_credentials(2);
+  CHECK(says(caught([&] { knock(way_of(other[1], port), 1, in(20s)); }),
+             "another job"));
+  CHECK(come == 0);
+}
+
+TEST_CASE("knock does not take another process of the job for process 0") {
+  if (!own_network::is_possible())
+    return skip_case("needs the right to make a network of its own");
+  const own_network network;
+  const auto job = comm::make_job_credentials(3);
+  const auto way_of = [&](std::size_t process, std::uint16_t port) {
+    return way_in{.host = own_network::address_of(1),
+                  .port = port,
+                  .credentials = std::make_shared<const comm::job_credentials>(
+                    job[process])};
+  };
+  gate of_second{way_of(2, 0), {ignore}};
+  const auto e =
+    caught([&] { knock(way_of(1, of_second.port()), 1, in(20s)); });
+  CHECK(says(e, "does not belong to this run"));
+}
+
+TEST_CASE("a wait for process 0 can be ended") {
+  if (!own_network::is_possible())
+    return skip_case("needs the right to make a network of its own");
+  const own_network network; // nobody listens there
+  const way_in way{.host = own_network::address_of(1),
+                   .port = 4711,
+                   .credentials = std::make_shared<const comm::job_credentials>(
+                     comm::make_job_credentials(2)[1])};
+  int checks = 0;
+  const auto e = caught([&] {
+    knock(way, 1, in(60s), [&] {
+      if (++checks == 3)
+        throw error(errc::cancelled, "enough");
+    });
+  });
+  CHECK(e.code() == errc::cancelled);
+  CHECK(checks == 3);
 }
 
 } // TEST_SUITE("actors.gate")

@@ -17,7 +17,6 @@
 #include <support/skip_case.hpp>
 
 #include <doctest/doctest.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -71,8 +70,8 @@ void put_on_network(node_options& node, const job_files& files) {
   node.network = host_network{files.path(), true};
 }
 
-/// Twenty steps with batches of several sizes. Returns all losses and the
-/// parameters at the end.
+/// Twenty steps with batches of several sizes. Returns the bits of all losses
+/// and of the parameters at the end.
 std::string train(const small_net& net, std::size_t processes,
                   merge_strategy strategy, node_options node) {
   constexpr std::array<std::int64_t, 4> sizes{10, 1, 3, 7};
@@ -103,20 +102,19 @@ std::vector<std::string> last_words(process_group& run, std::size_t processes) {
   return words;
 }
 
-/// Trains until an error ends it, which is the last word.
-std::string train_on(const small_net& net, node_options node, int begun) {
-  auto options = options_over(node.processes(), merge_strategy::all_reduce);
-  options.parameters = net.parameters();
-  options.nodes = std::move(node);
-  executor exe{net.main, options};
-  exe.run(exe.own_share(net.batch(0, 7)));
-  (void)!::write(begun, "b", 1);
-  for (;;)
-    exe.run(exe.own_share(net.batch(0, 7)));
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != text.npos;
+/// Trains in several processes, whose options `change` changes. Checks that
+/// each has the bits of one process with as many devices.
+template <class Change>
+void check_bits(const small_net& net, std::size_t processes, Change change) {
+  CAPTURE(net.name);
+  constexpr auto strategy = merge_strategy::all_reduce;
+  const auto expected = train(net, processes, strategy, {});
+  process_group run{processes, [&](node_options node) {
+                      change(node);
+                      return train(net, processes, strategy, std::move(node));
+                    }};
+  for (auto& word : last_words(run, processes))
+    CHECK(word == expected);
 }
 
 } // namespace
@@ -124,20 +122,10 @@ bool has(const std::string& text, const std::string& part) {
 TEST_CASE("four hosts get the bits of one process with four devices") {
   if (!can_have_hosts())
     return;
-  constexpr std::size_t hosts = 4;
   const own_network network;
-  const job_files files(hosts);
-  for (auto& net : {make_mlp(), make_dropout_net(), make_word2vec()}) {
-    CAPTURE(net.name);
-    const auto expected = train(net, hosts, merge_strategy::all_reduce, {});
-    process_group run{hosts, [&](node_options node) {
-                        put_on_network(node, files);
-                        return train(net, hosts, merge_strategy::all_reduce,
-                                     std::move(node));
-                      }};
-    for (auto& word : last_words(run, hosts))
-      CHECK(word == expected);
-  }
+  const job_files files(4);
+  for (auto& net : {make_mlp(), make_dropout_net(), make_word2vec()})
+    check_bits(net, 4, [&](node_options& n) { put_on_network(n, files); });
 }
 
 TEST_CASE("with reduce, the first host gets the state of all on request") {
@@ -158,15 +146,8 @@ TEST_CASE("with reduce, the first host gets the state of all on request") {
 TEST_CASE("Gloo can serve the processes of one host, too") {
   if (!comm::gloo_support().is_built)
     return skip_case("needs Gloo");
-  const auto net = make_mlp();
-  const auto expected = train(net, 2, merge_strategy::all_reduce, {});
-  process_group run{2, [&](node_options node) {
-                      node.engine = group_engine::gloo;
-                      return train(net, 2, merge_strategy::all_reduce,
-                                   std::move(node));
-                    }};
-  for (auto& word : last_words(run, 2))
-    CHECK(word == expected);
+  check_bits(make_mlp(), 2,
+             [](node_options& n) { n.engine = group_engine::gloo; });
 }
 
 TEST_CASE("processes with different engines are told so") {
@@ -178,7 +159,7 @@ TEST_CASE("processes with different engines are told so") {
                                    std::move(node));
                     }};
   for (auto& word : last_words(run, 2))
-    CHECK(has(word, "engine: shm in process 0, gloo in process 1"));
+    CHECK(contains(word, "engine: shm in process 0, gloo in process 1"));
 }
 
 TEST_CASE("a host that is killed or stopped ends the run, and is named") {
@@ -196,14 +177,11 @@ TEST_CASE("a host that is killed or stopped ends the run, and is named") {
       process_group run{3, [&](node_options node) {
                           put_on_network(node, files);
                           node.silence_limit_ms = 1000;
-                          return train_on(net, std::move(node), begun[1]);
+                          return train_on(
+                            net, options_over(3, merge_strategy::all_reduce),
+                            std::move(node), begun[1]);
                         }};
-      char byte = 0;
-      for (int p = 0; p < 3; ++p) {
-        pollfd one{begun[0], POLLIN, 0};
-        REQUIRE(::poll(&one, 1, 30000) == 1);
-        REQUIRE(::read(begun[0], &byte, 1) == 1);
-      }
+      wait_for_bytes(begun[0], 3);
       run.kill(victim, signal);
       for (std::size_t p = 0; p < 3; ++p) {
         if (p == victim)
@@ -211,8 +189,8 @@ TEST_CASE("a host that is killed or stopped ends the run, and is named") {
         const auto end = run.wait(p);
         CHECK(end.exited);
         CAPTURE(end.last_word);
-        CHECK(
-          has(end.last_word, "process " + std::to_string(victim) + " is lost"));
+        CHECK(contains(end.last_word,
+                       "process " + std::to_string(victim) + " is lost"));
       }
       ::close(begun[0]);
       ::close(begun[1]);
@@ -234,10 +212,11 @@ TEST_CASE("a host with credentials of another job is refused, and told why") {
   const auto words = last_words(run, 2);
   CAPTURE(words[0]);
   CAPTURE(words[1]);
-  CHECK(has(words[0], "these have not joined: process 1; a connection from "
-                      "10.77.0.1 was refused: "));
-  CHECK(has(words[1], "certificate"));
-  CHECK(has(words[1], "another job"));
+  CHECK(contains(words[0],
+                 "these have not joined: process 1; a connection from "
+                 "10.77.0.1 was refused: "));
+  CHECK(contains(words[1], "certificate"));
+  CHECK(contains(words[1], "another job"));
 }
 
 TEST_CASE("a host whose certificate is of another process is refused") {
@@ -257,9 +236,9 @@ TEST_CASE("a host whose certificate is of another process is refused") {
                     }};
   const auto words = last_words(run, 3);
   CAPTURE(words[0]);
-  CHECK(has(words[0], "these have not joined: process 2"));
+  CHECK(contains(words[0], "these have not joined: process 2"));
   CAPTURE(words[2]);
-  CHECK(has(words[2], "process 1"));
+  CHECK(contains(words[2], "process 1"));
 }
 
 TEST_CASE("strangers who connect change nothing") {
@@ -267,26 +246,20 @@ TEST_CASE("strangers who connect change nothing") {
     return;
   const own_network network;
   const job_files files(2);
-  const auto net = make_mlp();
-  const auto expected = train(net, 2, merge_strategy::all_reduce, {});
-  process_group run{
-    2, [&](node_options node) {
-      put_on_network(node, files);
-      std::vector<descriptor> strangers;
-      if (node.process == 1) // it connects when process 0 already listens
-        for (int i = 0; i < 20; ++i) {
-          strangers.emplace_back(::socket(AF_INET, SOCK_STREAM, 0));
-          const auto at = actors::find_host(node.host, port).front();
-          (void)::connect(strangers.back().get(), at.get(), at.size);
-          const std::string text =
-            i % 2 ? "GET / HTTP/1.1\r\n\r\n" : std::string(100'000, '\xff');
-          (void)::send(strangers.back().get(), text.data(), text.size(),
-                       MSG_NOSIGNAL | MSG_DONTWAIT);
-        }
-      return train(net, 2, merge_strategy::all_reduce, std::move(node));
-    }};
-  for (auto& word : last_words(run, 2))
-    CHECK(word == expected);
+  std::vector<descriptor> strangers;
+  check_bits(make_mlp(), 2, [&](node_options& node) {
+    put_on_network(node, files);
+    if (node.process == 1) // it connects when process 0 already listens
+      for (int i = 0; i < 20; ++i) {
+        strangers.emplace_back(::socket(AF_INET, SOCK_STREAM, 0));
+        const auto at = actors::find_host(node.host, port).front();
+        (void)::connect(strangers.back().get(), at.get(), at.size);
+        const std::string text =
+          i % 2 ? "GET / HTTP/1.1\r\n\r\n" : std::string(100'000, '\xff');
+        (void)::send(strangers.back().get(), text.data(), text.size(),
+                     MSG_NOSIGNAL | MSG_DONTWAIT);
+      }
+  });
 }
 
 TEST_CASE("a process that starts before the first one waits for it") {
@@ -294,20 +267,14 @@ TEST_CASE("a process that starts before the first one waits for it") {
     return;
   const own_network network;
   const job_files files(2);
-  const auto net = make_mlp();
-  const auto expected = train(net, 2, merge_strategy::all_reduce, {});
-  process_group run{2, [&](node_options node) {
-                      if (node.process == 0) {
-                        node.listening(port);
-                        node.listening = {};
-                        std::this_thread::sleep_for(100ms);
-                      }
-                      put_on_network(node, files);
-                      return train(net, 2, merge_strategy::all_reduce,
-                                   std::move(node));
-                    }};
-  for (auto& word : last_words(run, 2))
-    CHECK(word == expected);
+  check_bits(make_mlp(), 2, [&](node_options& node) {
+    if (node.process == 0) {
+      node.listening(port);
+      node.listening = {};
+      std::this_thread::sleep_for(100ms);
+    }
+    put_on_network(node, files);
+  });
 }
 
 TEST_CASE("a run on several hosts asks for what it needs") {
@@ -324,22 +291,23 @@ TEST_CASE("a run on several hosts asks for what it needs") {
     change(node);
     return caught([&] { executor exe(net.main, options); }).message();
   };
-  CHECK(has(message_of([](node_options&) {}), "/nowhere/credentials"));
-  CHECK(has(message_of([](node_options& n) { n.port = 0; }),
-            "needs the port of process 0"));
-  CHECK(has(message_of([](node_options& n) { n.network->is_trusted = false; }),
-            "--data-network trusted"));
-  CHECK(has(
+  CHECK(contains(message_of([](node_options&) {}), "/nowhere/credentials"));
+  CHECK(contains(message_of([](node_options& n) { n.port = 0; }),
+                 "needs the port of process 0"));
+  CHECK(
+    contains(message_of([](node_options& n) { n.network->is_trusted = false; }),
+             "--data-network trusted"));
+  CHECK(contains(
     message_of([](node_options& n) { n.engine = group_engine::shared_memory; }),
     "no memory in common"));
-  CHECK(has(message_of([](node_options& n) { n.network.reset(); }),
-            "over loopback only"));
+  CHECK(contains(message_of([](node_options& n) { n.network.reset(); }),
+                 "over loopback only"));
   const job_files files(2);
-  CHECK(has(message_of([&](node_options& n) {
-              n.network->credentials = files.path();
-              n.host = "localhost";
-            }),
-            "which other hosts cannot reach"));
+  CHECK(contains(message_of([&](node_options& n) {
+                   n.network->credentials = files.path();
+                   n.host = "localhost";
+                 }),
+                 "which other hosts cannot reach"));
 }
 
 } // TEST_SUITE("actors.remote.hosts")

@@ -51,20 +51,7 @@ bool names(const std::string& text, std::size_t process) {
 
 using pipe_ends = std::array<int, 2>;
 
-/// Trains until an error ends it. Writes to `begun` when the first step has
-/// ended.
-std::string train_on(const small_net& net, executor_options options,
-                     node_options node, int begun = -1) {
-  options.parameters = net.parameters();
-  options.nodes = std::move(node);
-  executor exe{net.main, options};
-  exe.run(exe.own_share(net.batch(0, 7)));
-  (void)!::write(begun, "b", 1);
-  for (;;)
-    exe.run(exe.own_share(net.batch(0, 7)));
-}
-
-/// The same with steps that overlap.
+/// As `train_on`, with steps that overlap.
 std::string train_overlapped(const small_net& net, executor_options options,
                              node_options node, int begun) {
   options.parameters = net.parameters();

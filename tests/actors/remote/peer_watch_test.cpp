@@ -141,29 +141,6 @@ comm::waiting_call call_without(std::vector<std::size_t> missing) {
   return {9, "all_reduce of w@GRAD", {0}, std::move(missing)};
 }
 
-/// Trains until an error ends it. Writes to `begun` after the first step.
-std::string train_watched(const small_net& net, node_options node, int begun,
-                          int limit_ms) {
-  auto options = options_over(3, merge_strategy::all_reduce);
-  options.parameters = net.parameters();
-  node.silence_limit_ms = limit_ms;
-  options.nodes = std::move(node);
-  executor exe{net.main, options};
-  exe.run(exe.own_share(net.batch(0, 7)));
-  (void)!::write(begun, "b", 1);
-  for (;;)
-    exe.run(exe.own_share(net.batch(0, 7)));
-}
-
-void wait_for_bytes(int from, int count) {
-  for (int i = 0; i < count; ++i) {
-    pollfd one{from, POLLIN, 0};
-    char byte = 0;
-    REQUIRE(::poll(&one, 1, 30000) == 1);
-    REQUIRE(::read(from, &byte, 1) == 1);
-  }
-}
-
 } // namespace
 
 TEST_CASE("a process that gives no sign of life is lost, and is named") {
@@ -270,8 +247,10 @@ TEST_CASE("a stopped process is lost after the limit, and all name it") {
     std::array<int, 2> begun{};
     REQUIRE(::pipe(begun.data()) == 0);
     process_group run{3, [&](node_options node) {
-                        return train_watched(net, std::move(node), begun[1],
-                                             limit_ms);
+                        node.silence_limit_ms = limit_ms;
+                        return train_on(
+                          net, options_over(3, merge_strategy::all_reduce),
+                          std::move(node), begun[1]);
                       }};
     wait_for_bytes(begun[0], 3);
     run.kill(victim, SIGSTOP);

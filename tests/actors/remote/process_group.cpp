@@ -8,8 +8,10 @@
 
 #include <array>
 #include <csignal>
+#include <cstdio>
 #include <exception>
 #include <thread>
+#include <utility>
 
 namespace troupe::test {
 
@@ -119,6 +121,36 @@ process_group::end process_group::wait(std::size_t process,
   ::close(c.words);
   c.id = -1;
   return result;
+}
+
+std::string train_on(const small_net& net, executor_options options,
+                     node_options node, int begun) {
+  options.parameters = net.parameters();
+  options.nodes = std::move(node);
+  executor exe{net.main, options};
+  exe.run(exe.own_share(net.batch(0, 7)));
+  (void)!::write(begun, "b", 1);
+  for (;;)
+    exe.run(exe.own_share(net.batch(0, 7)));
+}
+
+void wait_for_bytes(int from, int count) {
+  for (int i = 0; i < count; ++i) {
+    pollfd one{from, POLLIN, 0};
+    char byte = 0;
+    REQUIRE(::poll(&one, 1, 30000) == 1);
+    REQUIRE(::read(from, &byte, 1) == 1);
+  }
+}
+
+std::string bits_of(std::span<const double> numbers) {
+  std::string text;
+  for (const auto n : numbers) {
+    std::array<char, 40> hex{};
+    std::snprintf(hex.data(), hex.size(), "%a ", n);
+    text += hex.data();
+  }
+  return text;
 }
 
 executor_options options_over(std::size_t processes,

@@ -3,12 +3,15 @@
 
 #include <troupe/actors/executor.hpp>
 
+#include <actors/small_nets.hpp>
+
 #include <sys/types.h>
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -54,5 +57,14 @@ private:
 /// Options of a run on as many CPU devices as there are processes.
 executor_options options_over(std::size_t processes,
                               graph::merge_strategy strategy);
+
+/// Trains until an error ends it. Writes a byte to `begun` after the first
+/// step.
+std::string train_on(const small_net& net, executor_options options,
+                     node_options node, int begun = -1);
+/// Waits for so many bytes, half a minute for each.
+void wait_for_bytes(int from, int count);
+/// Numbers as text that has all their bits.
+std::string bits_of(std::span<const double> numbers);
 
 } // namespace troupe::test

@@ -395,4 +395,27 @@ TEST_CASE("tunnels that have ended hold no sockets") {
   CHECK(descriptors() == before);
 }
 
+TEST_CASE("what the plain end has given still goes when the tunnel ends") {
+  const std::string text(40'000, 'l');
+  for (int time = 0; time < 20; ++time) {
+    two_tunnels at;
+    REQUIRE(send_all(at.inner_one, text));
+    at.one.reset();
+    CHECK(receive_all(at.inner_other) == text);
+  }
+}
+
+TEST_CASE("the end of a tunnel is waited for, but not for ever") {
+  two_tunnels at;
+  at.other->wait_for_end(1ms); // it goes on
+  REQUIRE(send_all(at.inner_one, "x"));
+  CHECK(receive(at.inner_other, 1) == "x");
+  at.one.reset();
+  CHECK(receive_all(at.inner_other).empty());
+  at.inner_other = descriptor{};
+  const auto begin = clock_type::now();
+  at.other->wait_for_end(60s);
+  CHECK(clock_type::now() - begin < 30s);
+}
+
 } // TEST_SUITE("comm.tls.tunnel")

@@ -7,20 +7,14 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstddef>
-#include <cstring>
 #include <exception>
-#include <filesystem>
 #include <list>
 #include <optional>
-#include <string_view>
 #include <system_error>
 #include <tuple>
 #include <vector>
@@ -109,80 +103,7 @@ bool wait_for(int fd, short events, clock::time_point deadline,
   }
 }
 
-// -- the file of the pass -----------------------------------------------------
-
-void require_own_folder(const std::string& folder) {
-  struct stat found {};
-  if (::lstat(folder.c_str(), &found) != 0)
-    throw error(errc::io_failure, "no folder for the pass of a run: " + folder
-                                    + ": " + reason(errno));
-  if (!S_ISDIR(found.st_mode) || found.st_uid != ::geteuid()
-      || (found.st_mode & 077) != 0)
-    throw error(errc::invalid_argument,
-                folder
-                  + " must be a folder of this user that nobody else may enter "
-                    "(mode 0700): it holds the pass of a run");
-}
-
-/// Reads or writes a whole token.
-template <class Transfer, class Token>
-bool whole(Transfer transfer, int fd, Token& token) {
-  for (std::size_t done = 0; done < token.size();) {
-    const auto n = transfer(fd, token.data() + done, token.size() - done);
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n <= 0)
-      return false;
-    done += static_cast<std::size_t>(n);
-  }
-  return true;
-}
-
-/// What the names of a run's files begin with.
-std::string run_path(const std::string& folder, std::uint16_t port) {
-  return run_folder(folder) + "/" + std::to_string(port);
-}
-
-/// The numbers in the names of passes, "PORT.pass".
-std::vector<std::uint16_t> ports_of_passes(const std::string& folder) {
-  std::vector<std::uint16_t> ports;
-  std::error_code failed;
-  for (std::filesystem::directory_iterator at(folder, failed), last;
-       !failed && at != last; at.increment(failed)) {
-    const auto name = at->path().filename().string();
-    std::uint16_t port = 0;
-    const auto end =
-      std::from_chars(name.data(), name.data() + name.size(), port).ptr;
-    if (port != 0 && std::string_view{end} == ".pass")
-      ports.push_back(port);
-  }
-  return ports;
-}
-
-void write_pass(const std::string& path, const run_pass& pass) {
-  ::unlink(path.c_str()); // left by a run that was killed
-  const descriptor file{::open(
-    path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)};
-  if (!file || !whole(::write, file.get(), pass.knock)
-      || !whole(::write, file.get(), pass.answer))
-    throw error(errc::io_failure, "cannot write the pass of the run: " + path
-                                    + ": " + reason(errno));
-}
-
-run_pass read_pass(const std::string& path) {
-  const descriptor file{
-    ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC)};
-  if (!file)
-    throw error(errc::peer_failure,
-                "no pass of the run, which process 0 writes: " + path + ": "
-                  + reason(errno));
-  run_pass pass;
-  if (!whole(::read, file.get(), pass.knock)
-      || !whole(::read, file.get(), pass.answer))
-    throw error(errc::peer_failure,
-                "the pass of the run is cut short: " + path);
-  return pass;
-}
+// -- the pass -----------------------------------------------------------------
 
 run_pass pass_in(const comm::job_credentials& credentials) {
   return {credentials.knock, credentials.answer};
@@ -256,45 +177,7 @@ void connect(descriptor& socket, const way_in& way, clock::time_point deadline,
   }
 }
 
-} // namespace
-
-std::vector<socket_address> way_in::find_addresses() const {
-  return credentials ? find_host(host, port)
-                     : std::vector{parse_loopback(host, port)};
-}
-
-std::string way_in::text() const {
-  const auto is_v6 = host.find(':') != host.npos;
-  return (is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
-}
-
-run_pass run_pass::random() {
-  run_pass made;
-  for (auto* t : {&made.knock, &made.answer})
-    if (::getrandom(t->data(), t->size(), 0) != static_cast<ssize_t>(t->size()))
-      throw error(errc::io_failure, "no random numbers: " + reason(errno));
-  return made;
-}
-
-std::string run_folder(const std::string& folder) {
-  auto in = folder;
-  if (in.empty()) {
-    in = "/tmp/troupe-" + std::to_string(::geteuid());
-    ::mkdir(in.c_str(), 0700); // fails if it exists, which is fine
-  }
-  require_own_folder(in);
-  return in;
-}
-
-std::string pass_path(const std::string& folder, std::uint16_t port) {
-  return run_path(folder, port) + ".pass";
-}
-
-std::string group_path(const std::string& folder, std::uint16_t port) {
-  return run_path(folder, port) + ".group";
-}
-
-namespace {
+// -- both sides ---------------------------------------------------------------
 
 /// Binds a socket to the first address that this host has. Returns 0, or -1 and
 /// sets errno.
@@ -310,7 +193,40 @@ int bind_to_first_of(const std::vector<socket_address>& addresses,
   return -1;
 }
 
+/// Calls `act` until it is done. Throws after the deadline.
+template <class Act>
+void until_done(entry& by, const way_in& way, clock::time_point deadline,
+                const std::function<void()>& check, Act act) {
+  while (!act())
+    if (!wait_for(by.fd(), by.awaits(), deadline, check))
+      throw error(errc::peer_failure,
+                  "process 0 at " + way.text() + " does not answer in time");
+}
+
+/// Shows the pass. False if who listens does not have it.
+bool exchange_pass(entry& by, const way_in& way, const run_pass& pass,
+                   std::uint64_t process, clock::time_point deadline,
+                   const std::function<void()>& check) {
+  const auto shown = bytes_of(pass.knock, process);
+  run_pass::token answer{};
+  std::size_t sent = 0, received = 0;
+  until_done(by, way, deadline, check, [&] { return by.send(shown, sent); });
+  until_done(by, way, deadline, check,
+             [&] { return by.receive(answer, received); });
+  return equal(answer, pass.answer) && by.certified().value_or(0) == 0;
+}
+
 } // namespace
+
+std::vector<socket_address> way_in::find_addresses() const {
+  return credentials ? find_host(host, port)
+                     : std::vector{parse_loopback(host, port)};
+}
+
+std::string way_in::text() const {
+  const auto is_v6 = host.find(':') != host.npos;
+  return (is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
 
 /// A connection that is not admitted yet.
 struct gate::visitor {
@@ -466,33 +382,6 @@ std::uint16_t find_run(const std::string& host, const std::string& folder,
     std::this_thread::sleep_for(2ms);
   }
 }
-
-namespace {
-
-/// Calls `act` until it is done. Throws after the deadline.
-template <class Act>
-void until_done(entry& by, const way_in& way, clock::time_point deadline,
-                const std::function<void()>& check, Act act) {
-  while (!act())
-    if (!wait_for(by.fd(), by.awaits(), deadline, check))
-      throw error(errc::peer_failure,
-                  "process 0 at " + way.text() + " does not answer in time");
-}
-
-/// Shows the pass. False if who listens does not have it.
-bool exchange_pass(entry& by, const way_in& way, const run_pass& pass,
-                   std::uint64_t process, clock::time_point deadline,
-                   const std::function<void()>& check) {
-  const auto shown = bytes_of(pass.knock, process);
-  run_pass::token answer{};
-  std::size_t sent = 0, received = 0;
-  until_done(by, way, deadline, check, [&] { return by.send(shown, sent); });
-  until_done(by, way, deadline, check,
-             [&] { return by.receive(answer, received); });
-  return equal(answer, pass.answer) && by.certified().value_or(0) == 0;
-}
-
-} // namespace
 
 admission knock(const way_in& way, std::uint64_t process,
                 clock::time_point deadline,

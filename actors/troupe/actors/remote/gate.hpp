@@ -3,13 +3,12 @@
 
 #include <troupe/actors/remote/address.hpp>
 #include <troupe/actors/remote/entry.hpp>
+#include <troupe/actors/remote/run_pass.hpp>
 #include <troupe/base/descriptor.hpp>
 #include <troupe/comm/tls/job_credentials.hpp>
 #include <troupe/comm/tls/tls_identity.hpp>
 
-#include <array>
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -20,27 +19,6 @@
 #include <vector>
 
 namespace troupe::actors {
-
-/// The secret of a run, known only to its processes. The connecting process
-/// sends `knock`, the listening process replies with `answer`. Both are random.
-/// On one host, a file that only its owner can read passes them on; among
-/// several hosts, they are part of the credentials.
-struct run_pass {
-  using token = comm::job_credentials::secret;
-  token knock{};
-  token answer{};
-
-  static run_pass random();
-};
-
-/// The folder for files of runs: `folder` or, if that is empty,
-/// /tmp/troupe-UID, which is created if necessary. Throws
-/// error(invalid_argument) if anyone but the owner has access to it.
-std::string run_folder(const std::string& folder);
-/// Path of the pass file of the run that listens on `port`, in that folder.
-std::string pass_path(const std::string& folder, std::uint16_t port);
-/// The same for the socket at which the processes of the run exchange memory.
-std::string group_path(const std::string& folder, std::uint16_t port);
 
 /// Where process 0 lets others in, and what they must show.
 struct way_in {

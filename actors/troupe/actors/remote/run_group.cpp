@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/remote/run_group.hpp>
 
-#include <troupe/actors/remote/gate.hpp>
 #include <troupe/actors/remote/node_link.hpp>
+#include <troupe/actors/remote/run_pass.hpp>
 #include <troupe/actors/tasks/collective_ranks.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/comm/engine/join.hpp>
@@ -80,6 +80,8 @@ ends_of_group join_in_memory(const node_options& options, const node_link& link,
 
 /// The processes of a run tell each other by control messages how they can be
 /// reached. Keys of a run differ from each other; nothing needs to be removed.
+/// A group uses its store only while it is joined, so the link outlives that
+/// use.
 class link_store final : public comm::key_store {
 public:
   explicit link_store(node_link& link) : link_(link) {}

@@ -2,7 +2,7 @@
 
 #include <troupe/apps/bench/comm_measurement.hpp>
 
-#include <troupe/actors/remote/gate.hpp>
+#include <troupe/actors/remote/run_pass.hpp>
 #include <troupe/apps/bench/comm_probe.hpp>
 
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/launch/job_folders.hpp>
 
-#include <troupe/actors/remote/gate.hpp>
+#include <troupe/actors/remote/run_pass.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
 
