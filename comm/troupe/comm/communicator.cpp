@@ -12,4 +12,21 @@ std::string_view to_string(collective_kind kind) noexcept {
   return "unknown";
 }
 
+namespace {
+
+[[noreturn]] void refuse_parcels() {
+  throw error(errc::invalid_argument,
+              "a group within one process has no parcels");
+}
+
+} // namespace
+
+void communicator::open_parcels(parcel_receiver&) {
+  refuse_parcels();
+}
+
+void communicator::send_parcel(std::size_t, parcel) {
+  refuse_parcels();
+}
+
 } // namespace troupe::comm

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/base/error.hpp>
+#include <troupe/comm/parcel.hpp>
 #include <troupe/kernels/stream.hpp>
 #include <troupe/kernels/variable.hpp>
 
@@ -181,6 +182,24 @@ public:
   virtual bool progress() { return false; }
   virtual void begin_looking() {}
   virtual void end_looking() {}
+  ///@}
+
+  ///@{
+  /// Parcels between processes, for what is no collective. Each process has one
+  /// receiver, whatever ranks it has: `open_parcels` is called once, on any
+  /// end, and parcels that have come before are kept until then. After
+  /// `close_parcels` the receiver is not called any more.
+  ///
+  /// `send_parcel` sends to the process of rank `to`, which is another one. It
+  /// never waits. Content that lies in `memory` is not copied. Parcels of a
+  /// rank to a process come in the order in which they were sent, and also if
+  /// this rank leaves afterwards. Those to a process that is gone are dropped.
+  /// Throws error(out_of_memory); then nothing was sent.
+  ///
+  /// A group within one process has no parcels: error(invalid_argument).
+  virtual void open_parcels(parcel_receiver& to);
+  virtual void close_parcels() noexcept {}
+  virtual void send_parcel(std::size_t to, parcel p);
   ///@}
 
   /// Ends this rank's part in the group. All its calls that wait for others,

@@ -3,7 +3,6 @@
 
 #include <troupe/actors/remote/node_messages.hpp>
 #include <troupe/actors/remote/node_state.hpp>
-#include <troupe/base/failure_codec.hpp>
 
 #include <optional>
 #include <string>
@@ -28,17 +27,8 @@ bool node_actor::on_message(caf::mailbox_element& element, context) {
 }
 
 bool node_actor::on_step(caf::type_erased_tuple& m, std::uint64_t from) {
-  using std::uint32_t;
   using std::uint64_t;
-  if (m.match_elements<value_atom, uint32_t, uint64_t, std::string>())
-    link_->on_content(from, m.get_as<uint32_t>(1), m.get_as<uint64_t>(2),
-                      {m.get_as<std::string>(3), {}});
-  else if (m.match_elements<mark_atom, uint32_t, uint64_t, std::string>())
-    link_->on_content(from, m.get_as<uint32_t>(1), m.get_as<uint64_t>(2),
-                      {{}, decode_failure(m.get_as<std::string>(3))});
-  else if (m.match_elements<taken_atom, uint32_t, uint64_t>())
-    link_->on_taken(from, m.get_as<uint32_t>(1), m.get_as<uint64_t>(2));
-  else if (m.match_elements<failed_atom, uint64_t, std::string>())
+  if (m.match_elements<failed_atom, uint64_t, std::string>())
     link_->on_failed(m.get_as<uint64_t>(1), m.get_as<std::string>(2));
   else if (m.match_elements<publish_atom, std::string, std::string>())
     link_->on_published(from, m.get_as<std::string>(1),

@@ -28,8 +28,7 @@ way_in way_of(const node_options& options) {
 } // namespace
 
 node_link::node_link(caf::actor_system& system, const node_options& options,
-                     std::string description, const graph::ssa_graph& graph,
-                     transport* ends, listener listens)
+                     std::string description, listener listens)
   : state_(std::make_shared<node_state>(system)), port_(options.port) {
   const auto deadline =
     clock::now() + std::chrono::milliseconds(options.timeout_ms);
@@ -37,8 +36,6 @@ node_link::node_link(caf::actor_system& system, const node_options& options,
   s.process = options.process;
   s.processes = options.processes();
   s.description = std::move(description);
-  s.ends = ends;
-  s.list_channels(graph);
   s.listens = std::move(listens);
   auto self = make<node_actor>(system, state_);
   s.self = caf::actor_cast<caf::actor>(self);
@@ -134,22 +131,6 @@ void node_link::leave(step_id first_without) noexcept {
   s.tell_leave(first_without);
   s.changed.wait_for(guard, node_state::longest_leave,
                      [&s] { return s.are_all_gone(); });
-}
-
-void node_link::send(std::uint32_t channel, step_id step,
-                     transfer_content content) {
-  const auto to = state_->receiver_of[channel];
-  if (content.failure)
-    state_->tell_process(to, mark_atom::value, channel, std::uint64_t{step},
-                         encode_failure(*content.failure));
-  else
-    state_->tell_process(to, value_atom::value, channel, std::uint64_t{step},
-                         std::move(content.value));
-}
-
-void node_link::tell_taken(std::uint32_t channel, step_id step) {
-  state_->tell_process(state_->sender_of[channel], taken_atom::value, channel,
-                       std::uint64_t{step});
 }
 
 void node_link::publish(const std::string& key, const std::string& value) {

@@ -3,7 +3,6 @@
 
 #include <troupe/actors/executor.hpp>
 #include <troupe/actors/remote/run_members.hpp>
-#include <troupe/actors/remote/transport.hpp>
 #include <troupe/base/ids.hpp>
 
 #include <chrono>
@@ -26,16 +25,15 @@ struct way_in;
 /// the addresses of all processes to each of them and closes the gate. After
 /// each has confirmed, it tells all to begin.
 ///
-/// Running: values are sent along the graph's channels and are acknowledged
-/// when they are taken. A step ends in each process on its own. If it fails,
-/// its number is sent to all processes. The loss of a process ends the run in
+/// Running: values travel between ranks of the group (group_wire.hpp), not
+/// here. A step ends in each process on its own. If it fails, its number is
+/// sent to all processes. The loss of a process ends the run in
 /// all processes: process 0, to which all are connected, notifies the others. A
 /// process that leaves reports how many steps it has run; these remain valid.
 ///
 /// A message is accepted only if it comes from the right node actor, when it is
-/// expected, and with valid numbers. All others are dropped. A member that
-/// sends an unexpected value is treated as lost.
-class node_link final : public wire {
+/// expected, and with valid numbers. All others are dropped.
+class node_link final {
 public:
   /// Callbacks of the executor. Called on threads of the actor system, one at a
   /// time.
@@ -48,17 +46,16 @@ public:
 
   /// Connects and waits until all processes have connected.
   /// @param description of the run, see remote/run_description.hpp
-  /// @param ends the ends of the graph's channels, which outlive the link; null
-  ///   if there are none
   ///
   /// Throws error(peer_failure) after `node_options::timeout_ms`, on a refused
   /// connection, if a process is lost, or if descriptions differ. The last
   /// error names the first difference.
   node_link(caf::actor_system& system, const node_options& options,
-            std::string description, const graph::ssa_graph& graph,
-            transport* ends, listener listens);
-  /// Afterwards neither the listener nor `ends` is called.
-  ~node_link() override;
+            std::string description, listener listens);
+  node_link(const node_link&) = delete;
+  node_link& operator=(const node_link&) = delete;
+  /// Afterwards the listener is not called.
+  ~node_link();
 
   const std::shared_ptr<run_members>& members() const noexcept;
 
@@ -70,10 +67,6 @@ public:
   /// and that no other step will run. Waits briefly until they no longer need
   /// this process.
   void leave(step_id first_without) noexcept;
-
-  void send(std::uint32_t channel, step_id step,
-            transfer_content content) override;
-  void tell_taken(std::uint32_t channel, step_id step) override;
 
   /// Ends the run because a process is lost. From then on no step can run, not
   /// even one that could after others had left. False if the process itself has

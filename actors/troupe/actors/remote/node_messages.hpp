@@ -31,12 +31,6 @@ using lost_atom = caf::atom_constant<caf::atom("lost")>;
 using leave_atom = caf::atom_constant<caf::atom("leave")>;
 using left_atom = caf::atom_constant<caf::atom("left")>;
 // Between any processes:
-/// channel (uint32), step (uint64), value (string)
-using value_atom = caf::atom_constant<caf::atom("value")>;
-/// channel (uint32), step (uint64), failure (string); sent instead of a value
-using mark_atom = caf::atom_constant<caf::atom("mark")>;
-/// channel (uint32), step (uint64)
-using taken_atom = caf::atom_constant<caf::atom("taken")>;
 /// what the sender publishes for a group: key (string), value (string)
 using publish_atom = caf::atom_constant<caf::atom("publish")>;
 /// step (uint64), failure (string)

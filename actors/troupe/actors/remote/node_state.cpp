@@ -143,43 +143,7 @@ std::string node_state::missing() {
          + (refusal.empty() ? "" : "; " + refusal);
 }
 
-void node_state::list_channels(const graph::ssa_graph& g) {
-  for (auto& t : g.transfers) {
-    sender_of.push_back(g.place_of(g.op(t.send).device));
-    receiver_of.push_back(g.place_of(g.op(t.recv).device));
-  }
-}
-
 // -- running ------------------------------------------------------------------
-
-void node_state::on_content(std::uint64_t from, std::uint32_t channel,
-                            step_id step, transfer_content content) {
-  auto due = false;
-  {
-    std::lock_guard guard{calling};
-    if (closed || !ends)
-      return;
-    due = channel < sender_of.size() && sender_of[channel] == from
-          && receiver_of[channel] == process
-          && ends->arrived(channel, step, std::move(content));
-  }
-  if (!due)
-    lose(0, process_text(from) + " has sent a value that is not due");
-}
-
-void node_state::on_taken(std::uint64_t from, std::uint32_t channel,
-                          step_id step) {
-  auto due = false;
-  {
-    std::lock_guard guard{calling};
-    if (closed || !ends)
-      return;
-    due = channel < sender_of.size() && sender_of[channel] == process
-          && receiver_of[channel] == from && ends->taken(channel, step);
-  }
-  if (!due)
-    lose(0, process_text(from) + " has taken a value that was not sent");
-}
 
 void node_state::on_failed(step_id step, const std::string& failure_there) {
   std::lock_guard guard{calling};
@@ -221,9 +185,6 @@ void node_state::lose(step_id without, const std::string& why) {
   if (!runs || closed)
     return; // a thread that waits for the others to join has been notified
   listens.gone(without, error{errc::peer_failure, why});
-  // Values are no longer taken, but those of the last steps are still sent.
-  for (std::uint32_t c = 0; ends && c < ends->channels(); ++c)
-    ends->receiver_is_gone(c);
 }
 
 void node_state::own_step_ended(step_id step) {

@@ -33,9 +33,6 @@ struct node_state {
   std::uint64_t process = 0;
   std::uint64_t processes = 1;
   std::string description;
-  transport* ends = nullptr;
-  std::vector<std::uint32_t> sender_of;   // by channel: its process
-  std::vector<std::uint32_t> receiver_of; // likewise
   node_link::listener listens;
   std::shared_ptr<run_members> members;
 
@@ -109,7 +106,6 @@ struct node_state {
   /// The process whose node actor is `who`; empty if `who` is not a member.
   std::optional<std::uint64_t> process_of(const caf::strong_actor_ptr& who);
 
-  void list_channels(const graph::ssa_graph& g);
   void watch(const std::shared_ptr<node_state>& me, std::uint64_t number,
              const caf::actor& node);
 
@@ -119,9 +115,6 @@ struct node_state {
   void on_welcome(const actor_list& all_nodes);
   void on_here(std::uint64_t from);
   void on_begin();
-  void on_content(std::uint64_t from, std::uint32_t channel, step_id step,
-                  transfer_content content);
-  void on_taken(std::uint64_t from, std::uint32_t channel, step_id step);
   void on_failed(step_id step, const std::string& failure_there);
   void on_published(std::uint64_t from, const std::string& key,
                     const std::string& value);

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace troupe::actors {
 
@@ -21,19 +22,16 @@ process_run::process_run(parts p) : parts_(std::move(p)) {
     *parts_.system, nodes,
     describe_run(*parts_.options, *parts_.loss, *parts_.graph,
                  *parts_.parameters),
-    *parts_.graph, parts_.transfers,
     node_link::listener{[this](step_id id, const error& reason) {
                           parts_.failures->failed_elsewhere(id, reason);
                         },
                         [this](step_id first_without, const error& reason) {
-                          parts_.failures->process_is_gone(first_without,
-                                                           reason);
+                          is_gone(first_without, reason);
                         }});
   parts_.actors->context().members = link_->members();
-  if (parts_.transfers)
-    parts_.transfers->connect(*link_);
   if (ranks()) {
     join_run_group(nodes, *link_, parts_.memory, *ranks());
+    connect_transfers();
     ranks()->attach_to(*parts_.queue);
     watch_others();
   }
@@ -42,6 +40,31 @@ process_run::process_run(parts p) : parts_(std::move(p)) {
 
 collective_ranks* process_run::ranks() const {
   return parts_.memory ? parts_.actors->tasks().ranks() : nullptr;
+}
+
+void process_run::connect_transfers() {
+  const auto& process_of = parts_.options->nodes->process_of_device;
+  std::vector<std::size_t> own;
+  for (std::size_t d = 0; d < process_of.size(); ++d)
+    if (parts_.where.is_here(d))
+      own.push_back(d);
+  if (!parts_.transfers || own.empty())
+    return;
+  wire_.emplace(*parts_.graph, *parts_.transfers, *ranks(), own,
+                [this, process_of](std::size_t device, const std::string& why) {
+                  const auto process = process_of[device];
+                  link_->is_lost(process, "process " + std::to_string(process)
+                                            + " is lost: " + why);
+                });
+  parts_.transfers->connect(*wire_);
+}
+
+/// Values are no longer taken, but those of the last steps are still sent.
+void process_run::is_gone(step_id first_without, const error& reason) {
+  parts_.failures->process_is_gone(first_without, reason);
+  for (std::uint32_t c = 0;
+       parts_.transfers && c < parts_.transfers->channels(); ++c)
+    parts_.transfers->receiver_is_gone(c);
 }
 
 void process_run::step_ended(step_id step, const error* failure) {
@@ -54,6 +77,7 @@ void process_run::leave(step_id steps) {
   leave_group(steps);
   link_->leave(steps);
   watch_.reset();
+  wire_.reset();
   link_.reset();
 }
 

@@ -3,6 +3,7 @@
 
 #include <troupe/actors/executor.hpp>
 #include <troupe/actors/placement.hpp>
+#include <troupe/actors/remote/group_wire.hpp>
 #include <troupe/actors/remote/node_link.hpp>
 #include <troupe/actors/remote/peer_watch.hpp>
 #include <troupe/comm/shm/process_memory.hpp>
@@ -63,12 +64,15 @@ public:
   collective_ranks* ranks() const;
 
 private:
+  void connect_transfers();
+  void is_gone(step_id first_without, const error& reason);
   void watch_others();
   std::string activity() const;
   void leave_group(step_id steps);
 
   parts parts_;
   std::unique_ptr<node_link> link_;
+  std::optional<group_wire> wire_;
   std::optional<peer_watch> watch_;
 };
 

@@ -19,7 +19,7 @@ bool has_failed(const step_state& step) {
   return step.failed.load(std::memory_order_relaxed);
 }
 
-transfer_content failed_with(error reason) {
+outgoing_item failed_with(error reason) {
   return {{}, std::move(reason)};
 }
 
@@ -29,9 +29,9 @@ public:
     : ends_(ends), channel_(channel), from_(from) {}
 
   launch_status run(step_state& step, completion& whole) override {
-    transfer_content content;
+    outgoing_item item;
     try {
-      content.value = encode_value(from_.at(step.slot));
+      item.value = encode_value(from_.at(step.slot), ends_.memory());
     } catch (const std::exception& e) {
       // The receiver waits for an item in any case.
       ends_.send(channel_, id_of(step),
@@ -39,7 +39,7 @@ public:
       throw;
     }
     const auto status =
-      ends_.send(channel_, id_of(step), std::move(content), whole);
+      ends_.send(channel_, id_of(step), std::move(item), whole);
     // A thread that failed the step meanwhile may not have seen this send.
     if (status == launch_status::pending && has_failed(step))
       ends_.give_up(channel_, id_of(step), step.reason());
@@ -59,14 +59,16 @@ private:
 class recv_task final : public op_task, private transport::receiver {
 public:
   recv_task(transport& ends, std::uint32_t channel, const storage& to)
-    : ends_(ends), channel_(channel), to_(to) {}
+    : ends_(ends), channel_(channel), to_(to) {
+    ends_.receive_into(channel, to_.memory());
+  }
 
   launch_status run(step_state& step, completion& whole) override {
     step_ = &step;
     whole_ = &whole;
     const auto id = id_of(step);
-    if (auto content = ends_.receive(channel_, id, *this)) {
-      take(*std::move(content));
+    if (auto item = ends_.receive(channel_, id, *this)) {
+      take(*std::move(item));
       return launch_status::done;
     }
     // From here on, the step can end, and `step` can belong to a later one.
@@ -82,17 +84,17 @@ public:
   }
 
 private:
-  void take(transfer_content content) {
-    if (content.failure)
-      throw *std::move(content.failure);
+  void take(incoming_item item) {
+    if (item.failure)
+      throw *std::move(item.failure);
     if (!has_failed(*step_))
-      decode_value(content.value, to_.memory(), to_.at(step_->slot));
+      to_.at(step_->slot) = std::move(item.value);
   }
 
-  void received(transfer_content content) noexcept override {
+  void received(incoming_item item) noexcept override {
     std::exception_ptr failure;
     try {
-      take(std::move(content));
+      take(std::move(item));
     } catch (...) {
       failure = std::current_exception();
     }

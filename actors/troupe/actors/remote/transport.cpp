@@ -26,25 +26,25 @@ transport::transport(std::size_t channels, std::uint32_t steps_ahead)
 
 // -- the sending end ----------------------------------------------------------
 
-void transport::send_now(std::uint32_t channel, unsent_content content) {
-  wire_->send(channel, content.step, std::move(content.content));
-  if (content.sent)
-    content.sent->completed(nullptr);
+void transport::send_now(std::uint32_t channel, unsent_item unsent) {
+  wire_->send(channel, unsent.step, std::move(unsent.item));
+  if (unsent.sent)
+    unsent.sent->completed(nullptr);
 }
 
 launch_status transport::send(std::uint32_t channel, step_id step,
-                              transfer_content content, completion& sent) {
+                              outgoing_item item, completion& sent) {
   auto& c = channels_[channel];
   {
     std::lock_guard guard{c.mutex};
     TROUPE_ASSERT(!c.unsent && step == c.next_to_send);
     ++c.next_to_send;
-    if (!content.failure && step >= c.may_send_before) {
-      c.unsent.emplace(step, std::move(content), &sent);
+    if (!item.failure && step >= c.may_send_before) {
+      c.unsent.emplace(step, std::move(item), &sent);
       return launch_status::pending;
     }
   }
-  send_now(channel, {step, std::move(content), nullptr});
+  send_now(channel, {step, std::move(item), nullptr});
   return launch_status::done;
 }
 
@@ -52,7 +52,7 @@ bool transport::taken(std::uint32_t channel, step_id step) {
   if (channel >= channels_.size())
     return false;
   auto& c = channels_[channel];
-  std::optional<unsent_content> now;
+  std::optional<unsent_item> now;
   {
     std::lock_guard guard{c.mutex};
     if (step != c.next_to_hear_of || step >= c.next_to_send)
@@ -70,7 +70,7 @@ bool transport::taken(std::uint32_t channel, step_id step) {
 
 void transport::receiver_is_gone(std::uint32_t channel) {
   auto& c = channels_[channel];
-  std::optional<unsent_content> now;
+  std::optional<unsent_item> now;
   {
     std::lock_guard guard{c.mutex};
     c.may_send_before = std::numeric_limits<step_id>::max();
@@ -82,10 +82,10 @@ void transport::receiver_is_gone(std::uint32_t channel) {
 
 // -- the receiving end --------------------------------------------------------
 
-std::optional<transfer_content> transport::receive(std::uint32_t channel,
-                                                   step_id step, receiver& to) {
+std::optional<incoming_item> transport::receive(std::uint32_t channel,
+                                                step_id step, receiver& to) {
   auto& c = channels_[channel];
-  std::optional<transfer_content> content;
+  std::optional<incoming_item> item;
   {
     std::lock_guard guard{c.mutex};
     TROUPE_ASSERT(!c.waits && step == c.next_to_take);
@@ -93,12 +93,12 @@ std::optional<transfer_content> transport::receive(std::uint32_t channel,
       c.waits = &to;
       return std::nullopt;
     }
-    content = std::move(c.kept.front().content);
+    item = std::move(c.kept.front().item);
     c.kept.pop_front();
     ++c.next_to_take;
   }
   wire_->tell_taken(channel, step);
-  return content;
+  return item;
 }
 
 void transport::drop(std::uint32_t channel, step_id step) {
@@ -115,19 +115,36 @@ void transport::drop(std::uint32_t channel, step_id step) {
 }
 
 bool transport::arrived(std::uint32_t channel, step_id step,
-                        transfer_content content) {
-  if (channel >= channels_.size())
+                        std::string_view value) {
+  if (channel >= channels_.size() || !channels_[channel].memory)
     return false;
+  incoming_item item;
+  try {
+    decode_value(value, *channels_[channel].memory, item.value);
+  } catch (const error& e) {
+    if (e.code() == errc::peer_failure)
+      return false;
+    item.failure = e; // out of memory
+  }
+  return take(channel, step, std::move(item));
+}
+
+bool transport::arrived(std::uint32_t channel, step_id step, error failure) {
+  return channel < channels_.size()
+         && take(channel, step, {{}, std::move(failure)});
+}
+
+bool transport::take(std::uint32_t channel, step_id step, incoming_item item) {
   auto& c = channels_[channel];
   receiver* to = nullptr;
   {
     std::lock_guard guard{c.mutex};
     if (step != c.next_to_come || c.kept.size() >= most_kept
-        || (!content.failure && step >= c.next_to_take + steps_ahead_))
+        || (!item.failure && step >= c.next_to_take + steps_ahead_))
       return false;
     ++c.next_to_come;
     if (step > c.next_to_take || (step == c.next_to_take && !c.waits)) {
-      c.kept.push_back({step, std::move(content)});
+      c.kept.push_back({step, std::move(item)});
       return true;
     }
     if (step == c.next_to_take) {
@@ -139,7 +156,7 @@ bool transport::arrived(std::uint32_t channel, step_id step,
   // run.
   wire_->tell_taken(channel, step);
   if (to)
-    to->received(std::move(content));
+    to->received(std::move(item));
   return true;
 }
 
@@ -149,7 +166,7 @@ void transport::give_up(std::uint32_t channel, step_id step,
                         const error& reason) {
   auto& c = channels_[channel];
   receiver* to = nullptr;
-  std::optional<unsent_content> now;
+  std::optional<unsent_item> now;
   {
     std::lock_guard guard{c.mutex};
     if (c.waits && c.next_to_take == step) {
@@ -162,7 +179,7 @@ void transport::give_up(std::uint32_t channel, step_id step,
   if (to)
     to->received({});
   if (now) {
-    now->content = {{}, reason};
+    now->item = {{}, reason};
     send_now(channel, *std::move(now));
   }
 }
@@ -175,8 +192,10 @@ void transport::give_up(step_id step, const error& reason) {
 // -- loopback -----------------------------------------------------------------
 
 void loopback_wire::send(std::uint32_t channel, step_id step,
-                         transfer_content content) {
-  const auto due = ends_.arrived(channel, step, std::move(content));
+                         outgoing_item item) {
+  const auto due = item.failure
+                     ? ends_.arrived(channel, step, *std::move(item.failure))
+                     : ends_.arrived(channel, step, item.value.text());
   TROUPE_ASSERT(due);
 }
 

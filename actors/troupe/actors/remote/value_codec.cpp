@@ -5,6 +5,8 @@
 #include <troupe/base/error.hpp>
 
 #include <cstring>
+#include <type_traits>
+#include <vector>
 
 namespace troupe::actors {
 
@@ -19,25 +21,80 @@ error malformed(const std::string& how) {
   return byte_reader::malformed("a value", how);
 }
 
-void put_tensor(std::string& out, const tensor& t) {
-  if (!t.is_plain()) {
-    arena host{make_host_memory_source()}; // its blocks outlive it
-    put_tensor(out, clone(t, host));
-    return;
+/// Counts bytes, and writes them if there is memory for them.
+class byte_sink {
+public:
+  explicit byte_sink(std::byte* memory) : memory_(memory) {}
+
+  void put(const void* bytes, std::size_t count) {
+    if (memory_ && count > 0)
+      std::memcpy(memory_ + count_, bytes, count);
+    count_ += count;
   }
-  put_bytes(out, t.type());
-  put_bytes(out, static_cast<std::uint8_t>(t.dims().rank()));
+  template <class T>
+  void put(T value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    put(&value, sizeof value);
+  }
+  std::size_t count() const noexcept { return count_; }
+
+private:
+  std::byte* memory_;
+  std::size_t count_ = 0;
+};
+
+void put_tensor(byte_sink& out, const tensor& t) {
+  out.put(t.type());
+  out.put(static_cast<std::uint8_t>(t.dims().rank()));
   for (auto d : t.dims())
-    put_bytes(out, d);
-  out.append(reinterpret_cast<const char*>(t.raw()), t.bytes());
+    out.put(d);
+  out.put(t.raw(), t.bytes());
 }
 
-void put_levels(std::string& out, const lod& levels) {
-  put_bytes(out, static_cast<std::uint64_t>(levels.size()));
+void put_levels(byte_sink& out, const lod& levels) {
+  out.put(static_cast<std::uint64_t>(levels.size()));
   for (auto& level : levels) {
-    put_bytes(out, static_cast<std::uint64_t>(level.size()));
-    out.append(reinterpret_cast<const char*>(level.data()),
-               level.size() * sizeof(std::uint64_t));
+    out.put(static_cast<std::uint64_t>(level.size()));
+    out.put(level.data(), level.size() * sizeof(std::uint64_t));
+  }
+}
+
+/// The value of a variable without its layout.
+struct plain_value {
+  tensor dense; ///< or the values of rows
+  const selected_rows* rows = nullptr;
+};
+
+tensor made_plain(const tensor& t) {
+  if (t.is_plain())
+    return t;
+  arena host{make_host_memory_source()}; // its blocks outlive it
+  return clone(t, host);
+}
+
+plain_value plain_value_of(const variable& value) {
+  if (value.is_array())
+    throw error(errc::invalid_argument,
+                "an array of tensors cannot be sent to another process");
+  if (value.is_rows())
+    return {made_plain(value.as_rows().values), &value.as_rows()};
+  return {value.is_tensor() ? made_plain(value.as_tensor()) : tensor{}};
+}
+
+void put_value(byte_sink& out, const plain_value& value) {
+  if (value.rows) {
+    out.put(content::rows);
+    out.put(value.rows->height);
+    out.put(static_cast<std::uint64_t>(value.rows->rows.size()));
+    out.put(value.rows->rows.data(),
+            value.rows->rows.size() * sizeof(std::int64_t));
+    put_tensor(out, value.dense);
+  } else if (value.dense) {
+    const auto& levels = value.dense.levels();
+    out.put(levels ? content::sequences : content::dense);
+    if (levels)
+      put_levels(out, *levels);
+    put_tensor(out, value.dense);
   }
 }
 
@@ -121,27 +178,18 @@ void set_levels(tensor& value, lod levels) {
 
 } // namespace
 
-std::string encode_value(const variable& value) {
-  std::string out;
-  if (value.is_tensor() && value.as_tensor()) {
-    const auto& levels = value.as_tensor().levels();
-    put_bytes(out, levels ? content::sequences : content::dense);
-    if (levels)
-      put_levels(out, *levels);
-    put_tensor(out, value.as_tensor());
-  } else if (value.is_rows()) {
-    const auto& r = value.as_rows();
-    put_bytes(out, content::rows);
-    put_bytes(out, r.height);
-    put_bytes(out, static_cast<std::uint64_t>(r.rows.size()));
-    out.append(reinterpret_cast<const char*>(r.rows.data()),
-               r.rows.size() * sizeof(std::int64_t));
-    put_tensor(out, r.values);
-  } else if (value.is_array()) {
-    throw error(errc::invalid_argument,
-                "an array of tensors cannot be sent to another process");
-  }
-  return out;
+encoded_value encode_value(const variable& value, arena& memory) {
+  const auto plain = plain_value_of(value);
+  byte_sink counter{nullptr};
+  put_value(counter, plain);
+  encoded_value made;
+  made.bytes = counter.count();
+  if (made.bytes == 0)
+    return made;
+  made.memory = memory.allocate(made.bytes);
+  byte_sink writer{made.memory.data()};
+  put_value(writer, plain);
+  return made;
 }
 
 void decode_value(std::string_view bytes, arena& memory, variable& target) {

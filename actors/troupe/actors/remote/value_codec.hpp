@@ -4,17 +4,26 @@
 #include <troupe/kernels/memory/arena.hpp>
 #include <troupe/kernels/variable.hpp>
 
-#include <string>
+#include <cstddef>
 #include <string_view>
 
 namespace troupe::actors {
 
+/// Bytes that another process can read.
+struct encoded_value {
+  buffer memory;         ///< empty if `bytes` is 0
+  std::size_t bytes = 0; ///< from the beginning of `memory`
+
+  std::string_view text() const noexcept {
+    return {reinterpret_cast<const char*>(memory.data()), bytes};
+  }
+};
+
 /// Serializes a variable's value for other processes of the same machine type:
 /// kind, levels or rows, dtype, shape, and elements in plain layout. No value
-/// gives an empty string. The result is a string because CAF copies strings in
-/// one piece. The value must be in host-readable memory. Throws
-/// error(invalid_argument) for an array of tensors.
-std::string encode_value(const variable& value);
+/// gives no bytes. The value must be in host-readable memory. Throws
+/// error(invalid_argument) for an array of tensors, error(out_of_memory).
+encoded_value encode_value(const variable& value, arena& memory);
 
 /// Deserializes a value into `target`, with memory from `memory`. Throws
 /// error(peer_failure) if `bytes` are malformed; `target` is then unchanged.

@@ -348,6 +348,7 @@ void engine_group::tell(lock& held, const notices& all, asked_call* asked) {
 void engine_group::arrived(std::size_t from,
                            std::span<const std::byte> message) {
   notices all;
+  bool is_parcel = false;
   {
     lock held{mutex_};
     if (!has_met_) {
@@ -356,7 +357,11 @@ void engine_group::arrived(std::size_t from,
       return;
     }
     try {
-      handle(from, message, all);
+      is_parcel = head_of(message).kind == message_kind::parcel;
+      if (is_parcel)
+        require_rank_of(from, head_of(message));
+      else
+        handle(from, message, all);
     } catch (const error& e) {
       lose(from, e, all);
     } catch (const std::bad_alloc&) {
@@ -365,7 +370,10 @@ void engine_group::arrived(std::size_t from,
     retire();
     tell(held, all);
   }
-  advance(false);
+  if (is_parcel) // without the lock: its receiver may take a while
+    pass_on(message);
+  else
+    advance(false);
 }
 
 void engine_group::handle(std::size_t from, std::span<const std::byte> message,
@@ -395,6 +403,9 @@ void engine_group::handle(std::size_t from, std::span<const std::byte> message,
                   : from,
                 error_of(message), to);
   case message_kind::beat: return take_beat(from, head, message);
+  case message_kind::parcel: // an early one: the gate keeps it
+    require_rank_of(from, head);
+    return pass_on(message);
   case message_kind::bye:
     engine_->post(from, message_of({.kind = message_kind::answer_to_bye}));
     is_gone_[from] = has_answered_[from] = true;
@@ -402,6 +413,27 @@ void engine_group::handle(std::size_t from, std::span<const std::byte> message,
   case message_kind::answer_to_bye: has_answered_[from] = true; return;
   }
   throw error(errc::peer_failure, "it sent a malformed message");
+}
+
+void engine_group::pass_on(std::span<const std::byte> parcel) {
+  const auto head = head_of(parcel);
+  parcels_.deliver(head.rank, {head.call, head.hash},
+                   parcel.subspan(sizeof head));
+}
+
+void engine_group::send_parcel(std::size_t rank, std::size_t to,
+                               const parcel& p) {
+  const message_head head{.kind = message_kind::parcel,
+                          .rank = static_cast<std::uint32_t>(rank),
+                          .call = p.label[0],
+                          .hash = p.label[1]};
+  message_bytes message(sizeof head + p.bytes);
+  std::memcpy(message.data(), &head, sizeof head);
+  if (p.bytes > 0)
+    std::memcpy(message.data() + sizeof head, p.content.data(), p.bytes);
+  for (std::size_t process = 0; process < hellos_.size(); ++process)
+    if ((hellos_[process]->ranks & bit_of(to)) != 0)
+      engine_->post(process, message);
 }
 
 void engine_group::require_rank_of(std::size_t process,

@@ -75,6 +75,9 @@ public:
   bool progress() { return engine_->progress(); }
   void begin_looking() { engine_->begin_looking(); }
   void end_looking() { engine_->end_looking(); }
+  void open_parcels(parcel_receiver& to) { parcels_.open(to); }
+  void close_parcels() noexcept { parcels_.close(); }
+  void send_parcel(std::size_t rank, std::size_t to, const parcel& p);
   ///@}
   /// Returns when no completion of the rank's calls is called any more. The
   /// rank has left.
@@ -152,6 +155,7 @@ private:
   void take_beat(std::size_t from, const message_head& head,
                  std::span<const std::byte> message);
   void lose(std::size_t process, const error& why, notices& to);
+  void pass_on(std::span<const std::byte> parcel);
   void require_rank_of(std::size_t process, const message_head& head) const;
 
   // Merging.
@@ -170,6 +174,7 @@ private:
   std::size_t size_ = 0;
   std::size_t letter_bytes_;
   arena memory_{make_host_memory_source()};
+  parcel_gate parcels_;
 
   mutable std::mutex mutex_;      // guards all that follow
   std::condition_variable work_;  // for the group's thread

@@ -223,6 +223,13 @@ join_engine_group(std::unique_ptr<engine> by,
     bool progress() override { return group().progress(); }
     void begin_looking() override { group().begin_looking(); }
     void end_looking() override { group().end_looking(); }
+    void open_parcels(parcel_receiver& to) override {
+      group().open_parcels(to);
+    }
+    void close_parcels() noexcept override { group().close_parcels(); }
+    void send_parcel(std::size_t to, parcel p) override {
+      group().send_parcel(rank(), to, p);
+    }
   };
   const auto group = std::make_shared<engine_group>(std::move(by), options);
   std::vector<std::unique_ptr<communicator>> ends;

@@ -22,6 +22,7 @@ enum class message_kind : std::uint32_t {
   broken,        ///< the process cannot go on; the error follows
   lost,          ///< the process has lost another one; the error follows
   beat,          ///< a sign of life; what the process does follows
+  parcel,        ///< a parcel of a rank; its content follows
   bye,           ///< the process is about to close its engine
   answer_to_bye, ///< the last message to such a process
 };
@@ -32,9 +33,10 @@ struct message_head {
   message_kind kind;
   std::uint32_t rank = 0; ///< of `lost`: number of the process
   /// Number of the call. Of `left`: of the rank's last call. Of `beat`: how
-  /// many steps have ended.
+  /// many steps have ended. Of `parcel`: first word of the label.
   std::uint64_t call = 0;
-  std::uint64_t hash = 0; ///< of `call`: see `hash_of`
+  /// Of `call`: see `hash_of`. Of `parcel`: second word of the label.
+  std::uint64_t hash = 0;
 };
 
 struct hello_message {

@@ -5,6 +5,7 @@
 #include <troupe/base/error.hpp>
 #include <troupe/comm/end_of_group.hpp>
 #include <troupe/comm/shm/board.hpp>
+#include <troupe/comm/shm/parcel_ring.hpp>
 #include <troupe/comm/shm/shared_segment.hpp>
 #include <troupe/comm/shm/shm_group.hpp>
 
@@ -48,7 +49,8 @@ constexpr std::uint64_t magic = 0x31'6d'68'73'70'72'74u; // "trpshm1"
 /// What a process says to process 0, with its segment.
 struct hello {
   std::uint64_t begin = magic;
-  std::uint64_t board_bytes = sizeof(board); // equal programs have equal boards
+  /// Equal programs have equal boards and rings.
+  std::uint64_t board_bytes = sizeof(board) + sizeof(parcel_ring);
   std::uint32_t process = 0;
   std::uint32_t processes = 0;
   rank_mask ranks = 0;
@@ -242,12 +244,20 @@ descriptor connect(const std::string& path, const limit& wait) {
 
 // -- joining ------------------------------------------------------------------
 
-shared_segment make_board() {
+std::size_t bytes_of_board(std::size_t processes) {
+  return sizeof(board) + bytes_of_rings(processes);
+}
+
+shared_segment make_board(std::size_t processes) {
   constexpr std::size_t page = 4096;
-  auto shared = shared_segment::make((sizeof(board) + page - 1) / page * page);
-  if (!shared.commit(0, sizeof(board)))
+  const auto bytes = bytes_of_board(processes);
+  auto shared = shared_segment::make((bytes + page - 1) / page * page);
+  if (!shared.commit(0, bytes))
     fail(errc::out_of_memory, "no shared memory");
   new (shared.data()) board;
+  auto* rings = shared.data() + sizeof(board);
+  for (std::size_t i = 0; i < processes * processes; ++i)
+    new (rings + i * sizeof(parcel_ring)) parcel_ring;
   return shared;
 }
 
@@ -272,7 +282,7 @@ rank_mask mask_of(const shm_group_options& options) {
 std::string objection(const hello& other, const shm_group_options& own,
                       const std::vector<std::optional<member>>& members) {
   const auto name = "process " + std::to_string(other.process);
-  if (other.board_bytes != sizeof(board))
+  if (other.board_bytes != hello{}.board_bytes)
     return name + " is another version of the program";
   if (other.processes != own.processes)
     return name + " is one of " + std::to_string(other.processes)
@@ -300,8 +310,8 @@ missing_processes(const std::vector<std::optional<member>>& members) {
 class host {
 public:
   host(const shm_group_options& options, const process_memory& own)
-    : options_(options), board_(make_board()), members_(options.processes),
-      peers_(options.processes) {
+    : options_(options), board_(make_board(options.processes)),
+      members_(options.processes), peers_(options.processes) {
     members_[0] = member{own.share_segment(), mask_of(options)};
   }
 
@@ -427,6 +437,13 @@ public:
     group().beat(steps, doing);
   }
   std::vector<peer_state> peers() const override { return group().peers(); }
+  void open_parcels(parcel_receiver& to) override {
+    group().parcels().open(to);
+  }
+  void close_parcels() noexcept override { group().parcels().close(); }
+  void send_parcel(std::size_t to, parcel p) override {
+    group().parcels().send(rank(), to, std::move(p));
+  }
 };
 
 } // namespace

@@ -40,7 +40,8 @@ shm_group::shm_group(shared_segment shared, std::vector<member> members,
                      std::size_t self, std::shared_ptr<process_memory> own)
   : shared_(std::move(shared)), board_(&board_in(shared_)),
     members_(std::move(members)), self_(self), own_memory_(std::move(own)),
-    memory_(own_memory_->memory()) {
+    memory_(own_memory_->memory()),
+    parcels_(shared_, members_, self_, memory_) {
   rank_mask all = 0;
   for (auto& m : members_)
     all |= m.ranks;
@@ -84,6 +85,7 @@ void shm_group::serve() {
     if (ends_.load(std::memory_order_acquire))
       return;
     heard = line.bell.load(std::memory_order_acquire);
+    parcels_.advance();
     advance_all();
   }
 }
@@ -393,6 +395,8 @@ bool shm_group::advance(own_rank& of, ticket asked, ended_call* answer) {
 }
 
 bool shm_group::progress() {
+  if (parcels_.has_news() && parcels_.advance())
+    return true;
   const auto news = board_->news.load(std::memory_order_acquire);
   if (news != seen_news_.load(std::memory_order_relaxed)) {
     seen_news_.store(news, std::memory_order_relaxed);
@@ -431,7 +435,8 @@ void shm_group::begin_looking() noexcept {
 
 void shm_group::end_looking() {
   board_->processes[self_].looking.fetch_sub(1, std::memory_order_seq_cst);
-  advance_all(); // for changes that did not ring
+  parcels_.advance(); // for changes that did not ring
+  advance_all();
 }
 
 shm_group::own_call* shm_group::first_call(own_rank& of) {

@@ -5,6 +5,7 @@
 #include <troupe/base/spin.hpp>
 #include <troupe/comm/communicator.hpp>
 #include <troupe/comm/shm/board.hpp>
+#include <troupe/comm/shm/parcel_traffic.hpp>
 #include <troupe/comm/shm/plan.hpp>
 #include <troupe/comm/shm/process_memory.hpp>
 #include <troupe/comm/shm/shared_segment.hpp>
@@ -23,12 +24,6 @@
 
 namespace troupe::comm::shm {
 
-/// A process of a group.
-struct member {
-  std::shared_ptr<shared_segment> segment;
-  rank_mask ranks = 0; ///< that it has
-};
-
 /// One process's part of a group whose ranks are in several processes of a
 /// host.
 ///
@@ -42,7 +37,7 @@ struct member {
 /// Thread rule: that of `communicator`; `progress` from any thread.
 class shm_group {
 public:
-  /// @param shared holds the `board`
+  /// @param shared holds the `board`, and the rings of parcels behind it
   /// @param members all processes
   /// @param self which of them is this process
   /// @param own the memory of this process
@@ -79,6 +74,8 @@ public:
   void begin_looking() noexcept;
   void end_looking();
   ///@}
+  /// The parcels between this process and the others.
+  parcel_traffic& parcels() noexcept { return parcels_; }
   /// Returns when no completion of the rank's calls is called any more. The
   /// rank has left.
   void wait_for_end(std::size_t rank) const;
@@ -205,6 +202,7 @@ private:
   arena& memory_;
   std::vector<std::unique_ptr<own_rank>> own_;
   std::vector<own_rank*> own_of_rank_; // null for ranks of other processes
+  parcel_traffic parcels_;
   /// The news on which a thread that looks has last worked.
   std::atomic<std::uint32_t> seen_news_{0};
   std::atomic<bool> ends_{false};
