@@ -216,4 +216,33 @@ TEST_CASE("doctor names cores, memory, devices and libraries") {
     CHECK(found["libraries"].contains(library));
   CHECK(contains(run_troupe({"doctor"}).out, "oneDNN"));
 }
+TEST_CASE("the graph of a job names handles as --place does") {
+  const temporary_folder folder;
+  const words job{"graph", "mlp", "--nodes", "2"};
+  const auto before = run_troupe(job);
+  REQUIRE(before.code == 0);
+  std::string moved; // a name
+  const json named = json::parse(before.out);
+  for (const json& handle : named["handles"]) {
+    CHECK(handle["type"] != "send");
+    if (handle["type"] == "softmax_with_cross_entropy"
+        && handle["device"] == "cpu:1")
+      moved = handle["name"];
+  }
+  REQUIRE_FALSE(moved.empty());
+  write_bytes(folder / "places.txt", moved + " 0\n");
+  const auto after = run_troupe(job + words{"--place", folder / "places.txt"});
+  REQUIRE(after.code == 0);
+  int transfers = 0, here = 0, there = 0;
+  const json placed = json::parse(after.out);
+  for (const json& handle : placed["handles"]) {
+    transfers += handle["type"] == "send";
+    if (handle["type"] == "softmax_with_cross_entropy")
+      ++(handle["device"] == "cpu:0" ? here : there);
+  }
+  CHECK(here == 2);
+  CHECK(there == 0);
+  CHECK(transfers >= 2);
+}
+
 } // TEST_SUITE("apps.graph")

@@ -77,6 +77,55 @@ TEST_CASE("several ranks train as one process with as many devices") {
   }
 }
 
+TEST_CASE("handles on other ranks than their own change no bit") {
+  const temporary_folder folder;
+  write_bytes(folder / "places.txt", "# pattern, rank\n"
+                                     "softmax*@cpu:1   0\n"
+                                     "*_grad#*@cpu:0   2\n"
+                                     "adam*@cpu:2      1\n"
+                                     "*tmp*:v1@cpu:1   2\n");
+  const words on{"--epochs", "2", "--strategy", "all_reduce"};
+  const auto one = run_troupe(
+    train(0, on
+               + words{"--devices", "cpu:3", "--save", folder / "one",
+                       "--metrics", folder / "one.jsonl"}));
+  REQUIRE(one.code == 0);
+  const auto three = run_troupe(
+    train(3, on
+               + words{"--devices", "cpu:1", "--place", folder / "places.txt",
+                       "--save", folder / "three", "--metrics",
+                       folder / "three.jsonl"}));
+  CHECK(three.code == 0);
+  CHECK(three.out == one.out);
+  CHECK(same_parameters(folder / "one", folder / "three"));
+  CHECK(metrics_before("ms", folder / "one.jsonl")
+        == metrics_before("ms", folder / "three.jsonl"));
+}
+
+TEST_CASE("places that make no sense are refused in one line") {
+  const temporary_folder folder;
+  const auto refusal = [&](const char* line, int ranks) {
+    write_bytes(folder / "places.txt", line);
+    const auto run =
+      run_troupe(train(ranks, {"--steps", "1", "--devices", "cpu:1", "--place",
+                               folder / "places.txt"}));
+    CHECK(run.code != 0);
+    return run.err;
+  };
+  CHECK(contains(refusal("conv9d* 1\n", 2),
+                 "places.txt, line 1: 'conv9d*' fits no handle"));
+  CHECK(contains(refusal("*@cpu:1 2\n", 2),
+                 "--place: " + (folder / "places.txt").string()
+                   + ", line 1: there is no rank 2, the last one is 1"));
+  CHECK(contains(refusal("softmax\n", 0),
+                 "--place: " + (folder / "places.txt").string()
+                   + ", line 1: 'softmax' is not a pattern and a rank"));
+  const auto missing =
+    run_troupe(train(0, {"--steps", "1", "--place", folder / "nothing"}));
+  CHECK(missing.code == 2);
+  CHECK(contains(missing.err, "--place: "));
+}
+
 TEST_CASE("each rank has the devices that are given") {
   const temporary_folder folder;
   REQUIRE(

@@ -198,8 +198,11 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
   if (!options.hooks.dry_run)
     replicas().spread();
   if (!ssa.transfers.empty())
-    transfers = std::make_unique<actors::transport>(ssa.transfers.size(),
-                                                    options.steps_in_flight);
+    transfers = std::make_unique<actors::transport>(
+      ssa.transfers.size(), options.steps_in_flight,
+      [ids = options.devices](std::string_view name, const shape& dims) {
+        return find_layout(ids, name, dims);
+      });
   if (options.nodes && !options.hooks.dry_run)
     shared = std::make_shared<comm::process_memory>();
   actors = std::make_unique<actor_graph>(actor_graph::parts{

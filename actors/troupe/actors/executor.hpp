@@ -6,6 +6,7 @@
 #include <troupe/actors/wait_chain.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/recorder.hpp>
+#include <troupe/graph/passes/place_handles.hpp>
 #include <troupe/graph/program.hpp>
 #include <troupe/graph/ssa_builder.hpp>
 #include <troupe/kernels/device.hpp>
@@ -74,6 +75,9 @@ struct executor_options {
   std::shared_ptr<const kernel_table> kernels = {};
   /// Passes that rewrite the program, and how gradients are merged.
   graph::lowering_options lowering = {};
+  /// Handles that run on other devices than their own, also in other processes.
+  /// Results stay the same, bit by bit.
+  std::vector<graph::handle_place> places = {};
   /// If set, the graph is split over processes. If `system` is also set, CAF's
   /// middleman must be loaded in it.
   std::optional<node_options> nodes = {};

@@ -5,6 +5,7 @@
 #include <troupe/apps/common_options.hpp>
 #include <troupe/apps/device_choice.hpp>
 #include <troupe/apps/option_checks.hpp>
+#include <troupe/apps/placing.hpp>
 #include <troupe/apps/subcommands.hpp>
 #include <troupe/apps/train_run.hpp>
 #include <troupe/graph/graph_export.hpp>
@@ -14,6 +15,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
+#include <cstddef>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -26,6 +28,7 @@ namespace {
 struct graph_options {
   train_options train;
   std::string format = "json";
+  std::size_t nodes = 0; ///< 0: no job
   bool collectives = false;
   bool wiring = false;
   bool json = false;
@@ -46,7 +49,27 @@ executor_options train_options_of(const graph_options& options,
   wanted.strategy = strategy_for(options.train.network, wanted.devices);
   wanted.lowering.batch = samples_per_step(options.train, bundle);
   wanted.lowering.merge_in_updates = !options.collectives;
+  if (!options.train.place.empty())
+    wanted.places = read_places(options.train.place);
+  if (options.nodes > 0) {
+    if (options.train.network.strategy.empty())
+      wanted.strategy = graph::merge_strategy::all_reduce; // as in a job
+    const auto process_of = spread_devices(wanted, options.nodes);
+    wanted.hooks.places.assign(process_of.begin(), process_of.end());
+  }
   return wanted;
+}
+
+/// Without places to go to, the handles of a job are shown as `--place` names
+/// them.
+graph::ssa_graph graph_of(const graph_options& options,
+                          const executor_options& wanted,
+                          const program_bundle& bundle) {
+  const auto program =
+    actors::exposed(std::make_shared<const graph::program>(bundle.main));
+  return options.nodes > 0 && wanted.places.empty()
+           ? actors::build_unplaced_graph(program, wanted, bundle.loss)
+           : actors::build_graph(program, wanted, bundle.loss);
 }
 
 /// The streams that an executor would use, with their ticket groups.
@@ -79,9 +102,7 @@ int run_graph(const graph_options& options) {
   const auto bundle =
     load_program(options.train.network.program, options.train.network.loss);
   const auto wanted = train_options_of(options, bundle);
-  const auto program =
-    actors::exposed(std::make_shared<const graph::program>(bundle.main));
-  const auto g = actors::build_graph(program, wanted, bundle.loss);
+  const auto g = graph_of(options, wanted, bundle);
   const auto text = text_of(options, g, wanted);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return 0;
@@ -100,6 +121,12 @@ void add_graph(CLI::App& app, action& chosen) {
   // Training writes what it fetches.
   command.get_option("--fetch")->remove_needs(
     command.get_option("--fetch-out"));
+  command
+    .add_option("--nodes", options->nodes,
+                "the graph of a job of so many ranks. Without --place, its "
+                "handles are named as --place names them; with it, sends and "
+                "receives are shown")
+    ->check(positive());
   command.add_flag("--collectives", options->collectives,
                    "show the strategy's collectives instead of updates that "
                    "merge gradients themselves");

@@ -3,6 +3,7 @@
 
 #include <troupe/actors/configure.hpp>
 #include <troupe/actors/remote/run_pass.hpp>
+#include <troupe/apps/placing.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
 #include <troupe/comm/engine/join.hpp>
@@ -183,7 +184,6 @@ void rank_part::meet_over_network(node_options& nodes,
 void rank_part::spread(executor_options& options, const rank_options& given) {
   if (!has_others())
     return;
-  const auto own = options.devices;
   auto& nodes = options.nodes.emplace();
   nodes.process = rank();
   nodes.engine = parse_group_engine(given.engine);
@@ -198,14 +198,7 @@ void rank_part::spread(executor_options& options, const rank_options& given) {
       std::fprintf(stderr, "%s\n", one_line(what).c_str());
   };
   options.hooks.device_instances.clear();
-  options.devices.clear();
-  const auto numbers = 1 + std::ranges::max(own, {}, &device_id::index).index;
-  for (std::size_t r = 0; r < size(); ++r)
-    for (auto device : own) {
-      device.index += static_cast<int>(r) * numbers;
-      options.devices.push_back(device);
-      nodes.process_of_device.push_back(r);
-    }
+  nodes.process_of_device = spread_devices(options, size());
 }
 
 std::string rank_part::text_of_waiting() const {

@@ -105,6 +105,12 @@ void add_rank_options(CLI::App& command, rank_options& options) {
 
 void add_run_options(CLI::App& command, train_options& options) {
   command
+    .add_option("--place", options.place,
+                "file of lines 'PATTERN RANK': the ops and variables whose "
+                "names fit run on another rank of the job (without a job: on "
+                "another device); see troupe graph --nodes")
+    ->check(not_empty());
+  command
     .add_option("--threads", options.network.threads,
                 "workers (default: one per core)")
     ->check(thread_count());

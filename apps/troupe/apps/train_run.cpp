@@ -9,6 +9,7 @@
 #include <troupe/apps/elastic/parameter_backup.hpp>
 #include <troupe/apps/elastic/state_exchange.hpp>
 #include <troupe/apps/held_out_test.hpp>
+#include <troupe/apps/placing.hpp>
 #include <troupe/apps/printed.hpp>
 #include <troupe/apps/profile/run_profile.hpp>
 #include <troupe/apps/progress.hpp>
@@ -105,6 +106,9 @@ void check_verification(const train_options& options) {
 void check_part(const train_options& options, const program_bundle& bundle,
                 const rank_part& part) {
   const auto& strategy = options.network.strategy;
+  if (part.is_elastic() && !options.place.empty())
+    throw usage_error("--place cannot be used in an elastic job, where a rank "
+                      "that is named may end");
   if (part.is_elastic() && !strategy.empty() && strategy != "all_reduce")
     throw usage_error("--strategy " + strategy
                       + " cannot be used in an elastic job: each rank must "
@@ -150,7 +154,8 @@ private:
   arena host_{make_host_memory_source()};
   const program_bundle bundle_;
   executor_options wanted_; // on this rank's devices
-  executor_options run_;    // on those of all ranks of the epoch
+  std::vector<graph::handle_place> places_;
+  executor_options run_; // on those of all ranks of the epoch
   caf::actor_system_config config_;
   std::optional<caf::actor_system> system_;
   std::unique_ptr<batch_source> source_;
@@ -181,6 +186,8 @@ training_run::training_run(const train_options& given, rank_part& part)
     wanted_.threads = part.default_threads();
   require_fetches(bundle_, wanted_.fetches);
   check_part(given, bundle_, part);
+  if (!given.place.empty())
+    places_ = read_places(given.place);
   wanted_.hooks.device_instances = make_devices(wanted_.devices);
   require_ops(bundle_, wanted_.devices);
   if (!given.dry_run)
@@ -221,7 +228,8 @@ void training_run::choose_devices(const stop_request& stop) {
       wanted_.strategy = strategy_for(network, wanted_.devices);
   } else if (snapshots_->has_devices() && is_automatic(network)) {
     snapshots_->choose_devices(wanted_);
-  } else if (is_automatic(network) && !given_.deterministic) {
+  } else if (is_automatic(network) && !given_.deterministic
+             && places_.empty()) {
     choose_cpu_devices(
       wanted_, network, bundle_, source_->batch(0, 0),
       {.begins =
@@ -298,6 +306,7 @@ void training_run::begin_epoch(const stop_request& stop) {
 }
 
 void training_run::spread(const stop_request& stop) {
+  run_.places = places_;
   part_.spread(run_, options_.ranks);
   if (!run_.nodes)
     return;

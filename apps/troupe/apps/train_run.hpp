@@ -31,6 +31,7 @@ struct train_options {
   std::string resume;               ///< "auto", or empty
   std::uint64_t verify_every = 0;   ///< steps; 0: never
   std::vector<std::string> slow;    ///< TYPE=TIME
+  std::string place;                ///< file of patterns and ranks
   std::string fetch;                ///< names with commas
   std::string fetch_out;            ///< .npz
   std::uint64_t seed = 0;

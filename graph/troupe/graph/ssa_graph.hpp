@@ -42,6 +42,9 @@ struct op_handle {
   handle_id id = no_handle;
   op_kind kind = op_kind::computation;
   stream_kind stream = stream_kind::compute;
+  static constexpr std::uint16_t not_moved = UINT16_MAX;
+  /// The device that the op has been moved from (passes/place_handles.hpp).
+  std::uint16_t moved_from = not_moved;
   /// The op's description, shared by the handles of all devices. For kinds
   /// other than computation, its type is the kind's name. Its slots are then
   /// "X" and "Out", with one argument per input and output of the handle.
@@ -55,12 +58,18 @@ struct op_handle {
   /// b@1.
   std::span<const handle_id> inputs;
   std::span<const handle_id> outputs;
-  std::uint32_t device = 0; ///< index into ssa_graph::devices
+  /// The device that runs it: index into ssa_graph::devices.
+  std::uint32_t device = 0;
   /// For collectives: position in the fixed order, from 0. Otherwise -1.
   std::int32_t collective_index = -1;
   std::uint32_t root = 0; ///< root device of reduce and broadcast
   /// among a stream's ready ops, the highest runs first
   std::int32_t priority = 0;
+
+  /// The device on whose samples the op works.
+  std::uint32_t shard() const noexcept {
+    return moved_from == not_moved ? device : moved_from;
+  }
 };
 
 /// One version of a variable on one device. A variable that all devices share

@@ -16,7 +16,7 @@ public:
   bool equals(const layout& other) const noexcept override {
     return dynamic_cast<const no_elements*>(&other) != nullptr;
   }
-  std::string name() const override { return "shape only"; }
+  std::string name() const override { return std::string{shape_only_layout}; }
   void to_plain(const tensor& source, tensor&, stream*) const override {
     throw error(errc::kernel_failure,
                 "only the shape " + to_string(source.dims())
@@ -26,12 +26,20 @@ public:
 
 } // namespace
 
-tensor shape_only(const tensor& like) {
+tensor shape_only(const shape& dims, dtype type) {
   // Never destroyed: an executor in static storage reads it at exit.
   static const auto& format = *new auto(std::make_shared<const no_elements>());
-  tensor result{like.dims(), like.type(), buffer{}, format};
+  return {dims, type, buffer{}, format};
+}
+
+tensor shape_only(const tensor& like) {
+  auto result = shape_only(like.dims(), like.type());
   result.set_levels(like.levels());
   return result;
+}
+
+bool is_shape_only(const tensor& value) noexcept {
+  return dynamic_cast<const no_elements*>(value.format().get()) != nullptr;
 }
 
 shape input_shape(const kernel_context& ctx, std::string_view slot,

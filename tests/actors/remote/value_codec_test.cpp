@@ -4,6 +4,7 @@
 #include <support/caught.hpp>
 
 #include <troupe/base/random.hpp>
+#include <troupe/kernels/shape_only.hpp>
 
 #include <doctest/doctest.h>
 
@@ -79,6 +80,7 @@ std::string dense_header(dtype type, const std::vector<std::int64_t>& dims) {
   put(out, static_cast<std::uint8_t>(dims.size()));
   for (auto d : dims)
     put(out, d);
+  put(out, std::uint8_t{0}); // plain
   return out;
 }
 
@@ -154,6 +156,49 @@ TEST_CASE("sequences survive a round trip, and cut ones are refused") {
       == errc::peer_failure);
 }
 
+TEST_CASE("a layout that the receiver knows survives a round trip") {
+  auto block = memory().allocate(4 * sizeof(float));
+  const auto format = std::make_shared<backwards>(3);
+  const tensor value{{3}, dtype::float32, block, format};
+  for (int i = 0; i < 4; ++i)
+    reinterpret_cast<float*>(block.data())[i] = static_cast<float>(i);
+  const layout_finder knows = [&](std::string_view name, const shape& dims) {
+    return name == "backwards" && dims == shape{3} ? format : nullptr;
+  };
+  const std::string bytes{encode_value(holding(value), memory(), knows).text()};
+  variable back;
+  decode_value(bytes, memory(), back, knows);
+  REQUIRE(back.as_tensor().format() == format);
+  CHECK(std::memcmp(back.as_tensor().raw(), value.raw(), 4 * sizeof(float))
+        == 0);
+  CHECK(refused(bytes)); // by a receiver that does not know it
+  for (std::size_t cut = 1; cut < bytes.size(); ++cut)
+    CHECK(caught([&] {
+            decode_value(bytes.substr(0, cut), memory(), back, knows);
+          }).code()
+          == errc::peer_failure);
+}
+
+TEST_CASE("a value of which only the shape is kept survives a round trip") {
+  for (const bool has_levels : {false, true}) {
+    auto like = filled({5, 2}, dtype::int64);
+    if (has_levels)
+      like.set_levels(make_lod({{0, 2, 5}}, 5));
+    const auto bytes = encoded(holding(shape_only(like)));
+    CHECK(bytes.size() < 80);
+    variable back;
+    decode_value(bytes, memory(), back);
+    REQUIRE(back.is_tensor());
+    CHECK(is_shape_only(back.as_tensor()));
+    CHECK(back.as_tensor().dims() == shape{5, 2});
+    CHECK(back.as_tensor().type() == dtype::int64);
+    CHECK((back.as_tensor().levels() != nullptr) == has_levels);
+    CHECK(refused(bytes + "x"));
+    for (std::size_t cut = 1; cut < bytes.size(); ++cut)
+      CHECK(refused(bytes.substr(0, cut)));
+  }
+}
+
 TEST_CASE("a slice of a tensor is encoded without the rest") {
   const auto whole = filled({6, 2}, dtype::int32);
   const auto part = whole.rows(2, 3);
@@ -209,7 +254,7 @@ TEST_CASE("extra bytes after a value are refused") {
 
 TEST_CASE("unknown kinds, dtypes and ranks are refused") {
   auto bytes = encoded(rows_value());
-  for (int kind : {0, 3, 255}) {
+  for (int kind : {0, 4, 255}) {
     bytes[0] = static_cast<char>(kind);
     CHECK(refused(bytes));
   }
@@ -219,6 +264,9 @@ TEST_CASE("unknown kinds, dtypes and ranks are refused") {
   CHECK(refused(other));
   other = bytes;
   other[2] = 9;
+  CHECK(refused(other));
+  other = bytes;
+  other[11] = 4; // a layout of which the elements are the name
   CHECK(refused(other));
 }
 

@@ -64,6 +64,16 @@ const backend& backend_of(device_kind kind) {
               "this build has no " + std::string(entry.in_words));
 }
 
+std::shared_ptr<const layout> find_layout(std::span<const device_id> ids,
+                                          std::string_view name,
+                                          const shape& dims) {
+  for (auto kind : kinds_of(ids))
+    if (const auto* of = find_backend(kind))
+      if (auto found = of->find_layout(name, dims))
+        return found;
+  return nullptr;
+}
+
 std::vector<std::shared_ptr<device>>
 make_devices(std::span<const device_id> ids) {
   std::vector<std::shared_ptr<device>> devices;

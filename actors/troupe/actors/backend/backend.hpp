@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace troupe {
@@ -59,6 +60,14 @@ public:
     (void)possible;
     return p;
   }
+  /// The layout of this name that the kernels use for tensors of a shape; null
+  /// if there is none.
+  virtual std::shared_ptr<const layout> find_layout(std::string_view name,
+                                                    const shape& dims) const {
+    (void)name;
+    (void)dims;
+    return nullptr;
+  }
   /// Allocates the memory that the backend's libraries need with that many
   /// threads. Throws error(out_of_memory). Called before the first step,
   /// because the libraries cannot report a failure later.
@@ -89,6 +98,11 @@ kernel_table kernels_for(std::span<const device_id> ids,
 
 /// Calls `backend::prepare(threads)` for each kind in `ids`.
 void prepare_backends(std::span<const device_id> ids, std::size_t threads);
+
+/// What `backend::find_layout` of the first kind in `ids` that has one returns.
+std::shared_ptr<const layout> find_layout(std::span<const device_id> ids,
+                                          std::string_view name,
+                                          const shape& dims);
 
 /// True if all devices are of one kind and share their memory.
 bool share_memory(std::span<const device_id> ids);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/backend/cpu_lowering.hpp>
+#include <troupe/kernels/cpu/layout/named_layouts.hpp>
 #include <troupe/kernels/cpu/library/library_memory.hpp>
 #include <troupe/kernels/kernel_options.hpp>
 
@@ -28,6 +29,10 @@ public:
   lowered(std::shared_ptr<const graph::program> p,
           const graph::lowering_options& possible) const override {
     return actors::cpu_lowered(std::move(p), possible);
+  }
+  std::shared_ptr<const layout> find_layout(std::string_view name,
+                                            const shape& dims) const override {
+    return cpu::find_layout(name, dims);
   }
   void prepare(std::size_t threads) const override {
     take_library_memory(threads);

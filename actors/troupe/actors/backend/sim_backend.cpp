@@ -29,6 +29,10 @@ public:
           const graph::lowering_options& possible) const override {
     return actors::cpu_lowered(std::move(p), possible);
   }
+  std::shared_ptr<const layout> find_layout(std::string_view name,
+                                            const shape& dims) const override {
+    return cpu_backend().find_layout(name, dims);
+  }
   void prepare(std::size_t threads) const override {
     cpu_backend().prepare(threads);
   }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/remote/transfer_tasks.hpp>
 
-#include <troupe/actors/remote/value_codec.hpp>
-
 #include <exception>
 #include <string>
 #include <utility>
@@ -31,7 +29,7 @@ public:
   launch_status run(step_state& step, completion& whole) override {
     outgoing_item item;
     try {
-      item.value = encode_value(from_.at(step.slot), ends_.memory());
+      item = ends_.encoded(from_.at(step.slot));
     } catch (const std::exception& e) {
       // The receiver waits for an item in any case.
       ends_.send(channel_, id_of(step),

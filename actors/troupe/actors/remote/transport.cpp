@@ -18,8 +18,9 @@ constexpr std::size_t most_kept = 4096;
 
 } // namespace
 
-transport::transport(std::size_t channels, std::uint32_t steps_ahead)
-  : channels_(channels), steps_ahead_(steps_ahead) {
+transport::transport(std::size_t channels, std::uint32_t steps_ahead,
+                     layout_finder find)
+  : channels_(channels), steps_ahead_(steps_ahead), find_(std::move(find)) {
   for (auto& c : channels_)
     c.may_send_before = steps_ahead;
 }
@@ -120,7 +121,7 @@ bool transport::arrived(std::uint32_t channel, step_id step,
     return false;
   incoming_item item;
   try {
-    decode_value(value, *channels_[channel].memory, item.value);
+    decode_value(value, *channels_[channel].memory, item.value, find_);
   } catch (const error& e) {
     if (e.code() == errc::peer_failure)
       return false;

@@ -66,7 +66,9 @@ public:
     ~receiver() = default;
   };
 
-  transport(std::size_t channels, std::uint32_t steps_ahead);
+  /// @param find layouts that values may keep on their way
+  transport(std::size_t channels, std::uint32_t steps_ahead,
+            layout_finder find = {});
 
   void connect(wire& over) { wire_ = &over; }
   std::size_t channels() const noexcept { return channels_.size(); }
@@ -74,8 +76,10 @@ public:
   void receive_into(std::uint32_t channel, arena& memory) {
     channels_[channel].memory = &memory;
   }
-  /// Memory for values that are sent.
-  arena& memory() const { return wire_->memory(); }
+  /// Makes an item of a value. Throws what `encode_value` throws.
+  outgoing_item encoded(const variable& value) const {
+    return {encode_value(value, wire_->memory(), find_), {}};
+  }
 
   /// Sends a step's item. Returns `pending` if the receiver is too far behind;
   /// `sent` is then notified when the item has been sent. A failure is always
@@ -134,6 +138,7 @@ private:
 
   std::deque<channel_ends> channels_;
   std::uint32_t steps_ahead_;
+  layout_finder find_;
   wire* wire_ = nullptr;
 };
 

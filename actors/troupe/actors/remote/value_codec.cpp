@@ -3,6 +3,7 @@
 
 #include <troupe/base/byte_reader.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/kernels/shape_only.hpp>
 
 #include <cstring>
 #include <type_traits>
@@ -12,7 +13,11 @@ namespace troupe::actors {
 
 namespace {
 
-enum class content : std::uint8_t { dense = 1, rows = 2, sequences = 3 };
+enum class content : std::uint8_t {
+  dense = 1,
+  rows = 2,
+  sequences = 3,
+};
 
 /// Upper limit of the size of a value in bytes.
 constexpr std::size_t largest_value = std::size_t{1} << 62;
@@ -43,12 +48,16 @@ private:
   std::size_t count_ = 0;
 };
 
+/// dtype, rank, extents, length and name of the layout, elements
 void put_tensor(byte_sink& out, const tensor& t) {
   out.put(t.type());
   out.put(static_cast<std::uint8_t>(t.dims().rank()));
   for (auto d : t.dims())
     out.put(d);
-  out.put(t.raw(), t.bytes());
+  const auto layout = t.is_plain() ? std::string{} : t.format()->name();
+  out.put(static_cast<std::uint8_t>(layout.size()));
+  out.put(layout.data(), layout.size());
+  out.put(t.raw(), t.is_plain() ? t.bytes() : t.format()->bytes());
 }
 
 void put_levels(byte_sink& out, const lod& levels) {
@@ -59,29 +68,33 @@ void put_levels(byte_sink& out, const lod& levels) {
   }
 }
 
-/// The value of a variable without its layout.
-struct plain_value {
+/// The value of a variable, in a layout that can be sent.
+struct sent_value {
   tensor dense; ///< or the values of rows
   const selected_rows* rows = nullptr;
 };
 
-tensor made_plain(const tensor& t) {
-  if (t.is_plain())
+tensor to_send(const tensor& t, const layout_finder& find) {
+  const auto is_known = [&] {
+    const auto found = find(t.format()->name(), t.dims());
+    return found && found->equals(*t.format());
+  };
+  if (t.is_plain() || is_shape_only(t) || (find && is_known()))
     return t;
   arena host{make_host_memory_source()}; // its blocks outlive it
   return clone(t, host);
 }
 
-plain_value plain_value_of(const variable& value) {
+sent_value to_send(const variable& value, const layout_finder& find) {
   if (value.is_array())
     throw error(errc::invalid_argument,
                 "an array of tensors cannot be sent to another process");
   if (value.is_rows())
-    return {made_plain(value.as_rows().values), &value.as_rows()};
-  return {value.is_tensor() ? made_plain(value.as_tensor()) : tensor{}};
+    return {to_send(value.as_rows().values, find), &value.as_rows()};
+  return {value.is_tensor() ? to_send(value.as_tensor(), find) : tensor{}};
 }
 
-void put_value(byte_sink& out, const plain_value& value) {
+void put_value(byte_sink& out, const sent_value& value) {
   if (value.rows) {
     out.put(content::rows);
     out.put(value.rows->height);
@@ -89,7 +102,7 @@ void put_value(byte_sink& out, const plain_value& value) {
     out.put(value.rows->rows.data(),
             value.rows->rows.size() * sizeof(std::int64_t));
     put_tensor(out, value.dense);
-  } else if (value.dense) {
+  } else if (value.dense || is_shape_only(value.dense)) {
     const auto& levels = value.dense.levels();
     out.put(levels ? content::sequences : content::dense);
     if (levels)
@@ -139,7 +152,20 @@ tensor make_tensor(std::span<const std::int64_t> dims, dtype type,
   }
 }
 
-tensor get_tensor(byte_reader& in, arena& memory) {
+/// A tensor in a layout of a backend.
+tensor get_laid_out(byte_reader& in, const shape& dims, dtype type,
+                    std::string_view name, arena& memory,
+                    const layout_finder& find) {
+  const auto layout = find ? find(name, dims) : nullptr;
+  if (!layout)
+    throw malformed("has an unknown layout");
+  const auto bytes = in.take(layout->bytes());
+  tensor t{dims, type, memory.allocate(bytes.size()), layout};
+  std::memcpy(t.raw(), bytes.data(), bytes.size());
+  return t;
+}
+
+tensor get_tensor(byte_reader& in, arena& memory, const layout_finder& find) {
   const auto type = in.get<dtype>();
   const auto rank = in.get<std::uint8_t>();
   if (type > dtype::boolean || rank > shape::max_rank)
@@ -147,6 +173,13 @@ tensor get_tensor(byte_reader& in, arena& memory) {
   std::vector<std::int64_t> dims(rank);
   for (auto& d : dims)
     d = in.get<std::int64_t>();
+  const auto layout = in.take(in.get<std::uint8_t>());
+  if (!layout.empty()) {
+    bytes_of(dims, size_of(type), largest_value); // checks them
+    return layout == shape_only_layout
+             ? shape_only(shape{dims}, type)
+             : get_laid_out(in, shape{dims}, type, layout, memory, find);
+  }
   const auto bytes = in.take(bytes_of(dims, size_of(type), in.left()));
   auto t = make_tensor(dims, type, memory);
   std::memcpy(t.raw(), bytes.data(), bytes.size());
@@ -178,21 +211,23 @@ void set_levels(tensor& value, lod levels) {
 
 } // namespace
 
-encoded_value encode_value(const variable& value, arena& memory) {
-  const auto plain = plain_value_of(value);
+encoded_value encode_value(const variable& value, arena& memory,
+                           const layout_finder& find) {
+  const auto sent = to_send(value, find);
   byte_sink counter{nullptr};
-  put_value(counter, plain);
+  put_value(counter, sent);
   encoded_value made;
   made.bytes = counter.count();
   if (made.bytes == 0)
     return made;
   made.memory = memory.allocate(made.bytes);
   byte_sink writer{made.memory.data()};
-  put_value(writer, plain);
+  put_value(writer, sent);
   return made;
 }
 
-void decode_value(std::string_view bytes, arena& memory, variable& target) {
+void decode_value(std::string_view bytes, arena& memory, variable& target,
+                  const layout_finder& find) {
   if (bytes.empty()) {
     target.clear();
     return;
@@ -201,7 +236,7 @@ void decode_value(std::string_view bytes, arena& memory, variable& target) {
   const auto kind = in.get<content>();
   if (kind == content::dense || kind == content::sequences) {
     auto levels = kind == content::sequences ? get_levels(in) : lod{};
-    auto t = get_tensor(in, memory);
+    auto t = get_tensor(in, memory, find);
     in.require_end();
     set_levels(t, std::move(levels));
     target.set(std::move(t));
@@ -218,7 +253,7 @@ void decode_value(std::string_view bytes, arena& memory, variable& target) {
   r.rows.resize(count);
   if (count > 0)
     std::memcpy(r.rows.data(), rows.data(), rows.size());
-  r.values = get_tensor(in, memory);
+  r.values = get_tensor(in, memory, find);
   in.require_end();
   require_consistent(r);
   target.set(std::move(r));

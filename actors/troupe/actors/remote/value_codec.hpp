@@ -5,9 +5,15 @@
 #include <troupe/kernels/variable.hpp>
 
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <string_view>
 
 namespace troupe::actors {
+
+/// The layout of a name for tensors of a shape; null if there is none.
+using layout_finder = std::function<std::shared_ptr<const layout>(
+  std::string_view name, const shape& dims)>;
 
 /// Bytes that another process can read.
 struct encoded_value {
@@ -20,13 +26,21 @@ struct encoded_value {
 };
 
 /// Serializes a variable's value for other processes of the same machine type:
-/// kind, levels or rows, dtype, shape, and elements in plain layout. No value
-/// gives no bytes. The value must be in host-readable memory. Throws
-/// error(invalid_argument) for an array of tensors, error(out_of_memory).
-encoded_value encode_value(const variable& value, arena& memory);
+/// kind, levels or rows, dtype, shape, layout and elements. No value gives no
+/// bytes. The value must be in host-readable memory.
+///
+/// @param find layouts that the receiver knows. The value keeps such a layout,
+///   so that its readers compute the same bits as those here; others become
+///   plain. If empty, all do.
+///
+/// Throws error(invalid_argument) for an array of tensors,
+/// error(out_of_memory).
+encoded_value encode_value(const variable& value, arena& memory,
+                           const layout_finder& find = {});
 
 /// Deserializes a value into `target`, with memory from `memory`. Throws
 /// error(peer_failure) if `bytes` are malformed; `target` is then unchanged.
-void decode_value(std::string_view bytes, arena& memory, variable& target);
+void decode_value(std::string_view bytes, arena& memory, variable& target,
+                  const layout_finder& find = {});
 
 } // namespace troupe::actors

@@ -2,6 +2,7 @@
 #include <troupe/actors/steps/executor_graph.hpp>
 
 #include <troupe/actors/backend/backend.hpp>
+#include <troupe/graph/passes/place_handles.hpp>
 #include <troupe/graph/passes/rank_collectives.hpp>
 #include <troupe/graph/passes/transfers.hpp>
 #include <troupe/graph/ssa/hazard_checker.hpp>
@@ -78,16 +79,25 @@ std::string loss_of(const graph::program& p, const std::string& named) {
   }
 }
 
-graph::ssa_graph build_graph(std::shared_ptr<const graph::program> p,
-                             const executor_options& options,
-                             const std::string& loss) {
+graph::ssa_graph build_unplaced_graph(std::shared_ptr<const graph::program> p,
+                                      const executor_options& options,
+                                      const std::string& loss) {
   const auto build = build_options_of(options, loss);
   p = lowered_for(options.devices, std::move(p), build.lowering);
   auto g = graph::build_ssa_graph(std::move(p), build);
-  if (options.hooks.rank_collectives && !is_split(options))
-    g = graph::make_rank_collectives(std::move(g));
+  return options.hooks.rank_collectives || is_spread(places_of(options))
+           ? graph::make_rank_collectives(std::move(g))
+           : std::move(g);
+}
+
+graph::ssa_graph build_graph(std::shared_ptr<const graph::program> p,
+                             const executor_options& options,
+                             const std::string& loss) {
+  auto g = build_unplaced_graph(std::move(p), options, loss);
+  const auto places = places_of(options);
+  g = graph::place_handles(std::move(g), options.places, places);
   if (is_split(options))
-    g = graph::add_transfers(std::move(g), places_of(options));
+    g = graph::add_transfers(std::move(g), places);
   for (auto& pass : options.hooks.passes)
     g = pass(std::move(g));
   graph::check_places(g);

@@ -18,10 +18,16 @@ exposed(std::shared_ptr<const graph::program> main);
 /// program. Empty if the program has no loss.
 std::string loss_of(const graph::program& p, const std::string& named);
 
-/// Builds the graph that an executor runs: applies the options' passes, splits
-/// the graph over places (graph/passes/transfers.hpp) and proves it free of
-/// hazards. The graph refers to `p`. Throws error(graph_invalid) and what
-/// building throws.
+/// The graph whose handles `executor_options::places` names: before any of them
+/// moves, and before the graph is split.
+graph::ssa_graph build_unplaced_graph(std::shared_ptr<const graph::program> p,
+                                      const executor_options& options,
+                                      const std::string& loss);
+
+/// Builds the graph that an executor runs: applies the options' passes, places
+/// handles (graph/passes/place_handles.hpp), splits the graph over places
+/// (graph/passes/transfers.hpp) and proves it free of hazards. The graph refers
+/// to `p`. Throws error(graph_invalid) and what building throws.
 graph::ssa_graph build_graph(std::shared_ptr<const graph::program> p,
                              const executor_options& options,
                              const std::string& loss);

@@ -11,6 +11,7 @@
 #include <exception>
 #include <limits>
 #include <new>
+#include <numeric>
 #include <vector>
 
 namespace troupe::actors {
@@ -104,18 +105,31 @@ private:
 
   void take(step_state& step,
             const std::vector<std::uint64_t>& words) override {
-    auto& shard = step.shards[place().device_index];
-    shard.first_sample = shard.batch_samples = 0;
+    const auto batch = static_cast<std::int64_t>(
+      std::accumulate(words.begin(), words.end(), std::uint64_t{0}));
+    if (batch == 0)
+      throw error(errc::invalid_argument, "a batch without samples");
+    std::int64_t first = 0;
     for (std::size_t d = 0; d < words.size(); ++d) {
       const auto samples = static_cast<std::int64_t>(words[d]);
-      if (d < place().device_index)
-        shard.first_sample += samples;
-      shard.batch_samples += samples;
-      if (place().reports)
+      if (place().tells_of(d))
+        tell(step.shards[d], first, samples, batch);
+      if (place().reports())
         step.samples[d] = samples;
+      first += samples;
     }
-    if (shard.batch_samples == 0)
-      throw error(errc::invalid_argument, "a batch without samples");
+  }
+
+  /// Writes only what has changed: where all devices are in one process,
+  /// nothing does, and ops of other devices may be reading it.
+  static void tell(step_info& shard, std::int64_t first, std::int64_t samples,
+                   std::int64_t batch) {
+    if (shard.first_sample != first)
+      shard.first_sample = first;
+    if (shard.shard_samples != samples)
+      shard.shard_samples = samples;
+    if (shard.batch_samples != batch)
+      shard.batch_samples = batch;
   }
 };
 
@@ -136,7 +150,7 @@ private:
 
   void take(step_state& step,
             const std::vector<std::uint64_t>& words) override {
-    if (place().reports)
+    if (place().reports())
       for (std::size_t d = 0; d < words.size(); ++d)
         step.losses[d] = std::bit_cast<double>(words[d]);
   }

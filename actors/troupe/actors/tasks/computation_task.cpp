@@ -65,8 +65,7 @@ public:
   launch_status run(step_state& step, completion&) override {
     auto* const variables = variables_in(step.slot);
     const std::span<variable* const> inputs{variables, inputs_};
-    if ((step.idle(place_.device_index)
-         && (per_sample_ || lacks_inputs(inputs)))
+    if ((step.idle(place_.shard) && (per_sample_ || lacks_inputs(inputs)))
         || (step.has_no_past && lacks_inputs(inputs)))
       return launch_status::done;
     kernel_context ctx{place_.on,
@@ -74,7 +73,7 @@ public:
                        desc_.attributes,
                        {desc_.inputs, variables},
                        {desc_.outputs, variables + inputs_},
-                       step.shards[place_.device_index]};
+                       step.shards[place_.shard]};
     if (may_lend(inputs))
       run_kernel(*kernel_, rule_, ctx);
     else

@@ -112,7 +112,7 @@ std::unique_ptr<op_task> graph_tasks::make(const graph::op_handle& o,
   case graph::op_kind::computation: return make_kernel_task(o, on);
   case graph::op_kind::scale_loss_grad:
     return make_scale_loss_grad_task(*o.desc, *parts_.devices[o.device], on,
-                                     o.device, storage_of(o.outputs.front()));
+                                     o.shard(), storage_of(o.outputs.front()));
   case graph::op_kind::fetch: return make_fetch(o, on);
   case graph::op_kind::send:
   case graph::op_kind::recv: return make_transfer_task(o);
@@ -178,10 +178,11 @@ stream& graph_tasks::wide_stream(std::size_t device) {
   return *made;
 }
 
-const task_place& graph_tasks::place_of(std::size_t device, stream& on) {
+const task_place& graph_tasks::place_of(const graph::op_handle& o, stream& on) {
   return places_of_tasks_
-    .try_emplace(&on, task_place{*parts_.devices[device], device, on,
-                                 parts_.slots, task_memory_})
+    .try_emplace({&on, o.shard()},
+                 task_place{*parts_.devices[o.device], o.shard(), on,
+                            parts_.slots, task_memory_})
     .first->second;
 }
 
@@ -189,7 +190,7 @@ std::unique_ptr<op_task>
 graph_tasks::make_kernel_task(const graph::op_handle& o, stream& on) {
   auto& queue = updates_for_all(o) ? wide_stream(o.device) : on;
   return make_computation_task(
-    *o.desc, place_of(o.device, queue),
+    *o.desc, place_of(o, queue),
     outputs_.of(make_op_kernel(*parts_.program, *o.desc, *parts_.kernels,
                                graph_.devices[o.device].kind),
                 *o.desc),
@@ -285,7 +286,7 @@ exchange_place graph_tasks::exchange_on(std::size_t device) {
   TROUPE_ASSERT(ranks_); // these collectives have a handle per device
   return {*ranks_, *parts_.devices[device], device,
           parts_.merged_values ? *parts_.merged_values : host_memory_,
-          parts_.where.replica_of(device) == 0};
+          parts_.where};
 }
 
 std::vector<storage> graph_tasks::storages_of(std::span<const handle_id> vars) {

@@ -114,7 +114,7 @@ private:
   void find_updates_for_all();
   bool updates_for_all(const graph::op_handle& op) const;
   stream& wide_stream(std::size_t device);
-  const task_place& place_of(std::size_t device, stream& on);
+  const task_place& place_of(const graph::op_handle& o, stream& on);
   std::unique_ptr<op_task> make_fetch(const graph::op_handle& op, stream& on);
   std::unique_ptr<op_task> make_group_task(const graph::op_handle& op);
   std::unique_ptr<op_task> make_joint_task(const graph::op_handle& op);
@@ -138,7 +138,7 @@ private:
   output_check outputs_;
   arena host_memory_;
   task_memory task_memory_;
-  std::map<const stream*, task_place> places_of_tasks_;
+  std::map<std::pair<const stream*, std::size_t>, task_place> places_of_tasks_;
   std::unique_ptr<storage_places> places_;
   // placeholder for all values of devices in other processes
   variable elsewhere_;

@@ -28,7 +28,7 @@ struct task_argument {
 /// Where tasks run. It and everything in it must outlive the tasks.
 struct task_place {
   device& on;
-  std::size_t device_index;
+  std::size_t shard; ///< the device on whose samples it works
   stream& queue;
   std::size_t slots;   ///< number of step slots
   task_memory& memory; ///< for data that a run reads
