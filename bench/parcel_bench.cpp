@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures the round trip of an empty parcel, by which one process tells
+// another that a value is ready, between two processes on a core each: through
+// shared memory while threads of both look for it (looking), or sleep (asleep),
+// over Gloo, and for comparison 64 bytes over a plain TCP socket. All take
+// turns, so that other load on the machine affects them equally.
+#include <troupe/base/cores.hpp>
+#include <troupe/base/error.hpp>
+#include <troupe/comm/communicator.hpp>
+#include <troupe/comm/engine/join.hpp>
+#include <troupe/comm/shm/join.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace troupe;
+
+double now_us() {
+  return std::chrono::duration<double, std::micro>(
+           std::chrono::steady_clock::now().time_since_epoch())
+    .count();
+}
+
+double median(std::vector<double> values) {
+  const auto middle =
+    values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+void require(bool holds, const char* what) {
+  if (holds)
+    return;
+  std::perror(what);
+  std::exit(1);
+}
+
+/// Rank 1 answers each parcel within the call; rank 0 counts the answers.
+class players final : public comm::parcel_receiver {
+public:
+  explicit players(std::unique_ptr<comm::communicator> end)
+    : end_(std::move(end)) {
+    end_->open_parcels(*this);
+  }
+  ~players() override { end_->close_parcels(); }
+  players(const players&) = delete;
+  players& operator=(const players&) = delete;
+
+  void arrived(std::size_t from, const comm::parcel_label& label,
+               std::span<const std::byte>) noexcept override {
+    if (end_->rank() == 1)
+      end_->send_parcel(from, {label, {}, 0});
+    came_.fetch_add(1, std::memory_order_release);
+    came_.notify_one();
+  }
+  void malformed(std::size_t, const error&) noexcept override {}
+
+  /// Plays so many round trips; the other process does, too.
+  void play(std::size_t trips, bool looks) {
+    if (looks)
+      end_->begin_looking();
+    for (std::size_t i = 0; i < trips; ++i) {
+      const auto seen = came_.load(std::memory_order_acquire);
+      if (end_->rank() == 0)
+        end_->send_parcel(1, {{i, 0}, {}, 0});
+      if (looks)
+        while (came_.load(std::memory_order_acquire) < total_ + i + 1)
+          end_->progress();
+      else if (end_->rank() == 0)
+        came_.wait(seen, std::memory_order_acquire);
+    }
+    total_ += trips;
+    while (came_.load(std::memory_order_acquire) < total_)
+      came_.wait(came_.load(std::memory_order_acquire));
+    if (looks)
+      end_->end_looking();
+  }
+
+private:
+  std::unique_ptr<comm::communicator> end_;
+  std::atomic<std::size_t> came_{0};
+  std::size_t total_ = 0;
+};
+
+/// A connection on loopback.
+class plain_socket {
+public:
+  plain_socket(std::size_t rank, int listener, const sockaddr_in& at)
+    : rank_(rank) {
+    if (rank == 0) {
+      socket_ = ::accept(listener, nullptr, nullptr);
+      require(socket_ >= 0, "accept");
+    } else {
+      socket_ = ::socket(AF_INET, SOCK_STREAM, 0);
+      require(
+        ::connect(socket_, reinterpret_cast<const sockaddr*>(&at), sizeof at)
+          == 0,
+        "connect");
+    }
+    const int on = 1;
+    ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  }
+  ~plain_socket() { ::close(socket_); }
+  plain_socket(const plain_socket&) = delete;
+  plain_socket& operator=(const plain_socket&) = delete;
+
+  void play(std::size_t trips) {
+    std::array<char, 64> bytes{};
+    for (std::size_t i = 0; i < trips; ++i) {
+      if (rank_ == 0)
+        send(bytes);
+      receive(bytes);
+      if (rank_ == 1)
+        send(bytes);
+    }
+  }
+
+private:
+  void send(const std::array<char, 64>& bytes) {
+    require(::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL)
+              == static_cast<ssize_t>(bytes.size()),
+            "send");
+  }
+  void receive(std::array<char, 64>& bytes) {
+    require(::recv(socket_, bytes.data(), bytes.size(), MSG_WAITALL)
+              == static_cast<ssize_t>(bytes.size()),
+            "recv");
+  }
+
+  std::size_t rank_;
+  int socket_ = -1;
+};
+
+struct plan {
+  std::size_t trips = 2000;
+  std::size_t rounds = 15;
+};
+
+/// One process's side.
+void measure(std::size_t rank, const plan& wanted, const std::string& folder,
+             int listener, const sockaddr_in& at) {
+  plain_socket tcp{rank, listener, at};
+  players shm{
+    std::move(comm::join_shm_group(
+                {.path = folder + "/socket", .process = rank, .processes = 2})
+                .front())};
+  std::unique_ptr<players> gloo;
+  if (comm::gloo_support().is_built) {
+    comm::gloo_group_options options;
+    options.store = comm::make_folder_store(folder);
+    options.process = rank;
+    options.processes = 2;
+    gloo = std::make_unique<players>(
+      std::move(comm::join_gloo_group(options).front()));
+  }
+  struct contender {
+    const char* name;
+    std::function<void(std::size_t)> play;
+    std::vector<double> us = {};
+  };
+  std::vector<contender> all{
+    {"shm_looking", [&](std::size_t n) { shm.play(n, true); }},
+    {"shm_asleep", [&](std::size_t n) { shm.play(n, false); }},
+    {"tcp_socket", [&](std::size_t n) { tcp.play(n); }}};
+  if (gloo)
+    all.push_back({"gloo", [&](std::size_t n) { gloo->play(n, false); }});
+  for (std::size_t round = 0; round <= wanted.rounds; ++round)
+    for (auto& c : all) {
+      c.play(10); // both have arrived
+      const auto start = now_us();
+      c.play(wanted.trips);
+      if (round > 0) // the first is a warm-up
+        c.us.push_back((now_us() - start) / static_cast<double>(wanted.trips));
+    }
+  for (auto& c : all)
+    if (rank == 0)
+      std::printf("contender=%s round_trip_us=%.2f\n", c.name, median(c.us));
+  tcp.play(1); // ends together
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  plan wanted;
+  CLI::App app{"round trip of an empty parcel between two processes"};
+  app.add_option("--trips", wanted.trips, "round trips per turn")
+    ->capture_default_str();
+  app.add_option("--rounds", wanted.rounds, "turns of each contender")
+    ->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+
+  const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof at;
+  require(::bind(listener, reinterpret_cast<sockaddr*>(&at), size) == 0,
+          "bind");
+  require(::listen(listener, 1) == 0, "listen");
+  ::getsockname(listener, reinterpret_cast<sockaddr*>(&at), &size);
+
+  auto folder =
+    (std::filesystem::temp_directory_path() / "parcel-bench-XXXXXX").string();
+  require(::mkdtemp(folder.data()) != nullptr, "mkdtemp");
+  const auto other = ::fork();
+  require(other >= 0, "fork");
+  if (other == 0)
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const std::size_t rank = other == 0 ? 1 : 0;
+  pin_this_thread(rank);
+  measure(rank, wanted, folder, listener, at);
+  if (other == 0)
+    ::_exit(0);
+  int status = 0;
+  ::waitpid(other, &status, 0);
+  std::filesystem::remove_all(folder);
+  return status == 0 ? 0 : 1;
+}
