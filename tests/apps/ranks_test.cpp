@@ -102,6 +102,21 @@ TEST_CASE("handles on other ranks than their own change no bit") {
         == metrics_before("ms", folder / "three.jsonl"));
 }
 
+TEST_CASE("optimizer state of one rank can be in another") {
+  const temporary_folder folder;
+  write_bytes(folder / "places.txt", "*_moment?_0:*@cpu:2  0\n"
+                                     "adam*@cpu:2          0\n"
+                                     "*_pow_acc_0:*@cpu:1  2\n");
+  const words on{"--epochs", "2", "--devices", "cpu:1", "--strategy", "reduce"};
+  REQUIRE(run_troupe(train(3, on + words{"--save", folder / "home"})).code
+          == 0);
+  const auto placed = run_troupe(train(
+    3,
+    on + words{"--place", folder / "places.txt", "--save", folder / "placed"}));
+  CHECK_MESSAGE(placed.code == 0, placed.err);
+  CHECK(same_parameters(folder / "home", folder / "placed"));
+}
+
 TEST_CASE("places that make no sense are refused in one line") {
   const temporary_folder folder;
   const auto refusal = [&](const char* line, int ranks) {

@@ -42,6 +42,20 @@ ssa_graph placed(const ssa_graph& g, const table& lines) {
   return place_handles(g, lines, {0, 1});
 }
 
+/// y = x * w, loss = mean(y), an update of w that keeps a velocity.
+small_program linear_with_momentum() {
+  small_program p;
+  p.persistable("w", {4, 4}).persistable("w_velocity", {4, 4});
+  p.op("mul", {"x", "w"}, {"y"})
+    .op("mean", {"y"}, {"loss"}, role_forward | role_loss)
+    .loss_gradient("loss")
+    .op("mean_grad", {"y", "loss@GRAD"}, {"y@GRAD"}, role_backward)
+    .op("mul_grad", {"x", "y@GRAD"}, {"w@GRAD"}, role_backward, {"w", "w@GRAD"})
+    .op("momentum", {"w", "w_velocity", "w@GRAD"}, {"w", "w_velocity"},
+        role_optimize, {"w", "w@GRAD"});
+  return p;
+}
+
 /// The ops that have been moved, as "type: from -> to".
 std::string moves_of(const ssa_graph& g) {
   std::string text;
@@ -104,6 +118,29 @@ TEST_CASE("a star is any text, a question mark one character") {
     CHECK(says(refused(g, {{pattern, 0, "a"}}), "fits no handle"));
 }
 
+TEST_CASE("a persistable variable that only one device has moves") {
+  small_program p;
+  p.persistable("m").op("look", {"x"}, {"y"}).op("add", {"m", "y"}, {"m"});
+  auto g = make_rank_collectives(build(p, on_cpus(2)));
+  // As with the strategy reduce: only cpu:1 updates it.
+  CHECK(says(refused(g, {{"m:*@cpu:1", 0, "a"}}), "belong to their device"));
+  CHECK(says(refused(g, {{"m:*@cpu:0", 1, "a"}}), "belong to their device"));
+  const auto reduced = make_rank_collectives(
+    build(linear_with_momentum(), on_cpus(2, merge_strategy::reduce)));
+  const auto velocity = [](const ssa_graph& of) {
+    for (auto& v : of.vars)
+      if (v.name == "w_velocity")
+        return v.device;
+    return std::uint32_t{99};
+  };
+  const auto home = velocity(reduced);
+  REQUIRE(home < 2);
+  const auto moved = placed(reduced, {{"w_velocity:*", 1 - home, "a"}});
+  CHECK(velocity(moved) == 1 - home);
+  for (std::uint32_t k : {1, 2, 3})
+    CHECK(find_hazards(add_transfers(moved, {0, 1}), k).empty());
+}
+
 TEST_CASE("handles that belong to their device stay there") {
   auto options = on_cpus(2, merge_strategy::all_reduce, {"loss"});
   const auto g = make_rank_collectives(build(linear_with_sgd(), options));
@@ -114,9 +151,10 @@ TEST_CASE("handles that belong to their device stay there") {
     CHECK((o.device == 0) == (moves || o.shard() == 0));
   }
   for (std::size_t i = 0; i < g.vars.size(); ++i)
-    if (g.vars[i].persistable || g.vars[i].feed || g.vars[i].name == "loss")
+    if (g.vars[i].feed || g.vars[i].name == "loss" || g.vars[i].name == "w")
       CHECK(all.vars[i].device == g.vars[i].device);
-  for (const auto* pattern : {"all_reduce*", "fetch*", "w:*", "x:*", "loss:*"})
+  for (const auto* pattern :
+       {"all_reduce*", "fetch*", "w:*@cpu:1", "x:*", "loss:*"})
     CHECK(says(refused(g, {{pattern, 0, "p, line 7"}}),
                "p, line 7: '" + std::string{pattern}
                  + "' fits only handles that belong to their device"));

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstddef>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace troupe::graph {
@@ -51,7 +52,8 @@ public:
   ssa_graph move();
 
 private:
-  std::optional<std::uint32_t> rank_of(handle_id id, bool can_move);
+  template <class CanMove>
+  std::optional<std::uint32_t> rank_of(handle_id id, CanMove can_move);
   void move_op(op_handle& op, std::uint32_t rank);
   void move_variables();
   std::vector<bool> storages_that_stay() const;
@@ -68,15 +70,19 @@ private:
   std::vector<bool> is_used_, has_fitted_; // by line of the table
 };
 
-/// Where a handle goes, if it is not its own device.
+/// Where the table lets a handle go.
+/// @param can_move tells whether it can go to a rank
+template <class CanMove>
 std::optional<std::uint32_t> handle_mover::rank_of(handle_id id,
-                                                   bool can_move) {
+                                                   CanMove can_move) {
   const auto name = handle_name(graph_, id);
   for (std::size_t i = 0; i < table_.size(); ++i)
     if (fits(table_[i].pattern, name)) {
       has_fitted_[i] = true;
-      is_used_[i] = is_used_[i] || can_move;
-      return can_move ? std::optional{table_[i].rank} : std::nullopt;
+      if (!can_move(table_[i].rank))
+        return std::nullopt;
+      is_used_[i] = true;
+      return table_[i].rank;
     }
   return std::nullopt;
 }
@@ -122,7 +128,7 @@ void handle_mover::wait_for_counts() {
 std::vector<bool> handle_mover::storages_that_stay() const {
   std::vector<bool> stays(graph_.num_storages);
   for (auto& v : graph_.vars)
-    if (v.persistable || v.feed)
+    if (v.feed)
       stays[v.storage] = true;
   for (auto& o : graph_.ops)
     if (!can_move(o))
@@ -134,11 +140,26 @@ std::vector<bool> handle_mover::storages_that_stay() const {
 
 void handle_mover::move_variables() {
   const auto stays = storages_that_stay();
-  std::vector<std::optional<std::uint32_t>> rank(graph_.num_storages);
+  // By name and device.
+  std::set<std::pair<std::string_view, std::uint32_t>> persistables;
   for (auto& v : graph_.vars)
-    if (const auto to = rank_of(v.id, !stays[v.storage]);
-        to && !rank[v.storage])
-      rank[v.storage] = to;
+    if (v.persistable)
+      persistables.emplace(v.name, v.device);
+  std::vector<std::optional<std::uint32_t>> rank(graph_.num_storages);
+  for (auto& v : graph_.vars) {
+    auto& known = rank[v.storage]; // from an earlier version
+    const auto to = rank_of(v.id, [&](std::uint32_t wanted) {
+      return known
+             || (!stays[v.storage]
+                 && (!v.persistable || wanted == v.device
+                     || !persistables.contains({v.name, wanted})));
+    });
+    if (known || !to)
+      continue;
+    known = to;
+    if (v.persistable)
+      persistables.emplace(v.name, *to);
+  }
   auto sources = std::make_shared<handle_sources>();
   sources->described = graph_.sources->described;
   sources->before = graph_.sources;
@@ -146,6 +167,8 @@ void handle_mover::move_variables() {
   for (auto& v : graph_.vars) {
     if (!rank[v.storage] || *rank[v.storage] == v.device)
       continue;
+    if (name[v.storage].empty() && v.persistable)
+      name[v.storage] = v.name;
     if (name[v.storage].empty())
       name[v.storage] = sources->undeclared.emplace_back(
         std::string{v.name} + "@" + to_string(graph_.devices[v.device]));
@@ -176,7 +199,7 @@ ssa_graph handle_mover::move() {
   // Names have devices in them: all are compared before any handle moves.
   std::vector<std::optional<std::uint32_t>> rank(graph_.ops.size());
   for (auto& o : graph_.ops)
-    rank[o.id] = rank_of(o.id, can_move(o));
+    rank[o.id] = rank_of(o.id, [&](std::uint32_t) { return can_move(o); });
   move_variables();
   require_all_used();
   for (auto& o : graph_.ops)

@@ -31,15 +31,16 @@ std::vector<handle_place> parse_handle_places(std::string_view text,
 /// handle, the first one counts.
 ///
 /// An op still works on the samples of its own device (`op_handle::shard`), so
-/// results keep their bits. A variable gets its device's name appended ("x"
-/// becomes "x@cpu:1"), because the other device may have one of that name. All
-/// versions of a variable share storage, so they move together: it is enough
-/// that one of them fits.
+/// results keep their bits. A temporary gets its device's name appended ("x"
+/// becomes "x@cpu:1"), because the other device may have one of that name. A
+/// persistable variable keeps its name, so it can only move to a device that
+/// has none of that name: so can optimizer state with the strategies reduce and
+/// replicate, which one device has. All versions of a variable share storage,
+/// so they move together: it is enough that one of them fits.
 ///
 /// Some handles belong to their device and stay where they are: collectives and
-/// fetches, the variables that they use, variables that are fed, and
-/// persistable variables, which the device's process keeps. The ops that read
-/// and update these can move.
+/// fetches, the variables that they use, and variables that are fed. The ops
+/// that read and write these can move.
 ///
 /// Goes before `add_transfers`, and after `make_rank_collectives` if devices
 /// are in several places.
