@@ -14,6 +14,7 @@
 #include <troupe/actors/steps/replica_check.hpp>
 #include <troupe/actors/steps/scatter.hpp>
 #include <troupe/actors/steps/step_failures.hpp>
+#include <troupe/actors/tracing/trace_start.hpp>
 #include <troupe/actors/workers/serving_thread.hpp>
 #include <troupe/base/assert.hpp>
 #include <troupe/base/clock.hpp>
@@ -127,6 +128,7 @@ struct executor::impl {
   std::unique_ptr<own_system> own;
   std::unique_ptr<actors::worker_pool> workers;
   std::unique_ptr<recorder> trace;
+  troupe::trace::phase_log start; // what making the executor took
   // Number of steps that have ended. Stored with release by the thread that
   // ends a step, loaded with acquire by the waiting thread.
   std::atomic<std::uint64_t> ended{0};
@@ -140,7 +142,8 @@ struct executor::impl {
   std::optional<actors::feeder> feeding; // once there are actors
   // in a run over several processes
   std::optional<actors::process_run> others;
-  std::list<step_in_flight> in_flight;       // oldest first
+  std::unique_ptr<actors::trace_recording> recording; // null: none
+  std::list<step_in_flight> in_flight;                // oldest first
   std::list<step_in_flight> spare;           // kept for reuse of their memory
   std::vector<actors::fetched_value> values; // of the step being collected
   step_id next_step = 0;
@@ -178,6 +181,7 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
   parameters =
     options.parameters ? options.parameters : std::make_shared<scope>();
   devices = devices_of(options);
+  start.begin("build graph");
   graph::require_kernels(*program, *options.kernels, options.devices);
   loss = actors::loss_of(*program, options.loss);
   ssa = actors::build_graph(program, options, loss);
@@ -185,6 +189,7 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
   gathers_losses = std::ranges::count(ssa.ops, graph::op_kind::gather_losses,
                                       &graph::op_handle::kind)
                    > 0;
+  start.begin("prepare kernels");
   if (!options.hooks.dry_run)
     prepare_backends(options.devices, worker_count(options.threads));
   if (!options.system) {
@@ -197,6 +202,7 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
   trace->set_level(options.hooks.trace);
   if (!options.hooks.dry_run)
     replicas().spread();
+  start.begin("wire actors");
   if (!ssa.transfers.empty())
     transfers = std::make_unique<actors::transport>(
       ssa.transfers.size(), options.steps_in_flight,
@@ -216,7 +222,12 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
   actors->context().step_failed = &step_failed;
   actors->context().step_ended = &step_ended;
   actors->context().owner = this;
+  if (options.nodes)
+    start.begin("join processes");
   connect();
+  start.end();
+  recording = actors::start_trace(options, *program, ssa, *trace,
+                                  workers->queue().workers(), start);
   // The engine has its messages. Whoever asks for the edges gets them again.
   graph::drop_data_edges(ssa);
   // CAF keeps a reference to the system's logger in this thread. The main
@@ -283,6 +294,7 @@ executor::impl::~impl() {
   if (others)
     others->leave(next_step);
   others.reset();
+  recording.reset();
   actors->retire();
   while (!actors->idle()) {
     actors::serving_thread{*workers}.serve_ready();
@@ -558,6 +570,10 @@ const graph::ssa_graph& executor::graph() const {
 
 recorder& executor::trace() noexcept {
   return *impl_->trace;
+}
+
+std::optional<std::string> executor::trace_failure() const {
+  return impl_->recording ? impl_->recording->failure() : std::nullopt;
 }
 
 scope& executor::parameters() noexcept {

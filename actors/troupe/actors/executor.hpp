@@ -3,6 +3,7 @@
 
 #include <troupe/actors/executor_hooks.hpp>
 #include <troupe/actors/node_options.hpp>
+#include <troupe/actors/trace_options.hpp>
 #include <troupe/actors/wait_chain.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/recorder.hpp>
@@ -78,6 +79,10 @@ struct executor_options {
   /// Handles that run on other devices than their own, also in other processes.
   /// Results stay the same, bit by bit.
   std::vector<graph::handle_place> places = {};
+  /// A trace of this executor's steps. Not set: the file that the environment
+  /// variable TROUPE_TRACE names, if there is one. The trace takes the events
+  /// of `executor::trace`.
+  std::optional<trace_options> trace = {};
   /// If set, the graph is split over processes. If `system` is also set, CAF's
   /// middleman must be loaded in it.
   std::optional<node_options> nodes = {};
@@ -241,6 +246,8 @@ public:
   /// The recorder of what happens in steps. Its level can be changed at any
   /// time. Any thread.
   recorder& trace() noexcept;
+  /// Why the file of the trace has been given up, if it was. Any thread.
+  std::optional<std::string> trace_failure() const;
   /// The scope of `executor_options::parameters`, or the executor's own. Use it
   /// only while no step is running.
   scope& parameters() noexcept;

@@ -37,10 +37,10 @@ struct graph_options {
 /// The options of `troupe train` that change nothing in its graph. They are
 /// accepted, so that the command line of a training shows its graph.
 constexpr const char* without_effect[] = {
-  "--synthetic", "--steps",       "--epochs",  "--params",
-  "--seed",      "--save",        "--metrics", "--loss-curve",
-  "--fetch-out", "--check-nan",   "--profile", "--deterministic",
-  "--dry-run",   "--memory-limit"};
+  "--synthetic", "--steps",        "--epochs",  "--params",
+  "--seed",      "--save",         "--metrics", "--loss-curve",
+  "--fetch-out", "--check-nan",    "--profile", "--deterministic",
+  "--dry-run",   "--memory-limit", "--trace",   "--trace-level"};
 
 /// The executor options that `troupe train` uses for the same command line.
 executor_options train_options_of(const graph_options& options,

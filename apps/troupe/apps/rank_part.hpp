@@ -53,7 +53,8 @@ public:
   }
 
   ///@{
-  /// For elastic jobs.
+  /// For elastic jobs. The epoch is 0 in others.
+  std::uint64_t epoch() const noexcept { return epoch_; }
   bool is_elastic() const noexcept { return found_ && found_->member; }
   /// True if the process was not there from the start.
   bool is_late() const noexcept { return first_epoch_ > 1; }

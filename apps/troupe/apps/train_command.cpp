@@ -36,6 +36,19 @@ void add_result_options(CLI::App& command, train_options& options) {
     .add_option("--loss-curve", options.loss_curve,
                 "draw the losses as an .svg file")
     ->check(not_empty());
+  auto* trace =
+    command
+      .add_option("--trace", options.trace,
+                  "write a .trt file: who waited for whom, and why a step took "
+                  "so long; troupe trace reads it")
+      ->check(not_empty())
+      ->excludes("--profile"); // which takes the recorder's events, too
+  command
+    .add_option("--trace-level", options.trace_level,
+                "what is recorded: steps, ops or messages (default: messages)")
+    ->check(not_empty())
+    ->check(CLI::IsMember({"steps", "ops", "messages"}))
+    ->needs(trace);
   auto* fetch = add_list_option(command, "--fetch", options.fetch,
                                 "variables to fetch, VAR,VAR,...")
                   ->check(name_list());

@@ -30,6 +30,8 @@
 
 #include <array>
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
 #include <new>
 #include <optional>
 #include <span>
@@ -45,10 +47,11 @@ namespace {
 using ull = unsigned long long;
 
 void check_places(const train_options& options) {
-  const std::array<output_place, 3> outputs{
+  const std::array<output_place, 4> outputs{
     {{"--metrics", options.metrics, true},
      {"--loss-curve", options.loss_curve},
-     {"--fetch-out", options.fetch_out}}};
+     {"--fetch-out", options.fetch_out},
+     {"--trace", options.trace}}};
   const std::array<std::string, 4> read{options.network.program,
                                         options.data.feeds, options.data.data,
                                         options.params};
@@ -120,6 +123,28 @@ void check_part(const train_options& options, const program_bundle& bundle,
                       "samples");
 }
 
+program_bundle load(const network_options& options, trace::phase_log& log) {
+  log.begin("read program");
+  return load_program(options.program, options.loss);
+}
+
+/// The trace of this rank's training. In an elastic job, each epoch of the job
+/// has one.
+trace_options trace_of(const train_options& options, const rank_part& part) {
+  trace_options wanted;
+  const auto* named = std::getenv("TROUPE_TRACE");
+  std::filesystem::path file =
+    options.trace.empty() && named ? named : options.trace;
+  if (part.epoch() > 1)
+    file.replace_extension(".epoch-" + std::to_string(part.epoch())
+                           + file.extension().string());
+  wanted.file = file.string();
+  if (!options.trace_level.empty())
+    wanted.level = parse_trace_level(options.trace_level);
+  wanted.command = "train " + options.network.program;
+  return wanted;
+}
+
 /// One rank's run of the command. In an elastic job it consists of several
 /// parts, one per epoch of the job: when a rank has ended, the others go back
 /// to the end of their last step, and make a new run with those that live.
@@ -152,6 +177,7 @@ private:
   bool writes_files_;     // this is the first rank
   train_options options_; // given_, or without files
   arena host_{make_host_memory_source()};
+  trace::phase_log start_; // what happened before the first step
   const program_bundle bundle_;
   executor_options wanted_; // on this rank's devices
   std::vector<graph::handle_place> places_;
@@ -175,7 +201,8 @@ private:
 training_run::training_run(const train_options& given, rank_part& part)
   : given_(given), part_(part), writes_files_(part.is_first()),
     options_(writes_files_ ? given : without_files(given)),
-    bundle_(load_program(given.network.program, given.network.loss)) {
+    bundle_(load(given.network, start_)) {
+  start_.begin("prepare");
   require_loss(bundle_);
   if (given.data.feeds.empty())
     refuse_custom_gradient(given.network, bundle_);
@@ -193,6 +220,7 @@ training_run::training_run(const train_options& given, rank_part& part)
   if (!given.dry_run)
     prepare_backends(wanted_.devices, worker_count(wanted_.threads));
   start_system();
+  start_.begin("read data");
   open_source();
   held_out_samples_ = open_held_out(given, bundle_, host_);
   steps_ = count_steps(given, *source_); // throws if there are too many
@@ -204,7 +232,9 @@ training_run::training_run(const train_options& given, rank_part& part)
       "the snapshot has " + std::to_string(state_.position.steps)
       + " steps, this run ends after " + std::to_string(steps_));
   outputs_.emplace(options_, bundle_, state_.position.steps);
+  start_.begin("make parameters");
   parameters_ = make_parameters(given, bundle_, host_);
+  start_.end();
 }
 
 void training_run::start_system() {
@@ -242,11 +272,13 @@ void training_run::choose_devices(const stop_request& stop) {
 
 int training_run::run() {
   const stop_request stop; // before this, a signal ends the process
+  start_.begin("choose devices");
   std::optional<stop_watch> ends_late_stop(std::in_place, stop,
                                            end_if_it_takes(patience_for_stops));
   choose_devices(stop);
   snapshots_->restore(wanted_.devices.size(), *parameters_);
   wanted_.parameters = parameters_;
+  start_.end();
   held_out_test held_out(bundle_, held_out_samples_.get(), wanted_, part_,
                          stop);
   if (options_.profile)
@@ -284,6 +316,8 @@ int training_run::run() {
 /// Brings all ranks of the epoch to the same state.
 void training_run::begin_epoch(const stop_request& stop) {
   run_ = wanted_;
+  run_.trace = trace_of(given_, part_);
+  run_.trace->before = start_;
   if (!part_.is_elastic())
     return spread(stop);
   if (epochs_++ > 0) {
@@ -443,6 +477,8 @@ void training_run::train_epoch(held_out_test& held_out,
   if (report_.stopped)
     return;
   exe.synchronize_parameters();
+  if (const auto why = exe.trace_failure())
+    shown.note("the trace ends early: " + *why);
   if (part_.is_first())
     print_summary(report_, exe.stats(), given_.json);
   if (!given_.dry_run) // a dry run computes no loss
@@ -468,6 +504,7 @@ void training_run::save(const held_out_test& held_out) {
 executor_options make_train_options(const train_options& options,
                                     const program_bundle& bundle) {
   executor_options made = make_executor_options(options.network);
+  made.trace.emplace(); // neither trials nor tests are traced
   made.loss = bundle.loss;
   made.fetches = split_names(options.fetch);
   made.seed = options.seed;

@@ -32,6 +32,8 @@ struct train_options {
   std::uint64_t verify_every = 0;   ///< steps; 0: never
   std::vector<std::string> slow;    ///< TYPE=TIME
   std::string place;                ///< file of patterns and ranks
+  std::string trace;                ///< .trt
+  std::string trace_level;          ///< empty: messages
   std::string fetch;                ///< names with commas
   std::string fetch_out;            ///< .npz
   std::uint64_t seed = 0;

@@ -26,6 +26,10 @@ enum class trace_level : std::uint8_t {
   messages, ///< every readiness message
 };
 
+std::string_view to_string(trace_level level) noexcept;
+/// Throws error(invalid_argument) for a text that is no level.
+trace_level parse_trace_level(std::string_view text);
+
 enum class event_kind : std::uint8_t {
   step_begin,
   step_end,

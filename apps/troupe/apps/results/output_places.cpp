@@ -48,7 +48,8 @@ bool is_of_program(const fs::path& file) {
 }
 
 bool has_extension_of_results(const fs::path& file) {
-  constexpr std::array<std::string_view, 3> known{".jsonl", ".svg", ".npz"};
+  constexpr std::array<std::string_view, 4> known{".jsonl", ".svg", ".npz",
+                                                  ".trt"};
   return std::ranges::find(known, file.extension().string()) != known.end();
 }
 

@@ -27,8 +27,8 @@ int descriptor_to(const std::string& path);
 /// killed run left behind.
 ///
 /// In a folder that is read, an output may replace only a file with an
-/// extension of results: .jsonl, .svg, .npz. It must not be another name (a
-/// link) of any other file there.
+/// extension of results: .jsonl, .svg, .npz, .trt. It must not be another name
+/// (a link) of any other file there.
 /// @param read files and folders; empty strings and names that are not files
 ///   are ignored
 /// @param saved the folder of `--save`, which may be one that is read; empty:

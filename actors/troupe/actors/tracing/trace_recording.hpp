@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/base/recorder.hpp>
+#include <troupe/trace/phase_log.hpp>
+#include <troupe/trace/trace.hpp>
+#include <troupe/trace/trace_writer.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace caf {
+class actor_system;
+} // namespace caf
+
+namespace troupe::actors {
+
+/// Writes what a recorder records to a file, on the thread of a background
+/// actor, from its construction until its destruction.
+///
+/// If the file cannot be written any more, as on a full disk, recording stops
+/// and the run goes on: `failure` says why.
+///
+/// Thread rule: the thread that made it; `failure` any thread.
+class trace_recording {
+public:
+  /// What is written, besides events.
+  struct subject {
+    trace::run_info run;
+    trace::graph_info graph;
+    trace::phase_log phases;
+  };
+
+  /// Raises the level and begins. Throws error(io_failure) if the file cannot
+  /// be made.
+  /// @param from must outlive the object; nothing else may take its events
+  trace_recording(caf::actor_system& system, recorder& from, trace_level level,
+                  const std::filesystem::path& file, subject what);
+  /// Writes the events that are left.
+  ~trace_recording();
+  trace_recording(const trace_recording&) = delete;
+  trace_recording& operator=(const trace_recording&) = delete;
+
+  /// Why the file has been given up, if it was.
+  std::optional<std::string> failure() const;
+
+private:
+  class loop;
+  std::shared_ptr<loop> loop_;
+};
+
+} // namespace troupe::actors

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/actors/tracing/traced_graph.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace troupe::actors {
+
+namespace {
+
+std::string shape_of(const graph::block& declares, std::string_view name) {
+  const auto* found = declares.find_var(std::string{name});
+  return found ? to_string(found->dims) : std::string{};
+}
+
+trace::handle_info info_of(const graph::ssa_graph& g, const graph::op_handle& o,
+                           const graph::block& declares) {
+  trace::handle_info h;
+  h.name = handle_name(g, o.id);
+  h.type = o.desc->type;
+  h.is_op = true;
+  h.is_collective = o.collective_index >= 0;
+  h.device = o.device;
+  h.stream = to_string(o.stream);
+  for (auto input : o.inputs) {
+    if (!h.shape.empty())
+      h.shape += "; ";
+    h.shape += shape_of(declares, g.var(input).name);
+  }
+  return h;
+}
+
+trace::handle_info info_of(const graph::ssa_graph& g,
+                           const graph::var_handle& v,
+                           const graph::block& declares) {
+  trace::handle_info h;
+  h.name = handle_name(g, v.id);
+  h.type = v.name;
+  h.device = v.device;
+  h.shape = shape_of(declares, v.name);
+  return h;
+}
+
+} // namespace
+
+trace::graph_info
+traced_graph(const graph::ssa_graph& g, const graph::block& declares,
+             const std::vector<std::size_t>& process_of_device) {
+  trace::graph_info info;
+  for (auto device : g.devices)
+    info.devices.push_back(to_string(device));
+  info.process_of_device = process_of_device;
+  for (auto& o : g.ops)
+    info.handles.push_back(info_of(g, o, declares));
+  for (auto& v : g.vars)
+    info.handles.push_back(info_of(g, v, declares));
+  for (auto& e : g.edges)
+    info.edges.push_back({e.from, e.to, e.distance});
+  return info;
+}
+
+} // namespace troupe::actors

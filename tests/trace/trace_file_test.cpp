@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/trace/trace_format.hpp>
+#include <troupe/trace/trace_reader.hpp>
+#include <troupe/trace/trace_writer.hpp>
+
+#include <troupe/base/error.hpp>
+
+#include <support/caught.hpp>
+#include <support/files.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::trace;
+using namespace troupe::test;
+
+TEST_SUITE("trace.file") {
+
+namespace {
+
+graph_info small_graph() {
+  graph_info g;
+  g.devices = {"cpu:0", "cpu:1"};
+  g.process_of_device = {0, 1};
+  g.handles = {
+    {"mul#0@cpu:0", "mul", true, false, 0, "compute", "[-1, 4]; [4, 3]"},
+    {"all_reduce#1@cpu:1", "all_reduce", true, true, 1, "collective", ""},
+    {"y:v1@cpu:0", "y", false, false, 0, "", "[-1, 3]"}};
+  g.edges = {{0, 2, 0}, {2, 1, 0}, {1, 0, 1}};
+  return g;
+}
+
+run_info small_run() {
+  return {"0.1.0", "train mlp", "host-a",         4711,     1, 2,
+          2,       "reduce",    trace_level::ops, 123456789};
+}
+
+trace_event event_at(std::uint64_t ticks, std::uint16_t worker,
+                     event_kind kind = event_kind::message) {
+  trace_event e;
+  e.time = ticks;
+  e.from = 0;
+  e.to = 2;
+  e.worker = worker;
+  e.kind = kind;
+  return e;
+}
+
+/// Two ticks per nanosecond; the trace begins at 1000 ns, 5000 ticks.
+constexpr std::uint64_t begin_ns = 1000;
+constexpr clock_reading begin{5000, begin_ns};
+constexpr clock_reading later{5000 + 2'000'000, begin_ns + 1'000'000};
+
+/// A file with two blocks of events, of which the second one is earlier.
+std::string written(const std::filesystem::path& path, bool closed = true) {
+  trace_writer file{path};
+  file.write(small_run());
+  file.write(small_graph());
+  const std::vector<phase> phases{{"read program", -500, -100}};
+  file.write(phases);
+  const std::vector<trace_event> first{event_at(6000, 0), event_at(9000, 1)};
+  const std::vector<trace_event> second{event_at(7000, 1), event_at(11000, 0)};
+  file.write(first, 0, begin, later, begin_ns);
+  file.write(second, 3, begin, later, begin_ns);
+  if (closed)
+    file.close();
+  return read_bytes(path);
+}
+
+std::vector<std::uint64_t> times(const process_trace& t) {
+  std::vector<std::uint64_t> found;
+  for (auto& e : t.events)
+    found.push_back(e.time);
+  return found;
+}
+
+} // namespace
+
+TEST_CASE("a trace comes back with its times in nanoseconds, in order") {
+  const temporary_folder folder;
+  written(folder / "a.trt");
+  const auto t = read_trace(folder / "a.trt");
+  CHECK(t.is_complete);
+  CHECK(t.unread_bytes == 0);
+  CHECK(t.lost == 3);
+  CHECK(times(t) == std::vector<std::uint64_t>{500, 1000, 2000, 3000});
+  CHECK(t.events[1].worker == 1);
+  CHECK(t.run.command == "train mlp");
+  CHECK(t.run.process == 1);
+  CHECK(t.run.level == trace_level::ops);
+  CHECK(t.run.begin_unix_ns == 123456789);
+  REQUIRE(t.phases.size() == 1);
+  CHECK(t.phases[0].begin_ns == -500);
+  const auto g = small_graph();
+  CHECK(t.graph.devices == g.devices);
+  CHECK(t.graph.process_of_device == g.process_of_device);
+  REQUIRE(t.graph.handles.size() == 3);
+  CHECK(t.graph.handles[0].shape == "[-1, 4]; [4, 3]");
+  CHECK(t.graph.handles[1].is_collective);
+  CHECK(t.graph.handles[1].stream == "collective");
+  CHECK_FALSE(t.graph.handles[2].is_op);
+  REQUIRE(t.graph.edges.size() == 3);
+  CHECK(t.graph.edges[2].distance == 1);
+  CHECK(t.name_of(2) == "y:v1@cpu:0");
+  CHECK(t.name_of(no_handle) == "start");
+}
+
+TEST_CASE("a file that is cut anywhere is read up to its last whole block") {
+  const temporary_folder folder;
+  const auto whole = written(folder / "a.trt");
+  std::size_t readable = 0, before = 0;
+  for (std::size_t cut = 0; cut < whole.size(); ++cut) {
+    write_bytes(folder / "cut.trt", whole.substr(0, cut));
+    try {
+      const auto t = read_trace(folder / "cut.trt");
+      ++readable;
+      CHECK_FALSE(t.is_complete);
+      CHECK(t.events.size() >= before);
+      before = t.events.size();
+    } catch (const error& e) {
+      CHECK(e.code() == errc::bad_file);
+      CHECK(readable == 0);
+    }
+  }
+  CHECK(before == 4);
+  CHECK(readable > 100);
+}
+
+TEST_CASE("a process that does not close its file leaves all of it") {
+  const temporary_folder folder;
+  written(folder / "a.trt", false);
+  const auto t = read_trace(folder / "a.trt");
+  CHECK_FALSE(t.is_complete);
+  CHECK(t.unread_bytes == 0);
+  CHECK(t.events.size() == 4);
+}
+
+TEST_CASE("a damaged byte ends the trace before its block") {
+  const temporary_folder folder;
+  const auto whole = written(folder / "a.trt");
+  std::size_t damaged = 0;
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    auto bytes = whole;
+    bytes[at] = static_cast<char>(bytes[at] ^ 0x55);
+    write_bytes(folder / "b.trt", bytes);
+    try {
+      const auto t = read_trace(folder / "b.trt");
+      // The kind of a block has no checksum: one of another kind is skipped.
+      damaged += t.unread_bytes > 0;
+      CHECK(t.events.size() <= 4);
+    } catch (const error& e) {
+      CHECK(e.code() == errc::bad_file);
+    }
+  }
+  CHECK(damaged > 100);
+}
+
+TEST_CASE("blocks of later versions are skipped") {
+  const temporary_folder folder;
+  auto bytes = written(folder / "a.trt", false);
+  bytes += make_block(static_cast<block_kind>(99), "what will be");
+  bytes += make_block(block_kind::end, "");
+  write_bytes(folder / "a.trt", bytes);
+  const auto t = read_trace(folder / "a.trt");
+  CHECK(t.is_complete);
+  CHECK(t.events.size() == 4);
+}
+
+TEST_CASE("what is no trace, or too new, is refused in one line") {
+  const temporary_folder folder;
+  const auto why = [&](const std::string& bytes) {
+    write_bytes(folder / "x", bytes);
+    return caught([&] { read_trace(folder / "x"); });
+  };
+  for (const auto* text : {"", "hello", "{\"traceEvents\": []}           "})
+    CHECK(says(why(text), "not a trace of Troupe"));
+  file_head head;
+  head.version = format_version + 1;
+  std::string newer(sizeof head, '\0');
+  std::memcpy(newer.data(), &head, sizeof head);
+  CHECK(says(why(newer), "a newer version of Troupe (format 2, this one reads "
+                         "up to 1)"));
+  head.version = format_version;
+  std::memcpy(newer.data(), &head, sizeof head);
+  CHECK(says(why(newer), "ends before the graph is known"));
+  CHECK(caught([&] { read_trace(folder / "none"); }).code() == errc::not_found);
+}
+
+TEST_CASE("a graph whose numbers are out of range is not believed") {
+  const temporary_folder folder;
+  for (int which = 0; which < 3; ++which) {
+    auto g = small_graph();
+    if (which == 0)
+      g.handles[0].device = 2;
+    else if (which == 1)
+      g.edges[0].to = 3;
+    else
+      g.process_of_device = {0};
+    trace_writer file{folder / "a.trt"};
+    file.write(g);
+    file.close();
+    CHECK(caught([&] { read_trace(folder / "a.trt"); }).code()
+          == errc::bad_file);
+  }
+}
+
+TEST_CASE("a file that cannot be written is named") {
+  CHECK(says(caught([] { trace_writer{"/nowhere/a.trt"}; }),
+             "cannot write /nowhere/a.trt: No such file or directory"));
+}
+
+} // TEST_SUITE("trace.file")

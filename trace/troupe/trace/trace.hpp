@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/base/ids.hpp>
+#include <troupe/base/recorder.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe::trace {
+
+/// An op or a version of a variable, as the graph has it.
+struct handle_info {
+  std::string name; ///< "conv2d#4@cpu:1", "fc_0.w_0:v1@cpu:0"
+  std::string type; ///< "conv2d"; of a variable: its name without version
+  bool is_op = false;
+  bool is_collective = false;
+  std::uint32_t device = 0; ///< index into `graph_info::devices`
+  /// "compute", "collective" or "fetch"; empty for a variable.
+  std::string stream;
+  /// Extents that the program declares, such as "[-1, 64]": -1 is the number of
+  /// samples of the device. Of an op: those of its inputs, separated by
+  /// semicolons. Empty if unknown.
+  std::string shape;
+};
+
+/// `to` of step s + distance waits for `from` of step s.
+struct edge_info {
+  handle_id from = no_handle;
+  handle_id to = no_handle;
+  std::uint32_t distance = 0;
+};
+
+/// The graph that a process ran. With several processes, all have the same one,
+/// and each runs the handles of its own devices.
+struct graph_info {
+  std::vector<std::string> devices;           ///< "cpu:0"
+  std::vector<std::size_t> process_of_device; ///< empty: all in one process
+  std::vector<handle_info> handles;           ///< by id
+  std::vector<edge_info> edges;
+};
+
+/// What a process was.
+struct run_info {
+  std::string version; ///< of Troupe
+  std::string command; ///< what was run, in words
+  std::string host;
+  std::uint64_t pid = 0;
+  std::size_t process = 0; ///< its number in a run over several processes
+  std::size_t processes = 1;
+  std::size_t workers = 0;
+  std::string strategy;
+  trace_level level = trace_level::messages; ///< at the beginning
+  /// Begin of the trace, in nanoseconds since 1970 (UTC), by the host's clock.
+  std::int64_t begin_unix_ns = 0;
+};
+
+/// Part of the time before the first step: "read program", "build graph".
+/// Negative times lie before the begin of the trace.
+struct phase {
+  std::string name;
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+};
+
+/// The trace of one process. Times are in nanoseconds since its begin.
+struct process_trace {
+  run_info run;
+  graph_info graph;
+  std::vector<phase> phases;
+  /// Ordered by time. `trace_event::time` is in nanoseconds here, not in ticks.
+  std::vector<trace_event> events;
+  /// Events that were overwritten before they could be written.
+  std::uint64_t lost = 0;
+  /// False if the process ended without closing the file, or the file is cut.
+  bool is_complete = false;
+  /// Bytes at the end of the file that could not be read.
+  std::uint64_t unread_bytes = 0;
+
+  /// The name of a handle; "start" for `no_handle`.
+  std::string_view name_of(handle_id id) const;
+  /// The handle; null for `no_handle` and for ids that the graph lacks.
+  const handle_info* find(handle_id id) const noexcept;
+};
+
+} // namespace troupe::trace

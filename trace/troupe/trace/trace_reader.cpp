@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/trace/trace_reader.hpp>
+
+#include <troupe/base/error.hpp>
+#include <troupe/base/fingerprint.hpp>
+#include <troupe/base/input_file.hpp>
+#include <troupe/trace/event_codec.hpp>
+#include <troupe/trace/trace_format.hpp>
+#include <troupe/trace/trace_tables.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <string>
+#include <utility>
+
+namespace troupe::trace {
+
+namespace {
+
+class file_reader {
+public:
+  explicit file_reader(const std::filesystem::path& path) : file_(path) {}
+
+  process_trace read();
+
+private:
+  void read_head();
+  bool read_block();
+  void take(block_kind kind, std::string_view payload);
+  void take_events(std::string_view payload);
+
+  input_file file_;
+  process_trace made_;
+  bool has_graph_ = false;
+};
+
+[[noreturn]] void refuse(const input_file& file, const std::string& why) {
+  throw error(errc::bad_file, file.path().string() + ": " + why);
+}
+
+void file_reader::read_head() {
+  file_head head;
+  if (file_.remaining() < sizeof head)
+    refuse(file_, "not a trace of Troupe");
+  file_.read(&head, sizeof head);
+  if (head.magic != file_magic)
+    refuse(file_, "not a trace of Troupe");
+  if (head.version > format_version)
+    refuse(file_, "a trace of a newer version of Troupe (format "
+                    + std::to_string(head.version) + ", this one reads up to "
+                    + std::to_string(format_version) + ")");
+}
+
+/// False if what follows is no whole block.
+bool file_reader::read_block() {
+  block_head head;
+  if (file_.remaining() < sizeof head)
+    return false;
+  file_.read(&head, sizeof head);
+  if (head.bytes > most_block_bytes || head.bytes > file_.remaining())
+    return false;
+  const auto payload = file_.read_string(head.bytes);
+  fingerprint sum;
+  sum.add(payload);
+  if (sum.value() != head.checksum)
+    return false;
+  take(head.kind, payload);
+  return true;
+}
+
+void file_reader::take(block_kind kind, std::string_view payload) {
+  switch (kind) {
+  case block_kind::run: made_.run = parse_run(payload); return;
+  case block_kind::graph:
+    made_.graph = parse_graph(payload);
+    has_graph_ = true;
+    return;
+  case block_kind::phases:
+    for (auto& p : parse_phases(payload))
+      made_.phases.push_back(std::move(p));
+    return;
+  case block_kind::events: return take_events(payload);
+  case block_kind::end: made_.is_complete = true; return;
+  }
+  // of a later version of Troupe
+}
+
+/// Turns ticks into nanoseconds.
+class tick_clock {
+public:
+  explicit tick_clock(const events_head& head)
+    : head_(head),
+      ns_per_tick_(
+        head.last_ticks > head.first_ticks
+          ? static_cast<double>(head.last_ns - head.first_ns)
+              / static_cast<double>(head.last_ticks - head.first_ticks)
+          : 1.0) {}
+
+  std::uint64_t ns(std::uint64_t ticks) const {
+    const auto since = static_cast<std::int64_t>(ticks - head_.first_ticks);
+    const auto ns =
+      head_.first_ns
+      + static_cast<std::int64_t>(static_cast<double>(since) * ns_per_tick_);
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(ns, 0));
+  }
+
+private:
+  const events_head& head_;
+  double ns_per_tick_;
+};
+
+bool is_earlier(const trace_event& a, const trace_event& b) {
+  return a.time < b.time;
+}
+
+/// A block's events are nearly in order, and overlap with few of earlier
+/// blocks: sorting all events would take much longer.
+void put_in_order(std::vector<trace_event>& all, std::ptrdiff_t before) {
+  const auto block = all.begin() + before;
+  if (!std::is_sorted(block, all.end(), is_earlier))
+    std::stable_sort(block, all.end(), is_earlier);
+  if (block == all.begin() || block == all.end()
+      || !is_earlier(*block, *(block - 1)))
+    return;
+  const auto overlap = std::upper_bound(all.begin(), block, *block, is_earlier);
+  std::inplace_merge(overlap, block, all.end(), is_earlier);
+}
+
+void file_reader::take_events(std::string_view payload) {
+  events_head head;
+  if (payload.size() < sizeof head)
+    throw error(errc::bad_file, "a block of events is cut short");
+  std::memcpy(&head, payload.data(), sizeof head);
+  payload.remove_prefix(sizeof head);
+  if (head.count > payload.size())
+    throw error(errc::bad_file, "a block of events has an impossible number");
+  auto& all = made_.events;
+  const auto before = std::ssize(all);
+  try {
+    decode_events(payload, head.count, head.first_ticks, all);
+  } catch (const error&) {
+    all.resize(static_cast<std::size_t>(before));
+    throw;
+  }
+  made_.lost += head.lost;
+  const tick_clock clock{head};
+  for (auto e = all.begin() + before; e != all.end(); ++e)
+    e->time = clock.ns(e->time);
+  put_in_order(all, before);
+}
+
+process_trace file_reader::read() {
+  read_head();
+  auto unread = file_.remaining();
+  try {
+    while (read_block())
+      unread = file_.remaining();
+  } catch (const error& e) {
+    if (e.code() != errc::bad_file)
+      throw;
+  }
+  made_.unread_bytes = unread;
+  if (!has_graph_)
+    refuse(file_, "the trace ends before the graph is known");
+  made_.is_complete = made_.is_complete && unread == 0;
+  return std::move(made_);
+}
+
+} // namespace
+
+process_trace read_trace(const std::filesystem::path& path) {
+  return file_reader{path}.read();
+}
+
+} // namespace troupe::trace

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/trace/trace_tables.hpp>
+
+#include <troupe/base/error.hpp>
+
+#include <nlohmann/json.hpp>
+
+namespace troupe::trace {
+
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+template <class Read>
+auto read_json(std::string_view text, const char* what, Read read) {
+  try {
+    return read(json::parse(text));
+  } catch (const json::exception& e) {
+    throw error(errc::bad_file,
+                std::string{"malformed "} + what + " in a trace: " + e.what());
+  }
+}
+
+/// Names that are no UTF-8 must not prevent a trace.
+std::string dumped(const ordered_json& value) {
+  return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+ordered_json json_of(const handle_info& h) {
+  ordered_json made{{"name", h.name},
+                    {"kind", h.is_op ? "op" : "var"},
+                    {"type", h.type},
+                    {"device", h.device}};
+  if (h.is_op)
+    made["stream"] = h.stream;
+  if (h.is_collective)
+    made["collective"] = true;
+  if (!h.shape.empty())
+    made["shape"] = h.shape;
+  return made;
+}
+
+handle_info handle_of(const json& value) {
+  handle_info h;
+  h.name = value.at("name");
+  h.is_op = value.at("kind") == "op";
+  h.type = value.at("type");
+  h.device = value.at("device");
+  h.stream = value.value("stream", "");
+  h.is_collective = value.value("collective", false);
+  h.shape = value.value("shape", "");
+  return h;
+}
+
+void require_consistent(const graph_info& g) {
+  const auto devices = g.devices.size();
+  bool fits =
+    g.process_of_device.empty() || g.process_of_device.size() == devices;
+  for (auto& h : g.handles)
+    fits = fits && h.device < devices;
+  for (auto& e : g.edges)
+    fits = fits && e.from < g.handles.size() && e.to < g.handles.size();
+  if (!fits)
+    throw error(errc::bad_file,
+                "malformed graph in a trace: a number is out of range");
+}
+
+} // namespace
+
+std::string to_json(const run_info& run) {
+  return dumped({{"version", run.version},
+                 {"command", run.command},
+                 {"host", run.host},
+                 {"pid", run.pid},
+                 {"process", run.process},
+                 {"processes", run.processes},
+                 {"workers", run.workers},
+                 {"strategy", run.strategy},
+                 {"level", static_cast<int>(run.level)},
+                 {"begin_unix_ns", run.begin_unix_ns}});
+}
+
+run_info parse_run(std::string_view text) {
+  return read_json(text, "description of a run", [](const json& value) {
+    run_info run;
+    run.version = value.value("version", "");
+    run.command = value.value("command", "");
+    run.host = value.value("host", "");
+    run.pid = value.value("pid", run.pid);
+    run.process = value.value("process", run.process);
+    run.processes = value.value("processes", run.processes);
+    run.workers = value.value("workers", run.workers);
+    run.strategy = value.value("strategy", "");
+    run.level = static_cast<trace_level>(value.value("level", 0));
+    run.begin_unix_ns = value.value("begin_unix_ns", run.begin_unix_ns);
+    return run;
+  });
+}
+
+std::string to_json(const graph_info& graph) {
+  ordered_json made{{"devices", graph.devices}};
+  if (!graph.process_of_device.empty())
+    made["process_of_device"] = graph.process_of_device;
+  auto& handles = made["handles"] = ordered_json::array();
+  for (auto& h : graph.handles)
+    handles.push_back(json_of(h));
+  auto& edges = made["edges"] = ordered_json::array();
+  for (auto& e : graph.edges)
+    edges.push_back({e.from, e.to, e.distance});
+  return dumped(made);
+}
+
+graph_info parse_graph(std::string_view text) {
+  return read_json(text, "graph", [](const json& value) {
+    graph_info g;
+    g.devices = value.at("devices").get<std::vector<std::string>>();
+    if (const auto found = value.find("process_of_device");
+        found != value.end())
+      g.process_of_device = found->get<std::vector<std::size_t>>();
+    for (auto& h : value.at("handles"))
+      g.handles.push_back(handle_of(h));
+    for (auto& e : value.at("edges"))
+      g.edges.push_back({e.at(0), e.at(1), e.at(2)});
+    require_consistent(g);
+    return g;
+  });
+}
+
+std::string to_json(std::span<const phase> phases) {
+  auto made = ordered_json::array();
+  for (auto& p : phases)
+    made.push_back(
+      {{"name", p.name}, {"begin_ns", p.begin_ns}, {"end_ns", p.end_ns}});
+  return dumped(made);
+}
+
+std::vector<phase> parse_phases(std::string_view text) {
+  return read_json(text, "phases", [](const json& value) {
+    std::vector<phase> phases;
+    for (auto& p : value)
+      phases.push_back({p.at("name"), p.at("begin_ns"), p.at("end_ns")});
+    return phases;
+  });
+}
+
+} // namespace troupe::trace

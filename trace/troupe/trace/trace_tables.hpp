@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/trace/trace.hpp>
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe::trace {
+
+// The blocks of a file that are JSON. Readers ignore keys that they do not
+// know; missing ones have their default values.
+
+std::string to_json(const run_info& run);
+std::string to_json(const graph_info& graph);
+std::string to_json(std::span<const phase> phases);
+
+///@{
+/// Throw error(bad_file) if the text is something else.
+run_info parse_run(std::string_view json);
+graph_info parse_graph(std::string_view json);
+std::vector<phase> parse_phases(std::string_view json);
+///@}
+
+} // namespace troupe::trace

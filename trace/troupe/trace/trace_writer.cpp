@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/trace/trace_writer.hpp>
+
+#include <troupe/base/clock.hpp>
+#include <troupe/base/error.hpp>
+#include <troupe/base/spin.hpp>
+#include <troupe/trace/event_codec.hpp>
+#include <troupe/trace/trace_format.hpp>
+#include <troupe/trace/trace_tables.hpp>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+namespace troupe::trace {
+
+namespace {
+
+/// A block is small enough that a process that is killed loses little.
+constexpr std::size_t events_per_block = std::size_t{1} << 12;
+
+[[noreturn]] void fail(const std::filesystem::path& path, const char* what) {
+  throw error(errc::io_failure, std::string{what} + " " + path.string() + ": "
+                                  + std::system_category().message(errno));
+}
+
+} // namespace
+
+clock_reading clock_reading::now() noexcept {
+  return {troupe::ticks(), now_ns()};
+}
+
+trace_writer::trace_writer(const std::filesystem::path& path)
+  : path_(path), file_(::open(path.c_str(),
+                              O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+  if (!file_)
+    fail(path_, "cannot write");
+  const file_head head;
+  put({reinterpret_cast<const char*>(&head), sizeof head});
+}
+
+void trace_writer::put(std::string_view block) {
+  while (!block.empty()) {
+    const auto written = ::write(file_.get(), block.data(), block.size());
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written < 0)
+      fail(path_, "cannot write");
+    bytes_ += static_cast<std::uint64_t>(written);
+    block.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+void trace_writer::write(const run_info& run) {
+  put(make_block(block_kind::run, to_json(run)));
+}
+
+void trace_writer::write(const graph_info& graph) {
+  put(make_block(block_kind::graph, to_json(graph)));
+}
+
+void trace_writer::write(std::span<const phase> phases) {
+  put(make_block(block_kind::phases, to_json(phases)));
+}
+
+void trace_writer::write(std::span<const trace_event> events,
+                         std::uint64_t lost, const clock_reading& first,
+                         const clock_reading& last, std::uint64_t begin_ns) {
+  do {
+    const auto part = events.first(std::min(events.size(), events_per_block));
+    events = events.subspan(part.size());
+    const events_head head{part.size(),
+                           lost,
+                           first.ticks,
+                           last.ticks,
+                           static_cast<std::int64_t>(first.ns - begin_ns),
+                           static_cast<std::int64_t>(last.ns - begin_ns)};
+    payload_.resize(sizeof head);
+    std::memcpy(payload_.data(), &head, sizeof head);
+    encode_events(part, first.ticks, payload_);
+    put(make_block(block_kind::events, payload_));
+    lost = 0;
+  } while (!events.empty());
+}
+
+void trace_writer::close() {
+  put(make_block(block_kind::end, {}));
+  file_ = descriptor{};
+}
+
+} // namespace troupe::trace

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/base/descriptor.hpp>
+#include <troupe/base/recorder.hpp>
+#include <troupe/trace/trace.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace troupe::trace {
+
+/// A reading of both clocks: ticks (base/spin.hpp), and nanoseconds.
+struct clock_reading {
+  std::uint64_t ticks = 0;
+  std::uint64_t ns = 0; ///< see now_ns
+  static clock_reading now() noexcept;
+};
+
+/// Writes a .trt file (docs/trace.md). Each block is written by one call to the
+/// system, so a process that is killed leaves whole blocks, and at most one
+/// that is cut.
+///
+/// Thread rule: one thread at a time.
+class trace_writer {
+public:
+  /// Creates the file, or replaces one that a trace has left. Throws
+  /// error(io_failure) with the path.
+  explicit trace_writer(const std::filesystem::path& path);
+
+  void write(const run_info& run);
+  void write(const graph_info& graph);
+  void write(std::span<const phase> phases);
+  /// Writes events with times in ticks.
+  /// @param lost events that were overwritten since the last call
+  /// @param first,last readings of the clocks at the beginning of the trace and
+  ///   now, or closer to the events
+  /// @param begin_ns the begin of the trace by now_ns
+  void write(std::span<const trace_event> events, std::uint64_t lost,
+             const clock_reading& first, const clock_reading& last,
+             std::uint64_t begin_ns);
+  /// Marks the file as complete.
+  void close();
+
+  std::uint64_t bytes() const noexcept { return bytes_; }
+
+private:
+  void put(std::string_view block);
+
+  std::filesystem::path path_;
+  descriptor file_;
+  std::uint64_t bytes_ = 0;
+  std::string payload_; // kept to reuse its memory
+};
+
+} // namespace troupe::trace
