@@ -10,6 +10,7 @@
 #include <troupe/graph/passes/recompute_activations.hpp>
 #include <troupe/graph/passes/shape_inputs.hpp>
 #include <troupe/graph/passes/sync_batch_norm.hpp>
+#include <troupe/graph/passes/update_counters.hpp>
 #include <troupe/graph/passes/write_in_place.hpp>
 #include <troupe/graph/ssa/batch_users.hpp>
 #include <troupe/graph/ssa/handle_maker.hpp>
@@ -511,6 +512,8 @@ ssa_graph build_exposed(shared_program p, const build_options& options) {
     options.devices.size() > 1 && options.strategy != merge_strategy::none;
   if (merges)
     check_gradients_in_main(*p);
+  if (has_update_counters(*p))
+    p = std::make_shared<const program>(mark_update_counters(*p));
   p = fused(std::move(p), options);
   const auto which = options.lowering.sync_batch_norm
                        ? sync_batch_norm::all
