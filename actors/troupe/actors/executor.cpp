@@ -14,6 +14,7 @@
 #include <troupe/actors/steps/replica_check.hpp>
 #include <troupe/actors/steps/scatter.hpp>
 #include <troupe/actors/steps/step_failures.hpp>
+#include <troupe/actors/steps/update_periods.hpp>
 #include <troupe/actors/workers/serving_thread.hpp>
 #include <troupe/base/assert.hpp>
 #include <troupe/base/clock.hpp>
@@ -144,13 +145,15 @@ struct executor::impl {
   std::list<step_in_flight> spare;           // kept for reuse of their memory
   std::vector<actors::fetched_value> values; // of the step being collected
   step_id next_step = 0;
+  actors::update_periods periods;
   // Added to the number of a step to get the one that its random numbers have.
   std::uint64_t random_offset = 0;
 };
 
 executor::impl::impl(std::shared_ptr<const graph::program> main,
                      executor_options opts)
-  : options(std::move(opts)), program(actors::exposed(std::move(main))) {
+  : options(std::move(opts)), program(actors::exposed(std::move(main))),
+    periods(options.accumulate) {
   if (options.steps_in_flight == 0)
     throw error(errc::invalid_argument, "steps_in_flight is 0");
   // Each step in flight needs a place for every temporary.
@@ -293,8 +296,7 @@ executor::impl::~impl() {
 
 bool executor::impl::wants(const std::vector<std::string>& wanted,
                            const std::string& name) const {
-  return name == loss
-         || std::find(wanted.begin(), wanted.end(), name) != wanted.end();
+  return name == loss || std::ranges::count(wanted, name) > 0;
 }
 
 void executor::impl::prepare(const step_in_flight& s, const feed_map& feeds,
@@ -304,9 +306,13 @@ void executor::impl::prepare(const step_in_flight& s, const feed_map& feeds,
   state.shards.resize(devices.size());
   actors::split_batch(samples, s.id + random_offset, options.seed, where(),
                       state.shards);
+  state.updates = periods.next_ends();
   state.samples.clear();
-  for (auto& shard : state.shards)
+  for (auto& shard : state.shards) {
+    shard.begins_update = periods.next_begins();
+    shard.ends_update = state.updates;
     state.samples.push_back(shard.shard_samples);
+  }
   state.losses.assign(gathers_losses ? devices.size() : 0,
                       std::numeric_limits<double>::quiet_NaN());
   state.wanted.clear();
@@ -325,6 +331,9 @@ void executor::impl::admit(step_in_flight& s, actors::serving_thread& serving,
   const auto oldest =
     std::ranges::find(in_flight, false, &step_in_flight::collected);
   failures->admit(s.id, oldest->id, s.id < actors->steps_without_past());
+  if (periods.is_spoiled())
+    failures->fail_from(s.id, actors::step_failures::behind_a_failure());
+  periods.admitted();
   trace->record_if(trace_level::steps, event_kind::step_begin, no_handle, s.id);
   feeding->set();
   workers->begin_step();
@@ -381,7 +390,9 @@ void executor::impl::collect(step_in_flight& s,
   auto& state = state_of(s.id);
   s.collected = true;
   s.failure = state.take_error();
-  if (!s.failure) // in a failed step most ops do nothing
+  if (s.failure)
+    others ? periods.spoil() : periods.begin_anew();
+  else // in a failed step most ops do nothing
     actors->took(state);
   values.clear();
   for (std::size_t i = 0; i < state.fetched.size(); ++i) {
@@ -399,6 +410,7 @@ void executor::impl::collect(step_in_flight& s,
                       {.step = s.id});
   }
   values.clear();
+  s.result.updates = state.updates;
   s.result.ms = static_cast<double>(state.ended_ns - state.started_ns) / 1e6;
 }
 
@@ -432,10 +444,9 @@ step_id executor::impl::submit(const feed_map& feeds,
                   {.variable = name});
   const auto samples = check(feeds);
   // A persistable variable has a single place, which running steps may read.
-  const auto apart =
-    std::any_of(feeds.begin(), feeds.end(), [&](const auto& feed) {
-      return actors::feeds_persistable(program->main(), feed.first);
-    });
+  const auto apart = std::ranges::any_of(feeds, [&](const auto& feed) {
+    return actors::feeds_persistable(program->main(), feed.first);
+  });
   const auto most = apart ? 1 : options.steps_in_flight;
   const auto running = [](const step_in_flight& s) { return !s.collected; };
   while (std::count_if(in_flight.begin(), in_flight.end(), running)
@@ -500,8 +511,13 @@ feed_map executor::own_share(const feed_map& batch) const {
   return impl_->own_share(batch);
 }
 
+void executor::update_in_next_step() {
+  impl_->periods.end_with_next();
+}
+
 void executor::continue_from(std::uint64_t number) {
   impl_->random_offset = number - impl_->next_step;
+  impl_->periods.begin_anew();
 }
 
 void executor::cancel() noexcept {
