@@ -106,7 +106,7 @@ TEST_CASE("every option of every command is described") {
     "--devices",         "--threads",   "--loss",
     "--memory-limit",    "--strategy",  "--gradient-scale",
     "--sync-batch-norm", "--precision", "--batch",
-    "--fetch",           "--seed"};
+    "--fetch",           "--seed",      "--accumulate"};
   const auto train = section("train");
   for (const auto& option : shared) {
     CAPTURE(option);

@@ -4,7 +4,10 @@
 #include "apps/command_runner.hpp"
 
 #include <support/files.hpp>
+#include <support/own_network.hpp>
+#include <support/skip_case.hpp>
 #include <troupe/base/random.hpp>
+#include <troupe/comm/engine/join.hpp>
 
 #include <doctest/doctest.h>
 
@@ -50,7 +53,44 @@ bool same_parameters(const fs::path& a, const fs::path& b) {
   return !values.empty() && values == read_bytes(b / "params.pdiparams");
 }
 
+/// Bytes that this thread's loopback interface has carried.
+long long bytes_on_loopback() {
+  std::ifstream devices{"/proc/thread-self/net/dev"};
+  for (std::string line; std::getline(devices, line);)
+    if (const auto name = line.find("lo:"); name != line.npos)
+      return std::stoll(line.substr(name + 3));
+  return 0;
+}
+
+/// Bytes that two ranks send each other over TCP, per step.
+long long bytes_per_step(const std::string& accumulate) {
+  const auto of_run = [&](int steps) {
+    const auto before = bytes_on_loopback();
+    const auto result = run_troupe(
+      {"launch", "--nodes", "2", "--", TROUPE_COMMAND, "train", "mlp",
+       "--synthetic", "--batch", "4", "--comm", "gloo", "--steps",
+       std::to_string(steps), "--accumulate", accumulate});
+    CHECK(result.code == 0);
+    return bytes_on_loopback() - before;
+  };
+  const auto begin_and_end = of_run(8);
+  return (of_run(24) - begin_and_end) / 16;
+}
+
 } // namespace
+
+TEST_CASE("an update of several steps sends the bytes of one") {
+  if (!comm::gloo_support().is_usable || !own_network::is_possible())
+    return skip_case("needs Gloo and the right to make a network");
+  const own_network network; // nobody else uses it
+  const auto each = bytes_per_step("1");
+  const auto every_fourth = bytes_per_step("4");
+  CAPTURE(each);
+  CAPTURE(every_fourth);
+  CHECK(each > 2'000'000); // the net has 535,000 parameters
+  CHECK(4 * every_fourth < each + each / 20);
+  CHECK(4 * every_fourth > each - each / 20);
+}
 
 TEST_CASE("several ranks train as one process with as many devices") {
   const temporary_folder folder;

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
+#include <fstream>
 
 using namespace troupe;
 using namespace troupe::test;
@@ -110,6 +111,55 @@ TEST_CASE("training in bfloat16 follows training in float32") {
   CHECK(rounded != exact);
   for (std::size_t s = 0; s < exact.size(); ++s)
     CHECK(rounded[s] == doctest::Approx(exact[s]).epsilon(0.02));
+}
+
+TEST_CASE("small batches whose gradients are accumulated train like large "
+          "ones") {
+  const temporary_folder folder;
+  const auto data = folder / "d.csv";
+  {
+    std::ofstream csv{data};
+    for (int sample = 0; sample < 40; ++sample) {
+      for (int i = 0; i < 784; ++i)
+        csv << (i * i + 31 * sample) % 101 / 101.0 << ',';
+      csv << sample % 10 << '\n';
+    }
+  }
+  arena memory{make_host_memory_source()};
+  const auto weights = [&](const words& more) {
+    const auto out = folder / "out.npz";
+    const auto result =
+      run_troupe(words{"train", "mlp", "--data", data, "--epochs", "2",
+                       "--seed", "4", "--fetch", "fc_0.w_0", "--fetch-out", out}
+                 + more);
+    CHECK(result.code == 0);
+    const auto all = read_npz(out, memory).at("fc_0.w_0");
+    return all.rows(all.dims()[0] - 1, 1);
+  };
+  for (const auto* devices : {"cpu:1", "cpu:2"}) {
+    CAPTURE(devices);
+    // The last update of an epoch has 8 samples.
+    const auto expected = weights({"--devices", devices, "--batch", "16"});
+    const auto actual =
+      weights({"--devices", devices, "--batch", "4", "--accumulate", "4"});
+    REQUIRE(actual.numel() == expected.numel());
+    float largest = 0;
+    for (std::size_t i = 0; i < actual.values<float>().size(); ++i)
+      largest = std::max(largest, std::abs(actual.values<float>()[i]
+                                           - expected.values<float>()[i]));
+    CHECK(largest < 1e-6f);
+    const auto other = weights({"--devices", devices, "--batch", "4"});
+    CHECK(other.values<float>()[0] != expected.values<float>()[0]);
+  }
+}
+
+TEST_CASE("an update that an epoch cannot fill is told") {
+  const auto result =
+    run_troupe({"train", "mlp", "--synthetic", "--batch", "4", "--steps", "2",
+                "--devices", "cpu:1", "--accumulate", "9"});
+  CHECK(result.code == 0);
+  CHECK(contains(result.err, "warning: --accumulate 9: an epoch has only 8 "
+                             "steps, and its last one updates the parameters"));
 }
 
 TEST_CASE("a profile names the ops of a step and what each worker left idle") {

@@ -11,7 +11,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -37,6 +39,10 @@ constexpr way ways[] = {{"cpu:1", "all_reduce"}, {"cpu:2", "all_reduce"},
                         {"cpu:2", "reduce"},     {"cpu:4", "all_reduce"},
                         {"cpu:4", "reduce"},     {"cpu:2", "replicate"}};
 
+/// Samples of the parts of a batch whose gradients are accumulated; empty: the
+/// batch is not divided.
+using parts = std::vector<std::int64_t>;
+
 /// One archive.
 class run_case {
 public:
@@ -48,13 +54,18 @@ public:
     tolerance_ = arrays_.at("tolerance").values<double>()[0];
   }
 
-  void check(const way& w) {
-    executor exe{program_, options(w)};
+  void check(const way& w, const parts& of_batch = {}) {
+    auto o = options(w);
+    if (!of_batch.empty())
+      o.accumulate = static_cast<std::uint32_t>(of_batch.size());
+    executor exe{program_, o};
     const auto losses = arrays_.at("loss").values<double>();
     const auto fetches = all_behind("fetch");
     for (std::size_t step = 0; step < losses.size(); ++step) {
       CAPTURE(step);
-      const auto result = exe.run(feeds(step), fetches);
+      const auto result = of_batch.empty()
+                            ? exe.run(feeds(step), fetches)
+                            : run_parts(exe, feeds(step), of_batch, fetches);
       const auto wanted = doctest::Approx(losses[step]).epsilon(tolerance_);
       // No infinite number is near another.
       CHECK((result.loss == losses[step] || result.loss == wanted));
@@ -83,6 +94,30 @@ public:
   }
 
 private:
+  /// The result of the last part, with the loss of the whole batch.
+  static step_result run_parts(executor& exe, const feed_map& batch,
+                               const parts& of_batch,
+                               const std::vector<std::string>& fetches) {
+    const auto samples =
+      std::accumulate(of_batch.begin(), of_batch.end(), std::int64_t{0});
+    step_result last;
+    std::int64_t first = 0;
+    double loss = 0;
+    for (auto count : of_batch) {
+      auto fed = batch;
+      for (auto& [name, value] : fed)
+        if (value.num_samples() == samples) // else it is no feed of samples
+          value = value.rows(first, count);
+      first += count;
+      last = exe.run(fed, fetches);
+      CHECK(last.updates == (first == samples));
+      loss +=
+        last.loss * static_cast<double>(count) / static_cast<double>(samples);
+    }
+    last.loss = loss;
+    return last;
+  }
+
   executor_options options(const way& w) {
     executor_options o;
     o.devices = parse_devices(w.devices);
@@ -144,8 +179,13 @@ private:
   double tolerance_ = 0;
 };
 
+/// Whether the program itself accumulates gradients.
+bool is_merged(const fs::path& path) {
+  return path.stem().string().starts_with("merged_");
+}
+
 /// Checks all programs of a family; one that throws fails alone.
-void check_family(const std::string& family) {
+void check_family(const std::string& family, const parts& of_batch = {}) {
   std::vector<fs::path> cases;
   for (auto& entry : fs::directory_iterator(fs::path{TROUPE_TEST_DATA}
                                             / "paddle_runs" / family))
@@ -154,29 +194,22 @@ void check_family(const std::string& family) {
   REQUIRE_FALSE(cases.empty());
   for (auto& path : cases)
     for (const auto& w : ways) {
+      if (!of_batch.empty() && is_merged(path))
+        continue;
       INFO(path.stem().string(), " on ", std::string{w.devices}, ", ",
            std::string{w.strategy});
       try {
-        run_case{path}.check(w);
+        run_case{path}.check(w, of_batch);
       } catch (const error& e) {
         FAIL_CHECK(std::string{e.what()});
       }
     }
 }
 
-} // namespace
-
-TEST_CASE("clipped gradients train as in Paddle under every strategy") {
-  check_family("clipping");
-}
-
-TEST_CASE("learning-rate schedules of programs follow Paddle's") {
-  check_family("schedules");
-}
-
-TEST_CASE("devices without samples merge gradients over steps, too") {
+/// Checks a program with batches that leave devices without samples.
+void check_uneven(const std::string& name) {
   run_case c{fs::path{TROUPE_TEST_DATA} / "paddle_runs" / "updates"
-             / "merged_adam.npz"};
+             / (name + ".npz")};
   for (const std::int64_t samples : {1, 3}) {
     const auto expected = c.losses_of_uneven(ways[0], samples);
     for (const auto& w : ways) {
@@ -190,9 +223,45 @@ TEST_CASE("devices without samples merge gradients over steps, too") {
   }
 }
 
+} // namespace
+
+TEST_CASE("clipped gradients train as in Paddle under every strategy") {
+  check_family("clipping");
+}
+
+TEST_CASE("learning-rate schedules of programs follow Paddle's") {
+  check_family("schedules");
+}
+
+TEST_CASE("devices without samples merge gradients over steps and count "
+          "updates, too") {
+  for (const std::string name : {"merged_adam", "looking_ahead", "averaged"}) {
+    CAPTURE(name);
+    check_uneven(name);
+  }
+}
+
 TEST_CASE("merged gradients and scaled losses train as in Paddle") {
   check_family("updates");
 }
+
+TEST_CASE("batches in parts whose gradients are accumulated train as in "
+          "Paddle") {
+  for (auto family : {"clipping", "schedules", "updates"})
+    for (const auto& of_batch : {parts{4, 4}, parts{2, 5, 1}})
+      check_family(family, of_batch);
+}
+
+TEST_CASE("a program that accumulates gradients itself is refused if the "
+          "executor is to do so") {
+  const auto updates = fs::path{TROUPE_TEST_DATA} / "paddle_runs" / "updates";
+  CHECK_THROWS_WITH_AS(
+    run_case{updates / "merged_adam.npz"}.check(ways[0], {4, 4}),
+    doctest::Contains("the program accumulates gradients itself "
+                      "(GradientMergeOptimizer), so the executor cannot"),
+    error);
+}
+
 } // TEST_SUITE("paddle.run_cases")
 
 } // namespace troupe

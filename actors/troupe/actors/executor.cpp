@@ -5,6 +5,8 @@
 #include <troupe/actors/backend/backend.hpp>
 #include <troupe/actors/configure.hpp>
 #include <troupe/actors/handles.hpp>
+#include <troupe/actors/option_checks.hpp>
+#include <troupe/actors/own_system.hpp>
 #include <troupe/actors/remote/process_run.hpp>
 #include <troupe/actors/remote/state_gathering.hpp>
 #include <troupe/actors/remote/transport.hpp>
@@ -14,6 +16,7 @@
 #include <troupe/actors/steps/replica_check.hpp>
 #include <troupe/actors/steps/scatter.hpp>
 #include <troupe/actors/steps/step_failures.hpp>
+#include <troupe/actors/steps/update_periods.hpp>
 #include <troupe/actors/tracing/trace_start.hpp>
 #include <troupe/actors/workers/serving_thread.hpp>
 #include <troupe/base/assert.hpp>
@@ -23,8 +26,6 @@
 #include <troupe/graph/unsupported_ops.hpp>
 
 #include <caf/actor_system.hpp>
-#include <caf/actor_system_config.hpp>
-#include <caf/io/middleman.hpp>
 #include <caf/logger.hpp>
 
 #include <algorithm>
@@ -42,34 +43,6 @@ using actors::actor_graph;
 using actors::step_state;
 
 namespace {
-
-/// The executor's own actor system.
-struct own_system {
-  caf::actor_system_config config;
-  std::unique_ptr<caf::actor_system> system;
-
-  own_system(int threads, bool over_processes) {
-    configure(config, threads);
-    if (over_processes) {
-      constexpr std::size_t of_middleman = 2;
-      config.load<caf::io::middleman>();
-      require_system_threads(worker_count(threads) + of_middleman);
-    }
-    system = std::make_unique<caf::actor_system>(config);
-  }
-};
-
-std::vector<std::shared_ptr<device>>
-devices_of(const executor_options& options) {
-  const auto& given = options.hooks.device_instances;
-  if (!given.empty()) {
-    if (given.size() != options.devices.size())
-      throw error(errc::invalid_argument,
-                  "as many device instances as devices are needed");
-    return given;
-  }
-  return make_devices(options.devices);
-}
 
 /// A step that was submitted and not yet waited for.
 struct step_in_flight {
@@ -125,7 +98,7 @@ struct executor::impl {
   std::shared_ptr<scope> parameters;
   std::vector<std::shared_ptr<device>> devices;
   graph::ssa_graph ssa;
-  std::unique_ptr<own_system> own;
+  std::unique_ptr<actors::own_system> own;
   std::unique_ptr<actors::worker_pool> workers;
   std::unique_ptr<recorder> trace;
   troupe::trace::phase_log start; // what making the executor took
@@ -147,40 +120,22 @@ struct executor::impl {
   std::list<step_in_flight> spare;           // kept for reuse of their memory
   std::vector<actors::fetched_value> values; // of the step being collected
   step_id next_step = 0;
+  actors::update_periods periods;
   // Added to the number of a step to get the one that its random numbers have.
   std::uint64_t random_offset = 0;
 };
 
 executor::impl::impl(std::shared_ptr<const graph::program> main,
                      executor_options opts)
-  : options(std::move(opts)), program(actors::exposed(std::move(main))) {
-  if (options.steps_in_flight == 0)
-    throw error(errc::invalid_argument, "steps_in_flight is 0");
-  // Each step in flight needs a place for every temporary.
-  constexpr std::uint32_t most_in_flight = 1u << 16;
-  if (options.steps_in_flight > most_in_flight)
-    throw error(errc::invalid_argument,
-                "steps_in_flight is " + std::to_string(options.steps_in_flight)
-                  + ", at most " + std::to_string(most_in_flight)
-                  + " are possible");
-  if (options.devices.empty())
-    throw error(errc::invalid_argument, "no devices");
+  : options(std::move(opts)), program(actors::exposed(std::move(main))),
+    periods(options.accumulate) {
+  actors::check_options(options);
   if (!options.kernels)
     options.kernels =
       std::make_shared<kernel_table>(kernels_for(options.devices));
-  if (options.nodes)
-    actors::check_nodes(*options.nodes, options.devices.size());
-  if (options.nodes && !share_memory(options.devices))
-    throw error(errc::invalid_argument,
-                "a run over several processes needs devices in the host's "
-                "memory (cpu), not "
-                  + to_string(options.devices.front()));
-  if (options.nodes && !options.hooks.places.empty())
-    throw error(errc::invalid_argument,
-                "places are given, and processes, which are places");
   parameters =
     options.parameters ? options.parameters : std::make_shared<scope>();
-  devices = devices_of(options);
+  devices = actors::devices_of(options);
   start.begin("build graph");
   graph::require_kernels(*program, *options.kernels, options.devices);
   loss = actors::loss_of(*program, options.loss);
@@ -193,8 +148,8 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
   if (!options.hooks.dry_run)
     prepare_backends(options.devices, worker_count(options.threads));
   if (!options.system) {
-    own =
-      std::make_unique<own_system>(options.threads, options.nodes.has_value());
+    own = std::make_unique<actors::own_system>(options.threads,
+                                               options.nodes.has_value());
     options.system = own->system.get();
   }
   workers = std::make_unique<actors::worker_pool>(*options.system);
@@ -305,8 +260,7 @@ executor::impl::~impl() {
 
 bool executor::impl::wants(const std::vector<std::string>& wanted,
                            const std::string& name) const {
-  return name == loss
-         || std::find(wanted.begin(), wanted.end(), name) != wanted.end();
+  return name == loss || std::ranges::count(wanted, name) > 0;
 }
 
 void executor::impl::prepare(const step_in_flight& s, const feed_map& feeds,
@@ -316,9 +270,13 @@ void executor::impl::prepare(const step_in_flight& s, const feed_map& feeds,
   state.shards.resize(devices.size());
   actors::split_batch(samples, s.id + random_offset, options.seed, where(),
                       state.shards);
+  state.updates = periods.next_ends();
   state.samples.clear();
-  for (auto& shard : state.shards)
+  for (auto& shard : state.shards) {
+    shard.begins_update = periods.next_begins();
+    shard.ends_update = state.updates;
     state.samples.push_back(shard.shard_samples);
+  }
   state.losses.assign(gathers_losses ? devices.size() : 0,
                       std::numeric_limits<double>::quiet_NaN());
   state.wanted.clear();
@@ -337,6 +295,9 @@ void executor::impl::admit(step_in_flight& s, actors::serving_thread& serving,
   const auto oldest =
     std::ranges::find(in_flight, false, &step_in_flight::collected);
   failures->admit(s.id, oldest->id, s.id < actors->steps_without_past());
+  if (periods.is_spoiled())
+    failures->fail_from(s.id, actors::step_failures::behind_a_failure());
+  periods.admitted();
   trace->record_if(trace_level::steps, event_kind::step_begin, no_handle, s.id);
   feeding->set();
   workers->begin_step();
@@ -393,7 +354,9 @@ void executor::impl::collect(step_in_flight& s,
   auto& state = state_of(s.id);
   s.collected = true;
   s.failure = state.take_error();
-  if (!s.failure) // in a failed step most ops do nothing
+  if (s.failure)
+    others ? periods.spoil() : periods.begin_anew();
+  else // in a failed step most ops do nothing
     actors->took(state);
   values.clear();
   for (std::size_t i = 0; i < state.fetched.size(); ++i) {
@@ -411,6 +374,7 @@ void executor::impl::collect(step_in_flight& s,
                       {.step = s.id});
   }
   values.clear();
+  s.result.updates = state.updates;
   s.result.ms = static_cast<double>(state.ended_ns - state.started_ns) / 1e6;
 }
 
@@ -444,10 +408,9 @@ step_id executor::impl::submit(const feed_map& feeds,
                   {.variable = name});
   const auto samples = check(feeds);
   // A persistable variable has a single place, which running steps may read.
-  const auto apart =
-    std::any_of(feeds.begin(), feeds.end(), [&](const auto& feed) {
-      return actors::feeds_persistable(program->main(), feed.first);
-    });
+  const auto apart = std::ranges::any_of(feeds, [&](const auto& feed) {
+    return actors::feeds_persistable(program->main(), feed.first);
+  });
   const auto most = apart ? 1 : options.steps_in_flight;
   const auto running = [](const step_in_flight& s) { return !s.collected; };
   while (std::count_if(in_flight.begin(), in_flight.end(), running)
@@ -512,8 +475,13 @@ feed_map executor::own_share(const feed_map& batch) const {
   return impl_->own_share(batch);
 }
 
+void executor::update_in_next_step() {
+  impl_->periods.end_with_next();
+}
+
 void executor::continue_from(std::uint64_t number) {
   impl_->random_offset = number - impl_->next_step;
+  impl_->periods.begin_anew();
 }
 
 void executor::cancel() noexcept {

@@ -59,6 +59,14 @@ struct executor_options {
   int threads = 0;
   graph::merge_strategy strategy = graph::merge_strategy::all_reduce;
   graph::gradient_scale scale = graph::gradient_scale::coeff;
+  /// Number of steps whose gradients one update of the parameters adds up, at
+  /// least 1. Each device adds them up on its own; gradients are merged over
+  /// devices only in steps that update the parameters, and only these run the
+  /// optimizer, its schedules and what clips gradients. The update uses the
+  /// mean over the samples of all its steps: with `gradient_scale::coeff`, it
+  /// is that of one step with all these samples. In other steps a fetched
+  /// gradient has no value.
+  std::uint32_t accumulate = 1;
   std::string loss = {}; ///< empty: found by `find_loss` if the program trains
   /// Variables that `run` can fetch, in addition to the loss.
   std::vector<std::string> fetches = {};
@@ -107,6 +115,9 @@ struct step_result {
   /// samples has a tensor without memory, unless the variable is persistable.
   /// So has a device of another process.
   std::map<std::string, std::vector<tensor>, std::less<>> fetched;
+  /// Whether the step updated the parameters: see
+  /// `executor_options::accumulate`.
+  bool updates = true;
   double ms = 0; ///< time from admission to end
 
   /// Concatenates the devices' tensors of `name` along axis 0, which gives the
@@ -147,7 +158,11 @@ struct executor_stats {
 /// Errors: a failed step reports the error of the op that failed first in time.
 /// Ops that depend on it and steps submitted after it do not run. Updates that
 /// ran before the failure stay in the parameters. The executor can run new
-/// steps at once, or be destroyed at any time.
+/// steps at once, or be destroyed at any time. With
+/// `executor_options::accumulate`, the gradients of a failed step's update are
+/// lost, also those of earlier steps: the next step begins a new update. In a
+/// run over several processes, the other steps of that update fail first,
+/// because other processes may have added up the failed step.
 ///
 /// An executor with an actor system of its own may be in static storage: it
 /// ends when the process exits.
@@ -198,8 +213,16 @@ public:
   /// this is `batch`. Throws as `run` does.
   feed_map own_share(const feed_map& batch) const;
 
+  /// Makes the next step update the parameters, with the gradients that have
+  /// been added up so far: for the last batch of an epoch, if the number of
+  /// batches is no multiple of `executor_options::accumulate`. Without that,
+  /// every step updates the parameters. In a run over several processes, all
+  /// call it before the same step.
+  void update_in_next_step();
+
   /// Makes the next step draw the random numbers of step `number` of a run that
-  /// this one continues, and later steps those that follow. In a run over
+  /// this one continues, and later steps those that follow. The step begins a
+  /// new update: gradients that were added up are dropped. In a run over
   /// several processes, all call it. Call it while no step is running.
   void continue_from(std::uint64_t number);
 

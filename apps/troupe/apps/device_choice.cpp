@@ -248,6 +248,7 @@ bool devices_agree(const executor_options& options, int count,
     std::optional<stop_watch> watch;
     watch_for(
       stop, [&] { t.exe->cancel(); }, watch);
+    t.exe->update_in_next_step();
     t.exe->run(batch);
     t.exe->synchronize_parameters();
     return copies_of(bundle, *t.options.parameters, memory);

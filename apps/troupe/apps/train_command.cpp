@@ -21,6 +21,12 @@ void add_length_options(CLI::App& command, train_options& options) {
     .add_option("--epochs", options.epochs, "passes over the data (default: 1)")
     ->check(positive())
     ->excludes(steps);
+  constexpr double most_steps = 1e6;
+  command
+    .add_option("--accumulate", options.accumulate,
+                "steps whose gradients one update of the parameters adds up")
+    ->check(positive(most_steps))
+    ->capture_default_str();
 }
 
 void add_result_options(CLI::App& command, train_options& options) {

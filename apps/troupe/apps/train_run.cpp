@@ -147,7 +147,7 @@ trace_options trace_of(const train_options& options, const rank_part& part) {
 
 /// One rank's run of the command. In an elastic job it consists of several
 /// parts, one per epoch of the job: when a rank has ended, the others go back
-/// to the end of their last step, and make a new run with those that live.
+/// to the end of their last update, and make a new run with those that live.
 class training_run {
 public:
   /// Reads the program and opens all files.
@@ -169,8 +169,13 @@ private:
   training_observer observe(executor& exe, held_out_test& held_out,
                             const stop_request& stop, progress& shown);
   void tell_begin(executor& exe, progress& shown);
+  void record(const step_metrics& metrics, progress& shown);
   void step_is_done(const run_position& done);
+  void forget_unfinished_update();
   void save(const held_out_test& held_out);
+  update_steps updates() const {
+    return {steps_, source_->steps_per_epoch(), given_.accumulate};
+  }
 
   const train_options& given_;
   rank_part& part_;
@@ -192,7 +197,12 @@ private:
   std::shared_ptr<scope> parameters_;
   std::optional<run_profile> profile_;
   rank_state state_;
-  parameter_backup backup_; // at `state_`, in an elastic job
+  parameter_backup backup_;         // at `state_`, in an elastic job
+  std::string last_line_;           // of metrics, of the last step
+  std::uint64_t written_steps_ = 0; // whose results are written
+  bool is_repeated_ = false;        // the last step
+  std::uint64_t kept_steps_ = 0;    // of `report_`, up to `state_`
+  std::uint64_t kept_samples_ = 0;
   std::chrono::steady_clock::time_point looked_at_epoch_;
   std::size_t epochs_ = 0; // of the job, that this rank has begun
   training_report report_;
@@ -231,7 +241,8 @@ training_run::training_run(const train_options& given, rank_part& part)
     throw usage_error(
       "the snapshot has " + std::to_string(state_.position.steps)
       + " steps, this run ends after " + std::to_string(steps_));
-  outputs_.emplace(options_, bundle_, state_.position.steps);
+  written_steps_ = state_.position.steps;
+  outputs_.emplace(options_, bundle_, written_steps_);
   start_.begin("make parameters");
   parameters_ = make_parameters(given, bundle_, host_);
   start_.end();
@@ -326,14 +337,15 @@ void training_run::begin_epoch(const stop_request& stop) {
   } else {
     backup_.take(*parameters_, wanted_.devices.size());
   }
-  const auto before = state_.position.steps;
   state_ = exchange_state(part_, *parameters_, state_);
   if (state_.position.steps == 0 && part_.may_have_lost_all())
     throw error(errc::not_found,
                 "all ranks that had the parameters have ended at once; with "
                 "--snapshots, --resume auto goes on from the last snapshot");
-  if (writes_files_ && state_.position.steps > before)
+  if (writes_files_ && state_.position.steps > written_steps_) {
     outputs_->add_line(state_.last_line); // of the step that it has skipped
+    written_steps_ = state_.position.steps;
+  }
   write_files_if_first();
   backup_.take(*parameters_, wanted_.devices.size());
   spread(stop);
@@ -361,7 +373,8 @@ void training_run::write_files_if_first() {
     return;
   options_ = given_;
   check_places(options_);
-  outputs_.emplace(options_, bundle_, state_.position.steps, state_.last_line);
+  written_steps_ = state_.position.steps;
+  outputs_.emplace(options_, bundle_, written_steps_, state_.last_line);
 }
 
 bool training_run::goes_on_after(const error& failure) const {
@@ -384,6 +397,7 @@ void training_run::leave_epoch(const error& failure, const stop_request& stop) {
   if (part_.is_first())
     progress{}.note("the ranks change: " + failure.message());
   backup_.restore(*parameters_);
+  forget_unfinished_update();
   try {
     part_.enter_next_epoch([&] { return stop.stopped(); });
   } catch (const error& other) {
@@ -399,15 +413,38 @@ void training_run::tell_begin(executor& exe, progress& shown) {
     return;
   }
   describe_graph(exe, given_, run_.strategy, part_, shown);
+  if (const auto epoch = source_->steps_per_epoch(); epoch < given_.accumulate)
+    shown.note(
+      printed("warning: --accumulate %u: an epoch has only %llu steps, "
+              "and its last one updates the parameters",
+              given_.accumulate, ull{epoch}));
   tell_of_start(given_, shown);
 }
 
-void training_run::step_is_done(const run_position& done) {
-  state_.position = done;
-  if (!part_.is_elastic())
+/// Steps of an update that is made again are recorded only once.
+void training_run::record(const step_metrics& metrics, progress& shown) {
+  is_repeated_ = metrics.step < written_steps_;
+  last_line_ = to_json_line(metrics);
+  if (is_repeated_)
     return;
-  backup_.take(*parameters_, wanted_.devices.size());
-  part_.tell_step_done();
+  outputs_->add(metrics, shown);
+  written_steps_ = metrics.step + 1;
+}
+
+/// Gradients that a rank has added up are lost with it. So an elastic job goes
+/// back to the end of an update, where no rank has any.
+void training_run::step_is_done(const run_position& done) {
+  if (!part_.is_elastic()) {
+    state_.position = done;
+    return;
+  }
+  if (updates().ends_with(done.steps)) {
+    state_ = {done, last_line_};
+    kept_steps_ = report_.steps;
+    kept_samples_ = report_.samples;
+    backup_.take(*parameters_, wanted_.devices.size());
+    part_.tell_step_done();
+  }
   constexpr std::chrono::milliseconds between_looks{20};
   const auto now = std::chrono::steady_clock::now();
   if (now - looked_at_epoch_ < between_looks)
@@ -416,19 +453,25 @@ void training_run::step_is_done(const run_position& done) {
   part_.require_epoch();
 }
 
+void training_run::forget_unfinished_update() {
+  report_.history.steps.resize(kept_steps_);
+  report_.steps = kept_steps_;
+  report_.samples = kept_samples_;
+}
+
 training_observer training_run::observe(executor& exe, held_out_test& held_out,
                                         const stop_request& stop,
                                         progress& shown) {
   training_observer observer;
   observer.stop = [&] { return stop.stopped(); };
   observer.fetched = [&](const step_result& result) {
-    outputs_->add(result);
+    if (!is_repeated_)
+      outputs_->add(result);
     if (profile_)
       profile_->take(exe);
   };
   observer.step = [&](const step_metrics& metrics) {
-    outputs_->add(metrics, shown);
-    state_.last_line = to_json_line(metrics);
+    record(metrics, shown);
     shown.update(
       {metrics.step + 1, steps_, metrics.loss, metrics.samples_per_s});
   };
@@ -446,12 +489,12 @@ training_observer training_run::observe(executor& exe, held_out_test& held_out,
   };
   observer.pauses_after = [this, is_due](std::uint64_t step) {
     return is_due(given_.verify_every, step)
-           || is_due(given_.snapshot_every, step);
+           || updates().is_due(given_.snapshot_every, step);
   };
   observer.pause = [&, is_due](const run_position& done) {
     if (is_due(given_.verify_every, done.steps))
       exe.require_same_replicas();
-    if (is_due(given_.snapshot_every, done.steps))
+    if (updates().is_due(given_.snapshot_every, done.steps))
       snapshots_->take(exe, done, shown);
   };
   return observer;
@@ -471,7 +514,7 @@ void training_run::train_epoch(held_out_test& held_out,
   // In an elastic job, the values after each step are kept.
   const auto in_flight =
     part_.is_elastic() ? 1 : executor_options{}.steps_in_flight;
-  run_training(exe, *source_, state_.position, steps_, in_flight,
+  run_training(exe, *source_, state_.position, updates(), in_flight,
                split_names(given_.fetch), observe(exe, held_out, stop, shown),
                report_);
   if (report_.stopped)
@@ -506,6 +549,7 @@ executor_options make_train_options(const train_options& options,
   executor_options made = make_executor_options(options.network);
   made.trace.emplace(); // neither trials nor tests are traced
   made.loss = bundle.loss;
+  made.accumulate = options.accumulate;
   made.fetches = split_names(options.fetch);
   made.seed = options.seed;
   made.hooks.check_nan = options.check_nan;

@@ -19,8 +19,9 @@ struct train_options {
   network_options network;
   data_options data;
   rank_options ranks;
-  std::uint64_t steps = 0;  ///< 0: `epochs` counts
-  std::uint64_t epochs = 0; ///< 0: one epoch
+  std::uint64_t steps = 0;      ///< 0: `epochs` counts
+  std::uint64_t epochs = 0;     ///< 0: one epoch
+  std::uint32_t accumulate = 1; ///< steps per update
   std::string params;
   std::string save;                 ///< folder
   std::string metrics;              ///< .jsonl

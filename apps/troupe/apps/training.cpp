@@ -14,10 +14,11 @@ namespace {
 class training {
 public:
   training(executor& exe, batch_source& source, const run_position& start,
-           std::uint64_t steps, const std::vector<std::string>& fetches,
+           const update_steps& updates, const std::vector<std::string>& fetches,
            const training_observer& observer, training_report& report)
-    : exe_(exe), source_(source), done_(start), steps_(steps),
-      fetches_(fetches), observer_(observer), report_(report) {}
+    : exe_(exe), source_(source), done_(start), updates_(updates),
+      steps_(updates.run_steps), fetches_(fetches), observer_(observer),
+      report_(report) {}
 
   void run(std::uint32_t in_flight) {
     if (report_.steps == 0)
@@ -77,6 +78,8 @@ private:
     const auto per_epoch = source_.steps_per_epoch();
     const feed_map feeds = source_.batch(step / per_epoch, step % per_epoch);
     const auto now = now_ns();
+    if (updates_.ends_with(step + 1))
+      exe_.update_in_next_step();
     under_way_.push_back({exe_.submit(feeds, fetches_), now});
   }
 
@@ -138,6 +141,7 @@ private:
   executor& exe_;
   batch_source& source_;
   run_position done_;
+  update_steps updates_;
   std::uint64_t steps_;
   const std::vector<std::string>& fetches_;
   const training_observer& observer_;
@@ -156,12 +160,27 @@ private:
 
 } // namespace
 
+bool update_steps::ends_with(std::uint64_t steps) const noexcept {
+  const auto in_epoch = (steps - 1) % epoch_steps + 1;
+  return in_epoch % accumulate == 0 || in_epoch == epoch_steps
+         || steps == run_steps;
+}
+
+bool update_steps::is_due(std::uint64_t interval,
+                          std::uint64_t steps) const noexcept {
+  if (interval == 0 || !ends_with(steps))
+    return false;
+  const auto before = steps - 1 - (steps - 1) % epoch_steps % accumulate;
+  return steps / interval > before / interval;
+}
+
 void run_training(executor& exe, batch_source& source,
-                  const run_position& start, std::uint64_t steps,
+                  const run_position& start, const update_steps& updates,
                   std::uint32_t in_flight,
                   const std::vector<std::string>& fetches,
                   const training_observer& observer, training_report& report) {
-  training(exe, source, start, steps, fetches, observer, report).run(in_flight);
+  training(exe, source, start, updates, fetches, observer, report)
+    .run(in_flight);
 }
 
 } // namespace troupe::apps

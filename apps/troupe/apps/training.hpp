@@ -13,6 +13,21 @@
 
 namespace troupe::apps {
 
+/// Which steps of a run update the parameters (`executor_options::accumulate`):
+/// every N-th of an epoch, and the last one of an epoch and of the run. So the
+/// updates are those of batches that are N times as large.
+struct update_steps {
+  std::uint64_t run_steps = 0; ///< steps of the whole run
+  std::uint64_t epoch_steps = 1;
+  std::uint64_t accumulate = 1; ///< N
+
+  /// True if the last of so many steps, at least 1, updates the parameters.
+  bool ends_with(std::uint64_t steps) const noexcept;
+  /// True if it does, and something that is due every `interval` steps (0:
+  /// never) is due after one of the steps of that update.
+  bool is_due(std::uint64_t interval, std::uint64_t steps) const noexcept;
+};
+
 /// How far a run has come.
 struct run_position {
   std::uint64_t steps = 0; ///< steps done
@@ -56,13 +71,14 @@ struct training_report {
   }
 };
 
-/// Runs `exe` on batches of `source` until `steps` steps are done. Up to
+/// Runs `exe` on batches of `source` until all steps of the run are done. Up to
 /// `in_flight` steps overlap, so that the next batch is made while a step runs.
 /// Throws the error of a failed step.
-/// @param start where the run begins; its steps are among the `steps`
+/// @param start where the run begins; its steps are among those of the run, and
+///   the last one of them has updated the parameters
 /// @param report gets what this adds, also if it throws
 void run_training(executor& exe, batch_source& source,
-                  const run_position& start, std::uint64_t steps,
+                  const run_position& start, const update_steps& updates,
                   std::uint32_t in_flight,
                   const std::vector<std::string>& fetches,
                   const training_observer& observer, training_report& report);

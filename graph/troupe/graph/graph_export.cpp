@@ -64,13 +64,16 @@ std::string dot_edge(const edge& e) {
 }
 
 ordered_json json_op(const ssa_graph& g, const op_handle& op) {
-  return {{"id", op.id},
-          {"kind", "op"},
-          {"type", op.desc->type},
-          {"name", handle_name(g, op.id)},
-          {"version", nullptr},
-          {"device", to_string(g.devices[op.device])},
-          {"stream", to_string(op.stream)}};
+  ordered_json handle{{"id", op.id},
+                      {"kind", "op"},
+                      {"type", op.desc->type},
+                      {"name", handle_name(g, op.id)},
+                      {"version", nullptr},
+                      {"device", to_string(g.devices[op.device])},
+                      {"stream", to_string(op.stream)}};
+  if (op.only_in_updates)
+    handle["only_in_updates"] = true;
+  return handle;
 }
 
 ordered_json json_var(const ssa_graph& g, const var_handle& v) {

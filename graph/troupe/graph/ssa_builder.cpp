@@ -6,10 +6,12 @@
 #include <troupe/graph/merging/gathered_product.hpp>
 #include <troupe/graph/merging/merge_plan.hpp>
 #include <troupe/graph/merging/merging_update.hpp>
+#include <troupe/graph/passes/accumulate_gradients.hpp>
 #include <troupe/graph/passes/fuse_batch_norm.hpp>
 #include <troupe/graph/passes/recompute_activations.hpp>
 #include <troupe/graph/passes/shape_inputs.hpp>
 #include <troupe/graph/passes/sync_batch_norm.hpp>
+#include <troupe/graph/passes/update_counters.hpp>
 #include <troupe/graph/passes/write_in_place.hpp>
 #include <troupe/graph/ssa/batch_users.hpp>
 #include <troupe/graph/ssa/handle_maker.hpp>
@@ -90,9 +92,12 @@ private:
   void add_fetch(const std::string& name);
   void add_fetches();
 
-  void add_collective(op_kind kind, std::size_t root,
-                      const std::vector<placed_var>& inputs,
-                      const std::vector<placed_var>& outputs);
+  op_handle& add_collective(op_kind kind, std::size_t root,
+                            const std::vector<placed_var>& inputs,
+                            const std::vector<placed_var>& outputs);
+  void merge(op_kind kind, std::size_t root,
+             const std::vector<placed_var>& inputs,
+             const std::vector<placed_var>& outputs);
   void gather_losses(std::size_t position);
   std::optional<std::size_t> last_writer_of_loss() const;
   void merge_gradients(std::size_t position);
@@ -278,9 +283,10 @@ graph_builder::names_of(const std::vector<placed_var>& vars) const {
   return result;
 }
 
-void graph_builder::add_collective(op_kind kind, std::size_t root,
-                                   const std::vector<placed_var>& inputs,
-                                   const std::vector<placed_var>& outputs) {
+op_handle&
+graph_builder::add_collective(op_kind kind, std::size_t root,
+                              const std::vector<placed_var>& inputs,
+                              const std::vector<placed_var>& outputs) {
   op_desc desc;
   desc.type = to_string(kind);
   desc.set_input("X", names_of(inputs));
@@ -294,6 +300,15 @@ void graph_builder::add_collective(op_kind kind, std::size_t root,
     handles_.read(name, device);
   for (auto& [name, device] : outputs)
     handles_.write(name, device);
+  return op;
+}
+
+/// Adds a collective for an update: of gradients or parameters.
+void graph_builder::merge(op_kind kind, std::size_t root,
+                          const std::vector<placed_var>& inputs,
+                          const std::vector<placed_var>& outputs) {
+  add_collective(kind, root, inputs, outputs).only_in_updates =
+    options_.accumulate > 1;
 }
 
 std::optional<std::size_t> graph_builder::last_writer_of_loss() const {
@@ -342,7 +357,7 @@ void graph_builder::flush_pending() {
   }
   pending_.clear();
   pending_bytes_ = 0;
-  add_collective(op_kind::all_reduce, 0, vars, vars);
+  merge(op_kind::all_reduce, 0, vars, vars);
 }
 
 void graph_builder::all_reduce(const merged_gradient& g) {
@@ -351,7 +366,7 @@ void graph_builder::all_reduce(const merged_gradient& g) {
   if (!bytes) {
     flush_pending();
     auto vars = on_all_devices(name);
-    return add_collective(op_kind::all_reduce, 0, vars, vars);
+    return merge(op_kind::all_reduce, 0, vars, vars);
   }
   auto limit = options_.lowering.fuse_all_reduce_bytes;
   auto type = block_.find_var(g.gradient)->type;
@@ -369,8 +384,7 @@ void graph_builder::all_reduce(const merged_gradient& g) {
 void graph_builder::reduce(const merged_gradient& g) {
   flush_pending();
   const auto name = handles_.id_of(g.gradient);
-  add_collective(op_kind::reduce, *g.home, on_all_devices(name),
-                 {{name, *g.home}});
+  merge(op_kind::reduce, *g.home, on_all_devices(name), {{name, *g.home}});
 }
 
 // Factors have one argument per device. The gradient also has one if every
@@ -420,8 +434,7 @@ void graph_builder::broadcast_parameters(std::size_t position) {
     if (handles_.is_shared(name))
       continue;
     flush_pending();
-    add_collective(op_kind::broadcast, *g.home, {{name, *g.home}},
-                   on_all_devices(name));
+    merge(op_kind::broadcast, *g.home, {{name, *g.home}}, on_all_devices(name));
   }
 }
 
@@ -439,6 +452,8 @@ ssa_graph graph_builder::build() {
   flush_pending();
   add_fetches();
   auto graph = handles_.finish();
+  if (options_.accumulate > 1)
+    mark_updates(graph);
   graph.edges = derive_edges(graph);
   if (options_.spread_batch)
     order_batch_users(graph);
@@ -509,8 +524,10 @@ shared_program in_place(shared_program p, const build_options& options) {
 ssa_graph build_exposed(shared_program p, const build_options& options) {
   const auto merges =
     options.devices.size() > 1 && options.strategy != merge_strategy::none;
-  if (merges)
+  if (merges || options.accumulate > 1)
     check_gradients_in_main(*p);
+  if (has_update_counters(*p))
+    p = std::make_shared<const program>(mark_update_counters(*p));
   p = fused(std::move(p), options);
   const auto which = options.lowering.sync_batch_norm
                        ? sync_batch_norm::all
@@ -521,6 +538,8 @@ ssa_graph build_exposed(shared_program p, const build_options& options) {
   // recomputed value.
   p = recomputing(separated(std::move(p), options), options);
   p = in_place(std::move(p), options);
+  if (options.accumulate > 1)
+    p = std::make_shared<const program>(accumulate_gradients(*p, options));
   return graph_builder{std::move(p), options}.build();
 }
 
@@ -556,6 +575,8 @@ gradient_scale parse_gradient_scale(std::string_view name) {
 ssa_graph build_ssa_graph(std::shared_ptr<const program> p,
                           const build_options& options) {
   check_devices(options.devices);
+  if (options.accumulate == 0)
+    throw error{errc::invalid_argument, "accumulate is 0"};
   if (p->blocks.empty())
     throw error{errc::graph_invalid, "the program has no block"};
   check_loss(*p, options);

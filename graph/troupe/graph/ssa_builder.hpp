@@ -50,6 +50,9 @@ struct build_options {
   /// count_samples, before all others, and gather_losses. Ops that need to know
   /// the whole batch wait for count_samples on their device.
   bool spread_batch = false;
+  /// Number of steps whose gradients one update of the parameters adds up, at
+  /// least 1 (passes/accumulate_gradients.hpp).
+  std::uint32_t accumulate = 1;
   /// Which passes rewrite the program. The caller must check that devices share
   /// memory where a pass needs it, and that there are kernels for the ops that
   /// a pass makes.
@@ -64,7 +67,8 @@ struct build_options {
 /// The rules are those of Paddle's multi_devices_graph_pass; docs/ssa_graph.md
 /// lists the differences. Throws error(graph_invalid) naming op and variable,
 /// error(not_found) for an unknown loss or fetch, and error(invalid_argument)
-/// if there is no device or a device is listed twice.
+/// if there is no device, a device is listed twice, or gradients cannot be
+/// accumulated.
 ssa_graph build_ssa_graph(std::shared_ptr<const program> p,
                           const build_options& options);
 /// The same, with a copy of `p`.

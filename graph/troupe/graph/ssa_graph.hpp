@@ -42,9 +42,12 @@ struct op_handle {
   handle_id id = no_handle;
   op_kind kind = op_kind::computation;
   stream_kind stream = stream_kind::compute;
-  static constexpr std::uint16_t not_moved = UINT16_MAX;
+  static constexpr std::uint16_t not_moved = UINT16_MAX >> 1;
   /// The device that the op has been moved from (passes/place_handles.hpp).
-  std::uint16_t moved_from = not_moved;
+  std::uint16_t moved_from : 15 = not_moved;
+  /// True with `build_options::accumulate`: the op works only in steps that
+  /// update the parameters. In others it only sends its messages.
+  std::uint16_t only_in_updates : 1 = 0;
   /// The op's description, shared by the handles of all devices. For kinds
   /// other than computation, its type is the kind's name. Its slots are then
   /// "X" and "Out", with one argument per input and output of the handle.

@@ -36,6 +36,12 @@ struct step_info {
   std::int64_t batch_samples = 0; ///< n, samples of all replicas
   std::int64_t replica = 0;       ///< this replica's number
   std::int64_t replicas = 1;      ///< number of replicas
+  ///@{
+  /// Whether the step is the first, and the last, of those whose gradients one
+  /// update of the parameters adds up. Usually each step updates them.
+  bool begins_update = true;
+  bool ends_update = true;
+  ///@}
   /// Becomes true when the step fails or is cancelled. Null: the step cannot be
   /// stopped.
   const std::atomic<bool>* stop = nullptr;

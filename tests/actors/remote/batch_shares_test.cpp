@@ -158,6 +158,78 @@ TEST_CASE("steps go on after state was brought to the first process") {
     CHECK(word == expected);
 }
 
+TEST_CASE("processes that accumulate gradients get the bits of one process") {
+  constexpr std::size_t processes = 2;
+  for (auto& net : {make_mlp(), make_dropout_net(), make_word2vec()})
+    for (auto strategy : {merge_strategy::all_reduce, merge_strategy::reduce}) {
+      CAPTURE(net.name);
+      const auto act = [&](node_options node) {
+        const auto is_first = node.process == 0;
+        auto options = options_in(net, processes, strategy, std::move(node));
+        options.accumulate = 3;
+        executor exe{net.main, options};
+        std::string text;
+        for (std::size_t s = 0; s < 8; ++s) {
+          if (s == 4) // so the second update has two steps
+            exe.update_in_next_step();
+          const auto size = batch_sizes[s % batch_sizes.size()];
+          const auto r = exe.run(exe.own_share(net.batch(s, size)));
+          text += text_of(r) + (r.updates ? "updates " : "");
+          if (s == 2)
+            exe.require_same_replicas(); // calls of no step
+        }
+        exe.synchronize_parameters();
+        if (!is_first && strategy == merge_strategy::reduce)
+          return text; // lacks the state of the other
+        const auto values = values_of(exe.parameters());
+        return text
+               + bits_of(std::vector<double>{values.begin(), values.end()});
+      };
+      const auto expected = act({});
+      process_group run{processes, act};
+      const auto words = last_words(run, processes);
+      CHECK(words[0] == expected);
+      CHECK(expected.starts_with(words[1]));
+      CHECK(words[1].size() > 100);
+    }
+}
+
+TEST_CASE("a step that fails in one process takes its update with it in all") {
+  constexpr std::size_t processes = 2;
+  const auto net = make_mlp();
+  process_group run{processes, [&](node_options node) {
+                      auto options =
+                        options_in(net, processes, merge_strategy::all_reduce,
+                                   std::move(node));
+                      options.accumulate = 4;
+                      executor exe{net.main, options};
+                      std::string text;
+                      std::vector<float> before;
+                      for (std::uint64_t s = 0; s < 12; ++s) {
+                        auto batch = exe.own_share(net.batch(s, 5));
+                        // Not in process 1, where the step may end first.
+                        if (s == 5 && batch.at("label").num_samples() > 2)
+                          batch.at("label").values<std::int64_t>()[0] = 99;
+                        try {
+                          text += exe.run(batch).updates ? "updates " : "ran ";
+                        } catch (const error&) {
+                          // Process 1 may have ended step 5 before.
+                          text += s == 5 ? "ran " : "failed ";
+                        }
+                        if (s == 3)
+                          before = values_of(exe.parameters());
+                        if (s == 7 && values_of(exe.parameters()) != before)
+                          text += "(changed) ";
+                      }
+                      exe.require_same_replicas();
+                      return text;
+                    }};
+  for (auto& word : last_words(run, processes))
+    CHECK(word
+          == "ran ran ran updates ran ran failed failed "
+             "ran ran ran updates ");
+}
+
 TEST_CASE("a process may feed no samples, but not all of them") {
   constexpr std::size_t processes = 2;
   const auto net = make_mlp();

@@ -85,7 +85,7 @@ struct rig {
   graph::ssa_graph g = split_graph();
   arena memory{make_host_memory_source()};
   transport ends{g.transfers.size(), 2};
-  collective_ranks ranks{2, 1};
+  collective_ranks ranks{2, 1, 0, 1};
   ends_of_group other;
   std::mutex mutex;
   std::condition_variable news;

@@ -99,6 +99,38 @@ TEST_CASE("all ops of all devices can run in one place") {
   }
 }
 
+TEST_CASE("placed handles accumulate gradients to the same bits") {
+  const auto accumulating = [](executor_options o) {
+    o.accumulate = 3; // six steps are two updates
+    return o;
+  };
+  for (auto& net : {make_mlp(), make_word2vec(), make_resnet(true)})
+    for (auto strategy : {merge_strategy::all_reduce, merge_strategy::reduce}) {
+      CAPTURE(net.name);
+      CAPTURE(to_string(strategy));
+      const auto expected =
+        train(net, accumulating(on(2, strategy, {}, {})), batches);
+      const auto check = [&](const table& lines) {
+        for (auto& split : {places{}, places{0, 1}}) {
+          const auto t =
+            train(net, accumulating(on(2, strategy, lines, split)), batches);
+          CHECK(t.losses == expected.losses);
+          CHECK(same_parameters(t, expected, 2));
+        }
+      };
+      for (std::uint64_t seed = 0; seed < 6; ++seed) {
+        CAPTURE(seed);
+        check(random_table(seed, 2));
+      }
+      for (std::uint32_t rank : {0u, 1u}) {
+        check({{"*#*", rank, "all ops"}});
+        check({{"accumulate#*", rank, "sums"}});
+        check({{"*_grad#*", rank, "what is summed"}});
+      }
+      CHECK_FALSE(bit_equal(*expected.parameters, *net.parameters()));
+    }
+}
+
 TEST_CASE("order and form of messages do not change placed training") {
   const auto net = make_mlp();
   const auto expected =

@@ -8,11 +8,13 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -38,22 +40,26 @@ words elastic(const std::string& range, const temporary_folder& logs,
          + command;
 }
 
-} // namespace
+/// Which rank is killed next, of those that live.
+using choice = std::function<pid_t(const std::vector<pid_t>& ranks)>;
 
-TEST_CASE("ranks are killed, and training ends as if none had been") {
+/// Kills ranks of a job, and compares it with a run in which none is killed.
+void check_kills(const words& more, const choice& next) {
   const temporary_folder folder;
-  REQUIRE(run_troupe(
-            digits({"--devices", "cpu:3", "--strategy", "all_reduce", "--save",
-                    folder / "whole", "--metrics", folder / "whole.jsonl"}))
+  REQUIRE(run_troupe(digits(more
+                            + words{"--devices", "cpu:3", "--strategy",
+                                    "all_reduce", "--save", folder / "whole",
+                                    "--metrics", folder / "whole.jsonl"}))
             .code
           == 0);
-  splitmix64 draw{5};
+  splitmix64 draw{7};
   std::size_t kills = 0;
   auto pause = 40 + draw.below(20); // calls, every 5 ms
   const auto result =
     run_troupe(elastic("1:3", folder,
-                       digits({"--save", folder / "saved", "--metrics",
-                               folder / "m.jsonl"})),
+                       digits(more
+                              + words{"--save", folder / "saved", "--metrics",
+                                      folder / "m.jsonl"})),
                [&](pid_t launch, const std::string& err) {
                  // The others go on first, or nobody might have the parameters
                  // any more.
@@ -65,7 +71,7 @@ TEST_CASE("ranks are killed, and training ends as if none had been") {
                  const auto ranks = ranks_of(launch);
                  if (ranks.empty())
                    return true; // the job is over
-                 ::kill(ranks[draw.below(ranks.size())], SIGKILL);
+                 ::kill(next(ranks), SIGKILL);
                  pause = draw.below(30);
                  return ++kills == 5;
                });
@@ -78,6 +84,22 @@ TEST_CASE("ranks are killed, and training ends as if none had been") {
         == read_bytes(folder / "saved/params.pdiparams"));
   CHECK(metrics_before("losses", folder / "whole.jsonl")
         == metrics_before("losses", folder / "m.jsonl"));
+}
+
+} // namespace
+
+TEST_CASE("ranks are killed, and training ends as if none had been") {
+  check_kills({}, [draw = splitmix64{5}](auto& ranks) mutable {
+    return ranks[draw.below(ranks.size())];
+  });
+}
+
+TEST_CASE("ranks are killed while they accumulate gradients") {
+  const words on{"--batch", "12", "--accumulate", "9"};
+  // Rank 0 stays the oldest, repeats steps, and writes each line once.
+  check_kills(on, [](auto& ranks) { return std::ranges::max(ranks); });
+  // It goes, and another rank writes.
+  check_kills(on, [](auto& ranks) { return std::ranges::min(ranks); });
 }
 
 TEST_CASE("a job without a rank that fails is like any other") {

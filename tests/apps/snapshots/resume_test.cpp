@@ -121,6 +121,37 @@ TEST_CASE("a run that is killed again and again ends as if it never was") {
     CHECK(name.ends_with(".rank-0-of-1.npz"));
 }
 
+TEST_CASE("snapshots are taken at ends of updates, and runs go on from them") {
+  // A snapshot is due after 5, 10 and 15 steps. An epoch has 8 steps, so
+  // updates end after 3, 6, 8, 11, 14, 16 and 17.
+  for (const std::string net : {"digits", "resnet8"})
+    for (const words& on :
+         {words{"--devices", "cpu:1"},
+          words{"--devices", "cpu:2", "--strategy", "all_reduce"},
+          words{"--devices", "cpu:2", "--strategy", "reduce"}}) {
+      CAPTURE(net);
+      CAPTURE(on.back());
+      const temporary_folder folder;
+      const auto train = [&](const words& more) {
+        return run_troupe(training(net, on) + words{"--accumulate", "3"}
+                          + more);
+      };
+      REQUIRE(train({"--steps", "17", "--save", folder / "whole"}).code == 0);
+      const auto snapshots = with_snapshots(folder / "s", {"--resume", "auto"});
+      REQUIRE(train(snapshots + words{"--steps", "13"}).code == 0);
+      CHECK(names_in(folder / "s") == words{file_of(6), file_of(11)});
+      const auto second =
+        train(snapshots + words{"--steps", "17", "--save", folder / "resumed"});
+      CHECK(contains(second.err, "trained 6 steps"));
+      CHECK(same_folders(folder / "whole", folder / "resumed"));
+      const auto other =
+        run_troupe(training(net, on) + snapshots + words{"--steps", "20"});
+      CHECK(other.code == 1);
+      CHECK(contains(other.err, "is of a run with steps per update: 3, this "
+                                "run has 1"));
+    }
+}
+
 TEST_CASE("if the newest snapshot is damaged, the one before it is taken") {
   const temporary_folder folder;
   const auto on = training("digits", {"--devices", "cpu:1"});

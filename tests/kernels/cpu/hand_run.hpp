@@ -62,8 +62,7 @@ public:
     return var;
   }
 
-  void run() {
-    const step_info step{};
+  void run(const step_info& step = {}) {
     kernel_context ctx(*device_, nullptr, attributes_, inputs_, outputs_, step);
     run_kernel(*kernel_, rule_, ctx);
   }

@@ -45,6 +45,9 @@ struct step_state {
   std::vector<bool> wanted;
   /// Values of the fetch handles, by their number.
   std::vector<tensor> fetched;
+  /// False: parameters are updated in a later step, so ops that belong to
+  /// updates do nothing (`op_handle::only_in_updates`).
+  bool updates = true;
   /// True for the first steps: delayed inputs may have no value.
   bool has_no_past = false;
   /// How the workers share its ops.

@@ -72,6 +72,7 @@ void add_options(lines& out, const executor_options& o,
   out.add("scale", text_of(o.scale));
   out.add("loss", loss);
   out.add_list("fetches", o.fetches, [](const std::string& f) { return f; });
+  out.add("accumulate", o.accumulate);
   out.add("steps_in_flight", o.steps_in_flight);
   out.add("seed", o.seed);
   out.add("samples per step", o.lowering.batch);

@@ -23,13 +23,16 @@ outgoing_item failed_with(error reason) {
 
 class send_task final : public op_task {
 public:
-  send_task(transport& ends, std::uint32_t channel, const storage& from)
-    : ends_(ends), channel_(channel), from_(from) {}
+  send_task(transport& ends, std::uint32_t channel, const storage& from,
+            bool only_in_updates)
+    : ends_(ends), channel_(channel), from_(from),
+      only_in_updates_(only_in_updates) {}
 
   launch_status run(step_state& step, completion& whole) override {
     outgoing_item item;
     try {
-      item = ends_.encoded(from_.at(step.slot));
+      const auto works = step.updates || !only_in_updates_;
+      item = ends_.encoded(works ? from_.at(step.slot) : nothing_);
     } catch (const std::exception& e) {
       // The receiver waits for an item in any case.
       ends_.send(channel_, id_of(step),
@@ -52,12 +55,16 @@ private:
   transport& ends_;
   std::uint32_t channel_;
   storage from_;
+  bool only_in_updates_;
+  const variable nothing_;
 };
 
 class recv_task final : public op_task, private transport::receiver {
 public:
-  recv_task(transport& ends, std::uint32_t channel, const storage& to)
-    : ends_(ends), channel_(channel), to_(to) {
+  recv_task(transport& ends, std::uint32_t channel, const storage& to,
+            bool only_in_updates)
+    : ends_(ends), channel_(channel), to_(to),
+      only_in_updates_(only_in_updates) {
     ends_.receive_into(channel, to_.memory());
   }
 
@@ -85,7 +92,7 @@ private:
   void take(incoming_item item) {
     if (item.failure)
       throw *std::move(item.failure);
-    if (!has_failed(*step_))
+    if (!has_failed(*step_) && (step_->updates || !only_in_updates_))
       to_.at(step_->slot) = std::move(item.value);
   }
 
@@ -102,6 +109,7 @@ private:
   transport& ends_;
   std::uint32_t channel_;
   storage to_;
+  bool only_in_updates_;
   // The step of the current run; there is only one run at a time.
   step_state* step_ = nullptr;
   completion* whole_ = nullptr;
@@ -110,13 +118,15 @@ private:
 } // namespace
 
 std::unique_ptr<op_task> make_send_task(transport& ends, std::uint32_t channel,
-                                        const storage& from) {
-  return std::make_unique<send_task>(ends, channel, from);
+                                        const storage& from,
+                                        bool only_in_updates) {
+  return std::make_unique<send_task>(ends, channel, from, only_in_updates);
 }
 
 std::unique_ptr<op_task> make_recv_task(transport& ends, std::uint32_t channel,
-                                        const storage& to) {
-  return std::make_unique<recv_task>(ends, channel, to);
+                                        const storage& to,
+                                        bool only_in_updates) {
+  return std::make_unique<recv_task>(ends, channel, to, only_in_updates);
 }
 
 } // namespace troupe::actors

@@ -43,6 +43,7 @@ graph::build_options build_options_of(const executor_options& options,
   build.devices = devices;
   build.strategy = options.strategy;
   build.scale = options.scale;
+  build.accumulate = options.accumulate;
   build.loss = loss;
   build.fetches = options.fetches;
   build.lowering =

@@ -11,16 +11,14 @@
 
 namespace troupe::actors {
 
-namespace {
-
-error behind_a_failure() {
+error step_failures::behind_a_failure() {
   return {errc::cancelled, "a step before it failed"};
 }
 
-} // namespace
-
 void step_failures::admit(step_id id, step_id oldest, bool has_no_past) {
   auto& step = context_.state_of(id);
+  if (ranks_)
+    ranks_->number_calls(id, step.updates);
   std::lock_guard guard{mutex_};
   step.id = id;
   step.has_no_past = has_no_past;

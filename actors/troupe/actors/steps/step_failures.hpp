@@ -33,6 +33,8 @@ public:
   /// earlier step from `oldest` on has failed. `oldest` is the first step whose
   /// result has not been collected.
   void admit(step_id id, step_id oldest, bool has_no_past);
+  /// The error of steps that fail because an earlier one has.
+  static error behind_a_failure();
   /// Makes step `first` and all later running steps fail.
   void fail_from(step_id first, const error& reason) noexcept;
   /// The same for the steps after a failed one.

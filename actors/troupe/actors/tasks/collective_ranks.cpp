@@ -50,6 +50,21 @@ bool collective_ranks::all_are_here() const {
                              [](const auto& end) { return end != nullptr; });
 }
 
+void collective_ranks::number_calls(step_id step, bool updates) {
+  const auto count = calls_per_step_ + (updates ? calls_per_update_ : 0);
+  std::lock_guard guard{numbering_};
+  calls_of_[step % calls_of_.size()] = {step, next_, count};
+  next_ += count;
+}
+
+/// None if a later step has the step's place: then it has ended.
+collective_ranks::numbered_calls
+collective_ranks::calls_of(step_id step) const {
+  std::lock_guard guard{numbering_};
+  const auto& found = calls_of_[step % calls_of_.size()];
+  return found.step == step ? found : numbered_calls{};
+}
+
 // The step is marked as failed before `give_up` looks at the rank's calls, and
 // this adds the call before it looks at the mark. Both use the rank's lock, so
 // one of them sees the other.
@@ -68,10 +83,12 @@ launch_result collective_ranks::start(std::size_t device,
 void collective_ranks::give_up(step_id step, const error& reason) {
   if (all_are_here())
     return;
-  const auto first = step * calls_per_step_ + others_ + 1;
+  const auto calls = calls_of(step);
+  if (calls.count == 0)
+    return;
   for (auto& end : ends_)
     if (end)
-      end->give_up(first, first + calls_per_step_ - 1, reason);
+      end->give_up(calls.first, calls.first + calls.count - 1, reason);
 }
 
 void collective_ranks::leave(const error& reason) {

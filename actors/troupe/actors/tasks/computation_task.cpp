@@ -2,6 +2,7 @@
 #include <troupe/actors/tasks/control_flow.hpp>
 #include <troupe/actors/tasks/op_tasks.hpp>
 
+#include <troupe/graph/passes/accumulate_gradients.hpp>
 #include <troupe/kernels/lod_sharing.hpp>
 
 #include <algorithm>
@@ -13,9 +14,12 @@ namespace troupe::actors {
 
 namespace {
 
-bool is_forward_or_backward(std::int32_t role) {
-  const auto base = role & ~graph::role_loss;
-  return base == graph::role_forward || base == graph::role_backward;
+/// True if a device without samples has nothing to do for the op. A sum over
+/// steps has the samples of others.
+bool is_per_sample(const graph::op_desc& op) {
+  const auto base = op.role() & ~graph::role_loss;
+  return (base == graph::role_forward || base == graph::role_backward)
+         && op.type != graph::accumulate_type;
 }
 
 /// The slot of the step `distance` steps before that of `slot`.
@@ -46,7 +50,7 @@ public:
       inputs_(static_cast<std::uint32_t>(inputs.size())),
       outputs_(static_cast<std::uint32_t>(outputs.size())),
       rule_(lod_rule_of(desc.type)), check_nan_(check_nan),
-      per_sample_(is_forward_or_backward(desc.role())),
+      per_sample_(is_per_sample(desc)),
       takes_absent_inputs_(takes_absent_inputs(desc.type)) {
     auto* next = variables_in(0);
     for (std::uint32_t slot = 0; slot < place.slots; ++slot)

@@ -6,6 +6,7 @@
 #include <troupe/graph/argument.hpp>
 #include <troupe/graph/merging/gathered_product.hpp>
 #include <troupe/graph/merging/merging_update.hpp>
+#include <troupe/graph/passes/accumulate_gradients.hpp>
 #include <troupe/graph/sub_blocks.hpp>
 #include <troupe/kernels/lod_sharing.hpp>
 
@@ -413,6 +414,7 @@ std::unique_ptr<kernel> make_op_kernel(const graph::program& p,
 bool takes_absent_inputs(std::string_view op_type) {
   return graph::is_control_flow(op_type) || op_type == "select_input"
          || op_type == graph::gathered_product_type
+         || op_type == graph::accumulate_type
          || graph::is_merging_update(op_type);
 }
 

@@ -33,6 +33,24 @@ public:
   }
 };
 
+/// Runs a task only in steps that update the parameters. All devices and
+/// processes agree on which these are, so no rank waits for another one.
+class update_task final : public op_task {
+public:
+  explicit update_task(std::unique_ptr<op_task> work)
+    : work_(std::move(work)) {}
+
+  launch_status run(step_state& step, completion& whole) override {
+    return step.updates ? work_->run(step, whole) : launch_status::done;
+  }
+  launch_status skip(step_state& step, completion& whole) override {
+    return step.updates ? work_->skip(step, whole) : launch_status::done;
+  }
+
+private:
+  std::unique_ptr<op_task> work_;
+};
+
 } // namespace
 
 graph_tasks::graph_tasks(const parts& p)
@@ -95,7 +113,12 @@ graph_tasks::find_fed(std::string_view name, std::size_t device) const {
 }
 
 op_task& graph_tasks::make_task(const graph::op_handle& o, stream& on) {
-  return *tasks_.emplace_back(make(o, on));
+  auto task = make(o, on);
+  const auto transfers =
+    o.kind == graph::op_kind::send || o.kind == graph::op_kind::recv;
+  if (o.only_in_updates && !transfers) // each step has an item
+    task = std::make_unique<update_task>(std::move(task));
+  return *tasks_.emplace_back(std::move(task));
 }
 
 op_task& graph_tasks::make_empty_task(const graph::op_handle& o) {
@@ -214,10 +237,11 @@ graph_tasks::make_transfer_task(const graph::op_handle& o) {
   TROUPE_ASSERT(found != graph_.transfers.end() && (*found).*end == o.id);
   const auto channel =
     static_cast<std::uint32_t>(found - graph_.transfers.begin());
-  return sends ? make_send_task(*parts_.transfers, channel,
-                                storage_of(o.inputs.front()))
-               : make_recv_task(*parts_.transfers, channel,
-                                storage_of(o.outputs.front()));
+  return sends
+           ? make_send_task(*parts_.transfers, channel,
+                            storage_of(o.inputs.front()), o.only_in_updates)
+           : make_recv_task(*parts_.transfers, channel,
+                            storage_of(o.outputs.front()), o.only_in_updates);
 }
 
 std::unique_ptr<op_task>
@@ -234,14 +258,15 @@ graph_tasks::make_task_of_rank(const graph::op_handle& o) {
 }
 
 void graph_tasks::make_ranks() {
-  std::uint64_t calls = 0;
+  std::uint64_t calls = 0, in_updates = 0;
   for (auto& o : graph_.ops)
     if (o.collective_index >= 0 && o.device == 0)
-      ++calls;
-  if (!graph_.rank_collectives || calls == 0)
+      ++(o.only_in_updates ? in_updates : calls);
+  if (!graph_.rank_collectives || calls + in_updates == 0)
     return;
   const auto devices = graph_.devices.size();
-  ranks_ = std::make_unique<collective_ranks>(devices, calls);
+  ranks_ = std::make_unique<collective_ranks>(devices, calls, in_updates,
+                                              parts_.slots);
   bool all_are_here = true;
   for (std::size_t d = 0; d < devices; ++d)
     all_are_here &= is_here(d);

@@ -43,8 +43,9 @@ struct task_place {
 /// In the first steps, an op with a delayed input that has no value yet does
 /// nothing, unless it accepts inputs without a value.
 ///
-/// A device without samples skips forward and backward ops, and other ops with
-/// an input that was not computed. It therefore contributes nothing, regardless
+/// A device without samples skips forward and backward ops, except those that
+/// accumulate gradients, and other ops with an input that was not computed. It
+/// therefore contributes nothing, regardless
 /// of what kernels do with empty tensors.
 std::unique_ptr<op_task>
 make_computation_task(const graph::op_desc& desc, const task_place& place,

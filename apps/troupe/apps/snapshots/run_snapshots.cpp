@@ -17,7 +17,7 @@ run_snapshots::run_snapshots(const train_options& options,
   if (!options.resume.empty() && options.resume != "auto")
     throw usage_error("--resume: must be auto, not '" + options.resume + "'");
   identity_ = {hash_of(bundle.main), options.seed, source.batch_samples(0),
-               source.steps_per_epoch()};
+               source.steps_per_epoch(), options.accumulate};
   snapshot_folder folder{options.snapshots, part.rank(), part.size()};
   folder.require_writable();
   if (options.resume.empty()) {

@@ -114,6 +114,9 @@ void require_same_run(const run_identity& of_snapshot, const run_identity& here,
   require_same(name, "steps per epoch:", there.steps_per_epoch,
                here.steps_per_epoch, std::to_string(there.steps_per_epoch),
                std::to_string(here.steps_per_epoch));
+  require_same(name, "steps per update:", there.accumulate, here.accumulate,
+               std::to_string(there.accumulate),
+               std::to_string(here.accumulate));
 }
 
 } // namespace troupe::apps

@@ -19,6 +19,7 @@ struct run_identity {
   std::uint64_t seed = 0;
   std::int64_t batch = 0; ///< samples of the first step of an epoch
   std::uint64_t steps_per_epoch = 0;
+  std::uint64_t accumulate = 1; ///< steps per update
 };
 
 /// The devices of a run, which `--devices cpu` may have chosen.

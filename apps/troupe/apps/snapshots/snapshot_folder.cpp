@@ -57,6 +57,7 @@ named_tensors to_arrays(const snapshot& s, arena& memory) {
   number("seed", s.identity.seed);
   number("batch", s.identity.batch);
   number("steps_per_epoch", s.identity.steps_per_epoch);
+  number("accumulate", s.identity.accumulate);
   number("devices_per_rank", s.devices.per_rank);
   number("ranks", s.devices.ranks);
   all.emplace(prefix + "strategy",
@@ -210,7 +211,8 @@ snapshot snapshot_folder::read(const entry& from, arena& memory) const {
     whole.identity = {arrays.text("program"),
                       arrays.number<std::uint64_t>("seed"),
                       arrays.number<std::int64_t>("batch"),
-                      arrays.number<std::uint64_t>("steps_per_epoch")};
+                      arrays.number<std::uint64_t>("steps_per_epoch"),
+                      arrays.number<std::uint64_t>("accumulate")};
     whole.devices.per_rank = arrays.number<std::size_t>("devices_per_rank");
     whole.devices.ranks = arrays.number<std::size_t>("ranks");
     whole.devices.strategy =

@@ -70,22 +70,6 @@ find_last_backward_writers(const block& b, const role_pairs& pairs) {
   return last;
 }
 
-std::vector<merged_gradient> find_gradients(const block& b) {
-  auto pairs = find_role_pairs(b);
-  auto complete = find_last_backward_writers(b, pairs);
-  std::vector<merged_gradient> result;
-  for (auto& gradient : pairs.gradients)
-    if (auto at = complete.find(gradient); at != complete.end())
-      result.push_back({.parameter = pairs.parameter_of.at(gradient),
-                        .gradient = gradient,
-                        .complete_after = at->second,
-                        .home = std::nullopt});
-  std::stable_sort(result.begin(), result.end(), [](auto& a, auto& c) {
-    return a.complete_after < c.complete_after;
-  });
-  return result;
-}
-
 std::size_t numel_or_zero(const block& b, std::string_view name) {
   auto* var = b.find_var(name);
   if (var == nullptr)
@@ -362,6 +346,22 @@ bool merge_plan::gathers_from(std::size_t op) const {
     gradients, op, {}, &merged_gradient::complete_after);
   return std::ranges::any_of(completed,
                              [](auto& g) { return g.gathered_on.has_value(); });
+}
+
+std::vector<merged_gradient> find_gradients(const block& b) {
+  auto pairs = find_role_pairs(b);
+  auto complete = find_last_backward_writers(b, pairs);
+  std::vector<merged_gradient> result;
+  for (auto& gradient : pairs.gradients)
+    if (auto at = complete.find(gradient); at != complete.end())
+      result.push_back({.parameter = pairs.parameter_of.at(gradient),
+                        .gradient = gradient,
+                        .complete_after = at->second,
+                        .home = std::nullopt});
+  std::stable_sort(result.begin(), result.end(), [](auto& a, auto& c) {
+    return a.complete_after < c.complete_after;
+  });
+  return result;
 }
 
 merge_plan plan_merges(const block& b, const build_options& options) {

@@ -49,11 +49,15 @@ struct merge_plan {
   bool gathers_from(std::size_t op) const;
 };
 
-/// Plans the merging of `b`'s gradients: those that ops of role Backward name
-/// in op_role_var and write. Gradients are ordered by the position at which the
-/// program completes them. If an op accumulates gradients over steps (attribute
-/// grad_merge_cond_name), the gradient of each step is merged before it is
-/// added. With one device or merge_strategy::none, nothing is merged.
+/// The gradients of `b`'s parameters: those that ops of role Backward name in
+/// op_role_var and write, in the order in which the program completes them.
+/// Throws error(graph_invalid) on an op_role_var of odd length.
+std::vector<merged_gradient> find_gradients(const block& b);
+
+/// Plans the merging of `b`'s gradients (`find_gradients`). If an op
+/// accumulates gradients over steps (attribute grad_merge_cond_name), the
+/// gradient of each step is merged before it is added. With one device or
+/// merge_strategy::none, nothing is merged.
 ///
 /// With a home per parameter (`reduce`, `replicate`), an op of role Optimize
 /// runs on the home of the parameter that it concerns. An op concerns a

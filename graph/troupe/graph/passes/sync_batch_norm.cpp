@@ -121,7 +121,7 @@ public:
     normalize.set_input("Moments", {moments});
     write(normalize, op, {"Y", "SavedMean", "SavedVariance"});
     out.push_back(std::move(normalize));
-    auto running = part_of(op, "sync_batch_norm_running");
+    auto running = part_of(op, std::string{running_statistics_type});
     running.attributes.set("op_role", std::int32_t{role_optimize});
     read(running, op, {"Mean", "Variance"});
     running.set_input("Moments", {moments});

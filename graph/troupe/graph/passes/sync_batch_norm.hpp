@@ -3,7 +3,14 @@
 
 #include <troupe/graph/program.hpp>
 
+#include <cstdint>
+#include <string_view>
+
 namespace troupe::graph {
+
+/// The type of the ops that update running statistics (see below).
+inline constexpr std::string_view running_statistics_type =
+  "sync_batch_norm_running";
 
 /// Which batch norms compute their statistics over all devices.
 enum class sync_batch_norm : std::uint8_t {

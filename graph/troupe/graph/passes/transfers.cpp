@@ -50,7 +50,8 @@ private:
   var_index copy_on(std::uint32_t device, var_index var);
   const copy_storage& storage_of_copies(const var_handle& original,
                                         std::uint32_t device);
-  void add_transfer(var_index from, var_index to);
+  void add_transfer(var_index from, var_index to, const op_handle& with);
+  void send_in_each_step(var_index copy);
   void keep_orders(ssa_graph& g) const;
 
   ssa_graph& made() { return rewriter_.made(); }
@@ -64,6 +65,7 @@ private:
   // By (version, place) and (storage, place).
   std::map<std::pair<var_index, std::uint32_t>, var_index> copies_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, copy_storage> storages_;
+  std::map<var_index, transfer> transfers_to_; // by what is received
   // By old op: values to send after the op has written them.
   std::multimap<handle_id, wanted_value> sent_after_;
 };
@@ -102,8 +104,10 @@ place_splitter::var_index place_splitter::copy_on(std::uint32_t device,
   return copy->second = static_cast<var_index>(made().vars.size() - 1);
 }
 
-void place_splitter::add_transfer(var_index from, var_index to) {
-  const auto half = [this](op_kind kind, var_index var) {
+/// @param with the op that reads or writes the copy
+void place_splitter::add_transfer(var_index from, var_index to,
+                                  const op_handle& with) {
+  const auto half = [&](op_kind kind, var_index var) {
     const auto& v = made().vars[var];
     const auto sends = kind == op_kind::send;
     op_desc desc;
@@ -116,6 +120,7 @@ void place_splitter::add_transfer(var_index from, var_index to) {
     op.kind = kind;
     op.desc = rewriter_.describe(std::move(desc));
     op.device = v.device;
+    op.only_in_updates = with.only_in_updates;
     const std::span used{&var, 1};
     return rewriter_.add_op(op, used.first(sends ? 1 : 0),
                             used.first(sends ? 0 : 1));
@@ -123,6 +128,14 @@ void place_splitter::add_transfer(var_index from, var_index to) {
   const auto send = half(op_kind::send, from);
   const auto recv = half(op_kind::recv, to);
   made().transfers.push_back({send, recv});
+  transfers_to_[to] = {send, recv};
+}
+
+/// A copy that only updates have read so far is read by an op of each step.
+void place_splitter::send_in_each_step(var_index copy) {
+  if (const auto found = transfers_to_.find(copy); found != transfers_to_.end())
+    for (auto id : {found->second.send, found->second.recv})
+      made().ops[id].only_in_updates = false;
 }
 
 // The variable that an op reads instead of `var`: a copy if `var` is in another
@@ -134,14 +147,17 @@ place_splitter::var_index place_splitter::value_for(const op_handle& reader,
   const auto place = made().place_of(reader.device);
   if (place_of(var) == place)
     return var;
-  if (const auto known = copies_.find({var, place}); known != copies_.end())
+  if (const auto known = copies_.find({var, place}); known != copies_.end()) {
+    if (!reader.only_in_updates)
+      send_in_each_step(known->second);
     return known->second;
+  }
   const auto copy = copy_on(reader.device, var);
   const auto writer = old_.vars[var].generator;
   if (!is_of_this_step && writer != no_handle && new_id_[writer] == no_handle)
     sent_after_.insert({writer, {var, place}});
   else
-    add_transfer(var, copy);
+    add_transfer(var, copy, reader);
   return copy;
 }
 
@@ -163,11 +179,11 @@ void place_splitter::add_op(const op_handle& op) {
   for (std::size_t i = 0; i < outputs.size(); ++i)
     if (const auto var = rewriter_.index_of(op.outputs[i]);
         var != outputs[i] && made().vars[var].generator == no_handle)
-      add_transfer(outputs[i], var);
+      add_transfer(outputs[i], var, op);
   for (auto [first, last] = sent_after_.equal_range(op.id); first != last;
        ++first) {
     const auto [var, place] = first->second;
-    add_transfer(var, copies_.at({var, place}));
+    add_transfer(var, copies_.at({var, place}), op);
   }
 }
 

@@ -86,6 +86,7 @@ constexpr made_kernel made_kernels[] = {
   {"sequence_pool_grad", cpu::make_sequence_pool_grad},
   {"softmax_with_cross_entropy", cpu::make_cross_entropy},
   {"softmax_with_cross_entropy_grad", cpu::make_cross_entropy_grad},
+  {"accumulate", cpu::make_accumulate},
   {"dgc_momentum", cpu::make_dgc_momentum},
   {"adagrad", cpu::make_adagrad},
   {"decayed_adagrad", cpu::make_decayed_adagrad},

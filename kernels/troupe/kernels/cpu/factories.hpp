@@ -286,6 +286,9 @@ void run_get_tensor_from_selected_rows(kernel_context&);
 void run_check_finite_and_unscale(kernel_context&);
 void run_update_loss_scaling(kernel_context&);
 
+// accumulate.cpp
+std::unique_ptr<kernel> make_accumulate(const attribute_map&);
+
 // sgd.cpp, momentum.cpp, adam.cpp
 std::unique_ptr<kernel> make_sgd(const attribute_map&, const kernel_options&);
 std::unique_ptr<kernel> make_momentum(const attribute_map&,
