@@ -9,6 +9,7 @@
 #include <troupe/comm/engine/join.hpp>
 #include <troupe/comm/tls/job_credentials.hpp>
 
+#include <actors/remote/job_files.hpp>
 #include <actors/remote/process_group.hpp>
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
@@ -46,23 +47,6 @@ bool can_have_hosts() {
   }
   return true;
 }
-
-/// Credentials of a job's processes, as files.
-class job_files {
-public:
-  explicit job_files(std::size_t processes,
-                     std::chrono::hours lifetime = std::chrono::hours{24}) {
-    const auto all = comm::make_job_credentials(processes, lifetime);
-    for (std::size_t p = 0; p < processes; ++p)
-      comm::write_credentials(
-        (folder_ / ("rank-" + std::to_string(p) + ".credentials")).string(),
-        all[p]);
-  }
-  std::string path() const { return folder_.path().string(); }
-
-private:
-  temporary_folder folder_;
-};
 
 void put_on_network(node_options& node, const job_files& files) {
   node.host = own_network::address_of(1);
