@@ -7,6 +7,7 @@
 #include <troupe/comm/engine/exchange.hpp>
 #include <troupe/comm/engine/join.hpp>
 #include <troupe/comm/engine/message.hpp>
+#include <troupe/comm/engine/neighbours.hpp>
 #include <troupe/comm/engine/staged_call.hpp>
 #include <troupe/comm/letters_plan.hpp>
 #include <troupe/kernels/memory/arena.hpp>
@@ -79,6 +80,9 @@ public:
   void close_parcels() noexcept { parcels_.close(); }
   void send_parcel(std::size_t rank, std::size_t to, const parcel& p);
   ///@}
+  /// Memory of this process that others of its host read; null if there is
+  /// none.
+  arena* memory() noexcept { return nearby_ ? &memory_ : nullptr; }
   /// Returns when no completion of the rank's calls is called any more. The
   /// rank has left.
   void wait_for_end(std::size_t rank);
@@ -128,6 +132,7 @@ private:
   void meet(const engine_group_options& options);
   void wait_for_hellos(const engine_group_options& options);
   void check_hellos() const;
+  void meet_neighbours(const engine_group_options& options);
   void begin(const engine_group_options& options);
   void part() noexcept;
   bool has_unfinished_calls() const;
@@ -173,7 +178,12 @@ private:
   std::vector<std::size_t> own_;
   std::size_t size_ = 0;
   std::size_t letter_bytes_;
-  arena memory_{make_host_memory_source()};
+  std::shared_ptr<process_memory> own_memory_; // null: memory of the host
+  arena host_memory_{make_host_memory_source()};
+  arena& memory_;
+  /// The processes of each host; empty if values are not added by host.
+  std::vector<std::vector<std::size_t>> hosts_;
+  std::unique_ptr<neighbours> nearby_; // null: no other process on this host
   parcel_gate parcels_;
 
   mutable std::mutex mutex_;      // guards all that follow
