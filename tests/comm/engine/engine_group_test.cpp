@@ -385,6 +385,25 @@ TEST_CASE("a process that sends a malformed beat is lost, and its beats stop") {
   }
 }
 
+TEST_CASE("a rank that leaves ends a call whose values do not come") {
+  const auto hub = std::make_shared<memory_hub>(2, 1);
+  silent_process other{hub, 1, {}};
+  const auto end = std::move(
+    join_engine_group(std::make_unique<memory_engine>(hub, 0), {}).front());
+  variable x;
+  x.set(random_tensor({50'000}, dtype::float32, 1));
+  const rank_value value{"x", &x, &x};
+  const collective_call call{collective_kind::all_reduce, 0, {&value, 1}};
+  other.say_first(call);
+  outcome told;
+  end->start(call, told);
+  wait_until_all_came(*end);
+  end->leave(broken);
+  told.wait(); // for ever if the call goes on
+  REQUIRE(told.failure());
+  CHECK(told.failure()->code() == errc::peer_failure);
+}
+
 TEST_CASE("processes that want different groups are all refused") {
   for (const auto& [second, text] :
        {std::pair<engine_group_options, const char*>{

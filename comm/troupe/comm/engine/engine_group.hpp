@@ -39,7 +39,9 @@ namespace troupe::comm {
 ///
 /// A rank that gives up a call, or leaves, cannot take its letter back. It asks
 /// the others: each process lets those of its ranks that have not made the call
-/// fail it. If there is none, all ranks have made the call, and it goes on.
+/// fail it. If there is none, all ranks have made the call, and it goes on. A
+/// rank that leaves waits half a second for it, then the process stops its
+/// engine: another process may be stopped.
 ///
 /// **Errors.** If a process is lost, all calls that need it fail with
 /// error(peer_failure) that names it. If a process has not enough memory for
@@ -141,6 +143,7 @@ private:
 
   // Calls. All need the lock.
   bool is_own(std::size_t rank) const noexcept;
+  bool has_waiting_call(std::size_t rank) const;
   meeting& meeting_at(ticket position);
   meeting* find(ticket position) noexcept;
   void open(meeting& m, ticket position);
