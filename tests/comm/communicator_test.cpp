@@ -40,7 +40,9 @@ namespace {
 /// no value.
 class random_calls {
 public:
-  random_calls(std::size_t size, unsigned seed) : random_(seed), size_(size) {
+  /// @param are_whole no sum needs to be rounded
+  random_calls(std::size_t size, unsigned seed, bool are_whole)
+    : random_(seed), size_(size), are_whole_(are_whole) {
     for (std::size_t r = 0; r < size; ++r)
       devices_.push_back(make_cpu_device(static_cast<int>(r)));
     for (unsigned c = 0; c < 12; ++c)
@@ -110,11 +112,15 @@ private:
   variable make_value(bool rows, std::int64_t elements) {
     variable made;
     const auto seed = unsigned(random_());
-    if (rows)
+    if (rows) {
       made.set(selected_rows{
         {5, 2}, 9, random_tensor({2, elements}, dtype::float32, seed)});
-    else
-      made.set(random_tensor({elements}, dtype::bfloat16, seed));
+      return made;
+    }
+    auto t = random_tensor({elements}, dtype::bfloat16, seed);
+    if (are_whole_)
+      make_whole(t);
+    made.set(std::move(t));
     return made;
   }
 
@@ -164,6 +170,7 @@ private:
 
   std::minstd_rand random_;
   std::size_t size_;
+  bool are_whole_;
   std::vector<std::unique_ptr<device>> devices_;
   std::vector<random_call> calls_;
   std::vector<std::vector<variable>> inputs_; // by variable and rank
@@ -210,7 +217,7 @@ TEST_CASE_TEMPLATE("the last rank that comes merges for all, whoever it is",
 
 TEST_CASE_TEMPLATE("ranks know their number and the size of the group", Group,
                    local_ranks, shm_ranks, engine_ranks, engine_processes,
-                   engine_pair, gloo_processes) {
+                   engine_pair, gloo_processes, host_processes, gloo_hosts) {
   rig<Group> g{3};
   for (std::size_t r : {0, 1, 2}) {
     CHECK(g.ranks[r]->rank() == r);
@@ -221,7 +228,7 @@ TEST_CASE_TEMPLATE("ranks know their number and the size of the group", Group,
 
 TEST_CASE_TEMPLATE("one rank alone is done at once", Group, local_ranks,
                    shm_ranks, engine_ranks, engine_processes, engine_pair,
-                   gloo_processes) {
+                   gloo_processes, host_processes, gloo_hosts) {
   rig<Group> g{1};
   g.put(0, 5);
   CHECK(g.start(0).state == launch_status::done);
@@ -230,11 +237,12 @@ TEST_CASE_TEMPLATE("one rank alone is done at once", Group, local_ranks,
 
 TEST_CASE_TEMPLATE("any order of arrival gives the bits of the joint merge",
                    Group, local_ranks, shm_ranks, shm_processes, engine_ranks,
-                   engine_processes, engine_pair, gloo_processes) {
+                   engine_processes, engine_pair, gloo_processes,
+                   host_processes, gloo_hosts) {
   for (unsigned seed = 0; seed < Group::seeds; ++seed) {
     CAPTURE(seed);
     const std::size_t size = 1 + seed % 5;
-    random_calls calls{size, seed};
+    random_calls calls{size, seed, !Group::adds_in_rank_order};
     const auto joint = calls.joint();
     const auto results = calls.on_threads<Group>(seed);
     for (std::size_t r = 0; r < size; ++r)
@@ -245,7 +253,7 @@ TEST_CASE_TEMPLATE("any order of arrival gives the bits of the joint merge",
 
 TEST_CASE_TEMPLATE("a rank can be several calls ahead", Group, local_ranks,
                    shm_ranks, engine_ranks, engine_processes, engine_pair,
-                   gloo_processes) {
+                   gloo_processes, host_processes, gloo_hosts) {
   rig<Group> fast{2};
   constexpr std::size_t calls = 40;
   std::vector<variable> own(calls), others(calls);
@@ -282,7 +290,7 @@ TEST_CASE_TEMPLATE("a rank can be several calls ahead", Group, local_ranks,
 
 TEST_CASE_TEMPLATE("values that do not fit together fail on all ranks", Group,
                    local_ranks, shm_ranks, engine_ranks, engine_processes,
-                   engine_pair, gloo_processes) {
+                   engine_pair, gloo_processes, host_processes, gloo_hosts) {
   rig<Group> g{3};
   for (std::size_t last = 0; last < 3; ++last)
     for (std::size_t odd = 1; odd < 3; ++odd) {
@@ -308,7 +316,7 @@ TEST_CASE_TEMPLATE("values that do not fit together fail on all ranks", Group,
 TEST_CASE_TEMPLATE(
   "calls that differ fail on all ranks and say what two wanted", Group,
   local_ranks, shm_ranks, engine_ranks, engine_processes, engine_pair,
-  gloo_processes) {
+  gloo_processes, host_processes, gloo_hosts) {
   rig<Group> g{3};
   const rank_value two[] = {{"a", &g.x[0], &g.x[0]}, {"b", &g.x[0], &g.x[0]}};
   const collective_call others[] = {
@@ -339,7 +347,7 @@ TEST_CASE_TEMPLATE(
 
 TEST_CASE_TEMPLATE("ranks must agree on the root", Group, local_ranks,
                    shm_ranks, engine_ranks, engine_processes, engine_pair,
-                   gloo_processes) {
+                   gloo_processes, host_processes, gloo_hosts) {
   rig<Group> g{2};
   for (std::size_t r : {0, 1})
     g.put(r, 1);
@@ -356,7 +364,7 @@ TEST_CASE_TEMPLATE("ranks must agree on the root", Group, local_ranks,
 TEST_CASE_TEMPLATE(
   "a rank that has failed fails the call on all others, at once", Group,
   local_ranks, shm_ranks, engine_ranks, engine_processes, engine_pair,
-  gloo_processes) {
+  gloo_processes, host_processes, gloo_hosts) {
   rig<Group> g{3};
   const auto* text = "rank 1 has failed: a NaN";
   for (int round = 0; round < 5; ++round) {
@@ -386,7 +394,7 @@ TEST_CASE_TEMPLATE(
 
 TEST_CASE_TEMPLATE("a call that a rank gives up fails on all ranks", Group,
                    local_ranks, shm_ranks, engine_ranks, engine_processes,
-                   engine_pair, gloo_processes) {
+                   engine_pair, gloo_processes, host_processes, gloo_hosts) {
   rig<Group> g{3};
   for (std::size_t r : {0, 1, 2})
     g.put(r, 1);
@@ -415,7 +423,8 @@ TEST_CASE_TEMPLATE("a call that a rank gives up fails on all ranks", Group,
 
 TEST_CASE_TEMPLATE("a rank that fails many calls runs ahead of the others",
                    Group, local_ranks, shm_ranks, engine_ranks,
-                   engine_processes, engine_pair, gloo_processes) {
+                   engine_processes, engine_pair, gloo_processes,
+                   host_processes, gloo_hosts) {
   rig<Group> g{2};
   for (int i = 0; i < 10; ++i)
     g.ranks[1]->fail(broken);
@@ -430,7 +439,8 @@ TEST_CASE_TEMPLATE("a rank that fails many calls runs ahead of the others",
 
 TEST_CASE_TEMPLATE("a call says which ranks have arrived and which are missing",
                    Group, local_ranks, shm_ranks, engine_ranks,
-                   engine_processes, engine_pair, gloo_processes) {
+                   engine_processes, engine_pair, gloo_processes,
+                   host_processes, gloo_hosts) {
   rig<Group> g{4};
   CHECK(!g.ranks[2]->waits_for());
   g.start(2);
@@ -458,7 +468,7 @@ TEST_CASE_TEMPLATE("a call says which ranks have arrived and which are missing",
 TEST_CASE_TEMPLATE(
   "when a rank leaves, those that wait for it end with an error", Group,
   local_ranks, shm_ranks, engine_ranks, engine_processes, engine_pair,
-  gloo_processes) {
+  gloo_processes, host_processes, gloo_hosts) {
   const auto* text = "rank 1 has left the group: stopped by a watchdog";
   const error why{errc::cancelled, "stopped by a watchdog"};
   for (const bool came : {false, true}) {
@@ -522,7 +532,7 @@ TEST_CASE("a rank that leaves while it merges completes this call") {
 
 TEST_CASE_TEMPLATE("a communicator that is destroyed leaves the group", Group,
                    local_ranks, shm_ranks, engine_ranks, engine_processes,
-                   engine_pair, gloo_processes) {
+                   engine_pair, gloo_processes, host_processes, gloo_hosts) {
   rig<Group> g{2};
   g.start(0);
   g.ranks[1].reset();
@@ -533,7 +543,8 @@ TEST_CASE_TEMPLATE("a communicator that is destroyed leaves the group", Group,
 
 TEST_CASE_TEMPLATE("ranks that leave and fail at random leave nobody waiting",
                    Group, local_ranks, shm_ranks, shm_processes, engine_ranks,
-                   engine_processes, engine_pair, gloo_processes) {
+                   engine_processes, engine_pair, gloo_processes,
+                   host_processes, gloo_hosts) {
   for (unsigned seed = 0; seed < Group::seeds; ++seed) {
     CAPTURE(seed);
     rig<Group> g{4};

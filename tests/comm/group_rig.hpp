@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/gloo_group.hpp"
+#include "engine/host_groups.hpp"
 #include "engine/memory_engine.hpp"
 #include "values.hpp"
 
@@ -69,12 +70,14 @@ private:
 using ends_of_group = std::vector<std::unique_ptr<communicator>>;
 
 // Kinds of groups. If all ranks are in this process, a call has ended when the
-// last rank has made it: `is_immediate`. Random cases try `seeds` seeds.
+// last rank has made it: `is_immediate`. Random cases try `seeds` seeds. If
+// not `adds_in_rank_order`, only sums without rounding have known bits.
 
 /// Ranks of one process.
 struct local_ranks {
   static constexpr unsigned seeds = 60;
   static constexpr bool is_immediate = true;
+  static constexpr bool adds_in_rank_order = true;
   static ends_of_group make(std::span<device* const> on,
                             const local_group_options& options = {}) {
     return make_local_group(on, options);
@@ -85,6 +88,7 @@ struct local_ranks {
 struct shm_ranks {
   static constexpr unsigned seeds = 60;
   static constexpr bool is_immediate = true;
+  static constexpr bool adds_in_rank_order = true;
   static ends_of_group make(std::span<device* const> on) {
     std::vector<std::size_t> ranks(on.size());
     std::iota(ranks.begin(), ranks.end(), std::size_t{0});
@@ -113,6 +117,7 @@ inline ends_of_group join_as_processes(std::size_t count) {
 struct shm_processes {
   static constexpr unsigned seeds = 60;
   static constexpr bool is_immediate = false;
+  static constexpr bool adds_in_rank_order = true;
   static ends_of_group make(std::span<device* const> on) {
     return join_as_processes(on.size());
   }
@@ -122,6 +127,7 @@ struct shm_processes {
 struct engine_ranks {
   static constexpr unsigned seeds = 60;
   static constexpr bool is_immediate = true;
+  static constexpr bool adds_in_rank_order = true;
   static ends_of_group make(std::span<device* const> on) {
     engine_group_options options;
     if (on.empty())
@@ -134,6 +140,7 @@ struct engine_ranks {
 struct engine_processes {
   static constexpr unsigned seeds = 60;
   static constexpr bool is_immediate = false;
+  static constexpr bool adds_in_rank_order = true;
   static ends_of_group make(std::span<device* const> on) {
     static std::atomic<unsigned> seed{1};
     return on.empty() ? engine_ranks::make(on)
@@ -145,6 +152,7 @@ struct engine_processes {
 struct engine_pair {
   static constexpr unsigned seeds = 60;
   static constexpr bool is_immediate = false;
+  static constexpr bool adds_in_rank_order = true;
   static ends_of_group make(std::span<device* const> on) {
     static std::atomic<unsigned> seed{1};
     return on.size() < 2 ? engine_ranks::make(on)
@@ -156,10 +164,44 @@ struct engine_pair {
 struct gloo_processes {
   static constexpr unsigned seeds = 10; // connecting takes long
   static constexpr bool is_immediate = false;
+  static constexpr bool adds_in_rank_order = true;
   static ends_of_group make(std::span<device* const> on) {
     return on.empty() || !gloo_support().is_built
              ? engine_processes::make(on)
              : join_over_gloo(on.size(), on.size());
+  }
+};
+
+/// Processes on two hosts, one for each rank. Neighbours in numbers are on
+/// different hosts.
+inline host_map on_two_hosts(std::size_t processes) {
+  host_map hosts;
+  for (std::size_t p = 0; p < processes; ++p)
+    hosts.push_back(p % 2);
+  return hosts;
+}
+
+struct host_processes {
+  static constexpr unsigned seeds = 60;
+  static constexpr bool is_immediate = false;
+  static constexpr bool adds_in_rank_order = false;
+  static ends_of_group make(std::span<device* const> on) {
+    static std::atomic<unsigned> seed{1};
+    return on.empty()
+             ? engine_ranks::make(on)
+             : join_on_hosts(on_two_hosts(on.size()), on.size(), seed++);
+  }
+};
+
+/// The same over Gloo; over memory if this build has none.
+struct gloo_hosts {
+  static constexpr unsigned seeds = 10; // connecting takes long
+  static constexpr bool is_immediate = false;
+  static constexpr bool adds_in_rank_order = false;
+  static ends_of_group make(std::span<device* const> on) {
+    return on.empty() || !gloo_support().is_built
+             ? host_processes::make(on)
+             : join_on_hosts_over_gloo(on_two_hosts(on.size()), on.size());
   }
 };
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <random>
@@ -50,6 +51,13 @@ inline tensor random_tensor(const shape& dims, dtype type, unsigned seed) {
   for (std::size_t i = 0; i < std::size_t(t.numel()); ++i)
     set(t, i, (double(random() % 65536) / 8192.0 - 4.0) * scale);
   return t;
+}
+
+/// Rounds all elements to whole numbers. Sums of a few of them are the same in
+/// any order.
+inline void make_whole(tensor& t) {
+  for (std::size_t i = 0; i < std::size_t(t.numel()); ++i)
+    set(t, i, std::trunc(get(t, i)));
 }
 
 /// A tensor whose bytes are all 0xAA, so that elements never written show.

@@ -12,7 +12,7 @@
 namespace troupe {
 
 /// What carries the values of collectives between processes. All give the same
-/// bits.
+/// bits, except on several hosts (see `node_options::deterministic`).
 enum class group_engine : std::uint8_t {
   /// shared_memory on one host, gloo on several. `troupe train` replaces it by
   /// mpi where mpirun has started ranks on several hosts.
@@ -59,6 +59,11 @@ struct node_options {
   group_engine engine = group_engine::automatic;
   /// Set if the processes are on several hosts. Needs a port.
   std::optional<host_network> network = {};
+  /// Between hosts, gloo and mpi add the values of each host first, in memory
+  /// that its processes share: a host then sends as much as one device. True:
+  /// they do not, and results have the bits of one process with as many
+  /// devices.
+  bool deterministic = false;
   /// Folder through which process 0 hands the access secret to the other
   /// processes. Only its owner may have access to it. Empty: /tmp/troupe-UID.
   std::string pass_folder = {};

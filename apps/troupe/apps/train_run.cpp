@@ -356,6 +356,7 @@ void training_run::spread(const stop_request& stop) {
   part_.spread(run_, options_.ranks);
   if (!run_.nodes)
     return;
+  run_.nodes->deterministic = given_.deterministic;
   run_.nodes->check = [this, &stop, begin = now_ns(),
                        has_told = false]() mutable {
     constexpr std::uint64_t patience_ns = 5'000'000'000;

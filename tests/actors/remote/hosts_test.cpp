@@ -18,6 +18,7 @@
 #include <support/skip_case.hpp>
 
 #include <doctest/doctest.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -79,6 +81,25 @@ std::string train(const small_net& net, std::size_t processes,
   return text;
 }
 
+/// Four processes on two hosts: this one, and the threads that it starts, are
+/// on a host with another name.
+void move_to_host(node_options& node, const job_files& files) {
+  const auto name = "host-" + std::to_string(node.process / 2);
+  REQUIRE(::unshare(CLONE_NEWUTS) == 0);
+  REQUIRE(::sethostname(name.data(), name.size()) == 0);
+  put_on_network(node, files);
+}
+
+/// True if the texts have numbers that differ by rounding at most.
+bool are_close(const std::string& text, const std::string& like) {
+  std::istringstream all{text}, expected{like};
+  for (double a, b; expected >> b;)
+    if (!(all >> a) || a != doctest::Approx(b).epsilon(1e-3))
+      return false;
+  std::string rest;
+  return !(all >> rest);
+}
+
 std::vector<std::string> last_words(process_group& run, std::size_t processes) {
   std::vector<std::string> words;
   for (std::size_t p = 0; p < processes; ++p)
@@ -110,6 +131,54 @@ TEST_CASE("four hosts get the bits of one process with four devices") {
   const job_files files(4);
   for (auto& net : {make_mlp(), make_dropout_net(), make_word2vec()})
     check_bits(net, 4, [&](node_options& n) { put_on_network(n, files); });
+}
+
+TEST_CASE("two hosts of two processes add the values of each host first") {
+  if (!can_have_hosts())
+    return;
+  const own_network network;
+  const job_files files(4);
+  const auto net = make_wide_mlp(); // has values that are not in letters
+  const auto in_one_process = train(net, 4, merge_strategy::all_reduce, {});
+  process_group run{4, [&](node_options node) {
+                      move_to_host(node, files);
+                      return train(net, 4, merge_strategy::all_reduce,
+                                   std::move(node));
+                    }};
+  const auto words = last_words(run, 4);
+  for (auto& word : words)
+    CHECK(word == words[0]);
+  CHECK(words[0] != in_one_process); // rounded differently
+  CHECK(are_close(words[0], in_one_process));
+}
+
+TEST_CASE("deterministic runs on two hosts have the bits of one process") {
+  if (!can_have_hosts())
+    return;
+  const own_network network;
+  const job_files files(4);
+  check_bits(make_wide_mlp(), 4, [&](node_options& n) {
+    move_to_host(n, files);
+    n.deterministic = true;
+  });
+}
+
+TEST_CASE("hosts of several processes share rows, and state with reduce") {
+  if (!can_have_hosts())
+    return;
+  const own_network network;
+  const job_files files(4);
+  for (const auto strategy :
+       {merge_strategy::all_reduce, merge_strategy::reduce})
+    for (auto& net : {make_word2vec(), make_dropout_net()}) {
+      CAPTURE(net.name);
+      const auto in_one_process = train(net, 4, strategy, {});
+      process_group run{4, [&](node_options node) {
+                          move_to_host(node, files);
+                          return train(net, 4, strategy, std::move(node));
+                        }};
+      CHECK(are_close(last_words(run, 4)[0], in_one_process));
+    }
 }
 
 TEST_CASE("with reduce, the first host gets the state of all on request") {
@@ -171,6 +240,43 @@ TEST_CASE("a host that is killed or stopped ends the run, and is named") {
         if (p == victim)
           continue;
         const auto end = run.wait(p);
+        CHECK(end.in_time);
+        CHECK(end.exited);
+        CAPTURE(end.last_word);
+        CHECK(contains(end.last_word,
+                       "process " + std::to_string(victim) + " is lost"));
+      }
+      ::close(begun[0]);
+      ::close(begun[1]);
+    }
+}
+
+TEST_CASE("any process of two hosts that is killed or stopped is named") {
+  if (!can_have_hosts())
+    return;
+  const own_network network;
+  const job_files files(4);
+  const auto net = make_wide_mlp();
+  for (const int signal : {SIGKILL, SIGSTOP})
+    for (const std::size_t victim : {0, 1, 2, 3}) {
+      CAPTURE(signal);
+      CAPTURE(victim);
+      std::array<int, 2> begun{};
+      REQUIRE(::pipe(begun.data()) == 0);
+      process_group run{4, [&](node_options node) {
+                          move_to_host(node, files);
+                          node.silence_limit_ms = 1000;
+                          return train_on(
+                            net, options_over(4, merge_strategy::all_reduce),
+                            std::move(node), begun[1]);
+                        }};
+      wait_for_bytes(begun[0], 4);
+      run.kill(victim, signal);
+      for (std::size_t p = 0; p < 4; ++p) {
+        if (p == victim)
+          continue;
+        const auto end = run.wait(p);
+        CHECK(end.in_time);
         CHECK(end.exited);
         CAPTURE(end.last_word);
         CHECK(contains(end.last_word,

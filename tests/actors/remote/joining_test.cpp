@@ -57,6 +57,8 @@ std::vector<difference> differences() {
      "steps_in_flight: 2 in process 0, 3 in process 1"},
     {[](auto& o, auto&) { o.seed = 7; },
      "seed: 0 in process 0, 7 in process 1"},
+    {[](auto& o, auto&) { o.nodes->deterministic = true; },
+     "deterministic: false in process 0, true in process 1"},
     {[](auto& o, auto&) { o.strategy = graph::merge_strategy::reduce; },
      "strategy: all_reduce in process 0, reduce in process 1"},
     {[](auto& o, auto&) { o.scale = graph::gradient_scale::one; },

@@ -5,9 +5,11 @@
 #include "../layouts.hpp"
 #include "../values.hpp"
 #include "gloo_group.hpp"
+#include "host_groups.hpp"
 #include "memory_engine.hpp"
 #include "seen_beats.hpp"
 #include "shared_calls.hpp"
+#include "silent_process.hpp"
 
 #include <troupe/comm/engine/join.hpp>
 #include <troupe/comm/engine/message.hpp>
@@ -54,6 +56,15 @@ struct gloo_kind {
   }
 };
 
+/// Over memory, on two hosts.
+struct hosts_kind {
+  static bool is_built() { return true; }
+  static ends_of_group join(std::size_t processes, std::size_t ranks,
+                            const engine_group_options& = {}) {
+    return join_on_hosts(on_two_hosts(processes), ranks, 7);
+  }
+};
+
 /// Calls `act(rank)` on a thread for each rank.
 void on_threads(std::size_t ranks,
                 const std::function<void(std::size_t)>& act) {
@@ -61,33 +72,6 @@ void on_threads(std::size_t ranks,
   for (std::size_t r = 0; r < ranks; ++r)
     threads.emplace_back([&, r] { act(r); });
 }
-
-/// A process that only says hello, and what the test lets it say.
-class silent_process final : private engine_events {
-public:
-  silent_process(std::shared_ptr<memory_hub> hub, std::size_t process,
-                 const engine_group_options& options)
-    : by_(std::move(hub), process) {
-    by_.open(*this);
-    hello_message hello;
-    hello.process = std::uint32_t(process);
-    hello.processes = std::uint32_t(by_.processes());
-    hello.ranks = bit_of(process);
-    hello.letter_bytes = options.letter_bytes;
-    hello.piece_bytes = options.piece_bytes;
-    say(std::as_bytes(std::span{&hello, 1}));
-  }
-  ~silent_process() override { by_.close(); }
-
-  /// To process 0.
-  void say(std::span<const std::byte> message) { by_.post(0, message); }
-
-private:
-  void arrived(std::size_t, std::span<const std::byte>) override {}
-  void lost(std::size_t, const error&) override {}
-
-  memory_engine by_;
-};
 
 } // namespace
 
@@ -143,28 +127,10 @@ TEST_CASE("many values of one call are exchanged together") {
   });
 }
 
-TEST_CASE("sums inside a process come first if the options say so") {
-  for (const std::int64_t elements : {10, 20'000}) {
-    engine_group_options options;
-    options.sum_inside_first = true;
-    auto ends = memory_kind::join(2, 4, options);
-    on_threads(4, [&](std::size_t r) {
-      const float values[] = {1e8f, 1, -1e8f, 1}; // rank r is in process r % 2
-      variable x;
-      auto t = tensor::make(host(), {elements}, dtype::float32);
-      for (auto& v : t.values<float>())
-        v = values[r];
-      x.set(t);
-      all_reduce(*ends[r], x);
-      CHECK(get(x.as_tensor(), 0) == 2); // (1e8 - 1e8) + (1 + 1)
-      CHECK(get(x.as_tensor(), std::size_t(elements) - 1) == 2);
-    });
-  }
-}
-
-TEST_CASE("equal layouts are kept, different ones become plain") {
+TEST_CASE_TEMPLATE("equal layouts are kept, different ones become plain", Kind,
+                   memory_kind, hosts_kind) {
   for (const std::size_t processes : {1, 2, 3}) {
-    auto ends = memory_kind::join(processes, 3);
+    auto ends = Kind::join(processes, 3);
     for (const std::size_t odd : {3, 0, 1, 2}) // 3: no rank
       on_threads(3, [&](std::size_t r) {
         auto x = counted(host(), r != odd);
@@ -180,8 +146,9 @@ TEST_CASE("equal layouts are kept, different ones become plain") {
   }
 }
 
-TEST_CASE("values that others use stay as they are") {
-  auto ends = memory_kind::join(2, 2);
+TEST_CASE_TEMPLATE("values that others use stay as they are", Kind, memory_kind,
+                   hosts_kind) {
+  auto ends = Kind::join(2, 2);
   for (const std::int64_t elements : {10, 20'000})
     on_threads(2, [&](std::size_t r) {
       const auto given = random_tensor({elements}, dtype::float32, 3);
@@ -194,8 +161,9 @@ TEST_CASE("values that others use stay as they are") {
     });
 }
 
-TEST_CASE("ranks of a process share a result") {
-  auto ends = memory_kind::join(2, 4);
+TEST_CASE_TEMPLATE("ranks of a process share a result", Kind, memory_kind,
+                   hosts_kind) {
+  auto ends = Kind::join(2, 4);
   std::vector<const std::byte*> at(4);
   on_threads(4, [&](std::size_t r) {
     variable x;
@@ -209,7 +177,7 @@ TEST_CASE("ranks of a process share a result") {
 }
 
 TEST_CASE_TEMPLATE("wrong row numbers fail on all ranks, and the group goes on",
-                   Kind, memory_kind, gloo_kind) {
+                   Kind, memory_kind, gloo_kind, hosts_kind) {
   if (!Kind::is_built())
     return skip_case("needs Gloo");
   auto ends = Kind::join(3, 3);
@@ -247,7 +215,7 @@ TEST_CASE_TEMPLATE("texts that do not fit into one message arrive whole", Kind,
 }
 
 TEST_CASE_TEMPLATE("a rank that is many calls ahead waits for nobody", Kind,
-                   memory_kind, gloo_kind) {
+                   memory_kind, gloo_kind, hosts_kind) {
   if (!Kind::is_built())
     return skip_case("needs Gloo");
   constexpr std::size_t calls = 500;
@@ -276,7 +244,7 @@ TEST_CASE_TEMPLATE("a rank that is many calls ahead waits for nobody", Kind,
 
 TEST_CASE_TEMPLATE(
   "a process without memory for a result leaves, and nobody waits", Kind,
-  memory_kind, gloo_kind) {
+  memory_kind, gloo_kind, hosts_kind) {
   if (!Kind::is_built())
     return skip_case("needs Gloo");
   auto ends = Kind::join(3, 3);
@@ -300,7 +268,7 @@ TEST_CASE_TEMPLATE(
 }
 
 TEST_CASE_TEMPLATE("all processes see the beats of all others", Kind,
-                   memory_kind, gloo_kind) {
+                   memory_kind, gloo_kind, hosts_kind) {
   if (!Kind::is_built())
     return skip_case("needs Gloo");
   auto ends = Kind::join(3, 5); // ranks 0 and 3 are in one process, 1 and 4
@@ -417,12 +385,31 @@ TEST_CASE("a process that sends a malformed beat is lost, and its beats stop") {
   }
 }
 
+TEST_CASE("a rank that leaves ends a call whose values do not come") {
+  const auto hub = std::make_shared<memory_hub>(2, 1);
+  silent_process other{hub, 1, {}};
+  const auto end = std::move(
+    join_engine_group(std::make_unique<memory_engine>(hub, 0), {}).front());
+  variable x;
+  x.set(random_tensor({50'000}, dtype::float32, 1));
+  const rank_value value{"x", &x, &x};
+  const collective_call call{collective_kind::all_reduce, 0, {&value, 1}};
+  other.say_first(call);
+  outcome told;
+  end->start(call, told);
+  wait_until_all_came(*end);
+  end->leave(broken);
+  told.wait(); // for ever if the call goes on
+  REQUIRE(told.failure());
+  CHECK(told.failure()->code() == errc::peer_failure);
+}
+
 TEST_CASE("processes that want different groups are all refused") {
   for (const auto& [second, text] :
        {std::pair<engine_group_options, const char*>{
           {.ranks = {0}}, "process 1 has ranks of another process"},
         {{.ranks = {2}}, "no process has rank 1"},
-        {{.sum_inside_first = true}, "process 1 has other options"},
+        {{.hosts = host_group_options{}}, "process 1 has other options"},
         {{.ranks = {56}}, "at most 56"}}) {
     const auto again = std::make_shared<memory_hub>(2, 1);
     std::vector<error> failures(2, error{errc::cancelled, "none"});

@@ -30,6 +30,12 @@ public:
   memory_hub(std::size_t processes, unsigned seed)
     : seed_(seed), inboxes_(processes) {}
 
+  /// Bytes that transfers have carried from one process to the other.
+  std::size_t bytes_sent(std::size_t from, std::size_t to) {
+    std::lock_guard guard{mutex_};
+    return bytes_[{from, to}];
+  }
+
 private:
   friend class memory_engine;
 
@@ -51,6 +57,7 @@ private:
   std::condition_variable news_;
   std::vector<inbox> inboxes_;
   std::map<meeting_point, std::deque<started*>> sends_, receives_;
+  std::map<std::pair<std::size_t, std::size_t>, std::size_t> bytes_;
 };
 
 class memory_engine final : public comm::engine {
@@ -78,6 +85,7 @@ public:
     made->peer = to;
     std::lock_guard guard{hub_->mutex_};
     hub_->sends_[{process(), to, tag}].push_back(made.get());
+    hub_->bytes_[{process(), to}] += bytes.size();
     match({process(), to, tag});
     return made;
   }

@@ -68,6 +68,7 @@ void add_options(lines& out, const executor_options& o,
   out.add_list("process_of_device", o.nodes->process_of_device,
                [](std::size_t p) { return std::to_string(p); });
   out.add("engine", std::string{to_string(engine_of(*o.nodes))});
+  out.add_flag("deterministic", o.nodes->deterministic);
   out.add("strategy", std::string{to_string(o.strategy)});
   out.add("scale", text_of(o.scale));
   out.add("loss", loss);

@@ -5,8 +5,10 @@
 #include <troupe/actors/remote/run_pass.hpp>
 #include <troupe/actors/tasks/collective_ranks.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/base/fingerprint.hpp>
 #include <troupe/comm/engine/join.hpp>
 #include <troupe/comm/engine/key_store.hpp>
+#include <troupe/comm/host_identity.hpp>
 #include <troupe/comm/shm/join.hpp>
 
 #include <chrono>
@@ -32,6 +34,7 @@ using ends_of_group = std::vector<std::unique_ptr<comm::communicator>>;
 struct group_place {
   std::size_t process = 0, processes = 0;
   std::vector<std::size_t> ranks;
+  std::string path; ///< where processes of this host meet
   std::chrono::milliseconds timeout;
   std::function<void()> check;
 };
@@ -46,6 +49,7 @@ group_place place_of(const node_options& options, const node_link& link) {
   for (std::size_t d = 0; d < homes.size(); ++d)
     if (homes[d] == options.process)
       place.ranks.push_back(d);
+  place.path = group_path(options.pass_folder, link.port());
   place.timeout = std::chrono::milliseconds{options.timeout_ms};
   place.check = [&] {
     link.require_all();
@@ -65,11 +69,10 @@ Options options_of(const group_place& place) {
   return group;
 }
 
-ends_of_group join_in_memory(const node_options& options, const node_link& link,
-                             const group_place& place,
+ends_of_group join_in_memory(const group_place& place,
                              std::shared_ptr<comm::process_memory> own) {
   auto group = options_of<comm::shm_group_options>(place);
-  group.path = group_path(options.pass_folder, link.port());
+  group.path = place.path;
   group.process = place.process;
   group.processes = place.processes;
   std::error_code ignored;
@@ -101,8 +104,30 @@ private:
   node_link& link_;
 };
 
-ends_of_group join_by_gloo(const group_place& place, node_link& link) {
-  auto group = options_of<comm::gloo_group_options>(place);
+/// Processes of several hosts. Each finds those of its own host by what the
+/// kernel says, whatever the launcher and the order of numbers.
+template <class Options>
+Options options_between(const group_place& place, const node_options& options,
+                        std::shared_ptr<comm::process_memory> own) {
+  auto group = options_of<Options>(place);
+  if (options.deterministic)
+    return group;
+  // Process 0 of another run can have the same port on another host, and hosts
+  // that are containers can have this folder in common.
+  const auto host = comm::host_identity();
+  fingerprint where;
+  where.add(options.host);
+  where.add(&host, sizeof host);
+  group.hosts = comm::host_group_options{host, place.path + "." + where.text(),
+                                         std::move(own)};
+  return group;
+}
+
+ends_of_group join_by_gloo(const node_options& options, node_link& link,
+                           const group_place& place,
+                           std::shared_ptr<comm::process_memory> own) {
+  auto group =
+    options_between<comm::gloo_group_options>(place, options, std::move(own));
   group.store = std::make_shared<link_store>(link);
   group.process = place.process;
   group.processes = place.processes;
@@ -110,8 +135,8 @@ ends_of_group join_by_gloo(const group_place& place, node_link& link) {
   return comm::join_gloo_group(group);
 }
 
-ends_of_group join_by_mpi(const node_options& options,
-                          const group_place& place) {
+ends_of_group join_by_mpi(const node_options& options, const group_place& place,
+                          std::shared_ptr<comm::process_memory> own) {
   const auto mpi = comm::mpi_support();
   const auto processes = options.processes();
   if (place.processes != processes)
@@ -124,7 +149,8 @@ ends_of_group join_by_mpi(const node_options& options,
                   + " of " + std::to_string(mpi.processes)
                   + ", which is process " + std::to_string(options.process)
                   + " of " + std::to_string(processes) + " in the run");
-  return comm::join_mpi_group(options_of<comm::engine_group_options>(place));
+  return comm::join_mpi_group(options_between<comm::engine_group_options>(
+    place, options, std::move(own)));
 }
 
 } // namespace
@@ -142,10 +168,11 @@ void join_run_group(const node_options& options, node_link& link,
   if (place.ranks.empty())
     return;
   switch (engine_of(options)) {
-  case group_engine::gloo: return into.join(join_by_gloo(place, link));
-  case group_engine::mpi: return into.join(join_by_mpi(options, place));
-  default:
-    return into.join(join_in_memory(options, link, place, std::move(own)));
+  case group_engine::gloo:
+    return into.join(join_by_gloo(options, link, place, std::move(own)));
+  case group_engine::mpi:
+    return into.join(join_by_mpi(options, place, std::move(own)));
+  default: return into.join(join_in_memory(place, std::move(own)));
   }
 }
 

@@ -18,7 +18,7 @@ group_engine engine_of(const node_options& options);
 /// Called in all processes of a run that has begun; waits for them. Does
 /// nothing in a process without devices.
 /// @param link between the processes; if one is lost, this throws its error
-/// @param own memory of this process, for a group in shared memory
+/// @param own memory of this process, which others of its host map
 ///
 /// Throws what `comm::join_shm_group`, `join_gloo_group` and `join_mpi_group`
 /// throw. Throws error(invalid_argument) if MPI numbers the processes in

@@ -19,6 +19,8 @@ namespace {
 
 /// A rank that is further ahead is out of its mind.
 constexpr ticket most_calls_ahead = ticket{1} << 20;
+/// How long a rank that leaves lets a call go on that all ranks have made.
+constexpr std::chrono::milliseconds patience_at_leave{500};
 
 void put_number(message_bytes& message, ticket position) {
   auto head = head_of(message);
@@ -144,20 +146,20 @@ void engine_group::leave(std::size_t rank, const error& why) {
   end_rank(rank, made_[rank], e, all);
   retire();
   tell(held, all);
+  if (!ended_.wait_for(held, patience_at_leave,
+                       [&] { return !has_waiting_call(rank); }))
+    engine_->stop(); // another process does not go on
+}
+
+/// True if a completion of the rank is still to be called.
+bool engine_group::has_waiting_call(std::size_t rank) const {
+  return std::ranges::any_of(
+    meetings_, [&](auto& m) { return m && m->ranks[rank].whole; });
 }
 
 void engine_group::wait_for_end(std::size_t rank) {
-  constexpr std::chrono::milliseconds patience{500};
   lock held{mutex_};
-  const auto is_over = [&] {
-    return telling_ == 0 && std::ranges::none_of(meetings_, [&](auto& m) {
-             return m && m->ranks[rank].whole;
-           });
-  };
-  if (ended_.wait_for(held, patience, is_over))
-    return;
-  engine_->stop(); // another process does not go on
-  ended_.wait(held, is_over);
+  ended_.wait(held, [&] { return telling_ == 0 && !has_waiting_call(rank); });
 }
 
 // -- signs of life ------------------------------------------------------------

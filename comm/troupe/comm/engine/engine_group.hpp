@@ -7,6 +7,7 @@
 #include <troupe/comm/engine/exchange.hpp>
 #include <troupe/comm/engine/join.hpp>
 #include <troupe/comm/engine/message.hpp>
+#include <troupe/comm/engine/neighbours.hpp>
 #include <troupe/comm/engine/staged_call.hpp>
 #include <troupe/comm/letters_plan.hpp>
 #include <troupe/kernels/memory/arena.hpp>
@@ -38,7 +39,9 @@ namespace troupe::comm {
 ///
 /// A rank that gives up a call, or leaves, cannot take its letter back. It asks
 /// the others: each process lets those of its ranks that have not made the call
-/// fail it. If there is none, all ranks have made the call, and it goes on.
+/// fail it. If there is none, all ranks have made the call, and it goes on. A
+/// rank that leaves waits half a second for it, then the process stops its
+/// engine: another process may be stopped.
 ///
 /// **Errors.** If a process is lost, all calls that need it fail with
 /// error(peer_failure) that names it. If a process has not enough memory for
@@ -79,6 +82,9 @@ public:
   void close_parcels() noexcept { parcels_.close(); }
   void send_parcel(std::size_t rank, std::size_t to, const parcel& p);
   ///@}
+  /// Memory of this process that others of its host read; null if there is
+  /// none.
+  arena* memory() noexcept { return nearby_ ? &memory_ : nullptr; }
   /// Returns when no completion of the rank's calls is called any more. The
   /// rank has left.
   void wait_for_end(std::size_t rank);
@@ -128,6 +134,7 @@ private:
   void meet(const engine_group_options& options);
   void wait_for_hellos(const engine_group_options& options);
   void check_hellos() const;
+  void meet_neighbours(const engine_group_options& options);
   void begin(const engine_group_options& options);
   void part() noexcept;
   bool has_unfinished_calls() const;
@@ -136,6 +143,7 @@ private:
 
   // Calls. All need the lock.
   bool is_own(std::size_t rank) const noexcept;
+  bool has_waiting_call(std::size_t rank) const;
   meeting& meeting_at(ticket position);
   meeting* find(ticket position) noexcept;
   void open(meeting& m, ticket position);
@@ -173,7 +181,12 @@ private:
   std::vector<std::size_t> own_;
   std::size_t size_ = 0;
   std::size_t letter_bytes_;
-  arena memory_{make_host_memory_source()};
+  std::shared_ptr<process_memory> own_memory_; // null: memory of the host
+  arena host_memory_{make_host_memory_source()};
+  arena& memory_;
+  /// The processes of each host; empty if values are not added by host.
+  std::vector<std::vector<std::size_t>> hosts_;
+  std::unique_ptr<neighbours> nearby_; // null: no other process on this host
   parcel_gate parcels_;
 
   mutable std::mutex mutex_;      // guards all that follow

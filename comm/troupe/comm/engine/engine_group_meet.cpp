@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <utility>
 
 namespace troupe::comm {
@@ -40,18 +42,42 @@ std::string process_text(std::size_t process) {
   return "process " + std::to_string(process);
 }
 
+/// The processes of each host, in the order of their first ones. Empty if there
+/// is one host, or no host has several ranks.
+std::vector<std::vector<std::size_t>>
+hosts_of(const std::vector<std::optional<hello_message>>& hellos) {
+  std::vector<std::vector<std::size_t>> hosts;
+  bool has_several = false;
+  for (std::size_t p = 0; p < hellos.size(); ++p) {
+    const auto own = std::ranges::find_if(hosts, [&](auto& all) {
+      return hellos[all.front()]->host == hellos[p]->host;
+    });
+    has_several |= own != hosts.end() || !std::has_single_bit(hellos[p]->ranks);
+    if (own == hosts.end())
+      hosts.push_back({p});
+    else
+      own->push_back(p);
+  }
+  return has_several && hosts.size() > 1
+           ? hosts
+           : std::vector<std::vector<std::size_t>>{};
+}
+
 } // namespace
 
 engine_group::engine_group(std::unique_ptr<engine> by,
                            const engine_group_options& options)
   : engine_(std::move(by)),
-    letter_bytes_(options.letter_bytes / engine_->processes()) {
+    letter_bytes_(options.letter_bytes / engine_->processes()),
+    own_memory_(options.hosts ? options.hosts->memory : nullptr),
+    memory_(own_memory_ ? own_memory_->memory() : host_memory_) {
   if (engine_->processes() > max_ranks)
     refuse_group(std::to_string(engine_->processes()) + " processes, at most "
                  + std::to_string(max_ranks));
   own_hello_.process = static_cast<std::uint32_t>(engine_->process());
   own_hello_.processes = static_cast<std::uint32_t>(engine_->processes());
-  own_hello_.sums_inside_first = options.sum_inside_first ? 1 : 0;
+  own_hello_.adds_by_host = options.hosts ? 1 : 0;
+  own_hello_.host = options.hosts ? options.hosts->host : 0;
   own_hello_.ranks = mask_of_ranks(*engine_, options);
   own_hello_.letter_bytes = options.letter_bytes;
   own_hello_.piece_bytes = options.piece_bytes;
@@ -62,6 +88,7 @@ engine_group::engine_group(std::unique_ptr<engine> by,
   try {
     engine_->open(*this);
     meet(options);
+    meet_neighbours(options);
     begin(options);
     thread_ = start_thread([this] { serve(); });
   } catch (...) {
@@ -135,7 +162,7 @@ void engine_group::check_hellos() const {
       refuse_group(process_text(p) + " says that it is "
                    + std::to_string(hello.process) + " of "
                    + std::to_string(hello.processes));
-    if (hello.sums_inside_first != like.sums_inside_first
+    if (hello.adds_by_host != like.adds_by_host
         || hello.letter_bytes != like.letter_bytes
         || hello.piece_bytes != like.piece_bytes)
       refuse_group(process_text(p) + " has other options than process 0");
@@ -149,8 +176,37 @@ void engine_group::check_hellos() const {
     refuse_group("no process has rank " + std::to_string(std::countr_one(all)));
 }
 
+/// Finds out which processes share a host, and meets those of this one.
+void engine_group::meet_neighbours(const engine_group_options& options) {
+  if (!options.hosts)
+    return;
+  hosts_ = hosts_of(hellos_);
+  if (hosts_.empty())
+    return;
+  const auto& own =
+    *std::ranges::find_if(hosts_, [this](const std::vector<std::size_t>& all) {
+      return std::ranges::find(all, engine_->process()) != all.end();
+    });
+  if (own.size() < 2)
+    return;
+  if (!own_memory_)
+    refuse_group("the processes of a host need memory to share");
+  shm_group_options at;
+  at.path = options.hosts->path + "." + std::to_string(own.front());
+  at.process = static_cast<std::size_t>(
+    std::ranges::find(own, engine_->process()) - own.begin());
+  at.processes = own.size();
+  for_each_rank(own_hello_.ranks,
+                [&](std::size_t r) { at.ranks.push_back(r); });
+  at.timeout = options.timeout;
+  at.check = options.check;
+  if (std::error_code ignored; at.process == 0) // left by a run that was killed
+    std::filesystem::remove(at.path, ignored);
+  nearby_ = std::make_unique<neighbours>(at, own_memory_);
+}
+
 void engine_group::begin(const engine_group_options& options) {
-  exchange_options how{{}, options.piece_bytes, options.sum_inside_first};
+  exchange_options how{{}, options.piece_bytes, hosts_, nearby_.get()};
   notices none;
   lock held{mutex_};
   for (auto& hello : hellos_) {
@@ -220,6 +276,7 @@ join_engine_group(std::unique_ptr<engine> by,
       group().beat(steps, doing);
     }
     std::vector<peer_state> peers() const override { return group().peers(); }
+    arena* memory() noexcept override { return group().memory(); }
     bool progress() override { return group().progress(); }
     void begin_looking() override { group().begin_looking(); }
     void end_looking() override { group().end_looking(); }

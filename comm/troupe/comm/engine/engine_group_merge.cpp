@@ -148,6 +148,8 @@ void engine_group::hand_out_result(meeting& m, std::size_t i,
 /// The process cannot go on: its ranks leave. Returns what the call fails with.
 std::exception_ptr engine_group::break_off(const error& why) {
   constexpr std::chrono::milliseconds patience{300};
+  if (nearby_)
+    nearby_->break_off(); // before a rank can use its memory again
   notices all;
   lock held{mutex_};
   if (why.code() == errc::peer_failure) // the engine tells which process it is

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <troupe/comm/engine/engine.hpp>
+#include <troupe/comm/engine/neighbours.hpp>
 #include <troupe/comm/letters_plan.hpp>
 #include <troupe/kernels/memory/arena.hpp>
 #include <troupe/kernels/variable.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -20,10 +22,12 @@ struct exchange_options {
   std::vector<rank_mask> ranks_of_process;
   /// Values are sent in pieces of at most so many bytes.
   std::size_t piece_bytes = std::size_t{1} << 20;
-  /// The values of a process are added first, so that it sends one value. This
-  /// saves bytes and rounds differently: (x0 + x1) + (x2 + x3) for two
-  /// processes of two ranks.
-  bool sum_inside_first = false;
+  /// The processes of each host, both in order. The values of a host are then
+  /// added first. Empty: each rank's value is sent on its own.
+  std::vector<std::vector<std::size_t>> hosts = {};
+  /// The processes of this host, numbered as in `hosts`. Null: there is only
+  /// this one, or `hosts` is empty.
+  neighbours* nearby = nullptr;
 };
 
 /// What a rank of this process gives; by value, as in `staged_call`.
@@ -58,14 +62,36 @@ struct merged_value {
 /// A value that one rank alone gives, as in a broadcast, goes the same way: the
 /// owners pass it on.
 ///
+/// **Hosts.** With `exchange_options::hosts`, hosts take the place of
+/// processes. For each block, one process of a host is its *agent*: it adds the
+/// values of all ranks of the host where they lie, exchanges the sum with the
+/// owner, and has the result. The other processes of the host copy the result
+/// from the agent's memory. So a host with any number of ranks sends as much as
+/// one rank, and all its processes share the work. The order of additions is
+/// (x0 + x1) + (x2 + x3) for two hosts of two ranks. A process writes its own
+/// memory only. Processes of a host tell each other by small transfers where
+/// values lie, which pieces are complete, and that they read no more.
+///
 /// Thread rule: one thread at a time. The engine must have been closed before
 /// the object is destroyed.
 class exchange {
 public:
-  /// The engine and the memory must outlive the object.
+  /// Transfers of one tag meet in order, so each purpose has its own.
+  enum tag : std::uint32_t {
+    raw_tag = 1,
+    sum_tag,
+    rows_tag,
+    // Between processes of a host:
+    places_tag, ///< where values and results lie
+    ready_tag,  ///< a step is complete in the sender's result
+    left_tag,   ///< the sender reads no more
+  };
+
+  /// The engine, the memory and the neighbours must outlive the object.
+  /// @param memory that all neighbours can read, if there are any
   exchange(engine& by, exchange_options options, arena& memory);
 
-  /// Merges a call whose letters have the values. Sends nothing.
+  /// Merges a call whose letters have the values, in rank order. Sends nothing.
   void merge_letters(const letters_plan& plan, std::span<own_values> own,
                      std::vector<merged_value>& results);
   /// Merges a call of any size. All processes must do so, in the same order.
@@ -79,17 +105,23 @@ public:
                                     std::vector<merged_value>& results);
 
 private:
-  /// One summand of a value: a rank's, or the sum of a process.
+  /// What a process tells its neighbours the place of.
+  enum class place_kind : std::uint8_t { result, value, numbers };
+
+  /// One summand of a value: a rank's, or the sum of a host.
   struct source {
-    std::size_t process;
-    const std::byte* data; ///< null: another process has it
+    std::size_t host;
+    /// The values of its ranks, in order; empty if another host has them.
+    std::vector<const std::byte*> data;
+    bool is_own; ///< it is a single value, of this process
   };
   /// A dense value of the call.
   struct dense_job {
     std::size_t value;
     dtype type;
     std::size_t elements;
-    bool is_direct;    ///< all processes that want the sum add it themselves
+    bool is_direct;    ///< each host that wants the sum adds it itself
+    bool is_passed_on; ///< one rank gives it: there is nothing to add
     std::size_t share; ///< elements of a block
     std::size_t piece; ///< elements of a piece
     std::vector<source> sources;
@@ -104,51 +136,108 @@ private:
   struct range {
     std::size_t owner, first, count; ///< elements
   };
-  struct own_rows {
-    std::vector<std::int64_t> rows;
-    tensor values;
-  };
-  using rows_of_ranks = std::vector<own_rows>;
   using transfers = std::vector<std::unique_ptr<transfer>>;
+  /// A step whose sums come from other hosts or from neighbours.
+  struct coming_step {
+    step of; ///< `in`: sums of other hosts
+    transfers signals = {};
+    std::vector<std::byte> room = {}; ///< of the signals
+  };
+  /// A rank's selected rows, here or in a neighbour's memory.
+  struct rank_rows {
+    std::span<const std::int64_t> numbers;
+    const std::byte* values = nullptr;
+    buffer memory_of_numbers; // if they come from another host
+    tensor memory_of_values;
+  };
+  using rows_of_ranks = std::vector<rank_rows>;
 
+  // Who does what.
   std::size_t self() const noexcept { return engine_.process(); }
-  std::size_t processes() const noexcept {
-    return options_.ranks_of_process.size();
+  std::size_t processes() const noexcept { return host_of_.size(); }
+  std::size_t own_host() const noexcept { return host_of_[self()]; }
+  const std::vector<std::size_t>& nearby() const noexcept {
+    return options_.hosts[own_host()];
   }
   std::size_t process_of(std::size_t rank) const noexcept;
-  bool wants(const letters_plan& plan, const dense_job& job,
-             std::size_t process) const noexcept;
+  std::size_t agent(const dense_job& job, std::size_t host,
+                    const range& r) const noexcept;
+  std::size_t agent_of_rows(std::size_t host, std::size_t rank) const noexcept;
   bool has_taker(const letters_plan& plan, std::size_t i,
                  std::size_t process) const noexcept;
+  bool has_taker_on(const letters_plan& plan, std::size_t i,
+                    std::size_t host) const noexcept;
+  bool has_it(const dense_job& job, std::size_t host) const noexcept;
+  bool wants(const letters_plan& plan, const dense_job& job,
+             std::size_t host) const noexcept;
+  bool adds(const letters_plan& plan, const dense_job& job, std::size_t process,
+            const range& r) const noexcept;
 
+  // Preparation.
   void make_plain(const letters_plan& plan, std::span<own_values> own);
-  std::vector<source> sources_of(const letters_plan& plan, std::size_t i,
-                                 std::span<own_values> own,
-                                 bool letters_have_values);
+  void make_readable(std::span<own_values> own);
   tensor memory_of_result(const letters_plan& plan, std::size_t i,
-                          std::span<own_values> own, std::size_t sources);
+                          std::span<own_values> own);
+  const std::byte* value_of(const letters_plan& plan, std::size_t rank,
+                            std::size_t i, std::span<own_values> own) const;
+  std::vector<source> sources_of(const letters_plan& plan, std::size_t i,
+                                 std::span<own_values> own) const;
   dense_job job_of(const letters_plan& plan, std::size_t i,
-                   std::span<own_values> own, bool letters_have_values,
-                   merged_value& result);
-  void add_inside(dense_job& job);
+                   std::span<own_values> own, std::byte* result) const;
 
+  // Neighbours.
+  template <class Use>
+  void for_each_place(const letters_plan& plan, std::size_t process,
+                      Use use) const;
+  void tell_places(const letters_plan& plan, std::span<own_values> own,
+                   const std::vector<merged_value>& results);
+  void read_places(const letters_plan& plan, std::size_t neighbour);
+  void wait_for_neighbours();
+  template <class Use>
+  void for_each_neighbour(Use use) const {
+    for (std::size_t n = 0; n < nearby().size(); ++n)
+      if (nearby()[n] != self())
+        use(n, nearby()[n]);
+  }
+  bool acts(const step& s, std::size_t process) const;
+  void await_neighbours(const letters_plan& plan, coming_step& c);
+  void finish(const letters_plan& plan, coming_step& c);
+  void copy_from_neighbours(const letters_plan& plan, const step& s) const;
+
+  // Dense values.
   void run_jobs(const letters_plan& plan, const std::vector<dense_job>& jobs);
   range range_of(const dense_job& job, std::size_t block,
                  std::size_t number) const noexcept;
+  /// Calls `use(range)` for each piece of the step that has elements.
   template <class Use>
-  void for_each_range(const step& s, Use use) const;
+  void for_each_range(const step& s, Use use) const {
+    for (std::size_t block = 0; block < processes(); ++block)
+      if (const auto r = range_of(*s.job, block, s.number); r.count > 0)
+        use(r);
+  }
   void begin(const letters_plan& plan, step& s, std::size_t slot);
+  std::vector<std::size_t> receivers(const letters_plan& plan,
+                                     const dense_job& job,
+                                     const range& r) const;
+  bool is_needed(const letters_plan& plan, const dense_job& job,
+                 const range& r) const;
+  const std::byte* part_of_host(const dense_job& job, const source& from,
+                                const range& r) const;
   void add(const letters_plan& plan, step& s, std::size_t slot);
   void hand_out(const letters_plan& plan, const step& s);
   void take_back(const letters_plan& plan, const step& s);
-  bool adds(const letters_plan& plan, const dense_job& job, std::size_t process,
-            const range& r) const noexcept;
+  static void add_up(dtype type, std::span<const std::byte* const> from,
+                     std::byte* to, std::size_t count);
   std::byte* scratch(std::size_t slot, std::size_t number);
 
+  // Selected rows.
   std::optional<error> merge_rows(const letters_plan& plan, std::size_t i,
                                   std::span<own_values> own,
                                   merged_value& result);
+  rows_of_ranks rows_here(const letters_plan& plan, std::size_t i,
+                          std::span<own_values> own);
   void send_rows(const letters_plan& plan, std::size_t i, rows_of_ranks& all);
+  void show_rows(const letters_plan& plan, std::size_t i, rows_of_ranks& all);
   void send_parts(std::size_t to, std::span<const std::byte> bytes);
   void receive_parts(std::size_t from, std::span<std::byte> bytes);
 
@@ -159,15 +248,29 @@ private:
 
   engine& engine_;
   exchange_options options_;
+  bool adds_by_host_;
   arena& memory_;
-  std::vector<buffer> scratch_; // pieces of other processes
-  std::vector<buffer> inside_;  // sums of other processes in a small call
-  std::vector<step> steps_;     // that are under way
-  transfers results_;           // of sums that are under way
-  // What transfers that did not end use.
+  std::vector<std::size_t> host_of_;  // by process
+  std::vector<std::size_t> place_of_; // by process: its number on its host
+  std::vector<buffer> scratch_;       // pieces of other processes
+  std::vector<step> steps_;           // that are under way
+  std::deque<coming_step> coming_;
+  transfers results_; // of sums that are under way
+
+  // What neighbours tell in a call.
+  std::vector<std::vector<std::uint64_t>> places_; // by neighbour
+  std::vector<const std::byte*> near_values_;      // by rank and value
+  std::vector<const std::byte*> near_numbers_;     // the same, of rows
+  std::vector<const std::byte*> near_results_;     // by neighbour and value
+  std::vector<std::byte> signals_;                 // by neighbour
+  std::vector<std::uint64_t> shown_rows_;          // two places by rank
+  std::vector<std::vector<buffer>> own_numbers_;   // by own rank and value
+
+  // What transfers and neighbours use until the call has ended.
+  std::vector<rows_of_ranks> rows_;
+  // The same of a call that has failed.
   transfers kept_;
   std::vector<tensor> kept_values_;
-  std::vector<std::vector<std::int64_t>> kept_rows_;
 };
 
 } // namespace troupe::comm

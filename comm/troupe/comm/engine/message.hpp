@@ -43,8 +43,10 @@ struct hello_message {
   message_kind kind = message_kind::hello;
   std::uint32_t process = 0;
   std::uint32_t processes = 0;
-  std::uint32_t sums_inside_first = 0;
+  std::uint32_t adds_by_host = 0;
   rank_mask ranks = 0; ///< of the process
+  /// If `adds_by_host`; equal in processes of the same host.
+  std::uint64_t host = 0;
   std::uint64_t letter_bytes = 0;
   std::uint64_t piece_bytes = 0;
 };

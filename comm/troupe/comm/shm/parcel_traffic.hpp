@@ -4,6 +4,7 @@
 #include <troupe/base/error.hpp>
 #include <troupe/comm/parcel.hpp>
 #include <troupe/comm/shm/board.hpp>
+#include <troupe/comm/shm/meeting.hpp>
 #include <troupe/comm/shm/parcel_ring.hpp>
 #include <troupe/comm/shm/shared_segment.hpp>
 #include <troupe/kernels/memory/arena.hpp>
@@ -17,12 +18,6 @@
 #include <vector>
 
 namespace troupe::comm::shm {
-
-/// A process of a group.
-struct member {
-  std::shared_ptr<shared_segment> segment;
-  rank_mask ranks = 0; ///< that it has
-};
 
 /// The parcels that a process sends to the others of its group, and gets from
 /// them. An entry of 64 bytes goes through a ring. The content stays where the

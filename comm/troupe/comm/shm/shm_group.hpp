@@ -5,6 +5,7 @@
 #include <troupe/base/spin.hpp>
 #include <troupe/comm/communicator.hpp>
 #include <troupe/comm/shm/board.hpp>
+#include <troupe/comm/shm/meeting.hpp>
 #include <troupe/comm/shm/parcel_traffic.hpp>
 #include <troupe/comm/shm/plan.hpp>
 #include <troupe/comm/shm/process_memory.hpp>
