@@ -216,8 +216,9 @@ TEST_CASE_TEMPLATE("the last rank that comes merges for all, whoever it is",
 }
 
 TEST_CASE_TEMPLATE("ranks know their number and the size of the group", Group,
-                   local_ranks, shm_ranks, engine_ranks, engine_processes,
-                   engine_pair, gloo_processes, host_processes, gloo_hosts) {
+                   local_ranks, shm_ranks, shm_pair, engine_ranks,
+                   engine_processes, engine_pair, gloo_processes,
+                   host_processes, gloo_hosts) {
   rig<Group> g{3};
   for (std::size_t r : {0, 1, 2}) {
     CHECK(g.ranks[r]->rank() == r);
@@ -227,8 +228,8 @@ TEST_CASE_TEMPLATE("ranks know their number and the size of the group", Group,
 }
 
 TEST_CASE_TEMPLATE("one rank alone is done at once", Group, local_ranks,
-                   shm_ranks, engine_ranks, engine_processes, engine_pair,
-                   gloo_processes, host_processes, gloo_hosts) {
+                   shm_ranks, shm_pair, engine_ranks, engine_processes,
+                   engine_pair, gloo_processes, host_processes, gloo_hosts) {
   rig<Group> g{1};
   g.put(0, 5);
   CHECK(g.start(0).state == launch_status::done);
@@ -236,8 +237,8 @@ TEST_CASE_TEMPLATE("one rank alone is done at once", Group, local_ranks,
 }
 
 TEST_CASE_TEMPLATE("any order of arrival gives the bits of the joint merge",
-                   Group, local_ranks, shm_ranks, shm_processes, engine_ranks,
-                   engine_processes, engine_pair, gloo_processes,
+                   Group, local_ranks, shm_ranks, shm_processes, shm_pair,
+                   engine_ranks, engine_processes, engine_pair, gloo_processes,
                    host_processes, gloo_hosts) {
   for (unsigned seed = 0; seed < Group::seeds; ++seed) {
     CAPTURE(seed);
@@ -252,8 +253,8 @@ TEST_CASE_TEMPLATE("any order of arrival gives the bits of the joint merge",
 }
 
 TEST_CASE_TEMPLATE("a rank can be several calls ahead", Group, local_ranks,
-                   shm_ranks, engine_ranks, engine_processes, engine_pair,
-                   gloo_processes, host_processes, gloo_hosts) {
+                   shm_ranks, shm_pair, engine_ranks, engine_processes,
+                   engine_pair, gloo_processes, host_processes, gloo_hosts) {
   rig<Group> fast{2};
   constexpr std::size_t calls = 40;
   std::vector<variable> own(calls), others(calls);
@@ -289,8 +290,9 @@ TEST_CASE_TEMPLATE("a rank can be several calls ahead", Group, local_ranks,
 }
 
 TEST_CASE_TEMPLATE("values that do not fit together fail on all ranks", Group,
-                   local_ranks, shm_ranks, engine_ranks, engine_processes,
-                   engine_pair, gloo_processes, host_processes, gloo_hosts) {
+                   local_ranks, shm_ranks, shm_pair, engine_ranks,
+                   engine_processes, engine_pair, gloo_processes,
+                   host_processes, gloo_hosts) {
   rig<Group> g{3};
   for (std::size_t last = 0; last < 3; ++last)
     for (std::size_t odd = 1; odd < 3; ++odd) {
@@ -315,7 +317,7 @@ TEST_CASE_TEMPLATE("values that do not fit together fail on all ranks", Group,
 
 TEST_CASE_TEMPLATE(
   "calls that differ fail on all ranks and say what two wanted", Group,
-  local_ranks, shm_ranks, engine_ranks, engine_processes, engine_pair,
+  local_ranks, shm_ranks, shm_pair, engine_ranks, engine_processes, engine_pair,
   gloo_processes, host_processes, gloo_hosts) {
   rig<Group> g{3};
   const rank_value two[] = {{"a", &g.x[0], &g.x[0]}, {"b", &g.x[0], &g.x[0]}};
@@ -346,8 +348,8 @@ TEST_CASE_TEMPLATE(
 }
 
 TEST_CASE_TEMPLATE("ranks must agree on the root", Group, local_ranks,
-                   shm_ranks, engine_ranks, engine_processes, engine_pair,
-                   gloo_processes, host_processes, gloo_hosts) {
+                   shm_ranks, shm_pair, engine_ranks, engine_processes,
+                   engine_pair, gloo_processes, host_processes, gloo_hosts) {
   rig<Group> g{2};
   for (std::size_t r : {0, 1})
     g.put(r, 1);
@@ -363,7 +365,7 @@ TEST_CASE_TEMPLATE("ranks must agree on the root", Group, local_ranks,
 
 TEST_CASE_TEMPLATE(
   "a rank that has failed fails the call on all others, at once", Group,
-  local_ranks, shm_ranks, engine_ranks, engine_processes, engine_pair,
+  local_ranks, shm_ranks, shm_pair, engine_ranks, engine_processes, engine_pair,
   gloo_processes, host_processes, gloo_hosts) {
   rig<Group> g{3};
   const auto* text = "rank 1 has failed: a NaN";
@@ -393,8 +395,9 @@ TEST_CASE_TEMPLATE(
 }
 
 TEST_CASE_TEMPLATE("a call that a rank gives up fails on all ranks", Group,
-                   local_ranks, shm_ranks, engine_ranks, engine_processes,
-                   engine_pair, gloo_processes, host_processes, gloo_hosts) {
+                   local_ranks, shm_ranks, shm_pair, engine_ranks,
+                   engine_processes, engine_pair, gloo_processes,
+                   host_processes, gloo_hosts) {
   rig<Group> g{3};
   for (std::size_t r : {0, 1, 2})
     g.put(r, 1);
@@ -467,7 +470,7 @@ TEST_CASE_TEMPLATE("a call says which ranks have arrived and which are missing",
 
 TEST_CASE_TEMPLATE(
   "when a rank leaves, those that wait for it end with an error", Group,
-  local_ranks, shm_ranks, engine_ranks, engine_processes, engine_pair,
+  local_ranks, shm_ranks, shm_pair, engine_ranks, engine_processes, engine_pair,
   gloo_processes, host_processes, gloo_hosts) {
   const auto* text = "rank 1 has left the group: stopped by a watchdog";
   const error why{errc::cancelled, "stopped by a watchdog"};
@@ -531,8 +534,9 @@ TEST_CASE("a rank that leaves while it merges completes this call") {
 }
 
 TEST_CASE_TEMPLATE("a communicator that is destroyed leaves the group", Group,
-                   local_ranks, shm_ranks, engine_ranks, engine_processes,
-                   engine_pair, gloo_processes, host_processes, gloo_hosts) {
+                   local_ranks, shm_ranks, shm_pair, engine_ranks,
+                   engine_processes, engine_pair, gloo_processes,
+                   host_processes, gloo_hosts) {
   rig<Group> g{2};
   g.start(0);
   g.ranks[1].reset();
@@ -542,8 +546,8 @@ TEST_CASE_TEMPLATE("a communicator that is destroyed leaves the group", Group,
 }
 
 TEST_CASE_TEMPLATE("ranks that leave and fail at random leave nobody waiting",
-                   Group, local_ranks, shm_ranks, shm_processes, engine_ranks,
-                   engine_processes, engine_pair, gloo_processes,
+                   Group, local_ranks, shm_ranks, shm_processes, shm_pair,
+                   engine_ranks, engine_processes, engine_pair, gloo_processes,
                    host_processes, gloo_hosts) {
   for (unsigned seed = 0; seed < Group::seeds; ++seed) {
     CAPTURE(seed);

@@ -123,6 +123,25 @@ struct shm_processes {
   }
 };
 
+/// Two such processes, whose ranks take turns: each has ranks that wait for
+/// each other.
+struct shm_pair {
+  static constexpr unsigned seeds = 60;
+  static constexpr bool is_immediate = false;
+  static constexpr bool adds_in_rank_order = true;
+  static ends_of_group make(std::span<device* const> on) {
+    if (on.size() < 2)
+      return shm_ranks::make(on);
+    const auto path = socket_path();
+    return join_on_threads(2, on.size(), [&](std::size_t p) {
+      shm_group_options own{.path = path, .process = p, .processes = 2};
+      for (auto r = p; r < on.size(); r += 2)
+        own.ranks.push_back(r);
+      return join_shm_group(own);
+    });
+  }
+};
+
 /// Ranks of an engine's group in one process.
 struct engine_ranks {
   static constexpr unsigned seeds = 60;

@@ -337,4 +337,33 @@ TEST_CASE("a call that only a dead process could end fails when the rank "
   CHECK(says(caught([&] { told.wait(*end.front(), {}); }), "does not end"));
 }
 
+// A thread that works on a rank's calls can meet a call that another thread has
+// just added, be the one that makes it last, and must then see to the other
+// ranks of its process: nobody else tells them.
+TEST_CASE("ranks of a process get all results while no thread looks") {
+  constexpr std::size_t ranks = 4;
+  const auto path = socket_path();
+  const auto ends = join_on_threads(2, ranks, [&](std::size_t p) {
+    return join_shm_group({.path = path,
+                           .process = p,
+                           .processes = 2,
+                           .ranks = {2 * p, 2 * p + 1}});
+  });
+  on_threads(ranks, [&](std::size_t r) {
+    variable x;
+    for (std::size_t call = 0; call < 20'000; ++call) {
+      const auto root = call % ranks;
+      x.set(filled(*ends[r]->memory(), 16, float(call + r)));
+      const rank_value value{"x", &x, &x};
+      outcome end;
+      if (ends[r]
+            ->start({collective_kind::broadcast, root, {&value, 1}}, end)
+            .state
+          == launch_status::pending)
+        end.wait(); // asleep
+      REQUIRE(get(x.as_tensor(), 15) == float(call + root));
+    }
+  });
+}
+
 } // TEST_SUITE("comm.shm.shm_group")

@@ -368,9 +368,10 @@ std::optional<error> shm_group::find_mismatch(const own_rank& of,
 
 /// Works on the rank's calls until others have to go on. If another thread does
 /// so already, it will look once more. True if anything has changed that other
-/// ranks can wait for: a call was made, has failed or ended, or the rank has
-/// left. Whoever gets true advances the other ranks of this process, too. If
-/// call `asked` has ended, it is passed to `answer` instead of its completion.
+/// ranks can wait for: a call was made, has come to another state, has failed
+/// or ended, or the rank has left. Whoever gets true advances the other ranks
+/// of this process, too. If call `asked` has ended, it is passed to `answer`
+/// instead of its completion.
 bool shm_group::advance(own_rank& of, ticket asked, ended_call* answer) {
   if (of.requests.fetch_add(1, std::memory_order_acq_rel) != 0)
     return false;
@@ -379,7 +380,7 @@ bool shm_group::advance(own_rank& of, ticket asked, ended_call* answer) {
     any |= tell_leave(of);
     any |= make_all(of);
     auto* first = first_call(of);
-    for (std::exception_ptr failure; first && work_on(of, *first, failure);
+    for (std::exception_ptr failure; first && work_on(of, *first, failure, any);
          failure = nullptr) {
       any = true;
       const auto ended = end_first(of, *first, std::move(failure));
@@ -563,7 +564,8 @@ bool shm_group::take_back(const own_rank& of, own_call& c) {
 /// Waits for the end of a call that all ranks have made.
 std::exception_ptr shm_group::end_kept(own_rank& of, own_call& c) {
   std::exception_ptr failure;
-  for (const auto start = now_ns(); !work_on(of, c, failure);) {
+  bool moved = false;
+  for (const auto start = now_ns(); !work_on(of, c, failure, moved);) {
     if (now_ns() - start > patience_at_leave_ns) {
       keep_for_ever(std::move(c.given));
       return std::make_exception_ptr(

@@ -170,7 +170,8 @@ private:
   own_call* first_call(own_rank& of);
   bool can_go_on(const own_rank& of) const noexcept;
   ended_call end_first(own_rank& of, own_call& c, std::exception_ptr failure);
-  bool work_on(own_rank& of, own_call& c, std::exception_ptr& failure);
+  bool work_on(own_rank& of, own_call& c, std::exception_ptr& failure,
+               bool& moved);
   void settle(own_rank& of, own_call& c);
   void convert(own_rank& of, own_call& c);
   void add_parts(own_rank& of, own_call& c);

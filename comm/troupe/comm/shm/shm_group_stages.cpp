@@ -28,14 +28,20 @@ error out_of_memory() {
 
 } // namespace
 
-/// True if the call has ended, with `failure` if it has failed.
-bool shm_group::work_on(own_rank& of, own_call& c,
-                        std::exception_ptr& failure) {
+/// True if the call has ended, with `failure` if it has failed. Sets `moved` if
+/// the rank has made it only now, or if its state has changed meanwhile, maybe
+/// because of this thread: then other ranks of this process can go on, too, and
+/// nobody else tells them.
+bool shm_group::work_on(own_rank& of, own_call& c, std::exception_ptr& failure,
+                        bool& moved) {
   auto& s = slot_of(c);
-  if (!c.is_made && !make(of, c)) {
-    if (const auto why = left_before(c.number))
-      failure = std::make_exception_ptr(*why);
-    return failure != nullptr;
+  if (!c.is_made) { // it was added after `make_all`, or its slot was in use
+    if (!make(of, c)) {
+      if (const auto why = left_before(c.number))
+        failure = std::make_exception_ptr(*why);
+      return failure != nullptr;
+    }
+    moved = true;
   }
   for (;;) {
     const auto [state, ranks] = s.progress.now();
@@ -57,6 +63,7 @@ bool shm_group::work_on(own_rank& of, own_call& c,
     }
     if (s.progress.now().state == state)
       return false;
+    moved = true;
   }
 }
 
