@@ -548,6 +548,10 @@ scope& executor::parameters() noexcept {
   return *impl_->parameters;
 }
 
+std::uint64_t executor::steps_ended() const noexcept {
+  return impl_->ended.load(std::memory_order_relaxed);
+}
+
 executor_stats executor::stats() const {
   executor_stats s;
   s.op_actors = impl_->actors->op_actors();

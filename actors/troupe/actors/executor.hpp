@@ -274,6 +274,8 @@ public:
   /// The scope of `executor_options::parameters`, or the executor's own. Use it
   /// only while no step is running.
   scope& parameters() noexcept;
+  /// Number of steps that have ended, including failed ones. Any thread.
+  std::uint64_t steps_ended() const noexcept;
   /// Statistics of the graph and of the steps that have ended.
   executor_stats stats() const;
 

@@ -40,7 +40,8 @@ constexpr const char* without_effect[] = {
   "--synthetic", "--steps",        "--epochs",  "--params",
   "--seed",      "--save",         "--metrics", "--loss-curve",
   "--fetch-out", "--check-nan",    "--profile", "--deterministic",
-  "--dry-run",   "--memory-limit", "--trace",   "--trace-level"};
+  "--dry-run",   "--memory-limit", "--trace",   "--trace-level",
+  "--watchdog"};
 
 /// The executor options that `troupe train` uses for the same command line.
 executor_options train_options_of(const graph_options& options,

@@ -42,6 +42,13 @@ void add_result_options(CLI::App& command, train_options& options) {
     .add_option("--loss-curve", options.loss_curve,
                 "draw the losses as an .svg file")
     ->check(not_empty());
+  command
+    .add_option(
+      "--watchdog", options.watchdog,
+      "seconds that a step may take before a line on stderr says what "
+      "it waits for; 0: no watchdog")
+    ->check(CLI::Range(0.0, 1e6))
+    ->capture_default_str();
   auto* trace =
     command
       .add_option("--trace", options.trace,

@@ -20,6 +20,7 @@
 #include <troupe/apps/stop_request.hpp>
 #include <troupe/apps/training.hpp>
 #include <troupe/apps/training_text.hpp>
+#include <troupe/apps/training_watch.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/graph/paddle/parameter_file.hpp>
 #include <troupe/kernels/memory/address_space.hpp>
@@ -30,8 +31,6 @@
 
 #include <array>
 #include <chrono>
-#include <cstdlib>
-#include <filesystem>
 #include <new>
 #include <optional>
 #include <span>
@@ -126,23 +125,6 @@ void check_part(const train_options& options, const program_bundle& bundle,
 program_bundle load(const network_options& options, trace::phase_log& log) {
   log.begin("read program");
   return load_program(options.program, options.loss);
-}
-
-/// The trace of this rank's training. In an elastic job, each epoch of the job
-/// has one.
-trace_options trace_of(const train_options& options, const rank_part& part) {
-  trace_options wanted;
-  const auto* named = std::getenv("TROUPE_TRACE");
-  std::filesystem::path file =
-    options.trace.empty() && named ? named : options.trace;
-  if (part.epoch() > 1)
-    file.replace_extension(".epoch-" + std::to_string(part.epoch())
-                           + file.extension().string());
-  wanted.file = file.string();
-  if (!options.trace_level.empty())
-    wanted.level = parse_trace_level(options.trace_level);
-  wanted.command = "train " + options.network.program;
-  return wanted;
 }
 
 /// One rank's run of the command. In an elastic job it consists of several
@@ -512,6 +494,7 @@ void training_run::train_epoch(held_out_test& held_out,
   snapshots_->begin(run_, shown);
   exe.continue_from(state_.position.steps);
   const stop_watch watch(stop, [&] { exe.cancel(); });
+  const auto watchdog = watch_steps(exe, given_.watchdog);
   // In an elastic job, the values after each step are kept.
   const auto in_flight =
     part_.is_elastic() ? 1 : executor_options{}.steps_in_flight;

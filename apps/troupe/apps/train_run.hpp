@@ -33,6 +33,7 @@ struct train_options {
   std::uint64_t verify_every = 0;   ///< steps; 0: never
   std::vector<std::string> slow;    ///< TYPE=TIME
   std::string place;                ///< file of patterns and ranks
+  double watchdog = 60;             ///< seconds; 0: none
   std::string trace;                ///< .trt
   std::string trace_level;          ///< empty: messages
   std::string fetch;                ///< names with commas

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/actors/executor.hpp>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace troupe {
+
+/// Notices that a step does not go on, and tells why: the chain of handles that
+/// wait for each other (`executor::why`), and the cause in words.
+///
+/// It looks at the oldest running step. It tells once per step that takes too
+/// long, after at most a quarter more than the limit, and once more when that
+/// step has ended. As long as steps end, it costs nothing but a thread that
+/// reads a number a few times per limit.
+///
+/// Thread rule: made and destroyed by one thread; both within the life of the
+/// executor.
+class step_watchdog {
+public:
+  /// @param limit how long a step may take
+  /// @param tell called with a text of one line, on the watchdog's thread; must
+  ///   not throw
+  step_watchdog(const executor& watched, std::chrono::milliseconds limit,
+                std::function<void(const std::string&)> tell);
+  /// Afterwards nothing is told.
+  ~step_watchdog();
+  step_watchdog(const step_watchdog&) = delete;
+  step_watchdog& operator=(const step_watchdog&) = delete;
+
+private:
+  class loop;
+  std::unique_ptr<loop> loop_;
+};
+
+} // namespace troupe

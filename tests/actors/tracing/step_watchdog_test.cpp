@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A step that does not go on is told, with its cause.
+
+#include <troupe/actors/backend/backend.hpp>
+#include <troupe/actors/executor.hpp>
+#include <troupe/actors/tracing/step_watchdog.hpp>
+
+#include <actors/small_nets.hpp>
+#include <support/caught.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+TEST_SUITE("actors.tracing.step_watchdog") {
+
+namespace {
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != text.npos;
+}
+
+/// What the watchdog has told.
+class told_texts {
+public:
+  void add(const std::string& text) {
+    std::lock_guard guard{mutex_};
+    texts_.push_back(text);
+    news_.notify_all();
+  }
+  /// Waits until there are so many.
+  std::vector<std::string> wait_for(std::size_t count) {
+    std::unique_lock lock{mutex_};
+    news_.wait(lock, [&] { return texts_.size() >= count; });
+    return texts_;
+  }
+  std::size_t count() {
+    std::lock_guard guard{mutex_};
+    return texts_.size();
+  }
+
+private:
+  std::mutex mutex_;
+  std::condition_variable news_;
+  std::vector<std::string> texts_;
+};
+
+/// `relu` waits until the gate is open.
+struct gate {
+  std::atomic<bool> open{false};
+
+  std::shared_ptr<const kernel_table> kernels() {
+    class gated final : public kernel {
+    public:
+      explicit gated(gate& at) : at_(at) {}
+      void run(kernel_context& ctx) override {
+        while (!at_.open)
+          std::this_thread::sleep_for(1ms);
+        const auto x = ctx.input("X");
+        auto out = ctx.output("Out", x.dims(), x.type());
+        std::copy_n(x.data<float>(), x.numel(), out.data<float>());
+      }
+
+    private:
+      gate& at_;
+    };
+    auto table = std::make_shared<kernel_table>(cpu_kernels());
+    table->add("relu", device_kind::cpu, [this](const attribute_map&) {
+      return std::make_unique<gated>(*this);
+    });
+    return table;
+  }
+};
+
+executor_options options_for(const small_net& net) {
+  executor_options o;
+  o.devices = parse_devices("cpu:2");
+  o.parameters = net.parameters();
+  return o;
+}
+
+step_watchdog watch(const executor& exe, told_texts& told,
+                    std::chrono::milliseconds limit) {
+  return {exe, limit, [&](const std::string& text) { told.add(text); }};
+}
+
+} // namespace
+
+TEST_CASE("a slow op is named, and when its step has ended") {
+  const auto net = make_mlp();
+  gate at;
+  auto options = options_for(net);
+  options.kernels = at.kernels();
+  executor exe{net.main, options};
+  told_texts told;
+  const auto dog = watch(exe, told, 100ms);
+  const auto step = exe.submit(net.batch(0, 6));
+  const auto first = told.wait_for(1)[0];
+  CAPTURE(first);
+  CHECK(contains(first, "step 0 has not ended for 0."));
+  CHECK(contains(first, "slow op: relu#"));
+  CHECK(contains(first, " runs on worker "));
+  std::this_thread::sleep_for(400ms);
+  CHECK(told.count() == 1); // once per step
+  at.open = true;
+  exe.wait(step);
+  CHECK(contains(told.wait_for(2)[1], "step 0 has ended after 0."));
+  for (int i = 0; i < 20; ++i)
+    exe.run(net.batch(0, 6));
+  CHECK(told.count() == 2);
+}
+
+TEST_CASE("a message that was lost is named") {
+  const auto net = make_mlp();
+  auto options = options_for(net);
+  options.hooks.dry_run = true;
+  const auto g = executor{net.main, options}.graph();
+  handle_id feed = no_handle;
+  for (auto& v : g.vars)
+    if (v.feed && feed == no_handle)
+      feed = v.id;
+  options.hooks.shuffle =
+    delivery_shuffle{.seed = {}, .withheld = message_id{no_handle, feed, 0}};
+  executor exe{net.main, options};
+  told_texts told;
+  const auto dog = watch(exe, told, 100ms);
+  const auto step = exe.submit(net.batch(0, 6));
+  const auto first = told.wait_for(1)[0];
+  CAPTURE(first);
+  CHECK(contains(first, "lost message: what the start of step 0 sends"));
+  let_go(exe);
+  exe.wait(step);
+}
+
+TEST_CASE("steps that end accuse nobody, and neither does an idle executor") {
+  const auto net = make_mlp();
+  executor exe{net.main, options_for(net)};
+  told_texts told;
+  {
+    const auto dog = watch(exe, told, 300ms);
+    for (const auto until = std::chrono::steady_clock::now() + 1s;
+         std::chrono::steady_clock::now() < until;)
+      exe.run(net.batch(0, 6));
+    std::this_thread::sleep_for(1s); // nothing to do
+    for (int i = 0; i < 5; ++i)
+      exe.run(net.batch(0, 6));
+  }
+  CHECK(told.count() == 0);
+}
+
+TEST_CASE("a watchdog ends while it watches a stuck step") {
+  const auto net = make_mlp();
+  gate at;
+  auto options = options_for(net);
+  options.kernels = at.kernels();
+  executor exe{net.main, options};
+  told_texts told;
+  std::optional<step_id> step;
+  {
+    const auto dog = watch(exe, told, 1h);
+    step = exe.submit(net.batch(0, 6));
+  }
+  at.open = true;
+  exe.wait(*step);
+  CHECK(told.count() == 0);
+}
+
+} // TEST_SUITE("actors.tracing.step_watchdog")
