@@ -18,7 +18,8 @@ TEST_CASE("what is written is read, and replaced as a whole") {
   const temporary_folder at;
   const auto folder = at.path().string();
   CHECK_FALSE(read_epoch(folder));
-  for (const job_epoch& e : {job_epoch{1, {0}}, job_epoch{7, {5, 3, 12}}}) {
+  for (const job_epoch& e :
+       {job_epoch{1, {0}}, job_epoch{7, {5, 3, 12}, true}}) {
     write_epoch(folder, e);
     CHECK(read_epoch(folder) == e);
   }
@@ -28,9 +29,11 @@ TEST_CASE("what is written is read, and replaced as a whole") {
 TEST_CASE("a file that is no epoch is refused") {
   const temporary_folder at;
   for (const char* text :
-       {"", "troupe", "troupe epoch 1 of 2\n0\n", "troupe epoch 1 of 0\n",
-        "troupe epoch x of 1\n0\n", "troupe epoch 1 of 99999999999\n0\n",
-        "other epoch 1 of 1\n0\n", "troupe epoch 1 of -1\n0\n"}) {
+       {"", "troupe", "troupe epoch 1 of 2 new\n0\n",
+        "troupe epoch 1 of 0 new\n", "troupe epoch x of 1 new\n0\n",
+        "troupe epoch 1 of 99999999999 known\n0\n",
+        "other epoch 1 of 1 known\n0\n", "troupe epoch 1 of -1 known\n0\n",
+        "troupe epoch 1 of 1\n0\n", "troupe epoch 1 of 1 odd\n0\n"}) {
     CAPTURE(text);
     write_bytes(at / "epoch", text);
     CHECK(caught([&] { read_epoch(at.path().string()); }).code()

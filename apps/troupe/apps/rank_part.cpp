@@ -74,8 +74,7 @@ rank_part::rank_part(std::optional<comm::rank_environment> found)
                 text_of_hosts(*found_)
                   + ": an elastic job must have all on one host");
   if (is_elastic()) {
-    ranks_at_start_ = found_->size;
-    enter_epoch(0, {});
+    enter_first_epoch();
     first_epoch_ = epoch_;
   }
 }
@@ -93,13 +92,17 @@ void rank_part::require_epoch() const {
     throw error(errc::peer_failure, "a rank of the job has ended or begun");
 }
 
-bool rank_part::may_have_lost_all() const {
-  return are_all_late_ && comm::has_done_step(found_->rendezvous);
-}
-
 void rank_part::tell_step_done() {
   if (is_first() && !std::exchange(has_told_step_, true))
     comm::tell_step_done(found_->rendezvous, epoch_);
+}
+
+/// A rank that joins a running job is let in once it says that it is there.
+void rank_part::enter_first_epoch() {
+  const auto now = comm::read_epoch(found_->rendezvous);
+  if (now && !now->rank_of(*found_->member))
+    comm::tell_epoch_ended(found_->rendezvous, 0, *found_->member);
+  enter_epoch(0, {});
 }
 
 void rank_part::enter_next_epoch(const std::function<bool()>& stops) {
@@ -118,8 +121,7 @@ void rank_part::enter_epoch(std::uint64_t after,
       epoch_ = now->number;
       found_->rank = found_->local_rank = *rank;
       found_->size = found_->local_size = now->members.size();
-      // Members have increasing numbers, from 0 on.
-      are_all_late_ = std::ranges::min(now->members) >= ranks_at_start_;
+      are_all_new_ = now->has_only_newcomers;
       has_told_step_ = false;
       folder_.clear();
       return;

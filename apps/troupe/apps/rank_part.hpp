@@ -59,8 +59,8 @@ public:
   /// True if the process was not there from the start.
   bool is_late() const noexcept { return first_epoch_ > 1; }
   /// True if the job has done steps, but none of the living ranks was there
-  /// from the start.
-  bool may_have_lost_all() const;
+  /// then.
+  bool may_have_lost_all() const noexcept { return are_all_new_; }
   /// Tells the launcher that the epoch makes progress.
   void tell_step_done();
   /// Throws error(peer_failure) if the epoch has ended. Does nothing in other
@@ -93,12 +93,12 @@ public:
 private:
   void meet_on_host(node_options& nodes);
   void meet_over_network(node_options& nodes, const rank_options& given) const;
+  void enter_first_epoch();
   void enter_epoch(std::uint64_t after, const std::function<bool()>& stops);
 
   std::optional<comm::rank_environment> found_;
   std::uint64_t epoch_ = 0, first_epoch_ = 0; // of an elastic job
-  std::size_t ranks_at_start_ = 1;
-  bool are_all_late_ = false;
+  bool are_all_new_ = false;
   bool has_told_step_ = false; // of this epoch
   std::string folder_;         // empty: not made yet
   bool made_folder_ = false;

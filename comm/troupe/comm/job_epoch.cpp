@@ -56,7 +56,7 @@ void write_epoch(const std::string& folder, const job_epoch& epoch) {
   {
     std::ofstream out{next};
     out << "troupe epoch " << epoch.number << " of " << epoch.members.size()
-        << '\n';
+        << (epoch.has_only_newcomers ? " new\n" : " known\n");
     for (auto member : epoch.members)
       out << member << '\n';
     if (!out.flush())
@@ -71,11 +71,12 @@ std::optional<job_epoch> read_epoch(const std::string& folder) {
   if (!in)
     return std::nullopt;
   job_epoch epoch;
-  std::string troupe, word, of;
+  std::string troupe, word, of, kind;
   std::size_t members = 0;
-  in >> troupe >> word >> epoch.number >> of >> members;
+  in >> troupe >> word >> epoch.number >> of >> members >> kind;
+  epoch.has_only_newcomers = kind == "new";
   if (in && troupe == "troupe" && word == "epoch" && of == "of"
-      && members <= most_members) {
+      && (kind == "new" || kind == "known") && members <= most_members) {
     epoch.members.resize(members);
     for (auto& member : epoch.members)
       in >> member;

@@ -17,6 +17,8 @@ struct job_epoch {
   /// By rank: the number that the process keeps in all epochs. Those that live
   /// longest come first.
   std::vector<std::uint64_t> members;
+  /// Steps have been done in earlier epochs, but no member was in one of these.
+  bool has_only_newcomers = false;
 
   /// The rank of a member; nothing if it is not among them.
   std::optional<std::size_t> rank_of(std::uint64_t member) const;
@@ -31,7 +33,8 @@ std::optional<job_epoch> read_epoch(const std::string& folder);
 
 ///@{
 /// A member tells the launcher that its epoch has ended for it, and that it
-/// waits for a new one. The launcher asks who has told so.
+/// waits for a new one. One that was in no epoch yet tells so of epoch 0. The
+/// launcher asks who has told so.
 void tell_epoch_ended(const std::string& folder, std::uint64_t epoch,
                       std::uint64_t member);
 bool has_epoch_ended(const std::string& folder, std::uint64_t epoch,

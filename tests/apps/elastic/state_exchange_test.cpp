@@ -151,10 +151,24 @@ TEST_CASE_FIXTURE(job,
   const rank_part second{late};
   CHECK(second.is_late());
   CHECK(second.rank() == 1);
-  comm::tell_step_done(folder, 1);
-  CHECK_FALSE(second.may_have_lost_all()); // member 1 lives
-  comm::write_epoch(folder, {3, {2, 3}});
+  CHECK_FALSE(second.may_have_lost_all());
+  comm::write_epoch(folder, {3, {2, 3}, true});
   CHECK(rank_part{late}.may_have_lost_all());
+}
+
+TEST_CASE_FIXTURE(job, "a rank that joins says that it waits") {
+  std::thread launcher{[this] {
+    while (!comm::has_epoch_ended(folder, 0, 2))
+      std::this_thread::sleep_for(1ms);
+    comm::write_epoch(folder, {2, {0, 1, 2}});
+  }};
+  auto joins = rank(2);
+  joins.size = joins.local_size = 3;
+  const rank_part part{joins};
+  launcher.join();
+  CHECK(part.is_late());
+  CHECK(part.rank() == 2);
+  CHECK(part.size() == 3);
 }
 
 TEST_CASE_FIXTURE(job, "a stop ends the wait for the next epoch") {

@@ -4,6 +4,7 @@
 #include <troupe/apps/launch/guardian.hpp>
 #include <troupe/apps/launch/job_folders.hpp>
 #include <troupe/apps/launch/job_members.hpp>
+#include <troupe/apps/launch/join_request.hpp>
 #include <troupe/apps/launch/launched_rank.hpp>
 #include <troupe/apps/launch/output_stream.hpp>
 #include <troupe/apps/launch/poll_list.hpp>
@@ -19,6 +20,8 @@
 #include <memory>
 #include <optional>
 #include <utility>
+
+#include <unistd.h>
 
 namespace troupe::apps {
 
@@ -54,12 +57,15 @@ class running_job {
 public:
   explicit running_job(const job_options& options)
     : options_(options), folders_(options.logs) {
-    if (options.least_ranks)
+    if (options.elastic)
       members_.emplace(folders_.rendezvous(), options.ranks);
     if (options.remote)
       start_on_hosts();
     else
       start_on_this_host();
+    if (options.places() > options.ranks)
+      note("more ranks can join: troupe launch --join "
+           + std::to_string(::getpid()));
   }
 
   job_result run() {
@@ -86,7 +92,13 @@ private:
   void look_at_ranks(pid_t first);
   void look_at(std::size_t rank);
   void look_at_output();
+  bool goes_on() const;
   bool goes_on_without(const process_end& end) const;
+  void take_joins();
+  join_answer let_join(std::size_t ranks);
+  void add_rank();
+  void place_rank(std::size_t place, std::uint64_t member);
+  void send_guests_away();
   void replace_ended();
   void replace(std::size_t rank);
   void kill_silent();
@@ -190,6 +202,7 @@ void running_job::wait() {
   look_at_output();
   if (is_starting())
     start_more();
+  take_joins();
   replace_ended();
   kill_silent();
   go_on_with_end();
@@ -254,12 +267,25 @@ void running_job::look_at(std::size_t rank) {
     if (members_) {
       members_->remove(rank);
       epoch_is_due_ = true; // others may wait for it
+      send_guests_away();
     }
   } else if (goes_on_without(*end)) {
     to_replace_.push_back(rank);
+  } else if (members_ && members_->is_guest(rank)) {
+    epoch_is_due_ = members_->remove(rank) || epoch_is_due_;
+    if (goes_on())
+      note(ranks_[rank]->end_text(rank) + ", the others go on"
+           + ranks_[rank]->last_words());
   } else {
     fail(rank);
   }
+}
+
+/// Guests have no state. The job is done without them.
+void running_job::send_guests_away() {
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+    if (members_->is_guest(rank))
+      ranks_[rank]->process.send(SIGKILL);
 }
 
 void running_job::fail(std::size_t rank) {
@@ -284,28 +310,88 @@ void running_job::look_at_output() {
     begin_end({});
 }
 
-/// A rank that ends by itself with an error would do so again. Once a rank has
-/// done all steps, another one cannot get its state any more.
+/// True if ranks may still be started. Once a rank has done all steps, another
+/// one cannot get its state any more.
+bool running_job::goes_on() const {
+  return members_ && passed_on_ == 0 && !first_failed_ && !has_success_
+         && ending_.at == job_ending::stage::none;
+}
+
+/// A rank that ends by itself with an error would do so again.
 bool running_job::goes_on_without(const process_end& end) const {
-  return members_ && end.killed && passed_on_ == 0 && !first_failed_
-         && !has_success_ && ending_.at == job_ending::stage::none;
+  return goes_on() && end.killed;
+}
+
+/// Not done while streams are polled, because it adds some.
+void running_job::take_joins() {
+  if (!members_)
+    return;
+  while (const auto request = take_join_request(folders_.rendezvous()))
+    answer_join_request(folders_.rendezvous(), *request,
+                        let_join(request->ranks));
+  if (goes_on() && members_->let_in())
+    epoch_is_due_ = true;
+}
+
+join_answer running_job::let_join(std::size_t ranks) {
+  if (!goes_on())
+    return {false, "the job is about to end"};
+  const auto there = members_->started(), most = options_.places();
+  if (ranks > most - there)
+    return {false, "the job has " + std::to_string(there) + " ranks and may "
+                     + "have " + std::to_string(most) + " (--elastic): "
+                     + std::to_string(ranks) + " more cannot join"};
+  try {
+    for (std::size_t i = 0; i < ranks; ++i)
+      add_rank();
+  } catch (const error& failure) {
+    note(failure.message());
+    return {false, one_line(failure.message())};
+  }
+  return {true, std::to_string(ranks) + (ranks == 1 ? " rank is" : " ranks are")
+                  + " started"};
+}
+
+void running_job::add_rank() {
+  const auto place = members_->add(job_members::clock::now());
+  try {
+    place_rank(place, members_->number_in(place));
+  } catch (const error&) {
+    if (place >= ranks_.size() || ranks_[place]->process.end())
+      members_->remove(place); // else only the guardian could not be started
+    throw;
+  }
+  note("rank " + std::to_string(place) + " is started to join the others");
+}
+
+/// Starts a rank in a new place, or in that of one that has ended.
+void running_job::place_rank(std::size_t place, std::uint64_t member) {
+  const bool is_new = place == ranks_.size();
+  if (!is_new)
+    ranks_[place]->clear_away();
+  auto made = start_here(place, options_, folders_, streams_, member,
+                         is_new ? rank_log::start::empty
+                                : rank_log::start::after_the_old);
+  if (is_new)
+    ranks_.emplace_back();
+  ranks_[place] = std::move(made);
+  guard();
 }
 
 /// Not done while streams are polled, because it replaces them. What has
 /// happened in the same pass can have ended the job meanwhile.
 void running_job::replace_ended() {
   const auto ended = std::exchange(to_replace_, {});
-  if (ended.empty() && !std::exchange(epoch_is_due_, false))
-    return;
   for (const auto rank : ended)
-    members_->remove(rank);
-  const bool has_state = members_->living() > 0;
+    epoch_is_due_ = members_->remove(rank) || epoch_is_due_;
+  const bool has_state = members_ && members_->living() > 0;
   for (const auto rank : ended)
     if (has_state && goes_on_without(*ranks_[rank]->process.end()))
       replace(rank);
     else
       fail(rank);
-  if (first_failed_ || members_->living() == 0)
+  if (!std::exchange(epoch_is_due_, false) || first_failed_
+      || members_->living() == 0)
     return;
   if (!ended.empty() && members_->makes_no_progress())
     fail(ended.front());
@@ -314,19 +400,12 @@ void running_job::replace_ended() {
 }
 
 void running_job::replace(std::size_t rank) {
-  auto& old = *ranks_[rank];
-  const auto how = old.end_text(rank);
-  old.process.send(SIGKILL); // what it has started
-  old.err.finish();
-  old.out.finish();
+  const auto how = ranks_[rank]->end_text(rank);
   const auto now = job_members::clock::now();
   if (members_->may_start_again(rank, now))
     try {
-      const auto member = members_->replace(rank, now);
-      ranks_[rank] = start_here(rank, options_, folders_, streams_, member,
-                                rank_log::start::after_the_old);
+      place_rank(rank, members_->replace(rank, now));
       note(how + " and is started again");
-      guard();
       return;
     } catch (const error& failure) {
       note(failure.message());
@@ -334,7 +413,7 @@ void running_job::replace(std::size_t rank) {
         return; // it runs, only the guardian could not be started
     }
   members_->remove(rank);
-  if (members_->living() >= *options_.least_ranks) {
+  if (members_->living() >= options_.elastic->least) {
     note(how + ", the others go on");
     return;
   }
@@ -430,9 +509,7 @@ std::string running_job::failure_of_rank() const {
     text += " after " + signal_name(passed_on_);
   if (has_notable_logs() || !options_.logs.empty())
     text += " (output: " + rank.log.path() + ")";
-  if (!rank.err.last_line().empty())
-    text += ": " + rank.err.last_line();
-  return text;
+  return text + rank.last_words();
 }
 
 } // namespace

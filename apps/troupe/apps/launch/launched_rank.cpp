@@ -51,7 +51,7 @@ void never_wait_at(const descriptor& end) {
 
 /// What a rank is started with.
 struct rank_plan {
-  std::size_t rank = 0, ranks = 1;
+  std::size_t rank = 0, places = 1;
   std::string log;
   rank_log::start log_from = rank_log::start::empty;
   process_start start{}; ///< without the streams
@@ -82,7 +82,7 @@ std::optional<cpu_set_t> cores_of(std::size_t rank,
                                   const job_options& options) {
   if (!options.binds)
     return std::nullopt;
-  return part_of_cores(rank, options.ranks);
+  return part_of_cores(rank, options.places());
 }
 
 // -- another host -------------------------------------------------------------
@@ -154,13 +154,13 @@ rank_specification specification_of(std::size_t rank,
 /// How the standard output of a rank is passed on. That of rank 0 can be read
 /// by a program.
 passing passing_of_output(const rank_plan& plan) {
-  if (plan.ranks == 1)
+  if (plan.places == 1)
     return passing::at_once;
   return plan.rank == 0 ? passing::lines : passing::prefixed_lines;
 }
 
 passing passing_of_errors(const rank_plan& plan) {
-  return plan.ranks == 1 ? passing::at_once : passing::prefixed_lines;
+  return plan.places == 1 ? passing::at_once : passing::prefixed_lines;
 }
 
 std::string prefix_of(const rank_plan& plan) {
@@ -229,17 +229,28 @@ std::string launched_rank::end_text(std::size_t rank) const {
   return how;
 }
 
+std::string launched_rank::last_words() const {
+  return err.last_line().empty() ? "" : ": " + err.last_line();
+}
+
+void launched_rank::clear_away() {
+  process.send(SIGKILL);
+  err.finish();
+  out.finish();
+}
+
 std::unique_ptr<launched_rank>
 start_here(std::size_t rank, const job_options& options,
            const job_folders& folders, own_streams& to,
            std::optional<std::uint64_t> member, rank_log::start log_from) {
-  rank_plan plan{rank, options.ranks, folders.log_of(rank), log_from};
+  rank_plan plan{rank, options.places(), folders.log_of(rank), log_from};
+  const auto size = std::max(options.ranks, rank + 1); // it may be added
   plan.start = {options.command,
                 variables_with(variables_of({.launcher = {},
                                              .rank = rank,
-                                             .size = options.ranks,
+                                             .size = size,
                                              .local_rank = rank,
-                                             .local_size = options.ranks,
+                                             .local_size = size,
                                              .job = folders.job(),
                                              .rendezvous = folders.rendezvous(),
                                              .member = member})),
@@ -256,7 +267,7 @@ std::unique_ptr<launched_rank> start_on_host(std::size_t rank,
                                              const std::string& credentials) {
   const auto& remote = *options.remote;
   const auto& host = remote.hosts[place_of(rank, remote.hosts).host];
-  rank_plan plan{rank, options.ranks, folders.log_of(rank)};
+  rank_plan plan{rank, options.places(), folders.log_of(rank)};
   plan.start = {remote.shell, variables_with()};
   plan.start.command.push_back(host.destination);
   plan.start.command.push_back(quoted_for_shell(remote.program)

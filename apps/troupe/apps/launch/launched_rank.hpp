@@ -51,6 +51,11 @@ struct launched_rank {
   const std::optional<process_end>& look();
   /// "rank 1 failed with exit code 3"; of another host, names that.
   std::string end_text(std::size_t rank) const;
+  /// ": " and the last line of errors; empty if there is none.
+  std::string last_words() const;
+  /// Of one that has ended: kills what it has started, and passes on the rest
+  /// of its output.
+  void clear_away();
 };
 
 ///@{
