@@ -3,6 +3,7 @@
 
 #include <troupe/actors/executor.hpp>
 #include <troupe/apps/data/batch_share.hpp>
+#include <troupe/comm/job_epoch.hpp>
 #include <troupe/comm/rank_environment.hpp>
 
 #include <cstddef>
@@ -33,9 +34,8 @@ struct rank_options {
 /// that wait for others to join.
 class rank_part {
 public:
-  /// What the environment says (`comm::find_rank`). Throws what that throws,
-  /// and error(invalid_argument) if an elastic job is on several hosts. Waits
-  /// for the first epoch of an elastic job that has this process: throws
+  /// What the environment says (`comm::find_rank`). Throws what that throws.
+  /// Waits for the first epoch of an elastic job that has this process: throws
   /// error(peer_failure) if there is none for two minutes, and error(bad_file).
   rank_part();
   explicit rank_part(std::optional<comm::rank_environment> found);
@@ -72,8 +72,13 @@ public:
   void enter_next_epoch(const std::function<bool()>& stops);
   ///@}
 
-  /// The folder in which the ranks of the epoch meet. There must be others.
+  /// The folder in which the ranks of the epoch meet. There must be others, all
+  /// on this host.
   const std::string& meeting_folder();
+  /// How the ranks meet if they are on several hosts: HOST of rank 0, its port,
+  /// and the credentials of this rank. Throws error(invalid_argument) if one of
+  /// them is missing.
+  const comm::rank_environment& meeting_on_network() const;
 
   /// Number of workers if `--threads` is not given; 0 for one per core. The
   /// ranks of a host share its cores, unless the launcher has done so.
@@ -93,7 +98,7 @@ public:
 private:
   void meet_on_host(node_options& nodes);
   void meet_over_network(node_options& nodes, const rank_options& given) const;
-  void enter_first_epoch();
+  void take_place(const comm::job_epoch& epoch, std::size_t rank);
   void enter_epoch(std::uint64_t after, const std::function<bool()>& stops);
 
   std::optional<comm::rank_environment> found_;

@@ -145,6 +145,16 @@ trace_options trace_of(const train_options& options, const rank_part& part) {
   return wanted;
 }
 
+/// The executor requires this of each run on several hosts, but the ranks of an
+/// elastic job exchange their state before.
+void require_trusted_network(const train_options& options,
+                             const rank_part& part) {
+  if (part.is_on_several_hosts() && options.ranks.data_network.empty())
+    throw usage_error("an elastic job on several hosts needs --data-network "
+                      "trusted: parameters go over the network without "
+                      "encryption");
+}
+
 /// One rank's run of the command. In an elastic job it consists of several
 /// parts, one per epoch of the job: when a rank has ended, the others go back
 /// to the end of their last update, and make a new run with those that live.
@@ -337,6 +347,7 @@ void training_run::begin_epoch(const stop_request& stop) {
   } else {
     backup_.take(*parameters_, wanted_.devices.size());
   }
+  require_trusted_network(given_, part_);
   state_ = exchange_state(part_, *parameters_, state_);
   if (state_.position.steps == 0 && part_.may_have_lost_all())
     throw error(errc::not_found,
@@ -378,16 +389,21 @@ void training_run::write_files_if_first() {
   outputs_.emplace(options_, bundle_, written_steps_, state_.last_line);
 }
 
+/// A rank that is told to end, as when its host loses the launcher, says so to
+/// the others: to them it is one that has ended.
 bool training_run::goes_on_after(const error& failure) const {
-  return part_.is_elastic() && failure.code() == errc::peer_failure;
+  return part_.is_elastic()
+         && (failure.code() == errc::peer_failure
+             || failure.code() == errc::cancelled);
 }
 
 /// A signal to the job reaches the other ranks first, or last.
 bool training_run::is_of_stop(const error& failure,
                               const stop_request& stop) const {
   constexpr std::chrono::milliseconds between_ranks{100};
-  if (part_.has_others() && failure.code() == errc::peer_failure
-      && !stop.stopped())
+  if (part_.has_others() && !stop.stopped()
+      && (failure.code() == errc::peer_failure
+          || failure.code() == errc::cancelled))
     std::this_thread::sleep_for(between_ranks);
   return stop.stopped()
          && (failure.code() == errc::cancelled

@@ -203,4 +203,32 @@ TEST_CASE_FIXTURE(job, "if an epoch has ended for all, another begins") {
   CHECK(epoch() == comm::job_epoch{2, {0, 1, 2}});
 }
 
+TEST_CASE("what its ranks need to meet is added to an epoch") {
+  const temporary_folder at;
+  const auto folder = at.path().string();
+  std::vector<std::size_t> told;
+  job_members members{
+    folder, 3,
+    [&](comm::job_epoch& epoch, const std::vector<std::size_t>& places) {
+      told = places;
+      epoch.address = "a";
+      epoch.port = 1;
+    }};
+  CHECK(told == std::vector<std::size_t>{0, 1, 2});
+  CHECK(comm::read_epoch(folder)->address == "a");
+  members.replace(0, job_members::clock::now());
+  members.begin_epoch();
+  CHECK(told == std::vector<std::size_t>{1, 2, 0});
+  CHECK(members.epoch() == *comm::read_epoch(folder));
+}
+
+TEST_CASE_FIXTURE(job, "a certain place can be filled again") {
+  members.remove(1);
+  members.add_in(1, now);
+  CHECK(members.number_in(1) == 3);
+  CHECK(members.is_guest(1));
+  comm::tell_epoch_ended(folder, 0, 3);
+  CHECK(members.let_in());
+}
+
 } // TEST_SUITE("apps.launch.job_members")

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/elastic/state_exchange.hpp>
 
-#include <troupe/actors/remote/calls_in_flight.hpp>
+#include <troupe/apps/elastic/epoch_group.hpp>
 #include <troupe/base/error.hpp>
-#include <troupe/comm/shm/join.hpp>
 #include <troupe/comm/word_sum.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -41,43 +39,6 @@ struct state_header {
                        from.bytes() - sizeof found.position);
     return found;
   }
-};
-
-// For a rank that still reads its data, or that hangs.
-constexpr std::chrono::seconds longest_wait{120};
-
-/// A group of all ranks of an epoch, for calls one after the other.
-class epoch_group {
-public:
-  explicit epoch_group(rank_part& part)
-    : part_(part),
-      end_(std::move(comm::join_shm_group(options(part)).front())) {}
-
-  void call(comm::collective_kind kind, std::size_t root,
-            const comm::rank_value& value) {
-    actors::calls_in_flight calls;
-    calls.start(*end_, {kind, root, {&value, 1}});
-    const auto deadline = std::chrono::steady_clock::now() + longest_wait;
-    calls.wait(
-      [&] {
-        part_.require_epoch();
-        if (std::chrono::steady_clock::now() > deadline)
-          throw error(errc::peer_failure, "a rank does not send its state");
-      },
-      [this](const error& e) { end_->leave(e); });
-  }
-
-private:
-  static comm::shm_group_options options(rank_part& part) {
-    return {.path = part.meeting_folder() + "/state",
-            .process = part.rank(),
-            .processes = part.size(),
-            .timeout = longest_wait,
-            .check = [&part] { part.require_epoch(); }};
-  }
-
-  rank_part& part_;
-  std::unique_ptr<comm::communicator> end_;
 };
 
 class state_exchange {

@@ -43,8 +43,8 @@ struct job_options {
   /// again, the job goes on while the least number of ranks live, and others
   /// can join (`ask_to_join`).
   std::optional<rank_range> elastic = std::nullopt;
-  /// If set, the ranks run on its hosts, which have `ranks` ranks together.
-  /// Such a job is not elastic.
+  /// If set, the ranks run on its hosts, which have `ranks` ranks together. No
+  /// others can join such a job.
   std::optional<remote_start> remote = std::nullopt;
 
   /// Number of places for ranks.
@@ -66,7 +66,8 @@ struct job_result {
 ///
 /// In an elastic job, each change of the living ranks begins an epoch
 /// (comm/job_epoch.hpp). A rank that does not notice that the epoch has ended,
-/// because it is stopped, is killed.
+/// because it is stopped, is killed. A host that is lost takes its ranks with
+/// it; if it comes back, they join again.
 ///
 /// Thread rule: the process's first thread. Throws error(io_failure) if the
 /// ranks cannot be started.

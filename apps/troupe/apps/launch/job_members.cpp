@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/launch/job_members.hpp>
 
-#include <troupe/comm/job_epoch.hpp>
-
 #include <algorithm>
 #include <utility>
 
@@ -21,8 +19,10 @@ constexpr auto patience = 3s;
 
 } // namespace
 
-job_members::job_members(std::string folder, std::size_t places)
-  : folder_(std::move(folder)), places_(places) {
+job_members::job_members(std::string folder, std::size_t places,
+                         completion complete)
+  : folder_(std::move(folder)), complete_(std::move(complete)),
+    places_(places) {
   for (auto& p : places_) {
     start_in(p, clock::now());
     order_.push_back(p.number);
@@ -49,11 +49,16 @@ std::size_t job_members::add(clock::time_point now) {
   auto p = std::ranges::find(places_, false, &place::lives);
   if (p == places_.end())
     p = places_.insert(places_.end(), place{});
-  *p = {};
-  start_in(*p, now);
-  p->has_come_in = false;
-  p->is_added = true;
-  return static_cast<std::size_t>(p - places_.begin());
+  const auto index = static_cast<std::size_t>(p - places_.begin());
+  add_in(index, now);
+  return index;
+}
+
+void job_members::add_in(std::size_t place, clock::time_point now) {
+  auto& p = places_[place] = {};
+  start_in(p, now);
+  p.has_come_in = false;
+  p.is_added = true;
 }
 
 bool job_members::let_in() {
@@ -97,23 +102,34 @@ bool job_members::makes_no_progress() const {
 
 /// Members of an epoch in which a step was done have the state of the job.
 void job_members::note_steps() {
-  if (epoch_ == 0 || !comm::has_done_step(folder_, epoch_))
+  if (!comm::has_done_step(folder_, epoch_.number))
     return;
-  const auto epoch = comm::read_epoch(folder_);
   for (auto& p : places_)
-    if (epoch->rank_of(p.number))
+    if (epoch_.rank_of(p.number))
       p.is_newcomer = false;
 }
 
 void job_members::begin_epoch() {
   note_steps();
-  if (epoch_ > 0)
-    idle_epochs_ = comm::has_done_step(folder_, epoch_) ? 0 : idle_epochs_ + 1;
+  if (epoch_.number > 0)
+    idle_epochs_ =
+      comm::has_done_step(folder_, epoch_.number) ? 0 : idle_epochs_ + 1;
   const bool has_old = std::ranges::any_of(
     places_, [](const place& p) { return p.lives && !p.is_newcomer; });
-  comm::write_epoch(
-    folder_, {++epoch_, order_, !has_old && comm::has_done_step(folder_)});
+  epoch_ = {epoch_.number + 1, order_,
+            !has_old && comm::has_done_step(folder_)};
+  if (complete_)
+    complete_(epoch_, places_of_members());
+  comm::write_epoch(folder_, epoch_);
   told_since_.reset();
+}
+
+std::vector<std::size_t> job_members::places_of_members() const {
+  std::vector<std::size_t> places;
+  for (const auto number : order_)
+    places.push_back(static_cast<std::size_t>(
+      std::ranges::find(places_, number, &place::number) - places_.begin()));
+  return places;
 }
 
 std::vector<std::size_t> job_members::look_for_silent(clock::time_point now) {
@@ -123,7 +139,7 @@ std::vector<std::size_t> job_members::look_for_silent(clock::time_point now) {
   for (std::size_t i = 0; i < places_.size(); ++i) {
     if (!places_[i].lives || !places_[i].has_come_in)
       continue;
-    if (!comm::has_epoch_ended(folder_, epoch_, places_[i].number))
+    if (!comm::has_epoch_ended(folder_, epoch_.number, places_[i].number))
       silent.push_back(i);
     else if (!is_guest(i))
       ++told;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/comm/job_epoch.hpp>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,9 +24,17 @@ namespace troupe::apps {
 class job_members {
 public:
   using clock = std::chrono::steady_clock;
+  /// Adds to an epoch what the ranks need to meet. Its members are the argument
+  /// `places` by rank.
+  using completion = std::function<void(
+    comm::job_epoch&, const std::vector<std::size_t>& places)>;
 
   /// Writes the first epoch into the folder, with a process in each place.
-  job_members(std::string folder, std::size_t places);
+  /// @param complete for ranks on several hosts; empty: they are on one
+  job_members(std::string folder, std::size_t places, completion complete = {});
+
+  /// The epoch that was begun last.
+  const comm::job_epoch& epoch() const noexcept { return epoch_; }
 
   std::uint64_t number_in(std::size_t place) const {
     return places_[place].number;
@@ -37,6 +48,8 @@ public:
   /// A process is to be started. It comes in when it has told that it waits
   /// (`let_in`). Returns its place: an empty one, or one more than before.
   std::size_t add(clock::time_point now);
+  /// The same in a certain place, which is empty.
+  void add_in(std::size_t place, clock::time_point now);
   /// Makes those members that have told since that they wait for an epoch.
   /// True if there are any: an epoch with them is due.
   bool let_in();
@@ -74,9 +87,11 @@ private:
 
   void start_in(place& p, clock::time_point now);
   void note_steps();
+  std::vector<std::size_t> places_of_members() const; ///< by rank
 
   std::string folder_;
-  std::uint64_t epoch_ = 0;
+  completion complete_;
+  comm::job_epoch epoch_;
   std::uint64_t next_number_ = 0;
   int idle_epochs_ = 0; // in a row, in which no step was done
   std::vector<place> places_;

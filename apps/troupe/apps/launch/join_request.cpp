@@ -39,12 +39,14 @@ void write_whole(const std::string& path, const std::string& text) {
                 "cannot write " + path + ": " + std::strerror(errno));
 }
 
-/// The rendezvous folder of the launcher's elastic job.
+/// The rendezvous folder of the launcher's elastic job. Folders in which ranks
+/// of this host meet, and those of logs, have its name and an extension.
 std::optional<std::string> folder_of_job(pid_t launcher) {
   const auto prefix = "job-" + std::to_string(launcher) + "-";
   std::error_code ignored;
   for (auto& entry : fs::directory_iterator(actors::run_folder(""), ignored))
     if (entry.path().filename().string().starts_with(prefix)
+        && !entry.path().has_extension()
         && comm::read_epoch(entry.path().string()))
       return entry.path().string();
   return std::nullopt;

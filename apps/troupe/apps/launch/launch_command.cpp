@@ -167,9 +167,6 @@ std::string own_program() {
 std::optional<remote_start> apply_hosts(launch_options& options) {
   if (options.hosts.empty())
     return std::nullopt;
-  if (!options.elastic.empty())
-    throw usage_error("--hosts excludes --elastic: an elastic job runs on one "
-                      "host");
   remote_start remote{parse_hosts(options.hosts), words_of_shell(options.shell),
                       options.program.empty() ? own_program()
                                               : options.program};
