@@ -366,17 +366,18 @@ TEST_CASE("a host that gives no sign of life is lost, and tried again") {
   const temporary_folder folder;
   const auto path = folder.path().string();
   const played_ssh ssh;
-  bool is_stopped = false;
+  std::vector<pid_t> stopped;
   const auto result = ssh.launch(
     "a,b",
     "echo $PPID > " + path + "/$ON_HOST.$$; echo ready >&2; until [ -e " + path
       + "/go ]; do sleep 0.02; done",
     {"--elastic", "1:2", "--logs", folder / "logs"},
     [&](pid_t launch, const std::string& err) {
-      if (!is_stopped && count_of(err, "ready") == 2)
+      if (stopped.empty() && count_of(err, "ready") == 2)
         for (auto& p : processes_with("ON_HOST=b"))
           if (p.command == "launch-host" && is_below(p.id, launch))
-            is_stopped = ::kill(p.id, SIGSTOP) == 0;
+            if (::kill(p.id, SIGSTOP) == 0)
+              stopped.push_back(p.id);
       if (count_of(err, "ready") < 3)
         return false;
       write_bytes(folder / "go", "");
@@ -387,6 +388,10 @@ TEST_CASE("a host that gives no sign of life is lost, and tried again") {
   CHECK(contains(result.err, "troupe: host b is lost (it gives no sign of life)"
                              ", the others go on"));
   CHECK(contains(result.err, "troupe: host b is there again"));
+  for (const auto process : stopped) // they see that the launcher is gone
+    ::kill(process, SIGCONT);
+  for (const auto process : stopped)
+    CHECK(comes_true([&] { return has_ended(std::to_string(process)); }));
 }
 
 TEST_CASE("a job on other hosts cannot be joined") {

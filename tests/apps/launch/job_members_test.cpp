@@ -68,6 +68,19 @@ TEST_CASE_FIXTURE(job, "a place whose processes end early again and again is "
   CHECK(starts < 100);
 }
 
+TEST_CASE_FIXTURE(job, "a place that is given up leaves the others time for "
+                       "progress") {
+  for (int i = 0; members.may_start_again(1, now) && i < 1000; ++i) {
+    members.replace(1, now);
+    members.begin_epoch();
+    CHECK_FALSE(members.makes_no_progress());
+  }
+  members.remove(1);
+  for (int i = 0; i < 50; ++i)
+    members.begin_epoch();
+  CHECK_FALSE(members.makes_no_progress());
+}
+
 TEST_CASE_FIXTURE(job, "processes that live for a while can end any number of "
                        "times") {
   for (int i = 0; i < 1000; ++i) {

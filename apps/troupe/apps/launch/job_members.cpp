@@ -13,7 +13,8 @@ using namespace std::chrono_literals;
 // A process that ends sooner may do so again and again.
 constexpr auto early = 500ms;
 constexpr int most_early_ends = 20;
-constexpr int most_idle_epochs = 20;
+// More than a single place can cause before it is given up.
+constexpr int most_idle_epochs = 3 * most_early_ends;
 // How long a process may take longer than others to notice the end of an epoch.
 constexpr auto patience = 3s;
 
@@ -76,7 +77,10 @@ bool job_members::let_in() {
 bool job_members::may_start_again(std::size_t place, clock::time_point now) {
   auto& p = places_[place];
   p.early_ends = now - p.started < early ? p.early_ends + 1 : 0;
-  return p.early_ends < most_early_ends;
+  if (p.early_ends < most_early_ends)
+    return true;
+  idle_epochs_ = 0; // this place was the reason
+  return false;
 }
 
 std::uint64_t job_members::replace(std::size_t place, clock::time_point now) {

@@ -54,7 +54,8 @@ public:
   /// True if there are any: an epoch with them is due.
   bool let_in();
 
-  /// False if the processes of this place have ended early again and again.
+  /// False if the processes of this place have ended early again and again. The
+  /// others then get time to make progress.
   bool may_start_again(std::size_t place, clock::time_point now);
   /// The process of a place has ended, and another is to follow it, whose
   /// number this returns. That one is where the first was: in the epoch, or
