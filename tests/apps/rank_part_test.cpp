@@ -103,13 +103,34 @@ TEST_CASE("ranks on several hosts must be told where and how they meet") {
   CHECK(options.nodes->network->is_trusted);
 }
 
-TEST_CASE("an elastic job on several hosts is refused") {
-  auto found = rank_of(0, 4);
-  found.local_size = 2;
-  found.member = 0;
-  const auto e = caught([&] { rank_part{found}; });
-  CHECK(e.code() == errc::invalid_argument);
-  CHECK(says(e, "elastic"));
+TEST_CASE("an epoch on several hosts says where and how its ranks meet") {
+  const temporary_folder folder;
+  auto found = rank_of(0, 3);
+  found.member = 4;
+  found.rendezvous = folder.path().string();
+  comm::write_epoch(found.rendezvous,
+                    {7, {2, 3, 4}, false, {1, 0, 0}, "node-1", 4711});
+  rank_part part{found};
+  CHECK(part.rank() == 2);
+  CHECK(part.size() == 3);
+  CHECK(part.is_on_several_hosts());
+  CHECK(part.meeting_on_network().local_rank == 1);
+  CHECK(part.meeting_on_network().local_size == 2);
+  auto options = on("cpu:1");
+  part.spread(options, {.engine = "gloo", .data_network = "trusted"});
+  REQUIRE(options.nodes);
+  CHECK(options.nodes->host == "node-1");
+  CHECK(options.nodes->port == 4711);
+  REQUIRE(options.nodes->network);
+  CHECK(options.nodes->network->credentials
+        == comm::credentials_path(found.rendezvous, 7, 4));
+
+  comm::write_epoch(found.rendezvous, {8, {3, 4}});
+  part.enter_next_epoch({});
+  CHECK_FALSE(part.is_on_several_hosts());
+  options = on("cpu:1");
+  part.spread(options, {});
+  CHECK_FALSE(options.nodes->network);
 }
 
 } // TEST_SUITE("apps.rank_part")

@@ -7,7 +7,6 @@
 #include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
 #include <troupe/comm/engine/join.hpp>
-#include <troupe/comm/job_epoch.hpp>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -69,12 +68,7 @@ rank_part::rank_part() : rank_part(comm::find_rank()) {}
 
 rank_part::rank_part(std::optional<comm::rank_environment> found)
   : found_(std::move(found)) {
-  if (is_elastic() && is_on_several_hosts())
-    throw error(errc::invalid_argument,
-                text_of_hosts(*found_)
-                  + ": an elastic job must have all on one host");
   if (is_elastic()) {
-    ranks_at_start_ = found_->size;
     enter_epoch(0, {});
     first_epoch_ = epoch_;
   }
@@ -93,10 +87,6 @@ void rank_part::require_epoch() const {
     throw error(errc::peer_failure, "a rank of the job has ended or begun");
 }
 
-bool rank_part::may_have_lost_all() const {
-  return are_all_late_ && comm::has_done_step(found_->rendezvous);
-}
-
 void rank_part::tell_step_done() {
   if (is_first() && !std::exchange(has_told_step_, true))
     comm::tell_step_done(found_->rendezvous, epoch_);
@@ -110,20 +100,15 @@ void rank_part::enter_next_epoch(const std::function<bool()>& stops) {
 void rank_part::enter_epoch(std::uint64_t after,
                             const std::function<bool()>& stops) {
   const auto deadline = std::chrono::steady_clock::now() + longest_gap;
-  for (;;) {
+  for (bool has_told = after > 0;;) {
     const auto now = comm::read_epoch(found_->rendezvous);
     const auto rank =
       now && now->number > after ? now->rank_of(*found_->member) : std::nullopt;
-    if (rank) {
-      epoch_ = now->number;
-      found_->rank = found_->local_rank = *rank;
-      found_->size = found_->local_size = now->members.size();
-      // Members have increasing numbers, from 0 on.
-      are_all_late_ = std::ranges::min(now->members) >= ranks_at_start_;
-      has_told_step_ = false;
-      folder_.clear();
-      return;
-    }
+    if (rank)
+      return take_place(*now, *rank);
+    // A rank that joins a running job is let in once it says that it is there.
+    if (now && !std::exchange(has_told, true))
+      comm::tell_epoch_ended(found_->rendezvous, 0, *found_->member);
     if (stops && stops())
       throw error(errc::cancelled, "stopped while waiting for other ranks");
     if (std::chrono::steady_clock::now() > deadline)
@@ -131,6 +116,25 @@ void rank_part::enter_epoch(std::uint64_t after,
                   "the launcher of the job names no ranks to go on with");
     std::this_thread::sleep_for(std::chrono::milliseconds{2});
   }
+}
+
+void rank_part::take_place(const comm::job_epoch& epoch, std::size_t rank) {
+  epoch_ = epoch.number;
+  found_->rank = rank;
+  found_->size = epoch.members.size();
+  found_->local_rank = found_->local_size = 0;
+  for (std::size_t r = 0; r < found_->size; ++r)
+    if (epoch.host_of(r) == epoch.host_of(rank)) {
+      ++found_->local_size;
+      found_->local_rank += r < rank;
+    }
+  found_->address = epoch.address;
+  found_->port = epoch.port;
+  found_->credentials =
+    comm::credentials_path(found_->rendezvous, epoch_, *found_->member);
+  are_all_new_ = epoch.has_only_newcomers;
+  has_told_step_ = false;
+  folder_.clear();
 }
 
 int rank_part::default_threads() const {
@@ -164,8 +168,7 @@ void rank_part::meet_on_host(node_options& nodes) {
   nodes.pass_folder = meeting_folder();
 }
 
-void rank_part::meet_over_network(node_options& nodes,
-                                  const rank_options& given) const {
+const comm::rank_environment& rank_part::meeting_on_network() const {
   for (const auto& [name, value] :
        {std::pair{"TROUPE_ADDRESS (HOST:PORT of rank 0)", found_->address},
         std::pair{"TROUPE_CREDENTIALS (see troupe credentials --help)",
@@ -174,6 +177,12 @@ void rank_part::meet_over_network(node_options& nodes,
       throw error(errc::invalid_argument, text_of_hosts(*found_)
                                             + ": a run on several hosts needs "
                                             + name + ", which is not set");
+  return *found_;
+}
+
+void rank_part::meet_over_network(node_options& nodes,
+                                  const rank_options& given) const {
+  meeting_on_network();
   nodes.host = found_->address;
   nodes.port = found_->port;
   nodes.engine = engine_between_hosts(nodes.engine, *found_);

@@ -3,6 +3,7 @@
 
 #include <troupe/actors/executor.hpp>
 #include <troupe/apps/data/batch_share.hpp>
+#include <troupe/comm/job_epoch.hpp>
 #include <troupe/comm/rank_environment.hpp>
 
 #include <cstddef>
@@ -33,9 +34,8 @@ struct rank_options {
 /// that wait for others to join.
 class rank_part {
 public:
-  /// What the environment says (`comm::find_rank`). Throws what that throws,
-  /// and error(invalid_argument) if an elastic job is on several hosts. Waits
-  /// for the first epoch of an elastic job that has this process: throws
+  /// What the environment says (`comm::find_rank`). Throws what that throws.
+  /// Waits for the first epoch of an elastic job that has this process: throws
   /// error(peer_failure) if there is none for two minutes, and error(bad_file).
   rank_part();
   explicit rank_part(std::optional<comm::rank_environment> found);
@@ -59,8 +59,8 @@ public:
   /// True if the process was not there from the start.
   bool is_late() const noexcept { return first_epoch_ > 1; }
   /// True if the job has done steps, but none of the living ranks was there
-  /// from the start.
-  bool may_have_lost_all() const;
+  /// then.
+  bool may_have_lost_all() const noexcept { return are_all_new_; }
   /// Tells the launcher that the epoch makes progress.
   void tell_step_done();
   /// Throws error(peer_failure) if the epoch has ended. Does nothing in other
@@ -72,8 +72,13 @@ public:
   void enter_next_epoch(const std::function<bool()>& stops);
   ///@}
 
-  /// The folder in which the ranks of the epoch meet. There must be others.
+  /// The folder in which the ranks of the epoch meet. There must be others, all
+  /// on this host.
   const std::string& meeting_folder();
+  /// How the ranks meet if they are on several hosts: HOST of rank 0, its port,
+  /// and the credentials of this rank. Throws error(invalid_argument) if one of
+  /// them is missing.
+  const comm::rank_environment& meeting_on_network() const;
 
   /// Number of workers if `--threads` is not given; 0 for one per core. The
   /// ranks of a host share its cores, unless the launcher has done so.
@@ -93,12 +98,12 @@ public:
 private:
   void meet_on_host(node_options& nodes);
   void meet_over_network(node_options& nodes, const rank_options& given) const;
+  void take_place(const comm::job_epoch& epoch, std::size_t rank);
   void enter_epoch(std::uint64_t after, const std::function<bool()>& stops);
 
   std::optional<comm::rank_environment> found_;
   std::uint64_t epoch_ = 0, first_epoch_ = 0; // of an elastic job
-  std::size_t ranks_at_start_ = 1;
-  bool are_all_late_ = false;
+  bool are_all_new_ = false;
   bool has_told_step_ = false; // of this epoch
   std::string folder_;         // empty: not made yet
   bool made_folder_ = false;

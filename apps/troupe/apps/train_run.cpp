@@ -6,6 +6,8 @@
 #include <troupe/apps/data/training_source.hpp>
 #include <troupe/apps/delays/slow_ops.hpp>
 #include <troupe/apps/device_choice.hpp>
+#include <troupe/apps/elastic/divided_state.hpp>
+#include <troupe/apps/elastic/elastic_checks.hpp>
 #include <troupe/apps/elastic/parameter_backup.hpp>
 #include <troupe/apps/elastic/state_exchange.hpp>
 #include <troupe/apps/held_out_test.hpp>
@@ -14,8 +16,8 @@
 #include <troupe/apps/profile/run_profile.hpp>
 #include <troupe/apps/progress.hpp>
 #include <troupe/apps/rank_part.hpp>
-#include <troupe/apps/results/output_places.hpp>
 #include <troupe/apps/results/run_outputs.hpp>
+#include <troupe/apps/results/run_trace.hpp>
 #include <troupe/apps/snapshots/run_snapshots.hpp>
 #include <troupe/apps/stop_request.hpp>
 #include <troupe/apps/training.hpp>
@@ -29,14 +31,14 @@
 #include <caf/actor_system_config.hpp>
 #include <caf/io/middleman.hpp>
 
-#include <array>
+#include <algorithm>
 #include <chrono>
 #include <new>
 #include <optional>
-#include <span>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace troupe::apps {
 
@@ -44,21 +46,6 @@ namespace {
 
 // For printf.
 using ull = unsigned long long;
-
-void check_places(const train_options& options) {
-  const std::array<output_place, 4> outputs{
-    {{"--metrics", options.metrics, true},
-     {"--loss-curve", options.loss_curve},
-     {"--fetch-out", options.fetch_out},
-     {"--trace", options.trace}}};
-  const std::array<std::string, 4> read{options.network.program,
-                                        options.data.feeds, options.data.data,
-                                        options.params};
-  require_places_of_their_own(outputs, read, options.save);
-  // A program may be saved to the folder that it was read from.
-  const std::array<output_place, 1> saved{{{"--save", options.save}}};
-  require_places_of_their_own(saved, std::span{read}.subspan(1, 2), "");
-}
 
 std::shared_ptr<scope> make_parameters(const train_options& options,
                                        const program_bundle& bundle,
@@ -107,14 +94,8 @@ void check_verification(const train_options& options) {
 /// Refuses what one rank cannot do for all.
 void check_part(const train_options& options, const program_bundle& bundle,
                 const rank_part& part) {
-  const auto& strategy = options.network.strategy;
-  if (part.is_elastic() && !options.place.empty())
-    throw usage_error("--place cannot be used in an elastic job, where a rank "
-                      "that is named may end");
-  if (part.is_elastic() && !strategy.empty() && strategy != "all_reduce")
-    throw usage_error("--strategy " + strategy
-                      + " cannot be used in an elastic job: each rank must "
-                        "have all parameters and optimizer state");
+  if (part.is_elastic())
+    check_elastic(options);
   const auto names = split_names(options.fetch);
   if (part.has_others() && persistable(bundle, names) != names)
     throw usage_error("--fetch: with several ranks, only persistable variables "
@@ -142,6 +123,10 @@ private:
   void choose_devices(const stop_request& stop);
   void open_source();
   void begin_epoch(const stop_request& stop);
+  rank_state exchange_or_go_back();
+  void go_back();
+  void back_up();
+  void restore_backup();
   void write_files_if_first();
   void train_epoch(held_out_test& held_out, const stop_request& stop);
   void spread(const stop_request& stop);
@@ -185,6 +170,8 @@ private:
   bool is_repeated_ = false;        // the last step
   std::uint64_t kept_steps_ = 0;    // of `report_`, up to `state_`
   std::uint64_t kept_samples_ = 0;
+  divided_state divided_;
+  bool has_done_update_ = false; // in this epoch of the job
   std::chrono::steady_clock::time_point looked_at_epoch_;
   std::size_t epochs_ = 0; // of the job, that this rank has begun
   training_report report_;
@@ -269,6 +256,8 @@ int training_run::run() {
   std::optional<stop_watch> ends_late_stop(std::in_place, stop,
                                            end_if_it_takes(patience_for_stops));
   choose_devices(stop);
+  if (part_.is_elastic() && wanted_.strategy == graph::merge_strategy::reduce)
+    divided_ = divided_state{*parameters_};
   snapshots_->restore(wanted_.devices.size(), *parameters_);
   wanted_.parameters = parameters_;
   start_.end();
@@ -317,10 +306,12 @@ void training_run::begin_epoch(const stop_request& stop) {
     open_source();
     snapshots_->begin_epoch();
   } else {
-    backup_.take(*parameters_, wanted_.devices.size());
+    back_up();
   }
-  state_ = exchange_state(part_, *parameters_, state_);
-  if (state_.position.steps == 0 && part_.may_have_lost_all())
+  require_trusted_network(given_, part_);
+  state_ = exchange_or_go_back();
+  if (state_.position.steps == 0 && part_.may_have_lost_all()
+      && !divided_.is_divided())
     throw error(errc::not_found,
                 "all ranks that had the parameters have ended at once; with "
                 "--snapshots, --resume auto goes on from the last snapshot");
@@ -329,8 +320,51 @@ void training_run::begin_epoch(const stop_request& stop) {
     written_steps_ = state_.position.steps;
   }
   write_files_if_first();
-  backup_.take(*parameters_, wanted_.devices.size());
+  back_up();
   spread(stop);
+}
+
+rank_state training_run::exchange_or_go_back() {
+  const auto exchange = [this] {
+    return exchange_state(part_, *parameters_, state_, divided_.names());
+  };
+  auto all = exchange();
+  const bool is_lost =
+    !all || (all->position.steps == 0 && part_.may_have_lost_all());
+  if (is_lost && divided_.is_divided()) {
+    go_back();
+    all = exchange(); // ranks can have found different snapshots
+  }
+  return all.value();
+}
+
+/// A rank has ended, and with it a part of the optimizer state.
+void training_run::go_back() {
+  const auto found = snapshots_->go_back(wanted_.devices.size(), *parameters_);
+  if (!found)
+    divided_.begin_again(*make_parameters(given_, bundle_, host_),
+                         *parameters_);
+  state_ = {found.value_or(run_position{}), {}};
+  forget_steps_from(state_.position.steps, report_);
+  kept_steps_ = report_.steps;
+  written_steps_ = std::min(written_steps_, state_.position.steps);
+  if (writes_files_) // without the lines of the steps that are done again
+    outputs_.emplace(options_, bundle_, written_steps_);
+  back_up();
+}
+
+/// Keeps the values at `state_`, before the epoch's first step.
+void training_run::back_up() {
+  backup_.take(*parameters_, wanted_.devices.size());
+  has_done_update_ = false;
+}
+
+/// To the values at `state_`.
+void training_run::restore_backup() {
+  divided_.clear(*parameters_);
+  backup_.restore(*parameters_);
+  if (has_done_update_)
+    divided_.collect(*parameters_);
 }
 
 void training_run::spread(const stop_request& stop) {
@@ -355,21 +389,26 @@ void training_run::write_files_if_first() {
   if (!part_.is_first() || std::exchange(writes_files_, true))
     return;
   options_ = given_;
-  check_places(options_);
+  require_output_places(options_);
   written_steps_ = state_.position.steps;
   outputs_.emplace(options_, bundle_, written_steps_, state_.last_line);
 }
 
+/// A rank that is told to end, as when its host loses the launcher, says so to
+/// the others: to them it is one that has ended.
 bool training_run::goes_on_after(const error& failure) const {
-  return part_.is_elastic() && failure.code() == errc::peer_failure;
+  return part_.is_elastic()
+         && (failure.code() == errc::peer_failure
+             || failure.code() == errc::cancelled);
 }
 
 /// A signal to the job reaches the other ranks first, or last.
 bool training_run::is_of_stop(const error& failure,
                               const stop_request& stop) const {
   constexpr std::chrono::milliseconds between_ranks{100};
-  if (part_.has_others() && failure.code() == errc::peer_failure
-      && !stop.stopped())
+  if (part_.has_others() && !stop.stopped()
+      && (failure.code() == errc::peer_failure
+          || failure.code() == errc::cancelled))
     std::this_thread::sleep_for(between_ranks);
   return stop.stopped()
          && (failure.code() == errc::cancelled
@@ -379,7 +418,7 @@ bool training_run::is_of_stop(const error& failure,
 void training_run::leave_epoch(const error& failure, const stop_request& stop) {
   if (part_.is_first())
     progress{}.note("the ranks change: " + failure.message());
-  backup_.restore(*parameters_);
+  restore_backup();
   forget_unfinished_update();
   try {
     part_.enter_next_epoch([&] { return stop.stopped(); });
@@ -426,6 +465,7 @@ void training_run::step_is_done(const run_position& done) {
     kept_steps_ = report_.steps;
     kept_samples_ = report_.samples;
     backup_.take(*parameters_, wanted_.devices.size());
+    has_done_update_ = true;
     part_.tell_step_done();
   }
   constexpr std::chrono::milliseconds between_looks{20};
@@ -486,6 +526,8 @@ training_observer training_run::observe(executor& exe, held_out_test& held_out,
 void training_run::train_epoch(held_out_test& held_out,
                                const stop_request& stop) {
   executor exe(bundle_.main, run_);
+  divided_.note(exe, part_.rank() * wanted_.devices.size(),
+                wanted_.devices.size());
   if (profile_)
     profile_->begin(exe);
   auto shown =
@@ -551,7 +593,7 @@ std::int64_t samples_per_step(const train_options& options,
 
 int run_train(const train_options& options) {
   rank_part part;
-  check_places(part.is_first() ? options : without_files(options));
+  require_output_places(part.is_first() ? options : without_files(options));
   return training_run{options, part}.run();
 }
 

@@ -174,6 +174,19 @@ bool update_steps::is_due(std::uint64_t interval,
   return steps / interval > before / interval;
 }
 
+void forget_steps_from(std::uint64_t steps, training_report& report) {
+  const auto kept = steps > report.first_step ? steps - report.first_step : 0;
+  auto& history = report.history;
+  if (kept >= history.steps.size())
+    return;
+  history.steps.resize(kept);
+  while (!history.epoch_ends.empty() && history.epoch_ends.back() > kept) {
+    history.epoch_ends.pop_back();
+    history.epochs.pop_back();
+  }
+  report.steps = kept;
+}
+
 void run_training(executor& exe, batch_source& source,
                   const run_position& start, const update_steps& updates,
                   std::uint32_t in_flight,

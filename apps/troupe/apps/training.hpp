@@ -71,6 +71,10 @@ struct training_report {
   }
 };
 
+/// Takes out of a report what is about steps from number `steps` on: they are
+/// done once more.
+void forget_steps_from(std::uint64_t steps, training_report& report);
+
 /// Runs `exe` on batches of `source` until all steps of the run are done. Up to
 /// `in_flight` steps overlap, so that the next batch is made while a step runs.
 /// Throws the error of a failed step.

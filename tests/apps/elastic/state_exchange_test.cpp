@@ -76,7 +76,7 @@ TEST_CASE_FIXTURE(job, "a rank that is behind gets values, position and line") {
     scope parameters;
     set(parameters, "w", 1);
     set(parameters.replica(1), "w", 1);
-    const auto now = exchange_state(part, parameters, {{4, 0.5, 8}, "old\n"});
+    const auto now = *exchange_state(part, parameters, {{4, 0.5, 8}, "old\n"});
     return get(parameters, "w") == 7 && get(parameters, "late") == 3
            && parameters.replicas() == 0 && now.position.steps == 5
            && now.position.epoch_loss == 0.25
@@ -87,7 +87,7 @@ TEST_CASE_FIXTURE(job, "a rank that is behind gets values, position and line") {
   set(parameters, "w", 7);
   set(parameters, "late", 3);
   parameters.var("empty");
-  const auto now = exchange_state(part, parameters, {{5, 0.25, 16}, "new\n"});
+  const auto now = *exchange_state(part, parameters, {{5, 0.25, 16}, "new\n"});
   CHECK(now.position.steps == 5);
   CHECK(get(parameters, "w") == 7);
   CHECK(exit_code(behind) == 0);
@@ -97,12 +97,12 @@ TEST_CASE_FIXTURE(job, "the first rank can be the one that is behind") {
   const auto ahead = second_rank(*this, [](rank_part& part) {
     scope parameters;
     set(parameters, "w", 9);
-    return exchange_state(part, parameters, {{2, 0, 0}, ""}).position.steps
+    return exchange_state(part, parameters, {{2, 0, 0}, ""})->position.steps
            == 2;
   });
   rank_part part{rank(0)};
   scope parameters;
-  const auto now = exchange_state(part, parameters, {});
+  const auto now = *exchange_state(part, parameters, {});
   CHECK(now.position.steps == 2);
   CHECK(now.last_line.empty());
   CHECK(get(parameters, "w") == 9);
@@ -122,6 +122,54 @@ TEST_CASE_FIXTURE(job, "ranks at the same step keep what they have") {
   exchange_state(part, parameters, {{3, 0, 0}, ""});
   CHECK(get(parameters, "mean") == 1);
   CHECK(exit_code(other) == 0);
+}
+
+TEST_CASE_FIXTURE(job, "divided variables come from the ranks that have them") {
+  const std::vector<std::string> divided{"m0", "m1", "w"};
+  const auto other = second_rank(*this, [&](rank_part& part) {
+    scope parameters;
+    set(parameters, "w", 5);
+    set(parameters, "m1", 1);
+    parameters.var("m0");
+    return exchange_state(part, parameters, {{3, 0, 0}, ""}, divided)
+           && get(parameters, "m0") == 2 && get(parameters, "m1") == 1
+           && get(parameters, "w") == 5;
+  });
+  rank_part part{rank(0)};
+  scope parameters;
+  set(parameters, "w", 6); // each keeps what it has
+  set(parameters, "m0", 2);
+  const auto now = exchange_state(part, parameters, {{3, 0, 0}, ""}, divided);
+  REQUIRE(now);
+  CHECK(now->position.steps == 3);
+  CHECK(get(parameters, "m1") == 1);
+  CHECK(get(parameters, "w") == 6);
+  CHECK(exit_code(other) == 0);
+}
+
+TEST_CASE_FIXTURE(job, "a divided variable is lost if only a rank that is "
+                       "behind has it") {
+  const std::vector<std::string> divided{"m0", "m1"};
+  const auto other = second_rank(*this, [&](rank_part& part) {
+    scope parameters;
+    set(parameters, "m1", 1);
+    return !exchange_state(part, parameters, {{2, 0, 0}, ""}, divided)
+           && get(parameters, "m1") == 1 && get(parameters, "m0") == -1;
+  });
+  rank_part part{rank(0)};
+  scope parameters;
+  set(parameters, "m0", 2);
+  CHECK_FALSE(exchange_state(part, parameters, {{3, 0, 0}, ""}, divided));
+  CHECK(exit_code(other) == 0);
+}
+
+TEST_CASE_FIXTURE(job, "a rank alone knows what it has lost") {
+  comm::write_epoch(folder, {2, {0}});
+  rank_part part{rank(0)};
+  scope parameters;
+  set(parameters, "m0", 2);
+  CHECK(exchange_state(part, parameters, {}, {"m0"}));
+  CHECK_FALSE(exchange_state(part, parameters, {}, {"m0", "m1"}));
 }
 
 TEST_CASE_FIXTURE(job,
@@ -151,10 +199,24 @@ TEST_CASE_FIXTURE(job,
   const rank_part second{late};
   CHECK(second.is_late());
   CHECK(second.rank() == 1);
-  comm::tell_step_done(folder, 1);
-  CHECK_FALSE(second.may_have_lost_all()); // member 1 lives
-  comm::write_epoch(folder, {3, {2, 3}});
+  CHECK_FALSE(second.may_have_lost_all());
+  comm::write_epoch(folder, {3, {2, 3}, true});
   CHECK(rank_part{late}.may_have_lost_all());
+}
+
+TEST_CASE_FIXTURE(job, "a rank that joins says that it waits") {
+  std::thread launcher{[this] {
+    while (!comm::has_epoch_ended(folder, 0, 2))
+      std::this_thread::sleep_for(1ms);
+    comm::write_epoch(folder, {2, {0, 1, 2}});
+  }};
+  auto joins = rank(2);
+  joins.size = joins.local_size = 3;
+  const rank_part part{joins};
+  launcher.join();
+  CHECK(part.is_late());
+  CHECK(part.rank() == 2);
+  CHECK(part.size() == 3);
 }
 
 TEST_CASE_FIXTURE(job, "a stop ends the wait for the next epoch") {

@@ -337,9 +337,6 @@ TEST_CASE("a name by which other hosts cannot reach a host is refused") {
 }
 
 TEST_CASE("options for hosts that do not fit are refused") {
-  CHECK(is_refused(launch_on("a,b", {"--elastic", "1:2"}),
-                   "--hosts excludes --elastic: an elastic job runs on one "
-                   "host"));
   for (const words& option : {words{"--port", "20000"}, words{"--ssh", "ssh"},
                               words{"--remote-troupe", "troupe"}})
     CHECK(is_refused(run_troupe(words{"launch", "--nodes", "2"} + option

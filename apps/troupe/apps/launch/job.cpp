@@ -1,151 +1,123 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/launch/job.hpp>
 
-#include <troupe/apps/launch/guardian.hpp>
-#include <troupe/apps/launch/job_folders.hpp>
-#include <troupe/apps/launch/job_members.hpp>
-#include <troupe/apps/launch/launched_rank.hpp>
-#include <troupe/apps/launch/output_stream.hpp>
-#include <troupe/apps/launch/poll_list.hpp>
-#include <troupe/apps/launch/signal_pipe.hpp>
-#include <troupe/base/error.hpp>
+#include <troupe/apps/launch/running_job.hpp>
 #include <troupe/base/quoted_name.hpp>
-#include <troupe/comm/tls/job_credentials.hpp>
 
 #include <algorithm>
 #include <csignal>
 #include <cstdint>
 #include <cstring>
-#include <memory>
-#include <optional>
 #include <utility>
+
+#include <unistd.h>
 
 namespace troupe::apps {
 
 namespace {
 
-using job_clock = std::chrono::steady_clock;
-
 // From ten on, sshd refuses some (MaxStartups).
 constexpr std::size_t most_logins = 8;
 
-// -- the end of a job ---------------------------------------------------------
+} // namespace
 
-/// How far the end of a job has come, and when it goes on.
-struct job_ending {
-  enum class stage { none, leaving, terminating, killing };
+int job_ending::milliseconds() const {
+  if (!next)
+    return -1;
+  const auto left =
+    std::chrono::ceil<std::chrono::milliseconds>(*next - job_clock::now());
+  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1 << 30));
+}
 
-  stage at = stage::none;
-  std::optional<job_clock::time_point> next{};
+running_job::running_job(const job_options& options)
+  : options_(options), folders_(options.logs) {
+  if (options.elastic)
+    members_.emplace(folders_.rendezvous(), options.ranks, meeting());
+  if (options.remote)
+    start_on_hosts();
+  else
+    start_on_this_host();
+  if (takes_more())
+    note("more ranks can join: troupe launch --join "
+         + std::to_string(::getpid()));
+}
 
-  /// How long `poll` may wait: -1 is for ever.
-  int milliseconds() const {
-    if (!next)
-      return -1;
-    const auto left =
-      std::chrono::ceil<std::chrono::milliseconds>(*next - job_clock::now());
-    return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1 << 30));
-  }
-};
+job_result running_job::run() {
+  while (!have_all_ended())
+    wait();
+  finish_output();
+  return result();
+}
 
-// -- a job --------------------------------------------------------------------
+/// Where the ranks of an epoch are, if that is on other hosts. The port differs
+/// from that of the epoch before: who listens there may not have ended yet.
+job_members::completion running_job::meeting() const {
+  if (!options_.remote)
+    return {};
+  return
+    [this](comm::job_epoch& epoch, const std::vector<std::size_t>& places) {
+      for (const auto place : places)
+        epoch.hosts.push_back(host_of(place));
+      if (!epoch.is_on_several_hosts())
+        return;
+      epoch.address = options_.remote->hosts[epoch.hosts.front()].name;
+      epoch.port = port_of_run(
+        *options_.remote, folders_.job() + "." + std::to_string(epoch.number));
+    };
+}
 
-class running_job {
-public:
-  explicit running_job(const job_options& options)
-    : options_(options), folders_(options.logs) {
-    if (options.least_ranks)
-      members_.emplace(folders_.rendezvous(), options.ranks);
-    if (options.remote)
-      start_on_hosts();
-    else
-      start_on_this_host();
-  }
-
-  job_result run() {
-    while (!have_all_ended())
-      wait();
-    finish_output();
-    return result();
-  }
-
-private:
-  void start_on_this_host();
-  void start_on_hosts();
-  void start_more();
-  bool is_starting() const;
-  std::size_t logins_at(std::size_t host) const;
-  int longest_wait() const;
-  void guard();
-  bool have_all_ended() const;
-  void wait();
-  void wait_for_rank(launched_rank& rank, poll_list& list);
-  void wait_for_writer(output_stream& stream, poll_list& list);
-  void take_signals();
-  void pass_on(int signal);
-  void look_at_ranks(pid_t first);
-  void look_at(std::size_t rank);
-  void look_at_output();
-  bool goes_on_without(const process_end& end) const;
-  void replace_ended();
-  void replace(std::size_t rank);
-  void kill_silent();
-  void note(const std::string& line);
-  void fail(std::size_t rank);
-  void begin_end(std::chrono::milliseconds grace);
-  void go_on_with_end();
-  void send(int signal);
-  void finish_output();
-  bool has_notable_logs() const;
-  job_result result();
-  std::string failure_of_rank() const;
-
-  const job_options& options_;
-  signal_pipe signals_;
-  // Its end comes last: until then the launcher can be killed.
-  std::unique_ptr<guardian> guardian_;
-  job_folders folders_;
-  own_streams streams_;
-  std::vector<comm::job_credentials> credentials_;    ///< by rank
-  std::vector<std::unique_ptr<launched_rank>> ranks_; ///< those started so far
-  std::optional<job_members> members_;                ///< of an elastic job
-  std::vector<std::size_t> to_replace_{}; ///< ranks of it that were killed
-  bool has_success_ = false;              // a rank has ended so
-  bool epoch_is_due_ = false;             // because of such a rank
-  job_ending ending_;
-  std::optional<std::size_t> first_failed_; ///< a rank
-  std::string failed_output_;               ///< why output could not be written
-  int passed_on_ = 0; ///< the first signal that was passed on
-  bool was_interrupted_ = false;
-};
+/// Hosts start all their ranks by themselves.
+bool running_job::takes_more() const {
+  return options_.places() > options_.ranks && !options_.remote;
+}
 
 void running_job::start_on_this_host() {
   for (std::size_t rank = 0; rank < options_.ranks; ++rank)
-    ranks_.push_back(start_here(
-      rank, options_, folders_, streams_,
-      members_ ? std::optional{members_->number_in(rank)} : std::nullopt));
-  guard();
+    place_rank(rank);
 }
 
-/// Ranks of one host meet without credentials.
+/// Ranks of one host meet without credentials. Those of an elastic job get
+/// others for each epoch.
 void running_job::start_on_hosts() {
-  if (options_.remote->hosts.size() > 1)
+  if (members_) {
+    hosts_.emplace(options_, folders_, streams_);
+    hosts_->tell(members_->epoch());
+  } else if (options_.remote->hosts.size() > 1) {
     credentials_ = comm::make_job_credentials(options_.ranks);
+  }
   start_more();
+}
+
+std::size_t running_job::host_of(std::size_t rank) const {
+  return place_of(rank, options_.remote->hosts).host;
+}
+
+bool running_job::has_lost_host_of(std::size_t rank) const {
+  return hosts_ && hosts_->is_lost(host_of(rank));
 }
 
 /// Starts the next ranks on other hosts, as far as these take more logins.
 void running_job::start_more() {
   const auto before = ranks_.size();
   for (auto rank = before;
-       is_starting()
-       && logins_at(place_of(rank, options_.remote->hosts).host) < most_logins;
-       ++rank)
-    ranks_.push_back(
-      start_on_host(rank, options_, folders_, streams_,
-                    credentials_.empty() ? "" : to_text(credentials_[rank])));
+       is_starting() && logins_at(host_of(rank)) < most_logins; ++rank) {
+    ranks_.push_back(start_at_host(rank, rank_log::start::empty));
+    if (has_lost_host_of(rank))
+      ranks_.back()->process.send(SIGKILL);
+  }
   if (ranks_.size() > before)
     guard();
+}
+
+std::unique_ptr<launched_rank>
+running_job::start_at_host(std::size_t rank, rank_log::start log_from) {
+  const auto credentials =
+    credentials_.empty() ? "" : to_text(credentials_[rank]);
+  if (!members_)
+    return start_on_host(rank, options_, folders_, streams_, credentials);
+  return start_on_host(rank, options_, folders_, streams_, credentials,
+                       members_->number_in(rank),
+                       hosts_->meeting_of(host_of(rank)), log_from);
 }
 
 /// True while ranks are still to be started. A job that is to end starts none.
@@ -157,14 +129,15 @@ bool running_job::is_starting() const {
 std::size_t running_job::logins_at(std::size_t host) const {
   std::size_t logins = 0;
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
-    if (place_of(rank, options_.remote->hosts).host == host
-        && ranks_[rank]->is_on_its_way())
+    if (host_of(rank) == host && ranks_[rank]->is_on_its_way())
       ++logins;
   return logins;
 }
 
 void running_job::guard() {
   std::vector<pid_t> groups;
+  if (hosts_)
+    groups = hosts_->groups();
   for (const auto& rank : ranks_)
     groups.push_back(rank->process.id());
   // The old one guards until the new one does.
@@ -184,14 +157,21 @@ void running_job::wait() {
   list.add(signals_.fd(), POLLIN, [this] { take_signals(); });
   for (const auto& rank : ranks_)
     wait_for_rank(*rank, list);
+  if (hosts_)
+    hosts_->add_to(list);
   wait_for_writer(streams_.out, list);
   wait_for_writer(streams_.err, list);
   list.wait(longest_wait());
   look_at_output();
   if (is_starting())
     start_more();
+  if (hosts_)
+    look_at_hosts();
+  take_joins();
   replace_ended();
   kill_silent();
+  if (hosts_)
+    hosts_->tell(members_->epoch());
   go_on_with_end();
 }
 
@@ -247,16 +227,25 @@ void running_job::look_at_ranks(pid_t first) {
 void running_job::look_at(std::size_t rank) {
   const bool had_ended = ranks_[rank]->process.end().has_value();
   const auto& end = ranks_[rank]->look();
-  if (!end || had_ended)
+  if (!end || had_ended || has_lost_host_of(rank))
     return;
-  if (end->is_success()) {
+  if (members_ && goes_on() && ranks_[rank]->has_lost_host()) {
+    hosts_to_lose_.push_back({host_of(rank), ranks_[rank]->end_text(rank)
+                                               + ranks_[rank]->last_words()});
+  } else if (end->is_success()) {
     has_success_ = true;
     if (members_) {
       members_->remove(rank);
       epoch_is_due_ = true; // others may wait for it
+      send_guests_away();
     }
-  } else if (goes_on_without(*end)) {
+  } else if (goes_on_without(*ranks_[rank])) {
     to_replace_.push_back(rank);
+  } else if (members_ && members_->is_guest(rank)) {
+    epoch_is_due_ = members_->remove(rank) || epoch_is_due_;
+    if (goes_on())
+      note(ranks_[rank]->end_text(rank) + ", the others go on"
+           + ranks_[rank]->last_words());
   } else {
     fail(rank);
   }
@@ -282,77 +271,6 @@ void running_job::look_at_output() {
                        + std::strerror(rank->log.failure());
   if (!failed_output_.empty())
     begin_end({});
-}
-
-/// A rank that ends by itself with an error would do so again. Once a rank has
-/// done all steps, another one cannot get its state any more.
-bool running_job::goes_on_without(const process_end& end) const {
-  return members_ && end.killed && passed_on_ == 0 && !first_failed_
-         && !has_success_ && ending_.at == job_ending::stage::none;
-}
-
-/// Not done while streams are polled, because it replaces them. What has
-/// happened in the same pass can have ended the job meanwhile.
-void running_job::replace_ended() {
-  const auto ended = std::exchange(to_replace_, {});
-  if (ended.empty() && !std::exchange(epoch_is_due_, false))
-    return;
-  for (const auto rank : ended)
-    members_->remove(rank);
-  const bool has_state = members_->living() > 0;
-  for (const auto rank : ended)
-    if (has_state && goes_on_without(*ranks_[rank]->process.end()))
-      replace(rank);
-    else
-      fail(rank);
-  if (first_failed_ || members_->living() == 0)
-    return;
-  if (!ended.empty() && members_->makes_no_progress())
-    fail(ended.front());
-  else
-    members_->begin_epoch();
-}
-
-void running_job::replace(std::size_t rank) {
-  auto& old = *ranks_[rank];
-  const auto how = old.end_text(rank);
-  old.process.send(SIGKILL); // what it has started
-  old.err.finish();
-  old.out.finish();
-  const auto now = job_members::clock::now();
-  if (members_->may_start_again(rank, now))
-    try {
-      const auto member = members_->replace(rank, now);
-      ranks_[rank] = start_here(rank, options_, folders_, streams_, member,
-                                rank_log::start::after_the_old);
-      note(how + " and is started again");
-      guard();
-      return;
-    } catch (const error& failure) {
-      note(failure.message());
-      if (!ranks_[rank]->process.end())
-        return; // it runs, only the guardian could not be started
-    }
-  members_->remove(rank);
-  if (members_->living() >= *options_.least_ranks) {
-    note(how + ", the others go on");
-    return;
-  }
-  fail(rank);
-}
-
-void running_job::kill_silent() {
-  if (!members_ || ending_.at != job_ending::stage::none || first_failed_)
-    return;
-  for (const auto rank : members_->look_for_silent(job_members::clock::now())) {
-    if (has_success_)
-      continue; // it has done all steps, too, and may be saving
-    note("rank " + std::to_string(rank) + " hangs: it is killed");
-    ranks_[rank]->process.send(SIGKILL);
-  }
-  // Ranks that can make no run together try it again and again.
-  if (!has_success_ && members_->makes_no_progress())
-    fail(0);
 }
 
 void running_job::note(const std::string& line) {
@@ -418,6 +336,8 @@ job_result running_job::result() {
     folders_.keep_logs();
   if (!failed_output_.empty())
     return {1, failed_output_};
+  if (!failed_hosts_.empty())
+    return {1, failed_hosts_};
   if (!first_failed_)
     return {};
   return {ranks_[*first_failed_]->process.end()->code(), failure_of_rank()};
@@ -430,12 +350,8 @@ std::string running_job::failure_of_rank() const {
     text += " after " + signal_name(passed_on_);
   if (has_notable_logs() || !options_.logs.empty())
     text += " (output: " + rank.log.path() + ")";
-  if (!rank.err.last_line().empty())
-    text += ": " + rank.err.last_line();
-  return text;
+  return text + rank.last_words();
 }
-
-} // namespace
 
 job_result run_job(const job_options& options) {
   return running_job(options).run();

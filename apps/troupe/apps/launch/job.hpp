@@ -22,8 +22,13 @@ struct remote_start {
   std::optional<std::uint16_t> port = std::nullopt;
 };
 
+/// How many ranks an elastic job may have.
+struct rank_range {
+  std::size_t least = 0, most = 0;
+};
+
 struct job_options {
-  std::size_t ranks = 1;
+  std::size_t ranks = 1;            ///< at the start
   std::vector<std::string> command; ///< the same for all ranks
   /// Folder for the logs. Empty: a temporary one, which is kept if the job
   /// fails.
@@ -31,14 +36,19 @@ struct job_options {
   /// How long the other ranks may go on after one has failed, and again after
   /// SIGTERM.
   std::chrono::milliseconds grace{5000};
-  /// Each rank gets cores of its own, if there are as many cores as ranks.
+  /// Each rank gets cores of its own, if there are as many cores as ranks: in
+  /// an elastic job, as it may have at most.
   bool binds = true;
   /// If set, the job is elastic: a rank that a signal has killed is started
-  /// again, and the job goes on while so many ranks live.
-  std::optional<std::size_t> least_ranks = std::nullopt;
-  /// If set, the ranks run on its hosts, which have `ranks` ranks together.
-  /// Such a job is not elastic.
+  /// again, the job goes on while the least number of ranks live, and others
+  /// can join (`ask_to_join`).
+  std::optional<rank_range> elastic = std::nullopt;
+  /// If set, the ranks run on its hosts, which have `ranks` ranks together. No
+  /// others can join such a job.
   std::optional<remote_start> remote = std::nullopt;
+
+  /// Number of places for ranks.
+  std::size_t places() const { return elastic ? elastic->most : ranks; }
 };
 
 struct job_result {
@@ -56,7 +66,8 @@ struct job_result {
 ///
 /// In an elastic job, each change of the living ranks begins an epoch
 /// (comm/job_epoch.hpp). A rank that does not notice that the epoch has ended,
-/// because it is stopped, is killed.
+/// because it is stopped, is killed. A host that is lost takes its ranks with
+/// it; if it comes back, they join again.
 ///
 /// Thread rule: the process's first thread. Throws error(io_failure) if the
 /// ranks cannot be started.

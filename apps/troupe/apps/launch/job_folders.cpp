@@ -49,4 +49,8 @@ std::string job_folders::log_of(std::size_t rank) const {
   return logs_ + "/rank-" + std::to_string(rank) + ".log";
 }
 
+std::string job_folders::log_of_host(std::size_t host) const {
+  return logs_ + "/host-" + std::to_string(host) + ".log";
+}
+
 } // namespace troupe::apps

@@ -38,6 +38,7 @@ public:
   std::string job() const;
   const std::string& rendezvous() const noexcept { return rendezvous_.path; }
   std::string log_of(std::size_t rank) const;
+  std::string log_of_host(std::size_t host) const;
   /// The logs stay.
   void keep_logs() noexcept { own_logs_.path.clear(); }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/launch/job_members.hpp>
 
-#include <troupe/comm/job_epoch.hpp>
-
 #include <algorithm>
 #include <utility>
 
@@ -15,71 +13,147 @@ using namespace std::chrono_literals;
 // A process that ends sooner may do so again and again.
 constexpr auto early = 500ms;
 constexpr int most_early_ends = 20;
-constexpr int most_idle_epochs = 20;
+// More than a single place can cause before it is given up.
+constexpr int most_idle_epochs = 3 * most_early_ends;
 // How long a process may take longer than others to notice the end of an epoch.
 constexpr auto patience = 3s;
 
 } // namespace
 
-job_members::job_members(std::string folder, std::size_t places)
-  : folder_(std::move(folder)), places_(places) {
+job_members::job_members(std::string folder, std::size_t places,
+                         completion complete)
+  : folder_(std::move(folder)), complete_(std::move(complete)),
+    places_(places) {
   for (auto& p : places_) {
-    p.number = next_number_++;
-    p.started = clock::now();
+    start_in(p, clock::now());
     order_.push_back(p.number);
   }
   begin_epoch();
 }
 
+void job_members::start_in(place& p, clock::time_point now) {
+  p.number = next_number_++;
+  p.started = now;
+  p.is_newcomer = true;
+}
+
+std::size_t job_members::started() const {
+  return static_cast<std::size_t>(
+    std::ranges::count(places_, true, &place::lives));
+}
+
+bool job_members::is_guest(std::size_t place) const {
+  return places_[place].is_added && places_[place].is_newcomer;
+}
+
+std::size_t job_members::add(clock::time_point now) {
+  auto p = std::ranges::find(places_, false, &place::lives);
+  if (p == places_.end())
+    p = places_.insert(places_.end(), place{});
+  const auto index = static_cast<std::size_t>(p - places_.begin());
+  add_in(index, now);
+  return index;
+}
+
+void job_members::add_in(std::size_t place, clock::time_point now) {
+  auto& p = places_[place] = {};
+  start_in(p, now);
+  p.has_come_in = false;
+  p.is_added = true;
+}
+
+bool job_members::let_in() {
+  bool any = false;
+  for (auto& p : places_)
+    if (p.lives && !p.has_come_in
+        && comm::has_epoch_ended(folder_, 0, p.number)) {
+      p.has_come_in = true;
+      order_.push_back(p.number);
+      any = true;
+    }
+  return any;
+}
+
 bool job_members::may_start_again(std::size_t place, clock::time_point now) {
   auto& p = places_[place];
   p.early_ends = now - p.started < early ? p.early_ends + 1 : 0;
-  return p.early_ends < most_early_ends;
+  if (p.early_ends < most_early_ends)
+    return true;
+  idle_epochs_ = 0; // this place was the reason
+  return false;
 }
 
 std::uint64_t job_members::replace(std::size_t place, clock::time_point now) {
   remove(place);
   auto& p = places_[place];
-  p.number = next_number_++;
+  p.is_added = is_guest(place);
+  start_in(p, now);
   p.lives = true;
-  p.started = now;
-  order_.push_back(p.number);
+  if (p.has_come_in)
+    order_.push_back(p.number);
   return p.number;
 }
 
-void job_members::remove(std::size_t place) {
+bool job_members::remove(std::size_t place) {
+  note_steps();
   places_[place].lives = false;
-  std::erase(order_, places_[place].number);
+  return std::erase(order_, places_[place].number) > 0;
 }
 
 bool job_members::makes_no_progress() const {
   return idle_epochs_ >= most_idle_epochs;
 }
 
+/// Members of an epoch in which a step was done have the state of the job.
+void job_members::note_steps() {
+  if (!comm::has_done_step(folder_, epoch_.number))
+    return;
+  for (auto& p : places_)
+    if (epoch_.rank_of(p.number))
+      p.is_newcomer = false;
+}
+
 void job_members::begin_epoch() {
-  if (epoch_ > 0)
-    idle_epochs_ = comm::has_done_step(folder_, epoch_) ? 0 : idle_epochs_ + 1;
-  comm::write_epoch(folder_, {++epoch_, order_});
+  note_steps();
+  if (epoch_.number > 0)
+    idle_epochs_ =
+      comm::has_done_step(folder_, epoch_.number) ? 0 : idle_epochs_ + 1;
+  const bool has_old = std::ranges::any_of(
+    places_, [](const place& p) { return p.lives && !p.is_newcomer; });
+  epoch_ = {epoch_.number + 1, order_,
+            !has_old && comm::has_done_step(folder_)};
+  if (complete_)
+    complete_(epoch_, places_of_members());
+  comm::write_epoch(folder_, epoch_);
   told_since_.reset();
 }
 
+std::vector<std::size_t> job_members::places_of_members() const {
+  std::vector<std::size_t> places;
+  for (const auto number : order_)
+    places.push_back(static_cast<std::size_t>(
+      std::ranges::find(places_, number, &place::number) - places_.begin()));
+  return places;
+}
+
 std::vector<std::size_t> job_members::look_for_silent(clock::time_point now) {
+  note_steps();
   std::vector<std::size_t> silent;
   std::size_t told = 0;
   for (std::size_t i = 0; i < places_.size(); ++i) {
-    if (!places_[i].lives)
+    if (!places_[i].lives || !places_[i].has_come_in)
       continue;
-    if (comm::has_epoch_ended(folder_, epoch_, places_[i].number))
-      ++told;
-    else
+    if (!comm::has_epoch_ended(folder_, epoch_.number, places_[i].number))
       silent.push_back(i);
+    else if (!is_guest(i))
+      ++told;
   }
-  if (told == 0)
-    return {};
-  if (silent.empty()) {
+  if (silent.empty() && !order_.empty()) {
     begin_epoch();
     return {};
   }
+  if (told == 0)
+    return {};
   if (!told_since_)
     told_since_ = now;
   if (now - *told_since_ < patience)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/launch/hosts.hpp>
 #include <troupe/apps/launch/job.hpp>
+#include <troupe/apps/launch/join_request.hpp>
 #include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/subcommands.hpp>
 #include <troupe/apps/usage_error.hpp>
@@ -11,6 +12,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -32,6 +34,7 @@ struct launch_options {
   double grace = 5; ///< seconds
   bool no_bind = false;
   std::string elastic; ///< MIN:MAX
+  pid_t join = 0;      ///< process number of another launch
   std::string hosts;   ///< NAME[:RANKS],...
   std::uint16_t port = 0;
   // Ranks wait two minutes for each other. A host that is gone must be told of
@@ -46,13 +49,20 @@ constexpr double last_port = 65535;
 void add_launch_options(CLI::App& command, launch_options& options) {
   command
     .add_option("--nodes", options.nodes,
-                "how many processes to start: the ranks of the job")
+                "how many processes to start: the ranks of the job (with "
+                "--join: that are added to it, default 1)")
     ->check(positive());
   command
     .add_option("--elastic", options.elastic,
-                "MIN:MAX ranks: start a rank that was killed again, and go on "
-                "while MIN live (--nodes: MAX)")
+                "MIN:MAX ranks: start a rank that was killed again, go on "
+                "while MIN live, and let others join (--nodes: at the start, "
+                "default MAX)")
     ->check(not_empty());
+  command
+    .add_option("--join", options.join,
+                "add ranks to the elastic job of the launch with this process "
+                "number, on this host; takes no COMMAND")
+    ->check(positive());
   command
     .add_option("--logs", options.logs,
                 "folder for the ranks' output, rank-0.log, rank-1.log, ...")
@@ -103,11 +113,6 @@ void refuse_words(const std::vector<std::string>& words) {
                           + " (see troupe launch --help)");
 }
 
-/// The numbers of "MIN:MAX".
-struct rank_range {
-  std::size_t least = 0, most = 0;
-};
-
 rank_range parse_range(const std::string& text) {
   rank_range range;
   int used = 0;
@@ -122,8 +127,8 @@ rank_range parse_range(const std::string& text) {
   return range;
 }
 
-/// Sets `nodes` of an elastic job. Returns its smallest number of ranks.
-std::optional<std::size_t> apply_elastic(launch_options& options) {
+/// Sets `nodes` of an elastic job.
+std::optional<rank_range> apply_elastic(launch_options& options) {
   if (options.elastic.empty())
     return std::nullopt;
   const auto range = parse_range(options.elastic);
@@ -132,7 +137,7 @@ std::optional<std::size_t> apply_elastic(launch_options& options) {
   if (options.nodes < range.least || options.nodes > range.most)
     throw usage_error("--nodes: must be within --elastic " + options.elastic
                       + ", not " + std::to_string(options.nodes));
-  return range.least;
+  return range;
 }
 
 /// Options that say how to start ranks on other hosts.
@@ -162,9 +167,6 @@ std::string own_program() {
 std::optional<remote_start> apply_hosts(launch_options& options) {
   if (options.hosts.empty())
     return std::nullopt;
-  if (!options.elastic.empty())
-    throw usage_error("--hosts excludes --elastic: an elastic job runs on one "
-                      "host");
   remote_start remote{parse_hosts(options.hosts), words_of_shell(options.shell),
                       options.program.empty() ? own_program()
                                               : options.program};
@@ -196,10 +198,27 @@ void check_launch(const launch_options& options,
                       + " of another troupe launch (TROUPE_RANK is set)");
 }
 
+void refuse_beside_join(const CLI::App& command,
+                        const std::vector<std::string>& words) {
+  for (const auto* option : command.get_options())
+    if (option->count() != 0 && option->get_name() != "--join"
+        && option->get_name() != "--nodes")
+      throw usage_error("--join excludes " + option->get_name());
+  if (!words.empty())
+    throw usage_error("--join takes no COMMAND: the ranks run that of the job");
+}
+
+int run_join(const launch_options& options) {
+  const auto ranks = std::max<std::size_t>(1, options.nodes);
+  const auto answer = ask_to_join(options.join, ranks);
+  std::fprintf(stderr, "troupe: %s\n", one_line(answer.text).c_str());
+  return answer.is_accepted ? 0 : 1;
+}
+
 int run_launch(launch_options options,
                const std::vector<std::string>& command) {
   const auto remote = apply_hosts(options);
-  const auto least = apply_elastic(options);
+  const auto elastic = apply_elastic(options);
   check_launch(options, command);
   const auto result =
     run_job({.ranks = options.nodes,
@@ -208,7 +227,7 @@ int run_launch(launch_options options,
              .grace = std::chrono::milliseconds(
                static_cast<std::int64_t>(options.grace * 1000)),
              .binds = !options.no_bind,
-             .least_ranks = least,
+             .elastic = elastic,
              .remote = remote});
   if (!result.failure.empty())
     std::fprintf(stderr, "troupe: %s\n", one_line(result.failure).c_str());
@@ -236,6 +255,11 @@ void add_launch(CLI::App& app, action& chosen,
     refuse_words(launch.remaining());
     if (options->hosts.empty())
       refuse_without_hosts(launch);
+    if (options->join != 0) {
+      refuse_beside_join(launch, command);
+      chosen = [options] { return run_join(*options); };
+      return;
+    }
     chosen = [options, command] { return run_launch(*options, command); };
   });
 }

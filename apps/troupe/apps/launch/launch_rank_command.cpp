@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/launch/guardian.hpp>
+#include <troupe/apps/launch/host_message.hpp>
 #include <troupe/apps/launch/job_folders.hpp>
 #include <troupe/apps/launch/poll_list.hpp>
 #include <troupe/apps/launch/rank_process.hpp>
@@ -74,6 +75,8 @@ hosted_rank::hosted_rank(const rank_specification& given)
   auto own = given.variables;
   if (!given.credentials.empty())
     own.push_back("TROUPE_CREDENTIALS=" + write_credentials_of(given));
+  if (!given.meeting.empty())
+    own.push_back("TROUPE_RENDEZVOUS=" + meeting_path(given.meeting));
   const descriptor no_input{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
   process_ = std::make_unique<rank_process>(process_start{
     given.command,

@@ -3,6 +3,7 @@
 
 #include <troupe/apps/launch/rank_specification.hpp>
 #include <troupe/apps/launch/rank_variables.hpp>
+#include <troupe/apps/launch/remote_shell.hpp>
 #include <troupe/apps/launch/signal_pipe.hpp>
 #include <troupe/base/cores.hpp>
 #include <troupe/base/descriptor.hpp>
@@ -10,12 +11,10 @@
 #include <troupe/base/fingerprint.hpp>
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
-#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -25,33 +24,9 @@
 
 namespace troupe::apps {
 
-namespace {
-
-/// A pipe whose ends are closed on exec.
-struct rank_pipe {
-  descriptor read;
-  descriptor write;
-
-  rank_pipe() {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0)
-      throw error(errc::io_failure,
-                  std::string("no pipe for a rank: ") + std::strerror(errno));
-    read = descriptor{ends[0]};
-    write = descriptor{ends[1]};
-  }
-};
-
-/// For the launcher's end of a pipe.
-void never_wait_at(const descriptor& end) {
-  ::fcntl(end.get(), F_SETFL, O_NONBLOCK);
-}
-
-} // namespace
-
 /// What a rank is started with.
 struct rank_plan {
-  std::size_t rank = 0, ranks = 1;
+  std::size_t rank = 0, places = 1;
   std::string log;
   rank_log::start log_from = rank_log::start::empty;
   process_start start{}; ///< without the streams
@@ -82,34 +57,10 @@ std::optional<cpu_set_t> cores_of(std::size_t rank,
                                   const job_options& options) {
   if (!options.binds)
     return std::nullopt;
-  return part_of_cores(rank, options.ranks);
+  return part_of_cores(rank, options.places());
 }
 
 // -- another host -------------------------------------------------------------
-
-/// Ports that no client is given by the system (ip_local_port_range), and that
-/// few servers use.
-std::uint16_t port_of_job(const std::string& job) {
-  constexpr std::uint64_t first = 20000, last = 32767;
-  fingerprint hash;
-  hash.add(job);
-  return static_cast<std::uint16_t>(first + hash.value() % (last - first + 1));
-}
-
-/// As one word of a shell.
-std::string quoted_for_shell(const std::string& word) {
-  const auto is_safe = [](unsigned char c) {
-    return std::isalnum(c) != 0
-           || std::string_view("/._-+").find(static_cast<char>(c))
-                != std::string_view::npos;
-  };
-  if (!word.empty() && std::ranges::all_of(word, is_safe))
-    return word;
-  std::string quoted = "'";
-  for (const char c : word)
-    quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
 
 std::string own_folder_path() {
   std::error_code failure;
@@ -123,7 +74,9 @@ std::string own_folder_path() {
 rank_specification specification_of(std::size_t rank,
                                     const job_options& options,
                                     const job_folders& folders,
-                                    const std::string& credentials) {
+                                    const std::string& credentials,
+                                    std::optional<std::uint64_t> member,
+                                    const std::string& meeting) {
   const auto& remote = *options.remote;
   const auto place = place_of(rank, remote.hosts);
   const auto local_ranks = remote.hosts[place.host].ranks;
@@ -135,17 +88,18 @@ rank_specification specification_of(std::size_t rank,
                                          .local_rank = place.local_rank,
                                          .local_size = local_ranks,
                                          .job = folders.job(),
-                                         .rendezvous = {}}),
+                                         .rendezvous = {},
+                                         .member = member}),
                          .folder = own_folder_path(),
+                         .meeting = meeting,
                          .credentials = credentials,
                          .grace = options.grace,
                          .part = place.local_rank,
                          .parts = options.binds ? local_ranks : 0};
-  if (remote.hosts.size() > 1)
+  if (remote.hosts.size() > 1 && !member) // else epochs say it
     all.variables.push_back(
       "TROUPE_ADDRESS="
-      + address_of(remote.hosts[0],
-                   remote.port.value_or(port_of_job(folders.job()))));
+      + address_of(remote.hosts[0], port_of_run(remote, folders.job())));
   return all;
 }
 
@@ -154,13 +108,13 @@ rank_specification specification_of(std::size_t rank,
 /// How the standard output of a rank is passed on. That of rank 0 can be read
 /// by a program.
 passing passing_of_output(const rank_plan& plan) {
-  if (plan.ranks == 1)
+  if (plan.places == 1)
     return passing::at_once;
   return plan.rank == 0 ? passing::lines : passing::prefixed_lines;
 }
 
 passing passing_of_errors(const rank_plan& plan) {
-  return plan.ranks == 1 ? passing::at_once : passing::prefixed_lines;
+  return plan.places == 1 ? passing::at_once : passing::prefixed_lines;
 }
 
 std::string prefix_of(const rank_plan& plan) {
@@ -198,6 +152,24 @@ void launched_rank::send(int signal) {
     process.send(signal);
 }
 
+void launched_rank::kill() {
+  if (!std::exchange(was_told_to_die, true) && input)
+    input->send(SIGKILL);
+  else
+    process.send(SIGKILL);
+}
+
+bool launched_rank::was_killed() const {
+  const auto& end = *process.end();
+  return end.killed
+         || (input && end.number > 128 && ::sigabbrev_np(end.number - 128));
+}
+
+bool launched_rank::has_lost_host() const {
+  const auto& end = *process.end();
+  return input && !end.killed && end.number == exit_code_of_ssh;
+}
+
 bool launched_rank::is_on_its_way() {
   if (!input || is_logged_in || process.end())
     return false;
@@ -218,7 +190,7 @@ std::string launched_rank::end_text(std::size_t rank) const {
   const auto text = "rank " + std::to_string(rank);
   if (host.empty())
     return text + " " + end.text();
-  const bool can_be_ssh = !end.killed && end.number == exit_code_of_ssh;
+  const bool can_be_ssh = has_lost_host();
   if (can_be_ssh && !is_logged_in)
     return text + ": ssh could not reach host " + host + " (exit code 255)";
   const auto how = text + " on host " + host + " " + end.text();
@@ -229,17 +201,39 @@ std::string launched_rank::end_text(std::size_t rank) const {
   return how;
 }
 
+/// Ports that no client is given by the system (ip_local_port_range), and that
+/// few servers use.
+std::uint16_t port_of_run(const remote_start& remote, const std::string& run) {
+  constexpr std::uint64_t first = 20000, last = 32767;
+  if (remote.port)
+    return *remote.port;
+  fingerprint hash;
+  hash.add(run);
+  return static_cast<std::uint16_t>(first + hash.value() % (last - first + 1));
+}
+
+std::string launched_rank::last_words() const {
+  return err.last_line().empty() ? "" : ": " + err.last_line();
+}
+
+void launched_rank::clear_away() {
+  process.send(SIGKILL);
+  err.finish();
+  out.finish();
+}
+
 std::unique_ptr<launched_rank>
 start_here(std::size_t rank, const job_options& options,
            const job_folders& folders, own_streams& to,
            std::optional<std::uint64_t> member, rank_log::start log_from) {
-  rank_plan plan{rank, options.ranks, folders.log_of(rank), log_from};
+  rank_plan plan{rank, options.places(), folders.log_of(rank), log_from};
+  const auto size = std::max(options.ranks, rank + 1); // it may be added
   plan.start = {options.command,
                 variables_with(variables_of({.launcher = {},
                                              .rank = rank,
-                                             .size = options.ranks,
+                                             .size = size,
                                              .local_rank = rank,
-                                             .local_size = options.ranks,
+                                             .local_size = size,
                                              .job = folders.job(),
                                              .rendezvous = folders.rendezvous(),
                                              .member = member})),
@@ -249,24 +243,22 @@ start_here(std::size_t rank, const job_options& options,
   return std::make_unique<launched_rank>(std::move(plan), to);
 }
 
-std::unique_ptr<launched_rank> start_on_host(std::size_t rank,
-                                             const job_options& options,
-                                             const job_folders& folders,
-                                             own_streams& to,
-                                             const std::string& credentials) {
+std::unique_ptr<launched_rank>
+start_on_host(std::size_t rank, const job_options& options,
+              const job_folders& folders, own_streams& to,
+              const std::string& credentials,
+              std::optional<std::uint64_t> member, const std::string& meeting,
+              rank_log::start log_from) {
   const auto& remote = *options.remote;
   const auto& host = remote.hosts[place_of(rank, remote.hosts).host];
-  rank_plan plan{rank, options.ranks, folders.log_of(rank)};
-  plan.start = {remote.shell, variables_with()};
-  plan.start.command.push_back(host.destination);
-  plan.start.command.push_back(quoted_for_shell(remote.program)
-                               + " launch-rank");
+  rank_plan plan{rank, options.places(), folders.log_of(rank), log_from};
+  plan.start = {remote_words(remote, host, "launch-rank"), variables_with()};
   rank_pipe input;
   plan.input = std::move(input.read);
   plan.tell = std::move(input.write);
   plan.host = host.name;
-  plan.specification =
-    to_bytes(specification_of(rank, options, folders, credentials));
+  plan.specification = to_bytes(
+    specification_of(rank, options, folders, credentials, member, meeting));
   return std::make_unique<launched_rank>(std::move(plan), to);
 }
 

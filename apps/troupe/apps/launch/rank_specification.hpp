@@ -15,6 +15,9 @@ struct rank_specification {
   /// NAME=VALUE, added to those of the remote login.
   std::vector<std::string> variables;
   std::string folder; ///< in which the rank works
+  /// Name of the folder in which the ranks of an elastic job meet on this host
+  /// (meeting_path). Empty: the job is not elastic.
+  std::string meeting = {};
   /// Text of a file of credentials (comm::to_text). Empty: the rank needs none.
   std::string credentials;
   /// How long the rank has after SIGTERM when the launcher is gone.
@@ -24,12 +27,11 @@ struct rank_specification {
   std::size_t part = 0, parts = 0;
 };
 
-/// Its length and CBOR, with Troupe's version.
+///@{
+/// As a frame. `read_specification` waits for it, and throws what `read_frame`
+/// throws.
 std::string to_bytes(const rank_specification& specification);
-
-/// Reads what `to_bytes` made, and no byte more. Waits for it. Throws
-/// error(io_failure) if the bytes end too early, and error(bad_file) if they
-/// are anything else or come from another version of Troupe.
 rank_specification read_specification(int fd);
+///@}
 
 } // namespace troupe::apps

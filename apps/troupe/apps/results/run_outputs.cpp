@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/results/run_outputs.hpp>
 
+#include <troupe/apps/results/output_places.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/graph/paddle/program_folder.hpp>
 #include <troupe/kernels/io/npz.hpp>
+
+#include <array>
+#include <span>
 
 namespace troupe::apps {
 
@@ -32,6 +36,21 @@ std::vector<std::string> persistable(const program_bundle& bundle,
         var && var->persistable)
       found.push_back(name);
   return found;
+}
+
+void require_output_places(const train_options& options) {
+  const std::array<output_place, 4> outputs{
+    {{"--metrics", options.metrics, true},
+     {"--loss-curve", options.loss_curve},
+     {"--fetch-out", options.fetch_out},
+     {"--trace", options.trace}}};
+  const std::array<std::string, 4> read{options.network.program,
+                                        options.data.feeds, options.data.data,
+                                        options.params};
+  require_places_of_their_own(outputs, read, options.save);
+  // A program may be saved to the folder that it was read from.
+  const std::array<output_place, 1> saved{{{"--save", options.save}}};
+  require_places_of_their_own(saved, std::span{read}.subspan(1, 2), "");
 }
 
 run_outputs::run_outputs(const train_options& options,

@@ -20,6 +20,9 @@ namespace troupe::apps {
 std::vector<std::string> persistable(const program_bundle& bundle,
                                      const std::vector<std::string>& names);
 
+/// Throws usage_error if two outputs have the same place, or one that is read.
+void require_output_places(const train_options& options);
+
 /// All files that a run writes. They are opened before the first step, so that
 /// a path that cannot be written is reported before the training.
 class run_outputs {

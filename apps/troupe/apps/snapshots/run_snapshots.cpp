@@ -56,6 +56,23 @@ void run_snapshots::restore(std::size_t own_devices, scope& parameters) const {
     restore_values(*found_, part_, own_devices, parameters);
 }
 
+std::optional<run_position> run_snapshots::go_back(std::size_t own_devices,
+                                                   scope& parameters) {
+  const snapshot_folder folder{options_.snapshots, part_.rank(), part_.size()};
+  const auto newest = folder.newest(memory_, [this](const std::string& why) {
+    notes_.push_back("warning: a snapshot cannot be read: " + why);
+  });
+  parameters.drop_replicas();
+  if (!newest)
+    return std::nullopt;
+  const auto name = folder.name_of(newest->position.steps);
+  require_same_run(newest->identity, identity_, name);
+  notes_.push_back("optimizer state has ended with its rank: goes back to "
+                   + name);
+  restore_values(*newest, part_, own_devices, parameters);
+  return newest->position;
+}
+
 void run_snapshots::begin_epoch() {
   if (!writer_)
     return;

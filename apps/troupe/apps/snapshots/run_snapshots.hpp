@@ -42,6 +42,12 @@ public:
   /// Puts the snapshot's values into `parameters`, before there is an executor.
   /// @param own_devices number of devices of each rank
   void restore(std::size_t own_devices, scope& parameters) const;
+  /// Puts the values of the newest snapshot that this run has taken or begun
+  /// with into `parameters`, whose replicas are dropped. Returns its position;
+  /// nothing if there is none. No rank of the job may be writing a snapshot.
+  /// @param own_devices as above
+  std::optional<run_position> go_back(std::size_t own_devices,
+                                      scope& parameters);
   /// Call it before the first step.
   /// @param options of the executor
   void begin(const executor_options& options, progress& shown);
