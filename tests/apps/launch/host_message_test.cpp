@@ -49,7 +49,7 @@ TEST_CASE("an epoch is read as it was written") {
 TEST_CASE("the name of a folder leads nowhere else") {
   CHECK(read_from(to_frame_of_meeting("job-1.host-0.1"), read_meeting)
         == "job-1.host-0.1");
-  for (const std::string name :
+  for (const std::string& name :
        {std::string(), std::string("../x"), std::string("/x"),
         std::string("a/b"), std::string(".."), std::string("a\0b", 3)})
     CHECK_THROWS_AS(read_from(to_frame_of_meeting(name), read_meeting), error);

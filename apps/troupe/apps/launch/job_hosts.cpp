@@ -126,7 +126,7 @@ void job_hosts::read_lines(launched_host& host) {
   std::array<char, 4096> bytes;
   const auto got = ::read(host.out.get(), bytes.data(), bytes.size());
   if (got == 0)
-    host.out = {};
+    host.out = descriptor{};
   for (ssize_t i = 0; i < got; ++i)
     if (const char c = bytes[static_cast<std::size_t>(i)]; c == '\n')
       take_line(host, std::exchange(host.line, {}));
@@ -174,7 +174,7 @@ void job_hosts::lose(std::size_t number, const std::string& why) {
   host.input->close();
   host.err->finish();
   host.process.reset(); // kills it
-  host.out = {};
+  host.out = descriptor{};
   host.next_login = clock::now() + between_logins;
 }
 
