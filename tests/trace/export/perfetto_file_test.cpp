@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// perfetto_test.py decodes such files with classes that others have written.
 #include "trace/export/hand_made_trace.hpp"
 
 #include <troupe/trace/export/trace_export.hpp>
