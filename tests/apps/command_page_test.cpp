@@ -123,8 +123,11 @@ TEST_CASE("every option of every command is described") {
                                {"bench", "steps"},
                                {"bench", "latency"},
                                {"bench", "comm"},
+                               {"trace", "export"},
+                               {"trace", "report"},
                                {"launch"}}) {
-    const auto name = command.size() == 1 ? command[0] : "bench " + command[1];
+    const auto name =
+      command[0] == "bench" ? "bench " + command[1] : command[0];
     const auto text = section(name);
     const auto options = options_of(command);
     CHECK(options.contains("--json") == (name != "launch"));
@@ -158,6 +161,9 @@ TEST_CASE("every key of an answer in JSON is described") {
   described("doctor", {});
   described("graph", {"mlp"});
   described("graph", {"mlp", "--wiring"});
+  const std::string trace = folder / "t.trt", page = folder / "t.html";
+  described("train", {"mlp", "--synthetic", "--steps", "1", "--trace", trace});
+  described("trace", {"report", trace, "--out", page});
   described("bench train", {"mlp", "--steps", "1", "--warm-up", "0"});
   described("bench comm", {"--bytes", "4", "--rounds", "1"});
   const words quick{"--repeat", "1", "--sample-ms", "0"};

@@ -33,6 +33,16 @@ TEST_CASE("a committed file has what was written and leaves nothing else") {
   CHECK(folder.entries() == 1);
 }
 
+TEST_CASE("a library can write a file by the name that it has until then") {
+  test::temporary_folder folder;
+  atomic_file file(folder / "a");
+  CHECK(file.temporary().parent_path() == folder.path());
+  test::write_bytes(file.temporary(), "by another");
+  file.commit();
+  CHECK(test::read_bytes(folder / "a") == "by another");
+  CHECK(folder.entries() == 1);
+}
+
 TEST_CASE("a file that is not committed leaves the old one as it was") {
   test::temporary_folder folder;
   test::write_bytes(folder / "a", "old");

@@ -139,6 +139,7 @@ int parse_and_run(int argc, const char* const* argv) {
   add_inspect(app, chosen);
   add_doctor(app, chosen);
   add_bench(app, chosen);
+  add_trace(app, chosen);
   add_launch(app, chosen, {argv + std::min(own + 1, argc), argv + argc});
   add_launch_rank(app, chosen);
   add_launch_host(app, chosen);

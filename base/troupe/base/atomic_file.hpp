@@ -30,6 +30,8 @@ public:
 
   void write(const void* data, std::size_t bytes);
   void write(std::string_view bytes) { write(bytes.data(), bytes.size()); }
+  /// Where the file is until `commit`, for libraries that open files by name.
+  const std::filesystem::path& temporary() const noexcept { return temporary_; }
   /// Makes the file visible under its name. Call it once, last.
   void commit();
 

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/common_options.hpp>
+#include <troupe/apps/option_checks.hpp>
+#include <troupe/apps/results/output_places.hpp>
+#include <troupe/apps/trace/trace_commands.hpp>
+#include <troupe/apps/trace/written_file.hpp>
+#include <troupe/trace/export/trace_export.hpp>
+#include <troupe/trace/trace_reader.hpp>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace troupe::apps {
+
+namespace {
+
+struct export_options {
+  std::vector<std::string> traces;
+  std::string format;
+  std::string out;
+  bool json = false;
+};
+
+int run_export(const export_options& options) {
+  const output_place out{"--out", options.out};
+  require_places_of_their_own({&out, 1}, options.traces, "");
+  std::vector<trace::process_trace> traces;
+  std::size_t events = 0;
+  for (auto& file : options.traces)
+    events += traces.emplace_back(trace::read_trace(file)).events.size();
+  trace::export_trace(traces, trace::parse_export_format(options.format),
+                      options.out);
+  print_written_file(options.out, events, options.json);
+  return 0;
+}
+
+std::vector<std::string> format_names() {
+  const auto& names = trace::export_format_names;
+  return {names.begin(), names.end()};
+}
+
+} // namespace
+
+void add_trace_export(CLI::App& trace, action& chosen) {
+  auto options = std::make_shared<export_options>();
+  auto& command = *trace.add_subcommand(
+    "export", "write traces in the format of another program");
+  command
+    .add_option("TRACE", options->traces,
+                "F.trt; of a job also F.1.trt, F.2.trt, ...")
+    ->required()
+    ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+    ->check(not_empty());
+  command
+    .add_option("--format", options->format,
+                "chrome, perfetto, sqlite, dot, csv or speedscope")
+    ->required()
+    ->check(not_empty())
+    ->check(CLI::IsMember(format_names()));
+  command.add_option("--out", options->out, "the file to write")
+    ->required()
+    ->check(not_empty());
+  add_output_options(command, options->json,
+                     "troupe trace export --format perfetto F.trt F.1.trt "
+                     "--out F.pftrace");
+  command.callback([options, &chosen] {
+    chosen = [options] { return run_export(*options); };
+  });
+}
+
+} // namespace troupe::apps

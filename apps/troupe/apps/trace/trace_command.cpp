@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/subcommands.hpp>
+#include <troupe/apps/trace/trace_commands.hpp>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+namespace troupe::apps {
+
+void add_trace(CLI::App& app, action& chosen) {
+  auto& trace =
+    *app.add_subcommand("trace", "what a trace that train --trace wrote says");
+  trace.require_subcommand(0, 1); // 0: as in parse_and_run
+  trace.footer("Example:\n  troupe trace report F.trt --out F.html");
+  add_trace_export(trace, chosen);
+  add_trace_report(trace, chosen);
+}
+
+} // namespace troupe::apps

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/command_runner.hpp"
+
+#include <support/files.hpp>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace troupe::test;
+
+TEST_SUITE("apps.trace_export") {
+
+namespace {
+
+/// A folder with the trace of a short run.
+struct traced_run {
+  temporary_folder folder;
+  std::string trace = folder / "t.trt";
+
+  traced_run() {
+    const auto result = run_troupe(
+      {"train", "mlp", "--synthetic", "--steps", "2", "--trace", trace});
+    INFO(result.err);
+    REQUIRE(result.code == 0);
+  }
+};
+
+std::size_t lines_in(const std::string& text) {
+  return static_cast<std::size_t>(std::ranges::count(text, '\n'));
+}
+
+} // namespace
+
+TEST_CASE(
+  "a run's trace is exported in each format, and says how large it is") {
+  const traced_run run;
+  for (const char* format :
+       {"chrome", "perfetto", "sqlite", "dot", "csv", "speedscope"}) {
+    CAPTURE(format);
+    const std::string out = run.folder / format;
+    const auto result = run_troupe({"trace", "export", "--format", format,
+                                    run.trace, "--out", out, "--json"});
+    if (contains(result.err, "this build has no SQLite"))
+      continue;
+    CHECK(result.code == 0);
+    CHECK(result.err == "");
+    const auto line = nlohmann::json::parse(result.out);
+    CHECK(line.at("file") == out);
+    CHECK(line.at("bytes") == read_bytes(out).size());
+    CHECK(line.at("events") > 100);
+  }
+}
+
+TEST_CASE("traces of several ranks go into one file") {
+  const traced_run run;
+  const std::string one = run.folder / "one.csv", two = run.folder / "two.csv";
+  CHECK(
+    run_troupe({"trace", "export", "--format", "csv", run.trace, "--out", one})
+      .code
+    == 0);
+  CHECK(run_troupe({"trace", "export", "--format", "csv", run.trace, run.trace,
+                    "--out", two})
+          .code
+        == 0);
+  CHECK(lines_in(read_bytes(two)) == 2 * lines_in(read_bytes(one)) - 1);
+}
+
+TEST_CASE("a report is a page about the run") {
+  const traced_run run;
+  const std::string page = run.folder / "t.html";
+  const auto result = run_troupe({"trace", "report", run.trace, "--out", page});
+  CHECK(result.code == 0);
+  CHECK(contains(result.out, page + ": "));
+  CHECK(contains(read_bytes(page), "2 steps. Median"));
+}
+
+TEST_CASE("what is no trace is refused in one line") {
+  const temporary_folder folder;
+  const std::string file = folder / "a.trt", out = folder / "out";
+  write_bytes(file, "not a trace, but long enough for its head");
+  for (const auto& command :
+       {words{"export", "--format", "csv"}, words{"report"}}) {
+    const auto with = [&](const std::string& trace) {
+      return run_troupe(words{"trace"} + command + words{trace, "--out", out});
+    };
+    auto result = with(file);
+    CHECK(result.code == 1);
+    CHECK(result.err == "troupe: " + file + ": not a trace of Troupe\n");
+    result = with(folder / "missing.trt");
+    CHECK(result.code == 1);
+    CHECK(lines_in(result.err) == 1);
+    CHECK(contains(result.err, "missing.trt"));
+  }
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("wrong command lines say what is wrong") {
+  const auto refused = [](const words& more, const std::string& why) {
+    CAPTURE(more);
+    const auto result = run_troupe(words{"trace"} + more);
+    CHECK(result.code == 2);
+    CHECK(lines_in(result.err) == 1);
+    CHECK(contains(result.err, why));
+  };
+  refused({}, "a command is missing");
+  refused({"export", "--format", "csv", "--out", "f"}, "TRACE is required");
+  refused({"export", "a.trt", "--out", "f"}, "--format is required");
+  refused({"export", "a.trt", "--format", "csv"}, "--out is required");
+  refused({"export", "a.trt", "--format", "xml", "--out", "f"},
+          "--format: xml not in {chrome,perfetto,sqlite,dot,csv,speedscope}");
+  refused({"report", "a.trt", "--out", ""}, "--out");
+  refused({"report", "a.trt", "b.trt", "--out", "f"}, "b.trt");
+  refused({"exprt"}, "unknown command 'trace exprt'");
+}
+
+TEST_CASE("an output that would replace the trace is refused") {
+  const traced_run run;
+  const auto before = read_bytes(run.trace);
+  for (const auto& command :
+       {words{"export", "--format", "csv"}, words{"report"}}) {
+    const auto result = run_troupe(words{"trace"} + command
+                                   + words{run.trace, "--out", run.trace});
+    CHECK(result.code == 2);
+    CHECK(contains(result.err, "--out"));
+  }
+  CHECK(read_bytes(run.trace) == before);
+}
+
+TEST_CASE("an output in a folder that does not exist or may not be written is "
+          "named") {
+  const traced_run run;
+  const std::string missing = run.folder / "none/f.csv";
+  auto result = run_troupe(
+    {"trace", "export", "--format", "csv", run.trace, "--out", missing});
+  CHECK(result.code == 1);
+  CHECK(lines_in(result.err) == 1);
+  CHECK(contains(result.err, missing));
+  if (::geteuid() == 0)
+    return; // root may write anywhere
+  const std::string locked = run.folder / "locked";
+  REQUIRE(::mkdir(locked.c_str(), 0500) == 0);
+  result = run_troupe({"trace", "export", "--format", "csv", run.trace, "--out",
+                       locked + "/f.csv"});
+  CHECK(result.code == 1);
+  CHECK(contains(result.err, "Permission denied"));
+}
+
+} // TEST_SUITE("apps.trace_export")

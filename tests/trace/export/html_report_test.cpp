@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/export/hand_made_trace.hpp"
+
+#include <troupe/trace/export/html_report.hpp>
+#include <troupe/trace/export/report_numbers.hpp>
+#include <troupe/trace/export/report_pictures.hpp>
+
+#include <support/caught.hpp>
+#include <support/files.hpp>
+
+#include <doctest/doctest.h>
+
+#include <openssl/evp.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::trace;
+using namespace troupe::test;
+
+TEST_SUITE("trace.export.report") {
+
+namespace {
+
+std::string page_of(const process_trace& t) {
+  const temporary_folder folder;
+  write_html_report(t, folder / "r.html");
+  return read_bytes(folder / "r.html");
+}
+
+std::string sha256_base64(std::string_view text) {
+  std::array<unsigned char, 32> hash{};
+  unsigned bytes = 0;
+  EVP_Digest(text.data(), text.size(), hash.data(), &bytes, EVP_sha256(),
+             nullptr);
+  std::array<unsigned char, 64> encoded{};
+  EVP_EncodeBlock(encoded.data(), hash.data(), static_cast<int>(bytes));
+  return reinterpret_cast<const char*>(encoded.data());
+}
+
+/// Steps of 100, 40, 60 and 50 us.
+process_trace four_steps() {
+  auto t = two_ops();
+  event_list e{t};
+  std::uint64_t time = 0;
+  std::uint32_t step = 0;
+  for (const std::uint64_t us : {100, 40, 60, 50}) {
+    e.on(other_thread, step).add(time, event_kind::step_begin);
+    e.on(0, step).run(time + 10'000, time + 20'000, conv);
+    e.add(time += us * 1000, event_kind::step_end);
+    ++step;
+  }
+  return t;
+}
+
+} // namespace
+
+TEST_CASE("the page's policy allows its style and nothing else") {
+  CHECK(report_style_sha256 == sha256_base64(report_style));
+  const auto page = page_of(one_step());
+  CHECK(contains(page, "<style>" + std::string{report_style} + "</style>"));
+  CHECK(contains(page, "content=\"default-src 'none'; style-src 'sha256-"
+                         + std::string{report_style_sha256}
+                         + "'; base-uri 'none'; form-action 'none'\""));
+  for (const char* never : {"<script", "style=", "src=", "href=", "http:",
+                            "https:", "url(", "@import", "onclick"})
+    CHECK_FALSE(contains(page, never));
+  for (const char* always : {"prefers-color-scheme:dark", "width=device-width"})
+    CHECK(contains(page, always));
+}
+
+TEST_CASE("names from the trace stay text") {
+  auto t = one_step();
+  t.graph.handles[conv].type = "<script>&'";
+  t.phases[0].name = "<b>";
+  const auto page = page_of(t);
+  CHECK(contains(page, "Trace of train &quot;net&quot; &lt;a&amp;b&gt;"));
+  CHECK(contains(page, "&lt;script&gt;&amp;&#39;"));
+  CHECK_FALSE(contains(page, "<script"));
+  CHECK_FALSE(contains(page, "<b>"));
+}
+
+TEST_CASE("the step of median length leaves out the first one") {
+  const auto t = four_steps();
+  const auto process = on_one_clock({&t, 1});
+  const auto numbers = numbers_of(process[0]);
+  REQUIRE(numbers.steps.size() == 4);
+  REQUIRE(numbers.median_step);
+  CHECK(numbers.steps[*numbers.median_step].ns() == 50'000);
+  REQUIRE(numbers.in_median_step.size() == 1);
+  CHECK(numbers.in_median_step[0].step == 3);
+  REQUIRE(numbers.types.size() == 1);
+  CHECK(numbers.types[0].runs == 4);
+  CHECK(numbers.types[0].ns == 40'000);
+  REQUIRE(numbers.waits.size() == 3);
+  CHECK(numbers.waits[0].ns() == 90'000);
+  CHECK(numbers.waits[2].ns() == 30'000);
+  const auto page = page_of(t);
+  CHECK(contains(page, "4 steps. Median 50.0 µs, first 100 µs, longest 100 µs "
+                       "(step 0)"));
+}
+
+TEST_CASE("a wait names what the op waited for") {
+  const auto t = one_step();
+  const auto numbers = numbers_of(on_one_clock({&t, 1})[0]);
+  REQUIRE(numbers.waits.size() == 1); // from the help to the update
+  CHECK(numbers.waits[0].ns() == 700);
+  CHECK(numbers.waits[0].op == update);
+  CHECK(numbers.waits[0].waited_for == image);
+  REQUIRE(numbers.devices.size() == 1);
+  CHECK(numbers.devices[0].peak.bytes == 4096);
+  CHECK(contains(page_of(t), "Peak 4.00 KiB."));
+}
+
+TEST_CASE("what is wrong with a trace is said") {
+  auto t = one_step();
+  CHECK_FALSE(contains(page_of(t), "<strong>"));
+  t.lost = 5;
+  t.is_complete = false;
+  t.unread_bytes = 9;
+  event_list{t}.add(4000, event_kind::failure, conv);
+  const auto page = page_of(t);
+  CHECK(contains(page, "5 events were overwritten"));
+  CHECK(contains(page, "ended without closing its trace"));
+  CHECK(contains(page, "9 bytes at the end"));
+  CHECK(contains(page, "1 failures were recorded"));
+}
+
+TEST_CASE("a trace without steps makes a page") {
+  CHECK(contains(page_of(two_ops()), "No step was recorded"));
+}
+
+TEST_CASE("a page that cannot be written is named") {
+  const auto thrown =
+    caught([] { write_html_report(one_step(), "/no/such/folder/r.html"); });
+  CHECK(thrown.code() == errc::io_failure);
+  CHECK(says(thrown, "/no/such/folder/r.html"));
+}
+
+TEST_CASE("times and sizes have a unit that fits") {
+  CHECK(shown_time(999) == "999 ns");
+  CHECK(shown_time(1500) == "1.50 µs");
+  CHECK(shown_time(15'000'000) == "15.0 ms");
+  CHECK(shown_time(150'000'000'000) == "150 s");
+  CHECK(shown_bytes(1023) == "1023 B");
+  CHECK(shown_bytes(3 << 20) == "3.00 MiB");
+}
+} // TEST_SUITE("trace.export.report")

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// The "JSON Object Format" of chrome://tracing. Times are in microseconds.
+#include <troupe/trace/export/exporters.hpp>
+#include <troupe/trace/export/json_string.hpp>
+#include <troupe/trace/export/text_file.hpp>
+
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+namespace troupe::trace {
+
+namespace {
+
+/// Viewers tell tracks apart by a number, and show them in its order.
+std::uint64_t thread_of(track_id track) {
+  constexpr std::uint64_t tracks_per_kind = 100'000;
+  return 1 + static_cast<std::uint64_t>(track.kind) * tracks_per_kind
+         + track.number;
+}
+
+class chrome_writer final : public timeline_sink {
+public:
+  chrome_writer(text_file& to, const traced_process& process, bool is_first)
+    : to_(to), trace_(*process.trace), process_(process.number),
+      is_first_(is_first) {
+    for (auto& h : trace_.graph.handles)
+      names_.push_back(json_string(h.name));
+    for (auto& d : trace_.graph.devices)
+      devices_.push_back(json_string("memory " + d));
+    name_process();
+  }
+
+  void take(const slice& s) override;
+  void take(const instant& i) override;
+  void take(const memory_sample& m) override;
+
+private:
+  /// Begins an event up to its time.
+  text_file& event(std::string_view phase, std::uint64_t ns);
+  text_file& on(track_id track);
+  void name_process();
+  void name_track(track_id track);
+  std::string name_of(const slice& s) const;
+  void add_flow(std::string_view phase, std::uint64_t message, track_id track,
+                std::uint64_t ns);
+
+  text_file& to_;
+  const process_trace& trace_;
+  std::size_t process_;
+  bool is_first_;
+  std::vector<std::string> names_, devices_; // as JSON
+  std::unordered_set<std::uint64_t> known_;  // tracks with a name
+};
+
+text_file& chrome_writer::event(std::string_view phase, std::uint64_t ns) {
+  to_ << (is_first_ ? "\n" : ",\n");
+  is_first_ = false;
+  to_ << R"({"ph":")" << phase << R"(","pid":)" << process_ + 1 << R"(,"ts":)";
+  return to_.microseconds(ns);
+}
+
+text_file& chrome_writer::on(track_id track) {
+  return to_ << R"(,"tid":)" << thread_of(track);
+}
+
+void chrome_writer::name_process() {
+  const auto& run = trace_.run;
+  auto name = "rank " + std::to_string(run.process);
+  if (!run.host.empty())
+    name += " (" + run.host + ", pid " + std::to_string(run.pid) + ")";
+  event("M", 0) << R"(,"name":"process_name","args":{"name":)"
+                << json_string(name) << "}}";
+  event("M", 0) << R"(,"name":"process_sort_index","args":{"sort_index":)"
+                << process_ << "}}";
+}
+
+void chrome_writer::name_track(track_id track) {
+  if (!known_.insert(thread_of(track)).second)
+    return;
+  event("M", 0);
+  on(track) << R"(,"name":"thread_name","args":{"name":)"
+            << json_string(to_string(track)) << "}}";
+  event("M", 0);
+  on(track) << R"(,"name":"thread_sort_index","args":{"sort_index":)"
+            << thread_of(track) << "}}";
+}
+
+std::string chrome_writer::name_of(const slice& s) const {
+  if (s.kind == slice_kind::phase)
+    return json_string(s.phase);
+  if (s.kind == slice_kind::step)
+    return R"("step )" + std::to_string(s.step) + '"';
+  return names_[s.op];
+}
+
+/// An arrow ends at the slice around its time, so this lies inside.
+void chrome_writer::add_flow(std::string_view phase, std::uint64_t message,
+                             track_id track, std::uint64_t ns) {
+  event(phase, ns);
+  on(track) << R"(,"name":"message","cat":"message","id":)"
+            << message_id(process_, message);
+  to_ << (phase == "f" ? R"(,"bp":"e"})" : "}");
+}
+
+void chrome_writer::take(const slice& s) {
+  name_track(s.track);
+  event("X", s.begin);
+  on(s.track) << R"(,"dur":)";
+  to_.microseconds(s.end - s.begin)
+    << R"(,"cat":")" << to_string(s.kind) << R"(","name":)" << name_of(s);
+  to_ << R"(,"args":{)";
+  if (s.kind != slice_kind::phase)
+    to_ << R"("step":)" << s.step;
+  if (s.ready != 0 && s.ready <= s.begin) {
+    to_ << R"(,"ready_before_us":)";
+    to_.microseconds(s.begin - s.ready);
+  }
+  if (s.waited_for != no_handle)
+    to_ << R"(,"waited_for":)" << names_[s.waited_for];
+  if (s.is_cut)
+    to_ << R"(,"end":"not recorded")";
+  to_ << "}}";
+  for (const auto message : s.received)
+    add_flow("f", message, s.track, s.begin);
+  for (const auto message : s.sent)
+    add_flow("s", message, s.track, s.end - 1);
+}
+
+void chrome_writer::take(const instant& i) {
+  name_track(i.track);
+  event("i", i.time);
+  on(i.track) << R"(,"s":")" << (i.kind == event_kind::failure ? "p" : "t")
+              << R"(","name":)"
+              << json_string(std::string{to_string(i.kind)} + " "
+                             + std::string{trace_.name_of(i.handle)})
+              << R"(,"args":{"step":)" << i.step << R"(,"bytes":)" << i.bytes
+              << "}}";
+}
+
+void chrome_writer::take(const memory_sample& m) {
+  event("C", m.time) << R"(,"name":)" << devices_[m.device]
+                     << R"(,"args":{"bytes":)" << m.live_bytes << "}}";
+}
+
+} // namespace
+
+void export_chrome(export_input traces, const std::filesystem::path& file) {
+  text_file to{file};
+  to << R"({"displayTimeUnit":"ns","otherData":{"producer":)"
+     << json_string("troupe " + traces[0].trace->run.version)
+     << R"(},"traceEvents":[)";
+  for (auto& process : traces) {
+    chrome_writer writer{to, process, &process == &traces[0]};
+    build_timeline(process, with_messages::yes, writer);
+  }
+  to << "\n]}\n";
+  to.commit();
+}
+
+} // namespace troupe::trace

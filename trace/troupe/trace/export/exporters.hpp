@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/trace/export/timeline.hpp>
+
+#include <filesystem>
+#include <span>
+
+namespace troupe::trace {
+
+// One function per format. They share the rules of `export_trace`.
+
+using export_input = std::span<const traced_process>;
+
+void export_chrome(export_input traces, const std::filesystem::path& file);
+void export_perfetto(export_input traces, const std::filesystem::path& file);
+void export_dot(export_input traces, const std::filesystem::path& file);
+void export_csv(export_input traces, const std::filesystem::path& file);
+void export_speedscope(export_input traces, const std::filesystem::path& file);
+
+/// Throws error(not_found) in a build without SQLite.
+void export_sqlite(export_input traces, const std::filesystem::path& file);
+bool has_sqlite() noexcept;
+
+} // namespace troupe::trace

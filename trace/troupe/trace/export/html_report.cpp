@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/trace/export/html_report.hpp>
+
+#include <troupe/trace/export/report_numbers.hpp>
+#include <troupe/trace/export/report_pictures.hpp>
+#include <troupe/trace/export/text_file.hpp>
+
+#include <algorithm>
+#include <ctime>
+#include <string>
+#include <vector>
+
+namespace troupe::trace {
+
+// The colours of ops are those of Okabe and Ito, which the colour-blind can
+// tell apart.
+const std::string_view report_style =
+  R"(:root{color-scheme:light dark;--paper:#fff;--ink:#1b1f24;--dim:#59636e;--rule:#d1d9e0}
+@media(prefers-color-scheme:dark){:root{--paper:#0d1117;--ink:#e6edf3;--dim:#9198a1;--rule:#3d444d}}
+*{box-sizing:border-box}
+body{margin:0 auto;max-width:70rem;padding:1rem;background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,sans-serif}
+h1{font-size:1.4rem;overflow-wrap:anywhere}h2{font-size:1.1rem;margin-top:2rem}
+p{max-width:45rem}.dim{color:var(--dim)}
+.wide{overflow-x:auto}.wide svg{min-width:44rem}
+svg{display:block;width:100%;border:1px solid var(--rule)}
+.wide .key{display:inline-block;width:.8em;height:.8em;min-width:0;border:0}
+svg text{font:11px system-ui,sans-serif;fill:var(--ink)}svg .name{fill:#000;pointer-events:none}
+table{border-collapse:collapse;font-size:.9rem}
+th,td{padding:.2rem .7rem .2rem 0;border-bottom:1px solid var(--rule);text-align:left;vertical-align:top}
+td.n,th.n{text-align:right;white-space:nowrap}
+.line{fill:none;stroke:var(--ink);stroke-width:1.5}
+.c0{fill:#56b4e9}.c1{fill:#e69f00}.c2{fill:#009e73}.c3{fill:#f0e442}.c4{fill:#0072b2}.c5{fill:#d55e00}.c6{fill:#cc79a7}.c7{fill:#999}
+.c4+.name,.c5+.name{fill:#fff}.faint{opacity:.35}.faint+.name{fill:var(--ink)}
+.wide td{white-space:nowrap}
+)";
+const std::string_view report_style_sha256 =
+  "4+JbXTPA8OpYvZCg2QqAXah8joJ+VJIsx22crab9Rxs=";
+
+namespace {
+
+class html_writer {
+public:
+  html_writer(text_file& to, const process_trace& trace,
+              const traced_process& process)
+    : to_(to), trace_(trace), numbers_(numbers_of(process)) {}
+
+  void write();
+
+private:
+  void write_head();
+  void write_facts();
+  void write_warnings();
+  void write_phases();
+  void write_steps();
+  void write_timeline();
+  void write_types();
+  void write_waits();
+  void write_memory();
+
+  void heading(std::string_view text) { to_ << "<h2>" << text << "</h2>\n"; }
+  void fact(std::string_view name, const std::string& value) {
+    to_ << "<tr><th>" << name << "</th><td>" << html_text(value)
+        << "</td></tr>\n";
+  }
+  /// A header with names of columns; those of numbers begin with '#'.
+  void begin_table(std::initializer_list<std::string_view> columns);
+  void cell(const std::string& text) {
+    to_ << "<td>" << html_text(text) << "</td>";
+  }
+  void number(const std::string& text) {
+    to_ << "<td class=\"n\">" << html_text(text) << "</td>";
+  }
+  void end_table() { to_ << "</table></div>\n"; }
+
+  text_file& to_;
+  const process_trace& trace_;
+  report_numbers numbers_;
+};
+
+std::string utc_time(std::int64_t unix_ns) {
+  const auto seconds = static_cast<std::time_t>(unix_ns / 1'000'000'000);
+  std::tm parts{};
+  char text[32] = "";
+  if (::gmtime_r(&seconds, &parts))
+    std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts);
+  return text;
+}
+
+void html_writer::begin_table(std::initializer_list<std::string_view> columns) {
+  to_ << "<div class=\"wide\"><table><tr>";
+  for (auto name : columns)
+    if (name.starts_with('#'))
+      to_ << "<th class=\"n\">" << name.substr(1) << "</th>";
+    else
+      to_ << "<th>" << name << "</th>";
+  to_ << "</tr>\n";
+}
+
+void html_writer::write_head() {
+  const auto title = html_text(
+    "Trace of " + (trace_.run.command.empty() ? "a run" : trace_.run.command));
+  to_ << "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta "
+         "charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" "
+         "content=\"default-src 'none'; style-src 'sha256-"
+      << report_style_sha256
+      << "'; base-uri 'none'; form-action 'none'\">\n<meta name=\"viewport\" "
+         "content=\"width=device-width, initial-scale=1\">\n<title>"
+      << title << "</title>\n<style>" << report_style
+      << "</style>\n</head>\n<body>\n<h1>" << title << "</h1>\n";
+}
+
+void html_writer::write_facts() {
+  const auto& run = trace_.run;
+  to_ << "<div class=\"wide\"><table>\n";
+  fact("Troupe", run.version);
+  fact("begin", utc_time(run.begin_unix_ns));
+  fact("host", run.host + ", pid " + std::to_string(run.pid));
+  fact("rank",
+       std::to_string(run.process) + " of " + std::to_string(run.processes));
+  std::string devices;
+  for (auto& d : trace_.graph.devices)
+    devices += (devices.empty() ? "" : ", ") + d;
+  fact("devices", devices);
+  fact("strategy", run.strategy);
+  fact("workers", std::to_string(run.workers));
+  fact("events", std::to_string(trace_.events.size()) + " of level "
+                   + std::string{to_string(run.level)});
+  end_table();
+}
+
+void html_writer::write_warnings() {
+  std::vector<std::string> warnings;
+  if (trace_.lost > 0)
+    warnings.push_back(std::to_string(trace_.lost)
+                       + " events were overwritten before they were written.");
+  if (!trace_.is_complete)
+    warnings.emplace_back("The process ended without closing its trace.");
+  if (trace_.unread_bytes > 0)
+    warnings.push_back(std::to_string(trace_.unread_bytes)
+                       + " bytes at the end of the file cannot be read.");
+  if (numbers_.failures > 0)
+    warnings.push_back(std::to_string(numbers_.failures)
+                       + " failures were recorded.");
+  for (auto& w : warnings)
+    to_ << "<p><strong>" << html_text(w) << "</strong></p>\n";
+}
+
+void html_writer::write_phases() {
+  if (numbers_.phases.empty())
+    return;
+  heading("Start-up");
+  begin_table({"phase", "#time"});
+  for (auto& p : numbers_.phases) {
+    to_ << "<tr>";
+    cell(std::string{p.phase});
+    number(shown_time(p.end - p.begin));
+    to_ << "</tr>\n";
+  }
+  end_table();
+}
+
+void html_writer::write_steps() {
+  heading("Steps");
+  if (!numbers_.median_step) {
+    to_ << "<p>No step was recorded from begin to end.</p>\n";
+    return;
+  }
+  const auto& median = numbers_.steps[*numbers_.median_step];
+  const auto& longest = std::ranges::max(numbers_.steps, {}, &step_time::ns);
+  to_ << "<p>" << numbers_.steps.size() << " steps. Median "
+      << shown_time(median.ns()) << ", first "
+      << shown_time(numbers_.steps.front().ns()) << ", longest "
+      << shown_time(longest.ns()) << " (step " << longest.step
+      << "). Steps can overlap. With many steps, a bar is the longest of "
+         "several.</p>\n<div class=\"wide\">"
+      << steps_picture(numbers_) << "</div>\n";
+}
+
+void html_writer::write_timeline() {
+  if (!numbers_.median_step || numbers_.in_median_step.empty())
+    return;
+  const auto& median = numbers_.steps[*numbers_.median_step];
+  heading("The step of median length");
+  to_ << "<p>Step " << median.step << ", " << shown_time(median.ns())
+      << ". Ops of other steps are faint.</p>\n<div class=\"wide\">"
+      << timeline_picture(numbers_, trace_.graph) << "</div>\n";
+}
+
+void html_writer::write_types() {
+  if (numbers_.types.empty())
+    return;
+  constexpr std::size_t shown = 15;
+  heading("Ops by time");
+  std::uint64_t all = 0;
+  for (auto& t : numbers_.types)
+    all += t.ns;
+  begin_table({"op", "#time", "#share", "#runs", "#mean", "#longest"});
+  for (std::size_t i = 0; i < std::min(shown, numbers_.types.size()); ++i) {
+    const auto& t = numbers_.types[i];
+    const auto tenths = all == 0 ? 0 : t.ns * 1000 / all;
+    to_ << "<tr><td>" << color_key(numbers_, t.type) << html_text(t.type)
+        << "</td>";
+    number(shown_time(t.ns));
+    number(std::to_string(tenths / 10) + "." + std::to_string(tenths % 10)
+           + " %");
+    number(std::to_string(t.runs));
+    number(shown_time(t.ns / t.runs));
+    number(shown_time(t.longest));
+    to_ << "</tr>\n";
+  }
+  end_table();
+  if (numbers_.types.size() > shown)
+    to_ << "<p class=\"dim\">" << numbers_.types.size() - shown
+        << " more types.</p>\n";
+}
+
+void html_writer::write_waits() {
+  if (numbers_.waits.empty())
+    return;
+  heading("Longest waits of workers");
+  to_ << "<p>The worker ran nothing before the op. Ready: how long before its "
+         "run the op had got its last message.</p>\n";
+  begin_table({"#wait", "worker", "#step", "op", "waited for", "#ready"});
+  for (auto& w : numbers_.waits) {
+    to_ << "<tr>";
+    number(shown_time(w.ns()));
+    cell(to_string(w.track));
+    number(std::to_string(w.step));
+    cell(trace_.graph.handles[w.op].name);
+    if (w.ready == 0) {
+      cell("not recorded");
+      number("");
+    } else {
+      cell(std::string{trace_.name_of(w.waited_for)});
+      number(shown_time(w.end > w.ready ? w.end - w.ready : 0));
+    }
+    to_ << "</tr>\n";
+  }
+  end_table();
+}
+
+void html_writer::write_memory() {
+  for (std::size_t i = 0; i < numbers_.devices.size(); ++i) {
+    const auto& device = numbers_.devices[i];
+    if (device.curve.empty())
+      continue;
+    heading("Memory of temporaries, " + html_text(trace_.graph.devices[i]));
+    to_ << "<p>Peak " << shown_bytes(device.peak.bytes)
+        << ".</p>\n<div class=\"wide\">" << memory_picture(device, numbers_.end)
+        << "</div>\n";
+  }
+}
+
+void html_writer::write() {
+  write_head();
+  write_facts();
+  write_warnings();
+  write_phases();
+  write_steps();
+  write_timeline();
+  write_types();
+  write_waits();
+  write_memory();
+  to_ << "</body>\n</html>\n";
+}
+
+} // namespace
+
+void write_html_report(const process_trace& trace,
+                       const std::filesystem::path& file) {
+  const auto process = on_one_clock({&trace, 1});
+  text_file to{file};
+  html_writer{to, trace, process[0]}.write();
+  to.commit();
+}
+
+} // namespace troupe::trace

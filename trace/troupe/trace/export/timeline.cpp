@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/trace/export/timeline.hpp>
+
+#include <troupe/trace/export/timeline_tracks.hpp>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+namespace troupe::trace {
+
+namespace {
+
+/// Messages that one run of an op has received so far.
+struct inbox {
+  std::uint32_t step = 0;
+  std::uint64_t ready = 0;
+  handle_id last_sender = no_handle;
+  std::vector<std::uint64_t> messages;
+};
+
+/// More runs of an op than steps can be in flight: the oldest were lost.
+constexpr std::size_t most_inboxes = 1024;
+
+class timeline_builder {
+public:
+  /// @param arrives by message number: whether a run receives it. Filled if
+  ///   `sink` is null, used otherwise; null: messages are left out
+  timeline_builder(const traced_process& process, std::vector<bool>* arrives,
+                   timeline_sink* sink)
+    : trace_(*process.trace), offset_(process.offset_ns), arrives_(arrives),
+      sink_(sink), tracks_(sink), inboxes_(trace_.graph.handles.size()),
+      sender_(trace_.graph.handles.size()),
+      merges_late_(trace_.graph.handles.size()),
+      completes_(trace_.graph.handles.size()),
+      live_bytes_(trace_.graph.devices.size()) {}
+
+  void build();
+
+private:
+  void find_late_ends();
+  void add_phases();
+  bool is_known(const trace_event& e) const;
+  void add(std::uint64_t number, const trace_event& e);
+  void begin_run(const trace_event& e);
+  void end_run(const trace_event& e);
+  void begin_help(const trace_event& e);
+  void merge(const trace_event& e, bool begins);
+  void complete(const trace_event& e);
+  void send(std::uint64_t number, const trace_event& e);
+  void change_memory(const trace_event& e);
+  void note(const trace_event& e);
+  void open_inbox(slice& s, std::vector<std::uint64_t>& received);
+
+  std::uint64_t time_of(std::uint64_t ns) const {
+    return ns + static_cast<std::uint64_t>(offset_);
+  }
+  std::uint64_t time_of(const trace_event& e) const { return time_of(e.time); }
+  bool is_worker(const trace_event& e) const {
+    return e.worker != recorder::no_worker;
+  }
+  /// The track of a new slice of the thread that recorded `e`.
+  timeline_track& track_for(const trace_event& e) {
+    return is_worker(e) ? tracks_.at({track_kind::worker, e.worker})
+                        : tracks_.free(track_kind::other, time_of(e));
+  }
+  slice slice_of(const trace_event& e, slice_kind kind) const {
+    slice s;
+    s.kind = kind;
+    s.begin = time_of(e);
+    s.op = e.from;
+    s.step = e.step;
+    return s;
+  }
+
+  const process_trace& trace_;
+  std::int64_t offset_;
+  std::vector<bool>* arrives_;
+  timeline_sink* sink_;
+  timeline_tracks tracks_;
+  std::vector<std::vector<inbox>> inboxes_; // by handle
+  std::vector<slice_ref> sender_; // by handle: whose messages it sends
+  std::vector<bool> merges_late_; // by handle: after their run
+  std::vector<bool> completes_;   // by handle: launches complete later
+  std::vector<std::uint64_t> live_bytes_;
+  std::uint64_t last_ = 0;
+};
+
+void timeline_builder::build() {
+  if (sink_)
+    add_phases();
+  find_late_ends();
+  for (std::uint64_t i = 0; i < trace_.events.size(); ++i)
+    if (is_known(trace_.events[i]))
+      add(i, trace_.events[i]);
+  tracks_.close(last_);
+}
+
+/// Finds the ops whose launches complete, or whose merges end, after their
+/// runs.
+void timeline_builder::find_late_ends() {
+  constexpr std::uint16_t none = recorder::no_worker;
+  std::vector<std::uint16_t> merges_on(completes_.size(), none);
+  for (auto& e : trace_.events) {
+    if (!is_known(e))
+      continue;
+    switch (e.kind) {
+    case event_kind::completion: completes_[e.from] = true; break;
+    case event_kind::merge_begin: merges_on[e.from] = e.worker; break;
+    case event_kind::run_end: merges_on[e.from] = none; break;
+    case event_kind::merge_end:
+      if (merges_on[e.from] == none || merges_on[e.from] != e.worker)
+        merges_late_[e.from] = true;
+      break;
+    default: break;
+    }
+  }
+}
+
+void timeline_builder::add_phases() {
+  for (auto& p : trace_.phases) {
+    slice s;
+    s.kind = slice_kind::phase;
+    s.begin = time_of(static_cast<std::uint64_t>(p.begin_ns));
+    s.phase = p.name;
+    auto& track = tracks_.free(track_kind::start_up, s.begin);
+    track.begin(s, {});
+    track.end(track.top(), time_of(static_cast<std::uint64_t>(p.end_ns)));
+  }
+}
+
+/// Ids come from a file.
+bool timeline_builder::is_known(const trace_event& e) const {
+  const auto handles = trace_.graph.handles.size();
+  const auto exists = [handles](handle_id id) { return id < handles; };
+  switch (e.kind) {
+  case event_kind::step_begin:
+  case event_kind::step_end:
+  case event_kind::failure: return e.from == no_handle || exists(e.from);
+  case event_kind::message:
+    return (e.from == no_handle || exists(e.from)) && exists(e.to);
+  case event_kind::allocation:
+  case event_kind::deallocation: return exists(e.from) && exists(e.to);
+  default: return exists(e.from);
+  }
+}
+
+void timeline_builder::add(std::uint64_t number, const trace_event& e) {
+  last_ = std::max(last_, time_of(e));
+  switch (e.kind) {
+  case event_kind::step_begin:
+    tracks_.free(track_kind::steps, time_of(e))
+      .begin(slice_of(e, slice_kind::step), {});
+    return;
+  case event_kind::step_end:
+    tracks_.end(track_kind::steps, slice_of(e, slice_kind::step), time_of(e));
+    return;
+  case event_kind::run_begin: return begin_run(e);
+  case event_kind::run_end: return end_run(e);
+  case event_kind::completion: return complete(e);
+  case event_kind::help_begin: return begin_help(e);
+  case event_kind::help_end:
+    if (is_worker(e))
+      tracks_.at({track_kind::worker, e.worker})
+        .end(slice_of(e, slice_kind::help), time_of(e));
+    else
+      tracks_.end(track_kind::other, slice_of(e, slice_kind::help), time_of(e));
+    return;
+  case event_kind::merge_begin: return merge(e, true);
+  case event_kind::merge_end: return merge(e, false);
+  case event_kind::allocation:
+  case event_kind::deallocation: return change_memory(e);
+  case event_kind::message:
+    if (arrives_)
+      send(number, e);
+    return;
+  case event_kind::feed:
+  case event_kind::fetch:
+  case event_kind::failure: return note(e);
+  case event_kind::hand_over:
+  case event_kind::arrival: return; // a message says the same
+  }
+}
+
+/// Takes the messages that this run has waited for.
+void timeline_builder::open_inbox(slice& s,
+                                  std::vector<std::uint64_t>& received) {
+  auto& all = inboxes_[s.op];
+  const auto found = std::ranges::find(all, s.step, &inbox::step);
+  if (found == all.end())
+    return;
+  s.ready = found->ready;
+  s.waited_for = found->last_sender;
+  received = std::move(found->messages);
+  if (found + 1 != all.end())
+    *found = std::move(all.back());
+  all.pop_back();
+  if (!sink_)
+    for (const auto number : received)
+      (*arrives_)[number] = true;
+}
+
+void timeline_builder::begin_run(const trace_event& e) {
+  auto& track = track_for(e);
+  track.cut(time_of(e));
+  auto s = slice_of(e, slice_kind::run);
+  std::vector<std::uint64_t> received;
+  open_inbox(s, received);
+  track.begin(s, std::move(received));
+  if (completes_[e.from]) {
+    s.kind = slice_kind::in_flight;
+    tracks_.free(track_kind::in_flight, time_of(e)).begin(s, {});
+  }
+}
+
+void timeline_builder::end_run(const trace_event& e) {
+  const auto s = slice_of(e, slice_kind::run);
+  const auto ended =
+    is_worker(e) ? tracks_.at({track_kind::worker, e.worker}).end(s, time_of(e))
+                 : tracks_.end(track_kind::other, s, time_of(e));
+  sender_[e.from] = ended;
+}
+
+void timeline_builder::complete(const trace_event& e) {
+  const auto ended = tracks_.end(
+    track_kind::in_flight, slice_of(e, slice_kind::in_flight), time_of(e));
+  if (ended)
+    sender_[e.from] = ended;
+}
+
+void timeline_builder::begin_help(const trace_event& e) {
+  auto& track = track_for(e);
+  if (track.top().kind != slice_kind::run || !track.is_open())
+    track.cut(time_of(e));
+  track.begin(slice_of(e, slice_kind::help), {});
+}
+
+/// Of collectives that complete later, the slice in flight shows the merging.
+void timeline_builder::merge(const trace_event& e, bool begins) {
+  if (completes_[e.from])
+    return;
+  const auto s = slice_of(e, slice_kind::merge);
+  if (merges_late_[e.from]) {
+    if (begins)
+      tracks_.free(track_kind::in_flight, time_of(e)).begin(s, {});
+    else
+      tracks_.end(track_kind::in_flight, s, time_of(e));
+    return;
+  }
+  if (!is_worker(e))
+    return;
+  auto& track = tracks_.at({track_kind::worker, e.worker});
+  if (!begins)
+    track.end(s, time_of(e));
+  else if (track.is_open() && track.top().op == e.from)
+    track.begin(s, {});
+}
+
+/// A variable sends its messages when it has received its last one: they come
+/// from the run that sent it that one.
+void timeline_builder::send(std::uint64_t number, const trace_event& e) {
+  const auto from = e.from == no_handle ? slice_ref{} : sender_[e.from];
+  const auto& to = trace_.graph.handles[e.to];
+  if (!to.is_op) {
+    sender_[e.to] = from;
+    return;
+  }
+  auto& all = inboxes_[e.to];
+  auto found = std::ranges::find(all, e.step, &inbox::step);
+  if (found == all.end()) {
+    if (all.size() >= most_inboxes)
+      all.erase(all.begin());
+    found = all.insert(all.end(), inbox{e.step, 0, no_handle, {}});
+  }
+  found->ready = std::max(found->ready, time_of(e));
+  found->last_sender = e.from;
+  if (!tracks_.has(from))
+    return;
+  if (!sink_) {
+    found->messages.push_back(number);
+  } else if ((*arrives_)[number]) {
+    found->messages.push_back(number);
+    tracks_.send(from, number);
+  }
+}
+
+void timeline_builder::change_memory(const trace_event& e) {
+  memory_sample m;
+  m.time = time_of(e);
+  m.device = trace_.graph.handles[e.to].device;
+  m.variable = e.to;
+  m.op = e.from;
+  m.step = e.step;
+  auto& live = live_bytes_[m.device];
+  const bool grows = e.kind == event_kind::allocation;
+  // of a value that was there before the trace, or whose allocation was lost
+  const auto bytes = grows ? e.amount : std::min(e.amount, live);
+  live = grows ? live + bytes : live - bytes;
+  m.change = grows ? static_cast<std::int64_t>(bytes)
+                   : -static_cast<std::int64_t>(bytes);
+  m.live_bytes = live;
+  if (sink_)
+    sink_->take(m);
+}
+
+void timeline_builder::note(const trace_event& e) {
+  if (!sink_)
+    return;
+  const track_id track = is_worker(e) ? track_id{track_kind::worker, e.worker}
+                                      : track_id{track_kind::other, 0};
+  sink_->take(instant{e.kind, track, time_of(e), e.from, e.step, e.amount});
+}
+
+} // namespace
+
+std::vector<traced_process>
+on_one_clock(std::span<const process_trace> traces) {
+  std::vector<traced_process> all;
+  auto origin = std::numeric_limits<std::int64_t>::max();
+  for (auto& t : traces) {
+    std::int64_t first = 0;
+    for (auto& p : t.phases)
+      first = std::min(first, p.begin_ns);
+    origin = std::min(origin, t.run.begin_unix_ns + first);
+  }
+  for (auto& t : traces)
+    all.push_back({&t, all.size(), t.run.begin_unix_ns - origin});
+  return all;
+}
+
+std::string to_string(track_id track) {
+  constexpr std::array<const char*, track_kinds> names{
+    "start-up", "steps", "worker", "other threads", "in flight"};
+  std::string name = names[static_cast<std::size_t>(track.kind)];
+  if (track.kind == track_kind::worker)
+    return name + " " + std::to_string(track.number);
+  return track.number == 0 ? name
+                           : name + " " + std::to_string(track.number + 1);
+}
+
+std::string_view to_string(slice_kind kind) noexcept {
+  constexpr std::array<std::string_view, 6> names{
+    "phase", "step", "run", "help", "merge", "in flight"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+void build_timeline(const traced_process& process, with_messages messages,
+                    timeline_sink& sink) {
+  if (messages == with_messages::no)
+    return timeline_builder{process, nullptr, &sink}.build();
+  // A message to a run that the trace lacks must not be shown where it was
+  // sent. The first pass finds those that arrive.
+  std::vector<bool> arrives(process.trace->events.size());
+  timeline_builder{process, &arrives, nullptr}.build();
+  timeline_builder{process, &arrives, &sink}.build();
+}
+
+} // namespace troupe::trace

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/trace/trace.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe::trace {
+
+/// One of the traces that are shown together.
+struct traced_process {
+  const process_trace* trace = nullptr;
+  /// Its number among them. Also the rank, unless one is missing.
+  std::size_t number = 0;
+  /// What is added to its times, so that those of all processes have the same
+  /// origin and none is negative.
+  std::int64_t offset_ns = 0;
+};
+
+/// Puts traces on one clock, by the hosts' clocks. The origin is the earliest
+/// moment of all traces. The traces must outlive the result.
+std::vector<traced_process> on_one_clock(std::span<const process_trace> traces);
+
+/// What the rows of a picture are for. Each kind has its own numbers.
+enum class track_kind : std::uint8_t {
+  start_up, ///< phases before the first step
+  steps,    ///< several if steps overlap
+  worker,   ///< by number of the worker
+  other,    ///< what ran on other threads
+  /// launches that completed later, from launch to completion, and merges that
+  /// ended after their run
+  in_flight,
+};
+inline constexpr std::size_t track_kinds = 5;
+
+struct track_id {
+  track_kind kind = track_kind::start_up;
+  std::uint32_t number = 0;
+
+  friend bool operator==(const track_id&, const track_id&) = default;
+};
+
+/// A number of a message that is unique over the processes. JSON's numbers hold
+/// it exactly.
+constexpr std::uint64_t message_id(std::size_t process,
+                                   std::uint64_t message) noexcept {
+  return (static_cast<std::uint64_t>(process) << 40) + message;
+}
+
+/// "worker 3", "other threads", "other threads 2".
+std::string to_string(track_id track);
+
+enum class slice_kind : std::uint8_t {
+  phase,
+  step,
+  run,       ///< an op ran or was launched
+  help,      ///< an idle worker ran parts of an op
+  merge,     ///< a collective merged
+  in_flight, ///< a launch of an op, to its completion
+};
+
+std::string_view to_string(slice_kind kind) noexcept;
+
+/// What a track did from `begin` to `end`: at least 1 ns. Slices of one track
+/// are apart from each other or one lies within the other.
+struct slice {
+  slice_kind kind = slice_kind::run;
+  track_id track;
+  std::uint64_t begin = 0, end = 0; ///< in ns
+  handle_id op = no_handle;
+  std::uint32_t step = 0;
+  std::string_view phase; ///< its name; empty for other kinds
+  /// When the last message to this run of the op was sent; 0 if not recorded.
+  std::uint64_t ready = 0;
+  /// Who sent that message; `no_handle` if not recorded, or a start did.
+  handle_id waited_for = no_handle;
+  /// The trace lacks its end, which is where the next event was.
+  bool is_cut = false;
+  /// Numbers of messages that were sent to this run and from it. Each number
+  /// comes twice in a process: from one slice, and later to another one.
+  std::span<const std::uint64_t> received, sent;
+};
+
+/// A feed, a fetch, or a failure.
+struct instant {
+  event_kind kind = event_kind::failure;
+  track_id track;
+  std::uint64_t time = 0;
+  handle_id handle = no_handle;
+  std::uint32_t step = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// Memory of temporaries after an allocation or deallocation.
+struct memory_sample {
+  std::uint64_t time = 0;
+  std::uint32_t device = 0;
+  handle_id variable = no_handle;
+  handle_id op = no_handle;
+  std::uint32_t step = 0;
+  std::int64_t change = 0;      ///< bytes
+  std::uint64_t live_bytes = 0; ///< of the device
+};
+
+/// Takes the parts of a timeline. Slices of one track come in the order of
+/// their begins, an outer one before those within it. There is no order between
+/// tracks.
+class timeline_sink {
+public:
+  virtual ~timeline_sink() = default;
+  virtual void take(const slice& s) = 0;
+  virtual void take(const instant&) {}
+  virtual void take(const memory_sample&) {}
+};
+
+enum class with_messages : bool { no, yes };
+
+/// Passes the timeline of a process to `sink`. What was lost leaves cut slices
+/// behind, or none; it never makes slices overlap. Memory: a few hundred bytes
+/// per handle, and with messages a bit per event.
+void build_timeline(const traced_process& process, with_messages messages,
+                    timeline_sink& sink);
+
+} // namespace troupe::trace
