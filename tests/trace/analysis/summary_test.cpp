@@ -36,6 +36,7 @@ TEST_CASE("step times are quantiles of the steps after the first two") {
   const auto s = summary_of(t.done()).steps;
   CHECK(s.count == 13);
   CHECK(s.counted == 11);
+  CHECK(s.mean_ns == 600);
   CHECK(s.median_ns == 600);
   CHECK(s.p10_ns == 200);
   CHECK(s.p90_ns == 1000);

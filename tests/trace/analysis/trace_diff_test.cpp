@@ -88,6 +88,24 @@ TEST_CASE("an op of one run only is not comparable; ops can be compared one "
   CHECK(by_op.rows[0].found == difference::none);
 }
 
+TEST_CASE(
+  "steps in flight together that end one right after the other count as "
+  "one mean") {
+  // Two steps begin at once; the second one ends 10 ns after the first.
+  const auto pairs = [](std::uint64_t ns) {
+    made_trace t;
+    for (std::uint32_t s = 0; s < 42; s += 2) {
+      const auto begin = s / 2 * ns;
+      t.step(s, begin, begin + ns - 10).step(s + 1, begin, begin + ns);
+    }
+    return t.done();
+  };
+  const auto found = compare_traces(pairs(1000), pairs(2000));
+  CHECK(found.step.steps_a == 20);
+  CHECK(found.step.a_ns.median == 500);
+  CHECK(found.step.found == difference::slower);
+}
+
 TEST_CASE("the rank test knows equal, shifted and tied samples") {
   const std::vector<double> low{1, 2, 3, 4, 5, 6, 7, 8};
   const std::vector<double> high{11, 12, 13, 14, 15, 16, 17, 18};

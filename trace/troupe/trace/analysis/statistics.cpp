@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <numbers>
+#include <numeric>
 #include <utility>
 
 namespace troupe::trace {
@@ -22,6 +23,13 @@ double quantile_of_sorted(const std::vector<double>& values, double p) {
 }
 
 } // namespace
+
+double mean(std::span<const double> values) {
+  if (values.empty())
+    return 0;
+  return std::accumulate(values.begin(), values.end(), 0.0)
+         / static_cast<double>(values.size());
+}
 
 double quantile(std::vector<double> values, double p) {
   std::ranges::sort(values);

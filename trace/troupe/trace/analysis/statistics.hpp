@@ -6,6 +6,9 @@
 
 namespace troupe::trace {
 
+/// The mean of `values`; 0 if there are none.
+double mean(std::span<const double> values);
+
 /// The p-quantile of `values`, 0 <= p <= 1, interpolated between neighbours; 0
 /// if there are none.
 double quantile(std::vector<double> values, double p);

@@ -23,6 +23,7 @@ step_statistics step_statistics_of(const timeline& all) {
     times.push_back(static_cast<double>(step.ns()));
     under_way.push_back({step.begin, step.end});
   }
+  s.mean_ns = mean(times);
   s.median_ns = quantile(times, 0.5);
   s.p10_ns = quantile(times, 0.1);
   s.p90_ns = quantile(times, 0.9);

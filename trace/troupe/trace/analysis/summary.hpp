@@ -22,6 +22,7 @@ namespace troupe::trace {
 struct step_statistics {
   std::size_t count = 0;   ///< all steps that began and ended
   std::size_t counted = 0; ///< steady ones
+  double mean_ns = 0;
   double median_ns = 0;
   double p10_ns = 0;
   double p90_ns = 0;

@@ -23,7 +23,7 @@ std::string_view to_string(difference d) noexcept {
 
 namespace {
 
-constexpr double most_p = 0.001;
+constexpr double most_p = 0.01;
 
 /// A time per step, by name.
 using times_by_name = std::map<std::string_view, std::vector<double>>;
@@ -47,10 +47,24 @@ times_by_name times_of(const timeline& all, const op_graph& graph, diff_by by) {
   return times;
 }
 
+/// Means of as many steps in a row as were in flight together: one of these can
+/// end right after the other.
 std::vector<double> step_times_of(const timeline& all) {
+  const auto steps = all.steady_steps();
+  std::size_t in_flight = 1;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    std::size_t before = 0;
+    while (before < i && steps[i - before - 1].end > steps[i].begin)
+      ++before;
+    in_flight = std::max(in_flight, before + 1);
+  }
   std::vector<double> times;
-  for (const auto& step : all.steady_steps())
-    times.push_back(static_cast<double>(step.ns()));
+  for (std::size_t i = 0; i + in_flight <= steps.size(); i += in_flight) {
+    double sum = 0;
+    for (const auto& step : steps.subspan(i, in_flight))
+      sum += static_cast<double>(step.ns());
+    times.push_back(sum / static_cast<double>(in_flight));
+  }
   return times;
 }
 

@@ -39,10 +39,11 @@ struct diff_row {
 enum class diff_by : std::uint8_t { type, op };
 
 /// Two runs are said to differ in a row if both of these hold: the quartile
-/// ranges of their steps do not overlap, and the rank test gives p < 0.001.
+/// ranges of their steps do not overlap, and the rank test gives p < 0.01.
 /// Everything else is called no difference, whatever the medians say.
 struct trace_difference {
-  diff_row step;              ///< step times
+  /// Step times: means of as many steps in a row as were in flight together.
+  diff_row step;
   std::vector<diff_row> rows; ///< the largest difference of medians first
 };
 
