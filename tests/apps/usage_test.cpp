@@ -347,10 +347,11 @@ TEST_CASE("the wiring has no format") {
 }
 
 TEST_CASE("a command that is not there is named") {
-  CHECK(fails_with(run_troupe({"fly"}), 2,
-                   {"unknown command 'fly'; commands are train, eval, graph, "
-                    "inspect, doctor, bench, launch, credentials (see troupe "
-                    "--help)"}));
+  CHECK(fails_with(
+    run_troupe({"fly"}), 2,
+    {"unknown command 'fly'; commands are train, eval, graph, "
+     "inspect, doctor, bench, launch, credentials, trace (see troupe "
+     "--help)"}));
   CHECK(fails_with(run_troupe({}), 2, {"a command is missing"}));
   CHECK(fails_with(run_troupe({"bench", "fly"}), 2,
                    {"unknown command 'bench fly'; commands of bench are tasks, "

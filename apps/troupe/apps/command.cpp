@@ -143,6 +143,7 @@ int parse_and_run(int argc, const char* const* argv) {
   add_launch_rank(app, chosen);
   add_launch_host(app, chosen);
   add_credentials(app, chosen);
+  add_trace(app, chosen);
   try {
     app.parse(own, argv);
   } catch (const CLI::Success& request) {

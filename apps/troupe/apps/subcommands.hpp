@@ -27,5 +27,6 @@ void add_launch(CLI::App& app, action& chosen,
 void add_launch_rank(CLI::App& app, action& chosen);
 void add_launch_host(CLI::App& app, action& chosen);
 void add_credentials(CLI::App& app, action& chosen);
+void add_trace(CLI::App& app, action& chosen);
 
 } // namespace troupe::apps
