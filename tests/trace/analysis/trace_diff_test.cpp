@@ -69,6 +69,12 @@ TEST_CASE("an op that became slower is found, and no other one") {
   CHECK(back.rows[0].found == difference::faster);
 }
 
+TEST_CASE("a shift within the quartiles is no difference, however certain") {
+  const auto found = compare_traces(noisy(5000, 400, 1), noisy(5200, 400, 2));
+  CHECK(found.rows[0].p < 0.001);
+  CHECK(found.rows[0].found == difference::none);
+}
+
 TEST_CASE("few steps are not compared, whatever they say") {
   const auto found = compare_traces(noisy(5000, 50, 1), noisy(50'000, 7, 2));
   CHECK(found.rows[0].found == difference::unknown);
