@@ -35,8 +35,12 @@ std::string part(const std::string& text, const std::string& begin,
   return text.substr(at, stop == std::string::npos ? stop : stop - at);
 }
 
-/// The section of the page about a command: "train" or "bench train".
+/// The section of the page about a command: "train", "bench train" or "trace
+/// diff".
 std::string section(const std::string& command) {
+  if (command.starts_with("trace "))
+    return part(part(page(), "\n## trace\n", "\n## "), "\n`troupe " + command,
+                "\n`troupe trace ");
   if (!command.starts_with("bench "))
     return part(page(), "\n## " + command + "\n", "\n## ");
   const auto bench = part(page(), "\n## bench\n", "\n## ");
@@ -123,11 +127,15 @@ TEST_CASE("every option of every command is described") {
                                {"bench", "steps"},
                                {"bench", "latency"},
                                {"bench", "comm"},
+                               {"launch"},
+                               {"trace", "summary"},
+                               {"trace", "critical-path"},
+                               {"trace", "costs"},
+                               {"trace", "diff"},
                                {"trace", "export"},
-                               {"trace", "report"},
-                               {"launch"}}) {
+                               {"trace", "report"}}) {
     const auto name =
-      command[0] == "bench" ? "bench " + command[1] : command[0];
+      command.size() == 1 ? command[0] : command[0] + " " + command[1];
     const auto text = section(name);
     const auto options = options_of(command);
     CHECK(options.contains("--json") == (name != "launch"));
@@ -145,8 +153,8 @@ TEST_CASE("every key of an answer in JSON is described") {
     CAPTURE(command);
     const auto text = section(command);
     words all{command};
-    if (command.starts_with("bench "))
-      all = {"bench", command.substr(6)};
+    if (command.starts_with("bench ") || command.starts_with("trace "))
+      all = {command.substr(0, 5), command.substr(6)};
     for (const auto& key : keys_of(all + more)) {
       CAPTURE(key);
       CHECK((names(text, "`" + key + "`") || names(text, "\"" + key + "\"")));
@@ -161,9 +169,18 @@ TEST_CASE("every key of an answer in JSON is described") {
   described("doctor", {});
   described("graph", {"mlp"});
   described("graph", {"mlp", "--wiring"});
-  const std::string trace = folder / "t.trt", page = folder / "t.html";
-  described("train", {"mlp", "--synthetic", "--steps", "1", "--trace", trace});
-  described("trace", {"report", trace, "--out", page});
+  const std::string trace = folder / "a.trt";
+  REQUIRE(run_troupe(
+            {"train", "mlp", "--synthetic", "--steps", "4", "--trace", trace})
+            .code
+          == 0);
+  described("trace summary", {trace});
+  described("trace critical-path", {trace, "--what-if", "mul=x2"});
+  described("trace costs", {trace});
+  described("trace diff", {trace, trace});
+  described("trace report", {trace, "--out", folder / "a.html"});
+  described("trace export",
+            {trace, "--format", "csv", "--out", folder / "a.csv"});
   described("bench train", {"mlp", "--steps", "1", "--warm-up", "0"});
   described("bench comm", {"--bytes", "4", "--rounds", "1"});
   const words quick{"--repeat", "1", "--sample-ms", "0"};

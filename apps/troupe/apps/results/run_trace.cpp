@@ -12,7 +12,7 @@ trace_options trace_of(const train_options& options, const rank_part& part) {
   const auto* named = std::getenv("TROUPE_TRACE");
   std::filesystem::path file =
     options.trace.empty() && named ? named : options.trace;
-  if (part.epoch() > 1)
+  if (part.epoch() > 1 && !file.empty())
     file.replace_extension(".epoch-" + std::to_string(part.epoch())
                            + file.extension().string());
   wanted.file = file.string();

@@ -9,10 +9,14 @@
 namespace troupe::apps {
 
 void add_trace(CLI::App& app, action& chosen) {
-  auto& trace =
-    *app.add_subcommand("trace", "what a trace that train --trace wrote says");
+  auto& trace = *app.add_subcommand(
+    "trace", "who waited for whom, from the files of train --trace");
   trace.require_subcommand(0, 1); // 0: as in parse_and_run
-  trace.footer("Example:\n  troupe trace report F.trt --out F.html");
+  trace.footer("Example:\n  troupe trace summary run.trt");
+  add_trace_summary(trace, chosen);
+  add_trace_critical_path(trace, chosen);
+  add_trace_costs(trace, chosen);
+  add_trace_diff(trace, chosen);
   add_trace_export(trace, chosen);
   add_trace_report(trace, chosen);
 }

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/common_options.hpp>
+#include <troupe/apps/results/json_text.hpp>
+#include <troupe/apps/trace/trace_commands.hpp>
+#include <troupe/apps/trace/traced_run.hpp>
+#include <troupe/apps/usage_error.hpp>
+#include <troupe/base/error.hpp>
+#include <troupe/base/quoted_name.hpp>
+#include <troupe/trace/analysis/critical_path.hpp>
+#include <troupe/trace/analysis/replay.hpp>
+#include <troupe/trace/analysis/statistics.hpp>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+namespace troupe::apps {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+struct path_options {
+  std::vector<std::string> files;
+  std::optional<std::uint32_t> step;
+  std::string what_if;
+  bool json = false;
+};
+
+/// Step times of a replay, in nanoseconds.
+struct what_if_times {
+  std::size_t steps = 0;
+  double measured = 0, unchanged = 0, changed = 0;
+};
+
+std::vector<trace::cost_change> read_changes(const std::string& list) {
+  std::vector<trace::cost_change> changes;
+  if (list.empty())
+    return changes;
+  for (const auto& entry : split_list(list)) {
+    try {
+      changes.push_back(trace::parse_cost_change(entry));
+    } catch (const error& e) {
+      throw usage_error("--what-if " + e.message());
+    }
+  }
+  return changes;
+}
+
+const trace::step_times& find_step(const traced_run& run,
+                                   const path_options& options) {
+  const auto steps = run.timeline().steps();
+  if (steps.empty())
+    throw error(errc::invalid_argument,
+                options.files.front() + ": no step has ended in it");
+  if (!options.step)
+    return *trace::median_step(run.timeline());
+  const auto found =
+    std::ranges::find(steps, *options.step, &trace::step_times::step);
+  if (found == steps.end())
+    throw error(errc::invalid_argument,
+                options.files.front() + ": no step "
+                  + std::to_string(*options.step) + "; the trace has steps "
+                  + std::to_string(steps.front().step) + " to "
+                  + std::to_string(steps.back().step));
+  return *found;
+}
+
+/// The time of the chosen step, or the mean of all: of steps that are in flight
+/// together, one can end right after the other, so single times say little.
+double time_of_interest(const std::vector<double>& times,
+                        const path_options& options) {
+  return options.step ? times.back() : trace::mean(times);
+}
+
+what_if_times predict(const traced_run& run, const path_options& options,
+                      const std::vector<trace::cost_change>& changes) {
+  const auto& all = run.timeline();
+  const auto costs = trace::cost_table::measure(run.parts(), all, run.graph());
+  const auto changed = costs.changed(changes);
+  const auto range = options.step ? trace::steps_to_replay(all, *options.step)
+                                  : trace::steps_to_replay(all);
+  const auto same = trace::replay(all, run.graph(), range, costs, costs);
+  const auto other = trace::replay(all, run.graph(), range, costs, changed);
+  return {same.steps.size(), time_of_interest(same.measured_ns, options),
+          time_of_interest(same.predicted_ns, options),
+          time_of_interest(other.predicted_ns, options)};
+}
+
+json path_json(const traced_run& run, const trace::critical_path& path) {
+  json parts = json::array();
+  for (const auto& p : path.parts)
+    parts.push_back({{"kind", to_string(p.kind)},
+                     {"op", p.op == no_handle ? "" : run.name_of(p.op)},
+                     {"process", p.process},
+                     {"worker", p.worker},
+                     {"begin_ns", p.begin},
+                     {"ns", p.end - p.begin}});
+  return {{"step", path.step}, {"ns", path.total()}, {"path", parts}};
+}
+
+void print_path(const traced_run& run, const trace::critical_path& path,
+                const trace::step_times& step) {
+  std::printf("step %u: %s\n", path.step,
+              time_text(static_cast<double>(path.total())).c_str());
+  std::printf("%10s %10s  %-20s %-7s %s\n", "from", "time", "what", "worker",
+              "op");
+  for (const auto& p : path.parts) {
+    const auto from = static_cast<double>(p.begin - step.after);
+    const auto ns = static_cast<double>(p.end - p.begin);
+    const auto place =
+      p.op == no_handle ? std::string{}
+      : run.parts().size() > 1
+        ? std::to_string(p.process) + "/" + std::to_string(p.worker)
+        : std::to_string(p.worker);
+    std::printf("%10s %10s  %-20s %-7s %s\n", time_text(from).c_str(),
+                time_text(ns).c_str(), std::string{to_string(p.kind)}.c_str(),
+                place.c_str(),
+                p.op == no_handle ? "" : one_line(run.name_of(p.op)).c_str());
+  }
+  const auto kinds = path.by_kind();
+  for (std::size_t k = 0; k < kinds.size(); ++k)
+    std::printf(
+      "%-20s %10s %s\n",
+      std::string{to_string(static_cast<trace::path_kind>(k))}.c_str(),
+      time_text(static_cast<double>(kinds[k])).c_str(),
+      percent_text(static_cast<double>(kinds[k])
+                   / std::max(1.0, static_cast<double>(path.total())))
+        .c_str());
+}
+
+void print_prediction(const what_if_times& times, const std::string& what) {
+  std::printf("step time measured %s, replayed %s (%+.1f %%)",
+              time_text(times.measured).c_str(),
+              time_text(times.unchanged).c_str(),
+              100 * (times.unchanged / times.measured - 1));
+  if (!what.empty())
+    std::printf(", with %s %s (%+.1f %%)", one_line(what).c_str(),
+                time_text(times.changed).c_str(),
+                100 * (times.changed / times.measured - 1));
+  if (times.steps > 1)
+    std::printf(", mean of %zu steps", times.steps);
+  std::printf("\n");
+}
+
+int run_critical_path(const path_options& options) {
+  const auto changes = read_changes(options.what_if);
+  const traced_run run{options.files};
+  run.require_ops();
+  const auto& step = find_step(run, options);
+  const auto path =
+    trace::find_critical_path(run.timeline(), run.graph(), step);
+  const auto times = predict(run, options, changes);
+  if (options.json) {
+    auto out = path_json(run, path);
+    out["measured_ns"] = times.measured;
+    out["replayed_ns"] = times.unchanged;
+    if (!changes.empty())
+      out["predicted_ns"] = times.changed;
+    std::printf("%s\n", json_text(out).c_str());
+    return 0;
+  }
+  print_path(run, path, step);
+  print_prediction(times, options.what_if);
+  return 0;
+}
+
+} // namespace
+
+void add_trace_critical_path(CLI::App& trace, action& chosen) {
+  auto options = std::make_shared<path_options>();
+  auto& command = *trace.add_subcommand(
+    "critical-path", "why a step took so long, and what if ops were faster");
+  add_trace_files(command, options->files);
+  command.add_option("--step", options->step,
+                     "a step (default: the median one)");
+  add_list_option(command, "--what-if", options->what_if,
+                  "predict the step time if ops took another time: "
+                  "TYPE=x0.5, TYPE=+2ms, TYPE=100us, ...; * means all types");
+  add_output_options(command, options->json,
+                     "troupe trace critical-path run.trt --what-if "
+                     "conv2d=x0.5");
+  command.callback([options, &chosen] {
+    chosen = [options] { return run_critical_path(*options); };
+  });
+}
+
+} // namespace troupe::apps

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/common_options.hpp>
+#include <troupe/apps/results/json_text.hpp>
+#include <troupe/apps/trace/trace_commands.hpp>
+#include <troupe/apps/trace/traced_run.hpp>
+#include <troupe/base/quoted_name.hpp>
+#include <troupe/trace/analysis/trace_diff.hpp>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <memory>
+
+namespace troupe::apps {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+json diff_json(const trace::diff_row& row) {
+  const auto side = [](const trace::spread& s, std::size_t steps) {
+    return json{{"steps", steps},
+                {"ns", s.median},
+                {"ns_quarter", s.quarter},
+                {"ns_three_quarters", s.three_quarters}};
+  };
+  return {{"name", row.name},
+          {"a", side(row.a_ns, row.steps_a)},
+          {"b", side(row.b_ns, row.steps_b)},
+          {"ratio", row.ratio()},
+          {"p", row.p},
+          {"difference", to_string(row.found)}};
+}
+
+std::string side_text(const trace::spread& s, std::size_t steps) {
+  if (steps == 0)
+    return "-";
+  return time_text(s.median) + " (" + time_text(s.quarter) + " .. "
+         + time_text(s.three_quarters) + ")";
+}
+
+void print_diff_row(const trace::diff_row& row) {
+  std::printf("%-32s %-38s %-38s %7.3f  %s\n", one_line(row.name).c_str(),
+              side_text(row.a_ns, row.steps_a).c_str(),
+              side_text(row.b_ns, row.steps_b).c_str(), row.ratio(),
+              std::string{to_string(row.found)}.c_str());
+}
+
+void print_diff_text(const trace::trace_difference& found) {
+  std::printf("%-32s %-38s %-38s %7s\n", "per step", "A: median (quartiles)",
+              "B: median (quartiles)", "B / A");
+  print_diff_row(found.step);
+  for (const auto& row : found.rows)
+    print_diff_row(row);
+  const auto count = [&](trace::difference d) {
+    return std::ranges::count(found.rows, d, &trace::diff_row::found);
+  };
+  const auto differ =
+    count(trace::difference::faster) + count(trace::difference::slower);
+  const auto unknown = count(trace::difference::unknown);
+  if (differ == 0)
+    std::printf("no difference beyond the spread of the steps");
+  else
+    std::printf("%zd of %zu differ beyond the spread of the steps", differ,
+                found.rows.size());
+  if (unknown > 0)
+    std::printf(", %zd not comparable: fewer than %zu steps in A or B", unknown,
+                trace::least_steps);
+  std::printf("\n");
+}
+
+struct diff_options {
+  std::string a, b;
+  trace::diff_by by = trace::diff_by::type;
+  bool json = false;
+};
+
+int run_diff(const diff_options& options) {
+  const traced_run a{{options.a}};
+  const traced_run b{{options.b}};
+  a.require_ops();
+  b.require_ops();
+  const auto found = trace::compare(a.timeline(), a.graph(), b.timeline(),
+                                    b.graph(), options.by);
+  if (!options.json) {
+    print_diff_text(found);
+    return 0;
+  }
+  std::printf("%s\n", json_text(diff_json(found.step)).c_str());
+  for (const auto& row : found.rows)
+    std::printf("%s\n", json_text(diff_json(row)).c_str());
+  return 0;
+}
+
+} // namespace
+
+void add_trace_diff(CLI::App& trace, action& chosen) {
+  auto options = std::make_shared<diff_options>();
+  auto& command =
+    *trace.add_subcommand("diff", "compares two runs, and tells noise apart");
+  const std::map<std::string, trace::diff_by> names{
+    {"op", trace::diff_by::op}, {"type", trace::diff_by::type}};
+  command.add_option("A.trt", options->a, "the run before")->required();
+  command.add_option("B.trt", options->b, "the run after")->required();
+  command
+    .add_option("--by", options->by,
+                "compare the ops of a type together (default), or each op")
+    ->transform(CLI::CheckedTransformer(names));
+  add_output_options(command, options->json,
+                     "troupe trace diff before.trt after.trt");
+  command.callback(
+    [options, &chosen] { chosen = [options] { return run_diff(*options); }; });
+}
+
+} // namespace troupe::apps

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/apps/trace/traced_run.hpp>
+#include <troupe/trace/analysis/summary.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace troupe::apps {
+
+/// An op of a critical path: all its parts together.
+struct path_op {
+  handle_id op = no_handle;
+  std::uint64_t ns = 0;        ///< that it ran
+  std::uint64_t waited_ns = 0; ///< that it was ready without a worker
+};
+
+/// The ops of a path, the most time first.
+std::vector<path_op> ops_of(const trace::critical_path& path);
+
+/// The sentence of a wait: "waits for mul#0@cpu:0".
+std::string reason_text(const traced_run& run, const trace::op_wait& wait);
+
+std::string summary_text(const traced_run& run, const trace::trace_summary& s);
+nlohmann::ordered_json summary_json(const traced_run& run,
+                                    const trace::trace_summary& s);
+
+} // namespace troupe::apps

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/trace/traced_run.hpp>
+
+#include <troupe/apps/option_checks.hpp>
+#include <troupe/apps/printed.hpp>
+#include <troupe/base/clock.hpp>
+#include <troupe/base/error.hpp>
+#include <troupe/base/quoted_name.hpp>
+#include <troupe/trace/trace_reader.hpp>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+#include <cstdio>
+
+namespace troupe::apps {
+
+namespace {
+
+std::vector<trace::process_trace>
+read_parts(const std::vector<std::string>& files) {
+  std::vector<trace::process_trace> parts;
+  for (const auto& file : files) {
+    parts.push_back(trace::read_trace(file));
+    if (const auto bytes = parts.back().unread_bytes; bytes > 0)
+      std::fprintf(stderr,
+                   "troupe: %s: cut or damaged, read up to the last %llu "
+                   "bytes\n",
+                   one_line(file).c_str(),
+                   static_cast<unsigned long long>(bytes));
+  }
+  return parts;
+}
+
+} // namespace
+
+traced_run::traced_run(const std::vector<std::string>& files)
+  : files_(files), parts_(read_parts(files)),
+    clocks_(trace::merge_clocks(parts_)), graph_(parts_.front().graph),
+    timeline_(parts_) {}
+
+void traced_run::require_ops() const {
+  if (timeline_.runs().empty())
+    throw error(errc::invalid_argument,
+                files_.front()
+                  + ": does not say when ops ran; record with --trace-level "
+                    "ops or messages");
+}
+
+void add_trace_files(CLI::App& command, std::vector<std::string>& files) {
+  command
+    .add_option("F.trt", files,
+                "what train --trace wrote; of a job the files of all ranks")
+    ->check(not_empty())
+    ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+    ->required();
+}
+
+std::string time_text(double ns) {
+  if (ns < ns_per_us)
+    return printed("%.0f ns", ns);
+  if (ns < ns_per_ms)
+    return printed("%.1f us", ns / ns_per_us);
+  return printed("%.2f ms", ns / ns_per_ms);
+}
+
+std::string percent_text(double share) {
+  return printed("%.1f %%", 100 * share);
+}
+
+std::string bytes_text(double bytes) {
+  constexpr double kib = 1024;
+  if (bytes < kib)
+    return printed("%.0f B", bytes);
+  if (bytes < kib * kib)
+    return printed("%.1f KiB", bytes / kib);
+  return printed("%.1f MiB", bytes / kib / kib);
+}
+
+} // namespace troupe::apps

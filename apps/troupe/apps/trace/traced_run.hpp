@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/trace/analysis/op_graph.hpp>
+#include <troupe/trace/analysis/timeline.hpp>
+#include <troupe/trace/merge.hpp>
+#include <troupe/trace/trace.hpp>
+
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+} // namespace CLI
+
+namespace troupe::apps {
+
+/// The traces of all processes of a run, on one clock.
+class traced_run {
+public:
+  /// Reads the files. Tells on stderr what could not be read of them. Throws as
+  /// `read_trace` and `merge_clocks` do, with the file's name.
+  explicit traced_run(const std::vector<std::string>& files);
+  traced_run(const traced_run&) = delete;
+  traced_run& operator=(const traced_run&) = delete;
+
+  const std::vector<trace::process_trace>& parts() const noexcept {
+    return parts_;
+  }
+  const trace::clock_merge& clocks() const noexcept { return clocks_; }
+  const trace::op_graph& graph() const noexcept { return graph_; }
+  const trace::timeline& timeline() const noexcept { return timeline_; }
+  std::string name_of(handle_id id) const {
+    return std::string{parts_.front().name_of(id)};
+  }
+
+  /// Throws error(invalid_argument) with the first file's name if the trace
+  /// does not say when ops ran.
+  void require_ops() const;
+
+private:
+  std::vector<std::string> files_;
+  std::vector<trace::process_trace> parts_;
+  trace::clock_merge clocks_;
+  trace::op_graph graph_;
+  trace::timeline timeline_;
+};
+
+/// Adds the positional argument F.trt.
+void add_trace_files(CLI::App& command, std::vector<std::string>& files);
+
+/// A time with a unit that fits: "12.3 us", "4.56 ms".
+std::string time_text(double ns);
+/// A share as "12.3 %".
+std::string percent_text(double share);
+/// "12.3 MiB".
+std::string bytes_text(double bytes);
+
+} // namespace troupe::apps

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/command_runner.hpp"
+
+#include <support/files.hpp>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+using namespace troupe::test;
+
+TEST_SUITE("apps.trace") {
+
+namespace {
+
+using json = nlohmann::json;
+
+/// Trains with a trace in `file`.
+void record(const std::string& file, const words& more = {}) {
+  const auto result = run_troupe(words{"train", "mlp", "--synthetic", "--batch",
+                                       "8", "--steps", "12", "--threads", "1",
+                                       "--devices", "cpu:1", "--trace", file}
+                                 + more);
+  INFO(result.err);
+  REQUIRE(result.code == 0);
+}
+
+json answer_of(const words& command) {
+  const auto result = run_troupe(words{"trace"} + command + words{"--json"});
+  INFO(result.err);
+  REQUIRE(result.code == 0);
+  return json::parse(lines_of(result.out).at(0));
+}
+
+} // namespace
+
+TEST_CASE("a summary's parts add up") {
+  const temporary_folder folder;
+  const std::string file = folder / "a.trt";
+  record(file);
+  const auto s = answer_of({"summary", file});
+  CHECK(s["level"] == "messages");
+  CHECK(s["steps"] == 12);
+  CHECK(s["steps_counted"] == 10);
+  CHECK(s["events_lost"] == 0);
+  CHECK(s["processes"][0]["complete"] == true);
+  CHECK_FALSE(s["processes"][0]["phases"].empty());
+  const auto& path = s["critical_path"];
+  CHECK(path["compute_ns"].get<long>() + path["merging_ns"].get<long>()
+          + path["worker_wait_ns"].get<long>() + path["ending_ns"].get<long>()
+        == path["ns"].get<long>());
+  double share = 0;
+  for (const auto& t : s["op_times"])
+    share += t["share"].get<double>();
+  CHECK(share == doctest::Approx(1));
+  REQUIRE(s["memory"].size() == 1);
+  long held = 0;
+  for (const auto& h : s["memory"][0]["holders"])
+    held += h["bytes"].get<long>();
+  CHECK(held == s["memory"][0]["peak_bytes"].get<long>());
+  const auto text = run_troupe({"trace", "summary", file});
+  CHECK(text.code == 0);
+  for (const auto* part :
+       {"critical path of step", "top ops by self time", "longest waits",
+        "worker 0 idle", "messages: ", "memory of temporaries on cpu:0"}) {
+    CAPTURE(part);
+    CHECK(text.out.find(part) != std::string::npos);
+  }
+}
+
+TEST_CASE("a slow run is predicted from a fast one, and the reverse") {
+  const temporary_folder folder;
+  const std::string fast = folder / "fast.trt", slow = folder / "slow.trt";
+  record(fast, {"--steps", "30"});
+  record(slow, {"--steps", "30", "--slow", "mul=3ms"});
+  // What the slow ops really took more, sleep's own lateness included.
+  const auto median = [](const std::string& file) {
+    double sum = 0;
+    const auto result = run_troupe({"trace", "costs", file, "--json"});
+    for (const auto& text : lines_of(result.out))
+      if (const auto row = json::parse(text); row["op_type"] == "mul")
+        sum += row["ns"].get<double>();
+    return sum / 3; // mlp has three, of different shapes
+  };
+  const auto more =
+    std::to_string(static_cast<long>(median(slow) - median(fast)));
+  const auto predicted = [&](const std::string& from, const std::string& sign) {
+    const auto found = answer_of(
+      {"critical-path", from, "--what-if", "mul=" + sign + more + "ns"});
+    // Without changes a replay gives what was measured.
+    CHECK(found["replayed_ns"].get<double>()
+          == doctest::Approx(found["measured_ns"].get<double>()).epsilon(0.05));
+    return found["predicted_ns"].get<double>();
+  };
+  const auto measured_slow =
+    answer_of({"summary", slow})["step_ns_mean"].get<double>();
+  // Each run has noise of its own; tests of the layer are exact.
+  CHECK(predicted(fast, "+") == doctest::Approx(measured_slow).epsilon(0.25));
+  CHECK(predicted(slow, "-") < 0.5 * measured_slow);
+}
+
+TEST_CASE("diff finds the op that became slow, and nothing in equal runs") {
+  const temporary_folder folder;
+  const std::string fast = folder / "fast.trt", slow = folder / "slow.trt";
+  record(fast, {"--steps", "30"});
+  record(slow, {"--steps", "30", "--slow", "mul=3ms"});
+  const auto rows = [](const words& command) {
+    std::vector<json> found;
+    const auto result = run_troupe(words{"trace", "diff", "--json"} + command);
+    for (const auto& text : lines_of(result.out))
+      found.push_back(json::parse(text));
+    return found;
+  };
+  const auto found = rows({fast, slow});
+  REQUIRE(found.size() > 2);
+  CHECK(found[0]["name"] == "step time");
+  CHECK(found[0]["difference"] == "slower");
+  CHECK(found[1]["name"] == "mul");
+  CHECK(found[1]["difference"] == "slower");
+  for (const auto& row : rows({fast, fast, "--by", "op"}))
+    CHECK(row["difference"] == "no difference");
+  const auto text = run_troupe({"trace", "diff", fast, fast});
+  CHECK(text.out.find("no difference beyond the spread") != std::string::npos);
+}
+
+TEST_CASE("ranks of a job are brought onto one clock") {
+  const temporary_folder folder;
+  const std::string file = folder / "a.trt", other = folder / "a.1.trt";
+  const auto job =
+    run_troupe({"launch", "--nodes", "2", "--", TROUPE_COMMAND, "train", "mlp",
+                "--synthetic", "--batch", "8", "--steps", "12", "--threads",
+                "1", "--trace", file});
+  INFO(job.err);
+  REQUIRE(job.code == 0);
+  const auto s = answer_of({"summary", other, file});
+  REQUIRE(s["processes"].size() == 2);
+  CHECK(s["processes"][0]["process"] == 0);
+  const auto offset = s["processes"][1]["clock_offset_ns"].get<long>();
+  const auto uncertainty =
+    s["processes"][1]["clock_uncertainty_ns"].get<long>();
+  // Both have the same clock.
+  CHECK(uncertainty >= 0);
+  CHECK(std::abs(offset) <= uncertainty + 20'000);
+  CHECK(s["overlap"].size() == 2);
+  CHECK(fails_with(run_troupe({"trace", "summary", file, file}), 1,
+                   {"not of one run", "process 0"}));
+}
+
+TEST_CASE("a low level says what needs a higher one") {
+  const temporary_folder folder;
+  const std::string file = folder / "a.trt";
+  record(file, {"--trace-level", "steps"});
+  const auto summary = run_troupe({"trace", "summary", file});
+  CHECK(summary.code == 0);
+  CHECK(summary.out.find("record with --trace-level ops") != std::string::npos);
+  CHECK_FALSE(answer_of({"summary", file}).contains("op_times"));
+  for (const words& command :
+       {words{"costs", file}, {"critical-path", file}, {"diff", file, file}})
+    CHECK(fails_with(run_troupe(words{"trace"} + command), 1,
+                     {"a.trt", "--trace-level ops or messages"}));
+}
+
+TEST_CASE("a cut file is read up to there, and says so") {
+  const temporary_folder folder;
+  const std::string file = folder / "a.trt", cut = folder / "cut.trt";
+  record(file);
+  const auto whole = read_bytes(file);
+  write_bytes(cut, whole.substr(0, whole.size() - 20));
+  const auto result = run_troupe({"trace", "summary", cut});
+  CHECK(result.code == 0);
+  CHECK(result.err.find("cut.trt: cut or damaged, read up to the last")
+        != std::string::npos);
+  CHECK(result.out.find("ended without closing the file") != std::string::npos);
+  CHECK(lines_of(result.err).size() == 1);
+}
+
+TEST_CASE("files that are no trace are refused with one line") {
+  const temporary_folder folder;
+  const std::string file = folder / "a.trt";
+  const auto refused = [&](const std::vector<std::string>& parts) {
+    const auto result = run_troupe({"trace", "summary", file});
+    CHECK(fails_with(result, 1, parts));
+    CHECK(lines_of(result.err).size() == 1);
+  };
+  refused({"a.trt", "No such file"});
+  write_bytes(file, "no trace of anything at all");
+  refused({"a.trt", "not a trace of Troupe"});
+  record(file);
+  auto bytes = read_bytes(file);
+  bytes[8] = 9; // the version
+  write_bytes(file, bytes);
+  refused({"a.trt", "newer version", "format 9"});
+  write_bytes(file, bytes.substr(0, 8) + std::string{1, 0, 0, 0, 0, 0, 0, 0});
+  refused({"a.trt", "before the graph is known"});
+  if (::geteuid() != 0) { // root may read everything
+    std::filesystem::permissions(file, std::filesystem::perms::none);
+    refused({"a.trt", "Permission denied"});
+  }
+}
+
+TEST_CASE("wrong words are refused as a wrong command line") {
+  const temporary_folder folder;
+  const std::string file = folder / "a.trt";
+  record(file);
+  CHECK(fails_with(run_troupe({"trace"}), 2, {"a command is missing"}));
+  CHECK(fails_with(run_troupe({"trace", "sumary", file}), 2, {"sumary"}));
+  CHECK(fails_with(run_troupe({"trace", "summary"}), 2, {"F.trt"}));
+  CHECK(fails_with(
+    run_troupe({"trace", "critical-path", file, "--what-if", "mul=2"}), 2,
+    {"--what-if", "'mul=2'", "TYPE=x0.5"}));
+  CHECK(fails_with(
+    run_troupe({"trace", "critical-path", file, "--what-if", "moon=x2"}), 1,
+    {"'moon'"}));
+  CHECK(fails_with(run_troupe({"trace", "critical-path", file, "--step", "99"}),
+                   1, {"no step 99", "0 to 11"}));
+  CHECK(fails_with(run_troupe({"trace", "diff", file, file, "--by", "moon"}), 2,
+                   {"--by"}));
+}
+
+} // TEST_SUITE("apps.trace")

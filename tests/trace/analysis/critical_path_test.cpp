@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/analysis/made_trace.hpp"
+
+#include <troupe/trace/analysis/critical_path.hpp>
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::trace;
+using namespace troupe::test;
+
+TEST_SUITE("trace.critical_path") {
+
+namespace {
+
+struct expected_part {
+  path_kind kind;
+  handle_id op;
+  std::uint64_t begin, end;
+};
+
+void check_path(const process_trace& t, std::size_t step,
+                const std::vector<expected_part>& expected) {
+  const std::vector<process_trace> parts{t};
+  const timeline all{parts};
+  const op_graph graph{t.graph};
+  REQUIRE(all.steps().size() > step);
+  const auto& times = all.steps()[step];
+  const auto path = find_critical_path(all, graph, times);
+  CHECK(path.total() == times.ns());
+  REQUIRE(path.parts.size() == expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    CAPTURE(i);
+    CHECK(path.parts[i].kind == expected[i].kind);
+    CHECK(path.parts[i].op == expected[i].op);
+    CHECK(path.parts[i].begin == expected[i].begin);
+    CHECK(path.parts[i].end == expected[i].end);
+  }
+}
+
+} // namespace
+
+TEST_CASE("the path goes through the op whose message was the last one") {
+  made_trace t{1, 2};
+  const auto slow = t.op("slow"), fast = t.op("fast"), last = t.op("last");
+  const auto x = t.var("x"), y = t.var("y");
+  t.edge(slow, x).edge(fast, y).edge(x, last).edge(y, last);
+  t.step(0, 100, 1000);
+  t.run(slow, 0, 0, 110, 700).run(fast, 0, 1, 105, 300);
+  t.run(last, 0, 1, 720, 990);
+  check_path(t.done(), 0,
+             {{path_kind::worker, slow, 100, 110},
+              {path_kind::compute, slow, 110, 700},
+              {path_kind::worker, last, 700, 720},
+              {path_kind::compute, last, 720, 990},
+              {path_kind::ending, no_handle, 990, 1000}});
+}
+
+TEST_CASE("an op that was ready waits for a worker, not for the op before it") {
+  made_trace t{2, 1};
+  const auto first = t.op("first", 0), other = t.op("other", 1);
+  t.step(0, 0, 1000);
+  t.run(first, 0, 0, 0, 600).run(other, 0, 0, 600, 1000);
+  check_path(t.done(), 0,
+             {{path_kind::worker, other, 0, 600},
+              {path_kind::compute, other, 600, 1000}});
+}
+
+TEST_CASE("a step's time begins when the step before has ended") {
+  made_trace t{1, 2};
+  const auto a = t.op("a"), b = t.op("b");
+  t.edge(a, b);
+  t.step(0, 0, 500).step(1, 100, 900);
+  t.run(a, 0, 0, 0, 100).run(b, 0, 0, 100, 500);
+  t.run(a, 1, 1, 300, 600).run(b, 1, 1, 600, 900);
+  check_path(
+    t.done(), 1,
+    {{path_kind::compute, a, 500, 600}, {path_kind::compute, b, 600, 900}});
+}
+
+TEST_CASE("a pending launch counts until its results are there") {
+  made_trace t;
+  const auto a = t.op("all_reduce", 0, true), b = t.op("b");
+  t.edge(a, b);
+  t.step(0, 0, 900);
+  t.run(a, 0, 0, 0, 10).event(event_kind::completion, 500, a, 0);
+  t.run(b, 0, 0, 500, 900);
+  check_path(
+    t.done(), 0,
+    {{path_kind::merging, a, 0, 500}, {path_kind::compute, b, 500, 900}});
+}
+
+TEST_CASE("a rank that waits for the last one leads the path there") {
+  // Rank 0 begins at 100 and waits until rank 1 begins at 600.
+  made_trace t{2, 2};
+  t.graph().process_of_device = {0, 1};
+  const auto r0 = t.op("all_reduce", 0, true), r1 = t.op("all_reduce", 1, true);
+  const auto work = t.op("work", 1), after = t.op("after", 0);
+  t.edge(work, r1).edge(r0, after);
+  t.step(0, 0, 1000);
+  t.run(r0, 0, 0, 100, 800).run(work, 0, 1, 0, 600).run(r1, 0, 1, 600, 800);
+  t.run(after, 0, 0, 800, 1000);
+  check_path(t.done(), 0,
+             {{path_kind::compute, work, 0, 600},
+              {path_kind::merging, r0, 600, 800},
+              {path_kind::compute, after, 800, 1000}});
+}
+
+TEST_CASE("without runs of ops the path says nothing") {
+  made_trace t;
+  t.step(0, 0, 1000);
+  check_path(t.done(), 0, {{path_kind::ending, no_handle, 0, 1000}});
+}
+
+TEST_CASE("the median step is one of the whole steady steps") {
+  made_trace t;
+  const auto a = t.op("a");
+  const std::vector<std::uint64_t> times{900, 800, 50, 10, 30, 20};
+  std::uint64_t now = 0;
+  for (std::uint32_t s = 0; s < times.size(); ++s) {
+    t.step(s, now, now + times[s]);
+    if (s != 5) // its run was lost
+      t.run(a, s, 0, now, now + times[s]);
+    now += times[s];
+  }
+  const std::vector<process_trace> parts{t.done()};
+  const timeline all{parts};
+  REQUIRE(median_step(all));
+  CHECK(median_step(all)->step == 4);
+  CHECK_FALSE(all.steps()[5].is_whole);
+}
+
+} // TEST_SUITE("trace.critical_path")

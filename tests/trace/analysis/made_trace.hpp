@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/trace/trace.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace troupe::test {
+
+/// A trace that is written by hand. Times are in nanoseconds.
+class made_trace {
+public:
+  explicit made_trace(std::size_t devices = 1, std::size_t workers = 1) {
+    for (std::size_t d = 0; d < devices; ++d)
+      trace_.graph.devices.push_back("cpu:" + std::to_string(d));
+    trace_.run.workers = workers;
+  }
+
+  /// Adds an op named "mul@0" if its type is "mul" and its device 0.
+  handle_id op(const std::string& type, std::uint32_t device = 0,
+               bool is_collective = false) {
+    trace::handle_info h;
+    h.name = type + "@" + std::to_string(device);
+    h.type = type;
+    h.is_op = true;
+    h.is_collective = is_collective;
+    h.device = device;
+    h.stream = is_collective ? "collective" : "compute";
+    return add(std::move(h));
+  }
+  handle_id var(const std::string& name, std::uint32_t device = 0) {
+    trace::handle_info h;
+    h.name = h.type = name;
+    h.device = device;
+    return add(std::move(h));
+  }
+  made_trace& edge(handle_id from, handle_id to, std::uint32_t distance = 0) {
+    trace_.graph.edges.push_back({from, to, distance});
+    return *this;
+  }
+
+  made_trace& event(event_kind kind, std::uint64_t time, handle_id from,
+                    std::uint32_t step, std::uint16_t worker = 0,
+                    handle_id to = no_handle, std::uint64_t amount = 0) {
+    trace_.events.push_back({time, amount, from, to, step, worker, kind});
+    return *this;
+  }
+  made_trace& run(handle_id op, std::uint32_t step, std::uint16_t worker,
+                  std::uint64_t begin, std::uint64_t end) {
+    event(event_kind::run_begin, begin, op, step, worker);
+    return event(event_kind::run_end, end, op, step, worker);
+  }
+  made_trace& step(std::uint32_t step, std::uint64_t begin, std::uint64_t end) {
+    event(event_kind::step_begin, begin, no_handle, step);
+    return event(event_kind::step_end, end, no_handle, step);
+  }
+
+  trace::run_info& run_info() { return trace_.run; }
+  trace::graph_info& graph() { return trace_.graph; }
+  /// The trace with its events in order.
+  trace::process_trace done() const {
+    auto made = trace_;
+    std::ranges::stable_sort(made.events, {}, &trace_event::time);
+    return made;
+  }
+
+private:
+  handle_id add(trace::handle_info h) {
+    trace_.graph.handles.push_back(std::move(h));
+    return static_cast<handle_id>(trace_.graph.handles.size() - 1);
+  }
+
+  trace::process_trace trace_;
+};
+
+} // namespace troupe::test

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/analysis/made_trace.hpp"
+
+#include <troupe/trace/analysis/cost_table.hpp>
+#include <troupe/trace/analysis/summary.hpp>
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::trace;
+using namespace troupe::test;
+
+TEST_SUITE("trace.summary") {
+
+namespace {
+
+trace_summary summary_of(const process_trace& t) {
+  const std::vector<process_trace> parts{t};
+  const timeline all{parts};
+  const op_graph graph{t.graph};
+  return summarize(parts, all, graph);
+}
+
+} // namespace
+
+TEST_CASE("step times are quantiles of the steps after the first two") {
+  made_trace t;
+  std::uint64_t now = 0;
+  for (std::uint32_t s = 0; s < 13; ++s) {
+    const std::uint64_t ns = s < 2 ? 90'000 : 100 * (s - 1); // 100 to 1100
+    t.step(s, now, now + ns);
+    now += ns;
+  }
+  const auto s = summary_of(t.done()).steps;
+  CHECK(s.count == 13);
+  CHECK(s.counted == 11);
+  CHECK(s.mean_ns == 600);
+  CHECK(s.median_ns == 600);
+  CHECK(s.p10_ns == 200);
+  CHECK(s.p90_ns == 1000);
+  CHECK(s.between == 0);
+}
+
+TEST_CASE("time in which no step was under way is between steps") {
+  made_trace t;
+  for (std::uint32_t s = 0; s < 6; ++s)
+    t.step(s, s * 1000, s * 1000 + 500);
+  // of 3500 ns: 4 steps of 500
+  CHECK(summary_of(t.done()).steps.between == doctest::Approx(3.0 / 7));
+}
+
+TEST_CASE("idle, self time and overlap are shares of the counted time") {
+  made_trace t{2, 2};
+  const auto work = t.op("work", 0), merge = t.op("all_reduce", 1, true);
+  for (std::uint32_t s = 0; s < 6; ++s) {
+    const std::uint64_t at = s * 1000;
+    t.step(s, at, at + 1000);
+    t.run(work, s, 0, at, at + 600);        // alone until 400
+    t.run(merge, s, 1, at + 400, at + 900); // with work until 600
+    t.event(event_kind::help_begin, at + 100, work, s, 1);
+    t.event(event_kind::help_end, at + 200, work, s, 1);
+  }
+  const auto s = summary_of(t.done());
+  REQUIRE(s.workers.size() == 2);
+  CHECK(s.workers[0].idle == doctest::Approx(0.4));
+  CHECK(s.workers[1].idle == doctest::Approx(0.4)); // 500 + 100 of help
+  REQUIRE(s.types.size() == 2);
+  CHECK(s.types[0].type == "work");
+  CHECK(s.types[0].count == 1);
+  CHECK(s.types[0].self_ns == 700);
+  CHECK(s.types[0].share == doctest::Approx(7.0 / 12));
+  REQUIRE(s.overlap.size() == 1);
+  CHECK(s.overlap[0].compute_ns == 600);
+  CHECK(s.overlap[0].merge_ns == 500);
+  CHECK(s.overlap[0].share() == doctest::Approx(0.4));
+}
+
+TEST_CASE("a wait says who was waited for and why") {
+  made_trace t{2, 2};
+  const auto slow = t.op("slow", 0), here = t.op("here", 1),
+             next = t.op("next", 1);
+  t.edge(slow, next);
+  for (std::uint32_t s = 0; s < 4; ++s) {
+    const std::uint64_t at = s * 1000;
+    t.step(s, at, at + 1000);
+    t.run(slow, s, 0, at, at + 700).run(here, s, 1, at, at + 300);
+    t.run(next, s, 1, at + 750, at + 1000); // ready at 700, begins at 750
+  }
+  const auto waits = summary_of(t.done()).waits;
+  REQUIRE(waits.size() == 2);
+  CHECK(waits[0].op == next);
+  CHECK(waits[0].waited_for == slow);
+  CHECK(waits[0].reason == wait_reason::message);
+  CHECK(waits[0].count == 2);
+  CHECK(waits[0].total_ns == 2 * 400);
+  CHECK(waits[1].reason == wait_reason::worker);
+  CHECK(waits[1].total_ns == 2 * 50);
+}
+
+TEST_CASE("a rank that came early waits for the rank that came last") {
+  made_trace t{2, 2};
+  t.graph().process_of_device = {0, 1};
+  const auto r0 = t.op("all_reduce", 0, true), r1 = t.op("all_reduce", 1, true);
+  t.step(0, 0, 1000).run(r0, 0, 0, 0, 900).run(r1, 0, 1, 800, 900);
+  const auto waits = summary_of(t.done()).waits;
+  REQUIRE(waits.size() == 1);
+  CHECK(waits[0].op == r0);
+  CHECK(waits[0].waited_for == r1);
+  CHECK(waits[0].reason == wait_reason::rank);
+  CHECK(waits[0].longest_ns == 800);
+}
+
+TEST_CASE("messages are counted by what sends and receives them") {
+  made_trace t;
+  const auto op = t.op("op"), other = t.op("other");
+  const auto v = t.var("v"), w = t.var("w");
+  const auto send = [&](handle_id from, handle_id to) {
+    t.event(event_kind::message, 1, from, 0, 0, to);
+  };
+  send(no_handle, op);
+  send(no_handle, v);
+  send(op, v);
+  send(op, v);
+  send(v, other);
+  send(op, other);
+  send(v, w);
+  const auto s = summary_of(t.done());
+  CHECK(s.level == trace_level::messages);
+  CHECK(s.messages.start_to_op == 1);
+  CHECK(s.messages.start_to_var == 1);
+  CHECK(s.messages.op_to_var == 2);
+  CHECK(s.messages.var_to_op == 1);
+  CHECK(s.messages.op_to_op == 1);
+  CHECK(s.messages.var_to_var == 1);
+  CHECK(s.messages.total() == 7);
+}
+
+TEST_CASE("a memory peak names the temporaries that held it") {
+  made_trace t;
+  const auto op = t.op("op");
+  const auto x = t.var("x"), y = t.var("y"), z = t.var("z");
+  const auto fed = t.var("fed"), rate = t.var("learning_rate");
+  const auto grows = [&](std::uint64_t at, handle_id v, std::uint64_t bytes) {
+    t.event(event_kind::allocation, at, op, 0, 0, v, bytes);
+  };
+  const auto shrinks = [&](std::uint64_t at, handle_id v, std::uint64_t bytes) {
+    t.event(event_kind::deallocation, at, op, 0, 0, v, bytes);
+  };
+  t.event(event_kind::feed, 1, fed, 0, 0, no_handle, 10);
+  t.event(event_kind::feed, 1, rate, 0, 0, no_handle, 1000); // never freed
+  grows(2, x, 100);
+  grows(3, y, 300); // 410: the peak
+  shrinks(4, x, 100);
+  shrinks(4, fed, 10);
+  grows(5, z, 50);
+  shrinks(6, y, 300);
+  shrinks(7, z, 90); // more than the trace has seen
+  grows(8, z, 20);
+  const auto peaks = summary_of(t.done()).memory;
+  REQUIRE(peaks.size() == 1);
+  CHECK(peaks[0].bytes == 410);
+  CHECK(peaks[0].time == 3);
+  REQUIRE(peaks[0].holders.size() == 3);
+  CHECK(peaks[0].holders[0].variable == y);
+  CHECK(peaks[0].holders[1].variable == x);
+  CHECK(peaks[0].holders[2].variable == fed);
+}
+
+TEST_CASE("the level is that of the events, and lost events are added up") {
+  made_trace t;
+  const auto op = t.op("op");
+  t.step(0, 0, 10);
+  CHECK(summary_of(t.done()).level == trace_level::steps);
+  t.run(op, 0, 0, 0, 10);
+  auto made = t.done();
+  made.lost = 7;
+  const auto s = summary_of(made);
+  CHECK(s.level == trace_level::ops);
+  CHECK(s.lost == 7);
+}
+
+TEST_CASE("an empty trace has an empty summary") {
+  const auto s = summary_of(made_trace{}.done());
+  CHECK(s.steps.count == 0);
+  CHECK_FALSE(s.path);
+  CHECK(s.types.empty());
+  CHECK(s.workers.empty());
+}
+
+TEST_CASE("costs are by type, shapes and device, without waits for ranks") {
+  made_trace t{2, 2};
+  t.graph().process_of_device = {0, 1};
+  const auto r0 = t.op("all_reduce", 0, true), r1 = t.op("all_reduce", 1, true);
+  const auto a = t.op("mul"), b = t.op("mul"), other = t.op("mul");
+  t.graph().handles[other].shape = "[2]";
+  for (std::uint32_t s = 0; s < 6; ++s) {
+    const std::uint64_t at = s * 1000;
+    t.step(s, at, at + 1000);
+    t.run(r0, s, 0, at, at + 900).run(r1, s, 1, at + 800, at + 900);
+    t.run(a, s, 0, at + 900, at + 910).run(b, s, 0, at + 910, at + 930);
+    t.run(other, s, 1, at + 900, at + 1000);
+    t.event(event_kind::allocation, at + 910, a, s, 0, r0, 64);
+  }
+  const std::vector<process_trace> parts{t.done()};
+  const timeline all{parts};
+  const op_graph graph{parts[0].graph};
+  const auto costs = cost_table::measure(parts, all, graph);
+  REQUIRE(costs.rows().size() == 4);
+  REQUIRE(costs.find(a));
+  CHECK(costs.find(a) == costs.find(b));
+  CHECK(costs.find(a) != costs.find(other));
+  CHECK(costs.find(a)->count == 8); // 4 steps that count
+  CHECK(costs.find(a)->ns.median == 15);
+  CHECK(costs.find(a)->bytes == 32);
+  CHECK(costs.find(other)->shapes == "[2]");
+  CHECK(costs.find(r0)->ns.median == 100);
+  CHECK(costs.find(r1)->ns.median == 100);
+}
+
+} // TEST_SUITE("trace.summary")

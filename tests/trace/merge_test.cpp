@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/analysis/made_trace.hpp"
+
+#include <troupe/base/error.hpp>
+#include <troupe/trace/merge.hpp>
+
+#include <support/caught.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <random>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::trace;
+using namespace troupe::test;
+
+TEST_SUITE("trace.merge") {
+
+namespace {
+
+/// Both processes of a run with a collective per step, which takes 40 us from
+/// the begin of the last rank. The second process's clock is `skew` ahead.
+class two_processes {
+public:
+  explicit two_processes(std::int64_t skew, unsigned steps = 20) {
+    std::mt19937 random{7};
+    std::uniform_int_distribution<std::uint64_t> late{0, 500'000};
+    made_trace t{2, 1};
+    t.graph().process_of_device = {0, 1};
+    const auto r0 = t.op("all_reduce", 0, true);
+    const auto r1 = t.op("all_reduce", 1, true);
+    const auto send = t.op("send", 0), recv = t.op("recv", 1);
+    t.edge(send, recv);
+    auto first = t, second = t;
+    first.run_info().processes = second.run_info().processes = 2;
+    first.run_info().begin_unix_ns = begin;
+    second.run_info().process = 1;
+    second.run_info().begin_unix_ns = begin + 2'000'000 + skew;
+    for (std::uint32_t s = 0; s < steps; ++s) {
+      const auto at = 5'000'000 + s * std::uint64_t{1'000'000};
+      const auto a = at + late(random), b = at + late(random);
+      const auto done = std::max(a, b) + 40'000;
+      first.run(r0, s, 0, a, a + 100)
+        .event(event_kind::completion, done, r0, s)
+        .run(send, s, 0, done + 1000, done + 2000);
+      second.run(r1, s, 0, b - 2'000'000, done - 2'000'000)
+        .run(recv, s, 0, done - 1'999'500, done - 1'990'000);
+    }
+    parts_ = {first.done(), second.done()};
+  }
+  std::vector<process_trace> parts() const { return parts_; }
+
+  static constexpr std::int64_t begin = 1'700'000'000'000'000'000;
+
+private:
+  std::vector<process_trace> parts_;
+};
+
+std::uint64_t time_of(const process_trace& t, event_kind kind, handle_id op,
+                      std::uint32_t step) {
+  for (const auto& e : t.events)
+    if (e.kind == kind && e.from == op && e.step == step)
+      return e.time;
+  FAIL("no such event");
+  return 0;
+}
+
+} // namespace
+
+TEST_CASE("a skew of some milliseconds is found within its uncertainty") {
+  for (const std::int64_t skew : {0, 3'000'000, -3'000'000, 1'234'567}) {
+    CAPTURE(skew);
+    auto parts = two_processes{skew}.parts();
+    const auto found = merge_clocks(parts);
+    CHECK(found.contradiction_ns == 0);
+    CHECK(found.constraints == 3 * 20);
+    CHECK(found.offsets[0].offset_ns == 0);
+    CHECK(found.offsets[1].uncertainty_ns <= 50'000);
+    CHECK(std::abs(found.offsets[1].offset_ns + skew) <= 50'000);
+    CHECK(std::abs(found.offsets[1].offset_ns + skew)
+          <= found.offsets[1].uncertainty_ns);
+  }
+}
+
+TEST_CASE("after merging, nothing arrives before it was sent") {
+  auto parts = two_processes{3'000'000}.parts();
+  merge_clocks(parts);
+  CHECK(parts[0].run.begin_unix_ns == parts[1].run.begin_unix_ns);
+  for (std::uint32_t s = 0; s < 20; ++s) {
+    const auto done0 = time_of(parts[0], event_kind::completion, 0, s);
+    const auto done1 = time_of(parts[1], event_kind::run_end, 1, s);
+    CHECK(done0 >= time_of(parts[1], event_kind::run_begin, 1, s));
+    CHECK(done1 >= time_of(parts[0], event_kind::run_begin, 0, s));
+    CHECK(time_of(parts[1], event_kind::run_end, 3, s)
+          >= time_of(parts[0], event_kind::run_begin, 2, s));
+  }
+}
+
+TEST_CASE("files may come in any order") {
+  auto parts = two_processes{3'000'000}.parts();
+  std::swap(parts[0], parts[1]);
+  const auto found = merge_clocks(parts);
+  CHECK(parts[0].run.process == 0);
+  CHECK(std::abs(found.offsets[1].offset_ns + 3'000'000) <= 50'000);
+}
+
+TEST_CASE("without calls of others, the hosts' clocks are believed") {
+  auto parts = two_processes{3'000'000, 0}.parts();
+  const auto found = merge_clocks(parts);
+  CHECK(found.constraints == 0);
+  CHECK(found.offsets[1].offset_ns == 0);
+  CHECK(found.offsets[1].uncertainty_ns == -1);
+}
+
+TEST_CASE("clocks that drift are told") {
+  auto parts = two_processes{0}.parts();
+  // In the second half of the steps, the second clock is 5 ms ahead.
+  for (auto& e : parts[1].events)
+    if (e.step >= 10)
+      e.time += 5'000'000;
+  CHECK(merge_clocks(parts).contradiction_ns > 4'000'000);
+}
+
+TEST_CASE("one trace is left as it is; traces of different runs are refused") {
+  const auto both = two_processes{0}.parts();
+  std::vector<process_trace> one{both[1]};
+  merge_clocks(one);
+  CHECK(one[0].events.front().time == both[1].events.front().time);
+  std::vector<process_trace> twice{both[1], both[1]};
+  CHECK(caught([&] { merge_clocks(twice); }).message().find("process 1")
+        != std::string::npos);
+  auto other = both;
+  other[1].graph.handles[0].name = "mul";
+  CHECK(caught([&] { merge_clocks(other); }).code() == errc::invalid_argument);
+  CHECK(other[1].events.front().time == both[1].events.front().time);
+}
+
+} // TEST_SUITE("trace.merge")

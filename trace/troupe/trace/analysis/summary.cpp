@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/trace/analysis/summary.hpp>
+
+#include <troupe/trace/analysis/statistics.hpp>
+
+#include <algorithm>
+#include <map>
+
+namespace troupe::trace {
+
+namespace {
+
+step_statistics step_statistics_of(const timeline& all) {
+  step_statistics s;
+  s.count = all.steps().size();
+  const auto steady = all.steady_steps();
+  s.counted = steady.size();
+  if (steady.empty())
+    return s;
+  std::vector<double> times;
+  std::vector<interval> under_way;
+  for (const auto& step : steady) {
+    times.push_back(static_cast<double>(step.ns()));
+    under_way.push_back({step.begin, step.end});
+  }
+  s.mean_ns = mean(times);
+  s.median_ns = quantile(times, 0.5);
+  s.p10_ns = quantile(times, 0.1);
+  s.p90_ns = quantile(times, 0.9);
+  const auto wall = steady.back().end - steady.front().begin;
+  s.between = 1
+              - static_cast<double>(length_of(union_of(std::move(under_way))))
+                  / static_cast<double>(wall);
+  return s;
+}
+
+/// The part of a run within the time that counts.
+interval clipped(const op_run& r, std::uint64_t end, const interval& counted) {
+  return {std::max(r.begin, counted.begin), std::min(end, counted.end)};
+}
+
+/// Sums over the time of the steady steps.
+class time_sums {
+public:
+  time_sums(const timeline& all, const op_graph& graph)
+    : all_(all), graph_(graph), steady_(all.steady_steps()) {
+    if (!steady_.empty())
+      counted_ = {steady_.front().after, steady_.back().end};
+    for (std::size_t p = 0; p < all.processes(); ++p)
+      busy_.emplace_back(all.workers(p));
+    compute_.resize(all.processes());
+    merge_.resize(all.processes());
+    for (const auto& r : all.runs())
+      add(r);
+    for (const auto& r : all.helps())
+      add_help(r);
+  }
+
+  std::vector<type_time> types() const;
+  std::vector<worker_idle> idle();
+  std::vector<merge_overlap> overlap();
+
+private:
+  bool counts(const op_run& r) const {
+    return !steady_.empty() && r.step >= steady_.front().step
+           && r.step <= steady_.back().step;
+  }
+  void add(const op_run& r) {
+    add_busy(r);
+    if (counts(r)) {
+      auto& t = times_[graph_.graph().handles[r.op].type];
+      ++t.count;
+      t.ns += r.end - r.begin;
+    }
+    const bool merges = graph_.merges(r.op);
+    auto& of_kind = merges ? merge_ : compute_;
+    add_interval(of_kind[r.process], clipped(r, r.done, counted_));
+  }
+  void add_help(const op_run& r) {
+    add_busy(r);
+    if (counts(r) && graph_.is_op(r.op))
+      times_[graph_.graph().handles[r.op].type].ns += r.end - r.begin;
+  }
+  void add_busy(const op_run& r) {
+    auto& workers = busy_[r.process];
+    if (r.worker < workers.size())
+      add_interval(workers[r.worker], clipped(r, r.end, counted_));
+  }
+  /// Joins what follows on the last interval: most runs of a worker do not.
+  static void add_interval(std::vector<interval>& all, interval i) {
+    if (i.end <= i.begin)
+      return;
+    if (!all.empty() && i.begin >= all.back().begin
+        && i.begin <= all.back().end)
+      all.back().end = std::max(all.back().end, i.end);
+    else
+      all.push_back(i);
+  }
+  double wall() const {
+    return static_cast<double>(counted_.end - counted_.begin);
+  }
+  double per_step(std::uint64_t ns) const {
+    return static_cast<double>(ns) / static_cast<double>(steady_.size());
+  }
+
+  struct type_sum {
+    std::uint64_t count = 0, ns = 0;
+  };
+
+  const timeline& all_;
+  const op_graph& graph_;
+  std::span<const step_times> steady_;
+  interval counted_;
+  std::map<std::string_view, type_sum> times_;
+  std::vector<std::vector<std::vector<interval>>> busy_; // process, worker
+  std::vector<std::vector<interval>> compute_, merge_;   // process
+};
+
+std::vector<type_time> time_sums::types() const {
+  std::uint64_t total = 0;
+  for (const auto& [type, sum] : times_)
+    total += sum.ns;
+  std::vector<type_time> made;
+  for (const auto& [type, sum] : times_)
+    made.push_back({std::string{type}, per_step(sum.count), per_step(sum.ns),
+                    total > 0
+                      ? static_cast<double>(sum.ns) / static_cast<double>(total)
+                      : 0});
+  std::ranges::stable_sort(made, std::ranges::greater{}, &type_time::self_ns);
+  return made;
+}
+
+std::vector<worker_idle> time_sums::idle() {
+  std::vector<worker_idle> made;
+  if (all_.runs().empty() || wall() <= 0)
+    return made;
+  for (std::size_t p = 0; p < busy_.size(); ++p)
+    for (std::size_t w = 0; w < busy_[p].size(); ++w) {
+      const auto busy = length_of(union_of(std::move(busy_[p][w])));
+      made.push_back({p, w, 1 - static_cast<double>(busy) / wall()});
+    }
+  return made;
+}
+
+std::vector<merge_overlap> time_sums::overlap() {
+  std::vector<merge_overlap> made;
+  if (all_.runs().empty() || steady_.empty())
+    return made;
+  for (std::size_t p = 0; p < compute_.size(); ++p) {
+    const auto compute = union_of(std::move(compute_[p]));
+    const auto merge = union_of(std::move(merge_[p]));
+    made.push_back({p, per_step(length_of(compute)), per_step(length_of(merge)),
+                    per_step(shared_length(compute, merge))});
+  }
+  return made;
+}
+
+/// Counts messages, finds the level and sums up what was lost.
+void read_events(std::span<const process_trace> parts, const op_graph& graph,
+                 trace_summary& into) {
+  auto& m = into.messages;
+  for (const auto& part : parts) {
+    into.lost += part.lost;
+    for (const auto& e : part.events) {
+      if (e.kind == event_kind::run_begin)
+        into.level = std::max(into.level, trace_level::ops);
+      if (e.kind != event_kind::message)
+        continue;
+      into.level = trace_level::messages;
+      const bool to_op = graph.is_op(e.to);
+      if (e.from == no_handle)
+        ++(to_op ? m.start_to_op : m.start_to_var);
+      else if (graph.is_op(e.from))
+        ++(to_op ? m.op_to_op : m.op_to_var);
+      else
+        ++(to_op ? m.var_to_op : m.var_to_var);
+    }
+  }
+}
+
+} // namespace
+
+trace_summary summarize(std::span<const process_trace> parts,
+                        const timeline& all, const op_graph& graph) {
+  trace_summary s;
+  s.steps = step_statistics_of(all);
+  if (const auto* step = median_step(all))
+    s.path = find_critical_path(all, graph, *step);
+  s.waits = find_waits(all, graph);
+  time_sums sums{all, graph};
+  s.types = sums.types();
+  s.workers = sums.idle();
+  s.overlap = sums.overlap();
+  s.memory = find_memory_peaks(parts);
+  read_events(parts, graph, s);
+  return s;
+}
+
+} // namespace troupe::trace

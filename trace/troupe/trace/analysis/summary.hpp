@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/trace/analysis/critical_path.hpp>
+#include <troupe/trace/analysis/memory_use.hpp>
+#include <troupe/trace/analysis/op_graph.hpp>
+#include <troupe/trace/analysis/timeline.hpp>
+#include <troupe/trace/analysis/waits.hpp>
+#include <troupe/trace/trace.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace troupe::trace {
+
+/// Step times, in nanoseconds, of the steady steps.
+struct step_statistics {
+  std::size_t count = 0;   ///< all steps that began and ended
+  std::size_t counted = 0; ///< steady ones
+  double mean_ns = 0;
+  double median_ns = 0;
+  double p10_ns = 0;
+  double p90_ns = 0;
+  /// Share of the time from the begin of the first to the end of the last in
+  /// which no step was under way.
+  double between = 0;
+};
+
+/// The ops of a type, per steady step.
+struct type_time {
+  std::string type;
+  double count = 0;
+  double self_ns = 0; ///< over all workers, with what idle workers helped
+  double share = 0;   ///< of the self time of all types
+};
+
+struct worker_idle {
+  std::size_t process = 0;
+  std::size_t worker = 0;
+  double idle = 0; ///< share of the steady steps' time without an op
+};
+
+/// Overlap of computing and merging in a process.
+struct merge_overlap {
+  std::size_t process = 0;
+  double compute_ns = 0; ///< per steady step, union of intervals
+  double merge_ns = 0;
+  double shared_ns = 0; ///< both at once
+  /// |compute and merge| / |merge|; 0 if nothing was merged.
+  double share() const { return merge_ns > 0 ? shared_ns / merge_ns : 0; }
+};
+
+/// Messages by what sent and received them.
+struct message_counts {
+  std::uint64_t start_to_op = 0, start_to_var = 0;
+  std::uint64_t op_to_op = 0, op_to_var = 0;
+  std::uint64_t var_to_op = 0, var_to_var = 0;
+  std::uint64_t total() const {
+    return start_to_op + start_to_var + op_to_op + op_to_var + var_to_op
+           + var_to_var;
+  }
+};
+
+/// What `troupe trace summary` says. docs/trace.md defines each number.
+struct trace_summary {
+  step_statistics steps;
+  /// Of the median step; none if no step was recorded.
+  std::optional<critical_path> path;
+  std::vector<type_time> types;     ///< the most time first
+  std::vector<op_wait> waits;       ///< the most time first
+  std::vector<worker_idle> workers; ///< by process and number
+  std::vector<merge_overlap> overlap;
+  message_counts messages;
+  std::vector<memory_peak> memory;
+  std::uint64_t lost = 0; ///< events, in all processes
+  /// The highest level of which there are events.
+  trace_level level = trace_level::steps;
+};
+
+/// @param parts the processes of one run, on one clock (merge_clocks)
+trace_summary summarize(std::span<const process_trace> parts,
+                        const timeline& all, const op_graph& graph);
+
+} // namespace troupe::trace

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/trace/analysis/trace_diff.hpp>
+
+#include <troupe/trace/analysis/readiness.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string_view>
+#include <utility>
+
+namespace troupe::trace {
+
+std::string_view to_string(difference d) noexcept {
+  switch (d) {
+  case difference::none: return "no difference";
+  case difference::faster: return "faster";
+  case difference::slower: return "slower";
+  case difference::unknown: return "not comparable";
+  }
+  return "?";
+}
+
+namespace {
+
+constexpr double most_p = 0.01;
+
+/// A time per step, by name.
+using times_by_name = std::map<std::string_view, std::vector<double>>;
+
+times_by_name times_of(const timeline& all, const op_graph& graph, diff_by by) {
+  times_by_name times;
+  std::map<std::string_view, double> of_step;
+  for (const auto& step : all.steady_steps()) {
+    if (!step.is_whole)
+      continue;
+    of_step.clear();
+    for (auto i : all.runs_of(step.step)) {
+      const auto& r = all.runs()[i];
+      const auto& h = graph.graph().handles[r.op];
+      of_step[by == diff_by::type ? h.type : h.name] +=
+        static_cast<double>(own_time(all, graph, r));
+    }
+    for (const auto& [name, ns] : of_step)
+      times[name].push_back(ns);
+  }
+  return times;
+}
+
+/// Means of as many steps in a row as were in flight together: one of these can
+/// end right after the other.
+std::vector<double> step_times_of(const timeline& all) {
+  const auto steps = all.steady_steps();
+  std::size_t in_flight = 1;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    std::size_t before = 0;
+    while (before < i && steps[i - before - 1].end > steps[i].begin)
+      ++before;
+    in_flight = std::max(in_flight, before + 1);
+  }
+  std::vector<double> times;
+  for (std::size_t i = 0; i + in_flight <= steps.size(); i += in_flight) {
+    double sum = 0;
+    for (const auto& step : steps.subspan(i, in_flight))
+      sum += static_cast<double>(step.ns());
+    times.push_back(sum / static_cast<double>(in_flight));
+  }
+  return times;
+}
+
+diff_row row_of(std::string_view name, const std::vector<double>& a,
+                const std::vector<double>& b) {
+  diff_row row{std::string{name}, a.size(), b.size(), spread_of(a),
+               spread_of(b)};
+  if (a.size() < least_steps || b.size() < least_steps)
+    return row;
+  row.p = rank_test(a, b);
+  row.found = difference::none;
+  if (row.p >= most_p)
+    return row;
+  if (row.b_ns.three_quarters < row.a_ns.quarter)
+    row.found = difference::faster;
+  else if (row.b_ns.quarter > row.a_ns.three_quarters)
+    row.found = difference::slower;
+  return row;
+}
+
+} // namespace
+
+trace_difference compare(const timeline& a, const op_graph& graph_a,
+                         const timeline& b, const op_graph& graph_b,
+                         diff_by by) {
+  trace_difference made;
+  made.step = row_of("step time", step_times_of(a), step_times_of(b));
+  const auto of_a = times_of(a, graph_a, by);
+  const auto of_b = times_of(b, graph_b, by);
+  const std::vector<double> nothing;
+  for (const auto& [name, times] : of_a) {
+    const auto other = of_b.find(name);
+    made.rows.push_back(
+      row_of(name, times, other == of_b.end() ? nothing : other->second));
+  }
+  for (const auto& [name, times] : of_b)
+    if (!of_a.contains(name))
+      made.rows.push_back(row_of(name, nothing, times));
+  std::ranges::stable_sort(
+    made.rows, std::ranges::greater{},
+    [](const diff_row& r) { return std::abs(r.b_ns.median - r.a_ns.median); });
+  return made;
+}
+
+} // namespace troupe::trace

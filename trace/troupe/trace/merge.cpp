@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/trace/merge.hpp>
+
+#include <troupe/base/error.hpp>
+#include <troupe/trace/analysis/op_graph.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+namespace troupe::trace {
+
+namespace {
+
+/// No bound: halved, so that sums do not overflow.
+constexpr auto unbounded = std::numeric_limits<std::int64_t>::max() / 4;
+
+void require_one_run(const std::vector<process_trace>& parts) {
+  const auto refuse = [](const std::string& why) {
+    throw error(errc::invalid_argument,
+                "the traces are not of one run: " + why);
+  };
+  const auto& first = parts.front();
+  const auto same_name = [](const handle_info& a, const handle_info& b) {
+    return a.name == b.name;
+  };
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    if (parts[i].run.process == parts[i - 1].run.process)
+      refuse("two are of process " + std::to_string(parts[i].run.process));
+    if (!std::ranges::equal(parts[i].graph.handles, first.graph.handles,
+                            same_name))
+      refuse("process " + std::to_string(parts[i].run.process)
+             + " ran another graph than process "
+             + std::to_string(first.run.process));
+  }
+}
+
+/// When an op ran that waits for others of another process, by the host's
+/// clock.
+struct call {
+  std::uint32_t step = 0;
+  std::int64_t begin = 0;
+  std::int64_t done = 0; ///< 0: unknown
+};
+
+/// The calls of the ops that `op_graph::partners` relates, by op.
+class call_log {
+public:
+  call_log(const std::vector<process_trace>& parts, const op_graph& graph)
+    : calls_(graph.graph().handles.size()), is_related_(calls_.size()) {
+    for (handle_id op = 0; op < calls_.size(); ++op)
+      for (auto partner : graph.partners(op))
+        is_related_[op] = is_related_[partner] = true;
+    for (const auto& part : parts)
+      read(part);
+  }
+  const std::vector<call>& of(handle_id op) const { return calls_[op]; }
+
+private:
+  void read(const process_trace& part) {
+    const auto begin = part.run.begin_unix_ns;
+    for (const auto& e : part.events) {
+      if (e.from >= calls_.size() || !is_related_[e.from])
+        continue;
+      const auto time = begin + static_cast<std::int64_t>(e.time);
+      auto& log = calls_[e.from];
+      if (e.kind == event_kind::run_begin)
+        log.push_back({e.step, time, 0});
+      else if ((e.kind == event_kind::run_end
+                || e.kind == event_kind::completion)
+               && !log.empty() && log.back().step == e.step)
+        log.back().done = time;
+    }
+  }
+
+  std::vector<std::vector<call>> calls_;
+  std::vector<bool> is_related_;
+};
+
+/// Bounds of differences: offset of b - offset of a <= most(a, b).
+class offset_bounds {
+public:
+  explicit offset_bounds(std::size_t count)
+    : count_(count), most_(count * count, unbounded) {
+    for (std::size_t i = 0; i < count; ++i)
+      most_[i * count + i] = 0;
+  }
+  std::int64_t& most(std::size_t a, std::size_t b) {
+    return most_[a * count_ + b];
+  }
+  void bound(std::size_t a, std::size_t b, std::int64_t by) {
+    most(a, b) = std::min(most(a, b), by);
+  }
+  /// Draws all conclusions: shortest paths, by Floyd and Warshall. Returns by
+  /// how much bounds contradict each other.
+  std::int64_t conclude() {
+    for (std::size_t over = 0; over < count_; ++over)
+      for (std::size_t a = 0; a < count_; ++a)
+        for (std::size_t b = 0; b < count_; ++b)
+          if (most(a, over) < unbounded && most(over, b) < unbounded)
+            bound(a, b, most(a, over) + most(over, b));
+    std::int64_t worst = 0;
+    for (std::size_t i = 0; i < count_; ++i)
+      worst = std::max(worst, -most(i, i));
+    return worst;
+  }
+
+private:
+  std::size_t count_;
+  std::vector<std::int64_t> most_;
+};
+
+/// Adds what the calls of `op` and of a partner in another process say: `op`
+/// is not done before the partner has begun.
+std::size_t add_bounds(const std::vector<call>& calls,
+                       const std::vector<call>& partners, std::size_t process,
+                       std::size_t of_partner, offset_bounds& bounds) {
+  std::size_t count = 0;
+  auto partner = partners.begin();
+  for (const auto& c : calls) {
+    while (partner != partners.end() && partner->step < c.step)
+      ++partner;
+    if (partner == partners.end())
+      break;
+    if (partner->step != c.step || c.done == 0)
+      continue;
+    bounds.bound(process, of_partner, c.done - partner->begin);
+    ++count;
+  }
+  return count;
+}
+
+/// The middle of what the bounds allow for process `p`, seen from the first.
+clock_offset choose(std::size_t p, offset_bounds& bounds) {
+  const auto most = bounds.most(0, p);
+  const auto back = bounds.most(p, 0);
+  if (most < unbounded && back < unbounded)
+    return {(most - back) / 2, std::max<std::int64_t>((most + back) / 2, 0)};
+  // One side only: as near to the hosts' clocks as possible.
+  if (most < unbounded)
+    return {std::min<std::int64_t>(0, most), -1};
+  if (back < unbounded)
+    return {std::max<std::int64_t>(0, -back), -1};
+  return {0, -1};
+}
+
+void shift(std::vector<process_trace>& parts, const clock_merge& found) {
+  const auto begin_of = [&](std::size_t i) {
+    return parts[i].run.begin_unix_ns + found.offsets[i].offset_ns;
+  };
+  auto first = begin_of(0);
+  for (std::size_t i = 1; i < parts.size(); ++i)
+    first = std::min(first, begin_of(i));
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto by = begin_of(i) - first;
+    for (auto& e : parts[i].events)
+      e.time += static_cast<std::uint64_t>(by);
+    for (auto& p : parts[i].phases) {
+      p.begin_ns += by;
+      p.end_ns += by;
+    }
+    parts[i].run.begin_unix_ns = first;
+  }
+}
+
+} // namespace
+
+clock_merge merge_clocks(std::vector<process_trace>& parts) {
+  clock_merge found;
+  found.offsets.resize(parts.size());
+  if (parts.size() < 2)
+    return found;
+  std::ranges::sort(parts, {},
+                    [](const process_trace& t) { return t.run.process; });
+  require_one_run(parts);
+  const op_graph graph{parts.front().graph};
+  const call_log calls{parts, graph};
+  offset_bounds bounds{parts.size()};
+  const auto place_of = [&](handle_id op) {
+    const auto at =
+      std::ranges::find(parts, graph.process_of(op),
+                        [](const process_trace& t) { return t.run.process; });
+    return static_cast<std::size_t>(at - parts.begin());
+  };
+  for (handle_id op = 0; op < graph.graph().handles.size(); ++op)
+    for (auto partner : graph.partners(op)) {
+      const auto here = place_of(op), there = place_of(partner);
+      if (here != there && here < parts.size() && there < parts.size())
+        found.constraints +=
+          add_bounds(calls.of(op), calls.of(partner), here, there, bounds);
+    }
+  found.contradiction_ns = bounds.conclude();
+  for (std::size_t p = 1; p < parts.size(); ++p) {
+    found.offsets[p] = choose(p, bounds);
+    if (found.contradiction_ns > 0)
+      continue;
+    bounds.bound(0, p, found.offsets[p].offset_ns);
+    bounds.bound(p, 0, -found.offsets[p].offset_ns);
+    bounds.conclude(); // the choice bounds the other processes
+  }
+  shift(parts, found);
+  return found;
+}
+
+} // namespace troupe::trace
