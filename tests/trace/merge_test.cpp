@@ -124,7 +124,8 @@ TEST_CASE("clocks that drift are told") {
   CHECK(merge_clocks(parts).contradiction_ns > 4'000'000);
 }
 
-TEST_CASE("one trace is left as it is; traces of different runs are refused") {
+TEST_CASE(
+  "one trace is left as it is, and traces of different runs are refused") {
   const auto both = two_processes{0}.parts();
   std::vector<process_trace> one{both[1]};
   merge_clocks(one);

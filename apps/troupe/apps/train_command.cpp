@@ -47,7 +47,7 @@ void add_result_options(CLI::App& command, train_options& options) {
       "--watchdog", options.watchdog,
       "seconds that a step may take before a line on stderr says what "
       "it waits for; 0: no watchdog")
-    ->check(CLI::Range(0.0, 1e6))
+    ->check(not_negative(1e6))
     ->capture_default_str();
   auto* trace =
     command

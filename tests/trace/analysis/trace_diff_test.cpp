@@ -81,8 +81,9 @@ TEST_CASE("few steps are not compared, whatever they say") {
   CHECK(found.rows[0].steps_b == 7);
 }
 
-TEST_CASE("an op of one run only is not comparable; ops can be compared one "
-          "by one") {
+TEST_CASE(
+  "an op of one run only is not comparable, and ops can be compared one "
+  "by one") {
   auto b = noisy(5000, 50, 2);
   b.graph.handles[0].type = "matmul";
   const auto found = compare_traces(noisy(5000, 50, 1), b);
