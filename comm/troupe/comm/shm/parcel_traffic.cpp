@@ -18,7 +18,10 @@ constexpr std::uint64_t patience_at_end_ns = 500'000'000;
 
 /// Other processes can still read these.
 void keep_for_ever(std::deque<buffer> contents) {
-  new std::deque<buffer>{std::move(contents)};
+  static std::mutex mutex;
+  static auto& kept = *new std::deque<std::deque<buffer>>;
+  std::lock_guard guard{mutex};
+  kept.push_back(std::move(contents));
 }
 
 } // namespace
