@@ -3,11 +3,11 @@
 #include <troupe/actors/configure.hpp>
 #include <troupe/actors/steps/executor_graph.hpp>
 #include <troupe/apps/common_options.hpp>
-#include <troupe/apps/device_choice.hpp>
 #include <troupe/apps/option_checks.hpp>
-#include <troupe/apps/placing.hpp>
 #include <troupe/apps/subcommands.hpp>
-#include <troupe/apps/train_run.hpp>
+#include <troupe/apps/training/device_choice.hpp>
+#include <troupe/apps/training/placing.hpp>
+#include <troupe/apps/training/train_run.hpp>
 #include <troupe/graph/graph_export.hpp>
 #include <troupe/graph/wiring/wiring_plan.hpp>
 

@@ -3,7 +3,7 @@
 
 #include <troupe/actors/configure.hpp>
 #include <troupe/actors/remote/run_pass.hpp>
-#include <troupe/apps/placing.hpp>
+#include <troupe/apps/training/placing.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
 #include <troupe/comm/engine/join.hpp>

@@ -2,7 +2,7 @@
 #include <troupe/apps/common_options.hpp>
 #include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/subcommands.hpp>
-#include <troupe/apps/train_run.hpp>
+#include <troupe/apps/training/train_run.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>

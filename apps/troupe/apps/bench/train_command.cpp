@@ -2,13 +2,13 @@
 #include <troupe/apps/bench/bench_commands.hpp>
 #include <troupe/apps/bench/training_bench.hpp>
 #include <troupe/apps/data/samples.hpp>
-#include <troupe/apps/device_choice.hpp>
 #include <troupe/apps/machine.hpp>
 #include <troupe/apps/machine_roofline.hpp>
 #include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/progress.hpp>
 #include <troupe/apps/results/json_text.hpp>
 #include <troupe/apps/results/output_places.hpp>
+#include <troupe/apps/training/device_choice.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/quoted_name.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/bench/training_bench.hpp>
 
-#include <troupe/apps/device_choice.hpp>
+#include <troupe/apps/training/device_choice.hpp>
 #include <troupe/base/clock.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/kernels/io/npz.hpp>

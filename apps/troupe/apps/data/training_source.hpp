@@ -3,7 +3,7 @@
 
 #include <troupe/apps/data/batch_source.hpp>
 #include <troupe/apps/program_source.hpp>
-#include <troupe/apps/train_run.hpp>
+#include <troupe/apps/training/train_run.hpp>
 
 #include <cstdint>
 #include <memory>

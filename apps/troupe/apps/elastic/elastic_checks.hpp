@@ -2,7 +2,7 @@
 #pragma once
 
 #include <troupe/apps/rank_part.hpp>
-#include <troupe/apps/train_run.hpp>
+#include <troupe/apps/training/train_run.hpp>
 
 namespace troupe::apps {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <troupe/apps/rank_part.hpp>
-#include <troupe/apps/training.hpp>
+#include <troupe/apps/training/training.hpp>
 #include <troupe/kernels/scope.hpp>
 
 #include <optional>

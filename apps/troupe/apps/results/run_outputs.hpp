@@ -6,7 +6,7 @@
 #include <troupe/apps/results/fetch_file.hpp>
 #include <troupe/apps/results/loss_curve.hpp>
 #include <troupe/apps/results/metrics_file.hpp>
-#include <troupe/apps/train_run.hpp>
+#include <troupe/apps/training/train_run.hpp>
 #include <troupe/base/atomic_file.hpp>
 
 #include <optional>

@@ -3,7 +3,7 @@
 
 #include <troupe/actors/executor.hpp>
 #include <troupe/apps/rank_part.hpp>
-#include <troupe/apps/train_run.hpp>
+#include <troupe/apps/training/train_run.hpp>
 
 namespace troupe::apps {
 

@@ -7,7 +7,7 @@
 #include <troupe/apps/rank_part.hpp>
 #include <troupe/apps/snapshots/snapshot.hpp>
 #include <troupe/apps/snapshots/snapshot_writer.hpp>
-#include <troupe/apps/train_run.hpp>
+#include <troupe/apps/training/train_run.hpp>
 
 #include <cstddef>
 #include <optional>

@@ -3,7 +3,7 @@
 
 #include <troupe/actors/executor.hpp>
 #include <troupe/apps/rank_part.hpp>
-#include <troupe/apps/training.hpp>
+#include <troupe/apps/training/training.hpp>
 #include <troupe/kernels/io/npz.hpp>
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/apps/held_out_test.hpp>
+#include <troupe/apps/training/held_out_test.hpp>
 
 #include <troupe/apps/printed.hpp>
 #include <troupe/base/error.hpp>

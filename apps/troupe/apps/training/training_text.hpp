@@ -5,8 +5,8 @@
 #include <troupe/apps/evaluation.hpp>
 #include <troupe/apps/progress.hpp>
 #include <troupe/apps/rank_part.hpp>
-#include <troupe/apps/train_run.hpp>
-#include <troupe/apps/training.hpp>
+#include <troupe/apps/training/train_run.hpp>
+#include <troupe/apps/training/training.hpp>
 
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/apps/placing.hpp>
+#include <troupe/apps/training/placing.hpp>
 
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/error.hpp>

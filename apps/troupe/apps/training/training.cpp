@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/apps/training.hpp>
+#include <troupe/apps/training/training.hpp>
 
 #include <troupe/base/clock.hpp>
 #include <troupe/base/error.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/apps/device_choice.hpp>
+#include <troupe/apps/training/device_choice.hpp>
 
 #include <troupe/actors/backend/backend.hpp>
 #include <troupe/actors/configure.hpp>

@@ -2,7 +2,7 @@
 #include "apps/command_runner.hpp"
 
 #include <troupe/apps/data/batch_source.hpp>
-#include <troupe/apps/device_choice.hpp>
+#include <troupe/apps/training/device_choice.hpp>
 #include <troupe/base/cores.hpp>
 #include <troupe/graph/layers.hpp>
 #include <troupe/graph/optimizer.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/apps/training_text.hpp>
+#include <troupe/apps/training/training_text.hpp>
 
-#include <troupe/apps/device_choice.hpp>
 #include <troupe/apps/printed.hpp>
+#include <troupe/apps/training/device_choice.hpp>
 
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/apps/training_watch.hpp>
+#include <troupe/apps/training/training_watch.hpp>
 
 #include <troupe/base/quoted_name.hpp>
 

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/apps/train_run.hpp>
+#include <troupe/apps/training/train_run.hpp>
 
 #include <troupe/actors/backend/backend.hpp>
 #include <troupe/actors/configure.hpp>
 #include <troupe/apps/data/training_source.hpp>
 #include <troupe/apps/delays/slow_ops.hpp>
-#include <troupe/apps/device_choice.hpp>
 #include <troupe/apps/elastic/divided_state.hpp>
 #include <troupe/apps/elastic/elastic_checks.hpp>
 #include <troupe/apps/elastic/parameter_backup.hpp>
 #include <troupe/apps/elastic/state_exchange.hpp>
-#include <troupe/apps/held_out_test.hpp>
-#include <troupe/apps/placing.hpp>
 #include <troupe/apps/printed.hpp>
 #include <troupe/apps/profile/run_profile.hpp>
 #include <troupe/apps/progress.hpp>
@@ -20,9 +17,12 @@
 #include <troupe/apps/results/run_trace.hpp>
 #include <troupe/apps/snapshots/run_snapshots.hpp>
 #include <troupe/apps/stop_request.hpp>
-#include <troupe/apps/training.hpp>
-#include <troupe/apps/training_text.hpp>
-#include <troupe/apps/training_watch.hpp>
+#include <troupe/apps/training/device_choice.hpp>
+#include <troupe/apps/training/held_out_test.hpp>
+#include <troupe/apps/training/placing.hpp>
+#include <troupe/apps/training/training.hpp>
+#include <troupe/apps/training/training_text.hpp>
+#include <troupe/apps/training/training_watch.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/graph/paddle/parameter_file.hpp>
 #include <troupe/kernels/memory/address_space.hpp>
