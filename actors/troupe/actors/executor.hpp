@@ -88,8 +88,9 @@ struct executor_options {
   /// Results stay the same, bit by bit.
   std::vector<graph::handle_place> places = {};
   /// A trace of this executor's steps. Not set: the file that the environment
-  /// variable TROUPE_TRACE names, if there is one. The trace takes the events
-  /// of `executor::trace`.
+  /// variable TROUPE_TRACE names, if there is one and no executor of the
+  /// process has taken it before. The trace takes the events of
+  /// `executor::trace`.
   std::optional<trace_options> trace = {};
   /// If set, the graph is split over processes. If `system` is also set, CAF's
   /// middleman must be loaded in it.

@@ -100,8 +100,9 @@ struct peer_state {
 /// do not write it in place.
 ///
 /// **Determinism.** The result does not depend on the order in which ranks
-/// arrive, or on the threads that merge. All kinds of groups add in rank order:
-/// ((x0 + x1) + x2) + ...
+/// arrive, or on the threads that merge. All kinds of groups add in rank order,
+/// ((x0 + x1) + x2) + ..., but for those over several hosts that add inside
+/// each host first (`engine_group_options::hosts`).
 ///
 /// **Errors.** If a call fails, it fails on all ranks. Each rank learns of it
 /// when it makes the call or, if it waits, through its completion. The error
@@ -176,7 +177,7 @@ public:
   /// For threads that have nothing else to do. A group over several processes
   /// has a thread of its own that others wake, which takes some microseconds.
   /// `progress` does what can be done on the calling thread, and returns true
-  /// if a call of this process became complete. Between `begin_looking` and
+  /// if there was anything. Between `begin_looking` and
   /// `end_looking` a thread calls `progress` all the time, so the group's own
   /// thread need not be woken. Any thread.
   virtual bool progress() { return false; }

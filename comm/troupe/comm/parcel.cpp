@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/comm/parcel.hpp>
 
+#include <new>
+
 namespace troupe::comm {
 
 void parcel_gate::open(parcel_receiver& to) {
@@ -10,6 +12,9 @@ void parcel_gate::open(parcel_receiver& to) {
   for (auto& p : kept_)
     to_->arrived(p.from, p.label, p.content);
   kept_.clear();
+  if (lost_)
+    to_->malformed(
+      *lost_, {errc::out_of_memory, "there was no memory for a parcel of it"});
 }
 
 void parcel_gate::close() noexcept {
@@ -20,12 +25,16 @@ void parcel_gate::close() noexcept {
 }
 
 void parcel_gate::deliver(std::size_t from, const parcel_label& label,
-                          std::span<const std::byte> content) {
+                          std::span<const std::byte> content) noexcept {
   std::lock_guard guard{mutex_};
   if (state_ == state::passes)
-    to_->arrived(from, label, content);
-  else if (state_ == state::keeps)
-    kept_.push_back({from, label, {content.begin(), content.end()}});
+    return to_->arrived(from, label, content);
+  if (state_ == state::keeps && !lost_)
+    try {
+      kept_.push_back({from, label, {content.begin(), content.end()}});
+    } catch (const std::bad_alloc&) {
+      lost_ = from;
+    }
 }
 
 void parcel_gate::refuse(std::size_t from, const error& why) noexcept {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -48,8 +49,10 @@ public:
   void open(parcel_receiver& to);
   /// When it returns, the receiver is not called any more.
   void close() noexcept;
+  /// If there is no memory to keep a parcel, the receiver is told later that
+  /// one is malformed.
   void deliver(std::size_t from, const parcel_label& label,
-               std::span<const std::byte> content);
+               std::span<const std::byte> content) noexcept;
   void refuse(std::size_t from, const error& why) noexcept;
 
 private:
@@ -64,6 +67,7 @@ private:
   state state_ = state::keeps;
   parcel_receiver* to_ = nullptr;
   std::deque<kept_parcel> kept_;
+  std::optional<std::size_t> lost_; ///< a rank of which a parcel was not kept
 };
 
 } // namespace troupe::comm

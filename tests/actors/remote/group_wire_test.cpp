@@ -108,6 +108,7 @@ struct rig {
                    news.notify_all();
                  });
     ends.connect(*wire);
+    wire->open();
   }
 
   void post(std::uint64_t kind, std::uint32_t channel, step_id step,

@@ -172,6 +172,10 @@ TEST_CASE("a layout that the receiver knows survives a round trip") {
   CHECK(std::memcmp(back.as_tensor().raw(), value.raw(), 4 * sizeof(float))
         == 0);
   CHECK(refused(bytes)); // by a receiver that does not know it
+  auto other = bytes;
+  other[1] = static_cast<char>(dtype::int64); // layouts are of float32
+  CHECK(caught([&] { decode_value(other, memory(), back, knows); }).code()
+        == errc::peer_failure);
   for (std::size_t cut = 1; cut < bytes.size(); ++cut)
     CHECK(caught([&] {
             decode_value(bytes.substr(0, cut), memory(), back, knows);

@@ -94,6 +94,33 @@ TEST_CASE("a trace has every step, op and message, and the graph") {
   CHECK(std::ranges::is_sorted(t.events, {}, &trace_event::time));
 }
 
+TEST_CASE(
+  "all memory that a trace sees come also goes, with sums of gradients") {
+  const temporary_folder folder;
+  const auto net = make_mlp();
+  for (const std::uint32_t accumulate : {1u, 3u}) {
+    {
+      auto options = traced(net, (folder / "a.trt").string());
+      options.accumulate = accumulate;
+      executor exe{net.main, options};
+      for (std::uint64_t i = 0; i < 12; ++i)
+        exe.run(net.batch(i, 6));
+    }
+    const auto t = trace::read_trace(folder / "a.trt");
+    std::map<handle_id, std::int64_t> held;
+    for (auto& e : t.events)
+      if (e.kind == event_kind::allocation)
+        held[e.to] += static_cast<std::int64_t>(e.amount);
+      else if (e.kind == event_kind::deallocation && held.contains(e.to))
+        held[e.to] -= static_cast<std::int64_t>(e.amount);
+    CHECK_FALSE(held.empty());
+    for (auto& [id, bytes] : held) {
+      CAPTURE(t.name_of(id));
+      CHECK(bytes == 0);
+    }
+  }
+}
+
 TEST_CASE("a level below leaves its events out") {
   const temporary_folder folder;
   const auto net = make_mlp();
@@ -118,6 +145,7 @@ TEST_CASE("TROUPE_TRACE traces a program that knows nothing of it") {
   options.parameters = net.parameters();
   ::setenv("TROUPE_TRACE", file.c_str(), 1);
   executor{net.main, options}.run(net.batch(0, 6));
+  executor{net.main, options}; // a second one does not replace it
   ::unsetenv("TROUPE_TRACE");
   CHECK(counts(trace::read_trace(file))[event_kind::step_end] == 1);
   ::setenv("TROUPE_TRACE", (folder / "none.trt").c_str(), 1);

@@ -175,12 +175,16 @@ private:
 
   void run(op_mailbox& op, worker& on);
   void run_observed(op_mailbox& op, worker& on);
-  void record_begin(const op_mailbox& op, step_id step, const observed& o);
+  void record_begin(const op_mailbox& op, step_id step, observed& o);
   void record_end(const op_mailbox& op, step_id step, const observed& o);
   /// For an op whose launch was pending. Any thread.
   void record_late_results(const op_mailbox& op, step_id step);
   template <class Record>
   void record_results(const op_mailbox& op, step_id step, Record record) const;
+  template <class Use>
+  void for_each_in_place(const op_mailbox& op, step_id step, Use use) const;
+  void record_taken(const op_mailbox& op, step_id step,
+                    const observed& o) const;
   void record_arrival(const op_mailbox& at, handle_id from, step_id step,
                       const observed& o);
   void record_freed(handle_id op, std::uint32_t temporary, step_id step,

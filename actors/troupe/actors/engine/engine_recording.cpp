@@ -23,15 +23,51 @@ std::size_t bytes_of(const variable& value) {
 
 } // namespace
 
-void engine::record_begin(const op_mailbox& op, step_id step,
-                          const observed& o) {
+void engine::record_begin(const op_mailbox& op, step_id step, observed& o) {
   const auto id = handle_of(op);
+  if (trace_.wants(trace_level::ops))
+    for_each_in_place(op, step, [&](std::uint32_t, std::size_t bytes) {
+      o.held_in_place += bytes;
+    });
   if (const auto made_ready_on = ready_on_[ops_.index_of(op)];
       made_ready_on != o.worker())
     o.record(event_kind::hand_over, id, step, made_ready_on);
   o.record(event_kind::run_begin, id, step);
   if (is_collective(context_.graph->op(id)))
     o.record(event_kind::merge_begin, id, step);
+}
+
+/// Calls `use(temporary, bytes)` for each temporary that an op writes in place
+/// of an earlier version.
+template <class Use>
+void engine::for_each_in_place(const op_mailbox& op, step_id step,
+                               Use use) const {
+  const auto& g = *context_.graph;
+  for (auto output : g.op(handle_of(op)).outputs) {
+    const auto& v = g.var(output);
+    if (v.persistable || !has(output))
+      continue;
+    const auto temporary = temporary_of_[v.storage];
+    if (output != variable_of_[temporary])
+      use(temporary, bytes_of(places_.at(temporary, slot_of(step))));
+  }
+}
+
+/// An op can take the memory of its only output for itself, as sums of
+/// accumulated gradients do.
+void engine::record_taken(const op_mailbox& op, step_id step,
+                          const observed& o) const {
+  if (o.held_in_place == 0)
+    return;
+  std::uint64_t left = 0;
+  auto taken = no_handle;
+  for_each_in_place(op, step, [&](std::uint32_t temporary, std::size_t bytes) {
+    left += bytes;
+    taken = variable_of_[temporary];
+  });
+  if (left == 0)
+    o.record(event_kind::deallocation, handle_of(op), step, o.held_in_place,
+             taken);
 }
 
 template <class Record>
@@ -60,6 +96,7 @@ void engine::record_end(const op_mailbox& op, step_id step, const observed& o) {
                  [&](event_kind kind, std::uint64_t amount, handle_id to) {
                    o.record(kind, id, step, amount, to);
                  });
+  record_taken(op, step, o);
   o.record(event_kind::run_end, id, step);
 }
 

@@ -50,6 +50,9 @@ public:
   }
   std::uint16_t worker() const noexcept { return worker_; }
 
+  /// Bytes of temporaries that the op is about to write in place.
+  std::uint64_t held_in_place = 0;
+
 private:
   recorder& trace_;
   trace_level level_;

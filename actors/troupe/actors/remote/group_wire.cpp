@@ -19,6 +19,9 @@ group_wire::group_wire(
     channels_.push_back({g.op(t.send).device, g.op(t.recv).device});
   for (auto d : own_devices)
     is_own_[d] = true;
+}
+
+void group_wire::open() {
   ranks_.of(own_device_).open_parcels(*this);
 }
 
@@ -38,18 +41,28 @@ void group_wire::post(std::size_t from, std::size_t to, item_kind kind,
                       std::uint32_t channel, step_id step,
                       encoded_value content) {
   const auto what = static_cast<std::uint64_t>(kind) << 32 | channel;
-  ranks_.of(from).send_parcel(
-    to, {{what, step}, std::move(content.memory), content.bytes});
+  const bool has_value = content.bytes > 0;
+  try {
+    ranks_.of(from).send_parcel(
+      to, {{what, step}, std::move(content.memory), content.bytes});
+  } catch (const error& e) {
+    if (has_value)
+      throw;
+    lost_(to, "it could not be told anything: " + e.message());
+  }
 }
 
 void group_wire::send(std::uint32_t channel, step_id step, outgoing_item item) {
   const auto [sender, receiver] = channels_[channel];
-  if (item.failure)
-    post(sender, receiver, item_kind::failure, channel, step,
-         encoded(*item.failure));
-  else
-    post(sender, receiver, item_kind::value, channel, step,
-         std::move(item.value));
+  if (!item.failure)
+    try {
+      return post(sender, receiver, item_kind::value, channel, step,
+                  std::move(item.value));
+    } catch (const error& e) {
+      item.failure = e; // the receiver waits for an item in any case
+    }
+  post(sender, receiver, item_kind::failure, channel, step,
+       encoded(*item.failure));
 }
 
 /// Without memory for its text, the receiver gets a general error.

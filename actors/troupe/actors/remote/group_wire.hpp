@@ -18,7 +18,9 @@ namespace troupe::actors {
 
 /// Carries the items of a graph's channels between processes, as parcels of the
 /// group in which their devices are ranks: through shared memory, or over the
-/// group's engine. An item without a value takes 64 bytes.
+/// group's engine. In shared memory, an item without a value takes 64 bytes.
+///
+/// If there is no memory to send a value, that is sent as its failure.
 ///
 /// A parcel is accepted only if it comes from the rank at the other end of its
 /// channel, and if the channel's end here expects it.
@@ -33,6 +35,8 @@ public:
     std::function<void(std::size_t device, const std::string& why)> lost);
   /// Afterwards neither `ends` nor `lost` is called.
   ~group_wire() override;
+  /// Begins to receive. Called once, when `ends` is connected to the wire.
+  void open();
 
   arena& memory() override;
   void send(std::uint32_t channel, step_id step, outgoing_item item) override;

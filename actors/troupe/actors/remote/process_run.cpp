@@ -57,6 +57,7 @@ void process_run::connect_transfers() {
                                             + " is lost: " + why);
                 });
   parts_.transfers->connect(*wire_);
+  wire_->open();
 }
 
 /// Values are no longer taken, but those of the last steps are still sent.

@@ -77,7 +77,7 @@ struct sent_value {
 tensor to_send(const tensor& t, const layout_finder& find) {
   const auto is_known = [&] {
     const auto found = find(t.format()->name(), t.dims());
-    return found && found->equals(*t.format());
+    return found && found->equals(*t.format()) && t.type() == dtype::float32;
   };
   if (t.is_plain() || is_shape_only(t) || (find && is_known()))
     return t;
@@ -152,11 +152,12 @@ tensor make_tensor(std::span<const std::int64_t> dims, dtype type,
   }
 }
 
-/// A tensor in a layout of a backend.
+/// A tensor in a layout of a backend, all of which are of float32.
 tensor get_laid_out(byte_reader& in, const shape& dims, dtype type,
                     std::string_view name, arena& memory,
                     const layout_finder& find) {
-  const auto layout = find ? find(name, dims) : nullptr;
+  const auto layout =
+    find && type == dtype::float32 ? find(name, dims) : nullptr;
   if (!layout)
     throw malformed("has an unknown layout");
   const auto bytes = in.take(layout->bytes());

@@ -14,9 +14,9 @@ namespace troupe {
 /// wait for each other (`executor::why`), and the cause in words.
 ///
 /// It looks at the oldest running step. It tells once per step that takes too
-/// long, after at most a quarter more than the limit, and once more when that
-/// step has ended. As long as steps end, it costs nothing but a thread that
-/// reads a number a few times per limit.
+/// long, after the limit and at most three fifths of it more, and once more
+/// when that step has ended. As long as steps end, it costs nothing but a
+/// thread that reads a number a few times per limit.
 ///
 /// Thread rule: made and destroyed by one thread; both within the life of the
 /// executor.

@@ -9,6 +9,7 @@
 #include <caf/spawn_options.hpp>
 
 #include <chrono>
+#include <new>
 #include <utility>
 
 namespace troupe::actors {
@@ -43,7 +44,7 @@ public:
     from_.set_level(std::max(level, level_before_));
   }
 
-  void run() {
+  void run() noexcept {
     std::unique_lock lock{mutex_};
     while (!is_over_ && !failure_) {
       changed_.wait_for(lock, between_writes, [this] { return is_over_; });
@@ -55,7 +56,7 @@ public:
     changed_.notify_all();
   }
 
-  void end() {
+  void end() noexcept {
     std::unique_lock lock{mutex_};
     is_over_ = true;
     changed_.notify_all();
@@ -67,7 +68,7 @@ public:
       if (!failure())
         file_.close();
     } catch (const error& e) {
-      fail(e);
+      give_up(e.message().c_str());
     }
   }
 
@@ -77,25 +78,28 @@ public:
   }
 
 private:
-  void write_events() {
+  void write_events() noexcept {
     if (failure())
       return;
-    const auto events = from_.take();
-    const auto now = clock_reading::now();
-    const auto lost = from_.lost() - std::exchange(lost_before_, from_.lost());
-    const auto first = std::exchange(last_, now);
     try {
+      const auto events = from_.take();
+      const auto now = clock_reading::now();
+      const auto all_lost = from_.lost();
+      const auto lost = all_lost - std::exchange(lost_before_, all_lost);
+      const auto first = std::exchange(last_, now);
       if (!events.empty() || lost > 0)
         file_.write(events, lost, first, now, begin_.ns);
     } catch (const error& e) {
-      from_.set_level(level_before_);
-      fail(e);
+      give_up(e.message().c_str());
+    } catch (const std::bad_alloc&) {
+      give_up("no memory");
     }
   }
 
-  void fail(const error& why) {
+  void give_up(const char* why) {
+    from_.set_level(level_before_);
     std::lock_guard guard{mutex_};
-    failure_ = why.message();
+    failure_ = why;
   }
 
   recorder& from_;

@@ -5,7 +5,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -27,12 +29,15 @@ namespace actors {
 
 namespace {
 
-/// Empty: no trace.
+/// Empty: no trace. The file of the environment is for the first executor of
+/// the process that asks: a second one would replace it.
 trace_options wanted_trace(const executor_options& options) {
+  static std::atomic_flag is_taken;
   if (options.trace)
     return *options.trace;
   trace_options from_environment;
-  if (const auto* file = std::getenv("TROUPE_TRACE"))
+  if (const auto* file = std::getenv("TROUPE_TRACE");
+      file && *file != '\0' && !is_taken.test_and_set())
     from_environment.file = file;
   return from_environment;
 }
@@ -59,7 +64,7 @@ start_trace(const executor_options& options, const graph::program& p,
   run.pid = static_cast<std::uint64_t>(::getpid());
   run.workers = workers;
   run.strategy = to_string(options.strategy);
-  run.level = wanted.level;
+  run.level = std::max(wanted.level, options.hooks.trace);
   std::vector<std::size_t> process_of_device;
   if (options.nodes) {
     run.process = options.nodes->process;

@@ -429,13 +429,16 @@ void engine_group::send_parcel(std::size_t rank, std::size_t to,
                           .rank = static_cast<std::uint32_t>(rank),
                           .call = p.label[0],
                           .hash = p.label[1]};
-  message_bytes message(sizeof head + p.bytes);
-  std::memcpy(message.data(), &head, sizeof head);
-  if (p.bytes > 0)
-    std::memcpy(message.data() + sizeof head, p.content.data(), p.bytes);
-  for (std::size_t process = 0; process < hellos_.size(); ++process)
-    if ((hellos_[process]->ranks & bit_of(to)) != 0)
-      engine_->post(process, message);
+  try {
+    auto message = message_of(head);
+    message.reserve(sizeof head + p.bytes);
+    message.insert(message.end(), p.content.data(), p.content.data() + p.bytes);
+    for (std::size_t process = 0; process < hellos_.size(); ++process)
+      if ((hellos_[process]->ranks & bit_of(to)) != 0)
+        engine_->post(process, message);
+  } catch (const std::bad_alloc&) {
+    throw error(errc::out_of_memory, out_of_memory_text());
+  }
 }
 
 void engine_group::require_rank_of(std::size_t process,

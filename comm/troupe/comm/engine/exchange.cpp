@@ -270,8 +270,10 @@ void exchange::keep_all(std::span<own_values> own,
   keep(results_);
   if (kept_.empty() && coming_.empty())
     return;
-  for (auto& o : own)
+  for (auto& o : own) {
     kept_values_.insert(kept_values_.end(), o.given->begin(), o.given->end());
+    std::ranges::move(*o.rows, std::back_inserter(kept_numbers_));
+  }
   for (auto& r : results)
     kept_values_.push_back(r.dense);
 }

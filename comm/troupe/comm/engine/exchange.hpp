@@ -34,7 +34,7 @@ struct exchange_options {
 struct own_values {
   std::size_t rank = 0;
   std::vector<tensor>* given = nullptr;
-  const std::vector<std::vector<std::int64_t>>* rows = nullptr;
+  std::vector<std::vector<std::int64_t>>* rows = nullptr;
   /// Its memory must not be written to: the rank does not wait any more.
   bool is_fixed = false;
 };
@@ -234,6 +234,7 @@ private:
   std::optional<error> merge_rows(const letters_plan& plan, std::size_t i,
                                   std::span<own_values> own,
                                   merged_value& result);
+  static std::size_t bytes_of_numbers(const letter_value& v);
   rows_of_ranks rows_here(const letters_plan& plan, std::size_t i,
                           std::span<own_values> own);
   void send_rows(const letters_plan& plan, std::size_t i, rows_of_ranks& all);
@@ -271,6 +272,7 @@ private:
   // The same of a call that has failed.
   transfers kept_;
   std::vector<tensor> kept_values_;
+  std::vector<std::vector<std::int64_t>> kept_numbers_;
 };
 
 } // namespace troupe::comm

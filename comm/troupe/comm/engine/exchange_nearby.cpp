@@ -4,6 +4,7 @@
 #include <troupe/comm/engine/exchange.hpp>
 
 #include <troupe/comm/local/reduce_kernels.hpp>
+#include <troupe/comm/tensor_copy.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -12,15 +13,6 @@
 namespace troupe::comm {
 
 namespace {
-
-/// The same tensor in other memory.
-tensor moved(const tensor& value, arena& memory) {
-  tensor copy{value.dims(), value.type(), memory.allocate(value.bytes()),
-              value.format()};
-  std::memcpy(copy.raw(), value.raw(), value.bytes());
-  copy.set_levels(value.levels());
-  return copy;
-}
 
 buffer copied(std::span<const std::int64_t> numbers, arena& memory) {
   if (numbers.empty())
@@ -39,7 +31,7 @@ void exchange::make_readable(std::span<own_values> own) {
     for (auto& value : *o.given)
       if (value && value.bytes() > 0
           && !options_.nearby->is_shared(value.raw(), value.bytes()))
-        value = moved(value, memory_);
+        value = copied_to(memory_, value);
     auto& numbers = own_numbers_.emplace_back();
     for (auto& rows : *o.rows)
       numbers.push_back(copied(rows, memory_));
@@ -81,7 +73,10 @@ void exchange::tell_places(const letters_plan& plan, std::span<own_values> own,
         if (own[k].rank == rank)
           data = what == place_kind::value ? (*own[k].given)[i].raw()
                                            : own_numbers_[k][i].data();
-      told.push_back(data ? options_.nearby->place_of(data) : 0);
+      // An empty value may lie anywhere: nobody reads it.
+      told.push_back(data && options_.nearby->is_shared(data, 1)
+                       ? options_.nearby->place_of(data)
+                       : 0);
     });
   for_each_neighbour([&](std::size_t n, std::size_t p) {
     std::size_t places = 0;
@@ -100,29 +95,24 @@ void exchange::tell_places(const letters_plan& plan, std::span<own_values> own,
 void exchange::read_places(const letters_plan& plan, std::size_t neighbour) {
   const auto values = plan.values().size();
   std::size_t next = 0;
-  for_each_place(plan, nearby()[neighbour],
-                 [&](place_kind what, std::size_t rank, std::size_t i) {
-                   const auto place = places_[neighbour][next++];
-                   const auto givers = plan.values()[i].givers;
-                   const auto& said = plan.value(
-                     what == place_kind::result ? first_of(givers) : rank, i);
-                   const auto bytes = what == place_kind::numbers
-                                        ? said.row_count * sizeof(std::int64_t)
-                                        : said.bytes;
-                   const auto* data =
-                     options_.nearby->at(neighbour, place, bytes);
-                   switch (what) {
-                   case place_kind::result:
-                     near_results_[neighbour * values + i] = data;
-                     break;
-                   case place_kind::value:
-                     near_values_[rank * values + i] = data;
-                     break;
-                   case place_kind::numbers:
-                     near_numbers_[rank * values + i] = data;
-                     break;
-                   }
-                 });
+  for_each_place(
+    plan, nearby()[neighbour],
+    [&](place_kind what, std::size_t rank, std::size_t i) {
+      const auto place = places_[neighbour][next++];
+      const auto givers = plan.values()[i].givers;
+      const auto& said =
+        plan.value(what == place_kind::result ? first_of(givers) : rank, i);
+      const auto bytes =
+        what == place_kind::numbers ? bytes_of_numbers(said) : said.bytes;
+      const auto* data = options_.nearby->at(neighbour, place, bytes);
+      switch (what) {
+      case place_kind::result:
+        near_results_[neighbour * values + i] = data;
+        break;
+      case place_kind::value: near_values_[rank * values + i] = data; break;
+      case place_kind::numbers: near_numbers_[rank * values + i] = data; break;
+      }
+    });
 }
 
 /// Returns when no neighbour reads the memory of this process any more.

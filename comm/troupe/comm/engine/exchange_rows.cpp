@@ -16,26 +16,23 @@ namespace {
 /// Selected rows are sent in parts of at most so many bytes.
 constexpr std::size_t rows_part_bytes = std::size_t{16} << 20;
 
-/// Throws if another process wants to send more row numbers than this one can
-/// have. Their memory is taken before they come.
-void require_possible(const letter_value& v) {
-  if (v.row_count > host_memory_limit() / sizeof(std::int64_t))
-    throw error(errc::out_of_memory, "selected rows of another process have "
-                                       + std::to_string(v.row_count)
-                                       + " row numbers");
-}
-
 std::span<const std::int64_t> numbers_at(const std::byte* data,
                                          const letter_value& v) {
   return {reinterpret_cast<const std::int64_t*>(data),
           static_cast<std::size_t>(v.row_count)};
 }
 
-std::size_t bytes_of_numbers(const letter_value& v) {
+} // namespace
+
+/// Throws if another process has more row numbers than this one could: memory
+/// is taken for them, or they are read, by this number.
+std::size_t exchange::bytes_of_numbers(const letter_value& v) {
+  if (v.row_count > host_memory_limit() / sizeof(std::int64_t))
+    throw error(errc::out_of_memory, "selected rows of another process have "
+                                       + std::to_string(v.row_count)
+                                       + " row numbers");
   return static_cast<std::size_t>(v.row_count) * sizeof(std::int64_t);
 }
-
-} // namespace
 
 std::optional<error> exchange::merge_rows(const letters_plan& plan,
                                           std::size_t i,
@@ -89,7 +86,6 @@ exchange::rows_of_ranks exchange::rows_here(const letters_plan& plan,
       here.numbers = numbers_at(near_numbers_[r * values + i], said);
       here.values = said.axes > 0 ? near_values_[r * values + i] : nullptr;
     } else if (agent_of_rows(own_host(), r) == self()) {
-      require_possible(said);
       here.memory_of_numbers = memory_.allocate(bytes_of_numbers(said));
       here.numbers = numbers_at(here.memory_of_numbers.data(), said);
       if (said.axes > 0 && has_taker_on(plan, i, own_host())) {

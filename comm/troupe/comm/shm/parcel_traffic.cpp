@@ -2,7 +2,9 @@
 #include <troupe/comm/shm/parcel_traffic.hpp>
 
 #include <troupe/base/clock.hpp>
+#include <troupe/comm/kept_memory.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <new>
@@ -15,14 +17,6 @@ namespace {
 
 /// How long a process that ends waits until others make room for its parcels.
 constexpr std::uint64_t patience_at_end_ns = 500'000'000;
-
-/// Other processes can still read these.
-void keep_for_ever(std::deque<buffer> contents) {
-  static std::mutex mutex;
-  static auto& kept = *new std::deque<std::deque<buffer>>;
-  std::lock_guard guard{mutex};
-  kept.push_back(std::move(contents));
-}
 
 } // namespace
 
@@ -39,11 +33,12 @@ parcel_traffic::parcel_traffic(const shared_segment& shared,
 
 parcel_traffic::~parcel_traffic() {
   const auto end = now_ns() + patience_at_end_ns;
-  for (; full_ways_.load(std::memory_order_relaxed) != 0 && now_ns() < end;
+  for (send_waiting();
+       full_ways_.load(std::memory_order_relaxed) != 0 && now_ns() < end;
        send_waiting())
     std::this_thread::yield();
   for (auto& way : ways_) {
-    if (!way.in_ring.empty())
+    if (!way.in_ring.empty()) // others can still read it
       keep_for_ever(std::move(way.in_ring));
   }
 }
@@ -79,18 +74,25 @@ void parcel_traffic::send(std::size_t from, std::size_t to, parcel p) {
   shm::ring(board_.processes[process]);
 }
 
+/// How many entries the other process has read. What it says is not believed
+/// beyond what is possible.
+std::uint64_t parcel_traffic::entries_read(const way_out& way,
+                                           std::memory_order order) noexcept {
+  return std::clamp(way.ring->read.load(order), way.first, way.written);
+}
+
 /// Moves parcels into the ring while it has room. True if there were any. Needs
 /// the lock.
 bool parcel_traffic::fill(way_out& way) {
   const auto& segment = *members_[self_].segment;
   auto& ring = *way.ring;
-  auto next = ring.written.load(std::memory_order_relaxed);
+  auto& next = way.written;
   const auto before = next;
-  auto read = ring.read.load(std::memory_order_acquire);
+  auto read = entries_read(way, std::memory_order_acquire);
   while (!way.waiting.empty()) {
     if (next - read == parcel_ring::capacity) {
       ring.wants_room.store(true, std::memory_order_seq_cst);
-      read = ring.read.load(std::memory_order_seq_cst);
+      read = entries_read(way, std::memory_order_seq_cst);
       if (next - read == parcel_ring::capacity)
         break;
     }
@@ -168,9 +170,16 @@ bool parcel_traffic::take_all(std::size_t from) {
   auto& ring = this->ring(from, self_);
   auto next = ring.read.load(std::memory_order_relaxed);
   const auto before = next;
-  while (next != ring.written.load(std::memory_order_acquire)) {
-    deliver(from, ring.entry(next));
-    ring.read.store(++next, std::memory_order_seq_cst);
+  for (std::uint64_t written = 0;
+       next != (written = ring.written.load(std::memory_order_acquire));) {
+    if (written - next > parcel_ring::capacity) {
+      refuse(from);
+      next = written;
+    } else {
+      deliver(from, ring.entry(next));
+      ++next;
+    }
+    ring.read.store(next, std::memory_order_seq_cst);
   }
   if (next != before
       && ring.wants_room.exchange(false, std::memory_order_seq_cst)) {
@@ -180,6 +189,11 @@ bool parcel_traffic::take_all(std::size_t from) {
   return next != before;
 }
 
+void parcel_traffic::refuse(std::size_t from) {
+  gate_.refuse(static_cast<std::size_t>(std::countr_zero(members_[from].ranks)),
+               {errc::peer_failure, "it sent a malformed parcel"});
+}
+
 /// Trusts nothing that the other process has written: it may be broken.
 void parcel_traffic::deliver(std::size_t from, const parcel_entry& entry) {
   const auto sent = entry; // the other process cannot change this any more
@@ -187,12 +201,8 @@ void parcel_traffic::deliver(std::size_t from, const parcel_entry& entry) {
   const bool is_its_rank =
     sent.from < max_ranks && (members_[from].ranks & bit_of(sent.from)) != 0;
   if (!is_its_rank || sent.offset > segment.size()
-      || sent.bytes > segment.size() - sent.offset) {
-    const auto rank =
-      static_cast<std::size_t>(std::countr_zero(members_[from].ranks));
-    return gate_.refuse(rank,
-                        {errc::peer_failure, "it sent a malformed parcel"});
-  }
+      || sent.bytes > segment.size() - sent.offset)
+    return refuse(from);
   gate_.deliver(sent.from, sent.label,
                 segment.bytes().subspan(sent.offset, sent.bytes));
 }

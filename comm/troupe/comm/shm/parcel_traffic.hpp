@@ -58,6 +58,7 @@ private:
   struct way_out {
     std::mutex mutex; // guards what follows
     parcel_ring* ring = nullptr;
+    std::uint64_t written = 0;  // entries, as the ring says it
     std::deque<buffer> in_ring; // contents of what was not read yet
     std::uint64_t first = 0;    // the number of the first of them
     std::deque<std::pair<std::uint32_t, parcel>> waiting; // with their ranks
@@ -66,9 +67,12 @@ private:
 
   parcel_ring& ring(std::size_t from, std::size_t to) noexcept;
   std::size_t process_of(std::size_t rank) const noexcept;
+  static std::uint64_t entries_read(const way_out& way,
+                                    std::memory_order order) noexcept;
   bool fill(way_out& way);
   bool take_all(std::size_t from);
   void deliver(std::size_t from, const parcel_entry& entry);
+  void refuse(std::size_t from);
   bool send_waiting();
 
   board& board_;

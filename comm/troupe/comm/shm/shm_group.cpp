@@ -4,6 +4,8 @@
 #include <troupe/base/clock.hpp>
 #include <troupe/base/threads.hpp>
 #include <troupe/comm/call_text.hpp>
+#include <troupe/comm/kept_memory.hpp>
+#include <troupe/comm/tensor_copy.hpp>
 #include <troupe/kernels/memory/address_space.hpp>
 
 #include <algorithm>
@@ -20,15 +22,6 @@ namespace {
 
 /// How long a rank that leaves waits for the end of sums that others add.
 constexpr std::uint64_t patience_at_leave_ns = 500'000'000;
-
-/// A process that was stopped in the middle of a sum can write to this memory
-/// when it goes on, so it is not used again.
-void keep_for_ever(std::vector<tensor> values) {
-  static std::mutex mutex;
-  static auto& kept = *new std::deque<std::vector<tensor>>;
-  std::lock_guard guard{mutex};
-  kept.push_back(std::move(values));
-}
 
 board& board_in(const shared_segment& shared) {
   return *std::launder(reinterpret_cast<board*>(shared.data()));
@@ -202,12 +195,7 @@ tensor shm_group::in_segment(const tensor& value, bool is_written) {
   if (segment.contains(value.raw(), value.bytes())
       && !(is_written && value.is_shared()))
     return value;
-  tensor copy{value.dims(), value.type(), memory_.allocate(value.bytes()),
-              value.format()};
-  if (value.bytes() > 0)
-    std::memcpy(copy.raw(), value.raw(), value.bytes());
-  copy.set_levels(value.levels());
-  return copy;
+  return copied_to(memory_, value);
 }
 
 void shm_group::stage_dense(own_call& c, std::size_t i, const tensor& value,
@@ -567,6 +555,7 @@ std::exception_ptr shm_group::end_kept(own_rank& of, own_call& c) {
   bool moved = false;
   for (const auto start = now_ns(); !work_on(of, c, failure, moved);) {
     if (now_ns() - start > patience_at_leave_ns) {
+      // A process that was stopped in the middle of a sum can write to it.
       keep_for_ever(std::move(c.given));
       return std::make_exception_ptr(
         error{errc::peer_failure, text_of(c.call) + " does not end"});

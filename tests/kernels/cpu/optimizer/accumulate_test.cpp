@@ -230,6 +230,14 @@ TEST_CASE("gradients that do not fit those before are refused") {
     a.put_rows({1}, {1, 2});
     CHECK(test::caught([&] { a.step(second, 1); }).code()
           == errc::kernel_failure);
+    a.put_rows({1}, {1, 2}); // two columns
+    a.step(first, 1);
+    a.put_rows({1}, {1, 2, 3});
+    CHECK(test::caught([&] {
+            a.step(second, 1);
+            a.step(last, 1);
+          }).code()
+          == errc::shape_mismatch);
     a.put({5, 6}); // the next update works again
     a.step(first | last, 1);
     CHECK(elements(a.gradient) == floats{5, 6});

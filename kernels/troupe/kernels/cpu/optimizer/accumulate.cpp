@@ -231,9 +231,19 @@ private:
     shape dims;
     for (auto& [value, weight] : rows_) {
       require_rows("X", value);
+      if (value.height != all.height)
+        throw error(errc::shape_mismatch,
+                    "X has " + std::to_string(value.height)
+                      + " rows in one step of an update and "
+                      + std::to_string(all.height) + " in another");
       all.rows.insert(all.rows.end(), value.rows.begin(), value.rows.end());
-      if (value.values)
-        dims = value.values.dims();
+      if (!value.values)
+        continue;
+      auto row = value.values.dims();
+      row[0] = 1;
+      if (dims.rank() != 0)
+        require_shape("X", row, dims);
+      dims = row;
     }
     if (dims.rank() == 0) // no step has touched a row
       return all;
