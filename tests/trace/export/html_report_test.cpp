@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/export/hand_made_trace.hpp"
 
+// A page's numbers stand beside those of a summary: names must differ.
+#include <troupe/trace/analysis/summary.hpp>
 #include <troupe/trace/export/html_report.hpp>
 #include <troupe/trace/export/report_numbers.hpp>
 #include <troupe/trace/export/report_pictures.hpp>

@@ -59,7 +59,7 @@ private:
   const process_trace& trace_;
   std::uint64_t end_;
   report_numbers made_;
-  std::map<std::string_view, type_time> types_;
+  std::map<std::string_view, type_runs> types_;
   std::map<std::uint32_t, std::uint64_t> ends_; // by worker
 };
 
@@ -105,7 +105,7 @@ report_numbers number_collector::finish() {
     times.type = name;
     made_.types.push_back(times);
   }
-  std::ranges::stable_sort(made_.types, std::ranges::greater{}, &type_time::ns);
+  std::ranges::stable_sort(made_.types, std::ranges::greater{}, &type_runs::ns);
   return std::move(made_);
 }
 

@@ -21,7 +21,7 @@ struct step_time {
 };
 
 /// All runs of the ops of a type.
-struct type_time {
+struct type_runs {
   std::string type;
   std::uint64_t runs = 0, ns = 0, longest = 0;
 };
@@ -55,7 +55,7 @@ struct report_numbers {
   std::optional<std::size_t> median_step;
   std::vector<slice> in_median_step; ///< slices of ops that overlap it
   std::vector<slice> phases;
-  std::vector<type_time> types;       ///< the most time first
+  std::vector<type_runs> types;       ///< the most time first
   std::vector<worker_wait> waits;     ///< the longest ones first, at most 12
   std::vector<device_memory> devices; ///< as the graph numbers them
   std::uint64_t failures = 0;

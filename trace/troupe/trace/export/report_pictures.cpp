@@ -68,7 +68,7 @@ std::string fitting(const std::string& name, double width) {
 }
 
 std::string color_class(const report_numbers& numbers, std::string_view type) {
-  const auto found = std::ranges::find(numbers.types, type, &type_time::type);
+  const auto found = std::ranges::find(numbers.types, type, &type_runs::type);
   const auto place = static_cast<std::size_t>(found - numbers.types.begin());
   return "c" + std::to_string(std::min(place, colors - 1));
 }
