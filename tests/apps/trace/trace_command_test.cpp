@@ -149,7 +149,7 @@ TEST_CASE("ranks of a job are brought onto one clock") {
   CHECK(std::abs(offset) <= uncertainty + 20'000);
   CHECK(s["overlap"].size() == 2);
   CHECK(fails_with(run_troupe({"trace", "summary", file, file}), 1,
-                   {"not of one run", "process 0"}));
+                   {file + ", " + file, "not of one run", "process 0"}));
 }
 
 TEST_CASE("a low level says what needs a higher one") {

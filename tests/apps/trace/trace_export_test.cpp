@@ -58,18 +58,29 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("traces of several ranks go into one file") {
-  const traced_run run;
-  const std::string one = run.folder / "one.csv", two = run.folder / "two.csv";
-  CHECK(
-    run_troupe({"trace", "export", "--format", "csv", run.trace, "--out", one})
-      .code
-    == 0);
-  CHECK(run_troupe({"trace", "export", "--format", "csv", run.trace, run.trace,
-                    "--out", two})
-          .code
-        == 0);
-  CHECK(lines_in(read_bytes(two)) == 2 * lines_in(read_bytes(one)) - 1);
+TEST_CASE("traces of several ranks go into one file, those of two runs do "
+          "not") {
+  const temporary_folder folder;
+  const std::string first = folder / "t.trt", second = folder / "t.1.trt";
+  const std::string out = folder / "f.csv";
+  const auto job =
+    run_troupe({"launch", "--nodes", "2", "--", TROUPE_COMMAND, "train", "mlp",
+                "--synthetic", "--batch", "8", "--steps", "2", "--threads", "1",
+                "--trace", first});
+  INFO(job.err);
+  REQUIRE(job.code == 0);
+  const auto lines_of_files = [&](const words& files) {
+    const auto result = run_troupe(
+      words{"trace", "export", "--format", "csv", "--out", out} + files);
+    INFO(result.err);
+    CHECK(result.code == 0);
+    return lines_in(read_bytes(out)) - 1;
+  };
+  CHECK(lines_of_files({second, first})
+        == lines_of_files({first}) + lines_of_files({second}));
+  CHECK(fails_with(run_troupe({"trace", "export", "--format", "csv", first,
+                               first, "--out", out}),
+                   1, {first + ", " + first, "not of one run"}));
 }
 
 TEST_CASE("a report is a page about the run") {

@@ -69,7 +69,7 @@ TEST_CASE("a slice has its times in microseconds from the earliest phase on") {
 }
 
 TEST_CASE("each message begins in a slice and ends in a later one") {
-  const auto events = exported({one_step(), one_step()});
+  const auto events = exported({one_step(), of_rank(1, one_step())});
   const auto begins = of_phase(events, "s"), ends = of_phase(events, "f");
   CHECK(begins.size() == 2); // one per process
   REQUIRE(begins.size() == ends.size());
@@ -88,9 +88,7 @@ TEST_CASE("each message begins in a slice and ends in a later one") {
 }
 
 TEST_CASE("processes and tracks have names") {
-  auto second = one_step();
-  second.run.process = 1;
-  const auto events = exported({one_step(), second});
+  const auto events = exported({one_step(), of_rank(1, one_step())});
   std::set<std::string> processes, tracks;
   for (auto& e : of_phase(events, "M"))
     if (e.at("name") == "process_name")

@@ -33,6 +33,12 @@ inline trace::process_trace two_ops() {
   return t;
 }
 
+/// The trace as that of another rank of the same run.
+inline trace::process_trace of_rank(std::size_t rank, trace::process_trace t) {
+  t.run.process = rank;
+  return t;
+}
+
 /// Appends events to a trace, in the order of their times.
 class event_list {
 public:

@@ -86,7 +86,7 @@ TEST_CASE("names from the trace stay text") {
 
 TEST_CASE("the step of median length leaves out the first one") {
   const auto t = four_steps();
-  const auto process = on_one_clock({&t, 1});
+  const auto process = from_origin({&t, 1});
   const auto numbers = numbers_of(process[0]);
   REQUIRE(numbers.steps.size() == 4);
   REQUIRE(numbers.median_step);
@@ -106,7 +106,7 @@ TEST_CASE("the step of median length leaves out the first one") {
 
 TEST_CASE("a wait names what the op waited for") {
   const auto t = one_step();
-  const auto numbers = numbers_of(on_one_clock({&t, 1})[0]);
+  const auto numbers = numbers_of(from_origin({&t, 1})[0]);
   REQUIRE(numbers.waits.size() == 1); // from the help to the update
   CHECK(numbers.waits[0].ns() == 700);
   CHECK(numbers.waits[0].op == update);

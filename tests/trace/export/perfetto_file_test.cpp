@@ -79,7 +79,7 @@ TEST_CASE("a track's slices are nested, and names are written once") {
 }
 
 TEST_CASE("each message has one begin and one end") {
-  const auto t = exported({one_step(), one_step()});
+  const auto t = exported({one_step(), of_rank(1, one_step())});
   std::map<std::uint64_t, int> begins, ends;
   for (auto& p : t.packet()) {
     for (auto id : p.track_event().flow_ids())
@@ -96,7 +96,7 @@ TEST_CASE("each message has one begin and one end") {
 }
 
 TEST_CASE("each process is a sequence of its own that begins with its state") {
-  const auto t = exported({one_step(), one_step()});
+  const auto t = exported({one_step(), of_rank(1, one_step())});
   std::map<std::uint32_t, int> cleared;
   for (auto& p : t.packet()) {
     if (p.sequence_flags() == 1)

@@ -58,24 +58,66 @@ TEST_CASE("dot has the graph, with mean times and runs on its nodes") {
 )");
 }
 
-TEST_CASE("dot adds the times of ranks, and refuses different graphs") {
-  const auto text = exported({one_step(), one_step()}, export_format::dot);
+TEST_CASE("dot adds the times of ranks") {
+  const auto text =
+    exported({one_step(), of_rank(1, one_step())}, export_format::dot);
   CHECK(contains(text, "conv2d#0@cpu:0\\n1.000 us x 2"));
-  auto other = one_step();
+}
+
+TEST_CASE("traces that are not of one run are refused in each format") {
+  const temporary_folder folder;
+  auto other = of_rank(1, one_step());
   other.graph.handles[conv].name = "conv2d#9";
-  const auto thrown = caught([&] {
-    exported({one_step(), other}, export_format::dot);
-  });
-  CHECK(thrown.code() == errc::invalid_argument);
-  CHECK(says(thrown, "different graphs"));
+  for (std::size_t i = 0; i < export_format_names.size(); ++i) {
+    CAPTURE(export_format_names[i]);
+    const auto refused = [&](const std::vector<process_trace>& traces) {
+      return caught([&] {
+        export_trace(traces, static_cast<export_format>(i), folder / "f");
+      });
+    };
+    const auto twice = refused({one_step(), one_step()});
+    CHECK(twice.code() == errc::invalid_argument);
+    CHECK(says(twice, "both are of process 0"));
+    CHECK(says(refused({one_step(), other}), "ran another graph"));
+  }
+  CHECK(folder.entries() == 0);
+}
+
+TEST_CASE("ranks are shown by their number, on the clock that their "
+          "collectives give") {
+  // momentum is a collective of both: the end of one call bounds the other's
+  // begin. The second host's clock is 1 ms ahead.
+  const auto two_devices = [](std::size_t rank) {
+    auto t = of_rank(rank, two_ops());
+    t.graph.devices = {"cpu:0", "cpu:1"};
+    t.graph.process_of_device = {0, 1};
+    t.graph.handles[update].name = "all_reduce#1@cpu:0";
+    t.graph.handles[update].type = "all_reduce";
+    auto second = t.graph.handles[update];
+    second.name = "all_reduce#1@cpu:1";
+    second.device = 1;
+    t.graph.handles.push_back(second);
+    return t;
+  };
+  auto first = two_devices(0), second = two_devices(1);
+  event_list{first}.run(1000, 1500, update);
+  event_list{second}.run(1000, 1500, update + 1);
+  second.run.begin_unix_ns += 1'000'000;
+  const auto text = exported({second, first}, export_format::csv);
+  const auto row = [&](const std::string& begin) {
+    const auto at = text.find("\n" + begin) + 1;
+    return text.substr(at, text.find('\n', at) - at);
+  };
+  CHECK(contains(row("0,run"), ",1000,1500,500,"));
+  CHECK(contains(row("1,run"), ",1000,1500,500,"));
 }
 
 TEST_CASE("speedscope has a profile per track, whose frames are nested") {
   using json = nlohmann::json;
   auto first = one_step(); // with runs that follow each other at once
   event_list{first}.on(0, 1).run(4000, 5000, conv).run(5000, 6000, update);
-  const auto file =
-    json::parse(exported({first, one_step()}, export_format::speedscope));
+  const auto file = json::parse(
+    exported({first, of_rank(1, one_step())}, export_format::speedscope));
   CHECK(file.at("$schema")
         == "https://www.speedscope.app/file-format-schema.json");
   CHECK(file.at("shared").at("frames").size() == 6);
@@ -103,7 +145,7 @@ TEST_CASE("speedscope has a profile per track, whose frames are nested") {
     CHECK(last == p.at("endValue"));
   }
   CHECK(opened == 10);
-  CHECK(file["profiles"][3]["name"] == "rank 0, worker 1");
+  CHECK(file["profiles"][3]["name"] == "rank 1, worker 1");
   CHECK(file["profiles"][3]["events"][0]["frame"] == 3); // of its own graph
 }
 

@@ -110,7 +110,7 @@ TEST_CASE("tables have what the trace has, with times from the earliest phase "
 }
 
 TEST_CASE("the queries of the page have answers") {
-  const exported_database db{{one_step(), one_step()}};
+  const exported_database db{{one_step(), of_rank(1, one_step())}};
   const auto queries = queries_of_page();
   REQUIRE(queries.size() == 3);
   CHECK(db.rows(queries[0]) == texts{"conv2d|2|2.0", "momentum|2|1.0"});

@@ -261,13 +261,12 @@ TEST_CASE("any events make a timeline that follows its rules") {
   }
 }
 
-TEST_CASE("processes share one clock, which begins with the first phase") {
-  std::vector<process_trace> traces{one_step(), two_ops()};
-  traces[1].run.begin_unix_ns += 5000;
-  const auto placed = on_one_clock(traces);
+TEST_CASE("all processes have one origin, the first phase of any") {
+  const std::vector<process_trace> traces{one_step(), two_ops()};
+  const auto placed = from_origin(traces);
   REQUIRE(placed.size() == 2);
   CHECK(placed[0].offset_ns == 2000);
-  CHECK(placed[1].offset_ns == 7000);
+  CHECK(placed[1].offset_ns == 2000);
   timeline made;
   build_timeline(placed[0], with_messages::no, made);
   CHECK(made.of(slice_kind::phase)

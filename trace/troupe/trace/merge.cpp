@@ -15,23 +15,31 @@ namespace {
 /// No bound: halved, so that sums do not overflow.
 constexpr auto unbounded = std::numeric_limits<std::int64_t>::max() / 4;
 
+[[noreturn]] void refuse(const process_trace& a, const process_trace& b,
+                         const std::string& why) {
+  const auto files = a.file.empty() ? "" : a.file + ", " + b.file + ": ";
+  throw error(errc::invalid_argument,
+              files + "the traces are not of one run: " + why);
+}
+
+bool have_same_graph(const graph_info& a, const graph_info& b) {
+  return a.devices == b.devices
+         && std::ranges::equal(a.handles, b.handles, {}, &handle_info::name,
+                               &handle_info::name);
+}
+
 void require_one_run(const std::vector<process_trace>& parts) {
-  const auto refuse = [](const std::string& why) {
-    throw error(errc::invalid_argument,
-                "the traces are not of one run: " + why);
-  };
   const auto& first = parts.front();
-  const auto same_name = [](const handle_info& a, const handle_info& b) {
-    return a.name == b.name;
-  };
   for (std::size_t i = 1; i < parts.size(); ++i) {
-    if (parts[i].run.process == parts[i - 1].run.process)
-      refuse("two are of process " + std::to_string(parts[i].run.process));
-    if (!std::ranges::equal(parts[i].graph.handles, first.graph.handles,
-                            same_name))
-      refuse("process " + std::to_string(parts[i].run.process)
-             + " ran another graph than process "
-             + std::to_string(first.run.process));
+    const auto& part = parts[i];
+    if (part.run.process == parts[i - 1].run.process)
+      refuse(parts[i - 1], part,
+             "both are of process " + std::to_string(part.run.process));
+    if (!have_same_graph(part.graph, first.graph))
+      refuse(first, part,
+             "process " + std::to_string(part.run.process)
+               + " ran another graph than process "
+               + std::to_string(first.run.process));
   }
 }
 

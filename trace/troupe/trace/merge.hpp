@@ -41,8 +41,8 @@ struct clock_merge {
 /// Afterwards no value arrives before it was sent, unless
 /// `contradiction_ns` is not 0. One trace is left as it is.
 ///
-/// Throws error(invalid_argument) if the traces are not of different processes
-/// of one run; they are then unchanged.
+/// Throws error(invalid_argument) that names two files if the traces are not of
+/// different processes of one run; their times are then unchanged.
 clock_merge merge_clocks(std::vector<process_trace>& parts);
 
 } // namespace troupe::trace

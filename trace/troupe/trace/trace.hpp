@@ -68,6 +68,7 @@ struct phase {
 
 /// The trace of one process. Times are in nanoseconds since its begin.
 struct process_trace {
+  std::string file; ///< that it was read from, for messages; may be empty
   run_info run;
   graph_info graph;
   std::vector<phase> phases;

@@ -151,6 +151,7 @@ void file_reader::take_events(std::string_view payload) {
 }
 
 process_trace file_reader::read() {
+  made_.file = file_.path().string();
   read_head();
   auto unread = file_.remaining();
   try {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/trace/export/exporters.hpp>
 
-#include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
 #include <troupe/trace/export/text_file.hpp>
 
@@ -69,21 +68,12 @@ void write_node(text_file& to, const handle_info& h, handle_id id,
   to << "];\n";
 }
 
-bool is_same(const graph_info& a, const graph_info& b) {
-  return a.devices == b.devices
-         && std::ranges::equal(a.handles, b.handles, {}, &handle_info::name,
-                               &handle_info::name);
-}
-
 } // namespace
 
 void export_dot(export_input traces, const std::filesystem::path& file) {
   const auto& g = traces[0].trace->graph;
   std::vector<op_times> times(g.handles.size());
   for (auto& process : traces) {
-    if (!is_same(g, process.trace->graph))
-      throw error(errc::invalid_argument,
-                  "the traces have different graphs: export them one by one");
     op_time_collector into{times};
     build_timeline(process, with_messages::no, into);
   }

@@ -268,7 +268,7 @@ void html_writer::write() {
 
 void write_html_report(const process_trace& trace,
                        const std::filesystem::path& file) {
-  const auto process = on_one_clock({&trace, 1});
+  const auto process = from_origin({&trace, 1});
   text_file to{file};
   html_writer{to, trace, process[0]}.write();
   to.commit();

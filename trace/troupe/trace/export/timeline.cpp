@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <utility>
 
 namespace troupe::trace {
@@ -314,18 +313,14 @@ void timeline_builder::note(const trace_event& e) {
 
 } // namespace
 
-std::vector<traced_process>
-on_one_clock(std::span<const process_trace> traces) {
-  std::vector<traced_process> all;
-  auto origin = std::numeric_limits<std::int64_t>::max();
-  for (auto& t : traces) {
-    std::int64_t first = 0;
+std::vector<traced_process> from_origin(std::span<const process_trace> traces) {
+  std::int64_t first = 0;
+  for (auto& t : traces)
     for (auto& p : t.phases)
       first = std::min(first, p.begin_ns);
-    origin = std::min(origin, t.run.begin_unix_ns + first);
-  }
+  std::vector<traced_process> all;
   for (auto& t : traces)
-    all.push_back({&t, all.size(), t.run.begin_unix_ns - origin});
+    all.push_back({&t, all.size(), -first});
   return all;
 }
 

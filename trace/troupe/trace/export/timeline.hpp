@@ -16,14 +16,13 @@ struct traced_process {
   const process_trace* trace = nullptr;
   /// Its number among them. Also the rank, unless one is missing.
   std::size_t number = 0;
-  /// What is added to its times, so that those of all processes have the same
-  /// origin and none is negative.
+  /// What is added to the times of all processes, so that none is negative.
   std::int64_t offset_ns = 0;
 };
 
-/// Puts traces on one clock, by the hosts' clocks. The origin is the earliest
-/// moment of all traces. The traces must outlive the result.
-std::vector<traced_process> on_one_clock(std::span<const process_trace> traces);
+/// Moves the origin to the earliest phase of all traces. They must be on one
+/// clock (merge_clocks) and outlive the result.
+std::vector<traced_process> from_origin(std::span<const process_trace> traces);
 
 /// What the rows of a picture are for. Each kind has its own numbers.
 enum class track_kind : std::uint8_t {

@@ -4,6 +4,7 @@
 #include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
 #include <troupe/trace/export/exporters.hpp>
+#include <troupe/trace/merge.hpp>
 
 #include <algorithm>
 #include <string>
@@ -25,11 +26,12 @@ bool is_built_in(export_format format) noexcept {
   return format != export_format::sqlite || has_sqlite();
 }
 
-void export_trace(std::span<const process_trace> traces, export_format format,
+void export_trace(std::vector<process_trace> traces, export_format format,
                   const std::filesystem::path& file) {
   if (traces.empty())
     throw error(errc::invalid_argument, "there is no trace to export");
-  const auto all = on_one_clock(traces);
+  merge_clocks(traces);
+  const auto all = from_origin(traces);
   switch (format) {
   case export_format::chrome: return export_chrome(all, file);
   case export_format::perfetto: return export_perfetto(all, file);

@@ -6,8 +6,8 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
-#include <span>
 #include <string_view>
+#include <vector>
 
 namespace troupe::trace {
 
@@ -32,13 +32,14 @@ export_format parse_export_format(std::string_view name);
 /// False if this build lacks a library that the format needs.
 bool is_built_in(export_format format) noexcept;
 
-/// Writes traces of a run's processes to one file, on one clock: the hosts'
-/// own. The file appears under its name when it is whole.
+/// Writes traces of a run's processes to one file, on one clock
+/// (merge_clocks), ordered by process. The file appears under its name when it
+/// is whole.
 ///
 /// Throws error(io_failure) if the file cannot be written, error(not_found) if
-/// the format is not built in, and error(invalid_argument) if there is no
-/// trace, or `dot` is to show different graphs.
-void export_trace(std::span<const process_trace> traces, export_format format,
+/// the format is not built in, and error(invalid_argument) if there is no trace
+/// or they are not of one run.
+void export_trace(std::vector<process_trace> traces, export_format format,
                   const std::filesystem::path& file);
 
 } // namespace troupe::trace
