@@ -3,9 +3,9 @@
 #include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/results/output_places.hpp>
 #include <troupe/apps/trace/trace_commands.hpp>
+#include <troupe/apps/trace/traced_run.hpp>
 #include <troupe/apps/trace/written_file.hpp>
 #include <troupe/trace/export/trace_export.hpp>
-#include <troupe/trace/trace_reader.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -13,6 +13,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace troupe::apps {
@@ -29,12 +30,12 @@ struct export_options {
 int run_export(const export_options& options) {
   const output_place out{"--out", options.out};
   require_places_of_their_own({&out, 1}, options.traces, "");
-  std::vector<trace::process_trace> traces;
+  auto traces = read_traces(options.traces);
   std::size_t events = 0;
-  for (auto& file : options.traces)
-    events += traces.emplace_back(trace::read_trace(file)).events.size();
-  trace::export_trace(traces, trace::parse_export_format(options.format),
-                      options.out);
+  for (const auto& t : traces)
+    events += t.events.size();
+  trace::export_trace(std::move(traces),
+                      trace::parse_export_format(options.format), options.out);
   print_written_file(options.out, events, options.json);
   return 0;
 }

@@ -3,9 +3,9 @@
 #include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/results/output_places.hpp>
 #include <troupe/apps/trace/trace_commands.hpp>
+#include <troupe/apps/trace/traced_run.hpp>
 #include <troupe/apps/trace/written_file.hpp>
 #include <troupe/trace/export/html_report.hpp>
-#include <troupe/trace/trace_reader.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -27,7 +27,8 @@ struct report_options {
 int run_report(const report_options& options) {
   const output_place out{"--out", options.out};
   require_places_of_their_own({&out, 1}, {&options.trace, 1}, "");
-  const auto read = trace::read_trace(options.trace);
+  const auto traces = read_traces({options.trace});
+  const auto& read = traces.front();
   trace::write_html_report(read, options.out);
   print_written_file(options.out, read.events.size(), options.json);
   return 0;

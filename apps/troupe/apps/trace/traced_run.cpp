@@ -16,10 +16,8 @@
 
 namespace troupe::apps {
 
-namespace {
-
 std::vector<trace::process_trace>
-read_parts(const std::vector<std::string>& files) {
+read_traces(const std::vector<std::string>& files) {
   std::vector<trace::process_trace> parts;
   for (const auto& file : files) {
     parts.push_back(trace::read_trace(file));
@@ -33,10 +31,8 @@ read_parts(const std::vector<std::string>& files) {
   return parts;
 }
 
-} // namespace
-
 traced_run::traced_run(const std::vector<std::string>& files)
-  : files_(files), parts_(read_parts(files)),
+  : files_(files), parts_(read_traces(files)),
     clocks_(trace::merge_clocks(parts_)), graph_(parts_.front().graph),
     timeline_(parts_) {}
 

@@ -15,11 +15,16 @@ class App;
 
 namespace troupe::apps {
 
+/// Reads the files. Tells on stderr what could not be read of them. Throws as
+/// `read_trace` does.
+std::vector<trace::process_trace>
+read_traces(const std::vector<std::string>& files);
+
 /// The traces of all processes of a run, on one clock.
 class traced_run {
 public:
-  /// Reads the files. Tells on stderr what could not be read of them. Throws as
-  /// `read_trace` and `merge_clocks` do, with the file's name.
+  /// Reads the files (read_traces). Throws as `read_trace` and `merge_clocks`
+  /// do, with the file's name.
   explicit traced_run(const std::vector<std::string>& files);
   traced_run(const traced_run&) = delete;
   traced_run& operator=(const traced_run&) = delete;
