@@ -220,7 +220,7 @@ TEST_CASE("wrong words are refused as a wrong command line") {
   CHECK(fails_with(run_troupe({"trace", "critical-path", file, "--step", "99"}),
                    1, {"no step 99", "0 to 11"}));
   CHECK(fails_with(run_troupe({"trace", "diff", file, file, "--by", "moon"}), 2,
-                   {"--by"}));
+                   {"--by: moon not in {op,type}"}));
 }
 
 } // TEST_SUITE("apps.trace")

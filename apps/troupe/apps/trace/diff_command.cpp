@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <map>
 #include <memory>
 
 namespace troupe::apps {
@@ -75,7 +74,7 @@ void print_diff_text(const trace::trace_difference& found) {
 
 struct diff_options {
   std::string a, b;
-  trace::diff_by by = trace::diff_by::type;
+  std::string by = "type";
   bool json = false;
 };
 
@@ -84,8 +83,10 @@ int run_diff(const diff_options& options) {
   const traced_run b{{options.b}};
   a.require_ops();
   b.require_ops();
-  const auto found = trace::compare(a.timeline(), a.graph(), b.timeline(),
-                                    b.graph(), options.by);
+  const auto by =
+    options.by == "op" ? trace::diff_by::op : trace::diff_by::type;
+  const auto found =
+    trace::compare(a.timeline(), a.graph(), b.timeline(), b.graph(), by);
   if (!options.json) {
     print_diff_text(found);
     return 0;
@@ -102,14 +103,12 @@ void add_trace_diff(CLI::App& trace, action& chosen) {
   auto options = std::make_shared<diff_options>();
   auto& command =
     *trace.add_subcommand("diff", "compares two runs, and tells noise apart");
-  const std::map<std::string, trace::diff_by> names{
-    {"op", trace::diff_by::op}, {"type", trace::diff_by::type}};
   command.add_option("A.trt", options->a, "the run before")->required();
   command.add_option("B.trt", options->b, "the run after")->required();
   command
     .add_option("--by", options->by,
                 "compare the ops of a type together (default), or each op")
-    ->transform(CLI::CheckedTransformer(names));
+    ->check(CLI::IsMember({"op", "type"}));
   add_output_options(command, options->json,
                      "troupe trace diff before.trt after.trt");
   command.callback(
