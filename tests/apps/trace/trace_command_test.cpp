@@ -216,7 +216,20 @@ TEST_CASE("wrong words are refused as a wrong command line") {
     {"--what-if", "'mul=2'", "TYPE=x0.5"}));
   CHECK(fails_with(
     run_troupe({"trace", "critical-path", file, "--what-if", "moon=x2"}), 1,
-    {"'moon'"}));
+    {"--what-if: ", "'moon'"}));
+  const auto refused = [&](const std::string& list,
+                           const std::vector<std::string>& parts) {
+    CHECK(fails_with(
+      run_troupe({"trace", "critical-path", file, "--what-if", list}), 2,
+      parts));
+  };
+  refused("mul=x0.5,", {"--what-if", "an entry of 'mul=x0.5,' is empty"});
+  refused("mul=x1e308", {"--what-if", "'mul=x1e308': must be at most x1"});
+  refused("mul=1e300s", {"--what-if", "'mul=1e300s': must be at most 1"});
+  refused("", {"--what-if"});
+  CHECK(fails_with(run_troupe({"trace", "critical-path", file, "--step", ""}),
+                   2, {"--step"}));
+  CHECK(fails_with(run_troupe({"trace", "diff", file, ""}), 2, {"B.trt"}));
   CHECK(fails_with(run_troupe({"trace", "critical-path", file, "--step", "99"}),
                    1, {"no step 99", "0 to 11"}));
   CHECK(fails_with(run_troupe({"trace", "diff", file, file, "--by", "moon"}), 2,

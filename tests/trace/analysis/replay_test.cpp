@@ -156,7 +156,8 @@ TEST_CASE("a trace without runs or whole steps cannot be replayed") {
 TEST_CASE("entries that are no change of costs are refused by name") {
   for (const auto* entry :
        {"conv", "=x2", "conv=", "conv=x", "conv=x2y", "conv=5", "conv=5min",
-        "conv=x-1", "conv=+", "conv=--5us", "conv=nan", "conv=xinf"}) {
+        "conv=x-1", "conv=+", "conv=--5us", "conv=nan", "conv=xinf",
+        "conv=x1.1e6", "conv=1e7s", "conv=-1e300ms"}) {
     CAPTURE(entry);
     const auto refused = caught([&] { parse_cost_change(entry); });
     CHECK(refused.code() == errc::invalid_argument);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/common_options.hpp>
+#include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/results/json_text.hpp>
 #include <troupe/apps/trace/trace_commands.hpp>
 #include <troupe/apps/trace/traced_run.hpp>
@@ -43,6 +44,9 @@ std::vector<trace::cost_change> read_changes(const std::string& list) {
   if (list.empty())
     return changes;
   for (const auto& entry : split_list(list)) {
+    if (entry.empty())
+      throw usage_error("--what-if: an entry of " + quoted_name(list)
+                        + " is empty");
     try {
       changes.push_back(trace::parse_cost_change(entry));
     } catch (const error& e) {
@@ -78,11 +82,21 @@ double time_of_interest(const std::vector<double>& times,
   return options.step ? times.back() : trace::mean(times);
 }
 
+trace::cost_table
+changed_costs(const trace::cost_table& costs,
+              const std::vector<trace::cost_change>& changes) {
+  try {
+    return costs.changed(changes);
+  } catch (const error& e) {
+    throw error(e.code(), "--what-if: " + e.message());
+  }
+}
+
 what_if_times predict(const traced_run& run, const path_options& options,
                       const std::vector<trace::cost_change>& changes) {
   const auto& all = run.timeline();
   const auto costs = trace::cost_table::measure(run.parts(), all, run.graph());
-  const auto changed = costs.changed(changes);
+  const auto changed = changed_costs(costs, changes);
   const auto range = options.step ? trace::steps_to_replay(all, *options.step)
                                   : trace::steps_to_replay(all);
   const auto same = trace::replay(all, run.graph(), range, costs, costs);
@@ -177,11 +191,13 @@ void add_trace_critical_path(CLI::App& trace, action& chosen) {
   auto& command = *trace.add_subcommand(
     "critical-path", "why a step took so long, and what if ops were faster");
   add_trace_files(command, options->files);
-  command.add_option("--step", options->step,
-                     "a step (default: the median one)");
+  command
+    .add_option("--step", options->step, "a step (default: the median one)")
+    ->check(not_empty());
   add_list_option(command, "--what-if", options->what_if,
                   "predict the step time if ops took another time: "
-                  "TYPE=x0.5, TYPE=+2ms, TYPE=100us, ...; * means all types");
+                  "TYPE=x0.5, TYPE=+2ms, TYPE=100us, ...; * means all types")
+    ->check(not_empty());
   add_output_options(command, options->json,
                      "troupe trace critical-path run.trt --what-if "
                      "conv2d=x0.5");

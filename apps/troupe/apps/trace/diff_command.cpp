@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/common_options.hpp>
+#include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/results/json_text.hpp>
 #include <troupe/apps/trace/trace_commands.hpp>
 #include <troupe/apps/trace/traced_run.hpp>
@@ -103,8 +104,12 @@ void add_trace_diff(CLI::App& trace, action& chosen) {
   auto options = std::make_shared<diff_options>();
   auto& command =
     *trace.add_subcommand("diff", "compares two runs, and tells noise apart");
-  command.add_option("A.trt", options->a, "the run before")->required();
-  command.add_option("B.trt", options->b, "the run after")->required();
+  command.add_option("A.trt", options->a, "the run before")
+    ->required()
+    ->check(not_empty());
+  command.add_option("B.trt", options->b, "the run after")
+    ->required()
+    ->check(not_empty());
   command
     .add_option("--by", options->by,
                 "compare the ops of a type together (default), or each op")

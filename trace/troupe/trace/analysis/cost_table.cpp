@@ -24,6 +24,16 @@ namespace {
                 + ": must be TYPE=x0.5, TYPE=+2ms, TYPE=-2ms or TYPE=100us");
 }
 
+/// Larger ones are no question, and their sums would overflow.
+constexpr double most_factor = 1e6, most_seconds = 1e6;
+
+void require_at_most(double most, double value, const char* what,
+                     std::string_view entry) {
+  if (value > most)
+    throw error(errc::invalid_argument,
+                quoted_name(entry) + ": must be at most " + what);
+}
+
 /// A number that is not negative; what follows it goes to `rest`.
 double read_number(std::string_view text, std::string_view& rest,
                    std::string_view entry) {
@@ -42,8 +52,10 @@ double read_time(std::string_view text, std::string_view entry) {
   std::string_view unit;
   const auto number = read_number(text, unit, entry);
   for (const auto& [name, ns] : units)
-    if (unit == name)
+    if (unit == name) {
+      require_at_most(most_seconds * 1e9, number * ns, "1000000s", entry);
       return number * ns;
+    }
   refuse_change(entry);
 }
 
@@ -89,6 +101,7 @@ cost_change parse_cost_change(std::string_view entry) {
     change.value = read_number(value.substr(1), rest, entry);
     if (!rest.empty())
       refuse_change(entry);
+    require_at_most(most_factor, change.value, "x1000000", entry);
     break;
   }
   case '+':

@@ -38,8 +38,9 @@ struct cost_change {
 };
 
 /// Reads "conv2d=x0.5" (half the time), "conv2d=+2ms" (longer), "conv2d=-1us"
-/// (shorter) or "conv2d=100us". Units are ns, us, ms and s. Throws
-/// error(invalid_argument) that names the entry.
+/// (shorter) or "conv2d=100us". Units are ns, us, ms and s. A factor is at most
+/// 10^6, a time at most 10^6 s. Throws error(invalid_argument) that names the
+/// entry.
 cost_change parse_cost_change(std::string_view entry);
 
 /// Costs by op type, shapes and device. One table is shared by all that
