@@ -108,9 +108,10 @@ TEST_CASE("memory is a counter, and a failure is an instant") {
   event_list{t}.on(1).add(3030, event_kind::failure, update);
   const auto events = exported({t});
   const auto memory = of_phase(events, "C");
-  REQUIRE(memory.size() == 2);
-  CHECK(memory[0].at("args").at("bytes") == 4096);
-  CHECK(memory[1].at("args").at("bytes") == 0);
+  REQUIRE(memory.size() == 3);
+  CHECK(memory[0].at("args").at("bytes") == 64);
+  CHECK(memory[1].at("args").at("bytes") == 4160);
+  CHECK(memory[2].at("args").at("bytes") == 64);
   CHECK(memory[0].at("name") == "memory cpu:0");
   const auto instants = of_phase(events, "i");
   REQUIRE(instants.size() == 2);

@@ -67,7 +67,7 @@ TEST_CASE("a track's slices are nested, and names are written once") {
                  "4700 end", "5000 end"});
   CHECK(events_of(t, "steps") == texts{"2100 begin step 0", "5020 end"});
   CHECK(events_of(t, "memory cpu:0")
-        == texts{"4000 value 4096", "5010 value 0"});
+        == texts{"2050 value 64", "4000 value 4160", "5010 value 64"});
   CHECK(events_of(t, "other threads") == texts{"2050 feed a,\"b\":v1@cpu:0"});
   CHECK(events_of(t, "start-up").size() == 4);
   std::map<std::string, int> written;

@@ -90,7 +90,8 @@ TEST_CASE("tables have what the trace has, with times from the earliest phase "
                  "0|2|0|1|5000|1"});
   CHECK(db.rows("select * from steps") == texts{"0|0|2100|5020|0"});
   CHECK(db.rows("select * from memory")
-        == texts{"0|0|4000|1|0|0|4096|4096", "0|0|5010|1|2|0|-4096|0"});
+        == texts{"0|0|2050|1|null|0|64|64", "0|0|4000|1|0|0|4096|4160",
+                 "0|0|5010|1|2|0|-4096|64"});
   CHECK(db.rows("select name, begin_ns, end_ns from phases")
         == texts{"read program|0|500", "build \"graph\"|500|1990"});
   CHECK(db.rows("select * from host_events") == texts{"0|feed|1|0|2050|64"});
@@ -117,7 +118,7 @@ TEST_CASE("the queries of the page have answers") {
   CHECK(db.rows(queries[1])[0] == "momentum#1@cpu:0|0|0.5|a,\"b\":v1@cpu:0");
   CHECK(
     db.rows(queries[2])
-    == texts{"0|cpu:0|4096|a,\"b\":v1@cpu:0", "1|cpu:0|4096|a,\"b\":v1@cpu:0"});
+    == texts{"0|cpu:0|4160|a,\"b\":v1@cpu:0", "1|cpu:0|4160|a,\"b\":v1@cpu:0"});
 }
 
 TEST_CASE("an older file is replaced") {

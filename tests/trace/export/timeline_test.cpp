@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/export/hand_made_trace.hpp"
 
+#include <troupe/trace/analysis/memory_use.hpp>
 #include <troupe/trace/export/timeline.hpp>
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <set>
@@ -233,6 +235,39 @@ TEST_CASE("memory never falls below zero, whatever was lost") {
   CHECK(made.memory[1].live_bytes == 300);
   CHECK(made.memory[2].live_bytes == 100);
   CHECK(made.memory[2].change == -200);
+}
+
+TEST_CASE("memory is highest where a summary finds its peak, feeds included") {
+  std::mt19937 random{11};
+  for (int round = 0; round < 50; ++round) {
+    auto t = two_ops();
+    event_list e{t};
+    for (std::uint64_t i = 0; i < 60; ++i) {
+      const handle_id variable = random() % 3;
+      switch (random() % 3) {
+      case 0:
+        e.add(i, event_kind::feed, variable, no_handle, random() % 90);
+        break;
+      case 1:
+        e.add(i, event_kind::allocation, conv, variable, random() % 90);
+        break;
+      default:
+        e.add(i, event_kind::deallocation, conv, variable, random() % 90);
+      }
+    }
+    std::uint64_t highest = 0;
+    for (const auto& m : timeline_of(t).memory)
+      highest = std::max(highest, m.live_bytes);
+    const auto peaks = find_memory_peaks({&t, 1});
+    REQUIRE(peaks.size() == 1);
+    CHECK(highest == peaks[0].bytes);
+  }
+}
+
+TEST_CASE("a feed that no op frees is a parameter and does not count") {
+  auto t = two_ops();
+  event_list{t}.add(10, event_kind::feed, image, no_handle, 64);
+  CHECK(timeline_of(t).memory.empty());
 }
 
 TEST_CASE("handles that the graph lacks are passed over") {

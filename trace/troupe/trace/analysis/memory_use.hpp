@@ -26,8 +26,8 @@ struct memory_peak {
   std::vector<held_memory> holders; ///< the largest first
 };
 
-/// The peak of each device on which something was allocated. Counts temporaries
-/// and those feeds that ops free; parameters are not in a trace.
+/// The peak of each device on which something was allocated (memory_account
+/// says what counts).
 std::vector<memory_peak>
 find_memory_peaks(std::span<const process_trace> parts);
 

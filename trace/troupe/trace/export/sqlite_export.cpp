@@ -180,8 +180,8 @@ void sqlite_writer::take(const instant& i) {
 }
 
 void sqlite_writer::take(const memory_sample& m) {
-  memory_.insert(process_.number, m.device, m.time, m.variable, m.op, m.step,
-                 m.change, m.live_bytes);
+  memory_.insert(process_.number, m.device, m.time, m.variable,
+                 handle_or_null(m.op), m.step, m.change, m.live_bytes);
 }
 
 } // namespace

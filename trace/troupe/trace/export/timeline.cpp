@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/trace/export/timeline.hpp>
 
+#include <troupe/trace/analysis/memory_account.hpp>
 #include <troupe/trace/export/timeline_tracks.hpp>
 
 #include <algorithm>
@@ -32,8 +33,7 @@ public:
       sink_(sink), tracks_(sink), inboxes_(trace_.graph.handles.size()),
       sender_(trace_.graph.handles.size()),
       merges_late_(trace_.graph.handles.size()),
-      completes_(trace_.graph.handles.size()),
-      live_bytes_(trace_.graph.devices.size()) {}
+      completes_(trace_.graph.handles.size()), memory_(trace_) {}
 
   void build();
 
@@ -82,7 +82,7 @@ private:
   std::vector<slice_ref> sender_; // by handle: whose messages it sends
   std::vector<bool> merges_late_; // by handle: after their run
   std::vector<bool> completes_;   // by handle: launches complete later
-  std::vector<std::uint64_t> live_bytes_;
+  memory_account memory_;
   std::uint64_t last_ = 0;
 };
 
@@ -174,7 +174,7 @@ void timeline_builder::add(std::uint64_t number, const trace_event& e) {
     if (arrives_)
       send(number, e);
     return;
-  case event_kind::feed:
+  case event_kind::feed: change_memory(e); return note(e);
   case event_kind::fetch:
   case event_kind::failure: return note(e);
   case event_kind::hand_over:
@@ -285,22 +285,15 @@ void timeline_builder::send(std::uint64_t number, const trace_event& e) {
 }
 
 void timeline_builder::change_memory(const trace_event& e) {
-  memory_sample m;
-  m.time = time_of(e);
-  m.device = trace_.graph.handles[e.to].device;
-  m.variable = e.to;
-  m.op = e.from;
-  m.step = e.step;
-  auto& live = live_bytes_[m.device];
-  const bool grows = e.kind == event_kind::allocation;
-  // of a value that was there before the trace, or whose allocation was lost
-  const auto bytes = grows ? e.amount : std::min(e.amount, live);
-  live = grows ? live + bytes : live - bytes;
-  m.change = grows ? static_cast<std::int64_t>(bytes)
-                   : -static_cast<std::int64_t>(bytes);
-  m.live_bytes = live;
-  if (sink_)
-    sink_->take(m);
+  if (!sink_)
+    return;
+  const auto change = memory_.apply(e);
+  if (!change)
+    return;
+  const auto op = e.kind == event_kind::feed ? no_handle : e.from;
+  sink_->take(memory_sample{time_of(e), change->device, change->variable, op,
+                            e.step, change->bytes,
+                            memory_.bytes(change->device)});
 }
 
 void timeline_builder::note(const trace_event& e) {

@@ -94,12 +94,12 @@ struct instant {
   std::uint64_t bytes = 0;
 };
 
-/// Memory of temporaries after an allocation or deallocation.
+/// Memory of temporaries and feeds after a change (memory_account).
 struct memory_sample {
   std::uint64_t time = 0;
   std::uint32_t device = 0;
   handle_id variable = no_handle;
-  handle_id op = no_handle;
+  handle_id op = no_handle; ///< `no_handle`: it was fed
   std::uint32_t step = 0;
   std::int64_t change = 0;      ///< bytes
   std::uint64_t live_bytes = 0; ///< of the device

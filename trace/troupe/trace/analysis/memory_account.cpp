@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/trace/analysis/memory_account.hpp>
+
+#include <algorithm>
+
+namespace troupe::trace {
+
+namespace {
+
+/// The handle whose memory grows or shrinks; no_handle: none.
+handle_id allocated_by(const trace_event& e) {
+  switch (e.kind) {
+  case event_kind::allocation:
+  case event_kind::deallocation: return e.to;
+  case event_kind::feed: return e.from;
+  default: return no_handle;
+  }
+}
+
+} // namespace
+
+memory_account::memory_account(const process_trace& part)
+  : graph_(part.graph), held_(part.graph.handles.size()),
+    is_freed_(held_.size()), of_device_(part.graph.devices.size()) {
+  for (const auto& e : part.events)
+    if (e.kind == event_kind::deallocation && e.to < is_freed_.size())
+      is_freed_[e.to] = true;
+}
+
+std::optional<memory_change> memory_account::apply(const trace_event& e) {
+  const auto id = allocated_by(e);
+  if (id >= held_.size() || graph_.handles[id].device >= of_device_.size())
+    return {};
+  if (e.kind == event_kind::feed && !is_freed_[id])
+    return {}; // a persistable variable
+  const auto device = graph_.handles[id].device;
+  if (e.kind == event_kind::deallocation) {
+    const auto bytes = std::min(e.amount, held_[id]);
+    held_[id] -= bytes;
+    of_device_[device] -= bytes;
+    return memory_change{device, id, -static_cast<std::int64_t>(bytes)};
+  }
+  held_[id] += e.amount;
+  of_device_[device] += e.amount;
+  return memory_change{device, id, static_cast<std::int64_t>(e.amount)};
+}
+
+} // namespace troupe::trace
