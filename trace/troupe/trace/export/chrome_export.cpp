@@ -19,7 +19,7 @@ std::uint64_t thread_of(track_id track) {
          + track.number;
 }
 
-class chrome_writer final : public timeline_sink {
+class chrome_writer final : public slice_sink {
 public:
   chrome_writer(text_file& to, const traced_process& process, bool is_first)
     : to_(to), trace_(*process.trace), process_(process.number),
@@ -152,7 +152,7 @@ void export_chrome(export_input traces, const std::filesystem::path& file) {
      << R"(},"traceEvents":[)";
   for (auto& process : traces) {
     chrome_writer writer{to, process, &process == &traces[0]};
-    build_timeline(process, with_messages::yes, writer);
+    build_slices(process, with_messages::yes, writer);
   }
   to << "\n]}\n";
   to.commit();

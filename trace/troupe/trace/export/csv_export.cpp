@@ -19,7 +19,7 @@ std::string csv_field(std::string_view text) {
   return quoted + '"';
 }
 
-class csv_writer final : public timeline_sink {
+class csv_writer final : public slice_sink {
 public:
   csv_writer(text_file& to, const traced_process& process)
     : to_(to), trace_(*process.trace), process_(process.number) {
@@ -59,7 +59,7 @@ void export_csv(export_input traces, const std::filesystem::path& file) {
         "end_ns,duration_ns,waited_for,is_cut\n";
   for (auto& process : traces) {
     csv_writer writer{to, process};
-    build_timeline(process, with_messages::yes, writer);
+    build_slices(process, with_messages::yes, writer);
   }
   to.commit();
 }

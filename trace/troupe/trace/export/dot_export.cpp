@@ -18,7 +18,7 @@ struct op_times {
   std::uint64_t ns = 0;
 };
 
-class op_time_collector final : public timeline_sink {
+class op_time_collector final : public slice_sink {
 public:
   explicit op_time_collector(std::vector<op_times>& into) : into_(into) {}
 
@@ -75,7 +75,7 @@ void export_dot(export_input traces, const std::filesystem::path& file) {
   std::vector<op_times> times(g.handles.size());
   for (auto& process : traces) {
     op_time_collector into{times};
-    build_timeline(process, with_messages::no, into);
+    build_slices(process, with_messages::no, into);
   }
   const auto slowest =
     times.empty() ? 0 : std::ranges::max(times, {}, &op_times::ns).ns;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/trace/export/timeline.hpp>
+#include <troupe/trace/export/track_slices.hpp>
 
 #include <filesystem>
 #include <span>

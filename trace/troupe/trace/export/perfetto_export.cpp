@@ -34,7 +34,7 @@ constexpr const char* annotation_names[] = {"step", "bytes", "ready_before_ns",
 /// Names of categories: those of slices, and one of instants.
 constexpr std::uint64_t event_category = 7;
 
-class perfetto_writer final : public timeline_sink {
+class perfetto_writer final : public slice_sink {
 public:
   perfetto_writer(text_file& to, const traced_process& process)
     : to_(to), trace_(*process.trace), process_(process.number),
@@ -261,7 +261,7 @@ void export_perfetto(export_input traces, const std::filesystem::path& file) {
   text_file to{file};
   for (auto& process : traces) {
     perfetto_writer writer{to, process};
-    build_timeline(process, with_messages::yes, writer);
+    build_slices(process, with_messages::yes, writer);
     writer.finish();
   }
   to.commit();

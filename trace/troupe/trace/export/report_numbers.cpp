@@ -17,7 +17,7 @@ std::uint64_t end_of(const traced_process& process) {
   return last + static_cast<std::uint64_t>(process.offset_ns);
 }
 
-class number_collector final : public timeline_sink {
+class number_collector final : public slice_sink {
 public:
   explicit number_collector(const traced_process& process)
     : trace_(*process.trace), end_(end_of(process)) {
@@ -109,7 +109,7 @@ report_numbers number_collector::finish() {
   return std::move(made_);
 }
 
-class slices_between final : public timeline_sink {
+class slices_between final : public slice_sink {
 public:
   slices_between(const step_time& step, std::vector<slice>& into)
     : step_(step), into_(into) {}
@@ -128,11 +128,11 @@ private:
 
 report_numbers numbers_of(const traced_process& process) {
   number_collector collector{process};
-  build_timeline(process, with_messages::yes, collector);
+  build_slices(process, with_messages::yes, collector);
   auto made = collector.finish();
   if (made.median_step) {
     slices_between shown{made.steps[*made.median_step], made.in_median_step};
-    build_timeline(process, with_messages::no, shown);
+    build_slices(process, with_messages::no, shown);
   }
   // The messages of a slice last only as long as it is taken.
   for (auto& s : made.in_median_step)

@@ -21,7 +21,7 @@ struct framed_time {
   handle_id op;
 };
 
-class slice_collector final : public timeline_sink {
+class slice_collector final : public slice_sink {
 public:
   void take(const slice& s) override {
     if (s.op != no_handle)
@@ -85,7 +85,7 @@ void export_speedscope(export_input traces, const std::filesystem::path& file) {
   bool is_first = true;
   for (auto& process : traces) {
     slice_collector found;
-    build_timeline(process, with_messages::no, found);
+    build_slices(process, with_messages::no, found);
     for (auto& [track, slices] : found.tracks_) {
       for (auto& s : slices)
         s.op += first_frame[process.number];

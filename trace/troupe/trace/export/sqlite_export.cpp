@@ -106,7 +106,7 @@ private:
   std::unique_ptr<sqlite3_stmt, finalizes> statement_;
 };
 
-class sqlite_writer final : public timeline_sink {
+class sqlite_writer final : public slice_sink {
 public:
   sqlite_writer(database& to, const traced_process& process)
     : to_(to), process_(process), trace_(*process.trace) {}
@@ -194,7 +194,7 @@ void export_sqlite(export_input traces, const std::filesystem::path& file) {
     writer.write_facts();
     writer.write_graph();
     writer.write_messages();
-    build_timeline(process, with_messages::yes, writer);
+    build_slices(process, with_messages::yes, writer);
   }
   to.run(sqlite_indexes);
   to.commit();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/trace/export/timeline_tracks.hpp>
+#include <troupe/trace/export/slice_tracks.hpp>
 
 #include <algorithm>
 #include <utility>
 
 namespace troupe::trace {
 
-void timeline_track::begin(slice s, std::vector<std::uint64_t> received) {
+void slice_track::begin(slice s, std::vector<std::uint64_t> received) {
   if (!is_open())
     flush();
   // Clocks of two threads can differ by some ns.
@@ -21,7 +21,7 @@ void timeline_track::begin(slice s, std::vector<std::uint64_t> received) {
   kept_.push_back(s);
 }
 
-void timeline_track::close_top(std::uint64_t time, bool is_cut) {
+void slice_track::close_top(std::uint64_t time, bool is_cut) {
   auto& s = kept_[open_.back()];
   s.end = std::max({time, s.begin + 1, last_end_});
   s.is_cut = is_cut;
@@ -29,7 +29,7 @@ void timeline_track::close_top(std::uint64_t time, bool is_cut) {
   open_.pop_back();
 }
 
-slice_ref timeline_track::end(const slice& like, std::uint64_t time) {
+slice_ref slice_track::end(const slice& like, std::uint64_t time) {
   const auto is_like = [&](std::size_t i) {
     return kept_[i].kind == like.kind && kept_[i].op == like.op
            && kept_[i].step == like.step;
@@ -44,12 +44,12 @@ slice_ref timeline_track::end(const slice& like, std::uint64_t time) {
   return {id_, number_};
 }
 
-void timeline_track::cut(std::uint64_t time) {
+void slice_track::cut(std::uint64_t time) {
   while (is_open())
     close_top(time, true);
 }
 
-void timeline_track::flush() {
+void slice_track::flush() {
   if (!kept_.empty() && sink_) {
     kept_.front().received = received_;
     kept_.front().sent = sent_;
@@ -61,7 +61,7 @@ void timeline_track::flush() {
   sent_.clear();
 }
 
-timeline_track& timeline_tracks::at(track_id id) {
+slice_track& slice_tracks::at(track_id id) {
   auto& all = tracks_[static_cast<std::size_t>(id.kind)];
   while (all.size() <= id.number)
     all.emplace_back(track_id{id.kind, static_cast<std::uint32_t>(all.size())},
@@ -69,7 +69,7 @@ timeline_track& timeline_tracks::at(track_id id) {
   return all[id.number];
 }
 
-timeline_track& timeline_tracks::free(track_kind kind, std::uint64_t time) {
+slice_track& slice_tracks::free(track_kind kind, std::uint64_t time) {
   auto& all = tracks_[static_cast<std::size_t>(kind)];
   const auto found = std::ranges::find_if(all, [time](auto& track) {
     return !track.is_open() && track.last_end() <= time;
@@ -78,15 +78,15 @@ timeline_track& timeline_tracks::free(track_kind kind, std::uint64_t time) {
   return at({kind, number});
 }
 
-slice_ref timeline_tracks::end(track_kind kind, const slice& like,
-                               std::uint64_t time) {
+slice_ref slice_tracks::end(track_kind kind, const slice& like,
+                            std::uint64_t time) {
   for (auto& track : tracks_[static_cast<std::size_t>(kind)])
     if (const auto ended = track.end(like, time))
       return ended;
   return {};
 }
 
-void timeline_tracks::close(std::uint64_t time) {
+void slice_tracks::close(std::uint64_t time) {
   for (auto& all : tracks_)
     for (auto& track : all) {
       track.cut(time);
@@ -94,7 +94,7 @@ void timeline_tracks::close(std::uint64_t time) {
     }
 }
 
-bool timeline_tracks::has(const slice_ref& ref) const {
+bool slice_tracks::has(const slice_ref& ref) const {
   const auto& all = tracks_[static_cast<std::size_t>(ref.track.kind)];
   return ref && ref.track.number < all.size()
          && all[ref.track.number].keeps(ref.number);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/trace/export/timeline.hpp>
+#include <troupe/trace/export/track_slices.hpp>
 
 #include <troupe/trace/analysis/memory_account.hpp>
-#include <troupe/trace/export/timeline_tracks.hpp>
+#include <troupe/trace/export/slice_tracks.hpp>
 
 #include <algorithm>
 #include <array>
@@ -23,12 +23,12 @@ struct inbox {
 /// More runs of an op than steps can be in flight: the oldest were lost.
 constexpr std::size_t most_inboxes = 1024;
 
-class timeline_builder {
+class slice_builder {
 public:
   /// @param arrives by message number: whether a run receives it. Filled if
   ///   `sink` is null, used otherwise; null: messages are left out
-  timeline_builder(const traced_process& process, std::vector<bool>* arrives,
-                   timeline_sink* sink)
+  slice_builder(const traced_process& process, std::vector<bool>* arrives,
+                slice_sink* sink)
     : trace_(*process.trace), offset_(process.offset_ns), arrives_(arrives),
       sink_(sink), tracks_(sink), inboxes_(trace_.graph.handles.size()),
       sender_(trace_.graph.handles.size()),
@@ -60,7 +60,7 @@ private:
     return e.worker != recorder::no_worker;
   }
   /// The track of a new slice of the thread that recorded `e`.
-  timeline_track& track_for(const trace_event& e) {
+  slice_track& track_for(const trace_event& e) {
     return is_worker(e) ? tracks_.at({track_kind::worker, e.worker})
                         : tracks_.free(track_kind::other, time_of(e));
   }
@@ -76,8 +76,8 @@ private:
   const process_trace& trace_;
   std::int64_t offset_;
   std::vector<bool>* arrives_;
-  timeline_sink* sink_;
-  timeline_tracks tracks_;
+  slice_sink* sink_;
+  slice_tracks tracks_;
   std::vector<std::vector<inbox>> inboxes_; // by handle
   std::vector<slice_ref> sender_; // by handle: whose messages it sends
   std::vector<bool> merges_late_; // by handle: after their run
@@ -86,7 +86,7 @@ private:
   std::uint64_t last_ = 0;
 };
 
-void timeline_builder::build() {
+void slice_builder::build() {
   if (sink_)
     add_phases();
   find_late_ends();
@@ -98,7 +98,7 @@ void timeline_builder::build() {
 
 /// Finds the ops whose launches complete, or whose merges end, after their
 /// runs.
-void timeline_builder::find_late_ends() {
+void slice_builder::find_late_ends() {
   constexpr std::uint16_t none = recorder::no_worker;
   std::vector<std::uint16_t> merges_on(completes_.size(), none);
   for (auto& e : trace_.events) {
@@ -117,7 +117,7 @@ void timeline_builder::find_late_ends() {
   }
 }
 
-void timeline_builder::add_phases() {
+void slice_builder::add_phases() {
   for (auto& p : trace_.phases) {
     slice s;
     s.kind = slice_kind::phase;
@@ -130,7 +130,7 @@ void timeline_builder::add_phases() {
 }
 
 /// Ids come from a file.
-bool timeline_builder::is_known(const trace_event& e) const {
+bool slice_builder::is_known(const trace_event& e) const {
   const auto handles = trace_.graph.handles.size();
   const auto exists = [handles](handle_id id) { return id < handles; };
   switch (e.kind) {
@@ -145,7 +145,7 @@ bool timeline_builder::is_known(const trace_event& e) const {
   }
 }
 
-void timeline_builder::add(std::uint64_t number, const trace_event& e) {
+void slice_builder::add(std::uint64_t number, const trace_event& e) {
   last_ = std::max(last_, time_of(e));
   switch (e.kind) {
   case event_kind::step_begin:
@@ -183,8 +183,7 @@ void timeline_builder::add(std::uint64_t number, const trace_event& e) {
 }
 
 /// Takes the messages that this run has waited for.
-void timeline_builder::open_inbox(slice& s,
-                                  std::vector<std::uint64_t>& received) {
+void slice_builder::open_inbox(slice& s, std::vector<std::uint64_t>& received) {
   auto& all = inboxes_[s.op];
   const auto found = std::ranges::find(all, s.step, &inbox::step);
   if (found == all.end())
@@ -200,7 +199,7 @@ void timeline_builder::open_inbox(slice& s,
       (*arrives_)[number] = true;
 }
 
-void timeline_builder::begin_run(const trace_event& e) {
+void slice_builder::begin_run(const trace_event& e) {
   auto& track = track_for(e);
   track.cut(time_of(e));
   auto s = slice_of(e, slice_kind::run);
@@ -213,7 +212,7 @@ void timeline_builder::begin_run(const trace_event& e) {
   }
 }
 
-void timeline_builder::end_run(const trace_event& e) {
+void slice_builder::end_run(const trace_event& e) {
   const auto s = slice_of(e, slice_kind::run);
   const auto ended =
     is_worker(e) ? tracks_.at({track_kind::worker, e.worker}).end(s, time_of(e))
@@ -221,14 +220,14 @@ void timeline_builder::end_run(const trace_event& e) {
   sender_[e.from] = ended;
 }
 
-void timeline_builder::complete(const trace_event& e) {
+void slice_builder::complete(const trace_event& e) {
   const auto ended = tracks_.end(
     track_kind::in_flight, slice_of(e, slice_kind::in_flight), time_of(e));
   if (ended)
     sender_[e.from] = ended;
 }
 
-void timeline_builder::begin_help(const trace_event& e) {
+void slice_builder::begin_help(const trace_event& e) {
   auto& track = track_for(e);
   if (track.top().kind != slice_kind::run || !track.is_open())
     track.cut(time_of(e));
@@ -236,7 +235,7 @@ void timeline_builder::begin_help(const trace_event& e) {
 }
 
 /// Of collectives that complete later, the slice in flight shows the merging.
-void timeline_builder::merge(const trace_event& e, bool begins) {
+void slice_builder::merge(const trace_event& e, bool begins) {
   if (completes_[e.from])
     return;
   const auto s = slice_of(e, slice_kind::merge);
@@ -258,7 +257,7 @@ void timeline_builder::merge(const trace_event& e, bool begins) {
 
 /// A variable sends its messages when it has received its last one: they come
 /// from the run that sent it that one.
-void timeline_builder::send(std::uint64_t number, const trace_event& e) {
+void slice_builder::send(std::uint64_t number, const trace_event& e) {
   const auto from = e.from == no_handle ? slice_ref{} : sender_[e.from];
   const auto& to = trace_.graph.handles[e.to];
   if (!to.is_op) {
@@ -284,7 +283,7 @@ void timeline_builder::send(std::uint64_t number, const trace_event& e) {
   }
 }
 
-void timeline_builder::change_memory(const trace_event& e) {
+void slice_builder::change_memory(const trace_event& e) {
   if (!sink_)
     return;
   const auto change = memory_.apply(e);
@@ -296,7 +295,7 @@ void timeline_builder::change_memory(const trace_event& e) {
                             memory_.bytes(change->device)});
 }
 
-void timeline_builder::note(const trace_event& e) {
+void slice_builder::note(const trace_event& e) {
   if (!sink_)
     return;
   const track_id track = is_worker(e) ? track_id{track_kind::worker, e.worker}
@@ -333,15 +332,15 @@ std::string_view to_string(slice_kind kind) noexcept {
   return names[static_cast<std::size_t>(kind)];
 }
 
-void build_timeline(const traced_process& process, with_messages messages,
-                    timeline_sink& sink) {
+void build_slices(const traced_process& process, with_messages messages,
+                  slice_sink& sink) {
   if (messages == with_messages::no)
-    return timeline_builder{process, nullptr, &sink}.build();
+    return slice_builder{process, nullptr, &sink}.build();
   // A message to a run that the trace lacks must not be shown where it was
   // sent. The first pass finds those that arrive.
   std::vector<bool> arrives(process.trace->events.size());
-  timeline_builder{process, &arrives, nullptr}.build();
-  timeline_builder{process, &arrives, &sink}.build();
+  slice_builder{process, &arrives, nullptr}.build();
+  slice_builder{process, &arrives, &sink}.build();
 }
 
 } // namespace troupe::trace

@@ -2,7 +2,7 @@
 #include "trace/export/hand_made_trace.hpp"
 
 #include <troupe/trace/analysis/memory_use.hpp>
-#include <troupe/trace/export/timeline.hpp>
+#include <troupe/trace/export/track_slices.hpp>
 
 #include <doctest/doctest.h>
 
@@ -18,7 +18,7 @@ using namespace troupe;
 using namespace troupe::trace;
 using namespace troupe::test;
 
-TEST_SUITE("trace.export.timeline") {
+TEST_SUITE("trace.export.slices") {
 
 namespace {
 
@@ -27,7 +27,7 @@ struct found_slice {
   std::vector<std::uint64_t> received, sent;
 };
 
-struct timeline final : timeline_sink {
+struct found_slices final : slice_sink {
   std::vector<found_slice> slices;
   std::vector<instant> instants;
   std::vector<memory_sample> memory;
@@ -52,18 +52,18 @@ struct timeline final : timeline_sink {
   }
 };
 
-timeline timeline_of(const process_trace& t,
-                     with_messages messages = with_messages::yes) {
-  timeline made;
-  build_timeline({&t, 0, 0}, messages, made);
+found_slices slices_of(const process_trace& t,
+                       with_messages messages = with_messages::yes) {
+  found_slices made;
+  build_slices({&t, 0, 0}, messages, made);
   return made;
 }
 
 using texts = std::vector<std::string>;
 
-/// The messages of a timeline are on two slices each, and slices of a track are
+/// Messages are on two slices each, and slices of a track are
 /// apart or one within the other.
-void check_rules(const timeline& t) {
+void check_rules(const found_slices& t) {
   std::map<std::pair<track_kind, std::uint32_t>, std::vector<slice>> open;
   std::multiset<std::uint64_t> sent, received;
   for (auto& [s, in, out] : t.slices) {
@@ -87,7 +87,7 @@ void check_rules(const timeline& t) {
 } // namespace
 
 TEST_CASE("a step has a slice for each run, help and merge") {
-  const auto t = timeline_of(one_step());
+  const auto t = slices_of(one_step());
   CHECK(t.of(slice_kind::run)
         == texts{"worker 0 1000-2000", "worker 1 2500-3000"});
   CHECK(t.of(slice_kind::help) == texts{"worker 1 1200-1800"});
@@ -99,7 +99,7 @@ TEST_CASE("a step has a slice for each run, help and merge") {
 }
 
 TEST_CASE("the message of a variable comes from the run that wrote it") {
-  const auto t = timeline_of(one_step());
+  const auto t = slices_of(one_step());
   std::size_t runs = 0;
   for (auto& [s, in, out] : t.slices) {
     if (s.kind == slice_kind::run && s.op == conv) {
@@ -122,9 +122,9 @@ TEST_CASE("the message of a variable comes from the run that wrote it") {
 
 TEST_CASE("without messages there are the same slices") {
   const auto t = one_step();
-  CHECK(timeline_of(t, with_messages::no).slices.size()
-        == timeline_of(t).slices.size());
-  for (auto& s : timeline_of(t, with_messages::no).slices)
+  CHECK(slices_of(t, with_messages::no).slices.size()
+        == slices_of(t).slices.size());
+  for (auto& s : slices_of(t, with_messages::no).slices)
     CHECK((s.received.empty() && s.sent.empty() && s.what.ready == 0));
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("a run whose end was lost ends where the next one begins") {
   auto t = two_ops();
   event_list e{t};
   e.add(100, event_kind::run_begin, conv).run(300, 400, update);
-  const auto made = timeline_of(t);
+  const auto made = slices_of(t);
   CHECK(made.of(slice_kind::run)
         == texts{"worker 0 100-300 cut", "worker 0 300-400"});
 }
@@ -144,7 +144,7 @@ TEST_CASE("an end without begin makes no slice, and the last run ends at the "
   e.add(50, event_kind::run_end, conv).add(60, event_kind::step_end);
   e.add(100, event_kind::run_begin, update);
   e.add(900, event_kind::feed, image);
-  const auto made = timeline_of(t);
+  const auto made = slices_of(t);
   REQUIRE(made.slices.size() == 1);
   CHECK(made.of(slice_kind::run) == texts{"worker 0 100-900 cut"});
 }
@@ -152,7 +152,7 @@ TEST_CASE("an end without begin makes no slice, and the last run ends at the "
 TEST_CASE("runs of no duration take a nanosecond and follow each other") {
   auto t = two_ops();
   event_list{t}.run(100, 100, conv).run(100, 100, update);
-  const auto made = timeline_of(t);
+  const auto made = slices_of(t);
   CHECK(made.of(slice_kind::run)
         == texts{"worker 0 100-101", "worker 0 101-102"});
 }
@@ -165,7 +165,7 @@ TEST_CASE("what lies within a run is apart, also without duration") {
     e.add(150, event_kind::help_begin, update)
       .add(150, event_kind::help_end, update);
   e.add(150, event_kind::run_end, conv);
-  const auto made = timeline_of(t);
+  const auto made = slices_of(t);
   CHECK(made.of(slice_kind::help)
         == texts{"worker 0 150-151", "worker 0 151-152"});
   CHECK(made.of(slice_kind::run) == texts{"worker 0 100-152"});
@@ -174,7 +174,7 @@ TEST_CASE("what lies within a run is apart, also without duration") {
 TEST_CASE("phases that overlap lie on several tracks") {
   auto t = two_ops();
   t.phases = {{"a", 0, 100}, {"b", 50, 80}, {"c", 100, 120}};
-  CHECK(timeline_of(t).of(slice_kind::phase)
+  CHECK(slices_of(t).of(slice_kind::phase)
         == texts{"start-up 0-100", "start-up 100-120", "start-up 2 50-80"});
 }
 
@@ -189,7 +189,7 @@ TEST_CASE("overlapping steps, and runs on threads that are no workers, lie on "
   e.add(50, event_kind::run_end, conv).add(60, event_kind::run_end, update);
   e.add(70, event_kind::step_end);
   e.on(other_thread, 1).add(80, event_kind::step_end);
-  const auto made = timeline_of(t);
+  const auto made = slices_of(t);
   CHECK(made.of(slice_kind::step) == texts{"steps 10-70", "steps 2 20-80"});
   CHECK(made.of(slice_kind::run)
         == texts{"other threads 30-50", "other threads 2 40-60"});
@@ -204,7 +204,7 @@ TEST_CASE("a launch that completes later is in flight until then and sends "
   e.on(1).add(500, event_kind::completion, conv);
   e.message(500, conv, image).message(500, image, update);
   e.run(600, 700, update);
-  const auto made = timeline_of(t);
+  const auto made = slices_of(t);
   CHECK(made.of(slice_kind::in_flight) == texts{"in flight 100-500"});
   for (auto& [s, in, out] : made.slices)
     CHECK(out.size() == (s.kind == slice_kind::in_flight ? 1 : 0));
@@ -218,7 +218,7 @@ TEST_CASE("a merge that ends after its run, on another thread, is in flight") {
   e.add(100, event_kind::merge_begin, update);
   e.add(110, event_kind::run_end, update);
   e.on(other_thread).add(400, event_kind::merge_end, update);
-  const auto made = timeline_of(t);
+  const auto made = slices_of(t);
   CHECK(made.of(slice_kind::run) == texts{"worker 0 100-110"});
   CHECK(made.of(slice_kind::merge) == texts{"in flight 100-400"});
 }
@@ -229,7 +229,7 @@ TEST_CASE("memory never falls below zero, whatever was lost") {
   e.add(10, event_kind::deallocation, update, image, 100);
   e.add(20, event_kind::allocation, conv, image, 300);
   e.add(30, event_kind::deallocation, update, image, 200);
-  const auto made = timeline_of(t);
+  const auto made = slices_of(t);
   REQUIRE(made.memory.size() == 3);
   CHECK(made.memory[0].live_bytes == 0);
   CHECK(made.memory[1].live_bytes == 300);
@@ -256,7 +256,7 @@ TEST_CASE("memory is highest where a summary finds its peak, feeds included") {
       }
     }
     std::uint64_t highest = 0;
-    for (const auto& m : timeline_of(t).memory)
+    for (const auto& m : slices_of(t).memory)
       highest = std::max(highest, m.live_bytes);
     const auto peaks = find_memory_peaks({&t, 1});
     REQUIRE(peaks.size() == 1);
@@ -267,7 +267,7 @@ TEST_CASE("memory is highest where a summary finds its peak, feeds included") {
 TEST_CASE("a feed that no op frees is a parameter and does not count") {
   auto t = two_ops();
   event_list{t}.add(10, event_kind::feed, image, no_handle, 64);
-  CHECK(timeline_of(t).memory.empty());
+  CHECK(slices_of(t).memory.empty());
 }
 
 TEST_CASE("handles that the graph lacks are passed over") {
@@ -275,12 +275,12 @@ TEST_CASE("handles that the graph lacks are passed over") {
   event_list e{t};
   e.run(10, 20, 3).run(30, 40, conv).message(40, conv, 99);
   e.message(40, 99, update).add(50, event_kind::allocation, conv, 77, 1);
-  const auto made = timeline_of(t);
+  const auto made = slices_of(t);
   CHECK(made.slices.size() == 1);
   CHECK(made.memory.empty());
 }
 
-TEST_CASE("any events make a timeline that follows its rules") {
+TEST_CASE("any events make slices that follow the rules") {
   std::mt19937 random{7};
   for (int round = 0; round < 200; ++round) {
     auto t = two_ops();
@@ -292,7 +292,7 @@ TEST_CASE("any events make a timeline that follows its rules") {
       e.add(time += random() % 3, static_cast<event_kind>(random() % 17),
             random() % 3, random() % 4, random() % 100);
     }
-    check_rules(timeline_of(t));
+    check_rules(slices_of(t));
   }
 }
 
@@ -302,9 +302,9 @@ TEST_CASE("all processes have one origin, the first phase of any") {
   REQUIRE(placed.size() == 2);
   CHECK(placed[0].offset_ns == 2000);
   CHECK(placed[1].offset_ns == 2000);
-  timeline made;
-  build_timeline(placed[0], with_messages::no, made);
+  found_slices made;
+  build_slices(placed[0], with_messages::no, made);
   CHECK(made.of(slice_kind::phase)
         == texts{"start-up 0-500", "start-up 500-1990"});
 }
-} // TEST_SUITE("trace.export.timeline")
+} // TEST_SUITE("trace.export.slices")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/trace/export/timeline.hpp>
+#include <troupe/trace/export/track_slices.hpp>
 
 #include <array>
 #include <cstdint>
@@ -20,10 +20,10 @@ struct slice_ref {
 
 /// A track while it is built. It keeps its last outermost slice, with those
 /// within it, until the next one begins: messages follow the end of a run.
-class timeline_track {
+class slice_track {
 public:
   /// @param sink null: slices are not passed on
-  timeline_track(track_id id, timeline_sink* sink) : id_(id), sink_(sink) {}
+  slice_track(track_id id, slice_sink* sink) : id_(id), sink_(sink) {}
 
   /// Begins a slice, within the innermost open one if there is any.
   void begin(slice s, std::vector<std::uint64_t> received);
@@ -53,7 +53,7 @@ private:
   void close_top(std::uint64_t time, bool is_cut);
 
   track_id id_;
-  timeline_sink* sink_;
+  slice_sink* sink_;
   std::vector<slice> kept_;       // the outermost one first
   std::vector<std::size_t> open_; // indices into `kept_`, the innermost last
   std::vector<std::uint64_t> received_, sent_; // of the outermost one
@@ -62,13 +62,13 @@ private:
 };
 
 /// The tracks of a process.
-class timeline_tracks {
+class slice_tracks {
 public:
-  explicit timeline_tracks(timeline_sink* sink) : sink_(sink) {}
+  explicit slice_tracks(slice_sink* sink) : sink_(sink) {}
 
-  timeline_track& at(track_id id);
+  slice_track& at(track_id id);
   /// The first track of its kind on which nothing is open at `time`.
-  timeline_track& free(track_kind kind, std::uint64_t time);
+  slice_track& free(track_kind kind, std::uint64_t time);
   /// Ends the open slice of that kind, op and step on the first track that has
   /// one. Returns false if there is none.
   slice_ref end(track_kind kind, const slice& like, std::uint64_t time);
@@ -82,9 +82,9 @@ public:
   }
 
 private:
-  timeline_sink* sink_;
+  slice_sink* sink_;
   // deques, because references must stay valid
-  std::array<std::deque<timeline_track>, track_kinds> tracks_;
+  std::array<std::deque<slice_track>, track_kinds> tracks_;
 };
 
 } // namespace troupe::trace

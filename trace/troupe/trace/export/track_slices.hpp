@@ -11,6 +11,9 @@
 
 namespace troupe::trace {
 
+// What viewers show: rows of slices that are nested or apart. Numbers about
+// runs and steps come from analysis/timeline.hpp.
+
 /// One of the traces that are shown together.
 struct traced_process {
   const process_trace* trace = nullptr;
@@ -105,12 +108,12 @@ struct memory_sample {
   std::uint64_t live_bytes = 0; ///< of the device
 };
 
-/// Takes the parts of a timeline. Slices of one track come in the order of
+/// Takes what a process did. Slices of one track come in the order of
 /// their begins, an outer one before those within it. There is no order between
 /// tracks.
-class timeline_sink {
+class slice_sink {
 public:
-  virtual ~timeline_sink() = default;
+  virtual ~slice_sink() = default;
   virtual void take(const slice& s) = 0;
   virtual void take(const instant&) {}
   virtual void take(const memory_sample&) {}
@@ -118,10 +121,10 @@ public:
 
 enum class with_messages : bool { no, yes };
 
-/// Passes the timeline of a process to `sink`. What was lost leaves cut slices
+/// Passes what a process did to `sink`. What was lost leaves cut slices
 /// behind, or none; it never makes slices overlap. Memory: a few hundred bytes
 /// per handle, and with messages a bit per event.
-void build_timeline(const traced_process& process, with_messages messages,
-                    timeline_sink& sink);
+void build_slices(const traced_process& process, with_messages messages,
+                  slice_sink& sink);
 
 } // namespace troupe::trace
