@@ -89,7 +89,7 @@ TEST_CASE("a report is a page about the run") {
   const auto result = run_troupe({"trace", "report", run.trace, "--out", page});
   CHECK(result.code == 0);
   CHECK(contains(result.out, page + ": "));
-  CHECK(contains(read_bytes(page), "2 steps. Median"));
+  CHECK(contains(read_bytes(page), "2 steps, of which 2 count: median"));
 }
 
 TEST_CASE("a damaged trace is written up to the damage, which is told") {

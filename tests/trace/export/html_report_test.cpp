@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/export/hand_made_trace.hpp"
 
-// A page's numbers stand beside those of a summary: names must differ.
 #include <troupe/trace/analysis/summary.hpp>
 #include <troupe/trace/export/html_report.hpp>
 #include <troupe/trace/export/report_numbers.hpp>
@@ -14,6 +13,7 @@
 
 #include <openssl/evp.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
@@ -84,36 +84,57 @@ TEST_CASE("names from the trace stay text") {
   CHECK_FALSE(contains(page, "<b>"));
 }
 
-TEST_CASE("the step of median length leaves out the first one") {
+TEST_CASE("a page has the numbers of a summary") {
   const auto t = four_steps();
-  const auto process = from_origin({&t, 1});
-  const auto numbers = numbers_of(process[0]);
-  REQUIRE(numbers.steps.size() == 4);
+  const report_numbers numbers{t};
+  const op_graph graph{t.graph};
+  const timeline all{{&t, 1}};
+  const auto summary = summarize({&t, 1}, all, graph);
   REQUIRE(numbers.median_step);
-  CHECK(numbers.steps[*numbers.median_step].ns() == 50'000);
+  CHECK(numbers.median_step->step == summary.path->step);
   REQUIRE(numbers.in_median_step.size() == 1);
-  CHECK(numbers.in_median_step[0].step == 3);
-  REQUIRE(numbers.types.size() == 1);
-  CHECK(numbers.types[0].runs == 4);
-  CHECK(numbers.types[0].ns == 40'000);
+  CHECK(numbers.in_median_step[0].step == summary.path->step);
+  const auto page = page_of(t);
+  // Two steps count: 60 and 50 us.
+  CHECK(summary.steps.median_ns == 55'000);
+  CHECK(contains(page, "4 steps, of which 2 count: median 55.0 µs. The first "
+                       "took 100 µs, the longest 100 µs (step 0)"));
+  REQUIRE(summary.types.size() == 1);
+  CHECK(summary.types[0].self_ns == 10'000);
+  CHECK(contains(page, "conv2d</td><td class=\"n\">10.0 µs</td>"
+                       "<td class=\"n\">100.0 %</td>"
+                       "<td class=\"n\">1</td>"));
+}
+
+TEST_CASE("of steps in flight together, a page shows what each adds") {
+  auto t = two_ops();
+  event_list e{t};
+  e.on(other_thread, 0).add(0, event_kind::step_begin);
+  e.on(other_thread, 1).add(10'000, event_kind::step_begin);
+  e.on(other_thread, 0).add(50'000, event_kind::step_end);
+  e.on(other_thread, 1).add(55'000, event_kind::step_end);
+  CHECK(contains(page_of(t), "2 steps, of which 2 count: median 27.5 µs"));
+}
+
+TEST_CASE("waits of workers are shown, the longest first") {
+  const auto t = four_steps();
+  const report_numbers numbers{t};
   REQUIRE(numbers.waits.size() == 3);
   CHECK(numbers.waits[0].ns() == 90'000);
   CHECK(numbers.waits[2].ns() == 30'000);
-  const auto page = page_of(t);
-  CHECK(contains(page, "4 steps. Median 50.0 µs, first 100 µs, longest 100 µs "
-                       "(step 0)"));
 }
 
 TEST_CASE("a wait names what the op waited for") {
   const auto t = one_step();
-  const auto numbers = numbers_of(from_origin({&t, 1})[0]);
+  const report_numbers numbers{t};
   REQUIRE(numbers.waits.size() == 1); // from the help to the update
   CHECK(numbers.waits[0].ns() == 700);
   CHECK(numbers.waits[0].op == update);
   CHECK(numbers.waits[0].waited_for == image);
-  REQUIRE(numbers.devices.size() == 1);
-  CHECK(numbers.devices[0].peak.bytes == 4160);
-  CHECK(contains(page_of(t), "Peak 4.06 KiB."));
+  REQUIRE(numbers.memory.size() == 1);
+  CHECK(std::ranges::max(numbers.memory[0], {}, &memory_point::bytes).bytes
+        == numbers.summary.memory[0].bytes);
+  CHECK(contains(page_of(t), "Peak 4.06 KiB, in step 0."));
 }
 
 TEST_CASE("what is wrong with a trace is said") {

@@ -2,6 +2,7 @@
 #include <troupe/trace/export/exporters.hpp>
 
 #include <troupe/base/quoted_name.hpp>
+#include <troupe/trace/analysis/timeline.hpp>
 #include <troupe/trace/export/text_file.hpp>
 
 #include <algorithm>
@@ -16,21 +17,6 @@ namespace {
 struct op_times {
   std::uint64_t runs = 0;
   std::uint64_t ns = 0;
-};
-
-class op_time_collector final : public slice_sink {
-public:
-  explicit op_time_collector(std::vector<op_times>& into) : into_(into) {}
-
-  void take(const slice& s) override {
-    if (s.kind != slice_kind::run)
-      return;
-    ++into_[s.op].runs;
-    into_[s.op].ns += s.end - s.begin;
-  }
-
-private:
-  std::vector<op_times>& into_;
 };
 
 std::string dot_text(std::string_view text) {
@@ -70,12 +56,14 @@ void write_node(text_file& to, const handle_info& h, handle_id id,
 
 } // namespace
 
-void export_dot(export_input traces, const std::filesystem::path& file) {
-  const auto& g = traces[0].trace->graph;
+void export_dot(std::span<const process_trace> traces,
+                const std::filesystem::path& file) {
+  const auto& g = traces[0].graph;
   std::vector<op_times> times(g.handles.size());
-  for (auto& process : traces) {
-    op_time_collector into{times};
-    build_slices(process, with_messages::no, into);
+  const timeline all{traces};
+  for (const auto& r : all.runs()) {
+    ++times[r.op].runs;
+    times[r.op].ns += r.end - r.begin;
   }
   const auto slowest =
     times.empty() ? 0 : std::ranges::max(times, {}, &op_times::ns).ns;

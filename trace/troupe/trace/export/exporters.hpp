@@ -14,7 +14,8 @@ using export_input = std::span<const traced_process>;
 
 void export_chrome(export_input traces, const std::filesystem::path& file);
 void export_perfetto(export_input traces, const std::filesystem::path& file);
-void export_dot(export_input traces, const std::filesystem::path& file);
+void export_dot(std::span<const process_trace> traces,
+                const std::filesystem::path& file);
 void export_csv(export_input traces, const std::filesystem::path& file);
 void export_speedscope(export_input traces, const std::filesystem::path& file);
 

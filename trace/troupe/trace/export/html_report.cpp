@@ -6,6 +6,8 @@
 #include <troupe/trace/export/text_file.hpp>
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <ctime>
 #include <string>
 #include <vector>
@@ -40,9 +42,8 @@ namespace {
 
 class html_writer {
 public:
-  html_writer(text_file& to, const process_trace& trace,
-              const traced_process& process)
-    : to_(to), trace_(trace), numbers_(numbers_of(process)) {}
+  html_writer(text_file& to, const process_trace& trace)
+    : to_(to), trace_(trace), numbers_(trace) {}
 
   void write();
 
@@ -76,6 +77,16 @@ private:
   const process_trace& trace_;
   report_numbers numbers_;
 };
+
+std::uint64_t whole(double ns) {
+  return static_cast<std::uint64_t>(ns + 0.5);
+}
+
+std::string number_text(const char* format, double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), format, value);
+  return text.data();
+}
 
 std::string utc_time(std::int64_t unix_ns) {
   const auto seconds = static_cast<std::time_t>(unix_ns / 1'000'000'000);
@@ -146,14 +157,14 @@ void html_writer::write_warnings() {
 }
 
 void html_writer::write_phases() {
-  if (numbers_.phases.empty())
+  if (trace_.phases.empty())
     return;
   heading("Start-up");
   begin_table({"phase", "#time"});
-  for (auto& p : numbers_.phases) {
+  for (auto& p : trace_.phases) {
     to_ << "<tr>";
-    cell(std::string{p.phase});
-    number(shown_time(p.end - p.begin));
+    cell(p.name);
+    number(shown_time(static_cast<std::uint64_t>(p.end_ns - p.begin_ns)));
     to_ << "</tr>\n";
   }
   end_table();
@@ -165,53 +176,50 @@ void html_writer::write_steps() {
     to_ << "<p>No step was recorded from begin to end.</p>\n";
     return;
   }
-  const auto& median = numbers_.steps[*numbers_.median_step];
-  const auto& longest = std::ranges::max(numbers_.steps, {}, &step_time::ns);
-  to_ << "<p>" << numbers_.steps.size() << " steps. Median "
-      << shown_time(median.ns()) << ", first "
-      << shown_time(numbers_.steps.front().ns()) << ", longest "
-      << shown_time(longest.ns()) << " (step " << longest.step
-      << "). Steps can overlap. With many steps, a bar is the longest of "
-         "several.</p>\n<div class=\"wide\">"
+  const auto steps = numbers_.all.steps();
+  const auto& found = numbers_.summary.steps;
+  const auto& longest = std::ranges::max(steps, {}, &step_times::ns);
+  to_ << "<p>" << found.count << " steps, of which " << found.counted
+      << " count: median " << shown_time(whole(found.median_ns))
+      << ". The first took " << shown_time(steps.front().ns())
+      << ", the longest " << shown_time(longest.ns()) << " (step "
+      << longest.step
+      << "). A step's time is what it adds to that of the steps before. With "
+         "many steps, a bar is the longest of several.</p>\n<div "
+         "class=\"wide\">"
       << steps_picture(numbers_) << "</div>\n";
 }
 
 void html_writer::write_timeline() {
   if (!numbers_.median_step || numbers_.in_median_step.empty())
     return;
-  const auto& median = numbers_.steps[*numbers_.median_step];
-  heading("The step of median length");
-  to_ << "<p>Step " << median.step << ", " << shown_time(median.ns())
-      << ". Ops of other steps are faint.</p>\n<div class=\"wide\">"
+  const auto& median = *numbers_.median_step;
+  heading("The median step");
+  to_ << "<p>Step " << median.step << ", step time " << shown_time(median.ns())
+      << ", shown from its begin to its end. Ops of other steps are "
+         "faint.</p>\n<div class=\"wide\">"
       << timeline_picture(numbers_, trace_.graph) << "</div>\n";
 }
 
 void html_writer::write_types() {
-  if (numbers_.types.empty())
+  const auto& types = numbers_.summary.types;
+  if (types.empty())
     return;
   constexpr std::size_t shown = 15;
-  heading("Ops by time");
-  std::uint64_t all = 0;
-  for (auto& t : numbers_.types)
-    all += t.ns;
-  begin_table({"op", "#time", "#share", "#runs", "#mean", "#longest"});
-  for (std::size_t i = 0; i < std::min(shown, numbers_.types.size()); ++i) {
-    const auto& t = numbers_.types[i];
-    const auto tenths = all == 0 ? 0 : t.ns * 1000 / all;
+  heading("Ops by self time, per step");
+  begin_table({"op", "#time", "#share", "#runs"});
+  for (std::size_t i = 0; i < std::min(shown, types.size()); ++i) {
+    const auto& t = types[i];
     to_ << "<tr><td>" << color_key(numbers_, t.type) << html_text(t.type)
         << "</td>";
-    number(shown_time(t.ns));
-    number(std::to_string(tenths / 10) + "." + std::to_string(tenths % 10)
-           + " %");
-    number(std::to_string(t.runs));
-    number(shown_time(t.ns / t.runs));
-    number(shown_time(t.longest));
+    number(shown_time(whole(t.self_ns)));
+    number(number_text("%.1f %%", 100 * t.share));
+    number(number_text("%.4g", t.count));
     to_ << "</tr>\n";
   }
   end_table();
-  if (numbers_.types.size() > shown)
-    to_ << "<p class=\"dim\">" << numbers_.types.size() - shown
-        << " more types.</p>\n";
+  if (types.size() > shown)
+    to_ << "<p class=\"dim\">" << types.size() - shown << " more types.</p>\n";
 }
 
 void html_writer::write_waits() {
@@ -240,13 +248,13 @@ void html_writer::write_waits() {
 }
 
 void html_writer::write_memory() {
-  for (std::size_t i = 0; i < numbers_.devices.size(); ++i) {
-    const auto& device = numbers_.devices[i];
-    if (device.curve.empty())
-      continue;
-    heading("Memory of temporaries, " + html_text(trace_.graph.devices[i]));
-    to_ << "<p>Peak " << shown_bytes(device.peak.bytes)
-        << ".</p>\n<div class=\"wide\">" << memory_picture(device, numbers_.end)
+  for (auto& peak : numbers_.summary.memory) {
+    heading("Memory of temporaries, "
+            + html_text(trace_.graph.devices[peak.device]));
+    to_ << "<p>Peak " << shown_bytes(peak.bytes) << ", in step " << peak.step
+        << ".</p>\n<div class=\"wide\">"
+        << memory_picture(numbers_.memory[peak.device], peak.bytes,
+                          numbers_.end)
         << "</div>\n";
   }
 }
@@ -268,9 +276,8 @@ void html_writer::write() {
 
 void write_html_report(const process_trace& trace,
                        const std::filesystem::path& file) {
-  const auto process = from_origin({&trace, 1});
   text_file to{file};
-  html_writer{to, trace, process[0]}.write();
+  html_writer{to, trace}.write();
   to.commit();
 }
 

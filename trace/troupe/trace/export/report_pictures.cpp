@@ -68,8 +68,9 @@ std::string fitting(const std::string& name, double width) {
 }
 
 std::string color_class(const report_numbers& numbers, std::string_view type) {
-  const auto found = std::ranges::find(numbers.types, type, &type_runs::type);
-  const auto place = static_cast<std::size_t>(found - numbers.types.begin());
+  const auto& types = numbers.summary.types;
+  const auto found = std::ranges::find(types, type, &type_time::type);
+  const auto place = static_cast<std::size_t>(found - types.begin());
   return "c" + std::to_string(std::min(place, colors - 1));
 }
 
@@ -91,22 +92,22 @@ row_numbers rows_of(const std::vector<slice>& slices) {
   return rows;
 }
 
-std::string slice_picture(const slice& s, const step_time& step, double row,
+std::string slice_picture(const slice& s, double row,
                           const report_numbers& numbers,
                           const graph_info& graph) {
-  const auto scale =
-    (picture_width - label_width)
-    / static_cast<double>(std::max<std::uint64_t>(step.ns(), 1));
-  const auto begin = std::max(s.begin, step.begin);
-  const auto end = std::min(s.end, step.end);
-  const auto x = label_width + static_cast<double>(begin - step.begin) * scale;
+  const auto& shown = numbers.median_interval;
+  const auto scale = (picture_width - label_width)
+                     / static_cast<double>(shown.end - shown.begin);
+  const auto begin = std::max(s.begin, shown.begin);
+  const auto end = std::min(s.end, shown.end);
+  const auto x = label_width + static_cast<double>(begin - shown.begin) * scale;
   const auto width = static_cast<double>(end - begin) * scale;
   // Merges lie within runs, and helps may.
   const bool is_inner = s.kind == slice_kind::merge;
   const auto y = row * row_height + (is_inner ? 13.0 : 1.0);
   const auto& type = graph.handles[s.op].type;
   auto color = color_class(numbers, type);
-  if (s.step != step.step)
+  if (s.step != numbers.median_step->step)
     color += " faint";
   auto text = rectangle(x, y, width, is_inner ? 7 : row_height - 2, color,
                         title_of(s, graph));
@@ -174,12 +175,12 @@ std::string color_key(const report_numbers& numbers, std::string_view type) {
 
 std::string steps_picture(const report_numbers& numbers) {
   constexpr double height = 160;
-  const auto& steps = numbers.steps;
+  const auto steps = numbers.all.steps();
   const auto per_bar = (steps.size() + most_bars - 1) / most_bars;
   const auto bars = (steps.size() + per_bar - 1) / per_bar;
-  const auto longest = std::ranges::max(steps, {}, &step_time::ns).ns();
+  const auto longest = std::ranges::max(steps, {}, &step_times::ns).ns();
   const auto width = picture_width / static_cast<double>(bars);
-  auto text = open_svg(height, "lengths of the steps");
+  auto text = open_svg(height, "times of the steps");
   for (std::size_t bar = 0; bar < bars; ++bar) {
     const auto first =
       steps.begin() + static_cast<std::ptrdiff_t>(bar * per_bar);
@@ -203,30 +204,30 @@ std::string steps_picture(const report_numbers& numbers) {
 
 std::string timeline_picture(const report_numbers& numbers,
                              const graph_info& graph) {
-  const auto& step = numbers.steps[*numbers.median_step];
   const auto shown = longest_of(numbers.in_median_step);
   const auto rows = rows_of(shown);
-  auto text = open_svg(row_height * static_cast<double>(rows.size()) + 2,
-                       "what ran in step " + std::to_string(step.step));
+  auto text =
+    open_svg(row_height * static_cast<double>(rows.size()) + 2,
+             "what ran in step " + std::to_string(numbers.median_step->step));
   for (auto& [track, row] : rows)
     text += label(0, row * row_height + 15, "row",
                   to_string(track_id{track.first, track.second}));
   for (auto& s : shown)
-    text += slice_picture(s, step, rows.at({s.track.kind, s.track.number}),
-                          numbers, graph);
+    text +=
+      slice_picture(s, rows.at({s.track.kind, s.track.number}), numbers, graph);
   return text + "</svg>\n";
 }
 
-std::string memory_picture(const device_memory& memory, std::uint64_t end) {
+std::string memory_picture(const std::vector<memory_point>& curve,
+                           std::uint64_t most, std::uint64_t end) {
   constexpr double height = 120;
   const auto x_scale =
     picture_width / static_cast<double>(std::max<std::uint64_t>(end, 1));
   const auto y_scale =
-    (height - 4)
-    / static_cast<double>(std::max<std::uint64_t>(memory.peak.bytes, 1));
+    (height - 4) / static_cast<double>(std::max<std::uint64_t>(most, 1));
   auto text = open_svg(height, "memory of temporaries over time")
               + "<polyline class=\"line\" points=\"";
-  for (auto& p : memory.curve)
+  for (auto& p : curve)
     text += formatted("%.1f,%.1f ", static_cast<double>(p.time) * x_scale,
                       height - 2 - static_cast<double>(p.bytes) * y_scale);
   return text + "\"/>\n</svg>\n";

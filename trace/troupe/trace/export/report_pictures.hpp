@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace troupe::trace {
 
@@ -20,12 +21,15 @@ std::string shown_bytes(std::uint64_t bytes);
 
 /// A square in the colour that a type of op has in `timeline_picture`.
 std::string color_key(const report_numbers& numbers, std::string_view type);
-/// The lengths of all steps.
+/// The times of all steps.
 std::string steps_picture(const report_numbers& numbers);
 /// What ran in the step of median length. Requires that there is one.
 std::string timeline_picture(const report_numbers& numbers,
                              const graph_info& graph);
 /// Memory over time.
-std::string memory_picture(const device_memory& memory, std::uint64_t end);
+///
+/// @param most bytes of the device
+std::string memory_picture(const std::vector<memory_point>& curve,
+                           std::uint64_t most, std::uint64_t end);
 
 } // namespace troupe::trace

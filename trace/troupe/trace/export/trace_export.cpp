@@ -36,7 +36,7 @@ void export_trace(std::vector<process_trace> traces, export_format format,
   case export_format::chrome: return export_chrome(all, file);
   case export_format::perfetto: return export_perfetto(all, file);
   case export_format::sqlite: return export_sqlite(all, file);
-  case export_format::dot: return export_dot(all, file);
+  case export_format::dot: return export_dot(traces, file);
   case export_format::csv: return export_csv(all, file);
   case export_format::speedscope: return export_speedscope(all, file);
   }
