@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/trace/trace_format.hpp>
 #include <troupe/trace/trace_reader.hpp>
+#include <troupe/trace/trace_tables.hpp>
 #include <troupe/trace/trace_writer.hpp>
 
 #include <troupe/base/error.hpp>
@@ -206,6 +207,15 @@ TEST_CASE("a graph whose numbers are out of range is not believed") {
     file.close();
     CHECK(caught([&] { read_trace(folder / "a.trt"); }).code()
           == errc::bad_file);
+  }
+}
+
+TEST_CASE("a run whose numbers are out of range is not believed") {
+  CHECK(parse_run(R"({"level": 3, "workers": 65535})").workers == 65535);
+  for (const auto* text : {R"({"level": 4})", R"({"level": -1})",
+                           R"({"level": 259})", R"({"workers": 65536})"}) {
+    CAPTURE(text);
+    CHECK(caught([&] { parse_run(text); }).code() == errc::bad_file);
   }
 }
 

@@ -22,6 +22,9 @@ auto read_json(std::string_view text, const char* what, Read read) {
   }
 }
 
+/// Events number workers with 16 bits, of which one value means "none".
+constexpr std::size_t most_workers = recorder::no_worker;
+
 /// Names that are no UTF-8 must not prevent a trace.
 std::string dumped(const ordered_json& value) {
   return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
@@ -92,7 +95,12 @@ run_info parse_run(std::string_view text) {
     run.processes = value.value("processes", run.processes);
     run.workers = value.value("workers", run.workers);
     run.strategy = value.value("strategy", "");
-    run.level = static_cast<trace_level>(value.value("level", 0));
+    const auto level = value.value("level", std::int64_t{0});
+    if (level < 0 || level > static_cast<int>(trace_level::messages)
+        || run.workers > most_workers)
+      throw error(errc::bad_file, "malformed description of a run in a trace: "
+                                  "a number is out of range");
+    run.level = static_cast<trace_level>(level);
     run.begin_unix_ns = value.value("begin_unix_ns", run.begin_unix_ns);
     return run;
   });

@@ -18,7 +18,8 @@ std::string to_json(const graph_info& graph);
 std::string to_json(std::span<const phase> phases);
 
 ///@{
-/// Throw error(bad_file) if the text is something else.
+/// Throw error(bad_file) if the text is something else, or a number in it is
+/// out of range.
 run_info parse_run(std::string_view json);
 graph_info parse_graph(std::string_view json);
 std::vector<phase> parse_phases(std::string_view json);
