@@ -176,8 +176,21 @@ TEST_CASE("a cut file is read up to there, and says so") {
   CHECK(result.code == 0);
   CHECK(result.err.find("cut.trt: cut or damaged, read up to the last")
         != std::string::npos);
-  CHECK(result.out.find("ended without closing the file") != std::string::npos);
+  CHECK(result.out.find("file cut or damaged") != std::string::npos);
+  CHECK(result.out.find("without closing") == std::string::npos);
   CHECK(lines_of(result.err).size() == 1);
+}
+
+TEST_CASE("a file that its process did not close is whole, and says so") {
+  const temporary_folder folder;
+  const std::string file = folder / "a.trt";
+  record(file);
+  const auto whole = read_bytes(file);
+  write_bytes(file, whole.substr(0, whole.size() - 16)); // the last block
+  const auto result = run_troupe({"trace", "summary", file});
+  CHECK(result.code == 0);
+  CHECK(result.err == "");
+  CHECK(result.out.find("ended without closing the file") != std::string::npos);
 }
 
 TEST_CASE("files that are no trace are refused with one line") {

@@ -76,7 +76,8 @@ struct process_trace {
   std::vector<trace_event> events;
   /// Events that were overwritten before they could be written.
   std::uint64_t lost = 0;
-  /// False if the process ended without closing the file, or the file is cut.
+  /// False if the file is cut or damaged (`unread_bytes` is not 0), or the
+  /// process ended without closing it.
   bool is_complete = false;
   /// Bytes at the end of the file that could not be read.
   std::uint64_t unread_bytes = 0;

@@ -53,7 +53,9 @@ std::string run_text(const traced_run& run, const trace::trace_summary& s) {
             + count_text(part.events.size(), "event");
     if (part.lost > 0)
       text += ", " + std::to_string(part.lost) + " lost";
-    if (!part.is_complete)
+    if (part.unread_bytes > 0)
+      text += ", file cut or damaged";
+    else if (!part.is_complete)
       text += ", ended without closing the file";
     const auto& clock = run.clocks().offsets[i];
     if (i > 0 && clock.uncertainty_ns >= 0)

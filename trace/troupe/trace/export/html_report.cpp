@@ -144,11 +144,12 @@ void html_writer::write_warnings() {
   if (trace_.lost > 0)
     warnings.push_back(std::to_string(trace_.lost)
                        + " events were overwritten before they were written.");
-  if (!trace_.is_complete)
-    warnings.emplace_back("The process ended without closing its trace.");
   if (trace_.unread_bytes > 0)
-    warnings.push_back(std::to_string(trace_.unread_bytes)
-                       + " bytes at the end of the file cannot be read.");
+    warnings.push_back("The file is cut or damaged: its last "
+                       + std::to_string(trace_.unread_bytes)
+                       + " bytes cannot be read.");
+  else if (!trace_.is_complete)
+    warnings.emplace_back("The process ended without closing its trace.");
   if (numbers_.failures > 0)
     warnings.push_back(std::to_string(numbers_.failures)
                        + " failures were recorded.");
