@@ -32,6 +32,11 @@ struct traced_run {
   }
 };
 
+/// Formats that need a library that the build lacks are not offered.
+bool offers(const std::string& format) {
+  return contains(run_troupe({"trace", "export", "--help"}).out, format);
+}
+
 std::size_t lines_in(const std::string& text) {
   return static_cast<std::size_t>(std::ranges::count(text, '\n'));
 }
@@ -47,8 +52,10 @@ TEST_CASE(
     const std::string out = run.folder / format;
     const auto result = run_troupe({"trace", "export", "--format", format,
                                     run.trace, "--out", out, "--json"});
-    if (contains(result.err, "this build has no SQLite"))
+    if (!offers(format)) {
+      CHECK(contains(result.err, "--format: sqlite not in {chrome,perfetto,"));
       continue;
+    }
     CHECK(result.code == 0);
     CHECK(result.err == "");
     const auto line = nlohmann::json::parse(result.out);
@@ -140,7 +147,9 @@ TEST_CASE("wrong command lines say what is wrong") {
   refused({"export", "a.trt", "--out", "f"}, "--format is required");
   refused({"export", "a.trt", "--format", "csv"}, "--out is required");
   refused({"export", "a.trt", "--format", "xml", "--out", "f"},
-          "--format: xml not in {chrome,perfetto,sqlite,dot,csv,speedscope}");
+          offers("sqlite")
+            ? "--format: xml not in {chrome,perfetto,sqlite,dot,csv,speedscope}"
+            : "--format: xml not in {chrome,perfetto,dot,csv,speedscope}");
   refused({"report", "a.trt", "--out", ""}, "--out");
   refused({"report", "a.trt", "b.trt", "--out", "f"}, "b.trt");
   refused({"exprt"}, "unknown command 'trace exprt'");

@@ -40,9 +40,21 @@ int run_export(const export_options& options) {
   return 0;
 }
 
+/// Those that this build has.
 std::vector<std::string> format_names() {
-  const auto& names = trace::export_format_names;
-  return {names.begin(), names.end()};
+  std::vector<std::string> names;
+  for (auto name : trace::export_format_names)
+    if (trace::is_built_in(trace::parse_export_format(name)))
+      names.emplace_back(name);
+  return names;
+}
+
+/// "a, b or c".
+std::string choice_text(const std::vector<std::string>& names) {
+  std::string text;
+  for (const auto& name : names)
+    text += (text.empty() ? "" : &name == &names.back() ? " or " : ", ") + name;
+  return text;
 }
 
 } // namespace
@@ -57,12 +69,11 @@ void add_trace_export(CLI::App& trace, action& chosen) {
     ->required()
     ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
     ->check(not_empty());
-  command
-    .add_option("--format", options->format,
-                "chrome, perfetto, sqlite, dot, csv or speedscope")
+  const auto formats = format_names();
+  command.add_option("--format", options->format, choice_text(formats))
     ->required()
     ->check(not_empty())
-    ->check(CLI::IsMember(format_names()));
+    ->check(CLI::IsMember(formats));
   command.add_option("--out", options->out, "the file to write")
     ->required()
     ->check(not_empty());

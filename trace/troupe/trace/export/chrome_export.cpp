@@ -12,13 +12,6 @@ namespace troupe::trace {
 
 namespace {
 
-/// Viewers tell tracks apart by a number, and show them in its order.
-std::uint64_t thread_of(track_id track) {
-  constexpr std::uint64_t tracks_per_kind = 100'000;
-  return 1 + static_cast<std::uint64_t>(track.kind) * tracks_per_kind
-         + track.number;
-}
-
 class chrome_writer final : public slice_sink {
 public:
   chrome_writer(text_file& to, const traced_process& process, bool is_first)
@@ -61,7 +54,7 @@ text_file& chrome_writer::event(std::string_view phase, std::uint64_t ns) {
 }
 
 text_file& chrome_writer::on(track_id track) {
-  return to_ << R"(,"tid":)" << thread_of(track);
+  return to_ << R"(,"tid":)" << number_of(track);
 }
 
 void chrome_writer::name_process() {
@@ -76,14 +69,14 @@ void chrome_writer::name_process() {
 }
 
 void chrome_writer::name_track(track_id track) {
-  if (!known_.insert(thread_of(track)).second)
+  if (!known_.insert(number_of(track)).second)
     return;
   event("M", 0);
   on(track) << R"(,"name":"thread_name","args":{"name":)"
             << json_string(to_string(track)) << "}}";
   event("M", 0);
   on(track) << R"(,"name":"thread_sort_index","args":{"sort_index":)"
-            << thread_of(track) << "}}";
+            << number_of(track) << "}}";
 }
 
 std::string chrome_writer::name_of(const slice& s) const {

@@ -138,18 +138,14 @@ void perfetto_writer::describe(std::uint64_t uuid, const std::string& name,
   write();
 }
 
-constexpr std::uint64_t tracks_per_kind = 100'000;
-
 std::uint64_t perfetto_writer::track_of(track_id track) {
-  const auto uuid = root_ + 1
-                    + static_cast<std::uint64_t>(track.kind) * tracks_per_kind
-                    + track.number;
+  const auto uuid = root_ + number_of(track);
   describe(uuid, to_string(track), false);
   return uuid;
 }
 
 std::uint64_t perfetto_writer::counter_of(std::uint32_t device) {
-  const auto uuid = root_ + 1 + track_kinds * tracks_per_kind + device;
+  const auto uuid = root_ + after_tracks + device;
   describe(uuid, "memory " + trace_.graph.devices[device], true);
   return uuid;
 }

@@ -46,6 +46,15 @@ struct track_id {
   friend bool operator==(const track_id&, const track_id&) = default;
 };
 
+inline constexpr std::uint64_t tracks_per_kind = 100'000;
+/// A number for viewers, from 1 on. They show tracks in the order of these.
+constexpr std::uint64_t number_of(track_id track) noexcept {
+  return 1 + static_cast<std::uint64_t>(track.kind) * tracks_per_kind
+         + track.number;
+}
+/// More than `number_of` returns.
+inline constexpr std::uint64_t after_tracks = 1 + track_kinds * tracks_per_kind;
+
 /// A number of a message that is unique over the processes. JSON's numbers hold
 /// it exactly.
 constexpr std::uint64_t message_id(std::size_t process,
