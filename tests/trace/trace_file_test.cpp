@@ -172,6 +172,23 @@ TEST_CASE("blocks of later versions are skipped") {
   CHECK(t.events.size() == 4);
 }
 
+TEST_CASE("events of many blocks take little more memory than they need") {
+  const temporary_folder folder;
+  trace_writer file{folder / "a.trt"};
+  file.write(small_graph());
+  std::uint64_t ticks = 5000;
+  for (int block = 0; block < 20; ++block) {
+    std::vector<trace_event> events;
+    for (int i = 0; i < 1000; ++i)
+      events.push_back(event_at(ticks += 2, 0));
+    file.write(events, 0, begin, later, begin_ns);
+  }
+  file.close();
+  const auto t = read_trace(folder / "a.trt");
+  CHECK(t.events.size() == 20'000);
+  CHECK(t.events.capacity() < 22'000);
+}
+
 TEST_CASE("what is no trace, or too new, is refused in one line") {
   const temporary_folder folder;
   const auto why = [&](const std::string& bytes) {

@@ -29,6 +29,7 @@ private:
   bool read_block();
   void take(block_kind kind, std::string_view payload);
   void take_events(std::string_view payload);
+  void reserve(std::size_t count, std::size_t bytes);
 
   input_file file_;
   process_trace made_;
@@ -127,6 +128,20 @@ void put_in_order(std::vector<trace_event>& all, std::ptrdiff_t before) {
   std::inplace_merge(overlap, block, all.end(), is_earlier);
 }
 
+/// Makes room for a block's events and, guessing by what it has per byte, for
+/// those of the rest of the file. Growing step by step would take up to twice
+/// the memory.
+void file_reader::reserve(std::size_t count, std::size_t bytes) {
+  auto& all = made_.events;
+  if (all.capacity() - all.size() >= count)
+    return;
+  const auto per_byte =
+    static_cast<double>(count) / static_cast<double>(std::max(bytes, count));
+  const auto rest = per_byte * static_cast<double>(file_.remaining());
+  constexpr double slack = 1.03;
+  all.reserve(all.size() + count + static_cast<std::size_t>(slack * rest));
+}
+
 void file_reader::take_events(std::string_view payload) {
   events_head head;
   if (payload.size() < sizeof head)
@@ -137,6 +152,7 @@ void file_reader::take_events(std::string_view payload) {
     throw error(errc::bad_file, "a block of events has an impossible number");
   auto& all = made_.events;
   const auto before = std::ssize(all);
+  reserve(head.count, payload.size());
   try {
     decode_events(payload, head.count, head.first_ticks, all);
   } catch (const error&) {
