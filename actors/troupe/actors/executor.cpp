@@ -101,6 +101,7 @@ struct executor::impl {
   std::unique_ptr<actors::own_system> own;
   std::unique_ptr<actors::worker_pool> workers;
   std::unique_ptr<recorder> trace;
+  run_pace pace;
   troupe::trace::phase_log start; // what making the executor took
   // Number of steps that have ended. Stored with release by the thread that
   // ends a step, loaded with acquire by the waiting thread.
@@ -177,6 +178,7 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
   actors->context().step_failed = &step_failed;
   actors->context().step_ended = &step_ended;
   actors->context().owner = this;
+  actors->context().pace = &pace;
   if (options.nodes)
     start.begin("join processes");
   connect();
@@ -416,6 +418,8 @@ step_id executor::impl::submit(const feed_map& feeds,
   while (std::count_if(in_flight.begin(), in_flight.end(), running)
          >= static_cast<long>(most))
     collect_oldest(serving);
+  if (!pace.wait_for_step())
+    throw error(errc::cancelled, "stopped on request");
   if (spare.empty())
     spare.emplace_back();
   auto& s = spare.front();
@@ -486,6 +490,7 @@ void executor::continue_from(std::uint64_t number) {
 
 void executor::cancel() noexcept {
   impl_->failures->fail_from(0, error(errc::cancelled, "stopped on request"));
+  impl_->pace.interrupt();
 }
 
 void executor::synchronize_parameters() {
@@ -538,6 +543,10 @@ const graph::ssa_graph& executor::graph() const {
 
 recorder& executor::trace() noexcept {
   return *impl_->trace;
+}
+
+run_pace& executor::pace() noexcept {
+  return impl_->pace;
 }
 
 std::optional<std::string> executor::trace_failure() const {

@@ -3,6 +3,7 @@
 
 #include <troupe/actors/executor_hooks.hpp>
 #include <troupe/actors/node_options.hpp>
+#include <troupe/actors/steps/run_pace.hpp>
 #include <troupe/actors/trace_options.hpp>
 #include <troupe/actors/wait_chain.hpp>
 #include <troupe/base/error.hpp>
@@ -270,6 +271,10 @@ public:
   /// The recorder of what happens in steps. Its level can be changed at any
   /// time. Any thread.
   recorder& trace() noexcept;
+  /// Pauses the run between steps, and slows it down. While it is paused,
+  /// `submit` and `run` wait; `cancel` ends that with error(cancelled). Any
+  /// thread.
+  run_pace& pace() noexcept;
   /// Why the file of the trace has been given up, if it was. Any thread.
   std::optional<std::string> trace_failure() const;
   /// The scope of `executor_options::parameters`, or the executor's own. Use it

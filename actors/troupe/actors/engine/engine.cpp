@@ -6,6 +6,7 @@
 #include <troupe/actors/engine/observer.hpp>
 #include <troupe/actors/engine/storage.hpp>
 #include <troupe/actors/engine/stream_actor.hpp>
+#include <troupe/actors/steps/run_pace.hpp>
 #include <troupe/actors/tasks/op_task.hpp>
 #include <troupe/actors/workers/idle_workers.hpp>
 #include <troupe/base/assert.hpp>
@@ -376,6 +377,8 @@ void engine::run(op_mailbox& op, worker& on) {
     op.step.load(std::memory_order_relaxed)->id.load(std::memory_order_relaxed);
   if (disturbs_)
     disturbs_->hold_up(id, step);
+  if (context_.pace)
+    context_.pace->wait_before_op();
   if (helpers_)
     helpers_->works_on(on.index(), id, step);
   o.look_at_clock();

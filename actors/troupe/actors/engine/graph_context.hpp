@@ -17,6 +17,7 @@
 
 namespace troupe {
 class recorder;
+class run_pace;
 } // namespace troupe
 
 namespace troupe::actors {
@@ -34,6 +35,7 @@ struct graph_context {
   std::atomic<step_id> last_step{none};
   std::vector<std::string> devices; ///< "cpu:0", ...: for errors
   recorder* trace = nullptr;        ///< outlives the handles
+  run_pace* pace = nullptr;         ///< outlives the handles; null: none
   /// Set for a run over several processes, before the first step; otherwise
   /// null.
   std::shared_ptr<const run_members> members;
