@@ -19,9 +19,12 @@ handle_id allocated_by(const trace_event& e) {
 
 } // namespace
 
+memory_account::memory_account(const graph_info& graph)
+  : graph_(graph), held_(graph.handles.size()), is_freed_(held_.size()),
+    of_device_(graph.devices.size()) {}
+
 memory_account::memory_account(const process_trace& part)
-  : graph_(part.graph), held_(part.graph.handles.size()),
-    is_freed_(held_.size()), of_device_(part.graph.devices.size()) {
+  : memory_account(part.graph) {
   for (const auto& e : part.events)
     if (e.kind == event_kind::deallocation && e.to < is_freed_.size())
       is_freed_[e.to] = true;
@@ -35,6 +38,7 @@ std::optional<memory_change> memory_account::apply(const trace_event& e) {
     return {}; // a persistable variable
   const auto device = graph_.handles[id].device;
   if (e.kind == event_kind::deallocation) {
+    is_freed_[id] = true;
     const auto bytes = std::min(e.amount, held_[id]);
     held_[id] -= bytes;
     of_device_[device] -= bytes;

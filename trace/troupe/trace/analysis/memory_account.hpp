@@ -24,6 +24,9 @@ class memory_account {
 public:
   /// The trace must outlive this object.
   explicit memory_account(const process_trace& part);
+  /// For events that are yet to come: feeds count once an op has freed one of
+  /// their kind. The graph must outlive this object.
+  explicit memory_account(const graph_info& graph);
 
   /// Takes the trace's events in their order. Returns nothing for events that
   /// are not about memory that counts, and for handles that the graph lacks.

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/dashboard/picture/answers.hpp>
+
+#include <troupe/dashboard/picture/graph_layout.hpp>
+#include <troupe/dashboard/picture/handle_groups.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace troupe::dashboard {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr double ns_per_ms = 1e6;
+
+double ms_of(std::uint64_t ns) {
+  return static_cast<double>(ns) / ns_per_ms;
+}
+
+/// JSON has no NaN.
+json number_or_null(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? json(*value) : json(nullptr);
+}
+
+/// One decimal place of a node is enough for a picture.
+double rounded(double value) {
+  return std::round(value * 10) / 10;
+}
+
+json device_names(const live_picture& picture,
+                  const std::vector<std::uint32_t>& devices) {
+  auto names = json::array();
+  for (auto d : devices)
+    names.push_back(d < picture.graph().devices.size()
+                      ? picture.graph().devices[d]
+                      : std::to_string(d));
+  return names;
+}
+
+json group_answer(const handle_group& group, const graph_layout& layout) {
+  double left = 1e300, top = 1e300, right = -1e300, bottom = -1e300;
+  for (auto id : group.handles) {
+    const auto& p = layout.places[id];
+    left = std::min(left, p.x);
+    right = std::max(right, p.x);
+    top = std::min(top, p.y);
+    bottom = std::max(bottom, p.y);
+  }
+  return {{"name", group.name},
+          {"device", group.device},
+          {"x", rounded(left)},
+          {"y", rounded(top)},
+          {"width", rounded(right - left)},
+          {"height", rounded(bottom - top)},
+          {"handles", group.handles}};
+}
+
+std::string_view name_of(actors::progress p) {
+  using actors::progress;
+  switch (p) {
+  case progress::waits: return "waiting";
+  case progress::is_ready: return "ready";
+  case progress::runs: return "running";
+  case progress::launched: return "launched";
+  case progress::is_done: return "done";
+  default: return "no step";
+  }
+}
+
+/// The newest steps of which the loss is not a number.
+json nan_steps(const live_picture& picture) {
+  constexpr std::size_t most = 16;
+  auto found = json::array();
+  for (auto s = picture.steps().rbegin();
+       s != picture.steps().rend() && found.size() < most; ++s)
+    if (s->loss && !std::isfinite(*s->loss))
+      found.push_back(s->step);
+  return found;
+}
+
+} // namespace
+
+std::string_view to_string(run_state state) noexcept {
+  switch (state) {
+  case run_state::running: return "running";
+  case run_state::paused: return "paused";
+  case run_state::ended: return "ended";
+  case run_state::failed: return "failed";
+  default: return "idle";
+  }
+}
+
+json run_answer(const trace::run_info& run, const board_state& state,
+                bool is_recorded, bool may_control) {
+  return {{"run", state.run},
+          {"version", run.version},
+          {"command", run.command},
+          {"host", run.host},
+          {"pid", run.pid},
+          {"process", run.process},
+          {"processes", run.processes},
+          {"workers", run.workers},
+          {"strategy", run.strategy},
+          {"level", to_string(state.level)},
+          {"recorded", is_recorded},
+          {"may_control", may_control}};
+}
+
+json graph_answer(const live_picture& picture, const board_state& state) {
+  const auto& graph = picture.graph();
+  const auto layout = lay_out(graph);
+  const auto groups = group_handles(graph);
+  std::vector<std::size_t> group_of(graph.handles.size());
+  auto layers = json::array();
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    layers.push_back(group_answer(groups[g], layout));
+    for (auto id : groups[g].handles)
+      group_of[id] = g;
+  }
+  auto handles = json::array();
+  for (handle_id id = 0; id < graph.handles.size(); ++id) {
+    const auto& h = graph.handles[id];
+    handles.push_back({{"name", h.name},
+                       {"type", h.type},
+                       {"op", h.is_op},
+                       {"collective", h.is_collective},
+                       {"device", h.device},
+                       {"stream", h.stream},
+                       {"shape", h.shape},
+                       {"layer", groups[group_of[id]].name},
+                       {"needs", picture.needs(id)},
+                       {"x", rounded(layout.places[id].x)},
+                       {"y", rounded(layout.places[id].y)}});
+  }
+  auto edges = json::array();
+  for (const auto& e : graph.edges)
+    edges.push_back({e.from, e.to, e.distance});
+  return {{"run", state.run},
+          {"devices", graph.devices},
+          {"width", rounded(layout.width)},
+          {"height", rounded(layout.height)},
+          {"handles", std::move(handles)},
+          {"edges", std::move(edges)},
+          {"layers", std::move(layers)}};
+}
+
+json series_answer(const live_picture& picture) {
+  auto steps = json::array(), ms = json::array(), loss = json::array(),
+       rate = json::array(), learning_rate = json::array();
+  for (const auto& s : picture.steps()) {
+    steps.push_back(s.step);
+    ms.push_back(s.ms);
+    loss.push_back(number_or_null(s.loss));
+    rate.push_back(number_or_null(s.samples_per_s));
+    learning_rate.push_back(number_or_null(s.learning_rate));
+  }
+  return {{"steps", std::move(steps)},
+          {"ms", std::move(ms)},
+          {"loss", std::move(loss)},
+          {"samples_per_s", std::move(rate)},
+          {"learning_rate", std::move(learning_rate)}};
+}
+
+json collectives_answer(const live_picture& picture, std::uint64_t now_ns) {
+  auto all = json::array();
+  for (const auto& [id, call] : picture.collectives().calls()) {
+    if (call.arrived.empty())
+      continue;
+    std::vector<std::uint32_t> missing;
+    for (auto d : call.expected)
+      if (std::ranges::find(call.arrived, d) == call.arrived.end())
+        missing.push_back(d);
+    const auto waits = !call.is_over && !missing.empty();
+    all.push_back(
+      {{"handle", id},
+       {"name", picture.graph().handles[id].name},
+       {"step", call.step},
+       {"devices", device_names(picture, call.expected)},
+       {"arrived", device_names(picture, call.arrived)},
+       {"missing",
+        device_names(picture,
+                     call.is_over ? std::vector<std::uint32_t>{} : missing)},
+       {"waiting_ns",
+        waits && now_ns > call.first_ns ? now_ns - call.first_ns : 0},
+       {"last_ns", call.last_ns},
+       {"mean_ns",
+        call.calls > 0 ? call.total_ns / static_cast<double>(call.calls) : 0.0},
+       {"calls", call.calls}});
+  }
+  return all;
+}
+
+json memory_answer(const live_picture& picture, std::size_t most) {
+  const auto& graph = picture.graph();
+  auto all = json::array();
+  for (std::uint32_t d = 0; d < graph.devices.size(); ++d) {
+    std::vector<std::pair<std::uint64_t, handle_id>> holders;
+    for (handle_id id = 0; id < graph.handles.size(); ++id)
+      if (graph.handles[id].device == d && picture.memory().held(id) > 0)
+        holders.emplace_back(picture.memory().held(id), id);
+    std::ranges::sort(holders, std::greater<>{});
+    if (holders.size() > most)
+      holders.resize(most);
+    auto names = json::array();
+    for (const auto& [bytes, id] : holders)
+      names.push_back({{"name", graph.handles[id].name}, {"bytes", bytes}});
+    all.push_back({{"device", graph.devices[d]},
+                   {"bytes", picture.memory().bytes(d)},
+                   {"peak_bytes", picture.peak_bytes(d)},
+                   {"holders", std::move(names)}});
+  }
+  return all;
+}
+
+json actors_answer(const live_picture& picture, const trace::run_info& run,
+                   const board_state& state) {
+  const auto& handles = picture.graph().handles;
+  const auto ops = static_cast<std::size_t>(
+    std::ranges::count(handles, true, &trace::handle_info::is_op));
+  std::vector<std::pair<std::uint32_t, std::string>> streams;
+  for (const auto& h : handles)
+    if (h.is_op)
+      streams.emplace_back(h.device, h.stream);
+  std::ranges::sort(streams);
+  const auto rest = std::ranges::unique(streams);
+  streams.erase(rest.begin(), rest.end());
+  auto errors = json::array();
+  if (!state.failure.empty())
+    errors.push_back(state.failure);
+  auto nodes = json::array();
+  for (std::size_t rank = 0; rank < run.processes; ++rank)
+    nodes.push_back({{"rank", rank},
+                     {"host", rank == run.process ? run.host : ""},
+                     {"here", rank == run.process}});
+  return {{"op_actors", ops},
+          {"variable_actors", handles.size() - ops},
+          {"stream_actors", streams.size()},
+          {"messages_per_step", picture.graph().edges.size()},
+          {"messages", picture.messages()},
+          {"steps", picture.steps_ended()},
+          {"errors", std::move(errors)},
+          {"nodes", std::move(nodes)}};
+}
+
+json timeline_answer(const live_picture& picture) {
+  auto slices = json::array();
+  for (const auto& s : picture.slices().slices())
+    slices.push_back({ms_of(s.begin), ms_of(s.end - s.begin), s.op, s.worker,
+                      s.step, static_cast<int>(s.kind)});
+  return {
+    {"slices", std::move(slices)},
+    {"dropped", picture.slices().total() - picture.slices().slices().size()}};
+}
+
+json why_answer(const actors::wait_chain& chain) {
+  auto links = json::array();
+  for (const auto& link : chain.links)
+    links.push_back({{"handle", link.handle},
+                     {"name", link.name},
+                     {"step", link.step},
+                     {"state", name_of(link.how_far)},
+                     {"text", actors::to_string(link)}});
+  return {{"links", std::move(links)},
+          {"missing", chain.missing},
+          {"text", actors::to_string(chain)}};
+}
+
+json head_answer(const live_picture& picture, const board_state& state) {
+  auto workers = json::array();
+  for (std::size_t w = 0; w < picture.workers(); ++w) {
+    const auto op = picture.slices().running_on(w);
+    workers.push_back({{"busy", w < state.busy.size() ? state.busy[w] : 0.0},
+                       {"op", op == no_handle ? json(-1) : json(op)}});
+  }
+  auto memory = json::array();
+  for (std::size_t d = 0; d < picture.graph().devices.size(); ++d)
+    memory.push_back({{"device", picture.graph().devices[d]},
+                      {"bytes", picture.memory().bytes(d)},
+                      {"peak_bytes", picture.peak_bytes(d)}});
+  const auto step = picture.newest_step();
+  return {{"run", state.run},
+          {"sequence", state.frame},
+          {"time_ms", ms_of(state.now_ns)},
+          {"state", to_string(state.state)},
+          {"failure", state.failure},
+          {"step", step ? json(*step) : json(-1)},
+          {"steps_ended", picture.steps_ended()},
+          {"level", to_string(state.level)},
+          {"lost", state.lost},
+          {"messages", picture.messages()},
+          {"messages_per_s", state.messages_per_s},
+          {"steps_per_s", state.steps_per_s},
+          {"workers", std::move(workers)},
+          {"watchers", state.watchers},
+          {"overhead", state.overhead},
+          {"op_delay_ms", state.op_delay_ms},
+          {"memory", std::move(memory)},
+          {"nan_steps", nan_steps(picture)}};
+}
+
+} // namespace troupe::dashboard

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/actors/wait_chain.hpp>
+#include <troupe/dashboard/picture/board_state.hpp>
+#include <troupe/dashboard/picture/live_picture.hpp>
+#include <troupe/trace/trace.hpp>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstdint>
+#include <string>
+
+namespace troupe::dashboard {
+
+// What the dashboard answers, as docs/dashboard.md describes it. All are
+// functions of a picture at rest.
+
+/// What the run is. @param may_control whether whoever asks may
+nlohmann::json run_answer(const trace::run_info& run, const board_state& state,
+                          bool is_recorded, bool may_control);
+/// The graph, laid out and grouped. Takes some milliseconds per 1,000 handles;
+/// made once per run.
+nlohmann::json graph_answer(const live_picture& picture,
+                            const board_state& state);
+nlohmann::json series_answer(const live_picture& picture);
+nlohmann::json collectives_answer(const live_picture& picture,
+                                  std::uint64_t now_ns);
+/// @param most how many holders per device
+nlohmann::json memory_answer(const live_picture& picture, std::size_t most);
+nlohmann::json actors_answer(const live_picture& picture,
+                             const trace::run_info& run,
+                             const board_state& state);
+nlohmann::json timeline_answer(const live_picture& picture);
+nlohmann::json why_answer(const actors::wait_chain& chain);
+
+/// The head of a frame.
+nlohmann::json head_answer(const live_picture& picture,
+                           const board_state& state);
+
+/// Makes the frames of one picture: each has the slices and steps that are new
+/// since the one before.
+class frame_maker {
+public:
+  /// The most slices of a frame; older ones are left out.
+  static constexpr std::size_t most_slices = 4'000;
+
+  std::string next(const live_picture& picture, const board_state& state);
+
+private:
+  std::uint64_t slices_told_ = 0;
+  std::uint64_t steps_told_ = 0;
+};
+
+/// As Prometheus reads it (text format 0.0.4).
+std::string prometheus_text(const live_picture& picture,
+                            const trace::run_info& run,
+                            const board_state& state);
+
+/// Why a handle waits, as far as the picture tells: for runs that are no more.
+actors::wait_chain why_in(const live_picture& picture, handle_id id);
+/// Why the newest step has not ended; empty if it has.
+actors::wait_chain why_in(const live_picture& picture);
+
+} // namespace troupe::dashboard

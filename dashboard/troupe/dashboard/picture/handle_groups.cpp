@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/dashboard/picture/handle_groups.hpp>
+
+#include <map>
+#include <string_view>
+#include <utility>
+
+namespace troupe::dashboard {
+
+namespace {
+
+constexpr std::string_view gradient = "@GRAD";
+
+enum class phase : std::uint8_t { forward, backward, update };
+
+std::string_view suffix(phase of) {
+  switch (of) {
+  case phase::backward: return " backward";
+  case phase::update: return " update";
+  default: return "";
+  }
+}
+
+std::string_view layer_of(std::string_view variable) {
+  return variable.substr(0, variable.find_first_of(".@"));
+}
+
+bool is_gradient(std::string_view variable) {
+  return variable.find(gradient) != std::string_view::npos;
+}
+
+/// What the variables around an op say of it.
+struct neighbours {
+  std::string_view input, output; ///< the first ones; empty: none
+  bool reads_gradient = false;
+  bool writes_gradient = false;
+};
+
+std::vector<neighbours> neighbours_of(const trace::graph_info& graph) {
+  std::vector<neighbours> found(graph.handles.size());
+  for (const auto& e : graph.edges) {
+    const auto& from = graph.handles[e.from];
+    const auto& to = graph.handles[e.to];
+    if (from.is_op == to.is_op)
+      continue;
+    if (from.is_op) {
+      auto& op = found[e.from];
+      if (op.output.empty())
+        op.output = to.type;
+      op.writes_gradient |= is_gradient(to.type);
+    } else {
+      auto& op = found[e.to];
+      if (op.input.empty())
+        op.input = from.type;
+      op.reads_gradient |= is_gradient(from.type);
+    }
+  }
+  return found;
+}
+
+phase phase_of(const neighbours& op) {
+  if (op.writes_gradient)
+    return phase::backward;
+  return op.reads_gradient ? phase::update : phase::forward;
+}
+
+} // namespace
+
+std::vector<handle_group> group_handles(const trace::graph_info& graph) {
+  using key = std::pair<std::uint32_t, std::string>;
+  std::map<key, std::size_t> places;
+  std::vector<handle_group> groups;
+  const auto around = neighbours_of(graph);
+  // The phase of an op also holds for what it writes.
+  std::vector<phase> phases(graph.handles.size(), phase::forward);
+  for (handle_id id = 0; id < phases.size(); ++id)
+    if (graph.handles[id].is_op)
+      phases[id] = phase_of(around[id]);
+  for (const auto& e : graph.edges)
+    if (graph.handles[e.from].is_op && !graph.handles[e.to].is_op)
+      phases[e.to] = phases[e.from];
+  for (handle_id id = 0; id < phases.size(); ++id) {
+    const auto& h = graph.handles[id];
+    const auto variable = !h.is_op ? std::string_view{h.type}
+                          : !around[id].output.empty() ? around[id].output
+                                                       : around[id].input;
+    std::string name{layer_of(variable)};
+    if (name.empty())
+      name = h.type;
+    name += suffix(phases[id]);
+    const auto [place, is_new] =
+      places.try_emplace(key{h.device, name}, groups.size());
+    if (is_new)
+      groups.push_back({name, h.device, {}});
+    groups[place->second].handles.push_back(id);
+  }
+  return groups;
+}
+
+} // namespace troupe::dashboard

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/trace/trace.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace troupe::dashboard {
+
+/// Handles that a picture can draw as one: those of a layer on a device, apart
+/// for forward, backward and update.
+struct handle_group {
+  std::string name; ///< "fc_0", "fc_0 backward", "fc_0 update"
+  std::uint32_t device = 0;
+  std::vector<handle_id> handles; ///< ascending
+};
+
+/// Groups all handles. A variable's layer is its name up to the first dot, as
+/// layers name their variables ("conv2d_3.w_0"). An op belongs to the layer of
+/// its outputs, or else of its inputs.
+std::vector<handle_group> group_handles(const trace::graph_info& graph);
+
+} // namespace troupe::dashboard

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/dashboard/picture/live_picture.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <utility>
+
+namespace troupe::dashboard {
+
+namespace {
+
+/// Of how many steps in flight the times are kept.
+constexpr std::size_t most_open_steps = 65'536;
+
+handle_state first_state(const trace::graph_info& graph, handle_id id,
+                         std::size_t process) {
+  const auto& processes = graph.process_of_device;
+  const auto device = graph.handles[id].device;
+  return device >= processes.size() || processes[device] == process
+           ? handle_state::waits
+           : handle_state::elsewhere;
+}
+
+} // namespace
+
+live_picture::live_picture(trace::graph_info graph, std::size_t process,
+                           std::size_t workers)
+  : graph_(std::move(graph)), workers_(workers), needs_(graph_.handles.size()),
+    first_edge_(graph_.handles.size() + 1), edges_from_(graph_.edges.size()),
+    states_(graph_.handles.size()), arrived_(graph_.handles.size()),
+    runs_(graph_.handles.size()), edge_messages_(graph_.edges.size()),
+    step_of_(graph_.handles.size()), collectives_(graph_), memory_(graph_),
+    peaks_(graph_.devices.size()) {
+  for (handle_id id = 0; id < states_.size(); ++id)
+    states_[id] = first_state(graph_, id, process);
+  for (const auto& e : graph_.edges) {
+    ++needs_[e.to];
+    ++first_edge_[e.from + std::size_t{1}];
+  }
+  std::partial_sum(first_edge_.begin(), first_edge_.end(), first_edge_.begin());
+  // By sender, then by receiver, so that an edge is found in a few looks.
+  std::iota(edges_from_.begin(), edges_from_.end(), 0u);
+  std::ranges::sort(edges_from_, {}, [this](std::uint32_t i) {
+    return std::pair{graph_.edges[i].from, graph_.edges[i].to};
+  });
+}
+
+void live_picture::add(std::span<const trace_event> events) {
+  for (const auto& e : events)
+    add(e);
+}
+
+void live_picture::add(const trace_event& e) {
+  last_ns_ = std::max(last_ns_, e.time);
+  switch (e.kind) {
+  case event_kind::message: return add_message(e);
+  case event_kind::run_begin: begin_run(e); break;
+  case event_kind::run_end: end_run(e); break;
+  case event_kind::step_begin: return begin_step(e);
+  case event_kind::step_end: return end_step(e);
+  case event_kind::failure:
+    failure_ = e.from < graph_.handles.size() ? graph_.handles[e.from].name
+                                              : "unknown op";
+    return;
+  default: break;
+  }
+  slices_.add(e);
+  collectives_.add(e);
+  if (const auto change = memory_.apply(e))
+    peaks_[change->device] =
+      std::max(peaks_[change->device], memory_.bytes(change->device));
+}
+
+// Steps overlap: a handle shows the newest step that has reached it.
+bool live_picture::is_current(const trace_event& e) const {
+  return e.from < states_.size() && step_of_[e.from] == e.step + 1;
+}
+
+void live_picture::reach(handle_id id, std::uint32_t step) {
+  step_of_[id] = step + 1;
+  arrived_[id] = 0;
+  states_[id] = handle_state::waits;
+}
+
+void live_picture::become_ready(handle_id id) {
+  if (graph_.handles[id].is_op) {
+    states_[id] = handle_state::is_ready;
+    return;
+  }
+  states_[id] = handle_state::is_done;
+  ++runs_[id];
+}
+
+void live_picture::add_message(const trace_event& e) {
+  ++messages_;
+  has_messages_ = true;
+  if (const auto edge = edge_between(e.from, e.to))
+    ++edge_messages_[*edge];
+  if (e.to >= states_.size() || e.step + 1 < step_of_[e.to])
+    return;
+  if (e.step + 1 > step_of_[e.to])
+    reach(e.to, e.step);
+  if (++arrived_[e.to] == needs_[e.to])
+    become_ready(e.to);
+}
+
+void live_picture::begin_run(const trace_event& e) {
+  if (e.from >= states_.size() || e.step + 1 < step_of_[e.from])
+    return;
+  if (e.step + 1 > step_of_[e.from])
+    reach(e.from, e.step);
+  states_[e.from] = handle_state::runs;
+}
+
+void live_picture::end_run(const trace_event& e) {
+  if (e.from >= states_.size())
+    return;
+  ++runs_[e.from];
+  if (is_current(e))
+    states_[e.from] = handle_state::is_done;
+  if (has_messages_)
+    return;
+  for (auto i = first_edge_[e.from]; i < first_edge_[e.from + std::size_t{1}];
+       ++i) {
+    const auto to = graph_.edges[edges_from_[i]].to;
+    if (!graph_.handles[to].is_op && step_of_[to] <= e.step) {
+      reach(to, e.step);
+      become_ready(to);
+    }
+  }
+}
+
+void live_picture::begin_step(const trace_event& e) {
+  newest_ = std::max(newest_.value_or(0), e.step);
+  if (open_.size() < most_open_steps)
+    open_.push_back({e.step, e.time});
+}
+
+// As in an analysis of a trace, a step's time begins with the end of the step
+// before, if that is later than its own begin.
+void live_picture::end_step(const trace_event& e) {
+  const auto found = std::ranges::find(open_, e.step, &open_step::step);
+  if (found == open_.end())
+    return;
+  const auto begin = found->begin;
+  open_.erase(found);
+  for (auto& other : open_)
+    other.begin = std::max(other.begin, e.time);
+  ++steps_ended_;
+  record_of(e.step).ms =
+    static_cast<double>(e.time - std::min(e.time, begin)) / 1e6;
+}
+
+void live_picture::add(const step_record& known) {
+  auto& record = record_of(known.step);
+  const auto ms = record.ms > 0 ? record.ms : known.ms;
+  record = known;
+  record.ms = ms;
+}
+
+step_record& live_picture::record_of(std::uint32_t step) {
+  const auto place =
+    std::ranges::lower_bound(steps_, step, std::less<>{}, &step_record::step);
+  if (place != steps_.end() && place->step == step)
+    return *place;
+  ++steps_seen_;
+  if (steps_.size() == kept_steps)
+    steps_.pop_front();
+  return *steps_.insert(
+    std::ranges::lower_bound(steps_, step, std::less<>{}, &step_record::step),
+    {step, 0, {}, {}, {}});
+}
+
+std::optional<std::size_t> live_picture::edge_between(handle_id from,
+                                                      handle_id to) const {
+  if (from >= states_.size())
+    return {};
+  const auto first = edges_from_.begin() + first_edge_[from];
+  const auto last = edges_from_.begin() + first_edge_[from + std::size_t{1}];
+  const auto found = std::ranges::lower_bound(
+    first, last, to, std::less<>{},
+    [this](std::uint32_t i) { return graph_.edges[i].to; });
+  if (found == last || graph_.edges[*found].to != to)
+    return {};
+  return *found;
+}
+
+} // namespace troupe::dashboard

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/dashboard/picture/collective_log.hpp>
+#include <troupe/dashboard/picture/slice_log.hpp>
+#include <troupe/trace/analysis/memory_account.hpp>
+#include <troupe/trace/trace.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace troupe::dashboard {
+
+/// State of a handle in the newest step that has reached it.
+enum class handle_state : std::uint8_t {
+  waits,
+  is_ready,  ///< all messages are there; the op has yet to begin
+  runs,      ///< runs, or its launch is pending
+  is_done,   ///< has run, or the variable is ready
+  elsewhere, ///< in another process
+};
+
+/// What a step was, as far as it is known.
+struct step_record {
+  std::uint32_t step = 0;
+  double ms = 0;
+  std::optional<double> loss;
+  std::optional<double> samples_per_s;
+  std::optional<double> learning_rate;
+};
+
+/// What a graph does now: events added up, in the order in which they happened.
+/// The same for a live run and for the events of a file.
+///
+/// At level `ops` there are no messages, so ops are never ready, and a variable
+/// is ready when the op that writes it has run. At level `steps` only steps are
+/// known.
+///
+/// Thread rule: one thread at a time.
+class live_picture {
+public:
+  static constexpr std::size_t kept_slices = 20'000;
+  static constexpr std::size_t kept_steps = 10'000;
+
+  /// @param process of which the events are
+  /// @param workers as many as the process has
+  live_picture(trace::graph_info graph, std::size_t process,
+               std::size_t workers);
+  live_picture(const live_picture&) = delete; // the account refers to the graph
+  live_picture& operator=(const live_picture&) = delete;
+
+  /// Adds events, ordered by time. Times are in nanoseconds since the run's
+  /// begin.
+  void add(std::span<const trace_event> events);
+  /// Adds what the training loop knows of a step that has ended.
+  void add(const step_record& known);
+
+  const trace::graph_info& graph() const noexcept { return graph_; }
+  std::size_t workers() const noexcept { return workers_; }
+
+  // By handle.
+  std::span<const handle_state> states() const noexcept { return states_; }
+  /// Messages that have arrived in the handle's step.
+  std::span<const std::uint16_t> arrived() const noexcept { return arrived_; }
+  /// How often an op has run, or a variable was ready.
+  std::span<const std::uint32_t> runs() const noexcept { return runs_; }
+  /// By edge of the graph: messages so far.
+  std::span<const std::uint32_t> edge_messages() const noexcept {
+    return edge_messages_;
+  }
+  std::uint64_t messages() const noexcept { return messages_; }
+  /// How many messages a step sends to a handle, by the graph.
+  std::uint32_t needs(handle_id id) const { return needs_[id]; }
+
+  slice_log& slices() noexcept { return slices_; }
+  const slice_log& slices() const noexcept { return slices_; }
+  const collective_log& collectives() const noexcept { return collectives_; }
+  const trace::memory_account& memory() const noexcept { return memory_; }
+  /// The most bytes of a device so far.
+  std::uint64_t peak_bytes(std::size_t device) const { return peaks_[device]; }
+
+  /// The newest steps, by number.
+  const std::deque<step_record>& steps() const noexcept { return steps_; }
+  /// How many steps there have been, kept or not.
+  std::uint64_t steps_seen() const noexcept { return steps_seen_; }
+  /// The newest step that has begun.
+  std::optional<std::uint32_t> newest_step() const noexcept { return newest_; }
+  std::uint64_t steps_ended() const noexcept { return steps_ended_; }
+  /// Steps that have begun and not ended.
+  std::size_t steps_under_way() const noexcept { return open_.size(); }
+  /// The op that made a step fail; empty if none did.
+  const std::string& failure() const noexcept { return failure_; }
+  /// Time of the last event.
+  std::uint64_t last_ns() const noexcept { return last_ns_; }
+
+private:
+  struct open_step {
+    std::uint32_t step = 0;
+    std::uint64_t begin = 0;
+  };
+
+  void add(const trace_event& e);
+  void add_message(const trace_event& e);
+  void begin_run(const trace_event& e);
+  void end_run(const trace_event& e);
+  void begin_step(const trace_event& e);
+  void end_step(const trace_event& e);
+  bool is_current(const trace_event& e) const;
+  void reach(handle_id id, std::uint32_t step);
+  void become_ready(handle_id id);
+  step_record& record_of(std::uint32_t step);
+  std::optional<std::size_t> edge_between(handle_id from, handle_id to) const;
+
+  trace::graph_info graph_;
+  std::size_t workers_;
+  std::vector<std::uint32_t> needs_;
+  // Edges by sender: those of `h` are edges_from_[first_edge_[h]] and
+  // following.
+  std::vector<std::uint32_t> first_edge_, edges_from_;
+
+  std::vector<handle_state> states_;
+  std::vector<std::uint16_t> arrived_;
+  std::vector<std::uint32_t> runs_, edge_messages_;
+  std::vector<std::uint32_t> step_of_; // plus 1; 0: none has reached it
+  std::uint64_t messages_ = 0;
+  bool has_messages_ = false;
+
+  slice_log slices_{kept_slices};
+  collective_log collectives_;
+  trace::memory_account memory_;
+  std::vector<std::uint64_t> peaks_;
+
+  std::deque<step_record> steps_;
+  std::uint64_t steps_seen_ = 0;
+  std::vector<open_step> open_;
+  std::optional<std::uint32_t> newest_;
+  std::uint64_t steps_ended_ = 0;
+  std::string failure_;
+  std::uint64_t last_ns_ = 0;
+};
+
+} // namespace troupe::dashboard

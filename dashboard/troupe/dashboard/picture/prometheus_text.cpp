@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/dashboard/picture/answers.hpp>
+
+#include <charconv>
+#include <cmath>
+#include <string_view>
+#include <vector>
+
+namespace troupe::dashboard {
+
+namespace {
+
+/// A label's value: quotes, backslashes and line ends are escaped.
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (char c : text)
+    switch (c) {
+    case '"': out += "\\\""; break;
+    case '\\': out += "\\\\"; break;
+    case '\n': out += "\\n"; break;
+    default: out += c;
+    }
+  return out;
+}
+
+std::string text_of(double value) {
+  if (std::isnan(value))
+    return "NaN";
+  if (std::isinf(value))
+    return value > 0 ? "+Inf" : "-Inf";
+  char buffer[32];
+  const auto [end, ok] = std::to_chars(buffer, buffer + sizeof buffer, value);
+  return {buffer, end};
+}
+
+/// Writes metrics of one run, each with the labels of the run.
+class metric_writer {
+public:
+  explicit metric_writer(const trace::run_info& run)
+    : run_("rank=\"" + std::to_string(run.process) + "\"") {}
+
+  void begin(std::string_view name, std::string_view type,
+             std::string_view help) {
+    name_ = name;
+    text_ += "# HELP troupe_" + name_ + " " + std::string{help} + "\n";
+    text_ += "# TYPE troupe_" + name_ + " " + std::string{type} + "\n";
+  }
+  void value(double v, const std::string& labels = {}) {
+    text_ += "troupe_" + name_ + "{" + run_ + (labels.empty() ? "" : ",")
+             + labels + "} " + text_of(v) + "\n";
+  }
+  void single(std::string_view name, std::string_view type,
+              std::string_view help, double v) {
+    begin(name, type, help);
+    value(v);
+  }
+  std::string take() { return std::move(text_); }
+
+private:
+  std::string run_;
+  std::string name_;
+  std::string text_;
+};
+
+std::string label(std::string_view name, std::string_view value) {
+  return std::string{name} + "=\"" + escaped(value) + "\"";
+}
+
+void add_training(metric_writer& out, const live_picture& picture) {
+  const auto& steps = picture.steps();
+  if (steps.empty())
+    return;
+  const auto& last = steps.back();
+  // The newest step can be one whose loss is not known yet.
+  for (auto s = steps.rbegin(); s != steps.rend(); ++s)
+    if (s->loss) {
+      out.single("loss", "gauge", "Loss of the newest step that has one.",
+                 *s->loss);
+      break;
+    }
+  out.single("step_seconds", "gauge", "Time of the newest step.",
+             last.ms / 1e3);
+  for (auto s = steps.rbegin(); s != steps.rend(); ++s)
+    if (s->samples_per_s) {
+      out.single("samples_per_second", "gauge",
+                 "Samples per second in the newest step.", *s->samples_per_s);
+      break;
+    }
+  for (auto s = steps.rbegin(); s != steps.rend(); ++s)
+    if (s->learning_rate) {
+      out.single("learning_rate", "gauge", "Learning rate of the newest step.",
+                 *s->learning_rate);
+      break;
+    }
+}
+
+void add_devices(metric_writer& out, const live_picture& picture) {
+  const auto& devices = picture.graph().devices;
+  out.begin("memory_bytes", "gauge",
+            "Bytes of temporaries and feeds on a device.");
+  for (std::size_t d = 0; d < devices.size(); ++d)
+    out.value(static_cast<double>(picture.memory().bytes(d)),
+              label("device", devices[d]));
+  out.begin("memory_peak_bytes", "gauge",
+            "The most bytes of temporaries and feeds so far.");
+  for (std::size_t d = 0; d < devices.size(); ++d)
+    out.value(static_cast<double>(picture.peak_bytes(d)),
+              label("device", devices[d]));
+}
+
+void add_collectives(metric_writer& out, const live_picture& picture) {
+  double calls = 0, ns = 0;
+  for (const auto& [id, call] : picture.collectives().calls()) {
+    calls += static_cast<double>(call.calls);
+    ns += call.total_ns;
+  }
+  out.single("collective_calls_total", "counter",
+             "Calls of collectives that have ended.", calls);
+  out.single("collective_seconds_total", "counter",
+             "Time from the first arrival to the end, over all calls.",
+             ns / 1e9);
+}
+
+} // namespace
+
+std::string prometheus_text(const live_picture& picture,
+                            const trace::run_info& run,
+                            const board_state& state) {
+  metric_writer out{run};
+  out.begin("info", "gauge", "What runs.");
+  out.value(1, label("version", run.version) + ","
+                 + label("command", run.command) + "," + label("host", run.host)
+                 + "," + label("state", to_string(state.state)));
+  out.single("steps_total", "counter", "Steps that have ended.",
+             static_cast<double>(picture.steps_ended()));
+  out.single("steps_under_way", "gauge", "Steps that have begun and not ended.",
+             static_cast<double>(picture.steps_under_way()));
+  add_training(out, picture);
+  out.single("messages_total", "counter",
+             "Readiness messages that were recorded.",
+             static_cast<double>(picture.messages()));
+  out.single("events_lost_total", "counter",
+             "Events that were overwritten before they were read.",
+             static_cast<double>(state.lost));
+  add_devices(out, picture);
+  add_collectives(out, picture);
+  out.begin("worker_busy_ratio", "gauge", "Share of its time in ops.");
+  for (std::size_t w = 0; w < state.busy.size(); ++w)
+    out.value(state.busy[w], label("worker", std::to_string(w)));
+  out.single("dashboard_overhead_ratio", "gauge",
+             "Share of a core that the dashboard takes.", state.overhead);
+  out.single("dashboard_watchers", "gauge", "Pages that watch.",
+             static_cast<double>(state.watchers));
+  return out.take();
+}
+
+} // namespace troupe::dashboard

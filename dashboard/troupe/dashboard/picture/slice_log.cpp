@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/dashboard/picture/slice_log.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe::dashboard {
+
+void slice_log::add(const trace_event& e) {
+  switch (e.kind) {
+  case event_kind::run_begin: return begin(e, slice_kind::run);
+  case event_kind::run_end: return end(e, slice_kind::run);
+  case event_kind::help_begin: return begin(e, slice_kind::help);
+  case event_kind::help_end: return end(e, slice_kind::help);
+  case event_kind::merge_begin: return begin_elsewhere(e, slice_kind::merge);
+  case event_kind::merge_end: return end_elsewhere(e, slice_kind::merge);
+  case event_kind::completion: return end_elsewhere(e, slice_kind::pending);
+  default: return;
+  }
+}
+
+slice_log::worker_state& slice_log::at(std::uint16_t worker) {
+  if (workers_.size() <= worker)
+    workers_.resize(worker + std::size_t{1});
+  return workers_[worker];
+}
+
+void slice_log::begin(const trace_event& e, slice_kind kind) {
+  if (e.worker == recorder::no_worker)
+    return;
+  auto& w = at(e.worker);
+  if (w.open.empty())
+    w.busy_since = e.time;
+  w.open.push_back({e.time, 0, e.from, e.step, e.worker, kind});
+}
+
+// Open slices above the one that ends have lost their end.
+void slice_log::end(const trace_event& e, slice_kind kind) {
+  if (e.worker == recorder::no_worker)
+    return;
+  auto& w = at(e.worker);
+  const auto found =
+    std::find_if(w.open.rbegin(), w.open.rend(), [&](const slice& s) {
+      return s.op == e.from && s.step == e.step && s.kind == kind;
+    });
+  if (found == w.open.rend())
+    return;
+  auto done = *found;
+  done.end = std::max(e.time, done.begin);
+  w.open.erase(found.base() - 1, w.open.end());
+  if (w.open.empty())
+    w.busy_ns += done.end - std::min(done.end, w.busy_since);
+  keep(done);
+  if (kind == slice_kind::run) // should it be a launch, its completion follows
+    launches_[e.from] = {
+      done.end, 0, e.from, e.step, recorder::no_worker, slice_kind::pending};
+}
+
+void slice_log::begin_elsewhere(const trace_event& e, slice_kind kind) {
+  merges_[e.from] = {e.time, 0, e.from, e.step, e.worker, kind};
+}
+
+void slice_log::end_elsewhere(const trace_event& e, slice_kind kind) {
+  auto& open = kind == slice_kind::merge ? merges_ : launches_;
+  const auto found = open.find(e.from);
+  if (found == open.end() || found->second.step != e.step)
+    return;
+  auto done = found->second;
+  open.erase(found);
+  done.end = std::max(e.time, done.begin);
+  keep(done);
+}
+
+void slice_log::keep(const slice& done) {
+  slices_.push_back(done);
+  ++total_;
+  if (slices_.size() > kept_)
+    slices_.pop_front();
+}
+
+handle_id slice_log::running_on(std::size_t worker) const noexcept {
+  return worker < workers_.size() && !workers_[worker].open.empty()
+           ? workers_[worker].open.back().op
+           : no_handle;
+}
+
+std::uint64_t slice_log::take_busy_ns(std::size_t worker, std::uint64_t now) {
+  if (worker >= workers_.size())
+    return 0;
+  auto& w = workers_[worker];
+  if (!w.open.empty() && now > w.busy_since)
+    w.busy_ns += now - std::exchange(w.busy_since, now);
+  return std::exchange(w.busy_ns, 0);
+}
+
+} // namespace troupe::dashboard

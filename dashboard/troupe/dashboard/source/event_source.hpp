@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/actors/wait_chain.hpp>
+#include <troupe/base/recorder.hpp>
+#include <troupe/dashboard/picture/board_state.hpp>
+#include <troupe/trace/trace.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe::dashboard {
+
+class live_picture;
+
+/// What whoever looks wants a run to do.
+enum class command : std::uint8_t {
+  pause,  ///< no further step begins
+  resume, ///< also from a single step
+  step,   ///< one more step, then pause
+  slow,   ///< each op begins so much later
+  rewind, ///< back to the begin, paused; of a recorded run
+};
+
+/// Throws error(invalid_argument) for a word that is no command.
+command parse_command(std::string_view word);
+
+/// Where the events of a picture come from: a run, or a file.
+///
+/// Thread rule: one thread at a time.
+class event_source {
+public:
+  virtual ~event_source() = default;
+
+  /// The process and its graph; constant. The events in it do not count.
+  virtual const trace::process_trace& head() const = 0;
+  virtual bool is_recorded() const noexcept = 0;
+  /// Grows when all events come again from the beginning.
+  virtual std::uint64_t generation() const noexcept = 0;
+
+  /// Whether somebody looks: if nobody does, little needs to be recorded.
+  virtual void watch(bool by_somebody) = 0;
+  /// The events since the last call, ordered by time: nanoseconds since the
+  /// begin of the run.
+  virtual std::vector<trace_event> take() = 0;
+  /// The time now, on the clock of the events.
+  virtual std::uint64_t now_ns() const = 0;
+  /// Events that are missing in what `take` returned.
+  virtual std::uint64_t lost() const = 0;
+  virtual trace_level level() const = 0;
+  /// The state by what the source knows; `idle` if the picture knows more.
+  virtual run_state state() const = 0;
+  virtual std::chrono::milliseconds op_delay() const = 0;
+
+  /// Throws error(not_found) for handles that the process does not have.
+  virtual actors::wait_chain why(const live_picture& picture,
+                                 std::optional<handle_id> id) const = 0;
+  /// @param delay of `command::slow`
+  /// Throws error(invalid_argument) if the source cannot do it.
+  virtual void obey(command what, std::chrono::milliseconds delay) = 0;
+};
+
+} // namespace troupe::dashboard

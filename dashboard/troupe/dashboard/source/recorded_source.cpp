@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/dashboard/source/recorded_source.hpp>
+
+#include <troupe/base/error.hpp>
+#include <troupe/dashboard/picture/answers.hpp>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace troupe::dashboard {
+
+recorded_source::recorded_source(trace::process_trace trace,
+                                 clock::time_point (*now)())
+  : trace_(std::move(trace)), now_(now), last_op_(now()) {}
+
+std::vector<trace_event> recorded_source::take() {
+  const auto& all = trace_.events;
+  const auto end = std::exchange(wants_step_, false) ? end_of_step()
+                   : is_paused_                      ? next_
+                   : delay_.count() > 0              ? end_of_what_is_due()
+                                                     : all.size();
+  std::vector<trace_event> taken(
+    all.begin() + static_cast<std::ptrdiff_t>(next_),
+    all.begin() + static_cast<std::ptrdiff_t>(end));
+  next_ = end;
+  if (!taken.empty())
+    now_ns_ = taken.back().time;
+  return taken;
+}
+
+/// Behind the next end of a step.
+std::size_t recorded_source::end_of_step() const {
+  const auto& all = trace_.events;
+  const auto found = std::find_if(
+    all.begin() + static_cast<std::ptrdiff_t>(next_), all.end(),
+    [](const trace_event& e) { return e.kind == event_kind::step_end; });
+  return found == all.end() ? all.size()
+                            : static_cast<std::size_t>(found - all.begin()) + 1;
+}
+
+/// An op is due each time that the delay has passed; what lies between two ops
+/// comes with the first of them.
+std::size_t recorded_source::end_of_what_is_due() {
+  auto due = (now_() - last_op_) / delay_;
+  last_op_ += due * delay_;
+  auto end = next_;
+  for (; end < trace_.events.size(); ++end)
+    if (trace_.events[end].kind == event_kind::run_begin && due-- == 0)
+      break;
+  return end;
+}
+
+run_state recorded_source::state() const {
+  if (next_ >= trace_.events.size())
+    return run_state::ended;
+  return is_paused_ ? run_state::paused : run_state::running;
+}
+
+actors::wait_chain recorded_source::why(const live_picture& picture,
+                                        std::optional<handle_id> id) const {
+  if (!id)
+    return why_in(picture);
+  if (*id >= trace_.graph.handles.size())
+    throw error(errc::not_found, "no handle " + std::to_string(*id));
+  return why_in(picture, *id);
+}
+
+void recorded_source::obey(command what, std::chrono::milliseconds delay) {
+  switch (what) {
+  case command::pause: is_paused_ = true; break;
+  case command::resume: is_paused_ = false; break;
+  case command::step:
+    is_paused_ = true;
+    wants_step_ = true;
+    break;
+  case command::slow: delay_ = delay; break;
+  case command::rewind:
+    ++generation_;
+    next_ = 0;
+    now_ns_ = 0;
+    is_paused_ = true;
+    break;
+  }
+  last_op_ = now_();
+}
+
+} // namespace troupe::dashboard

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/dashboard/picture/answers.hpp>
+
+#include <trace/export/hand_made_trace.hpp>
+
+#include "frame_reader.hpp"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+using namespace troupe;
+using namespace troupe::dashboard;
+using namespace troupe::test;
+
+TEST_SUITE("dashboard.answers") {
+
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+/// A step of `two_ops` up to momentum, which runs.
+trace::process_trace half_a_step() {
+  auto t = two_ops();
+  event_list{t}
+    .add(0, event_kind::step_begin)
+    .message(10, update, conv)
+    .run(1'000'000, 3'000'000, conv)
+    .add(3'000'000, event_kind::allocation, conv, image, 400)
+    .message(3'000'000, conv, image)
+    .message(3'000'000, image, update)
+    .on(1)
+    .add(3'500'000, event_kind::arrival, update, image, 0)
+    .add(4'000'000, event_kind::run_begin, update);
+  return t;
+}
+
+struct shown {
+  trace::process_trace trace = half_a_step();
+  live_picture picture{trace.graph, 0, 2};
+  board_state state;
+
+  shown() {
+    picture.add(trace.events);
+    state.run = "abc";
+    state.state = run_state::running;
+    state.now_ns = 5'000'000;
+    state.busy = {0.5, 0.25};
+  }
+};
+
+} // namespace
+
+TEST_CASE("the graph has each handle with its place and layer") {
+  const shown s;
+  const auto g = graph_answer(s.picture, s.state);
+  CHECK(g["run"] == "abc");
+  REQUIRE(g["handles"].size() == 3);
+  CHECK(g["handles"][conv]["name"] == "conv2d#0@cpu:0");
+  CHECK(g["handles"][conv]["needs"] == 1);
+  CHECK(g["handles"][update]["collective"] == true);
+  CHECK(g["handles"][conv]["x"].get<double>()
+        < g["handles"][image]["x"].get<double>());
+  CHECK(g["edges"].dump() == "[[0,1,0],[1,2,0],[2,0,1]]");
+  std::size_t grouped = 0;
+  for (const auto& layer : g["layers"])
+    grouped += layer["handles"].size();
+  CHECK(grouped == 3);
+}
+
+TEST_CASE("a frame has states, counts, and what is new") {
+  shown s;
+  frame_maker frames;
+  const frame_reader first{frames.next(s.picture, s.state)};
+  CHECK(first.first() % 8 == 0);
+  CHECK(first.head["state"] == "running");
+  CHECK(first.head["step"] == 0);
+  CHECK(first.head["time_ms"] == 5.0);
+  CHECK(first.head["workers"][1]["op"] == update);
+  CHECK(first.head["workers"][0]["op"] == -1);
+  CHECK(first.values<std::uint8_t>("state", "u8")
+        == std::vector<std::uint8_t>{3, 3, 2});
+  CHECK(first.values<std::uint16_t>("arrived", "u16")
+        == std::vector<std::uint16_t>{1, 1, 1});
+  CHECK(first.values<std::uint32_t>("edge_messages", "u32")
+        == std::vector<std::uint32_t>{1, 1, 1});
+  CHECK(first.values<double>("slice_ms", "f64") == std::vector<double>{2});
+
+  s.trace.events.clear();
+  event_list{s.trace}
+    .on(1)
+    .add(5'000'000, event_kind::run_end, update)
+    .add(6'000'000, event_kind::step_end);
+  s.picture.add(s.trace.events);
+  const frame_reader second{frames.next(s.picture, s.state)};
+  CHECK(second.values<std::uint32_t>("slice_handle", "u32")
+        == std::vector<std::uint32_t>{update});
+  CHECK(second.values<std::uint32_t>("step_number", "u32")
+        == std::vector<std::uint32_t>{0});
+  CHECK(second.values<double>("step_ms", "f64") == std::vector<double>{6});
+  CHECK(std::isnan(second.values<double>("step_loss", "f64")[0]));
+}
+
+TEST_CASE("a frame has the newest slices if there are too many") {
+  auto t = two_ops();
+  live_picture picture{t.graph, 0, 2};
+  for (std::uint64_t i = 0; i < frame_maker::most_slices + 10; ++i)
+    event_list{t}.run(1000 * i, 1000 * i + 500, conv);
+  picture.add(t.events);
+  frame_maker frames;
+  const frame_reader f{frames.next(picture, {})};
+  const auto begins = f.values<double>("slice_begin", "f64");
+  REQUIRE(begins.size() == frame_maker::most_slices);
+  CHECK(begins.front() == doctest::Approx(10 * 1000 / 1e6));
+}
+
+TEST_CASE("a step is told again when its loss is known") {
+  auto t = two_ops();
+  live_picture picture{t.graph, 0, 2};
+  event_list{t}.add(0, event_kind::step_begin).add(9, event_kind::step_end);
+  picture.add(t.events);
+  frame_maker frames;
+  frames.next(picture, {});
+  picture.add(step_record{0, 0, 0.25, 10.0, {}});
+  const frame_reader f{frames.next(picture, {})};
+  CHECK(f.values<double>("step_loss", "f64") == std::vector<double>{0.25});
+}
+
+TEST_CASE("numbers that are none are null in a series, and marked") {
+  auto t = two_ops();
+  live_picture picture{t.graph, 0, 2};
+  picture.add(step_record{0, 1, 0.5, 10.0, 0.1});
+  picture.add(step_record{1, 1, nan, 10.0, {}});
+  const auto series = series_answer(picture);
+  CHECK(series["loss"].dump() == "[0.5,null]");
+  CHECK(series["learning_rate"].dump() == "[0.1,null]");
+  CHECK(head_answer(picture, {})["nan_steps"].dump() == "[1]");
+}
+
+TEST_CASE("a collective says who is missing, and since when") {
+  auto t = two_ops();
+  t.graph.devices = {"cpu:0", "cpu:1"};
+  t.graph.handles.push_back({"other@cpu:1", "other", false, false, 1, "", ""});
+  t.graph.edges.push_back({3, update, 0});
+  live_picture picture{t.graph, 0, 2};
+  event_list{t}.add(1000, event_kind::arrival, update, image, 0);
+  picture.add(t.events);
+  const auto all = collectives_answer(picture, 5000);
+  REQUIRE(all.size() == 1);
+  CHECK(all[0]["arrived"].dump() == R"(["cpu:0"])");
+  CHECK(all[0]["missing"].dump() == R"(["cpu:1"])");
+  CHECK(all[0]["waiting_ns"] == 4000);
+}
+
+TEST_CASE("memory names who holds most") {
+  const shown s;
+  const auto all = memory_answer(s.picture, 5);
+  CHECK(all[0]["bytes"] == 400);
+  CHECK(all[0]["holders"][0]["bytes"] == 400);
+  CHECK(memory_answer(s.picture, 0)[0]["holders"].empty());
+}
+
+TEST_CASE("actors are counted by the graph") {
+  const shown s;
+  const auto a = actors_answer(s.picture, s.trace.run, s.state);
+  CHECK(a["op_actors"] == 2);
+  CHECK(a["variable_actors"] == 1);
+  CHECK(a["stream_actors"] == 2);
+  CHECK(a["messages"] == 3);
+}
+
+TEST_CASE("why a handle waits ends at what runs") {
+  shown s;
+  s.trace.events.clear();
+  const auto chain = why_in(s.picture);
+  REQUIRE(chain.links.size() == 1);
+  CHECK(chain.links[0].handle == update);
+  CHECK(chain.links[0].how_far == actors::progress::runs);
+  CHECK(chain.links[0].worker == 1);
+
+  live_picture waiting{s.trace.graph, 0, 2};
+  event_list{s.trace}
+    .add(0, event_kind::step_begin)
+    .add(10, event_kind::run_begin, conv);
+  waiting.add(s.trace.events);
+  const auto two = why_in(waiting, update);
+  REQUIRE(two.links.size() == 3);
+  CHECK(two.links[0].how_far == actors::progress::waits);
+  CHECK(two.links[1].handle == image);
+  CHECK(two.links[2].handle == conv);
+  CHECK(why_answer(two)["links"][2]["state"] == "running");
+}
+
+TEST_CASE("a graph whose handles wait in a circle has an end too") {
+  trace::graph_info g;
+  g.devices = {"cpu:0"};
+  g.handles = {{"a", "a", true, false, 0, "compute", ""},
+               {"b", "b", true, false, 0, "compute", ""}};
+  g.edges = {{0, 1, 0}, {1, 0, 0}};
+  const live_picture picture{g, 0, 1};
+  CHECK(why_in(picture, 0).links.size() <= 2);
+}
+
+TEST_CASE("names of any bytes make a valid frame") {
+  auto t = two_ops();
+  t.graph.devices = {"cpu:\xff"};
+  const live_picture picture{t.graph, 0, 2};
+  frame_maker frames;
+  CHECK(frame_reader{frames.next(picture, {})}.head["arrays"].size() > 0);
+}
+
+TEST_CASE("Prometheus gets types, labels and escaped names") {
+  shown s;
+  s.trace.run.command = "train \"a\\b\"\nc";
+  s.picture.add(step_record{0, 2, 0.5, 1000.0, 0.125});
+  const auto text = prometheus_text(s.picture, s.trace.run, s.state);
+  const auto has = [&](const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  CHECK(has("# TYPE troupe_steps_total counter\n"));
+  CHECK(has("troupe_steps_total{rank=\"0\"} 0\n"));
+  CHECK(has("troupe_loss{rank=\"0\"} 0.5\n"));
+  CHECK(has("troupe_learning_rate{rank=\"0\"} 0.125\n"));
+  CHECK(has("troupe_memory_bytes{rank=\"0\",device=\"cpu:0\"} 400\n"));
+  CHECK(has("command=\"train \\\"a\\\\b\\\"\\nc\""));
+  CHECK(has("troupe_worker_busy_ratio{rank=\"0\",worker=\"1\"} 0.25\n"));
+}
+
+} // TEST_SUITE("dashboard.answers")

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/dashboard/picture/slice_log.hpp>
+
+#include <trace/export/hand_made_trace.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace troupe;
+using namespace troupe::dashboard;
+using namespace troupe::test;
+
+TEST_SUITE("dashboard.slice_log") {
+
+namespace {
+
+slice_log log_of(const trace::process_trace& t, std::size_t kept = 100) {
+  slice_log log{kept};
+  for (const auto& e : t.events)
+    log.add(e);
+  return log;
+}
+
+} // namespace
+
+TEST_CASE("a run of an op is a slice of its worker") {
+  auto t = two_ops();
+  event_list{t}.on(1, 3).run(10, 25, conv);
+  const auto log = log_of(t);
+  REQUIRE(log.slices().size() == 1);
+  const auto& s = log.slices()[0];
+  CHECK(s.begin == 10);
+  CHECK(s.end == 25);
+  CHECK(s.op == conv);
+  CHECK(s.worker == 1);
+  CHECK(s.step == 3);
+  CHECK(s.kind == slice_kind::run);
+}
+
+TEST_CASE("help, merges and launches are slices of their own") {
+  auto t = two_ops();
+  event_list{t}
+    .run(10, 20, conv)
+    .add(50, event_kind::completion, conv)
+    .on(1)
+    .add(12, event_kind::help_begin, conv)
+    .add(18, event_kind::help_end, conv)
+    .add(60, event_kind::merge_begin, update)
+    .add(70, event_kind::merge_end, update);
+  const auto log = log_of(t);
+  REQUIRE(log.slices().size() == 4);
+  CHECK(log.slices()[1].kind == slice_kind::pending);
+  CHECK(log.slices()[1].begin == 20);
+  CHECK(log.slices()[1].end == 50);
+  CHECK(log.slices()[2].kind == slice_kind::help);
+  CHECK(log.slices()[3].kind == slice_kind::merge);
+}
+
+TEST_CASE("an op within an op is a slice, and the worker is busy once") {
+  auto t = two_ops();
+  event_list{t}
+    .add(10, event_kind::run_begin, conv)
+    .run(12, 18, update)
+    .add(30, event_kind::run_end, conv);
+  auto log = log_of(t);
+  CHECK(log.slices().size() == 2);
+  CHECK(log.take_busy_ns(0, 40) == 20);
+  CHECK(log.take_busy_ns(0, 40) == 0);
+}
+
+TEST_CASE("a worker is busy up to now with the op that runs") {
+  auto t = two_ops();
+  event_list{t}.add(10, event_kind::run_begin, conv);
+  auto log = log_of(t);
+  CHECK(log.running_on(0) == conv);
+  CHECK(log.running_on(1) == no_handle);
+  CHECK(log.take_busy_ns(0, 50) == 40);
+  CHECK(log.take_busy_ns(0, 55) == 5);
+}
+
+TEST_CASE("ends without a begin are left out") {
+  auto t = two_ops();
+  event_list{t}
+    .add(10, event_kind::run_end, conv)
+    .add(20, event_kind::completion, conv)
+    .add(30, event_kind::merge_end, update)
+    .add(40, event_kind::help_end, conv)
+    .on(0, 1)
+    .run(50, 60, conv)
+    .on(0, 0)
+    .add(70, event_kind::completion, conv); // of another step
+  CHECK(log_of(t).slices().size() == 1);
+}
+
+TEST_CASE("only the newest slices are kept, and all are counted") {
+  auto t = two_ops();
+  for (std::uint64_t i = 0; i < 10; ++i)
+    event_list{t}.run(10 * i, 10 * i + 5, conv);
+  const auto log = log_of(t, 4);
+  CHECK(log.slices().size() == 4);
+  CHECK(log.slices().front().begin == 60);
+  CHECK(log.total() == 10);
+}
+
+} // TEST_SUITE("dashboard.slice_log")
