@@ -4,6 +4,7 @@
 // measures time: a part that waits for another one ends only if a worker helps.
 #include <troupe/actors/executor.hpp>
 #include <troupe/base/cores.hpp>
+#include <troupe/base/event_reader.hpp>
 #include <troupe/graph/layers.hpp>
 #include <troupe/graph/network.hpp>
 #include <troupe/graph/optimizer.hpp>
@@ -176,7 +177,8 @@ TEST_CASE("the trace records which op is helped in which step") {
   const auto op = exe.graph().ops.front().id;
   for (int step = 0; step < 3; ++step)
     exe.run({});
-  const auto events = exe.trace().take();
+  const auto events =
+    event_reader(exe.trace(), event_reader::start::oldest).take();
   const auto began = of_kind(events, event_kind::help_begin);
   const auto ended = of_kind(events, event_kind::help_end);
   REQUIRE(began.size() == 3);

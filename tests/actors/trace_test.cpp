@@ -3,6 +3,7 @@
 
 #include <troupe/actors/workers/sharing_choice.hpp>
 #include <troupe/base/cores.hpp>
+#include <troupe/base/event_reader.hpp>
 
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
@@ -41,6 +42,11 @@ executor_options options_for(const small_net& net, trace_level level) {
   o.parameters = net.parameters();
   o.hooks.trace = level;
   return o;
+}
+
+/// All events that the executor has recorded.
+std::vector<trace_event> recorded(executor& exe) {
+  return event_reader{exe.trace(), event_reader::start::oldest}.take();
 }
 
 /// Times of each op in one step.
@@ -82,7 +88,7 @@ TEST_CASE("every message of a step is recorded once") {
       for (auto id : ids)
         exe.wait(id);
       const auto expected = exe.stats().messages_per_step;
-      const auto events = exe.trace().take();
+      const auto events = recorded(exe);
       // Messages of the last step to the next one may still be in flight.
       for (step_id s = 0; s < 4; ++s)
         CHECK(count(events, event_kind::message, s) == expected);
@@ -97,7 +103,7 @@ TEST_CASE("messages follow graph edges, and every handle receives one") {
     edges.emplace(e.from, e.to);
   exe.run(net.batch(0, 4));
   std::set<handle_id> told;
-  for (auto& e : exe.trace().take()) {
+  for (auto& e : recorded(exe)) {
     if (e.kind != event_kind::message)
       continue;
     if (e.step == 0)
@@ -119,7 +125,7 @@ TEST_CASE("each op begins and ends once per step, in this order") {
     executor exe{net.main, options};
     for (std::uint64_t s = 0; s < 4; ++s)
       exe.run(net.batch(s, 5));
-    const auto events = exe.trace().take();
+    const auto events = recorded(exe);
     for (step_id s = 0; s < 4; ++s) {
       const auto by_op = ops_of_step(events, s);
       CHECK(by_op.size() == exe.graph().ops.size());
@@ -137,7 +143,7 @@ TEST_CASE("an op begins after the ops that produce its inputs have ended") {
   executor exe{net.main, options_for(net, trace_level::ops)};
   auto& g = exe.graph();
   exe.run(net.batch(0, 4));
-  const auto by_op = ops_of_step(exe.trace().take(), 0);
+  const auto by_op = ops_of_step(recorded(exe), 0);
   std::size_t compared = 0;
   for (auto& e : g.edges)
     if (e.distance == 0 && !g.is_op(e.from) && g.is_op(e.to)
@@ -157,7 +163,7 @@ TEST_CASE("trace level steps records steps, feeds, fetches and failures") {
   auto bad = net.batch(0, 4);
   bad["label"].values<std::int64_t>()[0] = -1;
   caught([&] { exe.run(bad); });
-  const auto events = exe.trace().take();
+  const auto events = recorded(exe);
   for (step_id s : {0, 1}) {
     CHECK(count(events, event_kind::step_begin, s) == 1);
     CHECK(count(events, event_kind::step_end, s) == 1);
@@ -182,7 +188,7 @@ TEST_CASE("every collective and every temporary is recorded") {
     const auto& g = exe.graph();
     exe.run(net.batch(0, 4));
     exe.run(net.batch(1, 4));
-    const auto events = exe.trace().take();
+    const auto events = recorded(exe);
     std::size_t collectives = 0, values = 0;
     for (auto& o : g.ops)
       if (o.collective_index >= 0) {
@@ -217,7 +223,7 @@ TEST_CASE("a failed step sends as many messages as a successful one") {
   bad["label"].values<std::int64_t>()[0] = -1;
   caught([&] { exe.run(bad); });
   exe.run(net.batch(1, 4));
-  const auto events = exe.trace().take();
+  const auto events = recorded(exe);
   CHECK(count(events, event_kind::message, 0) == exe.stats().messages_per_step);
 }
 
@@ -225,15 +231,16 @@ TEST_CASE("the trace level may change while steps run") {
   auto net = make_lenet();
   executor exe{net.main, options_for(net, trace_level::off)};
   exe.run(net.batch(0, 6));
-  CHECK(exe.trace().take().empty());
+  CHECK(recorded(exe).empty());
   using enum trace_level;
   const std::vector<trace_level> levels{ops, messages, off, steps, messages};
+  level_request level{exe.trace(), off};
   for (std::uint64_t s = 0; s < 40; ++s) {
     const auto id = exe.submit(net.batch(s, 6));
-    exe.trace().set_level(levels[s % levels.size()]);
+    level.change(levels[s % levels.size()]);
     exe.wait(id);
   }
-  CHECK_FALSE(exe.trace().take().empty());
+  CHECK_FALSE(recorded(exe).empty());
 }
 
 TEST_CASE("a new trace level makes the workers share ops again") {
@@ -253,15 +260,15 @@ TEST_CASE("a new trace level makes the workers share ops again") {
   };
   constexpr auto kept = actors::sharing_choice::trial_steps + 1;
   int changes = 0;
+  level_request level{exe.trace(), trace_level::off};
   for (int round = 0; round < 3; ++round) {
     for (int tries = 0; tries < 200 && steps_on_one(kept) < kept; ++tries)
       ;
     if (steps_on_one(1) == 0)
       continue; // ops may be long on a busy machine
     ++changes;
-    exe.trace().set_level(exe.trace().level() == trace_level::off
-                            ? trace_level::steps
-                            : trace_level::off);
+    level.change(exe.trace().level() == trace_level::off ? trace_level::steps
+                                                         : trace_level::off);
     // The first step still runs as was chosen before the change.
     CHECK(steps_on_one(actors::sharing_choice::short_steps_before_trials) <= 1);
   }

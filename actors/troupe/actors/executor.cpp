@@ -102,6 +102,7 @@ struct executor::impl {
   std::unique_ptr<actors::worker_pool> workers;
   std::unique_ptr<recorder> trace;
   run_pace pace;
+  std::optional<level_request> level_of_hooks;
   troupe::trace::phase_log start; // what making the executor took
   // Number of steps that have ended. Stored with release by the thread that
   // ends a step, loaded with acquire by the waiting thread.
@@ -155,7 +156,7 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
   }
   workers = std::make_unique<actors::worker_pool>(*options.system);
   trace = std::make_unique<recorder>(workers->queue());
-  trace->set_level(options.hooks.trace);
+  level_of_hooks.emplace(*trace, options.hooks.trace);
   if (!options.hooks.dry_run)
     replicas().spread();
   start.begin("wire actors");
@@ -300,7 +301,7 @@ void executor::impl::admit(step_in_flight& s, actors::serving_thread& serving,
   if (periods.is_spoiled())
     failures->fail_from(s.id, actors::step_failures::behind_a_failure());
   periods.admitted();
-  trace->record_if(trace_level::steps, event_kind::step_begin, no_handle, s.id);
+  trace->record_if_wanted(event_kind::step_begin, no_handle, s.id);
   feeding->set();
   workers->begin_step();
   if (next == then::waits)
@@ -317,8 +318,7 @@ void executor::impl::step_failed(void* owner, step_state& step) {
 void executor::impl::step_ended(void* owner, step_state& step) {
   auto& self = *static_cast<impl*>(owner);
   step.ended_ns = now_ns();
-  self.trace->record_if(trace_level::steps, event_kind::step_end, no_handle,
-                        step.id);
+  self.trace->record_if_wanted(event_kind::step_end, no_handle, step.id);
   self.actors->context().last_step.store(
     step.id.load(std::memory_order_relaxed), std::memory_order_relaxed);
   step.under_way.store(false, std::memory_order_relaxed);
@@ -364,8 +364,8 @@ void executor::impl::collect(step_in_flight& s,
   for (std::size_t i = 0; i < state.fetched.size(); ++i) {
     auto& from = actors->tasks().fetches()[i];
     if (state.fetched[i])
-      trace->record_if(trace_level::steps, event_kind::fetch, from.op, s.id,
-                       state.fetched[i].bytes());
+      trace->record_if_wanted(event_kind::fetch, from.op, s.id,
+                              state.fetched[i].bytes());
     values.push_back({from.name, from.device, std::move(state.fetched[i])});
   }
   try {

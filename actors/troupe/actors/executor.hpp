@@ -90,8 +90,7 @@ struct executor_options {
   std::vector<graph::handle_place> places = {};
   /// A trace of this executor's steps. Not set: the file that the environment
   /// variable TROUPE_TRACE names, if there is one and no executor of the
-  /// process has taken it before. The trace takes the events of
-  /// `executor::trace`.
+  /// process has taken it before.
   std::optional<trace_options> trace = {};
   /// If set, the graph is split over processes. If `system` is also set, CAF's
   /// middleman must be loaded in it.
@@ -268,8 +267,8 @@ public:
   /// Why the oldest running step has not ended. Empty if no step is running.
   /// Any thread.
   actors::wait_chain why() const;
-  /// The recorder of what happens in steps. Its level can be changed at any
-  /// time. Any thread.
+  /// The recorder of what happens in steps. A `level_request` raises its level,
+  /// an `event_reader` reads its events. Any thread.
   recorder& trace() noexcept;
   /// Pauses the run between steps, and slows it down. While it is paused,
   /// `submit` and `run` wait; `cancel` ends that with error(cancelled). Any

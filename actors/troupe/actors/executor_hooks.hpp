@@ -32,7 +32,7 @@ struct executor_hooks {
   /// Fail the step at the first op that produces a NaN or an infinity.
   bool check_nan = false;
   bool dry_run = false; ///< schedule everything, run no kernel
-  /// Recording level from the first step on; see `executor::trace`.
+  /// A level of recording that the executor asks for; see `executor::trace`.
   trace_level trace = trace_level::off;
   /// Devices to use, one per entry of `executor_options::devices`. Empty: the
   /// backends make them. They are shared so that fetched tensors can outlive

@@ -54,8 +54,7 @@ void add_result_options(CLI::App& command, train_options& options) {
       .add_option("--trace", options.trace,
                   "write a .trt file: who waited for whom, and why a step took "
                   "so long; troupe trace reads it")
-      ->check(not_empty())
-      ->excludes("--profile"); // which takes the recorder's events, too
+      ->check(not_empty());
   command
     .add_option("--trace-level", options.trace_level,
                 "what is recorded: steps, ops or messages (default: messages)")

@@ -4,6 +4,7 @@
 #include <actors/engine_rig.hpp>
 #include <support/caught.hpp>
 #include <support/serving_threads.hpp>
+#include <troupe/base/event_reader.hpp>
 #include <troupe/base/random.hpp>
 
 #include <doctest/doctest.h>
@@ -352,14 +353,15 @@ TEST_CASE("shuffled completions tell later steps after the current one") {
     }
     rig.disturb({.seed = seed, .max_delay_us = 0});
     rig.wire();
-    rig.trace->set_level(trace_level::messages);
+    const level_request all{*rig.trace, trace_level::messages};
+    event_reader recorded{*rig.trace};
     rig.begin(0);
     rig.serve();
     rig.begin(1);
     rig.serve();
     // The messages on completion of `a` in step 0 and the steps they are for.
     std::vector<std::uint32_t> steps;
-    for (auto& e : rig.trace->take())
+    for (auto& e : recorded.take())
       if (e.kind == event_kind::message && e.from == a && steps.size() < 6)
         steps.push_back(e.step);
     CAPTURE(seed);
@@ -376,20 +378,21 @@ TEST_CASE("every message that is sent is recorded, including starts") {
   rig.connect(a, b);
   rig.connect(b, a, 2);
   rig.wire();
-  rig.trace->set_level(trace_level::messages);
+  const level_request all{*rig.trace, trace_level::messages};
+  event_reader recorded{*rig.trace};
   constexpr step_id steps = 4;
   for (step_id step = 0; step < steps; ++step) {
     rig.begin(step);
     rig.serve();
   }
-  const auto events = rig.trace->take();
+  const auto events = recorded.take();
   for (step_id step = 0; step < steps; ++step) {
     const auto sent = std::ranges::count_if(events, [&](const trace_event& e) {
       return e.kind == event_kind::message && e.step == step;
     });
     CHECK(sent == static_cast<long>(rig.messages->messages_per_step()));
   }
-  CHECK(rig.trace->lost() == 0);
+  CHECK(recorded.lost() == 0);
 }
 
 } // TEST_SUITE("actors.engine")

@@ -195,7 +195,7 @@ TEST_CASE("all ops of a training step are seen once per step and device") {
   std::map<std::string, std::uint64_t> expected;
   {
     executor exe{net.main, options};
-    profile.begin(exe.graph());
+    profile.begin(exe.graph(), exe.trace());
     for (const auto& op : exe.graph().ops)
       expected[op.desc->type] += steps - 1;
     arena memory{make_host_memory_source()};
@@ -205,7 +205,7 @@ TEST_CASE("all ops of a training step are seen once per step and device") {
     std::ranges::fill(label.values<std::int64_t>(), 3);
     for (std::uint64_t s = 0; s < steps; ++s) {
       exe.run({{"image", image}, {"label", label}});
-      profile.take(exe.trace());
+      profile.take();
     }
   }
   const auto times = profile.times();

@@ -138,6 +138,24 @@ TEST_CASE("ranks of a job are brought onto one clock") {
                    {file + ", " + file, "not of one run", "process 0"}));
 }
 
+TEST_CASE("a profile does not take a trace's events, nor a trace a profile's") {
+  const temporary_folder folder;
+  const std::string file = folder / "a.trt";
+  const auto result =
+    run_troupe({"train", "mlp", "--synthetic", "--batch", "8", "--steps", "12",
+                "--threads", "1", "--devices", "cpu:1", "--trace", file,
+                "--profile", "--json"});
+  INFO(result.err);
+  REQUIRE(result.code == 0);
+  const auto profile = json::parse(lines_of(result.out).back())["profile"];
+  CHECK(profile["steps"] == 10);
+  CHECK(profile["ops"]["mul"]["count"] == 3);
+  const auto s = answer_of({"summary", file});
+  CHECK(s["steps"] == 12);
+  CHECK(s["level"] == "messages");
+  CHECK(s["events_lost"] == 0);
+}
+
 TEST_CASE("a low level says what needs a higher one") {
   const temporary_folder folder;
   const std::string file = folder / "a.trt";

@@ -59,7 +59,7 @@ engine::~engine() = default;
 // -- messages -----------------------------------------------------------------
 
 inline bool engine::is_watched() const noexcept {
-  return disturbs_ || trace_.level() != trace_level::off;
+  return disturbs_ || trace_.wants(trace_level::ops);
 }
 
 template <class Work>

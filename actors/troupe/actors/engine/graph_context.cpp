@@ -34,7 +34,7 @@ void graph_context::fail(step_state& step, const graph::op_handle& op,
   where.step = step.id;
   where.call_stack = op.desc->call_stack();
   if (trace)
-    trace->record_if(trace_level::steps, event_kind::failure, op.id, step.id);
+    trace->record_if_wanted(event_kind::failure, op.id, step.id);
   step.fail(reason.with_context(where));
   if (step_failed)
     step_failed(owner, step);

@@ -62,8 +62,8 @@ void feeder::copy_to(std::size_t device, const std::string& name,
                        : value.samples(shard.first_sample, shard.shard_samples);
   fed_.push_back(
     {&target->value.at(step.slot), to.to_device(share, *queues_[device])});
-  parts_.trace->record_if(trace_level::steps, event_kind::feed, target->handle,
-                          id, fed_.back().value.bytes());
+  parts_.trace->record_if_wanted(event_kind::feed, target->handle, id,
+                                 fed_.back().value.bytes());
 }
 
 void feeder::set() noexcept {

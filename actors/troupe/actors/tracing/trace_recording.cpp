@@ -3,6 +3,7 @@
 
 #include <troupe/base/clock.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/base/event_reader.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/blocking_actor.hpp>
@@ -29,7 +30,8 @@ class trace_recording::loop {
 public:
   loop(recorder& from, trace_level level, const std::filesystem::path& file,
        subject what)
-    : from_(from), file_(file) {
+    : file_(file), events_(from, event_reader::start::now, level),
+      level_(from, trace_level::off) {
     begin_ = last_ = clock_reading::now();
     what.run.begin_unix_ns =
       std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -38,10 +40,7 @@ public:
     file_.write(what.run);
     file_.write(what.graph);
     file_.write(what.phases.since(begin_.ns));
-    level_before_ = from_.level();
-    from_.take(); // of before
-    lost_before_ = from_.lost();
-    from_.set_level(std::max(level, level_before_));
+    level_.change(level);
   }
 
   void run() noexcept {
@@ -62,7 +61,7 @@ public:
     changed_.notify_all();
     changed_.wait(lock, [this] { return has_ended_; });
     lock.unlock();
-    from_.set_level(level_before_);
+    level_.change(trace_level::off);
     write_events(); // those after the last look
     try {
       if (!failure())
@@ -82,10 +81,9 @@ private:
     if (failure())
       return;
     try {
-      const auto events = from_.take();
+      const auto events = events_.take();
       const auto now = clock_reading::now();
-      const auto all_lost = from_.lost();
-      const auto lost = all_lost - std::exchange(lost_before_, all_lost);
+      const auto lost = events_.lost() - std::exchange(lost_, events_.lost());
       const auto first = std::exchange(last_, now);
       if (!events.empty() || lost > 0)
         file_.write(events, lost, first, now, begin_.ns);
@@ -97,16 +95,16 @@ private:
   }
 
   void give_up(const char* why) {
-    from_.set_level(level_before_);
+    level_.change(trace_level::off);
     std::lock_guard guard{mutex_};
     failure_ = why;
   }
 
-  recorder& from_;
   trace::trace_writer file_;
-  trace_level level_before_ = trace_level::off;
+  event_reader events_;
+  level_request level_;
   clock_reading begin_, last_;
-  std::uint64_t lost_before_ = 0;
+  std::uint64_t lost_ = 0; // of those in the file
 
   mutable std::mutex mutex_; // guards all that follow
   std::condition_variable changed_;

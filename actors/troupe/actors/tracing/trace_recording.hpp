@@ -39,9 +39,10 @@ public:
     trace::phase_log phases;
   };
 
-  /// Raises the level and begins. Throws error(io_failure) if the file cannot
+  /// Asks for the level and begins. Events of higher levels, which others ask
+  /// for, are left out. Throws error(io_failure) if the file cannot
   /// be made.
-  /// @param from must outlive the object; nothing else may take its events
+  /// @param from must outlive the object
   trace_recording(caf::actor_system& system, recorder& from, trace_level level,
                   const std::filesystem::path& file, subject what);
   /// Writes the events that are left.

@@ -64,7 +64,7 @@ start_trace(const executor_options& options, const graph::program& p,
   run.pid = static_cast<std::uint64_t>(::getpid());
   run.workers = workers;
   run.strategy = to_string(options.strategy);
-  run.level = std::max(wanted.level, options.hooks.trace);
+  run.level = wanted.level;
   std::vector<std::size_t> process_of_device;
   if (options.nodes) {
     run.process = options.nodes->process;

@@ -8,6 +8,7 @@
 #include <troupe/apps/results/json_text.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/clock.hpp>
+#include <troupe/base/event_reader.hpp>
 #include <troupe/base/quoted_name.hpp>
 #include <troupe/base/recorder.hpp>
 #include <troupe/kernels/sim/sim_device.hpp>
@@ -128,9 +129,9 @@ void require_wanted(const schedule_options& o, const executor_stats& stats) {
 
 /// Number of events that a step records at the recorder's current level.
 std::size_t count_events(executor& exe, const feed_map& feeds) {
-  exe.trace().take();
+  event_reader events{exe.trace()};
   exe.run(feeds);
-  return exe.trace().take().size();
+  return events.take().size();
 }
 
 /// Samples steps, in turns without and with the recorder.
@@ -143,10 +144,9 @@ void sample_steps(executor& exe, const feed_map& feeds,
     figures.steps.add(sample());
     if (o.level == trace_level::off)
       continue;
-    exe.trace().set_level(o.level);
+    const level_request while_sampled{exe.trace(), o.level};
     figures.recorded_steps.add(sample());
     figures.events = count_events(exe, feeds);
-    exe.trace().set_level(trace_level::off);
   }
 }
 

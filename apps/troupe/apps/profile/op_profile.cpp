@@ -206,6 +206,12 @@ void op_profile::begin(const graph::ssa_graph& graph) {
     log = std::make_unique<worker_log>(types_.size());
 }
 
+void op_profile::begin(const graph::ssa_graph& graph, recorder& from) {
+  begin(graph);
+  from_ = &from;
+  events_.emplace(from, event_reader::start::now, trace_level::ops);
+}
+
 void op_profile::note_merging(const graph::op_desc& op) {
   if (op.type == graph::gathered_product_type)
     gathered_by_.emplace(op.only_input("Y"), op.type);
@@ -216,9 +222,9 @@ void op_profile::note_merging(const graph::op_desc& op) {
     gathered_by_.emplace(op.only_input("Param"), op.type);
 }
 
-void op_profile::take(recorder& from) {
-  take(from.take());
-  ns_per_tick_ = from.ns_per_tick();
+void op_profile::take() {
+  take(events_->take());
+  ns_per_tick_ = from_->ns_per_tick();
 }
 
 void op_profile::take(std::span<const trace_event> events) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/base/event_reader.hpp>
 #include <troupe/base/recorder.hpp>
 #include <troupe/graph/ssa_graph.hpp>
 #include <troupe/kernels/kernel.hpp>
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,8 +48,8 @@ struct profile_times {
 /// because kernels choose their code and memory grows in them.
 ///
 /// Use: give `watched_kernels()` to an executor that records ops, call `begin`
-/// with the executor's graph and run steps. After each step call `take` with
-/// the executor's recorder, before newer events overwrite older ones.
+/// with the executor's graph and recorder and run steps. After each step call
+/// `take`, before newer events overwrite older ones.
 ///
 /// If the launch of an op is pending, only the launch counts. When a worker
 /// helps with an op of another worker, the time counts for the op and for the
@@ -67,9 +69,11 @@ public:
   watched_kernels(std::shared_ptr<const kernel_table> base);
   /// Stores the op type of each handle. The graph need not outlive the call.
   void begin(const graph::ssa_graph& graph);
+  /// The same; `take` reads the events that `from` records from now on.
+  void begin(const graph::ssa_graph& graph, recorder& from);
 
-  /// Takes the events that were recorded since the last call.
-  void take(recorder& from);
+  /// Takes the recorder's events since the last call. The recorder must live.
+  void take();
   /// The same for events with times in nanoseconds.
   void take(std::span<const trace_event> events);
 
@@ -87,6 +91,8 @@ private:
   type_number number_of(std::string_view type);
 
   std::uint64_t skipped_;
+  recorder* from_ = nullptr;
+  std::optional<event_reader> events_;
   double ns_per_tick_ = 1;
   std::map<std::string, type_number, std::less<>> types_;
   std::vector<type_number> type_of_handle_;

@@ -30,8 +30,8 @@ run_profile::run_profile(std::uint64_t steps, executor_options& run)
   run.hooks.trace = trace_level::ops;
 }
 
-void run_profile::begin(const executor& exe) {
-  profile_.begin(exe.graph());
+void run_profile::begin(executor& exe) {
+  profile_.begin(exe.graph(), exe.trace());
 }
 
 void run_profile::print(const graph::program& program, std::int64_t batch,

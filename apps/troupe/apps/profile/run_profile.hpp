@@ -19,9 +19,9 @@ public:
   run_profile(std::uint64_t steps, executor_options& run);
 
   /// Call it before the first step.
-  void begin(const executor& exe);
-  /// Call it after each step.
-  void take(executor& exe) { profile_.take(exe.trace()); }
+  void begin(executor& exe);
+  /// Call it after each step, while the executor lives.
+  void take() { profile_.take(); }
 
   /// Measures the machine (`measure_roofline`) and writes the profile to
   /// stdout: a table, or a JSON object in one line. Call it after the executor

@@ -491,7 +491,7 @@ training_observer training_run::observe(executor& exe, held_out_test& held_out,
     if (!is_repeated_)
       outputs_->add(result);
     if (profile_)
-      profile_->take(exe);
+      profile_->take();
   };
   observer.step = [&](const step_metrics& metrics) {
     record(metrics, shown);

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/base/ids.hpp>
+
+#include <cstdint>
+#include <string_view>
+
+namespace troupe {
+
+/// How much is recorded. Each level includes the ones before it.
+enum class trace_level : std::uint8_t {
+  off,
+  steps,    ///< steps, feeds, fetches, failures
+  ops,      ///< when ops run, on which worker; memory; collectives
+  messages, ///< every readiness message
+};
+
+std::string_view to_string(trace_level level) noexcept;
+/// Throws error(invalid_argument) for a text that is no level.
+trace_level parse_trace_level(std::string_view text);
+
+/// Ordered by the level at which they are recorded: see `level_of`.
+enum class event_kind : std::uint8_t {
+  step_begin,
+  step_end,
+  feed,  ///< the host passes in variable `from`; `amount`: bytes
+  fetch, ///< the caller takes the value that op `from` copied; `amount`: bytes
+  failure,    ///< `from` made the step fail
+  run_begin,  ///< `from` begins to run
+  run_end,    ///< `from` has run or was launched
+  completion, ///< a pending launch of `from` is complete
+  /// `from` runs on a worker other than `amount`, which made it ready
+  hand_over,
+  help_begin,  ///< an idle worker begins to run parts of `from`
+  help_end,    ///< the idle worker has run the last remaining part
+  arrival,     ///< the value `to` of rank `amount` has arrived at `from`
+  merge_begin, ///< collective `from` has all values and begins to merge
+  merge_end,   ///< collective `from` has merged the values
+  /// `from` wrote the first version of temporary `to`: `amount` bytes
+  allocation,
+  /// `from` freed temporary `to`, named by its first version: `amount` bytes
+  deallocation,
+  /// sent by `from` (`no_handle`: a start) to `to`, which counts it for `step`
+  message,
+};
+
+std::string_view to_string(event_kind kind) noexcept;
+
+/// The lowest level at which events of this kind are recorded.
+constexpr trace_level level_of(event_kind kind) noexcept {
+  if (kind <= event_kind::failure)
+    return trace_level::steps;
+  return kind < event_kind::message ? trace_level::ops : trace_level::messages;
+}
+
+/// A recorded event.
+struct trace_event {
+  std::uint64_t time = 0; ///< in ticks (base/spin.hpp)
+  std::uint64_t amount = 0;
+  handle_id from = no_handle;
+  handle_id to = no_handle;
+  std::uint32_t step = 0; ///< low 32 bits of the step number
+  /// The worker that recorded it; `recorder::no_worker`: another thread.
+  std::uint16_t worker = 0;
+  event_kind kind = event_kind::step_begin;
+};
+static_assert(sizeof(trace_event) == 32);
+
+} // namespace troupe
