@@ -184,8 +184,8 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
     start.begin("join processes");
   connect();
   start.end();
-  recording = actors::start_trace(options, *program, ssa, *trace,
-                                  workers->queue().workers(), start);
+  recording = actors::start_trace(options, *program, ssa, actors->messages(),
+                                  *trace, workers->queue().workers(), start);
   // The engine has its messages. Whoever asks for the edges gets them again.
   graph::drop_data_edges(ssa);
   // CAF keeps a reference to the system's logger in this thread. The main
@@ -543,6 +543,12 @@ const graph::ssa_graph& executor::graph() const {
 
 recorder& executor::trace() noexcept {
   return *impl_->trace;
+}
+
+trace::process_trace executor::trace_head() const {
+  return actors::trace_head_of(impl_->options, *impl_->program, graph(),
+                               impl_->actors->messages(),
+                               impl_->workers->queue().workers());
 }
 
 run_pace& executor::pace() noexcept {

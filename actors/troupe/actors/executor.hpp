@@ -14,6 +14,7 @@
 #include <troupe/kernels/device.hpp>
 #include <troupe/kernels/kernel.hpp>
 #include <troupe/kernels/scope.hpp>
+#include <troupe/trace/trace.hpp>
 
 #include <cstdint>
 #include <functional>
@@ -270,6 +271,9 @@ public:
   /// The recorder of what happens in steps. A `level_request` raises its level,
   /// an `event_reader` reads its events. Any thread.
   recorder& trace() noexcept;
+  /// What a trace of this run says before its first event: the process and its
+  /// graph. Any thread.
+  trace::process_trace trace_head() const;
   /// Pauses the run between steps, and slows it down. While it is paused,
   /// `submit` and `run` wait; `cancel` ends that with error(cancelled). Any
   /// thread.

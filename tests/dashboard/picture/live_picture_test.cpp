@@ -21,6 +21,12 @@ struct small_run {
   std::unique_ptr<live_picture> picture =
     std::make_unique<live_picture>(trace.graph, 0, 2);
 
+  /// Step 0 has begun.
+  small_run() { begin(0); }
+
+  void begin(std::uint32_t step) {
+    events().on(0, step).add(0, event_kind::step_begin);
+  }
   event_list events() { return event_list{trace}; }
   /// Adds the events that were listed since the last call.
   void show() {
@@ -53,14 +59,32 @@ TEST_CASE("a message of the next step begins a handle anew") {
   small_run r;
   r.events().message(10, update, conv).run(20, 30, conv);
   r.show();
+  r.begin(1);
   r.events().on(0, 1).message(40, update, conv);
   r.show();
   CHECK(r.picture->states()[conv] == handle_state::is_ready);
   CHECK(r.picture->arrived()[conv] == 1);
 }
 
+TEST_CASE("a message to a step that has not begun waits for it") {
+  small_run r;
+  r.trace.graph.handles[conv].messages = 2; // of momentum, and the begin
+  r.picture = std::make_unique<live_picture>(r.trace.graph, 0, 2);
+  CHECK(r.picture->needs(conv) == 2);
+  r.events().message(10, update, conv).run(20, 30, conv);
+  r.events().on(0, 1).message(40, update, conv);
+  r.show();
+  CHECK(r.picture->states()[conv] == handle_state::is_done);
+  r.begin(1);
+  r.events().on(0, 1).message(50, no_handle, conv);
+  r.show();
+  CHECK(r.picture->states()[conv] == handle_state::is_ready);
+  CHECK(r.picture->arrived()[conv] == 2);
+}
+
 TEST_CASE("what an earlier step still does leaves a newer one alone") {
   small_run r;
+  r.begin(1);
   r.events().on(0, 1).message(10, update, conv);
   r.events().on(0, 0).message(20, update, conv).run(30, 40, conv);
   r.show();
@@ -107,6 +131,7 @@ TEST_CASE("handles of other processes are elsewhere") {
 
 TEST_CASE("a step's time begins with the end of the step before") {
   small_run r;
+  r.trace.events.clear();
   r.events().on(0, 0).add(1'000'000, event_kind::step_begin);
   r.events().on(0, 1).add(2'000'000, event_kind::step_begin);
   r.events().on(0, 0).add(4'000'000, event_kind::step_end);
@@ -123,9 +148,7 @@ TEST_CASE("a step's time begins with the end of the step before") {
 
 TEST_CASE("what the training loop knows joins what events tell of a step") {
   small_run r;
-  r.events()
-    .add(0, event_kind::step_begin)
-    .add(2'000'000, event_kind::step_end);
+  r.events().add(2'000'000, event_kind::step_end);
   r.show();
   r.picture->add(step_record{0, 99, 0.5, 100, 0.01});
   REQUIRE(r.picture->steps().size() == 1);

@@ -25,6 +25,10 @@ struct handle_info {
   /// samples of the device. Of an op: those of its inputs, separated by
   /// semicolons. Empty if unknown.
   std::string shape;
+  /// Readiness messages that it gets in a step, the step's begin included. Not
+  /// all edges send one: chains of others imply some. 0: unknown, or in another
+  /// process.
+  std::uint32_t messages = 0;
 };
 
 /// `to` of step s + distance waits for `from` of step s.

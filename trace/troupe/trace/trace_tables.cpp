@@ -41,6 +41,8 @@ ordered_json json_of(const handle_info& h) {
     made["collective"] = true;
   if (!h.shape.empty())
     made["shape"] = h.shape;
+  if (h.messages > 0)
+    made["messages"] = h.messages;
   return made;
 }
 
@@ -53,6 +55,7 @@ handle_info handle_of(const json& value) {
   h.stream = value.value("stream", "");
   h.is_collective = value.value("collective", false);
   h.shape = value.value("shape", "");
+  h.messages = value.value("messages", 0u);
   return h;
 }
 

@@ -143,6 +143,10 @@ public:
   };
   /// State of a handle of this process in a running step.
   handle_state state_of(handle_id id, const step_state& step) const;
+  /// How many messages a handle of this process gets in a step.
+  std::uint32_t messages_to(handle_id id) const noexcept {
+    return expected_of(target_of_[id]);
+  }
   /// The op that a worker runs now, if any.
   struct running_op {
     handle_id op = no_handle;

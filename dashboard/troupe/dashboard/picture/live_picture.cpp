@@ -30,14 +30,19 @@ live_picture::live_picture(trace::graph_info graph, std::size_t process,
     first_edge_(graph_.handles.size() + 1), edges_from_(graph_.edges.size()),
     states_(graph_.handles.size()), arrived_(graph_.handles.size()),
     runs_(graph_.handles.size()), edge_messages_(graph_.edges.size()),
-    step_of_(graph_.handles.size()), collectives_(graph_), memory_(graph_),
-    peaks_(graph_.devices.size()) {
+    step_of_(graph_.handles.size()), early_(graph_.handles.size()),
+    collectives_(graph_), memory_(graph_), peaks_(graph_.devices.size()) {
   for (handle_id id = 0; id < states_.size(); ++id)
     states_[id] = first_state(graph_, id, process);
   for (const auto& e : graph_.edges) {
     ++needs_[e.to];
     ++first_edge_[e.from + std::size_t{1}];
   }
+  for (handle_id id = 0; id < needs_.size(); ++id)
+    if (const auto known = graph_.handles[id].messages; known > 0)
+      needs_[id] = known;
+    else
+      needs_[id] = std::max(needs_[id], 1u); // the begin of the step
   std::partial_sum(first_edge_.begin(), first_edge_.end(), first_edge_.begin());
   // By sender, then by receiver, so that an edge is found in a few looks.
   std::iota(edges_from_.begin(), edges_from_.end(), 0u);
@@ -79,7 +84,7 @@ bool live_picture::is_current(const trace_event& e) const {
 
 void live_picture::reach(handle_id id, std::uint32_t step) {
   step_of_[id] = step + 1;
-  arrived_[id] = 0;
+  arrived_[id] = early_[id].step == step ? early_[id].messages : 0;
   states_[id] = handle_state::waits;
 }
 
@@ -99,6 +104,14 @@ void live_picture::add_message(const trace_event& e) {
     ++edge_messages_[*edge];
   if (e.to >= states_.size() || e.step + 1 < step_of_[e.to])
     return;
+  // A step sends messages to steps after it, which may not have begun.
+  if (!newest_ || e.step > *newest_) {
+    auto& early = early_[e.to];
+    if (early.step != e.step)
+      early = {e.step, 0};
+    ++early.messages;
+    return;
+  }
   if (e.step + 1 > step_of_[e.to])
     reach(e.to, e.step);
   if (++arrived_[e.to] == needs_[e.to])

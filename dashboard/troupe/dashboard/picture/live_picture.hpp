@@ -74,7 +74,8 @@ public:
     return edge_messages_;
   }
   std::uint64_t messages() const noexcept { return messages_; }
-  /// How many messages a step sends to a handle, by the graph.
+  /// How many messages a handle waits for in a step. If the trace does not say
+  /// it: one per edge, or the step's begin if there is no edge.
   std::uint32_t needs(handle_id id) const { return needs_[id]; }
 
   slice_log& slices() noexcept { return slices_; }
@@ -104,6 +105,12 @@ private:
     std::uint64_t begin = 0;
   };
 
+  /// Messages of a step that had not begun.
+  struct early_messages {
+    std::uint32_t step = 0;
+    std::uint16_t messages = 0;
+  };
+
   void add(const trace_event& e);
   void add_message(const trace_event& e);
   void begin_run(const trace_event& e);
@@ -127,6 +134,7 @@ private:
   std::vector<std::uint16_t> arrived_;
   std::vector<std::uint32_t> runs_, edge_messages_;
   std::vector<std::uint32_t> step_of_; // plus 1; 0: none has reached it
+  std::vector<early_messages> early_;
   std::uint64_t messages_ = 0;
   bool has_messages_ = false;
 

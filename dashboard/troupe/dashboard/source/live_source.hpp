@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/actors/executor.hpp>
+#include <troupe/base/event_reader.hpp>
 #include <troupe/dashboard/source/event_source.hpp>
 #include <troupe/trace/trace_writer.hpp>
 
