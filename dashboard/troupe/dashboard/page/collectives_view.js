@@ -1,0 +1,72 @@
+// Collectives: which devices have arrived, whom the others wait for, for how long.
+import {data_table, link, make, set_hidden, set_text} from '/dom.js';
+import {poller} from '/poller.js';
+import {count, ms, NONE, percent} from '/format.js';
+
+const NS_PER_MS = 1e6;
+
+export class collectives_view {
+  constructor(store, open) {
+    this.name = 'Collectives';
+    this.store = store;
+    this.open = open;
+    this.table = new data_table('Collectives', [
+      ['Collective', ''], ['Step', 'right'], ['Arrived', 'right'], ['Here', ''], ['Missing', ''],
+      ['Waiting for', 'right'], ['Last', 'right'], ['Mean', 'right']]);
+    this.empty = make('p', {class: 'empty'}, 'No collective has run yet.');
+    this.note = make('p', {class: 'note'});
+    this.element = make('div', {class: 'view page'},
+      make('div', {class: 'scrolls', tabindex: '0', role: 'region', 'aria-label': 'Collectives'},
+        this.table.element), this.empty, this.note);
+    this.poller = new poller(() => '/api/v1/collectives', answer => this._show(answer));
+    set_hidden(this.table.element, true);
+    store.on('run', () => this._show([]));
+    store.on('frame', () => this._note());
+  }
+
+  shown() {
+    this.poller.start();
+  }
+
+  left() {
+    this.poller.stop();
+  }
+
+  key() {
+    return false;
+  }
+
+  // Those for which somebody waits come first, the longest wait on top.
+  _show(collectives) {
+    set_hidden(this.empty, collectives.length > 0);
+    set_hidden(this.table.element, collectives.length === 0);
+    const rows = [...collectives].sort((a, b) => b.waiting_ns - a.waiting_ns);
+    this.table.set_rows(rows.map(one => [
+      {key: one.name, make: () => link(one.name, () => this.open(one.handle))},
+      count(one.step), `${one.arrived.length} of ${one.devices.length}`,
+      chips(one.arrived, 'here'), chips(one.missing, 'missing'),
+      one.waiting_ns > 0 ? ms(one.waiting_ns / NS_PER_MS) : NONE,
+      one.last_ns > 0 ? ms(one.last_ns / NS_PER_MS) : NONE,
+      one.mean_ns > 0 ? ms(one.mean_ns / NS_PER_MS) : NONE]));
+  }
+
+  _note() {
+    const overlap = this.store.head.overlap;
+    set_hidden(this.note, typeof overlap !== 'number');
+    if (typeof overlap === 'number') {
+      set_text(this.note, `${percent(overlap)} of the time of collectives, ops ran beside them.`);
+    }
+  }
+}
+
+// A cell that is made anew only when the devices differ.
+function chips(devices, kind) {
+  const sign = kind === 'here' ? '\u2713' : '\u25cb';
+  return {
+    key: `${kind} ${devices.join(' ')}`,
+    make: () => make('span', {class: 'chips'}, ...(devices.length
+      ? devices.map(device => make('span', {class: `chip chip_${kind}`},
+          make('span', {'aria-hidden': 'true'}, sign), ` ${device}`))
+      : [make('span', {class: 'muted'}, NONE)])),
+  };
+}

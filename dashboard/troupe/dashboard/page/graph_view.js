@@ -1,0 +1,244 @@
+// The graph of the run: which handle waits, runs or is done, and where messages go.
+import {button, make, set_hidden, set_text} from '/dom.js';
+import {camera, attach_camera} from '/camera.js';
+import {painter, screen_canvas, tooltip} from '/canvas.js';
+import {details_panel} from '/details_panel.js';
+import {graph_painter} from '/graph_painter.js';
+import {graph_search} from '/graph_search.js';
+import {STATES} from '/graph.js';
+import {state_sign} from '/state_sign.js';
+import {count} from '/format.js';
+
+const PAN = 80;       // pixels per arrow key
+const READABLE = 1;   // scale at which names can be read
+
+export class graph_view {
+  constructor(store, why) {
+    this.name = 'Graph';
+    this.store = store;
+    this.view = new camera();
+    this.drawing = new graph_painter(store, this.view);
+    this.painter = new painter(now => this._paint(now));
+    this.ground = new screen_canvas(make('canvas', {'aria-hidden': 'true'}), () => this._resized());
+    this.top = new screen_canvas(
+      make('canvas', {class: 'touch', role: 'img', 'aria-label':
+        'Graph of the run. The search box and the links of the details reach every handle.'}),
+      () => this._resized());
+    this.search = new graph_search(store, handle => this.show_handle(handle), found => {
+      this.drawing.matches = found;
+      this.painter.ask();
+    });
+    this.details = new details_panel(store, handle => this.show_handle(handle), why);
+    this.empty = make('p', {class: 'empty'}, 'The graph has not been built yet.');
+    this.place = make('div', {class: 'canvases'}, this.ground.element, this.top.element,
+                      this.empty);
+    this.tip = new tooltip(this.place, make('div', {}));
+    this.element = make('div', {class: 'view graph_view'}, this._make_tools(),
+      make('div', {class: 'split'}, this.place, this.details.element));
+    attach_camera(this.top.element, this.view, () => this._moved(), (x, y) => this._clicked(x, y));
+    this.top.element.addEventListener('pointermove', event => this._point(event));
+    this.top.element.addEventListener('pointerleave', () => this.tip.hide());
+    this.top.element.addEventListener('dblclick', event => this._toggle_layer(event));
+    store.on('run', () => this._begin());
+    store.on('frame', () => this._frame());
+    store.on('selection', () => this.painter.ask());
+  }
+
+  shown() {
+    this.painter.ask();
+  }
+
+  theme_changed() {
+    this.painter.ask();
+  }
+
+  // Chooses a handle and moves it into the middle of the picture.
+  show_handle(handle) {
+    const {graph} = this.store;
+    this.drawing.collapsed.delete(graph.layer_of[handle]);
+    if (this.drawing.detail === 'layers') this._set_detail('auto');
+    this.drawing.version += 1;
+    this._wanted = handle;
+    this.store.select(handle);
+    this._center();
+  }
+
+  // Keys of this view. Returns whether the key was one.
+  key(key) {
+    const {width, height} = this.top;
+    const moves = {ArrowLeft: [PAN, 0], ArrowRight: [-PAN, 0], ArrowUp: [0, PAN],
+                   ArrowDown: [0, -PAN]};
+    if (moves[key]) this.view.move(...moves[key]);
+    else if (key === '+' || key === '=') this.view.zoom(1.3, width / 2, height / 2);
+    else if (key === '-') this.view.zoom(1 / 1.3, width / 2, height / 2);
+    else if (key === '0') this.fit();
+    else if (key === 'Escape') return this._escape();
+    else return false;
+    this._moved();
+    return true;
+  }
+
+  fit() {
+    const {graph} = this.store;
+    if (!graph || !this.top.width) return;
+    // Room above for the names of the devices.
+    this.view.fit(graph.left, graph.top - 20 / Math.max(0.05, this.view.scale), graph.right,
+                  graph.bottom, this.top.width, this.top.height);
+    this._is_fitted = true;
+  }
+
+  _make_tools() {
+    const zoom = (text, key, label) =>
+      button(text, () => this.key(key), {'aria-label': label, title: `${label} (${key})`});
+    this.detail_choice = make('select', {on: {change: () => this._set_detail(this.detail_choice.value)}},
+      make('option', {value: 'auto'}, 'by zoom'), make('option', {value: 'layers'}, 'layers'),
+      make('option', {value: 'handles'}, 'handles'));
+    const next = make('input', {type: 'checkbox', on: {change: () => {
+      this.drawing.next_step = next.checked;
+      this.painter.ask();
+    }}});
+    this.counts = {};
+    const legend = make('ul', {class: 'legend', 'aria-label': 'Handles by state'});
+    for (const state of STATES) {
+      this.counts[state] = make('span', {class: 'number'}, '0');
+      this.counts[state].item = make('li', {hidden: state === 'remote'}, state_sign(state),
+                                     this.counts[state]);
+      legend.append(this.counts[state].item);
+    }
+    return make('div', {class: 'tools'}, this.search.element,
+      make('div', {class: 'joined'}, zoom('\u2212', '-', 'Zoom out'), zoom('+', '+', 'Zoom in'),
+        zoom('Fit', '0', 'Fit the graph')),
+      make('label', {}, 'Detail ', this.detail_choice),
+      make('label', {}, next, ' to next step'), legend);
+  }
+
+  _set_detail(detail) {
+    this.detail_choice.value = detail;
+    this.drawing.detail = detail;
+    if (detail !== 'auto') this.drawing.collapsed.clear();
+    this.painter.ask();
+  }
+
+  _begin() {
+    this.drawing.collapsed.clear();
+    this.drawing.matches = [];
+    this.drawing.version += 1;
+    this._is_fitted = false;
+    set_hidden(this.empty, this.store.graph.count > 0);
+    this.painter.ask();
+  }
+
+  _frame() {
+    if (!this.element.hidden) this.painter.ask();
+    STATES.forEach((state, s) => {
+      const number = this.store.state_counts[s];
+      set_text(this.counts[state], count(number));
+      if (state === 'remote') set_hidden(this.counts[state].item, number === 0);
+    });
+  }
+
+  _resized() {
+    if (this._wants_fit) this._is_fitted = false;
+    this.painter.ask();
+  }
+
+  _moved() {
+    this._wants_fit = false;
+    this.tip.hide();
+    this.painter.ask();
+  }
+
+  _paint(now) {
+    if (!this.store.graph || !this.top.width || this.element.hidden) return;
+    if (!this._is_fitted) {
+      this.fit();
+      this._wants_fit = true;
+    }
+    if (this._wanted !== undefined) this._center();
+    this.drawing.look(this.top.width, this.top.height);
+    this.drawing.paint_ground(this.ground);
+    if (this.drawing.paint(this.top, now)) this.painter.ask();
+  }
+
+  // Waits until the canvas has a size: another view may have been shown before.
+  _center() {
+    const {graph} = this.store;
+    if (this.element.hidden || !this.top.width) return;
+    const handle = this._wanted;
+    this._wanted = undefined;
+    this._is_fitted = true;
+    this._wants_fit = false;
+    this.view.center(graph.x[handle], graph.y[handle], Math.max(READABLE, this.view.scale),
+                     this.top.width, this.top.height);
+    this.painter.ask();
+  }
+
+  _clicked(x, y) {
+    const handle = this.drawing.handle_at(x, y);
+    if (handle >= 0) {
+      this.store.select(handle);
+      return;
+    }
+    const layer = this.drawing.layer_at(x, y);
+    if (layer >= 0 && this.drawing.is_closed(layer)) this._open_layer(layer);
+    else this.store.select(-1);
+  }
+
+  // A click on a closed layer shows its handles.
+  _open_layer(at) {
+    const layer = this.store.graph.layers[at];
+    this.drawing.collapsed.delete(at);
+    if (this.drawing.detail === 'layers') this._set_detail('auto');
+    this.drawing.version += 1;
+    this._wants_fit = false;
+    if (!this.drawing.has_handles) {
+      this.view.fit(layer.x, layer.y, layer.x + layer.width, layer.y + layer.height,
+                    this.top.width, this.top.height);
+    }
+    this.painter.ask();
+  }
+
+  // A double click on the ground of a layer closes it.
+  _toggle_layer(event) {
+    const [x, y] = this._at(event);
+    const layer = this.drawing.layer_at(x, y);
+    if (layer < 0 || this.drawing.handle_at(x, y) >= 0 || this.drawing.is_closed(layer)) return;
+    this.drawing.collapsed.add(layer);
+    this.drawing.version += 1;
+    this.painter.ask();
+  }
+
+  _at(event) {
+    const box = this.top.element.getBoundingClientRect();
+    return [event.clientX - box.left, event.clientY - box.top];
+  }
+
+  _point(event) {
+    if (event.buttons || !this.store.graph || event.pointerType === 'touch') return;
+    const [x, y] = this._at(event);
+    const handle = this.drawing.handle_at(x, y);
+    const {graph, state, arrived, runs} = this.store;
+    this.top.element.classList.toggle('points', handle >= 0);
+    if (handle >= 0) {
+      const {name, needs, shape} = graph.handles[handle];
+      this.tip.show(x, y, [name, `${STATES[state[handle]]}, ${arrived[handle]}/${needs} messages, ` +
+        `${count(runs[handle])} runs`, ...(shape ? [shape] : [])]);
+      return;
+    }
+    const layer = this.drawing.layer_at(x, y);
+    if (layer >= 0 && this.drawing.is_closed(layer)) {
+      const counts = this.store.layer_counts.subarray(5 * layer, 5 * layer + 5);
+      this.tip.show(x, y, [graph.layers[layer].name || 'no layer',
+        STATES.map((word, s) => `${counts[s]} ${word}`).filter((_, s) => counts[s]).join(', ')]);
+    } else {
+      this.tip.hide();
+    }
+  }
+
+  _escape() {
+    if (this.search.clear()) return true;
+    if (this.store.selected < 0) return false;
+    this.store.select(-1);
+    return true;
+  }
+}

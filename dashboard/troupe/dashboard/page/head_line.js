@@ -1,0 +1,79 @@
+// The line over all views: what the run does now.
+import {make, set_hidden, set_text} from '/dom.js';
+import {state_sign} from '/state_sign.js';
+import {count, loss, percent, short} from '/format.js';
+
+const FIELDS = ['state', 'step', 'loss', 'steps/s', 'messages/s', 'lost events', 'level',
+                'overhead'];
+
+export class head_line {
+  constructor(store, list, run_line, connection, banner, announce) {
+    this.store = store;
+    this.run_line = run_line;
+    this.connection = connection;
+    this.banner = banner;
+    this.announce = announce;
+    this.fields = {};
+    for (const name of FIELDS) {
+      this.fields[name] = make('dd', {class: 'number'}, '\u2013');
+      list.append(make('div', {}, make('dt', {}, name), this.fields[name]));
+    }
+    this.fields['lost events'].parentElement.title =
+      'Events that were overwritten before the dashboard read them';
+    this.fields.overhead.parentElement.title =
+      'Share of one core that the threads of the dashboard took';
+    store.on('run', () => this._show_run());
+    store.on('frame', () => this._show_head());
+    store.on('connection', () => this._show_connection());
+  }
+
+  _show_run() {
+    const {run} = this.store;
+    const rank = run.processes > 1 ? `, process ${run.process} of ${run.processes}` : '';
+    const words = run.recorded ? ' (recorded)' : '';
+    set_text(this.run_line, `${run.command}${words} on ${run.host}${rank}, pid ${run.pid}`);
+    document.title = `${run.command} \u2013 Troupe`;
+  }
+
+  _show_head() {
+    const {head, series} = this.store;
+    this._show_state(head);
+    const last = series.loss.at(-1);
+    const texts = {
+      step: head.step < 0 ? '\u2013' : count(head.step), 'steps/s': short(head.steps_per_s),
+      'messages/s': short(head.messages_per_s), loss: loss(last), 'lost events': count(head.lost),
+      level: head.level, overhead: percent(head.overhead),
+    };
+    for (const [name, text] of Object.entries(texts)) set_text(this.fields[name], text);
+    this.fields['lost events'].classList.toggle('bad', head.lost > 0);
+    this.fields.loss.classList.toggle('bad', Number.isNaN(last));
+  }
+
+  _show_state(head) {
+    if (this._state === head.state && this._failure === head.failure) return;
+    if (this._state !== undefined) this.announce(`The run is ${head.state} at step ${head.step}.`);
+    this._state = head.state;
+    this._failure = head.failure;
+    this.fields.state.replaceChildren(state_sign(head.state));
+    this._show_banner();
+  }
+
+  _show_connection() {
+    const {state, text} = this.store.connection;
+    set_text(this.connection, text);
+    this.connection.dataset.state = state;
+    document.body.classList.toggle('stale', state !== 'live');
+    if (this._connection && this._connection !== state) this.announce(text);
+    this._connection = state;
+    this._show_banner();
+  }
+
+  // One line for what must not be missed.
+  _show_banner() {
+    const {state, text} = this.store.connection;
+    const failure = this._state === 'failed' ? `The run failed: ${this._failure}` : '';
+    const words = state === 'denied' ? `${text[0].toUpperCase()}${text.slice(1)}.` : failure;
+    set_text(this.banner, words);
+    set_hidden(this.banner, !words);
+  }
+}

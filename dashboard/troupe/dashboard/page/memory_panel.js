@@ -1,0 +1,59 @@
+// Memory of each device: now, at most, and which variables hold it.
+import {data_table, make, set_hidden, set_text} from '/dom.js';
+import {poller} from '/poller.js';
+import {bytes} from '/format.js';
+
+const MOST_HOLDERS = 12;
+
+export class memory_panel {
+  constructor(store) {
+    this.store = store;
+    this.table = new data_table('Memory', [
+      ['Device', ''], ['Now', 'right'], ['Peak', 'right'], ['', 'wide']]);
+    this.holders = new data_table('What holds it', [['Device', ''], ['Variable', ''], ['Bytes', 'right']]);
+    this.empty = make('p', {class: 'empty'}, 'No device has reported memory yet.');
+    this.element = make('section', {}, this.table.element, this.empty, this.holders.element);
+    this.bars = [];
+    this.poller = new poller(() => '/api/v1/memory', answer => this._show_holders(answer));
+  }
+
+  start() {
+    this.poller.start();
+  }
+
+  stop() {
+    this.poller.stop();
+  }
+
+  update() {
+    const devices = this.store.head?.memory ?? [];
+    const most = Math.max(1, ...devices.map(device => device.peak_bytes));
+    set_hidden(this.empty, devices.length > 0);
+    set_hidden(this.table.element, devices.length === 0);
+    this.table.set_rows(devices.map(({device, bytes: now, peak_bytes}, at) => [
+      device, bytes(now), bytes(peak_bytes),
+      {key: `bar${at}`, make: () => (this.bars[at] = new bar()).element}]));
+    devices.forEach(({bytes: now, peak_bytes}, at) => this.bars[at].set(now / most, peak_bytes / most));
+  }
+
+  _show_holders(devices) {
+    const rows = devices.flatMap(({device, holders}) =>
+      holders.slice(0, MOST_HOLDERS).map(holder => [device, holder.name, bytes(holder.bytes)]));
+    set_hidden(this.holders.element, rows.length === 0);
+    this.holders.set_rows(rows);
+  }
+}
+
+// How much of the largest peak is used, and a mark at the device's own peak.
+class bar {
+  constructor() {
+    this.now = make('span', {class: 'bar_now'});
+    this.peak = make('span', {class: 'bar_peak'});
+    this.element = make('span', {class: 'meter', 'aria-hidden': 'true'}, this.now, this.peak);
+  }
+
+  set(now, peak) {
+    this.now.style.width = `${100 * now}%`;
+    this.peak.style.left = `${100 * peak}%`;
+  }
+}

@@ -1,0 +1,33 @@
+// Numbers per step: the newest steps of the run.
+
+const KEPT = 10000;
+const NAMES = ['steps', 'loss', 'ms', 'samples_per_s', 'learning_rate'];
+
+export class series {
+  constructor() {
+    for (const name of NAMES) this[name] = [];
+  }
+
+  get count() {
+    return this.steps.length;
+  }
+
+  // Steps come in order; one that is known is not added again.
+  add(step, loss, ms, samples_per_s, learning_rate) {
+    if (this.count && step <= this.steps[this.count - 1]) return;
+    [step, loss, ms, samples_per_s, learning_rate].forEach((value, at) =>
+      this[NAMES[at]].push(value));
+    // Not one by one: that would move all of them for each step.
+    if (this.count > KEPT + 1000) for (const name of NAMES) this[name].splice(0, 1000);
+  }
+
+  // Puts the server's answer in the place of the steps that it has.
+  replace(answer) {
+    const last = answer.steps.at(-1) ?? -1;
+    const newer = this.steps.findIndex(step => step > last);
+    for (const name of NAMES) {
+      const own = newer < 0 ? [] : this[name].slice(newer);
+      this[name] = answer[name].map(value => (value === null ? NaN : value)).concat(own);
+    }
+  }
+}

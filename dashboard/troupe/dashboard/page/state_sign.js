@@ -1,0 +1,15 @@
+// The sign and the word of a state, as in the graph: a shape and a colour.
+import {make} from '/dom.js';
+
+const SIGNS = {
+  waiting: '\u25cb', ready: '\u25d0', running: '\u25b6', done: '\u2713', remote: '\u2026',
+  paused: '\u2016', ended: '\u25a0', failed: '\u2715', idle: '\u25cb',
+};
+
+const WORDS = {remote: 'in another process'};
+
+export function state_sign(state) {
+  return make('span', {class: `state state_${state}`},
+    make('span', {class: 'sign', 'aria-hidden': 'true'}, SIGNS[state] ?? '?'),
+    WORDS[state] ?? state);
+}

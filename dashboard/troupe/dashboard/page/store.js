@@ -1,0 +1,139 @@
+// What the page knows of the run. Views read it; connection.js writes it.
+import {graph} from '/graph.js';
+import {slices} from '/slices.js';
+import {series} from '/series.js';
+
+export class store {
+  constructor() {
+    this.run = null;
+    this.graph = null;
+    this.head = null;
+    this.connection = {state: 'connecting', text: 'connecting'};
+    this.selected = -1;
+    this.frames = 0;
+    this._listeners = new Map();
+    this._clear();
+  }
+
+  // Calls `act` after each change of `what`: run, frame, connection, selection, history.
+  on(what, act) {
+    if (!this._listeners.has(what)) this._listeners.set(what, []);
+    this._listeners.get(what).push(act);
+  }
+
+  get may_control() {
+    return Boolean(this.run && (this.run.may_control || this.run.recorded));
+  }
+
+  // Another run begins, or the page connects for the first time.
+  begin_run(run, graph_answer) {
+    const is_new = !this.run || this.run.run !== run.run;
+    this.run = run;
+    if (is_new || !this.graph) {
+      this.graph = new graph(graph_answer);
+      this.head = null;
+      this.selected = -1;
+      this._clear();
+    }
+    this._tell('run');
+    this._tell('selection');
+  }
+
+  set_connection(state, text) {
+    this.connection = {state, text};
+    this._tell('connection');
+  }
+
+  select(handle) {
+    this.selected = handle;
+    this._tell('selection');
+  }
+
+  // What the server kept of the time before the page, or of frames that it missed.
+  take_history(series_answer, timeline_answer) {
+    this.series.replace(series_answer);
+    this.slices.replace(timeline_answer.slices);
+    this._tell('history');
+  }
+
+  take_frame({head, arrays}) {
+    this.head = head;
+    this.frames += 1;
+    this.frame_at = performance.now();
+    this.state = this._of_length(arrays.state, this.graph.count) ?? this.state;
+    this.arrived = this._of_length(arrays.arrived, this.graph.count) ?? this.arrived;
+    this.runs = this._of_length(arrays.runs, this.graph.count) ?? this.runs;
+    this._light_edges(this._of_length(arrays.edge_messages, this.graph.from.length));
+    this._count_states();
+    this._add_slices(arrays);
+    this._add_steps(arrays);
+    this._tell('frame');
+  }
+
+  _clear() {
+    const handles = this.graph ? this.graph.count : 0;
+    const edges = this.graph ? this.graph.from.length : 0;
+    this.state = new Uint8Array(handles);
+    this.arrived = new Uint16Array(handles);
+    this.runs = new Uint32Array(handles);
+    this.edge_messages = null;
+    this.lit_at = new Float64Array(edges).fill(-Infinity);  // performance.now() of a message
+    this.lit = [];       // edges that had messages lately
+    this.layer_counts = new Uint32Array(5 * (this.graph ? this.graph.layers.length : 0));
+    this.state_counts = new Uint32Array(5);
+    this.slices = new slices();
+    this.series = new series();
+  }
+
+  // A level that records less leaves arrays empty.
+  _of_length(array, length) {
+    return array && array.length === length ? array : null;
+  }
+
+  _light_edges(messages) {
+    if (!messages) return;
+    const before = this.edge_messages;
+    this.edge_messages = messages;
+    if (!before) return;
+    const oldest = this.frame_at - LIT_MS;
+    const lit = [];
+    for (let edge = 0; edge < messages.length; edge++) {
+      if (messages[edge] !== before[edge]) this.lit_at[edge] = this.frame_at;
+      if (this.lit_at[edge] > oldest) lit.push(edge);
+    }
+    this.lit = lit;
+  }
+
+  _count_states() {
+    const {layer_of} = this.graph;
+    this.layer_counts.fill(0);
+    this.state_counts.fill(0);
+    for (let h = 0; h < this.state.length; h++) {
+      this.state_counts[this.state[h]] += 1;
+      if (layer_of[h] >= 0) this.layer_counts[5 * layer_of[h] + this.state[h]] += 1;
+    }
+  }
+
+  _add_slices(a) {
+    if (!a.slice_begin) return;
+    for (let i = 0; i < a.slice_begin.length; i++) {
+      this.slices.add(a.slice_begin[i], a.slice_ms[i], a.slice_handle[i], a.slice_worker[i],
+                      a.slice_step[i], a.slice_kind[i]);
+    }
+  }
+
+  _add_steps(a) {
+    if (!a.step_number) return;
+    for (let i = 0; i < a.step_number.length; i++) {
+      this.series.add(a.step_number[i], a.step_loss[i], a.step_ms[i], a.step_samples_per_s[i],
+                      a.step_learning_rate[i]);
+    }
+  }
+
+  _tell(what) {
+    for (const act of this._listeners.get(what) ?? []) act();
+  }
+}
+
+// For how long an edge stays lit after a message.
+export const LIT_MS = 500;
