@@ -140,51 +140,49 @@ class Graph:
                 missing[other] -= 1
                 if missing[other] == 0:
                     waiting.append(other)
-        boxes = []
+        self.boxes = []
         left = 0
+        # A long net is laid out in several columns.
+        limit = 3000 if len(self.layers) < 100 else 9000
         for d in range(len(self.devices)):
-            columns = [left, left, left]
-            tops = [24, 24, 24]
-            widths = [0, 0, 0]
-            todo = []
+            groups = ([], [], [])
             for (device, name), members in self.layers.items():
-                if device != d:
-                    continue
-                column = 2 if "update" in name else 1 if "backward" in name else 0
-                rows = {}
-                local = {}
-                for m in sorted(members, key=lambda m: depth[m]):
-                    own = [local[s] + 1 for s in senders[m] if s in local]
-                    local[m] = max(own, default=0)
-                    rows.setdefault(local[m], []).append(m)
-                width = max(sum(136 if self.handles[m]["op"] else 44 for m in row)
-                            for row in rows.values()) + 48
-                todo.append((column, name, members, rows, max(width, 190)))
-                widths[column] = max(widths[column], max(width, 190))
-            columns[1] = columns[0] + widths[0] + 60
-            columns[2] = columns[1] + widths[1] + 60
-            backward = [t for t in todo if t[0] == 1]
-            # The backward column runs upwards beside the forward one.
-            order = [t for t in todo if t[0] == 0] + backward[::-1] + \
-                    [t for t in todo if t[0] == 2][::-1]
-            for column, name, members, rows, _ in order:
-                height = 52 * len(rows) + 40
-                x0 = columns[column]
-                for number, row in rows.items():
-                    own = sum(136 if self.handles[m]["op"] else 44 for m in row)
-                    x = x0 + (widths[column] - own) / 2
-                    for m in row:
-                        room = 136 if self.handles[m]["op"] else 44
-                        self.handles[m]["x"] = x + room / 2
-                        self.handles[m]["y"] = tops[column] + 24 + 26 + 52 * number
-                        x += room
-                boxes.append({"name": name, "device": d, "x": x0, "y": tops[column],
-                              "width": widths[column], "height": height, "handles": members})
-                tops[column] += height + 40
-            left = columns[2] + widths[2] + 120
-        self.boxes = boxes
+                if device == d:
+                    kind = 2 if "update" in name else 1 if "backward" in name else 0
+                    groups[kind].append((name, members))
+            # The backward pass runs upwards beside the forward one.
+            for group in (groups[0], groups[1][::-1], groups[2][::-1]):
+                left = self._place_column(d, group, left, limit, senders, depth) + 60
+            left += 60
         self.width = left
-        self.height = max(b["y"] + b["height"] for b in boxes) + 24
+        self.height = max(b["y"] + b["height"] for b in self.boxes) + 24
+
+    def _place_column(self, device, layers, left, limit, senders, depth):
+        top, width = 24, 0
+        for name, members in layers:
+            rows, local = {}, {}
+            for m in sorted(members, key=lambda m: depth[m]):
+                local[m] = max((local[s] + 1 for s in senders[m] if s in local), default=0)
+                rows.setdefault(local[m], []).append(m)
+            own = max(sum(self._room(m) for m in row) for row in rows.values()) + 48
+            height = 52 * len(rows) + 40
+            if top + height > limit:
+                left, top, width = left + width + 60, 24, 0
+            own = max(own, 320)
+            width = max(width, own)
+            for number, row in rows.items():
+                x = left + (own - sum(self._room(m) for m in row)) / 2
+                for m in row:
+                    self.handles[m]["x"] = x + self._room(m) / 2
+                    self.handles[m]["y"] = top + 50 + 52 * number
+                    x += self._room(m)
+            self.boxes.append({"name": name, "device": device, "x": left, "y": top,
+                               "width": own, "height": height, "handles": members})
+            top += height + 40
+        return left + width
+
+    def _room(self, handle):
+        return 136 if self.handles[handle]["op"] else 44
 
     def json(self, run):
         return {"run": run, "devices": self.devices, "width": self.width, "height": self.height,

@@ -1,6 +1,8 @@
 // Which part of the graph a canvas shows. screen = (world - origin) * scale.
 const LEAST = 0.002;
 const MOST = 4;
+const MARGIN = 20;
+const TITLE = 18;
 
 export class camera {
   constructor() {
@@ -20,14 +22,13 @@ export class camera {
     this._set(this.x + x / this.scale - x / scale, this.y + y / this.scale - y / scale, scale);
   }
 
-  // Shows a rectangle of the world, with a margin.
-  fit(left, top, right, bottom, width, height) {
-    const margin = 24;
+  // Shows a rectangle of the world, with a margin that has room for a title above.
+  fit({left, top, right, bottom}, width, height) {
     const scale = Math.max(LEAST, Math.min(
-      1.25, (width - 2 * margin) / Math.max(1, right - left),
-      (height - 2 * margin) / Math.max(1, bottom - top)));
-    this._set((left + right) / 2 - width / 2 / scale, (top + bottom) / 2 - height / 2 / scale,
-              scale);
+      1.25, (width - 2 * MARGIN) / Math.max(1, right - left),
+      (height - 2 * MARGIN - TITLE) / Math.max(1, bottom - top)));
+    this._set((left + right) / 2 - width / 2 / scale,
+              (top + bottom) / 2 - (height + TITLE) / 2 / scale, scale);
   }
 
   center(x, y, scale, width, height) {

@@ -26,7 +26,7 @@ export class screen_canvas {
     this.width = 0;
     this.height = 0;
     new ResizeObserver(() => {
-      if (this._fit()) on_size();
+      if (this.fit()) on_size();
     }).observe(element);
   }
 
@@ -38,7 +38,8 @@ export class screen_canvas {
     return context;
   }
 
-  _fit() {
+  // Takes the size that the element has now. Returns whether that is another one.
+  fit() {
     const {clientWidth, clientHeight} = this.element;
     this.ratio = Math.min(2, devicePixelRatio || 1);
     if (clientWidth === 0) return false;  // hidden: it keeps what it shows

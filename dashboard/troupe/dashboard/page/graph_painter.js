@@ -15,6 +15,7 @@ const MOST_HANDLES = 5000;   // more would be dots
 const MOST_EDGES = 6000;     // more would be a grey area, and slow
 const LABEL_SCALE = 0.5;
 const COUNT_SCALE = 0.85;
+const FEW_LIT = 150;         // lit edges that can be told apart
 const SHADES = 4;            // of an edge that fades
 
 export class graph_painter {
@@ -290,16 +291,10 @@ export class graph_painter {
       if ((!edge.next_step || this.next_step) && this._sees_layer_edge(edge)) layers[shade].push(at);
     }
     c.strokeStyle = theme.lit;
-    // When steps are short, all edges are lit all the time: then they glow less.
-    const strength = 1 - (0.7 * lit.length) / graph.from.length;
-    for (let shade = SHADES - 1; shade >= 0; shade--) {
-      c.globalAlpha = strength * (1 - shade / SHADES);
-      c.lineWidth = Math.max(1, Math.min(2.4, this.view.scale * 2.2));
-      this._stroke_all(c, shades[shade], edge => this._edge_path(c, edge, this._draws_curves));
-      c.lineWidth = 1.25;
-      this._stroke_all(c, layers[shade], at => this._layer_edge_path(c, at));
-    }
-    c.globalAlpha = 1;
+    c.lineWidth = Math.max(1, Math.min(2.4, this.view.scale * 2.2));
+    this._stroke_shades(c, shades, edge => this._edge_path(c, edge, this._draws_curves));
+    c.lineWidth = 1.25;
+    this._stroke_shades(c, layers, at => this._layer_edge_path(c, at));
     return moves && newest > 0;
   }
 
@@ -311,12 +306,19 @@ export class graph_painter {
     return this._draws_curves ? from || to : from && to;
   }
 
-  _stroke_all(c, edges, path) {
-    for (let i = 0; i < edges.length; i += 250) {
-      c.beginPath();
-      for (let k = i; k < Math.min(edges.length, i + 250); k++) path(edges[k]);
-      c.stroke();
+  // Of many edges each glows less: when steps are short, all are lit all the time.
+  _stroke_shades(c, shades, path) {
+    const total = shades.reduce((sum, edges) => sum + edges.length, 0);
+    const strength = Math.max(0.3, Math.min(1, FEW_LIT / total));
+    for (let shade = SHADES - 1; shade >= 0; shade--) {
+      c.globalAlpha = strength * (1 - shade / SHADES);
+      for (let i = 0; i < shades[shade].length; i += 250) {
+        c.beginPath();
+        shades[shade].slice(i, i + 250).forEach(path);
+        c.stroke();
+      }
     }
+    c.globalAlpha = 1;
   }
 
   _paint_layers(c) {

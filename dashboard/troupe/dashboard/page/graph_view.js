@@ -81,9 +81,7 @@ export class graph_view {
   fit() {
     const {graph} = this.store;
     if (!graph || !this.top.width) return;
-    // Room above for the names of the devices.
-    this.view.fit(graph.left, graph.top - 20 / Math.max(0.05, this.view.scale), graph.right,
-                  graph.bottom, this.top.width, this.top.height);
+    this.view.fit(graph, this.top.width, this.top.height);
     this._is_fitted = true;
   }
 
@@ -163,6 +161,8 @@ export class graph_view {
   // Waits until the canvas has a size: another view may have been shown before.
   _center() {
     const {graph} = this.store;
+    // The details may just have taken their room.
+    this.top.fit();
     if (this.element.hidden || !this.top.width) return;
     const handle = this._wanted;
     this._wanted = undefined;
@@ -192,8 +192,8 @@ export class graph_view {
     this.drawing.version += 1;
     this._wants_fit = false;
     if (!this.drawing.has_handles) {
-      this.view.fit(layer.x, layer.y, layer.x + layer.width, layer.y + layer.height,
-                    this.top.width, this.top.height);
+      this.view.fit({left: layer.x, top: layer.y, right: layer.x + layer.width,
+                     bottom: layer.y + layer.height}, this.top.width, this.top.height);
     }
     this.painter.ask();
   }

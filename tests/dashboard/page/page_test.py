@@ -1,0 +1,563 @@
+#!/usr/bin/env python3
+# Opens the dashboard's page in Chromium against a server with a synthetic run:
+# every view renders, shows the numbers that were sent, obeys the keyboard and
+# survives a restart of the job; nothing leaves the origin. Prints the frame rate
+# with 20,000 handles.
+#
+# usage: page_test.py [-v] [NAME ...]   skipped (77) without selenium or Chromium
+import json
+import os
+import shutil
+import sys
+import time
+import unittest
+
+SKIPPED = 77
+
+try:
+    from selenium import webdriver
+    from selenium.common.exceptions import WebDriverException
+    from selenium.webdriver.chrome.options import Options
+    from selenium.webdriver.chrome.service import Service
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+except ImportError:
+    print("skipped: needs selenium (apt-get install python3-selenium)")
+    sys.exit(SKIPPED)
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+if not CHROMIUM or not DRIVER:
+    print("skipped: needs chromium and chromedriver (apt-get install chromium-driver)")
+    sys.exit(SKIPPED)
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from fixture_server import PAGE, FixtureServer, large_run
+from synthetic_run import DONE, RUNNING, SyntheticRun
+
+PATIENCE_S = 60  # a slow machine is no failure
+VIEWS = ["graph", "timeline", "why", "progress", "collectives", "actors"]
+PATHS = {f"/api/v1/{name}" for name in ("run", "graph", "series", "timeline", "why", "memory",
+                                        "collectives", "actors", "control", "live")}
+MOST_BYTES = 144 * 1024
+
+# Run before the page's own scripts: what the policy forbade is kept.
+WATCH_POLICY = """
+window.violations = [];
+document.addEventListener('securitypolicyviolation',
+  event => window.violations.push(`${event.violatedDirective} ${event.blockedURI}`));
+"""
+
+# How many colours a canvas has; 1 is blank.
+COLORS = """
+const canvas = document.querySelector(arguments[0]);
+const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+return new Set(new Uint32Array(data.buffer)).size;
+"""
+
+PICTURE = "return document.querySelector(arguments[0]).toDataURL();"
+
+FRAME_RATE = """
+const [ms, done] = arguments;
+const begin = performance.now();
+let frames = 0;
+let longest = 0;
+let before = begin;
+function count(now) {
+  frames += 1;
+  longest = Math.max(longest, now - before);
+  before = now;
+  const key = frames % 40 < 20 ? 'ArrowRight' : 'ArrowLeft';
+  document.body.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}));
+  if (now - begin < ms) requestAnimationFrame(count);
+  else done([1000 * frames / (now - begin), longest]);
+}
+requestAnimationFrame(count);
+"""
+
+CONTRAST = """
+const style = getComputedStyle(document.documentElement);
+const luminance = name => {
+  const text = style.getPropertyValue(name).trim();
+  const part = at => {
+    const value = parseInt(text.slice(at, at + 2), 16) / 255;
+    return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  };
+  return 0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5);
+};
+const [high, low] = [luminance(arguments[0]), luminance(arguments[1])].sort((a, b) => b - a);
+return (high + 0.05) / (low + 0.05);
+"""
+
+
+def browser():
+    options = Options()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                     "--window-size=1280,860"):
+        options.add_argument(argument)
+    options.binary_location = CHROMIUM
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(service=Service(DRIVER), options=options)
+    driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH_POLICY})
+    driver.set_script_timeout(PATIENCE_S)
+    return driver
+
+
+class PageTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.driver = browser()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.driver.quit()
+
+    def setUp(self):
+        self.server = None
+        self.expected_log = ()
+        self.look(1280, 860)
+
+    def tearDown(self):
+        # Nothing may have left the origin, nor have been forbidden, nor failed.
+        resources = self.script(
+            "return performance.getEntriesByType('resource').map(entry => entry.name)")
+        violations = self.script("return window.violations")
+        self.driver.get("about:blank")
+        if self.server:
+            self.server.stop()
+            origin = f"http://127.0.0.1:{self.server.port}/"
+            self.assertEqual([r for r in resources if not r.startswith(origin)], [])
+            files = {"/"} | {f"/{name}" for name in os.listdir(PAGE)}
+            self.assertEqual(self.server.paths - PATHS - files, set())
+        self.assertEqual(violations, [])
+        log = [entry["message"] for entry in self.driver.get_log("browser")]
+        self.assertEqual(
+            [m for m in log if not any(word in m for word in self.expected_log)], [])
+
+    # -- words of the tests ------------------------------------------------------
+
+    def open(self, run=None, warm_steps=30, **settings):
+        run = run or SyntheticRun()
+        for _ in range(warm_steps):
+            run.advance(400)
+            run.frame()
+        self.server = FixtureServer(run)
+        for name, value in settings.items():
+            setattr(self.server, name, value)
+        self.server.start()
+        self.driver.get(f"http://127.0.0.1:{self.server.port}/")
+
+    def look(self, width, height, theme="dark", motion="no-preference"):
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [
+            {"name": "prefers-color-scheme", "value": theme},
+            {"name": "prefers-reduced-motion", "value": motion}]})
+
+    def script(self, text, *arguments):
+        return self.driver.execute_script(text, *arguments)
+
+    def wait(self, condition, what):
+        end = time.monotonic() + PATIENCE_S
+        while not condition():
+            self.assertLess(time.monotonic(), end, f"waited in vain: {what}")
+            time.sleep(0.05)
+
+    def wait_equal(self, read, expected):
+        """Waits until the page shows what is expected; says what it shows else."""
+        end = time.monotonic() + PATIENCE_S
+        while True:
+            seen = read()
+            if seen == expected:
+                return
+            if time.monotonic() > end:
+                self.assertEqual(seen, expected)
+            time.sleep(0.05)
+
+    def text(self, selector):
+        """Text of an element, with plain spaces; None if there is none that shows."""
+        return self.script("""
+            const element = document.querySelector(arguments[0]);
+            return element && element.offsetParent !== null
+              ? element.innerText.replace(/[\\u2009\\s]+/g, ' ').trim() : null;""", selector)
+
+    def rows(self, view, caption):
+        """Cells of the table with that caption, as texts."""
+        return self.script("""
+            const table = [...document.querySelectorAll(`#view_${arguments[0]} table`)]
+              .find(table => table.caption.textContent === arguments[1]);
+            return [...table.tBodies[0].rows].map(row => [...row.cells].map(
+              cell => cell.innerText.replace(/[\\u2009\\s]+/g, ' ').trim()));""", view, caption)
+
+    def head(self):
+        return self.script("""
+            return Object.fromEntries([...document.querySelectorAll('#head_line > div')].map(
+              div => [div.children[0].textContent,
+                      div.children[1].innerText.replace(/[\\u2009\\s]+/g, ' ').trim()]));""")
+
+    def find(self, selector):
+        return self.driver.find_element("css selector", selector)
+
+    def press(self, *keys):
+        self.find("body").send_keys(*keys)
+
+    def show(self, view):
+        self.find(f"#tab_{view}").click()
+
+    def wait_live(self):
+        self.wait(lambda: self.text("#connection") == "live", "live")
+        self.wait(lambda: self.head()["state"] not in ("", "\u2013"), "a frame")
+
+    def pause(self):
+        self.server.change(lambda run: run.control("pause", 1))
+        self.wait(lambda: self.head()["state"].endswith("paused"), "paused")
+
+    # -- tests -------------------------------------------------------------------
+
+    def test_every_view_renders(self):
+        self.open()
+        self.wait_live()
+        for view in VIEWS:
+            self.show(view)
+            shown = self.script("""return [...document.querySelectorAll('main > *')]
+                .filter(view => !view.hidden).map(view => view.id)""")
+            self.assertEqual(shown, [f"view_{view}"])
+            self.wait(lambda: len(self.text(f"#view_{view}") or "") > 20, view)
+        for view, canvas in (("graph", "canvas.touch"), ("timeline", "canvas"),
+                             ("progress", ".curve canvas")):
+            self.show(view)
+            self.wait(lambda: self.script(COLORS, f"#view_{view} {canvas}") > 5,
+                      f"the canvas of {view} is not blank")
+
+    def test_the_head_line_shows_what_was_sent(self):
+        self.open()
+        self.wait_live()
+        self.pause()
+        head = self.server.last_head
+        loss = self.server.run.series["loss"][-1]
+        self.wait_equal(self.head, {
+            "state": "\u2016 paused", "step": str(head["step"]), "loss": f"{loss:.4f}",
+            "steps/s": "2.4", "messages/s": "2,481", "lost events": "0", "level": "messages",
+            "overhead": "0.4 %"})
+
+    def test_the_graph_shows_what_was_sent(self):
+        self.open()
+        self.wait_live()
+        self.pause()
+        run = self.server.run
+        counts = [run.handle_state.count(state) for state in range(4)]
+        self.wait_equal(
+            lambda: self.script("""return [...document.querySelectorAll(
+                '#view_graph .legend .number')].map(one => Number(one.textContent)).slice(0, 4)"""),
+            counts)
+        chosen = next(h for h, one in enumerate(run.graph.handles)
+                      if one["op"] and run.handle_state[h] == DONE and run.graph.inputs[h])
+        handle = run.graph.handles[chosen]
+        self.press("/")
+        self.find("input[type=search]").send_keys(handle["name"], Keys.ENTER)
+        self.wait_equal(lambda: self.text(".details h2"), handle["name"])
+        facts = self.text(".details dl")
+        self.assertIn(f"device cpu:{handle['device']}", facts)
+        self.assertIn(f"layer {handle['layer']}", facts)
+        self.assertIn("done", facts)
+        self.assertIn(f"messages {run.arrived[chosen]} of {handle['needs']} arrived", facts)
+        self.assertIn(f"runs {run.runs[chosen]}", facts)
+        senders = [run.graph.handles[run.graph.edges[e][0]]["name"]
+                   for e in run.graph.inputs[chosen]]
+        self.assertEqual(self.text(".details .links").split(" "), senders)
+        # An input is a link to its own details.
+        self.find(".details .links button").click()
+        self.wait_equal(lambda: self.text(".details h2"), senders[0])
+
+    def test_a_search_lists_and_marks_what_it_finds(self):
+        self.open()
+        self.wait_live()
+        self.pause()
+        before = self.script(PICTURE, "#view_graph canvas.touch")
+        self.find("input[type=search]").send_keys("adam cpu:1")
+        names = [h["name"] for h in self.server.run.graph.handles
+                 if "adam" in h["name"] and "cpu:1" in h["name"]]
+        self.wait_equal(lambda: self.text(".search .number"), str(len(names)))
+        self.assertEqual(self.text(".found").split(" "), names[:12])
+        self.wait(lambda: self.script(PICTURE, "#view_graph canvas.touch") != before, "marks")
+        self.find("input[type=search]").send_keys(Keys.ESCAPE)
+        self.wait_equal(lambda: self.text(".search .number"), "")
+
+    def test_a_click_on_a_box_chooses_it(self):
+        self.open()
+        self.wait_live()
+        self.find("input[type=search]").send_keys("relu#2@cpu:0", Keys.ENTER)
+        self.wait_equal(lambda: self.text(".details h2"), "relu#2@cpu:0")
+        self.find("input[type=search]").send_keys(Keys.ESCAPE, Keys.ESCAPE)
+        self.press(Keys.ESCAPE)
+        self.wait(lambda: self.text(".details") is None, "closed")
+        # It was in the middle of the canvas, which had the details beside it.
+        canvas = self.find("#view_graph canvas.touch")
+        middle = (canvas.size["width"] - 300) // 2 - canvas.size["width"] // 2
+        ActionChains(self.driver).move_to_element_with_offset(canvas, middle, 0).click().perform()
+        self.wait_equal(lambda: self.text(".details h2"), "relu#2@cpu:0")
+
+    def test_why_shows_the_chain_that_the_server_sent(self):
+        self.open()
+        self.wait_live()
+        self.pause()
+        links = self.server.change(lambda run: run.why(None))["links"]
+        self.press("3")
+        read = lambda: self.script("""return [...document.querySelectorAll('.chain li')].map(
+            li => [li.querySelector('.link').textContent, li.querySelector('p').textContent])""")
+        self.wait_equal(read, [[link["name"], link["text"]] for link in links])
+        self.find(".chain .link").click()
+        self.wait_equal(lambda: self.text(".details h2"), links[0]["name"])
+        # The button of the details asks for that handle.
+        self.find(".details .wide").click()
+        self.wait_equal(lambda: self.text("#view_why h2"), f"Why does {links[0]['name']} wait?")
+        self.wait_equal(read, [[link["name"], link["text"]] for link in links])
+
+    def test_progress_shows_steps_and_memory(self):
+        self.open(warm_steps=60)
+        self.wait_live()
+        self.pause()
+        self.show("progress")
+        series = self.server.run.series
+        nan = self.server.run.nan_steps
+        self.assertTrue(nan)
+        self.wait_equal(lambda: [row[:2] for row in self.rows("progress", "Last steps")],
+                        [[str(s), "NaN" if x != x else f"{x:.4f}"] for s, x in
+                         list(zip(series["steps"], series["loss"]))[:-13:-1]])
+        self.assertIn(f"{', '.join(map(str, nan))}.", self.text("#view_progress .note.bad"))
+        used = self.server.last_head["memory"][1]["bytes"] / 2**20
+        self.wait_equal(lambda: self.rows("progress", "Memory")[1][:3],
+                        ["cpu:1", f"{used:.1f} MiB", "58.2 MiB"])
+        self.wait_equal(lambda: self.rows("progress", "What holds it")[0],
+                        ["cpu:0", "conv_1.tmp_0", "16.0 MiB"])
+        # All curves show the values of the step under the pointer.
+        canvas = self.find(".curve canvas")
+        ActionChains(self.driver).move_to_element_with_offset(
+            canvas, 60 - canvas.size["width"] // 2, 0).perform()
+        self.wait(lambda: (self.text(".curve .value") or "").startswith("step 0: "), "hover")
+
+    def test_collectives_show_who_is_missing(self):
+        self.open()
+        self.wait_live()
+        # Until somebody waits for somebody.
+        waits = lambda run: any(c["waiting_ns"] for c in run.collectives())
+        self.server.change(lambda run: run.control("slow", 1000))
+        self.wait(lambda: self.server.change(lambda run: (run.advance(3000), waits(run))[1]),
+                  "a collective waits")
+        self.pause()
+        self.show("collectives")
+        expected = sorted(self.server.change(lambda run: run.collectives()),
+                          key=lambda one: -one["waiting_ns"])
+        self.assertTrue(expected[0]["missing"])
+        names = lambda devices, sign: " ".join(f"{sign} {d}" for d in devices) or "\u2013"
+        self.wait_equal(
+            lambda: [row[:6] for row in self.rows("collectives", "Collectives")],
+            [[one["name"], str(one["step"]), f"{len(one['arrived'])} of {len(one['devices'])}",
+              names(one["arrived"], "\u2713"), names(one["missing"], "\u25cb"),
+              "12.5 ms" if one["waiting_ns"] else "\u2013"] for one in expected])
+
+    def test_actors_show_what_was_sent(self):
+        self.open()
+        self.wait_live()
+        self.pause()
+        self.show("actors")
+        sent = self.server.change(lambda run: run.actors())
+        self.wait_equal(
+            lambda: dict(self.rows("actors", "Actors and messages")),
+            {"Actors": str(sent["actors"]), "Op actors": str(sent["op_actors"]),
+             "Variable actors": str(sent["variable_actors"]),
+             "Stream actors": str(sent["stream_actors"]), "Messages": f"{sent['messages']:,}",
+             "Messages per step": str(sent["messages_per_step"]), "Steps": str(sent["steps"])})
+
+    def test_a_slice_shows_what_it_waited_for(self):
+        self.open()
+        self.wait_live()
+        self.pause()
+        self.press("2", "f")
+        canvas = self.find("#view_timeline canvas")
+        seen = set()
+        for x in range(200, 1200, 40):
+            ActionChains(self.driver).move_to_element_with_offset(
+                canvas, x - canvas.size["width"] // 2, 40 - canvas.size["height"] // 2,
+            ).click().perform()
+            seen.add(self.text(".slice_facts"))
+        run = self.server.run
+        ops = {run.graph.handles[s[2]]["name"] for s in run.slices}
+        chosen = [text for text in seen if text.split(" ")[0] in ops]
+        self.assertTrue(chosen, seen)
+        self.assertTrue(any("It waited for" in text for text in chosen), chosen)
+        for text in chosen:
+            self.assertRegex(text, r"^\S+ runs in step \d+ on worker 0 for [\d.]+ (ms|\u00b5s)\. ")
+
+    def test_keys_do_what_the_help_says(self):
+        self.open()
+        self.wait_live()
+        for number, view in enumerate(VIEWS, 1):
+            self.press(str(number))
+            self.assertTrue(self.find(f"#view_{view}").is_displayed(), view)
+        self.press(" ")
+        self.wait(lambda: self.server.run.state == "paused", "paused by the space bar")
+        self.wait(lambda: self.text("#controls button") == "Resume", "paused in the page")
+        ended = self.server.run.steps_ended
+        self.press("n")
+        self.wait(lambda: self.server.run.steps_ended == ended + 1
+                  and self.server.run.state == "paused", "one step")
+        self.wait(lambda: self.text("#controls button") == "Resume", "paused again")
+        self.press(" ")
+        self.wait(lambda: self.server.run.state == "running", "resumed")
+        self.press("2")
+        pressed = lambda: self.find("#view_timeline [aria-pressed]").get_attribute("aria-pressed")
+        self.assertEqual(pressed(), "true")
+        self.press("f")
+        self.assertEqual(pressed(), "false")
+        self.press("/")
+        self.assertEqual(self.script("return document.activeElement.type"), "search")
+        self.driver.switch_to.active_element.send_keys(Keys.ESCAPE)
+        self.press("?")
+        self.assertTrue(self.find("#help").is_displayed())
+        self.find("#help").send_keys(Keys.ESCAPE)
+        self.wait(lambda: not self.find("#help").is_displayed(), "help closed")
+
+    def test_keys_move_the_graph(self):
+        self.look(1280, 860, motion="reduce")
+        self.open()
+        self.wait_live()
+        self.pause()
+        picture = lambda: self.script(PICTURE, "#view_graph canvas.touch")
+        self.press("0")
+        time.sleep(0.5)
+        fitted = picture()
+        for key in ("+", "-", Keys.ARROW_LEFT, Keys.ARROW_UP):
+            before = picture()
+            self.press(key)
+            self.wait(lambda: picture() != before, f"the key {key!r} changes the picture")
+        self.press("0")
+        self.wait(lambda: picture() == fitted, "the graph fits again")
+
+    def test_slow_motion_is_sent(self):
+        self.open()
+        self.wait_live()
+        self.find("#controls input").send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+        self.wait(lambda: self.server.run.slow == 5, "slow motion")
+        self.assertEqual(self.text("#controls output"), "5\u00d7")
+
+    def test_who_may_only_look_sees_no_controls(self):
+        self.open(SyntheticRun(may_control=False))
+        self.wait_live()
+        self.assertIsNone(self.text("#controls"))
+        self.press(" ", "n")
+        time.sleep(0.5)
+        self.assertNotIn("/api/v1/control", self.server.paths)
+
+    def test_the_page_connects_to_the_next_job(self):
+        self.expected_log = ("ERR_CONNECTION", "WebSocket")
+        self.open()
+        self.wait_live()
+        port = self.server.port
+        self.server.stop()
+        self.wait(lambda: self.text("#connection") == "connection lost, trying again", "lost")
+        self.server = FixtureServer(SyntheticRun(run="5eed0002", devices=3, blocks=4), port).start()
+        self.wait_live()
+        self.pause()
+        self.wait_equal(
+            lambda: sum(self.script("""return [...document.querySelectorAll(
+                '#view_graph .legend .number')].map(one => Number(one.textContent))""")),
+            len(self.server.run.graph.handles))
+        self.press("6")
+        self.wait_equal(lambda: self.rows("actors", "Run")[-1], ["Run", "5eed0002"])
+
+    def test_no_access_is_said(self):
+        self.expected_log = ("403",)
+        self.open(denied=True)
+        self.wait(lambda: "open the link" in (self.text("#banner") or ""), "a banner")
+
+    def test_empty_views_say_so(self):
+        self.open(warm_steps=0, empty=True)
+        self.wait(lambda: self.find("#tab_graph").is_displayed(), "tabs")
+        for view, words in (("timeline", "Nothing has run yet."),
+                            ("progress", "No step has ended yet."),
+                            ("collectives", "No collective has run yet.")):
+            self.show(view)
+            self.wait(lambda: words in (self.text(f"#view_{view}") or ""), words)
+
+    def test_names_of_the_run_are_never_markup(self):
+        run = SyntheticRun()
+        for handle in run.graph.handles:
+            handle["name"] = f"<img src=x onerror=alert(1)>{handle['name']}"
+            handle["layer"] = "<b>layer</b>"
+        run.run_json = lambda: {**SyntheticRun.run_json(run), "command": "<b>train</b>"}
+        self.open(run)
+        self.wait_live()
+        self.find("input[type=search]").send_keys("adam", Keys.ENTER)
+        self.wait(lambda: "<img" in (self.text(".details h2") or ""), "details")
+        for view in VIEWS:
+            self.show(view)
+            time.sleep(0.2)
+        self.assertIn("<b>train</b>", self.text("#run_line"))
+        self.assertEqual(self.script(
+            "return document.querySelectorAll('img, main td b, dd b, header b').length"), 0)
+
+    def test_a_phone_shows_all_views_without_scrolling_sideways(self):
+        self.look(360, 740)
+        self.open()
+        self.wait_live()
+        self.find("input[type=search]").send_keys("relu#2@cpu:0", Keys.ENTER)
+        for view in VIEWS:
+            self.script(f"document.querySelector('#tab_{view}').click()")
+            time.sleep(0.2)
+            self.assertLessEqual(
+                self.script("return document.documentElement.scrollWidth"), 360, view)
+        self.script("document.querySelector('#tab_graph').click()")
+        boxes = self.script("""return ['.canvases', '.details'].map(name =>
+            document.querySelector(`#view_graph ${name}`).getBoundingClientRect().top)""")
+        self.assertLess(boxes[0], boxes[1])
+
+    def test_colours_can_be_read(self):
+        self.open()
+        for theme in ("dark", "light"):
+            self.look(1280, 860, theme)
+            for ground in ("--ground", "--panel"):
+                for ink in ("--text", "--muted", "--accent", "--bad"):
+                    self.assertGreaterEqual(self.script(CONTRAST, ink, ground), 4.5,
+                                            f"{theme}: {ink} on {ground}")
+                for ink in ("--waiting", "--ready", "--running", "--done", "--control"):
+                    self.assertGreaterEqual(self.script(CONTRAST, ink, ground), 3,
+                                            f"{theme}: {ink} on {ground}")
+            self.assertGreaterEqual(self.script(CONTRAST, "--text", "--raised"), 4.5)
+
+    def test_all_controls_have_names(self):
+        self.open()
+        self.wait_live()
+        nameless = self.script("""return [...document.querySelectorAll('button, input, select')]
+            .filter(one => !one.textContent.trim() && !one.getAttribute('aria-label')
+                           && !one.labels?.length).map(one => one.outerHTML)""")
+        self.assertEqual(nameless, [])
+
+    def test_the_page_is_small(self):
+        total = sum(file.stat().st_size for file in PAGE.iterdir())
+        print(f"page: {total} bytes", file=sys.stderr)
+        self.assertLess(total, MOST_BYTES)
+
+    def test_frame_rate_with_many_handles(self):
+        run = large_run()
+        self.open(run, warm_steps=3)
+        self.wait_live()
+        handles, edges = len(run.graph.handles), len(run.graph.edges)
+        self.wait(lambda: self.script(COLORS, "#view_graph canvas.touch") > 5, "a picture")
+        self.measure(f"{handles} handles, {edges} edges: layers")
+        self.find("input[type=search]").send_keys(
+            run.graph.handles[handles // 2]["name"], Keys.ENTER, Keys.ESCAPE, Keys.ESCAPE)
+        for zoom in ("boxes with names", "boxes"):
+            self.measure(f"{handles} handles, {edges} edges: {zoom}")
+            self.press(*"-----")
+        self.press("2")
+        self.measure("timeline")
+
+    def measure(self, what):
+        rate, longest = self.driver.execute_async_script(FRAME_RATE, 3000)
+        print(f"{what}: {rate:.0f} frames/s, longest {longest:.0f} ms", file=sys.stderr)
+        self.assertGreater(rate, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
