@@ -29,7 +29,7 @@ json number_or_null(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? json(*value) : json(nullptr);
 }
 
-/// One decimal place of a node is enough for a picture.
+/// One decimal place is enough for a picture.
 double rounded(double value) {
   return std::round(value * 10) / 10;
 }
@@ -44,21 +44,10 @@ json device_names(const live_picture& picture,
   return names;
 }
 
-json group_answer(const handle_group& group, const graph_layout& layout) {
-  double left = 1e300, top = 1e300, right = -1e300, bottom = -1e300;
-  for (auto id : group.handles) {
-    const auto& p = layout.places[id];
-    left = std::min(left, p.x);
-    right = std::max(right, p.x);
-    top = std::min(top, p.y);
-    bottom = std::max(bottom, p.y);
-  }
-  return {{"name", group.name},
-          {"device", group.device},
-          {"x", rounded(left)},
-          {"y", rounded(top)},
-          {"width", rounded(right - left)},
-          {"height", rounded(bottom - top)},
+json group_answer(const handle_group& group, const box& place) {
+  return {{"name", group.name()},          {"device", group.device},
+          {"x", rounded(place.x)},         {"y", rounded(place.y)},
+          {"width", rounded(place.width)}, {"height", rounded(place.height)},
           {"handles", group.handles}};
 }
 
@@ -115,12 +104,12 @@ json run_answer(const trace::run_info& run, const board_state& state,
 
 json graph_answer(const live_picture& picture, const board_state& state) {
   const auto& graph = picture.graph();
-  const auto layout = lay_out(graph);
   const auto groups = group_handles(graph);
+  const auto layout = lay_out(graph, groups);
   std::vector<std::size_t> group_of(graph.handles.size());
   auto layers = json::array();
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    layers.push_back(group_answer(groups[g], layout));
+    layers.push_back(group_answer(groups[g], layout.groups[g]));
     for (auto id : groups[g].handles)
       group_of[id] = g;
   }
@@ -134,7 +123,7 @@ json graph_answer(const live_picture& picture, const board_state& state) {
                        {"device", h.device},
                        {"stream", h.stream},
                        {"shape", h.shape},
-                       {"layer", groups[group_of[id]].name},
+                       {"layer", groups[group_of[id]].name()},
                        {"needs", picture.needs(id)},
                        {"x", rounded(layout.places[id].x)},
                        {"y", rounded(layout.places[id].y)}});

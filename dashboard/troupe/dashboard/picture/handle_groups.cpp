@@ -3,23 +3,13 @@
 
 #include <map>
 #include <string_view>
-#include <utility>
+#include <tuple>
 
 namespace troupe::dashboard {
 
 namespace {
 
 constexpr std::string_view gradient = "@GRAD";
-
-enum class phase : std::uint8_t { forward, backward, update };
-
-std::string_view suffix(phase of) {
-  switch (of) {
-  case phase::backward: return " backward";
-  case phase::update: return " update";
-  default: return "";
-  }
-}
 
 std::string_view layer_of(std::string_view variable) {
   return variable.substr(0, variable.find_first_of(".@"));
@@ -58,21 +48,29 @@ std::vector<neighbours> neighbours_of(const trace::graph_info& graph) {
   return found;
 }
 
-phase phase_of(const neighbours& op) {
+step_phase phase_of(const neighbours& op) {
   if (op.writes_gradient)
-    return phase::backward;
-  return op.reads_gradient ? phase::update : phase::forward;
+    return step_phase::backward;
+  return op.reads_gradient ? step_phase::update : step_phase::forward;
 }
 
 } // namespace
 
+std::string handle_group::name() const {
+  switch (phase) {
+  case step_phase::backward: return layer + " backward";
+  case step_phase::update: return layer + " update";
+  default: return layer;
+  }
+}
+
 std::vector<handle_group> group_handles(const trace::graph_info& graph) {
-  using key = std::pair<std::uint32_t, std::string>;
+  using key = std::tuple<std::uint32_t, std::string, step_phase>;
   std::map<key, std::size_t> places;
   std::vector<handle_group> groups;
   const auto around = neighbours_of(graph);
   // The phase of an op also holds for what it writes.
-  std::vector<phase> phases(graph.handles.size(), phase::forward);
+  std::vector<step_phase> phases(graph.handles.size(), step_phase::forward);
   for (handle_id id = 0; id < phases.size(); ++id)
     if (graph.handles[id].is_op)
       phases[id] = phase_of(around[id]);
@@ -84,14 +82,13 @@ std::vector<handle_group> group_handles(const trace::graph_info& graph) {
     const auto variable = !h.is_op ? std::string_view{h.type}
                           : !around[id].output.empty() ? around[id].output
                                                        : around[id].input;
-    std::string name{layer_of(variable)};
-    if (name.empty())
-      name = h.type;
-    name += suffix(phases[id]);
+    std::string layer{layer_of(variable)};
+    if (layer.empty())
+      layer = h.type;
     const auto [place, is_new] =
-      places.try_emplace(key{h.device, name}, groups.size());
+      places.try_emplace(key{h.device, layer, phases[id]}, groups.size());
     if (is_new)
-      groups.push_back({name, h.device, {}});
+      groups.push_back({layer, phases[id], h.device, {}});
     groups[place->second].handles.push_back(id);
   }
   return groups;

@@ -9,17 +9,25 @@
 
 namespace troupe::dashboard {
 
+/// Parts of a training step.
+enum class step_phase : std::uint8_t { forward, backward, update };
+
 /// Handles that a picture can draw as one: those of a layer on a device, apart
-/// for forward, backward and update.
+/// for each part of a step.
 struct handle_group {
-  std::string name; ///< "fc_0", "fc_0 backward", "fc_0 update"
+  std::string layer; ///< "fc_0"
+  step_phase phase = step_phase::forward;
   std::uint32_t device = 0;
   std::vector<handle_id> handles; ///< ascending
+
+  /// "fc_0", "fc_0 backward", "fc_0 update".
+  std::string name() const;
 };
 
 /// Groups all handles. A variable's layer is its name up to the first dot, as
 /// layers name their variables ("conv2d_3.w_0"). An op belongs to the layer of
-/// its outputs, or else of its inputs.
+/// its outputs, or else of its inputs. What writes gradients is backward, what
+/// only reads them is an update.
 std::vector<handle_group> group_handles(const trace::graph_info& graph);
 
 } // namespace troupe::dashboard
