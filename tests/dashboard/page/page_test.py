@@ -387,7 +387,7 @@ class PageTest(unittest.TestCase):
         self.assertTrue(chosen, seen)
         self.assertTrue(any("It waited for" in text for text in chosen), chosen)
         for text in chosen:
-            self.assertRegex(text, r"^\S+ runs in step \d+ on worker 0 for [\d.]+ (ms|\u00b5s)\. ")
+            self.assertRegex(text, r"^\S+ ran in step \d+ on worker 0 for [\d.]+ (ms|\u00b5s)\. ")
 
     def test_keys_do_what_the_help_says(self):
         self.open()

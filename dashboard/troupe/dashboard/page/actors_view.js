@@ -30,18 +30,6 @@ export class actors_view {
     store.on('run', () => this._show_run());
   }
 
-  shown() {
-    this.poller.start();
-  }
-
-  left() {
-    this.poller.stop();
-  }
-
-  key() {
-    return false;
-  }
-
   _show(answer) {
     set_hidden(this.empty, answer.actors > 0);
     set_hidden(this.columns, answer.actors === 0);

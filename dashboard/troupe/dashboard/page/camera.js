@@ -43,15 +43,13 @@ export class camera {
   }
 }
 
-// Drag, wheel and pinch of `element` move `view`; `on_move` follows each move.
+// Drag, wheel and pinch of a screen_canvas move `view`; `on_move` follows each move.
 // Calls on_click(x, y) for a press that is no drag.
-export function attach_camera(element, view, on_move, on_click) {
+export function attach_camera(canvas, view, on_move, on_click) {
+  const {element} = canvas;
+  const at = event => canvas.at(event);
   const points = new Map();
   let travelled = 0;
-  const at = event => {
-    const box = element.getBoundingClientRect();
-    return [event.clientX - box.left, event.clientY - box.top];
-  };
   element.addEventListener('pointerdown', event => {
     if (event.button !== 0) return;
     element.setPointerCapture(event.pointerId);

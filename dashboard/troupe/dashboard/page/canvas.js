@@ -1,4 +1,5 @@
 // A canvas that has the size of its place in the page, in the pixels of the screen.
+import {make} from '/dom.js';
 
 // At most one painting per frame of the screen, and none while nothing changed.
 export class painter {
@@ -30,12 +31,21 @@ export class screen_canvas {
     }).observe(element);
   }
 
+  // Where the pointer is.
+  at(event) {
+    const box = this.element.getBoundingClientRect();
+    return [event.clientX - box.left, event.clientY - box.top];
+  }
+
   // Cleared, and with coordinates in CSS pixels.
   begin() {
-    const {context} = this;
-    context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
-    context.clearRect(0, 0, this.width, this.height);
-    return context;
+    this.to_screen();
+    this.context.clearRect(0, 0, this.width, this.height);
+    return this.context;
+  }
+
+  to_screen() {
+    this.context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
   }
 
   // Takes the size that the element has now. Returns whether that is another one.
@@ -85,22 +95,21 @@ function shorten(context, text, width) {
 
 // A tooltip that follows the pointer within `parent`.
 export class tooltip {
-  constructor(parent, element) {
+  constructor(parent) {
     this.parent = parent;
-    this.element = element;
-    element.className = 'tooltip';
-    element.hidden = true;
-    parent.append(element);
+    this.element = make('div', {class: 'tooltip', hidden: true});
+    parent.append(this.element);
   }
 
   show(x, y, lines) {
-    this.element.hidden = false;
-    this.element.textContent = lines.join('\n');
-    const left = x + 14 + this.element.offsetWidth > this.parent.clientWidth
-      ? Math.max(0, x - 10 - this.element.offsetWidth) : x + 14;
-    const top = y + 16 + this.element.offsetHeight > this.parent.clientHeight
-      ? Math.max(0, y - 8 - this.element.offsetHeight) : y + 16;
-    this.element.style.transform = `translate(${left}px, ${top}px)`;
+    const {element, parent} = this;
+    element.hidden = false;
+    element.textContent = lines.join('\n');
+    // Left of the pointer, or above it, where the room ends.
+    const place = (at, size, room) => (at + 14 + size > room ? Math.max(0, at - 10 - size) : at + 14);
+    const left = place(x, element.offsetWidth, parent.clientWidth);
+    const top = place(y, element.offsetHeight, parent.clientHeight);
+    element.style.transform = `translate(${left}px, ${top}px)`;
   }
 
   hide() {

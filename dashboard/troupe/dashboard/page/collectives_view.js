@@ -11,7 +11,7 @@ export class collectives_view {
     this.store = store;
     this.open = open;
     this.table = new data_table('Collectives', [
-      ['Collective', ''], ['Step', 'right'], ['Arrived', 'right'], ['Here', ''], ['Missing', ''],
+      ['Collective', ''], ['Step', 'right'], ['Arrived', 'right'], ['Here', 'here'], ['Missing', 'missing'],
       ['Waiting for', 'right'], ['Last', 'right'], ['Mean', 'right']]);
     this.empty = make('p', {class: 'empty'}, 'No collective has run yet.');
     this.note = make('p', {class: 'note'});
@@ -24,30 +24,18 @@ export class collectives_view {
     store.on('frame', () => this._note());
   }
 
-  shown() {
-    this.poller.start();
-  }
-
-  left() {
-    this.poller.stop();
-  }
-
-  key() {
-    return false;
-  }
-
   // Those for which somebody waits come first, the longest wait on top.
   _show(collectives) {
     set_hidden(this.empty, collectives.length > 0);
     set_hidden(this.table.element, collectives.length === 0);
+    const time = ns => (ns > 0 ? ms(ns / NS_PER_MS) : NONE);
+    const names = (devices, sign) => devices.map(one => `${sign} ${one}`).join('   ') || NONE;
     const rows = [...collectives].sort((a, b) => b.waiting_ns - a.waiting_ns);
     this.table.set_rows(rows.map(one => [
       {key: one.name, make: () => link(one.name, () => this.open(one.handle))},
       count(one.step), `${one.arrived.length} of ${one.devices.length}`,
-      chips(one.arrived, 'here'), chips(one.missing, 'missing'),
-      one.waiting_ns > 0 ? ms(one.waiting_ns / NS_PER_MS) : NONE,
-      one.last_ns > 0 ? ms(one.last_ns / NS_PER_MS) : NONE,
-      one.mean_ns > 0 ? ms(one.mean_ns / NS_PER_MS) : NONE]));
+      names(one.arrived, '\u2713'), names(one.missing, '\u25cb'),
+      time(one.waiting_ns), time(one.last_ns), time(one.mean_ns)]));
   }
 
   _note() {
@@ -57,16 +45,4 @@ export class collectives_view {
       set_text(this.note, `${percent(overlap)} of the time of collectives, ops ran beside them.`);
     }
   }
-}
-
-// A cell that is made anew only when the devices differ.
-function chips(devices, kind) {
-  const sign = kind === 'here' ? '\u2713' : '\u25cb';
-  return {
-    key: `${kind} ${devices.join(' ')}`,
-    make: () => make('span', {class: 'chips'}, ...(devices.length
-      ? devices.map(device => make('span', {class: `chip chip_${kind}`},
-          make('span', {'aria-hidden': 'true'}, sign), ` ${device}`))
-      : [make('span', {class: 'muted'}, NONE)])),
-  };
 }

@@ -30,6 +30,13 @@ export function link(text, act, attributes = {}) {
   return make('button', {type: 'button', class: 'link', on: {click: act}, ...attributes}, text);
 }
 
+// Buttons that do what the keys - + 0 do in a view.
+export function zoom_buttons(view, fit) {
+  const keys = [['-', '\u2212', 'Zoom out'], ['+', '+', 'Zoom in'], ['0', fit, 'Show all']];
+  return make('div', {class: 'joined'}, ...keys.map(([key, text, label]) =>
+    button(text, () => view.key(key), {'aria-label': label, title: `${label} (${key})`})));
+}
+
 export function button(text, act, attributes = {}) {
   return make('button', {type: 'button', on: {click: act}, ...attributes}, text);
 }

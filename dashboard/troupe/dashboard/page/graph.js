@@ -33,6 +33,7 @@ export class graph {
     this.receivers = by_end(this.from, this.count);
     this.lower_names = handles.map(h => h.name.toLowerCase());
     this._set_layers(answer.layers);
+    this._set_boxes();
     this._set_cells();
     this._set_types();
   }
@@ -100,26 +101,29 @@ export class graph {
     }
   }
 
+  // The rectangle of each device, and that of the graph.
+  _set_boxes() {
+    const empty = () => ({left: Infinity, top: Infinity, right: -Infinity, bottom: -Infinity});
+    const add = (box, left, top, right, bottom) => {
+      box.left = Math.min(box.left, left);
+      box.top = Math.min(box.top, top);
+      box.right = Math.max(box.right, right);
+      box.bottom = Math.max(box.bottom, bottom);
+    };
+    this.device_boxes = this.devices.map(empty);
+    const box_of = device => this.device_boxes[device] ?? empty();
+    for (const l of this.layers) add(box_of(l.device), l.x, l.y, l.x + l.width, l.y + l.height);
+    this.handles.forEach(({device, x, y}) => add(box_of(device), x - 64, y - 20, x + 64, y + 20));
+    const all = empty();
+    for (const {left, top, right, bottom} of this.device_boxes) add(all, left, top, right, bottom);
+    Object.assign(this, this.count ? all : {left: 0, top: 0, right: 1, bottom: 1});
+  }
+
   _set_cells() {
-    let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
-    for (let h = 0; h < this.count; h++) {
-      left = Math.min(left, this.x[h] - 70);
-      right = Math.max(right, this.x[h] + 70);
-      top = Math.min(top, this.y[h] - 40);
-      bottom = Math.max(bottom, this.y[h] + 30);
-    }
-    for (const layer of this.layers) {
-      left = Math.min(left, layer.x);
-      top = Math.min(top, layer.y);
-      right = Math.max(right, layer.x + layer.width);
-      bottom = Math.max(bottom, layer.y + layer.height);
-    }
-    if (left > right) [left, top, right, bottom] = [0, 0, 1, 1];
-    Object.assign(this, {left, top, right, bottom});
-    this.columns = Math.ceil((right - left) / CELL) || 1;
-    this.rows = Math.ceil((bottom - top) / CELL) || 1;
-    const cells = Uint32Array.from(this.handles, (_, h) =>
-      Math.floor((this.y[h] - top) / CELL) * this.columns + Math.floor((this.x[h] - left) / CELL));
+    this.columns = Math.ceil((this.right - this.left) / CELL);
+    this.rows = Math.ceil((this.bottom - this.top) / CELL);
+    const cells = Uint32Array.from(this.handles, ({x, y}) =>
+      Math.floor((y - this.top) / CELL) * this.columns + Math.floor((x - this.left) / CELL));
     this.cells = by_end(cells, this.columns * this.rows);
   }
 

@@ -1,5 +1,5 @@
 // The graph of the run: which handle waits, runs or is done, and where messages go.
-import {button, make, set_hidden, set_text} from '/dom.js';
+import {make, set_hidden, set_text, zoom_buttons} from '/dom.js';
 import {camera, attach_camera} from '/camera.js';
 import {painter, screen_canvas, tooltip} from '/canvas.js';
 import {details_panel} from '/details_panel.js';
@@ -32,10 +32,10 @@ export class graph_view {
     this.empty = make('p', {class: 'empty'}, 'The graph has not been built yet.');
     this.place = make('div', {class: 'canvases'}, this.ground.element, this.top.element,
                       this.empty);
-    this.tip = new tooltip(this.place, make('div', {}));
+    this.tip = new tooltip(this.place);
     this.element = make('div', {class: 'view graph_view'}, this._make_tools(),
       make('div', {class: 'split'}, this.place, this.details.element));
-    attach_camera(this.top.element, this.view, () => this._moved(), (x, y) => this._clicked(x, y));
+    attach_camera(this.top, this.view, () => this._moved(), (x, y) => this._clicked(x, y));
     this.top.element.addEventListener('pointermove', event => this._point(event));
     this.top.element.addEventListener('pointerleave', () => this.tip.hide());
     this.top.element.addEventListener('dblclick', event => this._toggle_layer(event));
@@ -86,8 +86,6 @@ export class graph_view {
   }
 
   _make_tools() {
-    const zoom = (text, key, label) =>
-      button(text, () => this.key(key), {'aria-label': label, title: `${label} (${key})`});
     this.detail_choice = make('select', {on: {change: () => this._set_detail(this.detail_choice.value)}},
       make('option', {value: 'auto'}, 'by zoom'), make('option', {value: 'layers'}, 'layers'),
       make('option', {value: 'handles'}, 'handles'));
@@ -104,8 +102,7 @@ export class graph_view {
       legend.append(this.counts[state].item);
     }
     return make('div', {class: 'tools'}, this.search.element,
-      make('div', {class: 'joined'}, zoom('\u2212', '-', 'Zoom out'), zoom('+', '+', 'Zoom in'),
-        zoom('Fit', '0', 'Fit the graph')),
+      zoom_buttons(this, 'Fit'),
       make('label', {}, 'Detail ', this.detail_choice),
       make('label', {}, next, ' to next step'), legend);
   }
@@ -200,7 +197,7 @@ export class graph_view {
 
   // A double click on the ground of a layer closes it.
   _toggle_layer(event) {
-    const [x, y] = this._at(event);
+    const [x, y] = this.top.at(event);
     const layer = this.drawing.layer_at(x, y);
     if (layer < 0 || this.drawing.handle_at(x, y) >= 0 || this.drawing.is_closed(layer)) return;
     this.drawing.collapsed.add(layer);
@@ -208,14 +205,9 @@ export class graph_view {
     this.painter.ask();
   }
 
-  _at(event) {
-    const box = this.top.element.getBoundingClientRect();
-    return [event.clientX - box.left, event.clientY - box.top];
-  }
-
   _point(event) {
     if (event.buttons || !this.store.graph || event.pointerType === 'touch') return;
-    const [x, y] = this._at(event);
+    const [x, y] = this.top.at(event);
     const handle = this.drawing.handle_at(x, y);
     const {graph, state, arrived, runs} = this.store;
     this.top.element.classList.toggle('points', handle >= 0);
@@ -226,7 +218,7 @@ export class graph_view {
       return;
     }
     const layer = this.drawing.layer_at(x, y);
-    if (layer >= 0 && this.drawing.is_closed(layer)) {
+    if (layer >= 0) {
       const counts = this.store.layer_counts.subarray(5 * layer, 5 * layer + 5);
       this.tip.show(x, y, [graph.layers[layer].name || 'no layer',
         STATES.map((word, s) => `${counts[s]} ${word}`).filter((_, s) => counts[s]).join(', ')]);

@@ -45,7 +45,7 @@ export class keyboard {
     else if (key === 'n') this.controls.one_step();
     else if (key === 'f') this.views.follow();
     else if (key === '?') this.show_help();
-    else return this.views.current.key(key);
+    else return this.views.current.key?.(key) ?? false;
     return true;
   }
 }

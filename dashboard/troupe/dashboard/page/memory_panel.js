@@ -17,14 +17,6 @@ export class memory_panel {
     this.poller = new poller(() => '/api/v1/memory', answer => this._show_holders(answer));
   }
 
-  start() {
-    this.poller.start();
-  }
-
-  stop() {
-    this.poller.stop();
-  }
-
   update() {
     const devices = this.store.head?.memory ?? [];
     const most = Math.max(1, ...devices.map(device => device.peak_bytes));

@@ -3,7 +3,7 @@ import {data_table, make, set_hidden, set_text} from '/dom.js';
 import {curve} from '/curve.js';
 import {memory_panel} from '/memory_panel.js';
 import {theme} from '/colors.js';
-import {count, loss, ms, percent, short} from '/format.js';
+import {count, loss, ms, short} from '/format.js';
 
 const LAST_STEPS = 12;
 
@@ -24,12 +24,12 @@ export class progress_view {
     this.steps = new data_table('Last steps', [
       ['Step', 'right'], ['Loss', 'right'], ['Learning rate', 'right'], ['Time', 'right'],
       ['Samples/s', 'right']]);
-    this.overlap = make('p', {class: 'note', hidden: true});
     this.memory = new memory_panel(store);
+    this.poller = this.memory.poller;
     this.element = make('div', {class: 'view page'}, this.nan,
       make('div', {class: 'curves'}, ...this.curves.map(one => one.element)),
       make('div', {class: 'columns'},
-        make('section', {}, this.steps.element, this.overlap), this.memory.element));
+        make('section', {}, this.steps.element), this.memory.element));
     store.on('frame', () => this._update(false));
     store.on('history', () => this._update(true));
     store.on('run', () => this._update(true));
@@ -37,15 +37,6 @@ export class progress_view {
 
   shown() {
     this._update(true);
-    this.memory.start();
-  }
-
-  left() {
-    this.memory.stop();
-  }
-
-  key() {
-    return false;
   }
 
   theme_changed() {
@@ -83,10 +74,5 @@ export class progress_view {
     set_hidden(this.nan, nan_steps.length === 0);
     set_text(this.nan, `The loss was NaN in step${nan_steps.length > 1 ? 's' : ''} ${
       nan_steps.map(count).join(', ')}.`);
-    const overlap = head?.overlap;
-    set_hidden(this.overlap, typeof overlap !== 'number');
-    if (typeof overlap === 'number') {
-      set_text(this.overlap, `${percent(overlap)} of the time of collectives, ops ran beside them.`);
-    }
   }
 }

@@ -2,7 +2,7 @@
 
 export const [RUN, HELP, MERGE, PENDING] = [0, 1, 2, 3];
 export const NO_WORKER = 65535;
-export const KIND_WORDS = ['runs', 'helps', 'merges', 'launched'];
+export const KIND_WORDS = ['ran', 'got help', 'merged', 'was in flight'];
 
 const CAPACITY = 1 << 17;
 

@@ -62,7 +62,7 @@ export class timeline_rows {
       }
       if (keys.includes(`p${d}`)) {
         this._launches[d] = this.rows.length;
-        this.rows.push({text: `${device} launched`, worker: -1});
+        this.rows.push({text: `${device} in flight`, worker: -1});
       }
     });
   }

@@ -1,5 +1,5 @@
 // What each worker ran in the last seconds.
-import {button, link, make, set_hidden} from '/dom.js';
+import {button, link, make, set_hidden, zoom_buttons} from '/dom.js';
 import {painter, screen_canvas, text_cutter, tooltip} from '/canvas.js';
 import {has_motion, text_on, theme, type_color, type_rank_color} from '/colors.js';
 import {flow_to} from '/timeline_flow.js';
@@ -7,13 +7,14 @@ import {timeline_rows} from '/timeline_rows.js';
 import {HELP, KIND_WORDS, NO_WORKER} from '/slices.js';
 import {ms, percent, tick_step} from '/format.js';
 
-const LEAST_ROW = 26;
+const LEAST_ROW = 26;          // pixels
 const MOST_ROW = 52;
 const AXIS = 22;
+const DRAG = 4;                // pixels that make a press a drag
 const LEAST_SPAN = 0.02;       // ms
 const MOST_SPAN = 600000;
 const FIRST_SPAN = 4000;
-const DRAG = 4;                // pixels that make a press a drag
+const FRAME_MS = 250;          // the next frame should be here by then
 const LEGEND = 7;
 
 export class timeline_view {
@@ -22,31 +23,33 @@ export class timeline_view {
     this.store = store;
     this.open = open;
     this.rows = new timeline_rows(store);
-    this.begin = 0;
+    this.begin = 0;            // of the window, in ms of the run
     this.span = FIRST_SPAN;
-    this.row = LEAST_ROW;      // pixels
+    this.row = LEAST_ROW;
     this.follows = true;
-    this.chosen = null;        // a slice as a row, with what it waited for
     this._zooms = [];          // windows to go back to
     this._cutter = new text_cutter();
-    this._colors = [];
     this.painter = new painter(() => this._paint());
     this.canvas = new screen_canvas(
       make('canvas', {class: 'touch_x', role: 'img', 'aria-label': 'Timeline of the workers'}),
       () => this.painter.ask());
-    this.spacer = make('div', {});
+    this.spacer = make('div');
     this.empty = make('p', {class: 'empty'}, 'Nothing has run yet.');
-    this.place = make('div', {class: 'timeline_place', tabindex: '-1',
-      on: {scroll: () => this.painter.ask()}}, this.canvas.element, this.spacer);
+    this.place = make('div', {class: 'timeline_place', on: {scroll: () => this.painter.ask()}},
+      this.canvas.element, this.spacer);
     this.frame = make('div', {class: 'canvases'}, this.place, this.empty);
-    this.tip = new tooltip(this.frame, make('div', {}));
+    this.tip = new tooltip(this.frame);
     this.facts = make('p', {class: 'slice_facts', role: 'status'});
-    this.element = make('div', {class: 'view'}, this._make_tools(), this.frame, this.facts);
+    this.follow_button = button('Follow', () => this.set_follows(!this.follows),
+      {'aria-pressed': 'true', 'aria-keyshortcuts': 'f', title: 'Follow the run (f)'});
+    this.legend = make('ul', {class: 'legend', 'aria-label': 'Colours of ops'});
+    this.element = make('div', {class: 'view'},
+      make('div', {class: 'tools'}, this.follow_button, zoom_buttons(this, 'All'), this.legend),
+      this.frame, this.facts);
     this._listen();
-    this._tell_chosen();
+    this._choose(null);
     store.on('run', () => this._begin());
-    store.on('frame', () => this._changed());
-    store.on('history', () => this._changed());
+    for (const what of ['frame', 'history']) store.on(what, () => this.painter.ask());
   }
 
   shown() {
@@ -66,8 +69,7 @@ export class timeline_view {
     else if (key === '+' || key === '=') this._zoom(1 / 1.5, 0.5);
     else if (key === '-') this._zoom(1.5, 0.5);
     else if (key === '0') this._show_all();
-    else if (key === 'f') this.set_follows(!this.follows);
-    else if (key === 'Escape') return this._escape();
+    else if (key === 'Escape' && this.chain) this._choose(null);
     else return false;
     return true;
   }
@@ -78,33 +80,19 @@ export class timeline_view {
     this.painter.ask();
   }
 
-  _make_tools() {
-    this.follow_button = button('Follow', () => this.set_follows(!this.follows),
-      {'aria-pressed': 'true', 'aria-keyshortcuts': 'f', title: 'Follow the run (f)'});
-    const zoom = (text, key, label) =>
-      button(text, () => this.key(key), {'aria-label': label, title: `${label} (${key})`});
-    this.legend = make('ul', {class: 'legend', 'aria-label': 'Colours of ops'});
-    return make('div', {class: 'tools'}, this.follow_button,
-      make('div', {class: 'joined'}, zoom('\u2212', '-', 'Zoom out'), zoom('+', '+', 'Zoom in'),
-        zoom('All', '0', 'Show all that is kept')),
-      this.legend);
-  }
-
   _begin() {
-    const {graph} = this.store;
-    this.chosen = null;
-    this._colors = [];
+    const {types} = this.store.graph;
+    this._colors = [];         // by handle
     this._zooms = [];
-    this._tell_chosen();
-    const items = graph.types.slice(0, LEGEND).map((type, rank) => swatch(type_rank_color(rank), type));
-    if (graph.types.length > LEGEND) items.push(swatch(type_rank_color(LEGEND), 'other'));
-    if (items.length) items.push(swatch(null, 'gradient: darker'));
-    this.legend.replaceChildren(...items);
-    this.painter.ask();
-  }
-
-  _changed() {
-    if (!this.element.hidden) this.painter.ask();
+    this._choose(null);
+    const swatch = (rank, text) => {
+      const square = make('span', {class: 'swatch'});
+      square.style.background = type_rank_color(rank);
+      return make('li', {}, square, text);
+    };
+    this.legend.replaceChildren(...types.slice(0, LEGEND).map((type, rank) => swatch(rank, type)),
+      types.length > LEGEND ? swatch(LEGEND, 'other') : '',
+      types.length ? make('li', {}, 'gradient: darker') : '');
   }
 
   // The run's time now. Between frames it goes on, so that following is smooth.
@@ -112,43 +100,44 @@ export class timeline_view {
     const {head, frame_at} = this.store;
     if (!head) return 0;
     if (head.state !== 'running' || !has_motion()) return head.time_ms;
-    return head.time_ms + Math.min(250, performance.now() - frame_at);
+    return head.time_ms + Math.min(FRAME_MS, performance.now() - frame_at);
   }
 
   _paint() {
-    if (!this.store.graph || !this.canvas.width || this.element.hidden) return;
+    const {graph, slices, head, frame_at} = this.store;
+    if (!graph || !this.canvas.width || this.element.hidden) return;
     this.rows.update();
-    set_hidden(this.empty, this.store.slices.count > 0);
+    set_hidden(this.empty, slices.count > 0);
+    const {width, height} = this.canvas;
     const count = this.rows.rows.length;
-    this.row = Math.max(LEAST_ROW, Math.min(MOST_ROW, (this.place.clientHeight - AXIS) / count | 0));
-    const height = AXIS + count * this.row;
-    this.spacer.style.height = `${Math.max(0, height - this.place.clientHeight)}px`;
+    this.row = Math.max(LEAST_ROW, Math.min(MOST_ROW, Math.floor((height - AXIS) / count)));
+    this.spacer.style.height = `${Math.max(0, AXIS + count * this.row - height)}px`;
     if (this.follows) this.begin = this._now() - this.span;
-    this.labels = this.canvas.width < 560 ? 64 : 118;
+    this.left = width < 560 ? 64 : 118;
+    this.pixels = (width - this.left) / this.span;  // per ms
     const c = this.canvas.begin();
     c.font = `11px ${theme.font}`;
+    c.textBaseline = 'middle';
     this._paint_axis(c);
     c.save();
     c.beginPath();
-    c.rect(0, AXIS, this.canvas.width, this.canvas.height - AXIS);
+    c.rect(0, AXIS + 1, width, height);
     c.clip();
-    this._paint_rows(c);
     this._paint_slices(c);
     this._paint_flow(c);
-    this._paint_labels(c);
+    this._paint_rows(c);
     c.restore();
-    this._paint_drag(c);
-    const {head} = this.store;
-    if (this.follows && head && head.state === 'running' && has_motion() &&
-        performance.now() - this.store.frame_at < 250) this.painter.ask();
+    if (this._drag?.is_drag) this._paint_drag(c);
+    if (this.follows && head?.state === 'running' && has_motion() &&
+        performance.now() - frame_at < FRAME_MS) this.painter.ask();
   }
 
   _x(time) {
-    return this.labels + ((time - this.begin) / this.span) * (this.canvas.width - this.labels);
+    return this.left + (time - this.begin) * this.pixels;
   }
 
   _time(x) {
-    return this.begin + ((x - this.labels) / (this.canvas.width - this.labels)) * this.span;
+    return this.begin + (Math.max(this.left, x) - this.left) / this.pixels;
   }
 
   _y(row) {
@@ -156,9 +145,9 @@ export class timeline_view {
   }
 
   _paint_axis(c) {
-    const step = tick_step(this.span, (this.canvas.width - this.labels) / 110);
-    const digits = step >= 1000 ? 0 : Math.max(0, Math.ceil(-Math.log10(step / 1000)));
-    c.textBaseline = 'middle';
+    const step = tick_step(this.span, (this.canvas.width - this.left) / 110);
+    const digits = Math.max(0, Math.ceil(-Math.log10(step / 1000)));
+    const bottom = Math.min(this.canvas.height, this._y(this.rows.rows.length));
     c.textAlign = 'center';
     c.fillStyle = theme.muted;
     c.strokeStyle = theme.line;
@@ -167,123 +156,80 @@ export class timeline_view {
     for (let t = Math.ceil(this.begin / step) * step; t <= this.begin + this.span; t += step) {
       const x = Math.round(this._x(t)) + 0.5;
       c.moveTo(x, AXIS - 4);
-      c.lineTo(x, Math.min(this.canvas.height, this._y(this.rows.rows.length)));
-      if (x > this.labels + 20) c.fillText(`${(t / 1000).toFixed(digits)}\u2009s`, x, AXIS / 2 - 1);
+      c.lineTo(x, bottom);
+      if (x > this.left + 20) c.fillText(`${(t / 1000).toFixed(digits)}\u2009s`, x, AXIS / 2 - 1);
     }
     c.moveTo(0, AXIS + 0.5);
     c.lineTo(this.canvas.width, AXIS + 0.5);
     c.stroke();
   }
 
-  _paint_rows(c) {
-    c.strokeStyle = theme.line;
-    c.beginPath();
-    this.rows.rows.forEach((_, row) => {
-      const y = this._y(row + 1) + 0.5;
-      c.moveTo(0, y);
-      c.lineTo(this.canvas.width, y);
-    });
-    c.stroke();
-  }
-
-  // Names of the rows, over slices that begin left of the window.
-  _paint_labels(c) {
-    c.fillStyle = theme.ground;
-    c.fillRect(0, AXIS + 1, this.labels - 4, this.canvas.height);
-    c.textAlign = 'left';
-    c.textBaseline = 'middle';
-    const workers = this.store.head ? this.store.head.workers : [];
-    this.rows.rows.forEach(({text, worker}, row) => {
-      const y = this._y(row) + this.row / 2;
-      const busy = worker >= 0 && workers[worker] ? workers[worker].busy : NaN;
-      c.font = `11px ${theme.font}`;
-      c.fillStyle = theme.text;
-      const room = this.labels - 10 - (busy >= 0 && this.labels > 100 ? 40 : 0);
-      c.fillText(this._cutter.cut(c, text, room), 4, y);
-      if (!(busy >= 0) || this.labels < 100) return;
-      c.fillStyle = theme.muted;
-      c.textAlign = 'right';
-      c.fillText(percent(busy), this.labels - 10, y);
-      c.textAlign = 'left';
-    });
-  }
-
-  _color(handle) {
-    return this._colors[handle] ??=
-      type_color(this.store.graph, this.store.graph.handles[handle].type);
-  }
-
   _paint_slices(c) {
     const {slices, graph} = this.store;
     const end = this.begin + this.span;
-    const pixel = this.span / (this.canvas.width - this.labels);
-    const drawn = new Float64Array(this.rows.rows.length).fill(-Infinity);
+    const drawn = [];  // by row: the end of the last slice that was drawn
     c.textAlign = 'left';
-    c.textBaseline = 'middle';
-    c.font = `11px ${theme.font}`;
-    let color = '';
     for (let i = slices.first_after(this.begin); i < slices.count; i++) {
-      const from = slices.begin[i];
-      const to = from + slices.ms[i];
-      if (from > end || to < this.begin) continue;
-      const row = this.rows.of(slices.handle[i], slices.worker[i], slices.kind[i]);
+      const [from, length, handle, worker, , kind] = slices.row(i);
+      if (from > end || from + length < this.begin) continue;
+      const row = this.rows.of(handle, worker, kind);
+      const y = this._y(row) + 4;
       // Of several slices in one pixel, the first is enough.
-      if (to < drawn[row] + pixel) continue;
-      const y = this._y(row);
-      if (y > this.canvas.height || y < AXIS - this.row) continue;
+      if ((from + length - drawn[row]) * this.pixels < 1 || y > this.canvas.height) continue;
+      drawn[row] = from + length;
       const x = this._x(Math.max(from, this.begin));
-      const width = Math.max(1, this._x(Math.min(to, end)) - x - (to - from > 4 * pixel ? 1 : 0));
-      drawn[row] = to;
-      const own = this._color(slices.handle[i]);
-      if (own !== color) c.fillStyle = color = own;
-      if (slices.kind[i] === HELP) this._paint_hatched(c, x, y + 4, width, this.row - 7);
-      else c.fillRect(x, y + 4, width, this.row - 7);
-      if (width < 34) continue;
-      const words = slices.kind[i] === HELP ? 'helps ' : '';
-      c.fillStyle = slices.kind[i] === HELP ? theme.text : text_on(own);
-      c.fillText(this._cutter.cut(c, words + graph.handles[slices.handle[i]].type, width - 8),
-                 x + 4, y + this.row / 2 + 0.5);
-      color = '';
+      const right = this._x(Math.min(from + length, end));
+      const width = Math.max(1, right - x - (right - x > 4 ? 1 : 0));
+      const color = this._colors[handle] ??= type_color(graph, graph.handles[handle].type);
+      c.fillStyle = color;
+      // Help with an op that runs elsewhere is half as high.
+      const height = kind === HELP ? (this.row - 7) / 2 : this.row - 7;
+      c.fillRect(x, y, width, height);
+      if (width < 34 || height < 16) continue;
+      c.fillStyle = text_on(color);
+      c.fillText(this._cutter.cut(c, graph.handles[handle].type, width - 8), x + 4,
+                 y + height / 2 + 0.5);
     }
   }
 
-  // Help with an op that runs elsewhere: an outline with a bar.
-  _paint_hatched(c, x, y, width, height) {
-    c.fillRect(x, y, width, 3);
-    c.fillRect(x, y + height - 3, width, 3);
-    c.globalAlpha = 0.35;
-    c.fillRect(x, y + 3, width, height - 6);
-    c.globalAlpha = 1;
+  // Lines and names of the rows, over slices that begin left of the window.
+  _paint_rows(c) {
+    const workers = this.store.head?.workers ?? [];
+    c.fillStyle = theme.ground;
+    c.fillRect(0, 0, this.left - 4, this.canvas.height);
+    c.fillStyle = theme.line;
+    for (let row = 1; row <= this.rows.rows.length; row++) {
+      c.fillRect(0, this._y(row), this.canvas.width, 1);
+    }
+    this.rows.rows.forEach(({text, worker}, row) => {
+      const y = this._y(row) + this.row / 2;
+      const busy = this.left > 100 && workers[worker] ? percent(workers[worker].busy) : '';
+      c.fillStyle = theme.text;
+      c.textAlign = 'left';
+      c.fillText(this._cutter.cut(c, text, this.left - (busy ? 52 : 10)), 4, y);
+      c.fillStyle = theme.muted;
+      c.textAlign = 'right';
+      c.fillText(busy, this.left - 10, y);
+    });
   }
 
-  // Arrows from the slices for which the chosen one waited.
+  // The chosen slice, and arrows from those for which it waited.
   _paint_flow(c) {
-    if (!this.chosen) return;
-    const {chain} = this.chosen;
-    for (let i = chain.length - 1; i >= 0; i--) this._paint_outline(c, chain[i], i === 0);
-    for (let i = chain.length - 2; i >= 0; i--) this._paint_arrow(c, chain[i + 1], chain[i], i === 0);
-  }
-
-  _row_of([, , handle, worker, , kind]) {
-    return this.rows.of(handle, worker, kind);
-  }
-
-  _paint_outline(c, slice, is_chosen) {
-    const y = this._y(this._row_of(slice));
-    const [x0, x1] = [this._x(slice[0]), this._x(slice[0] + slice[1])];
-    c.strokeStyle = theme.text;
-    c.lineWidth = is_chosen ? 2.5 : 1;
-    c.strokeRect(x0 - 0.5, y + 3, Math.max(2, x1 - x0), this.row - 5);
-  }
-
-  _paint_arrow(c, from, to, is_first) {
-    const x0 = this._x(from[0] + from[1]);
-    const x1 = this._x(to[0]);
-    const y0 = this._y(this._row_of(from)) + this.row / 2;
-    const y1 = this._y(this._row_of(to)) + this.row / 2;
-    if (Math.max(x0, x1) < this.labels || Math.min(x0, x1) > this.canvas.width) return;
     c.strokeStyle = c.fillStyle = theme.text;
-    c.lineWidth = is_first ? 2 : 1;
+    this.chain?.forEach((slice, at) => {
+      const [begin, length, handle, worker, , kind] = slice;
+      const y = this._y(this.rows.of(handle, worker, kind));
+      const x = this._x(begin);
+      c.lineWidth = at === 0 ? 2.5 : 1;
+      c.strokeRect(x - 0.5, y + 3, Math.max(2, length * this.pixels), this.row - 5);
+      const before = this.chain[at + 1];
+      if (!before) return;
+      const y0 = this._y(this.rows.of(before[2], before[3], before[5])) + this.row / 2;
+      this._paint_arrow(c, this._x(before[0] + before[1]), y0, x, y + this.row / 2);
+    });
+  }
+
+  _paint_arrow(c, x0, y0, x1, y1) {
     const bend = Math.max(14, Math.abs(x1 - x0) / 2);
     c.beginPath();
     c.moveTo(x0, y0);
@@ -297,7 +243,6 @@ export class timeline_view {
   }
 
   _paint_drag(c) {
-    if (!this._drag || !this._drag.is_drag) return;
     const [left, right] = [this._drag.x, this._drag.now].sort((a, b) => a - b);
     c.fillStyle = theme.accent;
     c.globalAlpha = 0.2;
@@ -305,50 +250,42 @@ export class timeline_view {
     c.globalAlpha = 1;
     c.fillStyle = theme.text;
     c.textAlign = 'center';
-    c.textBaseline = 'top';
-    c.fillText(ms(this._time(right) - this._time(left)), (left + right) / 2, AXIS + 4);
+    c.fillText(ms(this._time(right) - this._time(left)), (left + right) / 2, AXIS + 10);
   }
 
   // The slice at a point of the canvas, as a row; null if there is none.
   _slice_at(x, y) {
-    const {slices} = this.store;
-    if (x < this.labels || y < AXIS) return null;
+    const {slices, graph} = this.store;
+    if (!graph || x < this.left || y < AXIS) return null;
     const time = this._time(x);
-    const slack = (2 * this.span) / this.canvas.width;
-    let best = -1;
-    let best_off = slack;
-    for (let i = slices.first_after(time - slack); i < slices.count; i++) {
-      const from = slices.begin[i];
-      const to = from + slices.ms[i];
-      const off = Math.max(0, from - time, time - to);
-      if (off > best_off || (off === best_off && best >= 0)) continue;
-      const top = this._y(this.rows.of(slices.handle[i], slices.worker[i], slices.kind[i]));
-      if (y < top || y >= top + this.row) continue;
-      best = i;
-      best_off = off;
+    let best = null;
+    let least = 2 / this.pixels;  // how far off the slice is
+    for (let i = slices.first_after(time - least); i < slices.count; i++) {
+      const slice = slices.row(i);
+      const off = Math.max(0, slice[0] - time, time - slice[0] - slice[1]);
+      const top = this._y(this.rows.of(slice[2], slice[3], slice[5]));
+      if (off > least || (best && off === least) || y < top || y >= top + this.row) continue;
+      best = slice;
+      least = off;
     }
-    return best < 0 ? null : slices.row(best);
+    return best;
   }
 
   _listen() {
     const {element} = this.canvas;
-    const at = event => {
-      const box = element.getBoundingClientRect();
-      return [event.clientX - box.left, event.clientY - box.top];
-    };
     element.addEventListener('pointerdown', event => {
       if (event.button !== 0) return;
-      const [x, y] = at(event);
+      const [x, y] = this.canvas.at(event);
       element.setPointerCapture(event.pointerId);
       this._drag = {x, y, now: x, is_drag: false};
     });
     element.addEventListener('pointermove', event => {
-      const [x, y] = at(event);
+      const [x, y] = this.canvas.at(event);
       if (!this._drag) {
         this._hover(x, y);
         return;
       }
-      this._drag.now = Math.max(this.labels, x);
+      this._drag.now = x;
       this._drag.is_drag ||= Math.abs(x - this._drag.x) > DRAG;
       this.tip.hide();
       this.painter.ask();
@@ -357,7 +294,7 @@ export class timeline_view {
     element.addEventListener('pointercancel', () => { this._drag = null; });
     element.addEventListener('pointerleave', () => this.tip.hide());
     element.addEventListener('dblclick', () => this._zoom_back());
-    element.addEventListener('wheel', event => this._wheel(event, at(event)), {passive: false});
+    element.addEventListener('wheel', event => this._wheel(event), {passive: false});
   }
 
   _end_drag() {
@@ -368,12 +305,16 @@ export class timeline_view {
       this._choose(this._slice_at(drag.x, drag.y));
       return;
     }
-    const [begin, end] = [this._time(Math.max(this.labels, Math.min(drag.x, drag.now))),
+    const [begin, end] = [this._time(Math.min(drag.x, drag.now)),
                           this._time(Math.max(drag.x, drag.now))];
-    this._zooms.push([this.begin, this.span, this.follows]);
-    this.set_follows(false);
+    this._leave_window();
     this.begin = begin;
     this.span = Math.max(LEAST_SPAN, end - begin);
+  }
+
+  _leave_window() {
+    this._zooms.push([this.begin, this.span, this.follows]);
+    this.set_follows(false);
   }
 
   _zoom_back() {
@@ -388,18 +329,20 @@ export class timeline_view {
 
   // A wheel zooms; with the shift key it moves; if there are many rows, it scrolls
   // unless the control key is pressed.
-  _wheel(event, [x]) {
-    const overflows = this.place.scrollHeight > this.place.clientHeight + 1;
-    if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
-      event.preventDefault();
+  _wheel(event) {
+    const overflows = this.spacer.offsetHeight > 0;
+    const moves = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
+    if (overflows && !moves && !event.ctrlKey) return;
+    event.preventDefault();
+    if (moves) {
       this._shift((event.deltaX || event.deltaY) / 800);
-    } else if (event.ctrlKey || !overflows) {
-      event.preventDefault();
-      const share = (x - this.labels) / (this.canvas.width - this.labels);
-      this._zoom(Math.exp(event.deltaY * 0.0016), Math.max(0, Math.min(1, share)));
+    } else {
+      const share = (this._time(this.canvas.at(event)[0]) - this.begin) / this.span;
+      this._zoom(Math.exp(event.deltaY * 0.0016), share);
     }
   }
 
+  // What is at `share` of the window stays there.
   _zoom(factor, share) {
     const span = Math.max(LEAST_SPAN, Math.min(MOST_SPAN, this.span * factor));
     this.begin += (this.span - span) * share;
@@ -408,71 +351,50 @@ export class timeline_view {
   }
 
   _shift(share) {
-    this.set_follows(false);
     this.begin += this.span * share;
+    this.set_follows(false);
   }
 
   _show_all() {
-    const first = this.store.slices.first_time();
-    this._zooms.push([this.begin, this.span, this.follows]);
-    this.set_follows(false);
-    this.begin = first;
-    this.span = Math.max(LEAST_SPAN, this._now() - first);
+    this._leave_window();
+    this.begin = this.store.slices.first_time();
+    this.span = Math.max(LEAST_SPAN, this._now() - this.begin);
   }
 
   _hover(x, y) {
-    const slice = this.store.graph && this.labels ? this._slice_at(x, y) : null;
+    const slice = this._slice_at(x, y);
     this.canvas.element.classList.toggle('points', Boolean(slice));
     if (!slice) {
       this.tip.hide();
       return;
     }
     const [, length, handle, , step, kind] = slice;
-    const words = kind === 0 ? '' : ` (${KIND_WORDS[kind]})`;
-    this.tip.show(x, y, [`${this.store.graph.handles[handle].name}${words}`,
-                         `step ${step}, ${ms(length)}`]);
+    this.tip.show(x, y, [this.store.graph.handles[handle].name,
+                         `${KIND_WORDS[kind]} in step ${step} for ${ms(length)}`]);
   }
 
   _choose(slice) {
-    this.chosen = slice && {slice, chain: flow_to(this.store, slice)};
+    this.chain = slice && flow_to(this.store, slice);
     if (slice) {
-      if (this.follows) this.set_follows(false);
+      this.set_follows(false);
       this.store.select(slice[2]);
+      this._tell_chosen(...this.chain);
+    } else {
+      this.facts.replaceChildren(
+        'Click an op to see what it waited for. Drag to zoom in, double-click to zoom out.');
     }
-    this._tell_chosen();
     this.painter.ask();
   }
 
-  _tell_chosen() {
-    if (!this.chosen) {
-      this.facts.replaceChildren('Click an op to see what it waited for. Drag to zoom in, double-click to zoom out.');
-      return;
-    }
-    const {graph} = this.store;
-    const [slice, before] = this.chosen.chain;
-    const name = handle => link(graph.handles[handle].name, () => this.open(handle));
-    const where = slice[3] === NO_WORKER ? 'no worker' : `worker ${slice[3]}`;
-    const parts = [name(slice[2]), ` ${KIND_WORDS[slice[5]]} in step ${slice[4]} on ${where} for `,
-                   make('b', {}, ms(slice[1])), '. '];
-    if (before) {
-      parts.push('It waited for ', name(before[2]), `, which ended ${
-        ms(Math.max(0, slice[0] - before[0] - before[1]))} before it began.`);
-    } else {
-      parts.push('Nothing in its step that is kept ran before it.');
-    }
-    this.facts.replaceChildren(...parts);
+  _tell_chosen(slice, before) {
+    const [begin, length, handle, worker, step, kind] = slice;
+    const name = of => link(this.store.graph.handles[of].name, () => this.open(of));
+    const where = worker === NO_WORKER ? 'no worker' : `worker ${worker}`;
+    const waited = before ? ['It waited for ', name(before[2]), `, which ended ${
+      ms(Math.max(0, begin - before[0] - before[1]))} before it began.`]
+      : ['Nothing in its step that is kept ran before it.'];
+    this.facts.replaceChildren(
+      name(handle), ` ${KIND_WORDS[kind]} in step ${step} on ${where} for `,
+      make('b', {}, ms(length)), '. ', ...waited);
   }
-
-  _escape() {
-    if (!this.chosen) return false;
-    this._choose(null);
-    return true;
-  }
-}
-
-function swatch(color, text) {
-  const square = make('span', {class: 'swatch'});
-  if (color) square.style.background = color;
-  else square.hidden = true;
-  return make('li', {}, square, text);
 }

@@ -1,4 +1,6 @@
-// The views and their tabs; one view is shown at a time.
+// The views and their tabs; one view is shown at a time. A view has a name and an
+// element, and may have key(key), shown(), theme_changed(), and a poller that reads
+// from the server while the view is shown.
 import {make} from '/dom.js';
 import {actors_view} from '/actors_view.js';
 import {collectives_view} from '/collectives_view.js';
@@ -32,8 +34,9 @@ export class views {
       this.tabs[i].setAttribute('aria-selected', String(one === view));
       this.tabs[i].tabIndex = one === view ? 0 : -1;
     });
-    if (before?.left) before.left();
-    view.shown();
+    before?.poller?.stop();
+    view.poller?.start();
+    view.shown?.();
     this.tabs[at].scrollIntoView({block: 'nearest', inline: 'nearest'});
     history.replaceState(null, '', `#${view.name.toLowerCase()}`);
   }

@@ -26,24 +26,12 @@ export class why_view {
     store.on('selection', () => this._update_tools());
   }
 
-  shown() {
-    this.poller.start();
-  }
-
-  left() {
-    this.poller.stop();
-  }
-
   // Asks for a handle, or with -1 for the oldest running step.
   ask(handle) {
     this.handle = handle;
     this._shown_key = '';
     this._update_tools();
     this.poller.again();
-  }
-
-  key() {
-    return false;
   }
 
   _path() {
