@@ -34,6 +34,7 @@ class FixtureServer:
         self.last_head = None  # of the newest frame
         self.denied = False  # answers 403 to everything but the page
         self.empty = False  # answers with empty lists, as before the first step
+        self.has_graph = True  # else answers with an empty graph
         self._lock = threading.Lock()
         self._writers = set()
 
@@ -153,11 +154,15 @@ class FixtureServer:
             return {key: [] for key in run.series}
         if self.empty and name == "timeline":
             return {"slices": [], "dropped": 0}
-        answers = {"run": run.run_json, "graph": lambda: run.graph.json(run.run),
+        answers = {"run": run.run_json, "graph": self._graph,
                    "state": run.head, "series": run.series_json,
                    "collectives": run.collectives, "memory": run.memory,
                    "actors": run.actors, "timeline": run.timeline_json}
         return answers[name]() if name in answers else None
+
+    def _graph(self):
+        answer = self.run.graph.json(self.run.run)
+        return answer if self.has_graph else {**answer, "handles": [], "edges": [], "layers": []}
 
     async def _live(self, headers, reader, writer):
         key = headers["sec-websocket-key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"

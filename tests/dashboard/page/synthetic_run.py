@@ -269,7 +269,6 @@ class SyntheticRun:
                        "learning_rate": []}
         self.slices = []
         self.single_steps = 0
-        self.one_process = True
         self._plans = [Step(self.graph, workers, step_ms * (0.9 + 0.05 * k), k) for k in range(4)]
         count = len(self.graph.handles)
         self.handle_state = bytearray(count)
@@ -352,6 +351,8 @@ class SyntheticRun:
         if self.step % 37 == 21:
             loss = math.nan
             self.nan_steps.append(self.step)
+        if self.step % 37 == 9:
+            loss = math.nan  # no loss was fetched, which is no news
         row = (self.step, plan.length, loss, 64000 / plan.length, 0.001 * 0.99 ** (self.step // 8))
         self._new_steps.append(row)
         for name, value in zip(("steps", "ms", "loss", "samples_per_s", "learning_rate"), row):

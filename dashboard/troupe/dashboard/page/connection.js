@@ -14,20 +14,18 @@ export class http_error extends Error {
   }
 }
 
-export async function get_json(path) {
-  const answer = await fetch(path, {cache: 'no-store'});
+export async function get_json(path, options = {cache: 'no-store'}) {
+  const answer = await fetch(path, options);
   if (!answer.ok) throw new http_error(answer.status, (await answer.text()).trim());
   return answer.json();
 }
 
-export async function post_control(command, factor) {
-  const answer = await fetch('/api/v1/control', {
+export function post_control(command, factor) {
+  return get_json('/api/v1/control', {
     method: 'POST',
     headers: {'Content-Type': 'application/json'},
-    body: JSON.stringify(factor === undefined ? {command} : {command, factor}),
+    body: JSON.stringify({command, factor}),
   });
-  if (!answer.ok) throw new http_error(answer.status, (await answer.text()).trim());
-  return answer.json();
 }
 
 export class connection {
@@ -48,8 +46,9 @@ export class connection {
     clearTimeout(this._timer);
     try {
       const run = await get_json('/api/v1/run');
-      const known = this.store.graph && this.store.run.run === run.run;
-      this.store.begin_run(run, known ? null : await get_json('/api/v1/graph'));
+      const is_known = this._graph_run === run.run;
+      this.store.begin_run(run, is_known ? null : await get_json('/api/v1/graph'));
+      this._graph_run = run.run;
       this._open_socket();
     } catch (error) {
       this._try_later(error);
@@ -77,22 +76,23 @@ export class connection {
     try {
       frame = decode_frame(data);
     } catch (error) {
-      this._drop();
       this._try_later(error);
       return;
     }
-    if (frame.head.run !== this.store.run.run) {
+    const handles = frame.arrays.state?.length;
+    if (frame.head.run !== this.store.run.run || (handles && handles !== this.store.graph.count)) {
+      // Another job listens at this port now, or the graph has been built.
       this._drop();
-      this.open();  // another job listens at this port now
+      this._graph_run = null;
+      this._timer = setTimeout(() => this.open(), FIRST_WAIT_MS);
       return;
     }
     this._wait_ms = FIRST_WAIT_MS;
     if (this.store.connection.state !== 'live') this.store.set_connection('live', 'live');
     this.store.take_frame(frame);
     // Frames that this page was too slow for had slices and steps.
-    const missed = frame.head.sequence !== this._sequence + 1;
+    if (frame.head.sequence !== this._sequence + 1) this._needs_history = true;
     this._sequence = frame.head.sequence;
-    if (missed) this._needs_history = true;
     if (this._needs_history) this._refill();
   }
 
@@ -116,14 +116,10 @@ export class connection {
     if (this._is_asleep) return;
     const denied = error instanceof http_error && (error.status === 401 || error.status === 403);
     if (denied) this._wait_ms = LONGEST_WAIT_MS;
-    const seconds = this._wait_ms / 1000;
-    if (denied) {
-      this.store.set_connection(
-        'denied', 'no access: open the link that the job printed when it began');
-    } else {
-      this.store.set_connection('lost', 'connection lost, trying again');
-    }
-    this._timer = setTimeout(() => this.open(), 1000 * seconds);
+    this.store.set_connection(...(denied
+      ? ['denied', 'no access: open the link that the job printed when it began']
+      : ['lost', 'connection lost, trying again']));
+    this._timer = setTimeout(() => this.open(), this._wait_ms);
     this._wait_ms = Math.min(LONGEST_WAIT_MS, 2 * this._wait_ms);
   }
 

@@ -10,9 +10,7 @@ export function count(value) {
 
 // Three or four significant digits: 0.01234, 12.3, 1,234.
 export function short(value) {
-  if (value === null || value === undefined) return NONE;
-  if (Number.isNaN(value)) return 'NaN';
-  if (!Number.isFinite(value)) return value > 0 ? '\u221e' : '\u2212\u221e';
+  if (!Number.isFinite(value)) return NONE;
   const size = Math.abs(value);
   if (size === 0) return '0';
   if (size >= 1e7 || size < 1e-4) return value.toExponential(2).replace('e+', 'e');
@@ -20,12 +18,14 @@ export function short(value) {
   return String(Number(value.toPrecision(size >= 100 ? 4 : 3)));
 }
 
-// A fixed number of digits, so that a number that changes does not jump.
-export function loss(value) {
-  if (value === null || value === undefined) return NONE;
-  if (Number.isNaN(value)) return 'NaN';
-  const size = Math.abs(value);
-  return size >= 1e5 || (size < 1e-3 && size > 0) ? value.toExponential(3) : value.toFixed(4);
+// The loss of a step of `series`, with a fixed number of digits, so that a number
+// that changes does not jump.
+export function loss_of(series, at) {
+  const loss = series.loss[at];
+  if (series.is_nan(at)) return 'NaN';
+  if (!Number.isFinite(loss)) return loss > 0 ? '\u221e' : NONE;
+  const size = Math.abs(loss);
+  return size >= 1e5 || (size < 1e-3 && size > 0) ? loss.toExponential(3) : loss.toFixed(4);
 }
 
 export function bytes(value) {

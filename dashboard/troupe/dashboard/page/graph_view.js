@@ -19,11 +19,11 @@ export class graph_view {
     this.view = new camera();
     this.drawing = new graph_painter(store, this.view);
     this.painter = new painter(now => this._paint(now));
-    this.ground = new screen_canvas(make('canvas', {'aria-hidden': 'true'}), () => this._resized());
-    this.top = new screen_canvas(
-      make('canvas', {class: 'touch', role: 'img', 'aria-label':
-        'Graph of the run. The search box and the links of the details reach every handle.'}),
-      () => this._resized());
+    const canvas = (...attributes) =>
+      new screen_canvas(make('canvas', ...attributes), () => this._resized());
+    this.ground = canvas({'aria-hidden': 'true'});
+    this.top = canvas({class: 'touch', role: 'img', 'aria-label':
+      'Graph of the run. The search box and the links of the details reach every handle.'});
     this.search = new graph_search(store, handle => this.show_handle(handle), found => {
       this.drawing.matches = found;
       this.painter.ask();
@@ -33,12 +33,13 @@ export class graph_view {
     this.place = make('div', {class: 'canvases'}, this.ground.element, this.top.element,
                       this.empty);
     this.tip = new tooltip(this.place);
-    this.element = make('div', {class: 'view graph_view'}, this._make_tools(),
+    this.element = make('div', {class: 'view'}, this._make_tools(),
       make('div', {class: 'split'}, this.place, this.details.element));
     attach_camera(this.top, this.view, () => this._moved(), (x, y) => this._clicked(x, y));
-    this.top.element.addEventListener('pointermove', event => this._point(event));
-    this.top.element.addEventListener('pointerleave', () => this.tip.hide());
-    this.top.element.addEventListener('dblclick', event => this._toggle_layer(event));
+    const {element} = this.top;
+    element.addEventListener('pointermove', event => this._point(event));
+    element.addEventListener('pointerleave', () => this.tip.hide());
+    element.addEventListener('dblclick', event => this._close_layer(event));
     store.on('run', () => this._begin());
     store.on('frame', () => this._frame());
     store.on('selection', () => this.painter.ask());
@@ -86,9 +87,10 @@ export class graph_view {
   }
 
   _make_tools() {
-    this.detail_choice = make('select', {on: {change: () => this._set_detail(this.detail_choice.value)}},
-      make('option', {value: 'auto'}, 'by zoom'), make('option', {value: 'layers'}, 'layers'),
-      make('option', {value: 'handles'}, 'handles'));
+    const choose = () => this._set_detail(this.detail_choice.value);
+    this.detail_choice = make('select', {on: {change: choose}},
+      ...[['auto', 'by zoom'], ['layers', 'layers'], ['handles', 'handles']].map(
+        ([value, text]) => make('option', {value}, text)));
     const next = make('input', {type: 'checkbox', on: {change: () => {
       this.drawing.next_step = next.checked;
       this.painter.ask();
@@ -196,7 +198,7 @@ export class graph_view {
   }
 
   // A double click on the ground of a layer closes it.
-  _toggle_layer(event) {
+  _close_layer(event) {
     const [x, y] = this.top.at(event);
     const layer = this.drawing.layer_at(x, y);
     if (layer < 0 || this.drawing.handle_at(x, y) >= 0 || this.drawing.is_closed(layer)) return;

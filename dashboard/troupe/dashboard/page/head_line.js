@@ -1,7 +1,7 @@
 // The line over all views: what the run does now.
 import {make, set_hidden, set_text} from '/dom.js';
 import {state_sign} from '/state_sign.js';
-import {count, loss, percent, short} from '/format.js';
+import {count, loss_of, NONE, percent, short} from '/format.js';
 
 const FIELDS = ['state', 'step', 'loss', 'steps/s', 'messages/s', 'lost events', 'level',
                 'overhead'];
@@ -15,13 +15,11 @@ export class head_line {
     this.announce = announce;
     this.fields = {};
     for (const name of FIELDS) {
-      this.fields[name] = make('dd', {class: 'number'}, '\u2013');
+      this.fields[name] = make('dd', {}, NONE);
       list.append(make('div', {}, make('dt', {}, name), this.fields[name]));
     }
-    this.fields['lost events'].parentElement.title =
-      'Events that were overwritten before the dashboard read them';
-    this.fields.overhead.parentElement.title =
-      'Share of one core that the threads of the dashboard took';
+    this.fields['lost events'].title = 'Overwritten before the dashboard read them';
+    this.fields.overhead.title = 'Share of one core that the dashboard took';
     store.on('run', () => this._show_run());
     store.on('frame', () => this._show_head());
     store.on('connection', () => this._show_connection());
@@ -38,15 +36,15 @@ export class head_line {
   _show_head() {
     const {head, series} = this.store;
     this._show_state(head);
-    const last = series.loss.at(-1);
+    const last = series.last_loss();
     const texts = {
-      step: head.step < 0 ? '\u2013' : count(head.step), 'steps/s': short(head.steps_per_s),
-      'messages/s': short(head.messages_per_s), loss: loss(last), 'lost events': count(head.lost),
-      level: head.level, overhead: percent(head.overhead),
+      step: head.step < 0 ? NONE : count(head.step), loss: loss_of(series, last),
+      'steps/s': short(head.steps_per_s), 'messages/s': short(head.messages_per_s),
+      'lost events': count(head.lost), level: head.level, overhead: percent(head.overhead),
     };
     for (const [name, text] of Object.entries(texts)) set_text(this.fields[name], text);
     this.fields['lost events'].classList.toggle('bad', head.lost > 0);
-    this.fields.loss.classList.toggle('bad', Number.isNaN(last));
+    this.fields.loss.classList.toggle('bad', series.is_nan(last));
   }
 
   _show_state(head) {
@@ -71,8 +69,8 @@ export class head_line {
   // One line for what must not be missed.
   _show_banner() {
     const {state, text} = this.store.connection;
-    const failure = this._state === 'failed' ? `The run failed: ${this._failure}` : '';
-    const words = state === 'denied' ? `${text[0].toUpperCase()}${text.slice(1)}.` : failure;
+    const words = state === 'denied' ? text
+      : this._state === 'failed' ? `The run failed: ${this._failure}` : '';
     set_text(this.banner, words);
     set_hidden(this.banner, !words);
   }

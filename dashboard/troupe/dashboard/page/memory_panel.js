@@ -10,10 +10,10 @@ export class memory_panel {
     this.store = store;
     this.table = new data_table('Memory', [
       ['Device', ''], ['Now', 'right'], ['Peak', 'right'], ['', 'wide']]);
-    this.holders = new data_table('What holds it', [['Device', ''], ['Variable', ''], ['Bytes', 'right']]);
+    this.holders = new data_table(
+      'What holds it', [['Device', ''], ['Variable', ''], ['Bytes', 'right']]);
     this.empty = make('p', {class: 'empty'}, 'No device has reported memory yet.');
     this.element = make('section', {}, this.table.element, this.empty, this.holders.element);
-    this.bars = [];
     this.poller = new poller(() => '/api/v1/memory', answer => this._show_holders(answer));
   }
 
@@ -22,10 +22,12 @@ export class memory_panel {
     const most = Math.max(1, ...devices.map(device => device.peak_bytes));
     set_hidden(this.empty, devices.length > 0);
     set_hidden(this.table.element, devices.length === 0);
-    this.table.set_rows(devices.map(({device, bytes: now, peak_bytes}, at) => [
+    this.table.set_rows(devices.map(({device, bytes: now, peak_bytes}) => [
       device, bytes(now), bytes(peak_bytes),
-      {key: `bar${at}`, make: () => (this.bars[at] = new bar()).element}]));
-    devices.forEach(({bytes: now, peak_bytes}, at) => this.bars[at].set(now / most, peak_bytes / most));
+      {key: device, make: () => make('meter', {max: 1, 'aria-label': `Memory of ${device}`})}]));
+    this.table.element.querySelectorAll('meter').forEach((meter, at) => {
+      meter.value = devices[at].bytes / most;
+    });
   }
 
   _show_holders(devices) {
@@ -33,19 +35,5 @@ export class memory_panel {
       holders.slice(0, MOST_HOLDERS).map(holder => [device, holder.name, bytes(holder.bytes)]));
     set_hidden(this.holders.element, rows.length === 0);
     this.holders.set_rows(rows);
-  }
-}
-
-// How much of the largest peak is used, and a mark at the device's own peak.
-class bar {
-  constructor() {
-    this.now = make('span', {class: 'bar_now'});
-    this.peak = make('span', {class: 'bar_peak'});
-    this.element = make('span', {class: 'meter', 'aria-hidden': 'true'}, this.now, this.peak);
-  }
-
-  set(now, peak) {
-    this.now.style.width = `${100 * now}%`;
-    this.peak.style.left = `${100 * peak}%`;
   }
 }

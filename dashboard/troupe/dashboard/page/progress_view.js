@@ -2,24 +2,22 @@
 import {data_table, make, set_hidden, set_text} from '/dom.js';
 import {curve} from '/curve.js';
 import {memory_panel} from '/memory_panel.js';
-import {theme} from '/colors.js';
-import {count, loss, ms, short} from '/format.js';
+import {count, loss_of, ms, short} from '/format.js';
 
 const LAST_STEPS = 12;
+const NONE = new Set();
 
 export class progress_view {
   constructor(store) {
     this.name = 'Progress';
     this.store = store;
     const hover = index => this.curves.forEach(one => one.set_hovered(index));
-    const rate = value => (Number.isNaN(value) ? 'unknown' : short(value));
-    this.loss = new curve('Loss', () => theme.running, loss, hover);
-    this.rate = new curve('Learning rate', () => theme.collective, rate, hover);
-    this.speed = new curve('Samples per second', () => theme.done, short, hover);
-    this.time = new curve('Time of a step', () => theme.ready, ms, hover);
+    const text = (name, format) => at => format(store.series[name][at]);
+    this.loss = new curve('Loss', 'running', at => loss_of(store.series, at), hover);
+    this.rate = new curve('Learning rate', 'collective', text('learning_rate', short), hover);
+    this.speed = new curve('Samples per second', 'done', text('samples_per_s', short), hover);
+    this.time = new curve('Time of a step', 'ready', text('ms', ms), hover);
     this.curves = [this.loss, this.rate, this.speed, this.time];
-    const log = make('input', {type: 'checkbox', on: {change: () => this.loss.set_log(log.checked)}});
-    this.loss.tools.append(make('label', {}, log, ' log'));
     this.nan = make('p', {class: 'note bad', role: 'status', hidden: true});
     this.steps = new data_table('Last steps', [
       ['Step', 'right'], ['Loss', 'right'], ['Learning rate', 'right'], ['Time', 'right'],
@@ -30,49 +28,43 @@ export class progress_view {
       make('div', {class: 'curves'}, ...this.curves.map(one => one.element)),
       make('div', {class: 'columns'},
         make('section', {}, this.steps.element), this.memory.element));
-    store.on('frame', () => this._update(false));
-    store.on('history', () => this._update(true));
-    store.on('run', () => this._update(true));
+    store.on('frame', () => this._update());
+    for (const what of ['history', 'run']) store.on(what, () => this.shown());
   }
 
   shown() {
-    this._update(true);
+    this._last = undefined;
+    this._update();
   }
 
   theme_changed() {
     for (const one of this.curves) one.painter.ask();
   }
 
-  _update(is_new) {
+  _update() {
     if (this.element.hidden) return;
-    const {series, head} = this.store;
-    const last = series.steps.at(-1) ?? -1;
-    if (is_new || last !== this._last) {
-      this._last = last;
-      this._show_steps(series);
-    }
-    this._show_notes(head);
+    const last = this.store.series.steps.at(-1) ?? -1;
+    if (last !== this._last) this._show_steps(this.store.series);
+    this._last = last;
+    const nan_steps = this.store.head?.nan_steps ?? [];
+    set_hidden(this.nan, nan_steps.length === 0);
+    set_text(this.nan, `The loss was NaN in step${nan_steps.length > 1 ? 's' : ''} ${
+      nan_steps.map(count).join(', ')}.`);
     this.memory.update();
   }
 
   _show_steps(series) {
-    this.loss.set(series.steps, series.loss);
-    this.rate.set(series.steps, series.learning_rate);
-    this.speed.set(series.steps, series.samples_per_s);
-    this.time.set(series.steps, series.ms);
-    const rows = [];
-    for (let i = series.count - 1; i >= Math.max(0, series.count - LAST_STEPS); i--) {
-      rows.push([count(series.steps[i]), loss(series.loss[i]),
-                 Number.isNaN(series.learning_rate[i]) ? '\u2013' : short(series.learning_rate[i]),
-                 ms(series.ms[i]), short(series.samples_per_s[i])]);
-    }
-    this.steps.set_rows(rows);
-  }
-
-  _show_notes(head) {
-    const nan_steps = head?.nan_steps ?? [];
-    set_hidden(this.nan, nan_steps.length === 0);
-    set_text(this.nan, `The loss was NaN in step${nan_steps.length > 1 ? 's' : ''} ${
-      nan_steps.map(count).join(', ')}.`);
+    const {steps, loss, ms: times, samples_per_s, learning_rate, nan_steps} = series;
+    this.loss.set(steps, loss, nan_steps);
+    this.rate.set(steps, learning_rate, NONE);
+    this.speed.set(steps, samples_per_s, NONE);
+    this.time.set(steps, times, NONE);
+    for (const one of this.curves) one.show();
+    const rows = steps.slice(-LAST_STEPS).map((step, i) => {
+      const at = Math.max(0, steps.length - LAST_STEPS) + i;
+      return [count(step), loss_of(series, at), short(learning_rate[at]), ms(times[at]),
+              short(samples_per_s[at])];
+    });
+    this.steps.set_rows(rows.reverse());
   }
 }

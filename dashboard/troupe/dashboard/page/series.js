@@ -6,6 +6,8 @@ const NAMES = ['steps', 'loss', 'ms', 'samples_per_s', 'learning_rate'];
 export class series {
   constructor() {
     for (const name of NAMES) this[name] = [];
+    // A step without a loss is NaN in `loss` too: only the run knows which are real.
+    this.nan_steps = new Set();
   }
 
   get count() {
@@ -27,7 +29,19 @@ export class series {
     const newer = this.steps.findIndex(step => step > last);
     for (const name of NAMES) {
       const own = newer < 0 ? [] : this[name].slice(newer);
-      this[name] = answer[name].map(value => (value === null ? NaN : value)).concat(own);
+      this[name] = answer[name].map(value => value ?? NaN).concat(own);
     }
+  }
+
+  is_nan(at) {
+    return this.nan_steps.has(this.steps[at]);
+  }
+
+  // The newest step with a loss, else -1.
+  last_loss() {
+    for (let at = this.count - 1; at >= 0; at--) {
+      if (!Number.isNaN(this.loss[at]) || this.is_nan(at)) return at;
+    }
+    return -1;
   }
 }

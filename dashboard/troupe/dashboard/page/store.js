@@ -25,11 +25,10 @@ export class store {
     return Boolean(this.run && (this.run.may_control || this.run.recorded));
   }
 
-  // Another run begins, or the page connects for the first time.
+  // The page is connected. `graph_answer` is null if the graph is known.
   begin_run(run, graph_answer) {
-    const is_new = !this.run || this.run.run !== run.run;
     this.run = run;
-    if (is_new || !this.graph) {
+    if (graph_answer) {
       this.graph = new graph(graph_answer);
       this.head = null;
       this.selected = -1;
@@ -67,6 +66,7 @@ export class store {
     this._count_states();
     this._add_slices(arrays);
     this._add_steps(arrays);
+    for (const step of head.nan_steps ?? []) this.series.nan_steps.add(step);
     this._tell('frame');
   }
 

@@ -11,19 +11,17 @@ export class why_view {
     this.handle = -1;          // -1: the oldest running step
     this.title = make('h2', {});
     this.oldest = button('Ask for the oldest step', () => this.ask(-1));
-    this.chosen = button('Ask for the chosen handle', () => this.ask(store.selected));
     this.answer = make('p', {class: 'answer'});
     this.chain = make('ol', {class: 'chain'});
     this.missing = make('p', {class: 'note'});
     this.empty = make('p', {class: 'empty'}, 'Nothing waits: no step is running.');
     this.element = make('div', {class: 'view page'}, this.title,
-      make('div', {class: 'tools plain'}, this.oldest, this.chosen), this.answer, this.chain,
+      make('div', {class: 'tools plain'}, this.oldest), this.answer, this.chain,
       this.missing, this.empty);
     this.poller = new poller(() => this._path(), answer => this._show(answer),
                              error => this._show_error(error));
     this._shown_key = '';
     store.on('run', () => this.ask(-1));
-    store.on('selection', () => this._update_tools());
   }
 
   // Asks for a handle, or with -1 for the oldest running step.
@@ -40,9 +38,8 @@ export class why_view {
   }
 
   _update_tools() {
-    const {graph, selected} = this.store;
-    this.oldest.disabled = this.handle < 0;
-    this.chosen.disabled = selected < 0 || selected === this.handle;
+    const {graph} = this.store;
+    set_hidden(this.oldest, this.handle < 0);
     set_text(this.title, this.handle >= 0 && graph
       ? `Why does ${graph.handles[this.handle].name} wait?`
       : 'What does the oldest running step wait for?');
