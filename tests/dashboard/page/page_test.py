@@ -467,7 +467,7 @@ class PageTest(unittest.TestCase):
                 '#view_graph .legend .number')].map(one => Number(one.textContent))""")),
             len(self.server.run.graph.handles))
         self.press("6")
-        self.wait_equal(lambda: self.rows("actors", "Run")[-1], ["Run", "5eed0002"])
+        self.wait_equal(lambda: self.rows("actors", "Run")[0], ["Run", "5eed0002"])
 
     def test_the_page_shows_a_graph_that_is_built_later(self):
         self.open(has_graph=False, empty=True)

@@ -4,13 +4,6 @@ import {poller} from '/poller.js';
 import {state_sign} from '/state_sign.js';
 import {count, short} from '/format.js';
 
-// Keys of the answer and what they are called.
-const NUMBERS = [
-  ['actors', 'Actors'], ['op_actors', 'Op actors'], ['variable_actors', 'Variable actors'],
-  ['stream_actors', 'Stream actors'], ['mailboxes', 'Mailboxes'], ['messages', 'Messages'],
-  ['messages_per_step', 'Messages per step'], ['steps', 'Steps'],
-];
-
 export class actors_view {
   constructor(store) {
     this.name = 'Actors';
@@ -19,7 +12,7 @@ export class actors_view {
     this.nodes = new data_table('Processes', [['Rank', ''], ['Host', ''], ['State', '']]);
     this.run = new data_table('Run', [['', ''], ['', '']]);
     this.errors = make('ul', {class: 'errors'});
-    this.no_errors = make('p', {class: 'empty_line'}, 'No actor has failed.');
+    this.no_errors = make('p', {class: 'muted'}, 'No actor has failed.');
     this.empty = make('p', {class: 'empty'}, 'No actor has been made yet.');
     this.element = make('div', {class: 'view page'}, this.empty,
       this.columns = make('div', {class: 'columns', hidden: true},
@@ -33,8 +26,8 @@ export class actors_view {
   _show(answer) {
     set_hidden(this.empty, answer.actors > 0);
     set_hidden(this.columns, answer.actors === 0);
-    this.numbers.set_rows(NUMBERS.filter(([key]) => key in answer).map(([key, title]) =>
-      [title, key === 'messages_per_step' ? short(answer[key]) : count(answer[key])]));
+    this.numbers.set_rows(Object.entries(answer).filter(([, value]) => typeof value === 'number')
+      .map(([key, value]) => [title(key), key.includes('_per_') ? short(value) : count(value)]));
     const nodes = answer.nodes ?? [];
     set_hidden(this.nodes.element, nodes.length === 0);
     this.nodes.set_rows(nodes.map(({rank, host, state}) => [
@@ -45,11 +38,13 @@ export class actors_view {
   }
 
   _show_run() {
-    const {run} = this.store;
-    this.run.set_rows([
-      ['Command', `troupe ${run.command}`], ['Host', run.host], ['Process id', String(run.pid)],
-      ['Process', `${run.process} of ${run.processes}`], ['Workers', count(run.workers)],
-      ['Strategy', run.strategy], ['Level', run.level], ['Version', run.version],
-      ['Run', run.run]]);
+    this.run.set_rows(Object.entries(this.store.run)
+      .filter(([, value]) => typeof value !== 'boolean')
+      .map(([key, value]) => [title(key), String(value)]));
   }
+}
+
+// Op actors for op_actors: the server's words are the page's.
+function title(key) {
+  return (key[0].toUpperCase() + key.slice(1)).replaceAll('_', ' ');
 }

@@ -36,9 +36,8 @@ export class camera {
   }
 
   _set(x, y, scale) {
-    this.x = x;
-    this.y = y;
-    this.scale = scale;
+    if (x === this.x && y === this.y && scale === this.scale) return;
+    Object.assign(this, {x, y, scale});
     this.version += 1;
   }
 }

@@ -20,7 +20,7 @@ export class painter {
 }
 
 export class screen_canvas {
-  // `element` may be given; `on_size` is called when the size changed.
+  // `on_size` is called when the size changed.
   constructor(element, on_size) {
     this.element = element;
     this.context = element.getContext('2d');
@@ -106,7 +106,8 @@ export class tooltip {
     element.hidden = false;
     element.textContent = lines.join('\n');
     // Left of the pointer, or above it, where the room ends.
-    const place = (at, size, room) => (at + 14 + size > room ? Math.max(0, at - 10 - size) : at + 14);
+    const place = (at, size, room) =>
+      (at + 14 + size > room ? Math.max(0, at - 10 - size) : at + 14);
     const left = place(x, element.offsetWidth, parent.clientWidth);
     const top = place(y, element.offsetHeight, parent.clientHeight);
     element.style.transform = `translate(${left}px, ${top}px)`;

@@ -11,8 +11,8 @@ export class collectives_view {
     this.store = store;
     this.open = open;
     this.table = new data_table('Collectives', [
-      ['Collective', ''], ['Step', 'right'], ['Arrived', 'right'], ['Here', 'here'], ['Missing', 'missing'],
-      ['Waiting for', 'right'], ['Last', 'right'], ['Mean', 'right']]);
+      ['Collective', ''], ['Step', 'right'], ['Arrived', 'right'], ['Here', 'here'],
+      ['Missing', 'missing'], ['Waiting for', 'right'], ['Last', 'right'], ['Mean', 'right']]);
     this.empty = make('p', {class: 'empty'}, 'No collective has run yet.');
     this.note = make('p', {class: 'note'});
     this.element = make('div', {class: 'view page'},
@@ -39,10 +39,8 @@ export class collectives_view {
   }
 
   _note() {
-    const overlap = this.store.head.overlap;
-    set_hidden(this.note, typeof overlap !== 'number');
-    if (typeof overlap === 'number') {
-      set_text(this.note, `${percent(overlap)} of the time of collectives, ops ran beside them.`);
-    }
+    const {overlap} = this.store.head;
+    set_text(this.note, typeof overlap !== 'number' ? ''
+      : `${percent(overlap)} of the time of collectives, ops ran beside them.`);
   }
 }

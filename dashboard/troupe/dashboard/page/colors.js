@@ -14,16 +14,16 @@ export const theme = {};
 // Reads the custom properties of style.css, so that page and canvases agree.
 function read_theme() {
   const style = getComputedStyle(document.documentElement);
-  const read = name => style.getPropertyValue(`--${name}`).trim();
-  for (const name of ['ground', 'panel', 'line', 'text', 'muted', 'accent', 'lit', 'bad',
-                      'waiting', 'ready', 'running', 'done', 'remote', 'collective', 'edge']) {
-    theme[name] = read(name);
+  for (const name of ['ground', 'panel', 'line', 'text', 'muted', 'accent', 'lit', 'bad', 'edge',
+                      'waiting', 'ready', 'running', 'done', 'remote', 'collective', 'font',
+                      'narrow']) {
+    theme[name] = style.getPropertyValue(`--${name}`).trim();
   }
   theme.states = [theme.waiting, theme.ready, theme.running, theme.done, theme.remote];
-  theme.is_dark = dark_query.matches;
+  // Pale, for areas.
+  theme.tints = [0.14, 0.45, 0.55, 0.35, 0.14].map(
+    (share, state) => mix(theme.ground, theme.states[state], share));
   theme.version = (theme.version ?? 0) + 1;
-  theme.font = read('font');
-  theme.narrow = read('narrow');
 }
 
 // Calls `act` now and whenever the theme changes.
@@ -56,9 +56,7 @@ export function mix(color, other, share) {
 
 // Black or white: whichever is read more easily on `color`.
 export function text_on(color) {
-  const linear = at => {
-    const value = parseInt(color.slice(at, at + 2), 16) / 255;
-    return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
-  };
-  return 0.2126 * linear(1) + 0.7152 * linear(3) + 0.0722 * linear(5) > 0.18 ? '#000000' : '#ffffff';
+  const linear = at => (parseInt(color.slice(at, at + 2), 16) / 255) ** 2.2;
+  const light = 0.2126 * linear(1) + 0.7152 * linear(3) + 0.0722 * linear(5);
+  return light > 0.18 ? '#000' : '#fff';
 }

@@ -11,8 +11,9 @@ export class controls {
     this.announce = announce;
     this.pause = button('Pause', () => this.toggle(), {'aria-keyshortcuts': 'Space'});
     this.step = button('One step', () => this.one_step(), {'aria-keyshortcuts': 'n'});
-    this.slider = make('input', {type: 'range', min: 0, max: FACTORS.length - 1, step: 1, value: 0,
-      on: {input: () => this._show_factor(), change: () => this._slow()}});
+    const send = () => this._send('slow', FACTORS[this.slider.value]);
+    this.slider = make('input', {type: 'range', min: 0, max: FACTORS.length - 1, value: 0,
+      on: {input: () => this._show_factor(), change: send}});
     this.factor = make('output', {class: 'number'}, '1\u00d7');
     this.slow = make('label', {class: 'slow'}, 'Slow motion ', this.slider, this.factor);
     this.error = make('span', {class: 'bad', role: 'alert'});
@@ -22,12 +23,15 @@ export class controls {
   }
 
   toggle() {
-    if (!this.store.may_control || this.pause.disabled) return;
-    this._send(this._is_paused() ? 'resume' : 'pause');
+    if (this._may(this.pause)) this._send(this._is_paused() ? 'resume' : 'pause');
   }
 
   one_step() {
-    if (this.store.may_control && !this.step.disabled) this._send('step');
+    if (this._may(this.step)) this._send('step');
+  }
+
+  _may(control) {
+    return !this.element.hidden && !control.disabled;
   }
 
   _is_paused() {
@@ -35,8 +39,9 @@ export class controls {
   }
 
   _begin() {
-    set_hidden(this.element, !this.store.may_control);
-    set_hidden(this.slow, this.store.run.speed_control === false);
+    const {may_control, recorded, speed_control} = this.store.run;
+    set_hidden(this.element, !may_control && !recorded);
+    set_hidden(this.slow, speed_control === false);
     set_text(this.error, '');
   }
 
@@ -56,11 +61,7 @@ export class controls {
   _show_factor() {
     const factor = FACTORS[this.slider.value];
     set_text(this.factor, `${factor}\u00d7`);
-    this.slider.setAttribute('aria-valuetext', factor === 1 ? 'full speed' : `${factor} times slower`);
-  }
-
-  _slow() {
-    this._send('slow', FACTORS[this.slider.value]);
+    this.slider.setAttribute('aria-valuetext', `${factor} times slower`);
   }
 
   async _send(command, factor) {

@@ -8,7 +8,7 @@ export function make(tag, attributes = {}, ...children) {
       for (const [event, act] of Object.entries(value)) element.addEventListener(event, act);
     } else if (value === true) {
       element.setAttribute(name, '');
-    } else if (value !== false && value !== undefined && value !== null) {
+    } else if ((value ?? false) !== false) {
       element.setAttribute(name, value);
     }
   }
@@ -26,8 +26,8 @@ export function set_hidden(element, hidden) {
 }
 
 // A link that calls `act`; looks like a link, works as a button.
-export function link(text, act, attributes = {}) {
-  return make('button', {type: 'button', class: 'link', on: {click: act}, ...attributes}, text);
+export function link(text, act) {
+  return button(text, act, {class: 'link'});
 }
 
 // Buttons that do what the keys - + 0 do in a view.
@@ -41,7 +41,8 @@ export function button(text, act, attributes = {}) {
   return make('button', {type: 'button', on: {click: act}, ...attributes}, text);
 }
 
-// Rows of a table whose cells are texts or elements. `columns`: [title, class].
+// A table. `columns`: [title, class]. A cell is a text, or {key, make}: make() is
+// called for the element when the key is another one than before.
 export class data_table {
   constructor(caption, columns) {
     this.body = make('tbody');
@@ -71,9 +72,9 @@ export class data_table {
     cells.forEach((cell, column) => {
       const place = row.cells[column];
       if (typeof cell === 'string') set_text(place, cell);
-      else if (!cell.key || place.dataset.key !== cell.key) {
-        place.replaceChildren(cell.key ? cell.make() : cell);
-        if (cell.key) place.dataset.key = cell.key;
+      else if (place.dataset.key !== cell.key) {
+        place.dataset.key = cell.key;
+        place.replaceChildren(cell.make());
       }
     });
   }

@@ -33,8 +33,8 @@ export class graph {
     this.receivers = by_end(this.from, this.count);
     this.lower_names = handles.map(h => h.name.toLowerCase());
     this._set_layers(answer.layers);
-    this._set_boxes();
-    this._set_cells();
+    this._set_cells(answer);
+    this._set_device_boxes();
     this._set_types();
   }
 
@@ -62,18 +62,20 @@ export class graph {
 
   // Calls `visit` with each handle whose centre may lie in the rectangle.
   each_in(left, top, right, bottom, visit) {
-    const column = x => Math.max(0, Math.min(this.columns - 1, Math.floor((x - this.left) / CELL)));
-    const row = y => Math.max(0, Math.min(this.rows - 1, Math.floor((y - this.top) / CELL)));
-    const last_column = column(right);
-    const last_row = row(bottom);
-    for (let r = row(top); r <= last_row; r++) {
-      for (let c = column(left); c <= last_column; c++) {
-        const cell = r * this.columns + c;
-        for (let i = this.cells.first[cell]; i < this.cells.first[cell + 1]; i++) {
-          visit(this.cells.edges[i]);
-        }
-      }
+    for (let row = this._row(top); row <= this._row(bottom); row++) {
+      const cell = row * this.columns;
+      const [from, to] = [cell + this._column(left), cell + this._column(right) + 1];
+      const {first, edges: handles} = this.cells;
+      for (let i = first[from]; i < first[to]; i++) visit(handles[i]);
     }
+  }
+
+  _column(x) {
+    return Math.max(0, Math.min(this.columns - 1, Math.floor(x / CELL)));
+  }
+
+  _row(y) {
+    return Math.max(0, Math.min(this.rows - 1, Math.floor(y / CELL)));
   }
 
   _set_layers(layers) {
@@ -101,30 +103,25 @@ export class graph {
     }
   }
 
-  // The rectangle of each device, and that of the graph.
-  _set_boxes() {
-    const empty = () => ({left: Infinity, top: Infinity, right: -Infinity, bottom: -Infinity});
-    const add = (box, left, top, right, bottom) => {
-      box.left = Math.min(box.left, left);
-      box.top = Math.min(box.top, top);
-      box.right = Math.max(box.right, right);
-      box.bottom = Math.max(box.bottom, bottom);
-    };
-    this.device_boxes = this.devices.map(empty);
-    const box_of = device => this.device_boxes[device] ?? empty();
-    for (const l of this.layers) add(box_of(l.device), l.x, l.y, l.x + l.width, l.y + l.height);
-    this.handles.forEach(({device, x, y}) => add(box_of(device), x - 64, y - 20, x + 64, y + 20));
-    const all = empty();
-    for (const {left, top, right, bottom} of this.device_boxes) add(all, left, top, right, bottom);
-    Object.assign(this, this.count ? all : {left: 0, top: 0, right: 1, bottom: 1});
+  _set_cells({width, height}) {
+    this.box = {left: 0, top: 0, right: width, bottom: height};
+    this.columns = Math.ceil(width / CELL) || 1;
+    this.rows = Math.ceil(height / CELL) || 1;
+    const cells = this.handles.map(({x, y}) => this._row(y) * this.columns + this._column(x));
+    this.cells = by_end(cells, this.columns * this.rows);
   }
 
-  _set_cells() {
-    this.columns = Math.ceil((this.right - this.left) / CELL);
-    this.rows = Math.ceil((this.bottom - this.top) / CELL);
-    const cells = Uint32Array.from(this.handles, ({x, y}) =>
-      Math.floor((y - this.top) / CELL) * this.columns + Math.floor((x - this.left) / CELL));
-    this.cells = by_end(cells, this.columns * this.rows);
+  // The rectangle of each device, for its name.
+  _set_device_boxes() {
+    this.device_boxes = this.devices.map(
+      () => ({left: Infinity, top: Infinity, right: -Infinity, bottom: -Infinity}));
+    for (const {device, x, y} of this.handles) {
+      const box = this.device_boxes[device];
+      box.left = Math.min(box.left, x - 76);
+      box.top = Math.min(box.top, y - 50);
+      box.right = Math.max(box.right, x + 76);
+      box.bottom = Math.max(box.bottom, y + 30);
+    }
   }
 
   // Types of ops, the most frequent first; a gradient counts as its op.

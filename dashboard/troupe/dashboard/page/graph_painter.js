@@ -1,7 +1,7 @@
 // Draws the graph: handles when they are large enough to see, else layers.
 import {DONE, READY, REMOTE, RUNNING, WAITING} from '/graph.js';
 import {LIT_MS} from '/store.js';
-import {has_motion, mix, text_on, theme} from '/colors.js';
+import {has_motion, text_on, theme} from '/colors.js';
 import {text_cutter} from '/canvas.js';
 import {count} from '/format.js';
 
@@ -27,7 +27,7 @@ export class graph_painter {
     this.next_step = false;   // edges to the next step are drawn
     this.collapsed = new Set();
     this.matches = [];        // what the search found
-    this.version = 0;         // changes when `collapsed` did
+    this.version = 0;         // changes when `collapsed` or the graph did
     this._cutter = new text_cutter();
     this._visible = [];
     this._stamp = new Uint32Array(0);  // of a handle: the last look that saw it
@@ -63,7 +63,7 @@ export class graph_painter {
   // Layers and edges: what changes only with the camera.
   paint_ground(canvas) {
     const key = [this.view.version, canvas.element.width, canvas.element.height, theme.version,
-                 this.version, this.detail, this.next_step, this.store.graph.run].join();
+                 this.version, this.detail, this.next_step].join();
     if (key === this._ground_key) return;
     this._ground_key = key;
     const c = canvas.begin();
@@ -279,7 +279,7 @@ export class graph_painter {
     const [w, h] = [Math.max(1.5, layer.width * scale), Math.max(1.5, layer.height * scale)];
     const counts = this.store.layer_counts.subarray(5 * at, 5 * at + 5);
     const state = [RUNNING, READY, WAITING, DONE].find(one => counts[one]) ?? REMOTE;
-    c.fillStyle = this._tints()[state];
+    c.fillStyle = theme.tints[state];
     c.fillRect(x, y, w, h);
     if (w < 26 || h < 12) return;
     c.strokeStyle = theme.states[state];
@@ -305,16 +305,6 @@ export class graph_painter {
                y + 18);
   }
 
-  // Pale colours of states, for areas.
-  _tints() {
-    if (this._tints_version !== theme.version) {
-      this._tints_version = theme.version;
-      this._tint_colors = [0.14, 0.45, 0.55, 0.35, 0.14].map(
-        (share, state) => mix(theme.ground, theme.states[state], share));
-    }
-    return this._tint_colors;
-  }
-
   // Boxes without words. The shape says the state: waiting is an outline, ready is
   // half full, running is full with a frame, done is pale.
   _paint_small(c) {
@@ -322,7 +312,7 @@ export class graph_painter {
     const pixel = 1 / this.view.scale;
     c.lineWidth = pixel;
     theme.states.forEach((color, s) => {
-      c.fillStyle = s === RUNNING || s === READY ? color : this._tints()[s];
+      c.fillStyle = s === RUNNING || s === READY ? color : theme.tints[s];
       c.strokeStyle = s === RUNNING ? theme.text : color;
       for (const h of this._visible) {
         if (state[h] !== s) continue;
@@ -349,7 +339,6 @@ export class graph_painter {
     c.stroke();
     c.setLineDash([]);
     if (graph.is_op[h]) this._label_op(c, h, s);
-    else if (this.view.scale >= 1.5) this._label_variable(c, h);
   }
 
   _box_path(c, h, margin) {
@@ -378,16 +367,6 @@ export class graph_painter {
     c.font = `8.5px ${theme.narrow}`;
     c.fillText(this._cutter.cut(
       c, `${arrived[h]}/${handle.needs} messages \u00b7 ${count(runs[h])} runs`, 108), x + 7, y + 7);
-  }
-
-  _label_variable(c, h) {
-    const {graph} = this.store;
-    c.fillStyle = theme.muted;
-    c.font = `6px ${theme.narrow}`;
-    c.textAlign = 'center';
-    c.textBaseline = 'top';
-    const name = graph.handles[h].name.split('@')[0];
-    c.fillText(this._cutter.cut(c, name, 42), graph.x[h], graph.y[h] + VARIABLE.y + 2);
   }
 
   // What the search found, and the chosen handle with its edges.

@@ -20,7 +20,7 @@ export class graph_view {
     this.drawing = new graph_painter(store, this.view);
     this.painter = new painter(now => this._paint(now));
     const canvas = (...attributes) =>
-      new screen_canvas(make('canvas', ...attributes), () => this._resized());
+      new screen_canvas(make('canvas', ...attributes), () => this.painter.ask());
     this.ground = canvas({'aria-hidden': 'true'});
     this.top = canvas({class: 'touch', role: 'img', 'aria-label':
       'Graph of the run. The search box and the links of the details reach every handle.'});
@@ -45,20 +45,11 @@ export class graph_view {
     store.on('selection', () => this.painter.ask());
   }
 
-  shown() {
-    this.painter.ask();
-  }
-
-  theme_changed() {
-    this.painter.ask();
-  }
-
   // Chooses a handle and moves it into the middle of the picture.
   show_handle(handle) {
     const {graph} = this.store;
     this.drawing.collapsed.delete(graph.layer_of[handle]);
-    if (this.drawing.detail === 'layers') this._set_detail('auto');
-    this.drawing.version += 1;
+    this._show_handles();
     this._wanted = handle;
     this.store.select(handle);
     this._center();
@@ -72,18 +63,10 @@ export class graph_view {
     if (moves[key]) this.view.move(...moves[key]);
     else if (key === '+' || key === '=') this.view.zoom(1.3, width / 2, height / 2);
     else if (key === '-') this.view.zoom(1 / 1.3, width / 2, height / 2);
-    else if (key === '0') this.fit();
     else if (key === 'Escape') return this._escape();
-    else return false;
-    this._moved();
+    else if (key !== '0') return false;
+    this._moved(key === '0');
     return true;
-  }
-
-  fit() {
-    const {graph} = this.store;
-    if (!graph || !this.top.width) return;
-    this.view.fit(graph, this.top.width, this.top.height);
-    this._is_fitted = true;
   }
 
   _make_tools() {
@@ -116,11 +99,17 @@ export class graph_view {
     this.painter.ask();
   }
 
+  // What is shown in layers only is shown by zoom.
+  _show_handles() {
+    this.drawing.version += 1;
+    if (this.drawing.detail === 'layers') this._set_detail('auto');
+  }
+
   _begin() {
     this.drawing.collapsed.clear();
     this.drawing.matches = [];
     this.drawing.version += 1;
-    this._is_fitted = false;
+    this._fits = true;
     set_hidden(this.empty, this.store.graph.count > 0);
     this.painter.ask();
   }
@@ -134,25 +123,19 @@ export class graph_view {
     });
   }
 
-  _resized() {
-    if (this._wants_fit) this._is_fitted = false;
-    this.painter.ask();
-  }
-
-  _moved() {
-    this._wants_fit = false;
+  // While it fits, the graph fits any size of the window.
+  _moved(fits = false) {
+    this._fits = fits;
     this.tip.hide();
     this.painter.ask();
   }
 
   _paint(now) {
     if (!this.store.graph || !this.top.width || this.element.hidden) return;
-    if (!this._is_fitted) {
-      this.fit();
-      this._wants_fit = true;
-    }
+    const {width, height} = this.top;
+    if (this._fits) this.view.fit(this.store.graph.box, width, height);
     if (this._wanted !== undefined) this._center();
-    this.drawing.look(this.top.width, this.top.height);
+    this.drawing.look(width, height);
     this.drawing.paint_ground(this.ground);
     if (this.drawing.paint(this.top, now)) this.painter.ask();
   }
@@ -165,11 +148,9 @@ export class graph_view {
     if (this.element.hidden || !this.top.width) return;
     const handle = this._wanted;
     this._wanted = undefined;
-    this._is_fitted = true;
-    this._wants_fit = false;
     this.view.center(graph.x[handle], graph.y[handle], Math.max(READABLE, this.view.scale),
                      this.top.width, this.top.height);
-    this.painter.ask();
+    this._moved();
   }
 
   _clicked(x, y) {
@@ -187,14 +168,12 @@ export class graph_view {
   _open_layer(at) {
     const layer = this.store.graph.layers[at];
     this.drawing.collapsed.delete(at);
-    if (this.drawing.detail === 'layers') this._set_detail('auto');
-    this.drawing.version += 1;
-    this._wants_fit = false;
+    this._show_handles();
     if (!this.drawing.has_handles) {
       this.view.fit({left: layer.x, top: layer.y, right: layer.x + layer.width,
                      bottom: layer.y + layer.height}, this.top.width, this.top.height);
     }
-    this.painter.ask();
+    this._moved();
   }
 
   // A double click on the ground of a layer closes it.

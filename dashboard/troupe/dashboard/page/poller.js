@@ -9,9 +9,7 @@ export class poller {
     this._path = path;
     this._take = take;
     this._fail = fail;
-    this._timer = 0;
     this._turn = 0;
-    this._runs = false;
   }
 
   start() {

@@ -1,6 +1,7 @@
 // What ran when: the newest slices of the run, in the order in which they ended.
 
-export const [RUN, HELP, MERGE, PENDING] = [0, 1, 2, 3];
+// Kinds.
+export const [HELP, MERGE, PENDING] = [1, 2, 3];
 export const NO_WORKER = 65535;
 export const KIND_WORDS = ['ran', 'got help', 'merged', 'was in flight'];
 
@@ -8,7 +9,7 @@ const CAPACITY = 1 << 17;
 
 export class slices {
   constructor() {
-    this.begin = new Float64Array(CAPACITY);
+    this.begin = new Float64Array(CAPACITY);  // ms of the run
     this.ms = new Float64Array(CAPACITY);
     this.handle = new Uint32Array(CAPACITY);
     this.worker = new Uint16Array(CAPACITY);
@@ -60,10 +61,6 @@ export class slices {
       else high = middle;
     }
     return low;
-  }
-
-  first_time() {
-    return this.count ? this.begin[0] : 0;
   }
 
   _forget(number) {

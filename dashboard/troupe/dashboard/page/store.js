@@ -10,7 +10,6 @@ export class store {
     this.head = null;
     this.connection = {state: 'connecting', text: 'connecting'};
     this.selected = -1;
-    this.frames = 0;
     this._listeners = new Map();
     this._clear();
   }
@@ -19,10 +18,6 @@ export class store {
   on(what, act) {
     if (!this._listeners.has(what)) this._listeners.set(what, []);
     this._listeners.get(what).push(act);
-  }
-
-  get may_control() {
-    return Boolean(this.run && (this.run.may_control || this.run.recorded));
   }
 
   // The page is connected. `graph_answer` is null if the graph is known.
@@ -57,12 +52,12 @@ export class store {
 
   take_frame({head, arrays}) {
     this.head = head;
-    this.frames += 1;
     this.frame_at = performance.now();
-    this.state = this._of_length(arrays.state, this.graph.count) ?? this.state;
-    this.arrived = this._of_length(arrays.arrived, this.graph.count) ?? this.arrived;
-    this.runs = this._of_length(arrays.runs, this.graph.count) ?? this.runs;
-    this._light_edges(this._of_length(arrays.edge_messages, this.graph.from.length));
+    // A level that records less leaves arrays empty.
+    for (const name of ['state', 'arrived', 'runs']) {
+      if (arrays[name]?.length === this.graph.count) this[name] = arrays[name];
+    }
+    if (arrays.edge_messages?.length === this.lit_at.length) this._light_edges(arrays.edge_messages);
     this._count_states();
     this._add_slices(arrays);
     this._add_steps(arrays);
@@ -71,27 +66,20 @@ export class store {
   }
 
   _clear() {
-    const handles = this.graph ? this.graph.count : 0;
-    const edges = this.graph ? this.graph.from.length : 0;
+    const {count: handles = 0, from = [], layers = []} = this.graph ?? {};
     this.state = new Uint8Array(handles);
     this.arrived = new Uint16Array(handles);
     this.runs = new Uint32Array(handles);
     this.edge_messages = null;
-    this.lit_at = new Float64Array(edges).fill(-Infinity);  // performance.now() of a message
+    this.lit_at = new Float64Array(from.length).fill(-Infinity);  // performance.now() of a message
     this.lit = [];       // edges that had messages lately
-    this.layer_counts = new Uint32Array(5 * (this.graph ? this.graph.layers.length : 0));
+    this.layer_counts = new Uint32Array(5 * layers.length);
     this.state_counts = new Uint32Array(5);
     this.slices = new slices();
     this.series = new series();
   }
 
-  // A level that records less leaves arrays empty.
-  _of_length(array, length) {
-    return array && array.length === length ? array : null;
-  }
-
   _light_edges(messages) {
-    if (!messages) return;
     const before = this.edge_messages;
     this.edge_messages = messages;
     if (!before) return;
@@ -115,16 +103,14 @@ export class store {
   }
 
   _add_slices(a) {
-    if (!a.slice_begin) return;
-    for (let i = 0; i < a.slice_begin.length; i++) {
+    for (let i = 0; i < (a.slice_begin?.length ?? 0); i++) {
       this.slices.add(a.slice_begin[i], a.slice_ms[i], a.slice_handle[i], a.slice_worker[i],
                       a.slice_step[i], a.slice_kind[i]);
     }
   }
 
   _add_steps(a) {
-    if (!a.step_number) return;
-    for (let i = 0; i < a.step_number.length; i++) {
+    for (let i = 0; i < (a.step_number?.length ?? 0); i++) {
       this.series.add(a.step_number[i], a.step_loss[i], a.step_ms[i], a.step_samples_per_s[i],
                       a.step_learning_rate[i]);
     }

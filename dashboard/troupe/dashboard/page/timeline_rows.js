@@ -1,69 +1,53 @@
-// The rows of the timeline: a worker each, then what devices merge or have launched.
+// The rows of the timeline: a worker each, then what devices merge or have in flight.
 import {MERGE, NO_WORKER, PENDING} from '/slices.js';
+
+// Keys of rows; below them are workers. Rows are in the order of their keys.
+const MERGES = 1 << 16;
+const IN_FLIGHT = 1 << 17;
 
 export class timeline_rows {
   constructor(store) {
     this.store = store;
-    this.rows = [];
-    this._workers = [];          // row by worker
-    this._merges = [];           // row by device
-    this._launches = [];
-    this._seen = 0;
-    this._key = '';
+    this.rows = [];             // {text, worker}
+    this._row = new Map();      // by key
   }
 
   // Finds new rows in slices that were added since the last call.
   update() {
-    const {slices, run, graph} = this.store;
-    const has = this._has ??= new Set();
+    const {slices, run} = this.store;
+    const before = this._row.size;
     if (this._slices !== slices) {
       this._slices = slices;
       this._seen = 0;
-      has.clear();
-      for (let w = 0; w < run.workers; w++) has.add(`w${w}`);
+      this.rows = [];
+      this._row = new Map(Array.from({length: run.workers}, (_, worker) => [worker, 0]));
     }
-    const first = Math.max(0, slices.count - (slices.total - this._seen));
+    for (let i = Math.max(0, slices.count - (slices.total - this._seen)); i < slices.count; i++) {
+      const key = this._key(slices.handle[i], slices.worker[i], slices.kind[i]);
+      if (!this._row.has(key)) this._row.set(key, 0);
+    }
     this._seen = slices.total;
-    for (let i = first; i < slices.count; i++) {
-      const kind = slices.kind[i];
-      if (kind === MERGE) has.add(`m${graph.handles[slices.handle[i]].device}`);
-      else if (kind === PENDING) has.add(`p${graph.handles[slices.handle[i]].device}`);
-      else has.add(`w${slices.worker[i]}`);
-    }
-    if (this._key === `${graph.run} ${has.size}`) return;
-    this._key = `${graph.run} ${has.size}`;
-    this._make([...has]);
+    if (this.rows.length && this._row.size === before) return;
+    this.rows = [...this._row.keys()].sort((a, b) => a - b).map((key, row) => {
+      this._row.set(key, row);
+      return {text: this._text(key), worker: key};
+    });
   }
 
   // The row of what `handle` did on `worker`.
   of(handle, worker, kind) {
-    if (kind === MERGE) return this._merges[this.store.graph.handles[handle].device];
-    if (kind === PENDING) return this._launches[this.store.graph.handles[handle].device];
-    return this._workers[worker];
+    return this._row.get(this._key(handle, worker, kind));
   }
 
-  _make(keys) {
-    const numbers = kind => keys.filter(key => key[0] === kind).map(key => Number(key.slice(1)))
-      .sort((a, b) => a - b);
+  _key(handle, worker, kind) {
+    const {device} = this.store.graph.handles[handle];
+    return kind === MERGE ? MERGES + device : kind === PENDING ? IN_FLIGHT + device : worker;
+  }
+
+  _text(key) {
     const {devices} = this.store.graph;
-    this.rows = [];
-    this._workers = [];
-    this._merges = [];
-    this._launches = [];
-    for (const worker of numbers('w')) {
-      this._workers[worker] = this.rows.length;
-      this.rows.push(worker === NO_WORKER ? {text: 'other threads', worker: -1}
-                                          : {text: `worker ${worker}`, worker});
-    }
-    devices.forEach((device, d) => {
-      if (keys.includes(`m${d}`)) {
-        this._merges[d] = this.rows.length;
-        this.rows.push({text: `${device} merges`, worker: -1});
-      }
-      if (keys.includes(`p${d}`)) {
-        this._launches[d] = this.rows.length;
-        this.rows.push({text: `${device} in flight`, worker: -1});
-      }
-    });
+    if (key >= IN_FLIGHT) return `${devices[key - IN_FLIGHT]} in flight`;
+    if (key >= MERGES) return `${devices[key - MERGES]} merges`;
+    return key === NO_WORKER ? 'other threads' : `worker ${key}`;
   }
 }

@@ -52,13 +52,8 @@ export class timeline_view {
     for (const what of ['frame', 'history']) store.on(what, () => this.painter.ask());
   }
 
-  shown() {
-    this.painter.ask();
-  }
-
   theme_changed() {
     this._colors = [];
-    this.painter.ask();
   }
 
   key(key) {
@@ -327,19 +322,14 @@ export class timeline_view {
     this.set_follows(before[2]);
   }
 
-  // A wheel zooms; with the shift key it moves; if there are many rows, it scrolls
-  // unless the control key is pressed.
+  // A wheel zooms, and moves sideways. If there are many rows it scrolls, and zooms
+  // with the control key.
   _wheel(event) {
-    const overflows = this.spacer.offsetHeight > 0;
-    const moves = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
-    if (overflows && !moves && !event.ctrlKey) return;
+    if (this.spacer.offsetHeight > 0 && !event.deltaX && !event.ctrlKey) return;
     event.preventDefault();
-    if (moves) {
-      this._shift((event.deltaX || event.deltaY) / 800);
-    } else {
-      const share = (this._time(this.canvas.at(event)[0]) - this.begin) / this.span;
-      this._zoom(Math.exp(event.deltaY * 0.0016), share);
-    }
+    if (event.deltaX) this._shift(event.deltaX / 800);
+    const share = (this._time(this.canvas.at(event)[0]) - this.begin) / this.span;
+    this._zoom(Math.exp(event.deltaY * 0.0016), share);
   }
 
   // What is at `share` of the window stays there.
@@ -356,8 +346,9 @@ export class timeline_view {
   }
 
   _show_all() {
+    if (!this.store.slices.count) return;
     this._leave_window();
-    this.begin = this.store.slices.first_time();
+    this.begin = this.store.slices.begin[0];
     this.span = Math.max(LEAST_SPAN, this._now() - this.begin);
   }
 

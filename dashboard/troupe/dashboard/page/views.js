@@ -1,6 +1,6 @@
 // The views and their tabs; one view is shown at a time. A view has a name and an
-// element, and may have key(key), shown(), theme_changed(), and a poller that reads
-// from the server while the view is shown.
+// element, and may have key(key), shown(), theme_changed(), a painter, and a poller
+// that reads from the server while the view is shown.
 import {make} from '/dom.js';
 import {actors_view} from '/actors_view.js';
 import {collectives_view} from '/collectives_view.js';
@@ -20,8 +20,8 @@ export class views {
                 new collectives_view(store, open), new actors_view(store)];
     this.tabs = this.all.map((view, at) => this._add(view, at, tab_list, place));
     tab_list.addEventListener('keydown', event => this._tab_key(event));
-    addEventListener('hashchange', () => this._show_of_address());
-    this._show_of_address();
+    // #timeline shows the timeline: a reload keeps the view.
+    this.show(Math.max(0, this.all.findIndex(view => `#${id_of(view)}` === location.hash)));
   }
 
   show(at) {
@@ -37,8 +37,9 @@ export class views {
     before?.poller?.stop();
     view.poller?.start();
     view.shown?.();
+    view.painter?.ask();
     this.tabs[at].scrollIntoView({block: 'nearest', inline: 'nearest'});
-    history.replaceState(null, '', `#${view.name.toLowerCase()}`);
+    history.replaceState(null, '', `#${id_of(view)}`);
   }
 
   search() {
@@ -52,7 +53,10 @@ export class views {
   }
 
   theme_changed() {
-    for (const view of this.all) view.theme_changed?.();
+    for (const view of this.all) {
+      view.theme_changed?.();
+      view.painter?.ask();
+    }
   }
 
   _open(handle) {
@@ -66,7 +70,7 @@ export class views {
   }
 
   _add(view, at, tab_list, place) {
-    const id = view.name.toLowerCase();
+    const id = id_of(view);
     const tab = make('button', {type: 'button', role: 'tab', id: `tab_${id}`,
       'aria-controls': `view_${id}`, 'aria-keyshortcuts': String(at + 1),
       on: {click: () => this.show(at)}}, view.name);
@@ -87,10 +91,8 @@ export class views {
     this.tabs[at].focus();
     event.preventDefault();
   }
+}
 
-  // #timeline shows the timeline: a reload keeps the view.
-  _show_of_address() {
-    const at = this.all.findIndex(view => `#${view.name.toLowerCase()}` === location.hash);
-    this.show(Math.max(0, at));
-  }
+function id_of(view) {
+  return view.name.toLowerCase();
 }
