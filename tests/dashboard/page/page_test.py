@@ -39,7 +39,7 @@ PATIENCE_S = 60  # a slow machine is no failure
 VIEWS = ["graph", "timeline", "why", "progress", "collectives", "actors"]
 PATHS = {f"/api/v1/{name}" for name in ("run", "graph", "series", "timeline", "why", "memory",
                                         "collectives", "actors", "control", "live")}
-MOST_BYTES = 144 * 1024
+MOST_BYTES = 120 * 1024
 
 # Run before the page's own scripts: what the policy forbade is kept.
 WATCH_POLICY = """

@@ -79,8 +79,7 @@ export function attach_camera(canvas, view, on_move, on_click) {
   element.addEventListener('pointercancel', end);
   element.addEventListener('wheel', event => {
     event.preventDefault();
-    const lines = event.deltaMode === 1 ? 16 : 1;
-    view.zoom(Math.exp(-event.deltaY * lines * (event.ctrlKey ? 0.01 : 0.0016)), ...at(event));
+    view.zoom(Math.exp(-event.deltaY * (event.ctrlKey ? 0.01 : 0.0016)), ...at(event));
     on_move();
   }, {passive: false});
 }

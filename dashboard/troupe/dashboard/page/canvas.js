@@ -1,7 +1,7 @@
 // A canvas that has the size of its place in the page, in the pixels of the screen.
 import {make} from '/dom.js';
 
-// At most one painting per frame of the screen, and none while nothing changed.
+// At most one painting per frame of the screen, none while nothing changed.
 export class painter {
   constructor(paint) {
     this._paint = paint;

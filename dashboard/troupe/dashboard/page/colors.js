@@ -15,11 +15,10 @@ export const theme = {};
 function read_theme() {
   const style = getComputedStyle(document.documentElement);
   for (const name of ['ground', 'panel', 'line', 'text', 'muted', 'accent', 'lit', 'bad', 'edge',
-                      'waiting', 'ready', 'running', 'done', 'remote', 'collective', 'font',
-                      'narrow']) {
+                      'waiting', 'ready', 'running', 'done', 'font', 'narrow']) {
     theme[name] = style.getPropertyValue(`--${name}`).trim();
   }
-  theme.states = [theme.waiting, theme.ready, theme.running, theme.done, theme.remote];
+  theme.states = [theme.waiting, theme.ready, theme.running, theme.done, theme.muted];
   // Pale, for areas.
   theme.tints = [0.14, 0.45, 0.55, 0.35, 0.14].map(
     (share, state) => mix(theme.ground, theme.states[state], share));

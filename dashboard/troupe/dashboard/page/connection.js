@@ -7,17 +7,11 @@ const LONGEST_WAIT_MS = 8000;
 const HIDDEN_MS = 60000;      // a page that nobody sees costs the job nothing
 const REFILL_MS = 5000;       // history is read again at most so often
 
-export class http_error extends Error {
-  constructor(status, text) {
-    super(text || `the server answered ${status}`);
-    this.status = status;
-  }
-}
-
 export async function get_json(path, options = {cache: 'no-store'}) {
   const answer = await fetch(path, options);
-  if (!answer.ok) throw new http_error(answer.status, (await answer.text()).trim());
-  return answer.json();
+  if (answer.ok) return answer.json();
+  const text = (await answer.text()).trim() || `the server answered ${answer.status}`;
+  throw Object.assign(new Error(text), {status: answer.status});
 }
 
 export function post_control(command, factor) {
@@ -32,11 +26,7 @@ export class connection {
   constructor(store) {
     this.store = store;
     this._wait_ms = FIRST_WAIT_MS;
-    this._socket = null;
-    this._timer = 0;
-    this._sequence = -1;
     this._refilled_at = -Infinity;
-    addEventListener('online', () => this._retry_now());
     document.addEventListener('visibilitychange', () => this._visibility_changed());
   }
 
@@ -113,8 +103,7 @@ export class connection {
 
   _try_later(error) {
     this._drop();
-    if (this._is_asleep) return;
-    const denied = error instanceof http_error && (error.status === 401 || error.status === 403);
+    const denied = error?.status === 401 || error?.status === 403;
     if (denied) this._wait_ms = LONGEST_WAIT_MS;
     this.store.set_connection(...(denied
       ? ['denied', 'no access: open the link that the job printed when it began']
@@ -130,23 +119,15 @@ export class connection {
     if (socket) socket.close();
   }
 
-  _retry_now() {
-    if (this._socket || this._is_asleep) return;
-    this._wait_ms = FIRST_WAIT_MS;
-    this.open();
-  }
-
   _visibility_changed() {
     clearTimeout(this._sleep_timer);
     if (document.hidden) {
       this._sleep_timer = setTimeout(() => {
-        this._is_asleep = true;
         clearTimeout(this._timer);
         this._drop();
       }, HIDDEN_MS);
-    } else {
-      this._is_asleep = false;
-      this._retry_now();
+    } else if (!this._socket) {
+      this.open();
     }
   }
 }

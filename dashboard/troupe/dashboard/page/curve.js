@@ -115,7 +115,8 @@ export class curve {
     }
   }
 
-  // Of many steps in one column of pixels, least and largest are drawn.
+  // Of many steps in one column of pixels, least and largest are drawn. The line
+  // passes over steps without a value, and ends at marked ones.
   _paint_line(c) {
     c.strokeStyle = theme[this._color];
     c.lineWidth = 1.5;
@@ -130,11 +131,11 @@ export class curve {
       c.moveTo(column, last);
     };
     this._ys.forEach((y, i) => {
-      if (!Number.isFinite(y)) {
+      if (this._marks.has(this._xs[i])) {
         end_column();
         column = -1;
-        return;
       }
+      if (!Number.isFinite(y)) return;
       const [px, py] = [this._px(this._xs[i]), this._py(y)];
       if (Math.floor(px) === column) {
         [low, high, last] = [Math.min(low, py), Math.max(high, py), py];

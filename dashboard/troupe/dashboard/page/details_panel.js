@@ -1,4 +1,4 @@
-// What is known of the chosen handle: state, counts, inputs, outputs.
+// What is known of the chosen handle.
 import {button, link, make, set_hidden, set_text} from '/dom.js';
 import {STATES} from '/graph.js';
 import {count, NONE} from '/format.js';
@@ -56,10 +56,8 @@ export class details_panel {
     const {graph, selected, state, arrived, runs} = this.store;
     if (selected < 0) return;
     const word = STATES[state[selected]];
-    if (this.facts.state.dataset.state !== word) {
-      this.facts.state.dataset.state = word;
-      this.facts.state.replaceChildren(state_sign(word));
-    }
+    if (this._word !== word) this.facts.state.replaceChildren(state_sign(word));
+    this._word = word;
     const {needs, op} = graph.handles[selected];
     set_text(this.facts.messages, `${count(arrived[selected])} of ${count(needs)} arrived`);
     set_text(this.facts.runs, `${count(runs[selected])}${op ? '' : ' versions ready'}`);

@@ -25,7 +25,7 @@ export function set_hidden(element, hidden) {
   if (element.hidden !== hidden) element.hidden = hidden;
 }
 
-// A link that calls `act`; looks like a link, works as a button.
+// A button that looks like a link.
 export function link(text, act) {
   return button(text, act, {class: 'link'});
 }
@@ -56,8 +56,7 @@ export class data_table {
       this.body);
   }
 
-  // Cells that are texts are changed in place, so that a selection, the focus and
-  // the scroll position outlive an update.
+  // Cells are changed in place, so that a selection and the focus outlive an update.
   set_rows(rows) {
     while (this.body.rows.length > rows.length) this.body.deleteRow(-1);
     rows.forEach((cells, at) => this._set_row(at, cells));

@@ -41,12 +41,10 @@ export function bytes(value) {
 
 // Milliseconds in the unit that suits them.
 export function ms(value) {
-  if (!Number.isFinite(value)) return NONE;
   const size = Math.abs(value);
-  if (size >= 60000) return `${(value / 60000).toFixed(1)}${THIN}min`;
-  if (size >= 1000) return `${(value / 1000).toFixed(2)}${THIN}s`;
-  if (size >= 1) return `${value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2)}${THIN}ms`;
-  return `${(value * 1000).toFixed(size >= 0.01 ? 0 : 1)}${THIN}\u00b5s`;
+  const [factor, unit] = size >= 60000 ? [1 / 60000, 'min'] : size >= 1000 ? [0.001, 's']
+    : size >= 1 ? [1, 'ms'] : [1000, '\u00b5s'];
+  return Number.isFinite(value) ? `${short(value * factor)}${THIN}${unit}` : NONE;
 }
 
 export function percent(value) {

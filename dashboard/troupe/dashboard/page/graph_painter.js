@@ -305,8 +305,8 @@ export class graph_painter {
                y + 18);
   }
 
-  // Boxes without words. The shape says the state: waiting is an outline, ready is
-  // half full, running is full with a frame, done is pale.
+  // Boxes without words: waiting is an outline, ready is half full, running is full
+  // with a frame, done is pale.
   _paint_small(c) {
     const {graph, state} = this.store;
     const pixel = 1 / this.view.scale;
@@ -402,7 +402,7 @@ function half(graph, h) {
   return graph.is_op[h] ? OP : VARIABLE;
 }
 
-// The sign of a state: empty ring, half ring, triangle, tick, three dots.
+// Ring, half ring, triangle, tick, three dots.
 function draw_glyph(c, state, x, y, r, color) {
   c.strokeStyle = c.fillStyle = color;
   c.lineWidth = 1.4;

@@ -69,8 +69,6 @@ export class graph_search {
       this._choose(this.at < 0 ? 0 : (this.at + step) % this.found.length);
     } else if (event.key === 'Escape') {
       if (!this.clear()) this.input.blur();
-    } else if (event.key === 'ArrowDown') {
-      this.list.querySelector('button')?.focus();
     } else {
       return;
     }

@@ -132,10 +132,9 @@ export class graph_view {
 
   _paint(now) {
     if (!this.store.graph || !this.top.width || this.element.hidden) return;
-    const {width, height} = this.top;
-    if (this._fits) this.view.fit(this.store.graph.box, width, height);
+    if (this._fits) this.view.fit(this.store.graph.box, this.top.width, this.top.height);
     if (this._wanted !== undefined) this._center();
-    this.drawing.look(width, height);
+    this.drawing.look(this.top.width, this.top.height);
     this.drawing.paint_ground(this.ground);
     if (this.drawing.paint(this.top, now)) this.painter.ask();
   }

@@ -6,7 +6,6 @@ const HELP = [
   ['n', 'one step'], ['f', 'timeline: follow the run'],
   ['\u2190 \u2191 \u2192 \u2193', 'move in the graph and the timeline'],
   ['+  \u2212', 'zoom'], ['0', 'fit all'], ['Esc', 'clear search or choice'],
-  ['?', 'this help'],
 ];
 
 export class keyboard {
@@ -31,7 +30,7 @@ export class keyboard {
   _take(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || this.dialog.open) return false;
     const {target, key} = event;
-    if (target.matches('input:not([type=checkbox]), select, textarea')) return false;
+    if (target.matches('input:not([type=checkbox]), select')) return false;
     // The space bar presses a button that has the focus, arrows move between tabs.
     if (key === ' ' && target.matches('button, input')) return false;
     if (key.startsWith('Arrow') && target.matches('[role=tab], [tabindex="0"]')) return false;

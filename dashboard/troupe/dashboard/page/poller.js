@@ -4,7 +4,7 @@ import {get_json} from '/connection.js';
 const PERIOD_MS = 1000;
 
 export class poller {
-  // path() is asked before each reading; take(answer, path) gets what came.
+  // path() is asked before each reading.
   constructor(path, take, fail = () => {}) {
     this._path = path;
     this._take = take;

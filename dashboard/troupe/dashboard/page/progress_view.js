@@ -14,7 +14,7 @@ export class progress_view {
     const hover = index => this.curves.forEach(one => one.set_hovered(index));
     const text = (name, format) => at => format(store.series[name][at]);
     this.loss = new curve('Loss', 'running', at => loss_of(store.series, at), hover);
-    this.rate = new curve('Learning rate', 'collective', text('learning_rate', short), hover);
+    this.rate = new curve('Learning rate', 'accent', text('learning_rate', short), hover);
     this.speed = new curve('Samples per second', 'done', text('samples_per_s', short), hover);
     this.time = new curve('Time of a step', 'ready', text('ms', ms), hover);
     this.curves = [this.loss, this.rate, this.speed, this.time];

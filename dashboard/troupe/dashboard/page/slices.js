@@ -35,7 +35,7 @@ export class slices {
     this.total += 1;
   }
 
-  // Puts what the server kept in the place of all that ended before its last slice.
+  // What the server kept replaces all that ended before its last slice.
   replace(rows) {
     const last = rows.reduce((end, row) => Math.max(end, row[0] + row[1]), -Infinity);
     const newer = [];

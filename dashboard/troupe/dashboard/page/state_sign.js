@@ -10,6 +10,6 @@ const WORDS = {remote: 'in another process'};
 
 export function state_sign(state) {
   return make('span', {class: `state state_${state}`},
-    make('span', {class: 'sign', 'aria-hidden': 'true'}, SIGNS[state] ?? '?'),
+    make('span', {class: 'sign', 'aria-hidden': 'true'}, SIGNS[state] ?? ''),
     WORDS[state] ?? state);
 }

@@ -1,4 +1,4 @@
-// For whom a slice waited: the slices of its inputs that ended last, one after another.
+// For whom a slice waited.
 import {HELP, MERGE} from '/slices.js';
 
 const MOST_LINKS = 24;

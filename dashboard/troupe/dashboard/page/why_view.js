@@ -16,10 +16,9 @@ export class why_view {
     this.missing = make('p', {class: 'note'});
     this.empty = make('p', {class: 'empty'}, 'Nothing waits: no step is running.');
     this.element = make('div', {class: 'view page'}, this.title,
-      make('div', {class: 'tools plain'}, this.oldest), this.answer, this.chain,
-      this.missing, this.empty);
-    this.poller = new poller(() => this._path(), answer => this._show(answer),
-                             error => this._show_error(error));
+      this.oldest, this.answer, this.chain, this.missing, this.empty);
+    this.poller = new poller(() => this._path(), answer => this._show(answer), error =>
+      this._show({links: [], missing: `The server gave no answer: ${error.message}`, text: ''}));
     this._shown_key = '';
     store.on('run', () => this.ask(-1));
   }
@@ -50,19 +49,13 @@ export class why_view {
     const key = JSON.stringify([links, missing, text]);
     if (key === this._shown_key) return;
     this._shown_key = key;
-    set_hidden(this.empty, links.length > 0 || Boolean(text) || Boolean(missing));
+    set_hidden(this.empty, Boolean(links.length || text || missing));
     set_text(this.answer, text);
-    set_hidden(this.answer, !text);
     set_text(this.missing, missing);
-    set_hidden(this.missing, !missing);
     this.chain.replaceChildren(...links.map(one => make('li', {},
       make('div', {class: 'chain_head'},
         state_sign(one.state), link(one.name, () => this.open(one.handle)),
         make('span', {class: 'muted'}, `step ${one.step}`)),
       make('p', {}, one.text))));
-  }
-
-  _show_error(error) {
-    this._show({links: [], missing: `The server gave no answer: ${error.message}`, text: ''});
   }
 }
