@@ -479,6 +479,40 @@ class PageTest(unittest.TestCase):
         self.wait(lambda: self.script(COLORS, "#view_graph canvas.touch") > 5, "a graph")
         self.assertIsNone(self.text("#view_graph .empty"))
 
+    def test_a_level_that_records_less_shows_what_there_is(self):
+        run = SyntheticRun()
+        run.level = "steps"
+        self.open(run)
+        self.wait_live()
+        for view in VIEWS:
+            self.show(view)
+            time.sleep(0.2)
+        self.assertEqual(self.head()["level"], "steps")
+        self.show("timeline")
+        self.wait(lambda: "Nothing has run yet." in self.text("#view_timeline"), "no slices")
+        self.show("progress")
+        self.wait(lambda: len(self.rows("progress", "Last steps")) == 12, "steps")
+
+    def test_a_failure_is_said(self):
+        self.open()
+        self.wait_live()
+
+        def fail(run):
+            run.state, run.failure = "failed", "conv2d#4@cpu:0: out of memory"
+
+        self.server.change(fail)
+        self.wait_equal(lambda: self.text("#banner"),
+                        "The run failed: conv2d#4@cpu:0: out of memory")
+        self.assertFalse(self.find("#controls button").is_enabled())
+
+    def test_a_control_that_is_refused_is_said(self):
+        self.expected_log += ("404",)
+        self.open()
+        self.wait_live()
+        self.server.change(lambda run: setattr(run, "control", lambda *_: None))
+        self.press(" ")
+        self.wait_equal(lambda: self.text("#controls .bad"), "Not done: no such path")
+
     def test_no_access_is_said(self):
         self.expected_log += ("403",)
         self.open(denied=True)

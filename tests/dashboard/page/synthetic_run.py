@@ -258,6 +258,8 @@ class SyntheticRun:
         self.workers = workers
         self.may_control = may_control
         self.state = "running"
+        self.failure = ""
+        self.level = "messages"  # or "steps": then nothing is known of handles
         self.slow = 1
         self.time_ms = 0.0
         self.sequence = 0
@@ -369,7 +371,7 @@ class SyntheticRun:
     def run_json(self):
         return {"run": self.run, "version": "0.1.0", "command": "train digits", "host": "ada",
                 "pid": 4711, "process": 0, "processes": 1, "workers": self.workers,
-                "strategy": "all_reduce", "level": "messages", "recorded": False,
+                "strategy": "all_reduce", "level": self.level, "recorded": False,
                 "speed_control": True, "may_control": self.may_control}
 
     def head(self):
@@ -379,8 +381,8 @@ class SyntheticRun:
             if state == RUNNING:
                 busy[plan.worker[handle]] = handle
         return {"run": self.run, "sequence": self.sequence, "time_ms": self.time_ms,
-                "state": self.state, "failure": "", "step": self.step,
-                "steps_ended": self.steps_ended, "level": "messages", "lost": 0,
+                "state": self.state, "failure": self.failure, "step": self.step,
+                "steps_ended": self.steps_ended, "level": self.level, "lost": 0,
                 "messages": self.messages, "messages_per_s": 2480.5, "steps_per_s": 2.4,
                 "workers": [{"busy": 0.9 - 0.1 * w, "op": op} for w, op in enumerate(busy)],
                 "watchers": 1, "overhead": 0.004, "slow": self.slow,
@@ -392,12 +394,16 @@ class SyntheticRun:
         """The bytes of the next frame."""
         self.sequence += 1
         slices, self._new_slices = self._new_slices[-4000:], []
+        if self.level == "steps":
+            slices = []
         steps, self._new_steps = self._new_steps, []
         self.slices = (self.slices + slices)[-50000:]
         arrays = [("state", "u8", bytes(self.handle_state)),
                   ("arrived", "u16", self.arrived.tobytes()),
                   ("runs", "u32", self.runs.tobytes()),
                   ("edge_messages", "u32", self.edge_messages.tobytes())]
+        if self.level == "steps":
+            arrays = [(name, kind, b"") for name, kind, _ in arrays]
         arrays += _columns(slices, [("slice_begin", "f64"), ("slice_ms", "f64"),
                                     ("slice_handle", "u32"), ("slice_worker", "u16"),
                                     ("slice_step", "u32"), ("slice_kind", "u8")])

@@ -71,7 +71,7 @@ export class connection {
     }
     const handles = frame.arrays.state?.length;
     if (frame.head.run !== this.store.run.run || (handles && handles !== this.store.graph.count)) {
-      // Another job listens at this port now, or the graph has been built.
+      // Another job has this port now, or the graph has been built.
       this._drop();
       this._graph_run = null;
       this._timer = setTimeout(() => this.open(), FIRST_WAIT_MS);

@@ -301,7 +301,7 @@ export class graph_painter {
     if (h < 38) return;
     const [number, word] = counts[RUNNING] ? [counts[RUNNING], 'running'] : [counts[DONE], 'done'];
     c.font = `10px ${theme.font}`;
-    c.fillText(this._cutter.cut(c, `${number} of ${layer.handles.length} ${word}`, w - 10), x + 5,
+    c.fillText(this._cutter.cut(c, `${number}/${layer.handles.length} ${word}`, w - 10), x + 5,
                y + 18);
   }
 

@@ -208,9 +208,7 @@ export class graph_view {
   }
 
   _escape() {
-    if (this.search.clear()) return true;
-    if (this.store.selected < 0) return false;
-    this.store.select(-1);
+    if (!this.search.clear()) this.store.select(-1);
     return true;
   }
 }

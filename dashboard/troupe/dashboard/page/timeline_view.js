@@ -314,10 +314,7 @@ export class timeline_view {
 
   _zoom_back() {
     const before = this._zooms.pop();
-    if (!before) {
-      this._zoom(2, 0.5);
-      return;
-    }
+    if (!before) return this._zoom(2, 0.5);
     [this.begin, this.span] = before;
     this.set_follows(before[2]);
   }

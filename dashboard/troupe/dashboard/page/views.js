@@ -1,6 +1,5 @@
-// The views and their tabs; one view is shown at a time. A view has a name and an
-// element, and may have key(key), shown(), theme_changed(), a painter, and a poller
-// that reads from the server while the view is shown.
+// The views and their tabs. A view has a name and an element, and may have key(key),
+// shown(), theme_changed(), a painter, and a poller that reads while it is shown.
 import {make} from '/dom.js';
 import {actors_view} from '/actors_view.js';
 import {collectives_view} from '/collectives_view.js';
