@@ -92,10 +92,12 @@ export class timeline_view {
 
   // The run's time now. Between frames it goes on, so that following is smooth.
   _now() {
-    const {head, frame_at} = this.store;
+    const {head, frame_at, run} = this.store;
     if (!head) return 0;
     if (head.state !== 'running' || !has_motion()) return head.time_ms;
-    return head.time_ms + Math.min(FRAME_MS, performance.now() - frame_at);
+    // A recording's clock is slowed down, a job's is not.
+    const slow = run.recorded ? head.slow ?? 1 : 1;
+    return head.time_ms + Math.min(FRAME_MS, performance.now() - frame_at) / slow;
   }
 
   _paint() {
