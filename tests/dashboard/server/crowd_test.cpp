@@ -6,7 +6,6 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
-#include <cstddef>
 #include <memory>
 #include <string>
 #include <thread>
@@ -27,14 +26,11 @@ TEST_CASE("two hundred slow clients keep nobody from being served") {
       slow.back()->send("GET /healthz HTTP/1.1\r\nHost: " + run.host());
     }
     CHECK(run.get("/one", run.view_cookie()).status == 200);
-    // Each goes on, and is served unless its time was up before.
-    std::size_t served = 0;
     for (auto& client : slow) {
       client->send("\r\nConnection: close\r\n\r\n");
-      served += client->receive_answer().status == 200;
+      CHECK(client->receive_answer().status == 200);
       CHECK(client->gets_closed());
     }
-    MESSAGE(served, " of 200 slow clients were served");
     CHECK(run.get("/one", run.view_cookie()).status == 200);
   }
   CHECK(open_files() == files);

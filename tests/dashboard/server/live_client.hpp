@@ -92,15 +92,18 @@ public:
     }
   }
 
-  /// The number in the next frame that closes the connection. 0: it just ends.
+  /// The number in the next frame that closes the connection, which it answers.
+  /// 0: it just ends.
   int receive_close() {
     for (;;) {
       const auto next = receive_frame();
       if (next.code == -1)
         return 0;
-      if (next.code == 8 && next.payload.size() >= 2)
-        return static_cast<unsigned char>(next.payload[0]) << 8
-               | static_cast<unsigned char>(next.payload[1]);
+      if (next.code != 8 || next.payload.size() < 2)
+        continue;
+      send(frame_bytes(0x88, next.payload));
+      return static_cast<unsigned char>(next.payload[0]) << 8
+             | static_cast<unsigned char>(next.payload[1]);
     }
   }
 

@@ -21,7 +21,9 @@ namespace troupe::dashboard::test {
 /// a browser sends them.
 class served_run {
 public:
-  explicit served_run(web_server_options options = {})
+  /// With patience for busy machines.
+  served_run() : served_run({.patience = client_patience}) {}
+  explicit served_run(web_server_options options)
     : served_run(std::move(options), web_access{}) {}
   served_run(web_server_options options, web_access access)
     : view_(access.cookie_of(right::view)),

@@ -135,7 +135,9 @@ private:
 };
 
 served_run tls_run(const identity& own) {
-  return served_run{{.certificate = own.certificate, .key = own.key}};
+  return served_run{{.certificate = own.certificate,
+                     .key = own.key,
+                     .patience = client_patience}};
 }
 
 error refusal_of(web_server_options options, const std::string& token) {
@@ -211,9 +213,11 @@ TEST_CASE("who does not finish the handshake is cut off") {
 
 TEST_CASE("off loopback the names of the certificate are the server's") {
   const identity own;
-  const served_run run{
-    {.address = "0.0.0.0", .certificate = own.certificate, .key = own.key},
-    web_access{own.token}};
+  const served_run run{{.address = "0.0.0.0",
+                        .certificate = own.certificate,
+                        .key = own.key,
+                        .patience = client_patience},
+                       web_access{own.token}};
   const auto port = ":" + std::to_string(run.port());
   const auto status = [&](const std::string& host) {
     return tls_client{run.port()}

@@ -102,7 +102,7 @@ public:
   void tick(clock::time_point now) override {
     if (now >= deadline_ || now >= write_deadline_)
       return close();
-    pings_ = 0;
+    controls_ = 0;
     if (is_watching_ && !is_pinging_ && now >= next_ping_)
       ping(now);
   }
@@ -116,7 +116,7 @@ private:
   /// In the system's memory, for a watcher: what is older than the newest frame
   /// should not wait there.
   static constexpr int send_buffer_bytes = 128 * 1024;
-  static constexpr int most_pings = 20; // between two ticks
+  static constexpr int most_controls = 20; // between two ticks
   static constexpr auto never = clock::time_point::max();
 
   // -- parts ------------------------------------------------------------------
@@ -310,7 +310,7 @@ private:
   }
 
   void on_control(websocket::frame_type kind) {
-    if (kind == websocket::frame_type::ping && ++pings_ > most_pings)
+    if (++controls_ > most_controls)
       return close();
     heard();
     if (kind == websocket::frame_type::close) // Boost answers it
@@ -381,7 +381,7 @@ private:
   clock::time_point write_deadline_ = never;
   clock::time_point next_ping_ = never;
   bool is_pinging_ = false;
-  int pings_ = 0; ///< of the client, since the last tick
+  int controls_ = 0; ///< pings and pongs that came since the last tick
 };
 
 } // namespace troupe::dashboard

@@ -228,8 +228,8 @@ private:
     acceptor_.async_accept([this](error_code failed, tcp::socket socket) {
       if (failed)
         return rest();
-      take(std::move(socket));
       accept();
+      take(std::move(socket)); // last, because it can throw
     });
   }
 
