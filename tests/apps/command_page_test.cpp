@@ -128,6 +128,7 @@ TEST_CASE("every option of every command is described") {
                                {"bench", "latency"},
                                {"bench", "comm"},
                                {"launch"},
+                               {"dashboard"},
                                {"trace", "summary"},
                                {"trace", "critical-path"},
                                {"trace", "costs"},

@@ -140,6 +140,7 @@ int parse_and_run(int argc, const char* const* argv) {
   add_doctor(app, chosen);
   add_bench(app, chosen);
   add_trace(app, chosen);
+  add_dashboard(app, chosen);
   add_launch(app, chosen, {argv + std::min(own + 1, argc), argv + argc});
   add_launch_rank(app, chosen);
   add_launch_host(app, chosen);

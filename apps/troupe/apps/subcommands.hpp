@@ -22,6 +22,7 @@ void add_inspect(CLI::App& app, action& chosen);
 void add_doctor(CLI::App& app, action& chosen);
 void add_bench(CLI::App& app, action& chosen);
 void add_trace(CLI::App& app, action& chosen);
+void add_dashboard(CLI::App& app, action& chosen);
 /// @param command the words after "--"
 void add_launch(CLI::App& app, action& chosen,
                 const std::vector<std::string>& command);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/common_options.hpp>
+#include <troupe/apps/dashboard/dashboard_options.hpp>
 #include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/subcommands.hpp>
 #include <troupe/apps/training/train_run.hpp>
@@ -187,6 +188,7 @@ void add_train(CLI::App& app, action& chosen) {
   add_snapshot_options(command, *options);
   add_verify_option(command, *options);
   add_rank_options(command, options->ranks);
+  add_dashboard_option(command, options->dashboard);
   add_output_options(command, options->json,
                      "troupe train digits --data data/digits --devices cpu:2 "
                      "--epochs 30 --save saved");

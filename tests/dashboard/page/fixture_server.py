@@ -144,7 +144,7 @@ class FixtureServer:
         query = urllib.parse.parse_qs(url.query)
         if method == "POST" and name == "control":
             words = json.loads(body)
-            return run.control(words["command"], words.get("factor", 1))
+            return run.control(words["command"], words.get("op_delay_ms", 0))
         if name == "why":
             handle = query.get("handle")
             return run.why(int(handle[0]) if handle else None)

@@ -260,7 +260,7 @@ class SyntheticRun:
         self.state = "running"
         self.failure = ""
         self.level = "messages"  # or "steps": then nothing is known of handles
-        self.slow = 1
+        self.op_delay_ms = 0
         self.time_ms = 0.0
         self.sequence = 0
         self.step = 0
@@ -289,7 +289,7 @@ class SyntheticRun:
         """The job works for `ms` of the clock on the wall."""
         if self.state != "running":
             return
-        rest = ms / self.slow
+        rest = ms / (1 + self.op_delay_ms)
         while rest > 0 and self.state == "running":
             plan = self._plan()
             part = min(rest, plan.length - self._in_step)
@@ -300,7 +300,7 @@ class SyntheticRun:
             if self._in_step >= plan.length:
                 self._end_step(plan)
 
-    def control(self, command, factor):
+    def control(self, command, op_delay_ms):
         if command == "pause":
             self.state = "paused"
         elif command == "resume":
@@ -309,7 +309,7 @@ class SyntheticRun:
             self.state = "running"
             self.single_steps = 1
         elif command == "slow":
-            self.slow = factor
+            self.op_delay_ms = op_delay_ms
         return {"state": self.state}
 
     def _plan(self):
@@ -385,7 +385,7 @@ class SyntheticRun:
                 "steps_ended": self.steps_ended, "level": self.level, "lost": 0,
                 "messages": self.messages, "messages_per_s": 2480.5, "steps_per_s": 2.4,
                 "workers": [{"busy": 0.9 - 0.1 * w, "op": op} for w, op in enumerate(busy)],
-                "watchers": 1, "overhead": 0.004, "slow": self.slow,
+                "watchers": 1, "overhead": 0.004, "op_delay_ms": self.op_delay_ms,
                 "memory": [{"device": d, "bytes": 48_200_000 + 1000 * (self.step % 7),
                             "peak_bytes": 61_000_000} for d in self.graph.devices],
                 "overlap": 0.83, "nan_steps": self.nan_steps[-8:]}

@@ -3,6 +3,7 @@
 
 #include <troupe/actors/backend/backend.hpp>
 #include <troupe/actors/configure.hpp>
+#include <troupe/apps/dashboard/training_board.hpp>
 #include <troupe/apps/data/training_source.hpp>
 #include <troupe/apps/delays/slow_ops.hpp>
 #include <troupe/apps/elastic/divided_state.hpp>
@@ -20,6 +21,7 @@
 #include <troupe/apps/training/device_choice.hpp>
 #include <troupe/apps/training/held_out_test.hpp>
 #include <troupe/apps/training/placing.hpp>
+#include <troupe/apps/training/train_checks.hpp>
 #include <troupe/apps/training/training.hpp>
 #include <troupe/apps/training/training_text.hpp>
 #include <troupe/apps/training/training_watch.hpp>
@@ -75,34 +77,6 @@ void run_after_saving(const train_options& options, Function work) {
   }
 }
 
-/// Only the first rank of a job writes files.
-train_options without_files(train_options options) {
-  options.save.clear();
-  options.metrics.clear();
-  options.loss_curve.clear();
-  options.fetch_out.clear();
-  options.profile = false;
-  return options;
-}
-
-/// With `--strategy none`, devices do not agree on parameters.
-void check_verification(const train_options& options) {
-  if (options.verify_every > 0 && options.network.strategy == "none")
-    throw usage_error("--verify-every cannot be used with --strategy none");
-}
-
-/// Refuses what one rank cannot do for all.
-void check_part(const train_options& options, const program_bundle& bundle,
-                const rank_part& part) {
-  if (part.is_elastic())
-    check_elastic(options);
-  const auto names = split_names(options.fetch);
-  if (part.has_others() && persistable(bundle, names) != names)
-    throw usage_error("--fetch: with several ranks, only persistable variables "
-                      "can be fetched, because each rank has only its own "
-                      "samples");
-}
-
 program_bundle load(const network_options& options, trace::phase_log& log) {
   log.begin("read program");
   return load_program(options.program, options.loss);
@@ -135,6 +109,7 @@ private:
   void leave_epoch(const error& failure, const stop_request& stop);
   training_observer observe(executor& exe, held_out_test& held_out,
                             const stop_request& stop, progress& shown);
+  void begin_board(progress& shown);
   void tell_begin(executor& exe, progress& shown);
   void record(const step_metrics& metrics, progress& shown);
   void step_is_done(const run_position& done);
@@ -163,6 +138,7 @@ private:
   std::optional<run_outputs> outputs_;
   std::shared_ptr<scope> parameters_;
   std::optional<run_profile> profile_;
+  std::optional<training_board> board_; // of the first rank, if it is wanted
   rank_state state_;
   parameter_backup backup_;         // at `state_`, in an elastic job
   std::string last_line_;           // of metrics, of the last step
@@ -186,6 +162,7 @@ training_run::training_run(const train_options& given, rank_part& part)
   if (given.data.feeds.empty())
     refuse_custom_gradient(given.network, bundle_);
   check_verification(given);
+  check_trace_folder(given);
   wanted_ = make_train_options(given, bundle_);
   slow_down(wanted_, bundle_.main, given.slow);
   if (wanted_.threads == 0)
@@ -492,9 +469,13 @@ training_observer training_run::observe(executor& exe, held_out_test& held_out,
       outputs_->add(result);
     if (profile_)
       profile_->take();
+    if (board_)
+      board_->tell(result);
   };
   observer.step = [&](const step_metrics& metrics) {
     record(metrics, shown);
+    if (board_)
+      board_->remember(metrics);
     shown.update(
       {metrics.step + 1, steps_, metrics.loss, metrics.samples_per_s});
   };
@@ -523,26 +504,37 @@ training_observer training_run::observe(executor& exe, held_out_test& held_out,
   return observer;
 }
 
+/// Begins the dashboard, if the first rank is to have one.
+void training_run::begin_board(progress& shown) {
+  if (part_.is_first() && given_.dashboard.is_wanted() && !board_)
+    board_.emplace(given_.dashboard, bundle_, part_, shown);
+}
+
 void training_run::train_epoch(held_out_test& held_out,
                                const stop_request& stop) {
+  auto shown =
+    part_.is_first() ? progress{} : progress{progress::form::nothing};
+  begin_board(shown);
+  auto fetches = split_names(given_.fetch);
+  if (board_)
+    board_->add_fetches(run_.fetches, fetches);
   executor exe(bundle_.main, run_);
   divided_.note(exe, part_.rank() * wanted_.devices.size(),
                 wanted_.devices.size());
   if (profile_)
     profile_->begin(exe);
-  auto shown =
-    part_.is_first() ? progress{} : progress{progress::form::nothing};
   tell_begin(exe, shown);
   snapshots_->begin(run_, shown);
   exe.continue_from(state_.position.steps);
   const stop_watch watch(stop, [&] { exe.cancel(); });
+  const auto on_board =
+    board_ ? board_->show(exe, state_.position.steps) : nullptr;
   const auto watchdog = watch_steps(exe, given_.watchdog);
   // In an elastic job, the values after each step are kept.
   const auto in_flight =
     part_.is_elastic() ? 1 : executor_options{}.steps_in_flight;
-  run_training(exe, *source_, state_.position, updates(), in_flight,
-               split_names(given_.fetch), observe(exe, held_out, stop, shown),
-               report_);
+  run_training(exe, *source_, state_.position, updates(), in_flight, fetches,
+               observe(exe, held_out, stop, shown), report_);
   if (report_.stopped)
     return;
   exe.synchronize_parameters();

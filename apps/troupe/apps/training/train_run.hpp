@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/apps/common_options.hpp>
+#include <troupe/apps/dashboard/dashboard_options.hpp>
 #include <troupe/apps/rank_part.hpp>
 
 #include <cstdint>
@@ -36,8 +37,9 @@ struct train_options {
   double watchdog = 60;             ///< seconds; 0: none
   std::string trace;                ///< .trt
   std::string trace_level;          ///< empty: messages
-  std::string fetch;                ///< names with commas
-  std::string fetch_out;            ///< .npz
+  dashboard_options dashboard;
+  std::string fetch;     ///< names with commas
+  std::string fetch_out; ///< .npz
   std::uint64_t seed = 0;
   bool deterministic = false; ///< no trial chooses the devices
   bool check_nan = false;

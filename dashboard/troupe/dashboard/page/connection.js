@@ -10,15 +10,24 @@ const REFILL_MS = 5000;       // history is read again at most so often
 export async function get_json(path, options = {cache: 'no-store'}) {
   const answer = await fetch(path, options);
   if (answer.ok) return answer.json();
-  const text = (await answer.text()).trim() || `the server answered ${answer.status}`;
+  const text = why_of(await answer.text()) || `the server answered ${answer.status}`;
   throw Object.assign(new Error(text), {status: answer.status});
 }
 
-export function post_control(command, factor) {
+// Refusals are {"error": text}, or a line of text.
+function why_of(body) {
+  try {
+    return JSON.parse(body).error;
+  } catch {
+    return body.trim();
+  }
+}
+
+export function post_control(command, op_delay_ms) {
   return get_json('/api/v1/control', {
     method: 'POST',
     headers: {'Content-Type': 'application/json'},
-    body: JSON.stringify({command, factor}),
+    body: JSON.stringify({command, op_delay_ms}),
   });
 }
 

@@ -2,7 +2,7 @@
 import {button, make, set_hidden, set_text} from '/dom.js';
 import {post_control} from '/connection.js';
 
-const FACTORS = [1, 2, 5, 10, 50];
+const DELAYS_MS = [0, 10, 50, 200, 1000];
 
 export class controls {
   constructor(store, element, announce) {
@@ -11,13 +11,14 @@ export class controls {
     this.announce = announce;
     this.pause = button('Pause', () => this.toggle(), {'aria-keyshortcuts': 'Space'});
     this.step = button('One step', () => this.one_step(), {'aria-keyshortcuts': 'n'});
-    const send = () => this._send('slow', FACTORS[this.slider.value]);
-    this.slider = make('input', {type: 'range', min: 0, max: FACTORS.length - 1, value: 0,
-      on: {input: () => this._show_factor(), change: send}});
-    this.factor = make('output', {class: 'number'}, '1\u00d7');
-    this.slow = make('label', {class: 'slow'}, 'Slow motion ', this.slider, this.factor);
+    this.rewind = button('From the start', () => this._send('rewind'));
+    const send = () => this._send('slow', DELAYS_MS[this.slider.value]);
+    this.slider = make('input', {type: 'range', min: 0, max: DELAYS_MS.length - 1, value: 0,
+      on: {input: () => this._show_delay(), change: send}});
+    this.delay = make('output', {class: 'number'}, 'off');
+    this.slow = make('label', {class: 'slow'}, 'Slow motion ', this.slider, this.delay);
     this.error = make('span', {class: 'bad', role: 'alert'});
-    element.append(this.pause, this.step, this.slow, this.error);
+    element.append(this.pause, this.step, this.rewind, this.slow, this.error);
     store.on('run', () => this._begin());
     store.on('frame', () => this._update());
   }
@@ -39,9 +40,9 @@ export class controls {
   }
 
   _begin() {
-    const {may_control, recorded, speed_control} = this.store.run;
-    set_hidden(this.element, !may_control && !recorded);
-    set_hidden(this.slow, speed_control === false);
+    const {may_control, recorded} = this.store.run;
+    set_hidden(this.element, !may_control);
+    set_hidden(this.rewind, !recorded);
     set_text(this.error, '');
   }
 
@@ -49,26 +50,26 @@ export class controls {
     const {head} = this.store;
     const is_over = head.state === 'ended' || head.state === 'failed';
     set_text(this.pause, this._is_paused() ? 'Resume' : 'Pause');
-    this.pause.disabled = this.step.disabled = this.slider.disabled =
-      is_over && !this.store.run.recorded;
-    const at = FACTORS.indexOf(head.slow ?? 1);
+    this.pause.disabled = this.step.disabled = is_over;
+    this.slider.disabled = is_over && !this.store.run.recorded;
+    const at = DELAYS_MS.indexOf(head.op_delay_ms);
     if (at >= 0 && document.activeElement !== this.slider && Number(this.slider.value) !== at) {
       this.slider.value = at;
-      this._show_factor();
+      this._show_delay();
     }
   }
 
-  _show_factor() {
-    const factor = FACTORS[this.slider.value];
-    set_text(this.factor, `${factor}\u00d7`);
-    this.slider.setAttribute('aria-valuetext', `${factor} times slower`);
+  _show_delay() {
+    const ms = DELAYS_MS[this.slider.value];
+    set_text(this.delay, ms === 0 ? 'off' : `${ms} ms per op`);
+    this.slider.setAttribute('aria-valuetext', ms === 0 ? 'off' : `${ms} milliseconds per op`);
   }
 
-  async _send(command, factor) {
+  async _send(command, op_delay_ms) {
     try {
-      const answer = await post_control(command, factor);
+      const answer = await post_control(command, op_delay_ms);
       set_text(this.error, '');
-      this.announce(command === 'slow' ? `Slow motion: ${factor} times slower.`
+      this.announce(command === 'slow' ? `Slow motion: ${op_delay_ms} milliseconds per op.`
                                        : `The run is ${answer.state}.`);
     } catch (error) {
       set_text(this.error, `Not done: ${error.message}`);

@@ -95,9 +95,9 @@ export class timeline_view {
     const {head, frame_at, run} = this.store;
     if (!head) return 0;
     if (head.state !== 'running' || !has_motion()) return head.time_ms;
-    // A recording's clock is slowed down, a job's is not.
-    const slow = run.recorded ? head.slow ?? 1 : 1;
-    return head.time_ms + Math.min(FRAME_MS, performance.now() - frame_at) / slow;
+    // A recording's clock goes from event to event, a job's goes on.
+    if (run.recorded) return head.time_ms;
+    return head.time_ms + Math.min(FRAME_MS, performance.now() - frame_at);
   }
 
   _paint() {

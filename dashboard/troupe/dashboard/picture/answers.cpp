@@ -220,6 +220,10 @@ json actors_answer(const live_picture& picture, const trace::run_info& run,
   std::ranges::sort(streams);
   const auto rest = std::ranges::unique(streams);
   streams.erase(rest.begin(), rest.end());
+  std::uint64_t messages_per_step = 0;
+  for (handle_id id = 0; id < handles.size(); ++id)
+    if (picture.states()[id] != handle_state::elsewhere)
+      messages_per_step += picture.needs(id);
   auto errors = json::array();
   if (!state.failure.empty())
     errors.push_back(state.failure);
@@ -227,11 +231,12 @@ json actors_answer(const live_picture& picture, const trace::run_info& run,
   for (std::size_t rank = 0; rank < run.processes; ++rank)
     nodes.push_back({{"rank", rank},
                      {"host", rank == run.process ? run.host : ""},
-                     {"here", rank == run.process}});
-  return {{"op_actors", ops},
+                     {"state", rank == run.process ? "here" : "elsewhere"}});
+  return {{"actors", handles.size() + streams.size()},
+          {"op_actors", ops},
           {"variable_actors", handles.size() - ops},
           {"stream_actors", streams.size()},
-          {"messages_per_step", picture.graph().edges.size()},
+          {"messages_per_step", messages_per_step},
           {"messages", picture.messages()},
           {"steps", picture.steps_ended()},
           {"errors", std::move(errors)},
@@ -249,6 +254,11 @@ json timeline_answer(const live_picture& picture) {
 }
 
 json why_answer(const actors::wait_chain& chain) {
+  std::string text; // what it comes down to
+  if (!chain.missing.empty())
+    text = "what " + chain.missing + " sends has not arrived";
+  else if (!chain.links.empty())
+    text = actors::to_string(chain.links.back());
   auto links = json::array();
   for (const auto& link : chain.links)
     links.push_back({{"handle", link.handle},
@@ -256,9 +266,8 @@ json why_answer(const actors::wait_chain& chain) {
                      {"step", link.step},
                      {"state", name_of(link.how_far)},
                      {"text", actors::to_string(link)}});
-  return {{"links", std::move(links)},
-          {"missing", chain.missing},
-          {"text", actors::to_string(chain)}};
+  return {
+    {"links", std::move(links)}, {"missing", chain.missing}, {"text", text}};
 }
 
 json head_answer(const live_picture& picture, const board_state& state) {

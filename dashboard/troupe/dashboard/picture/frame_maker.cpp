@@ -13,6 +13,7 @@ namespace troupe::dashboard {
 
 namespace {
 
+constexpr std::uint64_t repeated_steps = 8;
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
 void add_states(frame_writer& frame, const live_picture& picture) {
@@ -49,12 +50,12 @@ void add_slices(frame_writer& frame, const slice_log& log, std::uint64_t told) {
   frame.add("slice_kind", kind);
 }
 
-// A step's loss can be known after the step has ended: so the last step is told
-// once more.
+// A step's loss can be known after the step has ended: so the last steps are
+// told once more.
 void add_steps(frame_writer& frame, const live_picture& picture,
                std::uint64_t told) {
-  const auto fresh = std::min<std::uint64_t>(picture.steps_seen() - told + 2,
-                                             picture.steps().size());
+  const auto fresh = std::min<std::uint64_t>(
+    picture.steps_seen() - told + repeated_steps, picture.steps().size());
   std::vector<std::uint32_t> number;
   std::vector<double> ms, loss, rate, learning_rate;
   for (auto i = picture.steps().size() - fresh; i < picture.steps().size();

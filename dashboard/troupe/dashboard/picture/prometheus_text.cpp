@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/dashboard/picture/answers.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <string_view>
@@ -68,30 +69,24 @@ std::string label(std::string_view name, std::string_view value) {
 
 void add_training(metric_writer& out, const live_picture& picture) {
   const auto& steps = picture.steps();
-  if (steps.empty())
-    return;
-  const auto& last = steps.back();
-  // The newest step can be one whose loss is not known yet.
-  for (auto s = steps.rbegin(); s != steps.rend(); ++s)
-    if (s->loss) {
-      out.single("loss", "gauge", "Loss of the newest step that has one.",
-                 *s->loss);
-      break;
-    }
-  out.single("step_seconds", "gauge", "Time of the newest step.",
-             last.ms / 1e3);
-  for (auto s = steps.rbegin(); s != steps.rend(); ++s)
-    if (s->samples_per_s) {
-      out.single("samples_per_second", "gauge",
-                 "Samples per second in the newest step.", *s->samples_per_s);
-      break;
-    }
-  for (auto s = steps.rbegin(); s != steps.rend(); ++s)
-    if (s->learning_rate) {
-      out.single("learning_rate", "gauge", "Learning rate of the newest step.",
-                 *s->learning_rate);
-      break;
-    }
+  // The newest steps can be some of which not all is known yet.
+  const auto newest = [&](auto has) {
+    const auto found = std::find_if(steps.rbegin(), steps.rend(), has);
+    return found == steps.rend() ? nullptr : &*found;
+  };
+  if (const auto* s = newest([](auto& r) { return r.loss.has_value(); }))
+    out.single("loss", "gauge", "Loss of the newest step.", *s->loss);
+  if (const auto* s = newest([](auto& r) { return r.ms > 0; }))
+    out.single("step_seconds", "gauge", "Time of the newest step.",
+               s->ms / 1e3);
+  if (const auto* s =
+        newest([](auto& r) { return r.samples_per_s.has_value(); }))
+    out.single("samples_per_second", "gauge",
+               "Samples per second in the newest step.", *s->samples_per_s);
+  if (const auto* s =
+        newest([](auto& r) { return r.learning_rate.has_value(); }))
+    out.single("learning_rate", "gauge", "Learning rate of the newest step.",
+               *s->learning_rate);
 }
 
 void add_devices(metric_writer& out, const live_picture& picture) {

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/common_options.hpp>
+#include <troupe/apps/dashboard/dashboard_options.hpp>
+#include <troupe/apps/option_checks.hpp>
+#include <troupe/apps/stop_request.hpp>
+#include <troupe/apps/subcommands.hpp>
+#include <troupe/apps/trace/traced_run.hpp>
+#include <troupe/dashboard/board.hpp>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace troupe::apps {
+
+namespace {
+
+struct file_options {
+  std::string trace;
+  dashboard_options dashboard;
+  bool json = false;
+};
+
+void print_link(const std::string& link, bool as_json) {
+  if (as_json)
+    std::printf("%s\n", nlohmann::json({{"link", link}}).dump().c_str());
+  else
+    std::printf("%s\n", link.c_str());
+  std::fflush(stdout); // whoever waits for it reads a pipe
+}
+
+// Playing a file changes nothing: whoever looks may also pause it.
+int run_dashboard(const file_options& options) {
+  const stop_request stop;
+  auto traces = read_traces({options.trace});
+  dashboard::board board{board_options_of(options.dashboard)};
+  board.show(std::move(traces.front()));
+  print_link(board.control_link(), options.json);
+  constexpr std::chrono::milliseconds between_looks{50};
+  while (!stop.stopped())
+    std::this_thread::sleep_for(between_looks);
+  return 0;
+}
+
+} // namespace
+
+void add_dashboard(CLI::App& app, action& chosen) {
+  auto options = std::make_shared<file_options>();
+  options->dashboard.address = default_dashboard_address;
+  auto& command = *app.add_subcommand(
+    "dashboard", "look at the file of train --trace in the browser");
+  command.add_option("TRACE", options->trace, "F.trt")
+    ->required()
+    ->check(not_empty());
+  command
+    .add_option("--address", options->dashboard.address,
+                "HOST:PORT to listen on; port 0: a free one")
+    ->check(not_empty())
+    ->capture_default_str();
+  add_dashboard_access(command, options->dashboard, "");
+  add_output_options(command, options->json, "troupe dashboard run.trt");
+  command.callback([options, &chosen] {
+    chosen = [options] { return run_dashboard(*options); };
+  });
+}
+
+} // namespace troupe::apps

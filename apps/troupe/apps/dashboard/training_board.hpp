@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/actors/executor.hpp>
+#include <troupe/apps/dashboard/dashboard_options.hpp>
+#include <troupe/apps/program_source.hpp>
+#include <troupe/apps/progress.hpp>
+#include <troupe/apps/rank_part.hpp>
+#include <troupe/apps/results/metrics_file.hpp>
+#include <troupe/dashboard/board.hpp>
+#include <troupe/graph/program.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace troupe::apps {
+
+/// The name of the variable that the program's optimizer reads its learning
+/// rate from; empty if there is none.
+std::string find_learning_rate(const graph::program& program);
+
+/// The dashboard of `troupe train`: shows one executor after the other.
+class training_board {
+public:
+  /// Listens, and tells on stderr where. Throws as `dashboard::board` does.
+  training_board(const dashboard_options& options, const program_bundle& trains,
+                 const rank_part& part, progress& shown);
+
+  /// Adds what the board shows to the variables that can be fetched, and to
+  /// those that each step fetches.
+  void add_fetches(std::vector<std::string>& possible,
+                   std::vector<std::string>& wanted) const;
+  /// Shows a run until the result is destroyed.
+  /// @param first_step of the whole training that the executor runs
+  std::unique_ptr<dashboard::board::shown_run> show(executor& run,
+                                                    std::uint64_t first_step);
+  /// The figures of a step, before `tell` adds it to the curves.
+  void remember(const step_metrics& metrics);
+  void tell(const step_result& result);
+
+private:
+  std::string command_;
+  std::string learning_rate_; // variable; empty: none that can be fetched
+  dashboard::board board_;
+  std::uint64_t first_step_ = 0;
+  step_metrics metrics_;
+};
+
+} // namespace troupe::apps

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/training/train_checks.hpp>
+
+#include <troupe/apps/elastic/elastic_checks.hpp>
+#include <troupe/apps/results/run_outputs.hpp>
+#include <troupe/apps/usage_error.hpp>
+#include <troupe/base/error.hpp>
+#include <troupe/base/quoted_name.hpp>
+
+#include <filesystem>
+
+namespace troupe::apps {
+
+train_options without_files(train_options options) {
+  options.save.clear();
+  options.metrics.clear();
+  options.loss_curve.clear();
+  options.fetch_out.clear();
+  options.profile = false;
+  return options;
+}
+
+/// With `--strategy none`, devices do not agree on parameters.
+void check_verification(const train_options& options) {
+  if (options.verify_every > 0 && options.network.strategy == "none")
+    throw usage_error("--verify-every cannot be used with --strategy none");
+}
+
+void check_trace_folder(const train_options& options) {
+  const auto folder = std::filesystem::path{options.trace}.parent_path();
+  if (!folder.empty() && !std::filesystem::is_directory(folder))
+    throw error(errc::io_failure, "cannot write " + quoted_name(options.trace)
+                                    + ": no such folder");
+}
+
+void check_part(const train_options& options, const program_bundle& bundle,
+                const rank_part& part) {
+  if (part.is_elastic())
+    check_elastic(options);
+  const auto names = split_names(options.fetch);
+  if (part.has_others() && persistable(bundle, names) != names)
+    throw usage_error("--fetch: with several ranks, only persistable variables "
+                      "can be fetched, because each rank has only its own "
+                      "samples");
+}
+
+} // namespace troupe::apps

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/apps/program_source.hpp>
+#include <troupe/apps/rank_part.hpp>
+#include <troupe/apps/training/train_run.hpp>
+
+namespace troupe::apps {
+
+/// The options of a rank other than the first of a job, which writes no files.
+train_options without_files(train_options options);
+/// Throws usage_error for checks of parameters that devices do not share.
+void check_verification(const train_options& options);
+/// Throws error(io_failure) if the trace's folder is missing: the file is
+/// opened after the trial of devices, which takes a while.
+void check_trace_folder(const train_options& options);
+/// Throws usage_error for what one rank cannot do for all.
+void check_part(const train_options& options, const program_bundle& bundle,
+                const rank_part& part);
+
+} // namespace troupe::apps

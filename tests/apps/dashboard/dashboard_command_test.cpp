@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/command_runner.hpp"
+
+#include <dashboard/server/raw_client.hpp>
+#include <support/files.hpp>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <csignal>
+#include <optional>
+#include <string>
+
+using namespace troupe::test;
+using troupe::dashboard::test::raw_answer;
+using troupe::dashboard::test::raw_client;
+
+TEST_SUITE("apps.dashboard") {
+
+namespace {
+
+/// The link that a command has printed.
+struct printed_link {
+  std::string host;
+  std::uint16_t port = 0;
+  std::string path; ///< with the token
+};
+
+std::optional<printed_link> find_link(const std::string& text,
+                                      const std::string& before) {
+  const std::string scheme = "http://";
+  const auto line = text.find(before);
+  const auto at = text.find(scheme, line);
+  const auto end = text.find('\n', at);
+  if (line == text.npos || at == text.npos || end == text.npos)
+    return {};
+  const auto link = text.substr(at + scheme.size(), end - at - scheme.size());
+  const auto slash = link.find('/');
+  const auto colon = link.find(':');
+  return printed_link{
+    link.substr(0, slash),
+    static_cast<std::uint16_t>(std::stoul(link.substr(colon + 1))),
+    link.substr(slash)};
+}
+
+raw_answer get(const printed_link& link, const std::string& path,
+               const std::string& cookie = "") {
+  raw_client client{link.port};
+  client.send("GET " + path + " HTTP/1.1\r\nHost: " + link.host + "\r\n"
+              + (cookie.empty() ? "" : "Cookie: " + cookie + "\r\n") + "\r\n");
+  return client.receive_answer();
+}
+
+/// Follows a link once, as a browser does. Returns the cookie.
+std::string log_in(const printed_link& link) {
+  const auto answer = get(link, link.path);
+  CHECK(answer.status == 303);
+  const auto cookie = answer.header("Set-Cookie");
+  return cookie.substr(0, cookie.find(';'));
+}
+
+} // namespace
+
+TEST_CASE("a training is shown to who follows its link") {
+  bool is_seen = false;
+  const auto result = run_troupe(
+    {"train", "mlp", "--synthetic", "--batch", "8", "--steps", "100000000",
+     "--threads", "1", "--devices", "cpu:1", "--dashboard"},
+    [&](pid_t process, const std::string& err) {
+      const auto link = find_link(err, "dashboard, to look:");
+      if (!link || err.find("mlp on cpu") == err.npos)
+        return false;
+      const auto cookie = log_in(*link);
+      CHECK(get(*link, link->path).status == 403); // a second time
+      const auto run = get(*link, "/api/v1/run", cookie);
+      CHECK(run.status == 200);
+      const auto answer = nlohmann::json::parse(run.body);
+      CHECK(answer["command"] == "train mlp");
+      CHECK(answer["pid"] == process);
+      CHECK(answer["may_control"] == false);
+      for (;;) {
+        const auto series =
+          nlohmann::json::parse(get(*link, "/api/v1/series", cookie).body);
+        if (series["loss"].empty() || series["loss"][0].is_null())
+          continue;
+        CHECK(series["learning_rate"][0].is_number());
+        break;
+      }
+      is_seen = true;
+      ::kill(process, SIGINT);
+      return true;
+    });
+  INFO(result.err);
+  CHECK(is_seen);
+  CHECK(result.code == 1); // it was stopped
+}
+
+TEST_CASE("a file is shown until the command is stopped") {
+  const temporary_folder folder;
+  const std::string file = folder / "a.trt";
+  REQUIRE(run_troupe({"train", "mlp", "--synthetic", "--batch", "8", "--steps",
+                      "3", "--devices", "cpu:1", "--trace", file})
+            .code
+          == 0);
+  const auto result =
+    run_in(folder, "troupe dashboard a.trt --json > link.txt & pid=$!; "
+                   "until test -s link.txt; do sleep 0.02; done; "
+                   "kill -TERM $pid; wait $pid");
+  INFO(result.err);
+  CHECK(result.code == 0);
+  CHECK(read_bytes(folder / "link.txt").find("{\"link\":\"http://127.0.0.1:")
+        == 0);
+}
+
+TEST_CASE("a dashboard that cannot be had is refused in one line") {
+  const temporary_folder folder;
+  const words train{"train",   "mlp", "--synthetic", "--batch", "8",
+                    "--steps", "1",   "--devices",   "cpu:1"};
+  CHECK(fails_with(run_troupe(train + words{"--dashboard", "nowhere"}), 1,
+                   {"HOST:PORT", "nowhere"}));
+  CHECK(fails_with(run_troupe(train + words{"--dashboard", "0.0.0.0:0"}), 1,
+                   {"TLS"}));
+  CHECK(fails_with(run_troupe(train + words{"--dashboard-token", "t"}), 2,
+                   {"--dashboard"}));
+  CHECK(fails_with(run_troupe({"dashboard", folder / "none.trt"}), 1,
+                   {"none.trt"}));
+  write_bytes(folder / "a.trt", "no trace");
+  CHECK(fails_with(run_troupe({"dashboard", folder / "a.trt"}), 1, {"a.trt"}));
+}
+
+} // TEST_SUITE("apps.dashboard")

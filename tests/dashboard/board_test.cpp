@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/dashboard/board.hpp>
+
+#include <actors/small_nets.hpp>
+#include <support/caught.hpp>
+#include <support/files.hpp>
+#include <trace/export/hand_made_trace.hpp>
+
+#include "server/raw_client.hpp"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <thread>
+
+using namespace troupe;
+using namespace troupe::dashboard;
+using namespace troupe::dashboard::test;
+using namespace troupe::test;
+using nlohmann::json;
+
+TEST_SUITE("dashboard.board") {
+
+namespace {
+
+/// A board, and a program that shows its secret.
+class asked_board {
+public:
+  asked_board() : board_({.token_file = folder_ / "token"}) {
+    const auto& link = board_.view_link();
+    const auto colon = link.rfind(':');
+    port_ = static_cast<std::uint16_t>(std::stoul(link.substr(colon + 1)));
+    secret_ = read_bytes(folder_ / "token");
+    while (!secret_.empty() && secret_.back() == '\n')
+      secret_.pop_back();
+  }
+
+  board& operator*() noexcept { return board_; }
+  board* operator->() noexcept { return &board_; }
+
+  raw_answer get(const std::string& path) const {
+    return ask("GET " + path, "");
+  }
+  json get_json(const std::string& path) const {
+    const auto answer = get(path);
+    REQUIRE_MESSAGE(answer.status == 200, answer.body);
+    return json::parse(answer.body);
+  }
+  raw_answer obey(const std::string& body) const {
+    return ask("POST /api/v1/control", body);
+  }
+  /// Asks for the state until it is as wanted, and returns it.
+  json wait_for(const std::function<bool(const json&)>& is_wanted) const {
+    for (;;) {
+      const auto state = get_json("/api/v1/state");
+      if (is_wanted(state))
+        return state;
+      std::this_thread::sleep_for(std::chrono::milliseconds{10});
+    }
+  }
+
+private:
+  raw_answer ask(const std::string& what, const std::string& body) const {
+    raw_client client{port_};
+    client.send(what + " HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(port_)
+                + "\r\nAuthorization: Bearer " + secret_
+                + "\r\nContent-Type: application/json\r\nContent-Length: "
+                + std::to_string(body.size()) + "\r\n\r\n" + body);
+    return client.receive_answer();
+  }
+
+  temporary_folder folder_;
+  board board_;
+  std::uint16_t port_ = 0;
+  std::string secret_;
+};
+
+/// Two steps of conv2d and momentum.
+trace::process_trace recorded() {
+  auto t = two_ops();
+  for (std::uint32_t step = 0; step < 2; ++step)
+    event_list{t}
+      .on(0, step)
+      .add(1000 * step, event_kind::step_begin)
+      .run(1000 * step + 100, 1000 * step + 300, conv)
+      .run(1000 * step + 400, 1000 * step + 600, update)
+      .add(1000 * step + 700, event_kind::step_end);
+  return t;
+}
+
+} // namespace
+
+TEST_CASE("before a run is shown, there is nothing to answer") {
+  asked_board b;
+  CHECK(b.get("/api/v1/state").status == 503);
+  CHECK(b.get("/metrics").status == 503);
+  CHECK(b.get("/healthz").status == 200);
+}
+
+TEST_CASE("the page and its files are part of the library") {
+  asked_board b;
+  const auto page = b.get("/");
+  CHECK(page.status == 200);
+  CHECK(page.header("Content-Type") == "text/html; charset=utf-8");
+  CHECK(page.body.find("<title>Troupe</title>") != std::string::npos);
+  const auto script = b.get("/app.js");
+  CHECK(script.header("Content-Type") == "text/javascript; charset=utf-8");
+  CHECK(b.get("/style.css").header("Content-Type")
+        == "text/css; charset=utf-8");
+  CHECK(b.get("/page_files.hpp").status == 503); // no file of the page
+}
+
+TEST_CASE("a run is shown while it runs, and stays when it has ended") {
+  asked_board b;
+  const auto net = make_mlp();
+  {
+    executor_options o;
+    o.parameters = net.parameters();
+    executor exe(net.main, o);
+    const auto shown = b->show(exe, "a test");
+    const auto run = b.get_json("/api/v1/run");
+    CHECK(run["command"] == "a test");
+    CHECK(run["recorded"] == false);
+    CHECK(run["may_control"] == true);
+    CHECK(b.get_json("/api/v1/graph")["handles"].size() == exe.graph().size());
+    // A question counts as a look: from then on, messages are recorded.
+    b.wait_for([&](const json& s) { return s["level"] == "messages"; });
+    for (std::uint64_t step = 0; step < 4; ++step) {
+      const auto result = exe.run(net.batch(step, 8));
+      b->tell({result.step, result.loss, 100, 0.5});
+    }
+    const auto state =
+      b.wait_for([](const json& s) { return s["steps_ended"] == 4; });
+    CHECK(state["state"] == "running");
+    CHECK(state["messages"] > 0);
+    CHECK(state["lost"] == 0);
+    const auto series = b.get_json("/api/v1/series");
+    CHECK(series["steps"].dump() == "[0,1,2,3]");
+    CHECK(series["learning_rate"].dump() == "[0.5,0.5,0.5,0.5]");
+    CHECK(b.get_json("/api/v1/timeline")["slices"].size() > 0);
+    CHECK(b.get_json("/api/v1/why?handle=0")["links"].size() == 1);
+    CHECK(b.get("/api/v1/why?handle=1000000").status == 404);
+    CHECK(b.get("/api/v1/why?handle=x").status == 400);
+    CHECK(b.get("/metrics").body.find("troupe_steps_total{rank=\"0\"} 4")
+          != std::string::npos);
+  }
+  CHECK(b.get_json("/api/v1/state")["state"] == "ended");
+  CHECK(b.get_json("/api/v1/series")["steps"].size() == 4);
+  CHECK(b.get_json("/api/v1/why")["links"].empty());
+  CHECK(b.obey(R"({"command":"pause"})").status == 400);
+}
+
+TEST_CASE("each run that is shown has another number") {
+  asked_board b;
+  b->show(recorded());
+  const auto first = b.get_json("/api/v1/run")["run"];
+  b->show(recorded());
+  CHECK(b.get_json("/api/v1/run")["run"] != first);
+}
+
+TEST_CASE("a run is paused, goes on a step, and is slowed down") {
+  asked_board b;
+  const auto net = make_mlp();
+  executor_options o;
+  o.parameters = net.parameters();
+  executor exe(net.main, o);
+  const auto shown = b->show(exe, "a test");
+  CHECK(json::parse(b.obey(R"({"command":"pause"})").body)["state"]
+        == "paused");
+  CHECK(exe.pace().is_paused());
+  b.obey(R"({"command":"step"})");
+  exe.run(net.batch(0, 8));
+  b.obey(R"({"command":"resume"})");
+  CHECK_FALSE(exe.pace().is_paused());
+  const auto slow = b.obey(R"({"command":"slow","op_delay_ms":3})");
+  CHECK(json::parse(slow.body)["op_delay_ms"] == 3);
+  CHECK(exe.pace().op_delay() == std::chrono::milliseconds{3});
+  for (const auto* wrong :
+       {"", "[]", "{}", R"({"command":7})", R"({"command":"explode"})",
+        R"({"command":"slow"})", R"({"command":"slow","op_delay_ms":-1})",
+        R"({"command":"slow","op_delay_ms":1e9})", R"({"command":"rewind"})"}) {
+    INFO(wrong);
+    CHECK(b.obey(wrong).status == 400);
+  }
+}
+
+TEST_CASE("a file is shown whole, and played after it was rewound") {
+  asked_board b;
+  b->show(recorded());
+  const auto state =
+    b.wait_for([](const json& s) { return s["state"] == "ended"; });
+  CHECK(state["steps_ended"] == 2);
+  const auto run = b.get_json("/api/v1/run")["run"];
+  b.obey(R"({"command":"rewind"})");
+  CHECK(b.get_json("/api/v1/run")["run"] != run);
+  CHECK(b.get_json("/api/v1/state")["state"] == "paused");
+  CHECK(b.get_json("/api/v1/state")["steps_ended"] == 0);
+  b.obey(R"({"command":"step"})");
+  CHECK(b.get_json("/api/v1/state")["steps_ended"] == 1);
+}
+
+TEST_CASE("an address that is none is refused") {
+  for (const auto* text : {"", "localhost", "127.0.0.1:", ":x", "::1:99999"}) {
+    INFO(text);
+    const auto refused = caught([&] { board{{.address = text}}; });
+    CHECK(refused.code() == errc::invalid_argument);
+  }
+}
+
+} // TEST_SUITE("dashboard.board")
