@@ -55,6 +55,18 @@ const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.h
 return new Set(new Uint32Array(data.buffer)).size;
 """
 
+# How many pixels of the graph are yellow, as edges with new messages are.
+YELLOW = """
+const canvas = document.querySelector('#view_graph canvas.touch');
+const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+let yellow = 0;
+for (let i = 0; i < data.length; i += 4) {
+  const [red, green, blue, alpha] = data.subarray(i, i + 4);
+  yellow += alpha > 50 && red > 150 && Math.abs(red - green) < 30 && blue < red / 2;
+}
+return yellow;
+"""
+
 PICTURE = "return document.querySelector(arguments[0]).toDataURL();"
 
 FRAME_RATE = """
@@ -272,19 +284,29 @@ class PageTest(unittest.TestCase):
         self.find(".details ul button").click()
         self.wait_equal(lambda: self.text(".details h2"), senders[0])
 
+    def test_edges_glow_while_messages_go_over_them(self):
+        self.open()
+        self.wait_live()
+        self.wait(lambda: self.script(YELLOW) > 100, "edges glow")
+        self.pause()
+        self.wait(lambda: self.script(YELLOW) == 0, "edges fade")
+
     def test_a_search_lists_and_marks_what_it_finds(self):
         self.open()
         self.wait_live()
         self.pause()
-        before = self.script(PICTURE, "#view_graph canvas.touch")
+        time.sleep(2)  # until no edge is lit
+        picture = lambda: self.script(PICTURE, "#view_graph canvas.touch")
+        before = picture()
         self.find("input[type=search]").send_keys("adam cpu:1")
         names = [h["name"] for h in self.server.run.graph.handles
                  if "adam" in h["name"] and "cpu:1" in h["name"]]
         self.wait_equal(lambda: self.text(".search .number"), str(len(names)))
         self.assertEqual(self.text(".found").split(" "), names[:12])
-        self.wait(lambda: self.script(PICTURE, "#view_graph canvas.touch") != before, "marks")
+        self.wait(lambda: picture() != before, "marks")
         self.find("input[type=search]").send_keys(Keys.ESCAPE)
         self.wait_equal(lambda: self.text(".search .number"), "")
+        self.wait(lambda: picture() == before, "no marks")
 
     def test_a_click_on_a_box_chooses_it(self):
         self.open()
@@ -468,6 +490,17 @@ class PageTest(unittest.TestCase):
             len(self.server.run.graph.handles))
         self.press("6")
         self.wait_equal(lambda: self.rows("actors", "Run")[0], ["Run", "5eed0002"])
+
+    def test_a_frame_of_another_run_makes_the_page_read_all_again(self):
+        self.open()
+        self.wait_live()
+        self.show("progress")
+        self.wait(lambda: self.rows("progress", "Last steps"), "steps of the first run")
+        # As behind a proxy, which keeps the connection.
+        self.server.run = SyntheticRun(run="5eed0003")
+        self.wait(lambda: self.head()["step"] in ("0", "1", "2"), "steps of the second run")
+        self.press("6")
+        self.wait_equal(lambda: self.rows("actors", "Run")[0], ["Run", "5eed0003"])
 
     def test_the_page_shows_a_graph_that_is_built_later(self):
         self.open(has_graph=False, empty=True)
