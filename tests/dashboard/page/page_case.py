@@ -69,7 +69,7 @@ class PageCase(unittest.TestCase):
         # Nothing may have left the origin, nor have been forbidden, nor failed.
         resources = self.script(
             "return performance.getEntriesByType('resource').map(entry => entry.name)")
-        violations = self.script("return window.violations")
+        violations = self.script("return window.violations ?? []")
         self.driver.get("about:blank")
         if self.server:
             self.server.stop()

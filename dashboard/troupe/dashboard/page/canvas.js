@@ -1,4 +1,4 @@
-// A canvas that has the size of its place in the page, in the pixels of the screen.
+// A canvas with the size of its place in the page, in pixels of the screen.
 import {make} from '/dom.js';
 
 // At most one painting per frame of the screen, none while nothing changed.
@@ -64,7 +64,7 @@ export class screen_canvas {
   }
 }
 
-// Texts cut to a width. Measuring is slow, and the same names come in every frame.
+// Texts cut to a width. Measuring is slow, and names come again in every frame.
 export class text_cutter {
   constructor() {
     this._known = new Map();

@@ -1,5 +1,4 @@
-// Colours of canvases. The palette is that of Okabe and Ito, which people with
-// colour-blindness can tell apart; states also differ in shape.
+// Colours of canvases: those of Okabe and Ito, which the colour-blind can tell apart.
 import {base_type} from '/graph.js';
 
 // Of types of ops, the most frequent first; the other types are grey.

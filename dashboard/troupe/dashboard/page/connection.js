@@ -1,5 +1,5 @@
-// Keeps the page connected to the job: reads the run, its graph and its history,
-// then frames. Tries again when the connection is lost, ever less often.
+// Reads the run, its graph, its history and frames. Tries again when the connection
+// is lost, ever less often.
 import {decode_frame} from '/frame.js';
 
 const FIRST_WAIT_MS = 500;

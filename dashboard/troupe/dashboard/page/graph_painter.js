@@ -16,6 +16,7 @@ const MOST_CURVES = 700;     // handles whose edges are curves
 const LABEL_SCALE = 0.5;
 const COUNT_SCALE = 0.85;
 const FEW_LIT = 150;         // lit edges that can be told apart
+const MOST_LIT = 500;        // of one shade
 const SHADES = 4;            // of an edge that fades
 const PATH = 250;            // edges stroked at once: long paths are slow to rasterise
 
@@ -267,7 +268,7 @@ export class graph_painter {
     c.strokeStyle = theme.lit;
     for (let shade = SHADES - 1; shade >= 0; shade--) {
       c.globalAlpha = strength * (1 - shade / SHADES);
-      this._stroke(c, shades[shade], path);
+      this._stroke(c, shades[shade].slice(0, MOST_LIT), path);
     }
     c.globalAlpha = 1;
   }

@@ -10,6 +10,7 @@ import {state_sign} from '/state_sign.js';
 import {count} from '/format.js';
 
 const PAN = 80;       // pixels per arrow key
+const FADE_MS = 60;   // between paintings of edges that fade
 const READABLE = 1;   // scale at which names can be read
 
 export class graph_view {
@@ -136,7 +137,10 @@ export class graph_view {
     if (this._wanted !== undefined) this._center();
     this.drawing.look(this.top.width, this.top.height);
     this.drawing.paint_ground(this.ground);
-    if (this.drawing.paint(this.top, now)) this.painter.ask();
+    clearTimeout(this._fading);
+    if (this.drawing.paint(this.top, now)) {
+      this._fading = setTimeout(() => this.painter.ask(), FADE_MS);
+    }
   }
 
   // Waits until the canvas has a size: another view may have been shown before.

@@ -18,7 +18,6 @@ export class head_line {
       this.fields[name] = make('dd', {}, NONE);
       list.append(make('div', {}, make('dt', {}, name), this.fields[name]));
     }
-    this.fields.overhead.title = 'Share of one core that the dashboard took';
     store.on('run', () => this._show_run());
     store.on('frame', () => this._show_head());
     store.on('connection', () => this._show_connection());

@@ -41,7 +41,7 @@ export class timeline_view {
     this.tip = new tooltip(this.frame);
     this.facts = make('p', {class: 'slice_facts', role: 'status'});
     this.follow_button = button('Follow', () => this.set_follows(!this.follows),
-      {'aria-pressed': 'true', 'aria-keyshortcuts': 'f', title: 'Follow the run (f)'});
+      {'aria-pressed': 'true', 'aria-keyshortcuts': 'f'});
     this.legend = make('ul', {class: 'legend', 'aria-label': 'Colours of ops'});
     this.element = make('div', {class: 'view'},
       make('div', {class: 'tools'}, this.follow_button, zoom_buttons(this, 'All'), this.legend),
