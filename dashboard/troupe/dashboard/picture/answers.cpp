@@ -65,7 +65,7 @@ std::string_view name_of(actors::progress p) {
 
 /// The newest steps of which the loss is not a number.
 json nan_steps(const live_picture& picture) {
-  constexpr std::size_t most = 16;
+  constexpr std::size_t most = 64;
   auto found = json::array();
   for (auto s = picture.steps().rbegin();
        s != picture.steps().rend() && found.size() < most; ++s)
