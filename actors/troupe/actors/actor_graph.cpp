@@ -273,7 +273,8 @@ const graph::ssa_graph& actor_graph::graph() {
 wait_finder& actor_graph::waits() {
   std::call_once(explained_, [this] {
     waits_ = std::make_unique<wait_finder>(
-      *engine_, context_, graph::wiring_plan{graph(), wiring()});
+      *engine_, context_, graph::wiring_plan{graph(), wiring()},
+      tasks().ranks());
   });
   return *waits_;
 }

@@ -30,6 +30,13 @@ std::string to_string(const wait_chain& chain) {
     text += to_string(l) + "\n";
   if (!chain.missing.empty())
     text += "no message has come from " + chain.missing + "\n";
+  if (chain.call) {
+    text += chain.call->text;
+    text += chain.call->missing.empty() ? " is under way" : " waits for rank";
+    for (auto rank : chain.call->missing)
+      text += " " + std::to_string(rank);
+    text += "\n";
+  }
   return text;
 }
 

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <troupe/base/ids.hpp>
+#include <troupe/comm/communicator.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +41,15 @@ struct wait_chain {
   /// senders, their names with "or" between them, because a counter does not
   /// tell which message is missing.
   std::string missing;
+  /// Set if the last link waits for other ranks: which ones are missing, or how
+  /// far the values have come. Of a `recv`: the rank that sends.
+  std::optional<comm::waiting_call> call = {};
+  /// What the workers run, if the last link is ready and waits for one.
+  struct busy_worker {
+    std::size_t worker;
+    std::string op;
+  };
+  std::vector<busy_worker> busy = {};
 };
 
 /// One line per link: "relu#3@cpu:0, step 7: waits for 1 of 2 messages".

@@ -65,6 +65,17 @@ struct waiting_call {
   std::vector<std::size_t> arrived; ///< ranks that have made the call
   /// Ranks that have not. None: the values are being merged.
   std::vector<std::size_t> missing;
+  ///@{
+  /// Of a call that no rank is missing from: how far its values have come.
+  std::string channel = {}; ///< what carries them, e.g. "gloo"
+  std::uint64_t bytes = 0;  ///< of this rank's values
+  /// Bytes that this process has sent, received or added for calls, since it
+  /// joined. If the number grows, the call goes on.
+  std::uint64_t moved = 0;
+  /// A rank of the process whose bytes are awaited, or that is to take bytes.
+  std::optional<std::size_t> peer = {};
+  bool is_receiving = false; ///< bytes of `peer` are awaited
+  ///@}
 };
 
 /// What a process of a group has told the others about itself.

@@ -6,10 +6,18 @@
 #include <troupe/actors/executor.hpp>
 #include <troupe/actors/tracing/step_watchdog.hpp>
 
+#include <actors/remote/process_group.hpp>
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
 
+#include <troupe/actors/configure.hpp>
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/event_based_actor.hpp>
+
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -144,6 +152,88 @@ TEST_CASE("a message that was lost is named") {
   CHECK(contains(first, "lost message: what the start of step 0 sends"));
   let_go(exe);
   exe.wait(step);
+}
+
+TEST_CASE("a feed that does not come is named, and when it has come") {
+  const auto net = make_mlp();
+  executor exe{net.main, options_for(net)};
+  told_texts told;
+  data_wait waits;
+  const step_watchdog dog{exe,
+                          100ms,
+                          [&](const std::string& text) { told.add(text); },
+                          {.data = &waits}};
+  exe.run(net.batch(0, 6));
+  waits.begin(1);
+  const auto first = told.wait_for(1)[0];
+  CAPTURE(first);
+  CHECK(contains(first, "slow feed: step 1 waits for feed for "));
+  waits.end();
+  CHECK(contains(told.wait_for(2)[1], "step 1 has its feed after "));
+  waits.begin(2);
+  CHECK(contains(told.wait_for(3)[2], "slow feed: step 2 waits for feed"));
+}
+
+TEST_CASE("a worker that does not come is named") {
+  const auto net = make_mlp();
+  caf::actor_system_config config;
+  configure(config, 1);
+  std::atomic<bool> open{false}, is_inside{false};
+  told_texts told;
+  caf::actor_system system{config};
+  auto options = options_for(net);
+  options.system = &system;
+  executor exe{net.main, options};
+  const auto hog = system.spawn([&](caf::event_based_actor*) {
+    is_inside = true;
+    while (!open)
+      std::this_thread::sleep_for(1ms);
+  });
+  while (!is_inside)
+    std::this_thread::sleep_for(1ms);
+  const auto dog = watch(exe, told, 100ms);
+  const auto step = exe.submit(net.batch(0, 6));
+  const auto first = told.wait_for(1)[0];
+  CAPTURE(first);
+  open = true;
+  exe.wait(step);
+  CHECK(contains(first, "stuck worker: no worker has come to stream "));
+  CHECK(contains(first, ", is ready"));
+}
+
+TEST_CASE("a collective names its tensor and the rank that is missing") {
+  const auto net = make_mlp();
+  int until_told[2];
+  REQUIRE(::pipe(until_told) == 0);
+  process_group run{
+    2, [&](node_options node) -> std::string {
+      auto options = options_over(2, graph::merge_strategy::all_reduce);
+      options.parameters = net.parameters();
+      options.nodes = node;
+      executor exe{net.main, options};
+      exe.run(exe.own_share(net.batch(0, 6)));
+      if (node.process == 1) { // makes no further step until the test is over
+        ::close(until_told[1]);
+        char byte = 0;
+        (void)!::read(until_told[0], &byte, 1);
+        return "";
+      }
+      told_texts told;
+      const step_watchdog dog{exe,
+                              100ms,
+                              [&](const std::string& text) { told.add(text); },
+                              {.rank = 0}};
+      exe.submit(exe.own_share(net.batch(0, 6)));
+      return told.wait_for(1)[0];
+    }};
+  const auto text = run.wait(0).last_word;
+  ::close(until_told[0]);
+  ::close(until_told[1]);
+  run.wait(1);
+  CAPTURE(text);
+  // The first collective of a step adds up the ranks' samples.
+  CHECK(contains(text, "lost message: all_reduce of samples waits for rank 1; "
+                       "rank 0 has arrived"));
 }
 
 TEST_CASE("steps that end accuse nobody, and neither does an idle executor") {

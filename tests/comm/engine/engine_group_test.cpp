@@ -404,6 +404,43 @@ TEST_CASE("a rank that leaves ends a call whose values do not come") {
   CHECK(told.failure()->code() == errc::peer_failure);
 }
 
+TEST_CASE("a call whose values move slowly says how far they have come") {
+  constexpr std::size_t piece = 1 << 16;
+  const auto hub = std::make_shared<memory_hub>(2, 1);
+  const engine_group_options options{.piece_bytes = piece};
+  silent_process other{hub, 1, options};
+  const auto end = std::move(
+    join_engine_group(std::make_unique<memory_engine>(hub, 0), options)
+      .front());
+  variable x;
+  x.set(random_tensor({std::int64_t{4 * piece}}, dtype::float32, 1));
+  const rank_value value{"x", &x, &x};
+  const collective_call call{collective_kind::all_reduce, 0, {&value, 1}};
+  other.say_first(call);
+  outcome told;
+  end->start(call, told);
+  const auto seen = [&](auto is_there) {
+    for (;;) {
+      const auto at = end->waits_for();
+      if (at && at->missing.empty() && at->peer && is_there(*at))
+        return *at;
+      std::this_thread::yield();
+    }
+  };
+  const auto first = seen([](auto&) { return true; });
+  CHECK(first.text == "all_reduce of x");
+  CHECK(first.channel == "memory");
+  CHECK(first.bytes == 16 * piece);
+  CHECK(first.moved == 0);
+  CHECK(first.peer == 1);
+  CHECK(!first.is_receiving); // the first piece is to be taken
+  std::vector<std::byte> bytes(piece);
+  other.receive(exchange::raw_tag, bytes);
+  CHECK(seen([](auto& at) { return at.moved > 0; }).moved >= piece);
+  end->leave(broken);
+  told.wait();
+}
+
 TEST_CASE("processes that want different groups are all refused") {
   for (const auto& [second, text] :
        {std::pair<engine_group_options, const char*>{

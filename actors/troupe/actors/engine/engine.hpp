@@ -47,6 +47,11 @@ struct engine_stream {
     /// Called when the next step has been admitted.
     void admit();
     void run(worker& on) override;
+    /// True if a step that has been admitted is not started yet. Relaxed: for
+    /// observers.
+    bool is_due() const noexcept {
+      return waiting_.load(std::memory_order_relaxed) > 0;
+    }
 
   private:
     engine_stream& on_;
@@ -155,6 +160,11 @@ public:
   };
   running_op runs_on(std::size_t worker) const noexcept;
   std::size_t workers() const noexcept { return workers_; }
+  /// True if no worker has yet sent the start messages of a stream for a step
+  /// that has been admitted.
+  bool has_due_start(std::size_t stream) const noexcept {
+    return streams_[stream].start.is_due();
+  }
   /// Sends the message that a test has withheld.
   void let_go();
 

@@ -2,6 +2,7 @@
 #include <troupe/actors/engine/wait_finder.hpp>
 
 #include <troupe/actors/engine/graph_context.hpp>
+#include <troupe/actors/tasks/collective_ranks.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -36,8 +37,8 @@ constexpr int most_chains = 64;
 } // namespace
 
 wait_finder::wait_finder(const engine& runs, const graph_context& context,
-                         graph::wiring_plan plan)
-  : engine_(runs), context_(context), plan_(std::move(plan)),
+                         graph::wiring_plan plan, const collective_ranks* ranks)
+  : engine_(runs), context_(context), ranks_(ranks), plan_(std::move(plan)),
     first_in_edge_(context.graph->size() + 1) {
   const auto& edges = plan_.edges();
   const auto counts = [&](const graph::wired_edge& e) {
@@ -170,6 +171,12 @@ wait_chain wait_finder::follow(place at) const {
         continue;
       }
       looks = 0;
+      if (!next && awaits_start(at)) {
+        link.how_far = progress::is_ready;
+        chain.links.push_back(std::move(link));
+        chain.busy = busy_workers();
+        break;
+      }
       chain.links.push_back(std::move(link));
       if (!next) {
         chain.missing = missing_message(at);
@@ -182,6 +189,10 @@ wait_chain wait_finder::follow(place at) const {
         next = runs_on_stream_of(at);
       else if (link.how_far == progress::launched)
         next = op_that_launch_waits_for(at);
+      if (!next && link.how_far == progress::launched)
+        chain.call = awaited_ranks(at);
+      if (!next && link.how_far == progress::is_ready)
+        chain.busy = busy_workers();
       chain.links.push_back(std::move(link));
       if (!next)
         break;
@@ -272,6 +283,44 @@ wait_finder::op_that_launch_waits_for(place p) const {
       if (other.collective_index == op.collective_index && is_behind(other.id))
         return place{other.id, p.step};
   return std::nullopt;
+}
+
+/// What a launched op waits for that other processes do.
+std::optional<comm::waiting_call> wait_finder::awaited_ranks(place p) const {
+  const auto& g = *context_.graph;
+  if (!g.is_op(p.handle))
+    return std::nullopt;
+  const auto& op = g.op(p.handle);
+  if (op.kind == graph::op_kind::recv) {
+    const auto found =
+      std::ranges::lower_bound(g.transfers, op.id, {}, &graph::transfer::recv);
+    if (engine_.has(found->send))
+      return std::nullopt;
+    return comm::waiting_call{.text = graph::handle_name(g, op.id),
+                              .missing = {g.op(found->send).device}};
+  }
+  if (!ranks_ || !g.rank_collectives || op.collective_index < 0)
+    return std::nullopt;
+  return ranks_->of(op.device).waits_for();
+}
+
+std::vector<wait_chain::busy_worker> wait_finder::busy_workers() const {
+  std::vector<wait_chain::busy_worker> all;
+  for (std::size_t w = 0; w < engine_.workers(); ++w)
+    if (const auto runs = engine_.runs_on(w); runs.op != no_handle)
+      all.push_back({w, graph::handle_name(*context_.graph, runs.op)});
+  return all;
+}
+
+/// True if a message of the step's start is missing because no worker has come
+/// to the stream that sends it.
+bool wait_finder::awaits_start(place p) const {
+  const auto begin = first_in_edge_[p.handle];
+  const auto end = first_in_edge_[p.handle + 1];
+  return std::any_of(
+           in_edges_.begin() + begin, in_edges_.begin() + end,
+           [&](std::uint32_t i) { return plan_.edges()[i].from == no_handle; })
+         && engine_.has_due_start(plan_.stream_of(p.handle));
 }
 
 std::string wait_finder::missing_message(place p) const {

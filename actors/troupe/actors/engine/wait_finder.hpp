@@ -11,6 +11,8 @@
 
 namespace troupe::actors {
 
+class collective_ranks;
+
 /// Explains what a running graph waits for, from its plan and its counters.
 /// This needs no recording. Steps continue meanwhile, so each statement was
 /// true at some moment, but not all at the same one.
@@ -20,8 +22,9 @@ class wait_finder {
 public:
   /// @param runs the engine that runs the graph; outlives the finder
   /// @param context the context of this graph; outlives the finder
+  /// @param ranks of the graph's collectives; null if there are none
   wait_finder(const engine& runs, const graph_context& context,
-              graph::wiring_plan plan);
+              graph::wiring_plan plan, const collective_ranks* ranks);
 
   /// See `executor::why`.
   wait_chain why(handle_id id) const;
@@ -50,9 +53,13 @@ private:
   std::optional<place> runs_on_stream_of(place p) const;
   std::optional<place> op_that_launch_waits_for(place p) const;
   std::string missing_message(place p) const;
+  bool awaits_start(place p) const;
+  std::optional<comm::waiting_call> awaited_ranks(place p) const;
+  std::vector<wait_chain::busy_worker> busy_workers() const;
 
   const engine& engine_;
   const graph_context& context_;
+  const collective_ranks* ranks_;
   graph::wiring_plan plan_;
   std::vector<std::uint32_t> in_edges_; // positions in the plan, by receiver
   std::vector<std::uint32_t> first_in_edge_;

@@ -2,6 +2,8 @@
 #include <troupe/actors/tracing/step_watchdog.hpp>
 
 #include <troupe/actors/tracing/core_times.hpp>
+#include <troupe/actors/tracing/stall.hpp>
+#include <troupe/base/clock.hpp>
 #include <troupe/base/threads.hpp>
 
 #include <algorithm>
@@ -17,7 +19,7 @@ namespace troupe {
 namespace {
 
 using actors::core_times;
-using actors::progress;
+using actors::stall;
 using actors::wait_chain;
 using clock = std::chrono::steady_clock;
 
@@ -26,39 +28,6 @@ std::string seconds_text(clock::duration d) {
   std::snprintf(text, sizeof text, "%.1f s",
                 std::chrono::duration<double>(d).count());
   return text;
-}
-
-std::string seconds_text(std::uint64_t ns) {
-  return seconds_text(std::chrono::nanoseconds{ns});
-}
-
-/// What the end of the chain says about the cause.
-std::string cause_of(const wait_chain& chain) {
-  const auto& last = chain.links.back();
-  if (!chain.missing.empty())
-    return "lost message: what " + chain.missing + " sends has not arrived";
-  switch (last.how_far) {
-  case progress::runs:
-    return "slow op: " + last.name + " runs on worker "
-           + std::to_string(last.worker);
-  case progress::launched:
-    return "slow op: the launch of " + last.name + " is not complete";
-  case progress::is_ready:
-    return "stuck worker: no worker has come to stream " + last.stream
-           + ", where " + last.name + " is ready";
-  default: return last.name + " waits";
-  }
-}
-
-/// The threads of a process that is preempted are ready, and have no core.
-std::string text_of(const core_times& before) {
-  const auto now = core_times::now();
-  const auto ran = now.ran_ns - std::min(now.ran_ns, before.ran_ns);
-  const auto waited = now.waited_ns - std::min(now.waited_ns, before.waited_ns);
-  if (waited == 0 || waited < ran)
-    return {};
-  return "; preempted workers: threads of this process waited "
-         + seconds_text(waited) + " for a core and ran " + seconds_text(ran);
 }
 
 std::string chain_text(const wait_chain& chain) {
@@ -73,8 +42,8 @@ std::string chain_text(const wait_chain& chain) {
 class step_watchdog::loop {
 public:
   loop(const executor& watched, std::chrono::milliseconds limit,
-       std::function<void(const std::string&)> tell)
-    : watched_(watched), limit_(limit), tell_(std::move(tell)),
+       std::function<void(const std::string&)> tell, watchdog_context about)
+    : watched_(watched), limit_(limit), tell_(std::move(tell)), about_(about),
       thread_(start_thread([this] { run(); })) {}
 
   ~loop() {
@@ -94,6 +63,14 @@ private:
     core_times cores;
     bool is_told = false;
   };
+  /// What the last link of the chain was, when it was first seen so.
+  struct last_link {
+    handle_id handle = no_handle;
+    actors::progress how_far = actors::progress::waits;
+    ticket call = 0;
+    clock::time_point at{};
+    std::uint64_t moved = 0; ///< of the call
+  };
 
   void run() {
     const auto pause = std::clamp<std::chrono::milliseconds>(
@@ -102,6 +79,7 @@ private:
     while (!ended_.wait_for(lock, pause, [this] { return is_over_; })) {
       lock.unlock();
       look();
+      look_at_data();
       lock.lock();
     }
   }
@@ -116,11 +94,12 @@ private:
       }
       return;
     }
-    const auto chain = watched_.why();
+    auto chain = watched_.why();
     if (chain.links.empty()) { // the application does something else
       chain_is_due_ = clock::now() + limit_ / 4;
       return leave();
     }
+    see_last_link(chain);
     const auto id = chain.links.front().step;
     if (!oldest_ || oldest_->id != id) {
       leave();
@@ -131,9 +110,62 @@ private:
     if (oldest_->is_told || took < limit_)
       return;
     oldest_->is_told = true;
+    const auto all = chain_text(chain);
     tell_("step " + std::to_string(id) + " has not ended for "
-          + seconds_text(took) + ": " + cause_of(chain)
-          + text_of(oldest_->cores) + " (" + chain_text(chain) + ")");
+          + seconds_text(took) + ": "
+          + actors::text_of(observe(std::move(chain))) + " (" + all + ")");
+  }
+
+  void see_last_link(const wait_chain& chain) {
+    const auto& last = chain.links.back();
+    const auto call = chain.call ? chain.call->position : 0;
+    if (link_.handle == last.handle && link_.how_far == last.how_far
+        && link_.call == call)
+      return;
+    link_ = {last.handle, last.how_far, call, clock::now(),
+             chain.call ? chain.call->moved : 0};
+  }
+
+  stall observe(wait_chain chain) const {
+    stall seen;
+    seen.since = clock::now() - link_.at;
+    seen.cores = core_times::now().since(oldest_->cores);
+    seen.rank = about_.rank;
+    if (chain.call)
+      seen.moved = chain.call->moved - std::min(chain.call->moved, link_.moved);
+    seen.chain = std::move(chain);
+    return seen;
+  }
+
+  /// Tells once that no step is under way because its data is not there, and
+  /// once that it has come.
+  void look_at_data() {
+    if (!about_.data)
+      return;
+    const auto since = about_.data->since_ns();
+    if (since != data_since_) {
+      if (data_is_told_)
+        tell_("step " + std::to_string(data_step_) + " has its feed after "
+              + seconds_text(clock::now() - data_seen_));
+      data_since_ = since;
+      data_step_ = about_.data->number();
+      data_seen_ = clock::now();
+      data_is_told_ = false;
+      data_cores_ = since != 0 ? core_times::now() : core_times{};
+      return;
+    }
+    if (since == 0 || data_is_told_ || clock::now() - data_seen_ < limit_)
+      return;
+    stall seen;
+    seen.chain = watched_.why();
+    if (!seen.chain.links.empty())
+      return; // the step before has not ended: what it waits for is told
+    seen.awaited_step = data_step_;
+    seen.waited_for_data = clock::now() - data_seen_;
+    seen.cores = core_times::now().since(data_cores_);
+    seen.rank = about_.rank;
+    data_is_told_ = true;
+    tell_("no step is under way: " + actors::text_of(seen));
   }
 
   /// The step that was watched has ended.
@@ -142,15 +174,23 @@ private:
       tell_("step " + std::to_string(oldest_->id) + " has ended after "
             + seconds_text(clock::now() - oldest_->since));
     oldest_.reset();
+    link_ = {};
   }
 
   const executor& watched_;
   const std::chrono::milliseconds limit_;
   const std::function<void(const std::string&)> tell_;
+  const watchdog_context about_;
   // Used by the thread alone.
   std::optional<watched_step> oldest_;
+  last_link link_;
   std::uint64_t ended_steps_ = 0;
   clock::time_point chain_is_due_ = clock::now() + limit_ / 4;
+  std::uint64_t data_since_ = 0; // as `data_wait` has it
+  std::uint64_t data_step_ = 0;
+  clock::time_point data_seen_;
+  core_times data_cores_;
+  bool data_is_told_ = false;
 
   std::mutex mutex_;
   std::condition_variable ended_;
@@ -160,8 +200,9 @@ private:
 
 step_watchdog::step_watchdog(const executor& watched,
                              std::chrono::milliseconds limit,
-                             std::function<void(const std::string&)> tell)
-  : loop_(std::make_unique<loop>(watched, limit, std::move(tell))) {}
+                             std::function<void(const std::string&)> tell,
+                             watchdog_context about)
+  : loop_(std::make_unique<loop>(watched, limit, std::move(tell), about)) {}
 
 step_watchdog::~step_watchdog() = default;
 

@@ -2,16 +2,30 @@
 #pragma once
 
 #include <troupe/actors/executor.hpp>
+#include <troupe/actors/tracing/data_wait.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace troupe {
 
+/// What a watchdog cannot see in an executor.
+struct watchdog_context {
+  /// Says when the application waits for data; outlives the watchdog. Null: the
+  /// application does not say so.
+  const data_wait* data = nullptr;
+  /// The number of this process, if there are several.
+  std::optional<std::size_t> rank = {};
+};
+
 /// Notices that a step does not go on, and tells why: the chain of handles that
-/// wait for each other (`executor::why`), and the cause in words.
+/// wait for each other (`executor::why`), and the cause in words: a slow op, a
+/// slow feed, a slow link, a stuck worker, a lost message; and if threads were
+/// kept from the cores.
 ///
 /// It looks at the oldest running step. It tells once per step that takes too
 /// long, after the limit and at most three fifths of it more, and once more
@@ -26,7 +40,8 @@ public:
   /// @param tell called with a text of one line, on the watchdog's thread; must
   ///   not throw
   step_watchdog(const executor& watched, std::chrono::milliseconds limit,
-                std::function<void(const std::string&)> tell);
+                std::function<void(const std::string&)> tell,
+                watchdog_context about = {});
   /// Afterwards nothing is told.
   ~step_watchdog();
   step_watchdog(const step_watchdog&) = delete;

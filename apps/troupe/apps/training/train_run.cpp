@@ -529,12 +529,18 @@ void training_run::train_epoch(held_out_test& held_out,
   const stop_watch watch(stop, [&] { exe.cancel(); });
   const auto on_board =
     board_ ? board_->show(exe, state_.position.steps) : nullptr;
-  const auto watchdog = watch_steps(exe, given_.watchdog);
+  data_wait waits_for_data;
+  const auto watchdog = watch_steps(
+    exe, given_.watchdog,
+    {&waits_for_data,
+     part_.has_others() ? std::optional{part_.rank()} : std::nullopt});
   // In an elastic job, the values after each step are kept.
   const auto in_flight =
     part_.is_elastic() ? 1 : executor_options{}.steps_in_flight;
+  auto observer = observe(exe, held_out, stop, shown);
+  observer.waits_for_data = &waits_for_data;
   run_training(exe, *source_, state_.position, updates(), in_flight, fetches,
-               observe(exe, held_out, stop, shown), report_);
+               observer, report_);
   if (report_.stopped)
     return;
   exe.synchronize_parameters();

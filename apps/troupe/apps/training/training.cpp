@@ -75,12 +75,22 @@ private:
   bool stop() const { return observer_.stop && observer_.stop(); }
 
   void admit(std::uint64_t step) {
-    const auto per_epoch = source_.steps_per_epoch();
-    const feed_map feeds = source_.batch(step / per_epoch, step % per_epoch);
+    const feed_map feeds = batch_of(step);
     const auto now = now_ns();
     if (updates_.ends_with(step + 1))
       exe_.update_in_next_step();
     under_way_.push_back({exe_.submit(feeds, fetches_), now});
+  }
+
+  feed_map batch_of(std::uint64_t step) {
+    const auto per_epoch = source_.steps_per_epoch();
+    auto* const told = observer_.waits_for_data;
+    if (told)
+      told->begin(step);
+    auto feeds = source_.batch(step / per_epoch, step % per_epoch);
+    if (told)
+      told->end();
+    return feeds;
   }
 
   void finish_oldest() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/actors/executor.hpp>
+#include <troupe/actors/tracing/data_wait.hpp>
 #include <troupe/apps/data/batch_source.hpp>
 #include <troupe/apps/results/loss_curve.hpp>
 #include <troupe/apps/results/metrics_file.hpp>
@@ -56,6 +57,8 @@ struct training_observer {
   std::function<void(const run_position&)> pause;
   /// Called before each step: true ends the run after the steps in flight.
   std::function<bool()> stop;
+  /// Told when the run waits for its next batch. Null: nobody is.
+  data_wait* waits_for_data = nullptr;
 };
 
 struct training_report {

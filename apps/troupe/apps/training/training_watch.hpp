@@ -11,6 +11,8 @@ namespace troupe::apps {
 /// Tells on stderr why a step does not go on. Null if the user wants no
 /// watchdog.
 /// @param seconds of `--watchdog`
-std::unique_ptr<step_watchdog> watch_steps(const executor& exe, double seconds);
+/// @param about when the training waits for data, and its rank
+std::unique_ptr<step_watchdog> watch_steps(const executor& exe, double seconds,
+                                           const watchdog_context& about);
 
 } // namespace troupe::apps

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 
 namespace troupe::comm {
 
@@ -29,6 +30,11 @@ public:
 class transfer {
 public:
   virtual ~transfer() = default;
+
+  // Set by who has started it.
+  std::size_t partner = 0; ///< the other process
+  std::size_t bytes = 0;
+  bool is_receive = false;
 };
 
 /// Sends and receives bytes between processes: Gloo, MPI, or memory in tests.
@@ -50,6 +56,8 @@ public:
 
   /// Number of this process, less than `processes()`.
   std::size_t process() const noexcept { return process_; }
+  /// What it is called in messages to people.
+  virtual std::string_view name() const noexcept { return "memory"; }
   /// Number of all processes.
   std::size_t processes() const noexcept { return processes_; }
 

@@ -122,9 +122,27 @@ std::optional<waiting_call> engine_group::waits_for(std::size_t rank) const {
     waiting_call found{m->position, own.letter.text(), {}, {}};
     for (std::size_t r = 0; r < size_; ++r)
       (m->ranks[r].came ? found.arrived : found.missing).push_back(r);
+    if (found.missing.empty())
+      describe_traffic(own, found);
     return found;
   }
   return std::nullopt;
+}
+
+/// How far the values of a call have come. Needs the lock.
+void engine_group::describe_traffic(const visit& own,
+                                    waiting_call& call) const {
+  call.channel = engine_->name();
+  for (auto& v : own.letter.values())
+    call.bytes += v.bytes;
+  if (!exchange_)
+    return;
+  call.moved = exchange_->moved();
+  if (const auto awaited = exchange_->awaits();
+      awaited && !states_[awaited->peer].ranks.empty()) {
+    call.peer = states_[awaited->peer].ranks.front();
+    call.is_receiving = awaited->is_receive;
+  }
 }
 
 void engine_group::leave(std::size_t rank, const error& why) {

@@ -144,6 +144,7 @@ private:
   // Calls. All need the lock.
   bool is_own(std::size_t rank) const noexcept;
   bool has_waiting_call(std::size_t rank) const;
+  void describe_traffic(const visit& own, waiting_call& call) const;
   meeting& meeting_at(ticket position);
   meeting* find(ticket position) noexcept;
   void open(meeting& m, ticket position);

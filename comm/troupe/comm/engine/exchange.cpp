@@ -278,10 +278,40 @@ void exchange::keep_all(std::span<own_values> own,
     kept_values_.push_back(r.dense);
 }
 
+std::unique_ptr<transfer> exchange::send(std::size_t to, std::uint32_t tag,
+                                         std::span<const std::byte> bytes) {
+  auto t = engine_.send(to, tag, bytes);
+  t->partner = to;
+  t->bytes = bytes.size();
+  return t;
+}
+
+std::unique_ptr<transfer> exchange::receive(std::size_t from, std::uint32_t tag,
+                                            std::span<std::byte> bytes) {
+  auto t = engine_.receive(from, tag, bytes);
+  t->partner = from;
+  t->bytes = bytes.size();
+  t->is_receive = true;
+  return t;
+}
+
 void exchange::wait_all(transfers& of) {
-  for (auto& t : of)
+  for (auto& t : of) {
+    awaits_.store(2 * t->partner + 1 + (t->is_receive ? 1 : 0),
+                  std::memory_order_relaxed);
     engine_.wait(*t);
+    moved_.fetch_add(t->bytes, std::memory_order_relaxed);
+  }
+  awaits_.store(0, std::memory_order_relaxed);
   of.clear();
+}
+
+std::optional<exchange::awaited_transfer> exchange::awaits() const noexcept {
+  const auto word = awaits_.load(std::memory_order_relaxed);
+  if (word == 0)
+    return std::nullopt;
+  return awaited_transfer{static_cast<std::size_t>((word - 1) / 2),
+                          (word - 1) % 2 == 1};
 }
 
 void exchange::keep(transfers& of) {

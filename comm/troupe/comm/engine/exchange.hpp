@@ -7,6 +7,7 @@
 #include <troupe/kernels/memory/arena.hpp>
 #include <troupe/kernels/variable.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -103,6 +104,19 @@ public:
   std::optional<error> merge_values(const letters_plan& plan,
                                     std::span<own_values> own,
                                     std::vector<merged_value>& results);
+
+  ///@{
+  /// For a watchdog; any thread. Bytes of transfers that have ended, of all
+  /// calls, and the transfer that the merging thread waits for.
+  std::uint64_t moved() const noexcept {
+    return moved_.load(std::memory_order_relaxed);
+  }
+  struct awaited_transfer {
+    std::size_t peer; ///< the other process
+    bool is_receive;
+  };
+  std::optional<awaited_transfer> awaits() const noexcept;
+  ///@}
 
 private:
   /// What a process tells its neighbours the place of.
@@ -242,6 +256,10 @@ private:
   void send_parts(std::size_t to, std::span<const std::byte> bytes);
   void receive_parts(std::size_t from, std::span<std::byte> bytes);
 
+  std::unique_ptr<transfer> send(std::size_t to, std::uint32_t tag,
+                                 std::span<const std::byte> bytes);
+  std::unique_ptr<transfer> receive(std::size_t from, std::uint32_t tag,
+                                    std::span<std::byte> bytes);
   void wait_all(transfers& of);
   void keep(transfers& of);
   void keep_all(std::span<own_values> own,
@@ -273,6 +291,12 @@ private:
   transfers kept_;
   std::vector<tensor> kept_values_;
   std::vector<std::vector<std::int64_t>> kept_numbers_;
+
+  // Relaxed: whoever watches needs no order with what the bytes are for.
+  std::atomic<std::uint64_t> moved_{0};
+  /// 0: none; else twice the number of the other process + 1, and 1 more if it
+  /// is to receive.
+  std::atomic<std::uint64_t> awaits_{0};
 };
 
 } // namespace troupe::comm

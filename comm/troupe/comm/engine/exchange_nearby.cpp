@@ -83,10 +83,9 @@ void exchange::tell_places(const letters_plan& plan, std::span<own_values> own,
     for_each_place(plan, p,
                    [&](place_kind, std::size_t, std::size_t) { ++places; });
     places_[n].resize(places);
+    results_.push_back(send(p, places_tag, std::as_bytes(std::span{told})));
     results_.push_back(
-      engine_.send(p, places_tag, std::as_bytes(std::span{told})));
-    results_.push_back(engine_.receive(
-      p, places_tag, std::as_writable_bytes(std::span{places_[n]})));
+      receive(p, places_tag, std::as_writable_bytes(std::span{places_[n]})));
   });
   wait_all(results_);
   for_each_neighbour([&](std::size_t n, std::size_t) { read_places(plan, n); });
@@ -120,8 +119,8 @@ void exchange::wait_for_neighbours() {
   static constexpr std::byte signal{};
   signals_.resize(nearby().size());
   for_each_neighbour([&](std::size_t n, std::size_t p) {
-    results_.push_back(engine_.send(p, left_tag, {&signal, 1}));
-    results_.push_back(engine_.receive(p, left_tag, {&signals_[n], 1}));
+    results_.push_back(send(p, left_tag, {&signal, 1}));
+    results_.push_back(receive(p, left_tag, {&signals_[n], 1}));
   });
   wait_all(results_);
 }
@@ -143,7 +142,7 @@ void exchange::finish(const letters_plan& plan, coming_step& c) {
   if (wants(plan, job, own_host()) && acts(c.of, self()))
     for_each_neighbour([&](std::size_t, std::size_t p) {
       if (has_taker(plan, job.value, p))
-        results_.push_back(engine_.send(p, ready_tag, {&signal, 1}));
+        results_.push_back(send(p, ready_tag, {&signal, 1}));
     });
   wait_all(c.signals);
   if (has_taker(plan, job.value, self()))
@@ -158,7 +157,7 @@ void exchange::await_neighbours(const letters_plan& plan, coming_step& c) {
     return;
   for_each_neighbour([&](std::size_t n, std::size_t p) {
     if (acts(c.of, p))
-      c.signals.push_back(engine_.receive(p, ready_tag, {&c.room[n], 1}));
+      c.signals.push_back(receive(p, ready_tag, {&c.room[n], 1}));
   });
 }
 

@@ -138,7 +138,7 @@ void exchange::show_rows(const letters_plan& plan, std::size_t i,
   from_elsewhere([&](std::size_t r, std::size_t by, auto places) {
     if (by != self()) {
       results_.push_back(
-        engine_.receive(by, places_tag, std::as_writable_bytes(places)));
+        receive(by, places_tag, std::as_writable_bytes(places)));
       return;
     }
     const auto* numbers =
@@ -148,7 +148,7 @@ void exchange::show_rows(const letters_plan& plan, std::size_t i,
     if (all[r].values)
       places[1] = options_.nearby->place_of(all[r].values);
     for_each_neighbour([&](std::size_t, std::size_t p) {
-      results_.push_back(engine_.send(p, places_tag, std::as_bytes(places)));
+      results_.push_back(send(p, places_tag, std::as_bytes(places)));
     });
   });
   wait_all(results_);
@@ -167,14 +167,14 @@ void exchange::show_rows(const letters_plan& plan, std::size_t i,
 void exchange::send_parts(std::size_t to, std::span<const std::byte> bytes) {
   for (; !bytes.empty();
        bytes = bytes.subspan(std::min(bytes.size(), rows_part_bytes)))
-    results_.push_back(engine_.send(
-      to, rows_tag, bytes.first(std::min(bytes.size(), rows_part_bytes))));
+    results_.push_back(
+      send(to, rows_tag, bytes.first(std::min(bytes.size(), rows_part_bytes))));
 }
 
 void exchange::receive_parts(std::size_t from, std::span<std::byte> bytes) {
   for (; !bytes.empty();
        bytes = bytes.subspan(std::min(bytes.size(), rows_part_bytes)))
-    results_.push_back(engine_.receive(
+    results_.push_back(receive(
       from, rows_tag, bytes.first(std::min(bytes.size(), rows_part_bytes))));
 }
 

@@ -128,14 +128,14 @@ void exchange::begin(const letters_plan& plan, step& s, std::size_t slot) {
         auto* to = job.sources.size() == 1 ? job.result + r.first * element
                                            : scratch(slot, k);
         if (adds_here)
-          s.in.push_back(engine_.receive(sender, raw_tag, {to, bytes}));
+          s.in.push_back(receive(sender, raw_tag, {to, bytes}));
       } else if (sender == self()) {
         if (!is_needed(plan, job, r))
           continue;
         const auto to = receivers(plan, job, r);
         const auto* part = part_of_host(job, from, r);
         for (auto p : to)
-          s.out.push_back(engine_.send(p, raw_tag, {part, bytes}));
+          s.out.push_back(send(p, raw_tag, {part, bytes}));
       }
     }
   });
@@ -172,8 +172,8 @@ void exchange::hand_out(const letters_plan& plan, const step& s) {
     for (std::size_t h = 0; r.owner == self() && h < options_.hosts.size(); ++h)
       if (h != own_host() && wants(plan, job, h))
         results_.push_back(
-          engine_.send(agent(job, h, r), sum_tag,
-                       {job.result + r.first * element, r.count * element}));
+          send(agent(job, h, r), sum_tag,
+               {job.result + r.first * element, r.count * element}));
   });
 }
 
@@ -187,8 +187,8 @@ void exchange::take_back(const letters_plan& plan, const step& s) {
       if (host_of_[r.owner] != own_host()
           && agent(job, own_host(), r) == self())
         coming.of.in.push_back(
-          engine_.receive(r.owner, sum_tag,
-                          {job.result + r.first * element, r.count * element}));
+          receive(r.owner, sum_tag,
+                  {job.result + r.first * element, r.count * element}));
     });
   if (!options_.nearby) {
     std::ranges::move(coming.of.in, std::back_inserter(results_));

@@ -293,6 +293,8 @@ public:
   }
   ~gloo_engine() override { close(); }
 
+  std::string_view name() const noexcept override { return "gloo"; }
+
   void open(engine_events& to) override {
     events_ = &to;
     has_come_.resize(processes());

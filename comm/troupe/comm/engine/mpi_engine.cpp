@@ -109,6 +109,8 @@ public:
     : engine(process, processes), by_(by), first_tag_(first_tag) {}
   ~mpi_engine() override { close(); }
 
+  std::string_view name() const noexcept override { return "mpi"; }
+
   void open(engine_events& to) override {
     events_ = &to;
     thread_ = start_thread([this] { serve(); });

@@ -469,9 +469,25 @@ std::optional<waiting_call> shm_group::waits_for(std::size_t rank) const {
       (r == rank || made >= c->number ? found.arrived : found.missing)
         .push_back(r);
     }
+    if (found.missing.empty())
+      describe_traffic(*c, found);
     return found;
   }
   return std::nullopt;
+}
+
+/// How far the sums of a call have come.
+void shm_group::describe_traffic(const own_call& c, waiting_call& call) const {
+  call.channel = "shared memory";
+  for (auto& v : c.call.values)
+    if (v.in && v.in->is_tensor() && v.in->as_tensor())
+      call.bytes += v.in->as_tensor().bytes();
+  const auto& slot = board_->slot_of(c.number);
+  if (slot.progress.now().state == call_state::adding) // then there is a plan
+    call.moved =
+      call.bytes
+      * std::min(slot.next_part.load(std::memory_order_relaxed), slot.parts)
+      / slot.parts;
 }
 
 std::vector<peer_state> shm_group::peers() const {

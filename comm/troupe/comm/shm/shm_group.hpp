@@ -192,6 +192,7 @@ private:
   bool take_back(const own_rank& of, own_call& c);
   std::exception_ptr end_kept(own_rank& of, own_call& c);
 
+  void describe_traffic(const own_call& c, waiting_call& call) const;
   void ring_others() noexcept;
   void serve();
 
