@@ -55,6 +55,28 @@ TEST_CASE("a reader begins with the next event or with the oldest") {
   CHECK(events.size() + oldest.lost() == 21);
 }
 
+TEST_CASE("the oldest events begin where no ring has lost one") {
+  job_queue queue{1};
+  recorder r{queue, 8};
+  const level_request steps{r, trace_level::steps};
+  const auto record_at = [&](std::uint16_t worker, std::uint64_t time) {
+    r.record(event_kind::feed, worker, 0, no_handle, 0, 0, time);
+  };
+  for (std::uint64_t time = 0; time < 100; time += 20) // 5 events
+    record_at(recorder::no_worker, time);
+  for (std::uint64_t time = 1; time < 100; ++time)
+    record_at(0, time);
+  event_reader oldest{r, start::oldest};
+  const auto events = oldest.take();
+  REQUIRE_FALSE(events.empty());
+  CHECK(events.front().time > 90);
+  CHECK(std::ranges::count(events, 0, &trace_event::worker)
+        == static_cast<long>(events.size()));
+  CHECK(events.size() + oldest.lost() == 5 + 99);
+  record_at(recorder::no_worker, 50); // recorded late
+  CHECK(oldest.take().size() == 1);
+}
+
 TEST_CASE("a reader reads rings that are made after it") {
   const job_queue queue{1};
   recorder r{queue};

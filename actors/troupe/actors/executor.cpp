@@ -17,7 +17,7 @@
 #include <troupe/actors/steps/scatter.hpp>
 #include <troupe/actors/steps/step_failures.hpp>
 #include <troupe/actors/steps/update_periods.hpp>
-#include <troupe/actors/tracing/trace_start.hpp>
+#include <troupe/actors/tracing/executor_traces.hpp>
 #include <troupe/actors/workers/serving_thread.hpp>
 #include <troupe/base/assert.hpp>
 #include <troupe/base/clock.hpp>
@@ -100,9 +100,9 @@ struct executor::impl {
   graph::ssa_graph ssa;
   std::unique_ptr<actors::own_system> own;
   std::unique_ptr<actors::worker_pool> workers;
-  std::unique_ptr<recorder> trace;
+  std::unique_ptr<actors::executor_traces> traces;
+  recorder* trace = nullptr;      // that of `traces`
   run_pace pace;
-  std::optional<level_request> level_of_hooks;
   troupe::trace::phase_log start; // what making the executor took
   // Number of steps that have ended. Stored with release by the thread that
   // ends a step, loaded with acquire by the waiting thread.
@@ -117,8 +117,7 @@ struct executor::impl {
   std::optional<actors::feeder> feeding; // once there are actors
   // in a run over several processes
   std::optional<actors::process_run> others;
-  std::unique_ptr<actors::trace_recording> recording; // null: none
-  std::list<step_in_flight> in_flight;                // oldest first
+  std::list<step_in_flight> in_flight;       // oldest first
   std::list<step_in_flight> spare;           // kept for reuse of their memory
   std::vector<actors::fetched_value> values; // of the step being collected
   step_id next_step = 0;
@@ -155,8 +154,9 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
     options.system = own->system.get();
   }
   workers = std::make_unique<actors::worker_pool>(*options.system);
-  trace = std::make_unique<recorder>(workers->queue());
-  level_of_hooks.emplace(*trace, options.hooks.trace);
+  traces = std::make_unique<actors::executor_traces>(options, *program,
+                                                     workers->queue());
+  trace = &traces->events();
   if (!options.hooks.dry_run)
     replicas().spread();
   start.begin("wire actors");
@@ -170,12 +170,12 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
     shared = std::make_shared<comm::process_memory>();
   actors = std::make_unique<actor_graph>(actor_graph::parts{
     options.system, workers.get(), program.get(), &ssa, devices,
-    parameters.get(), options.kernels.get(), &options, trace.get(), where(),
+    parameters.get(), options.kernels.get(), &options, trace, where(),
     transfers.get(), shared ? &shared->memory() : nullptr});
   failures.emplace(actors->context(), transfers.get(), actors->tasks().ranks());
   feeding.emplace(actors::feeder::parts{&program->main(), &feeds_needed,
                                         devices, where(), parameters.get(),
-                                        &actors->tasks(), trace.get()});
+                                        &actors->tasks(), trace});
   actors->context().step_failed = &step_failed;
   actors->context().step_ended = &step_ended;
   actors->context().owner = this;
@@ -184,8 +184,7 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
     start.begin("join processes");
   connect();
   start.end();
-  recording = actors::start_trace(options, *program, ssa, actors->messages(),
-                                  *trace, workers->queue().workers(), start);
+  traces->begin(ssa, actors->messages(), start);
   // The engine has its messages. Whoever asks for the edges gets them again.
   graph::drop_data_edges(ssa);
   // CAF keeps a reference to the system's logger in this thread. The main
@@ -252,7 +251,7 @@ executor::impl::~impl() {
   if (others)
     others->leave(next_step);
   others.reset();
-  recording.reset();
+  traces->end();
   actors->retire();
   while (!actors->idle()) {
     actors::serving_thread{*workers}.serve_ready();
@@ -546,9 +545,7 @@ recorder& executor::trace() noexcept {
 }
 
 trace::process_trace executor::trace_head() const {
-  return actors::trace_head_of(impl_->options, *impl_->program, graph(),
-                               impl_->actors->messages(),
-                               impl_->workers->queue().workers());
+  return impl_->traces->head(graph());
 }
 
 run_pace& executor::pace() noexcept {
@@ -556,7 +553,20 @@ run_pace& executor::pace() noexcept {
 }
 
 std::optional<std::string> executor::trace_failure() const {
-  return impl_->recording ? impl_->recording->failure() : std::nullopt;
+  return impl_->traces->failure();
+}
+
+std::filesystem::path
+executor::dump_trace(const std::filesystem::path& file) const {
+  return impl_->traces->dump(file, graph());
+}
+
+std::filesystem::path executor::start_trace(const trace_options& wanted) {
+  return impl_->traces->start(wanted, graph());
+}
+
+std::filesystem::path executor::stop_trace() {
+  return impl_->traces->stop();
 }
 
 scope& executor::parameters() noexcept {

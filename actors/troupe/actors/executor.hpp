@@ -17,6 +17,7 @@
 #include <troupe/trace/trace.hpp>
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -93,6 +94,8 @@ struct executor_options {
   /// variable TROUPE_TRACE names, if there is one and no executor of the
   /// process has taken it before.
   std::optional<trace_options> trace = {};
+  /// What is recorded for `executor::dump_trace`.
+  flight_recorder_options flight_recorder = {};
   /// If set, the graph is split over processes. If `system` is also set, CAF's
   /// middleman must be loaded in it.
   std::optional<node_options> nodes = {};
@@ -278,6 +281,25 @@ public:
   /// `submit` and `run` wait; `cancel` ends that with error(cancelled). Any
   /// thread.
   run_pace& pace() noexcept;
+  /// Writes what the recorder holds to a .trt file: the latest events of each
+  /// thread, at most `recorder::default_events_per_ring`. Steps go on
+  /// meanwhile. Returns the file's name. Throws error(io_failure), and leaves
+  /// what could be written. Any thread.
+  /// @param file is replaced. Empty: a new file with a name as in
+  ///   `executor_options::flight_recorder`
+  std::filesystem::path
+  dump_trace(const std::filesystem::path& file = {}) const;
+  /// Begins to write a trace while steps run, as `executor_options::trace` does
+  /// from the start. Returns the file's name. Throws error(invalid_argument) if
+  /// a trace is being written, error(io_failure) if the file cannot be. Any
+  /// thread.
+  /// @param wanted if it names no file: a new file named troupe-PID.trt, or
+  ///   troupe-PID-N.trt, in the current folder
+  std::filesystem::path start_trace(const trace_options& wanted);
+  /// Writes the last events of the trace and closes its file. Returns the
+  /// file's name. Throws error(invalid_argument) if no trace is being written,
+  /// error(io_failure) if the file has been given up. Any thread.
+  std::filesystem::path stop_trace();
   /// Why the file of the trace has been given up, if it was. Any thread.
   std::optional<std::string> trace_failure() const;
   /// The scope of `executor_options::parameters`, or the executor's own. Use it

@@ -21,6 +21,20 @@ struct trace_options {
   trace::phase_log before = {};
 };
 
+/// What an executor always records, so that there is something to look at when
+/// a run goes wrong. Nothing is written before `executor::dump_trace` is
+/// called.
+struct flight_recorder_options {
+  /// `steps` costs a run nothing that can be measured. `off`: nothing is
+  /// recorded unless others ask for it.
+  trace_level level = trace_level::steps;
+  /// Where dumps go that are not told where. "run.trt": the first free name of
+  /// run-1.trt, run-2.trt, ... Empty: the same with troupe-PID.trt, in the
+  /// current folder. Process n > 0 of a run over several writes another file,
+  /// see `trace_file_of`.
+  std::string file = {};
+};
+
 /// The file of a process: "run.trt" of process 0, "run.1.trt" of process 1.
 std::filesystem::path trace_file_of(const std::filesystem::path& file,
                                     std::size_t process);

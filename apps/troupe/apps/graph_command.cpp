@@ -8,6 +8,7 @@
 #include <troupe/apps/training/device_choice.hpp>
 #include <troupe/apps/training/placing.hpp>
 #include <troupe/apps/training/train_run.hpp>
+#include <troupe/apps/training/training_options.hpp>
 #include <troupe/graph/graph_export.hpp>
 #include <troupe/graph/wiring/wiring_plan.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/stop_request.hpp>
 
-#include <troupe/base/threads.hpp>
+#include <troupe/apps/quiet_thread.hpp>
 
 #include <array>
 #include <atomic>
@@ -112,34 +112,6 @@ stop_request::stop_request() {
 bool stop_request::stopped() const noexcept {
   return is_requested.load(std::memory_order_relaxed);
 }
-
-namespace {
-
-/// While it exists, this thread receives no signals. Threads started meanwhile
-/// never receive any.
-class blocked_signals {
-public:
-  blocked_signals() {
-    sigset_t all = {};
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~blocked_signals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  blocked_signals(const blocked_signals&) = delete;
-  blocked_signals& operator=(const blocked_signals&) = delete;
-
-private:
-  sigset_t before_ = {};
-};
-
-/// Starts a thread that receives no signals.
-template <class Function>
-std::thread quiet_thread(Function function) {
-  const blocked_signals while_it_starts;
-  return start_thread(std::move(function));
-}
-
-} // namespace
 
 stop_watch::stop_watch(const stop_request& request, std::function<void()> act)
   : thread_(quiet_thread(

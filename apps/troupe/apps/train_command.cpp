@@ -50,6 +50,14 @@ void add_result_options(CLI::App& command, train_options& options) {
       "it waits for; 0: no watchdog")
     ->check(not_negative(1e6))
     ->capture_default_str();
+  command
+    .add_option("--flight-recorder", options.flight_recorder,
+                "what is always recorded: off, steps, ops or messages; a .trt "
+                "file gets it when a step fails or takes too long, and on "
+                "SIGUSR1")
+    ->check(not_empty())
+    ->check(CLI::IsMember({"off", "steps", "ops", "messages"}))
+    ->capture_default_str();
   auto* trace =
     command
       .add_option("--trace", options.trace,

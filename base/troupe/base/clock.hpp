@@ -17,4 +17,11 @@ inline std::uint64_t now_ns() noexcept {
   return static_cast<std::uint64_t>(duration_cast<nanoseconds>(since).count());
 }
 
+/// Nanoseconds since 1970 (UTC), by the host's clock, which can be set.
+inline std::int64_t unix_now_ns() noexcept {
+  using namespace std::chrono;
+  auto since = system_clock::now().time_since_epoch();
+  return duration_cast<nanoseconds>(since).count();
+}
+
 } // namespace troupe

@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 namespace troupe {
 
-event_reader::event_reader(recorder& from, start where, trace_level up_to)
-  : from_(&from), up_to_(up_to) {
+event_reader::event_reader(const recorder& from, start where, trace_level up_to)
+  : from_(&from), up_to_(up_to), begins_with_oldest_(where == start::oldest) {
   if (where == start::now)
     for (auto& ring : from.rings())
       next_.push_back(ring->written());
@@ -16,9 +17,21 @@ event_reader::event_reader(recorder& from, start where, trace_level up_to)
 std::vector<trace_event> event_reader::take() {
   std::vector<trace_event> events;
   const auto rings = from_->rings();
-  next_.resize(rings.size()); // of rings made since the last call: 0
-  for (std::size_t i = 0; i < rings.size(); ++i)
-    lost_ += rings[i]->read(next_[i], events);
+  next_.resize(rings.size());       // of rings made since the last call: 0
+  std::uint64_t complete_since = 0; // a time
+  for (std::size_t i = 0; i < rings.size(); ++i) {
+    const auto first = events.size();
+    const auto overwritten = rings[i]->read(next_[i], events);
+    lost_ += overwritten;
+    if (overwritten > 0 && first < events.size())
+      complete_since = std::max(complete_since, events[first].time);
+  }
+  // Rings that record little go back farther. Without the others, their events
+  // would be parts of steps.
+  if (std::exchange(begins_with_oldest_, false))
+    lost_ += std::erase_if(events, [complete_since](const trace_event& e) {
+      return e.time < complete_since;
+    });
   std::erase_if(
     events, [this](const trace_event& e) { return level_of(e.kind) > up_to_; });
   std::ranges::stable_sort(events, {}, &trace_event::time);

@@ -20,26 +20,29 @@ namespace troupe {
 class event_reader {
 public:
   enum class start {
-    now,    ///< with the next event that is recorded
-    oldest, ///< with the first event of all; those overwritten count as lost
+    now, ///< with the next event that is recorded
+    /// With all that the rings hold, from the time on since which none of them
+    /// has overwritten an event. What came before counts as lost.
+    oldest,
   };
 
   /// @param from must outlive the last call of `take`
   /// @param up_to events of higher levels, which others asked for, are dropped
-  explicit event_reader(recorder& from, start where = start::now,
+  explicit event_reader(const recorder& from, start where = start::now,
                         trace_level up_to = trace_level::messages);
 
   /// Returns the events since the last call, ordered by time.
   std::vector<trace_event> take();
   /// Number of events, of any level, that were overwritten before `take` could
-  /// return them.
+  /// return them, or that came before those.
   std::uint64_t lost() const noexcept { return lost_; }
 
 private:
-  recorder* from_;
+  const recorder* from_;
   trace_level up_to_;
   std::vector<std::uint64_t> next_; // by ring: the number of the next event
   std::uint64_t lost_ = 0;
+  bool begins_with_oldest_; // until the first call of `take`
 };
 
 } // namespace troupe

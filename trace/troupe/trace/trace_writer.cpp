@@ -34,9 +34,12 @@ clock_reading clock_reading::now() noexcept {
   return {troupe::ticks(), now_ns()};
 }
 
-trace_writer::trace_writer(const std::filesystem::path& path)
-  : path_(path), file_(::open(path.c_str(),
-                              O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+trace_writer::trace_writer(const std::filesystem::path& path, existing file)
+  : path_(path),
+    file_(::open(path.c_str(),
+                 O_WRONLY | O_CREAT | O_CLOEXEC
+                   | (file == existing::replaced ? O_TRUNC : O_EXCL),
+                 0666)) {
   if (!file_)
     fail(path_, "cannot write");
   const file_head head;

@@ -27,9 +27,14 @@ struct clock_reading {
 /// Thread rule: one thread at a time.
 class trace_writer {
 public:
-  /// Creates the file, or replaces one that a trace has left. Throws
-  /// error(io_failure) with the path.
-  explicit trace_writer(const std::filesystem::path& path);
+  /// What happens to a file of that name.
+  enum class existing {
+    replaced,
+    refused, ///< the constructor throws; also if the name is a link
+  };
+  /// Creates the file. Throws error(io_failure) with the path.
+  explicit trace_writer(const std::filesystem::path& path,
+                        existing file = existing::replaced);
 
   void write(const run_info& run);
   void write(const graph_info& graph);
@@ -46,6 +51,7 @@ public:
   void close();
 
   std::uint64_t bytes() const noexcept { return bytes_; }
+  const std::filesystem::path& path() const noexcept { return path_; }
 
 private:
   void put(std::string_view block);

@@ -28,15 +28,12 @@ constexpr std::chrono::milliseconds between_writes{10};
 /// What the actor's thread does. The thread ends before the object.
 class trace_recording::loop {
 public:
-  loop(recorder& from, trace_level level, const std::filesystem::path& file,
+  loop(recorder& from, trace_level level, trace::trace_writer file,
        subject what)
-    : file_(file), events_(from, event_reader::start::now, level),
+    : file_(std::move(file)), events_(from, event_reader::start::now, level),
       level_(from, trace_level::off) {
     begin_ = last_ = clock_reading::now();
-    what.run.begin_unix_ns =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(
-        std::chrono::system_clock::now().time_since_epoch())
-        .count();
+    what.run.begin_unix_ns = unix_now_ns();
     file_.write(what.run);
     file_.write(what.graph);
     file_.write(what.phases.since(begin_.ns));
@@ -114,16 +111,22 @@ private:
 };
 
 trace_recording::trace_recording(caf::actor_system& system, recorder& from,
-                                 trace_level level,
-                                 const std::filesystem::path& file,
+                                 trace_level level, trace::trace_writer file,
                                  subject what)
-  : loop_(std::make_shared<loop>(from, level, file, std::move(what))) {
+  : loop_(
+    std::make_shared<loop>(from, level, std::move(file), std::move(what))) {
   system.spawn<caf::detached + caf::hidden>(
     [loop = loop_](caf::blocking_actor*) { loop->run(); });
 }
 
 trace_recording::~trace_recording() {
-  loop_->end();
+  end();
+}
+
+std::optional<std::string> trace_recording::end() {
+  if (!std::exchange(has_ended_, true))
+    loop_->end();
+  return failure();
 }
 
 std::optional<std::string> trace_recording::failure() const {

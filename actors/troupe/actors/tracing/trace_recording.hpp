@@ -24,12 +24,12 @@ class actor_system;
 namespace troupe::actors {
 
 /// Writes what a recorder records to a file, on the thread of a background
-/// actor, from its construction until its destruction.
+/// actor, from its construction until its end.
 ///
 /// If the file cannot be written any more, as on a full disk, recording stops
 /// and the run goes on: `failure` says why.
 ///
-/// Thread rule: the thread that made it; `failure` any thread.
+/// Thread rule: one thread at a time; `failure` any thread.
 class trace_recording {
 public:
   /// What is written, besides events.
@@ -40,22 +40,24 @@ public:
   };
 
   /// Asks for the level and begins. Events of higher levels, which others ask
-  /// for, are left out. Throws error(io_failure) if the file cannot
-  /// be made.
+  /// for, are left out. Throws error(io_failure) if the file cannot be written.
   /// @param from must outlive the object
   trace_recording(caf::actor_system& system, recorder& from, trace_level level,
-                  const std::filesystem::path& file, subject what);
-  /// Writes the events that are left.
+                  trace::trace_writer file, subject what);
+  /// As `end`.
   ~trace_recording();
   trace_recording(const trace_recording&) = delete;
   trace_recording& operator=(const trace_recording&) = delete;
 
+  /// Writes the events that are left and closes the file. Returns `failure`.
+  std::optional<std::string> end();
   /// Why the file has been given up, if it was.
   std::optional<std::string> failure() const;
 
 private:
   class loop;
   std::shared_ptr<loop> loop_;
+  bool has_ended_ = false;
 };
 
 } // namespace troupe::actors

@@ -155,6 +155,7 @@ schedule_figures measure(const schedule_options& o) {
   refuse_custom_gradient_of_bench(o.network, bundle);
   auto options = make_executor_options(o.network);
   options.loss = bundle.loss;
+  options.flight_recorder.level = trace_level::off;
   const auto delays = o.delays.empty() ? std::optional<delay_table>{}
                                        : delay_table::read(o.delays);
   if (delays)

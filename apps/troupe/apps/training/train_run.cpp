@@ -16,6 +16,7 @@
 #include <troupe/apps/rank_part.hpp>
 #include <troupe/apps/results/run_outputs.hpp>
 #include <troupe/apps/results/run_trace.hpp>
+#include <troupe/apps/results/trace_requests.hpp>
 #include <troupe/apps/snapshots/run_snapshots.hpp>
 #include <troupe/apps/stop_request.hpp>
 #include <troupe/apps/training/device_choice.hpp>
@@ -23,6 +24,7 @@
 #include <troupe/apps/training/placing.hpp>
 #include <troupe/apps/training/train_checks.hpp>
 #include <troupe/apps/training/training.hpp>
+#include <troupe/apps/training/training_options.hpp>
 #include <troupe/apps/training/training_text.hpp>
 #include <troupe/apps/training/training_watch.hpp>
 #include <troupe/apps/usage_error.hpp>
@@ -106,6 +108,7 @@ private:
   void spread(const stop_request& stop);
   bool goes_on_after(const error& failure) const;
   bool is_of_stop(const error& failure, const stop_request& stop) const;
+  void dump_after(const error& failure, executor& exe);
   void leave_epoch(const error& failure, const stop_request& stop);
   training_observer observe(executor& exe, held_out_test& held_out,
                             const stop_request& stop, progress& shown);
@@ -139,6 +142,7 @@ private:
   std::shared_ptr<scope> parameters_;
   std::optional<run_profile> profile_;
   std::optional<training_board> board_; // of the first rank, if it is wanted
+  std::optional<trace_requests> requests_; // once it can train
   rank_state state_;
   parameter_backup backup_;         // at `state_`, in an elastic job
   std::string last_line_;           // of metrics, of the last step
@@ -232,6 +236,7 @@ int training_run::run() {
   start_.begin("choose devices");
   std::optional<stop_watch> ends_late_stop(std::in_place, stop,
                                            end_if_it_takes(patience_for_stops));
+  requests_.emplace();
   choose_devices(stop);
   if (part_.is_elastic() && wanted_.strategy == graph::merge_strategy::reduce)
     divided_ = divided_state{*parameters_};
@@ -510,6 +515,14 @@ void training_run::begin_board(progress& shown) {
     board_.emplace(given_.dashboard, bundle_, part_, shown);
 }
 
+/// The latest steps may show why a step has failed, unless the cause is in
+/// another rank.
+void training_run::dump_after(const error& failure, executor& exe) {
+  if (failure.where().step && failure.code() != errc::cancelled
+      && failure.code() != errc::peer_failure)
+    requests_->dumps().dump(exe, flight_dumps::cause::failed_step);
+}
+
 void training_run::train_epoch(held_out_test& held_out,
                                const stop_request& stop) {
   auto shown =
@@ -531,16 +544,22 @@ void training_run::train_epoch(held_out_test& held_out,
     board_ ? board_->show(exe, state_.position.steps) : nullptr;
   data_wait waits_for_data;
   const auto watchdog = watch_steps(
-    exe, given_.watchdog,
+    exe, given_.watchdog, requests_->dumps(),
     {&waits_for_data,
      part_.has_others() ? std::optional{part_.rank()} : std::nullopt});
+  const trace_requests::subject of_requests{*requests_, exe};
   // In an elastic job, the values after each step are kept.
   const auto in_flight =
     part_.is_elastic() ? 1 : executor_options{}.steps_in_flight;
   auto observer = observe(exe, held_out, stop, shown);
   observer.waits_for_data = &waits_for_data;
-  run_training(exe, *source_, state_.position, updates(), in_flight, fetches,
-               observer, report_);
+  try {
+    run_training(exe, *source_, state_.position, updates(), in_flight, fetches,
+                 observer, report_);
+  } catch (const error& failure) {
+    dump_after(failure, exe);
+    throw;
+  }
   if (report_.stopped)
     return;
   exe.synchronize_parameters();
@@ -567,27 +586,6 @@ void training_run::save(const held_out_test& held_out) {
 }
 
 } // namespace
-
-executor_options make_train_options(const train_options& options,
-                                    const program_bundle& bundle) {
-  executor_options made = make_executor_options(options.network);
-  made.trace.emplace(); // neither trials nor tests are traced
-  made.loss = bundle.loss;
-  made.accumulate = options.accumulate;
-  made.fetches = split_names(options.fetch);
-  made.seed = options.seed;
-  made.hooks.check_nan = options.check_nan;
-  made.hooks.dry_run = options.dry_run;
-  return made;
-}
-
-std::int64_t samples_per_step(const train_options& options,
-                              const program_bundle& bundle) {
-  if (options.data.data.empty() && options.data.feeds.empty())
-    return choose_batch(options.data, bundle);
-  arena host{make_host_memory_source()};
-  return open_source(options, bundle, host)->batch_samples(0);
-}
 
 int run_train(const train_options& options) {
   rank_part part;

@@ -24,22 +24,23 @@ struct train_options {
   std::uint64_t epochs = 0;     ///< 0: one epoch
   std::uint32_t accumulate = 1; ///< steps per update
   std::string params;
-  std::string save;                 ///< folder
-  std::string metrics;              ///< .jsonl
-  std::string loss_curve;           ///< .svg
-  std::string snapshots;            ///< folder
-  std::uint64_t snapshot_every = 0; ///< steps
-  std::uint64_t keep = 2;           ///< snapshots
-  std::string resume;               ///< "auto", or empty
-  std::uint64_t verify_every = 0;   ///< steps; 0: never
-  std::vector<std::string> slow;    ///< TYPE=TIME
-  std::string place;                ///< file of patterns and ranks
-  double watchdog = 60;             ///< seconds; 0: none
-  std::string trace;                ///< .trt
-  std::string trace_level;          ///< empty: messages
+  std::string save;                      ///< folder
+  std::string metrics;                   ///< .jsonl
+  std::string loss_curve;                ///< .svg
+  std::string snapshots;                 ///< folder
+  std::uint64_t snapshot_every = 0;      ///< steps
+  std::uint64_t keep = 2;                ///< snapshots
+  std::string resume;                    ///< "auto", or empty
+  std::uint64_t verify_every = 0;        ///< steps; 0: never
+  std::vector<std::string> slow;         ///< TYPE=TIME
+  std::string place;                     ///< file of patterns and ranks
+  double watchdog = 60;                  ///< seconds; 0: none
+  std::string flight_recorder = "steps"; ///< level
+  std::string trace;                     ///< .trt
+  std::string trace_level;               ///< empty: messages
   dashboard_options dashboard;
-  std::string fetch;     ///< names with commas
-  std::string fetch_out; ///< .npz
+  std::string fetch;                     ///< names with commas
+  std::string fetch_out;                 ///< .npz
   std::uint64_t seed = 0;
   bool deterministic = false; ///< no trial chooses the devices
   bool check_nan = false;
@@ -51,14 +52,6 @@ struct train_options {
 /// Adds the options of `troupe train`, except `--json` and those of snapshots
 /// and checks.
 void add_train_options(CLI::App& command, train_options& options);
-
-/// The options of the executor that trains, except what a trial of devices and
-/// the data decide.
-executor_options make_train_options(const train_options& options,
-                                    const program_bundle& bundle);
-/// Samples of a training's first step. Opens its data if it has any.
-std::int64_t samples_per_step(const train_options& options,
-                              const program_bundle& bundle);
 
 /// Trains. Progress goes to stderr, results go to stdout. Returns the exit
 /// code; throws usage_error and error. Ctrl-C cancels the steps in flight: the

@@ -10,14 +10,16 @@
 
 namespace troupe::apps {
 
-std::unique_ptr<step_watchdog> watch_steps(const executor& exe, double seconds,
+std::unique_ptr<step_watchdog> watch_steps(executor& exe, double seconds,
+                                           flight_dumps& dumps,
                                            const watchdog_context& about) {
   if (seconds <= 0)
     return nullptr;
   return std::make_unique<step_watchdog>(
     exe, std::chrono::milliseconds{static_cast<std::int64_t>(seconds * 1000)},
-    [](const std::string& what) {
+    [&exe, &dumps](const std::string& what) {
       std::fprintf(stderr, "%s\n", one_line(what).c_str());
+      dumps.dump(exe, flight_dumps::cause::slow_step);
     },
     about);
 }

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/actors/executor.hpp>
+#include <troupe/actors/tracing/trace_recording.hpp>
+#include <troupe/base/job_queue.hpp>
+#include <troupe/base/recorder.hpp>
+#include <troupe/graph/program.hpp>
+#include <troupe/graph/ssa_graph.hpp>
+#include <troupe/trace/phase_log.hpp>
+#include <troupe/trace/trace_writer.hpp>
+
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace troupe::actors {
+
+class engine;
+
+/// The traces of an executor: its recorder, the file that is being written, and
+/// dumps of what the recorder holds.
+///
+/// Thread rule: made, begun and destroyed by one thread. After `begin`, any
+/// thread.
+class executor_traces {
+public:
+  /// Makes the recorder, with the level of the flight recorder or of the hooks.
+  /// The arguments must outlive the object.
+  executor_traces(const executor_options& options, const graph::program& p,
+                  const job_queue& queue);
+  ~executor_traces();
+  executor_traces(const executor_traces&) = delete;
+  executor_traces& operator=(const executor_traces&) = delete;
+
+  recorder& events() noexcept { return events_; }
+
+  /// Begins the trace that the options ask for, or TROUPE_TRACE if they say
+  /// nothing. Throws what `trace_recording` throws.
+  /// @param g with its data edges
+  /// @param runs the graph; must outlive the object's other calls
+  /// @param made what the executor did until now
+  void begin(const graph::ssa_graph& g, const engine& runs,
+             const trace::phase_log& made);
+
+  /// Closes the file that is being written, if there is one. The actors of the
+  /// executor still live.
+  void end();
+
+  // See the functions of the executor.
+  std::filesystem::path start(const trace_options& wanted,
+                              const graph::ssa_graph& g);
+  std::filesystem::path stop();
+  std::optional<std::string> failure() const;
+  trace::process_trace head(const graph::ssa_graph& g) const;
+  std::filesystem::path dump(const std::filesystem::path& file,
+                             const graph::ssa_graph& g) const;
+
+private:
+  trace_recording::subject subject_of(const std::string& command,
+                                      const trace::phase_log& before,
+                                      trace_level level,
+                                      const graph::ssa_graph& g) const;
+  std::filesystem::path own(const std::filesystem::path& file) const;
+  trace::trace_writer new_file(const std::filesystem::path& wanted,
+                               int first) const;
+
+  const executor_options& options_;
+  const graph::program& program_;
+  const job_queue& queue_;
+  const engine* runs_ = nullptr; // set by `begin`
+  trace::clock_reading made_;
+  std::int64_t made_unix_ns_;
+  recorder events_;
+  level_request hooks_;
+  level_request flight_;
+  trace::phase_log phases_;  // before the first step, without the application's
+  trace_options wanted_;     // of the trace that was begun with the executor
+  mutable std::mutex mutex_; // guards what follows
+  std::unique_ptr<trace_recording> recording_; // null: none
+  std::filesystem::path recorded_file_;
+};
+
+} // namespace troupe::actors
