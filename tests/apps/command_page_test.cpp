@@ -134,7 +134,9 @@ TEST_CASE("every option of every command is described") {
                                {"trace", "costs"},
                                {"trace", "diff"},
                                {"trace", "export"},
-                               {"trace", "report"}}) {
+                               {"trace", "report"},
+                               {"trace", "start"},
+                               {"trace", "stop"}}) {
     const auto name =
       command.size() == 1 ? command[0] : command[0] + " " + command[1];
     const auto text = section(name);

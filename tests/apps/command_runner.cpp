@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -48,8 +49,9 @@ void limit(const limits& most) {
     allow_threads(*most.threads);
 }
 
-pid_t start(const std::vector<std::string>& arguments, const std::string& out,
-            const std::string& err, const limits& most) {
+/// Runs the command in a folder that has a link to `data`.
+pid_t start(const std::vector<std::string>& arguments,
+            const std::filesystem::path& folder, const limits& most) {
   std::vector<char*> argv{const_cast<char*>(TROUPE_COMMAND)};
   for (const std::string& argument : arguments)
     argv.push_back(const_cast<char*>(argument.c_str()));
@@ -61,8 +63,9 @@ pid_t start(const std::vector<std::string>& arguments, const std::string& out,
     // Opened now, because another user may have no access to its path.
     const int command = ::open(TROUPE_COMMAND, O_RDONLY | O_CLOEXEC);
     redirect("/dev/null", O_RDONLY, STDIN_FILENO);
-    redirect(out, O_WRONLY | O_CREAT, STDOUT_FILENO);
-    redirect(err, O_WRONLY | O_CREAT, STDERR_FILENO);
+    redirect(folder / "out", O_WRONLY | O_CREAT, STDOUT_FILENO);
+    redirect(folder / "err", O_WRONLY | O_CREAT, STDERR_FILENO);
+    std::filesystem::current_path(folder);
     limit(most);
     ::fexecve(command, argv.data(), environ);
     ::_exit(127);
@@ -80,7 +83,13 @@ run(const std::vector<std::string>& arguments, const limits& most,
   const std::string out = folder / "out", err = folder / "err";
   write_bytes(out, "");
   write_bytes(err, "");
-  const pid_t child = start(arguments, out, err, most);
+  std::filesystem::create_directory_symlink(TROUPE_DATA, folder / "data");
+  // The process may become another user.
+  std::filesystem::permissions(folder.path(),
+                               std::filesystem::perms::others_read
+                                 | std::filesystem::perms::others_exec,
+                               std::filesystem::perm_options::add);
+  const pid_t child = start(arguments, folder.path(), most);
   int status = 0;
   bool over = false;
   for (bool done = !while_running; !done && !over;) {

@@ -23,10 +23,10 @@ struct command_result {
   std::string err;
 };
 
-/// Runs the command `troupe` with `arguments` in the parent of the folder
-/// `data`, with empty stdin. If `while_running` is given, it is called every
-/// 5 ms, until it returns true, with the process number and the output on
-/// stderr so far.
+/// Runs the command `troupe` with `arguments` in a folder of its own, which has
+/// a link to the folder `data`, with empty stdin. If `while_running` is given,
+/// it is called every 5 ms, until it returns true, with the process number and
+/// the output on stderr so far.
 command_result run_troupe(
   const std::vector<std::string>& arguments,
   const std::function<bool(pid_t, const std::string&)>& while_running = {});

@@ -101,7 +101,7 @@ struct executor::impl {
   std::unique_ptr<actors::own_system> own;
   std::unique_ptr<actors::worker_pool> workers;
   std::unique_ptr<actors::executor_traces> traces;
-  recorder* trace = nullptr;      // that of `traces`
+  recorder* trace = nullptr; // that of `traces`
   run_pace pace;
   troupe::trace::phase_log start; // what making the executor took
   // Number of steps that have ended. Stored with release by the thread that
@@ -565,7 +565,7 @@ std::filesystem::path executor::start_trace(const trace_options& wanted) {
   return impl_->traces->start(wanted, graph());
 }
 
-std::filesystem::path executor::stop_trace() {
+std::optional<std::filesystem::path> executor::stop_trace() {
   return impl_->traces->stop();
 }
 

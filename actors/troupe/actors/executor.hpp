@@ -297,9 +297,9 @@ public:
   ///   troupe-PID-N.trt, in the current folder
   std::filesystem::path start_trace(const trace_options& wanted);
   /// Writes the last events of the trace and closes its file. Returns the
-  /// file's name. Throws error(invalid_argument) if no trace is being written,
+  /// file's name, or nothing if no trace is being written. Throws
   /// error(io_failure) if the file has been given up. Any thread.
-  std::filesystem::path stop_trace();
+  std::optional<std::filesystem::path> stop_trace();
   /// Why the file of the trace has been given up, if it was. Any thread.
   std::optional<std::string> trace_failure() const;
   /// The scope of `executor_options::parameters`, or the executor's own. Use it

@@ -167,7 +167,7 @@ TEST_CASE("a trace can begin and end while steps run") {
   trace_options wanted;
   wanted.file = folder / "a.trt";
   wanted.level = trace_level::ops;
-  CHECK(says(caught([&] { exe.stop_trace(); }), "no trace is being written"));
+  CHECK_FALSE(exe.stop_trace());
   for (int round = 0; round < 2; ++round) {
     CHECK(exe.start_trace(wanted) == std::filesystem::path{wanted.file});
     CHECK(exe.trace().level() == trace_level::ops);

@@ -87,15 +87,18 @@ TEST_CASE("SIGUSR1 writes what a training has recorded, again and again") {
   }
 }
 
-TEST_CASE("a step that takes too long leaves one dump, however many do") {
+TEST_CASE("steps that take too long leave one dump, however many are told") {
   const temporary_folder folder;
   const auto result =
-    run_in(folder, "troupe train mlp --synthetic --batch 8 --steps 3 --devices "
-                   "cpu:1 --threads 1 --slow relu=600ms --watchdog 0.2");
+    run_in(folder, "troupe train mlp --synthetic --batch 8 --steps 5 --devices "
+                   "cpu:1 --threads 1 --slow relu=400ms --watchdog 0.1");
   INFO(result.err);
   REQUIRE(result.code == 0);
-  CHECK(contains(result.err, "step 0 has not ended"));
-  CHECK(contains(result.err, "step 2 has not ended"));
+  // On a busy machine some steps are not told.
+  CHECK(std::ranges::count_if(
+          lines_of(result.err),
+          [](const auto& line) { return contains(line, "has not ended"); })
+        > 1);
   CHECK(traces_in(folder).size() == 1);
   CHECK(summary_of(folder / traces_in(folder).at(0))["level"] == "steps");
 }

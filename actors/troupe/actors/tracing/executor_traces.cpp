@@ -180,10 +180,10 @@ void executor_traces::end() {
   recording_.reset();
 }
 
-std::filesystem::path executor_traces::stop() {
+std::optional<std::filesystem::path> executor_traces::stop() {
   std::lock_guard guard{mutex_};
   if (!recording_)
-    throw error(errc::invalid_argument, "no trace is being written");
+    return std::nullopt;
   const auto why = recording_->end();
   recording_.reset();
   if (why)

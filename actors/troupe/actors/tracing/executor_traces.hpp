@@ -52,7 +52,7 @@ public:
   // See the functions of the executor.
   std::filesystem::path start(const trace_options& wanted,
                               const graph::ssa_graph& g);
-  std::filesystem::path stop();
+  std::optional<std::filesystem::path> stop();
   std::optional<std::string> failure() const;
   trace::process_trace head(const graph::ssa_graph& g) const;
   std::filesystem::path dump(const std::filesystem::path& file,

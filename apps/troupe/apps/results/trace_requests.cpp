@@ -1,22 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/results/trace_requests.hpp>
 
+#include <troupe/base/error.hpp>
+#include <troupe/base/quoted_name.hpp>
+
 #include <csignal>
+#include <cstdio>
+#include <new>
+#include <optional>
+#include <utility>
 
 namespace troupe::apps {
+
+namespace {
+
+void say_on_stderr(const std::string& line) {
+  std::fprintf(stderr, "%s\n", one_line(line).c_str());
+}
+
+} // namespace
 
 trace_requests::trace_requests()
   : signals_([this](int signal) { serve(signal); }) {}
 
-void trace_requests::serve(int signal) noexcept {
-  std::lock_guard guard{mutex_};
-  if (exe_ && signal == SIGUSR1)
-    dumps_.dump(*exe_, flight_dumps::cause::request);
+std::string trace_requests::start(const trace_request& request) {
+  auto wanted = usual_;
+  wanted.file = request.file;
+  wanted.level = request.level;
+  auto file = exe_->start_trace(wanted).string();
+  say_on_stderr("a trace of level " + std::string{to_string(wanted.level)}
+                + " begins in " + file);
+  return file;
 }
 
-trace_requests::subject::subject(trace_requests& requests, executor& exe)
+/// Returns the file's name.
+std::string trace_requests::serve(const std::optional<trace_request>& request) {
+  if (!exe_)
+    throw error(errc::invalid_argument, "no step runs at the moment");
+  if (request && request->starts)
+    return start(*request);
+  if (const auto file = exe_->stop_trace()) {
+    say_on_stderr("the trace is in " + file->string());
+    return file->string();
+  }
+  if (request)
+    throw error(errc::invalid_argument, "no trace is being written");
+  return start({.starts = true, .level = usual_.level});
+}
+
+void trace_requests::serve(int signal) noexcept {
+  std::lock_guard guard{mutex_};
+  if (signal == SIGUSR1) {
+    if (exe_)
+      dumps_.dump(*exe_, flight_dumps::cause::request);
+    return;
+  }
+  const auto request = desk_.take();
+  const auto fails = [&](const std::string& why) {
+    say_on_stderr("warning: no trace: " + why);
+    if (request)
+      desk_.answer(false, why);
+  };
+  try {
+    const auto file = serve(request);
+    if (request)
+      desk_.answer(true, file);
+  } catch (const error& e) {
+    fails(e.message());
+  } catch (const std::bad_alloc&) {
+    fails("no memory");
+  }
+}
+
+trace_requests::subject::subject(trace_requests& requests, executor& exe,
+                                 trace_options usual)
   : requests_(requests) {
   std::lock_guard guard{requests_.mutex_};
+  requests_.usual_ = std::move(usual);
   requests_.exe_ = &exe;
 }
 

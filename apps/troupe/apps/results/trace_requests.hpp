@@ -3,13 +3,18 @@
 
 #include <troupe/actors/executor.hpp>
 #include <troupe/apps/results/flight_dumps.hpp>
+#include <troupe/apps/trace/trace_request.hpp>
 #include <troupe/apps/trace_signals.hpp>
 
 #include <mutex>
+#include <optional>
+#include <string>
 
 namespace troupe::apps {
 
-/// Does what signals ask of a run: SIGUSR1 dumps its flight recorder.
+/// Does what signals ask of a run. SIGUSR1 dumps its flight recorder. SIGUSR2
+/// does what the `trace_desk` says; without a request there, it begins a trace,
+/// or ends the one that is being written. A line on stderr says what was done.
 ///
 /// Thread rule: as `trace_signals`.
 class trace_requests {
@@ -22,7 +27,9 @@ public:
   /// While it lives, requests are about this executor.
   class subject {
   public:
-    subject(trace_requests& requests, executor& exe);
+    /// @param usual what a trace is like if the request does not say; its file
+    ///   does not count
+    subject(trace_requests& requests, executor& exe, trace_options usual);
     ~subject();
     subject(const subject&) = delete;
     subject& operator=(const subject&) = delete;
@@ -33,10 +40,14 @@ public:
 
 private:
   void serve(int signal) noexcept;
+  std::string serve(const std::optional<trace_request>& request);
+  std::string start(const trace_request& request);
 
   flight_dumps dumps_;
+  trace_desk desk_;
   std::mutex mutex_; // held while the executor is used
   executor* exe_ = nullptr;
+  trace_options usual_;
   trace_signals signals_; // uses all members above
 };
 

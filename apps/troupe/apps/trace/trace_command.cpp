@@ -19,6 +19,8 @@ void add_trace(CLI::App& app, action& chosen) {
   add_trace_diff(trace, chosen);
   add_trace_export(trace, chosen);
   add_trace_report(trace, chosen);
+  add_trace_start(trace, chosen);
+  add_trace_stop(trace, chosen);
 }
 
 } // namespace troupe::apps

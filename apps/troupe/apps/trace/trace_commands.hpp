@@ -17,5 +17,7 @@ void add_trace_costs(CLI::App& trace, action& chosen);
 void add_trace_diff(CLI::App& trace, action& chosen);
 void add_trace_export(CLI::App& trace, action& chosen);
 void add_trace_report(CLI::App& trace, action& chosen);
+void add_trace_start(CLI::App& trace, action& chosen);
+void add_trace_stop(CLI::App& trace, action& chosen);
 
 } // namespace troupe::apps

@@ -141,7 +141,7 @@ private:
   std::optional<run_outputs> outputs_;
   std::shared_ptr<scope> parameters_;
   std::optional<run_profile> profile_;
-  std::optional<training_board> board_; // of the first rank, if it is wanted
+  std::optional<training_board> board_;    // of the first rank, if it is wanted
   std::optional<trace_requests> requests_; // once it can train
   rank_state state_;
   parameter_backup backup_;         // at `state_`, in an elastic job
@@ -547,7 +547,7 @@ void training_run::train_epoch(held_out_test& held_out,
     exe, given_.watchdog, requests_->dumps(),
     {&waits_for_data,
      part_.has_others() ? std::optional{part_.rank()} : std::nullopt});
-  const trace_requests::subject of_requests{*requests_, exe};
+  const trace_requests::subject of_requests{*requests_, exe, *run_.trace};
   // In an elastic job, the values after each step are kept.
   const auto in_flight =
     part_.is_elastic() ? 1 : executor_options{}.steps_in_flight;

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/base/descriptor.hpp>
+#include <troupe/base/recorder.hpp>
+
+#include <optional>
+#include <string>
+
+#include <sys/types.h>
+
+namespace troupe::apps {
+
+/// What `troupe trace start` and `stop` ask of a running process.
+struct trace_request {
+  bool starts = false; ///< else: stops
+  trace_level level = trace_level::messages;
+  std::string file = {}; ///< absolute; empty: named after the process
+};
+
+/// Where a process finds requests: a piece of memory with a name (memfd), which
+/// its own user alone can open, at /proc/PID/fd, and which ends with it.
+/// Whoever asks writes the request there, sends SIGUSR2 and reads the answer
+/// there. No process listens to a socket, and no file is left behind.
+///
+/// Thread rule: one thread at a time.
+class trace_desk {
+public:
+  /// Without such memory, on an old system, there are no requests.
+  trace_desk();
+
+  /// Takes the request. Empty if there is none, or it makes no sense.
+  std::optional<trace_request> take();
+  /// Answers the request that was taken last, with the name of the file, or
+  /// with why it failed.
+  void answer(bool is_done, const std::string& text);
+
+private:
+  descriptor memory_;
+};
+
+/// Asks a process, and waits until it answers. Returns the name of the file.
+/// Throws error(not_found) if there is no such process, error(invalid_argument)
+/// if it is another user's, is not Troupe, traces nothing or refuses, and
+/// error(io_failure) if it ends meanwhile or does not answer.
+std::string ask_process(pid_t process, const trace_request& request);
+
+} // namespace troupe::apps
