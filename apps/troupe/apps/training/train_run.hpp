@@ -39,8 +39,8 @@ struct train_options {
   std::string trace;                     ///< .trt
   std::string trace_level;               ///< empty: messages
   dashboard_options dashboard;
-  std::string fetch;                     ///< names with commas
-  std::string fetch_out;                 ///< .npz
+  std::string fetch;     ///< names with commas
+  std::string fetch_out; ///< .npz
   std::uint64_t seed = 0;
   bool deterministic = false; ///< no trial chooses the devices
   bool check_nan = false;
