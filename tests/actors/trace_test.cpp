@@ -41,6 +41,7 @@ executor_options options_for(const small_net& net, trace_level level) {
   o.devices = parse_devices("cpu:2");
   o.parameters = net.parameters();
   o.hooks.trace = level;
+  o.flight_recorder.level = trace_level::off;
   return o;
 }
 

@@ -170,6 +170,7 @@ TEST_CASE("why names an op that is stopped for a second, and its worker") {
   auto options = options_for(net);
   stopped_op op;
   options.kernels = op.kernels();
+  options.flight_recorder.level = trace_level::off;
   executor exe{net.main, options};
   CHECK(exe.trace().level() == trace_level::off);
   exe.submit(net.batch(0, 4));
