@@ -540,6 +540,16 @@ const graph::ssa_graph& executor::graph() const {
   return impl_->actors->graph();
 }
 
+void executor::send_note(std::size_t process, const std::string& text) {
+  if (impl_->others && process != impl_->options.nodes->process)
+    impl_->others->link().send_note(process, text);
+}
+
+std::vector<process_note> executor::take_notes() {
+  return impl_->others ? impl_->others->link().take_notes()
+                       : std::vector<process_note>{};
+}
+
 recorder& executor::trace() noexcept {
   return *impl_->trace;
 }

@@ -153,6 +153,12 @@ struct executor_stats {
   std::vector<std::size_t> peak_bytes; ///< arena peak per device
 };
 
+/// A text that another process of a run has sent.
+struct process_note {
+  std::size_t from = 0; ///< its process
+  std::string text;
+};
+
 /// Runs a program on several devices. Each op handle and each variable handle
 /// of its SSA graph is an actor.
 ///
@@ -273,6 +279,18 @@ public:
   actors::wait_chain why() const;
   /// The recorder of what happens in steps. A `level_request` raises its level,
   /// an `event_reader` reads its events. Any thread.
+  ///@{
+  /// Texts between the processes of a run, for what the application wants to
+  /// know of the others; they take the way of control messages, beside the
+  /// values. Notes of one process come in the order in which they were sent.
+  /// Those to a process that is gone are dropped, as are longer ones than 256
+  /// KiB and those that come while 256 have not been taken. `send_note` does
+  /// nothing in a run of one process, or if `process` is this one. Any thread.
+  void send_note(std::size_t process, const std::string& text);
+  std::vector<process_note> take_notes();
+  ///@}
+  /// The recorder of what happens in steps. Its level can be changed at any
+  /// time. Any thread.
   recorder& trace() noexcept;
   /// What a trace of this run says before its first event: the process and its
   /// graph. Any thread.

@@ -33,6 +33,8 @@ bool node_actor::on_step(caf::type_erased_tuple& m, std::uint64_t from) {
   else if (m.match_elements<publish_atom, std::string, std::string>())
     link_->on_published(from, m.get_as<std::string>(1),
                         m.get_as<std::string>(2));
+  else if (m.match_elements<note_atom, std::string>())
+    link_->on_note(from, m.get_as<std::string>(1));
   else
     return false;
   return true;

@@ -147,6 +147,15 @@ node_link::find_published(const std::string& key) const {
                                           : std::optional{found->second};
 }
 
+void node_link::send_note(std::size_t process, const std::string& text) {
+  state_->tell_process(process, note_atom::value, text);
+}
+
+std::vector<process_note> node_link::take_notes() {
+  std::lock_guard guard{state_->mutex};
+  return std::exchange(state_->notes, {});
+}
+
 // -- options ------------------------------------------------------------------
 
 namespace {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace troupe::actors {
 
@@ -87,6 +88,12 @@ public:
   /// `publish` sends one to all others, `find` returns one that has arrived.
   void publish(const std::string& key, const std::string& value);
   std::optional<std::string> find_published(const std::string& key) const;
+  ///@}
+
+  ///@{
+  /// See `executor::send_note`. Any thread.
+  void send_note(std::size_t process, const std::string& text);
+  std::vector<process_note> take_notes();
   ///@}
 
 private:

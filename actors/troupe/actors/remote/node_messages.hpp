@@ -33,6 +33,8 @@ using left_atom = caf::atom_constant<caf::atom("left")>;
 // Between any processes:
 /// what the sender publishes for a group: key (string), value (string)
 using publish_atom = caf::atom_constant<caf::atom("publish")>;
+/// of the sender's application for the receiver's: text (string)
+using note_atom = caf::atom_constant<caf::atom("note")>;
 /// step (uint64), failure (string)
 using failed_atom = caf::atom_constant<caf::atom("failed")>;
 

@@ -165,6 +165,14 @@ void node_state::on_published(std::uint64_t from, const std::string& key,
   lose(0, process_text(from) + " has published a text that is not due");
 }
 
+/// Notes that nobody takes are dropped: they are not worth the memory.
+void node_state::on_note(std::uint64_t from, const std::string& text) {
+  constexpr std::size_t longest = 256 << 10, most = 256;
+  std::lock_guard guard{mutex};
+  if (text.size() <= longest && notes.size() < most)
+    notes.push_back({from, text});
+}
+
 /// Called when a process is gone. From step `without` on, nothing from other
 /// processes is awaited any more. The first reason is kept, unless a later one
 /// has a smaller `without`.

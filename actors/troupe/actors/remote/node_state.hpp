@@ -71,6 +71,7 @@ struct node_state {
   std::string refusal; // the last one at the gate
   // What processes have published for the group of collectives.
   std::map<std::string, std::string> published;
+  std::vector<process_note> notes; // that the application has not taken yet
   bool has_told_leave = false;
   // Process 0 leaves and waits for this one, which has released it.
   bool has_released_first = false;
@@ -118,6 +119,7 @@ struct node_state {
   void on_failed(step_id step, const std::string& failure_there);
   void on_published(std::uint64_t from, const std::string& key,
                     const std::string& value);
+  void on_note(std::uint64_t from, const std::string& text);
   void on_leave(std::uint64_t from, step_id steps);
   void on_left(std::uint64_t from);
 

@@ -57,6 +57,7 @@ public:
   /// Tells the others.
   /// @param failure null if the step has not failed
   void step_ended(step_id step, const error* failure);
+  node_link& link() const noexcept { return *link_; }
   /// Leaves the run after so many steps. Afterwards nothing that the parts
   /// refer to is called any more.
   void leave(step_id steps);
