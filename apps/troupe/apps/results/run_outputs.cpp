@@ -38,6 +38,15 @@ std::vector<std::string> persistable(const program_bundle& bundle,
   return found;
 }
 
+train_options without_files(train_options options) {
+  options.save.clear();
+  options.metrics.clear();
+  options.loss_curve.clear();
+  options.fetch_out.clear();
+  options.profile = false;
+  return options;
+}
+
 void require_output_places(const train_options& options) {
   const std::array<output_place, 4> outputs{
     {{"--metrics", options.metrics, true},

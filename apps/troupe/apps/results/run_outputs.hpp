@@ -23,6 +23,10 @@ std::vector<std::string> persistable(const program_bundle& bundle,
 /// Throws usage_error if two outputs have the same place, or one that is read.
 void require_output_places(const train_options& options);
 
+/// The same options, but nothing is written: only the first rank of a job
+/// writes files.
+train_options without_files(train_options options);
+
 /// All files that a run writes. They are opened before the first step, so that
 /// a path that cannot be written is reported before the training.
 class run_outputs {

@@ -19,6 +19,7 @@
 #include <troupe/apps/results/trace_requests.hpp>
 #include <troupe/apps/snapshots/run_snapshots.hpp>
 #include <troupe/apps/stop_request.hpp>
+#include <troupe/apps/training/after_saving.hpp>
 #include <troupe/apps/training/device_choice.hpp>
 #include <troupe/apps/training/held_out_test.hpp>
 #include <troupe/apps/training/placing.hpp>
@@ -59,24 +60,6 @@ std::shared_ptr<scope> make_parameters(const train_options& options,
   if (!options.params.empty())
     load_parameters(bundle.main, options.params, *parameters, memory);
   return parameters;
-}
-
-/// Runs `work`, which comes after saving. If it fails, the error also says that
-/// the trained program is saved.
-template <class Function>
-void run_after_saving(const train_options& options, Function work) {
-  const auto kept = "; the trained program is saved in " + options.save;
-  try {
-    work();
-  } catch (const error& failure) {
-    if (options.save.empty())
-      throw;
-    throw error(failure.code(), failure.message() + kept, failure.where());
-  } catch (const std::bad_alloc&) {
-    if (options.save.empty())
-      throw;
-    throw error(errc::out_of_memory, out_of_memory_text() + kept);
-  }
 }
 
 program_bundle load(const network_options& options, trace::phase_log& log) {
@@ -129,6 +112,7 @@ private:
   arena host_{make_host_memory_source()};
   trace::phase_log start_; // what happened before the first step
   const program_bundle bundle_;
+  op_times op_times_;
   executor_options wanted_; // on this rank's devices
   std::vector<graph::handle_place> places_;
   executor_options run_; // on those of all ranks of the epoch
@@ -169,6 +153,8 @@ training_run::training_run(const train_options& given, rank_part& part)
   check_trace_folder(given);
   wanted_ = make_train_options(given, bundle_);
   slow_down(wanted_, bundle_.main, given.slow);
+  if (part_.has_others() || part_.is_elastic())
+    measure_ops(wanted_, op_times_);
   if (wanted_.threads == 0)
     wanted_.threads = part.default_threads();
   require_fetches(bundle_, wanted_.fetches);
@@ -553,6 +539,13 @@ void training_run::train_epoch(held_out_test& held_out,
     part_.is_elastic() ? 1 : executor_options{}.steps_in_flight;
   auto observer = observe(exe, held_out, stop, shown);
   observer.waits_for_data = &waits_for_data;
+  const auto ranks =
+    given_.dry_run ? nullptr : watch_ranks(exe, op_times_, part_);
+  if (ranks)
+    observer.done = [&ranks, then = observer.done](const run_position& done) {
+      ranks->step_ended();
+      then(done);
+    };
   try {
     run_training(exe, *source_, state_.position, updates(), in_flight, fetches,
                  observer, report_);
@@ -576,7 +569,7 @@ void training_run::save(const held_out_test& held_out) {
     refresh_coalesced(bundle_, *parameters_);
     save_program(bundle_, *parameters_, options_.save);
   }
-  run_after_saving(options_, [&] {
+  run_after_saving(options_.save, [&] {
     outputs_->finish(bundle_, report_.history, options_, host_);
     if (held_out.has_samples())
       print_held_out(held_out.at_end(*parameters_), options_.json);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/training/training_watch.hpp>
 
+#include <troupe/actors/backend/backend.hpp>
 #include <troupe/base/quoted_name.hpp>
 
 #include <chrono>
@@ -10,6 +11,24 @@
 
 namespace troupe::apps {
 
+void tell_on_stderr(const std::string& what) {
+  std::fprintf(stderr, "%s\n", one_line(what).c_str());
+}
+
+void measure_ops(executor_options& options, op_times& times) {
+  options.kernels = times.wrapped(
+    options.kernels ? *options.kernels : kernels_for(options.devices),
+    options.devices.front().kind);
+}
+
+std::unique_ptr<straggler_watch>
+watch_ranks(executor& exe, const op_times& times, const rank_part& part) {
+  if (!part.has_others())
+    return nullptr;
+  return std::make_unique<straggler_watch>(straggler_watch::parts{
+    &exe, &times, part.rank(), part.size(), tell_on_stderr});
+}
+
 std::unique_ptr<step_watchdog> watch_steps(executor& exe, double seconds,
                                            flight_dumps& dumps,
                                            const watchdog_context& about) {
@@ -18,7 +37,7 @@ std::unique_ptr<step_watchdog> watch_steps(executor& exe, double seconds,
   return std::make_unique<step_watchdog>(
     exe, std::chrono::milliseconds{static_cast<std::int64_t>(seconds * 1000)},
     [&exe, &dumps](const std::string& what) {
-      std::fprintf(stderr, "%s\n", one_line(what).c_str());
+      tell_on_stderr(what);
       dumps.dump(exe, flight_dumps::cause::slow_step);
     },
     about);

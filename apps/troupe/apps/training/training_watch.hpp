@@ -3,11 +3,29 @@
 
 #include <troupe/actors/executor.hpp>
 #include <troupe/actors/tracing/step_watchdog.hpp>
+#include <troupe/apps/rank_part.hpp>
 #include <troupe/apps/results/flight_dumps.hpp>
+#include <troupe/apps/stragglers/op_times.hpp>
+#include <troupe/apps/stragglers/straggler_watch.hpp>
 
 #include <memory>
+#include <string>
 
 namespace troupe::apps {
+
+/// Writes a line. Any thread.
+void tell_on_stderr(const std::string& what);
+
+/// Makes the kernels of a run measure themselves, also those that are slow by
+/// the user's wish.
+/// @param times outlives all executors with these options
+void measure_ops(executor_options& options, op_times& times);
+
+/// Names slow ranks on stderr (straggler_finder.hpp). Null if there is no other
+/// rank.
+/// @param exe outlives the watch, as does `times`
+std::unique_ptr<straggler_watch>
+watch_ranks(executor& exe, const op_times& times, const rank_part& part);
 
 /// Tells on stderr why a step does not go on, and writes a dump. Null if the
 /// user wants no watchdog.

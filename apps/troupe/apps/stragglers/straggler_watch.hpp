@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/actors/executor.hpp>
+#include <troupe/actors/tracing/core_times.hpp>
+#include <troupe/apps/stragglers/op_times.hpp>
+#include <troupe/apps/stragglers/straggler_finder.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace troupe::apps {
+
+/// One rank's part in naming slow ranks: it sums up what its ops took in the
+/// steps of a window and sends that to rank 0, which compares.
+///
+/// Thread rule: one thread.
+class straggler_watch {
+public:
+  /// Steps of a window. Two windows that agree name a rank, so a rank is named
+  /// within 50 steps.
+  static constexpr std::size_t window_steps = 20;
+
+  struct parts {
+    executor* exe = nullptr; ///< outlives the watch
+    const op_times* times = nullptr;
+    std::size_t rank = 0;
+    std::size_t ranks = 1;
+    /// Called on rank 0 with a line for each rank that is named.
+    std::function<void(const std::string&)> tell;
+  };
+  explicit straggler_watch(parts p);
+
+  /// Called when a step has ended.
+  void step_ended();
+
+private:
+  void begin_window();
+  void end_window();
+  void read_notes();
+  void take(std::size_t rank, op_digest digest);
+
+  parts parts_;
+  std::vector<std::uint64_t> before_; // totals before this step
+  op_digest window_;
+  std::size_t steps_ = 0; // of the window
+  actors::core_times cores_;
+  bool is_first_ = true; // the first step's kernels choose their code
+  // On rank 0:
+  straggler_finder finder_;
+  std::vector<std::deque<op_digest>> digests_; // by rank, oldest first
+};
+
+} // namespace troupe::apps

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A whole job, one rank of which has a slow op.
+
+#include "apps/launch/launch_runner.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace troupe;
+using namespace troupe::test;
+
+TEST_SUITE("apps.stragglers.straggler_job") {
+
+TEST_CASE("a rank with a slow op is named within 50 steps") {
+  const std::string train = std::string{TROUPE_COMMAND}
+                            + " train digits --data " TROUPE_DATA
+                              "/digits --batch 32 --threads 1 --steps 50";
+  const auto result = launch(
+    2, in_rank(1, "exec " + train + " --slow relu=20ms", "exec " + train));
+  CAPTURE(result.err);
+  CHECK(result.code == 0);
+  CHECK(contains(result.err, "rank 1 is slow: relu takes "));
+  CHECK(contains(result.err, " times as long as on rank 0 ("));
+}
+
+} // TEST_SUITE("apps.stragglers.straggler_job")
