@@ -11,15 +11,6 @@
 
 namespace troupe::apps {
 
-train_options without_files(train_options options) {
-  options.save.clear();
-  options.metrics.clear();
-  options.loss_curve.clear();
-  options.fetch_out.clear();
-  options.profile = false;
-  return options;
-}
-
 /// With `--strategy none`, devices do not agree on parameters.
 void check_verification(const train_options& options) {
   if (options.verify_every > 0 && options.network.strategy == "none")

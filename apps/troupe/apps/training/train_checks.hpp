@@ -7,8 +7,6 @@
 
 namespace troupe::apps {
 
-/// The options of a rank other than the first of a job, which writes no files.
-train_options without_files(train_options options);
 /// Throws usage_error for checks of parameters that devices do not share.
 void check_verification(const train_options& options);
 /// Throws error(io_failure) if the trace's folder is missing: the file is
