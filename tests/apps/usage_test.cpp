@@ -350,8 +350,8 @@ TEST_CASE("a command that is not there is named") {
   CHECK(fails_with(
     run_troupe({"fly"}), 2,
     {"unknown command 'fly'; commands are train, eval, graph, "
-     "inspect, doctor, bench, trace, launch, credentials (see troupe "
-     "--help)"}));
+     "inspect, doctor, bench, trace, dashboard, launch, credentials (see "
+     "troupe --help)"}));
   CHECK(fails_with(run_troupe({}), 2, {"a command is missing"}));
   CHECK(fails_with(run_troupe({"bench", "fly"}), 2,
                    {"unknown command 'bench fly'; commands of bench are tasks, "

@@ -102,14 +102,16 @@ TEST_CASE("a file is shown until the command is stopped") {
                       "3", "--devices", "cpu:1", "--trace", file})
             .code
           == 0);
-  const auto result =
-    run_in(folder, "troupe dashboard a.trt --json > link.txt & pid=$!; "
-                   "until test -s link.txt; do sleep 0.02; done; "
-                   "kill -TERM $pid; wait $pid");
+  const auto result = run_troupe({"dashboard", file, "--json"},
+                                 [](pid_t process, const std::string&) {
+                                   if (!catches(process, SIGTERM))
+                                     return false;
+                                   ::kill(process, SIGTERM);
+                                   return true;
+                                 });
   INFO(result.err);
   CHECK(result.code == 0);
-  CHECK(read_bytes(folder / "link.txt").find("{\"link\":\"http://127.0.0.1:")
-        == 0);
+  CHECK(result.out.starts_with("{\"link\":\"http://127.0.0.1:"));
 }
 
 TEST_CASE("a dashboard that cannot be had is refused in one line") {
@@ -119,7 +121,7 @@ TEST_CASE("a dashboard that cannot be had is refused in one line") {
   CHECK(fails_with(run_troupe(train + words{"--dashboard", "nowhere"}), 1,
                    {"HOST:PORT", "nowhere"}));
   CHECK(fails_with(run_troupe(train + words{"--dashboard", "0.0.0.0:0"}), 1,
-                   {"TLS"}));
+                   {"certificate", "token file"}));
   CHECK(fails_with(run_troupe(train + words{"--dashboard-token", "t"}), 2,
                    {"--dashboard"}));
   CHECK(fails_with(run_troupe({"dashboard", folder / "none.trt"}), 1,
