@@ -52,15 +52,16 @@ export class controls {
     set_text(this.pause, this._is_paused() ? 'Resume' : 'Pause');
     this.pause.disabled = this.step.disabled = is_over;
     this.slider.disabled = is_over && !this.store.run.recorded;
-    const at = DELAYS_MS.indexOf(head.op_delay_ms);
-    if (at >= 0 && document.activeElement !== this.slider && Number(this.slider.value) !== at) {
-      this.slider.value = at;
-      this._show_delay();
+    if (document.activeElement !== this.slider && this.shown_ms !== head.op_delay_ms) {
+      const at = DELAYS_MS.findIndex(ms => ms >= head.op_delay_ms);
+      this.slider.value = at < 0 ? DELAYS_MS.length - 1 : at;
+      this._show_delay(head.op_delay_ms);
     }
   }
 
-  _show_delay() {
-    const ms = DELAYS_MS[this.slider.value];
+  // A script can have chosen a delay that the slider does not have.
+  _show_delay(ms = DELAYS_MS[this.slider.value]) {
+    this.shown_ms = ms;
     set_text(this.delay, ms === 0 ? 'off' : `${ms} ms per op`);
     this.slider.setAttribute('aria-valuetext', ms === 0 ? 'off' : `${ms} milliseconds per op`);
   }
