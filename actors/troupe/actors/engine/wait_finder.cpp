@@ -297,6 +297,7 @@ std::optional<comm::waiting_call> wait_finder::awaited_ranks(place p) const {
     if (engine_.has(found->send))
       return std::nullopt;
     return comm::waiting_call{.text = graph::handle_name(g, op.id),
+                              .arrived = {},
                               .missing = {g.op(found->send).device}};
   }
   if (!ranks_ || !g.rank_collectives || op.collective_index < 0)
