@@ -20,10 +20,10 @@ struct board_options {
   /// A file with a secret for scripts, and from which sessions are derived:
   /// pages stay logged in when the process is started again. Made if it is
   /// missing. Empty: none.
-  std::filesystem::path token_file;
+  std::filesystem::path token_file = {};
   /// PEM files for TLS. Needed for addresses off loopback.
-  std::filesystem::path certificate;
-  std::filesystem::path key;
+  std::filesystem::path certificate = {};
+  std::filesystem::path key = {};
 };
 
 /// What a training loop knows of a step that has ended.
