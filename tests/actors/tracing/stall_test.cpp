@@ -139,6 +139,8 @@ TEST_CASE("preempted and throttled workers are named beside the cause") {
                                 "host took 300.0 ms of the cores' time"));
   seen.cores = {.ran_ns = 900'000'000, .waited_ns = 100'000'000};
   CHECK(text_of(seen).ends_with("for 20.0 ms"));
+  seen.cores = {.ran_ns = 1'000'000, .waited_ns = 4'000'000}; // of 20 ms
+  CHECK(text_of(seen).ends_with("for 20.0 ms"));
 }
 
 TEST_CASE("core times that a system takes back count as none") {

@@ -101,7 +101,8 @@ TEST_CASE("what rank 0 prints last has no other line behind it") {
 TEST_CASE("parts of a line are put together") {
   const auto result = launch(
     2, in_rank(1, "printf 'a '; sleep 0.1; echo b", "sleep 0.05; echo c"));
-  CHECK(result.out == "c\n1| a b\n");
+  // On a busy machine rank 0 can be late.
+  CHECK((result.out == "c\n1| a b\n" || result.out == "1| a b\nc\n"));
 }
 
 TEST_CASE("very long lines of other ranks are cut") {
@@ -121,7 +122,8 @@ TEST_CASE("very long lines of rank 0 are whole") {
     launch(2, in_rank(0, xs(bytes) + "; echo; echo end",
                       "for i in 1 2 3 4 5; do echo; sleep 0.01; done"))
       .out;
-  CHECK(contains(out, "\n" + std::string(bytes, 'x') + "\nend\n"));
+  // Rank 0 can be the first to print.
+  CHECK(contains("\n" + out, "\n" + std::string(bytes, 'x') + "\nend\n"));
   CHECK(lines_with("1| ", out).size() == 5);
 }
 

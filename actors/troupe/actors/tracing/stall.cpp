@@ -159,14 +159,20 @@ const row& row_of(const stall& seen) {
   return rows.back();
 }
 
-/// Threads that are preempted are ready, and have no core.
-std::string core_text(const core_times& cores) {
+/// Threads that are preempted are ready, and have no core. What is little
+/// beside the time of the stall does not explain it.
+std::string core_text(const core_times& cores, duration since) {
+  constexpr std::uint64_t least_part = 4;
+  const auto least = static_cast<std::uint64_t>(since.count()) / least_part;
+  const auto explains = [&](std::uint64_t ns) {
+    return ns > 0 && ns >= cores.ran_ns && ns >= least;
+  };
   std::string text;
-  if (cores.waited_ns > 0 && cores.waited_ns >= cores.ran_ns)
+  if (explains(cores.waited_ns))
     text += "; preempted worker: threads of this process waited "
             + time_text(duration{cores.waited_ns}) + " for a core and ran "
             + time_text(duration{cores.ran_ns});
-  if (cores.stolen_ns > 0 && cores.stolen_ns >= cores.ran_ns)
+  if (explains(cores.stolen_ns))
     text += "; throttled worker: other machines of the host took "
             + time_text(duration{cores.stolen_ns}) + " of the cores' time";
   return text;
@@ -187,7 +193,8 @@ stall_cause cause_of(const stall& seen) {
 
 std::string text_of(const stall& seen) {
   const auto& r = row_of(seen);
-  return std::string{r.name} + ": " + r.text(seen) + core_text(seen.cores);
+  return std::string{r.name} + ": " + r.text(seen)
+         + core_text(seen.cores, seen.since);
 }
 
 } // namespace troupe::actors
