@@ -5,6 +5,7 @@
 set(type_html "text/html; charset=utf-8")
 set(type_css "text/css; charset=utf-8")
 set(type_js "text/javascript; charset=utf-8")
+set(type_json "application/json")
 set(rows "")
 string(REPLACE "|" ";" names "${FILES}")
 foreach(name IN LISTS names)

@@ -78,6 +78,30 @@ private:
   std::string secret_;
 };
 
+/// Checks that an answer's objects have the properties of their schema, and no
+/// others. Follows lists to their first item.
+void require_same_keys(const json& answer, const json& schema) {
+  if (schema.contains("items") && schema["items"].contains("properties")) {
+    REQUIRE(answer.is_array());
+    if (!answer.empty())
+      require_same_keys(answer[0], schema["items"]);
+    return;
+  }
+  if (!schema.contains("properties"))
+    return;
+  REQUIRE(answer.is_object());
+  for (const auto& [key, value] : answer.items()) {
+    CAPTURE(key);
+    CHECK(schema["properties"].contains(key));
+  }
+  for (const auto& [key, value] : schema["properties"].items()) {
+    CAPTURE(key);
+    CHECK(answer.contains(key));
+    if (answer.contains(key))
+      require_same_keys(answer[key], value);
+  }
+}
+
 /// Two steps of conv2d and momentum.
 trace::process_trace recorded() {
   auto t = two_ops();
@@ -151,6 +175,30 @@ TEST_CASE("a run is shown while it runs, and stays when it has ended") {
   CHECK(b.get_json("/api/v1/series")["steps"].size() == 4);
   CHECK(b.get_json("/api/v1/why")["links"].empty());
   CHECK(b.obey(R"({"command":"pause"})").status == 400);
+}
+
+TEST_CASE("the schema has all that is answered, and nothing else") {
+  asked_board b;
+  const auto net = make_mlp();
+  executor_options o;
+  o.devices = parse_devices("cpu:2");
+  o.strategy = graph::merge_strategy::all_reduce;
+  o.parameters = net.parameters();
+  executor exe(net.main, o);
+  const auto shown = b->show(exe, "a test");
+  b.wait_for([](const json& s) { return s["level"] == "messages"; });
+  exe.run(net.batch(0, 8));
+  b.wait_for([](const json& s) { return s["steps_ended"] == 1; });
+  const auto schema = b.get_json("/api/v1/schema");
+  for (const auto& [path, wanted] : schema["properties"].items()) {
+    INFO(path);
+    const auto answer = path == "/api/v1/why"
+                          ? b.get_json("/api/v1/why?handle=0")
+                        : path == "/api/v1/control"
+                          ? json::parse(b.obey(R"({"command":"resume"})").body)
+                          : b.get_json(path);
+    require_same_keys(answer, wanted);
+  }
 }
 
 TEST_CASE("each run that is shown has another number") {

@@ -340,7 +340,9 @@ web_response board::hub::obey(const web_request& request) {
 }
 
 web_response board::hub::answer(const web_request& request) {
-  if (const auto* file = find_page_file(request.path))
+  const auto is_schema = request.path == "/api/v1/schema";
+  if (const auto* file =
+        find_page_file(is_schema ? "/schema.json" : request.path))
     return {200, std::string{file->type}, std::string{file->content}};
   std::lock_guard guard{mutex_};
   last_question_ = steady::now();
