@@ -100,9 +100,11 @@ public:
 
   std::uint64_t ns(std::uint64_t ticks) const {
     const auto since = static_cast<std::int64_t>(ticks - head_.first_ticks);
-    const auto ns =
-      head_.first_ns
-      + static_cast<std::int64_t>(static_cast<double>(since) * ns_per_tick_);
+    // A damaged file can have any numbers.
+    constexpr double most = 4e18;
+    const auto passed =
+      std::clamp(static_cast<double>(since) * ns_per_tick_, -most, most);
+    const auto ns = head_.first_ns + static_cast<std::int64_t>(passed);
     return static_cast<std::uint64_t>(std::max<std::int64_t>(ns, 0));
   }
 
@@ -148,6 +150,10 @@ void file_reader::take_events(std::string_view payload) {
     throw error(errc::bad_file, "a block of events is cut short");
   std::memcpy(&head, payload.data(), sizeof head);
   payload.remove_prefix(sizeof head);
+  constexpr std::int64_t most_ns = std::int64_t{1} << 61; // 70 years
+  if (head.first_ns < -most_ns || head.first_ns > head.last_ns
+      || head.last_ns > most_ns)
+    throw error(errc::bad_file, "a block of events has impossible times");
   if (head.count > payload.size())
     throw error(errc::bad_file, "a block of events has an impossible number");
   auto& all = made_.events;

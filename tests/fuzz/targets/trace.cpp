@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// A .trt file, and what tools make of it. Checksums are put right first: with
+// them, damage would not reach the decoders of blocks.
+
+#include "fuzz/fuzz_target.hpp"
+
+#include <troupe/base/fingerprint.hpp>
+#include <troupe/dashboard/picture/answers.hpp>
+#include <troupe/dashboard/picture/live_picture.hpp>
+#include <troupe/trace/analysis/timeline.hpp>
+#include <troupe/trace/trace_reader.hpp>
+
+#include <cstring>
+#include <string>
+
+namespace troupe::fuzz {
+
+namespace {
+
+constexpr std::size_t file_head_bytes = 16;
+
+/// The head of a block: kind, bytes of the payload, checksum.
+struct head_of_block {
+  std::uint32_t kind;
+  std::uint32_t bytes;
+  std::uint64_t checksum;
+};
+
+std::string with_checksums(std::string_view bytes) {
+  std::string file{bytes};
+  for (auto at = file_head_bytes; at + sizeof(head_of_block) <= file.size();) {
+    head_of_block head;
+    std::memcpy(&head, file.data() + at, sizeof head);
+    const auto payload = at + sizeof head;
+    if (head.bytes > file.size() - payload)
+      break;
+    fingerprint sum;
+    sum.add(std::string_view{file}.substr(payload, head.bytes));
+    head.checksum = sum.value();
+    std::memcpy(file.data() + at, &head, sizeof head);
+    at = payload + head.bytes;
+  }
+  return file;
+}
+
+} // namespace
+
+// A byte can be an event of 32 bytes, and a slice and a run of twice that.
+memory_allowance allowance() {
+  return {.per_byte = 1024, .at_once = std::size_t{64} << 20};
+}
+
+void run_target(std::string_view bytes) {
+  const memory_file file(with_checksums(bytes));
+  const auto read = trace::read_trace(file.path());
+  const trace::timeline all{{&read, 1}};
+  for (const auto& r : all.runs())
+    if (r.end < r.begin || r.done < r.end)
+      fail("a run ends before it begins");
+  dashboard::live_picture picture{read.graph, read.run.process,
+                                  read.run.workers};
+  picture.add(read.events);
+  dashboard::frame_maker frames;
+  if (frames.next(picture, {}).size() < read.graph.handles.size())
+    fail("a frame without states");
+  dashboard::why_in(picture);
+}
+
+} // namespace troupe::fuzz
