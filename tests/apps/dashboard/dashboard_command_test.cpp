@@ -95,6 +95,16 @@ TEST_CASE("a training is shown to who follows its link") {
   CHECK(result.code == 1); // it was stopped
 }
 
+TEST_CASE("the first rank of a job shows its part") {
+  const auto job =
+    run_troupe({"launch", "--nodes", "2", "--", TROUPE_COMMAND, "train", "mlp",
+                "--synthetic", "--batch", "8", "--steps", "3", "--threads", "1",
+                "--dashboard"});
+  INFO(job.err);
+  CHECK(job.code == 0);
+  CHECK(find_link(job.out + job.err, "0| dashboard, to look:"));
+}
+
 TEST_CASE("a file is shown until the command is stopped") {
   const temporary_folder folder;
   const std::string file = folder / "a.trt";

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/dashboard/training_board.hpp>
 
-#include <troupe/apps/results/run_outputs.hpp>
-
 #include <algorithm>
 #include <optional>
 
@@ -21,9 +19,8 @@ training_board::training_board(const dashboard_options& options,
   : command_("train " + trains.name),
     learning_rate_(find_learning_rate(trains.main)),
     board_(board_options_of(options)) {
-  const std::vector names{learning_rate_};
-  if (part.has_others() && persistable(trains, names) != names)
-    learning_rate_.clear(); // each rank has its own
+  if (part.has_others() || part.is_elastic())
+    learning_rate_.clear(); // all ranks must fetch the same
   shown.note("dashboard, to look:       " + board_.view_link());
   shown.note("dashboard, with controls: " + board_.control_link());
 }
