@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <new>
+#include <optional>
 #include <utility>
 
 namespace troupe::actors {
@@ -31,13 +32,13 @@ public:
   loop(recorder& from, trace_level level, trace::trace_writer file,
        subject what)
     : file_(std::move(file)), events_(from, event_reader::start::now, level),
-      level_(from, trace_level::off) {
+      level_(std::in_place, from, trace_level::off) {
     begin_ = last_ = clock_reading::now();
     what.run.begin_unix_ns = unix_now_ns();
     file_.write(what.run);
     file_.write(what.graph);
     file_.write(what.phases.since(begin_.ns));
-    level_.change(level);
+    level_->change(level);
   }
 
   void run() noexcept {
@@ -58,7 +59,7 @@ public:
     changed_.notify_all();
     changed_.wait(lock, [this] { return has_ended_; });
     lock.unlock();
-    level_.change(trace_level::off);
+    level_.reset(); // the actor can outlive the recorder
     write_events(); // those after the last look
     try {
       if (!failure())
@@ -92,14 +93,15 @@ private:
   }
 
   void give_up(const char* why) {
-    level_.change(trace_level::off);
+    if (level_)
+      level_->change(trace_level::off);
     std::lock_guard guard{mutex_};
     failure_ = why;
   }
 
   trace::trace_writer file_;
   event_reader events_;
-  level_request level_;
+  std::optional<level_request> level_; // until the end
   clock_reading begin_, last_;
   std::uint64_t lost_ = 0; // of those in the file
 
