@@ -115,7 +115,10 @@ bool stop_request::stopped() const noexcept {
 
 stop_watch::stop_watch(const stop_request& request, std::function<void()> act)
   : thread_(quiet_thread(
-    [this, &request, act = std::move(act)] { watch(request, act); })) {}
+    [this, &request, act = std::move(act)] { watch(request, act); })) {
+  std::unique_lock held{mutex_};
+  ended_.wait(held, [this] { return has_begun_; });
+}
 
 stop_watch::~stop_watch() {
   {
@@ -131,6 +134,8 @@ void stop_watch::watch(const stop_request& request,
                        const std::function<void()>& act) {
   cpu_time_limit limit;
   std::unique_lock held{mutex_};
+  has_begun_ = true;
+  ended_.notify_one();
   while (!ended_.wait_for(held, between_looks, [this] { return end_; })) {
     if (limit.is_over())
       is_requested.store(true, std::memory_order_relaxed);

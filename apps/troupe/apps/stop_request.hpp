@@ -39,7 +39,9 @@ public:
 
 /// Once a stop is requested, calls `act` again and again on a thread of its own
 /// until the object is destroyed. One call would not reach a step that begins
-/// after it.
+/// after it. The thread has started when the constructor returns, and allocates
+/// no memory while it waits: a process that is forked from this one must not
+/// find the allocator locked.
 class stop_watch {
 public:
   stop_watch(const stop_request& request, std::function<void()> act);
@@ -52,6 +54,7 @@ private:
 
   std::mutex mutex_;
   std::condition_variable ended_;
+  bool has_begun_ = false;
   bool end_ = false;
   std::thread thread_;
 };
