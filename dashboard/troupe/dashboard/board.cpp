@@ -178,8 +178,7 @@ private:
     generation_ = source_->generation();
     state_ = {};
     state_.run = new_run_id();
-    last_look_ = steady::now();
-    rates_since_ = last_look_;
+    rates_since_ = steady::now();
     messages_before_ = steps_before_ = 0;
   }
 
@@ -267,7 +266,7 @@ private:
   frame_maker frames_;
   board_state state_;
   std::string graph_text_; // empty: not asked for yet
-  steady::time_point last_look_, rates_since_, last_question_;
+  steady::time_point rates_since_, last_question_;
   std::uint64_t messages_before_ = 0, steps_before_ = 0;
   double cpu_before_ = 0;
 
