@@ -168,17 +168,24 @@ TEST_CASE("a memory peak names the temporaries that held it") {
   CHECK(peaks[0].holders[2].variable == fed);
 }
 
-TEST_CASE("the level is that of the events, and lost events are added up") {
+TEST_CASE("the level is the one asked for, or that of the events") {
   made_trace t;
   const auto op = t.op("op");
   t.step(0, 0, 10);
-  CHECK(summary_of(t.done()).level == trace_level::steps);
-  t.run(op, 0, 0, 0, 10);
   auto made = t.done();
+  CHECK(summary_of(made).level == trace_level::messages);
+  made.run.level = trace_level::steps;
+  CHECK(summary_of(made).level == trace_level::steps);
+  t.run(op, 0, 0, 0, 10); // another reader asked for more
+  made = t.done();
+  made.run.level = trace_level::steps;
+  CHECK(summary_of(made).level == trace_level::ops);
+}
+
+TEST_CASE("lost events are added up") {
+  auto made = made_trace{}.done();
   made.lost = 7;
-  const auto s = summary_of(made);
-  CHECK(s.level == trace_level::ops);
-  CHECK(s.lost == 7);
+  CHECK(summary_of(made).lost == 7);
 }
 
 TEST_CASE("an empty trace has an empty summary") {

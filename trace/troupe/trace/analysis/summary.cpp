@@ -155,18 +155,20 @@ std::vector<merge_overlap> time_sums::overlap() {
   return made;
 }
 
-/// Counts messages, finds the level and sums up what was lost.
+/// Counts messages, finds the level and sums up what was lost. A trace that
+/// ended within its first step has no event that tells its level.
 void read_events(std::span<const process_trace> parts, const op_graph& graph,
                  trace_summary& into) {
   auto& m = into.messages;
   for (const auto& part : parts) {
     into.lost += part.lost;
+    into.level = std::max(into.level, part.run.level);
     for (const auto& e : part.events) {
       if (e.kind == event_kind::run_begin)
         into.level = std::max(into.level, trace_level::ops);
       if (e.kind != event_kind::message)
         continue;
-      into.level = trace_level::messages;
+      into.level = std::max(into.level, trace_level::messages);
       const bool to_op = graph.is_op(e.to);
       if (e.from == no_handle)
         ++(to_op ? m.start_to_op : m.start_to_var);

@@ -78,7 +78,7 @@ struct trace_summary {
   message_counts messages;
   std::vector<memory_peak> memory;
   std::uint64_t lost = 0; ///< events, in all processes
-  /// The highest level of which there are events.
+  /// The level asked for, or a higher one of which there are events.
   trace_level level = trace_level::steps;
 };
 
