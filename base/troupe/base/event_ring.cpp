@@ -38,6 +38,7 @@ std::uint64_t event_ring::read(std::uint64_t& next,
   const auto oldest = head > capacity ? head - capacity : 0;
   const auto first = std::max(next, oldest);
   const auto begin = into.size();
+  into.reserve(begin + (head - first));
   for (auto i = first; i < head; ++i) {
     event_words words{};
     for (std::size_t w = 0; w < words.size(); ++w)
