@@ -49,11 +49,11 @@ function(troupe_library name)
   troupe_unity(troupe_${name})
   if(TROUPE_INSTALL)
     install(TARGETS troupe_${name} EXPORT troupe
-      ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+      ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
     foreach(header IN LISTS arg_HEADERS)
       get_filename_component(folder ${header} DIRECTORY)
       install(FILES ${header}
-        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder})
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder} COMPONENT dev)
     endforeach()
   endif()
 endfunction()
@@ -65,12 +65,16 @@ endfunction()
 function(troupe_module name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
   add_library(troupe_${name} MODULE ${arg_SOURCES})
-  set_target_properties(troupe_${name} PROPERTIES
-    PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+  set_target_properties(troupe_${name} PROPERTIES PREFIX "")
+  if(CMAKE_RUNTIME_OUTPUT_DIRECTORY) # where programs find modules
+    set_target_properties(troupe_${name} PROPERTIES
+      LIBRARY_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+  endif()
   target_link_libraries(troupe_${name} PRIVATE ${arg_LINK} troupe_warnings)
   target_link_options(troupe_${name} PRIVATE LINKER:--as-needed)
   if(TROUPE_INSTALL)
-    install(TARGETS troupe_${name} DESTINATION ${CMAKE_INSTALL_LIBDIR}/troupe)
+    install(TARGETS troupe_${name}
+      DESTINATION ${CMAKE_INSTALL_LIBDIR}/troupe COMPONENT engines)
   endif()
 endfunction()
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/command.hpp>
 
+#include <troupe/apps/machine.hpp>
 #include <troupe/apps/subcommands.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/quoted_name.hpp>
+#include <troupe/base/version.hpp>
 #include <troupe/kernels/memory/address_space.hpp>
 
 #include <CLI/App.hpp>
@@ -99,6 +101,15 @@ std::string unexpected_words(const CLI::App& app,
          + (path.empty() ? "" : "of " + path) + "are " + known;
 }
 
+/// What --version prints: the version first, then what was built with what.
+std::string version_text() {
+  std::string text = "troupe " + std::string{version()} + "\nbuilt with "
+                     + build_facts() + "\nuses";
+  for (const auto& [library, its_version] : examine_machine().libraries)
+    text += (text.ends_with("uses") ? " " : ", ") + library + " " + its_version;
+  return text;
+}
+
 /// Flushes standard output. Returns `code`, or 1 if the output could not be
 /// written.
 int end_of_output(int code) {
@@ -129,7 +140,7 @@ int parse_and_run(int argc, const char* const* argv) {
   // If an option is given twice, the last one is used, so that scripts can have
   // defaults. Subcommands inherit this. For lists see add_repeatable_option.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  app.set_version_flag("--version", "troupe " TROUPE_VERSION);
+  app.set_version_flag("--version", version_text);
   app.footer("Example:\n  troupe train digits --data data/digits "
              "--devices cpu:2");
   action chosen;

@@ -2,6 +2,7 @@
 #include <troupe/apps/common_options.hpp>
 #include <troupe/apps/machine.hpp>
 #include <troupe/apps/subcommands.hpp>
+#include <troupe/base/version.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>

@@ -13,13 +13,30 @@ namespace troupe {
 
 namespace {
 
+/// Folder of the shared library or program that this code is part of; empty if
+/// it is not known.
+std::filesystem::path own_folder() {
+  std::error_code failed;
+  Dl_info found{};
+  // Of a program, the loader may know only the name that it was started by.
+  if (::dladdr(reinterpret_cast<const void*>(&has_module), &found) != 0
+      && found.dli_fname != nullptr && found.dli_fname[0] == '/')
+    return std::filesystem::canonical(found.dli_fname, failed).parent_path();
+  return {};
+}
+
+std::filesystem::path folder_of_program() {
+  std::error_code failed;
+  return std::filesystem::read_symlink("/proc/self/exe", failed).parent_path();
+}
+
 /// Path of the module's file; nothing if there is none.
 std::optional<std::filesystem::path> find_module(const std::string& name) {
   std::error_code failed;
-  const auto beside =
-    std::filesystem::read_symlink("/proc/self/exe", failed).parent_path();
+  const auto program = folder_of_program();
   const std::filesystem::path folders[] = {
-    beside, beside / TROUPE_MODULES_FROM_PROGRAM, TROUPE_MODULES};
+    program, program / TROUPE_MODULES_FROM_PROGRAM, own_folder() / "troupe",
+    TROUPE_MODULES};
   for (const auto& folder : folders)
     if (auto path = folder / (name + ".so");
         path.is_absolute() && std::filesystem::exists(path, failed))

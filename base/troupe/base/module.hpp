@@ -9,9 +9,10 @@ namespace troupe {
 /// needs libraries that most programs do without, and is loaded by those that
 /// use it.
 ///
-/// It lies beside the program, in `../lib/troupe` as seen from there, or where
-/// Troupe was installed. A module stays loaded until the process ends. It must
-/// be of the same build as the program.
+/// It lies beside the program, in `../lib/troupe` as seen from there, in the
+/// folder `troupe` beside libtroupe.so, or where Troupe was installed. A module
+/// stays loaded until the process ends. It must be of the same build as the
+/// program.
 ///
 /// Thread rule: any thread.
 

@@ -6,6 +6,7 @@
 
 #include <troupe/apps/launch/rank_specification.hpp>
 #include <troupe/base/descriptor.hpp>
+#include <troupe/base/version.hpp>
 
 #include <fcntl.h>
 

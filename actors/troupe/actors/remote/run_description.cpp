@@ -4,6 +4,7 @@
 #include <troupe/actors/placement.hpp>
 #include <troupe/actors/remote/run_group.hpp>
 #include <troupe/base/fingerprint.hpp>
+#include <troupe/base/version.hpp>
 #include <troupe/graph/program_text.hpp>
 #include <troupe/graph/ssa/persistable_updates.hpp>
 

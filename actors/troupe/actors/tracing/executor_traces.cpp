@@ -6,6 +6,7 @@
 #include <troupe/base/clock.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/event_reader.hpp>
+#include <troupe/base/version.hpp>
 #include <troupe/kernels/memory/address_space.hpp>
 
 #include <unistd.h>

@@ -11,6 +11,7 @@
 #include <troupe/apps/training/device_choice.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/quoted_name.hpp>
+#include <troupe/base/version.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>

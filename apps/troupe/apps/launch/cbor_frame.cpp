@@ -3,6 +3,7 @@
 
 #include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
+#include <troupe/base/version.hpp>
 
 #include <nlohmann/json.hpp>
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Learns y = 2x with two devices, which needs every layer of the library.
-#include <troupe/actors/executor.hpp>
-#include <troupe/graph/layers.hpp>
-#include <troupe/graph/optimizer.hpp>
+#include <troupe/troupe.hpp>
 
 #include <cmath>
 #include <cstdio>
+#include <string>
 
 int main() {
   using namespace troupe;
+  if (std::string{version()} != TROUPE_VERSION)
+    return 1;
   graph::network net;
   auto x = net.data("x", {-1, 1});
   auto y = net.data("y", {-1, 1});

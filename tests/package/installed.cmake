@@ -1,27 +1,13 @@
-# Installs Troupe into a new tree, checks its contents, builds the project in
-# this folder against it and runs the result.
-#   cmake -DBUILD_DIR=... -DWORK_DIR=... -DCXX=... [-DLAUNCHER=...] -P run.cmake
-function(must)
-  execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
-endfunction()
-
-# Sets `variable` to the command that configures the project. The remaining
-# arguments are the components that it requests.
-function(set_configure variable folder)
-  string(JOIN " " asked ${ARGN})
-  set(${variable} ${CMAKE_COMMAND} -G Ninja
-    -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK_DIR}/${folder}
-    -DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix -DCMAKE_BUILD_TYPE=Release
-    -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER}
-    -DCMAKE_CXX_FLAGS=${FLAGS} "-DASKED=${asked}" PARENT_SCOPE)
-endfunction()
+# Installs Troupe with DESTDIR, moves the tree elsewhere and checks its contents.
+#   cmake -DBUILD_DIR=... -DWORK_DIR=... -DCXX=... [-DLAUNCHER=...] -P installed.cmake
+include(${CMAKE_CURRENT_LIST_DIR}/common.cmake)
 
 # No library, header or other file of the package may contain the names of the
 # build folders.
 function(check_paths)
-  get_filename_component(source ${CMAKE_CURRENT_LIST_DIR}/../../.. ABSOLUTE)
+  get_filename_component(source ${CMAKE_CURRENT_LIST_DIR}/../.. ABSOLUTE)
   execute_process(
-    COMMAND grep -rlF --exclude-dir=bin -e ${source} -e ${BUILD_DIR} ${WORK_DIR}/prefix
+    COMMAND grep -rlF --exclude-dir=bin -e ${source} -e ${BUILD_DIR} ${WORK_DIR}/moved
     OUTPUT_VARIABLE found RESULT_VARIABLE status)
   if(NOT status EQUAL 1) # none
     message(FATAL_ERROR "these name the build's folders:\n${found}")
@@ -31,7 +17,7 @@ endfunction()
 # The messages of Paddle's files have names that only Troupe uses, so that a
 # program can link Paddle's own.
 function(check_symbols)
-  file(GLOB_RECURSE libraries ${WORK_DIR}/prefix/*.a)
+  file(GLOB_RECURSE libraries ${WORK_DIR}/moved/*.a)
   execute_process(COMMAND nm -C --defined-only ${libraries}
     OUTPUT_VARIABLE symbols ERROR_QUIET RESULT_VARIABLE status)
   if(NOT status EQUAL 0 OR NOT symbols MATCHES "troupe::paddle::proto::ProgramDesc")
@@ -44,7 +30,7 @@ endfunction()
 
 # All headers that an installed header includes must be installed too.
 function(check_headers)
-  set(include_dir ${WORK_DIR}/prefix/include)
+  set(include_dir ${WORK_DIR}/moved/include)
   file(GLOB_RECURSE headers ${include_dir}/troupe/*.hpp)
   if(NOT headers)
     message(FATAL_ERROR "no headers are installed")
@@ -61,7 +47,7 @@ function(check_headers)
 endfunction()
 
 function(check_unknown_component)
-  set_configure(configure unknown COMPONENTS graph orchestra)
+  set_configure(configure ${WORK_DIR}/unknown ${WORK_DIR}/moved COMPONENTS graph orchestra)
   execute_process(COMMAND ${configure}
     RESULT_VARIABLE status ERROR_VARIABLE message OUTPUT_QUIET)
   string(REGEX REPLACE "[ \n]+" " " message "${message}")
@@ -71,16 +57,12 @@ function(check_unknown_component)
 endfunction()
 
 file(REMOVE_RECURSE ${WORK_DIR})
-must(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${WORK_DIR}/prefix)
+must(${CMAKE_COMMAND} -E env DESTDIR=${WORK_DIR}/stage
+  ${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix /opt/troupe)
+file(RENAME ${WORK_DIR}/stage/opt/troupe ${WORK_DIR}/moved)
 if(NOT FLAGS MATCHES "-fsanitize") # whose reports name the folders
   check_paths()
 endif()
 check_symbols()
 check_headers()
 check_unknown_component()
-set_configure(configure components COMPONENTS base kernels graph comm actors troupe)
-must(${configure})
-set_configure(configure build)
-must(${configure})
-must(${CMAKE_COMMAND} --build ${WORK_DIR}/build)
-must(${WORK_DIR}/build/consumer)

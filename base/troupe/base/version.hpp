@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+/// The version of these headers, by Semantic Versioning. CMake reads it here.
+#define TROUPE_VERSION "0.2.0"
+
+/// The same as a number, for the preprocessor: major * 10000 + minor * 100 +
+/// patch.
+#define TROUPE_VERSION_NUMBER 200
+
+namespace troupe {
+
+/// The version of the library that runs, such as "0.2.0". Differs from
+/// TROUPE_VERSION if the loader found another libtroupe.so than the program was
+/// compiled with. Any thread.
+const char* version() noexcept;
+
+/// How the library was built, in one line: compiler, kind of build, options
+/// that are not the usual ones. Any thread.
+std::string build_facts();
+
+} // namespace troupe
