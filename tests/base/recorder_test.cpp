@@ -82,16 +82,16 @@ TEST_CASE("kinds of events are ordered by their level") {
   using enum event_kind;
   for (auto kind : {step_begin, step_end, feed, fetch, failure})
     CHECK(level_of(kind) == trace_level::steps);
-  for (auto kind :
-       {run_begin, run_end, completion, hand_over, help_begin, help_end,
-        arrival, merge_begin, merge_end, allocation, deallocation})
+  for (auto kind : {run_begin, run_end, completion, hand_over, help_begin,
+                    help_end, arrival, merge_begin, merge_end, allocation,
+                    deallocation, parcel_sent, parcel_arrived})
     CHECK(level_of(kind) == trace_level::ops);
   CHECK(level_of(message) == trace_level::messages);
 }
 
 TEST_CASE("every kind of event has a name of its own") {
   std::vector<std::string_view> names;
-  for (int k = 0; k <= static_cast<int>(event_kind::message); ++k)
+  for (int k = 0; k <= static_cast<int>(last_event_kind); ++k)
     names.push_back(to_string(static_cast<event_kind>(k)));
   std::ranges::sort(names);
   CHECK(std::ranges::adjacent_find(names) == names.end());

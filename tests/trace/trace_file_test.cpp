@@ -12,6 +12,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -201,12 +203,24 @@ TEST_CASE("what is no trace, or too new, is refused in one line") {
   head.version = format_version + 1;
   std::string newer(sizeof head, '\0');
   std::memcpy(newer.data(), &head, sizeof head);
-  CHECK(says(why(newer), "a newer version of Troupe (format 2, this one reads "
-                         "up to 1)"));
+  CHECK(says(why(newer), "a newer version of Troupe (format 3, this one reads "
+                         "up to 2)"));
   head.version = format_version;
   std::memcpy(newer.data(), &head, sizeof head);
   CHECK(says(why(newer), "ends before the graph is known"));
   CHECK(caught([&] { read_trace(folder / "none"); }).code() == errc::not_found);
+}
+
+TEST_CASE("a file of format 1, which has no parcels, is still read") {
+  const temporary_folder folder;
+  auto bytes = written(folder / "a.trt");
+  const std::uint32_t version = 1;
+  std::memcpy(bytes.data() + offsetof(file_head, version), &version,
+              sizeof version);
+  write_bytes(folder / "old.trt", bytes);
+  const auto t = read_trace(folder / "old.trt");
+  CHECK(t.is_complete);
+  CHECK(times(t) == std::vector<std::uint64_t>{500, 1000, 2000, 3000});
 }
 
 TEST_CASE("a graph whose numbers are out of range is not believed") {

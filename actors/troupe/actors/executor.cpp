@@ -78,7 +78,7 @@ void executor::impl::connect() {
   if (options.nodes) {
     others.emplace(actors::process_run::parts{
       options.system, &options, &loss, &ssa, parameters.get(), actors.get(),
-      &*failures, transfers.get(), &workers->queue(), shared, where(),
+      &*failures, transfers.get(), &workers->queue(), trace, shared, where(),
       [this] { return ended.load(std::memory_order_relaxed); }});
   } else if (transfers) {
     loopback = std::make_unique<actors::loopback_wire>(*transfers);

@@ -11,11 +11,11 @@
 namespace troupe {
 
 std::string_view to_string(event_kind kind) noexcept {
-  static constexpr std::array<std::string_view, 17> names{
-    "step_begin",   "step_end", "feed",        "fetch",     "failure",
-    "run_begin",    "run_end",  "completion",  "hand_over", "help_begin",
-    "help_end",     "arrival",  "merge_begin", "merge_end", "allocation",
-    "deallocation", "message"};
+  static constexpr std::array<std::string_view, 19> names{
+    "step_begin",   "step_end", "feed",        "fetch",         "failure",
+    "run_begin",    "run_end",  "completion",  "hand_over",     "help_begin",
+    "help_end",     "arrival",  "merge_begin", "merge_end",     "allocation",
+    "deallocation", "message",  "parcel_sent", "parcel_arrived"};
   return names[static_cast<std::size_t>(kind)];
 }
 

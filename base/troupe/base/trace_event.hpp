@@ -20,7 +20,8 @@ std::string_view to_string(trace_level level) noexcept;
 /// Throws error(invalid_argument) for a text that is no level.
 trace_level parse_trace_level(std::string_view text);
 
-/// Ordered by the level at which they are recorded: see `level_of`.
+/// Files hold these numbers: a new kind is added at the end, and gives traces a
+/// new format (trace/trace_format.hpp).
 enum class event_kind : std::uint8_t {
   step_begin,
   step_end,
@@ -32,18 +33,26 @@ enum class event_kind : std::uint8_t {
   completion, ///< a pending launch of `from` is complete
   /// `from` runs on a worker other than `amount`, which made it ready
   hand_over,
-  help_begin,  ///< an idle worker begins to run parts of `from`
-  help_end,    ///< the idle worker has run the last remaining part
-  arrival,     ///< the value `to` of rank `amount` has arrived at `from`
-  merge_begin, ///< collective `from` has all values and begins to merge
-  merge_end,   ///< collective `from` has merged the values
+  help_begin, ///< an idle worker begins to run parts of `from`
+  help_end,   ///< the idle worker has run the last remaining part
+  arrival,    ///< the value `to` of rank `amount` has arrived at `from`
+  /// collective `from` has all values of its devices and begins to merge;
+  /// `amount`: bytes of those that are temporaries
+  merge_begin,
+  merge_end, ///< collective `from` has merged the values
   /// `from` wrote the first version of temporary `to`: `amount` bytes
   allocation,
   /// `from` freed temporary `to`, named by its first version: `amount` bytes
   deallocation,
   /// sent by `from` (`no_handle`: a start) to `to`, which counts it for `step`
   message,
+  /// op `from` has sent a value, or why there is none, to op `to` of another
+  /// process: `amount` bytes
+  parcel_sent,
+  /// what op `from` of another process has sent to `to` is here: `amount` bytes
+  parcel_arrived,
 };
+inline constexpr auto last_event_kind = event_kind::parcel_arrived;
 
 std::string_view to_string(event_kind kind) noexcept;
 
@@ -51,7 +60,7 @@ std::string_view to_string(event_kind kind) noexcept;
 constexpr trace_level level_of(event_kind kind) noexcept {
   if (kind <= event_kind::failure)
     return trace_level::steps;
-  return kind < event_kind::message ? trace_level::ops : trace_level::messages;
+  return kind == event_kind::message ? trace_level::messages : trace_level::ops;
 }
 
 /// A recorded event.

@@ -5,7 +5,9 @@
 
 #include <troupe/actors/remote/group_wire.hpp>
 #include <troupe/actors/steps/executor_graph.hpp>
+#include <troupe/base/event_reader.hpp>
 #include <troupe/base/failure_codec.hpp>
+#include <troupe/base/job_queue.hpp>
 #include <troupe/comm/shm/join.hpp>
 
 #include <actors/small_nets.hpp>
@@ -85,6 +87,10 @@ struct rig {
   graph::ssa_graph g = split_graph();
   arena memory{make_host_memory_source()};
   transport ends{g.transfers.size(), 2};
+  job_queue queue{1};
+  recorder trace{queue};
+  level_request level{trace, trace_level::ops};
+  event_reader events{trace};
   collective_ranks ranks{2, 1, 0, 1};
   ends_of_group other;
   std::mutex mutex;
@@ -101,7 +107,7 @@ struct rig {
       ends.receive_into(c, memory);
       (g.op(g.transfers[c].recv).device == 0 ? in : out) = c;
     }
-    wire.emplace(g, ends, ranks, std::vector<std::size_t>{0},
+    wire.emplace(g, ends, ranks, std::vector<std::size_t>{0}, trace,
                  [this](std::size_t device, const std::string& why) {
                    std::lock_guard guard{mutex};
                    lost.push_back(std::to_string(device) + ": " + why);
@@ -148,6 +154,74 @@ TEST_CASE_FIXTURE(rig, "values and failures of the other end arrive") {
        encode_failure({errc::out_of_range, "a label is 99"}));
   CHECK(here.wait().failure->code() == errc::out_of_range);
   CHECK(lost.empty());
+}
+
+TEST_CASE_FIXTURE(rig, "each item that arrives is recorded, with its bytes") {
+  arrival here;
+  for (step_id step : {0, 1}) {
+    CHECK_FALSE(ends.receive(in, step, here));
+    post(step == 0 ? value_kind : failure_kind, in, step,
+         step == 0 ? value() : encode_failure({errc::out_of_range, "99"}));
+    here.wait();
+    here.item.reset();
+  }
+  const auto seen = events.take();
+  REQUIRE(seen.size() == 2);
+  for (std::uint32_t step : {0u, 1u}) {
+    const auto& e = seen[step];
+    CHECK(e.kind == event_kind::parcel_arrived);
+    CHECK(e.from == g.transfers[in].send);
+    CHECK(e.to == g.transfers[in].recv);
+    CHECK(e.step == step);
+    CHECK(e.amount
+          == (step == 0 ? value() : encode_failure({errc::out_of_range, "99"}))
+               .size());
+  }
+}
+
+TEST_CASE_FIXTURE(rig, "each item that is sent is recorded, and no answer") {
+  no_completion nobody;
+  variable v;
+  v.set(tensor::make(memory, shape{2}, dtype::int64));
+  ends.send(out, 0, ends.encoded(v), nobody);
+  ends.send(out, 1, {{}, error{errc::kernel_failure, "broken"}}, nobody);
+  arrival here;
+  post(value_kind, in, 0, value());
+  if (!ends.receive(in, 0, here)) // which is answered
+    here.wait();
+  auto seen = events.take();
+  std::erase_if(seen, [](const trace_event& e) {
+    return e.kind == event_kind::parcel_arrived;
+  });
+  REQUIRE(seen.size() == 2);
+  for (std::uint32_t step : {0u, 1u}) {
+    CHECK(seen[step].kind == event_kind::parcel_sent);
+    CHECK(seen[step].from == g.transfers[out].send);
+    CHECK(seen[step].to == g.transfers[out].recv);
+    CHECK(seen[step].step == step);
+  }
+  CHECK(seen[0].amount == value().size());
+  CHECK(seen[1].amount
+        == encode_failure({errc::kernel_failure, "broken"}).size());
+}
+
+TEST_CASE_FIXTURE(rig, "below level ops no item is recorded") {
+  level.change(trace_level::steps);
+  no_completion nobody;
+  variable v;
+  v.set(tensor::make(memory, shape{2}, dtype::int64));
+  ends.send(out, 0, ends.encoded(v), nobody);
+  arrival here;
+  CHECK_FALSE(ends.receive(in, 0, here));
+  post(value_kind, in, 0, value());
+  here.wait();
+  CHECK(events.take().empty());
+}
+
+TEST_CASE_FIXTURE(rig, "an item that is refused is not recorded") {
+  post(value_kind, out, 0, value());
+  wait_for_loss();
+  CHECK(events.take().empty());
 }
 
 TEST_CASE_FIXTURE(rig, "an acknowledgement lets the next value go") {

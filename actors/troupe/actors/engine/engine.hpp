@@ -190,6 +190,7 @@ private:
   void run(op_mailbox& op, worker& on);
   void run_observed(op_mailbox& op, worker& on);
   void record_begin(const op_mailbox& op, step_id step, observed& o);
+  std::uint64_t bytes_to_merge(const op_mailbox& op, step_id step) const;
   void record_end(const op_mailbox& op, step_id step, const observed& o);
   /// For an op whose launch was pending. Any thread.
   void record_late_results(const op_mailbox& op, step_id step);

@@ -34,7 +34,19 @@ void engine::record_begin(const op_mailbox& op, step_id step, observed& o) {
     o.record(event_kind::hand_over, id, step, made_ready_on);
   o.record(event_kind::run_begin, id, step);
   if (is_collective(context_.graph->op(id)))
-    o.record(event_kind::merge_begin, id, step);
+    o.record(event_kind::merge_begin, id, step, bytes_to_merge(op, step));
+}
+
+/// Bytes of the temporaries that a collective merges, if they are recorded.
+std::uint64_t engine::bytes_to_merge(const op_mailbox& op, step_id step) const {
+  if (!trace_.wants(trace_level::ops))
+    return 0;
+  const auto& g = *context_.graph;
+  std::uint64_t bytes = 0;
+  for (auto input : g.op(handle_of(op)).inputs)
+    if (const auto& v = g.var(input); !v.persistable && has(input))
+      bytes += bytes_of(places_.at(temporary_of_[v.storage], slot_of(step)));
+  return bytes;
 }
 
 /// Calls `use(temporary, bytes)` for each temporary that an op writes in place

@@ -11,12 +11,12 @@ namespace troupe::actors {
 
 group_wire::group_wire(
   const graph::ssa_graph& g, transport& ends, const collective_ranks& ranks,
-  const std::vector<std::size_t>& own_devices,
+  const std::vector<std::size_t>& own_devices, recorder& trace,
   std::function<void(std::size_t device, const std::string& why)> lost)
-  : ends_(ends), ranks_(ranks), own_device_(own_devices.front()),
+  : ends_(ends), ranks_(ranks), own_device_(own_devices.front()), trace_(trace),
     lost_(std::move(lost)), is_own_(g.devices.size()) {
   for (auto& t : g.transfers)
-    channels_.push_back({g.op(t.send).device, g.op(t.recv).device});
+    channels_.push_back({t, g.op(t.send).device, g.op(t.recv).device});
   for (auto d : own_devices)
     is_own_[d] = true;
 }
@@ -32,6 +32,12 @@ group_wire::~group_wire() {
 arena& group_wire::memory() {
   auto* shared = ranks_.of(own_device_).memory();
   return shared ? *shared : host_memory_;
+}
+
+void group_wire::record(event_kind kind, const channel& on, step_id step,
+                        std::size_t bytes) noexcept {
+  if (trace_.wants(level_of(kind)))
+    trace_.record(kind, on.ops.send, step, bytes, on.ops.recv);
 }
 
 // -- sending ------------------------------------------------------------------
@@ -53,16 +59,20 @@ void group_wire::post(std::size_t from, std::size_t to, item_kind kind,
 }
 
 void group_wire::send(std::uint32_t channel, step_id step, outgoing_item item) {
-  const auto [sender, receiver] = channels_[channel];
+  const auto& on = channels_[channel];
+  // Recorded before it can arrive, so that no trace has it the other way round.
   if (!item.failure)
     try {
-      return post(sender, receiver, item_kind::value, channel, step,
+      record(event_kind::parcel_sent, on, step, item.value.bytes);
+      return post(on.sender, on.receiver, item_kind::value, channel, step,
                   std::move(item.value));
     } catch (const error& e) {
       item.failure = e; // the receiver waits for an item in any case
     }
-  post(sender, receiver, item_kind::failure, channel, step,
-       encoded(*item.failure));
+  auto why = encoded(*item.failure);
+  record(event_kind::parcel_sent, on, step, why.bytes);
+  post(on.sender, on.receiver, item_kind::failure, channel, step,
+       std::move(why));
 }
 
 /// Without memory for its text, the receiver gets a general error.
@@ -80,8 +90,8 @@ encoded_value group_wire::encoded(const error& failure) {
 }
 
 void group_wire::tell_taken(std::uint32_t channel, step_id step) {
-  const auto [sender, receiver] = channels_[channel];
-  post(receiver, sender, item_kind::taken, channel, step, {});
+  const auto& on = channels_[channel];
+  post(on.receiver, on.sender, item_kind::taken, channel, step, {});
 }
 
 // -- receiving ----------------------------------------------------------------
@@ -104,18 +114,22 @@ bool group_wire::accept(std::size_t from, const comm::parcel_label& label,
   const step_id step = label[1];
   if (channel >= channels_.size())
     return false;
-  const auto [sender, receiver] = channels_[channel];
-  const bool is_sender = from == sender && is_own_[receiver];
-  switch (static_cast<item_kind>(label[0] >> 32)) {
-  case item_kind::value:
-    return is_sender && ends_.arrived(channel, step, content);
-  case item_kind::failure:
-    return is_sender && ends_.arrived(channel, step, decode_failure(content));
-  case item_kind::taken:
-    return from == receiver && is_own_[sender] && content.empty()
+  const auto& on = channels_[channel];
+  const auto kind = static_cast<item_kind>(label[0] >> 32);
+  if (kind == item_kind::taken)
+    return from == on.receiver && is_own_[on.sender] && content.empty()
            && ends_.taken(channel, step);
+  if (from != on.sender || !is_own_[on.receiver])
+    return false;
+  switch (kind) {
+  case item_kind::value:
+    record(event_kind::parcel_arrived, on, step, content.size());
+    return ends_.arrived(channel, step, content);
+  case item_kind::failure:
+    record(event_kind::parcel_arrived, on, step, content.size());
+    return ends_.arrived(channel, step, decode_failure(content));
+  default: return false;
   }
-  return false;
 }
 
 } // namespace troupe::actors

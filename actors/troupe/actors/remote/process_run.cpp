@@ -50,7 +50,7 @@ void process_run::connect_transfers() {
       own.push_back(d);
   if (!parts_.transfers || own.empty())
     return;
-  wire_.emplace(*parts_.graph, *parts_.transfers, *ranks(), own,
+  wire_.emplace(*parts_.graph, *parts_.transfers, *ranks(), own, *parts_.trace,
                 [this, process_of](std::size_t device, const std::string& why) {
                   const auto process = process_of[device];
                   link_->is_lost(process, "process " + std::to_string(process)

@@ -16,6 +16,7 @@
 
 namespace troupe {
 class job_queue;
+class recorder;
 } // namespace troupe
 
 namespace troupe::actors {
@@ -43,6 +44,7 @@ public:
     step_failures* failures;
     transport* transfers; ///< null if the graph has none
     job_queue* queue;
+    recorder* trace;
     /// Memory that other processes map; null in a dry run, which has no group.
     std::shared_ptr<comm::process_memory> memory;
     placement where;

@@ -179,6 +179,8 @@ void slice_builder::add(std::uint64_t number, const trace_event& e) {
   case event_kind::failure: return note(e);
   case event_kind::hand_over:
   case event_kind::arrival: return; // a message says the same
+  case event_kind::parcel_sent:
+  case event_kind::parcel_arrived: return;
   }
 }
 
