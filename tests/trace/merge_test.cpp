@@ -2,9 +2,13 @@
 #include "trace/analysis/made_trace.hpp"
 
 #include <troupe/base/error.hpp>
+#include <troupe/trace/analysis/parcels.hpp>
 #include <troupe/trace/merge.hpp>
+#include <troupe/trace/trace_reader.hpp>
+#include <troupe/trace/trace_writer.hpp>
 
 #include <support/caught.hpp>
+#include <support/files.hpp>
 
 #include <doctest/doctest.h>
 
@@ -68,7 +72,88 @@ std::uint64_t time_of(const process_trace& t, event_kind kind, handle_id op,
   return 0;
 }
 
+/// Two processes that send each other a value per step, and nothing else. It is
+/// on its way for 30 to 45 us; the ops around it take much longer.
+std::vector<process_trace> two_correspondents(std::int64_t skew) {
+  std::mt19937 random{11};
+  std::uniform_int_distribution<std::uint64_t> way{30'000, 45'000};
+  made_trace t{2, 1};
+  t.graph().process_of_device = {0, 1};
+  const handle_id send[] = {t.op("send", 0), t.op("send", 1)};
+  const handle_id recv[] = {t.op("recv", 1), t.op("recv", 0)};
+  for (int i : {0, 1})
+    t.edge(send[i], recv[i]);
+  made_trace of[] = {t, t};
+  for (int i : {0, 1}) {
+    of[i].run_info().processes = 2;
+    of[i].run_info().process = static_cast<std::size_t>(i);
+  }
+  of[0].run_info().begin_unix_ns = two_processes::begin;
+  of[1].run_info().begin_unix_ns = two_processes::begin + 2'000'000 + skew;
+  const std::uint64_t began[] = {0, 2'000'000}; // by the first one's clock
+  for (std::uint32_t s = 0; s < 20; ++s)
+    for (int i : {0, 1}) {
+      const auto at = 5'000'000 + s * std::uint64_t{2'000'000}
+                      + static_cast<std::uint64_t>(i) * 1'000'000;
+      const auto arrives = at + way(random);
+      const auto there = arrives - began[1 - i];
+      of[i]
+        .run(send[i], s, 0, at - began[i] - 400'000, at - began[i] + 10'000)
+        .event(event_kind::parcel_sent, at - began[i], send[i], s, 0, recv[i],
+               4096);
+      of[1 - i]
+        .event(event_kind::parcel_arrived, there, send[i], s, 0, recv[i], 4096)
+        .run(recv[i], s, 0, there - 300'000, there + 400'000);
+    }
+  return {of[0].done(), of[1].done()};
+}
+
+/// The trace, after it was in a file.
+process_trace through_file(const process_trace& t, const temporary_folder& in) {
+  const auto path = in / "t.trt";
+  trace_writer file{path};
+  file.write(t.run);
+  file.write(t.graph);
+  file.write(t.events, 0, {0, 0}, {1'000'000'000, 1'000'000'000}, 0);
+  file.close();
+  return read_trace(path);
+}
+
 } // namespace
+
+TEST_CASE("parcels alone tell a skew within 50 us, also from files") {
+  const temporary_folder folder;
+  for (const std::int64_t skew : {3'000'000, -3'000'000}) {
+    CAPTURE(skew);
+    std::vector<process_trace> parts;
+    for (const auto& t : two_correspondents(skew))
+      parts.push_back(through_file(t, folder));
+    const auto found = merge_clocks(parts);
+    CHECK(found.contradiction_ns == 0);
+    CHECK(found.constraints == 40 + 40); // of ops, and of parcels
+    CHECK(found.offsets[1].uncertainty_ns <= 50'000);
+    CHECK(std::abs(found.offsets[1].offset_ns + skew)
+          <= found.offsets[1].uncertainty_ns);
+    const op_graph graph{parts[0].graph};
+    const parcel_list parcels{parts, graph};
+    REQUIRE(parcels.all().size() == 40);
+    for (const auto& p : parcels.all()) {
+      REQUIRE(p.is_whole());
+      CHECK(p.sent->time <= p.arrived->time);
+    }
+  }
+}
+
+TEST_CASE("without parcels, the ops around them tell less") {
+  auto parts = two_correspondents(3'000'000);
+  for (auto& t : parts)
+    std::erase_if(t.events, [](const trace_event& e) {
+      return e.kind >= event_kind::parcel_sent;
+    });
+  const auto found = merge_clocks(parts);
+  CHECK(found.constraints == 40);
+  CHECK(found.offsets[1].uncertainty_ns > 400'000);
+}
 
 TEST_CASE("a skew of some milliseconds is found within its uncertainty") {
   for (const std::int64_t skew : {0, 3'000'000, -3'000'000, 1'234'567}) {

@@ -7,6 +7,8 @@
 #include <troupe/base/fingerprint.hpp>
 #include <troupe/dashboard/picture/answers.hpp>
 #include <troupe/dashboard/picture/live_picture.hpp>
+#include <troupe/trace/analysis/op_graph.hpp>
+#include <troupe/trace/analysis/parcels.hpp>
 #include <troupe/trace/analysis/timeline.hpp>
 #include <troupe/trace/trace_reader.hpp>
 
@@ -57,6 +59,14 @@ void run_target(std::string_view bytes) {
   for (const auto& r : all.runs())
     if (r.end < r.begin || r.done < r.end)
       fail("a run ends before it begins");
+  // As of two ranks, of which one has the events of the other.
+  const trace::op_graph graph{read.graph};
+  const trace::process_trace two[] = {read, read};
+  const trace::parcel_list parcels{two, graph};
+  for (const auto& p : parcels.all())
+    if (p.sender >= read.graph.handles.size()
+        || p.receiver >= read.graph.handles.size())
+      fail("a parcel of an op that does not exist");
   dashboard::live_picture picture{read.graph, read.run.process,
                                   read.run.workers};
   picture.add(read.events);

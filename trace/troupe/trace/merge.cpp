@@ -3,6 +3,7 @@
 
 #include <troupe/base/error.hpp>
 #include <troupe/trace/analysis/op_graph.hpp>
+#include <troupe/trace/analysis/parcels.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -138,6 +139,27 @@ std::size_t add_bounds(const std::vector<call>& calls,
   return count;
 }
 
+/// Adds what parcels say: none arrives before it was sent. Their times lie
+/// closer to each other than those of the ops around them.
+std::size_t add_parcels(const std::vector<process_trace>& parts,
+                        const op_graph& graph, offset_bounds& bounds) {
+  const auto on_host = [&](const parcel_end& end) {
+    return parts[end.trace].run.begin_unix_ns
+           + static_cast<std::int64_t>(end.time);
+  };
+  std::size_t count = 0;
+  const parcel_list parcels{parts, graph};
+  for (const auto& p : parcels.all()) {
+    if (p.kind != parcel_kind::value || !p.is_whole()
+        || p.sent->trace == p.arrived->trace)
+      continue;
+    bounds.bound(p.arrived->trace, p.sent->trace,
+                 on_host(*p.arrived) - on_host(*p.sent));
+    ++count;
+  }
+  return count;
+}
+
 /// The middle of what the bounds allow for process `p`, seen from the first.
 clock_offset choose(std::size_t p, offset_bounds& bounds) {
   const auto most = bounds.most(0, p);
@@ -197,6 +219,7 @@ clock_merge merge_clocks(std::vector<process_trace>& parts) {
         found.constraints +=
           add_bounds(calls.of(op), calls.of(partner), here, there, bounds);
     }
+  found.constraints += add_parcels(parts, graph, bounds);
   found.contradiction_ns = bounds.conclude();
   for (std::size_t p = 1; p < parts.size(); ++p) {
     found.offsets[p] = choose(p, bounds);

@@ -21,7 +21,8 @@ struct clock_offset {
 /// What `merge_clocks` found.
 struct clock_merge {
   std::vector<clock_offset> offsets; ///< of each process; of the first one 0
-  /// Number of calls of collectives and transfers that bound the offsets.
+  /// Number of calls of collectives and transfers, and of parcels, that bound
+  /// the offsets.
   std::size_t constraints = 0;
   /// If no offsets meet all constraints (the clocks drift): by how much they
   /// contradict each other at most. Otherwise 0.
@@ -33,10 +34,11 @@ struct clock_merge {
 ///
 /// The offset between two clocks is estimated from what they have seen of each
 /// other: the call of a collective ends on no rank before the last rank has
-/// begun it, and a `recv` ends after its `send` has begun. The offsets that
-/// these constraints allow are an interval; its middle is the estimate, half
-/// its length the uncertainty. Without constraints on one side, the hosts'
-/// clocks are believed as far as the other side allows.
+/// begun it, a `recv` ends after its `send` has begun, and a parcel arrives
+/// after it was sent. The offsets that these constraints allow are an interval;
+/// its middle is the estimate, half its length the uncertainty. Without
+/// constraints on one side, the hosts' clocks are believed as far as the other
+/// side allows.
 ///
 /// Afterwards no value arrives before it was sent, unless
 /// `contradiction_ns` is not 0. One trace is left as it is.
