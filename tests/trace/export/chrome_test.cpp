@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -85,6 +86,28 @@ TEST_CASE("each message begins in a slice and ends in a later one") {
     CHECK(e.at("bp") == "e");
     CHECK(is_in_slice(events, e));
   }
+}
+
+TEST_CASE("a parcel is an arrow from an op of a rank to one of another") {
+  const auto events = exported(two_ranks());
+  const auto begins = of_phase(events, "s"), ends = of_phase(events, "f");
+  REQUIRE(begins.size() == 3);
+  REQUIRE(ends.size() == 3);
+  for (auto& b : begins) {
+    CHECK(b.at("cat") == "parcel");
+    CHECK(is_in_slice(events, b));
+    const auto e = std::ranges::find_if(
+      ends, [&](const json& end) { return end.at("id") == b.at("id"); });
+    REQUIRE(e != ends.end());
+    CHECK(is_in_slice(events, *e));
+    CHECK((*e)["pid"] != b["pid"]);
+    CHECK(b["ts"] < (*e)["ts"]);
+  }
+  const auto instants = of_phase(events, "i");
+  REQUIRE(instants.size() == 6);
+  CHECK(instants[0].at("name") == "parcel_sent send#0@cpu:0");
+  CHECK(instants[0].at("args").at("peer") == "recv#1@cpu:1");
+  CHECK(instants[0].at("args").at("bytes") == 512);
 }
 
 TEST_CASE("processes and tracks have names") {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace troupe::test {
 
@@ -100,6 +101,58 @@ inline trace::process_trace one_step() {
   e.on(1).add(3010, event_kind::deallocation, update, image, 4096);
   e.add(3020, event_kind::step_end);
   return t;
+}
+
+// Handles of `two_ranks`.
+inline constexpr handle_id send_op = 0, recv_op = 1, sum_of_0 = 2, sum_of_1 = 3;
+
+/// Two ranks on one clock. Of step 0, a value comes while its `recv` is in
+/// flight; of step 1, before its `recv` runs. Then rank 1 comes to a collective
+/// after rank 0. What they have seen of each other allows offsets of their
+/// clocks from -300 to 300 ns.
+inline std::vector<trace::process_trace> two_ranks() {
+  trace::process_trace t;
+  t.run.workers = 1;
+  t.run.processes = 2;
+  t.run.level = trace_level::ops;
+  t.graph.devices = {"cpu:0", "cpu:1"};
+  t.graph.process_of_device = {0, 1};
+  t.graph.handles = {
+    {"send#0@cpu:0", "send", true, false, 0, "compute", ""},
+    {"recv#1@cpu:1", "recv", true, false, 1, "compute", ""},
+    {"all_reduce#2@cpu:0", "all_reduce", true, true, 0, "collective", ""},
+    {"all_reduce#3@cpu:1", "all_reduce", true, true, 1, "collective", ""}};
+  t.graph.edges = {{send_op, recv_op, 0}};
+  t.is_complete = true;
+  auto other = of_rank(1, t);
+  event_list{t}
+    .on(0, 0)
+    .add(1400, event_kind::run_begin, send_op)
+    .add(1500, event_kind::parcel_sent, send_op, recv_op, 512)
+    .add(1600, event_kind::run_end, send_op)
+    .on(0, 1)
+    .add(2000, event_kind::run_begin, send_op)
+    .add(2100, event_kind::parcel_sent, send_op, recv_op, 1024)
+    .add(2200, event_kind::run_end, send_op)
+    .add(4000, event_kind::run_begin, sum_of_0)
+    .add(4000, event_kind::merge_begin, sum_of_0, no_handle, 96)
+    .add(4100, event_kind::run_end, sum_of_0)
+    .on(other_thread, 1)
+    .add(4800, event_kind::completion, sum_of_0);
+  event_list{other}
+    .on(0, 0)
+    .run(1200, 1250, recv_op)
+    .on(other_thread, 0)
+    .add(1800, event_kind::parcel_arrived, send_op, recv_op, 512)
+    .add(1900, event_kind::completion, recv_op)
+    .on(other_thread, 1)
+    .add(2500, event_kind::parcel_arrived, send_op, recv_op, 1024)
+    .on(0, 1)
+    .run(3000, 3100, recv_op)
+    .add(4500, event_kind::run_begin, sum_of_1)
+    .add(4500, event_kind::merge_begin, sum_of_1, no_handle, 80)
+    .add(4800, event_kind::run_end, sum_of_1);
+  return {t, other};
 }
 
 } // namespace troupe::test

@@ -95,6 +95,26 @@ TEST_CASE("each message has one begin and one end") {
   }
 }
 
+TEST_CASE("a parcel is a flow from an event of a rank to one of another") {
+  const auto t = exported(two_ranks());
+  std::map<std::uint64_t, std::pair<std::uint32_t, std::uint64_t>> begins, ends;
+  for (auto& p : t.packet()) {
+    const std::pair at{p.trusted_packet_sequence_id(), p.timestamp()};
+    for (auto id : p.track_event().flow_ids())
+      begins[id] = at;
+    for (auto id : p.track_event().terminating_flow_ids())
+      ends[id] = at;
+  }
+  REQUIRE(begins.size() == 3);
+  REQUIRE(ends.size() == 3);
+  for (auto& [id, begin] : begins) {
+    REQUIRE(ends.contains(id));
+    CHECK(ends[id].first != begin.first);  // of another process
+    CHECK(ends[id].second > begin.second); // later
+  }
+  CHECK(events_of(t, "in flight").size() > 0);
+}
+
 TEST_CASE("each process is a sequence of its own that begins with its state") {
   const auto t = exported({one_step(), of_rank(1, one_step())});
   std::map<std::uint32_t, int> cleared;

@@ -110,10 +110,26 @@ TEST_CASE("tables have what the trace has, with times from the earliest phase "
   CHECK(db.rows("pragma integrity_check") == texts{"ok"});
 }
 
+TEST_CASE("parcels have both ends in one row, and null for what is missing") {
+  const auto traces = two_ranks();
+  const exported_database both{traces};
+  CHECK(both.rows("select * from parcels order by sent_ns")
+        == texts{"value|0|0|1|1|0|512|1500|1800",
+                 "value|0|0|1|1|1|1024|2100|2500",
+                 "collective|1|3|0|2|1|80|4500|4800"});
+  CHECK(both.rows("select count(*) from host_events") == texts{"0"});
+  CHECK(both.rows(queries_of_page().at(3))
+        == texts{"send#0@cpu:0|recv#1@cpu:1|2|768.0|2194.3"});
+  const exported_database one{{traces[1]}};
+  CHECK(one.rows("select * from parcels order by arrived_ns")
+        == texts{"value|null|0|0|1|0|512|null|1800",
+                 "value|null|0|0|1|1|1024|null|2500"});
+}
+
 TEST_CASE("the queries of the page have answers") {
   const exported_database db{{one_step(), of_rank(1, one_step())}};
   const auto queries = queries_of_page();
-  REQUIRE(queries.size() == 3);
+  REQUIRE(queries.size() == 4);
   CHECK(db.rows(queries[0]) == texts{"conv2d|2|2.0", "momentum|2|1.0"});
   CHECK(db.rows(queries[1])[0] == "momentum#1@cpu:0|0|0.5|a,\"b\":v1@cpu:0");
   CHECK(

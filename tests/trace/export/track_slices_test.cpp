@@ -289,11 +289,53 @@ TEST_CASE("any events make slices that follow the rules") {
     for (int i = 0; i < 120; ++i) {
       const auto worker = static_cast<std::uint16_t>(random() % 3);
       e.on(worker == 2 ? other_thread : worker, random() % 2);
-      e.add(time += random() % 3, static_cast<event_kind>(random() % 17),
+      e.add(time += random() % 3,
+            static_cast<event_kind>(
+              random() % (static_cast<unsigned>(last_event_kind) + 1)),
             random() % 3, random() % 4, random() % 100);
     }
     check_rules(slices_of(t));
   }
+}
+
+TEST_CASE("ends of parcels lie in the slices of their ops") {
+  const auto traces = two_ranks();
+  const op_graph graph{traces[0].graph};
+  const parcel_list parcels{traces, graph};
+  const auto placed = from_origin(traces, parcels.all());
+  const auto told = [&](std::size_t rank) {
+    found_slices made;
+    build_slices(placed[rank], with_messages::yes, made);
+    texts all;
+    for (const auto& i : made.instants)
+      all.push_back(std::to_string(i.parcel) + " " + to_string(i.track) + " "
+                    + std::to_string(i.time) + " "
+                    + std::string{traces[rank].name_of(i.handle)} + " "
+                    + std::string{traces[rank].name_of(i.peer)} + " "
+                    + std::to_string(i.bytes));
+    return all;
+  };
+  CHECK(told(0)
+        == texts{"1 worker 0 1500 send#0@cpu:0 recv#1@cpu:1 512",
+                 "2 worker 0 2100 send#0@cpu:0 recv#1@cpu:1 1024",
+                 "3 in flight 4799 all_reduce#2@cpu:0 all_reduce#3@cpu:1 80"});
+  CHECK(told(1)
+        == texts{"1 in flight 1800 recv#1@cpu:1 send#0@cpu:0 512",
+                 "2 worker 0 3000 recv#1@cpu:1 send#0@cpu:0 1024",
+                 "3 worker 0 4500 all_reduce#3@cpu:1 all_reduce#2@cpu:0 80"});
+}
+
+TEST_CASE("a parcel of which the traces have one end has no number") {
+  const auto traces = two_ranks();
+  const std::vector<process_trace> one{traces[0]};
+  const op_graph graph{one[0].graph};
+  const parcel_list parcels{one, graph};
+  found_slices made;
+  const auto placed = from_origin(one, parcels.all());
+  build_slices(placed[0], with_messages::yes, made);
+  REQUIRE(made.instants.size() == 2);
+  CHECK(made.instants[0].parcel == 0);
+  CHECK(made.instants[0].bytes == 512);
 }
 
 TEST_CASE("all processes have one origin, the first phase of any") {

@@ -35,8 +35,8 @@ private:
   void name_process();
   void name_track(track_id track);
   std::string name_of(const slice& s) const;
-  void add_flow(std::string_view phase, std::uint64_t message, track_id track,
-                std::uint64_t ns);
+  void add_flow(std::string_view phase, std::string_view what, std::uint64_t id,
+                track_id track, std::uint64_t ns);
 
   text_file& to_;
   const process_trace& trace_;
@@ -88,11 +88,12 @@ std::string chrome_writer::name_of(const slice& s) const {
 }
 
 /// An arrow ends at the slice around its time, so this lies inside.
-void chrome_writer::add_flow(std::string_view phase, std::uint64_t message,
-                             track_id track, std::uint64_t ns) {
+void chrome_writer::add_flow(std::string_view phase, std::string_view what,
+                             std::uint64_t id, track_id track,
+                             std::uint64_t ns) {
   event(phase, ns);
-  on(track) << R"(,"name":"message","cat":"message","id":)"
-            << message_id(process_, message);
+  on(track) << R"(,"name":")" << what << R"(","cat":")" << what << R"(","id":)"
+            << id;
   to_ << (phase == "f" ? R"(,"bp":"e"})" : "}");
 }
 
@@ -115,9 +116,9 @@ void chrome_writer::take(const slice& s) {
     to_ << R"(,"end":"not recorded")";
   to_ << "}}";
   for (const auto message : s.received)
-    add_flow("f", message, s.track, s.begin);
+    add_flow("f", "message", message_id(process_, message), s.track, s.begin);
   for (const auto message : s.sent)
-    add_flow("s", message, s.track, s.end - 1);
+    add_flow("s", "message", message_id(process_, message), s.track, s.end - 1);
 }
 
 void chrome_writer::take(const instant& i) {
@@ -127,8 +128,13 @@ void chrome_writer::take(const instant& i) {
               << R"(","name":)"
               << json_string(std::string{to_string(i.kind)} + " "
                              + std::string{trace_.name_of(i.handle)})
-              << R"(,"args":{"step":)" << i.step << R"(,"bytes":)" << i.bytes
-              << "}}";
+              << R"(,"args":{"step":)" << i.step << R"(,"bytes":)" << i.bytes;
+  if (i.peer != no_handle)
+    to_ << R"(,"peer":)" << names_[i.peer];
+  to_ << "}}";
+  if (i.parcel != 0)
+    add_flow(i.kind == event_kind::parcel_sent ? "s" : "f", "parcel",
+             parcel_id(i.parcel), i.track, i.time);
 }
 
 void chrome_writer::take(const memory_sample& m) {

@@ -20,7 +20,8 @@ void export_csv(export_input traces, const std::filesystem::path& file);
 void export_speedscope(export_input traces, const std::filesystem::path& file);
 
 /// Throws error(not_found) in a build without SQLite.
-void export_sqlite(export_input traces, const std::filesystem::path& file);
+void export_sqlite(export_input traces, std::span<const parcel> parcels,
+                   const std::filesystem::path& file);
 bool has_sqlite() noexcept;
 
 } // namespace troupe::trace

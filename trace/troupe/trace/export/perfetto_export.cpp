@@ -26,10 +26,11 @@ enum class annotation : std::uint64_t {
   bytes,
   ready_before_ns,
   waited_for,
-  end_not_recorded
+  end_not_recorded,
+  peer
 };
-constexpr const char* annotation_names[] = {"step", "bytes", "ready_before_ns",
-                                            "waited_for", "end_not_recorded"};
+constexpr const char* annotation_names[] = {
+  "step", "bytes", "ready_before_ns", "waited_for", "end_not_recorded", "peer"};
 
 /// Names of categories: those of slices, and one of instants.
 constexpr std::uint64_t event_category = 7;
@@ -241,6 +242,13 @@ void perfetto_writer::take(const instant& i) {
                            + std::string{trace_.name_of(i.handle)}));
   add_number(made, annotation::step, i.step);
   add_number(made, annotation::bytes, i.bytes);
+  if (i.peer != no_handle)
+    add_annotation(made, annotation::peer)
+      .set_string_value(trace_.graph.handles[i.peer].name);
+  if (i.parcel != 0 && i.kind == event_kind::parcel_sent)
+    made.add_flow_ids(parcel_id(i.parcel));
+  else if (i.parcel != 0)
+    made.add_terminating_flow_ids(parcel_id(i.parcel));
   write();
 }
 

@@ -29,12 +29,27 @@ void slice_track::close_top(std::uint64_t time, bool is_cut) {
   open_.pop_back();
 }
 
-slice_ref slice_track::end(const slice& like, std::uint64_t time) {
-  const auto is_like = [&](std::size_t i) {
-    return kept_[i].kind == like.kind && kept_[i].op == like.op
-           && kept_[i].step == like.step;
+namespace {
+
+auto is_like(const slice& like) {
+  return [&like](const slice& s) {
+    return s.kind == like.kind && s.op == like.op && s.step == like.step;
   };
-  const auto found = std::ranges::find_if(open_, is_like);
+}
+
+} // namespace
+
+const slice* slice_track::find_open(const slice& like) const noexcept {
+  const auto found = std::ranges::find_if(
+    open_, is_like(like),
+    [this](std::size_t i) -> const slice& { return kept_[i]; });
+  return found == open_.end() ? nullptr : &kept_[*found];
+}
+
+slice_ref slice_track::end(const slice& like, std::uint64_t time) {
+  const auto found = std::ranges::find_if(
+    open_, is_like(like),
+    [this](std::size_t i) -> const slice& { return kept_[i]; });
   if (found == open_.end())
     return {};
   const auto depth = static_cast<std::size_t>(found - open_.begin());
@@ -84,6 +99,14 @@ slice_ref slice_tracks::end(track_kind kind, const slice& like,
     if (const auto ended = track.end(like, time))
       return ended;
   return {};
+}
+
+const slice* slice_tracks::find_open(track_kind kind,
+                                     const slice& like) const noexcept {
+  for (auto& track : tracks_[static_cast<std::size_t>(kind)])
+    if (const auto* open = track.find_open(like))
+      return open;
+  return nullptr;
 }
 
 void slice_tracks::close(std::uint64_t time) {

@@ -30,6 +30,8 @@ public:
   /// Ends the open slice of that kind, op and step, and those within it.
   /// Returns false if there is none.
   slice_ref end(const slice& like, std::uint64_t time);
+  /// The open slice of that kind, op and step; null if there is none.
+  const slice* find_open(const slice& like) const noexcept;
   /// Ends all open slices, whose end the trace lacks.
   void cut(std::uint64_t time);
   /// Passes on what is kept. All slices must have ended.
@@ -72,6 +74,9 @@ public:
   /// Ends the open slice of that kind, op and step on the first track that has
   /// one. Returns false if there is none.
   slice_ref end(track_kind kind, const slice& like, std::uint64_t time);
+  /// The open slice of that kind, op and step; null if no track has one. Valid
+  /// until slices begin or end.
+  const slice* find_open(track_kind kind, const slice& like) const noexcept;
   /// Ends everything.
   void close(std::uint64_t time);
 

@@ -8,6 +8,7 @@
 #include <sqlite3.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -175,6 +176,8 @@ void sqlite_writer::take(const slice& s) {
 }
 
 void sqlite_writer::take(const instant& i) {
+  if (is_parcel(i))
+    return; // a table of their own has both ends in one row
   host_events_.insert(process_.number, to_string(i.kind),
                       handle_or_null(i.handle), i.step, i.time, i.bytes);
 }
@@ -184,9 +187,28 @@ void sqlite_writer::take(const memory_sample& m) {
                  handle_or_null(m.op), m.step, m.change, m.live_bytes);
 }
 
+void write_parcels(database& to, export_input traces,
+                   std::span<const parcel> parcels) {
+  table rows{to, "parcels", 9};
+  const auto time_or_null = [&](const std::optional<parcel_end>& end) {
+    return null_or{!end, end ? static_cast<std::int64_t>(end->time)
+                                 + traces[end->trace].offset_ns
+                             : 0};
+  };
+  const auto process_or_null = [](const std::optional<parcel_end>& end) {
+    return null_or{!end, end ? static_cast<std::int64_t>(end->trace) : 0};
+  };
+  for (const auto& p : parcels)
+    rows.insert(p.kind == parcel_kind::value ? "value" : "collective",
+                process_or_null(p.sent), p.sender, process_or_null(p.arrived),
+                p.receiver, p.step, p.bytes, time_or_null(p.sent),
+                time_or_null(p.arrived));
+}
+
 } // namespace
 
-void export_sqlite(export_input traces, const std::filesystem::path& file) {
+void export_sqlite(export_input traces, std::span<const parcel> parcels,
+                   const std::filesystem::path& file) {
   database to{file};
   to.run(sqlite_tables);
   for (auto& process : traces) {
@@ -196,6 +218,7 @@ void export_sqlite(export_input traces, const std::filesystem::path& file) {
     writer.write_messages();
     build_slices(process, with_messages::yes, writer);
   }
+  write_parcels(to, traces, parcels);
   to.run(sqlite_indexes);
   to.commit();
 }

@@ -6,7 +6,8 @@
 
 namespace troupe::trace {
 
-void export_sqlite(export_input, const std::filesystem::path&) {
+void export_sqlite(export_input, std::span<const parcel>,
+                   const std::filesystem::path&) {
   throw error(errc::not_found, "this build has no SQLite: install "
                                "libsqlite3-dev and configure anew");
 }

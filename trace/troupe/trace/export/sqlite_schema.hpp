@@ -24,6 +24,9 @@ create table runs(process integer, kind text, track text, op integer,
   end_ns integer, is_cut integer);
 create table messages(process integer, sender integer, receiver integer,
   step integer, ns integer, worker integer);
+create table parcels(kind text, sender_process integer, sender integer,
+  receiver_process integer, receiver integer, step integer, bytes integer,
+  sent_ns integer, arrived_ns integer);
 create table memory(process integer, device integer, ns integer,
   variable integer, op integer, step integer, change integer,
   live_bytes integer);
@@ -44,6 +47,7 @@ create index runs_by_op on runs(process, op, step);
 create index runs_by_step on runs(process, step, begin_ns);
 create index messages_by_receiver on messages(process, receiver, step);
 create index messages_by_sender on messages(process, sender);
+create index parcels_by_receiver on parcels(receiver, step);
 create index memory_by_time on memory(process, device, ns);
 )";
 

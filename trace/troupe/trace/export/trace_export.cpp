@@ -31,11 +31,13 @@ void export_trace(std::vector<process_trace> traces, export_format format,
   if (traces.empty())
     throw error(errc::invalid_argument, "there is no trace to export");
   merge_clocks(traces);
-  const auto all = from_origin(traces);
+  const op_graph graph{traces.front().graph};
+  const parcel_list parcels{traces, graph};
+  const auto all = from_origin(traces, parcels.all());
   switch (format) {
   case export_format::chrome: return export_chrome(all, file);
   case export_format::perfetto: return export_perfetto(all, file);
-  case export_format::sqlite: return export_sqlite(all, file);
+  case export_format::sqlite: return export_sqlite(all, parcels.all(), file);
   case export_format::dot: return export_dot(traces, file);
   case export_format::csv: return export_csv(all, file);
   case export_format::speedscope: return export_speedscope(all, file);

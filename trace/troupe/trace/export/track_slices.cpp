@@ -29,8 +29,9 @@ public:
   ///   `sink` is null, used otherwise; null: messages are left out
   slice_builder(const traced_process& process, std::vector<bool>* arrives,
                 slice_sink* sink)
-    : trace_(*process.trace), offset_(process.offset_ns), arrives_(arrives),
-      sink_(sink), tracks_(sink), inboxes_(trace_.graph.handles.size()),
+    : process_(process), trace_(*process.trace), offset_(process.offset_ns),
+      arrives_(arrives), sink_(sink), tracks_(sink),
+      inboxes_(trace_.graph.handles.size()),
       sender_(trace_.graph.handles.size()),
       merges_late_(trace_.graph.handles.size()),
       completes_(trace_.graph.handles.size()), memory_(trace_) {}
@@ -50,6 +51,10 @@ private:
   void send(std::uint64_t number, const trace_event& e);
   void change_memory(const trace_event& e);
   void note(const trace_event& e);
+  void note_parcel(std::uint64_t number, const trace_event& e);
+  void note_collective(std::uint64_t number, const trace_event& e);
+  void note_early_parcels(const slice& run);
+  const slice* find_open(handle_id op, std::uint32_t step) const;
   void open_inbox(slice& s, std::vector<std::uint64_t>& received);
 
   std::uint64_t time_of(std::uint64_t ns) const {
@@ -73,6 +78,7 @@ private:
     return s;
   }
 
+  const traced_process& process_;
   const process_trace& trace_;
   std::int64_t offset_;
   std::vector<bool>* arrives_;
@@ -83,6 +89,8 @@ private:
   std::vector<bool> merges_late_; // by handle: after their run
   std::vector<bool> completes_;   // by handle: launches complete later
   memory_account memory_;
+  /// By op: parcels that arrived before it ran.
+  std::unordered_map<handle_id, std::vector<instant>> early_;
   std::uint64_t last_ = 0;
 };
 
@@ -140,7 +148,9 @@ bool slice_builder::is_known(const trace_event& e) const {
   case event_kind::message:
     return (e.from == no_handle || exists(e.from)) && exists(e.to);
   case event_kind::allocation:
-  case event_kind::deallocation: return exists(e.from) && exists(e.to);
+  case event_kind::deallocation:
+  case event_kind::parcel_sent:
+  case event_kind::parcel_arrived: return exists(e.from) && exists(e.to);
   default: return exists(e.from);
   }
 }
@@ -155,9 +165,9 @@ void slice_builder::add(std::uint64_t number, const trace_event& e) {
   case event_kind::step_end:
     tracks_.end(track_kind::steps, slice_of(e, slice_kind::step), time_of(e));
     return;
-  case event_kind::run_begin: return begin_run(e);
-  case event_kind::run_end: return end_run(e);
-  case event_kind::completion: return complete(e);
+  case event_kind::run_begin: begin_run(e); return note_collective(number, e);
+  case event_kind::run_end: note_collective(number, e); return end_run(e);
+  case event_kind::completion: note_collective(number, e); return complete(e);
   case event_kind::help_begin: return begin_help(e);
   case event_kind::help_end:
     if (is_worker(e))
@@ -177,10 +187,10 @@ void slice_builder::add(std::uint64_t number, const trace_event& e) {
   case event_kind::feed: change_memory(e); return note(e);
   case event_kind::fetch:
   case event_kind::failure: return note(e);
+  case event_kind::parcel_sent:
+  case event_kind::parcel_arrived: return note_parcel(number, e);
   case event_kind::hand_over:
   case event_kind::arrival: return; // a message says the same
-  case event_kind::parcel_sent:
-  case event_kind::parcel_arrived: return;
   }
 }
 
@@ -212,6 +222,7 @@ void slice_builder::begin_run(const trace_event& e) {
     s.kind = slice_kind::in_flight;
     tracks_.free(track_kind::in_flight, time_of(e)).begin(s, {});
   }
+  note_early_parcels(s);
 }
 
 void slice_builder::end_run(const trace_event& e) {
@@ -305,9 +316,86 @@ void slice_builder::note(const trace_event& e) {
   sink_->take(instant{e.kind, track, time_of(e), e.from, e.step, e.amount});
 }
 
+/// The slice in which an op of a step is under way; null if there is none.
+const slice* slice_builder::find_open(handle_id op, std::uint32_t step) const {
+  slice like;
+  like.op = op;
+  like.step = step;
+  const slice* found = nullptr;
+  for (const auto [track, kind] :
+       {std::pair{track_kind::worker, slice_kind::run},
+        {track_kind::other, slice_kind::run},
+        {track_kind::in_flight, slice_kind::in_flight}}) {
+    like.kind = kind;
+    if (!found)
+      found = tracks_.find_open(track, like);
+  }
+  return found;
+}
+
+/// Shows an end of a parcel in the slice of its op.
+void slice_builder::note_parcel(std::uint64_t number, const trace_event& e) {
+  if (!sink_)
+    return;
+  const bool is_sent = e.kind == event_kind::parcel_sent;
+  instant i{e.kind,
+            {track_kind::other, 0},
+            time_of(e),
+            is_sent ? e.from : e.to,
+            e.step,
+            e.amount,
+            is_sent ? e.to : e.from};
+  if (const auto found = process_.parcels.find(number);
+      found != process_.parcels.end())
+    i.parcel = found->second.number;
+  if (const auto* open = find_open(i.handle, i.step)) {
+    i.track = open->track;
+    i.time = std::max(i.time, open->begin);
+  } else if (!is_sent) {
+    early_[i.handle].push_back(i);
+    return;
+  }
+  sink_->take(i);
+}
+
+/// A `recv` takes what has arrived before when it begins.
+void slice_builder::note_early_parcels(const slice& run) {
+  const auto found = early_.find(run.op);
+  if (found == early_.end())
+    return;
+  for (auto& i : found->second)
+    if (const auto* open = find_open(run.op, run.step);
+        open && i.step == run.step) {
+      i.track = open->track;
+      i.time = std::max(i.time, open->begin);
+      sink_->take(i);
+    }
+  std::erase_if(found->second,
+                [&](const instant& i) { return i.step <= run.step; });
+}
+
+/// What ranks of a collective wait for has no events of its own: it is sent
+/// when the last rank begins, and has arrived when another one is done.
+void slice_builder::note_collective(std::uint64_t number,
+                                    const trace_event& e) {
+  if (!sink_)
+    return;
+  const auto [first, last] = process_.parcels.equal_range(number);
+  const auto* open = first == last ? nullptr : find_open(e.from, e.step);
+  const bool is_sent = e.kind == event_kind::run_begin;
+  for (auto at = first; open && at != last; ++at) {
+    const auto& [number_of_parcel, what] = at->second;
+    sink_->take(instant{
+      is_sent ? event_kind::parcel_sent : event_kind::parcel_arrived,
+      open->track, std::max(time_of(e) - 1, open->begin), e.from, e.step,
+      what->bytes, is_sent ? what->receiver : what->sender, number_of_parcel});
+  }
+}
+
 } // namespace
 
-std::vector<traced_process> from_origin(std::span<const process_trace> traces) {
+std::vector<traced_process> from_origin(std::span<const process_trace> traces,
+                                        std::span<const parcel> parcels) {
   std::int64_t first = 0;
   for (auto& t : traces)
     for (auto& p : t.phases)
@@ -315,6 +403,11 @@ std::vector<traced_process> from_origin(std::span<const process_trace> traces) {
   std::vector<traced_process> all;
   for (auto& t : traces)
     all.push_back({&t, all.size(), -first});
+  for (std::size_t i = 0; i < parcels.size(); ++i)
+    if (parcels[i].is_whole())
+      for (const auto& end : {*parcels[i].sent, *parcels[i].arrived})
+        all[end.trace].parcels.emplace(end.event,
+                                       numbered_parcel{i + 1, &parcels[i]});
   return all;
 }
 

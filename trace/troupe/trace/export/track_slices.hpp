@@ -1,18 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/trace/analysis/parcels.hpp>
 #include <troupe/trace/trace.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace troupe::trace {
 
 // What viewers show: rows of slices that are nested or apart. Numbers about
 // runs and steps come from analysis/timeline.hpp.
+
+/// A parcel of which both ends are in the traces.
+struct numbered_parcel {
+  std::uint64_t number = 0; ///< from 1
+  const parcel* what = nullptr;
+};
 
 /// One of the traces that are shown together.
 struct traced_process {
@@ -21,11 +30,15 @@ struct traced_process {
   std::size_t number = 0;
   /// What is added to the times of all processes, so that none is negative.
   std::int64_t offset_ns = 0;
+  /// By index of the event that is its end in this trace.
+  std::unordered_multimap<std::size_t, numbered_parcel> parcels = {};
 };
 
 /// Moves the origin to the earliest phase of all traces. They must be on one
 /// clock (merge_clocks) and outlive the result.
-std::vector<traced_process> from_origin(std::span<const process_trace> traces);
+/// @param parcels of these traces; outlives the result
+std::vector<traced_process> from_origin(std::span<const process_trace> traces,
+                                        std::span<const parcel> parcels = {});
 
 /// What the rows of a picture are for. Each kind has its own numbers.
 enum class track_kind : std::uint8_t {
@@ -62,6 +75,11 @@ constexpr std::uint64_t message_id(std::size_t process,
   return (static_cast<std::uint64_t>(process) << 40) + message;
 }
 
+/// A number of a parcel that no message has.
+constexpr std::uint64_t parcel_id(std::uint64_t parcel) noexcept {
+  return (std::uint64_t{1} << 52) + parcel;
+}
+
 /// "worker 3", "other threads", "other threads 2".
 std::string to_string(track_id track);
 
@@ -96,15 +114,26 @@ struct slice {
   std::span<const std::uint64_t> received, sent;
 };
 
-/// A feed, a fetch, or a failure.
+/// A feed, a fetch, a failure, or an end of a parcel.
 struct instant {
   event_kind kind = event_kind::failure;
+  /// Of a parcel: where its op runs, if the trace has its run.
   track_id track;
   std::uint64_t time = 0;
   handle_id handle = no_handle;
   std::uint32_t step = 0;
   std::uint64_t bytes = 0;
+  ///@{
+  /// Of a parcel: the op at its other end, and its number; 0: the traces lack
+  /// that end.
+  handle_id peer = no_handle;
+  std::uint64_t parcel = 0;
+  ///@}
 };
+constexpr bool is_parcel(const instant& i) noexcept {
+  return i.kind == event_kind::parcel_sent
+         || i.kind == event_kind::parcel_arrived;
+}
 
 /// Memory of temporaries and feeds after a change (memory_account).
 struct memory_sample {
