@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <vector>
 
 using namespace troupe;
@@ -16,11 +17,14 @@ TEST_SUITE("trace.summary") {
 
 namespace {
 
-trace_summary summary_of(const process_trace& t) {
-  const std::vector<process_trace> parts{t};
+trace_summary summary_of(const std::vector<process_trace>& parts) {
   const timeline all{parts};
-  const op_graph graph{t.graph};
+  const op_graph graph{parts.front().graph};
   return summarize(parts, all, graph);
+}
+
+trace_summary summary_of(const process_trace& t) {
+  return summary_of(std::vector{t});
 }
 
 } // namespace
@@ -110,6 +114,50 @@ TEST_CASE("a rank that came early waits for the rank that came last") {
   CHECK(waits[0].waited_for == r1);
   CHECK(waits[0].reason == wait_reason::rank);
   CHECK(waits[0].longest_ns == 800);
+}
+
+TEST_CASE("a wait for a parcel lasts until it arrives, and says what came") {
+  made_trace t{2, 1};
+  t.graph().process_of_device = {0, 1};
+  const auto send = t.op("send", 0), recv = t.op("recv", 1);
+  t.edge(send, recv);
+  auto other = t;
+  other.run_info().process = 1;
+  // The value is sent before the `recv` begins: what it waits for is the way.
+  t.step(0, 0, 2000).run(send, 0, 0, 0, 200);
+  t.event(event_kind::parcel_sent, 100, send, 0, 0, recv, 4000);
+  other.step(0, 0, 2000).run(recv, 0, 0, 500, 600);
+  other.event(event_kind::parcel_arrived, 1100, send, 0, 0, recv, 4000)
+    .event(event_kind::completion, 1200, recv, 0);
+  const auto waits = summary_of({t.done(), other.done()}).waits;
+  const auto found =
+    std::ranges::find(waits, wait_reason::rank, &op_wait::reason);
+  REQUIRE(found != waits.end());
+  CHECK(found->op == recv);
+  CHECK(found->waited_for == send);
+  CHECK(found->total_ns == 600);
+  CHECK(found->parcels == 1);
+  CHECK(found->bytes == 4000);
+  CHECK(found->travel_ns == 1000); // 4000 MB/s
+}
+
+TEST_CASE("a wait for a rank of a collective says what was merged, and how "
+          "long that took") {
+  made_trace t{2, 1};
+  t.graph().process_of_device = {0, 1};
+  const auto r0 = t.op("all_reduce", 0, true), r1 = t.op("all_reduce", 1, true);
+  auto other = t;
+  other.run_info().process = 1;
+  t.step(0, 0, 1000).run(r0, 0, 0, 100, 900);
+  other.step(0, 0, 1000).run(r1, 0, 0, 700, 900);
+  other.event(event_kind::merge_begin, 700, r1, 0, 0, no_handle, 64);
+  const auto waits = summary_of({t.done(), other.done()}).waits;
+  REQUIRE(waits.size() == 1);
+  CHECK(waits[0].op == r0);
+  CHECK(waits[0].waited_for == r1);
+  CHECK(waits[0].total_ns == 600);
+  CHECK(waits[0].bytes == 64);
+  CHECK(waits[0].travel_ns == 200);
 }
 
 TEST_CASE("messages are counted by what sends and receives them") {

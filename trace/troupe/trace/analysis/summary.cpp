@@ -188,7 +188,7 @@ trace_summary summarize(std::span<const process_trace> parts,
   s.steps = step_statistics_of(all);
   if (const auto* step = median_step(all))
     s.path = find_critical_path(all, graph, *step);
-  s.waits = find_waits(all, graph);
+  s.waits = find_waits(all, graph, parcel_list{parts, graph});
   time_sums sums{all, graph};
   s.types = sums.types();
   s.workers = sums.idle();

@@ -25,19 +25,19 @@ class wait_log {
 public:
   void add(const op_run& r, const op_run* waited_for, wait_reason reason,
            std::uint64_t begin, std::uint64_t end) {
-    if (end <= begin)
+    add(r, waited_for ? waited_for->op : no_handle, reason, begin, end);
+  }
+  /// The time in which `r` waited for a value of another process.
+  void add(const op_run& r, const parcel& p) {
+    const auto end =
+      p.kind == parcel_kind::value ? p.arrived->time : p.sent->time;
+    auto* w =
+      add(r, p.sender, wait_reason::rank, r.begin, std::min(end, r.done));
+    if (!w || p.bytes == 0)
       return;
-    const auto other = waited_for ? waited_for->op : no_handle;
-    auto& w = waits_[{r.op, other, reason}];
-    w.op = r.op;
-    w.waited_for = other;
-    w.reason = reason;
-    ++w.count;
-    w.total_ns += end - begin;
-    if (end - begin > w.longest_ns) {
-      w.longest_ns = end - begin;
-      w.longest_in = r.step;
-    }
+    ++w->parcels;
+    w->bytes += p.bytes;
+    w->travel_ns += p.travel_ns();
   }
   std::vector<op_wait> sorted() const {
     std::vector<op_wait> all;
@@ -48,12 +48,30 @@ public:
   }
 
 private:
+  op_wait* add(const op_run& r, handle_id other, wait_reason reason,
+               std::uint64_t begin, std::uint64_t end) {
+    if (end <= begin)
+      return nullptr;
+    auto& w = waits_[{r.op, other, reason}];
+    w.op = r.op;
+    w.waited_for = other;
+    w.reason = reason;
+    ++w.count;
+    w.total_ns += end - begin;
+    if (end - begin > w.longest_ns) {
+      w.longest_ns = end - begin;
+      w.longest_in = r.step;
+    }
+    return &w;
+  }
+
   std::map<std::tuple<handle_id, handle_id, wait_reason>, op_wait> waits_;
 };
 
 } // namespace
 
-std::vector<op_wait> find_waits(const timeline& all, const op_graph& graph) {
+std::vector<op_wait> find_waits(const timeline& all, const op_graph& graph,
+                                const parcel_list& parcels) {
   wait_log log;
   const auto steps = all.steady_steps();
   if (steps.empty())
@@ -64,7 +82,10 @@ std::vector<op_wait> find_waits(const timeline& all, const op_graph& graph) {
     const auto own =
       std::ranges::lower_bound(steps, r.step, {}, &step_times::step);
     const bool counts = own != steps.end() && own->step == r.step;
-    if (counts)
+    const auto* p = counts ? parcels.find(r.op, r.step) : nullptr;
+    if (p && p->is_whole())
+      log.add(r, *p);
+    else if (counts)
       if (const auto* partner = late_partner(all, graph, r))
         log.add(r, partner, wait_reason::rank, r.begin, partner->begin);
     const auto& h = graph.graph().handles[r.op];

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/trace/analysis/op_graph.hpp>
+#include <troupe/trace/analysis/parcels.hpp>
 #include <troupe/trace/analysis/timeline.hpp>
 
 #include <cstddef>
@@ -29,11 +30,19 @@ struct op_wait {
   std::uint64_t total_ns = 0;
   std::uint64_t longest_ns = 0;
   std::uint32_t longest_in = 0; ///< step of the longest one
+  ///@{
+  /// Of waits for a rank: what it sent, and how long that took on its way, in
+  /// those waits of which both are known.
+  std::size_t parcels = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t travel_ns = 0;
+  ///@}
 };
 
 /// The times in which compute streams of devices ran nothing although their
 /// step was under way, by the op that ended the time; and the times in which
 /// ranks waited for others. The most time first.
-std::vector<op_wait> find_waits(const timeline& all, const op_graph& graph);
+std::vector<op_wait> find_waits(const timeline& all, const op_graph& graph,
+                                const parcel_list& parcels);
 
 } // namespace troupe::trace
