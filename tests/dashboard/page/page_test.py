@@ -38,6 +38,25 @@ for (let i = 0; i < data.length; i += 4) {
 return yellow;
 """
 
+# A `recv` in flight, and what came for it from another rank: names of the ops of the
+# chain that the page draws, and the row of the parcel.
+PARCEL = """
+const done = arguments[0];
+const modules = ['slices', 'timeline_flow', 'timeline_rows'].map(name => import(`/${name}.js`));
+Promise.all(modules).then(([{slices, PENDING, PARCEL, NO_WORKER}, {flow_to}, {timeline_rows}]) => {
+  const handles = [{type: 'send', device: 1}, {type: 'recv', device: 0}];
+  const graph = {handles, devices: ['cpu:0', 'cpu:1'], is_op: [1, 1], from: [0], distance: [0],
+                 in_edges: handle => (handle === 1 ? [0] : [])};
+  const store = {graph, slices: new slices(), run: {workers: 1}};
+  store.slices.add(18, 0, 0, NO_WORKER, 7, PARCEL);
+  store.slices.add(12, 7, 1, NO_WORKER, 7, PENDING);
+  const rows = new timeline_rows(store);
+  rows.update();
+  const chain = flow_to(store, store.slices.row(1)).map(slice => handles[slice[2]].type);
+  done([chain, rows.rows[rows.of(0, NO_WORKER, PARCEL)].text]);
+});
+"""
+
 PICTURE = "return document.querySelector(arguments[0]).toDataURL();"
 
 FRAME_RATE = """
@@ -231,6 +250,12 @@ class PageTest(PageCase):
 
     def test_actors_show_what_was_sent(self):
         self.open()
+    def test_a_parcel_is_what_a_recv_waited_for(self):
+        self.open()
+        chain, row = self.driver.execute_async_script(PARCEL)
+        self.assertEqual(chain, ["recv", "send"])
+        self.assertEqual(row, "parcels cpu:1")
+
         self.wait_live()
         self.pause()
         self.show("actors")
@@ -462,7 +487,8 @@ class PageTest(PageCase):
         self.assertEqual(nameless, [])
 
     def test_the_page_is_small(self):
-        total = sum(file.stat().st_size for file in PAGE.iterdir())
+        loaded = (".css", ".html", ".js")  # the schema is for scripts
+        total = sum(file.stat().st_size for file in PAGE.iterdir() if file.suffix in loaded)
         print(f"page: {total} bytes", file=sys.stderr)
         self.assertLess(total, MOST_BYTES)
 

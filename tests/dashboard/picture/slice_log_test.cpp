@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <vector>
+
 using namespace troupe;
 using namespace troupe::dashboard;
 using namespace troupe::test;
@@ -53,6 +55,27 @@ TEST_CASE("help, merges and launches are slices of their own") {
   CHECK(log.slices()[1].end == 50);
   CHECK(log.slices()[2].kind == slice_kind::help);
   CHECK(log.slices()[3].kind == slice_kind::merge);
+}
+
+TEST_CASE("a parcel is a slice without length of the op of the other rank") {
+  const auto traces = two_ranks();
+  const auto parcels_in = [](const slice_log& log) {
+    std::vector<slice> found;
+    for (const auto& s : log.slices())
+      if (s.kind == slice_kind::parcel)
+        found.push_back(s);
+    return found;
+  };
+  const auto sent = parcels_in(log_of(traces[0]));
+  REQUIRE(sent.size() == 2);
+  CHECK(sent[0].op == recv_op);
+  CHECK(sent[0].begin == 1500);
+  CHECK(sent[0].end == 1500);
+  const auto arrived = parcels_in(log_of(traces[1]));
+  REQUIRE(arrived.size() == 2);
+  CHECK(arrived[1].op == send_op);
+  CHECK(arrived[1].begin == 2500);
+  CHECK(arrived[1].step == 1);
 }
 
 TEST_CASE("an op within an op is a slice, and the worker is busy once") {

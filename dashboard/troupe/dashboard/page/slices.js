@@ -1,9 +1,9 @@
 // What ran when: the newest slices of the run, in the order in which they ended.
 
 // Kinds.
-export const [HELP, MERGE, PENDING] = [1, 2, 3];
+export const [HELP, MERGE, PENDING, PARCEL] = [1, 2, 3, 4];
 export const NO_WORKER = 65535;
-export const KIND_WORDS = ['ran', 'got help', 'merged', 'was in flight'];
+export const KIND_WORDS = ['ran', 'got help', 'merged', 'was in flight', 'sent or gets a value'];
 
 const CAPACITY = 1 << 17;
 

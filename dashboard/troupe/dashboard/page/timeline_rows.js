@@ -1,9 +1,11 @@
-// The rows of the timeline: a worker each, then what devices merge or have in flight.
-import {MERGE, NO_WORKER, PENDING} from '/slices.js';
+// The rows of the timeline: a worker each, then what devices merge or have in flight,
+// and what comes from devices of other ranks or goes there.
+import {MERGE, NO_WORKER, PARCEL, PENDING} from '/slices.js';
 
 // Keys of rows; below them are workers. Rows are in the order of their keys.
 const MERGES = 1 << 16;
 const IN_FLIGHT = 1 << 17;
+const PARCELS = 1 << 18;
 
 export class timeline_rows {
   constructor(store) {
@@ -41,11 +43,13 @@ export class timeline_rows {
 
   _key(handle, worker, kind) {
     const {device} = this.store.graph.handles[handle];
+    if (kind === PARCEL) return PARCELS + device;
     return kind === MERGE ? MERGES + device : kind === PENDING ? IN_FLIGHT + device : worker;
   }
 
   _text(key) {
     const {devices} = this.store.graph;
+    if (key >= PARCELS) return `parcels ${devices[key - PARCELS]}`;
     if (key >= IN_FLIGHT) return `${devices[key - IN_FLIGHT]} in flight`;
     if (key >= MERGES) return `${devices[key - MERGES]} merges`;
     return key === NO_WORKER ? 'other threads' : `worker ${key}`;

@@ -4,7 +4,7 @@ import {painter, screen_canvas, text_cutter, tooltip} from '/canvas.js';
 import {has_motion, text_on, theme, type_color, type_rank_color} from '/colors.js';
 import {flow_to} from '/timeline_flow.js';
 import {timeline_rows} from '/timeline_rows.js';
-import {HELP, KIND_WORDS, NO_WORKER} from '/slices.js';
+import {HELP, KIND_WORDS, NO_WORKER, PARCEL} from '/slices.js';
 import {ms, percent, tick_step} from '/format.js';
 
 const LEAST_ROW = 26;          // pixels
@@ -16,6 +16,7 @@ const MOST_SPAN = 600000;
 const FIRST_SPAN = 4000;
 const FRAME_MS = 250;          // the next frame should be here by then
 const LEGEND = 7;
+const PARCEL_WIDTH = 3;        // it has no length
 
 export class timeline_view {
   constructor(store, open) {
@@ -176,7 +177,8 @@ export class timeline_view {
       drawn[row] = from + length;
       const x = this._x(Math.max(from, this.begin));
       const right = this._x(Math.min(from + length, end));
-      const width = Math.max(1, right - x - (right - x > 4 ? 1 : 0));
+      const width = Math.max(kind === PARCEL ? PARCEL_WIDTH : 1,
+                             right - x - (right - x > 4 ? 1 : 0));
       const color = this._colors[handle] ??= type_color(graph, graph.handles[handle].type);
       c.fillStyle = color;
       // Help with an op that runs elsewhere is half as high.
@@ -222,7 +224,9 @@ export class timeline_view {
       const before = this.chain[at + 1];
       if (!before) return;
       const y0 = this._y(this.rows.of(before[2], before[3], before[5])) + this.row / 2;
-      this._paint_arrow(c, this._x(before[0] + before[1]), y0, x, y + this.row / 2);
+      const x0 = this._x(before[0] + before[1]);
+      // What is in flight began before the value came that it waited for.
+      this._paint_arrow(c, x0, y0, Math.max(x, x0), y + this.row / 2);
     });
   }
 
@@ -360,7 +364,8 @@ export class timeline_view {
     }
     const [, length, handle, , step, kind] = slice;
     this.tip.show(x, y, [this.store.graph.handles[handle].name,
-                         `${KIND_WORDS[kind]} in step ${step} for ${ms(length)}`]);
+                         `${KIND_WORDS[kind]} in step ${step}${
+                           kind === PARCEL ? '' : ` for ${ms(length)}`}`]);
   }
 
   _choose(slice) {
@@ -383,8 +388,9 @@ export class timeline_view {
     const waited = before ? ['It waited for ', name(before[2]), `, which ended ${
       ms(Math.max(0, begin - before[0] - before[1]))} before it began.`]
       : ['Nothing in its step that is kept ran before it.'];
-    this.facts.replaceChildren(
-      name(handle), ` ${KIND_WORDS[kind]} in step ${step} on ${where} for `,
-      make('b', {}, ms(length)), '. ', ...waited);
+    const what = kind === PARCEL ? [` of another rank ${
+      this.store.graph.handles[handle].type === 'recv' ? 'gets' : 'sent'} a value of step ${step}. `]
+      : [` ${KIND_WORDS[kind]} in step ${step} on ${where} for `, make('b', {}, ms(length)), '. '];
+    this.facts.replaceChildren(name(handle), ...what, ...waited);
   }
 }

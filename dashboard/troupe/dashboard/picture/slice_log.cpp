@@ -15,6 +15,8 @@ void slice_log::add(const trace_event& e) {
   case event_kind::merge_begin: return begin_elsewhere(e, slice_kind::merge);
   case event_kind::merge_end: return end_elsewhere(e, slice_kind::merge);
   case event_kind::completion: return end_elsewhere(e, slice_kind::pending);
+  case event_kind::parcel_sent: return keep_parcel(e, e.to);
+  case event_kind::parcel_arrived: return keep_parcel(e, e.from);
   default: return;
   }
 }
@@ -69,6 +71,10 @@ void slice_log::end_elsewhere(const trace_event& e, slice_kind kind) {
   open.erase(found);
   done.end = std::max(e.time, done.begin);
   keep(done);
+}
+
+void slice_log::keep_parcel(const trace_event& e, handle_id peer) {
+  keep({e.time, e.time, peer, e.step, e.worker, slice_kind::parcel});
 }
 
 void slice_log::keep(const slice& done) {

@@ -17,6 +17,9 @@ enum class slice_kind : std::uint8_t {
   help,    ///< an idle worker ran parts of the op
   merge,   ///< from the last arrival at a collective until its end
   pending, ///< from the launch of an op to its completion
+  /// What was sent to op `op` of another process, or has come from it: without
+  /// a length, because one process knows one end.
+  parcel,
 };
 
 /// A part of the timeline. Times are in nanoseconds since the run's begin.
@@ -62,6 +65,7 @@ private:
   void end(const trace_event& e, slice_kind kind);
   void begin_elsewhere(const trace_event& e, slice_kind kind);
   void end_elsewhere(const trace_event& e, slice_kind kind);
+  void keep_parcel(const trace_event& e, handle_id peer);
   void keep(const slice& done);
 
   std::size_t kept_;
