@@ -4,6 +4,7 @@
 #include "group_rig.hpp"
 #include "values.hpp"
 
+#include <troupe/base/clock.hpp>
 #include <troupe/comm/communicator.hpp>
 #include <troupe/comm/local/group_merge.hpp>
 #include <troupe/comm/shm/join.hpp>
@@ -271,6 +272,11 @@ TEST_CASE_TEMPLATE("a rank can be several calls ahead", Group, local_ranks,
         ->start({collective_kind::all_reduce, 0, {&own_values[c], 1}}, ends[c])
         .position
       == c + 1);
+  const auto waiting = fast.ranks[0]->waiting_calls(calls + 1);
+  REQUIRE(waiting.size() == calls);
+  for (std::size_t c = 0; c < calls; ++c)
+    CHECK(waiting[c].position == c + 1);
+  CHECK(fast.ranks[0]->waiting_calls(3).size() == 3);
   for (std::size_t c = 0; c < calls; ++c) {
     CHECK(fast.ranks[0]->waits_for()->position == c + 1);
     const auto state =
@@ -446,6 +452,7 @@ TEST_CASE_TEMPLATE("a call says which ranks have arrived and which are missing",
                    host_processes, gloo_hosts) {
   rig<Group> g{4};
   CHECK(!g.ranks[2]->waits_for());
+  const auto before = now_ns();
   g.start(2);
   g.start(0);
   for (std::size_t r : {0, 2}) {
@@ -459,6 +466,8 @@ TEST_CASE_TEMPLATE("a call says which ranks have arrived and which are missing",
     CHECK(waits->text == "all_reduce of x");
     CHECK(waits->arrived == std::vector<std::size_t>{0, 2});
     CHECK(waits->missing == std::vector<std::size_t>{1, 3});
+    CHECK(waits->since_ns >= before);
+    CHECK(waits->since_ns <= now_ns());
   }
   CHECK(!g.ranks[1]->waits_for());
   g.ranks[3]->fail(broken);

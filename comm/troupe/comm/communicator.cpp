@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/comm/communicator.hpp>
 
+#include <utility>
+
 namespace troupe::comm {
 
 std::string_view to_string(collective_kind kind) noexcept {
@@ -20,6 +22,11 @@ namespace {
 }
 
 } // namespace
+
+std::optional<waiting_call> communicator::waits_for() const {
+  auto first = waiting_calls(1);
+  return first.empty() ? std::nullopt : std::optional{std::move(first.front())};
+}
 
 void communicator::open_parcels(parcel_receiver&) {
   refuse_parcels();

@@ -65,6 +65,8 @@ struct waiting_call {
   std::vector<std::size_t> arrived; ///< ranks that have made the call
   /// Ranks that have not. None: the values are being merged.
   std::vector<std::size_t> missing;
+  /// When this rank made the call, by `now_ns` (base/clock.hpp).
+  std::uint64_t since_ns = 0;
   ///@{
   /// Of a call that no rank is missing from: how far its values have come.
   std::string channel = {}; ///< what carries them, e.g. "gloo"
@@ -163,9 +165,12 @@ public:
   /// have made.
   virtual void give_up(ticket first, ticket last, const error& why) = 0;
 
-  /// The first call of this rank that is not complete; nothing if all are. For
-  /// a watchdog, which asks again later and compares positions.
-  virtual std::optional<waiting_call> waits_for() const = 0;
+  /// The first calls of this rank that are not complete, in order: at most
+  /// `most`, none if all are complete. For whoever watches, who asks again
+  /// later and compares positions.
+  virtual std::vector<waiting_call> waiting_calls(std::size_t most) const = 0;
+  /// The first of them.
+  std::optional<waiting_call> waits_for() const;
 
   ///@{
   /// For a thread that watches whether processes live. `beat` tells the other

@@ -29,8 +29,8 @@ public:
   void give_up(ticket first, ticket last, const error& why) override {
     group_->give_up(rank(), first, last, why);
   }
-  std::optional<waiting_call> waits_for() const override {
-    return group_->waits_for(rank());
+  std::vector<waiting_call> waiting_calls(std::size_t most) const override {
+    return group_->waiting_calls(rank(), most);
   }
   void leave(const error& why) override { group_->leave(rank(), why); }
 

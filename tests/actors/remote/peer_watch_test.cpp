@@ -69,9 +69,10 @@ public:
   void fail(const error&) override {}
   void give_up(ticket, ticket, const error&) override {}
   void leave(const error&) override {}
-  std::optional<comm::waiting_call> waits_for() const override {
+  std::vector<comm::waiting_call> waiting_calls(std::size_t) const override {
     std::lock_guard guard{mutex_};
-    return waiting_;
+    return waiting_ ? std::vector{*waiting_}
+                    : std::vector<comm::waiting_call>{};
   }
   void beat(std::uint64_t, std::string_view doing) override {
     std::lock_guard guard{mutex_};

@@ -4,6 +4,7 @@
 // values, engine_group_meet.cpp lets the processes meet and part.
 #include <troupe/comm/engine/engine_group.hpp>
 
+#include <troupe/base/clock.hpp>
 #include <troupe/comm/call_text.hpp>
 #include <troupe/kernels/memory/address_space.hpp>
 
@@ -34,6 +35,7 @@ void put_number(message_bytes& message, ticket position) {
 
 launch_result engine_group::start(std::size_t rank, const collective_call& call,
                                   completion& whole) {
+  const auto since = now_ns();
   staged_call staged;
   try {
     staged =
@@ -72,6 +74,7 @@ launch_result engine_group::start(std::size_t rank, const collective_call& call,
     throw error{why};
   }
   v.whole = &whole;
+  v.since_ns = since;
   v.call = call;
   held.unlock();
   asked_call asked{rank, position};
@@ -113,20 +116,25 @@ void engine_group::give_up(std::size_t rank, ticket first, ticket last,
   tell(held, all);
 }
 
-std::optional<waiting_call> engine_group::waits_for(std::size_t rank) const {
+std::vector<waiting_call> engine_group::waiting_calls(std::size_t rank,
+                                                      std::size_t most) const {
+  std::vector<waiting_call> all;
   std::lock_guard guard{mutex_};
   for (auto& m : meetings_) {
+    if (all.size() == most)
+      break;
     if (!m || m->failure || m->is_merged || !m->ranks[rank].whole)
       continue;
     const auto& own = m->ranks[rank];
-    waiting_call found{m->position, own.letter.text(), {}, {}};
+    all.push_back({m->position, own.letter.text(), {}, {}});
+    auto& found = all.back();
+    found.since_ns = own.since_ns;
     for (std::size_t r = 0; r < size_; ++r)
       (m->ranks[r].came ? found.arrived : found.missing).push_back(r);
     if (found.missing.empty())
       describe_traffic(own, found);
-    return found;
   }
-  return std::nullopt;
+  return all;
 }
 
 /// How far the values of a call have come. Needs the lock.

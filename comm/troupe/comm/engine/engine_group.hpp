@@ -71,7 +71,8 @@ public:
                       completion& whole);
   void fail(std::size_t rank, const error& why);
   void give_up(std::size_t rank, ticket first, ticket last, const error& why);
-  std::optional<waiting_call> waits_for(std::size_t rank) const;
+  std::vector<waiting_call> waiting_calls(std::size_t rank,
+                                          std::size_t most) const;
   void leave(std::size_t rank, const error& why);
   void beat(std::uint64_t steps, std::string_view doing);
   std::vector<peer_state> peers() const;
@@ -99,6 +100,7 @@ private:
     bool is_good = false;        ///< which does not say that it has failed
     bool is_made = false;        ///< a rank of this process has made the call
     completion* whole = nullptr; ///< null: nobody is to be notified
+    std::uint64_t since_ns = 0;  ///< when it made the call; of ranks that wait
     collective_call call;        ///< of ranks that wait
     staged_call staged;          ///< of other processes: only the message
     letter_view letter;

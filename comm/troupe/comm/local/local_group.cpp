@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/comm/local/local_group.hpp>
 
+#include <troupe/base/clock.hpp>
 #include <troupe/comm/call_text.hpp>
 #include <troupe/comm/end_of_group.hpp>
 
@@ -46,6 +47,7 @@ launch_result local_group::start(std::size_t rank, const collective_call& call,
     throw error{why};
   }
   m.ranks[rank].whole = &whole;
+  m.ranks[rank].since_ns = now_ns();
   m.ranks[rank].call = call;
   if (!is_complete(m))
     return {launch_status::pending, m.position};
@@ -119,18 +121,22 @@ void local_group::give_up(std::size_t rank, ticket first, ticket last,
   tell(all);
 }
 
-std::optional<waiting_call> local_group::waits_for(std::size_t rank) const {
+std::vector<waiting_call> local_group::waiting_calls(std::size_t rank,
+                                                     std::size_t most) const {
+  std::vector<waiting_call> all;
   std::lock_guard guard{mutex_};
-  for (auto position = ended_ + 1; position <= made_[rank]; ++position) {
+  for (auto position = ended_ + 1; position <= made_[rank] && all.size() < most;
+       ++position) {
     const auto& m = meeting_at(position);
     if (m.ended || m.failure)
       continue;
-    waiting_call found{position, text_of(m.ranks[rank].call), {}, {}};
+    all.push_back({position, text_of(m.ranks[rank].call), {}, {}});
+    auto& found = all.back();
+    found.since_ns = m.ranks[rank].since_ns;
     for (std::size_t r = 0; r < size(); ++r)
       (m.ranks[r].came ? found.arrived : found.missing).push_back(r);
-    return found;
   }
-  return std::nullopt;
+  return all;
 }
 
 void local_group::leave(std::size_t rank, const error& why) {

@@ -31,7 +31,8 @@ public:
                       completion& whole);
   void fail(std::size_t rank, const error& why);
   void give_up(std::size_t rank, ticket first, ticket last, const error& why);
-  std::optional<waiting_call> waits_for(std::size_t rank) const;
+  std::vector<waiting_call> waiting_calls(std::size_t rank,
+                                          std::size_t most) const;
   void leave(std::size_t rank, const error& why);
   ///@}
 
@@ -40,6 +41,7 @@ private:
   struct visit {
     bool came = false;
     completion* whole = nullptr; ///< null: the rank does not wait
+    std::uint64_t since_ns = 0;  ///< when it made the call
     collective_call call;
   };
 

@@ -104,6 +104,7 @@ launch_result shm_group::start(std::size_t rank, const collective_call& call,
   if (!c)
     throw error{*of.left};
   c->whole = &whole;
+  c->since_ns = now_ns();
   c->call = call;
   try {
     stage(rank, *c);
@@ -457,13 +458,19 @@ shm_group::ended_call shm_group::end_first(own_rank& of, own_call& c,
 
 // -- questions ----------------------------------------------------------------
 
-std::optional<waiting_call> shm_group::waits_for(std::size_t rank) const {
+std::vector<waiting_call> shm_group::waiting_calls(std::size_t rank,
+                                                   std::size_t most) const {
   const auto& of = own(rank);
+  std::vector<waiting_call> all;
   std::lock_guard guard{of.lock};
   for (auto& c : of.calls) {
+    if (all.size() == most)
+      break;
     if (c->given_up)
       continue;
-    waiting_call found{c->number, text_of(c->call), {}, {}};
+    all.push_back({c->number, text_of(c->call), {}, {}});
+    auto& found = all.back();
+    found.since_ns = c->since_ns;
     for (std::size_t r = 0; r < size(); ++r) {
       const auto made = board_->ranks[r].made.load(std::memory_order_acquire);
       (r == rank || made >= c->number ? found.arrived : found.missing)
@@ -471,9 +478,8 @@ std::optional<waiting_call> shm_group::waits_for(std::size_t rank) const {
     }
     if (found.missing.empty())
       describe_traffic(*c, found);
-    return found;
   }
-  return std::nullopt;
+  return all;
 }
 
 /// How far the sums of a call have come.

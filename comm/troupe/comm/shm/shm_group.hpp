@@ -61,7 +61,8 @@ public:
                       completion& whole);
   void fail(std::size_t rank, const error& why);
   void give_up(std::size_t rank, ticket first, ticket last, const error& why);
-  std::optional<waiting_call> waits_for(std::size_t rank) const;
+  std::vector<waiting_call> waiting_calls(std::size_t rank,
+                                          std::size_t most) const;
   void beat(std::uint64_t steps, std::string_view doing) noexcept {
     board_->pulses[self_].beat(steps, doing);
   }
@@ -86,6 +87,7 @@ private:
   struct own_call {
     ticket number = 0;
     completion* whole = nullptr; ///< null: nobody is to be notified
+    std::uint64_t since_ns = 0;  ///< when it was made
     /// Why the rank fails the call. Written before `is_given_up` is stored with
     /// release, and never changed.
     std::optional<error> given_up;
