@@ -201,6 +201,39 @@ TEST_CASE("the schema has all that is answered, and nothing else") {
   }
 }
 
+TEST_CASE("a collective that began before anybody looked says who is missing") {
+  const auto net = make_mlp();
+  executor_options options;
+  options.devices = parse_devices("cpu:2");
+  options.parameters = net.parameters();
+  options.lowering.merge_in_updates = options.lowering.share_parameters = false;
+  options.hooks.rank_collectives = true;
+  message_id held; // to the first collective of device 1
+  {
+    const executor whole{net.main, options};
+    const auto& g = whole.graph();
+    for (auto& e : g.edges)
+      if (g.is_op(e.to) && g.op(e.to).collective_index == 0
+          && g.op(e.to).device == 1 && e.distance == 0)
+        held = {e.from, e.to, 0};
+  }
+  REQUIRE(held.to != no_handle);
+  options.hooks.shuffle = delivery_shuffle{.seed = {}, .withheld = held};
+  executor exe{net.main, options};
+  const auto step = exe.submit(net.batch(0, 6));
+  while (exe.collectives().empty())
+    std::this_thread::yield();
+  asked_board board;
+  const auto shown = board->show(exe, "held");
+  const auto all = board.get_json("/api/v1/collectives");
+  let_go(exe);
+  exe.wait(step);
+  REQUIRE_FALSE(all.empty());
+  CHECK(all[0]["arrived"].dump() == R"(["cpu:0"])");
+  CHECK(all[0]["missing"].dump() == R"(["cpu:1"])");
+  CHECK(all[0]["waiting_ns"] > 0);
+}
+
 TEST_CASE("each run that is shown has another number") {
   asked_board b;
   b->show(recorded());

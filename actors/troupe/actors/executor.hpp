@@ -277,8 +277,11 @@ public:
   /// Why the oldest running step has not ended. Empty if no step is running.
   /// Any thread.
   actors::wait_chain why() const;
-  /// The recorder of what happens in steps. A `level_request` raises its level,
-  /// an `event_reader` reads its events. Any thread.
+  /// The collectives that devices of this process have begun and that are not
+  /// over, in order by device: which ranks have arrived, which are missing, and
+  /// since when. Rank i is device i, also of another process. Those that one op
+  /// merges for all devices are not among them. Any thread.
+  std::vector<actors::collective_wait> collectives() const;
   ///@{
   /// Texts between the processes of a run, for what the application wants to
   /// know of the others; they take the way of control messages, beside the
@@ -289,8 +292,8 @@ public:
   void send_note(std::size_t process, const std::string& text);
   std::vector<process_note> take_notes();
   ///@}
-  /// The recorder of what happens in steps. Its level can be changed at any
-  /// time. Any thread.
+  /// The recorder of what happens in steps. A `level_request` raises its level,
+  /// an `event_reader` reads its events. Any thread.
   recorder& trace() noexcept;
   /// What a trace of this run says before its first event: the process and its
   /// graph. Any thread.

@@ -36,6 +36,10 @@ actors::wait_chain executor::why() const {
   return impl_->actors->waits().why();
 }
 
+std::vector<actors::collective_wait> executor::collectives() const {
+  return impl_->actors->waits().collectives();
+}
+
 const graph::ssa_graph& executor::graph() const {
   return impl_->actors->graph();
 }

@@ -52,6 +52,14 @@ struct wait_chain {
   std::vector<busy_worker> busy = {};
 };
 
+/// A collective that a device of this process has begun and that is not over.
+struct collective_wait {
+  handle_id handle = no_handle; ///< the device's part in it
+  step_id step = 0;
+  /// Who has arrived, who is missing, and since when the device waits.
+  comm::waiting_call call;
+};
+
 /// One line per link: "relu#3@cpu:0, step 7: waits for 1 of 2 messages".
 std::string to_string(const wait_chain& chain);
 /// The line of one link.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/dashboard/board.hpp>
 
+#include <troupe/base/clock.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
 #include <troupe/base/threads.hpp>
@@ -296,7 +297,11 @@ web_response board::hub::answer_of_picture(const web_request& request) {
   if (path == "/api/v1/series")
     return json_response(series_answer(*picture_));
   if (path == "/api/v1/collectives")
-    return json_response(collectives_answer(*picture_, state_.now_ns));
+    return json_response(
+      collectives_answer(*picture_, state_.now_ns,
+                         {source_ ? source_->collectives()
+                                  : std::vector<actors::collective_wait>{},
+                          now_ns()}));
   if (path == "/api/v1/memory")
     return json_response(memory_answer(*picture_, most_holders));
   if (path == "/api/v1/actors")

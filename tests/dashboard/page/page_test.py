@@ -241,21 +241,23 @@ class PageTest(PageCase):
         expected = sorted(self.server.change(lambda run: run.collectives()),
                           key=lambda one: -one["waiting_ns"])
         self.assertTrue(expected[0]["missing"])
-        names = lambda devices, sign: " ".join(f"{sign} {d}" for d in devices) or "\u2013"
+        names = lambda one, what, sign: " ".join(
+            f"{sign} {d} (rank {r})"
+            for d, r in zip(one[what], one[what + "_ranks"])) or "\u2013"
         self.wait_equal(
             lambda: [row[:6] for row in self.rows("collectives", "Collectives")],
             [[one["name"], str(one["step"]), f"{len(one['arrived'])} of {len(one['devices'])}",
-              names(one["arrived"], "\u2713"), names(one["missing"], "\u25cb"),
+              names(one, "arrived", "\u2713"), names(one, "missing", "\u25cb"),
               "12.5 ms" if one["waiting_ns"] else "\u2013"] for one in expected])
 
-    def test_actors_show_what_was_sent(self):
-        self.open()
     def test_a_parcel_is_what_a_recv_waited_for(self):
         self.open()
         chain, row = self.driver.execute_async_script(PARCEL)
         self.assertEqual(chain, ["recv", "send"])
         self.assertEqual(row, "parcels cpu:1")
 
+    def test_actors_show_what_was_sent(self):
+        self.open()
         self.wait_live()
         self.pause()
         self.show("actors")

@@ -458,9 +458,12 @@ class SyntheticRun:
                 if self.handle_state[sender] == DONE:
                     arrived.append(self.graph.devices[self.graph.handles[sender]["device"]])
             missing = [d for d in self.graph.devices if d not in arrived]
+            rank = self.graph.devices.index  # a rank has a device
             answer.append({"handle": number, "name": handle["name"], "step": self.step,
                            "devices": self.graph.devices, "arrived": sorted(set(arrived)),
                            "missing": missing,
+                           "arrived_ranks": [rank(d) for d in sorted(set(arrived))],
+                           "missing_ranks": [rank(d) for d in missing],
                            "waiting_ns": 12_500_000 if arrived and missing else 0,
                            "last_ns": 3_100_000, "mean_ns": 2_900_000})
         return answer

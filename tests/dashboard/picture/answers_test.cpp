@@ -155,6 +155,41 @@ TEST_CASE("a collective says who is missing, and since when") {
   CHECK(all[0]["waiting_ns"] == 4000);
 }
 
+TEST_CASE("in a job, a collective under way says which ranks are missing") {
+  const auto t = two_ranks()[0];
+  const live_picture picture{t.graph, 0, 1}; // has seen no event of it
+  actors::collective_wait wait{sum_of_0, 7, {}};
+  wait.call.arrived = {0};
+  wait.call.missing = {1};
+  wait.call.since_ns = 10'000;
+  const auto all = collectives_answer(picture, 0, {{wait}, 12'500});
+  REQUIRE(all.size() == 1);
+  CHECK(all[0]["handle"] == sum_of_0);
+  CHECK(all[0]["step"] == 7);
+  CHECK(all[0]["devices"].dump() == R"(["cpu:0","cpu:1"])");
+  CHECK(all[0]["arrived"].dump() == R"(["cpu:0"])");
+  CHECK(all[0]["missing"].dump() == R"(["cpu:1"])");
+  CHECK(all[0]["arrived_ranks"].dump() == "[0]");
+  CHECK(all[0]["missing_ranks"].dump() == "[1]");
+  CHECK(all[0]["waiting_ns"] == 2'500);
+}
+
+TEST_CASE("in a job, all ranks have arrived at a collective that is over") {
+  auto t = two_ranks()[0];
+  live_picture picture{t.graph, 0, 1};
+  event_list{t}
+    .on(0, 2)
+    .add(5000, event_kind::arrival, sum_of_0, send_op, 0)
+    .add(5200, event_kind::merge_end, sum_of_0);
+  picture.add(t.events);
+  const auto all = collectives_answer(picture, 6000);
+  REQUIRE(all.size() == 1);
+  CHECK(all[0]["arrived_ranks"].dump() == "[0,1]");
+  CHECK(all[0]["missing"].empty());
+  CHECK(all[0]["waiting_ns"] == 0);
+  CHECK(all[0]["last_ns"] == 200);
+}
+
 TEST_CASE("memory names who holds most") {
   const shown s;
   const auto all = memory_answer(s.picture, 5);

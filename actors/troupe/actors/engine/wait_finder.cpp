@@ -33,6 +33,8 @@ constexpr int looks_before_missing = 4;
 constexpr std::chrono::microseconds between_looks{200};
 /// Number of chains that are followed at most, because handles go on meanwhile.
 constexpr int most_chains = 64;
+/// Number of calls of a device that are looked at.
+constexpr std::size_t most_calls = 256;
 
 } // namespace
 
@@ -303,6 +305,35 @@ std::optional<comm::waiting_call> wait_finder::awaited_ranks(place p) const {
   if (!ranks_ || !g.rank_collectives || op.collective_index < 0)
     return std::nullopt;
   return ranks_->of(op.device).waits_for();
+}
+
+std::vector<collective_wait> wait_finder::collectives() const {
+  std::vector<collective_wait> all;
+  const auto& g = *context_.graph;
+  if (!ranks_ || !g.rank_collectives)
+    return all;
+  for (std::size_t device = 0; device < g.devices.size(); ++device) {
+    if (!ranks_->has(device))
+      continue;
+    for (auto& call : ranks_->of(device).waiting_calls(most_calls))
+      if (const auto made =
+            ranks_->in_step(call.position)) // else between steps
+        all.push_back(
+          {collective_on(device, *made), made->step, std::move(call)});
+  }
+  return all;
+}
+
+/// Each step makes the calls of a device in the order of the collectives.
+handle_id wait_finder::collective_on(std::size_t device,
+                                     const step_call& call) const {
+  std::vector<const graph::op_handle*> made;
+  for (auto& op : context_.graph->ops)
+    if (op.collective_index >= 0 && op.device == device
+        && (call.updates || !op.only_in_updates))
+      made.push_back(&op);
+  std::ranges::sort(made, {}, &graph::op_handle::collective_index);
+  return call.index < made.size() ? made[call.index]->id : no_handle;
 }
 
 std::vector<wait_chain::busy_worker> wait_finder::busy_workers() const {

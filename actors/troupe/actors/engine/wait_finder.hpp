@@ -12,6 +12,7 @@
 namespace troupe::actors {
 
 class collective_ranks;
+struct step_call;
 
 /// Explains what a running graph waits for, from its plan and its counters.
 /// This needs no recording. Steps continue meanwhile, so each statement was
@@ -31,6 +32,8 @@ public:
   wait_chain why() const;
   /// The first link of `why(id)`; for the last step if none is running.
   wait_chain::link describe(handle_id id) const;
+  /// See `executor::collectives`.
+  std::vector<collective_wait> collectives() const;
   /// An op that a worker runs; nothing if none does.
   std::optional<wait_chain::link> running() const;
 
@@ -56,6 +59,7 @@ private:
   bool awaits_start(place p) const;
   std::optional<comm::waiting_call> awaited_ranks(place p) const;
   std::vector<wait_chain::busy_worker> busy_workers() const;
+  handle_id collective_on(std::size_t device, const step_call& call) const;
 
   const engine& engine_;
   const graph_context& context_;

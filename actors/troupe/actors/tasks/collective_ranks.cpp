@@ -65,6 +65,15 @@ collective_ranks::calls_of(step_id step) const {
   return found.step == step ? found : numbered_calls{};
 }
 
+std::optional<step_call> collective_ranks::in_step(ticket number) const {
+  std::lock_guard guard{numbering_};
+  for (const auto& calls : calls_of_)
+    if (number >= calls.first && number - calls.first < calls.count)
+      return step_call{calls.step, number - calls.first,
+                       calls.count > calls_per_step_};
+  return std::nullopt;
+}
+
 // The step is marked as failed before `give_up` looks at the rank's calls, and
 // this adds the call before it looks at the mark. Both use the rank's lock, so
 // one of them sees the other.

@@ -10,11 +10,19 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 namespace troupe::actors {
 
 struct step_state;
+
+/// Which call of a step a call is.
+struct step_call {
+  step_id step = 0;
+  std::uint64_t index = 0; ///< the calls that the step makes before it
+  bool updates = false;    ///< the step makes those that belong to updates, too
+};
 
 /// The ends of the group of a graph's devices, for collectives with a handle
 /// per device. A step makes as many calls on each of them, also if it fails:
@@ -54,6 +62,13 @@ public:
   /// fail on another thread meanwhile: then the call is given up.
   launch_result start(std::size_t device, const comm::collective_call& call,
                       completion& whole, const step_state& step) const;
+  /// Which call of a step has this number; nothing if the call was made between
+  /// steps, or its step ended long ago.
+  std::optional<step_call> in_step(ticket number) const;
+  /// True if the device is in this process, and `join` was called.
+  bool has(std::size_t device) const noexcept {
+    return ends_[device] != nullptr;
+  }
   /// The end of a device of this process.
   comm::communicator& of(std::size_t device) const { return *ends_[device]; }
 

@@ -1,4 +1,5 @@
-// Collectives: which devices have arrived, whom the others wait for, for how long.
+// Collectives: which devices, and ranks of a job, have arrived, whom the others wait for,
+// for how long.
 import {data_table, link, make, set_hidden, set_text} from '/dom.js';
 import {poller} from '/poller.js';
 import {count, ms, NONE, percent} from '/format.js';
@@ -29,12 +30,14 @@ export class collectives_view {
     set_hidden(this.empty, collectives.length > 0);
     set_hidden(this.table.element, collectives.length === 0);
     const time = ns => (ns > 0 ? ms(ns / NS_PER_MS) : NONE);
-    const names = (devices, sign) => devices.map(one => `${sign} ${one}`).join('   ') || NONE;
+    const names = (devices, ranks, sign) => devices.map((one, at) =>
+      `${sign} ${one}${ranks?.length ? ` (rank ${ranks[at]})` : ''}`).join('   ') || NONE;
     const rows = [...collectives].sort((a, b) => b.waiting_ns - a.waiting_ns);
     this.table.set_rows(rows.map(one => [
       {key: one.name, make: () => link(one.name, () => this.open(one.handle))},
       count(one.step), `${one.arrived.length} of ${one.devices.length}`,
-      names(one.arrived, '\u2713'), names(one.missing, '\u25cb'),
+      names(one.arrived, one.arrived_ranks, '\u2713'),
+      names(one.missing, one.missing_ranks, '\u25cb'),
       time(one.waiting_ns), time(one.last_ns), time(one.mean_ns)]));
   }
 

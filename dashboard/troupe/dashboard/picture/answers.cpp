@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -42,6 +44,63 @@ json device_names(const live_picture& picture,
                       ? picture.graph().devices[d]
                       : std::to_string(d));
   return names;
+}
+
+/// The processes of devices; none if there is but one.
+json ranks_of(const live_picture& picture,
+              const std::vector<std::uint32_t>& devices) {
+  const auto& processes = picture.graph().process_of_device;
+  auto ranks = json::array();
+  for (auto d : devices)
+    if (d < processes.size())
+      ranks.push_back(processes[d]);
+  return ranks;
+}
+
+/// What is told of a collective's latest call.
+struct shown_collective {
+  std::uint32_t step = 0;
+  std::vector<std::uint32_t> devices, arrived, missing;
+  std::uint64_t waiting_ns = 0;
+};
+
+std::vector<std::uint32_t> all_devices(const trace::graph_info& graph) {
+  std::vector<std::uint32_t> all(graph.devices.size());
+  std::iota(all.begin(), all.end(), 0u);
+  return all;
+}
+
+/// Events are those of one process. In a job, they do not tell when others
+/// arrive, but when all have.
+shown_collective by_events(const trace::graph_info& graph,
+                           const collective_call& call, std::uint64_t now_ns) {
+  if (call.is_over && !graph.process_of_device.empty())
+    return {call.step, all_devices(graph), all_devices(graph), {}, 0};
+  shown_collective shown{call.step, call.expected, call.arrived, {}, 0};
+  if (call.is_over)
+    return shown;
+  for (auto d : call.expected)
+    if (std::ranges::find(call.arrived, d) == call.arrived.end())
+      shown.missing.push_back(d);
+  if (!shown.missing.empty() && now_ns > call.first_ns)
+    shown.waiting_ns = now_ns - call.first_ns;
+  return shown;
+}
+
+/// Rank i is device i.
+shown_collective by_ranks(const actors::collective_wait& wait,
+                          std::uint64_t clock_ns) {
+  shown_collective shown;
+  shown.step = static_cast<std::uint32_t>(wait.step);
+  shown.arrived.assign(wait.call.arrived.begin(), wait.call.arrived.end());
+  shown.missing.assign(wait.call.missing.begin(), wait.call.missing.end());
+  shown.devices = shown.arrived;
+  shown.devices.insert(shown.devices.end(), shown.missing.begin(),
+                       shown.missing.end());
+  std::ranges::sort(shown.devices);
+  if (!shown.missing.empty())
+    shown.waiting_ns = clock_ns - std::min(clock_ns, wait.call.since_ns);
+  return shown;
 }
 
 json group_answer(const handle_group& group, const box& place) {
@@ -157,31 +216,35 @@ json series_answer(const live_picture& picture) {
           {"learning_rate", std::move(learning_rate)}};
 }
 
-json collectives_answer(const live_picture& picture, std::uint64_t now_ns) {
+json collectives_answer(const live_picture& picture, std::uint64_t now_ns,
+                        const known_collectives& known) {
+  std::map<handle_id, shown_collective> shown;
+  for (const auto& [id, call] : picture.collectives().calls())
+    if (!call.arrived.empty())
+      shown[id] = by_events(picture.graph(), call, now_ns);
+  for (const auto& wait : known.under_way)
+    if (wait.handle < picture.graph().handles.size())
+      shown[wait.handle] = by_ranks(wait, known.clock_ns);
   auto all = json::array();
-  for (const auto& [id, call] : picture.collectives().calls()) {
-    if (call.arrived.empty())
-      continue;
-    std::vector<std::uint32_t> missing;
-    for (auto d : call.expected)
-      if (std::ranges::find(call.arrived, d) == call.arrived.end())
-        missing.push_back(d);
-    const auto waits = !call.is_over && !missing.empty();
+  for (const auto& [id, one] : shown) {
+    const auto& calls = picture.collectives().calls();
+    const auto found = calls.find(id);
+    const auto times = found == calls.end() ? collective_call{} : found->second;
     all.push_back(
       {{"handle", id},
        {"name", picture.graph().handles[id].name},
-       {"step", call.step},
-       {"devices", device_names(picture, call.expected)},
-       {"arrived", device_names(picture, call.arrived)},
-       {"missing",
-        device_names(picture,
-                     call.is_over ? std::vector<std::uint32_t>{} : missing)},
-       {"waiting_ns",
-        waits && now_ns > call.first_ns ? now_ns - call.first_ns : 0},
-       {"last_ns", call.last_ns},
-       {"mean_ns",
-        call.calls > 0 ? call.total_ns / static_cast<double>(call.calls) : 0.0},
-       {"calls", call.calls}});
+       {"step", one.step},
+       {"devices", device_names(picture, one.devices)},
+       {"arrived", device_names(picture, one.arrived)},
+       {"missing", device_names(picture, one.missing)},
+       {"arrived_ranks", ranks_of(picture, one.arrived)},
+       {"missing_ranks", ranks_of(picture, one.missing)},
+       {"waiting_ns", one.waiting_ns},
+       {"last_ns", times.last_ns},
+       {"mean_ns", times.calls > 0
+                     ? times.total_ns / static_cast<double>(times.calls)
+                     : 0.0},
+       {"calls", times.calls}});
   }
   return all;
 }

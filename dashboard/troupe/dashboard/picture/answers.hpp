@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace troupe::dashboard {
 
@@ -24,8 +25,15 @@ nlohmann::json run_answer(const trace::run_info& run, const board_state& state,
 nlohmann::json graph_answer(const live_picture& picture,
                             const board_state& state);
 nlohmann::json series_answer(const live_picture& picture);
+/// The collectives that are under way by what the run itself knows: more than
+/// events tell, which are those of one process.
+struct known_collectives {
+  std::vector<actors::collective_wait> under_way = {};
+  std::uint64_t clock_ns = 0; ///< the time, on the clock of `since_ns`
+};
 nlohmann::json collectives_answer(const live_picture& picture,
-                                  std::uint64_t now_ns);
+                                  std::uint64_t now_ns,
+                                  const known_collectives& known = {});
 /// @param most how many holders per device
 nlohmann::json memory_answer(const live_picture& picture, std::size_t most);
 nlohmann::json actors_answer(const live_picture& picture,

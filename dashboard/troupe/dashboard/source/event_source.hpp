@@ -58,6 +58,11 @@ public:
   /// Throws error(not_found) for handles that the process does not have.
   virtual actors::wait_chain why(const live_picture& picture,
                                  std::optional<handle_id> id) const = 0;
+  /// The collectives that are under way, by what the run itself knows of its
+  /// ranks: none if it is no more.
+  virtual std::vector<actors::collective_wait> collectives() const {
+    return {};
+  }
   /// @param delay of `command::slow`
   /// Throws error(invalid_argument) if the source cannot do it.
   virtual void obey(command what, std::chrono::milliseconds delay) = 0;

@@ -27,6 +27,9 @@ public:
   std::chrono::milliseconds op_delay() const override;
   actors::wait_chain why(const live_picture& picture,
                          std::optional<handle_id> id) const override;
+  std::vector<actors::collective_wait> collectives() const override {
+    return of_.collectives();
+  }
   void obey(command what, std::chrono::milliseconds delay) override;
 
 private:
