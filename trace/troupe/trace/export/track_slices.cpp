@@ -322,7 +322,7 @@ const slice* slice_builder::find_open(handle_id op, std::uint32_t step) const {
   like.op = op;
   like.step = step;
   const slice* found = nullptr;
-  for (const auto [track, kind] :
+  for (const auto& [track, kind] :
        {std::pair{track_kind::worker, slice_kind::run},
         {track_kind::other, slice_kind::run},
         {track_kind::in_flight, slice_kind::in_flight}}) {
