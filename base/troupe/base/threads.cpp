@@ -46,7 +46,24 @@ struct held_thread {
   }
 };
 
+constinit thread_local pid_t number_here = 0;
+
+/// Of the calling thread, whose child after a fork has another number.
+void note_number_here() {
+  static const int forgets_in_child =
+    ::pthread_atfork(nullptr, nullptr, [] { number_here = 0; });
+  if (forgets_in_child == 0) // else it is asked for each time
+    number_here = static_cast<pid_t>(::syscall(SYS_gettid));
+}
+
 } // namespace
+
+pid_t this_thread_number() noexcept {
+  if (number_here == 0)
+    note_number_here();
+  return number_here != 0 ? number_here
+                          : static_cast<pid_t>(::syscall(SYS_gettid));
+}
 
 int try_threads(std::size_t count) noexcept {
   const std::unique_ptr<held_thread[]> held{new (std::nothrow)

@@ -6,7 +6,13 @@
 #include <thread>
 #include <utility>
 
+#include <sys/types.h>
+
 namespace troupe {
+
+/// The calling thread as the system numbers it (`gettid`). Asks the system only
+/// once per thread; knows of `fork`. Any thread, but not in a signal handler.
+pid_t this_thread_number() noexcept;
 
 /// Starts `count` threads that exist at the same time, and ends them. Returns
 /// 0, or the system's error number if one could not be started. The system has
