@@ -191,6 +191,76 @@ TEST_CASE("events of many blocks take little more memory than they need") {
   CHECK(t.events.capacity() < 22'000);
 }
 
+TEST_CASE("call stacks come back with all that is known of a frame") {
+  const temporary_folder folder;
+  trace_writer file{folder / "a.trt"};
+  file.write(small_graph());
+  std::vector<worker_stack> stacks(2);
+  stacks[0] = {1,
+               4711,
+               0,
+               7,
+               true,
+               250,
+               900,
+               {{"run(int)", 44, "troupe", 5000},
+                {"", 0, "libm.so.6", 16},
+                {"", 0, "", 0x7fffffffffff}},
+               ""};
+  stacks[1].op = 1;
+  stacks[1].missing = "it sleeps";
+  file.write(stacks);
+  file.close();
+  const auto t = read_trace(folder / "a.trt");
+  CHECK(t.is_complete);
+  REQUIRE(t.stacks.size() == 2);
+  const auto& s = t.stacks[0];
+  CHECK(s.worker == 1);
+  CHECK(s.thread == 4711);
+  CHECK(t.name_of(s.op) == "mul#0@cpu:0");
+  CHECK(s.step == 7);
+  CHECK(s.is_help);
+  CHECK(s.since_ns == 250);
+  CHECK(s.taken_ns == 900);
+  CHECK(s.missing.empty());
+  REQUIRE(s.frames.size() == 3);
+  CHECK(to_string(s.frames[0]) == "run(int)+0x2c (troupe+0x1388)");
+  CHECK(to_string(s.frames[1]) == "libm.so.6+0x10");
+  CHECK(to_string(s.frames[2]) == "0x7fffffffffff, generated code");
+  CHECK(t.stacks[1].missing == "it sleeps");
+  CHECK(t.stacks[1].frames.empty());
+  CHECK_FALSE(t.stacks[1].is_help);
+}
+
+TEST_CASE("call stacks that are malformed are not believed, and what comes "
+          "before is read") {
+  const std::string good =
+    R"({"worker": 0, "thread": 1, "op": 1, "step": 0, "since_ns": 0,)"
+    R"( "taken_ns": 1, "frames": [{"module_offset": 5}]})";
+  CHECK(parse_stacks("[" + good + "]", 2).size() == 1);
+  CHECK(caught([&] { parse_stacks("[" + good + "]", 1); }).code()
+        == errc::bad_file); // no such op
+  for (const auto* text :
+       {"", "7", "[7]", "[{}]",
+        R"([{"worker": 65535, "thread": 1, "op": 1, "step": 0, "since_ns": 0,
+             "taken_ns": 1, "frames": []}])",
+        R"([{"worker": 0, "thread": 1, "op": 1, "step": 0, "since_ns": 0,
+             "taken_ns": 9e18, "frames": []}])",
+        R"([{"worker": 0, "thread": 1, "op": 1, "step": 0, "since_ns": 0,
+             "taken_ns": 1, "frames": [{"symbol": "no offset"}]}])"}) {
+    CAPTURE(text);
+    CHECK(caught([&] { parse_stacks(text, 2); }).code() == errc::bad_file);
+    const temporary_folder folder;
+    const auto bytes =
+      written(folder / "a.trt", false) + make_block(block_kind::stacks, text);
+    write_bytes(folder / "a.trt", bytes);
+    const auto t = read_trace(folder / "a.trt");
+    CHECK(t.unread_bytes > 0);
+    CHECK(t.events.size() == 4);
+    CHECK(t.stacks.empty());
+  }
+}
+
 TEST_CASE("what is no trace, or too new, is refused in one line") {
   const temporary_folder folder;
   const auto why = [&](const std::string& bytes) {

@@ -55,6 +55,13 @@ memory_allowance allowance() {
 void run_target(std::string_view bytes) {
   const memory_file file(with_checksums(bytes));
   const auto read = trace::read_trace(file.path());
+  for (const auto& s : read.stacks) {
+    if (!read.find(s.op))
+      fail("a call stack of an op that is not there");
+    for (const auto& f : s.frames)
+      if (to_string(f).size() < f.symbol.size())
+        fail("a frame without its name");
+  }
   const trace::timeline all{{&read, 1}};
   for (const auto& r : all.runs())
     if (r.end < r.begin || r.done < r.end)

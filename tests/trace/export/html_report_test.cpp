@@ -172,4 +172,23 @@ TEST_CASE("times and sizes have a unit that fits") {
   CHECK(shown_bytes(1023) == "1023 B");
   CHECK(shown_bytes(3 << 20) == "3.00 MiB");
 }
+TEST_CASE("a report has the call stacks of a dump, and their names as text") {
+  auto t = four_steps();
+  CHECK_FALSE(contains(page_of(t), "Call stacks"));
+  worker_stack stack;
+  stack.worker = 3;
+  stack.op = conv;
+  stack.taken_ns = 5'000'000;
+  stack.frames = {{"run<int>()", 16, "troupe", 32}};
+  t.stacks.push_back(stack);
+  stack.frames.clear();
+  stack.missing = "it has not answered";
+  t.stacks.push_back(stack);
+  const auto page = page_of(t);
+  CHECK(contains(page, "Call stacks of busy workers"));
+  CHECK(contains(page, "run&lt;int&gt;()+0x10 (troupe+0x20)<br>"));
+  CHECK(contains(page, "it has not answered"));
+  CHECK(contains(page, "5.00 ms"));
+}
+
 } // TEST_SUITE("trace.export.report")

@@ -3,6 +3,7 @@
 
 #include <troupe/base/ids.hpp>
 #include <troupe/base/recorder.hpp>
+#include <troupe/base/stacks/code_place.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -70,6 +71,21 @@ struct phase {
   std::int64_t end_ns = 0;
 };
 
+/// What a worker's thread was in the middle of, when a dump was made.
+struct worker_stack {
+  std::size_t worker = 0;
+  std::int64_t thread = 0; ///< as the system numbers it
+  handle_id op = no_handle;
+  step_id step = 0;
+  bool is_help = false;      ///< it runs parts of an op of another worker
+  std::int64_t since_ns = 0; ///< when it began the op
+  std::int64_t taken_ns = 0; ///< when the stack was taken
+  /// The calls, the innermost first. Of each but the first, the place to which
+  /// a call returns.
+  std::vector<code_place> frames;
+  std::string missing; ///< why there are no frames; empty if there are
+};
+
 /// The trace of one process. Times are in nanoseconds since its begin.
 struct process_trace {
   std::string file; ///< that it was read from, for messages; may be empty
@@ -78,6 +94,9 @@ struct process_trace {
   std::vector<phase> phases;
   /// Ordered by time. `trace_event::time` is in nanoseconds here, not in ticks.
   std::vector<trace_event> events;
+  /// Of the workers that ran an op at the moment of a dump, if those were
+  /// asked.
+  std::vector<worker_stack> stacks;
   /// Events that were overwritten before they could be written.
   std::uint64_t lost = 0;
   /// False if the file is cut or damaged (`unread_bytes` is not 0), or the

@@ -35,6 +35,7 @@ enum class block_kind : std::uint32_t {
   phases = 3, ///< phases, as JSON; a later block adds to earlier ones
   events = 4, ///< events_head, then events (event_codec.hpp)
   end = 5,    ///< empty: the file was closed
+  stacks = 6, ///< call stacks of workers, as JSON
 };
 
 struct block_head {

@@ -83,6 +83,10 @@ void file_reader::take(block_kind kind, std::string_view payload) {
     return;
   case block_kind::events: return take_events(payload);
   case block_kind::end: made_.is_complete = true; return;
+  case block_kind::stacks:
+    for (auto& s : parse_stacks(payload, made_.graph.handles.size()))
+      made_.stacks.push_back(std::move(s));
+    return;
   }
   // of a later version of Troupe
 }

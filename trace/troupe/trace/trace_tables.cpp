@@ -72,6 +72,59 @@ void require_consistent(const graph_info& g) {
                 "malformed graph in a trace: a number is out of range");
 }
 
+ordered_json json_of(const code_place& place) {
+  ordered_json made;
+  if (!place.symbol.empty()) {
+    made["symbol"] = place.symbol;
+    made["symbol_offset"] = place.symbol_offset;
+  }
+  if (!place.module.empty())
+    made["module"] = place.module;
+  made["module_offset"] = place.module_offset;
+  return made;
+}
+
+code_place place_of(const json& value) {
+  code_place place;
+  place.symbol = value.value("symbol", "");
+  place.symbol_offset = value.value("symbol_offset", place.symbol_offset);
+  place.module = value.value("module", "");
+  place.module_offset = value.at("module_offset");
+  return place;
+}
+
+ordered_json json_of(const worker_stack& stack) {
+  ordered_json made{{"worker", stack.worker},
+                    {"thread", stack.thread},
+                    {"op", stack.op},
+                    {"step", stack.step},
+                    {"since_ns", stack.since_ns},
+                    {"taken_ns", stack.taken_ns}};
+  if (stack.is_help)
+    made["help"] = true;
+  if (!stack.missing.empty())
+    made["missing"] = stack.missing;
+  auto& frames = made["frames"] = ordered_json::array();
+  for (auto& f : stack.frames)
+    frames.push_back(json_of(f));
+  return made;
+}
+
+worker_stack stack_of(const json& value) {
+  worker_stack stack;
+  stack.worker = value.at("worker");
+  stack.thread = value.at("thread");
+  stack.op = value.at("op");
+  stack.step = value.at("step");
+  stack.since_ns = value.at("since_ns");
+  stack.taken_ns = value.at("taken_ns");
+  stack.is_help = value.value("help", false);
+  stack.missing = value.value("missing", "");
+  for (auto& f : value.at("frames"))
+    stack.frames.push_back(place_of(f));
+  return stack;
+}
+
 } // namespace
 
 std::string to_json(const run_info& run) {
@@ -152,6 +205,34 @@ std::vector<phase> parse_phases(std::string_view text) {
     for (auto& p : value)
       phases.push_back({p.at("name"), p.at("begin_ns"), p.at("end_ns")});
     return phases;
+  });
+}
+
+std::string to_json(std::span<const worker_stack> stacks) {
+  auto made = ordered_json::array();
+  for (auto& s : stacks)
+    made.push_back(json_of(s));
+  return dumped(made);
+}
+
+std::vector<worker_stack> parse_stacks(std::string_view text,
+                                       std::size_t handles) {
+  return read_json(text, "call stacks", [handles](const json& value) {
+    // What lies so far apart that the difference overflows is no time.
+    constexpr std::int64_t most_ns = std::int64_t{1} << 61; // 70 years
+    const auto is_time = [](std::int64_t ns) {
+      return ns >= -most_ns && ns <= most_ns;
+    };
+    std::vector<worker_stack> stacks;
+    for (auto& s : value) {
+      const auto& made = stacks.emplace_back(stack_of(s));
+      if (made.op >= handles || made.worker >= most_workers
+          || !is_time(made.since_ns) || !is_time(made.taken_ns))
+        throw error(errc::bad_file,
+                    "malformed call stacks in a trace: a number "
+                    "is out of range");
+    }
+    return stacks;
   });
 }
 

@@ -16,6 +16,7 @@ namespace troupe::trace {
 std::string to_json(const run_info& run);
 std::string to_json(const graph_info& graph);
 std::string to_json(std::span<const phase> phases);
+std::string to_json(std::span<const worker_stack> stacks);
 
 ///@{
 /// Throw error(bad_file) if the text is something else, or a number in it is
@@ -23,6 +24,9 @@ std::string to_json(std::span<const phase> phases);
 run_info parse_run(std::string_view json);
 graph_info parse_graph(std::string_view json);
 std::vector<phase> parse_phases(std::string_view json);
+/// @param handles how many the graph has
+std::vector<worker_stack> parse_stacks(std::string_view json,
+                                       std::size_t handles);
 ///@}
 
 } // namespace troupe::trace

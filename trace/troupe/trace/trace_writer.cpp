@@ -70,6 +70,10 @@ void trace_writer::write(std::span<const phase> phases) {
   put(make_block(block_kind::phases, to_json(phases)));
 }
 
+void trace_writer::write(std::span<const worker_stack> stacks) {
+  put(make_block(block_kind::stacks, to_json(stacks)));
+}
+
 void trace_writer::write(std::span<const trace_event> events,
                          std::uint64_t lost, const clock_reading& first,
                          const clock_reading& last, std::uint64_t begin_ns) {

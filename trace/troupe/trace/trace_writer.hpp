@@ -39,6 +39,7 @@ public:
   void write(const run_info& run);
   void write(const graph_info& graph);
   void write(std::span<const phase> phases);
+  void write(std::span<const worker_stack> stacks);
   /// Writes events with times in ticks.
   /// @param lost events that were overwritten since the last call
   /// @param first,last readings of the clocks at the beginning of the trace and

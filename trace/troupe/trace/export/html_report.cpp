@@ -52,6 +52,7 @@ private:
   void write_facts();
   void write_warnings();
   void write_phases();
+  void write_stacks();
   void write_steps();
   void write_timeline();
   void write_types();
@@ -171,6 +172,28 @@ void html_writer::write_phases() {
   end_table();
 }
 
+void html_writer::write_stacks() {
+  if (trace_.stacks.empty())
+    return;
+  heading("Call stacks of busy workers");
+  to_ << "<p>What ran when the file was written, the innermost call "
+         "first.</p>\n";
+  begin_table({"worker", "#step", "op", "#for", "calls"});
+  for (auto& s : trace_.stacks) {
+    to_ << "<tr>";
+    cell(std::to_string(s.worker) + (s.is_help ? ", helps" : ""));
+    number(std::to_string(s.step));
+    cell(std::string{trace_.name_of(s.op)});
+    number(shown_time(static_cast<std::uint64_t>(
+      std::max<std::int64_t>(s.taken_ns - s.since_ns, 0))));
+    to_ << "<td>" << html_text(s.missing);
+    for (auto& f : s.frames)
+      to_ << html_text(to_string(f)) << "<br>";
+    to_ << "</td></tr>\n";
+  }
+  end_table();
+}
+
 void html_writer::write_steps() {
   heading("Steps");
   if (!numbers_.median_step) {
@@ -265,6 +288,7 @@ void html_writer::write() {
   write_facts();
   write_warnings();
   write_phases();
+  write_stacks();
   write_steps();
   write_timeline();
   write_types();
