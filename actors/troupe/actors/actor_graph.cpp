@@ -90,7 +90,7 @@ forms(const executor_options& o, const graph::wiring_plan& plan) {
 } // namespace
 
 actor_graph::actor_graph(const parts& p)
-  : parts_(p), graph_(*p.graph), helpers_(p.workers->queue(), p.trace) {
+  : parts_(p), graph_(*p.graph), helpers_(p.workers->queue(), p.trace, p.busy) {
   for (auto& d : graph_.devices)
     context_.devices.push_back(to_string(d));
   context_.graph = &graph_;
@@ -244,6 +244,7 @@ void actor_graph::make_engine(const graph::wiring_plan& plan,
   p.steps_told = in_flight > 1 ? in_flight + graph_.max_distance() : 1;
   p.trace = parts_.trace;
   p.helpers = &helpers_;
+  p.busy = parts_.busy;
   p.workers = parts_.workers->queue().workers();
   p.form_of = forms(*parts_.options, plan);
   p.disturbs = disturbs_ ? &*disturbs_ : nullptr;

@@ -42,6 +42,8 @@ public:
     const kernel_table* kernels;
     const executor_options* options;
     recorder* trace; ///< outlives the graph
+    /// told what workers run; outlives the graph; null: nobody asks
+    busy_workers* busy;
     placement where;
     /// outlives the graph; null if the graph has no transfers
     transport* transfers = nullptr;

@@ -50,8 +50,8 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
     shared = std::make_shared<comm::process_memory>();
   actors = std::make_unique<actor_graph>(actor_graph::parts{
     options.system, workers.get(), program.get(), &ssa, devices,
-    parameters.get(), options.kernels.get(), &options, trace, where(),
-    transfers.get(), shared ? &shared->memory() : nullptr});
+    parameters.get(), options.kernels.get(), &options, trace, traces->busy(),
+    where(), transfers.get(), shared ? &shared->memory() : nullptr});
   failures.emplace(actors->context(), transfers.get(), actors->tasks().ranks());
   feeding.emplace(actors::feeder::parts{&program->main(), &feeds_needed,
                                         devices, where(), parameters.get(),

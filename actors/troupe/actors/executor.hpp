@@ -310,6 +310,10 @@ public:
   ///   `executor_options::flight_recorder`
   std::filesystem::path
   dump_trace(const std::filesystem::path& file = {}) const;
+  /// The call stacks of the workers that run an op now, as a dump has them.
+  /// Empty without `flight_recorder_options::stacks`. Waits for the workers'
+  /// answers. Any thread.
+  std::vector<trace::worker_stack> busy_stacks() const;
   /// Begins to write a trace while steps run, as `executor_options::trace` does
   /// from the start. Returns the file's name. Throws error(invalid_argument) if
   /// a trace is being written, error(io_failure) if the file cannot be. Any

@@ -75,6 +75,10 @@ executor::dump_trace(const std::filesystem::path& file) const {
   return impl_->traces->dump(file, graph());
 }
 
+std::vector<trace::worker_stack> executor::busy_stacks() const {
+  return impl_->traces->stacks();
+}
+
 std::filesystem::path executor::start_trace(const trace_options& wanted) {
   return impl_->traces->start(wanted, graph());
 }

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <troupe/base/recorder.hpp>
+#include <troupe/base/stacks/thread_stacks.hpp>
 #include <troupe/trace/phase_log.hpp>
 
 #include <cstddef>
 #include <filesystem>
+#include <memory>
 #include <string>
 
 namespace troupe {
@@ -33,6 +35,11 @@ struct flight_recorder_options {
   /// current folder. Process n > 0 of a run over several writes another file,
   /// see `trace_file_of`.
   std::string file = {};
+  /// Takes the call stacks of busy workers for each dump. Several executors can
+  /// have the same one. Null: dumps have none, because the library catches no
+  /// signals by itself. Costs two readings of memory and one of the clock per
+  /// op.
+  std::shared_ptr<thread_stacks> stacks = {};
 };
 
 /// The file of a process: "run.trt" of process 0, "run.1.trt" of process 1.

@@ -56,6 +56,15 @@ TEST_CASE("a slow op says how far it is above its median and other ranks") {
            "52.0 ms, 41.0 ms above its median, 42.0 ms above that of rank 0");
 }
 
+TEST_CASE("a slow op says which function it is in, if that is known") {
+  auto seen = stalled_at(progress::runs);
+  seen.ran = 52ms;
+  seen.function = "kernel::run";
+  CHECK(text_of(seen)
+        == "slow op: conv2d#4@cpu:1, step 7, runs on worker 0 for 52.0 ms, in "
+           "kernel::run");
+}
+
 TEST_CASE("a slow op without a history says how long it was seen to run") {
   CHECK(text_of(stalled_at(progress::runs))
         == "slow op: conv2d#4@cpu:1, step 7, runs on worker 0 for 20.0 ms");

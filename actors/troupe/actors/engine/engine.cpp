@@ -8,6 +8,7 @@
 #include <troupe/actors/engine/stream_actor.hpp>
 #include <troupe/actors/steps/run_pace.hpp>
 #include <troupe/actors/tasks/op_task.hpp>
+#include <troupe/actors/workers/busy_workers.hpp>
 #include <troupe/actors/workers/idle_workers.hpp>
 #include <troupe/base/assert.hpp>
 
@@ -45,9 +46,9 @@ void op_mailbox::fail_step(error reason) {
 engine::engine(parts p)
   : counter_mask_(std::bit_ceil(p.steps_told) - 1),
     slot_mask_(p.context->slots() - 1),
-    running_(std::make_unique<current_op[]>(p.workers)), trace_(*p.trace),
-    disturbs_(p.disturbs), helpers_(p.helpers), context_(*p.context),
-    places_(*p.places), workers_(p.workers) {
+    running_(std::make_unique<current_op[]>(p.workers)), busy_(p.busy),
+    trace_(*p.trace), disturbs_(p.disturbs), helpers_(p.helpers),
+    context_(*p.context), places_(*p.places), workers_(p.workers) {
   TROUPE_ASSERT(std::has_single_bit(p.context->slots()));
   for (auto& s : context_.steps)
     steps_.push_back(s.get());
@@ -358,7 +359,7 @@ inline launch_status engine::execute(op_task& task, step_state& step,
   }
 }
 
-void engine::run(op_mailbox& op, worker& on) {
+[[gnu::always_inline]] inline void engine::run_on(op_mailbox& op, worker& on) {
   auto& running = running_[on.index()].op;
   running.store(&op, std::memory_order_relaxed);
   if (is_watched()) [[unlikely]] {
@@ -368,6 +369,20 @@ void engine::run(op_mailbox& op, worker& on) {
     run_with(op, nobody);
   }
   running.store(nullptr, std::memory_order_relaxed);
+}
+
+void engine::run(op_mailbox& op, worker& on) {
+  if (busy_) [[unlikely]]
+    return run_noted(op, on);
+  run_on(op, on);
+}
+
+[[gnu::noinline]] void engine::run_noted(op_mailbox& op, worker& on) {
+  const auto& step = *op.step.load(std::memory_order_relaxed);
+  busy_->begins(on.index(), handle_of(op),
+                step.id.load(std::memory_order_relaxed));
+  run_on(op, on);
+  busy_->ends(on.index());
 }
 
 [[gnu::noinline]] void engine::run_observed(op_mailbox& op, worker& on) {
@@ -387,7 +402,8 @@ void engine::run(op_mailbox& op, worker& on) {
 }
 
 template <class Observer>
-inline void engine::run_with(op_mailbox& op, Observer& o) {
+[[gnu::always_inline]] inline void engine::run_with(op_mailbox& op,
+                                                    Observer& o) {
   auto& step = *op.step.load(std::memory_order_relaxed);
   if (op.may_be_pending) [[unlikely]]
     launch(op, step, o);
@@ -396,7 +412,8 @@ inline void engine::run_with(op_mailbox& op, Observer& o) {
 }
 
 template <class Observer>
-inline void engine::run_to_end(op_mailbox& op, step_state& step, Observer& o) {
+[[gnu::always_inline]] inline void
+engine::run_to_end(op_mailbox& op, step_state& step, Observer& o) {
   const auto id = step.id.load(std::memory_order_relaxed);
   const auto* const lists = &lists_[op.lists];
   prefetch_upcoming(op);

@@ -26,6 +26,7 @@ class recorder;
 
 namespace troupe::actors {
 
+class busy_workers;
 class disturbance;
 class engine;
 class idle_workers;
@@ -110,6 +111,8 @@ public:
     std::size_t workers = 1;
     recorder* trace = nullptr;       ///< outlives the engine
     idle_workers* helpers = nullptr; ///< told the current op, for the trace
+    /// Told what each worker runs; outlives the engine. Null: nobody asks.
+    busy_workers* busy = nullptr;
     /// The form of each message except starts; empty: counters.
     std::function<port::form(const graph::wired_edge&)> form_of;
     disturbance* disturbs = nullptr; ///< for tests; outlives the engine
@@ -188,6 +191,8 @@ private:
   };
 
   void run(op_mailbox& op, worker& on);
+  void run_noted(op_mailbox& op, worker& on);
+  void run_on(op_mailbox& op, worker& on);
   void run_observed(op_mailbox& op, worker& on);
   void record_begin(const op_mailbox& op, step_id step, observed& o);
   std::uint64_t bytes_to_merge(const op_mailbox& op, step_id step) const;
@@ -321,6 +326,7 @@ private:
   /// before it runs, or later.
   std::uint32_t message_lead_ = 0;
   std::unique_ptr<current_op[]> running_; // by worker
+  busy_workers* busy_;                    // null: nobody asks
   recorder& trace_;
   disturbance* disturbs_;
   idle_workers* helpers_;

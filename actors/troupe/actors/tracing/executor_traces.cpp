@@ -3,6 +3,7 @@
 
 #include <troupe/actors/engine/engine.hpp>
 #include <troupe/actors/tracing/traced_graph.hpp>
+#include <troupe/actors/tracing/worker_stacks.hpp>
 #include <troupe/base/clock.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/event_reader.hpp>
@@ -86,7 +87,10 @@ executor_traces::executor_traces(const executor_options& options,
   : options_(options), program_(p), queue_(queue),
     made_(trace::clock_reading::now()), made_unix_ns_(unix_now_ns()),
     events_(queue, events_per_ring()), hooks_(events_, options.hooks.trace),
-    flight_(events_, trace_level::off) {
+    flight_(events_, trace_level::off),
+    busy_(options.flight_recorder.stacks
+            ? std::make_unique<busy_workers>(queue.workers())
+            : nullptr) {
   try {
     flight_.change(options.flight_recorder.level);
   } catch (const std::bad_alloc&) {
@@ -197,8 +201,15 @@ std::optional<std::string> executor_traces::failure() const {
   return recording_ ? recording_->failure() : std::nullopt;
 }
 
+std::vector<trace::worker_stack> executor_traces::stacks() const {
+  return busy_ ? stacks_of(*busy_, *options_.flight_recorder.stacks, events_,
+                           made_.ns)
+               : std::vector<trace::worker_stack>{};
+}
+
 std::filesystem::path executor_traces::dump(const std::filesystem::path& file,
                                             const graph::ssa_graph& g) const {
+  const auto stacks_now = stacks(); // before what runs has ended
   const std::filesystem::path named = options_.flight_recorder.file;
   auto out = file.empty() ? new_file(named.empty() ? usual_file() : named, 1)
                           : trace::trace_writer{own(file)};
@@ -210,6 +221,8 @@ std::filesystem::path executor_traces::dump(const std::filesystem::path& file,
   event_reader all{events_, event_reader::start::oldest};
   const auto events = all.take();
   out.write(events, all.lost(), made_, trace::clock_reading::now(), made_.ns);
+  if (!stacks_now.empty())
+    out.write(stacks_now);
   out.close();
   return out.path();
 }

@@ -3,6 +3,7 @@
 
 #include <troupe/actors/executor.hpp>
 #include <troupe/actors/tracing/trace_recording.hpp>
+#include <troupe/actors/workers/busy_workers.hpp>
 #include <troupe/base/job_queue.hpp>
 #include <troupe/base/recorder.hpp>
 #include <troupe/graph/program.hpp>
@@ -15,6 +16,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace troupe::actors {
 
@@ -36,6 +38,8 @@ public:
   executor_traces& operator=(const executor_traces&) = delete;
 
   recorder& events() noexcept { return events_; }
+  /// What the workers run. Null if nobody can ask for their call stacks.
+  busy_workers* busy() noexcept { return busy_.get(); }
 
   /// Begins the trace that the options ask for, or TROUPE_TRACE if they say
   /// nothing. Throws what `trace_recording` throws.
@@ -55,6 +59,7 @@ public:
   std::optional<std::filesystem::path> stop();
   std::optional<std::string> failure() const;
   trace::process_trace head(const graph::ssa_graph& g) const;
+  std::vector<trace::worker_stack> stacks() const;
   std::filesystem::path dump(const std::filesystem::path& file,
                              const graph::ssa_graph& g) const;
 
@@ -76,6 +81,7 @@ private:
   recorder events_;
   level_request hooks_;
   level_request flight_;
+  std::unique_ptr<busy_workers> busy_; // null: see `busy`
   trace::phase_log phases_;  // before the first step, without the application's
   trace_options wanted_;     // of the trace that was begun with the executor
   mutable std::mutex mutex_; // guards what follows

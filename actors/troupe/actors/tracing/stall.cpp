@@ -88,6 +88,8 @@ std::string op_text(const stall& seen) {
   if (seen.fastest.count() > 0 && ran > seen.fastest)
     text += ", " + time_text(ran - seen.fastest) + " above that of rank "
             + std::to_string(seen.fastest_rank);
+  if (!seen.function.empty())
+    text += ", in " + seen.function;
   return text;
 }
 

@@ -40,6 +40,8 @@ struct stall {
   duration median{};
   duration fastest{};
   std::size_t fastest_rank = 0;
+  /// The function that runs; empty: unknown.
+  std::string function;
   /// Of a link: bytes that it has moved in the time `since`.
   std::uint64_t moved = 0;
   /// The step that the application has no data for, and for how long.

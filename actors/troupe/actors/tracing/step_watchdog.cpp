@@ -3,6 +3,7 @@
 
 #include <troupe/actors/tracing/core_times.hpp>
 #include <troupe/actors/tracing/stall.hpp>
+#include <troupe/actors/tracing/worker_stacks.hpp>
 #include <troupe/base/clock.hpp>
 #include <troupe/base/threads.hpp>
 
@@ -133,8 +134,21 @@ private:
     seen.rank = about_.rank;
     if (chain.call)
       seen.moved = chain.call->moved - std::min(chain.call->moved, link_.moved);
+    if (chain.links.back().how_far == actors::progress::runs)
+      see_worker(chain.links.back(), seen);
     seen.chain = std::move(chain);
     return seen;
+  }
+
+  /// What the worker of the last link is in the middle of, if the application
+  /// lets it be asked.
+  void see_worker(const wait_chain::link& last, stall& seen) const {
+    for (auto& stack : watched_.busy_stacks())
+      if (stack.op == last.handle && stack.step == last.step
+          && !stack.is_help) {
+        seen.ran = std::chrono::nanoseconds{stack.taken_ns - stack.since_ns};
+        seen.function = actors::useful_function(stack.frames);
+      }
   }
 
   /// Tells once that no step is under way because its data is not there, and

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/workers/idle_workers.hpp>
 
+#include <troupe/actors/workers/busy_workers.hpp>
 #include <troupe/base/spin.hpp>
 
 #include <algorithm>
@@ -31,7 +32,8 @@ void wait_until(Done done) {
 /// The parts of one worker's op.
 class idle_workers::round {
 public:
-  round(job_queue& queue, recorder* trace);
+  round(job_queue& queue, std::size_t owner, recorder* trace,
+        busy_workers* busy);
   ~round();
 
   void works_on(handle_id op, step_id step) noexcept {
@@ -46,13 +48,15 @@ private:
   class helper;
 
   void ask_for_help();
-  void join() noexcept;
-  void help() noexcept;
+  void join(std::size_t helper_index) noexcept;
+  void help(std::size_t helper_index) noexcept;
   void take_parts() noexcept;
   void run_part(std::size_t i) noexcept;
 
   job_queue& queue_;
+  std::size_t owner_; // the worker whose op it is
   recorder* trace_;
+  busy_workers* busy_;
   std::deque<helper> helpers_;
   handle_id op_ = no_handle; // this and the next member: for the trace
   step_id step_ = 0;
@@ -84,8 +88,8 @@ public:
       owner_.queue_.push(*this);
   }
 
-  void run(worker&) override {
-    owner_.join();
+  void run(worker& on) override {
+    owner_.join(on.index());
     queued_.store(false, std::memory_order_release);
   }
 
@@ -98,8 +102,9 @@ private:
   std::atomic<bool> queued_{false};
 };
 
-idle_workers::round::round(job_queue& queue, recorder* trace)
-  : queue_(queue), trace_(trace) {
+idle_workers::round::round(job_queue& queue, std::size_t owner, recorder* trace,
+                           busy_workers* busy)
+  : queue_(queue), owner_(owner), trace_(trace), busy_(busy) {
   for (std::size_t i = 1; i < queue.workers(); ++i)
     helpers_.emplace_back(*this);
 }
@@ -134,17 +139,21 @@ void idle_workers::round::ask_for_help() {
     helpers_[i].ask();
 }
 
-void idle_workers::round::join() noexcept {
+void idle_workers::round::join(std::size_t helper_index) noexcept {
   if ((gate_.fetch_add(1, std::memory_order_acq_rel) & closed) == 0)
-    help();
+    help(helper_index);
   gate_.fetch_sub(1, std::memory_order_release);
 }
 
-void idle_workers::round::help() noexcept {
+void idle_workers::round::help(std::size_t helper_index) noexcept {
   const auto traced = trace_ && trace_->wants(trace_level::ops);
   if (traced)
     trace_->record(event_kind::help_begin, op_, step_);
+  if (busy_)
+    busy_->helps(helper_index, owner_);
   take_parts();
+  if (busy_)
+    busy_->ends(helper_index);
   if (traced)
     trace_->record(event_kind::help_end, op_, step_);
 }
@@ -171,9 +180,11 @@ void idle_workers::round::run_part(std::size_t i) noexcept {
 
 // -- idle_workers -------------------------------------------------------------
 
-idle_workers::idle_workers(job_queue& queue, recorder* trace) : queue_(queue) {
+idle_workers::idle_workers(job_queue& queue, recorder* trace,
+                           busy_workers* busy)
+  : queue_(queue) {
   for (std::size_t i = 0; i < queue.workers(); ++i)
-    rounds_.push_back(std::make_unique<round>(queue, trace));
+    rounds_.push_back(std::make_unique<round>(queue, i, trace, busy));
 }
 
 idle_workers::~idle_workers() {

@@ -12,6 +12,8 @@
 
 namespace troupe::actors {
 
+class busy_workers;
+
 /// Runs the parts of an op on the op's own worker and on idle workers. Workers
 /// take parts one by one, so nobody waits for a helper that has not begun. A
 /// worker that finds no help runs all parts. A worker that becomes idle late
@@ -23,7 +25,9 @@ namespace troupe::actors {
 class idle_workers final : public part_runner {
 public:
   /// @param trace records which worker helps which op; null: not recorded
-  explicit idle_workers(job_queue& queue, recorder* trace = nullptr);
+  /// @param busy is told which worker helps which other; null: nobody asks
+  explicit idle_workers(job_queue& queue, recorder* trace = nullptr,
+                        busy_workers* busy = nullptr);
   ~idle_workers() override; ///< waits for helpers that are still in the queue
   idle_workers(const idle_workers&) = delete;
   idle_workers& operator=(const idle_workers&) = delete;
