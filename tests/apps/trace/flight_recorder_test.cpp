@@ -103,6 +103,59 @@ TEST_CASE("steps that take too long leave one dump, however many are told") {
   CHECK(summary_of(folder / traces_in(folder).at(0))["level"] == "steps");
 }
 
+TEST_CASE("a dump names the function in which a worker is stuck") {
+  const temporary_folder folder;
+  const auto result =
+    run_in(folder, started(train_for_long + "--slow relu=1000s --watchdog 0.1",
+                           "-1.trt")
+                     + "kill -KILL $P; wait $P; cat err >&2");
+  INFO(result.err);
+  REQUIRE(traces_in(folder).size() == 1);
+  const std::string file = folder / traces_in(folder).at(0);
+  const auto all = summary_of(file)["processes"][0]["stacks"];
+  INFO(all.dump(1));
+  REQUIRE(all.size() == 1);
+  const auto stack = all[0];
+  CHECK(stack["op"].get<std::string>().starts_with("relu#"));
+  CHECK(stack["step"] == 0);
+  CHECK(stack["help"] == false);
+  CHECK(stack["missing"] == "");
+  CHECK(stack["thread"] > 0);
+  CHECK(stack["ran_ns"] > 0);
+  CHECK(std::ranges::any_of(stack["frames"], [](const json& frame) {
+    return contains(frame["text"].get<std::string>(), "slow_kernel::run")
+           && frame["module"] == "troupe" && frame["symbol_offset"] > 0;
+  }));
+  const auto text = run_troupe({"trace", "summary", file});
+  INFO(text.out);
+  CHECK(contains(text.out, "ran relu#"));
+  CHECK(contains(text.out, "slow_kernel::run"));
+  CHECK(run_troupe({"trace", "report", file, "--out", folder / "r.html"}).code
+        == 0);
+  CHECK(contains(read_bytes(folder / "r.html"), "slow_kernel::run"));
+}
+
+TEST_CASE("a damaged block of stacks takes nothing else with it") {
+  const temporary_folder folder;
+  const auto run =
+    run_in(folder, started(train_for_long + "--slow relu=1000s --watchdog 0.1",
+                           "-1.trt")
+                     + "kill -KILL $P; wait $P; cat err >&2");
+  INFO(run.err);
+  const std::string file = folder / traces_in(folder).at(0);
+  auto bytes = read_bytes(file);
+  const auto at = bytes.find("slow_kernel");
+  REQUIRE(at != std::string::npos);
+  bytes[at] = 'S';
+  write_bytes(file, bytes);
+  const auto result = run_troupe({"trace", "summary", file});
+  CHECK(result.code == 0);
+  CHECK(lines_of(result.err).size() == 1);
+  CHECK(contains(result.err, "cut or damaged, read up to the last"));
+  CHECK_FALSE(contains(result.out, "call stacks"));
+  CHECK(contains(result.out, "before the first step"));
+}
+
 TEST_CASE("a step that fails leaves a dump, unless the recorder is off") {
   const temporary_folder folder;
   const std::string fails =

@@ -18,10 +18,21 @@ void say_on_stderr(const std::string& line) {
   std::fprintf(stderr, "%s\n", one_line(line).c_str());
 }
 
+/// The first of the signals that the C library leaves to applications.
+std::shared_ptr<thread_stacks> make_thread_stacks() {
+  try {
+    return std::make_shared<thread_stacks>(SIGRTMIN);
+  } catch (const error& e) {
+    say_on_stderr("warning: dumps have no call stacks: " + e.message());
+    return nullptr;
+  }
+}
+
 } // namespace
 
 trace_requests::trace_requests()
-  : signals_([this](int signal) { serve(signal); }) {}
+  : stacks_(make_thread_stacks()),
+    signals_([this](int signal) { serve(signal); }) {}
 
 std::string trace_requests::start(const trace_request& request) {
   auto wanted = usual_;

@@ -5,7 +5,9 @@
 #include <troupe/apps/results/flight_dumps.hpp>
 #include <troupe/apps/trace/trace_request.hpp>
 #include <troupe/apps/trace_signals.hpp>
+#include <troupe/base/stacks/thread_stacks.hpp>
 
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -23,6 +25,11 @@ public:
 
   /// The dumps of this run. Any thread.
   flight_dumps& dumps() noexcept { return dumps_; }
+  /// For the executors of this run: takes the call stacks of busy workers for
+  /// dumps. Null, after a warning, if the process cannot.
+  const std::shared_ptr<thread_stacks>& stacks() const noexcept {
+    return stacks_;
+  }
 
   /// While it lives, requests are about this executor.
   class subject {
@@ -44,6 +51,7 @@ private:
   std::string start(const trace_request& request);
 
   flight_dumps dumps_;
+  std::shared_ptr<thread_stacks> stacks_;
   trace_desk desk_;
   std::mutex mutex_; // held while the executor is used
   executor* exe_ = nullptr;

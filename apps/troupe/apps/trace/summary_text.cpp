@@ -2,6 +2,7 @@
 #include <troupe/apps/trace/summary_text.hpp>
 
 #include <troupe/apps/printed.hpp>
+#include <troupe/apps/trace/stacks_text.hpp>
 #include <troupe/base/clock.hpp>
 #include <troupe/base/quoted_name.hpp>
 
@@ -205,7 +206,8 @@ nlohmann::ordered_json processes_json(const traced_run& run) {
        {"unread_bytes", part.unread_bytes},
        {"clock_offset_ns", run.clocks().offsets[i].offset_ns},
        {"clock_uncertainty_ns", run.clocks().offsets[i].uncertainty_ns},
-       {"phases", phases}});
+       {"phases", phases},
+       {"stacks", stacks_json(part)}});
   }
   return all;
 }
@@ -277,7 +279,8 @@ std::string reason_text(const traced_run& run, const trace::op_wait& wait) {
 }
 
 std::string summary_text(const traced_run& run, const trace::trace_summary& s) {
-  auto text = run_text(run, s) + phases_text(run) + steps_text(s.steps);
+  auto text = run_text(run, s) + phases_text(run) + stacks_text(run.parts())
+              + steps_text(s.steps);
   if (s.level < trace_level::ops)
     return text
            + "critical path, ops, waits, workers and memory: record with "

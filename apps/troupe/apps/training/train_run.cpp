@@ -268,6 +268,8 @@ void training_run::begin_epoch(const stop_request& stop) {
   run_ = wanted_;
   run_.trace = trace_of(given_, part_);
   run_.trace->before = start_;
+  if (run_.flight_recorder.level != trace_level::off)
+    run_.flight_recorder.stacks = requests_->stacks();
   if (!part_.is_elastic())
     return spread(stop);
   if (epochs_++ > 0) {
