@@ -50,8 +50,7 @@ std::vector<trace_event> wild_events(std::uint64_t seed, std::size_t count) {
     e.to = draw.below(3) == 0 ? no_handle : static_cast<handle_id>(draw());
     e.step = static_cast<std::uint32_t>(draw() >> draw.below(64));
     e.worker = static_cast<std::uint16_t>(draw() >> draw.below(64));
-    e.kind = static_cast<event_kind>(
-      draw.below(static_cast<std::uint64_t>(last_event_kind) + 1));
+    e.kind = static_cast<event_kind>(draw.below(event_kinds));
   }
   return events;
 }

@@ -174,6 +174,84 @@ TEST_CASE("blocks of later versions are skipped") {
   CHECK(t.events.size() == 4);
 }
 
+TEST_CASE("actors come back as they were last known, with their events") {
+  const temporary_folder folder;
+  {
+    trace_writer file{folder / "a.trt"};
+    file.write(small_graph());
+    actor_table::changes found;
+    recorded_actor a{"feeder", 12, "there", true};
+    found.actors = {{0, a}, {1, {"main", 13}}};
+    found.types = {{0, "(int)"}};
+    file.write(found, begin_ns);
+    auto mail = event_at(8000, 0, event_kind::mail);
+    const std::vector<trace_event> events{event_at(6000, 0), mail};
+    file.write(events, 2, begin, later, begin_ns);
+    a.end_ns = begin_ns + 50;
+    a.has_failed = true;
+    a.reason = "lost";
+    found.actors = {{0, a}};
+    found.types.clear();
+    file.write(found, begin_ns);
+    file.write(actor_table::changes{}, begin_ns); // takes no block
+    file.close();
+  }
+  const auto t = read_trace(folder / "a.trt");
+  CHECK(t.is_complete);
+  CHECK(t.lost == 2);
+  CHECK(times(t) == std::vector<std::uint64_t>{500, 1500});
+  CHECK(t.events[1].kind == event_kind::mail);
+  REQUIRE(t.actors.size() == 2);
+  CHECK(t.name_of_actor(0) == "feeder#12@there");
+  CHECK(t.actors[0].is_recorded);
+  CHECK(t.actors[0].end_ns == 50);
+  CHECK(t.actors[0].has_failed);
+  CHECK(t.actors[0].reason == "lost");
+  CHECK_FALSE(t.actors[1].is_recorded);
+  CHECK_FALSE(t.actors[1].end_ns);
+  CHECK(t.name_of_actor(2) == "nobody");
+  CHECK(t.name_of_type(0) == "(int)");
+  CHECK(t.name_of_type(1) == "unknown");
+}
+
+TEST_CASE("a file has blocks of actors only if there are actors") {
+  const temporary_folder folder;
+  const auto kinds_of = [](const std::string& bytes) {
+    std::vector<std::uint32_t> kinds;
+    for (auto at = sizeof(file_head); at < bytes.size();) {
+      block_head head;
+      std::memcpy(&head, bytes.data() + at, sizeof head);
+      kinds.push_back(static_cast<std::uint32_t>(head.kind));
+      at += sizeof head + head.bytes;
+    }
+    return kinds;
+  };
+  CHECK(kinds_of(written(folder / "a.trt"))
+        == std::vector<std::uint32_t>{1, 2, 3, 4, 4, 5});
+  trace_writer file{folder / "b.trt"};
+  const std::vector<trace_event> events{event_at(8000, 0, event_kind::mail)};
+  file.write(events, 0, begin, later, begin_ns);
+  file.close();
+  CHECK(kinds_of(read_bytes(folder / "b.trt"))
+        == std::vector<std::uint32_t>{4, 7, 5});
+}
+
+TEST_CASE("a list of actors whose numbers leave gaps is not believed") {
+  const auto code = [](const std::string& text) {
+    std::vector<recorded_actor> actors(1);
+    std::vector<std::string> types;
+    return caught([&] { parse_actors(text, actors, types); }).code();
+  };
+  for (const auto* text :
+       {R"({"actors": [{"number": 2, "name": "", "id": 1}], "types": []})",
+        R"({"actors": [{"number": -1, "name": "", "id": 1}], "types": []})",
+        R"({"actors": [], "types": [{"number": 1, "name": ""}]})",
+        R"({"actors": []})"}) {
+    CAPTURE(text);
+    CHECK(code(text) == errc::bad_file);
+  }
+}
+
 TEST_CASE("events of many blocks take little more memory than they need") {
   const temporary_folder folder;
   trace_writer file{folder / "a.trt"};

@@ -15,4 +15,10 @@ using handle_id = std::uint32_t;
 /// No handle.
 inline constexpr handle_id no_handle = ~handle_id{0};
 
+/// Number of an actor of the application among those of its recorder.
+using actor_number = std::uint32_t;
+
+/// No actor, or one that the recorder does not know.
+inline constexpr actor_number no_actor = ~actor_number{0};
+
 } // namespace troupe

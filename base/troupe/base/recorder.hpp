@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/base/actor_table.hpp>
 #include <troupe/base/event_ring.hpp>
 #include <troupe/base/ids.hpp>
 #include <troupe/base/spin.hpp>
@@ -36,7 +37,8 @@ public:
   /// How many of its latest events a ring keeps: 8 MiB of addresses.
   static constexpr std::size_t default_events_per_ring = std::size_t{1} << 18;
 
-  /// @param queue the queue whose workers get rings; must outlive the recorder
+  /// @param queue the queue whose workers get rings; must live while the level
+  ///   is raised, and when it is raised for the first time
   explicit recorder(const job_queue& queue,
                     std::size_t events_per_ring = default_events_per_ring);
   recorder(const recorder&) = delete;
@@ -73,6 +75,10 @@ public:
       record(kind, from, step, amount);
   }
 
+  /// The application's actors that record their messages here.
+  actor_table& actors() noexcept { return actors_; }
+  const actor_table& actors() const noexcept { return actors_; }
+
   /// Nanoseconds per tick of the events' clock, measured since the recorder was
   /// made.
   double ns_per_tick() const noexcept;
@@ -100,6 +106,7 @@ private:
   std::array<std::size_t, 4> requests_{}; // number of living ones by level
   std::uint64_t first_ticks_;
   std::uint64_t first_ns_;
+  actor_table actors_;
 };
 
 /// Asks a recorder for a level, from its construction until its destruction.

@@ -3,6 +3,7 @@
 
 #include <troupe/base/ids.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -13,7 +14,7 @@ enum class trace_level : std::uint8_t {
   off,
   steps,    ///< steps, feeds, fetches, failures
   ops,      ///< when ops run, on which worker; memory; collectives
-  messages, ///< every readiness message
+  messages, ///< every readiness message, every message to recorded actors
 };
 
 std::string_view to_string(trace_level level) noexcept;
@@ -51,8 +52,45 @@ enum class event_kind : std::uint8_t {
   parcel_sent,
   /// what op `from` of another process has sent to `to` is here: `amount` bytes
   parcel_arrived,
+
+  // Of the application's actors (traced_actor.hpp). `from` and `to` are
+  // `actor_number`s. `amount` has a `mail_id`.
+
+  mail, ///< sent by `from` (`no_actor`: by nobody that is known) to `to`
+  /// `from` begins to handle a message of `to`; `step`: how many wait behind it
+  handling_begin,
+  handling_end, ///< `from` has handled it; `step`: a `handling_result`
 };
-inline constexpr auto last_event_kind = event_kind::parcel_arrived;
+inline constexpr std::size_t event_kinds = 22;
+
+/// True of events whose `from` and `to` are actors, not handles.
+constexpr bool is_of_actor(event_kind kind) noexcept {
+  return kind >= event_kind::mail;
+}
+
+/// What became of a message to an actor.
+enum class handling_result : std::uint8_t {
+  handled,
+  skipped, ///< stays in the mailbox until the actor has changed its behavior
+  dropped, ///< nobody waits for it: a response that came too late
+  failed,  ///< the handler threw an exception
+};
+inline constexpr std::size_t handling_results = 4;
+
+/// The `amount` of events of actors.
+struct mail_id {
+  /// Which message: unique among those in a mailbox at the same time.
+  std::uint32_t message = 0;
+  std::uint32_t type = 0; ///< a number of the recorder's `actor_table`
+
+  constexpr std::uint64_t amount() const noexcept {
+    return std::uint64_t{type} << 32 | message;
+  }
+  static constexpr mail_id of(std::uint64_t amount) noexcept {
+    return {static_cast<std::uint32_t>(amount),
+            static_cast<std::uint32_t>(amount >> 32)};
+  }
+};
 
 std::string_view to_string(event_kind kind) noexcept;
 

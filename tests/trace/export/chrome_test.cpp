@@ -110,6 +110,30 @@ TEST_CASE("a parcel is an arrow from an op of a rank to one of another") {
   CHECK(instants[0].at("args").at("bytes") == 512);
 }
 
+TEST_CASE("an arrow leads from when an actor sends to when it is handled") {
+  const auto events = exported({two_actors()});
+  const auto begins = of_phase(events, "s"), ends = of_phase(events, "f");
+  REQUIRE(begins.size() == 1);
+  REQUIRE(ends.size() == 1);
+  CHECK(begins[0].at("id") == ends[0].at("id"));
+  CHECK(begins[0].at("ts") == 0.3);
+  CHECK(ends[0].at("ts") == 0.4);
+  for (const auto& flow : {begins[0], ends[0]})
+    CHECK(is_in_slice(events, flow));
+  const auto slices = of_phase(events, "X");
+  REQUIRE(slices.size() == 2);
+  CHECK(slices[0].at("name") == "('feed')");
+  CHECK(slices[0].at("cat") == "handling");
+  CHECK(slices[0].at("args").at("sender") == "main#4");
+  CHECK(slices[0].at("args").at("result") == "failed");
+  CHECK(slices[1].at("args").at("mailbox") == 3);
+  std::set<std::string> names;
+  for (const auto& e : of_phase(events, "M"))
+    if (e.at("name") == "thread_name")
+      names.insert(e.at("args").at("name"));
+  CHECK(names == std::set<std::string>{"actor feeder#12", "actor reporter#13"});
+}
+
 TEST_CASE("processes and tracks have names") {
   const auto events = exported({one_step(), of_rank(1, one_step())});
   std::set<std::string> processes, tracks;

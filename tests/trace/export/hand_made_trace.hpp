@@ -78,6 +78,61 @@ private:
   std::uint32_t step_ = 0;
 };
 
+/// Appends events of the application's actors.
+class actor_list {
+public:
+  explicit actor_list(trace::process_trace& into) : into_(into) {}
+
+  actor_list& mail(std::uint64_t ns, actor_number from, actor_number to,
+                   std::uint32_t message, std::uint32_t type = 0) {
+    return add(ns, event_kind::mail, from, to, 0, {message, type});
+  }
+  actor_list& begin(std::uint64_t ns, actor_number who, std::uint32_t message,
+                    std::uint32_t waiting, std::uint32_t type = 0) {
+    return add(ns, event_kind::handling_begin, who, no_actor, waiting,
+               {message, type});
+  }
+  actor_list& end(std::uint64_t ns, actor_number who,
+                  handling_result result = handling_result::handled) {
+    return add(ns, event_kind::handling_end, who, no_actor,
+               static_cast<std::uint32_t>(result), {});
+  }
+
+private:
+  actor_list& add(std::uint64_t ns, event_kind kind, actor_number from,
+                  actor_number to, std::uint32_t step, mail_id id) {
+    into_.events.push_back(
+      {ns, id.amount(), from, to, step, other_thread, kind});
+    return *this;
+  }
+
+  trace::process_trace& into_;
+};
+
+/// What a feeder and a reporter of an application did: the feeder sent the
+/// reporter "('report', float)" while it handled "('feed')" of main, and then
+/// failed.
+inline trace::process_trace two_actors() {
+  auto t = two_ops();
+  t.actors = {{.name = "feeder",
+               .id = 12,
+               .is_recorded = true,
+               .end_ns = 700,
+               .has_failed = true,
+               .reason = "no more data"},
+              {.name = "reporter", .id = 13, .is_recorded = true},
+              {.name = "main", .id = 4}};
+  t.message_types = {"('feed')", "('report', float)"};
+  actor_list{t}
+    .mail(100, 2, 0, 1, 0)
+    .begin(200, 0, 1, 0, 0)
+    .mail(300, 0, 1, 2, 1)
+    .begin(400, 1, 2, 3, 1)
+    .end(500, 1, handling_result::skipped)
+    .end(600, 0, handling_result::failed);
+  return t;
+}
+
 /// A step: conv2d on worker 0 and, waiting for it, momentum with a merge on
 /// worker 1. Helps, memory, a feed and start-up are in it.
 inline trace::process_trace one_step() {

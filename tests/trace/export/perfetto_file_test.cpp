@@ -115,6 +115,23 @@ TEST_CASE("a parcel is a flow from an event of a rank to one of another") {
   CHECK(events_of(t, "in flight").size() > 0);
 }
 
+TEST_CASE("an actor of the application has a track with what it handled") {
+  const auto t = exported({two_actors()});
+  CHECK(events_of(t, "actor feeder#12")
+        == texts{"200 begin ('feed')", "600 end"});
+  CHECK(events_of(t, "actor reporter#13")
+        == texts{"400 begin ('report', float)", "500 end"});
+  std::uint64_t sent = 0, received = 0;
+  for (auto& p : t.packet()) {
+    for (auto id : p.track_event().flow_ids())
+      sent = id;
+    for (auto id : p.track_event().terminating_flow_ids())
+      received = id;
+  }
+  CHECK(sent != 0);
+  CHECK(sent == received);
+}
+
 TEST_CASE("each process is a sequence of its own that begins with its state") {
   const auto t = exported({one_step(), of_rank(1, one_step())});
   std::map<std::uint32_t, int> cleared;

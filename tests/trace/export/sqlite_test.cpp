@@ -137,6 +137,16 @@ TEST_CASE("the queries of the page have answers") {
     == texts{"0|cpu:0|4160|a,\"b\":v1@cpu:0", "1|cpu:0|4160|a,\"b\":v1@cpu:0"});
 }
 
+TEST_CASE("actors of the application and their messages are tables") {
+  const exported_database db{{two_actors()}};
+  CHECK(db.rows("select * from actors order by actor")
+        == texts{"0|0|feeder|12||1|700|1|no more data",
+                 "0|1|reporter|13||1|null|0|", "0|2|main|4||0|null|0|"});
+  CHECK(db.rows("select * from actor_messages order by begin_ns")
+        == texts{"0|2|0|('feed')|100|200|600|0|failed|0",
+                 "0|0|1|('report', float)|300|400|500|3|skipped|0"});
+}
+
 TEST_CASE("an older file is replaced") {
   const temporary_folder folder;
   write_bytes(folder / "t.db", "something else");

@@ -280,19 +280,50 @@ TEST_CASE("handles that the graph lacks are passed over") {
   CHECK(made.memory.empty());
 }
 
+TEST_CASE("an actor has a track with what it handled and who sent it") {
+  const auto t = two_actors();
+  const auto found = slices_of(t);
+  CHECK(found.of(slice_kind::handling)
+        == texts{"actor 0 200-600", "actor 1 400-500"});
+  CHECK(name_of({track_kind::actor, 1}, t) == "actor reporter#13");
+  REQUIRE(found.slices.size() == 2);
+  const auto& [fed, in, out] = found.slices[0];
+  CHECK(fed.text == "('feed')");
+  CHECK(fed.handled.sender == 2);
+  CHECK(fed.handled.sent == 100);
+  CHECK(fed.handled.result == handling_result::failed);
+  CHECK(in.empty()); // main has no track
+  CHECK(out.size() == 1);
+  const auto& [reported, received, sent] = found.slices[1];
+  CHECK(reported.text == "('report', float)");
+  CHECK(reported.handled.waiting == 3);
+  CHECK(reported.handled.result == handling_result::skipped);
+  CHECK(received == out);
+  CHECK(sent.empty());
+  check_rules(found);
+}
+
+TEST_CASE("a message that came before the trace is handled without a sender") {
+  auto t = two_actors();
+  t.events.erase(t.events.begin());
+  const auto found = slices_of(t);
+  CHECK_FALSE(found.slices[0].what.handled.sent);
+  CHECK(found.slices[0].what.handled.sender == no_actor);
+}
+
 TEST_CASE("any events make slices that follow the rules") {
   std::mt19937 random{7};
   for (int round = 0; round < 200; ++round) {
-    auto t = two_ops();
+    auto t = two_actors();
+    t.events.clear();
     event_list e{t};
     std::uint64_t time = 0;
     for (int i = 0; i < 120; ++i) {
       const auto worker = static_cast<std::uint16_t>(random() % 3);
       e.on(worker == 2 ? other_thread : worker, random() % 2);
       e.add(time += random() % 3,
-            static_cast<event_kind>(
-              random() % (static_cast<unsigned>(last_event_kind) + 1)),
-            random() % 3, random() % 4, random() % 100);
+            static_cast<event_kind>(random() % event_kinds), random() % 3,
+            random() % 4, random() % 100);
     }
     check_rules(slices_of(t));
   }

@@ -12,7 +12,7 @@ constexpr std::uint8_t kind_bits = 0x1f;
 constexpr std::uint8_t has_receiver = 0x20; ///< else no_handle
 constexpr std::uint8_t has_place = 0x40;    ///< step and worker; else as before
 constexpr std::uint8_t has_amount = 0x80;   ///< else 0
-static_assert(static_cast<std::uint8_t>(last_event_kind) <= kind_bits);
+static_assert(event_kinds <= kind_bits + std::size_t{1});
 
 /// Small differences of both signs become small numbers.
 std::uint64_t zigzag(std::uint64_t difference) {
@@ -96,7 +96,7 @@ void decode_events(std::string_view bytes, std::size_t count,
     const auto head = in.byte();
     trace_event e;
     e.kind = static_cast<event_kind>(head & kind_bits);
-    if (e.kind > last_event_kind)
+    if (static_cast<std::size_t>(e.kind) >= event_kinds)
       throw error(errc::bad_file, "a block of events has an unknown kind");
     e.time = last.time + unzigzag(in.number());
     e.from = static_cast<handle_id>(last.from + unzigzag(in.number()));

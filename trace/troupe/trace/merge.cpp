@@ -189,6 +189,9 @@ void shift(std::vector<process_trace>& parts, const clock_merge& found) {
       p.begin_ns += by;
       p.end_ns += by;
     }
+    for (auto& a : parts[i].actors)
+      if (a.end_ns)
+        *a.end_ns += by;
     parts[i].run.begin_unix_ns = first;
   }
 }

@@ -12,4 +12,18 @@ std::string_view process_trace::name_of(handle_id id) const {
   return found ? std::string_view{found->name} : "start";
 }
 
+std::string process_trace::name_of_actor(actor_number which) const {
+  return which < actors.size() ? full_name(actors[which]) : "nobody";
+}
+
+std::string_view process_trace::name_of_type(std::uint32_t type) const {
+  return type < message_types.size() ? std::string_view{message_types[type]}
+                                     : "unknown";
+}
+
+std::string full_name(const recorded_actor& actor) {
+  auto name = actor.name + "#" + std::to_string(actor.id);
+  return actor.node.empty() ? name : name + "@" + actor.node;
+}
+
 } // namespace troupe::trace

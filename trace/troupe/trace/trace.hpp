@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/base/actor_table.hpp>
 #include <troupe/base/ids.hpp>
 #include <troupe/base/recorder.hpp>
 #include <troupe/base/stacks/code_place.hpp>
@@ -92,6 +93,10 @@ struct process_trace {
   run_info run;
   graph_info graph;
   std::vector<phase> phases;
+  /// The application's actors, by number.
+  std::vector<recorded_actor> actors;
+  /// Types of the messages to them, by number: "('feed', int32)".
+  std::vector<std::string> message_types;
   /// Ordered by time. `trace_event::time` is in nanoseconds here, not in ticks.
   std::vector<trace_event> events;
   /// Of the workers that ran an op at the moment of a dump, if those were
@@ -109,6 +114,15 @@ struct process_trace {
   std::string_view name_of(handle_id id) const;
   /// The handle; null for `no_handle` and for ids that the graph lacks.
   const handle_info* find(handle_id id) const noexcept;
+  /// "feeder#12": the name of an actor and its number in its system, which two
+  /// actors of one name do not share. "nobody" for `no_actor` and for actors
+  /// that the trace lacks.
+  std::string name_of_actor(actor_number which) const;
+  /// "unknown" for a type that the trace lacks.
+  std::string_view name_of_type(std::uint32_t type) const;
 };
+
+/// "feeder#12", with "@" and the node if the actor is of another process.
+std::string full_name(const recorded_actor& actor);
 
 } // namespace troupe::trace

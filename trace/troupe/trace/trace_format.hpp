@@ -36,6 +36,9 @@ enum class block_kind : std::uint32_t {
   events = 4, ///< events_head, then events (event_codec.hpp)
   end = 5,    ///< empty: the file was closed
   stacks = 6, ///< call stacks of workers, as JSON
+  actors = 7, ///< what is new of the application's actors, as JSON
+  /// As `events`, of kinds that are of actors. Readers of old versions skip it.
+  actor_events = 8,
 };
 
 struct block_head {

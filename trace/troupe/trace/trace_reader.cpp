@@ -81,7 +81,10 @@ void file_reader::take(block_kind kind, std::string_view payload) {
     for (auto& p : parse_phases(payload))
       made_.phases.push_back(std::move(p));
     return;
-  case block_kind::events: return take_events(payload);
+  case block_kind::actors:
+    return parse_actors(payload, made_.actors, made_.message_types);
+  case block_kind::events:
+  case block_kind::actor_events: return take_events(payload);
   case block_kind::end: made_.is_complete = true; return;
   case block_kind::stacks:
     for (auto& s : parse_stacks(payload, made_.graph.handles.size()))

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+
 namespace troupe::trace {
 
 namespace {
@@ -24,6 +26,9 @@ auto read_json(std::string_view text, const char* what, Read read) {
 
 /// Events number workers with 16 bits, of which one value means "none".
 constexpr std::size_t most_workers = recorder::no_worker;
+
+/// Of times in a file: 70 years, so that sums of them stay in range.
+constexpr std::int64_t most_ns = std::int64_t{1} << 61;
 
 /// Names that are no UTF-8 must not prevent a trace.
 std::string dumped(const ordered_json& value) {
@@ -123,6 +128,45 @@ worker_stack stack_of(const json& value) {
   for (auto& f : value.at("frames"))
     stack.frames.push_back(place_of(f));
   return stack;
+}
+
+ordered_json json_of(actor_number number, const recorded_actor& a,
+                     std::uint64_t begin_ns) {
+  ordered_json made{{"number", number},
+                    {"name", a.name},
+                    {"id", a.id},
+                    {"node", a.node},
+                    {"recorded", a.is_recorded}};
+  if (a.end_ns) {
+    made["end_ns"] = *a.end_ns - static_cast<std::int64_t>(begin_ns);
+    made["failed"] = a.has_failed;
+    made["reason"] = a.reason;
+  }
+  return made;
+}
+
+recorded_actor actor_of(const json& value) {
+  recorded_actor a;
+  a.name = value.at("name");
+  a.id = value.at("id");
+  a.node = value.value("node", "");
+  a.is_recorded = value.value("recorded", false);
+  if (const auto end = value.find("end_ns"); end != value.end()) {
+    a.end_ns = std::clamp(end->get<std::int64_t>(), -most_ns, most_ns);
+    a.has_failed = value.value("failed", false);
+    a.reason = value.value("reason", "");
+  }
+  return a;
+}
+
+/// The entry of number `at` in a list whose numbers come in their order.
+template <class T>
+T& entry_of(std::size_t at, std::vector<T>& all, std::size_t most) {
+  if (at > all.size() || at >= most)
+    throw error(
+      errc::bad_file,
+      "malformed list of actors in a trace: a number is out of range");
+  return at == all.size() ? all.emplace_back() : all[at];
 }
 
 } // namespace
@@ -233,6 +277,27 @@ std::vector<worker_stack> parse_stacks(std::string_view text,
                     "is out of range");
     }
     return stacks;
+  });
+}
+
+std::string to_json(const actor_table::changes& found, std::uint64_t begin_ns) {
+  auto actors = ordered_json::array(), types = ordered_json::array();
+  for (const auto& [number, actor] : found.actors)
+    actors.push_back(json_of(number, actor, begin_ns));
+  for (const auto& [number, name] : found.types)
+    types.push_back({{"number", number}, {"name", name}});
+  return dumped({{"actors", actors}, {"types", types}});
+}
+
+void parse_actors(std::string_view text, std::vector<recorded_actor>& actors,
+                  std::vector<std::string>& types) {
+  read_json(text, "list of actors", [&](const json& value) {
+    for (auto& a : value.at("actors"))
+      entry_of(a.at("number").get<std::size_t>(), actors,
+               actor_table::most_actors) = actor_of(a);
+    for (auto& t : value.at("types"))
+      entry_of(t.at("number").get<std::size_t>(), types,
+               actor_table::most_types) = t.at("name").get<std::string>();
   });
 }
 

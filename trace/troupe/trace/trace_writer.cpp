@@ -5,7 +5,6 @@
 #include <troupe/base/error.hpp>
 #include <troupe/base/spin.hpp>
 #include <troupe/trace/event_codec.hpp>
-#include <troupe/trace/trace_format.hpp>
 #include <troupe/trace/trace_tables.hpp>
 
 #include <fcntl.h>
@@ -14,7 +13,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <system_error>
+#include <vector>
 
 namespace troupe::trace {
 
@@ -74,24 +75,49 @@ void trace_writer::write(std::span<const worker_stack> stacks) {
   put(make_block(block_kind::stacks, to_json(stacks)));
 }
 
-void trace_writer::write(std::span<const trace_event> events,
-                         std::uint64_t lost, const clock_reading& first,
-                         const clock_reading& last, std::uint64_t begin_ns) {
+void trace_writer::write(const actor_table::changes& found,
+                         std::uint64_t begin_ns) {
+  if (!found.empty())
+    put(make_block(block_kind::actors, to_json(found, begin_ns)));
+}
+
+/// Writes blocks of at most `events_per_block`.
+void trace_writer::put_events(block_kind kind,
+                              std::span<const trace_event> events,
+                              const events_head& like) {
+  auto head = like;
   do {
     const auto part = events.first(std::min(events.size(), events_per_block));
     events = events.subspan(part.size());
-    const events_head head{part.size(),
-                           lost,
-                           first.ticks,
-                           last.ticks,
-                           static_cast<std::int64_t>(first.ns - begin_ns),
-                           static_cast<std::int64_t>(last.ns - begin_ns)};
+    head.count = part.size();
     payload_.resize(sizeof head);
     std::memcpy(payload_.data(), &head, sizeof head);
-    encode_events(part, first.ticks, payload_);
-    put(make_block(block_kind::events, payload_));
-    lost = 0;
+    encode_events(part, head.first_ticks, payload_);
+    put(make_block(kind, payload_));
+    head.lost = 0;
   } while (!events.empty());
+}
+
+void trace_writer::write(std::span<const trace_event> events,
+                         std::uint64_t lost, const clock_reading& first,
+                         const clock_reading& last, std::uint64_t begin_ns) {
+  events_head head{0,
+                   lost,
+                   first.ticks,
+                   last.ticks,
+                   static_cast<std::int64_t>(first.ns - begin_ns),
+                   static_cast<std::int64_t>(last.ns - begin_ns)};
+  const auto is_actors = [](const trace_event& e) {
+    return is_of_actor(e.kind);
+  };
+  if (std::ranges::none_of(events, is_actors))
+    return put_events(block_kind::events, events, head);
+  std::vector<trace_event> of_actors, others;
+  std::ranges::copy_if(events, std::back_inserter(of_actors), is_actors);
+  std::ranges::remove_copy_if(events, std::back_inserter(others), is_actors);
+  put_events(block_kind::events, others, head);
+  head.lost = 0;
+  put_events(block_kind::actor_events, of_actors, head);
 }
 
 void trace_writer::close() {

@@ -4,6 +4,7 @@
 #include <troupe/base/descriptor.hpp>
 #include <troupe/base/recorder.hpp>
 #include <troupe/trace/trace.hpp>
+#include <troupe/trace/trace_format.hpp>
 
 #include <cstdint>
 #include <filesystem>
@@ -40,6 +41,10 @@ public:
   void write(const graph_info& graph);
   void write(std::span<const phase> phases);
   void write(std::span<const worker_stack> stacks);
+  /// What is new of the application's actors; before events that name them.
+  /// Writes nothing if that is nothing.
+  /// @param begin_ns the begin of the trace by now_ns
+  void write(const actor_table::changes& found, std::uint64_t begin_ns);
   /// Writes events with times in ticks.
   /// @param lost events that were overwritten since the last call
   /// @param first,last readings of the clocks at the beginning of the trace and
@@ -56,6 +61,8 @@ public:
 
 private:
   void put(std::string_view block);
+  void put_events(block_kind kind, std::span<const trace_event> events,
+                  const events_head& like);
 
   std::filesystem::path path_;
   descriptor file_;

@@ -4,6 +4,8 @@
 #include <troupe/trace/export/json_string.hpp>
 #include <troupe/trace/export/text_file.hpp>
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -16,7 +18,7 @@ class chrome_writer final : public slice_sink {
 public:
   chrome_writer(text_file& to, const traced_process& process, bool is_first)
     : to_(to), trace_(*process.trace), process_(process.number),
-      is_first_(is_first) {
+      offset_(process.offset_ns), is_first_(is_first) {
     for (auto& h : trace_.graph.handles)
       names_.push_back(json_string(h.name));
     for (auto& d : trace_.graph.devices)
@@ -35,12 +37,15 @@ private:
   void name_process();
   void name_track(track_id track);
   std::string name_of(const slice& s) const;
+  void add_handled(const handled_message& m);
+  std::uint64_t time_of_sending(const slice& s, std::uint64_t message) const;
   void add_flow(std::string_view phase, std::string_view what, std::uint64_t id,
                 track_id track, std::uint64_t ns);
 
   text_file& to_;
   const process_trace& trace_;
   std::size_t process_;
+  std::int64_t offset_;
   bool is_first_;
   std::vector<std::string> names_, devices_; // as JSON
   std::unordered_set<std::uint64_t> known_;  // tracks with a name
@@ -73,15 +78,15 @@ void chrome_writer::name_track(track_id track) {
     return;
   event("M", 0);
   on(track) << R"(,"name":"thread_name","args":{"name":)"
-            << json_string(to_string(track)) << "}}";
+            << json_string(trace::name_of(track, trace_)) << "}}";
   event("M", 0);
   on(track) << R"(,"name":"thread_sort_index","args":{"sort_index":)"
             << number_of(track) << "}}";
 }
 
 std::string chrome_writer::name_of(const slice& s) const {
-  if (s.kind == slice_kind::phase)
-    return json_string(s.phase);
+  if (!s.text.empty())
+    return json_string(s.text);
   if (s.kind == slice_kind::step)
     return R"("step )" + std::to_string(s.step) + '"';
   return names_[s.op];
@@ -97,6 +102,23 @@ void chrome_writer::add_flow(std::string_view phase, std::string_view what,
   to_ << (phase == "f" ? R"(,"bp":"e"})" : "}");
 }
 
+void chrome_writer::add_handled(const handled_message& m) {
+  to_ << R"("mailbox":)" << m.waiting << R"(,"result":")" << to_string(m.result)
+      << "\"";
+  if (m.sent)
+    to_ << R"(,"sender":)" << json_string(trace_.name_of_actor(m.sender));
+}
+
+/// An op sends its messages when it has run, an actor while it handles one.
+std::uint64_t chrome_writer::time_of_sending(const slice& s,
+                                             std::uint64_t message) const {
+  if (s.kind != slice_kind::handling)
+    return s.end - 1;
+  const auto sent =
+    trace_.events[message].time + static_cast<std::uint64_t>(offset_);
+  return std::clamp(sent, s.begin, s.end - 1);
+}
+
 void chrome_writer::take(const slice& s) {
   name_track(s.track);
   event("X", s.begin);
@@ -104,7 +126,9 @@ void chrome_writer::take(const slice& s) {
   to_.microseconds(s.end - s.begin)
     << R"(,"cat":")" << to_string(s.kind) << R"(","name":)" << name_of(s);
   to_ << R"(,"args":{)";
-  if (s.kind != slice_kind::phase)
+  if (s.kind == slice_kind::handling)
+    add_handled(s.handled);
+  else if (s.kind != slice_kind::phase)
     to_ << R"("step":)" << s.step;
   if (s.ready != 0 && s.ready <= s.begin) {
     to_ << R"(,"ready_before_us":)";
@@ -118,7 +142,8 @@ void chrome_writer::take(const slice& s) {
   for (const auto message : s.received)
     add_flow("f", "message", message_id(process_, message), s.track, s.begin);
   for (const auto message : s.sent)
-    add_flow("s", "message", message_id(process_, message), s.track, s.end - 1);
+    add_flow("s", "message", message_id(process_, message), s.track,
+             time_of_sending(s, message));
 }
 
 void chrome_writer::take(const instant& i) {

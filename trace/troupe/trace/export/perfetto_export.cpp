@@ -27,13 +27,17 @@ enum class annotation : std::uint64_t {
   ready_before_ns,
   waited_for,
   end_not_recorded,
-  peer
+  peer,
+  mailbox,
+  result,
+  sender
 };
 constexpr const char* annotation_names[] = {
-  "step", "bytes", "ready_before_ns", "waited_for", "end_not_recorded", "peer"};
+  "step", "bytes",   "ready_before_ns", "waited_for", "end_not_recorded",
+  "peer", "mailbox", "result",          "sender"};
 
 /// Names of categories: those of slices, and one of instants.
-constexpr std::uint64_t event_category = 7;
+constexpr std::uint64_t event_category = slice_kinds + 1;
 
 class perfetto_writer final : public slice_sink {
 public:
@@ -63,6 +67,7 @@ private:
   std::uint64_t intern(const std::string& name);
   std::string name_of(const slice& s) const;
   void annotate(perfetto::TrackEvent& e, const slice& s) const;
+  void annotate(perfetto::TrackEvent& e, const handled_message& m) const;
 
   text_file& to_;
   const process_trace& trace_;
@@ -141,7 +146,7 @@ void perfetto_writer::describe(std::uint64_t uuid, const std::string& name,
 
 std::uint64_t perfetto_writer::track_of(track_id track) {
   const auto uuid = root_ + number_of(track);
-  describe(uuid, to_string(track), false);
+  describe(uuid, trace::name_of(track, trace_), false);
   return uuid;
 }
 
@@ -162,8 +167,8 @@ std::uint64_t perfetto_writer::intern(const std::string& name) {
 }
 
 std::string perfetto_writer::name_of(const slice& s) const {
-  if (s.kind == slice_kind::phase)
-    return std::string{s.phase};
+  if (!s.text.empty())
+    return std::string{s.text};
   if (s.kind == slice_kind::step)
     return "step " + std::to_string(s.step);
   return trace_.graph.handles[s.op].name;
@@ -192,8 +197,20 @@ void add_number(perfetto::TrackEvent& to, annotation name,
   add_annotation(to, name).set_uint_value(value);
 }
 
+void perfetto_writer::annotate(perfetto::TrackEvent& e,
+                               const handled_message& m) const {
+  add_number(e, annotation::mailbox, m.waiting);
+  add_annotation(e, annotation::result)
+    .set_string_value(std::string{to_string(m.result)});
+  if (m.sent)
+    add_annotation(e, annotation::sender)
+      .set_string_value(trace_.name_of_actor(m.sender));
+}
+
 void perfetto_writer::annotate(perfetto::TrackEvent& e, const slice& s) const {
-  if (s.kind != slice_kind::phase)
+  if (s.kind == slice_kind::handling)
+    annotate(e, s.handled);
+  else if (s.kind != slice_kind::phase)
     add_number(e, annotation::step, s.step);
   if (s.ready != 0 && s.ready <= s.begin)
     add_number(e, annotation::ready_before_ns, s.begin - s.ready);

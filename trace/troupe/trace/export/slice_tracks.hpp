@@ -36,6 +36,10 @@ public:
   void cut(std::uint64_t time);
   /// Passes on what is kept. All slices must have ended.
   void flush();
+  /// What became of the message that the innermost open slice handles.
+  void set_result(handling_result result) {
+    kept_[open_.back()].handled.result = result;
+  }
   /// Adds a message that the kept slice sends.
   void send(std::uint64_t message) { sent_.push_back(message); }
 

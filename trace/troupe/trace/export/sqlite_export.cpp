@@ -115,12 +115,15 @@ public:
   void write_facts();
   void write_graph();
   void write_messages();
+  void write_actors();
 
   void take(const slice& s) override;
   void take(const instant& i) override;
   void take(const memory_sample& m) override;
 
 private:
+  void take_handled(const slice& s);
+
   database& to_;
   const traced_process& process_;
   const process_trace& trace_;
@@ -129,6 +132,7 @@ private:
   table runs_{to_, "runs", 10};
   table memory_{to_, "memory", 8};
   table host_events_{to_, "host_events", 6};
+  table actor_messages_{to_, "actor_messages", 10};
 };
 
 void sqlite_writer::write_facts() {
@@ -164,11 +168,31 @@ void sqlite_writer::write_messages() {
                       null_or{e.worker == recorder::no_worker, e.worker});
 }
 
+void sqlite_writer::write_actors() {
+  table actors{to_, "actors", 9};
+  for (std::size_t i = 0; i < trace_.actors.size(); ++i) {
+    const auto& a = trace_.actors[i];
+    actors.insert(process_.number, i, a.name, a.id, a.node, a.is_recorded,
+                  null_or{!a.end_ns, a.end_ns.value_or(0) + process_.offset_ns},
+                  a.has_failed, a.reason);
+  }
+}
+
+void sqlite_writer::take_handled(const slice& s) {
+  const auto& m = s.handled;
+  actor_messages_.insert(
+    process_.number, null_or{m.sender == no_actor, m.sender}, s.track.number,
+    s.text, null_or{!m.sent, static_cast<std::int64_t>(m.sent.value_or(0))},
+    s.begin, s.end, m.waiting, to_string(m.result), s.is_cut);
+}
+
 void sqlite_writer::take(const slice& s) {
   if (s.kind == slice_kind::phase)
-    return phases_.insert(process_.number, s.phase, s.begin, s.end);
+    return phases_.insert(process_.number, s.text, s.begin, s.end);
   if (s.kind == slice_kind::step)
     return steps_.insert(process_.number, s.step, s.begin, s.end, s.is_cut);
+  if (s.kind == slice_kind::handling)
+    return take_handled(s);
   runs_.insert(process_.number, to_string(s.kind), to_string(s.track), s.op,
                s.step,
                null_or{s.ready == 0, static_cast<std::int64_t>(s.ready)},
@@ -216,6 +240,7 @@ void export_sqlite(export_input traces, std::span<const parcel> parcels,
     writer.write_facts();
     writer.write_graph();
     writer.write_messages();
+    writer.write_actors();
     build_slices(process, with_messages::yes, writer);
   }
   write_parcels(to, traces, parcels);

@@ -32,6 +32,12 @@ create table memory(process integer, device integer, ns integer,
   live_bytes integer);
 create table host_events(process integer, kind text, handle integer,
   step integer, ns integer, bytes integer);
+create table actors(process integer, actor integer, name text, id integer,
+  node text, is_recorded integer, end_ns integer, has_failed integer,
+  reason text);
+create table actor_messages(process integer, sender integer, receiver integer,
+  type text, sent_ns integer, begin_ns integer, end_ns integer,
+  waiting integer, result text, is_cut integer);
 create view ops as
   select process, handle as op, name, type, device, stream, is_collective,
     shape from handles where kind = 'op';
@@ -48,6 +54,8 @@ create index runs_by_step on runs(process, step, begin_ns);
 create index messages_by_receiver on messages(process, receiver, step);
 create index messages_by_sender on messages(process, sender);
 create index parcels_by_receiver on parcels(receiver, step);
+create unique index actors_by_number on actors(process, actor);
+create index actor_messages_by_receiver on actor_messages(process, receiver);
 create index memory_by_time on memory(process, device, ns);
 )";
 

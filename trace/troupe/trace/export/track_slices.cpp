@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_map>
 #include <utility>
 
 namespace troupe::trace {
@@ -19,6 +20,17 @@ struct inbox {
   handle_id last_sender = no_handle;
   std::vector<std::uint64_t> messages;
 };
+
+/// A message in a mailbox: the number of its event.
+struct sent_mail {
+  std::uint64_t number = 0;
+  bool has_arrow = false; ///< it was sent within a slice
+};
+
+/// Messages to an actor by `mail_id::message`, until they are handled.
+using mailbox = std::unordered_map<std::uint32_t, sent_mail>;
+/// Beyond that, messages went to an actor that has ended.
+constexpr std::size_t most_in_mailbox = std::size_t{1} << 20;
 
 /// More runs of an op than steps can be in flight: the oldest were lost.
 constexpr std::size_t most_inboxes = 1024;
@@ -34,7 +46,8 @@ public:
       inboxes_(trace_.graph.handles.size()),
       sender_(trace_.graph.handles.size()),
       merges_late_(trace_.graph.handles.size()),
-      completes_(trace_.graph.handles.size()), memory_(trace_) {}
+      completes_(trace_.graph.handles.size()), mailboxes_(trace_.actors.size()),
+      memory_(trace_) {}
 
   void build();
 
@@ -49,6 +62,9 @@ private:
   void merge(const trace_event& e, bool begins);
   void complete(const trace_event& e);
   void send(std::uint64_t number, const trace_event& e);
+  void put_into_mailbox(std::uint64_t number, const trace_event& e);
+  void begin_handling(const trace_event& e);
+  void end_handling(const trace_event& e);
   void change_memory(const trace_event& e);
   void note(const trace_event& e);
   void note_parcel(std::uint64_t number, const trace_event& e);
@@ -85,9 +101,10 @@ private:
   slice_sink* sink_;
   slice_tracks tracks_;
   std::vector<std::vector<inbox>> inboxes_; // by handle
-  std::vector<slice_ref> sender_; // by handle: whose messages it sends
-  std::vector<bool> merges_late_; // by handle: after their run
-  std::vector<bool> completes_;   // by handle: launches complete later
+  std::vector<slice_ref> sender_;  // by handle: whose messages it sends
+  std::vector<bool> merges_late_;  // by handle: after their run
+  std::vector<bool> completes_;    // by handle: launches complete later
+  std::vector<mailbox> mailboxes_; // by actor
   memory_account memory_;
   /// By op: parcels that arrived before it ran.
   std::unordered_map<handle_id, std::vector<instant>> early_;
@@ -130,7 +147,7 @@ void slice_builder::add_phases() {
     slice s;
     s.kind = slice_kind::phase;
     s.begin = time_of(static_cast<std::uint64_t>(p.begin_ns));
-    s.phase = p.name;
+    s.text = p.name;
     auto& track = tracks_.free(track_kind::start_up, s.begin);
     track.begin(s, {});
     track.end(track.top(), time_of(static_cast<std::uint64_t>(p.end_ns)));
@@ -151,6 +168,9 @@ bool slice_builder::is_known(const trace_event& e) const {
   case event_kind::deallocation:
   case event_kind::parcel_sent:
   case event_kind::parcel_arrived: return exists(e.from) && exists(e.to);
+  case event_kind::mail: return e.to < mailboxes_.size();
+  case event_kind::handling_begin:
+  case event_kind::handling_end: return e.from < mailboxes_.size();
   default: return exists(e.from);
   }
 }
@@ -184,6 +204,9 @@ void slice_builder::add(std::uint64_t number, const trace_event& e) {
     if (arrives_)
       send(number, e);
     return;
+  case event_kind::mail: return put_into_mailbox(number, e);
+  case event_kind::handling_begin: return begin_handling(e);
+  case event_kind::handling_end: return end_handling(e);
   case event_kind::feed: change_memory(e); return note(e);
   case event_kind::fetch:
   case event_kind::failure: return note(e);
@@ -294,6 +317,57 @@ void slice_builder::send(std::uint64_t number, const trace_event& e) {
     found->messages.push_back(number);
     tracks_.send(from, number);
   }
+}
+
+/// An actor sends while it handles another message: the arrow comes from there.
+void slice_builder::put_into_mailbox(std::uint64_t number,
+                                     const trace_event& e) {
+  sent_mail mail{number, false};
+  if (arrives_ && e.from < mailboxes_.size()) {
+    auto& track = tracks_.at({track_kind::actor, e.from});
+    mail.has_arrow = track.is_open() && (!sink_ || (*arrives_)[number]);
+    if (mail.has_arrow && sink_)
+      track.send(number);
+  }
+  auto& box = mailboxes_[e.to];
+  if (box.size() >= most_in_mailbox)
+    box.clear();
+  box.insert_or_assign(mail_id::of(e.amount).message, mail);
+}
+
+void slice_builder::begin_handling(const trace_event& e) {
+  const auto id = mail_id::of(e.amount);
+  auto s = slice_of(e, slice_kind::handling);
+  s.op = no_handle;
+  s.step = 0;
+  s.text = trace_.name_of_type(id.type);
+  s.handled.waiting = e.step;
+  std::vector<std::uint64_t> received;
+  auto& box = mailboxes_[e.from];
+  if (const auto found = box.find(id.message); found != box.end()) {
+    const auto& mail = trace_.events[found->second.number];
+    s.handled.sender = mail.from;
+    s.handled.sent = time_of(mail);
+    if (found->second.has_arrow)
+      received.push_back(found->second.number);
+    box.erase(found);
+  }
+  if (!sink_)
+    for (const auto number : received)
+      (*arrives_)[number] = true;
+  auto& track = tracks_.at({track_kind::actor, e.from});
+  track.cut(time_of(e));
+  track.begin(s, std::move(received));
+}
+
+void slice_builder::end_handling(const trace_event& e) {
+  auto s = slice_of(e, slice_kind::handling);
+  s.op = no_handle;
+  s.step = 0;
+  auto& track = tracks_.at({track_kind::actor, e.from});
+  if (e.step < handling_results && track.is_open())
+    track.set_result(static_cast<handling_result>(e.step));
+  track.end(s, time_of(e));
 }
 
 void slice_builder::change_memory(const trace_event& e) {
@@ -413,18 +487,30 @@ std::vector<traced_process> from_origin(std::span<const process_trace> traces,
 
 std::string to_string(track_id track) {
   constexpr std::array<const char*, track_kinds> names{
-    "start-up", "steps", "worker", "other threads", "in flight"};
+    "start-up", "steps", "worker", "other threads", "in flight", "actor"};
   std::string name = names[static_cast<std::size_t>(track.kind)];
-  if (track.kind == track_kind::worker)
+  if (track.kind == track_kind::worker || track.kind == track_kind::actor)
     return name + " " + std::to_string(track.number);
   return track.number == 0 ? name
                            : name + " " + std::to_string(track.number + 1);
 }
 
+std::string name_of(track_id track, const process_trace& in) {
+  return track.kind == track_kind::actor
+           ? "actor " + in.name_of_actor(track.number)
+           : to_string(track);
+}
+
 std::string_view to_string(slice_kind kind) noexcept {
-  constexpr std::array<std::string_view, 6> names{
-    "phase", "step", "run", "help", "merge", "in flight"};
+  constexpr std::array<std::string_view, slice_kinds> names{
+    "phase", "step", "run", "help", "merge", "in flight", "handling"};
   return names[static_cast<std::size_t>(kind)];
+}
+
+std::string_view to_string(handling_result result) noexcept {
+  constexpr std::array<std::string_view, handling_results> names{
+    "handled", "skipped", "dropped", "failed"};
+  return names[static_cast<std::size_t>(result)];
 }
 
 void build_slices(const traced_process& process, with_messages messages,

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -49,8 +50,9 @@ enum class track_kind : std::uint8_t {
   /// launches that completed later, from launch to completion, and merges that
   /// ended after their run
   in_flight,
+  actor, ///< of the application, by `actor_number`
 };
-inline constexpr std::size_t track_kinds = 5;
+inline constexpr std::size_t track_kinds = 6;
 
 struct track_id {
   track_kind kind = track_kind::start_up;
@@ -80,8 +82,10 @@ constexpr std::uint64_t parcel_id(std::uint64_t parcel) noexcept {
   return (std::uint64_t{1} << 52) + parcel;
 }
 
-/// "worker 3", "other threads", "other threads 2".
+/// "worker 3", "other threads", "other threads 2", "actor 4".
 std::string to_string(track_id track);
+/// The same, but "actor feeder#12" of a trace that knows the actor.
+std::string name_of(track_id track, const process_trace& in);
 
 enum class slice_kind : std::uint8_t {
   phase,
@@ -90,9 +94,20 @@ enum class slice_kind : std::uint8_t {
   help,      ///< an idle worker ran parts of an op
   merge,     ///< a collective merged
   in_flight, ///< a launch of an op, to its completion
+  handling,  ///< an actor of the application handled a message
 };
+inline constexpr std::size_t slice_kinds = 7;
 
 std::string_view to_string(slice_kind kind) noexcept;
+std::string_view to_string(handling_result result) noexcept;
+
+/// What an actor handled.
+struct handled_message {
+  actor_number sender = no_actor;    ///< not set if that is not recorded
+  std::optional<std::uint64_t> sent; ///< when; not set if that is not recorded
+  std::uint32_t waiting = 0;         ///< messages behind it in the mailbox
+  handling_result result = handling_result::handled;
+};
 
 /// What a track did from `begin` to `end`: at least 1 ns. Slices of one track
 /// are apart from each other or one lies within the other.
@@ -102,11 +117,14 @@ struct slice {
   std::uint64_t begin = 0, end = 0; ///< in ns
   handle_id op = no_handle;
   std::uint32_t step = 0;
-  std::string_view phase; ///< its name; empty for other kinds
+  /// Of a phase its name, of a handling the types of the message. Empty for
+  /// other kinds.
+  std::string_view text;
   /// When the last message to this run of the op was sent; 0 if not recorded.
   std::uint64_t ready = 0;
   /// Who sent that message; `no_handle` if not recorded, or a start did.
   handle_id waited_for = no_handle;
+  handled_message handled; ///< of a handling
   /// The trace lacks its end, which is where the next event was.
   bool is_cut = false;
   /// Numbers of messages that were sent to this run and from it. Each number
@@ -161,7 +179,8 @@ enum class with_messages : bool { no, yes };
 
 /// Passes what a process did to `sink`. What was lost leaves cut slices
 /// behind, or none; it never makes slices overlap. Memory: a few hundred bytes
-/// per handle, and with messages a bit per event.
+/// per handle and actor, what waits in mailboxes, and with messages a bit per
+/// event.
 void build_slices(const traced_process& process, with_messages messages,
                   slice_sink& sink);
 
