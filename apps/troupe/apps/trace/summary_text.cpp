@@ -173,6 +173,51 @@ std::string messages_text(const trace::message_counts& m) {
   return text + "\n";
 }
 
+std::string actors_text(const traced_run& run, const trace::trace_summary& s) {
+  if (s.actors.empty())
+    return "";
+  std::string text =
+    "\nactors of the application: time in handlers, share of the trace\n";
+  for (const auto& a : first_of(s.actors)) {
+    const auto& part = run.parts()[a.process];
+    const auto& does = a.activity;
+    const auto& actor = part.actors[a.actor];
+    auto what = one_line(part.name_of_actor(a.actor)) + ": "
+                + count_text(does.handled, "message") + ", at most "
+                + std::to_string(does.most_waiting) + " in its mailbox, up to "
+                + time_text(ns_of(does.longest_ns)) + " for one";
+    if (does.skipped > 0)
+      what += ", skipped " + std::to_string(does.skipped) + "x";
+    if (actor.has_failed)
+      what += ", failed: " + one_line(actor.reason);
+    text +=
+      columns_text(time_text(ns_of(does.busy_ns)), percent_text(a.busy), what);
+  }
+  return text;
+}
+
+nlohmann::ordered_json actors_json(const traced_run& run,
+                                   const trace::trace_summary& s) {
+  auto all = nlohmann::ordered_json::array();
+  for (const auto& a : s.actors) {
+    const auto& actor = run.parts()[a.process].actors[a.actor];
+    all.push_back({{"process", a.process},
+                   {"actor", a.actor},
+                   {"name", actor.name},
+                   {"id", actor.id},
+                   {"received", a.activity.received},
+                   {"handled", a.activity.handled},
+                   {"skipped", a.activity.skipped},
+                   {"busy_ns", a.activity.busy_ns},
+                   {"busy", a.busy},
+                   {"longest_ns", a.activity.longest_ns},
+                   {"longest_mailbox", a.activity.most_waiting},
+                   {"failed", actor.has_failed},
+                   {"reason", actor.reason}});
+  }
+  return all;
+}
+
 std::string memory_text(const traced_run& run, const trace::trace_summary& s) {
   std::string text;
   for (const auto& m : s.memory) {
@@ -282,7 +327,7 @@ std::string summary_text(const traced_run& run, const trace::trace_summary& s) {
   auto text = run_text(run, s) + phases_text(run) + stacks_text(run.parts())
               + steps_text(s.steps);
   if (s.level < trace_level::ops)
-    return text
+    return text + actors_text(run, s)
            + "critical path, ops, waits, workers and memory: record with "
              "--trace-level ops or messages\n";
   if (s.path)
@@ -291,7 +336,7 @@ std::string summary_text(const traced_run& run, const trace::trace_summary& s) {
   text += s.level == trace_level::messages
             ? messages_text(s.messages)
             : "\nmessages: record with --trace-level messages\n";
-  return text + memory_text(run, s);
+  return text + actors_text(run, s) + memory_text(run, s);
 }
 
 nlohmann::ordered_json summary_json(const traced_run& run,
@@ -310,7 +355,8 @@ nlohmann::ordered_json summary_json(const traced_run& run,
            {"step_ns_p10", s.steps.p10_ns},
            {"step_ns_p90", s.steps.p90_ns},
            {"between_steps", s.steps.between},
-           {"events_lost", s.lost}};
+           {"events_lost", s.lost},
+           {"actors", actors_json(run, s)}};
   if (s.level < trace_level::ops)
     return out;
   out["critical_path"] = nullptr;

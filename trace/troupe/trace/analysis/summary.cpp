@@ -180,6 +180,28 @@ void read_events(std::span<const process_trace> parts, const op_graph& graph,
   }
 }
 
+std::vector<actor_use> actor_uses(std::span<const process_trace> parts) {
+  std::vector<actor_use> made;
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    const auto& part = parts[p];
+    actor_account account;
+    for (const auto& e : part.events)
+      account.apply(e);
+    const auto wall = part.events.empty()
+                        ? 0
+                        : part.events.back().time - part.events.front().time;
+    for (actor_number i = 0; i < part.actors.size(); ++i) {
+      const auto activity = account.of(i);
+      const auto busy = static_cast<double>(activity.busy_ns)
+                        / static_cast<double>(std::max<std::uint64_t>(wall, 1));
+      if (activity.received + activity.handled > 0 || part.actors[i].has_failed)
+        made.push_back({p, i, activity, std::min(busy, 1.0)});
+    }
+  }
+  std::ranges::stable_sort(made, std::ranges::greater{}, &actor_use::busy);
+  return made;
+}
+
 } // namespace
 
 trace_summary summarize(std::span<const process_trace> parts,
@@ -194,6 +216,7 @@ trace_summary summarize(std::span<const process_trace> parts,
   s.workers = sums.idle();
   s.overlap = sums.overlap();
   s.memory = find_memory_peaks(parts);
+  s.actors = actor_uses(parts);
   read_events(parts, graph, s);
   return s;
 }

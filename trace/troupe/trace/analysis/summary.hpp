@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/trace/analysis/actor_account.hpp>
 #include <troupe/trace/analysis/critical_path.hpp>
 #include <troupe/trace/analysis/memory_use.hpp>
 #include <troupe/trace/analysis/op_graph.hpp>
@@ -66,6 +67,14 @@ struct message_counts {
   }
 };
 
+/// An actor of the application, over the whole trace.
+struct actor_use {
+  std::size_t process = 0;
+  actor_number actor = no_actor;
+  actor_activity activity;
+  double busy = 0; ///< share of the trace's time in its handlers
+};
+
 /// What `troupe trace summary` says. docs/trace.md defines each number.
 struct trace_summary {
   step_statistics steps;
@@ -77,6 +86,8 @@ struct trace_summary {
   std::vector<merge_overlap> overlap;
   message_counts messages;
   std::vector<memory_peak> memory;
+  /// Those that have received messages, or have failed; the busiest first.
+  std::vector<actor_use> actors;
   std::uint64_t lost = 0; ///< events, in all processes
   /// The level asked for, or a higher one of which there are events.
   trace_level level = trace_level::steps;
