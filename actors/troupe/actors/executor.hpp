@@ -295,6 +295,10 @@ public:
   /// The recorder of what happens in steps. A `level_request` raises its level,
   /// an `event_reader` reads its events. Any thread.
   recorder& trace() noexcept;
+  /// The same, for actors of the application (traced_actor.hpp), which may
+  /// outlive the executor. When the executor ends, the level falls to `off` and
+  /// stays there: nobody may ask for another one. Any thread.
+  std::shared_ptr<recorder> shared_trace() const;
   /// What a trace of this run says before its first event: the process and its
   /// graph. Any thread.
   trace::process_trace trace_head() const;

@@ -58,6 +58,10 @@ recorder& executor::trace() noexcept {
   return *impl_->trace;
 }
 
+std::shared_ptr<recorder> executor::shared_trace() const {
+  return impl_->traces->shared_events();
+}
+
 trace::process_trace executor::trace_head() const {
   return impl_->traces->head(graph());
 }

@@ -2,7 +2,8 @@
 #pragma once
 
 // Gives an application's own CAF actors the addresses of an executor's actors.
-// Except for messages.hpp, no other public header includes CAF.
+// Of the public headers, only this one, messages.hpp and traced_actor.hpp
+// include CAF.
 
 #include <troupe/actors/executor.hpp>
 #include <troupe/actors/messages.hpp>

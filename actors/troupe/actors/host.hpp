@@ -3,7 +3,7 @@
 
 // Isolates the version of CAF. All other code derives from `actor_base` and
 // uses the functions below. Porting to CAF 1.x changes only host.hpp, host.cpp,
-// configure.cpp and worker_pool.cpp.
+// traced_actor.hpp, traced_actor.cpp, configure.cpp and worker_pool.cpp.
 
 #include <troupe/base/error.hpp>
 

@@ -86,8 +86,8 @@ executor_traces::executor_traces(const executor_options& options,
                                  const job_queue& queue)
   : options_(options), program_(p), queue_(queue),
     made_(trace::clock_reading::now()), made_unix_ns_(unix_now_ns()),
-    events_(queue, events_per_ring()), hooks_(events_, options.hooks.trace),
-    flight_(events_, trace_level::off),
+    events_(std::make_shared<recorder>(queue, events_per_ring())),
+    hooks_(*events_, options.hooks.trace), flight_(*events_, trace_level::off),
     busy_(options.flight_recorder.stacks
             ? std::make_unique<busy_workers>(queue.workers())
             : nullptr) {
@@ -149,7 +149,7 @@ executor_traces::subject_of(const std::string& command,
 }
 
 trace::process_trace executor_traces::head(const graph::ssa_graph& g) const {
-  auto what = subject_of(wanted_.command, {}, events_.level(), g);
+  auto what = subject_of(wanted_.command, {}, events_->level(), g);
   trace::process_trace made;
   made.run = std::move(what.run);
   made.graph = std::move(what.graph);
@@ -175,7 +175,7 @@ std::filesystem::path executor_traces::start(const trace_options& wanted,
                                   : trace::trace_writer{own(wanted.file)};
   recorded_file_ = file.path();
   recording_ = std::make_unique<trace_recording>(
-    *options_.system, events_, wanted.level, std::move(file),
+    *options_.system, *events_, wanted.level, std::move(file),
     subject_of(wanted.command, wanted.before, wanted.level, g));
   return recorded_file_;
 }
@@ -213,13 +213,14 @@ std::filesystem::path executor_traces::dump(const std::filesystem::path& file,
   const std::filesystem::path named = options_.flight_recorder.file;
   auto out = file.empty() ? new_file(named.empty() ? usual_file() : named, 1)
                           : trace::trace_writer{own(file)};
-  auto what = subject_of(wanted_.command, wanted_.before, events_.level(), g);
+  auto what = subject_of(wanted_.command, wanted_.before, events_->level(), g);
   what.run.begin_unix_ns = made_unix_ns_;
   out.write(what.run);
   out.write(what.graph);
   out.write(what.phases.since(made_.ns));
-  event_reader all{events_, event_reader::start::oldest};
+  event_reader all{*events_, event_reader::start::oldest};
   const auto events = all.take();
+  out.write(events_->actors().since(0), made_.ns);
   out.write(events, all.lost(), made_, trace::clock_reading::now(), made_.ns);
   if (!stacks_now.empty())
     out.write(stacks_now);

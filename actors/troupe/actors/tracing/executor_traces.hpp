@@ -37,7 +37,10 @@ public:
   executor_traces(const executor_traces&) = delete;
   executor_traces& operator=(const executor_traces&) = delete;
 
-  recorder& events() noexcept { return events_; }
+  recorder& events() noexcept { return *events_; }
+  const std::shared_ptr<recorder>& shared_events() const noexcept {
+    return events_;
+  }
   /// What the workers run. Null if nobody can ask for their call stacks.
   busy_workers* busy() noexcept { return busy_.get(); }
 
@@ -78,7 +81,7 @@ private:
   const engine* runs_ = nullptr; // set by `begin`
   trace::clock_reading made_;
   std::int64_t made_unix_ns_;
-  recorder events_;
+  std::shared_ptr<recorder> events_; // traced actors have it, too
   level_request hooks_;
   level_request flight_;
   std::unique_ptr<busy_workers> busy_; // null: see `busy`

@@ -31,7 +31,8 @@ class trace_recording::loop {
 public:
   loop(recorder& from, trace_level level, trace::trace_writer file,
        subject what)
-    : file_(std::move(file)), events_(from, event_reader::start::now, level),
+    : file_(std::move(file)), actors_(from.actors()),
+      events_(from, event_reader::start::now, level),
       level_(std::in_place, from, trace_level::off) {
     begin_ = last_ = clock_reading::now();
     what.run.begin_unix_ns = unix_now_ns();
@@ -83,6 +84,10 @@ private:
       const auto now = clock_reading::now();
       const auto lost = events_.lost() - std::exchange(lost_, events_.lost());
       const auto first = std::exchange(last_, now);
+      // After the events were taken: all that they name is known by now.
+      const auto actors = actors_.since(actors_known_);
+      actors_known_ = actors.version;
+      file_.write(actors, begin_.ns);
       if (!events.empty() || lost > 0)
         file_.write(events, lost, first, now, begin_.ns);
     } catch (const error& e) {
@@ -100,6 +105,8 @@ private:
   }
 
   trace::trace_writer file_;
+  const actor_table& actors_;
+  std::uint64_t actors_known_ = 0; // version of the table in the file
   event_reader events_;
   std::optional<level_request> level_; // until the end
   clock_reading begin_, last_;
