@@ -187,8 +187,10 @@ TEST_CASE("the schema has all that is answered, and nothing else") {
   executor exe(net.main, o);
   const auto shown = b->show(exe, "a test");
   b.wait_for([](const json& s) { return s["level"] == "messages"; });
+  exe.trace().actors().add({1, 2}, {.name = "feeder", .id = 2});
   exe.run(net.batch(0, 8));
   b.wait_for([](const json& s) { return s["steps_ended"] == 1; });
+  CHECK(b.get_json("/api/v1/actors")["application"][0]["name"] == "feeder");
   const auto schema = b.get_json("/api/v1/schema");
   for (const auto& [path, wanted] : schema["properties"].items()) {
     INFO(path);

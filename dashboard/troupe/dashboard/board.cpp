@@ -187,6 +187,7 @@ private:
     if (source_->generation() != generation_)
       begin_picture();
     picture_->add(source_->take());
+    picture_->add(source_->take_actors());
     state_.now_ns = source_->now_ns();
     state_.lost = source_->lost();
     state_.level = source_->level();

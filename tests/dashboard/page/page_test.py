@@ -266,8 +266,25 @@ class PageTest(PageCase):
             lambda: dict(self.rows("actors", "Actors and messages")),
             {"Actors": str(sent["actors"]), "Op actors": str(sent["op_actors"]),
              "Variable actors": str(sent["variable_actors"]),
-             "Stream actors": str(sent["stream_actors"]), "Messages": f"{sent['messages']:,}",
+             "Stream actors": str(sent["stream_actors"]), "Application actors": "3",
+             "Messages": f"{sent['messages']:,}",
              "Messages per step": str(sent["messages_per_step"]), "Steps": str(sent["steps"])})
+
+    def test_actors_of_the_application_have_mailboxes_and_reasons(self):
+        self.open()
+        self.wait_live()
+        self.show("actors")
+        table = lambda: self.rows("actors", "Actors of the application")
+        self.wait_equal(lambda: [row[0] for row in table()],
+                        ["feeder#40", "reporter#41", "main#42"])
+        failed, running, sender = table()
+        self.assertIn("failed", failed[1])
+        self.assertEqual(failed[7], "runtime_error: no more data")
+        self.assertEqual(running[2:5], ["3", "9", "8"])
+        self.assertEqual(running[6], "('feed', i32)")
+        self.assertIn("sends only", sender[1])
+        self.assertEqual(sender[2], "\u2013")
+        self.assertEqual(self.rows("actors", "Queues of streams")[0][1:], ["compute", "2", "1"])
 
     def test_a_slice_shows_what_it_waited_for(self):
         self.open()

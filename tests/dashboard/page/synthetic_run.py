@@ -481,10 +481,24 @@ class SyntheticRun:
         streams = 3 * len(self.graph.devices)
         return {"actors": ops + variables + streams, "op_actors": ops,
                 "variable_actors": variables, "stream_actors": streams,
+                "application_actors": 3, "application": APPLICATION,
+                "streams": [{"device": d, "stream": "compute", "ready": 2, "running": 1}
+                            for d in self.graph.devices],
                 "messages": self.messages, "messages_per_step": len(self.graph.edges),
                 "steps": self.steps_ended, "errors": [],
                 "nodes": [{"rank": 0, "host": "ada", "state": "running"}]}
 
+
+def _actor(number, name, state, mailbox, **more):
+    return {"actor": number, "name": name, "id": 40 + number, "node": "", "state": state,
+            "mailbox": mailbox, "longest_mailbox": 9, "received": 12, "handled": 8,
+            "skipped": 1, "busy_ms": 1.5, "message": "('feed', i32)", "reason": "", **more}
+
+
+APPLICATION = [_actor(0, "feeder", "failed", 0, reason="runtime_error: no more data"),
+               _actor(1, "reporter", "running", 3),
+               _actor(2, "main", "sender", None, longest_mailbox=0, handled=0, busy_ms=0,
+                      message="")]
 
 SIZES = {"u8": 1, "u16": 2, "u32": 4, "f64": 8}
 CODES = {"u8": "B", "u16": "H", "u32": "I", "f64": "d"}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/dashboard/picture/answers.hpp>
 
+#include <troupe/dashboard/source/recorded_source.hpp>
+
 #include <trace/export/hand_made_trace.hpp>
 
 #include "frame_reader.hpp"
@@ -10,6 +12,7 @@
 
 #include <cmath>
 #include <limits>
+#include <span>
 #include <string>
 
 using namespace troupe;
@@ -205,6 +208,93 @@ TEST_CASE("actors are counted by the graph") {
   CHECK(a["variable_actors"] == 1);
   CHECK(a["stream_actors"] == 2);
   CHECK(a["messages"] == 3);
+}
+
+TEST_CASE("the queue of a stream is its ready ops") {
+  const shown s;
+  const auto all = actors_answer(s.picture, s.trace.run, s.state)["streams"];
+  REQUIRE(all.size() == 2);
+  CHECK(all[0]["stream"] == "collective");
+  CHECK(all[0]["running"] == 1);
+  CHECK(all[1]["stream"] == "compute");
+  CHECK(all[1]["ready"] == 0);
+
+  live_picture ready{s.trace.graph, 0, 2};
+  auto t = two_ops();
+  event_list{t}.add(0, event_kind::step_begin).message(10, update, conv);
+  ready.add(t.events);
+  CHECK(actors_answer(ready, t.run, {})["streams"][1]["ready"] == 1);
+  live_picture of_other{[&] {
+                          t.graph.process_of_device = {1};
+                          return t.graph;
+                        }(),
+                        0, 2};
+  const auto elsewhere = actors_answer(of_other, t.run, {});
+  CHECK(elsewhere["streams"].empty());
+  CHECK(elsewhere["stream_actors"] == 2);
+}
+
+TEST_CASE("the application's actors have mailboxes, and failed ones reasons") {
+  const auto t = two_actors();
+  recorded_source source{t};
+  live_picture picture{t.graph, 0, 2};
+  board_state state;
+  picture.add(source.take_actors());
+  picture.add(std::span{t.events}.first(5));
+  state.now_ns = 500;
+  const auto before = actors_answer(picture, t.run, state);
+  CHECK(before["application_actors"] == 3);
+  CHECK(before["errors"].empty()); // it will fail at 700
+  const auto& feeder = before["application"][0];
+  CHECK(feeder["name"] == "feeder");
+  CHECK(feeder["id"] == 12);
+  CHECK(feeder["state"] == "running");
+  CHECK(feeder["mailbox"] == 0);
+  CHECK(feeder["message"] == "('feed')");
+  const auto& reporter = before["application"][1];
+  CHECK(reporter["state"] == "waiting");
+  CHECK(reporter["mailbox"] == 4); // three, and the skipped one
+  CHECK(reporter["longest_mailbox"] == 4);
+  CHECK(reporter["received"] == 1);
+  CHECK(reporter["handled"] == 0);
+  CHECK(reporter["skipped"] == 1);
+  const auto& main = before["application"][2];
+  CHECK(main["state"] == "sender");
+  CHECK(main["mailbox"].is_null());
+
+  picture.add(std::span{t.events}.subspan(5));
+  state.now_ns = 800;
+  const auto after = actors_answer(picture, t.run, state);
+  CHECK(after["application"][0]["state"] == "failed");
+  CHECK(after["application"][0]["reason"] == "no more data");
+  CHECK(after["errors"].dump() == R"(["feeder#12: no more data"])");
+}
+
+TEST_CASE("when a run has ended, so have its actors, whatever the time") {
+  const auto t = two_actors();
+  recorded_source source{t};
+  live_picture picture{t.graph, 0, 2};
+  picture.add(source.take_actors());
+  board_state state;
+  state.now_ns = 600; // of the last event
+  state.state = run_state::ended;
+  const auto a = actors_answer(picture, t.run, state);
+  CHECK(a["application"][0]["state"] == "failed");
+}
+
+TEST_CASE("of many actors, those that have failed are told") {
+  auto t = two_ops();
+  for (std::uint64_t i = 0; i < 2000; ++i)
+    t.actors.push_back({.name = "one", .id = i});
+  t.actors[1500].end_ns = 0;
+  t.actors[1500].has_failed = true;
+  recorded_source source{t};
+  live_picture picture{t.graph, 0, 2};
+  picture.add(source.take_actors());
+  const auto a = actors_answer(picture, t.run, {});
+  CHECK(a["application_actors"] == 2000);
+  CHECK(a["application"].size() == 500);
+  CHECK(a["application"][0]["id"] == 1500);
 }
 
 TEST_CASE("why a handle waits ends at what runs") {

@@ -81,6 +81,26 @@ TEST_CASE("while nobody looks, only steps are recorded") {
   CHECK(picture.messages() > 0);
 }
 
+TEST_CASE("a source gives what is new of the application's actors") {
+  const auto net = make_mlp();
+  executor exe(net.main, options_for(net));
+  live_source source{exe};
+  CHECK(source.take_actors().empty());
+  auto& actors = exe.trace().actors();
+  const auto feeder = actors.add({1, 2}, {.name = "feeder", .id = 2});
+  const auto made = source.take_actors();
+  REQUIRE(made.actors.size() == 1);
+  CHECK(made.actors[0].second.name == "feeder");
+  CHECK(source.take_actors().empty());
+  actors.end(feeder, true, "lost");
+  const auto ended = source.take_actors();
+  REQUIRE(ended.actors.size() == 1);
+  CHECK(ended.actors[0].first == feeder);
+  const auto end_ns = ended.actors[0].second.end_ns.value_or(-1);
+  CHECK(end_ns >= 0); // on the clock of the source
+  CHECK(static_cast<std::uint64_t>(end_ns) <= source.now_ns());
+}
+
 TEST_CASE("a live run can be paused and slowed down, and not rewound") {
   const auto net = make_mlp();
   executor exe(net.main, options_for(net));

@@ -114,6 +114,19 @@ TEST_CASE("why a handle of a file waits is found in the picture") {
   CHECK(caught([&] { s.why(picture, 77); }).code() == errc::not_found);
 }
 
+TEST_CASE("a file gives its actors once, and again when it is rewound") {
+  recorded_source s{two_actors()};
+  const auto all = s.take_actors();
+  REQUIRE(all.actors.size() == 3);
+  CHECK(all.actors[1].first == 1);
+  CHECK(all.actors[1].second.name == "reporter");
+  REQUIRE(all.types.size() == 2);
+  CHECK(all.types[1].second == "('report', float)");
+  CHECK(s.take_actors().empty());
+  s.obey(command::rewind, 0ms);
+  CHECK(s.take_actors().actors.size() == 3);
+}
+
 TEST_CASE("a word that is no command is refused") {
   CHECK(parse_command("rewind") == command::rewind);
   CHECK(says(caught([] { parse_command("explode"); }), "explode"));

@@ -7,10 +7,14 @@
 #include <troupe/base/fingerprint.hpp>
 #include <troupe/dashboard/picture/answers.hpp>
 #include <troupe/dashboard/picture/live_picture.hpp>
+#include <troupe/dashboard/source/recorded_source.hpp>
 #include <troupe/trace/analysis/op_graph.hpp>
 #include <troupe/trace/analysis/parcels.hpp>
+#include <troupe/trace/analysis/summary.hpp>
 #include <troupe/trace/analysis/timeline.hpp>
 #include <troupe/trace/trace_reader.hpp>
+
+#include <nlohmann/json.hpp>
 
 #include <cstring>
 #include <string>
@@ -77,6 +81,15 @@ void run_target(std::string_view bytes) {
   dashboard::live_picture picture{read.graph, read.run.process,
                                   read.run.workers};
   picture.add(read.events);
+  dashboard::recorded_source source{read};
+  picture.add(source.take_actors());
+  const auto told = dashboard::actors_answer(picture, read.run, {});
+  if (told.at("application_actors") != read.actors.size())
+    fail("an actor is missing");
+  const trace::op_graph graph{read.graph};
+  if (trace::summarize({&read, 1}, all, graph).actors.size()
+      > read.actors.size())
+    fail("more actors than there are");
   dashboard::frame_maker frames;
   if (frames.next(picture, {}).size() < read.graph.handles.size())
     fail("a frame without states");

@@ -202,7 +202,7 @@ std::optional<std::string> executor_traces::failure() const {
 }
 
 std::vector<trace::worker_stack> executor_traces::stacks() const {
-  return busy_ ? stacks_of(*busy_, *options_.flight_recorder.stacks, events_,
+  return busy_ ? stacks_of(*busy_, *options_.flight_recorder.stacks, *events_,
                            made_.ns)
                : std::vector<trace::worker_stack>{};
 }

@@ -3,10 +3,10 @@ import {make} from '/dom.js';
 
 const SIGNS = {
   waiting: '\u25cb', ready: '\u25d0', running: '\u25b6', done: '\u2713', remote: '\u2026',
-  paused: '\u2016', ended: '\u25a0', failed: '\u2715', idle: '\u25cb',
+  paused: '\u2016', ended: '\u25a0', failed: '\u2715', idle: '\u25cb', sender: '\u2192',
 };
 
-const WORDS = {remote: 'in another process'};
+const WORDS = {remote: 'in another process', sender: 'sends only'};
 
 export function state_sign(state) {
   return make('span', {class: `state state_${state}`},

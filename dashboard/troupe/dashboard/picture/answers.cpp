@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/dashboard/picture/answers.hpp>
 
+#include <troupe/base/clock.hpp>
 #include <troupe/dashboard/picture/graph_layout.hpp>
 #include <troupe/dashboard/picture/handle_groups.hpp>
 
@@ -19,8 +20,6 @@ namespace troupe::dashboard {
 using nlohmann::json;
 
 namespace {
-
-constexpr double ns_per_ms = 1e6;
 
 double ms_of(std::uint64_t ns) {
   return static_cast<double>(ns) / ns_per_ms;
@@ -269,41 +268,6 @@ json memory_answer(const live_picture& picture, std::size_t most) {
                    {"holders", std::move(names)}});
   }
   return all;
-}
-
-json actors_answer(const live_picture& picture, const trace::run_info& run,
-                   const board_state& state) {
-  const auto& handles = picture.graph().handles;
-  const auto ops = static_cast<std::size_t>(
-    std::ranges::count(handles, true, &trace::handle_info::is_op));
-  std::vector<std::pair<std::uint32_t, std::string>> streams;
-  for (const auto& h : handles)
-    if (h.is_op)
-      streams.emplace_back(h.device, h.stream);
-  std::ranges::sort(streams);
-  const auto rest = std::ranges::unique(streams);
-  streams.erase(rest.begin(), rest.end());
-  std::uint64_t messages_per_step = 0;
-  for (handle_id id = 0; id < handles.size(); ++id)
-    if (picture.states()[id] != handle_state::elsewhere)
-      messages_per_step += picture.needs(id);
-  auto errors = json::array();
-  if (!state.failure.empty())
-    errors.push_back(state.failure);
-  auto nodes = json::array();
-  for (std::size_t rank = 0; rank < run.processes; ++rank)
-    nodes.push_back({{"rank", rank},
-                     {"host", rank == run.process ? run.host : ""},
-                     {"state", rank == run.process ? "here" : "elsewhere"}});
-  return {{"actors", handles.size() + streams.size()},
-          {"op_actors", ops},
-          {"variable_actors", handles.size() - ops},
-          {"stream_actors", streams.size()},
-          {"messages_per_step", messages_per_step},
-          {"messages", picture.messages()},
-          {"steps", picture.steps_ended()},
-          {"errors", std::move(errors)},
-          {"nodes", std::move(nodes)}};
 }
 
 json timeline_answer(const live_picture& picture) {

@@ -36,6 +36,8 @@ nlohmann::json collectives_answer(const live_picture& picture,
                                   const known_collectives& known = {});
 /// @param most how many holders per device
 nlohmann::json memory_answer(const live_picture& picture, std::size_t most);
+/// The actors of the graph, queues of its streams, the application's actors,
+/// errors and processes.
 nlohmann::json actors_answer(const live_picture& picture,
                              const trace::run_info& run,
                              const board_state& state);

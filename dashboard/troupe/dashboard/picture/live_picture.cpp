@@ -56,8 +56,22 @@ void live_picture::add(std::span<const trace_event> events) {
     add(e);
 }
 
+void live_picture::add(const actor_table::changes& found) {
+  for (const auto& [number, actor] : found.actors) {
+    actors_.resize(std::max(actors_.size(), number + std::size_t{1}));
+    actors_[number] = actor;
+  }
+  for (const auto& [number, name] : found.types) {
+    message_types_.resize(
+      std::max(message_types_.size(), number + std::size_t{1}));
+    message_types_[number] = name;
+  }
+}
+
 void live_picture::add(const trace_event& e) {
   last_ns_ = std::max(last_ns_, e.time);
+  if (is_of_actor(e.kind))
+    return activity_.apply(e);
   switch (e.kind) {
   case event_kind::message: return add_message(e);
   case event_kind::run_begin: begin_run(e); break;

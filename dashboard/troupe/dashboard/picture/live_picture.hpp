@@ -3,6 +3,7 @@
 
 #include <troupe/dashboard/picture/collective_log.hpp>
 #include <troupe/dashboard/picture/slice_log.hpp>
+#include <troupe/trace/analysis/actor_account.hpp>
 #include <troupe/trace/analysis/memory_account.hpp>
 #include <troupe/trace/trace.hpp>
 
@@ -57,6 +58,8 @@ public:
   /// Adds events, ordered by time. Times are in nanoseconds since the run's
   /// begin.
   void add(std::span<const trace_event> events);
+  /// Adds what is new of the application's actors.
+  void add(const actor_table::changes& found);
   /// Adds what the training loop knows of a step that has ended.
   void add(const step_record& known);
 
@@ -82,6 +85,14 @@ public:
   const slice_log& slices() const noexcept { return slices_; }
   const collective_log& collectives() const noexcept { return collectives_; }
   const trace::memory_account& memory() const noexcept { return memory_; }
+  /// The application's actors, by number.
+  const std::vector<recorded_actor>& actors() const noexcept { return actors_; }
+  /// Types of messages to them, by number.
+  const std::vector<std::string>& message_types() const noexcept {
+    return message_types_;
+  }
+  /// What they have done, as far as events tell.
+  const trace::actor_account& activity() const noexcept { return activity_; }
   /// The most bytes of a device so far.
   std::uint64_t peak_bytes(std::size_t device) const { return peaks_[device]; }
 
@@ -142,6 +153,9 @@ private:
   collective_log collectives_;
   trace::memory_account memory_;
   std::vector<std::uint64_t> peaks_;
+  std::vector<recorded_actor> actors_;
+  std::vector<std::string> message_types_;
+  trace::actor_account activity_;
 
   std::deque<step_record> steps_;
   std::uint64_t steps_seen_ = 0;

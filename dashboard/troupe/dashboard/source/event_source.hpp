@@ -46,6 +46,10 @@ public:
   /// The events since the last call, ordered by time: nanoseconds since the
   /// begin of the run.
   virtual std::vector<trace_event> take() = 0;
+  /// What is new of the application's actors since the last call; all of it
+  /// when the generation has grown. After `take`, it names all actors of the
+  /// events. Ends are on the clock of the events.
+  virtual actor_table::changes take_actors() = 0;
   /// The time now, on the clock of the events.
   virtual std::uint64_t now_ns() const = 0;
   /// Events that are missing in what `take` returned.

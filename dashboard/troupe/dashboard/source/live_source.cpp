@@ -42,6 +42,15 @@ std::vector<trace_event> live_source::take() {
   return events;
 }
 
+actor_table::changes live_source::take_actors() {
+  auto found = of_.trace().actors().since(actors_known_);
+  actors_known_ = found.version;
+  for (auto& [number, actor] : found.actors)
+    if (actor.end_ns)
+      *actor.end_ns -= static_cast<std::int64_t>(begin_.ns);
+  return found;
+}
+
 std::uint64_t live_source::now_ns() const {
   return troupe::now_ns() - begin_.ns;
 }

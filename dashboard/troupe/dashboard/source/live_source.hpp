@@ -20,6 +20,7 @@ public:
   std::uint64_t generation() const noexcept override { return 0; }
   void watch(bool by_somebody) override;
   std::vector<trace_event> take() override;
+  actor_table::changes take_actors() override;
   std::uint64_t now_ns() const override;
   std::uint64_t lost() const override { return events_.lost(); }
   trace_level level() const override { return of_.trace().level(); }
@@ -37,6 +38,7 @@ private:
   trace::process_trace head_;
   event_reader events_;
   level_request level_;
+  std::uint64_t actors_known_ = 0; // version of the recorder's table
   trace::clock_reading begin_, last_;
 };
 

@@ -29,6 +29,17 @@ std::vector<trace_event> recorded_source::take() {
   return taken;
 }
 
+actor_table::changes recorded_source::take_actors() {
+  actor_table::changes all;
+  if (std::exchange(has_given_actors_, true))
+    return all;
+  for (actor_number i = 0; i < trace_.actors.size(); ++i)
+    all.actors.emplace_back(i, trace_.actors[i]);
+  for (std::uint32_t i = 0; i < trace_.message_types.size(); ++i)
+    all.types.emplace_back(i, trace_.message_types[i]);
+  return all;
+}
+
 /// Behind the next end of a step.
 std::size_t recorded_source::end_of_step() const {
   const auto& all = trace_.events;
@@ -78,6 +89,7 @@ void recorded_source::obey(command what, std::chrono::milliseconds delay) {
   case command::rewind:
     ++generation_;
     next_ = 0;
+    has_given_actors_ = false;
     now_ns_ = 0;
     is_paused_ = true;
     break;

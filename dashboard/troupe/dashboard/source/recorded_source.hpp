@@ -22,6 +22,7 @@ public:
   std::uint64_t generation() const noexcept override { return generation_; }
   void watch(bool) override {}
   std::vector<trace_event> take() override;
+  actor_table::changes take_actors() override;
   std::uint64_t now_ns() const override { return now_ns_; }
   std::uint64_t lost() const override { return trace_.lost; }
   trace_level level() const override { return trace_.run.level; }
@@ -39,6 +40,7 @@ private:
   clock::time_point (*now_)();
   std::uint64_t generation_ = 0;
   std::size_t next_ = 0; // event
+  bool has_given_actors_ = false;
   bool is_paused_ = false;
   bool wants_step_ = false;
   std::chrono::milliseconds delay_{0};
