@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <initializer_list>
 #include <string>
 
 using namespace troupe;
@@ -43,17 +44,20 @@ stall stalled_in_call(std::vector<std::size_t> arrived,
 
 } // namespace
 
-TEST_CASE("a slow op says how far it is above its median and other ranks") {
+TEST_CASE("a slow op names its median and that of the fastest rank") {
   auto seen = stalled_at(progress::runs);
   seen.rank = 1;
-  seen.ran = 52ms;
-  seen.median = 11ms;
-  seen.fastest = 10ms;
-  seen.fastest_rank = 0;
+  seen.since = 52ms;
+  seen.usual = {.median = 11ms, .fastest = 10ms, .fastest_rank = 0};
   CHECK(cause_of(seen) == stall_cause::slow_op);
   CHECK(text_of(seen)
         == "slow op: conv2d#4@cpu:1 of rank 1, step 7, runs on worker 0 for "
-           "52.0 ms, 41.0 ms above its median, 42.0 ms above that of rank 0");
+           "52.0 ms; its median is 11.0 ms, that of rank 0 is 10.0 ms");
+  seen.usual.fastest_rank = 1; // this one: nothing new
+  CHECK(text_of(seen).ends_with("for 52.0 ms; its median is 11.0 ms"));
+  seen.usual = {.fastest = 10ms, .fastest_rank = 0};
+  CHECK(
+    text_of(seen).ends_with("for 52.0 ms; the median of rank 0 is 10.0 ms"));
 }
 
 TEST_CASE("a slow op says which function it is in, if that is known") {
@@ -158,6 +162,29 @@ TEST_CASE("core times that a system takes back count as none") {
   CHECK(since.ran_ns == 0);
   CHECK(since.waited_ns == 2);
   CHECK(since.stolen_ns == 0);
+}
+
+TEST_CASE("of a long chain, a line has both ends and the number of links") {
+  wait_chain chain;
+  const auto add = [&chain](int op) {
+    auto& link = chain.links.emplace_back();
+    link.name = "op#" + std::to_string(op);
+    link.how_far = progress::no_step;
+  };
+  const auto line = [](std::initializer_list<int> ops) {
+    std::string text;
+    for (const auto i : ops)
+      text += (text.empty() ? "op#" : "; op#") + std::to_string(i)
+              + ": no step has run yet";
+    return text;
+  };
+  CHECK(line_of(chain).empty());
+  for (int i = 0; i < 7; ++i)
+    add(i);
+  CHECK(line_of(chain) == line({0, 1, 2, 3, 4, 5, 6}));
+  add(7);
+  CHECK(line_of(chain)
+        == line({0, 1, 2}) + "; … 8 links …; " + line({5, 6, 7}));
 }
 
 TEST_CASE("each cause has a name of its own") {

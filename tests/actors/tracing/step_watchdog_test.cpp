@@ -132,6 +132,32 @@ TEST_CASE("a slow op is named, and when its step has ended") {
   CHECK(told.count() == 2);
 }
 
+TEST_CASE("a slow op's line has the times that the application knows of it") {
+  const auto net = make_mlp();
+  gate at;
+  auto options = options_for(net);
+  options.kernels = at.kernels();
+  executor exe{net.main, options};
+  told_texts told;
+  const auto usual = [&](handle_id op) {
+    const bool is_relu =
+      exe.graph().is_op(op) && exe.graph().op(op).desc->type == "relu";
+    return is_relu
+             ? usual_time{.median = 5ms, .fastest = 4ms, .fastest_rank = 3}
+             : usual_time{};
+  };
+  const step_watchdog dog{exe,
+                          100ms,
+                          [&](const std::string& text) { told.add(text); },
+                          {.rank = 1, .usual = usual}};
+  const auto step = exe.submit(net.batch(0, 6));
+  const auto first = told.wait_for(1)[0];
+  CAPTURE(first);
+  CHECK(contains(first, "; its median is 5.0 ms, that of rank 3 is 4.0 ms"));
+  at.open = true;
+  exe.wait(step);
+}
+
 TEST_CASE("a message that was lost is named") {
   const auto net = make_mlp();
   auto options = options_for(net);

@@ -86,7 +86,6 @@ void run_target(std::string_view bytes) {
   const auto told = dashboard::actors_answer(picture, read.run, {});
   if (told.at("application_actors") != read.actors.size())
     fail("an actor is missing");
-  const trace::op_graph graph{read.graph};
   if (trace::summarize({&read, 1}, all, graph).actors.size()
       > read.actors.size())
     fail("more actors than there are");

@@ -75,22 +75,30 @@ std::string link_text(const stall& seen) {
          + megabytes(moved / std::max(seconds(seen.since), 1e-9)) + "/s";
 }
 
+/// What belongs to the op beside the time that it has taken by now. The median
+/// of this rank is told once, also if it is the fastest.
+std::string usual_text(const stall& seen) {
+  const auto& usual = seen.usual;
+  std::string text;
+  if (usual.median.count() > 0)
+    text += "; its median is " + time_text(usual.median);
+  if (usual.fastest.count() > 0 && usual.fastest_rank != seen.rank)
+    text += (text.empty() ? "; the median of rank " : ", that of rank ")
+            + std::to_string(usual.fastest_rank) + " is "
+            + time_text(usual.fastest);
+  return text;
+}
+
 std::string op_text(const stall& seen) {
   const auto& last = seen.chain.links.back();
   if (last.how_far == progress::launched)
     return subject(seen) + " was launched and is not complete for "
-           + time_text(seen.since);
-  const auto ran = std::max(seen.ran, seen.since);
+           + time_text(seen.since) + usual_text(seen);
   auto text = subject(seen) + " runs on worker " + std::to_string(last.worker)
-              + " for " + time_text(ran);
-  if (seen.median.count() > 0 && ran > seen.median)
-    text += ", " + time_text(ran - seen.median) + " above its median";
-  if (seen.fastest.count() > 0 && ran > seen.fastest)
-    text += ", " + time_text(ran - seen.fastest) + " above that of rank "
-            + std::to_string(seen.fastest_rank);
+              + " for " + time_text(std::max(seen.ran, seen.since));
   if (!seen.function.empty())
     text += ", in " + seen.function;
-  return text;
+  return text + usual_text(seen);
 }
 
 std::string worker_text(const stall& seen) {
@@ -197,6 +205,21 @@ std::string text_of(const stall& seen) {
   const auto& r = row_of(seen);
   return std::string{r.name} + ": " + r.text(seen)
          + core_text(seen.cores, seen.since);
+}
+
+std::string line_of(const wait_chain& chain) {
+  constexpr std::size_t at_each_end = 3;
+  const auto count = chain.links.size();
+  const auto is_cut = count > 2 * at_each_end + 1; // else it would say no less
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (is_cut && i == at_each_end) {
+      i = count - at_each_end;
+      text += "; … " + std::to_string(count) + " links …";
+    }
+    text += (text.empty() ? "" : "; ") + to_string(chain.links[i]);
+  }
+  return text;
 }
 
 } // namespace troupe::actors

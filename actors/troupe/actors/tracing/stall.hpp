@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/actors/tracing/core_times.hpp>
+#include <troupe/actors/tracing/usual_time.hpp>
 #include <troupe/actors/wait_chain.hpp>
 
 #include <chrono>
@@ -34,12 +35,10 @@ struct stall {
   wait_chain chain;
   /// For how long the last link has been seen as it is.
   duration since{};
-  /// Of the op of the last link: since when it runs, how long it takes in the
-  /// median, and how long on the rank that is fastest.
+  /// Of the op of the last link: for how long it has run, if that is known from
+  /// its call stack, and how long it usually takes.
   duration ran{};
-  duration median{};
-  duration fastest{};
-  std::size_t fastest_rank = 0;
+  usual_time usual;
   /// The function that runs; empty: unknown.
   std::string function;
   /// Of a link: bytes that it has moved in the time `since`.
@@ -57,7 +56,13 @@ struct stall {
 stall_cause cause_of(const stall& seen);
 
 /// One line: the cause, and what belongs to it: "slow op: conv2d#4@cpu:1 of
-/// rank 1, step 7, runs on worker 0 for 52.0 ms, 41.0 ms above its median".
+/// rank 1, step 7, runs on worker 0 for 52.0 ms; its median is 11.0 ms, that of
+/// rank 0 is 10.0 ms".
 std::string text_of(const stall& seen);
+
+/// One line: the handles that wait for each other, first those that have waited
+/// the longest. Of a chain of more than seven links the first three and the
+/// last three, and how many there are.
+std::string line_of(const wait_chain& chain);
 
 } // namespace troupe::actors

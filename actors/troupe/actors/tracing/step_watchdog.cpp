@@ -31,21 +31,14 @@ std::string seconds_text(clock::duration d) {
   return text;
 }
 
-std::string chain_text(const wait_chain& chain) {
-  std::string text;
-  for (auto& link : chain.links)
-    text += (text.empty() ? "" : "; ") + actors::to_string(link);
-  return text;
-}
-
 } // namespace
 
 class step_watchdog::loop {
 public:
   loop(const executor& watched, std::chrono::milliseconds limit,
        std::function<void(const std::string&)> tell, watchdog_context about)
-    : watched_(watched), limit_(limit), tell_(std::move(tell)), about_(about),
-      thread_(start_thread([this] { run(); })) {}
+    : watched_(watched), limit_(limit), tell_(std::move(tell)),
+      about_(std::move(about)), thread_(start_thread([this] { run(); })) {}
 
   ~loop() {
     {
@@ -111,7 +104,7 @@ private:
     if (oldest_->is_told || took < limit_)
       return;
     oldest_->is_told = true;
-    const auto all = chain_text(chain);
+    const auto all = actors::line_of(chain);
     tell_("step " + std::to_string(id) + " has not ended for "
           + seconds_text(took) + ": "
           + actors::text_of(observe(std::move(chain))) + " (" + all + ")");
@@ -132,6 +125,8 @@ private:
     seen.since = clock::now() - link_.at;
     seen.cores = core_times::now().since(oldest_->cores);
     seen.rank = about_.rank;
+    if (about_.usual)
+      seen.usual = about_.usual(chain.links.back().handle);
     if (chain.call)
       seen.moved = chain.call->moved - std::min(chain.call->moved, link_.moved);
     if (chain.links.back().how_far == actors::progress::runs)
@@ -216,7 +211,8 @@ step_watchdog::step_watchdog(const executor& watched,
                              std::chrono::milliseconds limit,
                              std::function<void(const std::string&)> tell,
                              watchdog_context about)
-  : loop_(std::make_unique<loop>(watched, limit, std::move(tell), about)) {}
+  : loop_(std::make_unique<loop>(watched, limit, std::move(tell),
+                                 std::move(about))) {}
 
 step_watchdog::~step_watchdog() = default;
 

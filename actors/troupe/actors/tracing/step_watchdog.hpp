@@ -3,6 +3,7 @@
 
 #include <troupe/actors/executor.hpp>
 #include <troupe/actors/tracing/data_wait.hpp>
+#include <troupe/actors/tracing/usual_time.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -20,12 +21,15 @@ struct watchdog_context {
   const data_wait* data = nullptr;
   /// The number of this process, if there are several.
   std::optional<std::size_t> rank = {};
+  /// How long an op handle usually takes; called on the watchdog's thread, must
+  /// not throw. Null: the application does not know.
+  std::function<usual_time(handle_id)> usual = {};
 };
 
 /// Notices that a step does not go on, and tells why: the chain of handles that
-/// wait for each other (`executor::why`), and the cause in words: a slow op, a
-/// slow feed, a slow link, a stuck worker, a lost message; and if threads were
-/// kept from the cores.
+/// wait for each other (`executor::why`), of a long one its ends, and the cause
+/// in words: a slow op, a slow feed, a slow link, a stuck worker, a lost
+/// message; and if threads were kept from the cores.
 ///
 /// It looks at the oldest running step. It tells once per step that takes too
 /// long, after the limit and at most three fifths of it more, and once more
