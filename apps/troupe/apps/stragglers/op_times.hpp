@@ -1,49 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/apps/stragglers/op_key.hpp>
 #include <troupe/kernels/kernel.hpp>
 
-#include <atomic>
 #include <cstdint>
-#include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <string>
-#include <utility>
+#include <optional>
 #include <vector>
 
 namespace troupe::apps {
 
-/// How long kernels have run, by type of op. Kernels only: the time in which a
-/// collective or a transfer waits for others is no op's time.
+/// What a thread has used so far.
+struct thread_use {
+  std::uint64_t wall_ns = 0;
+  std::uint64_t ran_ns = 0;      ///< on a core
+  std::uint64_t preemptions = 0; ///< how often it has lost its core
+  /// Of the calling thread.
+  static thread_use now();
+};
+
+/// How long a kernel took that ran between two readings. If its thread lost its
+/// core meanwhile, this is the time on the core, because the rest is no
+/// property of the op; and nothing if other threads shared the work, because
+/// they have done an unknown part of it.
+std::optional<std::uint64_t> kernel_ns(const thread_use& begin,
+                                       const thread_use& end, bool is_shared);
+
+/// How long the latest runs of kernels took, by op. Kernels only: the time in
+/// which a collective or a transfer waits for others is no op's time.
 ///
-/// Thread rule: `wrapped` once, before the kernels are made; all others from
-/// any thread.
+/// Thread rule: any thread; `take` one at a time.
 class op_times {
 public:
   /// A table that makes the kernels of `fast` for devices of `kind` measure
-  /// themselves, at the cost of two readings of the clock per run. They must
-  /// not outlive the object.
+  /// themselves: by two readings of the clock per run; those that take at least
+  /// `least_ns` also by readings of `thread_use`, which take half a microsecond
+  /// each. They may outlive the object.
   std::shared_ptr<const kernel_table> wrapped(const kernel_table& fast,
                                               device_kind kind);
+  static constexpr std::uint64_t least_ns = 100'000;
 
-  /// The types of which kernels have been made, in the order of the first ones.
-  std::vector<std::string> types() const;
-  /// Nanoseconds since the start, by type, in the order of `types`.
-  std::vector<std::uint64_t> totals() const;
+  /// The milliseconds of runs since the call before, of all devices; the latest
+  /// 64 of each kernel. Runs whose time is not known lack.
+  std::map<op_key, std::vector<float>> take();
 
 private:
-  /// On a line of its own, because all workers add to it.
-  struct alignas(64) counter {
-    explicit counter(std::string of) : type(std::move(of)) {}
-    std::string type;
-    // Relaxed: a sum of independent terms, of which a late one counts later.
-    std::atomic<std::uint64_t> ns{0};
+  class run_log;
+  class timed_kernel;
+  /// The logs of all kernels that there are.
+  struct log_list {
+    std::mutex mutex; // guards the list
+    std::vector<std::weak_ptr<run_log>> logs;
   };
-  counter& counter_of(const std::string& type);
-
-  mutable std::mutex mutex_; // guards the list, which only grows
-  std::deque<counter> counters_;
+  std::shared_ptr<log_list> list_ = std::make_shared<log_list>();
 };
 
 } // namespace troupe::apps

@@ -2,10 +2,13 @@
 #include <troupe/apps/stragglers/straggler_finder.hpp>
 
 #include <troupe/apps/printed.hpp>
+#include <troupe/base/clock.hpp>
 #include <troupe/trace/analysis/statistics.hpp>
 
 #include <algorithm>
-#include <sstream>
+#include <cmath>
+#include <map>
+#include <set>
 #include <utility>
 
 namespace troupe::apps {
@@ -14,182 +17,225 @@ namespace {
 
 /// Smaller differences are not worth a line, whatever their significance.
 constexpr double least_factor = 1.1;
-constexpr double most_likely = 1e-4;
-/// Types of ops with a smaller share of a rank's time are not compared.
+/// Of a window; several in a row must agree.
+constexpr double most_likely = 0.005;
+/// Ops with a smaller share of a rank's time are not named, nor types; nor
+/// those that are so short that they do not notice when they lose their core.
 constexpr double least_share = 0.01;
+constexpr double least_ms = op_times::least_ns / ns_per_ms;
 constexpr double most_preempted = 0.05;
-/// So many types make a rank: fewer do not say whether it is slow in all ops.
-constexpr std::size_t least_types = 3;
+/// So many ops say whether what they have in common is slow: fewer do not.
+constexpr std::size_t least_ops = 3;
+/// Of an op in a window, on each rank.
+constexpr std::size_t least_times = 5;
+/// A false start is forgotten after so many windows.
+constexpr double forgotten_per_window = 0.01;
 
-/// The time of one type on a rank and on all others.
+/// An op on a rank and on all others.
 struct comparison {
-  std::string type;
+  op_key op;
   std::vector<double> own, others;
   double own_ms = 0, others_ms = 0;
   double factor() const { return own_ms / others_ms; }
 };
 
-const op_digest::row* find(const op_digest& of, const std::string& type) {
-  const auto found = std::ranges::find(of.rows, type, &op_digest::row::type);
-  return found == of.rows.end() ? nullptr : &*found;
+using comparisons = std::vector<const comparison*>;
+using row_index = std::map<op_key, const op_digest::row*>;
+
+std::vector<row_index> index_of(const std::vector<op_digest>& window) {
+  std::vector<row_index> all;
+  for (auto& digest : window) {
+    auto& rows = all.emplace_back();
+    for (auto& row : digest.rows)
+      if (row.ms.size() >= least_times)
+        rows.emplace(row.op, &row);
+  }
+  return all;
 }
 
-std::vector<double> times_of(const op_digest::row& row) {
-  return {row.ms.begin(), row.ms.end()};
-}
-
-double total_ms(const op_digest& of) {
-  double sum = 0;
-  for (auto& row : of.rows)
-    sum += trace::quantile(times_of(row), 0.5);
-  return sum;
-}
-
-/// Types that all ranks have, and that take long enough.
-std::vector<comparison> compare(const std::vector<op_digest>& all,
+/// Ops that all ranks have.
+std::vector<comparison> compare(const std::vector<row_index>& ranks,
                                 std::size_t rank) {
   std::vector<comparison> found;
-  const auto least = least_share * total_ms(all[rank]);
-  for (auto& row : all[rank].rows) {
-    comparison c{.type = row.type, .own = times_of(row), .others = {}};
+  for (auto& [op, row] : ranks[rank]) {
+    comparison c{
+      .op = op, .own = {row->ms.begin(), row->ms.end()}, .others = {}};
     bool have_all = true;
-    for (std::size_t r = 0; r < all.size(); ++r) {
-      const auto* other = find(all[r], row.type);
-      have_all &= other != nullptr;
-      if (r != rank && other)
-        c.others.insert(c.others.end(), other->ms.begin(), other->ms.end());
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      const auto other = ranks[r].find(op);
+      have_all &= other != ranks[r].end();
+      if (r != rank && other != ranks[r].end())
+        c.others.insert(c.others.end(), other->second->ms.begin(),
+                        other->second->ms.end());
     }
     c.own_ms = trace::quantile(c.own, 0.5);
     c.others_ms = trace::quantile(c.others, 0.5);
-    if (have_all && c.others_ms > 0 && c.own_ms >= least)
+    if (have_all && c.others_ms > 0)
       found.push_back(std::move(c));
   }
   return found;
 }
 
-double middle_factor(const std::vector<comparison>& all) {
-  if (all.size() < least_types)
-    return 1;
+double sum_of(const comparisons& all, double comparison::*ms) {
+  double sum = 0;
+  for (auto* c : all)
+    sum += c->*ms;
+  return sum;
+}
+
+double factor_of(const comparisons& all, double quantile) {
   std::vector<double> factors;
-  for (auto& c : all)
-    factors.push_back(c.factor());
-  return trace::quantile(std::move(factors), 0.5);
+  for (auto* c : all)
+    factors.push_back(c->factor());
+  return trace::quantile(std::move(factors), quantile);
 }
 
-/// True if `own`, divided by `scale`, is more than `others`.
-bool is_more(std::vector<double> own, const std::vector<double>& others,
-             double scale, std::size_t comparisons) {
-  for (auto& ms : own)
-    ms /= scale;
-  return trace::rank_test(own, others) * static_cast<double>(comparisons)
-         < most_likely;
+double middle_factor(const comparisons& all) {
+  return factor_of(all, 0.5);
 }
 
-/// Sums over all types, by step; of ranks one after the other.
-std::vector<double> sums_of(const std::vector<op_digest>& all,
-                            std::size_t begin, std::size_t end) {
-  std::vector<double> sums;
-  for (auto r = begin; r < end; ++r) {
-    const auto first = sums.size();
-    for (auto& row : all[r].rows) {
-      sums.resize(std::max(sums.size(), first + row.ms.size()));
-      for (std::size_t i = 0; i < row.ms.size(); ++i)
-        sums[first + i] += row.ms[i];
-    }
+/// Of what several ops have in common, at least 1.
+double common_factor(const comparisons& all) {
+  return all.size() < least_ops ? 1 : std::max(1.0, middle_factor(all));
+}
+
+/// True if three quarters of the ops, divided by `scale`, take longer than on
+/// other ranks. Each op counts relative to its time on the others.
+bool take_longer(const comparisons& all, double scale) {
+  if (factor_of(all, 0.25) < least_factor * scale)
+    return false;
+  std::vector<double> own, others;
+  for (auto* c : all) {
+    for (auto ms : c->own)
+      own.push_back(ms / c->others_ms / scale);
+    for (auto ms : c->others)
+      others.push_back(ms / c->others_ms);
   }
-  return sums;
+  return trace::quantile(own, 0.25) > trace::quantile(others, 0.75)
+         && trace::rank_test(own, others) < most_likely;
 }
+
+/// What is slower on one rank.
+class rank_comparison {
+public:
+  rank_comparison(const std::vector<row_index>& ranks, std::size_t rank)
+    : rank_(rank), all_(compare(ranks, rank)) {
+    double own_ms = 0, others_ms = 0;
+    for (auto& c : all_) {
+      own_ms += c.own_ms;
+      others_ms += c.others_ms;
+    }
+    const auto least = std::max(least_ms, least_share * own_ms);
+    for (auto& c : all_) {
+      by_type_[c.op.type].push_back(&c);
+      if (c.own_ms >= least)
+        long_.push_back(&c);
+      if (c.others_ms >= least_share * others_ms)
+        usual_.push_back(&c);
+    }
+    std::erase_if(by_type_, [least](auto& type) {
+      return sum_of(type.second, &comparison::own_ms) < least;
+    });
+  }
+
+  struct finding {
+    straggler what;
+    bool is_covered = false; ///< an op of a type that is slow
+  };
+  std::vector<finding> slower(bool is_preempted) const {
+    std::vector<finding> found;
+    const auto of_rank = common_factor(usual_);
+    if (!is_preempted && are_slow(usual_, 1))
+      found.push_back({described({}, usual_)});
+    for (auto& [type, ops] : by_type_) {
+      const auto is_slow = are_slow(ops, of_rank);
+      if (is_slow)
+        found.push_back({described({type, {}}, ops)});
+      for (auto* c : ops)
+        if (std::ranges::find(long_, c) != long_.end()
+            && take_longer({c}, std::max(of_rank, common_factor(ops))))
+          found.push_back({described(c->op, {c}), is_slow});
+    }
+    return found;
+  }
+
+private:
+  static bool are_slow(const comparisons& ops, double scale) {
+    return ops.size() >= least_ops && take_longer(ops, scale);
+  }
+  straggler described(const op_key& what, const comparisons& ops) const {
+    return {rank_,
+            what.type,
+            what.output,
+            middle_factor(ops),
+            sum_of(ops, &comparison::own_ms),
+            sum_of(ops, &comparison::others_ms),
+            ops.front()->own.size()};
+  }
+
+  std::size_t rank_;
+  std::vector<comparison> all_;
+  comparisons long_; // those that can be named
+  // Those that are long on the others: what is long here may be so because it
+  // is slow, and then says nothing of the rank.
+  comparisons usual_;
+  std::map<std::string, comparisons> by_type_;
+};
 
 } // namespace
 
-// -- digests ------------------------------------------------------------------
-
-std::string write_digest(const op_digest& digest) {
-  std::ostringstream text;
-  text << digest.preempted << ' ' << digest.rows.size();
-  for (auto& row : digest.rows) {
-    text << '\n' << row.type << ' ' << row.ms.size();
-    for (auto ms : row.ms)
-      text << ' ' << ms;
-  }
-  return text.str();
-}
-
-std::optional<op_digest> read_digest(const std::string& text) {
-  constexpr std::size_t most_rows = 4096, most_steps = 4096;
-  std::istringstream in(text);
-  op_digest digest;
-  std::size_t rows = 0;
-  if (!(in >> digest.preempted >> rows) || rows > most_rows)
-    return std::nullopt;
-  for (; rows > 0; --rows) {
-    auto& row = digest.rows.emplace_back();
-    std::size_t steps = 0;
-    if (!(in >> row.type >> steps) || steps > most_steps)
-      return std::nullopt;
-    row.ms.resize(steps);
-    for (auto& ms : row.ms)
-      if (!(in >> ms))
-        return std::nullopt;
-  }
-  return digest;
-}
-
-std::string text_of(const straggler& found, std::size_t ranks) {
+std::string text_of(const straggler& found, std::size_t ranks,
+                    const std::string& op) {
   const auto others =
     ranks == 2 ? "on rank " + std::to_string(1 - found.rank) : "on the others";
-  const auto what =
-    found.type.empty() ? std::string{"all ops take"} : found.type + " takes";
+  const auto what = found.type.empty() ? std::string{"all ops take"}
+                    : found.output.empty()
+                      ? "ops of type " + found.type + " take"
+                      : op + " takes";
   return "rank " + std::to_string(found.rank) + " is slow: " + what
          + printed(" %.2f times as long as ", found.factor) + others
-         + printed(" (%.2f against %.2f ms per step over %zu steps)", found.ms,
-                   found.others_ms, found.steps);
+         + printed(" (%.2f against %.2f ms, medians of %zu runs)", found.ms,
+                   found.others_ms, found.runs);
 }
 
 // -- windows ------------------------------------------------------------------
 
-std::vector<straggler>
-straggler_finder::differences(const std::vector<op_digest>& all,
-                              std::size_t rank) const {
-  const auto compared = compare(all, rank);
-  const auto comparisons = (compared.size() + 1) * ranks_;
-  const auto middle = middle_factor(compared);
-  std::vector<straggler> found;
-  if (middle >= least_factor && all[rank].preempted <= most_preempted) {
-    const auto own = sums_of(all, rank, rank + 1);
-    auto others = sums_of(all, 0, rank);
-    for (auto ms : sums_of(all, rank + 1, all.size()))
-      others.push_back(ms);
-    if (is_more(own, others, 1, comparisons))
-      found.push_back({rank,
-                       {},
-                       middle,
-                       trace::quantile(own, 0.5),
-                       trace::quantile(others, 0.5),
-                       own.size()});
-  }
-  for (auto& c : compared)
-    if (c.factor() >= least_factor * std::max(middle, 1.0)
-        && is_more(c.own, c.others, std::max(middle, 1.0), comparisons))
-      found.push_back(
-        {rank, c.type, c.factor(), c.own_ms, c.others_ms, c.own.size()});
-  return found;
+/// True if it is to be named. What is covered by its type keeps its windows,
+/// and is named if it is slow without the type.
+bool straggler_finder::suspicion::see_slow(bool is_covered) {
+  ++windows;
+  const auto needed =
+    windows_in_a_row + static_cast<std::size_t>(std::ceil(false_starts));
+  return windows >= needed && !is_covered && !std::exchange(is_told, true);
+}
+
+void straggler_finder::suspicion::see_not_slow() {
+  if (windows > 0 && !is_told)
+    false_starts += 1;
+  windows = 0;
+  is_told = false;
 }
 
 std::vector<straggler>
 straggler_finder::add(const std::vector<op_digest>& window) {
+  const auto rows = index_of(window);
   std::vector<straggler> named;
   for (std::size_t rank = 0; rank < ranks_; ++rank) {
-    std::vector<suspect> now;
-    for (auto& found : differences(window, rank)) {
-      const auto before =
-        std::ranges::find(suspects_[rank], found.type, &suspect::type);
-      const bool is_again = before != suspects_[rank].end();
-      if (is_again && !before->is_told)
-        named.push_back(found);
-      now.push_back({found.type, is_again});
+    auto& known = suspicions_[rank];
+    std::set<op_key> slow;
+    const auto is_preempted = window[rank].preempted > most_preempted;
+    for (auto& found : rank_comparison{rows, rank}.slower(is_preempted)) {
+      const op_key what{found.what.type, found.what.output};
+      slow.insert(what);
+      if (known[what].see_slow(found.is_covered))
+        named.push_back(found.what);
     }
-    suspects_[rank] = std::move(now);
+    for (auto& [what, of] : known) {
+      of.false_starts = std::max(0.0, of.false_starts - forgotten_per_window);
+      if (!slow.contains(what))
+        of.see_not_slow();
+    }
+    std::erase_if(known, [](auto& each) { return each.second.is_nothing(); });
   }
   return named;
 }

@@ -6,54 +6,56 @@
 
 namespace troupe::apps {
 
+namespace {
+
+op_key key_of(const graph::op_handle& op) {
+  return apps::key_of(op.desc->type, op.desc->outputs);
+}
+
+} // namespace
+
 straggler_watch::straggler_watch(parts p)
   : parts_(std::move(p)), finder_(parts_.ranks), digests_(parts_.ranks) {}
 
 void straggler_watch::step_ended() {
-  if (parts_.rank == 0)
-    read_notes();
-  auto now = parts_.times->totals();
-  if (std::exchange(is_first_, false)) {
-    before_ = std::move(now);
+  read_notes();
+  if (std::exchange(is_first_, false))
     return begin_window();
-  }
-  for (std::size_t i = 0; i < window_.rows.size(); ++i)
-    window_.rows[i].ms.push_back(static_cast<float>(now[i] - before_[i])
-                                 * 1e-6f);
-  before_ = std::move(now);
   if (++steps_ == window_steps)
     end_window();
 }
 
 void straggler_watch::begin_window() {
-  window_ = {};
-  for (auto& type : parts_.times->types())
-    window_.rows.push_back({type, {}});
-  before_.resize(window_.rows.size()); // a type that has just come
+  parts_.times->take(); // of steps before, if there were any
   steps_ = 0;
   cores_ = actors::core_times::now();
 }
 
 void straggler_watch::end_window() {
-  std::erase_if(window_.rows, [](const op_digest::row& row) {
-    return std::ranges::all_of(row.ms, [](float ms) { return ms == 0; });
-  });
+  op_digest window;
+  for (auto& [op, ms] : parts_.times->take())
+    window.rows.push_back({op, std::move(ms)});
   const auto cores = actors::core_times::now().since(cores_);
   if (const auto all = cores.ran_ns + cores.waited_ns; all > 0)
-    window_.preempted =
+    window.preempted =
       static_cast<float>(cores.waited_ns) / static_cast<float>(all);
+  usual_.set_own(window);
   if (parts_.rank != 0)
-    parts_.exe->send_note(0, write_digest(window_));
+    parts_.exe->send_note(0, write_digest(window));
   else
-    take(0, std::move(window_));
+    take(0, std::move(window));
   begin_window();
 }
 
 void straggler_watch::read_notes() {
   for (auto& note : parts_.exe->take_notes())
-    if (auto digest = read_digest(note.text);
-        digest && note.from < parts_.ranks)
+    if (parts_.rank != 0) {
+      if (const auto fastest = read_fastest(note.text))
+        usual_.set_fastest(*fastest);
+    } else if (auto digest = read_digest(note.text);
+               digest && note.from < parts_.ranks) {
       take(note.from, *std::move(digest));
+    }
 }
 
 /// Compares once the digests of all ranks for a window are there. Ranks end
@@ -67,8 +69,33 @@ void straggler_watch::take(std::size_t rank, op_digest digest) {
     window.push_back(std::move(d.front()));
     d.pop_front();
   }
+  compare(window);
+}
+
+void straggler_watch::compare(const std::vector<op_digest>& window) {
+  const auto fastest = fastest_of(window);
+  usual_.set_fastest(fastest);
+  const auto text = write_fastest(fastest);
+  for (std::size_t rank = 1; rank < parts_.ranks; ++rank)
+    parts_.exe->send_note(rank, text);
   for (auto& found : finder_.add(window))
-    parts_.tell(text_of(found, parts_.ranks));
+    parts_.tell(text_of(found, parts_.ranks, name_of(found)));
+}
+
+/// The handle of the op that is slow; its type and output if there is none,
+/// such as of an op in a loop.
+std::string straggler_watch::name_of(const straggler& found) const {
+  const auto& graph = parts_.exe->graph();
+  const op_key key{found.type, found.output};
+  for (auto& op : graph.ops)
+    if (graph.place_of(op.device) == found.rank && key_of(op) == key)
+      return graph::handle_name(graph, op.id);
+  return found.type + " of " + found.output;
+}
+
+usual_time straggler_watch::usual(handle_id op) const {
+  const auto& graph = parts_.exe->graph();
+  return graph.is_op(op) ? usual_.of(key_of(graph.op(op))) : usual_time{};
 }
 
 } // namespace troupe::apps

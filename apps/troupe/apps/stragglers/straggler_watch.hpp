@@ -3,11 +3,12 @@
 
 #include <troupe/actors/executor.hpp>
 #include <troupe/actors/tracing/core_times.hpp>
+#include <troupe/apps/stragglers/op_digest.hpp>
 #include <troupe/apps/stragglers/op_times.hpp>
 #include <troupe/apps/stragglers/straggler_finder.hpp>
+#include <troupe/apps/stragglers/usual_times.hpp>
 
 #include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <functional>
 #include <string>
@@ -16,18 +17,19 @@
 namespace troupe::apps {
 
 /// One rank's part in naming slow ranks: it sums up what its ops took in the
-/// steps of a window and sends that to rank 0, which compares.
+/// steps of a window and sends that to rank 0, which compares, and answers
+/// which rank was the fastest at each op.
 ///
-/// Thread rule: one thread.
+/// Thread rule: one thread; `usual` any thread.
 class straggler_watch {
 public:
-  /// Steps of a window. Two windows that agree name a rank, so a rank is named
-  /// within 50 steps.
-  static constexpr std::size_t window_steps = 20;
+  /// Steps of a window. Four whole windows that agree name a rank. So what
+  /// becomes slow at any time is named within 50 steps.
+  static constexpr std::size_t window_steps = 10;
 
   struct parts {
     executor* exe = nullptr; ///< outlives the watch
-    const op_times* times = nullptr;
+    op_times* times = nullptr;
     std::size_t rank = 0;
     std::size_t ranks = 1;
     /// Called on rank 0 with a line for each rank that is named.
@@ -37,19 +39,22 @@ public:
 
   /// Called when a step has ended.
   void step_ended();
+  /// How long an op handle of this process usually takes.
+  usual_time usual(handle_id op) const;
 
 private:
   void begin_window();
   void end_window();
   void read_notes();
   void take(std::size_t rank, op_digest digest);
+  void compare(const std::vector<op_digest>& window);
+  std::string name_of(const straggler& found) const;
 
   parts parts_;
-  std::vector<std::uint64_t> before_; // totals before this step
-  op_digest window_;
   std::size_t steps_ = 0; // of the window
   actors::core_times cores_;
   bool is_first_ = true; // the first step's kernels choose their code
+  usual_times usual_;
   // On rank 0:
   straggler_finder finder_;
   std::vector<std::deque<op_digest>> digests_; // by rank, oldest first

@@ -153,8 +153,6 @@ training_run::training_run(const train_options& given, rank_part& part)
   check_trace_folder(given);
   wanted_ = make_train_options(given, bundle_);
   slow_down(wanted_, bundle_.main, given.slow);
-  if (part_.has_others() || part_.is_elastic())
-    measure_ops(wanted_, op_times_);
   if (wanted_.threads == 0)
     wanted_.threads = part.default_threads();
   require_fetches(bundle_, wanted_.fetches);
@@ -266,6 +264,8 @@ int training_run::run() {
 /// Brings all ranks of the epoch to the same state.
 void training_run::begin_epoch(const stop_request& stop) {
   run_ = wanted_;
+  if (part_.has_others() || part_.is_elastic()) // not the kernels of tests
+    measure_ops(run_, op_times_);
   run_.trace = trace_of(given_, part_);
   run_.trace->before = start_;
   if (run_.flight_recorder.level != trace_level::off)
@@ -531,18 +531,21 @@ void training_run::train_epoch(held_out_test& held_out,
   const auto on_board =
     board_ ? board_->show(exe, state_.position.steps) : nullptr;
   data_wait waits_for_data;
-  const auto watchdog = watch_steps(
-    exe, given_.watchdog, requests_->dumps(),
-    {&waits_for_data,
-     part_.has_others() ? std::optional{part_.rank()} : std::nullopt});
+  const auto ranks =
+    given_.dry_run ? nullptr : watch_ranks(exe, op_times_, part_);
+  watchdog_context about{.data = &waits_for_data};
+  if (part_.has_others())
+    about.rank = part_.rank();
+  if (ranks)
+    about.usual = [&ranks](handle_id op) { return ranks->usual(op); };
+  const auto watchdog =
+    watch_steps(exe, given_.watchdog, requests_->dumps(), std::move(about));
   const trace_requests::subject of_requests{*requests_, exe, *run_.trace};
   // In an elastic job, the values after each step are kept.
   const auto in_flight =
     part_.is_elastic() ? 1 : executor_options{}.steps_in_flight;
   auto observer = observe(exe, held_out, stop, shown);
   observer.waits_for_data = &waits_for_data;
-  const auto ranks =
-    given_.dry_run ? nullptr : watch_ranks(exe, op_times_, part_);
   if (ranks)
     observer.done = [&ranks, then = observer.done](const run_position& done) {
       ranks->step_ended();

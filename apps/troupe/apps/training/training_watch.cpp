@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <utility>
 
 namespace troupe::apps {
 
@@ -21,8 +22,8 @@ void measure_ops(executor_options& options, op_times& times) {
     options.devices.front().kind);
 }
 
-std::unique_ptr<straggler_watch>
-watch_ranks(executor& exe, const op_times& times, const rank_part& part) {
+std::unique_ptr<straggler_watch> watch_ranks(executor& exe, op_times& times,
+                                             const rank_part& part) {
   if (!part.has_others())
     return nullptr;
   return std::make_unique<straggler_watch>(straggler_watch::parts{
@@ -31,7 +32,7 @@ watch_ranks(executor& exe, const op_times& times, const rank_part& part) {
 
 std::unique_ptr<step_watchdog> watch_steps(executor& exe, double seconds,
                                            flight_dumps& dumps,
-                                           const watchdog_context& about) {
+                                           watchdog_context about) {
   if (seconds <= 0)
     return nullptr;
   return std::make_unique<step_watchdog>(
@@ -40,7 +41,7 @@ std::unique_ptr<step_watchdog> watch_steps(executor& exe, double seconds,
       tell_on_stderr(what);
       dumps.dump(exe, flight_dumps::cause::slow_step);
     },
-    about);
+    std::move(about));
 }
 
 } // namespace troupe::apps

@@ -24,8 +24,8 @@ void measure_ops(executor_options& options, op_times& times);
 /// Names slow ranks on stderr (straggler_finder.hpp). Null if there is no other
 /// rank.
 /// @param exe outlives the watch, as does `times`
-std::unique_ptr<straggler_watch>
-watch_ranks(executor& exe, const op_times& times, const rank_part& part);
+std::unique_ptr<straggler_watch> watch_ranks(executor& exe, op_times& times,
+                                             const rank_part& part);
 
 /// Tells on stderr why a step does not go on, and writes a dump. Null if the
 /// user wants no watchdog.
@@ -34,6 +34,6 @@ watch_ranks(executor& exe, const op_times& times, const rank_part& part);
 /// @param about when the training waits for data, and its rank
 std::unique_ptr<step_watchdog> watch_steps(executor& exe, double seconds,
                                            flight_dumps& dumps,
-                                           const watchdog_context& about);
+                                           watchdog_context about);
 
 } // namespace troupe::apps
