@@ -448,6 +448,8 @@ TEST_CASE("slow ops compute the same and take longer") {
   const auto slow = trained("relu=20ms,mean=1us");
   CHECK(slow["loss"] == fast["loss"]);
   CHECK(slow["seconds"].get<double>() > 0.04);
+  CHECK(trained("relu=x3")["loss"] == fast["loss"]);
+  CHECK(trained("fc_0.tmp_0=x3")["loss"] == fast["loss"]);
   CHECK(
     fails_with(run_troupe({"train", "mlp", "--synthetic", "--slow", "no=1s"}),
                2, {"--slow: the program has no op of type 'no'"}));

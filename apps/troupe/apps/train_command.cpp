@@ -114,8 +114,9 @@ void add_verify_option(CLI::App& command, train_options& options) {
     ->check(positive())
     ->excludes("--dry-run");
   add_repeatable_option(command, "--slow", options.slow,
-                        "make ops take longer, TYPE=TIME,... or a file of such "
-                        "lines: tries out what notices slow ranks")
+                        "make ops take longer, NAME=TIME,NAME=x1.2,... or a "
+                        "file of such lines: tries out what notices slow "
+                        "ranks")
     ->check(not_empty())
     ->excludes("--dry-run");
 }

@@ -31,4 +31,14 @@ TEST_CASE("a rank with slow ops is named within 50 steps") {
   CHECK(contains(result.err, " times as long as on rank 0 ("));
 }
 
+TEST_CASE("a rank with one slow op is named with the op's handle") {
+  const auto result = launch(
+    2, in_rank(1, "exec " + train + " --steps 100 --slow conv2d_0.tmp_0=x1000",
+               "exec " + train + " --steps 100"));
+  CAPTURE(result.err);
+  CHECK(result.code == 0);
+  CHECK(contains(result.err, "rank 1 is slow: conv2d#"));
+  CHECK(contains(result.err, "@cpu:1 takes "));
+}
+
 } // TEST_SUITE("apps.stragglers.straggler_job")

@@ -63,7 +63,7 @@ void use_delays(executor_options& options, const graph::program& program,
   auto kernels = std::make_shared<kernel_table>();
   for (const auto& type : types)
     kernels->add(type, device_kind::cpu,
-                 [ns = delays.of(type), how](const attribute_map&) {
+                 [ns = delays.of(type).ns, how](const attribute_map&) {
                    return make_delay_kernel(ns, how);
                  });
   options.kernels = std::move(kernels);
@@ -84,7 +84,7 @@ delay_bounds bounds_of(const graph::ssa_graph& graph,
                        const delay_table& delays) {
   const auto delay_of = [&](handle_id id) {
     return graph.is_op(id)
-             ? static_cast<double>(delays.of(graph.op(id).desc->type))
+             ? static_cast<double>(delays.of(graph.op(id).desc->type).ns)
              : 0.0;
   };
   std::vector<std::vector<handle_id>> next(graph.size());

@@ -2,6 +2,7 @@
 #include <troupe/apps/delays/delay_table.hpp>
 
 #include <troupe/apps/common_options.hpp>
+#include <troupe/apps/stragglers/op_key.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/input_file.hpp>
@@ -21,6 +22,7 @@ constexpr std::array<std::pair<std::string_view, double>, 4> units = {
   {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}}};
 
 constexpr double longest_ns = 1e12;
+constexpr double largest_factor = 1e6;
 
 /// Parses "10us" and returns nanoseconds; negative if it is not a time.
 double parse_time(std::string_view text) {
@@ -33,6 +35,19 @@ double parse_time(std::string_view text) {
     if (unit == std::string_view(rest, static_cast<std::size_t>(end - rest)))
       return number * ns;
   return -1;
+}
+
+/// Parses "x1.2"; 0 if it is not a factor of at least 1.
+double parse_factor(std::string_view text) {
+  double number = 0;
+  const auto* end = text.data() + text.size();
+  if (!text.starts_with('x'))
+    return 0;
+  const auto [rest, failure] = std::from_chars(text.data() + 1, end, number);
+  return failure == std::errc{} && rest == end && number >= 1
+             && number <= largest_factor
+           ? number
+           : 0;
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -66,9 +81,19 @@ std::set<std::string, std::less<>> op_types_of(const graph::program& program) {
   return types;
 }
 
+std::map<std::string, std::string, std::less<>>
+op_outputs_of(const graph::program& program) {
+  std::map<std::string, std::string, std::less<>> outputs;
+  for (auto& block : program.blocks)
+    for (auto& op : block.ops)
+      if (auto key = key_of(op.type, op.outputs); !key.output.empty())
+        outputs.emplace(std::move(key.output), std::move(key.type));
+  return outputs;
+}
+
 delay_table delay_table::read(const std::vector<std::string>& texts_or_files,
-                              std::string option) {
-  delay_table table(std::move(option));
+                              grammar allowed, std::string option) {
+  delay_table table(allowed, std::move(option));
   for (const auto& each : texts_or_files)
     table.add_all(each);
   return table;
@@ -89,31 +114,55 @@ void delay_table::add_all(const std::string& text_or_file) {
 
 void delay_table::add(std::string_view entry) {
   const auto sign = entry.find('=');
-  const auto type = trimmed(entry.substr(0, sign));
-  const auto ns = sign == std::string_view::npos
-                    ? -1
-                    : parse_time(trimmed(entry.substr(sign + 1)));
-  if (type.empty() || !(ns >= 0 && ns <= longest_ns))
-    throw usage_error(option_ + ": not TYPE=TIME with a time such as 10us: "
+  const auto name = trimmed(entry.substr(0, sign));
+  const auto text = sign == std::string_view::npos
+                      ? std::string_view{}
+                      : trimmed(entry.substr(sign + 1));
+  const auto ns = parse_time(text);
+  const auto factor = allowed_ == grammar::names ? parse_factor(text) : 0;
+  const bool is_time = ns >= 0 && ns <= longest_ns;
+  if (name.empty() || !(is_time || factor > 0))
+    throw usage_error(option_
+                      + (allowed_ == grammar::names
+                           ? ": not NAME=TIME or NAME=xFACTOR, such as 10us or "
+                             "x1.2: "
+                           : ": not TYPE=TIME with a time such as 10us: ")
                       + quoted_name(std::string(entry)));
-  if (!ns_.emplace(type, static_cast<std::uint64_t>(ns)).second)
-    throw usage_error(option_ + ": " + quoted_name(std::string(type))
+  const auto made = is_time ? delay{.ns = static_cast<std::uint64_t>(ns)}
+                            : delay{.factor = factor};
+  if (!delays_.emplace(name, made).second)
+    throw usage_error(option_ + ": " + quoted_name(std::string(name))
                       + " is there twice");
 }
 
 void delay_table::require_known(
-  const std::set<std::string, std::less<>>& op_types) const {
-  for (const auto& [type, ns] : ns_)
-    if (type != "*" && !op_types.contains(type))
-      throw usage_error(option_ + ": the program has no op of type "
-                        + quoted_name(type));
+  const std::set<std::string, std::less<>>& op_types,
+  const std::map<std::string, std::string, std::less<>>& outputs) const {
+  for (const auto& [name, made] : delays_)
+    if (name != "*" && !op_types.contains(name) && !outputs.contains(name))
+      throw usage_error(
+        option_ + ": the program has no op of type " + quoted_name(name)
+        + (outputs.empty() ? ""
+                           : ", and none whose first output has this name"));
 }
 
-std::uint64_t delay_table::of(std::string_view op_type) const {
-  auto found = ns_.find(op_type);
-  if (found == ns_.end())
-    found = ns_.find("*");
-  return found == ns_.end() ? 0 : found->second;
+delay delay_table::of(std::string_view op_type) const {
+  auto found = delays_.find(op_type);
+  if (found == delays_.end())
+    found = delays_.find("*");
+  return found == delays_.end() ? delay{} : found->second;
+}
+
+delay delay_table::of(std::string_view op_type, std::string_view output) const {
+  const auto found = delays_.find(output);
+  return found == delays_.end() ? of(op_type) : found->second;
+}
+
+std::vector<std::string> delay_table::names() const {
+  std::vector<std::string> all;
+  for (const auto& [name, made] : delays_)
+    all.push_back(name);
+  return all;
 }
 
 } // namespace troupe::apps

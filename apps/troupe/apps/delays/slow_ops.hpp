@@ -9,11 +9,12 @@
 
 namespace troupe::apps {
 
-/// Makes ops slower than they are: each op of a type sleeps for the time that
-/// the entries of `slow` give it (`delay_table::read`), after it has computed.
+/// Makes ops slower than they are, as the entries of `slow` say
+/// (`delay_table::grammar::names`): after an op has computed, it sleeps for a
+/// time, or keeps its core busy until it has used the factor of its own time.
 /// For trying out what notices slow devices and ranks. Results do not change.
 ///
-/// Throws usage_error, also for a type that the program has no op of.
+/// Throws usage_error, also for a name that the program has no op for.
 void slow_down(executor_options& options, const graph::program& program,
                const std::vector<std::string>& slow);
 

@@ -32,7 +32,7 @@ struct train_options {
   std::uint64_t keep = 2;                ///< snapshots
   std::string resume;                    ///< "auto", or empty
   std::uint64_t verify_every = 0;        ///< steps; 0: never
-  std::vector<std::string> slow;         ///< TYPE=TIME
+  std::vector<std::string> slow;         ///< NAME=TIME or NAME=xFACTOR
   std::string place;                     ///< file of patterns and ranks
   double watchdog = 60;                  ///< seconds; 0: none
   std::string flight_recorder = "steps"; ///< level
