@@ -6,13 +6,17 @@
 
 #include <support/caught.hpp>
 #include <support/child_process.hpp>
+#include <support/skip_case.hpp>
+#include <support/sleeping_threads.hpp>
 
 #include <doctest/doctest.h>
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <filesystem>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -31,8 +35,8 @@ namespace {
 constexpr std::chrono::seconds patience{60};
 constexpr std::chrono::milliseconds little_patience{20};
 
-/// A thread that does something and then waits, until the object ends. Its
-/// number is known once it waits.
+/// A thread that does something and then waits, until the object ends. Unless
+/// it blocks the signal, the constructor returns once it waits.
 class waiting_thread {
 public:
   using function = void (*)(waiting_thread&);
@@ -44,6 +48,9 @@ public:
         act(*this);
       }) {
     number_.wait(0);
+    // ThreadSanitizer would keep back a signal that comes before the wait.
+    while (!blocks && !is_asleep(number_))
+      std::this_thread::yield();
   }
   ~waiting_thread() { end(); }
   waiting_thread(const waiting_thread&) = delete;
@@ -55,8 +62,9 @@ public:
       thread_.join();
   }
   void let_go() {
+    std::lock_guard guard{mutex_};
     may_go_ = true;
-    may_go_.notify_all();
+    changed_.notify_all();
   }
   pid_t number() const { return number_; }
 
@@ -65,7 +73,12 @@ public:
     number_ = this_thread_number();
     number_.notify_all();
   }
-  void wait() { may_go_.wait(false); }
+  // Not by an atomic: ThreadSanitizer does not see that wait, and keeps signals
+  // back meanwhile.
+  void wait() {
+    std::unique_lock guard{mutex_};
+    changed_.wait(guard, [this] { return may_go_; });
+  }
   static void block(int how) {
     sigset_t one{};
     sigemptyset(&one);
@@ -75,7 +88,9 @@ public:
 
 private:
   std::atomic<pid_t> number_{0};
-  std::atomic<bool> may_go_{false};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool may_go_ = false;
   std::thread thread_; // uses all members above
 };
 
@@ -131,6 +146,9 @@ TEST_CASE("the stack of another thread has the functions that it is in") {
 }
 
 TEST_CASE("a thread can take its own stack") {
+#ifdef __SANITIZE_THREAD__
+  return skip_case("ThreadSanitizer handles the signal only after the call");
+#endif
   thread_stacks stacks{SIGRTMIN};
   thread_stack stack;
   REQUIRE(stacks.take(this_thread_number(), patience, stack)
@@ -165,25 +183,30 @@ TEST_CASE("a thread that does not want to leaves its stack untold") {
 
 TEST_CASE("a sleep is not shorter because the sleeping thread is asked") {
   thread_stacks stacks{SIGRTMIN};
-  constexpr std::chrono::milliseconds wanted{150};
-  std::chrono::steady_clock::duration slept{};
+  using clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds wanted{20};
+  std::atomic<bool> is_over{false};
   std::atomic<pid_t> number{0};
+  int too_short = 0;
   std::thread sleeper{[&] {
     number = this_thread_number();
     number.notify_all();
-    const auto begin = std::chrono::steady_clock::now();
-    std::this_thread::sleep_for(wanted);
-    slept = std::chrono::steady_clock::now() - begin;
+    while (!is_over) {
+      const auto begin = clock::now();
+      std::this_thread::sleep_for(wanted);
+      too_short += clock::now() - begin < wanted;
+    }
   }};
   number.wait(0);
   thread_stack stack;
   int taken = 0;
   // Not more often: what is left of a sleep does not count while it is asked.
-  for (int i = 0; i < 10; ++i)
+  for (int i = 0; i < 20; ++i)
     taken += stacks.take(number, patience, stack) == stack_answer::taken;
+  is_over = true;
   sleeper.join();
-  CHECK(taken > 0);
-  CHECK(slept >= wanted);
+  CHECK(taken == 20);
+  CHECK(too_short == 0);
 }
 
 TEST_CASE("an answer that comes too late is nobody's") {
@@ -256,7 +279,9 @@ TEST_CASE("a thread that ends while it is asked is not waited for") {
         == stack_answer::ended);
   // Nobody can get the signal any more, so the handler goes, too.
   stacks.reset();
+#ifndef __SANITIZE_THREAD__ // drops signals that ending threads have got
   CHECK_FALSE(has_handler(SIGRTMIN));
+#endif
 }
 
 TEST_CASE("several threads can ask at the same time") {
@@ -303,6 +328,10 @@ TEST_CASE("a signal that others use, and no real-time signal, are refused") {
 }
 
 TEST_CASE("the signal does what it did before when the object is gone") {
+#ifdef __SANITIZE_THREAD__
+  return skip_case("ThreadSanitizer drops signals that ending threads have "
+                   "got, and for these the handler stays");
+#endif
   { const thread_stacks stacks{SIGRTMIN + 3}; }
   CHECK_FALSE(has_handler(SIGRTMIN + 3));
   const thread_stacks again{SIGRTMIN + 3};
