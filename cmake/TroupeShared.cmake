@@ -29,5 +29,7 @@ target_link_libraries(troupe_shared
   PRIVATE troupe::dashboard)
 target_link_options(troupe_shared PRIVATE
   LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/troupe.map
-  LINKER:--as-needed
-  $<$<NOT:$<BOOL:${TROUPE_SANITIZE}>>:LINKER:--no-undefined>)
+  LINKER:--as-needed)
+if(NOT TROUPE_SANITIZE) # whose functions the program brings along
+  target_link_options(troupe_shared PRIVATE LINKER:--no-undefined)
+endif()
