@@ -151,9 +151,12 @@ public:
       const auto is_slow = are_slow(ops, of_rank);
       if (is_slow)
         found.push_back({described({type, {}}, ops)});
+      // A type that is not slow is not 1 exactly: to divide by its noise would
+      // hide ops.
+      const auto of_type = is_slow ? middle_factor(ops) : 1.0;
       for (auto* c : ops)
         if (std::ranges::find(long_, c) != long_.end()
-            && take_longer({c}, std::max(of_rank, common_factor(ops))))
+            && take_longer({c}, std::max(of_rank, of_type)))
           found.push_back({described(c->op, {c}), is_slow});
     }
     return found;

@@ -44,11 +44,11 @@ std::string text_of(const straggler& found, std::size_t ranks,
 /// time that an op differs for fewer windows, it needs one more; that is
 /// forgotten after a hundred windows.
 ///
-/// Times are divided by the factor of what is larger, a type or the rank: so a
-/// slow core makes a slow rank, not slow ops. Ops of a slow type are not named.
-/// The time that threads wait for cores is no slowness of ops: a rank that is
-/// preempted for more than a twentieth of its time is not called slow as a
-/// whole.
+/// Times are divided by the factor of what is larger, a slow type or the rank:
+/// so a slow core makes a slow rank, not slow ops. Ops of a slow type are not
+/// named. The time that threads wait for cores is no slowness of ops: a rank
+/// that is preempted for more than a twentieth of its time is not called slow
+/// as a whole.
 ///
 /// Thread rule: one thread.
 class straggler_finder {
