@@ -318,7 +318,8 @@ TEST_CASE("a host whose certificate is of another process is refused") {
   process_group run{3, [&](node_options node) {
                       const auto process = node.process;
                       put_on_network(node, files);
-                      node.timeout_ms = 1000;
+                      // Process 1 waits until process 0 ends.
+                      node.timeout_ms = process == 1 ? 60'000 : 1000;
                       if (process == 2) // rank 2 has got the file of rank 1
                         node.network->credentials += "/rank-1.credentials";
                       return train(net, 3, merge_strategy::all_reduce,

@@ -72,7 +72,9 @@ TEST_CASE("a training is shown to who follows its link") {
         return false;
       const auto cookie = log_in(*link);
       CHECK(get(*link, link->path).status == 403); // a second time
-      const auto run = get(*link, "/api/v1/run", cookie);
+      auto run = get(*link, "/api/v1/run", cookie);
+      while (run.status == 503) // not shown yet
+        run = get(*link, "/api/v1/run", cookie);
       CHECK(run.status == 200);
       const auto answer = nlohmann::json::parse(run.body);
       CHECK(answer["command"] == "train mlp");
