@@ -22,7 +22,8 @@ namespace {
 op_digest two_ops() {
   return {
     {{{"conv2d", "conv 1"}, {1.5f, 2.5f, 3.5f}}, {{"relu", ""}, {0.125f}}},
-    0.25f};
+    0.25f,
+    7};
 }
 
 } // namespace
@@ -33,6 +34,7 @@ TEST_CASE("a digest is read as it was written, long ops first") {
   const auto again = read_digest(write_digest(digest));
   REQUIRE(again);
   CHECK(again->preempted == 0.25f);
+  CHECK(again->window == 7);
   REQUIRE(again->rows.size() == 2);
   CHECK(again->rows[0].op == op_key{"conv2d", "conv 1"});
   CHECK(again->rows[0].ms == std::vector{1.5f, 2.5f, 3.5f});
@@ -64,9 +66,9 @@ TEST_CASE("a digest that is too long for a note lacks its shortest ops") {
 
 TEST_CASE("a text that is no digest is refused") {
   for (const auto* text :
-       {"", "a digest", "fastest", "0 \"relu\"", "0 \"relu\" \"x\"",
-        "0 \"relu\" \"x\" 2 1.5", "0 \"relu\" \"x\" 999999999 1",
-        "0 \"relu\" \"x\" 1 y", "0 \"relu\" \"x\" -1", "0 1"}) {
+       {"", "a digest", "fastest", "0 1 \"relu\"", "0 1 \"relu\" \"x\"",
+        "0 1 \"relu\" \"x\" 2 1.5", "0 1 \"relu\" \"x\" 999999999 1",
+        "0 1 \"relu\" \"x\" 1 y", "0 1 \"relu\" \"x\" -1", "0", "0 1 2"}) {
     CAPTURE(text);
     CHECK(!read_digest(text));
   }
@@ -109,7 +111,8 @@ TEST_CASE("an op's usual times are its own median and the fastest rank's") {
   CHECK(of.fastest_rank == 3);
   CHECK(usual.of({"relu", ""}).median == 125us);
   CHECK(usual.of({"relu", ""}).fastest == 0ns);
-  usual.set_own({{{{"relu", ""}, {}}}, 0}); // a window in which it did not run
+  usual.set_own(
+    {{{{"relu", ""}, {}}}, 0, 0}); // a window in which it did not run
   CHECK(usual.of({"relu", ""}).median == 125us);
 }
 

@@ -69,7 +69,7 @@ TEST_CASE("the latest runs of a kernel are kept") {
   one_op op(*times.wrapped(table, device_kind::cpu), "empty", "x");
   for (int i = 0; i < 100; ++i)
     op.run();
-  CHECK(times.take().at({"empty", "x"}).size() == 64);
+  CHECK(times.take().at({"empty", "x"}).size() == 16);
   for (int i = 0; i < 3; ++i)
     op.run();
   CHECK(times.take().at({"empty", "x"}).size() == 3);

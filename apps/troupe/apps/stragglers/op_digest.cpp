@@ -65,7 +65,7 @@ std::string write_digest(const op_digest& digest) {
     rows.emplace_back(-median_ms(row), &row);
   std::ranges::stable_sort(rows, {}, [](auto& r) { return r.first; });
   std::ostringstream head;
-  head << digest.preempted;
+  head << digest.preempted << ' ' << digest.window;
   limited_text all(head.str());
   for (auto& [ms, row] : rows) {
     std::ostringstream line;
@@ -81,7 +81,7 @@ std::string write_digest(const op_digest& digest) {
 std::optional<op_digest> read_digest(const std::string& text) {
   std::istringstream in(text);
   op_digest digest;
-  if (!(in >> digest.preempted))
+  if (!(in >> digest.preempted >> digest.window))
     return std::nullopt;
   while (!(in >> std::ws).eof()) {
     auto row = read_row(in);

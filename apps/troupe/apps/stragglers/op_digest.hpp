@@ -4,6 +4,7 @@
 #include <troupe/apps/stragglers/op_times.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ struct op_digest {
   /// Share of its threads' time, between 0 and 1, in which they were ready and
   /// had no core.
   float preempted = 0;
+  std::uint64_t window = 0; ///< its number, the same on all ranks
 };
 
 /// The median of an op's times.

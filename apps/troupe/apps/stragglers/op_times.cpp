@@ -60,7 +60,7 @@ public:
 
 private:
   op_key op_;
-  std::array<std::atomic<float>, 64> ms_{};
+  std::array<std::atomic<float>, 16> ms_{};
   std::atomic<std::uint64_t> runs_{0};
   std::uint64_t taken_ = 0; // used by `take` alone
 };

@@ -44,7 +44,7 @@ public:
   static constexpr std::uint64_t least_ns = 100'000;
 
   /// The milliseconds of runs since the call before, of all devices; the latest
-  /// 64 of each kernel. Runs whose time is not known lack.
+  /// 16 of each kernel. Runs whose time is not known lack.
   std::map<op_key, std::vector<float>> take();
 
 private:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/stragglers/straggler_watch.hpp>
 
-#include <algorithm>
+#include <troupe/base/clock.hpp>
+
 #include <utility>
 
 namespace troupe::apps {
@@ -19,32 +20,40 @@ straggler_watch::straggler_watch(parts p)
 
 void straggler_watch::step_ended() {
   read_notes();
-  if (std::exchange(is_first_, false))
-    return begin_window();
-  if (++steps_ == window_steps)
+  if (std::exchange(is_first_, false)) {
+    parts_.times->take();
+    window_begin_ns_ = now_ns();
+    cores_ = actors::core_times::now();
+  } else if (++steps_ == window_steps) {
     end_window();
-}
-
-void straggler_watch::begin_window() {
-  parts_.times->take(); // of steps before, if there were any
-  steps_ = 0;
-  cores_ = actors::core_times::now();
+  }
 }
 
 void straggler_watch::end_window() {
-  op_digest window;
+  const auto now = now_ns();
+  if (is_told(windows_, now - window_begin_ns_))
+    tell_of_window();
+  window_begin_ns_ = now;
+  steps_ = 0;
+  ++windows_;
+}
+
+/// The latest runs, which are those of this window even if earlier ones were
+/// not told.
+void straggler_watch::tell_of_window() {
+  op_digest window{.rows = {}, .window = windows_};
   for (auto& [op, ms] : parts_.times->take())
     window.rows.push_back({op, std::move(ms)});
-  const auto cores = actors::core_times::now().since(cores_);
-  if (const auto all = cores.ran_ns + cores.waited_ns; all > 0)
+  const auto cores = actors::core_times::now();
+  const auto had = cores.since(std::exchange(cores_, cores));
+  if (const auto all = had.ran_ns + had.waited_ns; all > 0)
     window.preempted =
-      static_cast<float>(cores.waited_ns) / static_cast<float>(all);
+      static_cast<float>(had.waited_ns) / static_cast<float>(all);
   usual_.set_own(window);
   if (parts_.rank != 0)
     parts_.exe->send_note(0, write_digest(window));
   else
     take(0, std::move(window));
-  begin_window();
 }
 
 void straggler_watch::read_notes() {
@@ -52,24 +61,14 @@ void straggler_watch::read_notes() {
     if (parts_.rank != 0) {
       if (const auto fastest = read_fastest(note.text))
         usual_.set_fastest(*fastest);
-    } else if (auto digest = read_digest(note.text);
-               digest && note.from < parts_.ranks) {
+    } else if (auto digest = read_digest(note.text)) {
       take(note.from, *std::move(digest));
     }
 }
 
-/// Compares once the digests of all ranks for a window are there. Ranks end
-/// their windows after the same steps, so the n-th digests belong together.
 void straggler_watch::take(std::size_t rank, op_digest digest) {
-  digests_[rank].push_back(std::move(digest));
-  if (std::ranges::any_of(digests_, [](auto& d) { return d.empty(); }))
-    return;
-  std::vector<op_digest> window;
-  for (auto& d : digests_) {
-    window.push_back(std::move(d.front()));
-    d.pop_front();
-  }
-  compare(window);
+  if (const auto window = digests_.add(rank, std::move(digest)))
+    compare(*window);
 }
 
 void straggler_watch::compare(const std::vector<op_digest>& window) {

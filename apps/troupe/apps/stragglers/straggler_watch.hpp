@@ -3,16 +3,16 @@
 
 #include <troupe/actors/executor.hpp>
 #include <troupe/actors/tracing/core_times.hpp>
+#include <troupe/apps/stragglers/digest_windows.hpp>
 #include <troupe/apps/stragglers/op_digest.hpp>
 #include <troupe/apps/stragglers/op_times.hpp>
 #include <troupe/apps/stragglers/straggler_finder.hpp>
 #include <troupe/apps/stragglers/usual_times.hpp>
 
 #include <cstddef>
-#include <deque>
+#include <cstdint>
 #include <functional>
 #include <string>
-#include <vector>
 
 namespace troupe::apps {
 
@@ -24,7 +24,8 @@ namespace troupe::apps {
 class straggler_watch {
 public:
   /// Steps of a window. Four whole windows that agree name a rank. So what
-  /// becomes slow at any time is named within 50 steps.
+  /// becomes slow at any time is named within 50 steps, if these are not so
+  /// short that some windows are not told (`is_told`).
   static constexpr std::size_t window_steps = 10;
 
   struct parts {
@@ -43,8 +44,8 @@ public:
   usual_time usual(handle_id op) const;
 
 private:
-  void begin_window();
   void end_window();
+  void tell_of_window();
   void read_notes();
   void take(std::size_t rank, op_digest digest);
   void compare(const std::vector<op_digest>& window);
@@ -52,12 +53,14 @@ private:
 
   parts parts_;
   std::size_t steps_ = 0; // of the window
-  actors::core_times cores_;
-  bool is_first_ = true; // the first step's kernels choose their code
+  std::uint64_t windows_ = 0;
+  std::uint64_t window_begin_ns_ = 0;
+  actors::core_times cores_; // when a window was told
+  bool is_first_ = true;     // the first step's kernels choose their code
   usual_times usual_;
   // On rank 0:
   straggler_finder finder_;
-  std::vector<std::deque<op_digest>> digests_; // by rank, oldest first
+  digest_windows digests_;
 };
 
 } // namespace troupe::apps
