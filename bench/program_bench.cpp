@@ -3,7 +3,7 @@
 // the graph over several devices, proving it free of data races. It reads
 // program folders, and chains of layers of growing length. Times are processor
 // times, so that other programs do not count.
-#include <troupe/base/atomic_file.hpp>
+#include <troupe/base/files/atomic_file.hpp>
 #include <troupe/graph/paddle/program_file.hpp>
 #include <troupe/graph/ssa/hazard_checker.hpp>
 #include <troupe/graph/ssa_builder.hpp>

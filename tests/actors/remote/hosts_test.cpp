@@ -5,7 +5,7 @@
 
 #include <troupe/actors/executor.hpp>
 #include <troupe/actors/remote/address.hpp>
-#include <troupe/base/descriptor.hpp>
+#include <troupe/base/files/descriptor.hpp>
 #include <troupe/comm/engine/join.hpp>
 #include <troupe/comm/tls/job_credentials.hpp>
 

@@ -5,8 +5,8 @@
 #include "apps/launch/launch_runner.hpp"
 
 #include <support/files.hpp>
-#include <troupe/base/descriptor.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/base/files/descriptor.hpp>
 #include <troupe/comm/job_epoch.hpp>
 
 #include <doctest/doctest.h>

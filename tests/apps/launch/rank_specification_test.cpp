@@ -4,7 +4,7 @@
 #include "apps/command_runner.hpp"
 
 #include <support/files.hpp>
-#include <troupe/base/descriptor.hpp>
+#include <troupe/base/files/descriptor.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../values.hpp"
 
-#include <troupe/base/descriptor.hpp>
+#include <troupe/base/files/descriptor.hpp>
 #include <troupe/comm/shm/join.hpp>
 
 #include <support/caught.hpp>

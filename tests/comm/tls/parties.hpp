@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/base/descriptor.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/base/files/descriptor.hpp>
 #include <troupe/comm/tls/tls_session.hpp>
 
 #include <doctest/doctest.h>

@@ -5,7 +5,7 @@
 #include "fuzz/fuzz_target.hpp"
 
 #include <troupe/apps/launch/rank_specification.hpp>
-#include <troupe/base/descriptor.hpp>
+#include <troupe/base/files/descriptor.hpp>
 #include <troupe/base/version.hpp>
 
 #include <fcntl.h>

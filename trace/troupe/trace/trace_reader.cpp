@@ -2,8 +2,8 @@
 #include <troupe/trace/trace_reader.hpp>
 
 #include <troupe/base/error.hpp>
+#include <troupe/base/files/input_file.hpp>
 #include <troupe/base/fingerprint.hpp>
-#include <troupe/base/input_file.hpp>
 #include <troupe/trace/event_codec.hpp>
 #include <troupe/trace/trace_format.hpp>
 #include <troupe/trace/trace_tables.hpp>

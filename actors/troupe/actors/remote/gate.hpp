@@ -4,7 +4,7 @@
 #include <troupe/actors/remote/address.hpp>
 #include <troupe/actors/remote/entry.hpp>
 #include <troupe/actors/remote/run_pass.hpp>
-#include <troupe/base/descriptor.hpp>
+#include <troupe/base/files/descriptor.hpp>
 #include <troupe/comm/tls/job_credentials.hpp>
 #include <troupe/comm/tls/tls_identity.hpp>
 

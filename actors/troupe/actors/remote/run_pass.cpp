@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/remote/run_pass.hpp>
 
-#include <troupe/base/descriptor.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/base/files/descriptor.hpp>
 
 #include <fcntl.h>
 #include <sys/random.h>

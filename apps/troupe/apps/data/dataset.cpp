@@ -2,7 +2,7 @@
 #include <troupe/apps/data/dataset.hpp>
 
 #include <troupe/base/error.hpp>
-#include <troupe/base/input_file.hpp>
+#include <troupe/base/files/input_file.hpp>
 #include <troupe/kernels/io/csv.hpp>
 #include <troupe/kernels/io/idx.hpp>
 #include <troupe/kernels/io/reserved_memory.hpp>

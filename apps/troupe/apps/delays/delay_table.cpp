@@ -5,7 +5,7 @@
 #include <troupe/apps/stragglers/op_key.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/error.hpp>
-#include <troupe/base/input_file.hpp>
+#include <troupe/base/files/input_file.hpp>
 #include <troupe/base/quoted_name.hpp>
 
 #include <array>

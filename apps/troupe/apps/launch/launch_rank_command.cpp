@@ -9,8 +9,8 @@
 #include <troupe/apps/launch/signal_pipe.hpp>
 #include <troupe/apps/subcommands.hpp>
 #include <troupe/base/cores.hpp>
-#include <troupe/base/descriptor.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/base/files/descriptor.hpp>
 #include <troupe/base/quoted_name.hpp>
 #include <troupe/comm/tls/job_credentials.hpp>
 

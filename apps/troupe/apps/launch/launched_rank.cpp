@@ -6,8 +6,8 @@
 #include <troupe/apps/launch/remote_shell.hpp>
 #include <troupe/apps/launch/signal_pipe.hpp>
 #include <troupe/base/cores.hpp>
-#include <troupe/base/descriptor.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/base/files/descriptor.hpp>
 #include <troupe/base/fingerprint.hpp>
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <troupe/apps/launch/output_stream.hpp>
-#include <troupe/base/descriptor.hpp>
+#include <troupe/base/files/descriptor.hpp>
 
 #include <cstddef>
 #include <string>

@@ -2,8 +2,8 @@
 #include <troupe/apps/launch/rank_process.hpp>
 
 #include <troupe/apps/launch/signal_pipe.hpp>
-#include <troupe/base/descriptor.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/base/files/descriptor.hpp>
 #include <troupe/base/quoted_name.hpp>
 
 #include <cerrno>

@@ -3,7 +3,7 @@
 
 #include <troupe/apps/launch/job.hpp>
 #include <troupe/apps/launch/output_stream.hpp>
-#include <troupe/base/descriptor.hpp>
+#include <troupe/base/files/descriptor.hpp>
 
 #include <string>
 #include <vector>

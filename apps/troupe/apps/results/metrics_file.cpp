@@ -3,7 +3,7 @@
 
 #include <troupe/apps/results/output_places.hpp>
 #include <troupe/base/error.hpp>
-#include <troupe/base/target_path.hpp>
+#include <troupe/base/files/target_path.hpp>
 
 #include <nlohmann/json.hpp>
 

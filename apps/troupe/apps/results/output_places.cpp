@@ -2,7 +2,7 @@
 #include <troupe/apps/results/output_places.hpp>
 
 #include <troupe/apps/usage_error.hpp>
-#include <troupe/base/target_path.hpp>
+#include <troupe/base/files/target_path.hpp>
 
 #include <algorithm>
 #include <array>

@@ -7,7 +7,7 @@
 #include <troupe/apps/results/loss_curve.hpp>
 #include <troupe/apps/results/metrics_file.hpp>
 #include <troupe/apps/training/train_run.hpp>
-#include <troupe/base/atomic_file.hpp>
+#include <troupe/base/files/atomic_file.hpp>
 
 #include <optional>
 #include <string>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/snapshots/snapshot_folder.hpp>
 
-#include <troupe/base/atomic_file.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/base/files/atomic_file.hpp>
 
 #include <algorithm>
 #include <cstdio>

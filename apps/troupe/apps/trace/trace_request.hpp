@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/base/descriptor.hpp>
+#include <troupe/base/files/descriptor.hpp>
 #include <troupe/base/recorder.hpp>
 
 #include <optional>

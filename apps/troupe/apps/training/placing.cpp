@@ -3,7 +3,7 @@
 
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/error.hpp>
-#include <troupe/base/input_file.hpp>
+#include <troupe/base/files/input_file.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/base/stacks/code_places.hpp>
 
-#include <troupe/base/descriptor.hpp>
+#include <troupe/base/files/descriptor.hpp>
 
 #include <array>
 #include <bit>

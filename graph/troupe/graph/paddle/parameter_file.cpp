@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/graph/paddle/parameter_file.hpp>
 
-#include <troupe/base/atomic_directory.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/base/files/atomic_directory.hpp>
 #include <troupe/base/quoted_name.hpp>
 #include <troupe/graph/paddle/tensor_record.hpp>
 #include <troupe/kernels/io/reserved_memory.hpp>

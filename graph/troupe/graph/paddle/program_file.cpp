@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/graph/paddle/program_file.hpp>
 
-#include <troupe/base/atomic_file.hpp>
-#include <troupe/base/input_file.hpp>
+#include <troupe/base/files/atomic_file.hpp>
+#include <troupe/base/files/input_file.hpp>
 
 #include <limits>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/graph/paddle/program_folder.hpp>
 
-#include <troupe/base/atomic_directory.hpp>
-#include <troupe/base/atomic_file.hpp>
 #include <troupe/base/error.hpp>
-#include <troupe/base/input_file.hpp>
+#include <troupe/base/files/atomic_directory.hpp>
+#include <troupe/base/files/atomic_file.hpp>
+#include <troupe/base/files/input_file.hpp>
 #include <troupe/base/quoted_name.hpp>
 #include <troupe/graph/paddle/parameter_file.hpp>
 #include <troupe/graph/paddle/program_file.hpp>

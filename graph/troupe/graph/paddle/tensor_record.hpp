@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/base/atomic_file.hpp>
-#include <troupe/base/input_file.hpp>
+#include <troupe/base/files/atomic_file.hpp>
+#include <troupe/base/files/input_file.hpp>
 #include <troupe/kernels/tensor.hpp>
 #include <troupe/kernels/variable.hpp>
 

@@ -2,7 +2,7 @@
 #include <troupe/kernels/io/csv.hpp>
 
 #include <troupe/base/error.hpp>
-#include <troupe/base/input_file.hpp>
+#include <troupe/base/files/input_file.hpp>
 #include <troupe/base/quoted_name.hpp>
 #include <troupe/kernels/io/reserved_memory.hpp>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/kernels/io/npz.hpp>
 
-#include <troupe/base/atomic_file.hpp>
 #include <troupe/base/error.hpp>
-#include <troupe/base/input_file.hpp>
+#include <troupe/base/files/atomic_file.hpp>
+#include <troupe/base/files/input_file.hpp>
 #include <troupe/base/quoted_name.hpp>
 #include <troupe/kernels/io/npy.hpp>
 #include <troupe/kernels/io/reserved_memory.hpp>

@@ -2,7 +2,7 @@
 #include <troupe/kernels/io/text.hpp>
 
 #include <troupe/base/error.hpp>
-#include <troupe/base/input_file.hpp>
+#include <troupe/base/files/input_file.hpp>
 #include <troupe/kernels/io/reserved_memory.hpp>
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 #include <troupe/trace/export/exporters.hpp>
 #include <troupe/trace/export/sqlite_schema.hpp>
 
-#include <troupe/base/atomic_file.hpp>
 #include <troupe/base/error.hpp>
+#include <troupe/base/files/atomic_file.hpp>
 
 #include <sqlite3.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/base/atomic_file.hpp>
+#include <troupe/base/files/atomic_file.hpp>
 
 #include <charconv>
 #include <concepts>

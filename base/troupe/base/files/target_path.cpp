@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/base/target_path.hpp>
+#include <troupe/base/files/target_path.hpp>
 
 #include <troupe/base/error.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/base/atomic_file.hpp>
-#include <troupe/base/input_file.hpp>
+#include <troupe/base/files/atomic_file.hpp>
+#include <troupe/base/files/input_file.hpp>
 
 #include <support/child_process.hpp>
 #include <support/files.hpp>

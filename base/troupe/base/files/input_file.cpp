@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/base/input_file.hpp>
+#include <troupe/base/files/input_file.hpp>
 
 #include <troupe/base/error.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/base/descriptor.hpp>
+#include <troupe/base/files/descriptor.hpp>
 
 #include <unistd.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/base/atomic_directory.hpp>
+#include <troupe/base/files/atomic_directory.hpp>
 
 #include <troupe/base/error.hpp>
-#include <troupe/base/target_path.hpp>
+#include <troupe/base/files/target_path.hpp>
 
 #include <cerrno>
 #include <cstdio>
