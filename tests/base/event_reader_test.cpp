@@ -77,6 +77,25 @@ TEST_CASE("the oldest events begin where no ring has lost one") {
   CHECK(oldest.take().size() == 1);
 }
 
+TEST_CASE("events of several rings come in the order of their times") {
+  job_queue queue{2};
+  recorder r{queue};
+  const level_request steps{r, trace_level::steps};
+  event_reader reader{r};
+  const auto record_at = [&](std::uint16_t worker, std::uint64_t time) {
+    r.record(event_kind::feed, worker, 0, no_handle, 0, 0, time);
+  };
+  for (const std::uint64_t time : {1, 4, 9, 7}) // a late one, too
+    record_at(1, time);
+  for (const std::uint64_t time : {2, 4, 8})
+    record_at(0, time);
+  for (const std::uint64_t time : {3, 6})
+    record_at(recorder::no_worker, time);
+  const auto events = reader.take();
+  CHECK(events.size() == 9);
+  CHECK(std::ranges::is_sorted(events, {}, &trace_event::time));
+}
+
 TEST_CASE("a reader reads rings that are made after it") {
   const job_queue queue{1};
   recorder r{queue};
