@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/actors/traced_actor.hpp>
 
+#include <troupe/base/fingerprint.hpp>
+
 #include <caf/actor_control_block.hpp>
 #include <caf/actor_system.hpp>
 #include <caf/atom.hpp>
@@ -64,10 +66,9 @@ bool is_atom(const caf::type_erased_tuple& content, std::size_t at) {
 
 /// Atoms say what a message is about, so each one makes a type of its own.
 std::uint64_t key_of_types(const caf::type_erased_tuple& content) {
-  std::uint64_t key = content.size();
-  const auto add = [&key](std::uint64_t word) {
-    key = (key ^ word) * 0x100000001b3; // FNV-1a
-  };
+  fingerprint key;
+  const auto add = [&key](std::uint64_t word) { key.add(&word, sizeof word); };
+  add(content.size());
   for (std::size_t i = 0; i < content.size(); ++i) {
     const auto type = content.type(i);
     add(type.first != 0 ? type.first
@@ -75,7 +76,7 @@ std::uint64_t key_of_types(const caf::type_erased_tuple& content) {
     if (is_atom(content, i))
       add(static_cast<std::uint64_t>(content.get_as<caf::atom_value>(i)));
   }
-  return key;
+  return key.value();
 }
 
 /// "'feed'", "i32", "std::vector<float>".
