@@ -2,6 +2,7 @@
 #include <troupe/actors/workers/busy_workers.hpp>
 
 #include <troupe/base/spin.hpp>
+#include <troupe/base/stacks/signal_stack.hpp>
 #include <troupe/base/threads.hpp>
 
 namespace troupe::actors {
@@ -15,6 +16,8 @@ busy_workers::busy_workers(std::size_t workers)
 // A handler that comes in between finds no op, which is what was so far.
 void busy_workers::begin(note& to, handle_id op, step_id step,
                          bool is_help) noexcept {
+  if (!have_signal_stack())
+    return; // a thread without one must not be asked while it computes
   to.thread.store(this_thread_number(), std::memory_order_relaxed);
   to.step.store(step, std::memory_order_relaxed);
   to.since.store(ticks(), std::memory_order_relaxed);

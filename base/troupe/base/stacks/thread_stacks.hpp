@@ -54,8 +54,9 @@ struct stack_question {
 ///
 /// A thread that gets the signal goes on with its system call, or with its
 /// sleep, if the call is restarted after signals or is made again after EINTR,
-/// as those of the C++ library are. The handler needs 16 KiB of the thread's
-/// stack, or of its alternate signal stack if it has one.
+/// as those of the C++ library are. The handler runs on the thread's alternate
+/// signal stack. A thread that can run generated code must have one
+/// (`have_signal_stack`). Otherwise the handler needs 16 KiB of its stack.
 ///
 /// Thread rule: made and destroyed by one thread; `take` from any thread, which
 /// waits for others.
