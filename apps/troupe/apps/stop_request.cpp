@@ -2,11 +2,10 @@
 #include <troupe/apps/stop_request.hpp>
 
 #include <troupe/apps/quiet_thread.hpp>
+#include <troupe/base/stacks/signal_stack.hpp>
 
-#include <array>
 #include <atomic>
 #include <csignal>
-#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -34,9 +33,6 @@ extern "C" void ask_for_stop_once(int signal) {
   std::signal(signal, SIG_DFL);
   std::raise(signal); // takes effect when this handler returns
 }
-
-// A handler's frame with the vector registers takes some KiB.
-constinit std::array<std::byte, 64 * 1024> handler_stack{};
 
 constexpr std::chrono::milliseconds between_looks{50};
 
@@ -100,10 +96,7 @@ private:
 } // namespace
 
 stop_request::stop_request() {
-  stack_t own = {};
-  own.ss_sp = handler_stack.data();
-  own.ss_size = handler_stack.size();
-  sigaltstack(&own, nullptr);
+  have_signal_stack();
   is_requested.store(false, std::memory_order_relaxed);
   handle_all();
   handle(SIGXCPU, SIG_IGN);
