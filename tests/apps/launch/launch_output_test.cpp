@@ -203,7 +203,7 @@ TEST_CASE("the launcher notices signals while nobody reads the output") {
     " launch --nodes 2 --logs "
     "logs -- yes "
       + line
-      + " > pipe & launcher=$!; until [ -s logs/rank-0.log ] && [ -s "
+      + " > pipe & launcher=$!; until [ -s logs/rank-0.log ] || [ -s "
         "logs/rank-1.log ]; do sleep 0.01; done; sleep 0.2; kill -TERM "
         "$launcher; sleep 0.1; kill -TERM $launcher; wait $launcher; echo $?; "
         "kill $reader");
