@@ -137,6 +137,17 @@ TEST_CASE("a wait names what the op waited for") {
   CHECK(contains(page_of(t), "Peak 4.06 KiB, in step 0."));
 }
 
+TEST_CASE("actors of the application are shown, and how they ended") {
+  auto t = two_actors();
+  const auto page = page_of(t);
+  CHECK(contains(page, "<h2>Actors of the application</h2>"));
+  CHECK(contains(page, "<tr><td>feeder#12</td><td class=\"n\">400 ns</td>"));
+  t.actors[0].has_failed = true;
+  t.actors[0].reason = "<no more>";
+  CHECK(contains(page_of(t), "<td>failed: &lt;no more&gt;</td>"));
+  CHECK_FALSE(contains(page_of(one_step()), "Actors of the application"));
+}
+
 TEST_CASE("what is wrong with a trace is said") {
   auto t = one_step();
   CHECK_FALSE(contains(page_of(t), "<strong>"));

@@ -57,6 +57,7 @@ private:
   void write_timeline();
   void write_types();
   void write_waits();
+  void write_actors();
   void write_memory();
 
   void heading(std::string_view text) { to_ << "<h2>" << text << "</h2>\n"; }
@@ -73,6 +74,12 @@ private:
     to_ << "<td class=\"n\">" << html_text(text) << "</td>";
   }
   void end_table() { to_ << "</table></div>\n"; }
+  /// How many rows a table leaves out.
+  void write_rest(std::size_t all, std::size_t shown, std::string_view what) {
+    if (all > shown)
+      to_ << "<p class=\"dim\">" << all - shown << " more " << what
+          << ".</p>\n";
+  }
 
   text_file& to_;
   const process_trace& trace_;
@@ -242,8 +249,7 @@ void html_writer::write_types() {
     to_ << "</tr>\n";
   }
   end_table();
-  if (types.size() > shown)
-    to_ << "<p class=\"dim\">" << types.size() - shown << " more types.</p>\n";
+  write_rest(types.size(), shown, "types");
 }
 
 void html_writer::write_waits() {
@@ -271,6 +277,31 @@ void html_writer::write_waits() {
   end_table();
 }
 
+void html_writer::write_actors() {
+  const auto& actors = numbers_.summary.actors;
+  if (actors.empty())
+    return;
+  constexpr std::size_t shown = 20;
+  heading("Actors of the application");
+  begin_table({"actor", "#in handlers", "#share", "#messages",
+               "#longest mailbox", "#longest handling", "end"});
+  for (std::size_t i = 0; i < std::min(shown, actors.size()); ++i) {
+    const auto& does = actors[i].activity;
+    const auto& actor = trace_.actors[actors[i].actor];
+    to_ << "<tr>";
+    cell(trace_.name_of_actor(actors[i].actor));
+    number(shown_time(does.busy_ns));
+    number(number_text("%.1f %%", 100 * actors[i].busy));
+    number(std::to_string(does.handled));
+    number(std::to_string(does.most_waiting));
+    number(shown_time(does.longest_ns));
+    cell(actor.has_failed ? "failed: " + actor.reason : actor.reason);
+    to_ << "</tr>\n";
+  }
+  end_table();
+  write_rest(actors.size(), shown, "actors");
+}
+
 void html_writer::write_memory() {
   for (auto& peak : numbers_.summary.memory) {
     heading("Memory of temporaries, "
@@ -293,6 +324,7 @@ void html_writer::write() {
   write_timeline();
   write_types();
   write_waits();
+  write_actors();
   write_memory();
   to_ << "</body>\n</html>\n";
 }
