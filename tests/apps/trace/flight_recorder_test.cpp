@@ -103,6 +103,16 @@ TEST_CASE("steps that take too long leave one dump, however many are told") {
   CHECK(summary_of(folder / traces_in(folder).at(0))["level"] == "steps");
 }
 
+TEST_CASE("a slow op is compared with its median, also in a run of one rank") {
+  const temporary_folder folder;
+  const auto result =
+    run_in(folder, started(train_for_long + "--slow relu=20ms --watchdog 0.01",
+                           "slow op: relu#.*; its median is")
+                     + and_end);
+  INFO(result.err);
+  CHECK(contains(result.err, "its median is"));
+}
+
 TEST_CASE("a dump names the function in which a worker is stuck") {
   const temporary_folder folder;
   // On a busy machine the watchdog's own dump can be of an op before.

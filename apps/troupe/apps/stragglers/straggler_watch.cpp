@@ -50,6 +50,8 @@ void straggler_watch::tell_of_window() {
     window.preempted =
       static_cast<float>(had.waited_ns) / static_cast<float>(all);
   usual_.set_own(window);
+  if (parts_.ranks == 1)
+    return; // nobody to compare with
   if (parts_.rank != 0)
     parts_.exe->send_note(0, write_digest(window));
   else

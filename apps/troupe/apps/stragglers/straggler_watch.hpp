@@ -18,7 +18,8 @@ namespace troupe::apps {
 
 /// One rank's part in naming slow ranks: it sums up what its ops took in the
 /// steps of a window and sends that to rank 0, which compares, and answers
-/// which rank was the fastest at each op.
+/// which rank was the fastest at each op. In a run of one rank, it only knows
+/// how long ops usually take.
 ///
 /// Thread rule: one thread; `usual` any thread.
 class straggler_watch {

@@ -264,7 +264,7 @@ int training_run::run() {
 /// Brings all ranks of the epoch to the same state.
 void training_run::begin_epoch(const stop_request& stop) {
   run_ = wanted_;
-  if (part_.has_others() || part_.is_elastic()) // not the kernels of tests
+  if (!given_.dry_run) // not the kernels of tests
     measure_ops(run_, op_times_);
   run_.trace = trace_of(given_, part_);
   run_.trace->before = start_;

@@ -24,8 +24,6 @@ void measure_ops(executor_options& options, op_times& times) {
 
 std::unique_ptr<straggler_watch> watch_ranks(executor& exe, op_times& times,
                                              const rank_part& part) {
-  if (!part.has_others())
-    return nullptr;
   return std::make_unique<straggler_watch>(straggler_watch::parts{
     &exe, &times, part.rank(), part.size(), tell_on_stderr});
 }

@@ -21,8 +21,8 @@ void tell_on_stderr(const std::string& what);
 /// @param times outlives all executors with these options
 void measure_ops(executor_options& options, op_times& times);
 
-/// Names slow ranks on stderr (straggler_finder.hpp). Null if there is no other
-/// rank.
+/// Names slow ranks on stderr (straggler_finder.hpp), and knows how long ops
+/// usually take.
 /// @param exe outlives the watch, as does `times`
 std::unique_ptr<straggler_watch> watch_ranks(executor& exe, op_times& times,
                                              const rank_part& part);
