@@ -3,6 +3,7 @@
 
 #include <troupe/dashboard/source/recorded_source.hpp>
 
+#include <support/files.hpp>
 #include <trace/export/hand_made_trace.hpp>
 
 #include "frame_reader.hpp"
@@ -352,6 +353,43 @@ TEST_CASE("Prometheus gets types, labels and escaped names") {
   CHECK(has("troupe_memory_bytes{rank=\"0\",device=\"cpu:0\"} 400\n"));
   CHECK(has("command=\"train \\\"a\\\\b\\\"\\nc\""));
   CHECK(has("troupe_worker_busy_ratio{rank=\"0\",worker=\"1\"} 0.25\n"));
+}
+
+TEST_CASE("Prometheus gets the application's actors, added up by name") {
+  auto t = two_actors();
+  t.actors.push_back({.name = "feeder", .id = 20, .is_recorded = true});
+  recorded_source source{std::move(t)};
+  live_picture picture{source.head().graph, 0, 2};
+  picture.add(source.take());
+  picture.add(source.take_actors());
+  board_state state;
+  const auto has = [&](const std::string& line) {
+    return contains(prometheus_text(picture, {}, state), line + "\n");
+  };
+  state.now_ns = 699;
+  CHECK(has("# TYPE troupe_actors gauge"));
+  CHECK(has("troupe_actors{rank=\"0\",name=\"feeder\"} 2"));
+  CHECK(has("troupe_actor_failures_total{rank=\"0\",name=\"feeder\"} 0"));
+  CHECK(has("troupe_actor_messages_total{rank=\"0\",name=\"feeder\"} 1"));
+  state.now_ns = 700;
+  CHECK(has("troupe_actors{rank=\"0\",name=\"feeder\"} 1"));
+  CHECK(has("troupe_actor_failures_total{rank=\"0\",name=\"feeder\"} 1"));
+  // Whoever only sends is not recorded.
+  CHECK_FALSE(contains(prometheus_text(picture, {}, state), "name=\"main\""));
+}
+
+TEST_CASE("Prometheus gets a bounded number of names of actors") {
+  auto t = two_ops();
+  for (std::uint64_t i = 0; i < 300; ++i)
+    t.actors.push_back(
+      {.name = "session " + std::to_string(i), .id = i, .is_recorded = true});
+  recorded_source source{std::move(t)};
+  live_picture picture{source.head().graph, 0, 2};
+  picture.add(source.take_actors());
+  const auto text = prometheus_text(picture, {}, {});
+  CHECK(contains(text, "troupe_actors{rank=\"0\",name=\"session 99\"} 1\n"));
+  CHECK(contains(text, "troupe_actors{rank=\"0\",name=\"(other)\"} 200\n"));
+  CHECK_FALSE(contains(text, "session 100"));
 }
 
 } // TEST_SUITE("dashboard.answers")

@@ -58,18 +58,14 @@ json streams_answer(const live_picture& picture, const stream_queues& queues) {
   return all;
 }
 
-/// What is to be shown of an actor of the application. A file that is played
-/// knows ends before their time.
+/// What is to be shown of an actor of the application.
 class shown_actor {
 public:
   shown_actor(const live_picture& picture, const board_state& state,
               actor_number which)
     : picture_(picture), which_(which), actor_(picture.actors()[which]),
       does_(picture.activity().of(which)),
-      has_ended_(
-        actor_.end_ns
-        && (state.state == run_state::ended || state.state == run_state::failed
-            || *actor_.end_ns <= static_cast<std::int64_t>(state.now_ns))) {}
+      has_ended_(has_ended(actor_, state)) {}
 
   bool has_failed() const { return has_ended_ && actor_.has_failed; }
   /// Those that have failed come first, then those that live.
@@ -139,6 +135,12 @@ json application_answer(const std::vector<shown_actor>& actors) {
 }
 
 } // namespace
+
+bool has_ended(const recorded_actor& actor, const board_state& state) {
+  return actor.end_ns
+         && (state.state == run_state::ended || state.state == run_state::failed
+             || *actor.end_ns <= static_cast<std::int64_t>(state.now_ns));
+}
 
 json actors_answer(const live_picture& picture, const trace::run_info& run,
                    const board_state& state) {

@@ -36,6 +36,9 @@ nlohmann::json collectives_answer(const live_picture& picture,
                                   const known_collectives& known = {});
 /// @param most how many holders per device
 nlohmann::json memory_answer(const live_picture& picture, std::size_t most);
+/// Whether an actor of the application is no more. A file that is played knows
+/// ends before their time.
+bool has_ended(const recorded_actor& actor, const board_state& state);
 /// The actors of the graph, queues of its streams, the application's actors,
 /// errors and processes.
 nlohmann::json actors_answer(const live_picture& picture,

@@ -2,8 +2,13 @@
 #include <troupe/dashboard/picture/answers.hpp>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -116,6 +121,74 @@ void add_collectives(metric_writer& out, const live_picture& picture) {
              ns / 1e9);
 }
 
+/// What actors of the application do that have the same name.
+struct actors_of_a_name {
+  double alive = 0, failures = 0, waiting = 0, handled = 0, busy_s = 0;
+};
+
+/// Names can be made anew for each actor, and every label is a time series of
+/// its own: those that come after the first ones count as one.
+constexpr std::size_t most_actor_names = 100;
+constexpr std::string_view other_names = "(other)";
+
+std::map<std::string, actors_of_a_name, std::less<>>
+actors_by_name(const live_picture& picture, const board_state& state) {
+  std::map<std::string, actors_of_a_name, std::less<>> all;
+  const auto sums_of = [&](const std::string& name) -> auto& {
+    const auto found = all.find(name);
+    if (found != all.end())
+      return found->second;
+    return all[all.size() < most_actor_names ? name : std::string{other_names}];
+  };
+  for (actor_number i = 0; i < picture.actors().size(); ++i) {
+    const auto& actor = picture.actors()[i];
+    if (!actor.is_recorded)
+      continue;
+    const auto does = picture.activity().of(i);
+    const auto is_over = has_ended(actor, state);
+    auto& sums = sums_of(actor.name);
+    sums.alive += !is_over;
+    sums.failures += is_over && actor.has_failed;
+    sums.waiting += is_over ? 0 : static_cast<double>(does.waiting.value_or(0));
+    sums.handled += static_cast<double>(does.handled);
+    sums.busy_s += static_cast<double>(does.busy_ns) / 1e9;
+  }
+  return all;
+}
+
+struct actor_metric {
+  std::string_view name, type, help;
+  double actors_of_a_name::*value;
+};
+
+constexpr std::array actor_metrics{
+  actor_metric{"actors", "gauge", "Actors of the application that live.",
+               &actors_of_a_name::alive},
+  actor_metric{"actor_failures_total", "counter",
+               "Actors of the application that have ended with an error.",
+               &actors_of_a_name::failures},
+  actor_metric{"actor_mailbox_messages", "gauge",
+               "Messages in mailboxes of the application's actors.",
+               &actors_of_a_name::waiting},
+  actor_metric{"actor_messages_total", "counter",
+               "Messages that the application's actors have handled.",
+               &actors_of_a_name::handled},
+  actor_metric{"actor_busy_seconds_total", "counter",
+               "Time in handlers of the application's actors.",
+               &actors_of_a_name::busy_s}};
+
+void add_actors(metric_writer& out, const live_picture& picture,
+                const board_state& state) {
+  const auto actors = actors_by_name(picture, state);
+  if (actors.empty())
+    return;
+  for (const auto& metric : actor_metrics) {
+    out.begin(metric.name, metric.type, metric.help);
+    for (const auto& [name, sums] : actors)
+      out.value(sums.*metric.value, label("name", name));
+  }
+}
+
 } // namespace
 
 std::string prometheus_text(const live_picture& picture,
@@ -139,6 +212,7 @@ std::string prometheus_text(const live_picture& picture,
              static_cast<double>(state.lost));
   add_devices(out, picture);
   add_collectives(out, picture);
+  add_actors(out, picture, state);
   out.begin("worker_busy_ratio", "gauge", "Share of its time in ops.");
   for (std::size_t w = 0; w < state.busy.size(); ++w)
     out.value(state.busy[w], label("worker", std::to_string(w)));
