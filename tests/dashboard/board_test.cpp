@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/dashboard/board.hpp>
 
+#include <troupe/trace/trace_reader.hpp>
+
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
 #include <support/files.hpp>
@@ -268,6 +270,27 @@ TEST_CASE("a run is paused, goes on a step, and is slowed down") {
     INFO(wrong);
     CHECK(b.obey(wrong).status == 400);
   }
+}
+
+TEST_CASE("the flight recorder of a run is dumped when somebody asks") {
+  const temporary_folder folder;
+  const auto net = make_mlp();
+  executor_options o;
+  o.parameters = net.parameters();
+  o.flight_recorder.file = (folder / "held.trt").string();
+  executor exe(net.main, o);
+  asked_board b;
+  const auto shown = b->show(exe, "a test");
+  exe.run(net.batch(0, 8));
+  const auto done = json::parse(b.obey(R"({"command":"dump"})").body);
+  CHECK(done["file"] == (folder / "held-1.trt").string());
+  CHECK(trace::read_trace(folder / "held-1.trt").graph.handles.size()
+        == exe.trace_head().graph.handles.size());
+
+  std::filesystem::remove_all(folder.path());
+  CHECK(b.obey(R"({"command":"dump"})").status == 500);
+  b->show(recorded());
+  CHECK(b.obey(R"({"command":"dump"})").status == 400);
 }
 
 TEST_CASE("a file is shown whole, and played after it was rewound") {

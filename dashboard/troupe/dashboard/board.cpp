@@ -19,6 +19,7 @@
 #include <charconv>
 #include <chrono>
 #include <condition_variable>
+#include <filesystem>
 #include <functional>
 #include <mutex>
 #include <random>
@@ -69,6 +70,12 @@ web_response json_response(const json& answer) {
 
 web_response refusal(unsigned status, const std::string& why) {
   return {status, "application/json", text_of({{"error", why}})};
+}
+
+unsigned status_of(errc failure) {
+  return failure == errc::not_found    ? 404
+         : failure == errc::io_failure ? 500
+                                       : 400;
 }
 
 /// The handle of "?handle=ID". Throws error(invalid_argument).
@@ -338,10 +345,13 @@ web_response board::hub::obey(const web_request& request) {
                   "op_delay_ms must be a number from 0 to "
                     + std::to_string(most_op_delay_ms));
   }
-  source_->obey(what, std::chrono::milliseconds{delay_ms});
+  const auto written = source_->obey(what, std::chrono::milliseconds{delay_ms});
   take_events();
   return json_response(
-    {{"state", to_string(state_.state)}, {"op_delay_ms", state_.op_delay_ms}});
+    {{"state", to_string(state_.state)},
+     {"op_delay_ms", state_.op_delay_ms},
+     {"file", written ? json(std::filesystem::absolute(*written).string())
+                      : json(nullptr)}});
 }
 
 web_response board::hub::answer(const web_request& request) {
@@ -356,7 +366,7 @@ web_response board::hub::answer(const web_request& request) {
   try {
     return answer_of_picture(request);
   } catch (const error& e) {
-    return refusal(e.code() == errc::not_found ? 404 : 400, e.message());
+    return refusal(status_of(e.code()), e.message());
   }
 }
 

@@ -13,6 +13,7 @@ sys.dont_write_bytecode = True  # the source tree stays as it is
 from page_case import PageCase  # first: it skips the test if there is no browser
 from fixture_server import PAGE, FixtureServer, large_run
 from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from synthetic_run import DONE, SyntheticRun
 
@@ -357,6 +358,12 @@ class PageTest(PageCase):
         self.find("#controls input").send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
         self.wait(lambda: self.server.run.op_delay_ms == 50, "slow motion")
         self.assertEqual(self.text("#controls output"), "50 ms per op")
+
+    def test_a_dump_is_asked_for_and_its_file_shown(self):
+        self.open()
+        self.wait_live()
+        self.driver.find_element(By.XPATH, "//div[@id='controls']/button[.='Dump']").click()
+        self.wait_equal(lambda: self.text("#controls .muted"), "/runs/troupe-7-1.trt")
 
     def test_who_may_only_look_sees_no_controls(self):
         self.open(SyntheticRun(may_control=False))

@@ -1,8 +1,14 @@
-// Pause, resume, one step, slow motion. Only who may control the run sees them.
+// Pause, resume, one step, slow motion, dump. Only who may control the run sees them.
 import {button, make, set_hidden, set_text} from '/dom.js';
 import {post_control} from '/connection.js';
 
 const DELAYS_MS = [0, 10, 50, 200, 1000];
+
+function what_was_done(command, answer) {
+  if (answer.file) return `Written: ${answer.file}.`;
+  return command === 'slow' ? `Slow motion: ${answer.op_delay_ms} milliseconds per op.`
+                            : `The run is ${answer.state}.`;
+}
 
 export class controls {
   constructor(store, element, announce) {
@@ -12,13 +18,17 @@ export class controls {
     this.pause = button('Pause', () => this.toggle(), {'aria-keyshortcuts': 'Space'});
     this.step = button('One step', () => this.one_step(), {'aria-keyshortcuts': 'n'});
     this.rewind = button('From the start', () => this._send('rewind'));
+    this.dump = button('Dump', () => this._send('dump'),
+      {title: 'Write the latest steps, and what workers are in the middle of, to a file'});
     const send = () => this._send('slow', DELAYS_MS[this.slider.value]);
     this.slider = make('input', {type: 'range', min: 0, max: DELAYS_MS.length - 1, value: 0,
       on: {input: () => this._show_delay(), change: send}});
     this.delay = make('output', {class: 'number'}, 'off');
     this.slow = make('label', {class: 'slow'}, 'Slow motion ', this.slider, this.delay);
     this.error = make('span', {class: 'bad', role: 'alert'});
-    element.append(this.pause, this.step, this.rewind, this.slow, this.error);
+    this.written = make('span', {class: 'muted'});
+    element.append(this.pause, this.step, this.rewind, this.slow, this.dump, this.written,
+      this.error);
     store.on('run', () => this._begin());
     store.on('frame', () => this._update());
   }
@@ -43,6 +53,8 @@ export class controls {
     const {may_control, recorded} = this.store.run;
     set_hidden(this.element, !may_control);
     set_hidden(this.rewind, !recorded);
+    set_hidden(this.dump, recorded);
+    set_text(this.written, '');
     set_text(this.error, '');
   }
 
@@ -50,7 +62,7 @@ export class controls {
     const {head} = this.store;
     const is_over = head.state === 'ended' || head.state === 'failed';
     set_text(this.pause, this._is_paused() ? 'Resume' : 'Pause');
-    this.pause.disabled = this.step.disabled = is_over;
+    this.pause.disabled = this.step.disabled = this.dump.disabled = is_over;
     this.slider.disabled = is_over && !this.store.run.recorded;
     if (document.activeElement !== this.slider && this.shown_ms !== head.op_delay_ms) {
       const at = DELAYS_MS.findIndex(ms => ms >= head.op_delay_ms);
@@ -70,8 +82,8 @@ export class controls {
     try {
       const answer = await post_control(command, op_delay_ms);
       set_text(this.error, '');
-      this.announce(command === 'slow' ? `Slow motion: ${op_delay_ms} milliseconds per op.`
-                                       : `The run is ${answer.state}.`);
+      set_text(this.written, answer.file ?? '');
+      this.announce(what_was_done(command, answer));
     } catch (error) {
       set_text(this.error, `Not done: ${error.message}`);
     }

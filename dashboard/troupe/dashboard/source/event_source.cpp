@@ -16,10 +16,12 @@ struct command_word {
   command what;
 };
 
-constexpr std::array words{
-  command_word{"pause", command::pause},
-  command_word{"resume", command::resume}, command_word{"step", command::step},
-  command_word{"slow", command::slow}, command_word{"rewind", command::rewind}};
+constexpr std::array words{command_word{"pause", command::pause},
+                           command_word{"resume", command::resume},
+                           command_word{"step", command::step},
+                           command_word{"slow", command::slow},
+                           command_word{"rewind", command::rewind},
+                           command_word{"dump", command::dump}};
 
 } // namespace
 

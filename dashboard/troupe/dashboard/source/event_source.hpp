@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@ enum class command : std::uint8_t {
   step,   ///< one more step, then pause
   slow,   ///< each op begins so much later
   rewind, ///< back to the begin, paused; of a recorded run
+  dump,   ///< writes what the flight recorder holds; of a live run
 };
 
 /// Throws error(invalid_argument) for a word that is no command.
@@ -67,9 +69,12 @@ public:
   virtual std::vector<actors::collective_wait> collectives() const {
     return {};
   }
+  /// Returns the file that `command::dump` has written; otherwise nothing.
   /// @param delay of `command::slow`
-  /// Throws error(invalid_argument) if the source cannot do it.
-  virtual void obey(command what, std::chrono::milliseconds delay) = 0;
+  /// Throws error(invalid_argument) if the source cannot do it, and
+  /// error(io_failure) if a file cannot be written.
+  virtual std::optional<std::filesystem::path>
+  obey(command what, std::chrono::milliseconds delay) = 0;
 };
 
 } // namespace troupe::dashboard

@@ -68,17 +68,23 @@ actors::wait_chain live_source::why(const live_picture&,
   return id ? of_.why(*id) : of_.why();
 }
 
-void live_source::obey(command what, std::chrono::milliseconds delay) {
+std::optional<std::filesystem::path>
+live_source::obey(command what, std::chrono::milliseconds delay) {
   auto& pace = of_.pace();
   switch (what) {
-  case command::pause: return pace.pause();
-  case command::resume: return pace.resume();
-  case command::step: pace.pause(); return pace.admit_step();
-  case command::slow: return pace.delay_ops(delay);
+  case command::pause: pace.pause(); break;
+  case command::resume: pace.resume(); break;
+  case command::step:
+    pace.pause();
+    pace.admit_step();
+    break;
+  case command::slow: pace.delay_ops(delay); break;
   case command::rewind:
     throw error(errc::invalid_argument,
                 "a run that is under way cannot be rewound");
+  case command::dump: return of_.dump_trace();
   }
+  return std::nullopt;
 }
 
 } // namespace troupe::dashboard

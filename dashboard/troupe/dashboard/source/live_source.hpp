@@ -31,7 +31,8 @@ public:
   std::vector<actors::collective_wait> collectives() const override {
     return of_.collectives();
   }
-  void obey(command what, std::chrono::milliseconds delay) override;
+  std::optional<std::filesystem::path>
+  obey(command what, std::chrono::milliseconds delay) override;
 
 private:
   executor& of_;

@@ -77,7 +77,8 @@ actors::wait_chain recorded_source::why(const live_picture& picture,
   return why_in(picture, *id);
 }
 
-void recorded_source::obey(command what, std::chrono::milliseconds delay) {
+std::optional<std::filesystem::path>
+recorded_source::obey(command what, std::chrono::milliseconds delay) {
   switch (what) {
   case command::pause: is_paused_ = true; break;
   case command::resume: is_paused_ = false; break;
@@ -93,8 +94,11 @@ void recorded_source::obey(command what, std::chrono::milliseconds delay) {
     now_ns_ = 0;
     is_paused_ = true;
     break;
+  case command::dump:
+    throw error(errc::invalid_argument, "this run is in a file already");
   }
   last_op_ = now_();
+  return std::nullopt;
 }
 
 } // namespace troupe::dashboard

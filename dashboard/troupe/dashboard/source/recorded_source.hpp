@@ -30,7 +30,8 @@ public:
   std::chrono::milliseconds op_delay() const override { return delay_; }
   actors::wait_chain why(const live_picture& picture,
                          std::optional<handle_id> id) const override;
-  void obey(command what, std::chrono::milliseconds delay) override;
+  std::optional<std::filesystem::path>
+  obey(command what, std::chrono::milliseconds delay) override;
 
 private:
   std::size_t end_of_step() const;
