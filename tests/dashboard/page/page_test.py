@@ -223,6 +223,10 @@ class PageTest(PageCase):
                         ["cpu:1", f"{used:.1f} MiB", "58.2 MiB"])
         self.wait_equal(lambda: self.rows("progress", "What holds it")[0],
                         ["cpu:0", "conv_1.tmp_0", "16.0 MiB"])
+        rates = series["samples_per_s"][-10:]
+        speed = self.script("return import('/format.js').then(m => m.short(arguments[0]))",
+                            len(rates) / sum(1 / rate for rate in rates))
+        self.wait_equal(lambda: self.text(".curve:nth-of-type(3) .value"), speed)
         # All curves show the values of the step under the pointer.
         canvas = self.find(".curve canvas")
         ActionChains(self.driver).move_to_element_with_offset(

@@ -3,8 +3,10 @@ import {data_table, make, set_hidden, set_text} from '/dom.js';
 import {curve} from '/curve.js';
 import {memory_panel} from '/memory_panel.js';
 import {count, loss_of, ms, short} from '/format.js';
+import {rates_over} from '/series.js';
 
 const LAST_STEPS = 12;
+const STEPS_OF_SPEED = 10;
 const NONE = new Set();
 
 export class progress_view {
@@ -15,7 +17,8 @@ export class progress_view {
     const text = (name, format) => at => format(store.series[name][at]);
     this.loss = new curve('Loss', 'running', at => loss_of(store.series, at), hover);
     this.rate = new curve('Learning rate', 'accent', text('learning_rate', short), hover);
-    this.speed = new curve('Samples per second', 'done', text('samples_per_s', short), hover);
+    this.speeds = [];
+    this.speed = new curve('Samples per second', 'done', at => short(this.speeds[at]), hover);
     this.time = new curve('Time of a step', 'ready', text('ms', ms), hover);
     this.curves = [this.loss, this.rate, this.speed, this.time];
     this.nan = make('p', {class: 'note bad', role: 'status', hidden: true});
@@ -57,7 +60,8 @@ export class progress_view {
     const {steps, loss, ms: times, samples_per_s, learning_rate, nan_steps} = series;
     this.loss.set(steps, loss, nan_steps);
     this.rate.set(steps, learning_rate, NONE);
-    this.speed.set(steps, samples_per_s, NONE);
+    this.speeds = rates_over(STEPS_OF_SPEED, samples_per_s);
+    this.speed.set(steps, this.speeds, NONE);
     this.time.set(steps, times, NONE);
     for (const one of this.curves) one.show();
     const rows = steps.slice(-LAST_STEPS).map((step, i) => {

@@ -3,6 +3,23 @@
 const KEPT = 10000;
 const NAMES = ['steps', 'loss', 'ms', 'samples_per_s', 'learning_rate'];
 
+// Rates over the last `window` steps, for steps of the same size. Of steps in flight
+// together, one can end right after the other: its own rate then says nothing.
+export function rates_over(window, rates) {
+  let time = 0;
+  let steps = 0;
+  const add = (rate, sign) => {
+    if (!(rate > 0)) return;
+    time += sign / rate;
+    steps += sign;
+  };
+  return rates.map((rate, at) => {
+    add(rate, 1);
+    if (at >= window) add(rates[at - window], -1);
+    return steps > 0 ? steps / time : NaN;
+  });
+}
+
 export class series {
   constructor() {
     for (const name of NAMES) this[name] = [];
