@@ -2,7 +2,7 @@
 # headers declare (troupe.map, written by tools/public-symbols). It consists of the
 # object files of the static libraries: the names that are not public become local
 # when it is linked, so that calls inside it cost what they cost in a program.
-set(layers base trace kernels graph comm actors dashboard)
+set(layers base trace kernels graph comm actors training dashboard)
 set(objects "")
 set(include_folders "")
 foreach(layer IN LISTS layers)
@@ -26,7 +26,7 @@ target_compile_features(troupe_shared INTERFACE cxx_std_20)
 # more, because all of their object files are there.
 target_link_libraries(troupe_shared
   INTERFACE CAF::io Threads::Threads
-  PRIVATE troupe::dashboard)
+  PRIVATE troupe::training troupe::dashboard)
 target_link_options(troupe_shared PRIVATE
   LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/troupe.map
   LINKER:--as-needed)

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+using namespace troupe;
 using namespace troupe::apps;
 using namespace troupe::test;
 

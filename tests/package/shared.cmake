@@ -26,7 +26,7 @@ if(others)
 endif()
 
 build_consumer(${WORK_DIR}/build ${PREFIX}
-  COMPONENTS base kernels graph comm actors dashboard troupe)
+  COMPONENTS base kernels graph comm actors training dashboard troupe)
 execute_process(COMMAND ldd ${WORK_DIR}/build/consumer
   OUTPUT_VARIABLE libraries COMMAND_ERROR_IS_FATAL ANY)
 if(NOT libraries MATCHES "libtroupe\\.so\\.[0-9]+ => ${PREFIX}")

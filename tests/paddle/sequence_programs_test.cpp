@@ -4,10 +4,10 @@
 // on one device and on two, by actors and by the plain executor.
 
 #include <troupe/actors/plain_executor.hpp>
-#include <troupe/apps/data/batch_source.hpp>
 #include <troupe/graph/paddle/parameter_file.hpp>
 #include <troupe/graph/paddle/program_file.hpp>
 #include <troupe/kernels/io/npz.hpp>
+#include <troupe/training/data/batch_source.hpp>
 
 #include <doctest/doctest.h>
 
@@ -31,8 +31,8 @@ public:
     : folder_(std::filesystem::path{TROUPE_TEST_DATA} / "paddle_sequences"
               / name),
       main_(graph::read_program(folder_ / "main.pdmodel")),
-      feeds_(apps::make_npz_source(folder_ / "feeds.npz",
-                                   apps::describe_feeds(main_), memory_)),
+      feeds_(
+        make_npz_source(folder_ / "feeds.npz", describe_feeds(main_), memory_)),
       losses_(read_npz(folder_ / "losses.npz", memory_).at("loss")) {}
 
   const graph::program& main() const { return main_; }
@@ -67,7 +67,7 @@ private:
   arena memory_{make_host_memory_source()};
   std::filesystem::path folder_;
   graph::program main_;
-  std::unique_ptr<apps::batch_source> feeds_;
+  std::unique_ptr<batch_source> feeds_;
   tensor losses_;
 };
 

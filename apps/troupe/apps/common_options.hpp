@@ -2,8 +2,8 @@
 #pragma once
 
 #include <troupe/actors/executor.hpp>
-#include <troupe/apps/data/batch_source.hpp>
 #include <troupe/apps/program_source.hpp>
+#include <troupe/training/data/batch_source.hpp>
 
 #include <cstdint>
 #include <memory>

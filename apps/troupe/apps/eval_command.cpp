@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/common_options.hpp>
-#include <troupe/apps/data/dataset.hpp>
 #include <troupe/apps/evaluation.hpp>
 #include <troupe/apps/option_checks.hpp>
 #include <troupe/apps/stop_request.hpp>
 #include <troupe/apps/subcommands.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/graph/paddle/parameter_file.hpp>
+#include <troupe/training/data/dataset.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -72,7 +72,7 @@ int run_eval(const eval_options& options) {
   const stop_watch ends_late_stop(stop, end_if_it_takes(patience_for_stops));
   print(evaluate(bundle, wanted, *source,
                  options.steps ? options.steps : source->steps_per_epoch(),
-                 &stop));
+                 stop));
   return 0;
 }
 

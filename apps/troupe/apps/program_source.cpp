@@ -176,23 +176,6 @@ program_bundle build_net(const std::string& name, const std::string& loss) {
   return bundle;
 }
 
-/// The contents of `program.json`.
-graph::program_info describe(const program_bundle& bundle) {
-  graph::program_info info;
-  info.loss = bundle.loss;
-  if (bundle.batch > 0)
-    info.batch = bundle.batch;
-  for (const feed_info& feed : bundle.feeds) {
-    shape dims = feed.dims;
-    if (feed.has_samples() && dims[0] < 0)
-      dims[0] = bundle.batch > 0 ? bundle.batch : 1;
-    if (!dims.has_unknown())
-      info.feeds.emplace(feed.name,
-                         graph::feed_info{dims, feed.type, feed.below});
-  }
-  return info;
-}
-
 } // namespace
 
 program_bundle load_program(const std::string& program_or_net,
@@ -255,27 +238,6 @@ void require_fetches(const program_bundle& bundle,
                                      + quoted_name(name)
                                      + ", and it is not persistable");
   }
-}
-
-void refresh_coalesced(const program_bundle& bundle, scope& parameters) {
-  graph::program fused;
-  fused.main().vars = bundle.startup.main().vars;
-  for (graph::op_desc op : bundle.startup.main().ops)
-    if (op.type == "coalesce_tensor") {
-      op.attributes.set("set_constant", false);
-      fused.main().ops.push_back(std::move(op));
-    }
-  if (!fused.main().ops.empty())
-    run_startup(fused, parameters);
-}
-
-void save_program(const program_bundle& bundle, const scope& parameters,
-                  const fs::path& folder) {
-  graph::write_program_folder({.main = bundle.main,
-                               .startup = bundle.startup,
-                               .test = bundle.test,
-                               .info = describe(bundle)},
-                              folder, &parameters);
 }
 
 } // namespace troupe::apps

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/apps/data/feed_info.hpp>
 #include <troupe/graph/program.hpp>
 #include <troupe/graph/unsupported_ops.hpp>
 #include <troupe/kernels/scope.hpp>
+#include <troupe/training/training_program.hpp>
 
 #include <cstdint>
 #include <filesystem>
@@ -15,13 +15,8 @@
 namespace troupe::apps {
 
 /// A network that the command line names, and all that is known about it.
-struct program_bundle {
-  std::string name; ///< net or folder, as given
-  graph::program startup;
-  graph::program main;
-  graph::program test; ///< for evaluation: no gradients, no updates
-  std::string loss;    ///< empty if the program has none
-  std::vector<feed_info> feeds;
+struct program_bundle : training_program {
+  std::string name;       ///< net or folder, as given
   std::int64_t batch = 0; ///< samples per step that it names; 0: unknown
 };
 
@@ -60,14 +55,5 @@ void require_ops(const program_bundle& bundle,
 /// executor also reports this, but only when it is built.
 void require_fetches(const program_bundle& bundle,
                      std::span<const std::string> names);
-
-/// Updates the persistable outputs of the startup program's coalesce_tensor ops
-/// from the parameters that they were made from. In Paddle they share memory
-/// with the parameters and follow every update. Call it before saving.
-void refresh_coalesced(const program_bundle& bundle, scope& parameters);
-
-/// Writes a program folder with the trained parameters, atomically.
-void save_program(const program_bundle& bundle, const scope& parameters,
-                  const std::filesystem::path& folder);
 
 } // namespace troupe::apps

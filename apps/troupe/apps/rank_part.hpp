@@ -2,9 +2,9 @@
 #pragma once
 
 #include <troupe/actors/executor.hpp>
-#include <troupe/apps/data/batch_share.hpp>
 #include <troupe/comm/job_epoch.hpp>
 #include <troupe/comm/rank_environment.hpp>
+#include <troupe/training/data/batch_share.hpp>
 
 #include <cstddef>
 #include <cstdint>

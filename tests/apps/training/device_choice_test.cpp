@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/command_runner.hpp"
 
-#include <troupe/apps/data/batch_source.hpp>
 #include <troupe/apps/training/device_choice.hpp>
 #include <troupe/base/cores.hpp>
 #include <troupe/graph/layers.hpp>
 #include <troupe/graph/optimizer.hpp>
+#include <troupe/training/data/batch_source.hpp>
 
 #include <support/skip_case.hpp>
 

@@ -6,7 +6,7 @@
 #include "fuzz/input_bytes.hpp"
 
 #include <support/files.hpp>
-#include <troupe/apps/snapshots/snapshot_folder.hpp>
+#include <troupe/training/snapshots/snapshot_folder.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -51,8 +51,8 @@ bool same(const named_tensors& one, const named_tensors& other) {
   });
 }
 
-void require_same(const apps::snapshot& one, const apps::snapshot& other) {
-  const auto text = [](const apps::snapshot& s) {
+void require_same(const snapshot& one, const snapshot& other) {
+  const auto text = [](const snapshot& s) {
     return s.identity.program + " " + std::to_string(s.identity.seed) + " "
            + std::to_string(s.identity.batch) + " "
            + std::to_string(s.identity.steps_per_epoch) + " "
@@ -76,7 +76,7 @@ memory_allowance allowance() {
 
 void run_target(std::string_view bytes) {
   const test::temporary_folder folder;
-  const apps::snapshot_folder all(folder.path(), 0, 1);
+  const snapshot_folder all(folder.path(), 0, 1);
   input_bytes in{bytes};
   arena memory(make_host_memory_source());
   write_arrays(in, folder / file);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/data/training_source.hpp>
 
-#include <troupe/apps/data/classifier.hpp>
-#include <troupe/apps/data/dataset.hpp>
-#include <troupe/apps/data/prefetching_source.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/graph/gradients.hpp>
+#include <troupe/training/data/classifier.hpp>
+#include <troupe/training/data/dataset.hpp>
+#include <troupe/training/data/prefetching_source.hpp>
 
 #include <algorithm>
 #include <limits>

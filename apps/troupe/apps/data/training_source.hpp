@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/apps/data/batch_source.hpp>
 #include <troupe/apps/program_source.hpp>
 #include <troupe/apps/training/train_run.hpp>
+#include <troupe/training/data/batch_source.hpp>
 
 #include <cstdint>
 #include <memory>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <troupe/apps/rank_part.hpp>
-#include <troupe/apps/training/training.hpp>
 #include <troupe/kernels/scope.hpp>
+#include <troupe/training/training_loop.hpp>
 
 #include <optional>
 #include <string>

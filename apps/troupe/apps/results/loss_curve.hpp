@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/training/step_metrics.hpp>
+
 #include <string>
-#include <vector>
 
 namespace troupe::apps {
-
-/// The losses of a run: one per step and one per epoch.
-struct loss_history {
-  std::vector<double> steps;  ///< loss of step i at index i
-  std::vector<double> epochs; ///< sample-weighted mean of each epoch
-  /// Number of steps done when epoch i ended.
-  std::vector<std::size_t> epoch_ends;
-};
 
 /// Draws a loss curve as an SVG document: a thin line for steps, a bold line
 /// for epoch means, axes with round numbers. Losses that are not finite leave

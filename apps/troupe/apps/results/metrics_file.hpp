@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/training/step_metrics.hpp>
+
 #include <cstdint>
-#include <span>
 #include <string>
 
 namespace troupe::apps {
-
-/// The figures of one step in the metrics file.
-struct step_metrics {
-  std::uint64_t step = 0;
-  double loss = 0;                     ///< sample-weighted mean over devices
-  std::span<const double> losses = {}; ///< per device
-  double ms = 0; ///< since the previous step ended, or since its own start
-  double samples_per_s = 0;
-};
 
 /// One line of JSON: {"step":0,"loss":2.1,"losses":[2.1,2.1],"ms":1.93,
 /// "samples_per_s":8300}. A loss that is not finite becomes null.

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <troupe/actors/executor.hpp>
-#include <troupe/apps/data/batch_source.hpp>
 #include <troupe/apps/evaluation.hpp>
 #include <troupe/apps/program_source.hpp>
 #include <troupe/apps/progress.hpp>
 #include <troupe/apps/rank_part.hpp>
 #include <troupe/apps/stop_request.hpp>
+#include <troupe/training/data/batch_source.hpp>
 
 #include <optional>
 #include <string>

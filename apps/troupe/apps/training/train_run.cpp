@@ -17,20 +17,20 @@
 #include <troupe/apps/results/run_outputs.hpp>
 #include <troupe/apps/results/run_trace.hpp>
 #include <troupe/apps/results/trace_requests.hpp>
-#include <troupe/apps/snapshots/run_snapshots.hpp>
+#include <troupe/apps/snapshots/snapshot_request.hpp>
 #include <troupe/apps/stop_request.hpp>
 #include <troupe/apps/training/after_saving.hpp>
 #include <troupe/apps/training/device_choice.hpp>
 #include <troupe/apps/training/held_out_test.hpp>
 #include <troupe/apps/training/placing.hpp>
 #include <troupe/apps/training/train_checks.hpp>
-#include <troupe/apps/training/training.hpp>
 #include <troupe/apps/training/training_options.hpp>
 #include <troupe/apps/training/training_text.hpp>
 #include <troupe/apps/training/training_watch.hpp>
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/graph/paddle/parameter_file.hpp>
 #include <troupe/kernels/memory/address_space.hpp>
+#include <troupe/training/training_loop.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -169,7 +169,8 @@ training_run::training_run(const train_options& given, rank_part& part)
   held_out_samples_ = open_held_out(given, bundle_, host_);
   steps_ = count_steps(given, *source_); // throws if there are too many
   wanted_.lowering.batch = source_->batch_samples(0);
-  snapshots_.emplace(given, bundle_, *source_, part);
+  snapshots_.emplace(requested_snapshots(given, part),
+                     identity_of(given, bundle_, *source_), rank_of(part));
   state_.position = snapshots_->start();
   if (state_.position.steps > steps_)
     throw usage_error(
@@ -274,7 +275,7 @@ void training_run::begin_epoch(const stop_request& stop) {
     return spread(stop);
   if (epochs_++ > 0) {
     open_source();
-    snapshots_->begin_epoch();
+    snapshots_->begin_epoch(rank_of(part_));
   } else {
     back_up();
   }
@@ -491,8 +492,10 @@ training_observer training_run::observe(executor& exe, held_out_test& held_out,
   observer.pause = [&, is_due](const run_position& done) {
     if (is_due(given_.verify_every, done.steps))
       exe.require_same_replicas();
-    if (updates().is_due(given_.snapshot_every, done.steps))
-      snapshots_->take(exe, done, shown);
+    if (updates().is_due(given_.snapshot_every, done.steps)) {
+      snapshots_->take(exe, done);
+      tell_notes(*snapshots_, shown);
+    }
   };
   return observer;
 }
@@ -525,7 +528,8 @@ void training_run::train_epoch(held_out_test& held_out,
   if (profile_)
     profile_->begin(exe);
   tell_begin(exe, shown);
-  snapshots_->begin(run_, shown);
+  snapshots_->begin(run_);
+  tell_notes(*snapshots_, shown);
   exe.continue_from(state_.position.steps);
   const stop_watch watch(stop, [&] { exe.cancel(); });
   const auto on_board =
@@ -572,7 +576,7 @@ void training_run::train_epoch(held_out_test& held_out,
 void training_run::save(const held_out_test& held_out) {
   if (!options_.save.empty()) {
     refresh_coalesced(bundle_, *parameters_);
-    save_program(bundle_, *parameters_, options_.save);
+    save_program(bundle_, bundle_.batch, *parameters_, options_.save);
   }
   run_after_saving(options_.save, [&] {
     outputs_->finish(bundle_, report_.history, options_, host_);

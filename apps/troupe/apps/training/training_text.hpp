@@ -6,7 +6,7 @@
 #include <troupe/apps/progress.hpp>
 #include <troupe/apps/rank_part.hpp>
 #include <troupe/apps/training/train_run.hpp>
-#include <troupe/apps/training/training.hpp>
+#include <troupe/training/training_loop.hpp>
 
 #include <cstdint>
 
