@@ -175,6 +175,10 @@ TEST_CASE("places that make no sense are refused in one line") {
   CHECK(contains(refusal("softmax\n", 0),
                  "--place: " + (folder / "places.txt").string()
                    + ", line 1: 'softmax' is not a pattern and a rank"));
+  for (const auto* nothing : {"", "# comment\n\n"})
+    CHECK(refusal(nothing, 0)
+          == "troupe: --place: " + (folder / "places.txt").string()
+               + " has no line 'PATTERN RANK'\n");
   const auto missing =
     run_troupe(train(0, {"--steps", "1", "--place", folder / "nothing"}));
   CHECK(missing.code == 2);

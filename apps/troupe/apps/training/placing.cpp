@@ -4,6 +4,7 @@
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/files/input_file.hpp>
+#include <troupe/base/quoted_name.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -13,11 +14,17 @@ namespace troupe::apps {
 
 std::vector<graph::handle_place> read_places(const std::string& file) {
   constexpr std::uint64_t most_bytes = 1 << 20;
+  std::vector<graph::handle_place> places;
   try {
-    return graph::parse_handle_places(read_whole_file(file, most_bytes), file);
+    places =
+      graph::parse_handle_places(read_whole_file(file, most_bytes), file);
   } catch (const error& failure) {
     throw usage_error("--place: " + failure.message());
   }
+  if (places.empty())
+    throw usage_error("--place: " + one_line(file)
+                      + " has no line 'PATTERN RANK'");
+  return places;
 }
 
 std::vector<std::size_t> spread_devices(executor_options& options,

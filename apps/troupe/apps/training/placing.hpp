@@ -10,7 +10,7 @@
 namespace troupe::apps {
 
 /// Reads the table of `--place` (graph/passes/place_handles.hpp). Throws
-/// usage_error if the file cannot be read or is not such a table.
+/// usage_error if the file cannot be read, is not such a table, or has no line.
 std::vector<graph::handle_place> read_places(const std::string& file);
 
 /// Gives each of `ranks` processes devices like those in `options`, with
