@@ -110,6 +110,11 @@ TEST_CASE("a launch has the exit code of the rank that failed first") {
   CHECK(error.starts_with("troupe: rank 1 failed with exit code 3 (output: "));
   CHECK(error.ends_with("/rank-1.log): two of it"));
   CHECK(read_bytes(log_named_in(error)) == "one\ntwo of it\n\n");
+  for (const auto* other : {"0", "2"})
+    CHECK(count_of(result.err, "troupe: rank " + std::string(other)
+                                 + " failed with exit code 4 after rank 1\n")
+          == 1);
+  CHECK(lines_of(result.err).size() == 6); // with the three of rank 1
   remove_logs_of(error);
 }
 
@@ -191,6 +196,9 @@ TEST_CASE("a rank that ignores SIGTERM is killed") {
       launch(2, in_rank(1, "sleep 0.05; exit 3", "trap '' TERM; " + for_ever),
              {"--grace", "0.1", "--logs", folder / "logs"});
     CHECK(result.code == 3);
+    CHECK(lines_of(result.err).at(0)
+          == "troupe: rank 0 was killed by SIGKILL, because it went on after "
+             "rank 1 had failed");
   });
   CHECK(took > 0.25);
   CHECK(took < 30);

@@ -254,7 +254,24 @@ void running_job::look_at(std::size_t rank) {
 void running_job::fail(std::size_t rank) {
   if (!first_failed_)
     first_failed_ = rank;
+  else if (rank != *first_failed_)
+    tell_end_of_other(rank);
   begin_end(options_.grace);
+}
+
+/// That of the first rank is told at the end of the job. After a signal, all
+/// end for the same reason.
+void running_job::tell_end_of_other(std::size_t rank) {
+  const auto& end = ranks_[rank]->process.end();
+  if (!end || passed_on_ != 0)
+    return;
+  const auto first = "rank " + std::to_string(*first_failed_);
+  const bool went_on = ending_.at == job_ending::stage::terminating
+                       || ending_.at == job_ending::stage::killing;
+  note(ranks_[rank]->end_text(rank)
+       + (went_on && end->killed
+            ? ", because it went on after " + first + " had failed"
+            : " after " + first));
 }
 
 /// If output cannot be written, its reader is gone or the disk is full: the

@@ -62,7 +62,8 @@ struct job_result {
 /// do so, for `grace`.
 ///
 /// If a rank fails, the others can end by themselves; then they get SIGTERM,
-/// then SIGKILL. A second SIGINT kills all ranks.
+/// then SIGKILL. A line on standard error tells of each that fails, too. A
+/// second SIGINT kills all ranks.
 ///
 /// In an elastic job, each change of the living ranks begins an epoch
 /// (comm/job_epoch.hpp). A rank that does not notice that the epoch has ended,

@@ -84,6 +84,7 @@ private:
   void kill_silent();
   void note(const std::string& line);
   void fail(std::size_t rank);
+  void tell_end_of_other(std::size_t rank);
   void begin_end(std::chrono::milliseconds grace);
   void go_on_with_end();
   void send(int signal);
