@@ -101,6 +101,15 @@ TEST_CASE("ranks on several hosts must be told where and how they meet") {
   REQUIRE(options.nodes->network);
   CHECK(options.nodes->network->credentials == "/job");
   CHECK(options.nodes->network->is_trusted);
+  CHECK(options.nodes->network->interface.empty());
+  found.interface = "eth1";
+  options = on("cpu:1");
+  rank_part part{found};
+  part.use_interface("");
+  part.spread(options, {.data_network = "trusted"});
+  CHECK(options.nodes->network->interface == "eth1");
+  part.use_interface("eth2");
+  CHECK(part.meeting_on_network().interface == "eth2");
 }
 
 TEST_CASE("an epoch on several hosts says where and how its ranks meet") {

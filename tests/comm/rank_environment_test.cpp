@@ -273,19 +273,25 @@ TEST_CASE(
   REQUIRE(alone);
   CHECK(alone->address.empty());
   CHECK(alone->credentials.empty());
+  CHECK(alone->interface.empty());
   const auto address_in = [](const variables& table, const std::string& text) {
-    const auto found = found_in(with(
-      table, {{"TROUPE_ADDRESS", text}, {"TROUPE_CREDENTIALS", "/a/job"}}));
+    const auto found = found_in(with(table, {{"TROUPE_ADDRESS", text},
+                                             {"TROUPE_CREDENTIALS", "/a/job"},
+                                             {"TROUPE_INTERFACE", "eth1"}}));
     REQUIRE(found);
+    CHECK(found->interface == "eth1");
     CHECK(found->credentials == "/a/job");
     return found->address + " " + std::to_string(found->port);
   };
   for (const auto& table : {launched, torchrun, open_mpi, slurm_step})
     CHECK(address_in(table, "node-1.example:4711") == "node-1.example 4711");
-  const auto on_one_host = found_in(with(
-    launched, {{"TROUPE_LOCAL_SIZE", "3"}, {"TROUPE_ADDRESS", "nonsense"}}));
+  const auto on_one_host =
+    found_in(with(launched, {{"TROUPE_LOCAL_SIZE", "3"},
+                             {"TROUPE_ADDRESS", "nonsense"},
+                             {"TROUPE_INTERFACE", "eth1"}}));
   REQUIRE(on_one_host);
   CHECK(on_one_host->address.empty());
+  CHECK(on_one_host->interface.empty());
   CHECK(address_in(launched, "10.0.0.1:1") == "10.0.0.1 1");
   CHECK(address_in(launched, "[fe80::2]:65535") == "fe80::2 65535");
   for (const std::string wrong :

@@ -34,10 +34,12 @@ public:
     return status == 0;
   }
 
-  own_network()
+  enum class with { all_addresses, loopback_alone };
+
+  explicit own_network(with which = with::all_addresses)
     : before_(::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC)) {
     REQUIRE(before_ >= 0);
-    REQUIRE(set_up());
+    REQUIRE(set_up(which));
   }
   ~own_network() {
     ::setns(before_, CLONE_NEWNET);
@@ -52,12 +54,12 @@ public:
   }
 
 private:
-  static bool set_up() {
+  static bool set_up(with which = with::all_addresses) {
     if (::unshare(CLONE_NEWNET) != 0)
       return false;
     const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     auto is_done = bring_up(socket, "lo");
-    for (int host = 1; host <= hosts; ++host)
+    for (int host = 1; which == with::all_addresses && host <= hosts; ++host)
       is_done =
         is_done && add(socket, "lo:" + std::to_string(host), address_of(host));
     ::close(socket);

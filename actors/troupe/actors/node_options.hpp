@@ -36,6 +36,11 @@ struct host_network {
   /// no stranger can reach the network that they use. Otherwise the run is
   /// refused.
   bool is_trusted = false;
+  /// Name of a network interface of this host, such as "eth1". Processes reach
+  /// this one at its address, for control messages and by Gloo; `host` must
+  /// lead to that of process 0. MPI chooses by its own settings. Empty: the
+  /// address from which process 0 is reached.
+  std::string interface = {};
 };
 
 /// One process of a distributed run. All processes make an executor with the

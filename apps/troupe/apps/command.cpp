@@ -155,6 +155,7 @@ int parse_and_run(int argc, const char* const* argv) {
   add_launch(app, chosen, {argv + std::min(own + 1, argc), argv + argc});
   add_launch_rank(app, chosen);
   add_launch_host(app, chosen);
+  add_launch_address(app, chosen);
   add_credentials(app, chosen);
   try {
     app.parse(own, argv);

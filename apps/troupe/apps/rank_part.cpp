@@ -149,6 +149,11 @@ int rank_part::default_threads() const {
                : std::max<std::size_t>(1, allowed / found_->local_size));
 }
 
+void rank_part::use_interface(const std::string& name) {
+  if (found_ && !name.empty())
+    found_->interface = name;
+}
+
 const std::string& rank_part::meeting_folder() {
   if (!folder_.empty())
     return folder_;
@@ -186,8 +191,8 @@ void rank_part::meet_over_network(node_options& nodes,
   nodes.host = found_->address;
   nodes.port = found_->port;
   nodes.engine = engine_between_hosts(nodes.engine, *found_);
-  nodes.network =
-    host_network{found_->credentials, !given.data_network.empty()};
+  nodes.network = host_network{found_->credentials, !given.data_network.empty(),
+                               found_->interface};
 }
 
 void rank_part::spread(executor_options& options, const rank_options& given) {

@@ -18,6 +18,9 @@ namespace troupe::apps {
 struct rank_options {
   std::string engine = "auto";
   std::string data_network; ///< "trusted", or empty: not given
+  /// By which ranks of other hosts reach this one. Empty: what the environment
+  /// says.
+  std::string interface = {};
 };
 
 /// This process's part in a job that a launcher started: one of its ranks. A
@@ -72,12 +75,15 @@ public:
   void enter_next_epoch(const std::function<bool()>& stops);
   ///@}
 
+  /// Replaces the network interface that the environment names. Does nothing if
+  /// the name is empty.
+  void use_interface(const std::string& name);
   /// The folder in which the ranks of the epoch meet. There must be others, all
   /// on this host.
   const std::string& meeting_folder();
   /// How the ranks meet if they are on several hosts: HOST of rank 0, its port,
-  /// and the credentials of this rank. Throws error(invalid_argument) if one of
-  /// them is missing.
+  /// the credentials of this rank, and its network interface if one was named.
+  /// Throws error(invalid_argument) if one of the first three is missing.
   const comm::rank_environment& meeting_on_network() const;
 
   /// Number of workers if `--threads` is not given; 0 for one per core. The

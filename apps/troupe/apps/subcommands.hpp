@@ -28,6 +28,7 @@ void add_launch(CLI::App& app, action& chosen,
                 const std::vector<std::string>& command);
 void add_launch_rank(CLI::App& app, action& chosen);
 void add_launch_host(CLI::App& app, action& chosen);
+void add_launch_address(CLI::App& app, action& chosen);
 void add_credentials(CLI::App& app, action& chosen);
 
 } // namespace troupe::apps

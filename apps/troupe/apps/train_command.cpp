@@ -136,6 +136,13 @@ void add_rank_options(CLI::App& command, rank_options& options) {
                 "several hosts exchange values; gloo and mpi encrypt nothing")
     ->check(not_empty())
     ->check(CLI::IsMember({"trusted"}));
+  command
+    .add_option("--interface", options.interface,
+                "network interface of this host, such as eth1, at whose "
+                "address ranks of other hosts reach this one (default: "
+                "TROUPE_INTERFACE, else the address from which rank 0 is "
+                "reached)")
+    ->check(not_empty());
 }
 
 void add_run_options(CLI::App& command, train_options& options) {

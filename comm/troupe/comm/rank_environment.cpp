@@ -324,6 +324,7 @@ rank_environment read_rank(const launcher_entry& launcher,
   if (found.local_size != found.size) { // otherwise nobody needs them
     read_address(from, found);
     found.credentials = from.find("TROUPE_CREDENTIALS");
+    found.interface = from.find("TROUPE_INTERFACE");
   }
   if (launcher.job == job_of_troupe)
     found.rendezvous = from.find("TROUPE_RENDEZVOUS");

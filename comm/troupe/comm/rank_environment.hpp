@@ -32,6 +32,9 @@ struct rank_environment {
   std::string address = {}; ///< a host's name or its address in figures
   std::uint16_t port = 0;   ///< set if `address` is
   std::string credentials = {};
+  /// The network interface of this host by which ranks of other hosts reach
+  /// this one. Empty if not told, and if all ranks are on one host.
+  std::string interface = {};
   /// In an elastic job, the number that the process keeps while its rank
   /// changes (job_epoch.hpp).
   std::optional<std::size_t> member = std::nullopt;
@@ -66,8 +69,9 @@ environment own_environment();
 ///  5. srun: SLURM_STEP_ID, unless it is the number of a batch script or of an
 ///     interactive shell of salloc. These are no ranks.
 ///
-/// With each of them, TROUPE_ADDRESS=HOST:PORT and TROUPE_CREDENTIALS are read
-/// too if the job is on several hosts; an IPv6 address stands in [].
+/// With each of them, TROUPE_ADDRESS=HOST:PORT, TROUPE_CREDENTIALS and
+/// TROUPE_INTERFACE are read too if the job is on several hosts; an IPv6
+/// address stands in [].
 ///
 /// Throws error(invalid_argument), which names the variable and its value, if
 /// one is missing, is no number, or contradicts another.

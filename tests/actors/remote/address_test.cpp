@@ -2,6 +2,8 @@
 #include <troupe/actors/remote/address.hpp>
 
 #include <support/caught.hpp>
+#include <support/own_network.hpp>
+#include <support/skip_case.hpp>
 
 #include <doctest/doctest.h>
 #include <netinet/in.h>
@@ -10,6 +12,8 @@
 
 using namespace troupe;
 using namespace troupe::test;
+using troupe::actors::addresses_of_interface;
+using troupe::actors::common_of;
 using troupe::actors::find_host;
 using troupe::actors::parse_loopback;
 
@@ -57,6 +61,36 @@ TEST_CASE("hosts that only this machine can reach are refused by name") {
     CAPTURE(host);
     CHECK(caught([&] { find_host(host, 1); }).code() == errc::invalid_argument);
   }
+}
+
+TEST_CASE("an interface has the addresses that other hosts can reach") {
+  if (!own_network::is_possible())
+    return skip_case("needs the right to make a network of its own");
+  const own_network network;
+  const auto second = addresses_of_interface("lo:2", 4711);
+  REQUIRE(second.size() == 1);
+  CHECK(second[0].figures() == own_network::address_of(2));
+  CHECK(second[0].port() == 4711);
+  // That of loopback is left out, those of aliases belong to it.
+  CHECK(addresses_of_interface("lo", 0).size() == own_network::hosts);
+  const auto wanted = find_host(own_network::address_of(2), 1);
+  CHECK(common_of(wanted, second).size() == 1);
+  CHECK(common_of(wanted, addresses_of_interface("lo:3", 1)).empty());
+  const auto unknown = caught([] { addresses_of_interface("l", 0); });
+  CHECK(unknown.code() == errc::invalid_argument);
+  CHECK(says(unknown, "there is no network interface 'l'; this host has lo "
+                      "(127.0.0.1"));
+  CHECK(says(unknown, "lo:4 (10.77.0.4)"));
+}
+
+TEST_CASE("an interface of loopback alone is refused") {
+  if (!own_network::is_possible())
+    return skip_case("needs the right to make a network of its own");
+  const own_network network{own_network::with::loopback_alone};
+  const auto e = caught([] { addresses_of_interface("lo", 0); });
+  CHECK(e.code() == errc::invalid_argument);
+  CHECK(says(e, "'lo' has no address at which other hosts can reach it; this "
+                "host has lo (127.0.0.1"));
 }
 
 } // TEST_SUITE("actors.address")

@@ -247,6 +247,33 @@ TEST_CASE("between hosts, the gate opens to certificates of the job") {
   CHECK(come == 0);
 }
 
+TEST_CASE("between hosts, both ends use the interface that is named") {
+  if (!own_network::is_possible())
+    return skip_case("needs the right to make a network of its own");
+  const own_network network;
+  const auto job = comm::make_job_credentials(2);
+  const auto way_of = [&](std::size_t process, const std::string& interface,
+                          std::uint16_t port = 0) {
+    return way_in{.host = own_network::address_of(2),
+                  .port = port,
+                  .credentials =
+                    std::make_shared<const comm::job_credentials>(job[process]),
+                  .interface = interface};
+  };
+  gate in_gate{way_of(0, "lo:2"), {ignore}};
+  CHECK(in_gate.address() == own_network::address_of(2));
+  CHECK(knock(way_of(1, "lo:3", in_gate.port()), 1, in(20s)).own_address
+        == own_network::address_of(3));
+  CHECK(says(caught([&] {
+               gate{way_of(0, "lo:3"), {ignore}};
+             }),
+             "host '10.77.0.2' leads to 10.77.0.2, which is no address of "
+             "network interface 'lo:3' (10.77.0.3)"));
+  // Does not wait for an interface that is not there.
+  CHECK(says(caught([&] { knock(way_of(1, "lo:9", 1), 1, in(20s)); }),
+             "there is no network interface 'lo:9'"));
+}
+
 TEST_CASE("knock does not take another process of the job for process 0") {
   if (!own_network::is_possible())
     return skip_case("needs the right to make a network of its own");

@@ -26,6 +26,8 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <fstream>
+#include <set>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -100,6 +102,23 @@ bool are_close(const std::string& text, const std::string& like) {
   return !(all >> rest);
 }
 
+/// The ends of the connections of this thread's network, in hexadecimal.
+std::set<std::string> addresses_in_use() {
+  std::ifstream in{"/proc/thread-self/net/tcp"};
+  std::set<std::string> all;
+  std::string line;
+  std::getline(in, line); // the heading
+  while (std::getline(in, line)) {
+    std::istringstream words{line};
+    std::string number, local, remote;
+    words >> number >> local >> remote;
+    for (const auto& end : {local, remote})
+      all.insert(end.substr(0, end.find(':')));
+  }
+  all.erase("00000000"); // the other end of who listens
+  return all;
+}
+
 std::vector<std::string> last_words(process_group& run, std::size_t processes) {
   std::vector<std::string> words;
   for (std::size_t p = 0; p < processes; ++p)
@@ -131,6 +150,31 @@ TEST_CASE("four hosts get the bits of one process with four devices") {
   const job_files files(4);
   for (auto& net : {make_mlp(), make_dropout_net(), make_word2vec()})
     check_bits(net, 4, [&](node_options& n) { put_on_network(n, files); });
+}
+
+TEST_CASE("control and values travel by the interfaces that are named") {
+  if (!can_have_hosts())
+    return;
+  const own_network network;
+  const job_files files(2);
+  process_group run{2, [&](node_options n) {
+                      put_on_network(n, files);
+                      n.network->interface = n.process == 0 ? "lo:1" : "lo:3";
+                      const auto net = make_wide_mlp();
+                      auto options =
+                        options_over(2, merge_strategy::all_reduce);
+                      options.parameters = net.parameters();
+                      options.nodes = std::move(n);
+                      executor exe{net.main, options};
+                      exe.run(exe.own_share(net.batch(0, 6)));
+                      std::string text;
+                      for (auto& address : addresses_in_use())
+                        text += address + " ";
+                      return text;
+                    }};
+  // 10.77.0.1 and 10.77.0.3, as the system writes them.
+  for (auto& word : last_words(run, 2))
+    CHECK(word == "01004D0A 03004D0A ");
 }
 
 TEST_CASE("two hosts of two processes add the values of each host first") {

@@ -6,6 +6,8 @@
 #include "apps/launch/played_ssh.hpp"
 
 #include <support/files.hpp>
+#include <support/own_network.hpp>
+#include <support/skip_case.hpp>
 #include <troupe/base/cores.hpp>
 #include <troupe/comm/tls/job_credentials.hpp>
 
@@ -165,6 +167,35 @@ TEST_CASE("a rank of this host has no place in another job") {
   for (const auto* other :
        {"TROUPE_ADDRESS", "TROUPE_CREDENTIALS", "TROUPE_MEMBER"})
     CHECK_FALSE(contains(result.out, other));
+}
+
+TEST_CASE("ranks meet at the address of the interface that is named") {
+  if (!own_network::is_possible())
+    return skip_case("needs the right to make a network of its own");
+  const own_network network;
+  const played_ssh ssh{"echo welcome"}; // a login prints lines of its own
+  const auto result =
+    ssh.launch("a,b", "echo =$TROUPE_ADDRESS $TROUPE_INTERFACE",
+               {"--interface", "lo:3", "--port", "4321"});
+  INFO(result.err);
+  CHECK(result.code == 0);
+  const auto lines = lines_by_rank(result.out);
+  CHECK(std::ranges::count(lines, "=10.77.0.3:4321 lo:3") == 2);
+  CHECK(std::ranges::count_if(ssh.calls(),
+                              [](const std::string& call) {
+                                return contains(call, "launch-address");
+                              })
+        == 2);
+  // A single host needs no address.
+  CHECK(ssh.launch("a", "true", {"--interface", "lo:9"}).code == 0);
+  const played_ssh quiet;
+  const auto unknown = quiet.launch("a,b", "true", {"--interface", "lo:9"});
+  CHECK(fails_with(unknown, 1,
+                   {"troupe: host a does not tell its address (failed with "
+                    "exit code 1): there is no network interface 'lo:9'; this "
+                    "host has lo (127.0.0.1"}));
+  CHECK(lines_of(unknown.err).size() == 1);
+  CHECK(quiet.calls().size() == 2); // no rank was started
 }
 
 TEST_CASE("ranks of a host divide its cores if there are enough") {
@@ -350,6 +381,8 @@ TEST_CASE("options for hosts that do not fit are refused") {
                    "--ssh: must name a command"));
   CHECK(is_refused(launch_on("a,b", {"--remote-troupe", ""}),
                    "--remote-troupe: must not be empty"));
+  CHECK(is_refused(launch_on("a,b", {"--interface", ""}),
+                   "--interface: must not be empty"));
   CHECK(is_refused(run_troupe({"launch", "--hosts", "a,b"}),
                    "a command is missing: troupe launch"));
 }

@@ -340,7 +340,7 @@ TEST_CASE("options that make no sense are refused") {
   nowhere.store = nullptr;
   CHECK(says(caught([&] { join_gloo_group(nowhere); }), "no store in which"));
   auto unknown = options_of(at, 0, 2);
-  unknown.interface = "none0";
+  unknown.address = "192.0.2.1"; // of no host
   CHECK(caught([&] { join_gloo_group(unknown); }).code() == errc::io_failure);
   std::ofstream{at.path() + "/gloo-rank_0"} << "old";
   CHECK(says(caught([&] { join_gloo_group(options_of(at, 0, 2)); }),

@@ -6,12 +6,20 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <memory>
+#include <string_view>
+#include <system_error>
 
 namespace troupe::actors {
 
@@ -85,6 +93,68 @@ std::vector<socket_address> resolve(const std::string& host,
   return all;
 }
 
+// -- interfaces ---------------------------------------------------------------
+
+bool is_confined_to_link(const socket_address& address) {
+  if (address.bytes.ss_family != AF_INET6)
+    return false;
+  const auto v6 = as<sockaddr_in6>(address).sin6_addr;
+  return IN6_IS_ADDR_LINKLOCAL(&v6);
+}
+
+/// Of any family, with the port.
+socket_address address_in(const sockaddr& found, std::uint16_t port) {
+  sockaddr_in v4;
+  sockaddr_in6 v6;
+  if (found.sa_family == AF_INET) {
+    std::memcpy(&v4, &found, sizeof v4);
+    v4.sin_port = htons(port);
+    return made_of(v4);
+  }
+  std::memcpy(&v6, &found, sizeof v6);
+  v6.sin6_port = htons(port);
+  return made_of(v6);
+}
+
+/// The addresses of each interface that is up, IPv4 first. Those without any
+/// are there, too.
+using interface_table =
+  std::map<std::string, std::vector<socket_address>, std::less<>>;
+
+interface_table all_interfaces(std::uint16_t port) {
+  ifaddrs* found = nullptr;
+  if (::getifaddrs(&found) != 0)
+    throw error(errc::io_failure, "the network interfaces cannot be listed: "
+                                    + std::system_category().message(errno));
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> whole(
+    found, &::freeifaddrs);
+  interface_table all;
+  for (const int family : {AF_INET, AF_INET6})
+    for (const auto* at = found; at; at = at->ifa_next) {
+      auto& own = all[at->ifa_name];
+      if (at->ifa_addr && at->ifa_addr->sa_family == family
+          && (at->ifa_flags & IFF_UP) != 0)
+        own.push_back(address_in(*at->ifa_addr, port));
+    }
+  return all;
+}
+
+bool is_alias_of(std::string_view alias, std::string_view name) {
+  return alias.size() > name.size() && alias.starts_with(name)
+         && alias[name.size()] == ':';
+}
+
+std::string text_of(const interface_table& all) {
+  std::string text;
+  for (auto& [name, addresses] : all) {
+    text += (text.empty() ? "" : ", ") + one_line(name);
+    for (auto& address : addresses)
+      text += (&address == &addresses.front() ? " (" : " ") + address.figures()
+              + (&address == &addresses.back() ? ")" : "");
+  }
+  return text;
+}
+
 } // namespace
 
 std::uint16_t socket_address::port() const noexcept {
@@ -140,6 +210,44 @@ std::vector<socket_address> find_host(const std::string& host,
                   + ", which other hosts cannot reach: give an address of its "
                     "network");
   return found;
+}
+
+std::vector<socket_address> addresses_of_interface(const std::string& name,
+                                                   std::uint16_t port) {
+  const auto all = all_interfaces(port);
+  bool is_there = false;
+  std::vector<socket_address> own;
+  for (auto& [label, addresses] : all)
+    if (label == name || is_alias_of(label, name)) {
+      is_there = true;
+      own.insert(own.end(), addresses.begin(), addresses.end());
+    }
+  std::erase_if(own, [](const socket_address& address) {
+    return is_loopback(address) || is_confined_to_link(address);
+  });
+  if (own.empty())
+    throw error(errc::invalid_argument,
+                (is_there ? "network interface " + quoted_name(name)
+                              + " has no address at which other hosts can "
+                                "reach it; this host has "
+                          : "there is no network interface " + quoted_name(name)
+                              + "; this host has ")
+                  + text_of(all));
+  std::ranges::stable_sort(own, {}, [](const socket_address& address) {
+    return address.bytes.ss_family != AF_INET;
+  });
+  return own;
+}
+
+std::vector<socket_address> common_of(const std::vector<socket_address>& wanted,
+                                      const std::vector<socket_address>& own) {
+  std::vector<socket_address> both;
+  for (auto& address : wanted)
+    if (std::ranges::any_of(own, [&](const socket_address& of) {
+          return of.figures() == address.figures();
+        }))
+      both.push_back(address);
+  return both;
 }
 
 socket_address own_address(int fd) {

@@ -36,6 +36,17 @@ socket_address parse_loopback(const std::string& host, std::uint16_t port);
 std::vector<socket_address> find_host(const std::string& host,
                                       std::uint16_t port);
 
+/// The addresses of a network interface of this host at which other hosts can
+/// reach it, IPv4 first: none of loopback, and none that IPv6 confines to a
+/// link. An alias such as "eth0:1" belongs to "eth0", and can be named alone.
+/// Throws error(invalid_argument), which names the interfaces that there are,
+/// if there is none of this name, or if it has no such address.
+std::vector<socket_address> addresses_of_interface(const std::string& name,
+                                                   std::uint16_t port);
+/// Those of `wanted` that are among `own`, whatever their ports.
+std::vector<socket_address> common_of(const std::vector<socket_address>& wanted,
+                                      const std::vector<socket_address>& own);
+
 ///@{
 /// The ends of a connection.
 socket_address own_address(int fd);

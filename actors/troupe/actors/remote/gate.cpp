@@ -2,6 +2,7 @@
 #include <troupe/actors/remote/gate.hpp>
 
 #include <troupe/base/error.hpp>
+#include <troupe/base/quoted_name.hpp>
 #include <troupe/base/threads.hpp>
 
 #include <fcntl.h>
@@ -134,6 +135,18 @@ int connect_until(int fd, const socket_address& to, clock::time_point deadline,
   return failure;
 }
 
+/// Has a socket come from an address of the interface that is of the kind of
+/// `to`. Returns 0 or the error number.
+int bind_to_interface(const descriptor& socket, const way_in& way,
+                      const socket_address& to) {
+  if (way.interface.empty())
+    return 0;
+  for (const auto& from : addresses_of_interface(way.interface, 0))
+    if (from.get()->sa_family == to.get()->sa_family)
+      return ::bind(socket.get(), from.get(), from.size) == 0 ? 0 : errno;
+  return EAFNOSUPPORT;
+}
+
 /// Connects to one of the addresses. Returns 0 or the error number of the last.
 int connect_once(descriptor& socket, const way_in& way,
                  clock::time_point deadline,
@@ -141,7 +154,9 @@ int connect_once(descriptor& socket, const way_in& way,
   int failure = ETIMEDOUT;
   for (const auto& to : way.find_addresses()) {
     socket = make_socket(to);
-    failure = connect_until(socket.get(), to, deadline, check);
+    failure = bind_to_interface(socket, way, to);
+    if (failure == 0)
+      failure = connect_until(socket.get(), to, deadline, check);
     if (failure == 0)
       break;
   }
@@ -223,6 +238,21 @@ std::vector<socket_address> way_in::find_addresses() const {
                      : std::vector{parse_loopback(host, port)};
 }
 
+std::vector<socket_address> way_in::find_own_addresses() const {
+  const auto all = find_addresses();
+  if (interface.empty())
+    return all;
+  const auto own = addresses_of_interface(interface, port);
+  auto both = common_of(all, own);
+  if (both.empty())
+    throw error(
+      errc::invalid_argument,
+      "host " + quoted_name(host) + " leads to " + all.front().figures()
+        + ", which is no address of network interface " + quoted_name(interface)
+        + " (" + own.front().figures() + ")");
+  return both;
+}
+
 std::string way_in::text() const {
   const auto is_v6 = host.find(':') != host.npos;
   return (is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
@@ -247,7 +277,7 @@ gate::gate(const way_in& way, listener listens)
       throw error(errc::peer_failure,
                   "cannot listen on " + way.text() + ": " + reason(errno));
   };
-  require(bind_to_first_of(way.find_addresses(), listening_));
+  require(bind_to_first_of(way.find_own_addresses(), listening_));
   port_ = own_address(listening_.get()).port();
   int ends[2];
   require(::pipe2(ends, O_CLOEXEC));

@@ -28,9 +28,19 @@ struct way_in {
   /// Set if processes are on several hosts: they talk over TLS, and the host
   /// must not be one of loopback.
   std::shared_ptr<const comm::job_credentials> credentials = nullptr;
+  /// Network interface of this process's host, for processes on several hosts.
+  /// Process 0 listens on its addresses alone, and others come from one of
+  /// them. Empty: any.
+  std::string interface = {};
 
-  /// Not empty. Throws what `parse_loopback` or `find_host` throws.
+  ///@{
+  /// Where process 0 is found, and on which of these addresses it listens. Not
+  /// empty. Throw what `parse_loopback`, `find_host` and
+  /// `addresses_of_interface` throw, and error(invalid_argument) if the host
+  /// leads to no address of the interface.
   std::vector<socket_address> find_addresses() const;
+  std::vector<socket_address> find_own_addresses() const;
+  ///@}
   std::string text() const; ///< "127.0.0.1:7777"
 };
 
@@ -104,14 +114,15 @@ struct admission {
 };
 
 /// Connects to the gate of a run, sends the pass and checks the answer, until
-/// `deadline`. Among several hosts, it tries all addresses of the host, and
-/// again while nobody listens.
+/// `deadline`. Among several hosts, it tries all addresses of the host, from
+/// the interface if one is named, and again while nobody listens.
 /// @param process number of this process
 /// @param check as in `find_run`
 ///
 /// Throws error(peer_failure) if nobody listens, if there is no answer, or if
 /// whoever answers does not belong to the run. Throws error(invalid_argument |
-/// io_failure) if the pass cannot be read.
+/// io_failure) if the pass cannot be read, and what `addresses_of_interface`
+/// throws.
 admission knock(const way_in& way, std::uint64_t process,
                 std::chrono::steady_clock::time_point deadline,
                 const std::function<void()>& check = {});

@@ -19,9 +19,11 @@ using clock = std::chrono::steady_clock;
 
 way_in way_of(const node_options& options) {
   way_in way{options.host, options.port, options.pass_folder};
-  if (options.network)
+  if (options.network) {
     way.credentials = std::make_shared<const comm::job_credentials>(
       comm::read_credentials(options.network->credentials, options.process));
+    way.interface = options.network->interface;
+  }
   return way;
 }
 

@@ -59,6 +59,7 @@ actors::way_in way_to_first(const rank_part& part) {
   actors::way_in way;
   way.host = meeting.address;
   way.port = meeting.port;
+  way.interface = meeting.interface;
   way.credentials = std::make_shared<comm::job_credentials>(
     comm::read_credentials(meeting.credentials, part.rank()));
   return way;

@@ -151,10 +151,14 @@ host_place place_of(std::size_t rank, const std::vector<job_host>& hosts) {
   return place;
 }
 
+const std::string& reached_at(const job_host& host) {
+  return host.address.empty() ? host.name : host.address;
+}
+
 std::string address_of(const job_host& host, std::uint16_t port) {
   const auto number = ":" + std::to_string(port);
-  return host.name.find(':') == host.name.npos ? host.name + number
-                                               : "[" + host.name + "]" + number;
+  const auto& at = reached_at(host);
+  return at.find(':') == at.npos ? at + number : "[" + at + "]" + number;
 }
 
 } // namespace troupe::apps

@@ -15,6 +15,9 @@ struct job_host {
   /// The same without the user. An IPv6 address has no brackets.
   std::string name;
   std::size_t ranks = 1;
+  /// At which ranks of other hosts reach those of this one, if that is not the
+  /// name.
+  std::string address = {};
 };
 
 /// Where a rank of a job on several hosts runs. Ranks are numbered host by
@@ -35,7 +38,10 @@ std::size_t ranks_of(const std::vector<job_host>& hosts);
 /// @param rank less than `ranks_of(hosts)`
 host_place place_of(std::size_t rank, const std::vector<job_host>& hosts);
 
-/// "NAME:PORT", with brackets around an IPv6 address.
+/// The host's address, or else its name.
+const std::string& reached_at(const job_host& host);
+/// "NAME:PORT" with what `reached_at` says, in brackets if it is an IPv6
+/// address.
 std::string address_of(const job_host& host, std::uint16_t port);
 
 } // namespace troupe::apps

@@ -60,7 +60,7 @@ job_members::completion running_job::meeting() const {
         epoch.hosts.push_back(host_of(place));
       if (!epoch.is_on_several_hosts())
         return;
-      epoch.address = options_.remote->hosts[epoch.hosts.front()].name;
+      epoch.address = reached_at(options_.remote->hosts[epoch.hosts.front()]);
       epoch.port = port_of_run(
         *options_.remote, folders_.job() + "." + std::to_string(epoch.number));
     };

@@ -18,6 +18,9 @@ struct remote_start {
   /// The remote shell and its options. The host and a command follow it.
   std::vector<std::string> shell;
   std::string program; ///< path of troupe on the other hosts
+  /// Network interface of each host by which the others reach it. Empty: its
+  /// name leads to its address.
+  std::string interface = {};
   /// At which rank 0 waits for the others. Nothing: drawn from the job's name.
   std::optional<std::uint16_t> port = std::nullopt;
 };

@@ -73,7 +73,7 @@ void job_hosts::log_in(std::size_t number) {
   for (const auto* end : {&in.write, &out.read, &err.read})
     never_wait_at(*end);
   host.process = std::make_unique<rank_process>(
-    process_start{remote_words(*options_.remote, at, "launch-host"),
+    process_start{remote_words(*options_.remote, at, {"launch-host"}),
                   variables_with(),
                   {in.read.get(), out.write.get(), err.write.get()}});
   host.err.emplace(std::move(err.read), passing::prefixed_lines, at.name + "| ",

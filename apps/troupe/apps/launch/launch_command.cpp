@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <troupe/apps/launch/host_addresses.hpp>
 #include <troupe/apps/launch/hosts.hpp>
 #include <troupe/apps/launch/job.hpp>
 #include <troupe/apps/launch/join_request.hpp>
@@ -36,6 +37,7 @@ struct launch_options {
   std::string elastic; ///< MIN:MAX
   pid_t join = 0;      ///< process number of another launch
   std::string hosts;   ///< NAME[:RANKS],...
+  std::string interface;
   std::uint16_t port = 0;
   // Ranks wait two minutes for each other. A host that is gone must be told of
   // before.
@@ -90,6 +92,11 @@ void add_host_options(CLI::App& command, launch_options& options) {
                 "(default: one from 20000 to 32767)")
     ->check(from_to(1, last_port));
   command
+    .add_option("--interface", options.interface,
+                "network interface of each host, such as eth1, at whose "
+                "address the others reach it (default: its NAME leads there)")
+    ->check(not_empty());
+  command
     .add_option("--ssh", options.shell,
                 "what starts a command on a host: these words, then the host, "
                 "then the command")
@@ -142,7 +149,7 @@ std::optional<rank_range> apply_elastic(launch_options& options) {
 
 /// Options that say how to start ranks on other hosts.
 void refuse_without_hosts(const CLI::App& command) {
-  for (const auto* name : {"--port", "--ssh", "--remote-troupe"})
+  for (const auto* name : {"--port", "--interface", "--ssh", "--remote-troupe"})
     if (command.count(name) != 0)
       throw usage_error(std::string(name) + " needs --hosts");
 }
@@ -168,8 +175,8 @@ std::optional<remote_start> apply_hosts(launch_options& options) {
   if (options.hosts.empty())
     return std::nullopt;
   remote_start remote{parse_hosts(options.hosts), words_of_shell(options.shell),
-                      options.program.empty() ? own_program()
-                                              : options.program};
+                      options.program.empty() ? own_program() : options.program,
+                      options.interface};
   if (options.port != 0)
     remote.port = options.port;
   const auto ranks = ranks_of(remote.hosts);
@@ -217,9 +224,12 @@ int run_join(const launch_options& options) {
 
 int run_launch(launch_options options,
                const std::vector<std::string>& command) {
-  const auto remote = apply_hosts(options);
+  auto remote = apply_hosts(options);
   const auto elastic = apply_elastic(options);
   check_launch(options, command);
+  // A single host's ranks meet in its memory.
+  if (remote && !remote->interface.empty() && remote->hosts.size() > 1)
+    find_host_addresses(*remote);
   const auto result =
     run_job({.ranks = options.nodes,
              .command = command,

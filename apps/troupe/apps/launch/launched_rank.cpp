@@ -96,6 +96,8 @@ rank_specification specification_of(std::size_t rank,
                          .grace = options.grace,
                          .part = place.local_rank,
                          .parts = options.binds ? local_ranks : 0};
+  if (!remote.interface.empty())
+    all.variables.push_back("TROUPE_INTERFACE=" + remote.interface);
   if (remote.hosts.size() > 1 && !member) // else epochs say it
     all.variables.push_back(
       "TROUPE_ADDRESS="
@@ -252,7 +254,7 @@ start_on_host(std::size_t rank, const job_options& options,
   const auto& remote = *options.remote;
   const auto& host = remote.hosts[place_of(rank, remote.hosts).host];
   rank_plan plan{rank, options.places(), folders.log_of(rank), log_from};
-  plan.start = {remote_words(remote, host, "launch-rank"), variables_with()};
+  plan.start = {remote_words(remote, host, {"launch-rank"}), variables_with()};
   rank_pipe input;
   plan.input = std::move(input.read);
   plan.tell = std::move(input.write);

@@ -48,12 +48,15 @@ void never_wait_at(const descriptor& end) {
   ::fcntl(end.get(), F_SETFL, O_NONBLOCK);
 }
 
-std::vector<std::string> remote_words(const remote_start& remote,
-                                      const job_host& host,
-                                      const std::string& subcommand) {
+std::vector<std::string>
+remote_words(const remote_start& remote, const job_host& host,
+             const std::vector<std::string>& subcommand) {
   auto words = remote.shell;
   words.push_back(host.destination);
-  words.push_back(quoted_for_shell(remote.program) + " " + subcommand);
+  auto command = quoted_for_shell(remote.program);
+  for (const auto& word : subcommand)
+    command += " " + quoted_for_shell(word);
+  words.push_back(command);
   return words;
 }
 

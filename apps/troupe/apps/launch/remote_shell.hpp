@@ -21,10 +21,11 @@ struct rank_pipe {
 /// For the launcher's end of a pipe.
 void never_wait_at(const descriptor& end);
 
-/// The words of a remote shell that runs a subcommand of troupe on a host.
-std::vector<std::string> remote_words(const remote_start& remote,
-                                      const job_host& host,
-                                      const std::string& subcommand);
+/// The words of a remote shell that runs troupe on a host.
+/// @param subcommand with its options
+std::vector<std::string>
+remote_words(const remote_start& remote, const job_host& host,
+             const std::vector<std::string>& subcommand);
 
 /// The launcher's end of the pipe to the input of `troupe launch-rank` or
 /// `troupe launch-host` on another host. To the first go a rank_specification,

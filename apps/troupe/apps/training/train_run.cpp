@@ -591,6 +591,7 @@ void training_run::save(const held_out_test& held_out) {
 
 int run_train(const train_options& options) {
   rank_part part;
+  part.use_interface(options.ranks.interface);
   require_output_places(part.is_first() ? options : without_files(options));
   return training_run{options, part}.run();
 }

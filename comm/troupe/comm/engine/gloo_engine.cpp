@@ -19,8 +19,6 @@
 #include <gloo/transport/tcp/device.h>
 #include <gloo/transport/unbound_buffer.h>
 
-#include <net/if.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -408,19 +406,13 @@ private:
     const auto patience =
       std::clamp<std::chrono::milliseconds>(options.timeout / 5, 1ms, 4s);
     gloo::transport::tcp::attr at;
-    if (options.interface.empty())
-      at.hostname = options.address;
-    else
-      at.iface = options.interface;
-    if (!at.iface.empty() && ::if_nametoindex(at.iface.c_str()) == 0)
-      throw error(errc::io_failure,
-                  "there is no network interface " + at.iface);
+    at.hostname = options.address;
     const no_sigpipe guard; // also for the thread that this starts
     try {
       device_ = gloo::transport::tcp::CreateDevice(at);
     } catch (const std::exception& e) {
-      throw error(errc::io_failure, "Gloo cannot use " + at.hostname + at.iface
-                                      + ": " + text_of_failure(e));
+      throw error(errc::io_failure,
+                  "Gloo cannot use " + at.hostname + ": " + text_of_failure(e));
     }
     context_ = std::make_shared<gloo::rendezvous::Context>(
       static_cast<int>(process()), static_cast<int>(processes()));

@@ -66,8 +66,6 @@ struct gloo_group_options : engine_group_options {
   std::size_t processes = 1; ///< number of all
   /// Address or host name of this process on the network.
   std::string address = "127.0.0.1";
-  /// A network interface, such as "eth0", instead of the address.
-  std::string interface = {};
 };
 
 /// Joins a group over TCP (Gloo), and waits for the other processes. Result i
