@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -72,6 +73,9 @@ struct node_options {
   /// Folder through which process 0 hands the access secret to the other
   /// processes. Only its owner may have access to it. Empty: /tmp/troupe-UID.
   std::string pass_folder = {};
+  /// What else must be the same in all processes, such as options of which
+  /// `kernels` was made: names and values. The first that differs is named.
+  std::vector<std::pair<std::string, std::string>> agreed = {};
   /// Process 0: called with the port once the process listens on it.
   std::function<void(std::uint16_t port)> listening = {};
   int timeout_ms = 30000; ///< how long to wait until all processes have joined

@@ -142,6 +142,28 @@ TEST_CASE("a gate refuses a pass folder that other users can access") {
         == errc::io_failure);
 }
 
+TEST_CASE("a folder of one run has one gate") {
+  const own_folder folder;
+  gate one{way(folder), {ignore}};
+  const auto e = caught([&] { gate{way(folder), {ignore}}; });
+  CHECK(e.code() == errc::peer_failure);
+  CHECK(says(e, "process 0 is there already, at 127.0.0.1:"
+                  + std::to_string(one.port()) + ": two have this number"));
+  CHECK(ports_of_passes(folder.path()) == std::vector{one.port()});
+  CHECK(knock(way(folder, one.port()), 1, in(20s)).through.socket);
+}
+
+TEST_CASE("a pass that a run has left in its folder does not matter") {
+  const own_folder folder;
+  std::uint16_t port = 0;
+  {
+    gate gone{way(folder), {ignore}};
+    port = gone.port();
+  }
+  write_pass(pass_path(folder.path(), port), run_pass::random());
+  CHECK(gate{way(folder), {ignore}}.port() != 0);
+}
+
 TEST_CASE("the error for a port in use names the port") {
   const own_folder folder;
   gate one{way(folder), {ignore}};
@@ -289,6 +311,18 @@ TEST_CASE("knock does not take another process of the job for process 0") {
   const auto e =
     caught([&] { knock(way_of(1, of_second.port()), 1, in(20s)); });
   CHECK(says(e, "does not belong to this run"));
+}
+
+TEST_CASE("a host that cannot be reached is named") {
+  if (!own_network::is_possible())
+    return skip_case("needs the right to make a network of its own");
+  const own_network network; // without a way out
+  const way_in way{.host = "192.0.2.1",
+                   .port = 1,
+                   .credentials = std::make_shared<const comm::job_credentials>(
+                     comm::make_job_credentials(2)[1])};
+  CHECK(says(caught([&] { knock(way, 1, in(1ms)); }),
+             "cannot reach process 0 at 192.0.2.1:1: Network is unreachable"));
 }
 
 TEST_CASE("a wait for process 0 can be ended") {

@@ -11,6 +11,7 @@
 #include <actors/remote/process_group.hpp>
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
+#include <support/files.hpp>
 
 #include <arpa/inet.h>
 #include <caf/actor_system.hpp>
@@ -68,6 +69,15 @@ std::vector<difference> differences() {
        o.nodes->process_of_device = {1, 1};
      },
      "process_of_device: 0, 1 in process 0, 1, 1 in process 1"},
+    {[](auto& o, auto&) {
+       o.devices = parse_devices("cpu:3");
+       o.nodes->process_of_device = {0, 1, 2};
+     },
+     "number of processes: 2 in process 0, 3 in process 1"},
+    {[](auto& o, auto&) {
+       o.nodes->agreed = {{"precision", "bf16"}};
+     },
+     "in process 0, precision in process 1"},
     {[](auto& o, auto&) { o.hooks.dry_run = true; }, "dry_run"},
     {[](auto& o, auto&) { o.lowering.fuse_all_reduce_bytes = 0; },
      "fuse_all_reduce_bytes"},
@@ -226,6 +236,61 @@ TEST_CASE("processes with different settings fail and name the difference") {
       CHECK(end.last_word.find(d.named) != std::string::npos);
     }
   }
+}
+
+TEST_CASE("a process beyond the number of processes ends the run") {
+  process_group run{2, [&](node_options node) {
+                      auto net = make_mlp();
+                      auto options =
+                        options_over(2, graph::merge_strategy::all_reduce);
+                      options.parameters = net.parameters();
+                      if (node.process == 1) {
+                        options.devices = parse_devices("cpu:3");
+                        node.process_of_device = {0, 1, 2};
+                        node.process = 2;
+                      }
+                      options.nodes = std::move(node);
+                      executor exe{net.main, options};
+                      return std::string{"no error"};
+                    }};
+  for (std::size_t p = 0; p < 2; ++p)
+    CHECK(contains(run.wait(p).last_word,
+                   "process 2 has come, but process 0 expects 2 processes"));
+}
+
+TEST_CASE("of two processes with the same number, the second is refused") {
+  const pipe_pair refused; // has a byte once that has happened
+  process_group run{3, [&](node_options node) {
+                      node.process = std::min<std::size_t>(node.process, 1);
+                      node.check = [&] {
+                        pollfd looked{refused.ends[0], POLLIN, 0};
+                        if (::poll(&looked, 1, 0) > 0)
+                          throw error(errc::cancelled, "the test is over");
+                      };
+                      try {
+                        const auto net = make_mlp();
+                        auto options =
+                          options_over(3, graph::merge_strategy::all_reduce);
+                        options.parameters = net.parameters();
+                        options.nodes = std::move(node);
+                        executor exe{net.main, options};
+                        return std::string{"no error"};
+                      } catch (const error& e) {
+                        refused.put(char{});
+                        return std::string{e.message()};
+                      }
+                    }};
+  std::array<std::string, 3> words;
+  for (std::size_t p = 0; p < 3; ++p)
+    words[p] = run.wait(p).last_word;
+  CHECK(contains(words[0], "the test is over"));
+  CHECK(std::ranges::count_if(
+          words,
+          [](const std::string& word) {
+            return contains(word, "process 1 is there already: two have this "
+                                  "number");
+          })
+        == 1);
 }
 
 TEST_CASE("settings that concern one process only may differ") {

@@ -231,6 +231,19 @@ bool exchange_pass(entry& by, const way_in& way, const run_pass& pass,
   return equal(answer, pass.answer) && by.certified().value_or(0) == 0;
 }
 
+/// Whoever listens at a pass in the folder of this run is process 0, too.
+void refuse_second(const way_in& way, std::uint16_t own_port) {
+  for (const auto port : ports_of_passes(way.folder)) {
+    const auto to = parse_loopback(way.host, port);
+    if (port != own_port
+        && connect_until(make_socket(to).get(), to, clock::now() + patience)
+             == 0)
+      throw error(errc::peer_failure,
+                  "process 0 is there already, at " + to.figures() + ":"
+                    + std::to_string(port) + ": two have this number");
+  }
+}
+
 } // namespace
 
 std::vector<socket_address> way_in::find_addresses() const {
@@ -297,6 +310,8 @@ gate::gate(const way_in& way, listener listens)
     require(-1);
   }
   try {
+    if (!identity_ && way.port == 0 && !way.folder.empty())
+      refuse_second(way, port_);
     thread_ = start_thread([this] { serve(); });
   } catch (...) {
     ::unlink(path_.c_str());

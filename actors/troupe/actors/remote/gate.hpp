@@ -66,7 +66,9 @@ public:
 
   /// Listens and, without credentials, writes the file of the pass.
   ///
-  /// Throws error(peer_failure) if it cannot listen there, error(io_failure |
+  /// Throws error(peer_failure) if it cannot listen there, or if another gate
+  /// has its pass in the folder of a run that leaves the port open: no other
+  /// run may use that folder. Throws error(io_failure |
   /// invalid_argument) if it cannot write the pass, and what
   /// `find_addresses` and `tls_identity` throw.
   gate(const way_in& way, listener listens);

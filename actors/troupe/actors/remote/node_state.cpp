@@ -55,29 +55,47 @@ void node_state::watch(const std::shared_ptr<node_state>& me,
   });
 }
 
+/// Empty if the process is expected.
+std::string node_state::why_not_to_join(std::uint64_t number) const {
+  if (now != stage::joining)
+    return "the run has begun without another " + process_text(number);
+  if (number >= processes)
+    return process_text(number) + " has come, but process 0 expects "
+           + std::to_string(processes) + " processes";
+  if (number == 0 || nodes.contains(number))
+    return process_text(number) + " is there already: two have this number";
+  return {};
+}
+
 void node_state::on_join(const std::shared_ptr<node_state>& me,
                          std::uint64_t number, const std::string& theirs,
                          const caf::strong_actor_ptr& from) {
   const auto node = caf::actor_cast<caf::actor>(from);
-  std::string difference;
+  std::string failure_of_all;
   {
     std::lock_guard guard{mutex};
     if (!is_first() || !node || closing)
       return;
-    if (now != stage::joining || number == 0 || number >= processes
-        || nodes.contains(number)) {
-      tell(node, lost_atom::value, std::uint64_t{0},
-           process_text(number) + " has joined already or is not expected");
-      return;
+    refusal = why_not_to_join(number);
+    if (!refusal.empty())
+      tell(node, lost_atom::value, std::uint64_t{0}, refusal);
+    if (now != stage::joining || number == 0 || nodes.contains(number))
+      return; // the others can still come
+    if (number < processes) {
+      nodes[number] = node;
+      if (auto socket = entered.extract(number))
+        sockets.emplace(number, std::move(socket.mapped()));
+      if (const auto text = first_difference(description, theirs, number);
+          !text.empty())
+        failure_of_all = "the processes differ in " + text;
+    } else {
+      failure_of_all = refusal; // it has the pass: their numbers differ
     }
-    nodes[number] = node;
-    if (auto socket = entered.extract(number))
-      sockets.emplace(number, std::move(socket.mapped()));
-    difference = first_difference(description, theirs, number);
   }
-  watch(me, number, node);
-  if (!difference.empty()) {
-    lose(0, "the processes differ in " + difference);
+  if (number < processes)
+    watch(me, number, node);
+  if (!failure_of_all.empty()) {
+    lose(0, failure_of_all);
     return;
   }
   std::lock_guard guard{mutex};

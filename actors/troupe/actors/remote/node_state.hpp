@@ -111,6 +111,7 @@ struct node_state {
              const caf::actor& node);
 
   // Message handlers; `from` is the sender's process.
+  std::string why_not_to_join(std::uint64_t number) const;
   void on_join(const std::shared_ptr<node_state>& me, std::uint64_t number,
                const std::string& theirs, const caf::strong_actor_ptr& node);
   void on_welcome(const actor_list& all_nodes);

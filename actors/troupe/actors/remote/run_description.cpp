@@ -65,6 +65,7 @@ std::string text_of(graph::gradient_scale scale) {
 
 void add_options(lines& out, const executor_options& o,
                  const std::string& loss) {
+  out.add("number of processes", o.nodes->processes());
   out.add_list("devices", o.devices, [](device_id d) { return to_string(d); });
   out.add_list("process_of_device", o.nodes->process_of_device,
                [](std::size_t p) { return std::to_string(p); });
@@ -81,6 +82,8 @@ void add_options(lines& out, const executor_options& o,
   out.add_flag("dry_run", o.hooks.dry_run);
   out.add("fuse_all_reduce_bytes", o.lowering.fuse_all_reduce_bytes);
   out.add_flag("sync_batch_norm", o.lowering.sync_batch_norm);
+  for (auto& [name, value] : o.nodes->agreed)
+    out.add(name, value);
 }
 
 void add_program(lines& out, const graph::program& p) {

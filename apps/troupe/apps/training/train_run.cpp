@@ -344,6 +344,7 @@ void training_run::spread(const stop_request& stop) {
   if (!run_.nodes)
     return;
   run_.nodes->deterministic = given_.deterministic;
+  run_.nodes->agreed = {{"precision", given_.network.precision}};
   run_.nodes->check = [this, &stop, begin = now_ns(),
                        has_told = false]() mutable {
     constexpr std::uint64_t patience_ns = 5'000'000'000;
