@@ -263,6 +263,51 @@ TEST_CASE("ranks of a host that is there again join the others") {
   check_nothing_is_left();
 }
 
+TEST_CASE("ranks of another host join those of several") {
+  if (!can_have_hosts())
+    return;
+  const job j;
+  j.set_down(4);
+  command_result nameless, known, many, unreachable, answer;
+  bool has_asked = false;
+  const auto result = j.ssh.launch_command(
+    host(1) + "," + host(2),
+    {TROUPE_COMMAND, "train", "digits", "--data", TROUPE_DATA "/digits",
+     "--slow", "mean=10ms", "--steps", "100000000", "--data-network",
+     "trusted"},
+    {"--elastic", "2:4", "--grace", "0.5", "--logs", j.folder / "logs"},
+    [&](pid_t launch, const std::string& err) {
+      const auto join = [&](const words& options) {
+        return run_troupe(words{"launch", "--join", std::to_string(launch)}
+                          + options);
+      };
+      if (!has_asked && trains(err)) {
+        has_asked = true;
+        nameless = join({});
+        known = join({"--hosts", host(2)});
+        many = join({"--hosts", host(3) + ":3"});
+        unreachable = join({"--hosts", host(4)});
+      }
+      if (answer.code != 0 && contains(err, "host " + host(4) + " is lost"))
+        answer = join({"--hosts", host(3) + ":2"});
+      return contains(err, "in 4 ranks") && ::kill(launch, SIGTERM) == 0;
+    });
+  INFO(result.err);
+  CHECK(result.code == 1);
+  CHECK(contains(result.err, "stopped after step"));
+  CHECK(contains(result.err, "more ranks can join: troupe launch --join "));
+  CHECK(fails_with(nameless, 1, {"--hosts must name those that join"}));
+  CHECK(fails_with(known, 1, {"'" + host(2) + "' is there twice"}));
+  CHECK(fails_with(many, 1, {"3 more cannot join"}));
+  CHECK(unreachable.code == 0); // it is tried
+  CHECK(answer.err == "troupe: 2 ranks are started\n");
+  CHECK(contains(result.err, "rank 4 is started on host " + host(3)
+                               + " to join the others"));
+  check_nothing_is_left();
+  CHECK(
+    comes_true([&] { return processes_with("ON_HOST=" + host(3)).empty(); }));
+}
+
 TEST_CASE("a job without enough ranks fails with one line") {
   if (!can_have_hosts())
     return;
@@ -394,7 +439,7 @@ TEST_CASE("a host that gives no sign of life is lost, and tried again") {
     CHECK(comes_true([&] { return has_ended(std::to_string(process)); }));
 }
 
-TEST_CASE("a job on other hosts cannot be joined") {
+TEST_CASE("a job on a single other host cannot be joined") {
   const temporary_folder folder;
   const played_ssh ssh;
   command_result answer;
@@ -412,7 +457,7 @@ TEST_CASE("a job on other hosts cannot be joined") {
     });
   CHECK(result.code == 0);
   CHECK_FALSE(contains(result.err, "more ranks can join"));
-  CHECK(fails_with(answer, 1, {"the job runs on other hosts (--hosts)"}));
+  CHECK(fails_with(answer, 1, {"the job is on one other host"}));
 }
 
 } // TEST_SUITE("apps.elastic.hosts")

@@ -121,7 +121,11 @@ void require_distinct(const std::vector<job_host>& hosts) {
 } // namespace
 
 std::vector<job_host> parse_hosts(const std::string& list) {
-  std::vector<job_host> hosts;
+  return with_hosts({}, list);
+}
+
+std::vector<job_host> with_hosts(std::vector<job_host> hosts,
+                                 const std::string& list) {
   for (const auto& item : split_list(list))
     hosts.push_back(parse_host(item));
   require_distinct(hosts);

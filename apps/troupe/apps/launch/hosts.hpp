@@ -33,6 +33,10 @@ struct host_place {
 /// there twice, if there are several hosts and other hosts cannot reach one by
 /// its name (localhost), or if there are too many ranks.
 std::vector<job_host> parse_hosts(const std::string& list);
+/// Appends the hosts of another list. Throws what `parse_hosts` throws for all
+/// of them together.
+std::vector<job_host> with_hosts(std::vector<job_host> hosts,
+                                 const std::string& list);
 
 std::size_t ranks_of(const std::vector<job_host>& hosts);
 /// @param rank less than `ranks_of(hosts)`

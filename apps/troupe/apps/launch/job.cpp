@@ -39,7 +39,8 @@ running_job::running_job(const job_options& options)
     start_on_this_host();
   if (takes_more())
     note("more ranks can join: troupe launch --join "
-         + std::to_string(::getpid()));
+         + std::to_string(::getpid())
+         + (options_.remote ? " --hosts NAME[:RANKS]" : ""));
 }
 
 job_result running_job::run() {
@@ -66,9 +67,10 @@ job_members::completion running_job::meeting() const {
     };
 }
 
-/// Hosts start all their ranks by themselves.
+/// Values of a job on a single host stay there: it cannot get others.
 bool running_job::takes_more() const {
-  return options_.places() > options_.ranks && !options_.remote;
+  return options_.places() > options_.ranks
+         && (!options_.remote || options_.remote->hosts.size() > 1);
 }
 
 void running_job::start_on_this_host() {

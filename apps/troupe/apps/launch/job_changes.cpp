@@ -2,6 +2,7 @@
 //
 // How the ranks of an elastic job change while it runs.
 #include <troupe/apps/launch/running_job.hpp>
+#include <troupe/apps/usage_error.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/quoted_name.hpp>
 
@@ -34,32 +35,65 @@ void running_job::take_joins() {
   if (!members_)
     return;
   while (const auto request = take_join_request(folders_.rendezvous()))
-    answer_join_request(folders_.rendezvous(), *request,
-                        let_join(request->ranks));
+    answer_join_request(folders_.rendezvous(), *request, let_join(*request));
   if (goes_on() && members_->let_in())
     epoch_is_due_ = true;
 }
 
-join_answer running_job::let_join(std::size_t ranks) {
-  if (!goes_on())
-    return {false, "the job is about to end"};
-  if (options_.remote)
-    return {false, "the job runs on other hosts (--hosts), whose ranks it "
-                   "starts by itself"};
-  const auto there = members_->started(), most = options_.places();
-  if (ranks > most - there)
-    return {false, "the job has " + std::to_string(there) + " ranks and may "
-                     + "have " + std::to_string(most) + " (--elastic): "
-                     + std::to_string(ranks) + " more cannot join"};
+join_answer running_job::let_join(const join_request& request) {
+  if (const auto why = why_not_to_join(request); !why.empty())
+    return {false, why};
   try {
-    for (std::size_t i = 0; i < ranks; ++i)
+    if (options_.remote)
+      add_hosts(request.hosts);
+    for (std::size_t i = 0; !options_.remote && i < request.ranks; ++i)
       add_rank();
   } catch (const error& failure) {
     note(failure.message());
     return {false, one_line(failure.message())};
+  } catch (const usage_error& failure) { // a wrong list of hosts
+    return {false, one_line(failure.what())};
   }
-  return {true, std::to_string(ranks) + (ranks == 1 ? " rank is" : " ranks are")
+  return {true, std::to_string(request.ranks)
+                  + (request.ranks == 1 ? " rank is" : " ranks are")
                   + " started"};
+}
+
+/// Empty if ranks can join.
+std::string running_job::why_not_to_join(const join_request& request) const {
+  if (!goes_on())
+    return "the job is about to end";
+  if (!options_.remote && !request.hosts.empty())
+    return "the ranks of the job are on the host of its launch: --hosts cannot "
+           "add others";
+  if (options_.remote && options_.remote->hosts.size() == 1)
+    return "the job is on one other host, whose ranks meet in its memory";
+  if (options_.remote && request.hosts.empty())
+    return "the job runs on other hosts: --hosts must name those that join";
+  if (options_.remote && !options_.remote->interface.empty())
+    return "the job uses --interface, which was asked for at its start";
+  if (is_starting())
+    return "the job is still starting its own ranks";
+  const auto there = members_->started(), most = options_.places();
+  if (request.ranks > most - there)
+    return "the job has " + std::to_string(there) + " ranks and may have "
+           + std::to_string(most) + " (--elastic): "
+           + std::to_string(request.ranks) + " more cannot join";
+  return {};
+}
+
+/// Places are numbered host by host, so hosts are only appended.
+void running_job::add_hosts(const std::string& list) {
+  options_.remote->hosts = with_hosts(options_.remote->hosts, list);
+  for (auto rank = ranks_.size(); rank < ranks_of(options_.remote->hosts);
+       ++rank) {
+    if (place_of(rank, options_.remote->hosts).local_rank == 0)
+      hosts_->add();
+    members_->add_in(rank, job_members::clock::now());
+    place_rank(rank);
+    note("rank " + std::to_string(rank) + " is started on host "
+         + options_.remote->hosts[host_of(rank)].name + " to join the others");
+  }
 }
 
 void running_job::add_rank() {

@@ -47,11 +47,15 @@ struct job_hosts::launched_host {
 job_hosts::job_hosts(const job_options& options, const job_folders& folders,
                      own_streams& to)
   : options_(options), folders_(folders), to_(to) {
-  for (std::size_t h = 0; h < options.remote->hosts.size(); ++h) {
-    hosts_.push_back(std::make_unique<launched_host>(
-      launched_host{.number = h, .log = rank_log{folders.log_of_host(h)}}));
-    log_in(h);
-  }
+  while (hosts_.size() < options.remote->hosts.size())
+    add();
+}
+
+void job_hosts::add() {
+  const auto number = hosts_.size();
+  hosts_.push_back(std::make_unique<launched_host>(launched_host{
+    .number = number, .log = rank_log{folders_.log_of_host(number)}}));
+  log_in(number);
 }
 
 job_hosts::~job_hosts() {

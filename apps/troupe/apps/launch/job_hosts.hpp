@@ -35,6 +35,9 @@ public:
   job_hosts(const job_hosts&) = delete;
   job_hosts& operator=(const job_hosts&) = delete;
 
+  /// A host has been appended to those of the job. Throws what the constructor
+  /// throws.
+  void add();
   /// The name of the folder in which the ranks of a host meet from now on.
   std::string meeting_of(std::size_t host) const;
   /// Tells all hosts of an epoch, unless they know of it, and gives those who

@@ -56,6 +56,8 @@ std::size_t job_members::add(clock::time_point now) {
 }
 
 void job_members::add_in(std::size_t place, clock::time_point now) {
+  if (place == places_.size())
+    places_.emplace_back();
   auto& p = places_[place] = {};
   start_in(p, now);
   p.has_come_in = false;

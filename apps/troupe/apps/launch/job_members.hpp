@@ -48,7 +48,7 @@ public:
   /// A process is to be started. It comes in when it has told that it waits
   /// (`let_in`). Returns its place: an empty one, or one more than before.
   std::size_t add(clock::time_point now);
-  /// The same in a certain place, which is empty.
+  /// The same in a certain place, which is empty, or is one more than before.
   void add_in(std::size_t place, clock::time_point now);
   /// Makes those members that have told since that they wait for an epoch.
   /// True if there are any: an epoch with them is due.

@@ -76,8 +76,10 @@ std::optional<join_request> take_join_request(const std::string& folder) {
     std::ifstream in{entry.path()};
     join_request request{name.substr(request_prefix.size()), 0};
     in >> request.ranks;
+    const bool has_ranks = in && request.ranks > 0;
+    in >> request.hosts; // there may be none
     // Who has lost patience takes the request away.
-    if (take_away(entry.path().string()) && in && request.ranks > 0)
+    if (take_away(entry.path().string()) && has_ranks)
       return request;
   }
   return std::nullopt;
@@ -89,7 +91,7 @@ void answer_join_request(const std::string& folder, const join_request& request,
               (answer.is_accepted ? "yes\n" : "no\n") + answer.text + "\n");
 }
 
-join_answer ask_to_join(pid_t launcher, std::size_t ranks) {
+join_answer ask_to_join(pid_t launcher, const join_request& wanted) {
   const auto who = "process " + std::to_string(launcher);
   const auto folder = folder_of_job(launcher);
   if (!folder)
@@ -99,7 +101,8 @@ join_answer ask_to_join(pid_t launcher, std::size_t ranks) {
   const auto id = std::to_string(::getpid());
   const auto request = *folder + "/" + std::string(request_prefix) + id;
   const auto answer = *folder + "/" + std::string(answer_prefix) + id;
-  write_whole(request, std::to_string(ranks) + "\n");
+  write_whole(request,
+              std::to_string(wanted.ranks) + "\n" + wanted.hosts + "\n");
   const auto deadline = join_clock::now() + longest_wait;
   for (;;) {
     if (const auto found = read_answer(answer)) {

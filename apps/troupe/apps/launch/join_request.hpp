@@ -15,6 +15,9 @@ namespace troupe::apps {
 struct join_request {
   std::string id; ///< names the file of the answer
   std::size_t ranks = 1;
+  /// On these hosts, as in `parse_hosts`, as many as these have together.
+  /// Empty: on the launcher's own.
+  std::string hosts = {};
 };
 
 /// What the launcher answers, as one line.
@@ -36,6 +39,7 @@ void answer_join_request(const std::string& folder, const join_request& request,
 /// start more ranks, and waits for the answer. Throws error(not_found) if that
 /// process has no such job or does not answer within ten seconds; the request
 /// is then withdrawn. Throws error(io_failure).
-join_answer ask_to_join(pid_t launcher, std::size_t ranks);
+/// @param request without `id`
+join_answer ask_to_join(pid_t launcher, const join_request& request);
 
 } // namespace troupe::apps

@@ -63,7 +63,8 @@ void add_launch_options(CLI::App& command, launch_options& options) {
   command
     .add_option("--join", options.join,
                 "add ranks to the elastic job of the launch with this process "
-                "number, on this host; takes no COMMAND")
+                "number, on this host, or on those of --hosts; takes no "
+                "COMMAND")
     ->check(positive());
   command
     .add_option("--logs", options.logs,
@@ -170,6 +171,11 @@ std::string own_program() {
   return failure ? "troupe" : path.string();
 }
 
+[[noreturn]] void refuse_nodes(std::size_t ranks, std::size_t given) {
+  throw usage_error("--nodes: must be the number of ranks of --hosts, "
+                    + std::to_string(ranks) + ", not " + std::to_string(given));
+}
+
 /// Sets `nodes` of a job on several hosts.
 std::optional<remote_start> apply_hosts(launch_options& options) {
   if (options.hosts.empty())
@@ -181,9 +187,7 @@ std::optional<remote_start> apply_hosts(launch_options& options) {
     remote.port = options.port;
   const auto ranks = ranks_of(remote.hosts);
   if (options.nodes != 0 && options.nodes != ranks)
-    throw usage_error("--nodes: must be the number of ranks of --hosts, "
-                      + std::to_string(ranks) + ", not "
-                      + std::to_string(options.nodes));
+    refuse_nodes(ranks, options.nodes);
   options.nodes = ranks;
   return remote;
 }
@@ -209,15 +213,26 @@ void refuse_beside_join(const CLI::App& command,
                         const std::vector<std::string>& words) {
   for (const auto* option : command.get_options())
     if (option->count() != 0 && option->get_name() != "--join"
-        && option->get_name() != "--nodes")
+        && option->get_name() != "--nodes" && option->get_name() != "--hosts")
       throw usage_error("--join excludes " + option->get_name());
   if (!words.empty())
     throw usage_error("--join takes no COMMAND: the ranks run that of the job");
 }
 
+/// Ranks that are to join.
+std::size_t joining_ranks(const launch_options& options) {
+  if (options.hosts.empty())
+    return std::max<std::size_t>(1, options.nodes);
+  const auto ranks = ranks_of(parse_hosts(options.hosts));
+  if (options.nodes != 0 && options.nodes != ranks)
+    refuse_nodes(ranks, options.nodes);
+  return ranks;
+}
+
 int run_join(const launch_options& options) {
-  const auto ranks = std::max<std::size_t>(1, options.nodes);
-  const auto answer = ask_to_join(options.join, ranks);
+  const auto answer = ask_to_join(
+    options.join,
+    {.id = {}, .ranks = joining_ranks(options), .hosts = options.hosts});
   std::fprintf(stderr, "troupe: %s\n", one_line(answer.text).c_str());
   return answer.is_accepted ? 0 : 1;
 }

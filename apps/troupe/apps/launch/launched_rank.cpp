@@ -80,22 +80,22 @@ rank_specification specification_of(std::size_t rank,
   const auto& remote = *options.remote;
   const auto place = place_of(rank, remote.hosts);
   const auto local_ranks = remote.hosts[place.host].ranks;
-  rank_specification all{.command = options.command,
-                         .variables =
-                           variables_of({.launcher = {},
-                                         .rank = rank,
-                                         .size = options.ranks,
-                                         .local_rank = place.local_rank,
-                                         .local_size = local_ranks,
-                                         .job = folders.job(),
-                                         .rendezvous = {},
-                                         .member = member}),
-                         .folder = own_folder_path(),
-                         .meeting = meeting,
-                         .credentials = credentials,
-                         .grace = options.grace,
-                         .part = place.local_rank,
-                         .parts = options.binds ? local_ranks : 0};
+  rank_specification all{
+    .command = options.command,
+    .variables = variables_of({.launcher = {},
+                               .rank = rank,
+                               .size = std::max(options.ranks, rank + 1),
+                               .local_rank = place.local_rank,
+                               .local_size = local_ranks,
+                               .job = folders.job(),
+                               .rendezvous = {},
+                               .member = member}),
+    .folder = own_folder_path(),
+    .meeting = meeting,
+    .credentials = credentials,
+    .grace = options.grace,
+    .part = place.local_rank,
+    .parts = options.binds ? local_ranks : 0};
   if (!remote.interface.empty())
     all.variables.push_back("TROUPE_INTERFACE=" + remote.interface);
   if (remote.hosts.size() > 1 && !member) // else epochs say it

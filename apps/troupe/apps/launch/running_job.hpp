@@ -72,7 +72,9 @@ private:
   bool goes_on() const;
   bool goes_on_without(const launched_rank& ended) const;
   void take_joins();
-  join_answer let_join(std::size_t ranks);
+  join_answer let_join(const join_request& request);
+  std::string why_not_to_join(const join_request& request) const;
+  void add_hosts(const std::string& list);
   void add_rank();
   void place_rank(std::size_t place);
   void send_guests_away();
@@ -93,7 +95,7 @@ private:
   job_result result();
   std::string failure_of_rank() const;
 
-  const job_options& options_;
+  job_options options_; ///< hosts can be added
   signal_pipe signals_;
   // Its end comes last: until then the launcher can be killed.
   std::unique_ptr<guardian> guardian_;
