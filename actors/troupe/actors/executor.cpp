@@ -53,9 +53,9 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
     parameters.get(), options.kernels.get(), &options, trace, traces->busy(),
     where(), transfers.get(), shared ? &shared->memory() : nullptr});
   failures.emplace(actors->context(), transfers.get(), actors->tasks().ranks());
-  feeding.emplace(actors::feeder::parts{&program->main(), &feeds_needed,
-                                        devices, where(), parameters.get(),
-                                        &actors->tasks(), trace});
+  feeding.emplace(actors::feeder::parts{
+    &program->main(), &feeds_needed, devices, where(), parameters.get(),
+    &actors->tasks(), trace, options.borrow_feeds});
   actors->context().step_failed = &step_failed;
   actors->context().step_ended = &step_ended;
   actors->context().owner = this;
@@ -128,6 +128,7 @@ executor::impl::~impl() {
     collect_oldest(serving);
     in_flight.pop_front();
   }
+  server.reset();
   if (others)
     others->leave(next_step);
   others.reset();
@@ -205,6 +206,8 @@ void executor::impl::step_ended(void* owner, step_state& step) {
     self.failures->fail_behind(step.id);
   if (self.others)
     self.tell_others(step);
+  if (step.delivers)
+    self.deliver(*step.delivers, step);
   self.workers->end_step();
   self.ended.fetch_add(1, std::memory_order_release);
   self.ended.notify_all();
@@ -234,29 +237,68 @@ void executor::impl::collect(step_in_flight& s,
     ended.wait(count, std::memory_order_acquire);
   auto& state = state_of(s.id);
   s.collected = true;
-  s.failure = state.take_error();
+  if (!s.is_async)
+    take_result(s, state, values);
   if (s.failure)
     others ? periods.spoil() : periods.begin_anew();
   else // in a failed step most ops do nothing
     actors->took(state);
-  values.clear();
+}
+
+void executor::impl::take_result(step_in_flight& s, step_state& state,
+                                 std::vector<actors::fetched_value>& taken) {
+  s.failure = state.take_error();
+  taken.clear();
   for (std::size_t i = 0; i < state.fetched.size(); ++i) {
     auto& from = actors->tasks().fetches()[i];
     if (state.fetched[i])
       trace->record_if_wanted(event_kind::fetch, from.op, s.id,
                               state.fetched[i].bytes());
-    values.push_back({from.name, from.device, std::move(state.fetched[i])});
+    taken.push_back({from.name, from.device, std::move(state.fetched[i])});
   }
   try {
-    actors::gather({s.id, state.samples, state.losses}, loss, values, s.wanted,
+    actors::gather({s.id, state.samples, state.losses}, loss, taken, s.wanted,
                    s.result);
   } catch (const std::bad_alloc&) {
     s.failure = error(errc::out_of_memory, "no memory for the step's result",
                       {.step = s.id});
   }
-  values.clear();
+  taken.clear();
   s.result.updates = state.updates;
   s.result.ms = static_cast<double>(state.ended_ns - state.started_ns) / 1e6;
+}
+
+// On the thread that ends the step. The executor's own thread looks at `s` only
+// after `ended` has counted the step.
+void executor::impl::deliver(step_in_flight& s, step_state& state) noexcept {
+  s.is_delivered.store(true, std::memory_order_release);
+  try {
+    std::vector<actors::fetched_value> taken;
+    take_result(s, state, taken);
+  } catch (const std::bad_alloc&) {
+    s.failure = error(errc::out_of_memory, "no memory for the step's result",
+                      {.step = s.id});
+  }
+  try {
+    step_outcome outcome{{}, s.failure};
+    if (!s.failure)
+      outcome.result = std::move(s.result);
+    s.done(std::move(outcome));
+  } catch (...) { // of the application's function
+  }
+  s.result = {};
+  s.done = nullptr;
+}
+
+void executor::impl::drop_delivered(actors::serving_thread& serving) {
+  while (
+    !in_flight.empty() && in_flight.front().is_async
+    && (in_flight.front().collected
+        || in_flight.front().is_delivered.load(std::memory_order_acquire))) {
+    if (!in_flight.front().collected)
+      collect(in_flight.front(), serving);
+    spare.splice(spare.begin(), in_flight, in_flight.begin());
+  }
 }
 
 void executor::impl::collect_oldest(actors::serving_thread& serving) {
@@ -279,7 +321,8 @@ executor::~executor() = default;
 
 step_id executor::impl::submit(const feed_map& feeds,
                                std::span<const std::string> fetches,
-                               actors::serving_thread& serving, then next) {
+                               actors::serving_thread& serving, then next,
+                               std::function<void(step_outcome)> done) {
   if (const auto reason = actors->context().failed_for_good())
     throw *reason;
   failures->require_can_run(next_step);
@@ -293,12 +336,17 @@ step_id executor::impl::submit(const feed_map& feeds,
     return actors::feeds_persistable(program->main(), feed.first);
   });
   const auto most = apart ? 1 : options.steps_in_flight;
+  // A step that failed and was collected does not hold up later ones.
+  drop_delivered(serving);
   const auto running = [](const step_in_flight& s) { return !s.collected; };
   while (std::count_if(in_flight.begin(), in_flight.end(), running)
          >= static_cast<long>(most))
     collect_oldest(serving);
+  drop_delivered(serving);
   if (!pace.wait_for_step())
     throw error(errc::cancelled, "stopped on request");
+  if (done && !workers->own_policy() && !server)
+    server.emplace(*workers, ended);
   if (spare.empty())
     spare.emplace_back();
   auto& s = spare.front();
@@ -307,15 +355,28 @@ step_id executor::impl::submit(const feed_map& feeds,
   s.failure.reset();
   s.wanted.assign(fetches.begin(), fetches.end());
   prepare(s, feeds, samples);
+  s.is_async = static_cast<bool>(done);
+  s.is_delivered.store(false, std::memory_order_relaxed);
+  s.done = std::move(done);
+  state_of(s.id).delivers = s.is_async ? &s : nullptr;
   ++next_step;
   in_flight.splice(in_flight.end(), spare, spare.begin());
   admit(s, serving, next);
+  if (server && s.is_async)
+    server->serve_until(s.id + 1);
   return s.id;
 }
 
 void executor::impl::wait(step_id step, step_result& result,
                           actors::serving_thread& serving) {
-  if (in_flight.empty() || in_flight.front().id != step)
+  while (!in_flight.empty() && in_flight.front().is_async
+         && in_flight.front().id < step) {
+    if (!in_flight.front().collected)
+      collect_oldest(serving);
+    drop_delivered(serving);
+  }
+  if (in_flight.empty() || in_flight.front().id != step
+      || in_flight.front().is_async)
     throw error(errc::invalid_argument,
                 "step " + std::to_string(step)
                   + " is not the oldest that was submitted");
@@ -341,6 +402,29 @@ step_id executor::submit(const feed_map& feeds,
                          std::span<const std::string> fetches) {
   actors::serving_thread serving{*impl_->workers};
   return impl_->submit(feeds, fetches, serving, impl::then::returns);
+}
+
+void executor::run_async(const feed_map& feeds,
+                         std::span<const std::string> fetches,
+                         std::function<void(step_outcome)> done) {
+  if (!done)
+    throw error(errc::invalid_argument, "no function to call after the step");
+  actors::serving_thread serving{*impl_->workers};
+  impl_->submit(feeds, fetches, serving, impl::then::returns, std::move(done));
+}
+
+std::future<step_result>
+executor::run_async(const feed_map& feeds,
+                    std::span<const std::string> fetches) {
+  auto promised = std::make_shared<std::promise<step_result>>();
+  auto result = promised->get_future();
+  run_async(feeds, fetches, [promised](step_outcome outcome) {
+    if (outcome.failure)
+      promised->set_exception(std::make_exception_ptr(*outcome.failure));
+    else
+      promised->set_value(std::move(outcome.result));
+  });
+  return result;
 }
 
 step_result executor::wait(step_id step) {

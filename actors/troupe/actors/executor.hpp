@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -76,6 +77,11 @@ struct executor_options {
   /// Number of steps that may overlap, from 1 to 65536.
   std::uint32_t steps_in_flight = 2;
   std::uint64_t seed = 0; ///< for dropout and other random ops
+  /// Feeds that a device reaches where they lie, such as those in host memory
+  /// for a CPU device, are not copied: steps read the caller's memory. Nobody
+  /// may write to it until the step has ended; the caller may let go of its
+  /// tensors before. Feeds of persistable variables are copied all the same.
+  bool borrow_feeds = false;
   /// Parameters and statistics. Null: the executor makes its own scope. Several
   /// executors on the same devices may take turns updating one scope. An
   /// executor that updates the scope on fewer devices makes the earlier
@@ -131,6 +137,12 @@ struct step_result {
   tensor merged(std::string_view name) const;
 };
 
+/// How a step went that nobody waited for.
+struct step_outcome {
+  step_result result;           ///< of a step that has not failed
+  std::optional<error> failure; ///< what `executor::wait` would have thrown
+};
+
 /// Counts of a running graph. Actors and messages are those of this process.
 struct executor_stats {
   std::size_t op_actors = 0;
@@ -145,6 +157,7 @@ struct executor_stats {
   /// Steps that ran on one worker because their ops are tiny (less than
   /// `actors::short_op_ns` on average): one worker is faster, or was tried.
   std::uint64_t single_worker_steps = 0;
+  std::uint64_t copied_feed_bytes = 0; ///< of feeds, over all devices
   /// Jobs that threads other than workers have put into the injection list, the
   /// only list that all workers share. Counted since the actor system started,
   /// for all its executors. Ops made ready during a step never go through this
@@ -216,6 +229,26 @@ public:
   /// The same, but reuses the memory of `result`, the result of an earlier
   /// step. A steady run then allocates nothing.
   void wait(step_id step, step_result& result);
+
+  ///@{
+  /// Admits a step as `submit` does. Nobody waits for it: `done` is called
+  /// once, on the thread that ends the step, also if the step fails or is
+  /// cancelled. Calls come in the order of steps. Steps begin and end while no
+  /// thread is in the executor, so an event loop or an actor can run them
+  /// without blocking, if it admits no more than
+  /// `executor_options::steps_in_flight` at a time.
+  ///
+  /// `done` must be short, because it holds up a worker, and must not call or
+  /// destroy this executor. What it throws is dropped. It is destroyed after
+  /// the call. The destructor returns after the last call.
+  ///
+  /// Throws as `submit` does, before anything runs; `done` is then not called.
+  void run_async(const feed_map& feeds, std::span<const std::string> fetches,
+                 std::function<void(step_outcome)> done);
+  /// The same. The future gets the result, or the step's error.
+  std::future<step_result> run_async(const feed_map& feeds,
+                                     std::span<const std::string> fetches = {});
+  ///@}
 
   /// The samples of `batch` that this process feeds if the batch is split over
   /// the devices of all processes as over those of one: shard sizes differ by

@@ -109,6 +109,7 @@ executor_stats executor::stats() const {
   s.pending_ops = impl_->actors->pending_ops();
   s.steps = impl_->ended.load(std::memory_order_acquire);
   s.single_worker_steps = impl_->actors->single_worker_steps();
+  s.copied_feed_bytes = impl_->feeding->copied_bytes();
   s.injected_jobs = impl_->workers->queue().foreign_pushes();
   s.messages = s.messages_per_step * s.steps;
   for (auto& d : impl_->devices)

@@ -20,6 +20,7 @@
 #include <troupe/actors/steps/update_periods.hpp>
 #include <troupe/actors/tracing/executor_traces.hpp>
 #include <troupe/actors/workers/serving_thread.hpp>
+#include <troupe/actors/workers/step_server.hpp>
 #include <troupe/base/assert.hpp>
 #include <troupe/base/clock.hpp>
 #include <troupe/comm/shm/process_memory.hpp>
@@ -47,6 +48,13 @@ struct step_in_flight {
   bool collected = false; // its slot is free again
   step_result result;
   std::optional<error> failure;
+  // Set if nobody waits for the step. The thread that ends it calls this, and
+  // takes the result.
+  std::function<void(step_outcome)> done;
+  bool is_async = false;
+  // Its result is about to be taken or has been. Stored with release, loaded
+  // with acquire by the executor's thread, which then waits for the step's end.
+  std::atomic<bool> is_delivered{false};
 };
 
 /// The state of an executor, and what its steps do.
@@ -59,10 +67,17 @@ struct executor::impl {
   /// application takes no worker's seat, because it would not serve there.
   enum class then { returns, waits };
   step_id submit(const feed_map& feeds, std::span<const std::string> fetches,
-                 actors::serving_thread& serving, then next);
+                 actors::serving_thread& serving, then next,
+                 std::function<void(step_outcome)> done = {});
   void wait(step_id step, step_result& result, actors::serving_thread& serving);
   void collect_oldest(actors::serving_thread& serving);
   void collect(step_in_flight& s, actors::serving_thread& serving);
+  /// Takes error and result out of the state of a step that has ended.
+  void take_result(step_in_flight& s, actors::step_state& state,
+                   std::vector<actors::fetched_value>& taken);
+  void deliver(step_in_flight& s, actors::step_state& state) noexcept;
+  /// Collects and forgets the oldest steps if their results were delivered.
+  void drop_delivered(actors::serving_thread& serving);
   bool wants(const std::vector<std::string>& wanted,
              const std::string& name) const;
   /// Does everything in a step that can fail before its first message. Other
@@ -115,6 +130,7 @@ struct executor::impl {
   std::list<step_in_flight> in_flight;       // oldest first
   std::list<step_in_flight> spare;           // kept for reuse of their memory
   std::vector<actors::fetched_value> values; // of the step being collected
+  std::optional<actors::step_server> server; // of steps nobody waits for
   step_id next_step = 0;
   actors::update_periods periods;
   // Added to the number of a step to get the one that its random numbers have.

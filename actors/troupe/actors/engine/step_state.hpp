@@ -15,6 +15,10 @@
 #include <utility>
 #include <vector>
 
+namespace troupe {
+struct step_in_flight;
+} // namespace troupe
+
 namespace troupe::actors {
 
 /// The state of one step in flight: its numbers, fetched values and error.
@@ -52,6 +56,8 @@ struct step_state {
   bool has_no_past = false;
   /// How the workers share its ops.
   op_sharing sharing = op_sharing::long_ops;
+  /// Set if the thread that ends the step delivers its result.
+  step_in_flight* delivers = nullptr;
   std::uint64_t started_ns = 0;
   std::uint64_t ended_ns = 0;
 

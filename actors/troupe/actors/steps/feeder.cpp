@@ -44,13 +44,17 @@ void feeder::note_arrivals(const feed_map& feeds, step_state& step) {
     }
 }
 
+tensor feeder::brought_to(std::size_t device, const tensor& value) {
+  copied_bytes_.fetch_add(value.bytes(), std::memory_order_relaxed);
+  return parts_.devices[device]->to_device(value, *queues_[device]);
+}
+
 void feeder::copy_to(std::size_t device, const std::string& name,
                      const tensor& value, const step_state& step, step_id id) {
-  auto& to = *parts_.devices[device];
   if (feeds_persistable(*parts_.declarations, name)) {
     if (auto* held = parts_.parameters->replica(parts_.where.replica_of(device))
                        .find(name))
-      fed_.push_back({held, to.to_device(value, *queues_[device])});
+      fed_.push_back({held, brought_to(device, value)});
     return;
   }
   const auto& shard = step.shards[device];
@@ -60,8 +64,10 @@ void feeder::copy_to(std::size_t device, const std::string& name,
   const auto share = parts_.needed->is_whole(name)
                        ? value
                        : value.samples(shard.first_sample, shard.shard_samples);
-  fed_.push_back(
-    {&target->value.at(step.slot), to.to_device(share, *queues_[device])});
+  // Memory that is marked as shared is not written in place.
+  const bool borrows = parts_.borrows && parts_.devices[device]->reaches(share);
+  fed_.push_back({&target->value.at(step.slot),
+                  borrows ? share.share() : brought_to(device, share)});
   parts_.trace->record_if_wanted(event_kind::feed, target->handle, id,
                                  fed_.back().value.bytes());
 }
