@@ -103,7 +103,8 @@ actor_graph::actor_graph(const parts& p)
   tasks_ = std::make_unique<graph_tasks>(graph_tasks::parts{
     p.program, p.graph, p.devices, p.parameters, p.kernels,
     context_.steps.size(), &helpers_, p.workers->queue().workers(),
-    options.hooks.check_nan, p.where, p.transfers, p.merged_values, order});
+    options.hooks.check_nan, p.where, p.transfers, p.merged_values, order,
+    &options.outside_ops});
   if (options.hooks.shuffle)
     disturbs_.emplace(*options.hooks.shuffle);
   make_engine(plan, order);
@@ -227,6 +228,13 @@ graph::wiring_options actor_graph::wiring() const {
   wiring.device_is_here = parts_.where.here();
   if (parts_.options->hooks.pending_ops > 0)
     wiring.ends_later = some_pending(parts_.options->hooks.pending_ops, graph_);
+  if (const auto& outside = parts_.options->outside_ops; !outside.empty())
+    wiring.ends_later = [&outside, others = std::move(wiring.ends_later)](
+                          const graph::op_handle& o) {
+      return (o.kind == graph::op_kind::computation
+              && outside.contains(o.desc->type))
+             || (others && others(o));
+    };
   return wiring;
 }
 

@@ -14,6 +14,7 @@ executor::impl::impl(std::shared_ptr<const graph::program> main,
   if (!options.kernels)
     options.kernels =
       std::make_shared<kernel_table>(kernels_for(options.devices));
+  options.kernels = actors::with_outside_ops(options);
   parameters =
     options.parameters ? options.parameters : std::make_shared<scope>();
   devices = actors::devices_of(options);

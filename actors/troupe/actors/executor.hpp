@@ -40,6 +40,8 @@ struct executor_access;
 inline constexpr std::uint64_t short_op_ns = 250;
 } // namespace actors
 
+class outside_op;
+
 /// Tensors by variable name. Each is plain, in host memory, and holds the whole
 /// batch. Axis 0 counts samples. If the tensor has levels, axis 0 counts rows
 /// and each outermost sequence is a sample. The executor scatters the tensors
@@ -91,6 +93,11 @@ struct executor_options {
   /// block on another op, because that op may be queued behind it on the same
   /// worker. Only the graph's edges order ops.
   std::shared_ptr<const kernel_table> kernels = {};
+  /// Op types of the main block that are computed outside of the graph
+  /// (outside_op.hpp), in place of a kernel. They take part in no gradient, run
+  /// on devices in host memory, and not in blocks of loops and branches.
+  std::map<std::string, std::shared_ptr<outside_op>, std::less<>> outside_ops =
+    {};
   /// Passes that rewrite the program, and how gradients are merged.
   graph::lowering_options lowering = {};
   /// Handles that run on other devices than their own, also in other processes.

@@ -33,6 +33,26 @@ void check_options(const executor_options& options) {
                 "places are given, and processes, which are places");
 }
 
+std::shared_ptr<const kernel_table>
+with_outside_ops(const executor_options& options) {
+  if (options.outside_ops.empty())
+    return options.kernels;
+  auto all = std::make_shared<kernel_table>(*options.kernels);
+  for (auto& [type, computes] : options.outside_ops) {
+    if (!computes)
+      throw error(errc::invalid_argument,
+                  "nothing computes the outside op " + type);
+    for (auto& device : options.devices)
+      all->add(type, device.kind, [](kernel_context&) {
+        throw error(
+          errc::unsupported_op,
+          "an op that is computed outside of the graph cannot be in a "
+          "block");
+      });
+  }
+  return all;
+}
+
 std::vector<std::shared_ptr<device>>
 devices_of(const executor_options& options) {
   const auto& given = options.hooks.device_instances;

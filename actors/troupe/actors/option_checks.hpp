@@ -18,4 +18,10 @@ void check_options(const executor_options& options);
 std::vector<std::shared_ptr<device>>
 devices_of(const executor_options& options);
 
+/// The kernels of the options, and in place of kernels for `outside_ops` some
+/// that refuse to run: they run if such an op is in a block.
+/// Throws error(invalid_argument) if an entry of `outside_ops` is null.
+std::shared_ptr<const kernel_table>
+with_outside_ops(const executor_options& options);
+
 } // namespace troupe::actors

@@ -4,6 +4,7 @@
 #include <troupe/actors/backend/backend.hpp>
 #include <troupe/actors/remote/transfer_tasks.hpp>
 #include <troupe/actors/tasks/control_flow.hpp>
+#include <troupe/actors/tasks/outside_task.hpp>
 #include <troupe/base/assert.hpp>
 #include <troupe/graph/argument.hpp>
 #include <troupe/graph/ssa/storage_accesses.hpp>
@@ -211,6 +212,8 @@ const task_place& graph_tasks::place_of(const graph::op_handle& o, stream& on) {
 
 std::unique_ptr<op_task>
 graph_tasks::make_kernel_task(const graph::op_handle& o, stream& on) {
+  if (auto outside = make_outside(o, on))
+    return outside;
   auto& queue = updates_for_all(o) ? wide_stream(o.device) : on;
   return make_computation_task(
     *o.desc, place_of(o, queue),
@@ -218,6 +221,20 @@ graph_tasks::make_kernel_task(const graph::op_handle& o, stream& on) {
                                graph_.devices[o.device].kind),
                 *o.desc),
     bind_inputs(o), bind(o.desc->outputs, o.outputs), parts_.check_nan);
+}
+
+std::unique_ptr<op_task> graph_tasks::make_outside(const graph::op_handle& o,
+                                                   stream& on) {
+  if (!parts_.outside_ops)
+    return nullptr;
+  const auto found = parts_.outside_ops->find(o.desc->type);
+  if (found == parts_.outside_ops->end())
+    return nullptr;
+  auto answers = std::make_unique<answer_kernel>();
+  auto& filled = *answers;
+  return make_outside_task(*o.desc, place_of(o, on), found->second,
+                           outputs_.of(std::move(answers), *o.desc), filled,
+                           bind_inputs(o), bind(o.desc->outputs, o.outputs));
 }
 
 std::unique_ptr<op_task> graph_tasks::make_fetch(const graph::op_handle& o,

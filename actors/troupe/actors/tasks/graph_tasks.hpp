@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/actors/engine/storage.hpp>
+#include <troupe/actors/outside_op.hpp>
 #include <troupe/actors/placement.hpp>
 #include <troupe/actors/tasks/batch_exchange.hpp>
 #include <troupe/actors/tasks/collective_ranks.hpp>
@@ -55,6 +56,9 @@ public:
     /// The expected order of ops; values are laid out in the order in which
     /// they are made. Empty: program order.
     std::span<const handle_id> order = {};
+    /// `executor_options::outside_ops`; null: there are none
+    const std::map<std::string, std::shared_ptr<outside_op>, std::less<>>*
+      outside_ops = nullptr;
   };
 
   explicit graph_tasks(const parts& p);
@@ -111,6 +115,8 @@ private:
   std::unique_ptr<op_task> make(const graph::op_handle& op, stream& on);
   std::unique_ptr<op_task> make_kernel_task(const graph::op_handle& op,
                                             stream& on);
+  /// Null unless the op is computed outside of the graph.
+  std::unique_ptr<op_task> make_outside(const graph::op_handle& op, stream& on);
   void find_updates_for_all();
   bool updates_for_all(const graph::op_handle& op) const;
   stream& wide_stream(std::size_t device);
