@@ -304,6 +304,18 @@ TEST_CASE("links to handles work in both directions") {
   }
 }
 
+TEST_CASE("a handle is found by its name, and an unknown name is an error") {
+  application app;
+  auto net = make_mlp();
+  executor exe{net.main, options_for(net, app)};
+  for (handle_id id = 0; id < exe.graph().size(); ++id)
+    CHECK(handle_address(exe, graph::handle_name(exe.graph(), id))
+          == handle_address(exe, id));
+  const auto why = caught([&] { handle_address(exe, "nothing#0@cpu:7"); });
+  CHECK(why.code() == errc::not_found);
+  CHECK(says(why, "the graph has no handle 'nothing#0@cpu:7'"));
+}
+
 TEST_CASE("handles can be registered and looked up in CAF's registry") {
   application app;
   auto net = make_mlp();

@@ -2,6 +2,8 @@
 // What applications ask a running executor.
 #include <troupe/actors/executor_state.hpp>
 
+#include <troupe/base/quoted_name.hpp>
+
 namespace troupe {
 
 /// Gives access to the executor to functions whose headers include CAF.
@@ -19,6 +21,15 @@ caf::actor handle_address(const executor& exe, handle_id id) {
     throw error(errc::not_found, "no actor of handle " + std::to_string(id)
                                    + " in this process");
   return caf::actor_cast<caf::actor>(std::move(address));
+}
+
+caf::actor handle_address(const executor& exe, std::string_view name) {
+  const auto& g = *actors::executor_access::graph_of(exe).context().graph;
+  for (handle_id id = 0; id < g.size(); ++id)
+    if (graph::handle_name(g, id) == name)
+      return handle_address(exe, id);
+  throw error(errc::not_found,
+              "the graph has no handle " + quoted_name(std::string{name}));
 }
 
 void let_go(executor& exe) {

@@ -2,13 +2,15 @@
 #pragma once
 
 // Gives an application's own CAF actors the addresses of an executor's actors.
-// Of the public headers, only this one, messages.hpp and traced_actor.hpp
-// include CAF.
+// Of the public headers of this layer, only this one, actor_op.hpp,
+// messages.hpp and traced_actor.hpp include CAF.
 
 #include <troupe/actors/executor.hpp>
 #include <troupe/actors/messages.hpp>
 
 #include <caf/actor.hpp>
+
+#include <string_view>
 
 namespace troupe {
 
@@ -32,5 +34,9 @@ namespace troupe {
 /// Throws error(not_found) if this process has no such handle. Thread rule: any
 /// thread while the executor exists.
 caf::actor handle_address(const executor& exe, handle_id id);
+/// The same for the handle of that name, such as "conv2d#12@cpu:1" or
+/// "fc_0.w_0:v1@cpu:0" (`graph::handle_name`). Looks at all handles: keep the
+/// address.
+caf::actor handle_address(const executor& exe, std::string_view name);
 
 } // namespace troupe
