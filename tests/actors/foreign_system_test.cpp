@@ -244,6 +244,33 @@ TEST_CASE("a handler that runs steps does not starve other actors") {
   });
 }
 
+TEST_CASE(
+  "an executor in a kernel of its own system is refused with an error") {
+  const auto net = make_mlp();
+  in_all_systems([&](application& app) {
+    auto options = options_for(net, &app);
+    executor inner{net.main, options};
+    auto nested = std::make_shared<kernel_table>(cpu_kernels());
+    nested->add("relu", device_kind::cpu, [&](const attribute_map&) {
+      struct runs_another : kernel {
+        executor* other;
+        feed_map feeds;
+        runs_another(executor* o, feed_map f) : other(o), feeds(std::move(f)) {}
+        void run(kernel_context&) override { other->run(feeds); }
+      };
+      return std::make_unique<runs_another>(&inner, net.batch(0, 6));
+    });
+    options.kernels = nested;
+    options.parameters = net.parameters();
+    executor outer{net.main, options};
+    const auto why = caught([&] { outer.run(net.batch(0, 6)); });
+    CHECK(why.code() == errc::invalid_argument);
+    CHECK(why.where().op_type == "relu");
+    CHECK(says(why, "in a kernel of its own actor system"));
+    CHECK(inner.run(net.batch(0, 6)).loss > 0); // outside of it, it runs
+  });
+}
+
 TEST_CASE("an error in a handler's step reaches the handler") {
   auto net = make_mlp();
   auto bad = net.batch(0, 4);

@@ -2,6 +2,7 @@
 #include <troupe/actors/configure.hpp>
 
 #include <troupe/actors/workers/queue_policy.hpp>
+#include <troupe/actors/workers/running_jobs.hpp>
 #include <troupe/base/cores.hpp>
 #include <troupe/base/threads.hpp>
 
@@ -78,6 +79,7 @@ public:
       const auto found = queue.wait(self->id());
       if (found.guest)
         return static_cast<caf::resumable*>(found.guest);
+      const actors::running_jobs here_now{self->system()};
       here.run_chain(*found.work);
     }
   }

@@ -324,6 +324,11 @@ step_id executor::impl::submit(const feed_map& feeds,
                                std::span<const std::string> fetches,
                                actors::serving_thread& serving, then next,
                                std::function<void(step_outcome)> done) {
+  // A kernel that waits would keep a worker from what it waits for.
+  if (actors::running_jobs::are_of(workers->system()))
+    throw error(errc::invalid_argument,
+                "an executor cannot run steps in a kernel of its own actor "
+                "system");
   if (const auto reason = actors->context().failed_for_good())
     throw *reason;
   failures->require_can_run(next_step);

@@ -198,7 +198,9 @@ struct process_note {
 /// An executor with an actor system of its own may be in static storage: it
 /// ends when the process exits.
 ///
-/// Thread rule: one thread at a time; `cancel` from any thread. An actor's
+/// Thread rule: one thread at a time; `cancel` from any thread. Steps cannot
+/// begin in a kernel of the same actor system: `submit` and `run` then throw
+/// error(invalid_argument). An actor's
 /// handler may call `run`, `submit` and `wait`. Its thread then works on the
 /// step, and its actor handles no other message until the call returns.
 class executor {

@@ -19,6 +19,7 @@
 #include <troupe/actors/steps/step_failures.hpp>
 #include <troupe/actors/steps/update_periods.hpp>
 #include <troupe/actors/tracing/executor_traces.hpp>
+#include <troupe/actors/workers/running_jobs.hpp>
 #include <troupe/actors/workers/serving_thread.hpp>
 #include <troupe/actors/workers/step_server.hpp>
 #include <troupe/base/assert.hpp>

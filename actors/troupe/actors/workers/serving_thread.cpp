@@ -2,6 +2,7 @@
 #include <troupe/actors/workers/serving_thread.hpp>
 
 #include <troupe/actors/workers/queue_policy.hpp>
+#include <troupe/actors/workers/running_jobs.hpp>
 
 #include <chrono>
 #include <thread>
@@ -44,6 +45,7 @@ void serving_thread::stand() {
 }
 
 void serving_thread::serve(condition done) {
+  const running_jobs here_now{pool_.system()};
   if (is_worker_) {
     serve_as_worker(done);
     return;
@@ -70,6 +72,7 @@ void serving_thread::serve_as_worker(condition done) {
 }
 
 void serving_thread::serve_ready() {
+  const running_jobs here_now{pool_.system()};
   sit();
   if (here_ && !(is_worker_ && queue_.is_lent(seat_)))
     while (auto* j = queue_.pop(seat_))

@@ -3,6 +3,7 @@
 
 #include <troupe/actors/host.hpp>
 #include <troupe/actors/workers/queue_policy.hpp>
+#include <troupe/actors/workers/running_jobs.hpp>
 #include <troupe/base/assert.hpp>
 
 #include <caf/actor_registry.hpp>
@@ -145,6 +146,7 @@ public:
       ++pool_->serving;
     }
     {
+      const running_jobs here_now{pool_->system};
       worker here{*pool_->queue, slot_};
       while (auto* j = pool_->queue->wait(slot_).work)
         here.run_chain(*j);
@@ -170,6 +172,10 @@ worker_pool::worker_pool(caf::actor_system& sys)
   : state_(std::make_shared<state>(sys)) {}
 
 worker_pool::~worker_pool() = default;
+
+caf::actor_system& worker_pool::system() noexcept {
+  return state_->system;
+}
 
 job_queue& worker_pool::queue() noexcept {
   return *state_->queue;

@@ -28,6 +28,7 @@ public:
   worker_pool(const worker_pool&) = delete;
   worker_pool& operator=(const worker_pool&) = delete;
 
+  caf::actor_system& system() noexcept;
   job_queue& queue() noexcept;
   /// True if the system's workers serve the queue (Troupe's policy).
   bool own_policy() const noexcept;
