@@ -25,3 +25,6 @@
 #include <troupe/kernels/io/text.hpp>
 #include <troupe/kernels/scope.hpp>
 #include <troupe/kernels/tensor.hpp>
+#include <troupe/training/data/dataset.hpp>
+#include <troupe/training/data/generator_source.hpp>
+#include <troupe/training/training_session.hpp>
