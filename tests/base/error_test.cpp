@@ -81,7 +81,7 @@ TEST_CASE("names with control characters leave a message in one line") {
 
 TEST_CASE("every code has a name of its own") {
   std::set<std::string_view> names;
-  constexpr auto last = static_cast<int>(errc::cancelled);
+  constexpr auto last = static_cast<int>(errc::busy);
   for (int code = 0; code <= last; ++code)
     names.insert(to_string(static_cast<errc>(code)));
   CHECK(names.size() == last + 1);

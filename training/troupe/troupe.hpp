@@ -6,7 +6,8 @@
 //
 // Headers of one layer alone, such as <troupe/graph/layers.hpp>, compile
 // faster. Traces that are read back are in <troupe/trace/trace_reader.hpp>, the
-// live picture in <troupe/dashboard/board.hpp>.
+// live picture in <troupe/dashboard/board.hpp>, actors that train and predict
+// in <troupe/training/actors/trainer.hpp> and predictor.hpp.
 #pragma once
 
 #include <troupe/actors/configure.hpp>

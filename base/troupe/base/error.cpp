@@ -51,6 +51,7 @@ std::string_view to_string(errc code) noexcept {
   case errc::peer_failure: return "peer_failure";
   case errc::order_mismatch: return "order_mismatch";
   case errc::cancelled: return "cancelled";
+  case errc::busy: return "busy";
   }
   return "unknown";
 }

@@ -27,6 +27,7 @@ enum class errc : std::uint8_t {
   peer_failure,     ///< another process went away or answered wrongly
   order_mismatch,   ///< two peers would run collectives in different orders
   cancelled,        ///< stopped on request
+  busy,             ///< as much waits as may: ask again later
 };
 
 /// Returns the enumerator's name, e.g. "shape_mismatch".

@@ -10,7 +10,7 @@ namespace troupe {
 
 namespace {
 
-constexpr auto last_code = errc::cancelled;
+constexpr auto last_code = errc::busy;
 
 void put_text(std::string& out, const std::string& text) {
   put_bytes(out, static_cast<std::uint64_t>(text.size()));

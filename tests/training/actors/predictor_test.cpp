@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/training/actors/predictor.hpp>
+
+#include <support/caught.hpp>
+#include <training/actors/asking.hpp>
+#include <training/line_program.hpp>
+#include <troupe/training/actors/trainer.hpp>
+
+#include <caf/typed_event_based_actor.hpp>
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::test;
+
+TEST_SUITE("training.predictor") {
+
+namespace {
+
+/// The output of the line's only layer.
+std::string output_of(const training_program& program) {
+  for (auto& op : program.test.main().ops)
+    if (op.type == "elementwise_sub")
+      return op.only_input("X");
+  return "";
+}
+
+struct served : line_batches {
+  host_application app;
+  caf::scoped_actor self{*app.system};
+  training_program program = make_line_program();
+  std::string output = output_of(program);
+
+  parameter_set first() const {
+    auto values = std::make_shared<scope>();
+    run_startup(program.startup, *values);
+    return {values, 0};
+  }
+  predictor start(std::size_t most_waiting = 8) {
+    return spawn_predictor(*app.system, program.test, first(),
+                           {.outputs = {output}, .most_waiting = most_waiting});
+  }
+  predict_batch question(float x, std::int64_t samples = 1) {
+    auto value = tensor::make(memory, {samples, 1}, dtype::float32);
+    for (auto& v : value.values<float>())
+      v = x;
+    return {share_batch({{"x", std::move(value)}})};
+  }
+  float at(prediction& answer) const {
+    return answer.outputs.at(output).values<float>()[0];
+  }
+
+  arena memory{make_host_memory_source()};
+};
+
+} // namespace
+
+TEST_CASE_FIXTURE(served,
+                  "a predictor answers without the labels, and better with "
+                  "the parameters of a training") {
+  const auto answers = start();
+  auto before = ask<prediction>(self, answers, question(0.5f)).get();
+  CHECK(before.steps == 0);
+  const auto trains = spawn_trainer(*app.system, program);
+  for (std::uint64_t i = 0; i < 300; ++i)
+    ask<trained_step>(self, trains, train_batch{share_batch(batch(i))}).get();
+  auto now = ask<parameter_set>(self, trains, ask_parameters{}).get();
+  CHECK(now.steps == 300);
+  CHECK_FALSE(tell(self, answers, now));
+  auto after = ask<prediction>(self, answers, question(0.5f, 3)).get();
+  CHECK(after.steps == 300);
+  CHECK(after.outputs.at(output).dims() == shape{3, 1});
+  CHECK(at(after) == doctest::Approx(1).epsilon(0.05));
+  CHECK(at(before) != at(after));
+  // Training goes on, and the predictor's parameters stay as they are.
+  ask<trained_step>(self, trains, train_batch{share_batch(batch(0))}).get();
+  auto again = ask<prediction>(self, answers, question(0.5f, 3)).get();
+  CHECK(at(again) == at(after));
+}
+
+TEST_CASE_FIXTURE(served,
+                  "bad feeds and missing parameters are answered with an "
+                  "error") {
+  const auto answers = start();
+  CHECK(code_of(ask<prediction>(self, answers, predict_batch{}).failure)
+        == errc::invalid_argument);
+  const auto labelled =
+    ask<prediction>(self, answers, predict_batch{share_batch(batch(0))});
+  CHECK(code_of(labelled.failure) == errc::not_found);
+  CHECK(code_of(tell(self, answers, parameter_set{}))
+        == errc::invalid_argument);
+  CHECK(ask<prediction>(self, answers, question(1)).value);
+}
+
+TEST_CASE_FIXTURE(served,
+                  "each of many requests gets its own answer, or busy") {
+  const auto answers = start(4);
+  std::vector<decltype(self->request(answers, patience, question(0)))> requests;
+  for (int i = 0; i < 40; ++i)
+    requests.push_back(
+      self->request(answers, patience, question(0.5f + static_cast<float>(i))));
+  auto one = ask<prediction>(self, answers, question(0)).value;
+  int answered = 0;
+  std::vector<float> got;
+  for (auto& r : requests)
+    r.receive(
+      [&](prediction& p) {
+        ++answered;
+        got.push_back(at(p));
+      },
+      [](const caf::error& why) { CHECK(code_of(why) == errc::busy); });
+  CHECK(answered >= 4);
+  for (std::size_t i = 1; i < got.size(); ++i)
+    CHECK(got[i] != got[i - 1]);
+}
+
+TEST_CASE_FIXTURE(served, "outputs that the program lacks are refused before "
+                          "anything starts") {
+  CHECK(caught([&] {
+          spawn_predictor(*app.system, program.test, first(),
+                          {.outputs = {"nowhere"}});
+        }).code()
+        == errc::not_found);
+  CHECK(caught([&] { start(0); }).code() == errc::invalid_argument);
+}
+
+} // TEST_SUITE("training.predictor")

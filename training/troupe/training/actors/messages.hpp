@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What trainers, predictors and an application's actors tell each other. The
+// messages stay within the process, because they share memory.
+
+#include <troupe/actors/executor.hpp>
+#include <troupe/kernels/scope.hpp>
+#include <troupe/training/evaluation.hpp>
+
+#include <caf/actor.hpp>
+#include <caf/allowed_unsafe_message_type.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// A batch that several actors may hold. Nobody changes it.
+using shared_batch = std::shared_ptr<const feed_map>;
+/// Makes one.
+inline shared_batch share_batch(feed_map feeds) {
+  return std::make_shared<const feed_map>(std::move(feeds));
+}
+
+/// To a trainer: a step on this batch. The answer is `trained_step`.
+struct train_batch {
+  shared_batch feeds;
+};
+struct trained_step {
+  std::uint64_t step = 0;     ///< of the run
+  double loss = 0;            ///< see `step_result`
+  std::vector<double> losses; ///< per device
+  std::int64_t samples = 0;
+  double ms = 0; ///< from admission to end
+};
+
+/// To a trainer: loss, and accuracy of a classifier, on this batch, with the
+/// parameters after all batches that were sent before. The answer is
+/// `evaluation`. Training goes on meanwhile.
+struct evaluate_batch {
+  shared_batch feeds;
+};
+
+/// To a trainer: batches that are sent later are trained with this rate. The
+/// answer is empty.
+struct change_learning_rate {
+  double rate = 0;
+};
+
+///@{
+/// To a trainer: nothing more begins, or goes on. The answer is empty. A paused
+/// trainer accepts batches until no more fit.
+struct pause_training {};
+struct resume_training {};
+///@}
+
+/// To a trainer: a snapshot after all batches that were sent before. The answer
+/// comes when it is on the disk.
+struct take_snapshot {};
+struct taken_snapshot {
+  std::string name; ///< "runs/step-00000120"
+  std::uint64_t steps = 0;
+};
+
+/// To a trainer: writes a program folder with the parameters after all batches
+/// that were sent before. The answer is empty.
+struct save_program_to {
+  std::string folder;
+};
+
+/// To a trainer: the parameters after all batches that were sent before. The
+/// answer is `parameter_set`.
+struct ask_parameters {};
+/// Copies of the parameters and statistics of a test program, for predictors.
+struct parameter_set {
+  std::shared_ptr<const scope> values;
+  std::uint64_t steps = 0; ///< after so many steps of the run
+};
+
+/// To a trainer: how it is. The answer is `trainer_state`, at once.
+struct ask_state {};
+struct trainer_state {
+  std::uint64_t steps = 0; ///< that the run has done
+  double last_loss = 0;    ///< NaN before the first step
+  std::size_t waiting = 0; ///< requests that have not begun
+  std::size_t running = 0;
+  bool is_paused = false;
+  std::uint64_t failed = 0;  ///< steps that have failed
+  std::uint64_t refused = 0; ///< requests that were answered with `busy`
+};
+
+/// To a trainer: ends it. Running steps end as usual; what waits is refused
+/// with error(cancelled). The answer is the last state. The trainer then ends
+/// with the reason `normal`.
+struct stop_training {};
+
+/// To a trainer: sends `variable_value` requests to `to`, with the variable's
+/// value in every `every`-th step. The answer is empty, or error(not_found) if
+/// the variable is not among `executor_options::fetches`.
+///
+/// A value counts as waiting until `to` has answered it, with anything. While
+/// `most_waiting` values wait, further ones are dropped: a slow subscriber
+/// costs memory for so many values, and never holds up the training. The
+/// subscription ends when `to` does.
+struct subscribe {
+  std::string variable;
+  std::uint64_t every = 1;      ///< steps; at least 1
+  std::size_t most_waiting = 1; ///< at least 1
+  caf::actor to;
+};
+struct variable_value {
+  std::string variable;
+  std::uint64_t step = 0;
+  std::vector<tensor> values; ///< see `step_result::fetched`
+  std::uint64_t dropped = 0;  ///< values since the last one that was sent
+};
+
+/// To a predictor: the outputs for these feeds. The answer is `prediction`.
+struct predict_batch {
+  shared_batch feeds;
+};
+struct prediction {
+  std::map<std::string, tensor, std::less<>> outputs; ///< in host memory
+  std::uint64_t steps = 0; ///< of the parameters, as in `parameter_set`
+};
+
+} // namespace troupe
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::train_batch)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::trained_step)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::evaluate_batch)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::evaluation)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::change_learning_rate)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::pause_training)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::resume_training)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::take_snapshot)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::taken_snapshot)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::save_program_to)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::ask_parameters)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::parameter_set)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::ask_state)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::trainer_state)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::stop_training)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::subscribe)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::variable_value)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::predict_batch)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::prediction)
