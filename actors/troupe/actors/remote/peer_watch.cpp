@@ -18,6 +18,10 @@ std::string seconds(std::chrono::steady_clock::duration time) {
   return text;
 }
 
+/// Between two looks, and two signs of life: a process that is lost is noticed
+/// so much later than it could be, twice.
+constexpr std::chrono::milliseconds longest_interval{100};
+
 std::string process_name(std::size_t process) {
   return "process " + std::to_string(process);
 }
@@ -31,7 +35,8 @@ std::string activity(const comm::peer_state* state) {
 
 peer_watch::peer_watch(parts p)
   : parts_(std::move(p)),
-    interval_(std::max(parts_.silence_limit / 10, milliseconds{1})),
+    interval_(
+      std::clamp(parts_.silence_limit / 10, milliseconds{1}, longest_interval)),
     last_look_(clock::now()), waits_(parts_.ends.size()),
     thread_(start_thread([this] { watch(); })) {}
 

@@ -503,6 +503,7 @@ void engine_group::take_beat(std::size_t from, const message_head& head,
   ++state.beats;
   state.steps = head.call;
   state.doing = doing;
+  last_beat_[from] = std::chrono::steady_clock::now();
 }
 
 void engine_group::lost(std::size_t process, const error& why) {

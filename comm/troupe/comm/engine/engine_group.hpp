@@ -139,6 +139,7 @@ private:
   void meet_neighbours(const engine_group_options& options);
   void begin(const engine_group_options& options);
   void part() noexcept;
+  bool is_silent(std::size_t process) const;
   bool has_unfinished_calls() const;
   void send(std::size_t to, std::span<const std::byte> message);
   void send_all(std::span<const std::byte> message);
@@ -200,6 +201,8 @@ private:
   std::vector<std::optional<error>> lost_;           // by process
   std::vector<char> is_gone_, has_answered_;         // by process: to `bye`
   std::vector<peer_state> states_;                   // by process
+  /// By process: when its last beat came, if any did.
+  std::vector<std::optional<std::chrono::steady_clock::time_point>> last_beat_;
   bool has_met_ = false;
   /// Messages that came before this process had met all others.
   std::vector<std::pair<std::size_t, message_bytes>> early_;

@@ -21,6 +21,9 @@ using std::chrono::steady_clock;
 
 /// How long a process that parts waits for the others.
 constexpr std::chrono::milliseconds patience_at_end{500};
+/// A process that has given signs of life, and none for so long, will not
+/// answer.
+constexpr std::chrono::seconds longest_silence{2};
 constexpr std::chrono::milliseconds between_checks{20};
 
 [[noreturn]] void refuse_group(const std::string& what) {
@@ -216,6 +219,7 @@ void engine_group::begin(const engine_group_options& options) {
     for_each_rank(hello->ranks, [&](std::size_t r) { ranks.push_back(r); });
   }
   for_each_rank(own_hello_.ranks, [&](std::size_t r) { own_.push_back(r); });
+  last_beat_.resize(states_.size());
   made_.resize(size_);
   left_.resize(size_);
   why_.resize(size_);
@@ -256,10 +260,15 @@ void engine_group::part() noexcept {
   send_all(message_of({.kind = message_kind::bye}));
   ended_.wait_for(held, patience_at_end, [this] {
     for (std::size_t p = 0; p < has_answered_.size(); ++p)
-      if (p != engine_->process() && !has_answered_[p])
+      if (p != engine_->process() && !has_answered_[p] && !is_silent(p))
         return false;
     return true;
   });
+}
+
+bool engine_group::is_silent(std::size_t process) const {
+  const auto& last = last_beat_[process];
+  return last && steady_clock::now() - *last > longest_silence;
 }
 
 std::vector<std::unique_ptr<communicator>>
