@@ -46,9 +46,10 @@ private:
 // Owned by the arena and, once that is gone, by the blocks that are still held.
 struct arena_state {
   explicit arena_state(std::unique_ptr<memory_source> from)
-    : source(std::move(from)), large(*source) {}
+    : source(std::move(from)), ordered(source->is_ordered()), large(*source) {}
 
   std::unique_ptr<memory_source> source;
+  const bool ordered;     ///< blocks have marks
   mutable spin_lock lock; ///< guards all members below
   best_fit_blocks large;
   std::array<memory_block*, class_of(largest_fixed_block).index + 1>
@@ -127,6 +128,12 @@ void give(arena_state& state, memory_block* block) noexcept {
     return state.large.give(block);
   auto*& head = state.free_lists[class_of(block->capacity).index];
   block->next = std::exchange(head, block);
+}
+
+void take_back(arena_state& state, memory_block* block) noexcept {
+  state.live -= block->capacity;
+  --state.held_blocks;
+  give(state, block);
 }
 
 void trim_cached(arena_state& state) noexcept {
@@ -210,10 +217,23 @@ buffer arena::allocate(std::size_t bytes) {
     block = take(*state_, bytes);
   }
   if (block) {
+    if (block->mark.stream != reuse_mark::at_once)
+      wait_for(block);
     guard_tail(*block, bytes);
     return buffer{block};
   }
   throw out_of_memory(*state_, bytes);
+}
+
+void arena::wait_for(memory_block* block) {
+  try {
+    state_->source->reuse(block->mark);
+  } catch (...) {
+    guard held{state_->lock};
+    take_back(*state_, block); // with its mark
+    throw;
+  }
+  block->mark = {};
 }
 
 bool buffer::is_host() const noexcept {
@@ -247,12 +267,12 @@ std::size_t arena::reserved_bytes() const noexcept {
 void release(memory_block* block) noexcept {
   auto& state = *block->owner;
   unguard_tail(*block);
+  if (state.ordered)
+    block->mark = state.source->returned();
   bool last = false;
   {
     guard held{state.lock};
-    state.live -= block->capacity;
-    --state.held_blocks;
-    give(state, block);
+    take_back(state, block);
     if (state.closed) {
       trim_cached(state);
       last = state.held_blocks == 0;

@@ -12,6 +12,29 @@ namespace troupe {
 
 struct arena_state;
 
+/// From when on returned memory can be used again. A device runs work later
+/// than the host queues it, so memory may still be in use when its last handle
+/// goes: by work of one stream up to a position, or by work of several streams.
+///
+/// Streams are numbered from 1, and positions have one order over all streams
+/// of a device.
+struct reuse_mark {
+  static constexpr std::uint32_t at_once = 0;
+  static constexpr std::uint32_t several = ~std::uint32_t{0};
+
+  std::uint32_t stream = at_once;
+  std::uint64_t position = 0; ///< of the stream, or of each of several
+
+  /// The mark of memory that has both marks.
+  friend constexpr reuse_mark both(const reuse_mark& a,
+                                   const reuse_mark& b) noexcept {
+    if (a.stream == at_once || b.stream == at_once)
+      return a.stream == at_once ? b : a;
+    return {a.stream == b.stream ? a.stream : several,
+            a.position < b.position ? b.position : a.position};
+  }
+};
+
 /// Reference-counted memory that an arena hands out. Use it through `buffer`.
 struct memory_block {
   std::byte* data = nullptr;
@@ -26,6 +49,7 @@ struct memory_block {
   /// tells the sharers about it, so relaxed reads suffice.
   std::atomic<bool> shared{false};
   memory_block* next = nullptr; ///< in the arena's free list
+  reuse_mark mark = {};         ///< while the block is free
 };
 
 /// Shared handle on a block of device memory. The last handle returns the block
@@ -93,6 +117,17 @@ public:
   virtual std::string limit() const;
   /// True if the host can read and write the memory.
   virtual bool is_host() const noexcept { return true; }
+
+  ///@{
+  /// For memory that work uses later than the host queues it (`is_ordered`).
+  /// `returned` is called when the calling thread returns a block, and says
+  /// from when on it can be used again. `reuse` is called before a block with
+  /// that mark is handed out: what the calling thread queues from now on runs
+  /// only after the mark. It may throw; the block is then free again.
+  virtual bool is_ordered() const noexcept { return false; }
+  virtual reuse_mark returned() noexcept { return {}; }
+  virtual void reuse(const reuse_mark& mark) { (void)mark; }
+  ///@}
 };
 
 /// Makes a source of host memory, aligned to 64 bytes. Once more than 1 MiB has
@@ -150,6 +185,8 @@ public:
   std::size_t reserved_bytes() const noexcept;
 
 private:
+  void wait_for(memory_block* block);
+
   arena_state* state_;
 };
 

@@ -166,6 +166,7 @@ void best_fit_blocks::split(piece& p, std::size_t bytes) noexcept {
   rest->home = p.home;
   rest->data = p.data + bytes;
   rest->capacity = left;
+  rest->mark = p.mark;
   rest->before = &p;
   rest->after = std::exchange(p.after, rest);
   if (rest->after)
@@ -181,6 +182,7 @@ void best_fit_blocks::join_next(piece& p) noexcept {
   if (next.free)
     unlist(next);
   p.capacity += next.capacity;
+  p.mark = both(p.mark, next.mark);
   p.after = next.after;
   if (p.after)
     p.after->before = &p;
@@ -239,6 +241,7 @@ best_fit_blocks::piece* best_fit_blocks::make_piece() noexcept {
   spare_ = p->older;
   p->home = nullptr;
   p->capacity = 0;
+  p->mark = {};
   p->before = p->after = p->newer = p->older = nullptr;
   return p;
 }
