@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <future>
 #include <utility>
 
 namespace troupe::test {
@@ -24,9 +25,13 @@ std::vector<double> to_elements(const tensor& value, arena& memory) {
   return {from.begin(), from.end()};
 }
 
-variable to_variable(const op_value& value, arena& memory) {
+variable to_variable(const op_value& value, device& on) {
   variable result;
-  auto values = to_tensor(value, memory);
+  arena host{make_host_memory_source()}; // its blocks outlive it
+  const auto is_host = on.memory().is_host();
+  auto values = to_tensor(value, is_host ? on.memory() : host);
+  if (!is_host)
+    values = on.to_device(values);
   if (value.is_rows())
     result.set(selected_rows{value.rows, value.height, std::move(values)});
   else
@@ -37,10 +42,11 @@ variable to_variable(const op_value& value, arena& memory) {
 op_value to_value(const variable& var, device& on) {
   const bool is_rows = var.is_rows();
   const auto& found = is_rows ? var.as_rows().values : var.as_tensor();
-  const auto plain = on.to_host(found, on.memory());
+  arena host{make_host_memory_source()}; // its blocks outlive it
+  const auto plain = on.to_host(found, host);
   op_value value{.dims = plain.dims(),
                  .type = plain.type(),
-                 .elements = to_elements(plain, on.memory())};
+                 .elements = to_elements(plain, host)};
   if (is_rows) {
     value.rows = var.as_rows().rows;
     value.height = var.as_rows().height;
@@ -54,10 +60,10 @@ struct bound_arguments {
   std::deque<std::string> names;
   argument_list inputs, outputs;
 
-  bound_arguments(const op_case& c, arena& memory) {
+  bound_arguments(const op_case& c, device& on) {
     for (const auto& [slot, values] : c.inputs)
       for (std::size_t i = 0; i < values.size(); ++i)
-        inputs.add(make(slot, i, to_variable(values[i], memory)));
+        inputs.add(make(slot, i, to_variable(values[i], on)));
     for (const auto& [slot, count] : c.outputs)
       for (std::size_t i = 0; i < count; ++i)
         outputs.add(output(c, slot, i));
@@ -83,6 +89,26 @@ private:
   }
 };
 
+/// A call on a stream, whose end the thread waits for.
+template <class Call>
+class awaited_call final : public work {
+public:
+  explicit awaited_call(Call call) : call_(call) {}
+
+  void execute(stream&) override { call_(); }
+  void completed(std::exception_ptr failure) noexcept override {
+    failure ? ended_.set_exception(std::move(failure)) : ended_.set_value();
+  }
+  void run(stream& on) {
+    on.launch(*this, {});
+    ended_.get_future().get();
+  }
+
+private:
+  Call call_;
+  std::promise<void> ended_;
+};
+
 } // namespace
 
 op_runner::op_runner(const kernel_table& table, const op_case& c,
@@ -92,11 +118,22 @@ op_runner::op_runner(const kernel_table& table, const op_case& c,
     kernel_(table.make(c.type, device_kind::cpu, attributes_)),
     rule_(lod_rule_of(c.type)) {}
 
+op_runner::op_runner(const kernel_table& table, const op_case& c,
+                     std::shared_ptr<device> on)
+  : attributes_(c.attributes), device_(std::move(on)),
+    queue_(device_->make_stream({.name = "test"})),
+    kernel_(table.make(c.type, device_->id().kind, attributes_)),
+    rule_(lod_rule_of(c.type)) {}
+
 op_values op_runner::run(const op_case& c) {
-  bound_arguments arguments(c, device_->memory());
+  bound_arguments arguments(c, *device_);
   kernel_context ctx(*device_, queue_.get(), attributes_, arguments.inputs,
                      arguments.outputs, c.step);
-  run_kernel(*kernel_, rule_, ctx);
+  const auto call = [&] { run_kernel(*kernel_, rule_, ctx); };
+  if (!queue_ || queue_->completes_at_launch())
+    call();
+  else
+    awaited_call(call).run(*queue_);
   op_values results;
   ctx.outputs().for_each([&](const op_argument& output) {
     results[std::string(output.slot)].push_back(
@@ -107,6 +144,11 @@ op_values op_runner::run(const op_case& c) {
 
 op_values run_op(const kernel_table& table, const op_case& c) {
   return op_runner(table, c).run(c);
+}
+
+op_values run_op(const kernel_table& table, const op_case& c,
+                 std::shared_ptr<device> on) {
+  return op_runner(table, c, std::move(on)).run(c);
 }
 
 } // namespace troupe::test

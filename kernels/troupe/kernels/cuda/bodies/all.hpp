@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/kernels/cuda/bodies/elementwise.hpp>
+#include <troupe/kernels/cuda/bodies/losses.hpp>
+#include <troupe/kernels/cuda/bodies/updates.hpp>
+
+#include <array>
+#include <cstddef>
+#include <type_traits>
+
+namespace troupe::cuda {
+
+/// A list of bodies; a body's number is its place in the list.
+template <class... Bodies>
+struct body_list {
+  static constexpr std::size_t size = sizeof...(Bodies);
+
+  template <class Body>
+  static constexpr std::uint32_t number() {
+    static_assert((std::is_same_v<Body, Bodies> || ...), "not in the list");
+    std::uint32_t found = 0;
+    for (const bool same : {std::is_same_v<Body, Bodies>...}) {
+      if (same)
+        return found;
+      ++found;
+    }
+    return found;
+  }
+
+  /// `Make<Body>::value` of each body.
+  template <template <class> class Make>
+  static constexpr auto table() {
+    return std::array{Make<Bodies>::value...};
+  }
+};
+
+/// All kernels. A driver knows them by their numbers.
+using all_bodies =
+  body_list<unary<relu_function>, unary<tanh_function>, unary<sigmoid_function>,
+            unary_gradient<relu_function>, unary_gradient<tanh_function>,
+            unary_gradient<sigmoid_function>, scale, add, fill<float>,
+            fill<std::int64_t>, fill<std::int32_t>, add_repeated, sum_repeated,
+            softmax_rows, cross_entropy_gradient, softmax_gradient, sum_all,
+            spread, best_of_rows, count_right, sgd_update, momentum_update,
+            adam_update, advance_powers>;
+
+} // namespace troupe::cuda

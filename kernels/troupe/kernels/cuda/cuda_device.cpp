@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/kernels/cuda/cuda_device.hpp>
+
+#include <troupe/base/error.hpp>
+
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace troupe::cuda {
+
+namespace {
+
+/// Memory of a GPU. The marks of its blocks are positions of streams.
+class gpu_memory final : public memory_source {
+public:
+  explicit gpu_memory(std::shared_ptr<device_state> of)
+    : state_(std::move(of)) {}
+
+  std::byte* allocate(std::size_t bytes) noexcept override {
+    return state_->api->allocate(state_->gpu, bytes);
+  }
+  void deallocate(std::byte* data, std::size_t) noexcept override {
+    state_->api->deallocate(state_->gpu, data);
+  }
+  std::string limit() const override { return to_string(state_->id); }
+  bool is_host() const noexcept override { return false; }
+
+  bool is_ordered() const noexcept override { return true; }
+  // The work that returns memory has no position yet: it gets a later one than
+  // all that are given out. The host returns memory at any time.
+  reuse_mark returned() noexcept override {
+    const auto now = state_->last_position.load(std::memory_order_relaxed);
+    const auto* const on = cuda_stream::current();
+    return on && &on->state() == state_.get()
+             ? reuse_mark{on->number(), now + 1}
+             : reuse_mark{reuse_mark::several, now};
+  }
+  void reuse(const reuse_mark& mark) override { state_->wait_for(mark); }
+
+private:
+  std::shared_ptr<device_state> state_;
+};
+
+/// Host memory that GPUs reach.
+class pinned_memory final : public memory_source {
+public:
+  explicit pinned_memory(std::shared_ptr<driver> api) : api_(std::move(api)) {}
+
+  std::byte* allocate(std::size_t bytes) noexcept override {
+    return api_->allocate_pinned(bytes);
+  }
+  void deallocate(std::byte* data, std::size_t) noexcept override {
+    api_->deallocate_pinned(data);
+  }
+  std::string limit() const override { return "pinned host memory"; }
+
+private:
+  std::shared_ptr<driver> api_;
+};
+
+std::shared_ptr<device_state> make_state(std::shared_ptr<driver> api,
+                                         device_id id, wait_mode waits_by,
+                                         int gpu) {
+  if (gpu < 0 || gpu >= api->gpus())
+    throw error(errc::not_found,
+                "no GPU " + std::to_string(gpu) + ": the machine has "
+                  + std::to_string(api->gpus()),
+                {.device = to_string(id)});
+  auto made = std::make_shared<device_state>();
+  made->api = std::move(api);
+  made->gpu = gpu;
+  made->id = id;
+  made->waits_by = waits_by;
+  return made;
+}
+
+class cuda_device final : public device {
+public:
+  explicit cuda_device(std::shared_ptr<device_state> state)
+    : state_(std::move(state)), memory_(std::make_unique<gpu_memory>(state_)),
+      pinned_(std::make_unique<pinned_memory>(state_->api)),
+      fault_(pinned_.allocate(sizeof(fault_report))) {
+    state_->fault = new (fault_.data()) fault_report;
+  }
+
+  device_id id() const noexcept override { return state_->id; }
+  arena& memory() noexcept override { return memory_; }
+  std::unique_ptr<stream> make_stream(const stream_options& options) override {
+    return std::make_unique<cuda_stream>(state_, options.name);
+  }
+
+  tensor to_host(const tensor& value, arena& host, stream& on) override {
+    if (!value)
+      return {};
+    auto& queue = stream_of(&on);
+    auto copied = tensor::make(host, value.dims(), value.type());
+    copied.set_levels(value.levels());
+    if (const auto bytes = value.bytes()) {
+      auto staging = pinned_.allocate(bytes);
+      queue.copy(staging.data(), value.raw(), bytes);
+      queue.finish_later({std::move(staging), copied});
+    }
+    return copied;
+  }
+
+  tensor to_device(const tensor& host_value, stream& on) override {
+    if (!host_value)
+      return {};
+    auto& queue = stream_of(&on);
+    const cuda_stream::scope here{queue};
+    auto copied = tensor::make(memory_, host_value.dims(), host_value.type());
+    copied.set_levels(host_value.levels());
+    if (const auto bytes = host_value.bytes()) {
+      auto staging = pinned_.allocate(bytes);
+      std::memcpy(staging.data(), host_value.raw(), bytes);
+      queue.copy(copied.raw(), staging.data(), bytes);
+      queue.keep(std::move(staging));
+    }
+    return copied;
+  }
+
+private:
+  std::shared_ptr<device_state> state_;
+  arena memory_;
+  arena pinned_;
+  buffer fault_;
+};
+
+} // namespace
+
+std::unique_ptr<device> make_cuda_device(std::shared_ptr<driver> api,
+                                         device_id id,
+                                         const cuda_device_options& options) {
+  return make_cuda_device(std::move(api), id, options, id.index);
+}
+
+std::unique_ptr<device> make_cuda_device(std::shared_ptr<driver> api,
+                                         device_id id,
+                                         const cuda_device_options& options,
+                                         int gpu) {
+  return std::make_unique<cuda_device>(
+    make_state(std::move(api), id, options.waits_by, gpu));
+}
+
+} // namespace troupe::cuda

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/kernels/cuda/cuda_kernels.hpp>
+
+#include <troupe/base/error.hpp>
+#include <troupe/kernels/cuda/factories.hpp>
+
+#include <string>
+
+namespace troupe::cuda {
+
+namespace {
+
+struct stateless_kernel {
+  const char* op_type;
+  kernel_function run;
+};
+
+struct checked_kernel {
+  const char* op_type;
+  kernel_factory make;
+};
+
+constexpr stateless_kernel stateless_kernels[] = {
+  {"accuracy", run_accuracy},
+  {"assign", run_assign},
+  {"elementwise_add", run_elementwise_add},
+  {"elementwise_add_grad", run_elementwise_add_grad},
+  {"elementwise_sub", run_elementwise_sub},
+  {"elementwise_sub_grad", run_elementwise_sub_grad},
+  {"fill_constant", run_fill_constant},
+  {"mean", run_mean},
+  {"mean_grad", run_mean_grad},
+  {"momentum", run_momentum},
+  {"mul", run_mul},
+  {"mul_grad", run_mul_grad},
+  {"relu", run_relu},
+  {"relu_grad", run_relu_grad},
+  {"scale", run_scale},
+  {"sgd", run_sgd},
+  {"sigmoid", run_sigmoid},
+  {"sigmoid_grad", run_sigmoid_grad},
+  {"softmax", run_softmax},
+  {"softmax_grad", run_softmax_grad},
+  {"sum", run_sum},
+  {"tanh", run_tanh},
+  {"tanh_grad", run_tanh_grad},
+  {"top_k_v2", run_top_k},
+};
+
+constexpr checked_kernel checked_kernels[] = {
+  {"adam", make_adam},
+  {"softmax_with_cross_entropy", make_cross_entropy},
+  {"softmax_with_cross_entropy_grad", make_cross_entropy_grad},
+};
+
+} // namespace
+
+kernel_table cuda_kernels(precision factors) {
+  if (factors != precision::float32)
+    throw error(errc::unsupported_op,
+                "CUDA devices multiply in fp32 only, not in "
+                  + std::string(to_string(factors)));
+  kernel_table table;
+  for (auto& k : stateless_kernels)
+    table.add(k.op_type, device_kind::cuda, k.run);
+  for (auto& k : checked_kernels)
+    table.add(k.op_type, device_kind::cuda, kernel_maker(k.make));
+  return table;
+}
+
+} // namespace troupe::cuda

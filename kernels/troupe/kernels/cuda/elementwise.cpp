@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/base/error.hpp>
+#include <troupe/kernels/cpu/arguments.hpp>
+#include <troupe/kernels/cpu/elementwise/broadcast.hpp>
+#include <troupe/kernels/cuda/cuda_stream.hpp>
+#include <troupe/kernels/cuda/factories.hpp>
+#include <troupe/kernels/shape_only.hpp>
+
+#include <cstdlib>
+#include <string>
+
+namespace troupe::cuda {
+
+namespace {
+
+using cpu::float_input;
+using cpu::float_output;
+using cpu::require_shape;
+
+template <class Function>
+void run_unary(kernel_context& ctx) {
+  const auto x = float_input(ctx, "X");
+  auto out = float_output(ctx, "Out", x.dims());
+  stream_of(ctx.queue())
+    .run_for_each<unary<Function>>(
+      x.numel(), {x.data<float>(), out.data<float>(), x.numel()});
+}
+
+template <class Function>
+void run_unary_gradient(kernel_context& ctx) {
+  const auto out = float_input(ctx, "Out"), dout = float_input(ctx, "Out@GRAD");
+  require_shape("Out@GRAD", dout.dims(), out.dims());
+  auto dx = float_output(ctx, "X@GRAD", out.dims());
+  stream_of(ctx.queue())
+    .run_for_each<unary_gradient<Function>>(
+      out.numel(),
+      {out.data<float>(), dout.data<float>(), dx.data<float>(), out.numel()});
+}
+
+void copy_values(const kernel_context& ctx, const tensor& from, tensor& to) {
+  if (from.raw() != to.raw() && from.bytes() > 0)
+    stream_of(ctx.queue()).copy(to.raw(), from.raw(), from.bytes());
+}
+
+// -- two operands
+// -----------------------------------------------------------------
+
+pairing pairing_of(const cpu::broadcast_plan& plan) {
+  pairing made{};
+  for (auto& axis : plan.axes()) {
+    made.extent[made.axes] = axis.extent;
+    made.x_step[made.axes] = axis.x_step;
+    made.y_step[made.axes] = axis.y_step;
+    ++made.axes;
+  }
+  return made;
+}
+
+void run_add(kernel_context& ctx, float sign) {
+  const auto x = float_input(ctx, "X"), y = float_input(ctx, "Y");
+  const auto plan = cpu::plan_broadcast(x.dims(), y.dims(),
+                                        ctx.attributes().get_int("axis", -1));
+  auto out = float_output(ctx, "Out", plan.out);
+  const auto count = plan.out.numel();
+  stream_of(ctx.queue())
+    .run_for_each<add_repeated>(count, {x.data<float>(), y.data<float>(),
+                                        out.data<float>(), count, sign,
+                                        pairing_of(plan)});
+}
+
+/// The axes of a result, first those that an operand keeps.
+sum_repeated::arguments
+sums_over(const cpu::broadcast_plan& plan,
+          std::int64_t cpu::broadcast_plan::axis::*operand_step) {
+  sum_repeated::arguments a{};
+  a.count = a.repeats = 1;
+  for (const bool kept : {true, false}) {
+    auto step = plan.out.numel();
+    for (auto& axis : plan.axes()) {
+      step = axis.extent > 0 ? step / axis.extent : 0;
+      if ((axis.*operand_step != 0) != kept)
+        continue;
+      a.extent[a.axes] = axis.extent;
+      a.step[a.axes++] = step;
+      (kept ? a.count : a.repeats) *= axis.extent;
+    }
+    if (kept)
+      a.kept_axes = a.axes;
+  }
+  return a;
+}
+
+/// The gradient of one operand of a sum.
+void run_add_gradient(kernel_context& ctx, const tensor& dout,
+                      const cpu::broadcast_plan& plan, const char* slot,
+                      const shape& dims, bool is_y, float factor) {
+  if (!ctx.has_output(slot))
+    return;
+  auto to = float_output(ctx, slot, dims);
+  const auto repeats = is_y ? plan.y_repeats : plan.x_repeats;
+  auto& queue = stream_of(ctx.queue());
+  if (!repeats && factor == 1)
+    return copy_values(ctx, dout, to);
+  if (!repeats)
+    return queue.run_for_each<scale>(
+      to.numel(),
+      {dout.data<float>(), to.data<float>(), to.numel(), factor, 0});
+  using axis = cpu::broadcast_plan::axis;
+  auto a = sums_over(plan, is_y ? &axis::y_step : &axis::x_step);
+  a.dout = dout.data<float>();
+  a.to = to.data<float>();
+  a.factor = factor;
+  a.count = to.numel(); // also if nothing is added up
+  queue.run<sum_repeated>({static_cast<std::uint32_t>(a.count), most_threads},
+                          a);
+}
+
+void run_add_grad(kernel_context& ctx, float sign) {
+  const auto x = input_shape(ctx, "X"), y = input_shape(ctx, "Y");
+  const auto dout = float_input(ctx, "Out@GRAD");
+  const auto plan =
+    cpu::plan_broadcast(x, y, ctx.attributes().get_int("axis", -1));
+  require_shape("Out@GRAD", dout.dims(), plan.out);
+  run_add_gradient(ctx, dout, plan, "X@GRAD", x, false, 1);
+  run_add_gradient(ctx, dout, plan, "Y@GRAD", y, true, sign);
+}
+
+// -- constants
+// --------------------------------------------------------------------
+
+double constant_of(const attribute_map& attributes) {
+  const auto text = attributes.get_string("str_value", "");
+  if (text.empty())
+    return attributes.get_float("value", 0);
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (end != text.c_str() + text.size())
+    throw error(errc::invalid_argument,
+                "str_value " + text + " is not a number");
+  return value;
+}
+
+template <class T>
+void run_fill(kernel_context& ctx, tensor& out, double value) {
+  stream_of(ctx.queue())
+    .run_for_each<fill<T>>(
+      out.numel(), {out.data<T>(), out.numel(), cpu::number_as<T>(value)});
+}
+
+} // namespace
+
+void run_relu(kernel_context& ctx) {
+  run_unary<relu_function>(ctx);
+}
+void run_relu_grad(kernel_context& ctx) {
+  run_unary_gradient<relu_function>(ctx);
+}
+void run_tanh(kernel_context& ctx) {
+  run_unary<tanh_function>(ctx);
+}
+void run_tanh_grad(kernel_context& ctx) {
+  run_unary_gradient<tanh_function>(ctx);
+}
+void run_sigmoid(kernel_context& ctx) {
+  run_unary<sigmoid_function>(ctx);
+}
+void run_sigmoid_grad(kernel_context& ctx) {
+  run_unary_gradient<sigmoid_function>(ctx);
+}
+
+void run_scale(kernel_context& ctx) {
+  const auto x = float_input(ctx, "X");
+  const auto& attributes = ctx.attributes();
+  const auto factor = attributes.get_float("scale", 1);
+  const auto bias =
+    attributes.get_float("bias", 0)
+    * (attributes.get_bool("bias_after_scale", true) ? 1 : factor);
+  auto out = float_output(ctx, "Out", x.dims());
+  stream_of(ctx.queue())
+    .run_for_each<scale>(
+      x.numel(), {x.data<float>(), out.data<float>(), x.numel(), factor, bias});
+}
+
+// The result may lie in the memory of any term, so it is made apart if more
+// than two are added.
+void run_sum(kernel_context& ctx) {
+  const auto terms = ctx.num_inputs("X");
+  if (terms == 0)
+    throw error(errc::invalid_argument, "sum of nothing");
+  const auto first = float_input(ctx, "X");
+  std::vector<tensor> others;
+  for (std::size_t i = 1; i < terms; ++i) {
+    others.push_back(float_input(ctx, "X", i));
+    require_shape("X", others.back().dims(), first.dims());
+  }
+  auto out = float_output(ctx, "Out", first.dims());
+  auto total = others.size() > 1 ? ctx.scratch(first.numel()) : out;
+  const auto* from = first.data<float>();
+  if (others.empty())
+    return copy_values(ctx, first, out);
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    auto& to = i + 1 == others.size() ? out : total;
+    stream_of(ctx.queue())
+      .run_for_each<add>(first.numel(), {from, others[i].data<float>(),
+                                         to.data<float>(), first.numel()});
+    from = to.data<float>();
+  }
+}
+
+void run_assign(kernel_context& ctx) {
+  const auto x = ctx.input("X");
+  auto out = ctx.output("Out", x.dims(), x.type());
+  copy_values(ctx, x, out);
+}
+
+void run_fill_constant(kernel_context& ctx) {
+  const auto& attributes = ctx.attributes();
+  const auto type = cpu::dtype_attribute(attributes, "dtype", dtype::float32);
+  auto out = ctx.output("Out", shape(attributes.get_ints("shape", {})), type);
+  const auto value = constant_of(attributes);
+  switch (type) {
+  case dtype::float32: return run_fill<float>(ctx, out, value);
+  case dtype::int32: return run_fill<std::int32_t>(ctx, out, value);
+  case dtype::int64: return run_fill<std::int64_t>(ctx, out, value);
+  default: cpu::throw_dtype("Out", type, "float32, int32 or int64");
+  }
+}
+
+void run_elementwise_add(kernel_context& ctx) {
+  run_add(ctx, 1);
+}
+void run_elementwise_add_grad(kernel_context& ctx) {
+  run_add_grad(ctx, 1);
+}
+void run_elementwise_sub(kernel_context& ctx) {
+  run_add(ctx, -1);
+}
+void run_elementwise_sub_grad(kernel_context& ctx) {
+  run_add_grad(ctx, -1);
+}
+
+} // namespace troupe::cuda

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/kernels/cpu/arguments.hpp>
+#include <troupe/kernels/cuda/cuda_stream.hpp>
+#include <troupe/kernels/cuda/factories.hpp>
+
+#include <vector>
+
+namespace troupe::cuda {
+
+namespace {
+
+/// X seen as `[rows, inner]` and Y as `[inner, columns]`, as op `mul` flattens
+/// them.
+struct flat_product {
+  std::int64_t rows, inner, columns;
+  shape out;
+
+  flat_product(const kernel_context& ctx, const shape& x, const shape& y) {
+    const auto& a = ctx.attributes();
+    const auto cut = [](std::int64_t at, const shape& dims, const char* slot) {
+      if (at < 1 || at >= static_cast<std::int64_t>(dims.rank()))
+        cpu::throw_shape(
+          slot, dims, "cannot be cut after " + std::to_string(at) + " extents");
+      return static_cast<std::size_t>(at);
+    };
+    const auto x_cut = cut(a.get_int("x_num_col_dims", 1), x, "X");
+    const auto y_cut = cut(a.get_int("y_num_col_dims", 1), y, "Y");
+    rows = x.numel(0, x_cut);
+    inner = x.numel(x_cut, x.rank());
+    columns = y.numel(y_cut, y.rank());
+    if (inner != y.numel(0, y_cut))
+      cpu::throw_shapes("X", x, "Y", y, "the inner extents differ");
+    std::vector<std::int64_t> dims;
+    dims.insert(dims.end(), x.begin(),
+                x.begin() + static_cast<std::ptrdiff_t>(x_cut));
+    dims.insert(dims.end(), y.begin() + static_cast<std::ptrdiff_t>(y_cut),
+                y.end());
+    out = shape(dims);
+  }
+};
+
+void queue_product(kernel_context& ctx, const matrix_product& p) {
+  auto& queue = stream_of(ctx.queue());
+  if (p.m == 0 || p.n == 0)
+    return;
+  if (p.k == 0)
+    return queue.run_for_each<fill<float>>(p.m * p.n, {p.c, p.m * p.n, 0});
+  queue.multiply(p);
+}
+
+} // namespace
+
+void run_mul(kernel_context& ctx) {
+  const auto x = cpu::float_input(ctx, "X"), y = cpu::float_input(ctx, "Y");
+  const flat_product p(ctx, x.dims(), y.dims());
+  auto out = cpu::float_output(ctx, "Out", p.out);
+  queue_product(ctx, {.m = p.rows,
+                      .n = p.columns,
+                      .k = p.inner,
+                      .a = x.data<float>(),
+                      .b = y.data<float>(),
+                      .c = out.data<float>()});
+}
+
+void run_mul_grad(kernel_context& ctx) {
+  const auto x = cpu::float_input(ctx, "X"), y = cpu::float_input(ctx, "Y");
+  const auto dout = cpu::float_input(ctx, "Out@GRAD");
+  const flat_product p(ctx, x.dims(), y.dims());
+  cpu::require_shape("Out@GRAD", dout.dims(), p.out);
+  if (ctx.has_output("X@GRAD")) {
+    auto dx = cpu::float_output(ctx, "X@GRAD", x.dims());
+    queue_product(ctx, {.m = p.rows,
+                        .n = p.inner,
+                        .k = p.columns,
+                        .a = dout.data<float>(),
+                        .b = y.data<float>(),
+                        .c = dx.data<float>(),
+                        .b_transposed = true});
+  }
+  if (ctx.has_output("Y@GRAD")) {
+    auto dy = cpu::float_output(ctx, "Y@GRAD", y.dims());
+    queue_product(ctx, {.m = p.inner,
+                        .n = p.columns,
+                        .k = p.rows,
+                        .a = x.data<float>(),
+                        .b = dout.data<float>(),
+                        .c = dy.data<float>(),
+                        .a_transposed = true});
+  }
+}
+
+} // namespace troupe::cuda

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kernels/cases/cases.hpp>
+#include <kernels/cpu/against_reference.hpp>
+#include <kernels/cuda/cuda_rig.hpp>
+#include <support/caught.hpp>
+#include <support/op_compare.hpp>
+#include <support/op_runner.hpp>
+
+#include <troupe/kernels/cuda/cuda_kernels.hpp>
+#include <troupe/kernels/kernel.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace troupe::test {
+
+TEST_SUITE("kernels.cuda.bodies") {
+
+namespace {
+
+bool has_rows(const op_case& c) {
+  return std::ranges::any_of(c.inputs, [](const auto& slot) {
+    return std::ranges::any_of(slot.second, &op_value::is_rows);
+  });
+}
+
+/// True if the kernels for CUDA devices say that they do not support the case:
+/// they take float32 and dense values, and work along the last axis.
+bool is_refused(const error& e) {
+  return e.code() == errc::unsupported_op || e.code() == errc::dtype_mismatch;
+}
+
+/// Runs cases on the first device of a driver and compares with the reference.
+class comparison {
+public:
+  explicit comparison(std::uint64_t seed = 1)
+    : device_(make_cuda_devices(make_test_driver(seed), 1).front()) {}
+
+  void check(const op_case& c) {
+    if (!kernels_.has(c.type, device_kind::cuda) || has_rows(c))
+      return;
+    op_values found;
+    try {
+      found = run_op(kernels_, c, device_);
+    } catch (const error& e) {
+      CHECK_MESSAGE(is_refused(e), describe(c) << ": " << e.what());
+      refused_.insert(c.type);
+      return;
+    }
+    const auto wanted = run_op(reference_, c);
+    CHECK_MESSAGE(difference(found, wanted, reference_tolerance) == "",
+                  describe(c));
+    covered_.insert(c.type);
+    if (c.gradient)
+      check(backward_of(c, wanted));
+  }
+  void check_all(const std::vector<op_case>& cases) {
+    for (auto& c : cases)
+      check(c);
+  }
+  const std::set<std::string>& covered() const { return covered_; }
+  op_values run(const op_case& c) { return run_op(kernels_, c, device_); }
+
+private:
+  kernel_table kernels_ = cuda::cuda_kernels();
+  kernel_table reference_ = reference_kernels();
+  std::shared_ptr<device> device_;
+  std::set<std::string> covered_;
+  std::set<std::string> refused_;
+};
+
+op_case constant(const shape& dims, float value, int type) {
+  std::vector<std::int64_t> extents(dims.begin(), dims.end());
+  return {
+    .type = "fill_constant",
+    .inputs = {},
+    .attributes = {{"shape", extents}, {"value", value}, {"dtype", type}}};
+}
+
+op_case label_case(double label) {
+  return {.type = "softmax_with_cross_entropy",
+          .inputs = {{"Logits", {random_values({1, 4}, 1)}},
+                     {"Label", {values_of({1, 1}, {label}, dtype::int64)}}},
+          .outputs = {{"Softmax", 1}, {"Loss", 1}}};
+}
+
+} // namespace
+
+TEST_CASE("each kernel for CUDA devices agrees with the reference") {
+  comparison on_gpu;
+  on_gpu.check_all(all_cases());
+  constexpr int paddle_int64 = 3, paddle_float32 = 5;
+  for (int type : {paddle_int64, paddle_float32})
+    on_gpu.check(constant({3, 5}, 7, type));
+  for (auto& type : cuda::cuda_kernels().op_types(device_kind::cuda))
+    CHECK_MESSAGE(on_gpu.covered().contains(type), type);
+}
+
+TEST_CASE("results do not depend on the order of a block's threads") {
+  if (tests_use_gpu())
+    return; // the order is the GPU's own
+  const op_case softmax{.type = "softmax",
+                        .inputs = {{"X", {random_values({7, 300}, 1)}}}};
+  const op_case sums{.type = "elementwise_add_grad",
+                     .inputs = {{"X", {random_values({300, 5}, 1)}},
+                                {"Y", {random_values({5}, 2)}},
+                                {"Out@GRAD", {random_values({300, 5}, 3)}}},
+                     .outputs = {{"X@GRAD", 1}, {"Y@GRAD", 1}}};
+  for (auto& c : {softmax, sums}) {
+    const auto first = comparison(1).run(c);
+    for (std::uint64_t seed = 2; seed < 12; ++seed)
+      CHECK(difference(comparison(seed).run(c), first, 0) == "");
+  }
+}
+
+TEST_CASE("a kernel for CUDA devices that is wrong by 1e-4 is noticed") {
+  const op_case c{.type = "scale",
+                  .inputs = {{"X", {random_values({3, 5}, 1)}}},
+                  .attributes = {{"scale", 2.0f}}};
+  auto other = c;
+  other.attributes.set("scale", 2.0002f);
+  const auto wanted = run_op(reference_kernels(), c);
+  comparison on_gpu;
+  CHECK(difference(on_gpu.run(c), wanted, reference_tolerance) == "");
+  CHECK(difference(on_gpu.run(other), wanted, reference_tolerance) != "");
+}
+
+TEST_CASE("a label that is no class is an error, and the device works on") {
+  comparison on_gpu;
+  for (double label : {4.0, -1.0}) {
+    const auto e = caught([&] { on_gpu.run(label_case(label)); });
+    CHECK(e.code() == errc::out_of_range);
+    CHECK(says(e, "label " + std::to_string(static_cast<int>(label))
+                    + " of 4 classes"));
+  }
+  on_gpu.check(label_case(3));
+}
+
+TEST_CASE("bad shapes give the reference's error on CUDA devices") {
+  comparison on_gpu;
+  const auto kernels = cuda::cuda_kernels();
+  for (auto& [op, code] : bad_cases())
+    if (kernels.has(op.type, device_kind::cuda) && !has_rows(op)) {
+      const auto e = caught([&] { on_gpu.run(op); });
+      CHECK_MESSAGE((e.code() == code || e.code() == errc::unsupported_op),
+                    describe(op) << ": " << e.what());
+    }
+}
+
+TEST_CASE("soft labels are refused before the first step") {
+  const auto kernels = cuda::cuda_kernels();
+  for (auto type :
+       {"softmax_with_cross_entropy", "softmax_with_cross_entropy_grad"})
+    CHECK(caught([&] {
+            kernels.make(type, device_kind::cuda, {{"soft_label", true}});
+          }).code()
+          == errc::unsupported_op);
+}
+
+TEST_CASE("no other precision than float32 is promised on CUDA devices") {
+  CHECK(caught([] { cuda::cuda_kernels(precision::bfloat16); }).code()
+        == errc::unsupported_op);
+}
+
+} // TEST_SUITE("kernels.cuda.bodies")
+
+} // namespace troupe::test

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kernels/cuda/pretend_driver.hpp>
+
+#include <troupe/base/error.hpp>
+#include <troupe/base/random.hpp>
+#include <troupe/base/threads.hpp>
+#include <troupe/kernels/cuda/bodies/all.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <new>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace troupe::test {
+
+namespace {
+
+using namespace cuda;
+
+// -- running a body on the CPU
+// ----------------------------------------------------
+
+using body_runner = void (*)(const launch_shape&, const void*, splitmix64&);
+
+template <class Body>
+void run_block(place at, const typename Body::arguments& a,
+               std::vector<std::uint32_t>& order, splitmix64& draw) {
+  typename Body::shared shared;
+  std::memset(static_cast<void*>(&shared), 0xff, sizeof shared);
+  for (int phase = 0; phase < Body::phases; ++phase) {
+    std::shuffle(order.begin(), order.end(), draw);
+    for (auto thread : order) {
+      at.thread = thread;
+      Body::run(at, a, shared, phase);
+    }
+  }
+}
+
+template <class Body>
+void run_body(const launch_shape& shape, const void* arguments,
+              splitmix64& draw) {
+  typename Body::arguments a;
+  std::memcpy(static_cast<void*>(&a), arguments, sizeof a);
+  std::vector<std::uint32_t> order(shape.threads);
+  std::iota(order.begin(), order.end(), 0u);
+  for (std::uint32_t block = 0; block < shape.blocks; ++block)
+    run_block<Body>({block, 0, shape.blocks, shape.threads}, a, order, draw);
+}
+
+template <class Body>
+struct runner_of {
+  static constexpr body_runner value = &run_body<Body>;
+};
+
+constexpr auto runners = all_bodies::table<runner_of>();
+
+void multiply_plainly(const matrix_product& p) {
+  for (std::int64_t i = 0; i < p.m; ++i)
+    for (std::int64_t j = 0; j < p.n; ++j) {
+      double sum = p.adds ? p.c[i * p.n + j] : 0;
+      for (std::int64_t l = 0; l < p.k; ++l)
+        sum += double{p.a[p.a_transposed ? l * p.m + i : i * p.k + l]}
+               * double{p.b[p.b_transposed ? j * p.k + l : l * p.n + j]};
+      p.c[i * p.n + j] = static_cast<float>(sum);
+    }
+}
+
+// -- the driver
+// -------------------------------------------------------------------
+
+/// A recorded event.
+struct mark {
+  bool reached = false; // guarded by the driver's lock
+};
+
+struct entry {
+  std::function<void()> run = {};     ///< a kernel or a copy
+  std::shared_ptr<mark> reaches = {}; ///< an event is recorded here
+  std::shared_ptr<mark> waits = {};   ///< an event to wait for
+  bool fails = false;
+};
+
+struct pretend_event final : gpu_event {
+  std::shared_ptr<mark> recorded; // null: never; guarded by the driver's lock
+};
+
+class driver_without_gpu;
+
+struct pretend_queue final : gpu_queue {
+  pretend_queue(driver_without_gpu& on, std::uint64_t patience)
+    : of(on), leaves_out(patience) {}
+  ~pretend_queue() override;
+
+  driver_without_gpu& of;
+  std::deque<entry> entries; // guarded by the driver's lock
+  std::uint64_t leaves_out;  ///< turns that it misses for each that it takes
+};
+
+class driver_without_gpu final : public pretend_driver {
+public:
+  explicit driver_without_gpu(const pretend_options& options)
+    : options_(options), draw_(options.seed),
+      live_(static_cast<std::size_t>(options.gpus)) {
+    set(options.goes_wrong, options.at_call);
+    thread_ = start_thread([this] { loop(); });
+  }
+  ~driver_without_gpu() override {
+    {
+      std::lock_guard guard{lock_};
+      closing_ = true;
+      changed_.notify_all();
+    }
+    thread_.join();
+    for (auto& gpu : live_)
+      for (auto& [data, bytes] : gpu)
+        std::free(data);
+  }
+
+  int gpus() const noexcept override { return options_.gpus; }
+  std::string describe(int) const override { return "a pretend GPU"; }
+
+  std::byte* allocate(int gpu, std::size_t bytes) noexcept override {
+    std::lock_guard guard{lock_};
+    if (comes(mishap::no_memory) || bytes_on(gpu) + bytes > options_.bytes)
+      return nullptr;
+    auto* const data =
+      static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
+    if (!data)
+      return nullptr;
+    std::memset(data, 0xff, bytes); // as a number: NaN or -1
+    live_[static_cast<std::size_t>(gpu)].emplace(data, bytes);
+    return data;
+  }
+  void deallocate(int gpu, std::byte* data) noexcept override {
+    std::unique_lock guard{lock_};
+    idle_.wait(guard, [this] { return is_idle(); });
+    live_[static_cast<std::size_t>(gpu)].erase(data);
+    std::free(data);
+  }
+  std::byte* allocate_pinned(std::size_t bytes) noexcept override {
+    return static_cast<std::byte*>(
+      std::aligned_alloc(64, (bytes + 63) / 64 * 64));
+  }
+  void deallocate_pinned(std::byte* data) noexcept override { std::free(data); }
+
+  std::unique_ptr<gpu_queue> make_queue(int) override {
+    std::lock_guard guard{lock_};
+    attempt("make_queue");
+    // One queue of three is slow, another one very slow.
+    constexpr std::uint64_t patience[] = {0, 2, 20};
+    auto made = std::make_unique<pretend_queue>(*this, patience[draw_() % 3]);
+    queues_.push_back(made.get());
+    return made;
+  }
+  std::unique_ptr<gpu_event> make_event(int) override {
+    std::lock_guard guard{lock_};
+    attempt("make_event");
+    return std::make_unique<pretend_event>();
+  }
+
+  void record(gpu_event& event, gpu_queue& on) override {
+    std::lock_guard guard{lock_};
+    attempt("record");
+    auto made = std::make_shared<mark>();
+    static_cast<pretend_event&>(event).recorded = made;
+    push(on, {.reaches = std::move(made)});
+  }
+  void wait(gpu_queue& on, const gpu_event& event) override {
+    std::lock_guard guard{lock_};
+    attempt("wait");
+    ++waits_;
+    const auto& recorded = static_cast<const pretend_event&>(event).recorded;
+    if (recorded && !comes(mishap::wait_forgotten))
+      push(on, {.waits = recorded});
+  }
+  bool reached(const gpu_event& event) override {
+    std::lock_guard guard{lock_};
+    attempt("reached");
+    const auto& recorded = static_cast<const pretend_event&>(event).recorded;
+    return !recorded || recorded->reached;
+  }
+  void synchronize(const gpu_event& event) override {
+    std::unique_lock guard{lock_};
+    attempt("synchronize");
+    const auto recorded = static_cast<const pretend_event&>(event).recorded;
+    idle_.wait(guard, [&] { return lost_ || !recorded || recorded->reached; });
+    require_alive("synchronize");
+  }
+  void synchronize(gpu_queue& queue) override {
+    std::unique_lock guard{lock_};
+    empty(static_cast<pretend_queue&>(queue), guard);
+    require_alive("synchronize");
+  }
+
+  void copy(gpu_queue& on, std::byte* to, const std::byte* from,
+            std::size_t bytes) override {
+    std::lock_guard guard{lock_};
+    attempt("copy");
+    push(on, {.run = [=] { std::memcpy(to, from, bytes); },
+              .fails = comes(mishap::kernel_fails)});
+  }
+  void launch(gpu_queue& on, kernel_number which, const launch_shape& shape,
+              const void* arguments, std::size_t bytes) override {
+    std::lock_guard guard{lock_};
+    attempt("launch");
+    const auto* const first = static_cast<const std::byte*>(arguments);
+    std::vector<std::byte> kept(first, first + bytes);
+    push(on, {.run =
+                [this, which, shape, kept = std::move(kept)] {
+                  runners[which.value](shape, kept.data(), thread_draw_);
+                },
+              .fails = comes(mishap::kernel_fails)});
+  }
+  void multiply(gpu_queue& on, const matrix_product& product) override {
+    std::lock_guard guard{lock_};
+    attempt("multiply");
+    push(on, {.run = [product] { multiply_plainly(product); },
+              .fails = comes(mishap::kernel_fails)});
+  }
+
+  void set(mishap goes_wrong, std::uint64_t at_call) override {
+    std::lock_guard guard{lock_};
+    mishap_ = goes_wrong;
+    at_call_ = at_call;
+    calls_ = 0;
+    lost_ = false;
+  }
+  std::uint64_t calls() const override {
+    std::lock_guard guard{lock_};
+    return calls_;
+  }
+  std::size_t allocated(int gpu) const override {
+    std::lock_guard guard{lock_};
+    return bytes_on(gpu);
+  }
+  std::uint64_t waits() const override {
+    std::lock_guard guard{lock_};
+    return waits_;
+  }
+
+  void leave(pretend_queue& queue) noexcept {
+    std::unique_lock guard{lock_};
+    empty(queue, guard);
+    std::erase(queues_, &queue);
+  }
+
+private:
+  // All of these are called with the lock held.
+
+  std::size_t bytes_on(int gpu) const {
+    std::size_t sum = 0;
+    for (auto& [data, bytes] : live_[static_cast<std::size_t>(gpu)])
+      sum += bytes;
+    return sum;
+  }
+
+  /// Counts a call that this mishap could hit; true if it does.
+  bool comes(mishap what) noexcept {
+    return what == mishap_ && calls_++ == at_call_;
+  }
+
+  void require_alive(const char* call) const {
+    if (lost_)
+      throw error(errc::kernel_failure,
+                  std::string(call) + ": the device is lost");
+  }
+
+  void attempt(const char* call) {
+    if (comes(mishap::device_lost))
+      lose();
+    require_alive(call);
+    if (comes(mishap::call_fails))
+      throw error(errc::kernel_failure, std::string(call) + ": refused");
+  }
+
+  /// What is queued never runs. Whoever waits for it is told.
+  void lose() {
+    lost_ = true;
+    for (auto* q : queues_)
+      for (auto& e : std::exchange(q->entries, {}))
+        if (e.reaches)
+          e.reaches->reached = true;
+    idle_.notify_all();
+  }
+
+  void push(gpu_queue& on, entry e) {
+    static_cast<pretend_queue&>(on).entries.push_back(std::move(e));
+    changed_.notify_all();
+  }
+
+  void empty(pretend_queue& queue, std::unique_lock<std::mutex>& guard) {
+    idle_.wait(guard,
+               [&] { return queue.entries.empty() && running_ != &queue; });
+  }
+
+  bool is_idle() const {
+    return !running_ && std::ranges::all_of(queues_, [](auto* q) {
+      return q->entries.empty();
+    });
+  }
+
+  static bool can_run(const pretend_queue& q) {
+    return !q.entries.empty()
+           && (!q.entries.front().waits || q.entries.front().waits->reached);
+  }
+
+  /// A queue that can run. A slow one is taken only after it was left out
+  /// often, or if there is no other.
+  pretend_queue* choose() {
+    std::vector<pretend_queue*> able;
+    std::ranges::copy_if(queues_, std::back_inserter(able),
+                         [](auto* q) { return can_run(*q); });
+    if (able.empty())
+      return nullptr;
+    auto* const chosen = able[draw_.below(able.size())];
+    if (able.size() > 1 && chosen->leaves_out > 0
+        && draw_.below(chosen->leaves_out + 1) > 0)
+      return able[draw_.below(able.size())];
+    return chosen;
+  }
+
+  void loop() {
+    std::unique_lock guard{lock_};
+    while (!closing_) {
+      auto* const q = choose();
+      if (!q) {
+        changed_.wait(guard);
+        continue;
+      }
+      if (!gives_way(*q, guard))
+        run(*q, guard);
+    }
+  }
+
+  /// Lets the host queue more, also on other queues, which are then served
+  /// before. How long depends on the machine; results do not.
+  bool gives_way(const pretend_queue& q, std::unique_lock<std::mutex>& guard) {
+    if (q.leaves_out == 0 || draw_.below(4) > 0)
+      return false;
+    changed_.wait_for(guard, std::chrono::microseconds(10 * q.leaves_out));
+    return std::ranges::count(queues_, &q) == 0 || !can_run(q)
+           || draw_.below(2) > 0;
+  }
+
+  void run(pretend_queue& q, std::unique_lock<std::mutex>& guard) {
+    auto e = std::move(q.entries.front());
+    q.entries.pop_front();
+    if (e.run && !e.fails) {
+      running_ = &q;
+      guard.unlock();
+      e.run();
+      guard.lock();
+      running_ = nullptr;
+    }
+    if (e.fails)
+      lose();
+    if (e.reaches)
+      e.reaches->reached = true;
+    idle_.notify_all();
+  }
+
+  const pretend_options options_;
+  mutable std::mutex lock_;         // guards what follows
+  std::condition_variable changed_; // something was queued
+  std::condition_variable idle_;    // something was run
+  splitmix64 draw_;
+  std::vector<std::map<std::byte*, std::size_t>> live_; // by GPU
+  std::vector<pretend_queue*> queues_;
+  const pretend_queue* running_ = nullptr;
+  mishap mishap_ = mishap::none;
+  std::uint64_t at_call_ = 0;
+  std::uint64_t calls_ = 0;
+  std::uint64_t waits_ = 0;
+  bool lost_ = false;
+  bool closing_ = false;
+  splitmix64 thread_draw_{options_.seed + 1}; // of the thread
+  std::thread thread_;
+};
+
+pretend_queue::~pretend_queue() {
+  of.leave(*this);
+}
+
+} // namespace
+
+std::shared_ptr<pretend_driver> make_pretend_driver(pretend_options options) {
+  return std::make_shared<driver_without_gpu>(options);
+}
+
+} // namespace troupe::test

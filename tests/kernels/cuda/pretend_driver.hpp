@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <troupe/kernels/cuda/driver.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace troupe::test {
+
+/// What a pretend driver does wrong.
+enum class mishap : std::uint8_t {
+  none,
+  call_fails,    ///< one call throws; nothing was queued
+  no_memory,     ///< one allocation gets no memory
+  kernel_fails,  ///< the GPU fails when it runs what the call queued
+  device_lost,   ///< this call and all later ones throw, and nothing runs
+  wait_forgotten ///< a queue does not wait for an event
+};
+
+struct pretend_options {
+  int gpus = 2;
+  std::size_t bytes = std::size_t{1} << 28; ///< memory of each GPU
+  /// Of the order in which queues run, and of threads in a block.
+  std::uint64_t seed = 1;
+  mishap goes_wrong = mishap::none;
+  /// The call that goes wrong, among those that can, from 0.
+  std::uint64_t at_call = 0;
+};
+
+/// A driver without a GPU. A thread runs what is queued: it takes the queues in
+/// a random order that the seed sets, and often lets some queue wait for long
+/// while others go ahead. Whoever forgets to wait therefore reads what is not
+/// there yet. Memory of a GPU holds NaN at first. Threads of a block run in a
+/// random order.
+class pretend_driver : public cuda::driver {
+public:
+  /// Throws nothing and fails in no call from now on, or as `options` say;
+  /// calls are counted from 0 again.
+  virtual void set(mishap goes_wrong, std::uint64_t at_call) = 0;
+  /// Calls so far that the present mishap could have hit.
+  virtual std::uint64_t calls() const = 0;
+  /// Bytes that are allocated on a GPU.
+  virtual std::size_t allocated(int gpu) const = 0;
+  /// How often a queue waited for an event.
+  virtual std::uint64_t waits() const = 0;
+};
+
+std::shared_ptr<pretend_driver>
+make_pretend_driver(pretend_options options = {});
+
+} // namespace troupe::test
