@@ -22,11 +22,23 @@ bool are_alike(const collective_call& a, const collective_call& b) {
 
 } // namespace
 
-local_group::local_group(std::vector<device*> ranks,
-                         const local_group_options& options)
-  : made_(ranks.size()), left_(ranks.size()), merge_(ranks, options),
-    values_(ranks.size()) {
-  waiting_.reserve(ranks.size());
+launch_status cpu_merger::merge(std::span<const rank_part> ranks, completion&) {
+  const auto& call = ranks.front().call;
+  for (std::size_t i = 0; i < call.values.size(); ++i) {
+    for (std::size_t r = 0; r < ranks.size(); ++r)
+      values_[r] = ranks[r].call.values[i];
+    try {
+      merge_.run(call.kind, call.root, values_);
+    } catch (const error& e) {
+      throw e.with_context({.variable = std::string{call.values[i].name}});
+    }
+  }
+  return launch_status::done;
+}
+
+local_group::local_group(std::unique_ptr<merger> merges)
+  : made_(merges->size()), left_(merges->size()), merges_(std::move(merges)) {
+  waiting_.reserve(size());
   make_room();
 }
 
@@ -48,7 +60,7 @@ launch_result local_group::start(std::size_t rank, const collective_call& call,
   }
   m.ranks[rank].whole = &whole;
   m.ranks[rank].since_ns = now_ns();
-  m.ranks[rank].call = call;
+  m.ranks[rank].part = {call, merges_->caller()};
   if (!is_complete(m))
     return {launch_status::pending, m.position};
   lock.unlock(); // nobody else changes a call that all ranks have made
@@ -56,15 +68,17 @@ launch_result local_group::start(std::size_t rank, const collective_call& call,
 }
 
 /// Called by the last rank that makes the call. Merges the values and notifies
-/// the other ranks.
+/// the other ranks. If the merge is pending, its end notifies all of them.
 launch_result local_group::finish(meeting& m, std::size_t rank) {
   std::exception_ptr failure;
+  const auto position = m.position; // the meeting may end within the merge
   try {
-    merge_all(m);
+    if (merge_all(m) == launch_status::pending)
+      return {launch_status::pending, position};
   } catch (...) {
     failure = std::current_exception();
   }
-  const launch_result result{launch_status::done, m.position};
+  const launch_result result{launch_status::done, position};
   waiting_.clear();
   for (std::size_t r = 0; r < size(); ++r)
     if (r != rank)
@@ -80,17 +94,27 @@ launch_result local_group::finish(meeting& m, std::size_t rank) {
   return result;
 }
 
-void local_group::merge_all(const meeting& m) {
-  const auto& call = m.ranks.front().call;
-  for (std::size_t i = 0; i < call.values.size(); ++i) {
-    for (std::size_t r = 0; r < size(); ++r)
-      values_[r] = m.ranks[r].call.values[i];
-    try {
-      merge_.run(call.kind, call.root, values_);
-    } catch (const error& e) {
-      throw e.with_context({.variable = std::string{call.values[i].name}});
-    }
+launch_status local_group::merge_all(meeting& m) {
+  parts_.clear();
+  for (auto& r : m.ranks)
+    parts_.push_back(r.part);
+  m.whole.of = this;
+  m.whole.at = &m;
+  return merges_->merge(parts_, m.whole);
+}
+
+/// Called when a pending merge has ended, on any thread.
+void local_group::merged(meeting& m, std::exception_ptr failure) noexcept {
+  std::vector<completion*> all;
+  for (auto& r : m.ranks)
+    if (r.whole)
+      all.push_back(r.whole);
+  {
+    std::lock_guard guard{mutex_};
+    end(m);
   }
+  for (auto* rank : all)
+    rank->completed(failure);
 }
 
 void local_group::fail(std::size_t rank, const error& why) {
@@ -130,7 +154,7 @@ std::vector<waiting_call> local_group::waiting_calls(std::size_t rank,
     const auto& m = meeting_at(position);
     if (m.ended || m.failure)
       continue;
-    all.push_back({position, text_of(m.ranks[rank].call), {}, {}});
+    all.push_back({position, text_of(m.ranks[rank].part.call), {}, {}});
     auto& found = all.back();
     found.since_ns = m.ranks[rank].since_ns;
     for (std::size_t r = 0; r < size(); ++r)
@@ -226,12 +250,12 @@ void local_group::check_alike(meeting& m, std::size_t rank,
                               const collective_call& call, notices& to) {
   const auto first = std::ranges::find_if(
     m.ranks, [](const visit& v) { return v.whole != nullptr; });
-  if (m.failure || first == m.ranks.end() || are_alike(first->call, call))
+  if (m.failure || first == m.ranks.end() || are_alike(first->part.call, call))
     return;
   const auto other = static_cast<std::size_t>(first - m.ranks.begin());
   fail_meeting(m,
                mismatch_error(m.position, {rank, text_of(call)},
-                              {other, text_of(first->call)}),
+                              {other, text_of(first->part.call)}),
                to);
 }
 
@@ -247,18 +271,22 @@ void local_group::tell(const notices& all) noexcept {
     whole->completed(failure);
 }
 
+std::vector<std::unique_ptr<communicator>>
+make_ends(std::unique_ptr<merger> merges) {
+  const auto group = std::make_shared<local_group>(std::move(merges));
+  std::vector<std::unique_ptr<communicator>> ends;
+  for (std::size_t r = 0; r < group->size(); ++r)
+    ends.push_back(std::make_unique<end_of_group<local_group>>(group, r));
+  return ends;
+}
+
 } // namespace local
 
 std::vector<std::unique_ptr<communicator>>
 make_local_group(std::span<device* const> ranks,
                  const local_group_options& options) {
-  const auto group = std::make_shared<local::local_group>(
-    std::vector<device*>(ranks.begin(), ranks.end()), options);
-  std::vector<std::unique_ptr<communicator>> ends;
-  for (std::size_t r = 0; r < ranks.size(); ++r)
-    ends.push_back(
-      std::make_unique<end_of_group<local::local_group>>(group, r));
-  return ends;
+  return local::make_ends(std::make_unique<local::cpu_merger>(
+    std::vector<device*>(ranks.begin(), ranks.end()), options));
 }
 
 } // namespace troupe::comm

@@ -3,7 +3,7 @@
 
 #include <troupe/base/error.hpp>
 #include <troupe/comm/communicator.hpp>
-#include <troupe/comm/local/group_merge.hpp>
+#include <troupe/comm/local/merger.hpp>
 
 #include <cstddef>
 #include <exception>
@@ -16,14 +16,15 @@
 namespace troupe::comm::local {
 
 /// What the ranks of one process share: the calls that some ranks have made and
-/// others have not. The last rank that makes a call merges for all.
+/// others have not. The last rank that makes a call merges for all, or starts
+/// the merge.
 ///
 /// Thread rule: that of `communicator`.
 class local_group {
 public:
-  local_group(std::vector<device*> ranks, const local_group_options& options);
+  explicit local_group(std::unique_ptr<merger> merges);
 
-  std::size_t size() const noexcept { return merge_.size(); }
+  std::size_t size() const noexcept { return merges_->size(); }
 
   ///@{
   /// The functions of `communicator`, for one rank.
@@ -42,7 +43,17 @@ private:
     bool came = false;
     completion* whole = nullptr; ///< null: the rank does not wait
     std::uint64_t since_ns = 0;  ///< when it made the call
-    collective_call call;
+    rank_part part;
+  };
+
+  struct meeting;
+  /// What a merge that is pending calls.
+  struct merge_end final : completion {
+    void completed(std::exception_ptr failure) noexcept override {
+      of->merged(*at, std::move(failure));
+    }
+    local_group* of = nullptr;
+    meeting* at = nullptr;
   };
 
   /// A call, from the first rank that makes it to the last.
@@ -54,6 +65,7 @@ private:
     /// The first failure. Ranks that waited were notified of it; ranks that
     /// arrive later get it at once.
     std::optional<error> failure;
+    merge_end whole;
   };
 
   /// Completions of failed calls. They are called after the lock is released.
@@ -73,7 +85,8 @@ private:
   void fail_meeting(meeting& m, const error& why, notices& to);
   void leave_meeting(meeting& m, std::size_t rank, notices& to);
   launch_result finish(meeting& m, std::size_t rank);
-  void merge_all(const meeting& m);
+  launch_status merge_all(meeting& m);
+  void merged(meeting& m, std::exception_ptr failure) noexcept;
 
   mutable std::mutex mutex_; // guards all members below but the last ones
   /// Call n is at n modulo the size. Calls from `ended_` + 1 on are in use.
@@ -85,9 +98,13 @@ private:
 
   // The last rank to make a call uses these without the lock. Its next call is
   // part of every later call, so no two calls use them at a time.
-  group_merge merge_;
-  std::vector<rank_value> values_;   // of one variable, by rank
+  std::unique_ptr<merger> merges_;
+  std::vector<rank_part> parts_;     // of the call, by rank
   std::vector<completion*> waiting_; // of the ranks that wait for the call
 };
+
+/// The ends of a group that this merger merges for; result i is that of rank i.
+std::vector<std::unique_ptr<communicator>>
+make_ends(std::unique_ptr<merger> merges);
 
 } // namespace troupe::comm::local
