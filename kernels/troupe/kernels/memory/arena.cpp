@@ -219,7 +219,8 @@ buffer arena::allocate(std::size_t bytes) {
   if (block) {
     if (block->mark.stream != reuse_mark::at_once)
       wait_for(block);
-    guard_tail(*block, bytes);
+    if (!state_->ordered) // else queued work may still use the whole block
+      guard_tail(*block, bytes);
     return buffer{block};
   }
   throw out_of_memory(*state_, bytes);
