@@ -66,4 +66,17 @@ TEST_CASE("a program that can run has no unsupported ops") {
   CHECK(found["unsupported_ops"].empty());
   CHECK(found["unsupported_startup_ops"].empty());
 }
+
+TEST_CASE(
+  "inspect lists the ops without a kernel on devices that are not there") {
+  const auto missing = [](const std::string& net) {
+    const auto text =
+      run_troupe({"inspect", net, "--devices", "cuda:0", "--json"}).out;
+    return nlohmann::json::parse(text)["unsupported_ops"];
+  };
+  CHECK(missing("mlp").empty());
+  CHECK(missing(fixture).empty());
+  CHECK(missing("lenet").contains("conv2d"));
+  CHECK_FALSE(missing("lenet").contains("mul"));
+}
 } // TEST_SUITE("apps.unsupported_ops")

@@ -3,8 +3,6 @@
 
 #include <troupe/actors/backend/backend.hpp>
 #include <troupe/apps/option_checks.hpp>
-#include <troupe/apps/usage_error.hpp>
-#include <troupe/base/error.hpp>
 #include <troupe/kernels/kernel_options.hpp>
 #include <troupe/kernels/memory/memory_limit.hpp>
 
@@ -29,18 +27,6 @@ std::string unfed_gradient(const network_options& options,
              && !find_feed(bundle.feeds, gradient)
            ? gradient
            : "";
-}
-
-/// Parses the value of an option. An error is a wrong command line and names
-/// the option.
-template <class Parse>
-auto parse_value(const std::string& option, const std::string& value,
-                 Parse parse) {
-  try {
-    return parse(value);
-  } catch (const error& failure) {
-    throw usage_error(option + ": " + failure.what());
-  }
 }
 
 /// Calls `take(value, is_first)` for each value.
@@ -101,7 +87,8 @@ void add_loss_option(CLI::App& command, network_options& options) {
 void add_device_options(CLI::App& command, network_options& options) {
   command
     .add_option("--devices", options.devices,
-                "cpu, cpu:2 (two CPU devices) or sim:2 (two simulated ones)")
+                "cpu, cpu:2 (two CPU devices), sim:2 (two simulated ones) or "
+                "cuda:0,cuda:1 (two GPUs)")
     ->check(not_empty())
     ->capture_default_str();
   command

@@ -3,6 +3,8 @@
 
 #include <troupe/actors/executor.hpp>
 #include <troupe/apps/program_source.hpp>
+#include <troupe/apps/usage_error.hpp>
+#include <troupe/base/error.hpp>
 #include <troupe/training/data/batch_source.hpp>
 
 #include <cstdint>
@@ -88,5 +90,17 @@ std::vector<std::string> distinct_names(const std::string& text,
 
 /// Adds `--json` and `--help` with an example.
 void add_output_options(CLI::App& command, bool& json, const char* example);
+
+/// Parses the value of an option. An error is a wrong command line and names
+/// the option.
+template <class Parse>
+auto parse_value(const std::string& option, const std::string& value,
+                 Parse parse) {
+  try {
+    return parse(value);
+  } catch (const error& failure) {
+    throw usage_error(option + ": " + failure.what());
+  }
+}
 
 } // namespace troupe::apps

@@ -6,6 +6,7 @@
 #include <troupe/apps/usage_error.hpp>
 #include <troupe/base/quoted_name.hpp>
 #include <troupe/graph/sub_blocks.hpp>
+#include <troupe/kernels/device.hpp>
 #include <troupe/kernels/io/npz.hpp>
 
 #include <CLI/App.hpp>
@@ -15,6 +16,8 @@
 
 #include <cstdio>
 #include <memory>
+#include <span>
+#include <string>
 
 namespace troupe::apps {
 
@@ -38,7 +41,8 @@ json describe_feed(const feed_info& feed) {
   return out;
 }
 
-json describe_program(const program_bundle& bundle) {
+json describe_program(const program_bundle& bundle,
+                      std::span<const device_id> devices) {
   const graph::block& main = bundle.main.main();
   json out;
   out["name"] = bundle.name;
@@ -62,8 +66,7 @@ json describe_program(const program_bundle& bundle) {
   graph::for_each_op(bundle.main,
                      [&](const graph::op_desc& op) { ++types[op.type]; });
   out["op_types"] = types;
-  const device_id host;
-  const missing_ops missing = find_missing_ops(bundle, {&host, 1});
+  const missing_ops missing = find_missing_ops(bundle, devices);
   out["unsupported_ops"] = missing.main;
   out["unsupported_startup_ops"] = missing.startup;
   return out;
@@ -122,12 +125,13 @@ void print_program(const json& program) {
 }
 
 int run_inspect(const std::string& what, const std::string& loss,
-                bool as_json) {
+                const std::string& devices, bool as_json) {
   const bool arrays = what.ends_with(".npz");
   if (arrays && !loss.empty())
     throw usage_error("--loss " + loss + ": an .npz file has no loss");
-  const json found =
-    arrays ? describe_arrays(what) : describe_program(load_program(what, loss));
+  const auto on = parse_value("--devices", devices, parse_devices);
+  const json found = arrays ? describe_arrays(what)
+                            : describe_program(load_program(what, loss), on);
   if (as_json)
     std::printf("%s\n", json_text(found).c_str());
   else if (arrays)
@@ -142,6 +146,7 @@ int run_inspect(const std::string& what, const std::string& loss,
 void add_inspect(CLI::App& app, action& chosen) {
   struct inspect_options {
     network_options network;
+    std::string devices = "cpu";
     bool json = false;
   };
   auto options = std::make_shared<inspect_options>();
@@ -156,11 +161,18 @@ void add_inspect(CLI::App& app, action& chosen) {
     ->check(not_empty())
     ->required();
   add_loss_option(command, options->network);
+  command
+    .add_option(
+      "--devices", options->devices,
+      "lists the ops that have no kernel on these devices, which need "
+      "not be there")
+    ->check(not_empty())
+    ->capture_default_str();
   add_output_options(command, options->json, "troupe inspect resnet18");
   command.callback([options, &chosen] {
     chosen = [options] {
       return run_inspect(options->network.program, options->network.loss,
-                         options->json);
+                         options->devices, options->json);
     };
   });
 }

@@ -54,16 +54,16 @@ std::vector<std::string> instruction_sets() {
   return found;
 }
 
-std::vector<std::string> usable_devices() {
-  std::vector<std::string> found;
+/// Lists the kinds of device, and why others cannot be used.
+void find_devices(machine_report& report) {
   for (auto kind : {device_kind::cpu, device_kind::cuda, device_kind::sim}) {
     try {
       backend_of(kind).make_device(0);
-      found.emplace_back(to_string(kind));
-    } catch (const error&) {
+      report.devices.emplace_back(to_string(kind));
+    } catch (const error& e) {
+      report.advice.push_back(e.message());
     }
   }
-  return found;
 }
 
 /// 1706 in base 100 is CAF's 0.17.6; protobuf counts in base 1000.
@@ -80,18 +80,15 @@ std::string describe_engine(const comm::engine_support& engine,
            : std::string{"not built in: "} + package + " was not installed";
 }
 
-std::vector<std::string> find_advice(const machine_report& report) {
-  std::vector<std::string> advice;
+void find_advice(machine_report& report) {
+  auto& advice = report.advice;
   if (std::ranges::find(report.instruction_sets, "avx2")
       == report.instruction_sets.end())
     advice.push_back("no AVX2: kernels run several times slower");
   if (const auto reason = reason_against_blas(); !reason.empty())
     advice.emplace_back(reason);
-  if (std::ranges::find(report.devices, "cuda") == report.devices.end())
-    advice.push_back("no GPU: this build or machine has no CUDA");
   if (report.available_bytes < (1u << 30))
     advice.push_back("less than 1 GiB of memory is available");
-  return advice;
 }
 
 } // namespace
@@ -103,7 +100,7 @@ machine_report examine_machine() {
   report.instruction_sets = instruction_sets();
   report.memory_bytes = proc_bytes("/proc/meminfo", "MemTotal");
   report.available_bytes = proc_bytes("/proc/meminfo", "MemAvailable");
-  report.devices = usable_devices();
+  find_devices(report);
   report.libraries = cpu_library_versions();
   report.libraries.insert(
     report.libraries.begin(),
@@ -114,7 +111,7 @@ machine_report examine_machine() {
     {"gloo", describe_engine(comm::gloo_support(), "libgloo-dev", "TCP")},
     {"mpi", describe_engine(comm::mpi_support(), "libopenmpi-dev",
                             "takes effect under mpirun")}};
-  report.advice = find_advice(report);
+  find_advice(report);
   return report;
 }
 

@@ -10,8 +10,10 @@ namespace troupe::graph {
 
 namespace {
 
-bool runs_anywhere(const op_desc& op) {
-  return op.type == "feed" || op.type == "fetch" || is_control_flow(op.type);
+/// Control flow reads conditions and arrays on the host, as all CPU kernels do.
+bool needs_no_kernel(const op_desc& op, device_id on) {
+  return op.type == "feed" || op.type == "fetch"
+         || (is_control_flow(op.type) && on.kind != device_kind::cuda);
 }
 
 } // namespace
@@ -21,10 +23,10 @@ op_counts unsupported_ops(const program& p, const kernel_table& kernels,
   op_counts found;
   for (const block& b : p.blocks)
     for (const op_desc& op : b.ops)
-      if (!runs_anywhere(op)
-          && !std::ranges::all_of(devices, [&](device_id device) {
-               return kernels.has(op.type, device.kind);
-             }))
+      if (!std::ranges::all_of(devices, [&](device_id device) {
+            return needs_no_kernel(op, device)
+                   || kernels.has(op.type, device.kind);
+          }))
         ++found[op.type];
   return found;
 }

@@ -21,7 +21,7 @@ struct kind_entry {
 
 constexpr std::array<kind_entry, 3> kinds{{
   {device_kind::cpu, "CPU devices", &cpu_backend},
-  {device_kind::cuda, "CUDA device support", nullptr},
+  {device_kind::cuda, "CUDA devices", &cuda_backend},
   {device_kind::sim, "simulated devices", &sim_backend},
 }};
 
@@ -104,6 +104,22 @@ bool share_memory(std::span<const device_id> ids) {
   const auto kinds = kinds_of(ids);
   const auto* of = kinds.size() == 1 ? find_backend(*kinds.begin()) : nullptr;
   return of && of->shares_memory();
+}
+
+bool merges_by_rank(std::span<const device_id> ids) {
+  const auto kinds = kinds_of(ids);
+  const auto by_rank = [](device_kind kind) {
+    const auto* of = find_backend(kind);
+    return of && of->merges_by_rank();
+  };
+  const auto found = std::ranges::find_if(kinds, by_rank);
+  if (found == kinds.end())
+    return false;
+  if (kinds.size() > 1)
+    throw error(errc::invalid_argument,
+                std::string(to_string(*found))
+                  + " devices merge values only with others of their kind");
+  return true;
 }
 
 std::vector<std::unique_ptr<comm::communicator>>

@@ -45,6 +45,10 @@ public:
   virtual std::vector<std::unique_ptr<comm::communicator>>
   make_group(std::span<device* const> ranks,
              const comm::local_group_options& merging) const;
+  /// True if values are merged by work on the devices' streams: each device
+  /// then has a handle of its own for each collective. Such devices merge only
+  /// with others of their kind.
+  virtual bool merges_by_rank() const noexcept { return false; }
   /// Returns `wanted` without the options that this kind does not support.
   /// Passes that make ops for which `kernels` has no kernel are turned off.
   virtual graph::lowering_options
@@ -74,7 +78,8 @@ public:
   virtual void prepare(std::size_t threads) const { (void)threads; }
 };
 
-/// The backend for `kind`; null if this build does not include it.
+/// The backend for `kind`; null if this build does not include it. Whether the
+/// machine has such devices shows only when one is made.
 const backend* find_backend(device_kind kind);
 /// The backend for `kind`. Throws error(not_found) if this build does not
 /// include it.
@@ -85,6 +90,9 @@ const backend& cpu_backend();
 /// The backend of simulated devices: CPU kernels whose launches complete
 /// asynchronously (kernels/sim/sim_device.hpp).
 const backend& sim_backend();
+/// The backend of NVIDIA's GPUs (kernels/cuda). Its devices need the module
+/// troupe_cuda, a driver and a GPU; all else works without.
+const backend& cuda_backend();
 
 /// Makes one device per id. Throws error(not_found) naming the device if this
 /// build or this machine does not have it.
@@ -106,6 +114,10 @@ std::shared_ptr<const layout> find_layout(std::span<const device_id> ids,
 
 /// True if all devices are of one kind and share their memory.
 bool share_memory(std::span<const device_id> ids);
+
+/// True if the collectives of these devices have a handle per device. Throws
+/// error(invalid_argument) if there is such a kind among several kinds.
+bool merges_by_rank(std::span<const device_id> ids);
 
 /// Connects devices for collectives: by their backend if all are of one kind,
 /// otherwise by `comm::make_local_group`. See `backend::make_group`.

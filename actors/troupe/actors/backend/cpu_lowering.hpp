@@ -6,7 +6,7 @@
 namespace troupe::actors {
 
 /// Returns `wanted` without the passes that make ops without a kernel for
-/// `kind`. Devices of `kind` use the CPU's kernels.
+/// `kind`.
 graph::lowering_options cpu_lowering(graph::lowering_options wanted,
                                      const kernel_table& kernels,
                                      device_kind kind);

@@ -87,6 +87,7 @@ graph::ssa_graph build_unplaced_graph(std::shared_ptr<const graph::program> p,
   p = lowered_for(options.devices, std::move(p), build.lowering);
   auto g = graph::build_ssa_graph(std::move(p), build);
   return options.hooks.rank_collectives || is_spread(places_of(options))
+             || (options.devices.size() > 1 && merges_by_rank(options.devices))
            ? graph::make_rank_collectives(std::move(g))
            : std::move(g);
 }
