@@ -19,7 +19,9 @@ std::shared_ptr<driver> load() {
       function_of_module(module_name, "troupe_make_cuda_driver"));
     return std::shared_ptr<driver>(make());
   } catch (const error& e) {
-    throw error(errc::not_found, "no CUDA devices: " + e.message());
+    throw error(errc::not_found,
+                "no CUDA devices: " + e.message()
+                  + (has_cuda_module() ? "" : "; the preset gpu builds it"));
   }
 }
 
