@@ -75,6 +75,7 @@ TEST_CASE(
     return nlohmann::json::parse(text)["unsupported_ops"];
   };
   CHECK(missing("mlp").empty());
+  CHECK(missing(fixture).empty());
   CHECK(missing("lenet").contains("conv2d"));
   CHECK_FALSE(missing("lenet").contains("mul"));
 }

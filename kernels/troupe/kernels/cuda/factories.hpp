@@ -27,6 +27,11 @@ void run_elementwise_add_grad(kernel_context& ctx);
 void run_elementwise_sub(kernel_context& ctx);
 void run_elementwise_sub_grad(kernel_context& ctx);
 
+void run_reduce_mean(kernel_context& ctx);
+void run_reduce_mean_grad(kernel_context& ctx);
+void run_reduce_sum(kernel_context& ctx);
+void run_reduce_sum_grad(kernel_context& ctx);
+
 void run_mul(kernel_context& ctx);
 void run_mul_grad(kernel_context& ctx);
 

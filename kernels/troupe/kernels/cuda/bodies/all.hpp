@@ -41,8 +41,8 @@ using all_bodies =
             unary_gradient<relu_function>, unary_gradient<tanh_function>,
             unary_gradient<sigmoid_function>, scale, add, fill<float>,
             fill<std::int64_t>, fill<std::int32_t>, add_repeated, sum_repeated,
-            softmax_rows, cross_entropy_gradient, softmax_gradient, sum_all,
-            spread, best_of_rows, count_right, sgd_update, momentum_update,
-            adam_update, advance_powers>;
+            scale_repeated, softmax_rows, cross_entropy_gradient,
+            softmax_gradient, sum_all, spread, best_of_rows, count_right,
+            sgd_update, momentum_update, adam_update, advance_powers>;
 
 } // namespace troupe::cuda

@@ -220,4 +220,26 @@ struct sum_repeated {
   }
 };
 
+/// out[i] = factor * x, where x is repeated
+struct scale_repeated {
+  static constexpr const char* name = "reduce_mean_grad";
+  static constexpr int phases = 1;
+  using shared = nothing_shared;
+  struct arguments {
+    const float* x;
+    float* out;
+    std::int64_t count;
+    float factor;
+    pairing pairs; ///< of out with x, twice
+  };
+  TROUPE_BODY static void run(const place& at, const arguments& a, shared&,
+                              int) {
+    for (auto i = at.index(); i < a.count; i += at.count()) {
+      std::int64_t x, same;
+      a.pairs.offsets(i, x, same);
+      a.out[i] = a.factor * a.x[x];
+    }
+  }
+};
+
 } // namespace troupe::cuda
