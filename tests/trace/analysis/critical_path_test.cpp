@@ -59,14 +59,30 @@ TEST_CASE("the path goes through the op whose message was the last one") {
               {path_kind::ending, no_handle, 990, 1000}});
 }
 
-TEST_CASE("an op that was ready waits for a worker, not for the op before it") {
-  made_trace t{2, 1};
+TEST_CASE("an op that was ready was held up by what its worker ran") {
+  made_trace t{2, 2};
   const auto first = t.op("first", 0), other = t.op("other", 1);
+  const auto beside = t.op("beside", 1);
   t.step(0, 0, 1000);
-  t.run(first, 0, 0, 0, 600).run(other, 0, 0, 600, 1000);
+  t.run(first, 0, 0, 5, 600).run(other, 0, 0, 620, 1000);
+  t.run(beside, 0, 1, 0, 610); // on another worker
   check_path(t.done(), 0,
-             {{path_kind::worker, other, 0, 600},
-              {path_kind::compute, other, 600, 1000}});
+             {{path_kind::worker, first, 0, 5},
+              {path_kind::compute, first, 5, 600},
+              {path_kind::worker, other, 600, 620},
+              {path_kind::compute, other, 620, 1000}});
+}
+
+TEST_CASE("what a worker ran before an op was ready did not hold it up") {
+  made_trace t{1, 2};
+  const auto early = t.op("early"), slow = t.op("slow"), last = t.op("last");
+  t.edge(slow, last);
+  t.step(0, 0, 1000);
+  t.run(early, 0, 0, 0, 300).run(slow, 0, 1, 0, 600).run(last, 0, 0, 640, 1000);
+  check_path(t.done(), 0,
+             {{path_kind::compute, slow, 0, 600},
+              {path_kind::worker, last, 600, 640},
+              {path_kind::compute, last, 640, 1000}});
 }
 
 TEST_CASE("a step's time begins when the step before has ended") {

@@ -4,6 +4,7 @@
 #include <troupe/trace/analysis/readiness.hpp>
 
 #include <algorithm>
+#include <vector>
 
 namespace troupe::trace {
 
@@ -38,6 +39,10 @@ public:
   path_walk(const timeline& all, const op_graph& graph, const step_times& step)
     : all_(all), graph_(graph), step_(step), now_(step.end) {
     path_.step = step.step;
+    for (const auto& r : all.runs())
+      if (r.end > step.after && r.begin < step.end)
+        by_end_.push_back(&r);
+    std::ranges::stable_sort(by_end_, {}, &op_run::end);
   }
 
   critical_path walk() {
@@ -53,8 +58,13 @@ public:
         add(kind, r->begin, r);
       }
       const auto ready = ready_at(all_, graph_, *r);
-      add(path_kind::worker, ready.time, r);
-      r = ready.by;
+      if (const auto* other = run_in_the_way(*r, ready.time)) {
+        add(path_kind::worker, other->end, r);
+        r = other;
+      } else {
+        add(path_kind::worker, ready.time, r);
+        r = ready.by;
+      }
     }
     // What is left cannot be explained: ops without a recorded run.
     add(path_kind::worker, step_.after, nullptr);
@@ -69,6 +79,14 @@ private:
       if (const auto& r = all_.runs()[i]; !last || r.done > last->done)
         last = &r;
     return last;
+  }
+  /// What the worker of `r` ran last while `r` was ready; null if nothing.
+  const op_run* run_in_the_way(const op_run& r, std::uint64_t ready) const {
+    auto at = std::ranges::upper_bound(by_end_, r.begin, {}, &op_run::end);
+    while (at != by_end_.begin() && (*--at)->end > ready)
+      if ((*at)->process == r.process && (*at)->worker == r.worker)
+        return *at;
+    return nullptr;
   }
   /// Adds the part from `begin` to where the walk is.
   void add(path_kind kind, std::uint64_t begin, const op_run* r) {
@@ -89,6 +107,7 @@ private:
   const op_graph& graph_;
   const step_times& step_;
   std::uint64_t now_;
+  std::vector<const op_run*> by_end_; // those that touch the step
   critical_path path_;
 };
 

@@ -15,7 +15,7 @@ namespace troupe::trace {
 enum class path_kind : std::uint8_t {
   compute, ///< an op ran that merges nothing
   merging, ///< a collective, a merging update or a transfer ran
-  worker,  ///< the next op was ready, but no worker ran it yet
+  worker,  ///< the next op was ready, and its worker ran no other
   ending,  ///< all ops had run, but the step had not ended
 };
 inline constexpr std::size_t path_kinds = 4;
@@ -34,9 +34,9 @@ struct path_part {
 /// `step_times::after` to its end. Their lengths add up to the step time.
 ///
 /// Walks back from the op whose results were there last. Before an op's run
-/// comes the time in which it was ready, and before that the run of the op
-/// whose message was the last one. If ranks of a collective waited for the last
-/// one, the path goes on with that rank.
+/// comes what held it up: the run that its worker was busy with when the op was
+/// ready, or else the run of the op whose message was the last one. If ranks of
+/// a collective waited for the last one, the path goes on with that rank.
 struct critical_path {
   std::uint32_t step = 0;
   std::vector<path_part> parts; ///< the earliest first
