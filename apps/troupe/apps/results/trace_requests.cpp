@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <new>
 #include <optional>
 #include <utility>
@@ -38,7 +39,7 @@ std::string trace_requests::start(const trace_request& request) {
   auto wanted = usual_;
   wanted.file = request.file;
   wanted.level = request.level;
-  auto file = exe_->start_trace(wanted).string();
+  auto file = std::filesystem::absolute(exe_->start_trace(wanted)).string();
   say_on_stderr("a trace of level " + std::string{to_string(wanted.level)}
                 + " begins in " + file);
   return file;
@@ -51,8 +52,9 @@ std::string trace_requests::serve(const std::optional<trace_request>& request) {
   if (request && request->starts)
     return start(*request);
   if (const auto file = exe_->stop_trace()) {
-    say_on_stderr("the trace is in " + file->string());
-    return file->string();
+    const auto name = std::filesystem::absolute(*file).string();
+    say_on_stderr("the trace is in " + name);
+    return name;
   }
   if (request)
     throw error(errc::invalid_argument, "no trace is being written");

@@ -117,8 +117,11 @@ std::string path_text(const traced_run& run, const trace::critical_path& path) {
   return text;
 }
 
-std::string types_text(const trace::trace_summary& s) {
-  std::string text = "\ntop ops by self time, per step\n";
+std::string types_text(const traced_run& run, const trace::trace_summary& s) {
+  if (s.types.empty())
+    return "";
+  std::string text = "\ntop ops by self time, per step";
+  text += run.parts().size() > 1 ? ", of all ranks\n" : "\n";
   for (const auto& t : first_of(s.types))
     text += columns_text(time_text(t.self_ns), percent_text(t.share),
                          one_line(t.type) + printed(" (%.4g runs)", t.count));
@@ -139,6 +142,8 @@ std::string waits_text(const traced_run& run, const trace::trace_summary& s) {
 }
 
 std::string workers_text(const traced_run& run, const trace::trace_summary& s) {
+  if (s.workers.empty() && s.overlap.empty())
+    return "";
   std::string text = "\n";
   const bool several = run.parts().size() > 1;
   const auto process_of = [&](std::size_t p) {
@@ -332,7 +337,7 @@ std::string summary_text(const traced_run& run, const trace::trace_summary& s) {
              "--trace-level ops or messages\n";
   if (s.path)
     text += path_text(run, *s.path);
-  text += types_text(s) + waits_text(run, s) + workers_text(run, s);
+  text += types_text(run, s) + waits_text(run, s) + workers_text(run, s);
   text += s.level == trace_level::messages
             ? messages_text(s.messages)
             : "\nmessages: record with --trace-level messages\n";

@@ -87,7 +87,9 @@ export class connection {
       return;
     }
     this._wait_ms = FIRST_WAIT_MS;
-    if (this.store.connection.state !== 'live') this.store.set_connection('live', 'live');
+    if (this.store.connection.state !== 'live') {
+      this.store.set_connection('live', this.store.run?.recorded ? 'a file' : 'live');
+    }
     this.store.take_frame(frame);
     // Frames that this page was too slow for had slices and steps.
     if (frame.head.sequence !== this._sequence + 1) this._needs_history = true;
