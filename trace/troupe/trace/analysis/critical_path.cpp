@@ -37,7 +37,8 @@ namespace {
 class path_walk {
 public:
   path_walk(const timeline& all, const op_graph& graph, const step_times& step)
-    : all_(all), graph_(graph), step_(step), now_(step.end) {
+    : all_(all), graph_(graph), step_(step), now_(step.end),
+      is_passed_(all.runs().size()) {
     path_.step = step.step;
     for (const auto& r : all.runs())
       if (r.end > step.after && r.begin < step.end)
@@ -48,7 +49,7 @@ public:
   critical_path walk() {
     const auto* r = last_run();
     add(path_kind::ending, r ? r->done : step_.after, nullptr);
-    while (r && now_ > step_.after) {
+    while (r && now_ > step_.after && !passes_again(*r)) {
       const auto kind =
         graph_.merges(r->op) ? path_kind::merging : path_kind::compute;
       if (const auto* partner = late_partner(all_, graph_, *r)) {
@@ -80,6 +81,13 @@ private:
         last = &r;
     return last;
   }
+  /// In damaged traces, runs can hold up each other.
+  bool passes_again(const op_run& r) {
+    auto passed = is_passed_[static_cast<std::size_t>(&r - all_.runs().data())];
+    const bool before = passed;
+    passed = true;
+    return before;
+  }
   /// What the worker of `r` ran last while `r` was ready; null if nothing.
   const op_run* run_in_the_way(const op_run& r, std::uint64_t ready) const {
     auto at = std::ranges::upper_bound(by_end_, r.begin, {}, &op_run::end);
@@ -108,6 +116,7 @@ private:
   const step_times& step_;
   std::uint64_t now_;
   std::vector<const op_run*> by_end_; // those that touch the step
+  std::vector<bool> is_passed_;       // by run
   critical_path path_;
 };
 
