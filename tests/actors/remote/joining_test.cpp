@@ -253,9 +253,12 @@ TEST_CASE("a process beyond the number of processes ends the run") {
                       executor exe{net.main, options};
                       return std::string{"no error"};
                     }};
-  for (std::size_t p = 0; p < 2; ++p)
-    CHECK(contains(run.wait(p).last_word,
+  for (std::size_t p = 0; p < 2; ++p) {
+    const auto end = run.wait(p);
+    INFO("last word: ", end.last_word);
+    CHECK(contains(end.last_word,
                    "process 2 has come, but process 0 expects 2 processes"));
+  }
 }
 
 TEST_CASE("of two processes with the same number, the second is refused") {

@@ -80,26 +80,24 @@ void node_state::on_join(const std::shared_ptr<node_state>& me,
     if (!refusal.empty())
       tell(node, lost_atom::value, std::uint64_t{0}, refusal);
     if (now != stage::joining || number == 0 || nodes.contains(number))
-      return; // the others can still come
-    if (number < processes) {
-      nodes[number] = node;
-      if (auto socket = entered.extract(number))
-        sockets.emplace(number, std::move(socket.mapped()));
-      if (const auto text = first_difference(description, theirs, number);
-          !text.empty())
-        failure_of_all = "the processes differ in " + text;
-    } else {
+      return;             // the others can still come
+    nodes[number] = node; // also of one too many: it must hear why
+    if (auto socket = entered.extract(number))
+      sockets.emplace(number, std::move(socket.mapped()));
+    if (number >= processes)
       failure_of_all = refusal; // it has the pass: their numbers differ
-    }
+    else if (const auto text = first_difference(description, theirs, number);
+             !text.empty())
+      failure_of_all = "the processes differ in " + text;
   }
-  if (number < processes)
-    watch(me, number, node);
+  watch(me, number, node);
   if (!failure_of_all.empty()) {
     lose(0, failure_of_all);
     return;
   }
   std::lock_guard guard{mutex};
-  if (now != stage::joining || nodes.size() + 1 < processes || !failure.empty())
+  if (now != stage::joining || nodes.size() + 1 != processes
+      || nodes.rbegin()->first >= processes || !failure.empty())
     return;
   now = stage::knowing;
   actor_list all{self};
