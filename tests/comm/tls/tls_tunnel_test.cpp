@@ -142,6 +142,15 @@ std::chrono::nanoseconds cpu_time_of_waiting() {
   return now() - begin;
 }
 
+/// True once this process computes little. On a busy machine, what came before
+/// the waiting takes a while; who computes instead of waiting goes on forever.
+bool comes_to_rest() {
+  for (int i = 0; i < 200; ++i)
+    if (cpu_time_of_waiting() < 20ms)
+      return true;
+  return false;
+}
+
 } // namespace
 
 TEST_CASE("ten MB pass in both directions at once") {
@@ -326,39 +335,38 @@ TEST_CASE("bytes that nobody takes hold up the other side") {
 }
 
 TEST_CASE("a tunnel that waits computes nothing") {
-  constexpr auto little = 20ms;
   tunnel_to_party to;
-  CHECK(cpu_time_of_waiting() < little);
+  CHECK(comes_to_rest());
   SUBCASE("for a peer that does not read") {
     fill(to.inner);
-    CHECK(cpu_time_of_waiting() < little);
+    CHECK(comes_to_rest());
     to.inner = descriptor{};
-    CHECK(cpu_time_of_waiting() < little);
+    CHECK(comes_to_rest());
   }
   SUBCASE("for a peer that neither reads nor is done with sending") {
     to.peer.write("not taken");
     fill(to.inner);
     ::shutdown(to.inner.get(), SHUT_WR);
-    CHECK(cpu_time_of_waiting() < little);
+    CHECK(comes_to_rest());
   }
   SUBCASE("for the end of one direction") {
     ::shutdown(to.inner.get(), SHUT_WR);
     CHECK(to.peer.read(1).empty());
-    CHECK(cpu_time_of_waiting() < little);
+    CHECK(comes_to_rest());
     to.inner = descriptor{};
-    CHECK(cpu_time_of_waiting() < little);
+    CHECK(comes_to_rest());
   }
   SUBCASE("for the end of the other direction") {
     to.peer.session.close();
     CHECK(receive_all(to.inner).empty());
-    CHECK(cpu_time_of_waiting() < little);
+    CHECK(comes_to_rest());
   }
   SUBCASE("for a plain end that takes nothing from a peer that is gone") {
     const std::string text(1 << 16, 'x');
     while (becomes_ready(to.peer.socket.get(), POLLOUT, 30ms))
       to.peer.session.write(bytes_of(text));
     to.peer.socket = descriptor{};
-    CHECK(cpu_time_of_waiting() < little);
+    CHECK(comes_to_rest());
   }
 }
 

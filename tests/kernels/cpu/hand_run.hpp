@@ -3,6 +3,7 @@
 
 #include <troupe/kernels/device.hpp>
 #include <troupe/kernels/kernel.hpp>
+#include <troupe/kernels/kernel_options.hpp>
 #include <troupe/kernels/lod_sharing.hpp>
 
 #include <cstddef>
@@ -17,9 +18,10 @@ namespace troupe::test {
 /// memory: what is shared, what is written in place.
 class hand_run {
 public:
-  explicit hand_run(std::string type, attribute_map attributes = {})
+  explicit hand_run(std::string type, attribute_map attributes = {},
+                    const kernel_options& options = {})
     : attributes_(std::move(attributes)), rule_(lod_rule_of(type)),
-      kernel_(cpu_kernels().make(type, device_kind::cpu, attributes_)) {}
+      kernel_(cpu_kernels(options).make(type, device_kind::cpu, attributes_)) {}
 
   variable& input(const char* slot, const shape& dims,
                   const std::vector<float>& values) {

@@ -173,16 +173,16 @@ TEST_CASE("an activation of a rounded image lies in float32") {
 TEST_CASE("a convolution in bfloat16 hands rounded images on") {
   if (!has_precision(precision::bfloat16))
     return skip_case("needs bfloat16");
-  const auto table = cpu_kernels({.factors = precision::bfloat16});
-  const op_case c{.type = "conv2d",
-                  .inputs = {{"Input", {random_values({2, 32, 9, 7}, 1)}},
-                             {"Filter", {random_values({48, 32, 3, 3}, 2)}}},
-                  .outputs = {{"Output", 1}}};
-  const auto made = run_op(table, c).at("Output").front();
-  for (const double value : made.elements)
-    CHECK(value
-          == static_cast<double>(
-            static_cast<float>(bfloat16(static_cast<float>(value)))));
+  const shape in{2, 32, 9, 7}, filter{48, 32, 3, 3};
+  hand_run conv("conv2d", {}, {.factors = precision::bfloat16});
+  conv.input("Input", in, values_for(in, 1));
+  conv.input("Filter", filter, values_for(filter, 2));
+  const auto& out = conv.output("Output");
+  conv.run();
+  // With AMX, oneDNN has no kernel whose result lies in blocks.
+  if (cpu::format_of(out.as_tensor()).block == 0)
+    return skip_case("needs convolutions whose results lie in blocks");
+  CHECK(cpu::format_of(out.as_tensor()) == rounded(16));
 }
 
 } // TEST_SUITE("kernels.cpu.rounded_images")
