@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/apps/launch/hosts.hpp>
+#include <troupe/apps/launch/hosts/hosts.hpp>
 
 #include <chrono>
 #include <cstddef>

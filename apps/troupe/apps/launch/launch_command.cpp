@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/apps/launch/host_addresses.hpp>
-#include <troupe/apps/launch/hosts.hpp>
+#include <troupe/apps/launch/hosts/host_addresses.hpp>
+#include <troupe/apps/launch/hosts/hosts.hpp>
 #include <troupe/apps/launch/job.hpp>
 #include <troupe/apps/launch/join_request.hpp>
 #include <troupe/apps/option_checks.hpp>

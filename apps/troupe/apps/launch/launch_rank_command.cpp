@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/launch/guardian.hpp>
-#include <troupe/apps/launch/host_message.hpp>
+#include <troupe/apps/launch/hosts/host_message.hpp>
 #include <troupe/apps/launch/job_folders.hpp>
 #include <troupe/apps/launch/poll_list.hpp>
 #include <troupe/apps/launch/rank_process.hpp>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/launch/launched_rank.hpp>
 
+#include <troupe/apps/launch/hosts/remote_shell.hpp>
 #include <troupe/apps/launch/rank_specification.hpp>
 #include <troupe/apps/launch/rank_variables.hpp>
-#include <troupe/apps/launch/remote_shell.hpp>
 #include <troupe/apps/launch/signal_pipe.hpp>
 #include <troupe/base/cores.hpp>
 #include <troupe/base/error.hpp>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <troupe/apps/launch/hosts/remote_shell.hpp>
 #include <troupe/apps/launch/job.hpp>
 #include <troupe/apps/launch/job_folders.hpp>
 #include <troupe/apps/launch/output_stream.hpp>
 #include <troupe/apps/launch/rank_log.hpp>
 #include <troupe/apps/launch/rank_process.hpp>
-#include <troupe/apps/launch/remote_shell.hpp>
 
 #include <cstddef>
 #include <cstdint>

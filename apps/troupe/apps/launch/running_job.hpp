@@ -2,9 +2,9 @@
 #pragma once
 
 #include <troupe/apps/launch/guardian.hpp>
+#include <troupe/apps/launch/hosts/job_hosts.hpp>
 #include <troupe/apps/launch/job.hpp>
 #include <troupe/apps/launch/job_folders.hpp>
-#include <troupe/apps/launch/job_hosts.hpp>
 #include <troupe/apps/launch/job_members.hpp>
 #include <troupe/apps/launch/join_request.hpp>
 #include <troupe/apps/launch/launched_rank.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/launch/cbor_frame.hpp>
-#include <troupe/apps/launch/host_message.hpp>
+#include <troupe/apps/launch/hosts/host_message.hpp>
 
 #include "apps/launch/launch_runner.hpp"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/apps/launch/host_addresses.hpp>
+#include <troupe/apps/launch/hosts/host_addresses.hpp>
 
 #include <troupe/actors/remote/address.hpp>
+#include <troupe/apps/launch/hosts/remote_shell.hpp>
 #include <troupe/apps/launch/poll_list.hpp>
 #include <troupe/apps/launch/rank_process.hpp>
 #include <troupe/apps/launch/rank_variables.hpp>
-#include <troupe/apps/launch/remote_shell.hpp>
 #include <troupe/apps/subcommands.hpp>
 #include <troupe/base/error.hpp>
 #include <troupe/base/files/descriptor.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/apps/launch/host_message.hpp>
+#include <troupe/apps/launch/hosts/host_message.hpp>
 
 #include <troupe/actors/remote/run_pass.hpp>
 #include <troupe/apps/launch/cbor_frame.hpp>

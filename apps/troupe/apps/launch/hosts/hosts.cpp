@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/apps/launch/hosts.hpp>
+#include <troupe/apps/launch/hosts/hosts.hpp>
 
 #include <troupe/apps/common_options.hpp>
 #include <troupe/apps/usage_error.hpp>

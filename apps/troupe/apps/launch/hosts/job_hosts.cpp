@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/apps/launch/job_hosts.hpp>
+#include <troupe/apps/launch/hosts/job_hosts.hpp>
 
-#include <troupe/apps/launch/host_message.hpp>
+#include <troupe/apps/launch/hosts/host_message.hpp>
+#include <troupe/apps/launch/hosts/remote_shell.hpp>
 #include <troupe/apps/launch/rank_variables.hpp>
-#include <troupe/apps/launch/remote_shell.hpp>
 #include <troupe/comm/tls/job_credentials.hpp>
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/apps/launch/remote_shell.hpp>
+#include <troupe/apps/launch/hosts/remote_shell.hpp>
 
 #include <troupe/base/error.hpp>
 
