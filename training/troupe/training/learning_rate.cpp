@@ -24,20 +24,25 @@ void require_not_computed(const graph::block& b, const std::string& rate) {
 
 } // namespace
 
-const std::string& learning_rate_variable(const graph::program& main) {
-  const std::string* rate = nullptr;
+std::vector<std::string> learning_rates_of(const graph::program& main) {
+  std::vector<std::string> found;
   for (const graph::op_desc& op : main.main().ops)
-    for (const std::string& name : op.input("LearningRate")) {
-      if (rate && *rate != name)
-        throw error(errc::invalid_argument,
-                    "updates take several learning rates, such as " + *rate
-                      + " and " + name);
-      rate = &name;
-    }
-  if (!rate)
+    for (const std::string& name : op.input("LearningRate"))
+      if (std::ranges::find(found, name) == found.end())
+        found.push_back(name);
+  return found;
+}
+
+std::string learning_rate_variable(const graph::program& main) {
+  const auto rates = learning_rates_of(main);
+  if (rates.empty())
     throw error(errc::not_found, "the program has no learning rate");
-  require_not_computed(main.main(), *rate);
-  return *rate;
+  if (rates.size() > 1)
+    throw error(errc::invalid_argument,
+                "updates take several learning rates, such as " + rates[0]
+                  + " and " + rates[1]);
+  require_not_computed(main.main(), rates.front());
+  return rates.front();
 }
 
 } // namespace troupe

@@ -163,7 +163,7 @@ void training_session::run_async(const feed_map& batch,
 feed_map training_session::impl::with_rate(feed_map batch) {
   fed_rate = std::exchange(rate, std::nullopt);
   if (fed_rate) {
-    const auto& name = learning_rate_variable(program.main);
+    const auto name = learning_rate_variable(program.main);
     auto value =
       tensor::make(host, program.main.main().var(name).dims, dtype::float32);
     value.values<float>()[0] = *fed_rate;
@@ -179,7 +179,7 @@ void training_session::impl::take_back_rate() {
 }
 
 double training_session::learning_rate() const {
-  const auto& name = learning_rate_variable(impl_->program.main);
+  const auto name = learning_rate_variable(impl_->program.main);
   if (impl_->rate)
     return *impl_->rate;
   const auto* held = impl_->running.parameters->find(name);

@@ -1,26 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <troupe/apps/dashboard/training_board.hpp>
 
+#include <troupe/training/learning_rate.hpp>
+
 #include <algorithm>
 #include <optional>
 
 namespace troupe::apps {
 
-std::string find_learning_rate(const graph::program& program) {
-  for (const auto& op : program.main().ops)
-    if (const auto& rate = op.input("LearningRate"); !rate.empty())
-      return rate.front();
-  return {};
-}
-
 training_board::training_board(const dashboard_options& options,
                                const program_bundle& trains,
                                const rank_part& part, progress& shown)
-  : command_("train " + trains.name),
-    learning_rate_(find_learning_rate(trains.main)),
-    board_(board_options_of(options)) {
-  if (part.has_others() || part.is_elastic())
-    learning_rate_.clear(); // all ranks must fetch the same
+  : command_("train " + trains.name), board_(board_options_of(options)) {
+  // All ranks must fetch the same.
+  const auto rates = learning_rates_of(trains.main);
+  if (!rates.empty() && !part.has_others() && !part.is_elastic())
+    learning_rate_ = rates.front();
   shown.note("dashboard, to look:       " + board_.view_link());
   shown.note("dashboard, with controls: " + board_.control_link());
 }

@@ -8,7 +8,6 @@
 #include <troupe/apps/rank_part.hpp>
 #include <troupe/apps/results/metrics_file.hpp>
 #include <troupe/dashboard/board.hpp>
-#include <troupe/graph/program.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -16,10 +15,6 @@
 #include <vector>
 
 namespace troupe::apps {
-
-/// The name of the variable that the program's optimizer reads its learning
-/// rate from; empty if there is none.
-std::string find_learning_rate(const graph::program& program);
 
 /// The dashboard of `troupe train`: shows one executor after the other.
 class training_board {
