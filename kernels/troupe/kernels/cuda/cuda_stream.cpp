@@ -11,8 +11,7 @@
 
 namespace troupe::cuda {
 
-// -- memory that is used again
-// ----------------------------------------------------
+// -- memory that is used again ------------------------------------------------
 
 void device_state::wait_for(const reuse_mark& mark) {
   auto* const on = cuda_stream::current();
@@ -43,8 +42,7 @@ cuda_stream::scope::~scope() {
   --on_.queueing_;
 }
 
-// -- the stream
-// -------------------------------------------------------------------
+// -- the stream ---------------------------------------------------------------
 
 cuda_stream::cuda_stream(std::shared_ptr<device_state> on, std::string name)
   : state_(std::move(on)), name_(std::move(name)),
@@ -187,8 +185,7 @@ ticket cuda_stream::advance() {
   return queued_;
 }
 
-// -- events
-// -----------------------------------------------------------------------
+// -- events -------------------------------------------------------------------
 
 /// An event that is reached no earlier than the position; null if the position
 /// has been reached. A position that is not given out yet means all that is
@@ -233,8 +230,7 @@ void cuda_stream::drop_reached() const {
   }
 }
 
-// -- completions
-// ------------------------------------------------------------------
+// -- completions --------------------------------------------------------------
 
 void cuda_stream::add_notice(completion* whole, bool tells_success,
                              std::vector<staged_copy> copies) {

@@ -42,8 +42,7 @@ void copy_values(const kernel_context& ctx, const tensor& from, tensor& to) {
     stream_of(ctx.queue()).copy(to.raw(), from.raw(), from.bytes());
 }
 
-// -- two operands
-// -----------------------------------------------------------------
+// -- two operands -------------------------------------------------------------
 
 pairing pairing_of(const cpu::broadcast_plan& plan) {
   pairing made{};
@@ -125,8 +124,7 @@ void run_add_grad(kernel_context& ctx, float sign) {
   run_add_gradient(ctx, dout, plan, "Y@GRAD", y, true, sign);
 }
 
-// -- constants
-// --------------------------------------------------------------------
+// -- constants ----------------------------------------------------------------
 
 double constant_of(const attribute_map& attributes) {
   const auto text = attributes.get_string("str_value", "");

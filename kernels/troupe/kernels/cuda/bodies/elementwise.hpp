@@ -5,8 +5,7 @@
 
 namespace troupe::cuda {
 
-// -- functions of one number
-// ----------------------------------------------------
+// -- functions of one number --------------------------------------------------
 
 struct relu_function {
   static constexpr const char* name = "relu";
@@ -119,8 +118,7 @@ struct fill {
   }
 };
 
-// -- pairs of tensors
-// -------------------------------------------------------------
+// -- pairs of tensors ---------------------------------------------------------
 
 /// How the elements of two operands are paired, by axis of the result. A step
 /// of 0 repeats the operand.
