@@ -29,13 +29,13 @@ void check_options(const executor_options& options) {
                 "a run over several processes needs devices in the host's "
                 "memory (cpu), not "
                   + to_string(options.devices.front()));
-  const auto on_gpu = std::ranges::any_of(
-    options.devices, [](auto id) { return id.kind == device_kind::cuda; });
-  if (options.hooks.check_nan && on_gpu)
-    throw error(
-      errc::invalid_argument,
-      "check_nan reads values on the host, which cannot read those of "
-      "CUDA devices");
+  const auto apart = std::ranges::find_if_not(
+    options.devices, [](auto id) { return has_host_memory(id.kind); });
+  if (options.hooks.check_nan && apart != options.devices.end())
+    throw error(errc::invalid_argument,
+                "check_nan reads values on the host, which cannot read those "
+                "of "
+                  + to_string(*apart));
   if (options.nodes && !options.hooks.places.empty())
     throw error(errc::invalid_argument,
                 "places are given, and processes, which are places");

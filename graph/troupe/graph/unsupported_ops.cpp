@@ -13,7 +13,7 @@ namespace {
 /// Control flow reads conditions and arrays on the host, as all CPU kernels do.
 bool needs_no_kernel(const op_desc& op, device_id on) {
   return op.type == "feed" || op.type == "fetch"
-         || (is_control_flow(op.type) && on.kind != device_kind::cuda);
+         || (is_control_flow(op.type) && has_host_memory(on.kind));
 }
 
 } // namespace

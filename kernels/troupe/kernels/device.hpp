@@ -21,6 +21,11 @@ enum class device_kind : std::uint8_t {
 
 std::string_view to_string(device_kind kind) noexcept;
 
+/// True if the host can read and write the memory of such devices.
+constexpr bool has_host_memory(device_kind kind) noexcept {
+  return kind != device_kind::cuda;
+}
+
 /// Kind and index: `cpu:1`, `cuda:0`. Paddle's "place".
 struct device_id {
   device_kind kind = device_kind::cpu;

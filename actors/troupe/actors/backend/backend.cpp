@@ -108,11 +108,7 @@ bool share_memory(std::span<const device_id> ids) {
 
 bool merges_by_rank(std::span<const device_id> ids) {
   const auto kinds = kinds_of(ids);
-  const auto by_rank = [](device_kind kind) {
-    const auto* of = find_backend(kind);
-    return of && of->merges_by_rank();
-  };
-  const auto found = std::ranges::find_if(kinds, by_rank);
+  const auto found = std::ranges::find_if_not(kinds, has_host_memory);
   if (found == kinds.end())
     return false;
   if (kinds.size() > 1)

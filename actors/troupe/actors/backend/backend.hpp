@@ -45,10 +45,6 @@ public:
   virtual std::vector<std::unique_ptr<comm::communicator>>
   make_group(std::span<device* const> ranks,
              const comm::local_group_options& merging) const;
-  /// True if values are merged by work on the devices' streams: each device
-  /// then has a handle of its own for each collective. Such devices merge only
-  /// with others of their kind.
-  virtual bool merges_by_rank() const noexcept { return false; }
   /// Returns `wanted` without the options that this kind does not support.
   /// Passes that make ops for which `kernels` has no kernel are turned off.
   virtual graph::lowering_options
@@ -115,8 +111,9 @@ std::shared_ptr<const layout> find_layout(std::span<const device_id> ids,
 /// True if all devices are of one kind and share their memory.
 bool share_memory(std::span<const device_id> ids);
 
-/// True if the collectives of these devices have a handle per device. Throws
-/// error(invalid_argument) if there is such a kind among several kinds.
+/// True if the collectives of these devices have a handle per device, because
+/// values that the host cannot read are merged by work on the devices' streams.
+/// Throws error(invalid_argument) if there is such a kind among several kinds.
 bool merges_by_rank(std::span<const device_id> ids);
 
 /// Connects devices for collectives: by their backend if all are of one kind,

@@ -24,7 +24,6 @@ public:
     return cuda::cuda_kernels(options.factors);
   }
   bool shares_memory() const noexcept override { return false; }
-  bool merges_by_rank() const noexcept override { return true; }
   std::vector<std::unique_ptr<comm::communicator>>
   make_group(std::span<device* const> ranks,
              const comm::local_group_options&) const override {
