@@ -344,6 +344,21 @@ TEST_CASE_FIXTURE(bench,
     ask<trained_step>(self, to, next(i)).get();
 }
 
+TEST_CASE_FIXTURE(bench, "subscribers of one variable have periods of their "
+                         "own") {
+  const auto to = start();
+  std::vector<variable_value> each, third;
+  const auto reader = app.system->spawn(slow_reader, &each);
+  const auto rare = app.system->spawn(slow_reader, &third);
+  const auto loss = make_line_program().loss;
+  CHECK_FALSE(tell(self, to, subscribe{loss, 1, 9, reader}));
+  CHECK_FALSE(tell(self, to, subscribe{loss, 3, 9, rare}));
+  for (std::uint64_t i = 0; i < 5; ++i)
+    ask<trained_step>(self, to, next(i)).get();
+  CHECK(ask<int>(self, reader, 0).get() == 5);
+  CHECK(ask<int>(self, rare, 0).get() == 2); // of steps 0 and 3
+}
+
 TEST_CASE_FIXTURE(bench, "trainers in one actor system do not see each other") {
   const auto expected = losses_of_executor(*this, 6);
   const auto a = start(), b = start();
