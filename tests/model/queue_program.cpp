@@ -297,13 +297,18 @@ void queue_program::end_search(std::size_t s) {
   });
   look_once_more();
   mark(not_last);
-  if (!wrong_.ignores_guests) {
-    branch(
-      "is there a guest?",
-      [=](memory_access& a) { return a.load(guests) == 0; }, behind);
-    wake_owner_if_none_searches();
-  }
+  if (!wrong_.ignores_guests)
+    pass_guests_on();
   mark(behind);
+}
+
+void queue_program::pass_guests_on() {
+  const auto none = new_label();
+  branch(
+    "is there a guest?", [=](memory_access& a) { return a.load(guests) == 0; },
+    none);
+  wake_owner_if_none_searches();
+  mark(none);
 }
 
 void queue_program::push(std::size_t s, int which) {
@@ -353,15 +358,21 @@ void queue_program::sleep(std::size_t s, value bit,
     if (!std::exchange(a.local(look), value{0}))
       jump(a, wait);
   });
-  step("take it back", kind::release, of(seat, s),
-       [=, jump = jump_](memory_access& a) {
-         auto& w = a.shared(of(seat, s));
-         const auto before = w;
-         w = static_cast<value>(w | bit);
-         if ((before & bit) || (bit == up && (before & lent)))
-           jump(a, counted);
-       });
-  count(sleepers, -1);
+  if (wrong_.stays_without_search) {
+    step("take back that it sleeps", kind::release, of(seat, s),
+         [=, jump = jump_](memory_access& a) {
+           auto& w = a.shared(of(seat, s));
+           const auto before = w;
+           w = static_cast<value>(w | bit);
+           if ((before & bit) || (bit == up && (before & lent)))
+             jump(a, counted);
+         });
+    count(sleepers, -1);
+  } else if (bit == up) {
+    wake_owner(s, counted);
+  } else {
+    wake(s, counted);
+  }
   mark(counted);
   if (bit == up && !wrong_.keeps_lent_seats_job)
     hand_on(s);

@@ -66,6 +66,9 @@ struct mistakes {
   bool wakes_without_count = false;  ///< wake() leaves `sleepers`
   bool keeps_lent_seats_job = false; ///< an owner that wakes beside a borrower
   bool back_without_count = false;   ///< give_back() forgets the owner
+  bool stays_without_search = false; ///< does not sleep, but no longer searches
+  bool keeps_guests =
+    false; ///< an owner beside a borrower, which has taken one
 };
 
 constexpr variable of(variable first, std::size_t number) {
@@ -123,6 +126,8 @@ public:
   void take(variable list, variable flag, label none);
   void begin_search(std::size_t s);
   void end_search(std::size_t s);
+  /// By an owner that has looked for guests.
+  void pass_guests_on();
   /// Goes to `awake` when it wakes, or if one of `reasons` is not 0.
   void sleep(std::size_t s, value bit, const std::vector<variable>& reasons,
              label awake);

@@ -219,8 +219,10 @@ found_work job_queue::wait(std::size_t index) noexcept {
   const auto over = [&] { return stopping() && !s.any_job(); };
   for (;;) {
     if (p.seat.is(worker_seat::lent)) {
-      if (auto* g = s.guests.take_oldest())
+      if (auto* g = s.guests.take_oldest()) {
+        s.pass_guests_on();
         return {nullptr, g};
+      }
       if (stopping())
         return {};
       s.sleep_beside_borrower(p);

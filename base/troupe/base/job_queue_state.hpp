@@ -23,7 +23,7 @@ namespace troupe {
 ///
 ///   push:  add to a list; fence F1; if nobody searches, wake a sleeper
 ///   sleep: give up the search, say "asleep"; fence F2; if a list is not
-///          empty, or what else it waits for has come, take that back and look
+///          empty, or what else it waits for has come, take both back and look
 ///          again; else sleep until someone sets the bit
 ///
 /// F1 and F2 are sequentially consistent. If F1 comes first in their order, the
@@ -159,6 +159,13 @@ struct job_queue::state {
         return;
   }
 
+  /// Called by an owner that has looked for guests: pushers may have relied on
+  /// it for more than the one that it takes.
+  void pass_guests_on() noexcept {
+    if (!guests.empty())
+      wake_owner_if_none_searches();
+  }
+
   // -- searching --------------------------------------------------------------
 
   /// A worker that looks at what is attached, if anything is.
@@ -208,8 +215,7 @@ struct job_queue::state {
     std::atomic_thread_fence(std::memory_order_seq_cst); // as F2
     if (last)
       look_once_more();
-    if (!guests.empty())
-      wake_owner_if_none_searches();
+    pass_guests_on();
   }
 
   void close_slot(worker_place& p) noexcept {
@@ -312,28 +318,32 @@ struct job_queue::state {
 
   // -- sleeping ---------------------------------------------------------------
 
+  /// Takes back that the server sleeps, and that its search is over: a pusher
+  /// may have relied on it for more than it finds first.
+  void stay_awake(worker_place& p, std::uint32_t bit) noexcept {
+    if (bit != worker_seat::up) {
+      wake(p);
+      return;
+    }
+    wake_owner(p);
+    // An owner whose seat has been lent meanwhile takes no jobs.
+    if (p.seat.is(worker_seat::lent))
+      look_once_more();
+  }
+
   /// Ends a search by sleeping until `bit` is set, unless `reason_to_stay()`
   /// holds after the fence.
   template <class Reason>
   void sleep(worker_place& p, std::uint32_t bit,
              Reason reason_to_stay) noexcept {
     close_slot(p);
-    auto before = p.seat.change(0, bit | worker_seat::searching);
+    const auto before = p.seat.change(0, bit | worker_seat::searching);
     if (before & worker_seat::searching)
       searchers.fetch_sub(1, std::memory_order_relaxed);
     sleepers.fetch_add(1, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_seq_cst); // F2
     if (reason_to_stay()) {
-      // An owner whose seat has been lent meanwhile does not count as a
-      // sleeper. It takes no jobs either, although a pusher may have relied on
-      // it.
-      const auto as_owner = bit == worker_seat::up;
-      if (p.seat.change(bit, 0, before,
-                        [bit](std::uint32_t w) { return !(w & bit); })
-          && !(as_owner && (before & worker_seat::lent)))
-        sleepers.fetch_sub(1, std::memory_order_relaxed);
-      if (as_owner && p.seat.is(worker_seat::lent))
-        look_once_more();
+      stay_awake(p, bit);
       return;
     }
     p.seat.sleep_until(bit);
