@@ -25,13 +25,10 @@ std::vector<double> predicted(const process_trace& t,
   const std::vector<process_trace> parts{t};
   const timeline all{parts};
   const op_graph graph{t.graph};
-  const auto costs = cost_table::measure(parts, all, graph);
   std::vector<cost_change> changes;
   for (const auto& entry : what)
     changes.push_back(parse_cost_change(entry));
-  const auto made =
-    replay(all, graph, steps_to_replay(all), costs, costs.changed(changes));
-  return made.predicted_ns;
+  return replay(all, graph, steps_to_replay(all), changes).predicted_ns;
 }
 
 /// Steps of 1000 ns without a gap: on two devices a `conv` of 400 and 600 ns,
@@ -63,7 +60,7 @@ TEST_CASE("equal costs give the measured step times") {
 }
 
 TEST_CASE("a factor changes what lies on the path, once per worker") {
-  // The medians of conv are 400 on one device and 600 on the other.
+  // conv takes 400 on one device and 600 on the other.
   CHECK(predicted(two_devices(2), {"conv=x0.5"})
         == std::vector<double>(4, 300 + 390 + 10));
   CHECK(predicted(two_devices(1), {"conv=x0.5"})
@@ -77,6 +74,19 @@ TEST_CASE("times can be added, taken away and fixed") {
         == std::vector<double>(4, 1600 + 390 + 10));
   CHECK(predicted(two_devices(2), {"conv=-100ns", "update=90ns"})
         == std::vector<double>(4, 500 + 90 + 10));
+}
+
+TEST_CASE("a change applies to each run, however long it was") {
+  made_trace t{1, 1};
+  const auto a = t.op("a");
+  const std::uint64_t took[] = {100, 100, 100, 100, 100, 900}; // an outlier
+  std::uint64_t at = 0;
+  for (std::uint32_t s = 0; s < 6; at += took[s++])
+    t.step(s, at, at + took[s]).run(a, s, 0, at, at + took[s]);
+  CHECK(predicted(t.done(), {"a=10ns"}) == std::vector<double>(4, 10));
+  CHECK(predicted(t.done(), {"a=x0.5"})
+        == std::vector<double>{50, 50, 50, 450});
+  CHECK(predicted(t.done(), {"a=-200ns"}) == std::vector<double>{0, 0, 0, 700});
 }
 
 TEST_CASE("a shorter op makes another op the one that the path waits for") {

@@ -82,11 +82,11 @@ double time_of_interest(const std::vector<double>& times,
   return options.step ? times.back() : trace::mean(times);
 }
 
-trace::cost_table
-changed_costs(const trace::cost_table& costs,
-              const std::vector<trace::cost_change>& changes) {
+trace::replayed_steps
+replay_with(const traced_run& run, const trace::step_range& range,
+            const std::vector<trace::cost_change>& changes) {
   try {
-    return costs.changed(changes);
+    return trace::replay(run.timeline(), run.graph(), range, changes);
   } catch (const error& e) {
     throw error(e.code(), "--what-if: " + e.message());
   }
@@ -95,12 +95,10 @@ changed_costs(const trace::cost_table& costs,
 what_if_times predict(const traced_run& run, const path_options& options,
                       const std::vector<trace::cost_change>& changes) {
   const auto& all = run.timeline();
-  const auto costs = trace::cost_table::measure(run.parts(), all, run.graph());
-  const auto changed = changed_costs(costs, changes);
   const auto range = options.step ? trace::steps_to_replay(all, *options.step)
                                   : trace::steps_to_replay(all);
-  const auto same = trace::replay(all, run.graph(), range, costs, costs);
-  const auto other = trace::replay(all, run.graph(), range, costs, changed);
+  const auto same = replay_with(run, range, {});
+  const auto other = replay_with(run, range, changes);
   return {same.steps.size(), time_of_interest(same.measured_ns, options),
           time_of_interest(same.predicted_ns, options),
           time_of_interest(other.predicted_ns, options)};

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace troupe::trace {
@@ -27,24 +26,7 @@ struct op_cost {
   double bytes = 0; ///< that a run allocates for its results, on average
 };
 
-/// A change of costs, for "what if".
-struct cost_change {
-  enum class kind : std::uint8_t { factor, added, fixed };
-  std::string type; ///< of the ops; "*": all
-  kind how = kind::factor;
-  double value = 1; ///< a factor, or nanoseconds
-
-  double of(double ns) const;
-};
-
-/// Reads "conv2d=x0.5" (half the time), "conv2d=+2ms" (longer), "conv2d=-1us"
-/// (shorter) or "conv2d=100us". Units are ns, us, ms and s. A factor is at most
-/// 10^6, a time at most 10^6 s. Throws error(invalid_argument) that names the
-/// entry.
-cost_change parse_cost_change(std::string_view entry);
-
-/// Costs by op type, shapes and device. One table is shared by all that
-/// predicts: `troupe trace costs` prints it, and `replay` takes it.
+/// Costs by op type, shapes and device: what `troupe trace costs` prints.
 class cost_table {
 public:
   /// Measures the steady steps of a run; all steps if those have no runs.
@@ -55,9 +37,6 @@ public:
   std::span<const op_cost> rows() const noexcept { return rows_; }
   /// The row of an op of the graph; null if it never ran.
   const op_cost* find(handle_id op) const;
-  /// A copy in which the median and the quartiles are changed. Throws
-  /// error(not_found) if a change is of a type that the table lacks.
-  cost_table changed(std::span<const cost_change> changes) const;
 
 private:
   std::vector<op_cost> rows_;

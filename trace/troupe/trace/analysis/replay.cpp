@@ -2,6 +2,7 @@
 #include <troupe/trace/analysis/replay.hpp>
 
 #include <troupe/base/error.hpp>
+#include <troupe/base/quoted_name.hpp>
 #include <troupe/trace/analysis/readiness.hpp>
 
 #include <algorithm>
@@ -97,9 +98,10 @@ struct happening {
 class replaying {
 public:
   replaying(const timeline& all, const op_graph& graph, const step_range& range,
-            const cost_table& now, const cost_table& then)
-    : all_(all), graph_(graph), now_(now), then_(then) {
+            std::span<const cost_change> changes)
+    : all_(all), graph_(graph) {
     collect(range);
+    change_costs(changes);
     find_streams();
     connect();
     measure_delays();
@@ -110,6 +112,7 @@ public:
 
 private:
   void collect(const step_range& range);
+  void change_costs(std::span<const cost_change> changes);
   void find_streams();
   void connect();
   void measure_delays();
@@ -129,8 +132,6 @@ private:
 
   const timeline& all_;
   const op_graph& graph_;
-  const cost_table& now_;
-  const cost_table& then_;
   std::vector<node> nodes_;     // ordered by their measured begin
   std::vector<number> node_of_; // by index of the run
   std::vector<step_state> steps_;
@@ -165,15 +166,26 @@ void replaying::collect(const step_range& range) {
     node n;
     n.run = &r;
     n.cost = static_cast<double>(own_time(all_, graph_, r));
-    const auto* now = now_.find(r.op);
-    const auto* then = then_.find(r.op);
-    if (now && then)
-      n.cost = std::max(0.0, n.cost + then->ns.median - now->ns.median);
     n.occupied = static_cast<double>(r.end - r.begin);
     const auto place = static_cast<number>(nodes_.size());
     node_of_[i] = place;
     steps_[r.step - first_step_].nodes.push_back(place);
     nodes_.push_back(std::move(n));
+  }
+}
+
+void replaying::change_costs(std::span<const cost_change> changes) {
+  const auto& handles = graph_.graph().handles;
+  for (const auto& change : changes) {
+    bool is_known = false;
+    for (auto& n : nodes_)
+      if (change.type == "*" || handles[n.run->op].type == change.type) {
+        n.cost = change.of(n.cost);
+        is_known = true;
+      }
+    if (!is_known)
+      throw error(errc::not_found,
+                  "no op of type " + quoted_name(change.type) + " has run");
   }
 }
 
@@ -439,9 +451,9 @@ step_range steps_to_replay(const timeline& all, std::uint32_t only) {
 }
 
 replayed_steps replay(const timeline& all, const op_graph& graph,
-                      const step_range& range, const cost_table& now,
-                      const cost_table& then) {
-  return replaying{all, graph, range, now, then}.run();
+                      const step_range& range,
+                      std::span<const cost_change> changes) {
+  return replaying{all, graph, range, changes}.run();
 }
 
 } // namespace troupe::trace

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <troupe/trace/analysis/cost_table.hpp>
+#include <troupe/trace/analysis/cost_change.hpp>
 #include <troupe/trace/analysis/op_graph.hpp>
 #include <troupe/trace/analysis/timeline.hpp>
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace troupe::trace {
@@ -26,19 +27,21 @@ struct step_range {
 /// Predicts step times with other costs, by list scheduling: runs the steps
 /// again on as many workers, with the edges of the graph, and with streams that
 /// launch as many ops at once as they did. If several ops could begin, the one
-/// that began first in the trace does. An op takes its measured time plus the
-/// difference of its medians in `then` and `now`; so with equal tables each op
-/// takes what it took. What the trace cannot explain stays as it was: the time
-/// between the readiness of an op and its begin although a worker was free, and
-/// the time between a step's end and the begin of one that waits for it.
+/// that began first in the trace does. A run of an op takes its measured time,
+/// to which the changes for its type apply in their order; so without changes
+/// each run takes what it took. What the trace cannot explain stays as it was:
+/// the time between the readiness of an op and its begin although a worker was
+/// free, and the time between a step's end and the begin of one that waits for
+/// it.
 ///
 /// Steps before the range count as they were. Help of idle workers is part of
 /// an op's time.
 ///
-/// Throws error(invalid_argument) if the range is not one of whole steps.
+/// Throws error(invalid_argument) if the range is not one of whole steps, and
+/// error(not_found) if no op of a change's type ran in the range.
 replayed_steps replay(const timeline& all, const op_graph& graph,
-                      const step_range& range, const cost_table& now,
-                      const cost_table& then);
+                      const step_range& range,
+                      std::span<const cost_change> changes = {});
 
 /// Steps to replay in order to predict the median step, or step `only`: whole
 /// steps in a row, at most some 200,000 runs. Throws error(invalid_argument) if
