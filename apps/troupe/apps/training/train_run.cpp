@@ -95,7 +95,7 @@ private:
   void leave_epoch(const error& failure, const stop_request& stop);
   training_observer observe(executor& exe, held_out_test& held_out,
                             const stop_request& stop, progress& shown);
-  void begin_board(progress& shown);
+  void begin_board();
   void tell_begin(executor& exe, progress& shown);
   void record(const step_metrics& metrics, progress& shown);
   void step_is_done(const run_position& done);
@@ -222,6 +222,7 @@ int training_run::run() {
   std::optional<stop_watch> ends_late_stop(std::in_place, stop,
                                            end_if_it_takes(patience_for_stops));
   requests_.emplace();
+  begin_board(); // a wrong address is told before devices are tried
   choose_devices(stop);
   if (part_.is_elastic() && wanted_.strategy == graph::merge_strategy::reduce)
     divided_ = divided_state{*parameters_};
@@ -501,10 +502,13 @@ training_observer training_run::observe(executor& exe, held_out_test& held_out,
   return observer;
 }
 
-/// Begins the dashboard, if the first rank is to have one.
-void training_run::begin_board(progress& shown) {
-  if (part_.is_first() && given_.dashboard.is_wanted() && !board_)
-    board_.emplace(given_.dashboard, bundle_, part_, shown);
+/// Begins the dashboard, if the first rank is to have one. In an elastic job
+/// another rank can become the first one.
+void training_run::begin_board() {
+  if (!part_.is_first() || !given_.dashboard.is_wanted() || board_)
+    return;
+  progress shown;
+  board_.emplace(given_.dashboard, bundle_, part_, shown);
 }
 
 /// The latest steps may show why a step has failed, unless the cause is in
@@ -519,7 +523,7 @@ void training_run::train_epoch(held_out_test& held_out,
                                const stop_request& stop) {
   auto shown =
     part_.is_first() ? progress{} : progress{progress::form::nothing};
-  begin_board(shown);
+  begin_board();
   auto fetches = split_names(given_.fetch);
   if (board_)
     board_->add_fetches(run_.fetches, fetches);
