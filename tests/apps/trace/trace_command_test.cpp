@@ -134,6 +134,13 @@ TEST_CASE("ranks of a job are brought onto one clock") {
   CHECK(uncertainty >= 0);
   CHECK(std::abs(offset) <= uncertainty + 20'000);
   CHECK(s["overlap"].size() == 2);
+  CHECK(run_troupe({"trace", "summary", other, file})
+          .out.find("before the first step, of the slowest process each\n")
+        != std::string::npos);
+  const auto ranks = run_troupe({"trace", "diff", file, other});
+  CHECK(ranks.code == 0);
+  CHECK(ranks.err.find("A is of rank 0 of 2, B of rank 1 of 2")
+        != std::string::npos);
   CHECK(fails_with(run_troupe({"trace", "summary", file, file}), 1,
                    {file + ", " + file, "not of one run", "process 0"}));
 }

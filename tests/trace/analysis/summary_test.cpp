@@ -183,6 +183,9 @@ TEST_CASE("messages are counted by what sends and receives them") {
   CHECK(s.messages.op_to_op == 1);
   CHECK(s.messages.var_to_var == 1);
   CHECK(s.messages.total() == 7);
+  t.step(0, 0, 10);
+  t.event(event_kind::message, 9, op, 1, 0, other); // opens the next step
+  CHECK(summary_of(t.done()).messages.total() == 7);
 }
 
 TEST_CASE("a memory peak names the temporaries that held it") {

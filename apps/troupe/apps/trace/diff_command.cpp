@@ -79,11 +79,21 @@ struct diff_options {
   bool json = false;
 };
 
+/// Ranks of a job run ops of different devices, and wait for each other.
+void tell_of_ranks(const trace::run_info& a, const trace::run_info& b) {
+  if (a.process != b.process)
+    std::fprintf(stderr,
+                 "note: A is of rank %zu of %zu, B of rank %zu of %zu; compare "
+                 "the same rank of two runs\n",
+                 a.process, a.processes, b.process, b.processes);
+}
+
 int run_diff(const diff_options& options) {
   const traced_run a{{options.a}};
   const traced_run b{{options.b}};
   a.require_ops();
   b.require_ops();
+  tell_of_ranks(a.parts().front().run, b.parts().front().run);
   const auto by =
     options.by == "op" ? trace::diff_by::op : trace::diff_by::type;
   const auto found =

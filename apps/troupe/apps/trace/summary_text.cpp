@@ -74,15 +74,40 @@ std::string run_text(const traced_run& run, const trace::trace_summary& s) {
   return text;
 }
 
+/// A phase of the rank in which it took longest; ranks meet before the first
+/// step.
+struct slowest_phase {
+  std::string name;
+  std::size_t process = 0;
+  std::int64_t ns = 0;
+};
+
+/// In the order of the first rank, then what only others have.
+std::vector<slowest_phase> slowest_phases(const traced_run& run) {
+  std::vector<slowest_phase> made;
+  for (const auto& part : run.parts())
+    for (const auto& p : part.phases) {
+      const auto ns = p.end_ns - p.begin_ns;
+      const auto known = std::ranges::find(made, p.name, &slowest_phase::name);
+      if (known == made.end())
+        made.push_back({p.name, part.run.process, ns});
+      else if (ns > known->ns)
+        *known = {p.name, part.run.process, ns};
+    }
+  return made;
+}
+
 std::string phases_text(const traced_run& run) {
-  const auto& phases = run.parts().front().phases;
+  const auto phases = slowest_phases(run);
   if (phases.empty())
     return "";
-  std::string text = "\nbefore the first step\n";
-  for (const auto& p : phases) {
-    const auto ns = static_cast<double>(p.end_ns - p.begin_ns);
-    text += columns_text(time_text(ns), "", one_line(p.name));
-  }
+  const bool is_job = run.parts().size() > 1;
+  std::string text = "\nbefore the first step";
+  text += is_job ? ", of the slowest process each\n" : "\n";
+  for (const auto& p : phases)
+    text += columns_text(time_text(static_cast<double>(p.ns)),
+                         is_job ? "process " + std::to_string(p.process) : "",
+                         one_line(p.name));
   return text;
 }
 

@@ -155,10 +155,16 @@ std::vector<merge_overlap> time_sums::overlap() {
   return made;
 }
 
-/// Counts messages, finds the level and sums up what was lost. A trace that
-/// ended within its first step has no event that tells its level.
-void read_events(std::span<const process_trace> parts, const op_graph& graph,
-                 trace_summary& into) {
+/// True if a step that follows those of the trace gets the message.
+bool goes_beyond(const trace_event& message, const timeline& all) {
+  return !all.steps().empty() && message.step > all.steps().back().step;
+}
+
+/// Counts the messages of the trace's steps, finds the level and sums up what
+/// was lost. A trace that ended within its first step has no event that tells
+/// its level.
+void read_events(std::span<const process_trace> parts, const timeline& all,
+                 const op_graph& graph, trace_summary& into) {
   auto& m = into.messages;
   for (const auto& part : parts) {
     into.lost += part.lost;
@@ -169,6 +175,8 @@ void read_events(std::span<const process_trace> parts, const op_graph& graph,
       if (e.kind != event_kind::message)
         continue;
       into.level = std::max(into.level, trace_level::messages);
+      if (goes_beyond(e, all))
+        continue;
       const bool to_op = graph.is_op(e.to);
       if (e.from == no_handle)
         ++(to_op ? m.start_to_op : m.start_to_var);
@@ -217,7 +225,7 @@ trace_summary summarize(std::span<const process_trace> parts,
   s.overlap = sums.overlap();
   s.memory = find_memory_peaks(parts);
   s.actors = actor_uses(parts);
-  read_events(parts, graph, s);
+  read_events(parts, all, graph, s);
   return s;
 }
 
