@@ -93,6 +93,14 @@ public:
       time_jobs();
   }
 
+  /// How many jobs, as long as the latest ones, take some microseconds: at
+  /// least
+  /// 1. Who runs many in a row looks for other work after so many. Only on this
+  /// worker's thread.
+  std::uint32_t jobs_between_looks() const noexcept {
+    return jobs_between_times_;
+  }
+
   /// True if this worker's jobs, including the running one, are so short that
   /// it reaches a new job before another worker could fetch it. Only on this
   /// worker's thread.

@@ -262,11 +262,67 @@ TEST_CASE("ops that end later, transfers and ranks notify on completion") {
     CHECK((plan.end_of(o.id) == op_end::later)
           == (is_chosen(o) || transfers_value || is_rank));
     for (auto& e : plan.told_by(o.id))
-      CHECK(e.at_completion == (plan.end_of(o.id) == op_end::later));
+      CHECK(e.at_completion
+            == (plan.end_of(o.id) == op_end::later && !e.is_turn));
   }
   CHECK(chosen == 2);
   CHECK(transfers > 0);
   CHECK(ranks == 2);
+}
+
+TEST_CASE("a rank's next merge is told at launch if its values are its own") {
+  const auto model = build_model("mlp");
+  auto g = graph::add_transfers(over(model.main, "cpu:2"), {0, 1});
+  const auto turns = [](const graph::ssa_graph& of) {
+    const wiring_plan plan{of, {.streams = plan_streams(of, 1)}};
+    std::size_t count = 0;
+    for (auto& e : plan.edges())
+      if (e.is_turn) {
+        ++count;
+        CHECK_FALSE(e.at_completion);
+        CHECK(of.op(e.from).kind == graph::op_kind::all_reduce);
+        CHECK(of.op(e.from).device == of.op(e.to).device);
+        CHECK(of.op(e.from).collective_index != of.op(e.to).collective_index);
+      }
+    return count;
+  };
+  const auto merges = static_cast<std::size_t>(std::ranges::count(
+    g.ops, graph::op_kind::all_reduce, &graph::op_handle::kind));
+  REQUIRE(merges > 2);
+  CHECK(turns(g) == merges); // the last one tells the first of the next step
+  // The second collective of a device now also uses the values of the first.
+  auto first = std::ranges::find(g.ops, graph::op_kind::all_reduce,
+                                 &graph::op_handle::kind);
+  auto second = std::ranges::find_if(first + 1, g.ops.end(), [&](auto& o) {
+    return o.kind == first->kind && o.device == first->device;
+  });
+  REQUIRE(second != g.ops.end());
+  second->inputs = first->inputs;
+  CHECK(turns(g) == merges - 2);
+}
+
+TEST_CASE("gradients are ready in the order in which they are merged") {
+  const auto g = over(build_model("lenet").main, "cpu:2");
+  const auto order = plan_of(g).expected_order();
+  std::vector<std::size_t> position(g.ops.size());
+  for (std::size_t i = 0; i < order.size(); ++i)
+    position[order[i]] = i;
+  std::vector<const graph::op_handle*> merges;
+  for (auto& o : g.ops)
+    if (o.kind == graph::op_kind::all_reduce)
+      merges.push_back(&o);
+  std::ranges::sort(merges, {}, &graph::op_handle::collective_index);
+  std::vector<std::size_t> last_of(2); // maker, by device
+  for (auto* merge : merges) {
+    std::vector<std::size_t> latest(2);
+    for (auto id : merge->inputs) {
+      const auto& made = g.var(id);
+      CHECK(position[made.generator] > last_of[made.device]);
+      latest[made.device] =
+        std::max(latest[made.device], position[made.generator]);
+    }
+    last_of = latest;
+  }
 }
 
 TEST_CASE("delayed inputs have their distance in edges and releases") {

@@ -465,12 +465,12 @@ void engine::launch(op_mailbox& op, step_state& step, Observer& o) {
     }
   };
   if (pending.ends_later) {
-    record_launch(); // the step can end before the launch returns
+    record_launch(); // the completion can come before the launch returns
     launch_later(launch);
-    return;
+  } else {
+    pending.positions[which_counter(id)] = launch_by_ticket(launch);
+    record_launch();
   }
-  pending.positions[which_counter(id)] = launch_by_ticket(launch);
-  record_launch();
   const auto lists = lists_of(op);
   tell_all({lists.told_now, lists.told_later}, told_in(id), handle_of(op), o);
 }

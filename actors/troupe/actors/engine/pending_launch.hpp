@@ -53,7 +53,8 @@ private:
 /// readers that the device orders after it. After its execution on the stream,
 /// temporaries that this op alone releases are free, in stream order. After its
 /// completion, if requested, all other messages are sent. A launch of kind
-/// `later` sends all messages on completion.
+/// `later` sends all messages on completion, but for that to the next
+/// collective of its rank.
 class pending_op {
 public:
   /// A message that is sent on completion.

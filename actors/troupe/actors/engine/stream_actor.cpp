@@ -14,9 +14,13 @@ namespace {
 /// Marks the inbox of a stream that no thread drains.
 ready_op* const idle_mark = reinterpret_cast<ready_op*>(std::uintptr_t{1});
 
-/// After this many launches, a drain checks whether other jobs of the queue
-/// wait.
-constexpr std::uint32_t launches_between_looks = 16;
+/// After so many launches, a drain checks whether other jobs of the queue wait:
+/// after each one if launches are long. A collective could otherwise begin only
+/// when all ready ops have run.
+std::uint32_t launches_before_look(const worker& on) {
+  constexpr std::uint32_t most = 16;
+  return std::min(most, on.jobs_between_looks());
+}
 
 /// Removes a random op.
 ready_op& take_any(std::vector<ready_op*>& ready, splitmix64& draw) {
@@ -129,7 +133,8 @@ inline void stream_actor::launch(ready_op& op, worker& on) {
 
 void stream_actor::run(worker& on) {
   draining_ = this;
-  for (auto left = launches_between_looks;;) {
+  auto planned = launches_before_look(on);
+  for (auto left = planned;;) {
     if ((ready_.empty() || chooses_)
         && inbox_.load(std::memory_order_relaxed) != nullptr)
       take_inbox();
@@ -141,7 +146,7 @@ void stream_actor::run(worker& on) {
       if (inbox_.compare_exchange_strong(empty, idle_mark,
                                          std::memory_order_acq_rel,
                                          std::memory_order_relaxed)) {
-        on.did(launches_between_looks - left);
+        on.did(planned - left);
         break;
       }
       continue;
@@ -149,8 +154,8 @@ void stream_actor::run(worker& on) {
     launch(*op, on);
     if (--left > 0)
       continue;
-    on.did(launches_between_looks);
-    left = launches_between_looks;
+    on.did(planned);
+    left = planned = launches_before_look(on);
     if (queue_.others_wait(on.index())) {
       draining_ = nullptr;
       queue_.yield(*this); // can run on another worker at once

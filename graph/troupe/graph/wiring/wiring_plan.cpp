@@ -9,7 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
+#include <ranges>
 #include <tuple>
 #include <utility>
 
@@ -45,10 +47,43 @@ void list_last_users(const storage_accesses& s, std::vector<user>& users) {
   }
 }
 
-/// Transfers, and collectives with a handle per device.
+/// A collective with a handle per device.
+bool is_rank(const ssa_graph& g, const op_handle& o) {
+  return g.rank_collectives && o.collective_index >= 0;
+}
+
+/// Its results are its outputs only. Counts of samples and losses go to the
+/// step's state, where ops find them without an edge for each value.
+bool merges_values(const op_handle& o) {
+  return o.kind == op_kind::all_reduce || o.kind == op_kind::reduce
+         || o.kind == op_kind::broadcast;
+}
+
 bool waits_for_others(const ssa_graph& g, const op_handle& o) {
-  return o.kind == op_kind::send || o.kind == op_kind::recv
-         || (g.rank_collectives && o.collective_index >= 0);
+  return o.kind == op_kind::send || o.kind == op_kind::recv || is_rank(g, o);
+}
+
+/// How many collectives use each storage; empty if there are no ranks.
+std::vector<std::uint32_t> collectives_using(const ssa_graph& g) {
+  std::vector<std::uint32_t> users;
+  if (!g.rank_collectives)
+    return users;
+  users.resize(g.num_storages);
+  std::vector<std::uint32_t> own;
+  for (auto& o : g.ops) {
+    if (!is_rank(g, o))
+      continue;
+    own.clear();
+    for (auto* variables : {&o.inputs, &o.outputs})
+      for (auto id : *variables)
+        own.push_back(g.var(id).storage);
+    std::ranges::sort(own);
+    const auto repeated = std::ranges::unique(own);
+    own.erase(repeated.begin(), repeated.end());
+    for (auto storage : own)
+      ++users[storage];
+  }
+  return users;
 }
 
 } // namespace
@@ -94,6 +129,7 @@ wiring_plan::wiring_plan(const ssa_graph& g, wiring_options options)
   find_local_part();
   const reachability reach{local()};
   list_edges(reach);
+  put_urgent_first(reach);
   place_handles();
   add_starts();
   find_releases(reach);
@@ -130,10 +166,12 @@ void wiring_plan::find_local_part() {
 void wiring_plan::list_edges(const reachability& reach) {
   const auto& all = local().edges;
   const auto implied = find_implied_edges(local(), reach);
+  const auto users = collectives_using(graph_);
   edges_.reserve(all.size() + graph_.ops.size());
   for (std::size_t i = 0; i < all.size(); ++i)
     if (auto& e = all[i]; e.distance == 0 || options_.steps_overlap)
-      edges_.push_back({e.from, e.to, e.distance, !implied.edges[i], 0});
+      edges_.push_back(
+        {e.from, e.to, e.distance, !implied.edges[i], 0, is_turn(e, users)});
   if (options_.steps_overlap)
     add_own_edges(implied.own);
   last_version_.assign(graph_.vars.size(), no_handle);
@@ -142,11 +180,57 @@ void wiring_plan::list_edges(const reachability& reach) {
       last_version_[e.to - graph_.ops.size()] = e.from;
 }
 
+/// True if the edge only keeps the order of two collectives of a rank, and no
+/// other collective uses the values of the first one. Calls of a rank become
+/// complete in order (communicator), so a chain of such edges to any other op
+/// still implies that all collectives in it are complete.
+bool wiring_plan::is_turn(const edge& e,
+                          const std::vector<std::uint32_t>& users) const {
+  if (users.empty() || e.kind != edge_kind::order || !graph_.is_op(e.from)
+      || !graph_.is_op(e.to) || e.from == e.to)
+    return false;
+  const auto& first = graph_.op(e.from);
+  if (!merges_values(first) || !is_rank(graph_, first)
+      || !is_rank(graph_, graph_.op(e.to)))
+    return false;
+  const auto is_alone = [&](handle_id id) {
+    return users[graph_.var(id).storage] == 1;
+  };
+  return std::ranges::all_of(first.inputs, is_alone)
+         && std::ranges::all_of(first.outputs, is_alone);
+}
+
+void wiring_plan::put_urgent_first(const reachability& reach) {
+  // By handle: the first collective that waits for it in its step, and the
+  // length of the shortest chain to it.
+  struct urgency {
+    std::int32_t collective = std::numeric_limits<std::int32_t>::max();
+    std::uint32_t edges = 0;
+    auto operator<=>(const urgency&) const = default;
+  };
+  std::vector<urgency> of(graph_.size());
+  bool has_collectives = false;
+  for (auto id : reach.order() | std::views::reverse) {
+    if (graph_.is_op(id) && graph_.op(id).collective_index >= 0) {
+      of[id] = {graph_.op(id).collective_index, 0};
+      has_collectives = true;
+      continue;
+    }
+    for (auto& to : reach.edges()[id])
+      if (to.distance == 0)
+        of[id] = std::min(of[id], {of[to.to].collective, of[to.to].edges + 1});
+  }
+  if (has_collectives)
+    std::ranges::stable_sort(edges_, {}, [&](const wired_edge& e) {
+      return std::pair{e.from, of[e.to]};
+    });
+}
+
 void wiring_plan::add_own_edges(const std::vector<bool>& implied) {
   const auto others = static_cast<std::ptrdiff_t>(edges_.size());
   for (auto& o : graph_.ops)
     if (is_here(o.id))
-      edges_.push_back({o.id, o.id, 1, !implied[o.id], 0});
+      edges_.push_back({o.id, o.id, 1, !implied[o.id], 0, 0});
   std::ranges::inplace_merge(edges_, edges_.begin() + others, {},
                              &wired_edge::from);
 }
@@ -218,7 +302,7 @@ void wiring_plan::add_starts() {
     }
   for (handle_id id = 0; id < graph_.size(); ++id)
     if (is_here(id) && (graph_.is_op(id) ? !begun[id] : !told[id]))
-      edges_.push_back({no_handle, id, 0, 1, 0});
+      edges_.push_back({no_handle, id, 0, 1, 0, 0});
   first_edge_.assign(graph_.size() + 2, 0);
   for (auto& e : edges_)
     ++first_edge_[(e.from == no_handle ? graph_.size() : e.from) + 1];
@@ -320,7 +404,7 @@ void wiring_plan::choose_times() {
     if (maker == no_handle)
       continue;
     if (end_of_[maker] == op_end::later)
-      e.at_completion = graph_.is_op(e.from);
+      e.at_completion = graph_.is_op(e.from) && !e.is_turn;
     else if (end_of_[maker] == op_end::by_ticket)
       e.at_completion = graph_.is_op(e.to) && must_complete(maker, e.to);
   }

@@ -61,11 +61,14 @@ struct wired_edge {
   handle_id from = no_handle; ///< `no_handle`: the start of the step
   handle_id to = no_handle;
   /// how many steps later the receiver's step is
-  std::uint32_t distance : 30 = 0;
+  std::uint32_t distance : 29 = 0;
   std::uint32_t sent : 1 = 1; ///< false: other messages imply it
   /// The receiver needs a computed value and cannot leave the waiting to its
   /// stream. The message is sent when the producing op has completed.
   std::uint32_t at_completion : 1 = 0;
+  /// The receiver is the next collective of the sender's rank. A rank may begin
+  /// it before this one is complete.
+  std::uint32_t is_turn : 1 = 0;
   friend bool operator==(const wired_edge&, const wired_edge&) = default;
 };
 
@@ -100,6 +103,10 @@ struct wiring_options {
 ///   after it. A variable notifies the ops that read it. An op also notifies
 ///   itself for the next step. Messages that chains of other messages imply are
 ///   not sent (graph/ssa/implied_edges.hpp).
+/// - What a collective waits for comes first in a sender's list, that of the
+///   first collective before others, because newly ready ops run in the order
+///   in which they became ready. Gradients are then merged while others are
+///   computed.
 /// - A handle gets at least one message per step. A variable gets a start if it
 ///   gets no other message. An op gets a start unless a handle of its own step
 ///   that itself waits for a start notifies it. Therefore no op runs before its
@@ -160,6 +167,8 @@ private:
   void find_local_part();
   void place_handles();
   void list_edges(const reachability& reach);
+  void put_urgent_first(const reachability& reach);
+  bool is_turn(const edge& e, const std::vector<std::uint32_t>& users) const;
   void add_own_edges(const std::vector<bool>& implied);
   void add_starts();
   void choose_times();
