@@ -290,4 +290,54 @@ TEST_CASE("a variable that is written twice has no defined gradient") {
   CHECK(says(e, h.name()));
 }
 
+TEST_CASE("gradients of outputs are given by feeds, and inputs can have one") {
+  network net;
+  auto x = net.data("x", {-1, 4}), z = net.data("z", {-1, 4});
+  auto h = layers::fc(x, 3, {.with_bias = false});
+  auto y = layers::tanh(h); // reads the output h
+  auto number = layers::cast(z, dtype::int64);
+  const strings outputs{h.name(), number.name(), y.name()}, inputs{"x", "z"};
+  const auto made = append_gradients(net.main, outputs, inputs, net.schemas());
+  CHECK(made.given
+        == strings{h.name() + "@GRAD@GIVEN", "", y.name() + "@GRAD@GIVEN"});
+  CHECK(made.inputs == strings{"x@GRAD", ""});
+  CHECK(made.parameters
+        == std::vector<parameter_gradient>{{"fc_0.w_0", "fc_0.w_0@GRAD"}});
+  CHECK(backward_ops(net)
+        == strings{"assign: fc_0.tmp_0@GRAD@RENAME@block0@0",
+                   "assign: tanh_0.tmp_0@GRAD",
+                   "tanh_grad: fc_0.tmp_0@GRAD@RENAME@block0@1",
+                   "sum: fc_0.tmp_0@GRAD", "mul_grad: x@GRAD",
+                   "mul_grad: fc_0.w_0@GRAD"});
+  CHECK(feed_names(net.main)
+        == strings{made.given[0], made.given[2], "x", "z"});
+  CHECK(net.main.main().var(made.given[0]).dims == h.dims());
+  for (auto& op : net.main.main().ops)
+    CHECK((op.role() & role_loss) == 0);
+}
+
+TEST_CASE("outputs and inputs without a gradient are refused; the program is "
+          "unchanged") {
+  network net;
+  auto x = net.data("x", {-1, 4});
+  auto id = net.data("id", {-1, 1}, dtype::int64);
+  auto y = layers::fc(x, 3), z = layers::square(x);
+  const auto before = net.main.main().ops.size();
+  const auto refused = [&](const strings& outputs, const strings& inputs) {
+    return caught(
+      [&] { append_gradients(net.main, outputs, inputs, net.schemas()); });
+  };
+  CHECK(refused({"nothing"}, {}).code() == errc::not_found);
+  CHECK(refused({"x"}, {}).code() == errc::not_found);
+  CHECK(refused({y.name()}, {"nothing"}).code() == errc::not_found);
+  CHECK(refused({y.name(), y.name()}, {}).code() == errc::invalid_argument);
+  auto e = refused({y.name()}, {"id"});
+  CHECK(e.code() == errc::invalid_argument);
+  CHECK(says(e, "int64 has no gradient"));
+  CHECK(refused({z.name()}, {}).code() == errc::invalid_argument);
+  CHECK(net.main.main().ops.size() == before);
+  append_gradients(net.main, strings{y.name()}, strings{}, net.schemas());
+  CHECK(refused({y.name()}, {}).code() == errc::invalid_argument);
+}
+
 } // TEST_SUITE("graph.gradients")

@@ -45,34 +45,63 @@ void for_each_argument(const std::vector<op_slot>& of, const Slots& slots,
         visit(name);
 }
 
+/// The variable that is fed with the gradient of an output.
+std::string given_name(std::string_view output) {
+  return gradient_name(output) + "@GIVEN";
+}
+
 /// Differentiates one main block. Works on a copy, so that an error leaves the
 /// caller's program unchanged.
 class backward_pass {
 public:
-  backward_pass(const block& b, std::string_view loss,
-                const op_schema_table& schemas)
-    : block_(b), loss_(loss), schemas_(schemas) {}
+  backward_pass(const block& b, const op_schema_table& schemas)
+    : block_(b), schemas_(schemas) {}
 
-  std::vector<parameter_gradient> run() {
-    mark_loss();
-    mark_wanted();
-    start();
-    for (auto i = loss_op_ + 1; i-- > 0;)
-      differentiate(block_.ops[i]);
-    join();
-    declare();
-    name_parameters();
-    std::ranges::move(gradients_, std::back_inserter(block_.ops));
+  std::vector<parameter_gradient> run(std::string_view loss) {
+    last_op_ = mark_loss(loss);
+    mark_wanted({});
+    if (!wanted_.contains(loss))
+      throw error{errc::invalid_argument,
+                  "the loss '" + std::string{loss}
+                    + "' depends on no trained parameter",
+                  where(loss)};
+    start_at_loss(std::string{loss});
+    append_rest();
     return collect();
+  }
+
+  output_gradients run(std::span<const std::string> outputs,
+                       std::span<const std::string> inputs) {
+    last_op_ = last_writer(outputs);
+    mark_wanted(inputs);
+    output_gradients made;
+    for (const auto& name : outputs)
+      made.given.push_back(wanted_.contains(name) ? start_at(name)
+                                                  : std::string{});
+    if (live_.empty())
+      throw error{errc::invalid_argument,
+                  "no output depends on a trained parameter or on an input "
+                  "whose gradient is wanted"};
+    append_rest();
+    for (const auto& name : inputs)
+      made.inputs.push_back(live_.contains(name) ? gradient_name(name)
+                                                 : std::string{});
+    made.parameters = collect();
+    return made;
   }
 
   block take() { return std::move(block_); }
 
 private:
-  void mark_loss();
-  void mark_wanted();
+  std::size_t writer_of(std::string_view name) const;
+  void require_no_gradient(std::string_view name) const;
+  std::size_t mark_loss(std::string_view loss);
+  std::size_t last_writer(std::span<const std::string> outputs) const;
+  void mark_wanted(std::span<const std::string> inputs);
   void mark_outputs(const op_desc& op, const gradient_rule& rule);
-  void start();
+  void start_at_loss(const std::string& name);
+  std::string start_at(const std::string& output);
+  void append_rest();
   void differentiate(const op_desc& forward);
   bool is_live(const op_desc& forward, const gradient_rule& rule) const;
   void add_zero_gradients(const op_desc& forward, const gradient_rule& rule);
@@ -99,53 +128,82 @@ private:
   }
 
   block block_;
-  std::string loss_;
   const op_schema_table& schemas_;
-  std::size_t loss_op_ = 0;
-  /// Trained parameters and the variables that depend differentiably on one.
+  std::size_t last_op_ = 0; // that is differentiated
+  /// Trained parameters, inputs whose gradients are wanted, and the variables
+  /// that depend differentiably on one.
   name_set wanted_;
-  /// The wanted variables that the loss depends on: they have a gradient.
+  /// The wanted variables that the loss or an output depends on: they have a
+  /// gradient.
   name_set live_;
   std::vector<op_desc> gradients_;
 };
 
-void backward_pass::mark_loss() {
-  const auto& var = block_.var(loss_);
-  if (std::ranges::any_of(var.dims, [](auto extent) { return extent != 1; }))
-    throw error{errc::shape_mismatch,
-                "the loss '" + loss_ + "' must have one element, not shape "
-                  + to_string(var.dims),
-                where(loss_)};
-  if (block_.find_var(gradient_name(loss_)))
-    throw error{errc::invalid_argument,
-                "the program has gradients of '" + loss_ + "' already",
-                where(loss_)};
-  auto writes_loss = [this](const op_desc& op) {
-    return std::ranges::count(op.output_names(), loss_) > 0;
-  };
-  auto found =
-    std::find_if(block_.ops.rbegin(), block_.ops.rend(), writes_loss);
-  if (found == block_.ops.rend())
-    throw error{errc::not_found, "no op writes the loss '" + loss_ + "'",
-                where(loss_)};
-  found->attributes.set("op_role", found->role() | role_loss);
-  loss_op_ = static_cast<std::size_t>(block_.ops.rend() - found) - 1;
+/// The last op that writes it.
+std::size_t backward_pass::writer_of(std::string_view name) const {
+  for (auto i = block_.ops.size(); i-- > 0;)
+    if (std::ranges::count(block_.ops[i].output_names(), name) > 0)
+      return i;
+  throw error{errc::not_found, "no op writes '" + std::string{name} + "'",
+              where(name)};
 }
 
-void backward_pass::mark_wanted() {
+void backward_pass::require_no_gradient(std::string_view name) const {
+  if (block_.find_var(gradient_name(name)))
+    throw error{errc::invalid_argument,
+                "the program has gradients of '" + std::string{name}
+                  + "' already",
+                where(name)};
+}
+
+std::size_t backward_pass::mark_loss(std::string_view loss) {
+  const auto& var = block_.var(loss);
+  if (std::ranges::any_of(var.dims, [](auto extent) { return extent != 1; }))
+    throw error{errc::shape_mismatch,
+                "the loss '" + std::string{loss}
+                  + "' must have one element, not shape " + to_string(var.dims),
+                where(loss)};
+  require_no_gradient(loss);
+  const auto writer = writer_of(loss);
+  auto& op = block_.ops[writer];
+  op.attributes.set("op_role", op.role() | role_loss);
+  return writer;
+}
+
+std::size_t
+backward_pass::last_writer(std::span<const std::string> outputs) const {
+  std::size_t last = 0;
+  name_set seen;
+  for (const auto& name : outputs) {
+    block_.var(name);
+    require_no_gradient(name);
+    if (!seen.insert(name).second)
+      throw error{errc::invalid_argument, "an output is named twice",
+                  where(name)};
+    last = std::max(last, writer_of(name));
+  }
+  return last;
+}
+
+void backward_pass::mark_wanted(std::span<const std::string> inputs) {
   for (const auto& [name, var] : block_.vars)
     if (is_trained(name))
       wanted_.insert(name);
-  for (std::size_t i = 0; i <= loss_op_; ++i) {
+  for (const auto& name : inputs) {
+    if (!is_floating(block_.var(name).type))
+      throw error{errc::invalid_argument,
+                  "an input of type "
+                    + std::string{to_string(block_.var(name).type)}
+                    + " has no gradient",
+                  where(name)};
+    wanted_.insert(name);
+  }
+  for (std::size_t i = 0; !block_.ops.empty() && i <= last_op_; ++i) {
     const auto& op = block_.ops[i];
     const auto& rule = find_schema(schemas_, op).gradient;
     if (reads_wanted(op, rule))
       mark_outputs(op, rule);
   }
-  if (!wanted_.contains(loss_))
-    throw error{errc::invalid_argument,
-                "the loss '" + loss_ + "' depends on no trained parameter",
-                where(loss_)};
 }
 
 void backward_pass::mark_outputs(const op_desc& op, const gradient_rule& rule) {
@@ -161,19 +219,44 @@ void backward_pass::mark_outputs(const op_desc& op, const gradient_rule& rule) {
   });
 }
 
-void backward_pass::start() {
-  const auto& loss = block_.var(loss_);
+void backward_pass::start_at_loss(const std::string& name) {
+  const auto& loss = block_.var(name);
   op_desc op;
   op.type = "fill_constant";
-  op.set_output("Out", {gradient_name(loss_)});
+  op.set_output("Out", {gradient_name(name)});
   op.attributes = {
     {"shape", std::vector<std::int64_t>(loss.dims.begin(), loss.dims.end())},
     {"dtype", dtype_number(loss.type)},
     {"value", 1.0f}};
-  append(std::move(op), block_.ops[loss_op_]);
+  append(std::move(op), block_.ops[last_op_]);
   gradients_.back().attributes.set("op_role",
                                    std::int32_t{role_backward | role_loss});
-  live_.insert(loss_);
+  live_.insert(name);
+}
+
+/// The gradient that is fed is one term of the output's: other outputs may
+/// depend on it too.
+std::string backward_pass::start_at(const std::string& output) {
+  auto given = block_.var(output);
+  given.name = given_name(output);
+  given.persistable = given.is_parameter = false;
+  given.need_check_feed = true;
+  op_desc op;
+  op.type = "assign";
+  op.set_input("X", {given.name});
+  op.set_output("Out", {gradient_name(output)});
+  append(std::move(op), block_.ops[writer_of(output)]);
+  live_.insert(output);
+  return block_.add_var(std::move(given)).name;
+}
+
+void backward_pass::append_rest() {
+  for (auto i = last_op_ + 1; i-- > 0;)
+    differentiate(block_.ops[i]);
+  join();
+  declare();
+  name_parameters();
+  std::ranges::move(gradients_, std::back_inserter(block_.ops));
 }
 
 void backward_pass::differentiate(const op_desc& forward) {
@@ -318,7 +401,7 @@ void backward_pass::name_parameters() {
 std::vector<parameter_gradient> backward_pass::collect() const {
   std::vector<parameter_gradient> found;
   name_set seen;
-  for (std::size_t i = 0; i <= loss_op_; ++i)
+  for (std::size_t i = 0; i <= last_op_; ++i)
     for (const auto& name : block_.ops[i].input_names())
       if (is_trained(name) && live_.contains(name) && seen.insert(name).second)
         found.push_back({name, gradient_name(name)});
@@ -330,10 +413,20 @@ std::vector<parameter_gradient> backward_pass::collect() const {
 std::vector<parameter_gradient>
 append_backward(program& p, std::string_view loss,
                 const op_schema_table& schemas) {
-  backward_pass pass{p.main(), loss, schemas};
-  auto found = pass.run();
+  backward_pass pass{p.main(), schemas};
+  auto found = pass.run(loss);
   p.main() = pass.take();
   return found;
+}
+
+output_gradients append_gradients(program& p,
+                                  std::span<const std::string> outputs,
+                                  std::span<const std::string> inputs,
+                                  const op_schema_table& schemas) {
+  backward_pass pass{p.main(), schemas};
+  auto made = pass.run(outputs, inputs);
+  p.main() = pass.take();
+  return made;
 }
 
 } // namespace troupe::graph

@@ -4,6 +4,7 @@
 #include <troupe/graph/op_schema.hpp>
 #include <troupe/graph/program.hpp>
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,5 +52,35 @@ struct parameter_gradient {
 std::vector<parameter_gradient> append_backward(program& p,
                                                 std::string_view loss,
                                                 const op_schema_table& schemas);
+
+/// The names that `append_gradients` has appended.
+struct output_gradients {
+  /// As `append_backward` returns them.
+  std::vector<parameter_gradient> parameters;
+  /// By output: the variable to feed with its gradient, "y@GRAD@GIVEN". Empty
+  /// if the output depends on no parameter and on none of the inputs.
+  std::vector<std::string> given;
+  /// By input: its gradient. Empty if no output depends on it.
+  std::vector<std::string> inputs;
+};
+
+/// Appends gradient ops as `append_backward` does, but for several outputs of
+/// any shape, whose gradients are fed, and with the gradients of some inputs
+/// too. No op has the role of a loss. Paddle's `gradients(targets, inputs,
+/// target_gradients)`. After an error `p` is unchanged.
+///
+/// @param outputs variables that ops of the main block write
+/// @param inputs variables that no op writes
+///
+/// Throws
+/// - error(not_found) if a variable is not declared, or no op writes an output;
+/// - error(invalid_argument) if an output is named twice, if no output depends
+///   on a parameter or an input, if an input has no floating dtype, or if the
+///   program already has gradients of an output;
+/// - error(graph_invalid) as `append_backward` does.
+output_gradients append_gradients(program& p,
+                                  std::span<const std::string> outputs,
+                                  std::span<const std::string> inputs,
+                                  const op_schema_table& schemas);
 
 } // namespace troupe::graph
