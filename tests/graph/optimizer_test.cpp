@@ -54,6 +54,35 @@ TEST_CASE("each parameter gets one update in place, with role and pair") {
   CHECK(found.size() == 2);
 }
 
+TEST_CASE("updates alone take the gradients of all trained parameters as "
+          "feeds, and are those of minimize") {
+  const auto described = [](const network& net) {
+    std::vector<std::string> texts;
+    for (const auto& op : updates(net))
+      texts.push_back(op.type + " " + op.only_input("Grad") + " "
+                      + op.only_input("LearningRate") + " "
+                      + std::to_string(op.inputs.size()) + " "
+                      + std::to_string(op.attributes.get_float("mu", 0)));
+    std::ranges::sort(texts);
+    return texts;
+  };
+  const optimizer::momentum how{{.mu = 0.5f}};
+  network whole, alone;
+  how.minimize(small_loss(whole));
+  small_loss(alone);
+  const auto found = how.apply_gradients(alone);
+  CHECK(described(alone) == described(whole));
+  CHECK(found
+        == std::vector<parameter_gradient>{{"fc_0.b_0", "fc_0.b_0@GRAD"},
+                                           {"fc_0.w_0", "fc_0.w_0@GRAD"}});
+  CHECK(feed_names(alone.main)
+        == std::vector<std::string>{"fc_0.b_0@GRAD", "fc_0.w_0@GRAD", "x"});
+  CHECK(alone.main.main().var("fc_0.w_0@GRAD").dims == shape{4, 3});
+  auto e = caught([&] { how.apply_gradients(whole); });
+  CHECK(e.code() == errc::invalid_argument);
+  CHECK(says(e, "gradients of 'fc_0.b_0' already"));
+}
+
 TEST_CASE("momentum keeps a velocity per parameter") {
   network net;
   optimizer::momentum({.mu = 0.5f, .nesterov = true, .l2_decay = 0.125f})

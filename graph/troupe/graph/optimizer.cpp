@@ -3,6 +3,8 @@
 
 #include <troupe/base/error.hpp>
 
+#include <functional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -49,8 +51,8 @@ struct update_writer {
   std::source_location at;
   std::string learning_rate;
 
-  update_writer(const variable_ref& loss, float rate, std::source_location from)
-    : net(loss.net()), at(from),
+  update_writer(network& of, float rate, std::source_location from)
+    : net(of), at(from),
       learning_rate(net
                       .state(net.unique_name("learning_rate"), {1},
                              initializer::constant{rate}, from)
@@ -106,18 +108,132 @@ struct update_writer {
   }
 };
 
-/// Appends the backward pass, then for each parameter the op that
-/// `make_update(writer, parameter)` returns.
-template <class MakeUpdate>
+/// Makes the op that updates a parameter.
+using update_maker =
+  std::function<op_desc(update_writer&, const parameter_gradient&)>;
+
+void append_updates(network& net, std::span<const parameter_gradient> all,
+                    float learning_rate, std::source_location at,
+                    const update_maker& make_update) {
+  update_writer writer{net, learning_rate, at};
+  for (const auto& p : all)
+    net.append(make_update(writer, p), at);
+}
+
+/// Appends the backward pass and the updates.
 std::vector<parameter_gradient>
-append_updates(const variable_ref& loss, float learning_rate,
-               std::source_location at, MakeUpdate make_update) {
+append_training(const variable_ref& loss, float learning_rate,
+                std::source_location at, const update_maker& make_update) {
   auto& net = loss.net();
   auto gradients = append_backward(net.main, loss.name(), net.schemas());
-  update_writer writer{loss, learning_rate, at};
-  for (const auto& p : gradients)
-    net.append(make_update(writer, p), at);
+  append_updates(net, gradients, learning_rate, at, make_update);
   return gradients;
+}
+
+/// Declares the gradients of all trained parameters, in the order of names.
+std::vector<parameter_gradient> declare_gradients(network& net) {
+  std::vector<parameter_gradient> found;
+  auto& block = net.main.main();
+  for (const auto& [name, var] : block.vars)
+    if (var.is_parameter && !var.stop_gradient)
+      found.push_back({name, gradient_name(name)});
+  for (const auto& p : found) {
+    if (block.find_var(p.gradient))
+      throw error{errc::invalid_argument,
+                  "the program has gradients of '" + p.parameter + "' already",
+                  {.variable = p.parameter}};
+    auto gradient = block.var(p.parameter);
+    gradient.name = p.gradient;
+    gradient.persistable = gradient.is_parameter = false;
+    gradient.need_check_feed = true;
+    block.add_var(std::move(gradient));
+  }
+  return found;
+}
+
+/// Appends updates from gradients that are fed.
+std::vector<parameter_gradient>
+append_updates(network& net, float learning_rate, std::source_location at,
+               const update_maker& make_update) {
+  auto gradients = declare_gradients(net);
+  append_updates(net, gradients, learning_rate, at, make_update);
+  return gradients;
+}
+
+update_maker update_of(const sgd_options&) {
+  return [](update_writer& w, const parameter_gradient& p) {
+    return w.begin("sgd", p);
+  };
+}
+
+update_maker update_of(const momentum_options& options) {
+  return [options](update_writer& w, const parameter_gradient& p) {
+    auto op = w.begin("momentum", p);
+    w.add_state_like(op, p, "Velocity", "velocity");
+    op.attributes.set("mu", options.mu);
+    op.attributes.set("use_nesterov", options.nesterov);
+    op.attributes.set("regularization_method",
+                      std::string{options.l2_decay > 0 ? "l2_decay" : ""});
+    op.attributes.set("regularization_coeff", options.l2_decay);
+    return op;
+  };
+}
+
+update_maker update_of(const adam_options& options) {
+  return [options](update_writer& w, const parameter_gradient& p) {
+    auto op = w.begin("adam", p);
+    w.add_moments(op, p, options.beta1, options.beta2);
+    op.attributes.set("epsilon", options.epsilon);
+    op.attributes.set("lazy_mode", options.lazy);
+    return op;
+  };
+}
+
+update_maker update_of(const adamw_options& options) {
+  return [options](update_writer& w, const parameter_gradient& p) {
+    auto op = w.begin("adamw", p);
+    w.add_moments(op, p, options.beta1, options.beta2);
+    op.attributes.set("epsilon", options.epsilon);
+    op.attributes.set("coeff", options.weight_decay);
+    op.attributes.set("with_decay", options.weight_decay > 0);
+    op.attributes.set("lr_ratio", 1.0f);
+    op.attributes.set("lazy_mode", options.lazy);
+    return op;
+  };
+}
+
+update_maker update_of(const adagrad_options& options) {
+  return [options](update_writer& w, const parameter_gradient& p) {
+    auto op = w.begin("adagrad", p);
+    w.add_state_like(op, p, "Moment", "moment", options.initial_moment);
+    op.attributes.set("epsilon", options.epsilon);
+    return op;
+  };
+}
+
+update_maker update_of(const rmsprop_options& options) {
+  return [options](update_writer& w, const parameter_gradient& p) {
+    auto op = w.begin("rmsprop", p);
+    w.add_state_like(op, p, "Moment", "momentum");
+    w.add_state_like(op, p, "MeanSquare", "mean_square");
+    w.add_state_like(op, p, "MeanGrad", "mean_grad");
+    op.attributes.set("decay", options.rho);
+    op.attributes.set("epsilon", options.epsilon);
+    op.attributes.set("momentum", options.momentum);
+    op.attributes.set("centered", options.centered);
+    return op;
+  };
+}
+
+update_maker update_of(const lamb_options& options) {
+  return [options](update_writer& w, const parameter_gradient& p) {
+    auto op = w.begin("lamb", p);
+    w.add_moments(op, p, options.beta1, options.beta2);
+    op.attributes.set("epsilon", options.epsilon);
+    op.attributes.set("weight_decay", options.weight_decay);
+    op.attributes.set("always_adapt", options.always_adapt);
+    return op;
+  };
 }
 
 } // namespace
@@ -128,10 +244,12 @@ sgd::sgd(const sgd_options& options) : options_(options) {
 
 std::vector<parameter_gradient> sgd::minimize(const variable_ref& loss,
                                               std::source_location at) const {
-  auto update = [](update_writer& w, const parameter_gradient& p) {
-    return w.begin("sgd", p);
-  };
-  return append_updates(loss, options_.learning_rate, at, update);
+  return append_training(loss, options_.learning_rate, at, update_of(options_));
+}
+
+std::vector<parameter_gradient>
+sgd::apply_gradients(network& net, std::source_location at) const {
+  return append_updates(net, options_.learning_rate, at, update_of(options_));
 }
 
 momentum::momentum(const momentum_options& options) : options_(options) {
@@ -142,17 +260,12 @@ momentum::momentum(const momentum_options& options) : options_(options) {
 
 std::vector<parameter_gradient>
 momentum::minimize(const variable_ref& loss, std::source_location at) const {
-  auto update = [this](update_writer& w, const parameter_gradient& p) {
-    auto op = w.begin("momentum", p);
-    w.add_state_like(op, p, "Velocity", "velocity");
-    op.attributes.set("mu", options_.mu);
-    op.attributes.set("use_nesterov", options_.nesterov);
-    op.attributes.set("regularization_method",
-                      std::string{options_.l2_decay > 0 ? "l2_decay" : ""});
-    op.attributes.set("regularization_coeff", options_.l2_decay);
-    return op;
-  };
-  return append_updates(loss, options_.learning_rate, at, update);
+  return append_training(loss, options_.learning_rate, at, update_of(options_));
+}
+
+std::vector<parameter_gradient>
+momentum::apply_gradients(network& net, std::source_location at) const {
+  return append_updates(net, options_.learning_rate, at, update_of(options_));
 }
 
 adam::adam(const adam_options& options) : options_(options) {
@@ -161,14 +274,12 @@ adam::adam(const adam_options& options) : options_(options) {
 
 std::vector<parameter_gradient> adam::minimize(const variable_ref& loss,
                                                std::source_location at) const {
-  auto update = [this](update_writer& w, const parameter_gradient& p) {
-    auto op = w.begin("adam", p);
-    w.add_moments(op, p, options_.beta1, options_.beta2);
-    op.attributes.set("epsilon", options_.epsilon);
-    op.attributes.set("lazy_mode", options_.lazy);
-    return op;
-  };
-  return append_updates(loss, options_.learning_rate, at, update);
+  return append_training(loss, options_.learning_rate, at, update_of(options_));
+}
+
+std::vector<parameter_gradient>
+adam::apply_gradients(network& net, std::source_location at) const {
+  return append_updates(net, options_.learning_rate, at, update_of(options_));
 }
 
 adamw::adamw(const adamw_options& options) : options_(options) {
@@ -178,17 +289,12 @@ adamw::adamw(const adamw_options& options) : options_(options) {
 
 std::vector<parameter_gradient> adamw::minimize(const variable_ref& loss,
                                                 std::source_location at) const {
-  auto update = [this](update_writer& w, const parameter_gradient& p) {
-    auto op = w.begin("adamw", p);
-    w.add_moments(op, p, options_.beta1, options_.beta2);
-    op.attributes.set("epsilon", options_.epsilon);
-    op.attributes.set("coeff", options_.weight_decay);
-    op.attributes.set("with_decay", options_.weight_decay > 0);
-    op.attributes.set("lr_ratio", 1.0f);
-    op.attributes.set("lazy_mode", options_.lazy);
-    return op;
-  };
-  return append_updates(loss, options_.learning_rate, at, update);
+  return append_training(loss, options_.learning_rate, at, update_of(options_));
+}
+
+std::vector<parameter_gradient>
+adamw::apply_gradients(network& net, std::source_location at) const {
+  return append_updates(net, options_.learning_rate, at, update_of(options_));
 }
 
 adagrad::adagrad(const adagrad_options& options) : options_(options) {
@@ -199,13 +305,12 @@ adagrad::adagrad(const adagrad_options& options) : options_(options) {
 
 std::vector<parameter_gradient>
 adagrad::minimize(const variable_ref& loss, std::source_location at) const {
-  auto update = [this](update_writer& w, const parameter_gradient& p) {
-    auto op = w.begin("adagrad", p);
-    w.add_state_like(op, p, "Moment", "moment", options_.initial_moment);
-    op.attributes.set("epsilon", options_.epsilon);
-    return op;
-  };
-  return append_updates(loss, options_.learning_rate, at, update);
+  return append_training(loss, options_.learning_rate, at, update_of(options_));
+}
+
+std::vector<parameter_gradient>
+adagrad::apply_gradients(network& net, std::source_location at) const {
+  return append_updates(net, options_.learning_rate, at, update_of(options_));
 }
 
 rmsprop::rmsprop(const rmsprop_options& options) : options_(options) {
@@ -217,18 +322,12 @@ rmsprop::rmsprop(const rmsprop_options& options) : options_(options) {
 
 std::vector<parameter_gradient>
 rmsprop::minimize(const variable_ref& loss, std::source_location at) const {
-  auto update = [this](update_writer& w, const parameter_gradient& p) {
-    auto op = w.begin("rmsprop", p);
-    w.add_state_like(op, p, "Moment", "momentum");
-    w.add_state_like(op, p, "MeanSquare", "mean_square");
-    w.add_state_like(op, p, "MeanGrad", "mean_grad");
-    op.attributes.set("decay", options_.rho);
-    op.attributes.set("epsilon", options_.epsilon);
-    op.attributes.set("momentum", options_.momentum);
-    op.attributes.set("centered", options_.centered);
-    return op;
-  };
-  return append_updates(loss, options_.learning_rate, at, update);
+  return append_training(loss, options_.learning_rate, at, update_of(options_));
+}
+
+std::vector<parameter_gradient>
+rmsprop::apply_gradients(network& net, std::source_location at) const {
+  return append_updates(net, options_.learning_rate, at, update_of(options_));
 }
 
 lamb::lamb(const lamb_options& options) : options_(options) {
@@ -238,15 +337,12 @@ lamb::lamb(const lamb_options& options) : options_(options) {
 
 std::vector<parameter_gradient> lamb::minimize(const variable_ref& loss,
                                                std::source_location at) const {
-  auto update = [this](update_writer& w, const parameter_gradient& p) {
-    auto op = w.begin("lamb", p);
-    w.add_moments(op, p, options_.beta1, options_.beta2);
-    op.attributes.set("epsilon", options_.epsilon);
-    op.attributes.set("weight_decay", options_.weight_decay);
-    op.attributes.set("always_adapt", options_.always_adapt);
-    return op;
-  };
-  return append_updates(loss, options_.learning_rate, at, update);
+  return append_training(loss, options_.learning_rate, at, update_of(options_));
+}
+
+std::vector<parameter_gradient>
+lamb::apply_gradients(network& net, std::source_location at) const {
+  return append_updates(net, options_.learning_rate, at, update_of(options_));
 }
 
 } // namespace troupe::graph::optimizer

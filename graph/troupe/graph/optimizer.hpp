@@ -38,6 +38,14 @@ public:
   std::vector<parameter_gradient>
   minimize(const variable_ref& loss,
            std::source_location at = std::source_location::current()) const;
+  /// Appends updates of all trained parameters that `net` has now, but no
+  /// backward pass: the gradient of w is the feed "w@GRAD". For gradients of a
+  /// loss that is computed elsewhere, as by `data_parallel`. Returns parameters
+  /// and gradients in the order of names. Throws error(invalid_argument) if the
+  /// network has gradients already.
+  std::vector<parameter_gradient> apply_gradients(
+    network& net,
+    std::source_location at = std::source_location::current()) const;
 
 private:
   sgd_options options_;
@@ -63,6 +71,10 @@ public:
   std::vector<parameter_gradient>
   minimize(const variable_ref& loss,
            std::source_location at = std::source_location::current()) const;
+  /// See `sgd::apply_gradients`.
+  std::vector<parameter_gradient> apply_gradients(
+    network& net,
+    std::source_location at = std::source_location::current()) const;
 
 private:
   momentum_options options_;
@@ -90,6 +102,10 @@ public:
   std::vector<parameter_gradient>
   minimize(const variable_ref& loss,
            std::source_location at = std::source_location::current()) const;
+  /// See `sgd::apply_gradients`.
+  std::vector<parameter_gradient> apply_gradients(
+    network& net,
+    std::source_location at = std::source_location::current()) const;
 
 private:
   adam_options options_;
@@ -118,6 +134,10 @@ public:
   std::vector<parameter_gradient>
   minimize(const variable_ref& loss,
            std::source_location at = std::source_location::current()) const;
+  /// See `sgd::apply_gradients`.
+  std::vector<parameter_gradient> apply_gradients(
+    network& net,
+    std::source_location at = std::source_location::current()) const;
 
 private:
   adamw_options options_;
@@ -142,6 +162,10 @@ public:
   std::vector<parameter_gradient>
   minimize(const variable_ref& loss,
            std::source_location at = std::source_location::current()) const;
+  /// See `sgd::apply_gradients`.
+  std::vector<parameter_gradient> apply_gradients(
+    network& net,
+    std::source_location at = std::source_location::current()) const;
 
 private:
   adagrad_options options_;
@@ -168,6 +192,10 @@ public:
   std::vector<parameter_gradient>
   minimize(const variable_ref& loss,
            std::source_location at = std::source_location::current()) const;
+  /// See `sgd::apply_gradients`.
+  std::vector<parameter_gradient> apply_gradients(
+    network& net,
+    std::source_location at = std::source_location::current()) const;
 
 private:
   rmsprop_options options_;
@@ -195,6 +223,10 @@ public:
   std::vector<parameter_gradient>
   minimize(const variable_ref& loss,
            std::source_location at = std::source_location::current()) const;
+  /// See `sgd::apply_gradients`.
+  std::vector<parameter_gradient> apply_gradients(
+    network& net,
+    std::source_location at = std::source_location::current()) const;
 
 private:
   lamb_options options_;
