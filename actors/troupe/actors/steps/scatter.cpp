@@ -32,31 +32,6 @@ void check_levels(const std::string& name, const tensor& fed,
   }
 }
 
-void check_feed(const std::string& name, const tensor& fed,
-                const graph::var_desc& declared) {
-  if (!fed || !fed.is_plain())
-    throw error(errc::invalid_argument, "a feed without a plain value",
-                {.variable = name});
-  if (fed.type() != declared.type)
-    throw error(errc::dtype_mismatch,
-                "fed " + std::string{to_string(fed.type())} + ", declared "
-                  + std::string{to_string(declared.type)},
-                {.variable = name});
-  // Paddle's executor sets a learning rate declared [] to a tensor [1].
-  if (declared.persistable && !declared.dims.has_unknown()
-      && declared.dims.numel() == 1 && fed.numel() == 1)
-    return;
-  auto matches = fed.dims().rank() == declared.dims.rank();
-  for (std::size_t i = 0; matches && i < declared.dims.rank(); ++i)
-    matches = declared.dims[i] < 0 || fed.dims()[i] == declared.dims[i];
-  if (!matches)
-    throw error(errc::shape_mismatch,
-                "fed " + to_string(fed.dims()) + ", declared "
-                  + to_string(declared.dims),
-                {.variable = name});
-  check_levels(name, fed, declared);
-}
-
 /// The concatenated levels of all parts; null unless all parts have levels.
 shared_lod joined_levels(const std::vector<const tensor*>& parts) {
   lod levels;
@@ -67,25 +42,6 @@ shared_lod joined_levels(const std::vector<const tensor*>& parts) {
       p == parts.front() ? *p->levels() : append_lod(levels, *p->levels());
   }
   return std::make_shared<const lod>(std::move(levels));
-}
-
-/// The parts one after the other along axis 0. Scalars become a vector.
-tensor joined(const std::vector<const tensor*>& parts) {
-  auto dims = parts.front()->dims();
-  if (dims.rank() == 0)
-    dims = {0};
-  dims[0] = 0;
-  for (auto* p : parts)
-    dims[0] += p->dims().rank() == 0 ? 1 : p->dims()[0];
-  arena memory{make_host_memory_source()}; // its blocks outlive it
-  auto whole = tensor::make(memory, dims, parts.front()->type());
-  whole.set_levels(joined_levels(parts));
-  auto* to = whole.raw();
-  for (auto* p : parts) {
-    std::memcpy(to, p->raw(), p->bytes());
-    to += p->bytes();
-  }
-  return whole;
 }
 
 /// Successive samples of a batch.
@@ -136,6 +92,49 @@ double mean_over_samples(std::span<const double> losses,
 }
 
 } // namespace
+
+void check_feed(const std::string& name, const tensor& fed,
+                const graph::var_desc& declared) {
+  if (!fed || !fed.is_plain())
+    throw error(errc::invalid_argument, "a feed without a plain value",
+                {.variable = name});
+  if (fed.type() != declared.type)
+    throw error(errc::dtype_mismatch,
+                "fed " + std::string{to_string(fed.type())} + ", declared "
+                  + std::string{to_string(declared.type)},
+                {.variable = name});
+  // Paddle's executor sets a learning rate declared [] to a tensor [1].
+  if (declared.persistable && !declared.dims.has_unknown()
+      && declared.dims.numel() == 1 && fed.numel() == 1)
+    return;
+  auto matches = fed.dims().rank() == declared.dims.rank();
+  for (std::size_t i = 0; matches && i < declared.dims.rank(); ++i)
+    matches = declared.dims[i] < 0 || fed.dims()[i] == declared.dims[i];
+  if (!matches)
+    throw error(errc::shape_mismatch,
+                "fed " + to_string(fed.dims()) + ", declared "
+                  + to_string(declared.dims),
+                {.variable = name});
+  check_levels(name, fed, declared);
+}
+
+tensor joined(const std::vector<const tensor*>& parts) {
+  auto dims = parts.front()->dims();
+  if (dims.rank() == 0)
+    dims = {0};
+  dims[0] = 0;
+  for (auto* p : parts)
+    dims[0] += p->dims().rank() == 0 ? 1 : p->dims()[0];
+  arena memory{make_host_memory_source()}; // its blocks outlive it
+  auto whole = tensor::make(memory, dims, parts.front()->type());
+  whole.set_levels(joined_levels(parts));
+  auto* to = whole.raw();
+  for (auto* p : parts) {
+    std::memcpy(to, p->raw(), p->bytes());
+    to += p->bytes();
+  }
+  return whole;
+}
 
 double mean_of(const tensor& loss) {
   double sum = 0;

@@ -42,6 +42,16 @@ struct needed_feeds {
   bool is_whole(std::string_view name) const;
 };
 
+/// Checks a value against the declaration of the variable that it is fed to.
+/// Throws as `check_feeds` does.
+void check_feed(const std::string& name, const tensor& fed,
+                const graph::var_desc& declared);
+
+/// The parts, at least one, one after the other along axis 0, in new host
+/// memory, with their levels. They are plain, in host memory, of the same dtype
+/// and the same extents after axis 0. Scalars become a vector.
+tensor joined(const std::vector<const tensor*>& parts);
+
 /// Checks the feeds of a step against the program's declarations and returns
 /// the number of samples. It must be the same for all feeds that are split: the
 /// extent of axis 0, or the number of outermost sequences if the feed has

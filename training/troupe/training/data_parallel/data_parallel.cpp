@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <troupe/training/data_parallel/data_parallel.hpp>
+
+#include <troupe/actors/backend/backend.hpp>
+#include <troupe/actors/own_system.hpp>
+#include <troupe/actors/steps/scatter.hpp>
+#include <troupe/base/error.hpp>
+#include <troupe/training/data_parallel/parallel_apply.hpp>
+#include <troupe/training/data_parallel/replica.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe {
+
+using parallel::differentiable;
+
+namespace {
+
+using tensors = std::vector<tensor>;
+
+tensor as_tensor(double number, const graph::var_desc& declared) {
+  arena host{make_host_memory_source()}; // its blocks outlive it
+  auto value = tensor::make(host, {1}, dtype::float64);
+  value.values<double>()[0] = number;
+  auto made = cast(value, declared.type, host);
+  return declared.dims.rank() == 0 ? made.reshaped({}) : made;
+}
+
+void check_count(std::size_t given, std::size_t wanted,
+                 const std::string& what) {
+  if (given != wanted)
+    throw error(errc::invalid_argument, std::to_string(given) + " " + what
+                                          + ", expected "
+                                          + std::to_string(wanted));
+}
+
+/// A gradient has the dtype and shape of its output.
+void check_gradient(const tensor& gradient, const tensor& output,
+                    const std::string& name) {
+  if (gradient.type() != output.type())
+    throw error(errc::dtype_mismatch,
+                "the gradient is " + std::string{to_string(gradient.type())}
+                  + ", the output " + std::string{to_string(output.type())},
+                {.variable = name});
+  if (!(gradient.dims() == output.dims()))
+    throw error(errc::shape_mismatch,
+                "the gradient has shape " + to_string(gradient.dims())
+                  + ", the output " + to_string(output.dims()),
+                {.variable = name});
+}
+
+} // namespace
+
+/// What the arguments of a pass have become.
+struct scattered_arguments {
+  std::vector<tensors> by_replica; // a tensor per input
+  std::vector<differentiable> cut; // per input; empty for those not cut
+  std::size_t replicas() const { return by_replica.size(); }
+};
+
+struct data_parallel::impl : std::enable_shared_from_this<impl> {
+  impl(std::shared_ptr<module> what, std::vector<device_id> ids,
+       std::optional<device_id> output, data_parallel_options opts);
+
+  scattered_arguments scatter(arguments args) const;
+  void replicate(std::size_t n);
+  void keep_buffers();
+  template <class Result, class Run>
+  std::vector<Result> on_replicas(std::size_t n, Run run);
+  differentiable forward(arguments args);
+  tensors evaluate(arguments args);
+  std::vector<differentiable> gather(const std::vector<tensors>& by_replica);
+  std::vector<tensors>
+  scatter_gradients(const tensors& given,
+                    const std::vector<differentiable>& from);
+  tensors backward(const scattered_arguments& args,
+                   const std::vector<replica_pass>& passes,
+                   const std::vector<differentiable>& gathered,
+                   const tensors& given);
+  void add_gradients(std::vector<replica_gradients>& terms);
+  tensors gradients_of_inputs(const scattered_arguments& args,
+                              const std::vector<replica_gradients>& made);
+  void update();
+
+  const module_programs& programs() const { return *what->programs(); }
+  executor_options options_of(std::size_t device) const;
+
+  std::shared_ptr<module> what;
+  data_parallel_options options;
+  std::unique_ptr<actors::own_system> own;
+  caf::actor_system* system;
+  parallel::devices on;
+  std::optional<std::size_t> output;
+  std::vector<std::unique_ptr<replica>> replicas;
+  std::optional<executor> updates;
+  std::size_t last_replicas = 0;
+};
+
+data_parallel::impl::impl(std::shared_ptr<module> m, std::vector<device_id> ids,
+                          std::optional<device_id> out,
+                          data_parallel_options opts)
+  : what(std::move(m)), options(std::move(opts)) {
+  if (!what)
+    throw error(errc::invalid_argument, "no module");
+  on = std::make_shared<device_group>(std::move(ids));
+  if (out)
+    output = on->index_of(*out);
+  if (!options.kernels)
+    options.kernels = std::make_shared<kernel_table>(kernels_for(on->ids()));
+  system = options.system;
+  if (!system) {
+    own = std::make_unique<actors::own_system>(options.threads, false);
+    system = own->system.get();
+  }
+  for (std::size_t i = 0; i < on->size(); ++i)
+    replicas.push_back(
+      std::make_unique<replica>(what->programs(), options_of(i)));
+}
+
+executor_options data_parallel::impl::options_of(std::size_t device) const {
+  executor_options made;
+  made.devices = {on->ids()[device]};
+  made.hooks.device_instances = {on->at(device)};
+  made.seed = options.seed + device;
+  made.kernels = options.kernels;
+  made.system = system;
+  return made;
+}
+
+/// Step 1 and 2: checks the arguments, cuts those that are not whole, and
+/// brings all to the devices.
+scattered_arguments data_parallel::impl::scatter(arguments args) const {
+  auto& p = programs();
+  check_count(args.size(), p.inputs.size(), "arguments of the module");
+  tensors to_cut;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    if (args[i].number)
+      args[i] = {as_tensor(*args[i].number, p.declared_inputs[i]), true, {}};
+    actors::check_feed(p.inputs[i], args[i].value, p.declared_inputs[i]);
+    if (args[i].is_whole)
+      continue;
+    to_cut.push_back(args[i].value);
+    names.push_back(p.inputs[i]);
+  }
+  auto cut = parallel::scatter_together(on, to_cut, options.axis, names);
+  scattered_arguments made;
+  made.by_replica.resize(cut.empty() ? 1 : cut.front().outputs.size());
+  auto next = cut.begin();
+  for (auto& arg : args) {
+    if (!arg.is_whole)
+      made.cut.push_back(std::move(*next++));
+    else
+      made.cut.emplace_back();
+    for (std::size_t r = 0; r < made.replicas(); ++r)
+      made.by_replica[r].push_back(!arg.is_whole ? made.cut.back().outputs[r]
+                                   : on->at(r)->reaches(arg.value)
+                                     ? arg.value
+                                     : on->at(r)->to_device(arg.value));
+  }
+  return made;
+}
+
+/// Step 3: one collective call copies all parameters and buffers. The values
+/// of the module are marked as shared, so that who updates them takes other
+/// memory: a replica that waits for its backward pass keeps its values.
+void data_parallel::impl::replicate(std::size_t n) {
+  auto& from = what->values();
+  from.add_device(on->at(0));
+  std::vector<variable*> values;
+  std::vector<std::vector<variable*>> copies(n);
+  for (auto* names : {&programs().parameters, &programs().buffers})
+    for (auto& name : *names) {
+      auto* value = from.find(name);
+      if (!value || !value->is_tensor())
+        throw error(errc::not_found,
+                    "it has no value: run the startup program or load "
+                    "parameters first",
+                    {.variable = name});
+      from.bring_to(name, *on->at(0));
+      value->as_tensor().share();
+      values.push_back(value);
+      for (std::size_t r = 0; r < n; ++r)
+        copies[r].push_back(&replicas[r]->values().var(name));
+    }
+  if (!values.empty())
+    on->broadcast(values, copies);
+}
+
+void data_parallel::impl::keep_buffers() {
+  for (auto& name : programs().buffers)
+    what->values().var(name) = replicas[0]->values().var(name);
+}
+
+/// Step 4: an actor per replica.
+template <class Result, class Run>
+std::vector<Result> data_parallel::impl::on_replicas(std::size_t n, Run run) {
+  std::vector<std::size_t> numbers(n);
+  for (std::size_t r = 0; r < n; ++r)
+    numbers[r] = r;
+  const std::vector<Run> same(n, run);
+  return parallel::parallel_apply(*system, same, numbers,
+                                  std::span{on->ids()}.first(n));
+}
+
+/// Step 5.
+std::vector<differentiable>
+data_parallel::impl::gather(const std::vector<tensors>& by_replica) {
+  std::vector<differentiable> gathered;
+  for (std::size_t i = 0; i < programs().outputs.size(); ++i) {
+    tensors chunks;
+    for (auto& of_replica : by_replica)
+      chunks.push_back(of_replica[i]);
+    try {
+      gathered.push_back(parallel::gather(on, chunks, options.axis, output));
+    } catch (const error& e) {
+      throw e.with_context({.variable = programs().outputs[i]});
+    }
+  }
+  return gathered;
+}
+
+differentiable data_parallel::impl::forward(arguments args) {
+  auto scattered = scatter(std::move(args));
+  const auto n = scattered.replicas();
+  replicate(n);
+  auto passes = on_replicas<replica_pass>(n, [&](std::size_t r) {
+    return replicas[r]->forward(scattered.by_replica[r]);
+  });
+  std::vector<tensors> by_replica;
+  for (auto& pass : passes)
+    by_replica.push_back(pass.outputs);
+  auto gathered = gather(by_replica);
+  keep_buffers();
+  last_replicas = n;
+  differentiable result;
+  for (auto& g : gathered)
+    result.outputs.push_back(g.outputs.front());
+  if (programs().backward)
+    result.backward = [self = shared_from_this(),
+                       scattered = std::move(scattered),
+                       passes = std::move(passes),
+                       gathered = std::move(gathered)](const tensors& given) {
+      return differentiable{self->backward(scattered, passes, gathered, given)};
+    };
+  return result;
+}
+
+tensors data_parallel::impl::evaluate(arguments args) {
+  const auto scattered = scatter(std::move(args));
+  replicate(scattered.replicas());
+  auto made =
+    gather(on_replicas<tensors>(scattered.replicas(), [&](std::size_t r) {
+      return replicas[r]->evaluate(scattered.by_replica[r]);
+    }));
+  last_replicas = scattered.replicas();
+  tensors outputs;
+  for (auto& g : made)
+    outputs.push_back(g.outputs.front());
+  return outputs;
+}
+
+/// By replica: a gradient per output, or none.
+std::vector<tensors> data_parallel::impl::scatter_gradients(
+  const tensors& given, const std::vector<differentiable>& from) {
+  auto& p = programs();
+  check_count(given.size(), p.outputs.size(), "gradients of outputs");
+  std::vector<tensors> by_replica;
+  bool has_one = false;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (given[i] && p.given[i].empty())
+      throw error(errc::invalid_argument,
+                  "a gradient of an output that depends on nothing that has "
+                  "one",
+                  {.variable = p.outputs[i]});
+    if (given[i])
+      check_gradient(given[i], from[i].outputs.front(), p.outputs[i]);
+    has_one = has_one || given[i];
+    const auto chunks = from[i].backward({given[i]}).outputs;
+    by_replica.resize(chunks.size());
+    for (std::size_t r = 0; r < chunks.size(); ++r)
+      by_replica[r].push_back(chunks[r]);
+  }
+  if (!has_one)
+    throw error(errc::invalid_argument, "no output has a gradient");
+  return by_replica;
+}
+
+tensors data_parallel::impl::backward(
+  const scattered_arguments& args, const std::vector<replica_pass>& passes,
+  const std::vector<differentiable>& gathered, const tensors& given) {
+  const auto chunks = scatter_gradients(given, gathered);
+  auto made = on_replicas<replica_gradients>(passes.size(), [&](std::size_t r) {
+    return replicas[r]->backward(passes[r], chunks[r]);
+  });
+  auto of_inputs = gradients_of_inputs(args, made);
+  add_gradients(made);
+  return of_inputs;
+}
+
+tensors data_parallel::impl::gradients_of_inputs(
+  const scattered_arguments& args, const std::vector<replica_gradients>& made) {
+  tensors found;
+  for (std::size_t i = 0; i < args.cut.size(); ++i) {
+    tensors chunks;
+    for (auto& g : made)
+      chunks.push_back(g.inputs[i]);
+    found.push_back(!chunks.front() ? tensor{}
+                    : args.cut[i].backward
+                      ? args.cut[i].backward(chunks).outputs.front()
+                      : parallel::reduce_add(on, chunks, 1).outputs.front());
+  }
+  return found;
+}
+
+/// Adds the replicas' gradients of parameters to those of the module. The sum
+/// of the replicas comes first: it is the gradient of this pass.
+void data_parallel::impl::add_gradients(std::vector<replica_gradients>& terms) {
+  auto& gradients = programs().gradients;
+  if (gradients.empty())
+    return;
+  std::vector<std::vector<variable>> by_replica;
+  for (auto& t : terms)
+    by_replica.push_back(std::move(t.parameters));
+  auto sums = on->reduce_add(by_replica, 0);
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    on->add_to(what->values().var(gradients[i].gradient), std::move(sums[i]));
+}
+
+void data_parallel::impl::update() {
+  auto& p = programs();
+  if (!p.update)
+    throw error(errc::invalid_argument,
+                "the network of the module has no optimizer");
+  for (auto& g : p.gradients)
+    if (!what->gradient(g.parameter))
+      throw error(errc::not_found, "the parameter has no gradient",
+                  {.variable = g.parameter});
+  if (!updates) {
+    auto opts = options_of(0);
+    opts.parameters = what->shared_values();
+    updates.emplace(p.update, std::move(opts));
+  }
+  updates->run({});
+}
+
+data_parallel::data_parallel(std::shared_ptr<module> what,
+                             std::vector<device_id> devices,
+                             std::optional<device_id> output,
+                             data_parallel_options options)
+  : impl_(std::make_shared<impl>(std::move(what), std::move(devices), output,
+                                 std::move(options))) {}
+
+data_parallel::~data_parallel() = default;
+
+void data_parallel::update() {
+  impl_->update();
+}
+
+const std::shared_ptr<module>& data_parallel::of() const noexcept {
+  return impl_->what;
+}
+
+std::size_t data_parallel::replicas() const noexcept {
+  return impl_->last_replicas;
+}
+
+data_parallel::arguments data_parallel::by_name(const feed_map& named) const {
+  arguments found;
+  auto& inputs = impl_->programs().inputs;
+  for (auto& name : inputs) {
+    const auto value = named.find(name);
+    if (value == named.end())
+      throw error(errc::not_found, "nothing was given for an input",
+                  {.variable = name});
+    found.push_back({value->second, false, {}});
+  }
+  for (auto& [name, value] : named)
+    if (std::ranges::find(inputs, name) == inputs.end())
+      throw error(errc::not_found, "the module has no input of that name",
+                  {.variable = name});
+  return found;
+}
+
+differentiable data_parallel::run_forward(arguments args) {
+  return impl_->forward(std::move(args));
+}
+
+std::vector<tensor> data_parallel::run_evaluation(arguments args) {
+  return impl_->evaluate(std::move(args));
+}
+
+} // namespace troupe
