@@ -6,11 +6,20 @@
 #include <troupe/graph/layers.hpp>
 #include <troupe/graph/optimizer.hpp>
 #include <troupe/kernels/kernel.hpp>
+#include <troupe/kernels/sim/sim_device.hpp>
+#include <troupe/training/data_parallel/parallel_apply.hpp>
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <latch>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -140,6 +149,39 @@ TEST_CASE_FIXTURE(mlp, "outputs and all gradients are those that PyTorch "
   }
 }
 
+TEST_CASE_FIXTURE(mlp, "devices whose work ends late and out of order give the "
+                       "same, also together with others") {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    const sim_times late{.max_delay_us = 200, .seed = seed};
+    const auto on =
+      std::make_shared<device_group>(std::vector<std::shared_ptr<device>>{
+        make_sim_device({device_kind::sim, 0}, late),
+        make_sim_device({device_kind::sim, 1}, late),
+        make_sim_device({device_kind::sim, 2}, late)});
+    data_parallel model{net_module, on};
+    for (auto at : {"mlp5.", "mlp7.", "mlp1."}) {
+      net_module->zero_gradients();
+      const auto made = model.forward(torch[at + std::string{"x"}]);
+      CHECK(distance(made.outputs[0], torch[at + std::string{"y"}]) < 1e-6);
+      const auto dx = made.backward({torch[at + std::string{"y.grad"}]});
+      CHECK(distance(dx.outputs[0], torch[at + std::string{"x.grad"}]) < 1e-6);
+      for (auto& [here, there] : names)
+        CHECK(
+          distance(gradient_of(*net_module, here), torch[at + there + ".grad"])
+          < 1e-6);
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(mlp, "a batch without samples gives no outputs and gradients "
+                       "of zero") {
+  data_parallel model{net_module, ids("cpu:2")};
+  const auto made = model.forward(counting({0, 4}));
+  CHECK(made.outputs[0].dims() == shape{0, 3});
+  CHECK(made.backward({counting({0, 3})}).outputs[0].dims() == shape{0, 4});
+  CHECK(values_of(gradient_of(*net_module, "fc_1.b_0")) == floats{0, 0, 0});
+}
+
 TEST_CASE_FIXTURE(mlp, "the loss can be a module of its own, with PyTorch's "
                        "loss and gradient") {
   graph::network of_loss;
@@ -179,6 +221,108 @@ TEST_CASE_FIXTURE(mlp, "gradients are added up over passes, and a pass can go "
           == doctest::Approx(2 * one[i] + two[i]).epsilon(1e-5));
   net_module->zero_gradients();
   CHECK_FALSE(net_module->gradient("fc_0.w_0"));
+}
+
+TEST_CASE("an update between the passes does not change the backward pass") {
+  for (auto on : {"cpu:1", "cpu:2"}) {
+    graph::network net;
+    auto x = net.data("x", {-1, 4});
+    auto y = layers::fc(layers::fc(x, 4, {.act = "tanh"}), 2);
+    optimizer::momentum({.learning_rate = 0.5f}).apply_gradients(net);
+    const auto trained = make_module(net, {x}, {y});
+    data_parallel model{trained, ids(on)};
+    const auto made = model.forward(counting({3, 4}, -5));
+    const auto dy = counting({3, 2}, 1);
+    const auto first = made.backward({dy}).outputs[0];
+    const auto before =
+      values_of(trained->values().var("fc_0.w_0").as_tensor());
+    model.update();
+    CHECK(values_of(trained->values().var("fc_0.w_0").as_tensor()) != before);
+    CHECK(distance(made.backward({dy}).outputs[0], first) == 0);
+    CHECK(
+      distance(model.forward(counting({3, 4}, -5)).outputs[0], made.outputs[0])
+      > 0);
+  }
+}
+
+TEST_CASE("a convolutional net gives on three devices what it gives on one") {
+  graph::network net;
+  auto x = net.data("x", {-1, 2, 6, 6});
+  auto h = layers::conv2d(x, {.filters = 8, .padding = 1, .act = "relu"});
+  auto y = layers::fc(layers::pool2d(h, {.average = true}), 3);
+  const auto conv = make_module(net, {x}, {y});
+  const auto images = [](std::int64_t count) {
+    auto values = counting({count, 2, 6, 6});
+    for (auto& v : values.values<float>())
+      v = std::sin(v * v);
+    return values;
+  };
+  data_parallel one{conv, ids("cpu")}, three{conv, ids("cpu:3")};
+  for (std::int64_t batch : {1, 4, 7}) {
+    const auto dy = counting({batch, 3}, -1);
+    std::vector<tensors> found;
+    for (auto* model : {&one, &three}) {
+      conv->zero_gradients();
+      const auto made = model->forward(images(batch));
+      found.push_back(made.outputs);
+      found.back().push_back(made.backward({dy}).outputs[0]);
+      for (auto& name : conv->parameters())
+        found.back().push_back(gradient_of(*conv, name));
+    }
+    REQUIRE(found[0].size() == 6);
+    for (std::size_t i = 0; i < found[0].size(); ++i) {
+      const auto most = std::ranges::max(values_of(found[0][i]));
+      CHECK(distance(found[0][i], found[1][i])
+            <= 1e-6 * std::max(1.0f, std::abs(most)));
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(mlp,
+                  "modules on different devices can be applied at the same "
+                  "time") {
+  caf::actor_system_config config;
+  caf::actor_system system{config};
+  const auto on = ids("cpu:2");
+  // A module has one user at a time.
+  const auto other = std::make_shared<module>(describe_module(net, {x}, {y}));
+  for (auto& [here, there] : names)
+    set(*other, here, torch["mlp." + there]);
+  data_parallel first{net_module, std::vector{on[0]}};
+  data_parallel second{other, std::vector{on[1]}};
+  const auto applied = [](data_parallel& model) {
+    return [&model](const tensor& in) { return model.evaluate(in)[0]; };
+  };
+  const std::vector functions{applied(first), applied(second)};
+  const auto outputs = parallel::parallel_apply(
+    system, functions, tensors{torch["mlp5.x"], torch["mlp7.x"]}, on);
+  CHECK(distance(outputs[0], torch["mlp5.y"]) < 1e-6);
+  CHECK(distance(outputs[1], torch["mlp7.y"]) < 1e-6);
+}
+
+TEST_CASE_FIXTURE(mlp, "a model can end before a thread that has used it") {
+  auto model = std::make_unique<data_parallel>(net_module, ids("cpu:2"));
+  std::latch is_used{1}, is_over{1};
+  std::thread user{[&] {
+    model->evaluate(torch["mlp5.x"]);
+    is_used.count_down();
+    is_over.wait();
+  }};
+  is_used.wait();
+  model.reset();
+  is_over.count_down();
+  user.join();
+  std::unique_ptr<data_parallel> made_elsewhere;
+  std::latch is_made{1}, is_gone{1};
+  std::thread maker{[&] {
+    made_elsewhere = std::make_unique<data_parallel>(net_module, ids("cpu:2"));
+    is_made.count_down();
+    is_gone.wait();
+  }};
+  is_made.wait();
+  made_elsewhere.reset();
+  is_gone.count_down();
+  maker.join();
 }
 
 TEST_CASE("batch norm: outputs and gradients are PyTorch's, and the statistics "
@@ -350,6 +494,13 @@ TEST_CASE_FIXTURE(mlp, "inputs can be nested, by name, or whole") {
     CHECK(values_of(outputs[1]) == floats{11, 12, 13, 14, 15, 16, 17, 18});
   }
   CHECK(model.replicas() == 2);
+  // Empty containers hold no arguments, and outputs can be nested too.
+  const auto some = model.forward(std::tuple<>{}, x, tensors{}, y,
+                                  std::map<std::string, tensor>{}, whole{eye});
+  const auto nested = parallel::with_tensors(
+    std::pair<tensor, std::map<std::string, tensor>>{{}, {{"b", {}}}},
+    some.outputs);
+  CHECK(distance(nested.second.at("b"), expected[0][1]) == 0);
   // The gradient of what is whole is the sum over the replicas.
   const auto d =
     model.forward(x, y, whole{eye}).backward({counting({4, 2}), {}});

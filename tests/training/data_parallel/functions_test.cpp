@@ -2,6 +2,7 @@
 #include <troupe/training/data_parallel/functions.hpp>
 
 #include <support/caught.hpp>
+#include <support/veiled_device.hpp>
 #include <training/data_parallel/values.hpp>
 
 #include <array>
@@ -198,6 +199,43 @@ TEST_CASE("a sum over devices leaves its terms as they are, and its gradient "
         == errc::invalid_argument);
 }
 
+TEST_CASE("a function of one's own keeps values for its gradient, which can be "
+          "differentiated") {
+  // y = x^2, so dx = 2 x dy, of which the gradient is 2 x again.
+  const auto times = [](float factor, const tensor& a, const tensor& b) {
+    auto values = values_of(a);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] *= factor * values_of(b)[i];
+    return tensor_of(a.dims(), values);
+  };
+  const auto square = [&](const tensor& x) {
+    return differentiable{{times(1, x, x)}, [times, x](const tensors& dy) {
+                            return differentiable{
+                              {times(2, x, dy[0])},
+                              [times, x](const tensors& ddx) {
+                                return differentiable{{times(2, x, ddx[0])}};
+                              }};
+                          }};
+  };
+  const auto on = cpus(2);
+  const auto cut = scatter(on, counting({3}, 1));
+  tensors chunks, gradients;
+  std::vector<differentiable> squares;
+  for (auto& chunk : cut.outputs)
+    squares.push_back(square(chunk));
+  for (auto& s : squares)
+    chunks.push_back(s.outputs[0]);
+  const auto y = gather(on, chunks);
+  CHECK(values_of(y.outputs[0]) == floats{1, 4, 9});
+  const auto dy = y.backward({tensor_of({3}, {1, 1, 10})});
+  for (std::size_t i = 0; i < 2; ++i)
+    gradients.push_back(squares[i].backward({dy.outputs[i]}).outputs[0]);
+  CHECK(values_of(cut.backward(gradients).outputs[0]) == floats{2, 4, 60});
+  const auto second =
+    squares[1].backward({dy.outputs[1]}).backward({tensor_of({1}, {5})});
+  CHECK(values_of(second.outputs[0]) == floats{30});
+}
+
 TEST_CASE("nested values keep their containers, and all that is no tensor is "
           "copied") {
   using nested =
@@ -279,11 +317,32 @@ TEST_CASE("sequences are cut between samples, and joined with their levels") {
   CHECK(distance(whole, x) == 0);
 }
 
+TEST_CASE("chunks go to devices whose memory the host cannot read, and come "
+          "back") {
+  const auto veiled = std::make_shared<veiled_device>();
+  const auto on = std::make_shared<device_group>(
+    std::vector<std::shared_ptr<device>>{make_cpu_device(0), veiled});
+  const auto x = counting({3, 2});
+  for (std::size_t axis : {0u, 1u}) {
+    const auto cut = scatter(on, x, {axis});
+    CHECK(cut.outputs[0].memory().is_host());
+    CHECK(veiled->memory().owns(cut.outputs[1].memory()));
+    CHECK(distance(gather(on, cut.outputs, axis).outputs[0], x) == 0);
+    const auto there = gather(on, cut.outputs, axis, 1);
+    CHECK(veiled->memory().owns(there.outputs[0].memory()));
+    // Its gradient is cut there, and comes back to where the tensor lay.
+    const auto dy = there.backward(there.outputs);
+    CHECK(distance(cut.backward(dy.outputs).outputs[0], x) == 0);
+    const auto again = scatter(on, there.outputs[0], {axis});
+    CHECK(
+      veiled->memory().owns(again.backward(again.outputs).outputs[0].memory()));
+  }
+}
+
 TEST_CASE("devices are distinct and known") {
-  CHECK(caught([] { device_group{{}}; }).code() == errc::invalid_argument);
-  CHECK(caught([] {
-          device_group({{}, {}});
-        }).code()
+  CHECK(caught([] { device_group(std::vector<device_id>{}); }).code()
+        == errc::invalid_argument);
+  CHECK(caught([] { device_group(std::vector<device_id>(2)); }).code()
         == errc::invalid_argument);
   const device_group two{parse_devices("cpu:2")};
   CHECK(two.index_of({device_kind::cpu, 1}) == 1);

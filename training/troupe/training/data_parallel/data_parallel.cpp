@@ -8,6 +8,8 @@
 #include <troupe/training/data_parallel/parallel_apply.hpp>
 #include <troupe/training/data_parallel/replica.hpp>
 
+#include <caf/logger.hpp>
+
 #include <algorithm>
 #include <utility>
 
@@ -60,7 +62,7 @@ struct scattered_arguments {
 };
 
 struct data_parallel::impl : std::enable_shared_from_this<impl> {
-  impl(std::shared_ptr<module> what, std::vector<device_id> ids,
+  impl(std::shared_ptr<module> what, parallel::devices on,
        std::optional<device_id> output, data_parallel_options opts);
 
   scattered_arguments scatter(arguments args) const;
@@ -88,22 +90,21 @@ struct data_parallel::impl : std::enable_shared_from_this<impl> {
 
   std::shared_ptr<module> what;
   data_parallel_options options;
+  parallel::devices on;
   std::unique_ptr<actors::own_system> own;
   caf::actor_system* system;
-  parallel::devices on;
   std::optional<std::size_t> output;
   std::vector<std::unique_ptr<replica>> replicas;
   std::optional<executor> updates;
   std::size_t last_replicas = 0;
 };
 
-data_parallel::impl::impl(std::shared_ptr<module> m, std::vector<device_id> ids,
+data_parallel::impl::impl(std::shared_ptr<module> m, parallel::devices group,
                           std::optional<device_id> out,
                           data_parallel_options opts)
-  : what(std::move(m)), options(std::move(opts)) {
-  if (!what)
-    throw error(errc::invalid_argument, "no module");
-  on = std::make_shared<device_group>(std::move(ids));
+  : what(std::move(m)), options(std::move(opts)), on(std::move(group)) {
+  if (!what || !on)
+    throw error(errc::invalid_argument, "no module, or no devices");
   if (out)
     output = on->index_of(*out);
   if (!options.kernels)
@@ -112,10 +113,16 @@ data_parallel::impl::impl(std::shared_ptr<module> m, std::vector<device_id> ids,
   if (!system) {
     own = std::make_unique<actors::own_system>(options.threads, false);
     system = own->system.get();
+    // Otherwise it could not end before this thread: see parallel_apply.cpp.
+    caf::logger::set_current_actor_system(nullptr);
   }
-  for (std::size_t i = 0; i < on->size(); ++i)
+  for (std::size_t i = 0; i < on->size(); ++i) {
     replicas.push_back(
       std::make_unique<replica>(what->programs(), options_of(i)));
+    // A collective call may give all devices a value in the memory of one.
+    for (std::size_t d = 0; d < on->size(); ++d)
+      replicas[i]->values().add_device(on->at(d));
+  }
 }
 
 executor_options data_parallel::impl::options_of(std::size_t device) const {
@@ -184,8 +191,13 @@ void data_parallel::impl::replicate(std::size_t n) {
       for (std::size_t r = 0; r < n; ++r)
         copies[r].push_back(&replicas[r]->values().var(name));
     }
-  if (!values.empty())
-    on->broadcast(values, copies);
+  if (values.empty())
+    return;
+  on->broadcast(values, copies);
+  for (auto* names : {&programs().parameters, &programs().buffers})
+    for (auto& name : *names)
+      for (std::size_t r = 0; r < n; ++r)
+        replicas[r]->values().bring_to(name, *on->at(r));
 }
 
 void data_parallel::impl::keep_buffers() {
@@ -346,10 +358,16 @@ void data_parallel::impl::update() {
 }
 
 data_parallel::data_parallel(std::shared_ptr<module> what,
-                             std::vector<device_id> devices,
+                             const std::vector<device_id>& devices,
                              std::optional<device_id> output,
                              data_parallel_options options)
-  : impl_(std::make_shared<impl>(std::move(what), std::move(devices), output,
+  : data_parallel(std::move(what), std::make_shared<device_group>(devices),
+                  output, std::move(options)) {}
+
+data_parallel::data_parallel(std::shared_ptr<module> what, parallel::devices on,
+                             std::optional<device_id> output,
+                             data_parallel_options options)
+  : impl_(std::make_shared<impl>(std::move(what), std::move(on), output,
                                  std::move(options))) {}
 
 data_parallel::~data_parallel() = default;

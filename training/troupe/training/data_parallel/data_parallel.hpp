@@ -71,7 +71,13 @@ public:
   /// does.
   /// @param output one of the devices, on which results lie; nothing: they are
   ///   in host memory
-  data_parallel(std::shared_ptr<module> what, std::vector<device_id> devices,
+  data_parallel(std::shared_ptr<module> what,
+                const std::vector<device_id>& devices,
+                std::optional<device_id> output = std::nullopt,
+                data_parallel_options options = {});
+  /// The same with devices that several modules, or other parts of a program,
+  /// share.
+  data_parallel(std::shared_ptr<module> what, parallel::devices on,
                 std::optional<device_id> output = std::nullopt,
                 data_parallel_options options = {});
   ~data_parallel();

@@ -9,7 +9,6 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -70,14 +69,20 @@ private:
   std::condition_variable changed_;
 };
 
-std::vector<device_id> checked(std::vector<device_id> ids) {
-  if (ids.empty())
+/// The ids of a group's devices.
+std::vector<device_id>
+checked_ids(const std::vector<std::shared_ptr<device>>& members) {
+  if (members.empty())
     throw error(errc::invalid_argument, "no devices");
-  std::set<device_id> seen;
-  for (auto id : ids)
-    if (!seen.insert(id).second)
+  std::vector<device_id> ids;
+  for (auto& d : members) {
+    if (!d)
+      throw error(errc::invalid_argument, "a device that is none");
+    if (std::ranges::find(ids, d->id()) != ids.end())
       throw error(errc::invalid_argument, "a device is listed twice",
-                  {.device = to_string(id)});
+                  {.device = to_string(d->id())});
+    ids.push_back(d->id());
+  }
   return ids;
 }
 
@@ -100,8 +105,11 @@ struct device_group::group {
   }
 };
 
-device_group::device_group(std::vector<device_id> ids)
-  : ids_(checked(std::move(ids))), devices_(make_devices(ids_)),
+device_group::device_group(const std::vector<device_id>& ids)
+  : device_group(make_devices(ids)) {}
+
+device_group::device_group(std::vector<std::shared_ptr<device>> members)
+  : ids_(checked_ids(members)), devices_(std::move(members)),
     group_(std::make_unique<group>()) {
   std::vector<device*> ranks;
   for (auto& d : devices_)

@@ -20,7 +20,10 @@ public:
   /// Makes the devices. Throws error(not_found) naming a device that the
   /// machine does not have, and error(invalid_argument) if there is none or one
   /// is listed twice.
-  explicit device_group(std::vector<device_id> ids);
+  explicit device_group(const std::vector<device_id>& ids);
+  /// Takes devices that may have other uses. Throws error(invalid_argument) as
+  /// above.
+  explicit device_group(std::vector<std::shared_ptr<device>> members);
   ~device_group();
   device_group(const device_group&) = delete;
   device_group& operator=(const device_group&) = delete;

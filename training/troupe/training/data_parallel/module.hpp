@@ -78,7 +78,8 @@ public:
   const std::vector<std::string>& buffers() const noexcept;
   ///@}
   /// The values of parameters, buffers and gradients, and the optimizer's
-  /// state. Use it only while no pass is running.
+  /// state. They may lie in a device's memory (`scope::to_host`). Use it only
+  /// while no pass is running.
   scope& values() noexcept { return *values_; }
   const std::shared_ptr<scope>& shared_values() const noexcept {
     return values_;

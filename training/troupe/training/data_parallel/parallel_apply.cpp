@@ -3,6 +3,7 @@
 
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>
+#include <caf/logger.hpp>
 #include <caf/scoped_actor.hpp>
 
 #include <exception>
@@ -38,6 +39,13 @@ private:
   // Of the thread that waits for the answer: the message orders the accesses.
   const std::function<void()>& task_;
   std::exception_ptr& failure_;
+};
+
+/// CAF keeps a reference to a system's logger in each thread that spawns an
+/// actor, and the system's destructor waits until no thread has one. This lets
+/// go of it, because a system may end before the thread does.
+struct no_logger_after {
+  ~no_logger_after() { caf::logger::set_current_actor_system(nullptr); }
 };
 
 /// What the exception says, as an error.
@@ -84,6 +92,7 @@ void run_replicas(caf::actor_system& system, std::span<const device_id> on,
                   + std::to_string(tasks.size()) + " tasks");
   std::vector<std::exception_ptr> failures(tasks.size());
   {
+    const no_logger_after at_end;
     caf::scoped_actor self{system};
     using answer = decltype(self->request(std::declval<caf::actor>(),
                                           caf::infinite, run_task::value));
