@@ -21,14 +21,14 @@ using namespace troupe;
 constexpr std::int64_t batch_size = 63; // not divisible by two
 
 /// nn.CrossEntropyLoss(), whose first input has a gradient.
-std::shared_ptr<module> loss_module() {
+std::shared_ptr<graph_module> loss_module() {
   graph::network net;
   auto guess = net.data("guess", {-1, 10});
   auto label = net.data("label", {-1, 1}, dtype::int64);
   auto made =
     describe_module(net, {guess, label}, {layers::cross_entropy(guess, label)});
   made.input_gradients = {"guess"};
-  return std::make_shared<module>(made);
+  return std::make_shared<graph_module>(made);
 }
 
 using batch = std::pair<tensor, tensor>;
@@ -79,7 +79,7 @@ void run() {
   auto scores = layers::fc(layers::fc(pixels, 32, {.act = "tanh"}), 10);
   optimizer::sgd({.learning_rate = 0.5f}).apply_gradients(net);
   auto model_module =
-    std::make_shared<module>(describe_module(net, {pixels}, {scores}));
+    std::make_shared<graph_module>(describe_module(net, {pixels}, {scores}));
   data_parallel model{model_module, parse_devices("cpu:2")};
   data_parallel criterion{loss_module(), parse_devices("cpu")};
 

@@ -35,26 +35,26 @@ using tensors = std::vector<tensor>;
 using graph::variable_ref;
 
 /// Gives parameters of a module the values that PyTorch's have.
-void set(module& m, const std::string& parameter, const tensor& value) {
+void set(graph_module& m, const std::string& parameter, const tensor& value) {
   m.values().var(parameter).set(value);
 }
 
-tensor gradient_of(module& m, const std::string& parameter) {
+tensor gradient_of(graph_module& m, const std::string& parameter) {
   auto* held = m.gradient(parameter);
   REQUIRE_MESSAGE(held, parameter);
   return held->as_tensor();
 }
 
-std::shared_ptr<module> make_module(const graph::network& net,
-                                    const std::vector<variable_ref>& inputs,
-                                    const std::vector<variable_ref>& outputs,
-                                    bool wants_inputs = true) {
+std::shared_ptr<graph_module>
+make_module(const graph::network& net, const std::vector<variable_ref>& inputs,
+            const std::vector<variable_ref>& outputs,
+            bool wants_inputs = true) {
   auto d = describe_module(net, inputs, outputs);
   if (wants_inputs)
     for (auto& x : inputs)
       if (is_floating(x.type()))
         d.input_gradients.push_back(x.name());
-  return std::make_shared<module>(std::move(d));
+  return std::make_shared<graph_module>(std::move(d));
 }
 
 /// Linear, tanh, linear, with the weights that PyTorch's net has.
@@ -63,7 +63,7 @@ struct mlp {
   graph::network net;
   variable_ref x = net.data("x", {-1, 4});
   variable_ref y = layers::fc(layers::fc(x, 6, {.act = "tanh"}), 3);
-  std::shared_ptr<module> net_module = make_module(net, {x}, {y});
+  std::shared_ptr<graph_module> net_module = make_module(net, {x}, {y});
   /// Names of parameters here and there.
   std::vector<std::pair<std::string, std::string>> names{
     {"fc_0.w_0", "0.weight"},
@@ -106,7 +106,7 @@ struct picky {
   variable_ref x = net.data("x", {-1, 2});
   variable_ref y = layers::relu(
     layers::add(x, layers::scale(layers::batch_norm(x), {.scale = 0})));
-  std::shared_ptr<module> net_module = make_module(net, {x}, {y});
+  std::shared_ptr<graph_module> net_module = make_module(net, {x}, {y});
   data_parallel_options options;
 
   picky() {
@@ -149,8 +149,9 @@ TEST_CASE_FIXTURE(mlp, "outputs and all gradients are those that PyTorch "
   }
 }
 
-TEST_CASE_FIXTURE(mlp, "devices whose work ends late and out of order give the "
-                       "same, also together with others") {
+TEST_CASE_FIXTURE(mlp,
+                  "devices whose work ends late and out of order give the "
+                  "same; an output lies on the device that was asked for") {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     const sim_times late{.max_delay_us = 200, .seed = seed};
     const auto on =
@@ -158,10 +159,11 @@ TEST_CASE_FIXTURE(mlp, "devices whose work ends late and out of order give the "
         make_sim_device({device_kind::sim, 0}, late),
         make_sim_device({device_kind::sim, 1}, late),
         make_sim_device({device_kind::sim, 2}, late)});
-    data_parallel model{net_module, on};
+    data_parallel model{net_module, on, device_id{device_kind::sim, 1}};
     for (auto at : {"mlp5.", "mlp7.", "mlp1."}) {
       net_module->zero_gradients();
       const auto made = model.forward(torch[at + std::string{"x"}]);
+      CHECK(on->at(1)->memory().owns(made.outputs[0].memory()));
       CHECK(distance(made.outputs[0], torch[at + std::string{"y"}]) < 1e-6);
       const auto dx = made.backward({torch[at + std::string{"y.grad"}]});
       CHECK(distance(dx.outputs[0], torch[at + std::string{"x.grad"}]) < 1e-6);
@@ -285,7 +287,8 @@ TEST_CASE_FIXTURE(mlp,
   caf::actor_system system{config};
   const auto on = ids("cpu:2");
   // A module has one user at a time.
-  const auto other = std::make_shared<module>(describe_module(net, {x}, {y}));
+  const auto other =
+    std::make_shared<graph_module>(describe_module(net, {x}, {y}));
   for (auto& [here, there] : names)
     set(*other, here, torch["mlp." + there]);
   data_parallel first{net_module, std::vector{on[0]}};
@@ -485,9 +488,11 @@ TEST_CASE_FIXTURE(mlp, "inputs can be nested, by name, or whole") {
   const auto x = counting({4, 2}), y = counting({4, 2}, 10);
   const auto eye = tensor_of({2, 2}, {1, 0, 0, 1});
   const std::vector<tensors> expected{
-    model.forward(x, y, whole{eye}).outputs,
-    model.forward(std::pair{x, y}, whole{eye}).outputs,
-    model.forward(std::map<std::string, tensors>{{"only", {x, y}}}, whole{eye})
+    model.forward(x, y, parallel::whole{eye}).outputs,
+    model.forward(std::pair{x, y}, parallel::whole{eye}).outputs,
+    model
+      .forward(std::map<std::string, tensors>{{"only", {x, y}}},
+               parallel::whole{eye})
       .outputs};
   for (auto& outputs : expected) {
     CHECK(values_of(outputs[0]) == floats{10, 12, 14, 16, 18, 20, 22, 24});
@@ -495,15 +500,16 @@ TEST_CASE_FIXTURE(mlp, "inputs can be nested, by name, or whole") {
   }
   CHECK(model.replicas() == 2);
   // Empty containers hold no arguments, and outputs can be nested too.
-  const auto some = model.forward(std::tuple<>{}, x, tensors{}, y,
-                                  std::map<std::string, tensor>{}, whole{eye});
+  const auto some =
+    model.forward(std::tuple<>{}, x, tensors{}, y,
+                  std::map<std::string, tensor>{}, parallel::whole{eye});
   const auto nested = parallel::with_tensors(
     std::pair<tensor, std::map<std::string, tensor>>{{}, {{"b", {}}}},
     some.outputs);
   CHECK(distance(nested.second.at("b"), expected[0][1]) == 0);
   // The gradient of what is whole is the sum over the replicas.
   const auto d =
-    model.forward(x, y, whole{eye}).backward({counting({4, 2}), {}});
+    model.forward(x, y, parallel::whole{eye}).backward({counting({4, 2}), {}});
   CHECK(values_of(d.outputs[2]) == floats{176, 228, 188, 244});
   data_parallel by_name{net_module, ids("cpu:2")};
   CHECK(distance(by_name.forward(feed_map{{"x", torch["mlp5.x"]}}).outputs[0],
@@ -605,18 +611,25 @@ TEST_CASE("inputs that give different numbers of chunks are refused with their "
 }
 
 TEST_CASE_FIXTURE(mlp, "a parameter without a value is named") {
-  data_parallel model{std::make_shared<module>(describe_module(net, {x}, {y}),
-                                               std::make_shared<scope>()),
-                      ids("cpu:2")};
+  data_parallel model{
+    std::make_shared<graph_module>(describe_module(net, {x}, {y}),
+                                   std::make_shared<scope>()),
+    ids("cpu:2")};
   const auto e = caught([&] { model.forward(torch["mlp5.x"]); });
   CHECK(e.code() == errc::not_found);
   CHECK(e.where().variable == "fc_0.b_0");
 }
 
-TEST_CASE_FIXTURE(mlp, "an output lies on the device that was asked for") {
-  data_parallel model{net_module, ids("cpu:2"), device_id{device_kind::cpu, 1}};
-  const auto made = model.forward(torch["mlp5.x"]);
-  CHECK(distance(made.outputs[0], torch["mlp5.y"]) < 1e-6);
+TEST_CASE("samples can be on another axis") {
+  graph::network net;
+  auto x = net.data("x", {2, -1, 3});
+  const auto doubles = make_module(net, {x}, {layers::scale(x, {.scale = 2})});
+  data_parallel model{doubles, ids("cpu:2"), std::nullopt, {.axis = 1}};
+  const auto in = counting({2, 5, 3});
+  const auto made = model.forward(in);
+  CHECK(model.replicas() == 2);
+  CHECK(distance(made.outputs[0], doubled(in)) == 0);
+  CHECK(distance(made.backward({in}).outputs[0], doubled(in)) == 0);
 }
 
 TEST_CASE("replicas draw different random numbers, and a pass goes backward "

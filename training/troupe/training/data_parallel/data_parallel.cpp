@@ -62,7 +62,7 @@ struct scattered_arguments {
 };
 
 struct data_parallel::impl : std::enable_shared_from_this<impl> {
-  impl(std::shared_ptr<module> what, parallel::devices on,
+  impl(std::shared_ptr<graph_module> what, parallel::devices on,
        std::optional<device_id> output, data_parallel_options opts);
 
   scattered_arguments scatter(arguments args) const;
@@ -88,7 +88,7 @@ struct data_parallel::impl : std::enable_shared_from_this<impl> {
   const module_programs& programs() const { return *what->programs(); }
   executor_options options_of(std::size_t device) const;
 
-  std::shared_ptr<module> what;
+  std::shared_ptr<graph_module> what;
   data_parallel_options options;
   parallel::devices on;
   std::unique_ptr<actors::own_system> own;
@@ -99,8 +99,8 @@ struct data_parallel::impl : std::enable_shared_from_this<impl> {
   std::size_t last_replicas = 0;
 };
 
-data_parallel::impl::impl(std::shared_ptr<module> m, parallel::devices group,
-                          std::optional<device_id> out,
+data_parallel::impl::impl(std::shared_ptr<graph_module> m,
+                          parallel::devices group, std::optional<device_id> out,
                           data_parallel_options opts)
   : what(std::move(m)), options(std::move(opts)), on(std::move(group)) {
   if (!what || !on)
@@ -357,14 +357,15 @@ void data_parallel::impl::update() {
   updates->run({});
 }
 
-data_parallel::data_parallel(std::shared_ptr<module> what,
+data_parallel::data_parallel(std::shared_ptr<graph_module> what,
                              const std::vector<device_id>& devices,
                              std::optional<device_id> output,
                              data_parallel_options options)
   : data_parallel(std::move(what), std::make_shared<device_group>(devices),
                   output, std::move(options)) {}
 
-data_parallel::data_parallel(std::shared_ptr<module> what, parallel::devices on,
+data_parallel::data_parallel(std::shared_ptr<graph_module> what,
+                             parallel::devices on,
                              std::optional<device_id> output,
                              data_parallel_options options)
   : impl_(std::make_shared<impl>(std::move(what), std::move(on), output,
@@ -376,7 +377,7 @@ void data_parallel::update() {
   impl_->update();
 }
 
-const std::shared_ptr<module>& data_parallel::of() const noexcept {
+const std::shared_ptr<graph_module>& data_parallel::of() const noexcept {
   return impl_->what;
 }
 

@@ -5,8 +5,8 @@
 
 #include <troupe/actors/executor.hpp>
 #include <troupe/training/data_parallel/functions.hpp>
+#include <troupe/training/data_parallel/graph_module.hpp>
 #include <troupe/training/data_parallel/leaves.hpp>
-#include <troupe/training/data_parallel/module.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -23,11 +23,15 @@ class actor_system;
 
 namespace troupe {
 
-/// A tensor that each replica gets whole. Its gradient is the sum over the
-/// replicas.
+namespace parallel {
+
+/// An argument of a module that each replica gets whole. Its gradient is the
+/// sum over the replicas.
 struct whole {
   tensor value;
 };
+
+} // namespace parallel
 
 /// An argument of a module: a tensor that is cut, one that is not, or a number,
 /// which each replica gets as a tensor of one element.
@@ -71,13 +75,13 @@ public:
   /// does.
   /// @param output one of the devices, on which results lie; nothing: they are
   ///   in host memory
-  data_parallel(std::shared_ptr<module> what,
+  data_parallel(std::shared_ptr<graph_module> what,
                 const std::vector<device_id>& devices,
                 std::optional<device_id> output = std::nullopt,
                 data_parallel_options options = {});
   /// The same with devices that several modules, or other parts of a program,
   /// share.
-  data_parallel(std::shared_ptr<module> what, parallel::devices on,
+  data_parallel(std::shared_ptr<graph_module> what, parallel::devices on,
                 std::optional<device_id> output = std::nullopt,
                 data_parallel_options options = {});
   ~data_parallel();
@@ -85,8 +89,8 @@ public:
   data_parallel& operator=(const data_parallel&) = delete;
 
   /// A forward pass in training mode. Arguments may be nested (leaves.hpp):
-  /// tensors, `whole` tensors and numbers in them are the module's inputs, in
-  /// order. A single map from names to tensors gives inputs by name.
+  /// tensors, `parallel::whole` tensors and numbers in them are the module's
+  /// inputs, in order. A single map from names to tensors gives inputs by name.
   ///
   /// The result has the module's outputs, in order, joined over the replicas.
   /// `backward` takes a gradient for each of them, or a tensor without memory,
@@ -123,7 +127,7 @@ public:
   void update();
 
   /// The module.
-  const std::shared_ptr<module>& of() const noexcept;
+  const std::shared_ptr<graph_module>& of() const noexcept;
   /// Number of replicas that the last pass ran.
   std::size_t replicas() const noexcept;
 
@@ -143,7 +147,7 @@ private:
       parallel::for_each_leaf(copies, [&]<class Leaf>(Leaf& leaf) {
         if constexpr (std::is_same_v<Leaf, tensor>)
           found.push_back({.value = leaf});
-        else if constexpr (std::is_same_v<Leaf, whole>)
+        else if constexpr (std::is_same_v<Leaf, parallel::whole>)
           found.push_back({.value = leaf.value, .is_whole = true});
         else if constexpr (std::is_arithmetic_v<Leaf>)
           found.push_back({.number = static_cast<double>(leaf)});

@@ -3,7 +3,7 @@
 
 #include <troupe/graph/gradients.hpp>
 #include <troupe/graph/program.hpp>
-#include <troupe/training/data_parallel/module.hpp>
+#include <troupe/training/data_parallel/graph_module.hpp>
 
 #include <memory>
 #include <string>
@@ -44,7 +44,7 @@ struct module_programs {
   std::vector<std::string> input_gradients;
 };
 
-/// Throws as the constructor of `module` does.
+/// Throws as the constructor of `graph_module` does.
 module_programs make_module_programs(const module_description& from);
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/training/data_parallel/module.hpp>
+#include <troupe/training/data_parallel/graph_module.hpp>
 
 #include <troupe/actors/executor.hpp>
 #include <troupe/base/error.hpp>
@@ -23,29 +23,29 @@ describe_module(const graph::network& net,
   return made;
 }
 
-module::module(
-  module_description description, std::shared_ptr<scope> parameters,
-  std::uint64_t seed) :programs_(std::
-                                   make_shared<const module_programs>(
-                                     make_module_programs(description))),
-  values_(std::move(parameters)) {
+graph_module::graph_module(module_description description,
+                           std::shared_ptr<scope> parameters,
+                           std::uint64_t seed)
+  : programs_(
+    std::make_shared<const module_programs>(make_module_programs(description))),
+    values_(std::move(parameters)) {
   if (values_)
     return;
   values_ = std::make_shared<scope>();
   run_startup(description.startup, *values_, seed);
 }
 
-module::~module() = default;
+graph_module::~graph_module() = default;
 
-const std::vector<std::string>& module::parameters() const noexcept {
+const std::vector<std::string>& graph_module::parameters() const noexcept {
   return programs_->parameters;
 }
 
-const std::vector<std::string>& module::buffers() const noexcept {
+const std::vector<std::string>& graph_module::buffers() const noexcept {
   return programs_->buffers;
 }
 
-variable* module::gradient(std::string_view parameter) {
+variable* graph_module::gradient(std::string_view parameter) {
   const auto& all = programs_->gradients;
   const auto found =
     std::ranges::find(all, parameter, &graph::parameter_gradient::parameter);
@@ -56,7 +56,7 @@ variable* module::gradient(std::string_view parameter) {
   return held && held->has_value() ? held : nullptr;
 }
 
-void module::zero_gradients() {
+void graph_module::zero_gradients() {
   for (auto& g : programs_->gradients)
     if (auto* held = values_->find(g.gradient))
       held->clear();

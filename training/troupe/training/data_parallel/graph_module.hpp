@@ -54,7 +54,7 @@ describe_module(const graph::network& net,
 /// from the given inputs.
 ///
 /// Thread rule: one thread at a time.
-class module {
+class graph_module {
 public:
   /// Makes the programs of the forward and the backward pass. Runs the startup
   /// program if no scope is given.
@@ -65,12 +65,12 @@ public:
   /// `append_gradients` does for inputs whose gradients are wanted.
   /// @param parameters the scope of parameters and buffers; null: a new one
   /// @param seed of random initializers without one of their own
-  explicit module(module_description description,
-                  std::shared_ptr<scope> parameters = {},
-                  std::uint64_t seed = 0);
-  ~module();
-  module(const module&) = delete;
-  module& operator=(const module&) = delete;
+  explicit graph_module(module_description description,
+                        std::shared_ptr<scope> parameters = {},
+                        std::uint64_t seed = 0);
+  ~graph_module();
+  graph_module(const graph_module&) = delete;
+  graph_module& operator=(const graph_module&) = delete;
 
   ///@{
   /// Names of the parameters and buffers that the outputs need, sorted.

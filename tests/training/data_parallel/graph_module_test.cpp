@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <troupe/training/data_parallel/module.hpp>
+#include <troupe/training/data_parallel/graph_module.hpp>
 
 #include <support/caught.hpp>
 #include <troupe/graph/layers.hpp>
@@ -13,7 +13,7 @@
 using namespace troupe;
 using namespace troupe::test;
 
-TEST_SUITE("training.data_parallel.module") {
+TEST_SUITE("training.data_parallel.graph_module") {
 
 namespace {
 
@@ -35,13 +35,13 @@ struct classifier {
 TEST_CASE_FIXTURE(classifier,
                   "a module has the parameters and buffers that its "
                   "outputs need") {
-  const module whole{describe_module(net, {x, label}, {loss})};
-  CHECK(whole.parameters()
+  const graph_module all{describe_module(net, {x, label}, {loss})};
+  CHECK(all.parameters()
         == std::vector<std::string>{"batch_norm_0.b_0", "batch_norm_0.w_0",
                                     "fc_0.b_0", "fc_0.w_0", "fc_1.b_0",
                                     "fc_1.w_0"});
-  CHECK(whole.buffers().size() == 2);
-  module head{describe_module(net, {x}, {hidden})};
+  CHECK(all.buffers().size() == 2);
+  graph_module head{describe_module(net, {x}, {hidden})};
   CHECK(head.parameters().size() == 4);
   CHECK(caught([&] { head.gradient("fc_1.w_0"); }).code() == errc::not_found);
   CHECK(head.gradient("fc_0.w_0") == nullptr);
@@ -49,7 +49,7 @@ TEST_CASE_FIXTURE(classifier,
 
 TEST_CASE_FIXTURE(classifier, "values of a scope are used as they are") {
   auto values = std::make_shared<scope>();
-  module m{describe_module(net, {x}, {scores}), values};
+  graph_module m{describe_module(net, {x}, {scores}), values};
   CHECK(&m.values() == values.get());
   CHECK(values->names().empty());
 }
@@ -60,7 +60,7 @@ TEST_CASE_FIXTURE(classifier,
   const auto refused = [&](auto change) {
     auto d = describe_module(net, {x, label}, {loss});
     change(d);
-    return caught([&] { module{d}; });
+    return caught([&] { graph_module{d}; });
   };
   auto e = refused([](auto& d) { d.inputs = {"x"}; });
   CHECK(e.code() == errc::not_found);
@@ -85,4 +85,4 @@ TEST_CASE_FIXTURE(classifier,
   CHECK(e.code() == errc::invalid_argument);
 }
 
-} // TEST_SUITE("training.data_parallel.module")
+} // TEST_SUITE("training.data_parallel.graph_module")
