@@ -230,6 +230,7 @@ TEST_CASE("an update between the passes does not change the backward pass") {
     graph::network net;
     auto x = net.data("x", {-1, 4});
     auto y = layers::fc(layers::fc(x, 4, {.act = "tanh"}), 2);
+    layers::fc(x, 2); // leads nowhere, so it has no gradient
     optimizer::momentum({.learning_rate = 0.5f}).apply_gradients(net);
     const auto trained = make_module(net, {x}, {y});
     data_parallel model{trained, ids(on)};
