@@ -52,14 +52,15 @@ void check_gradient(const tensor& gradient, const tensor& output,
                 {.variable = name});
 }
 
-} // namespace
-
 /// What the arguments of a pass have become.
 struct scattered_arguments {
   std::vector<tensors> by_replica; // a tensor per input
-  std::vector<differentiable> cut; // per input; empty for those not cut
+  // Per input: how it was cut, or copied to each replica.
+  std::vector<differentiable> ways;
   std::size_t replicas() const { return by_replica.size(); }
 };
+
+} // namespace
 
 struct data_parallel::impl : std::enable_shared_from_this<impl> {
   impl(std::shared_ptr<graph_module> what, parallel::devices on,
@@ -135,8 +136,8 @@ executor_options data_parallel::impl::options_of(std::size_t device) const {
   return made;
 }
 
-/// Step 1 and 2: checks the arguments, cuts those that are not whole, and
-/// brings all to the devices.
+/// Steps 1 and 2: checks the arguments, and cuts them over the devices or
+/// copies them to each.
 scattered_arguments data_parallel::impl::scatter(arguments args) const {
   auto& p = programs();
   check_count(args.size(), p.inputs.size(), "arguments of the module");
@@ -152,19 +153,14 @@ scattered_arguments data_parallel::impl::scatter(arguments args) const {
     names.push_back(p.inputs[i]);
   }
   auto cut = parallel::scatter_together(on, to_cut, options.axis, names);
-  scattered_arguments made;
-  made.by_replica.resize(cut.empty() ? 1 : cut.front().outputs.size());
+  const auto n = cut.empty() ? 1 : cut.front().outputs.size();
+  scattered_arguments made{std::vector<tensors>(n), {}};
   auto next = cut.begin();
   for (auto& arg : args) {
-    if (!arg.is_whole)
-      made.cut.push_back(std::move(*next++));
-    else
-      made.cut.emplace_back();
-    for (std::size_t r = 0; r < made.replicas(); ++r)
-      made.by_replica[r].push_back(!arg.is_whole ? made.cut.back().outputs[r]
-                                   : on->at(r)->reaches(arg.value)
-                                     ? arg.value
-                                     : on->at(r)->to_device(arg.value));
+    made.ways.push_back(arg.is_whole ? parallel::broadcast(on, {arg.value}, n)
+                                     : std::move(*next++));
+    for (std::size_t r = 0; r < n; ++r)
+      made.by_replica[r].push_back(made.ways.back().outputs[r]);
   }
   return made;
 }
@@ -314,14 +310,11 @@ tensors data_parallel::impl::backward(
 tensors data_parallel::impl::gradients_of_inputs(
   const scattered_arguments& args, const std::vector<replica_gradients>& made) {
   tensors found;
-  for (std::size_t i = 0; i < args.cut.size(); ++i) {
+  for (std::size_t i = 0; i < args.ways.size(); ++i) {
     tensors chunks;
     for (auto& g : made)
       chunks.push_back(g.inputs[i]);
-    found.push_back(!chunks.front() ? tensor{}
-                    : args.cut[i].backward
-                      ? args.cut[i].backward(chunks).outputs.front()
-                      : parallel::reduce_add(on, chunks, 1).outputs.front());
+    found.push_back(args.ways[i].backward(chunks).outputs.front());
   }
   return found;
 }

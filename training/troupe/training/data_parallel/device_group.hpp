@@ -29,7 +29,9 @@ public:
   device_group& operator=(const device_group&) = delete;
 
   std::size_t size() const noexcept { return ids_.size(); }
+  /// Ids of the devices, in order.
   const std::vector<device_id>& ids() const noexcept { return ids_; }
+  /// A device; `i` is less than `size()`.
   const std::shared_ptr<device>& at(std::size_t i) const {
     return devices_.at(i);
   }

@@ -371,8 +371,10 @@ differentiable reduce_add(const devices& on, const std::vector<tensor>& values,
   std::vector<std::vector<variable>> by_device;
   for (std::size_t d = 0; d < n; ++d) {
     std::vector<tensor> terms;
-    for (auto i : present)
-      terms.push_back(values[d * count + i]);
+    for (auto i : present) {
+      const auto& term = values[d * count + i];
+      terms.push_back(term ? brought_to(*on, term, d) : term);
+    }
     by_device.push_back(as_variables(terms));
   }
   differentiable result{std::vector<tensor>(count)};

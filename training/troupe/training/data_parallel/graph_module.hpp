@@ -8,8 +8,8 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace troupe {
@@ -77,6 +77,7 @@ public:
   const std::vector<std::string>& parameters() const noexcept;
   const std::vector<std::string>& buffers() const noexcept;
   ///@}
+  ///@{
   /// The values of parameters, buffers and gradients, and the optimizer's
   /// state. They may lie in a device's memory (`scope::to_host`). Use it only
   /// while no pass is running.
@@ -84,6 +85,7 @@ public:
   const std::shared_ptr<scope>& shared_values() const noexcept {
     return values_;
   }
+  ///@}
   /// The gradient of a parameter. Throws error(not_found) if the module has no
   /// such trained parameter. Null before the first backward pass.
   variable* gradient(std::string_view parameter);
