@@ -2,15 +2,13 @@
 #include <troupe/training/data_parallel/data_parallel.hpp>
 
 #include <support/caught.hpp>
+#include <training/actors/asking.hpp>
 #include <training/data_parallel/values.hpp>
 #include <troupe/graph/layers.hpp>
 #include <troupe/graph/optimizer.hpp>
 #include <troupe/kernels/kernel.hpp>
 #include <troupe/kernels/sim/sim_device.hpp>
 #include <troupe/training/data_parallel/parallel_apply.hpp>
-
-#include <caf/actor_system.hpp>
-#include <caf/actor_system_config.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -284,8 +282,8 @@ TEST_CASE("a convolutional net gives on three devices what it gives on one") {
 TEST_CASE_FIXTURE(mlp,
                   "modules on different devices can be applied at the same "
                   "time") {
-  caf::actor_system_config config;
-  caf::actor_system system{config};
+  host_application app;
+  auto& system = *app.system;
   const auto on = ids("cpu:2");
   // A module has one user at a time.
   const auto other =

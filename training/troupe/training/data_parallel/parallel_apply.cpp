@@ -4,9 +4,11 @@
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>
 #include <caf/logger.hpp>
-#include <caf/scoped_actor.hpp>
+#include <caf/send.hpp>
 
+#include <cstddef>
 #include <exception>
+#include <latch>
 #include <memory>
 
 namespace troupe::parallel {
@@ -15,30 +17,58 @@ namespace {
 
 using run_task = caf::atom_constant<caf::atom("run")>;
 
-/// Runs one task, when it is told to.
+/// What the thread that waits and the actors share. It is theirs together: the
+/// last task may wake that thread before it has let go of the latch.
+struct joint_run {
+  explicit joint_run(std::span<const std::function<void()>> all)
+    : tasks(all), failures(all.size()),
+      running(static_cast<std::ptrdiff_t>(all.size())) {}
+
+  std::span<const std::function<void()>> tasks;
+  std::vector<std::exception_ptr> failures; // of task i: its actor's, until
+                                            // the latch has counted it
+  std::latch running;
+};
+
+/// Runs one task, when it is told to. If it is gone before, the task has
+/// failed.
 class replica_actor final : public caf::event_based_actor {
 public:
-  replica_actor(caf::actor_config& cfg, const std::function<void()>& task,
-                std::exception_ptr& failure)
-    : event_based_actor(cfg), task_(task), failure_(failure) {}
+  replica_actor(caf::actor_config& cfg, std::shared_ptr<joint_run> run,
+                std::size_t number)
+    : event_based_actor(cfg), run_(std::move(run)), number_(number) {}
+
+  ~replica_actor() override {
+    if (run_)
+      end(std::make_exception_ptr(
+        error(errc::peer_failure, "its actor has ended")));
+  }
 
   const char* name() const override { return "replica"; }
 
 protected:
   caf::behavior make_behavior() override {
     return {[this](run_task) {
+      std::exception_ptr failure;
       try {
-        task_();
+        run_->tasks[number_]();
       } catch (...) {
-        failure_ = std::current_exception();
+        failure = std::current_exception();
       }
+      end(std::move(failure));
     }};
   }
 
 private:
-  // Of the thread that waits for the answer: the message orders the accesses.
-  const std::function<void()>& task_;
-  std::exception_ptr& failure_;
+  /// Counts the task: once, as `run_` is then gone.
+  void end(std::exception_ptr failure) noexcept {
+    const auto run = std::move(run_);
+    run->failures[number_] = std::move(failure);
+    run->running.count_down();
+  }
+
+  std::shared_ptr<joint_run> run_;
+  std::size_t number_;
 };
 
 /// CAF keeps a reference to a system's logger in each thread that spawns an
@@ -82,6 +112,23 @@ std::string replica_name(std::size_t i, device_id on) {
   }
 }
 
+void start(caf::actor_system& system, const std::shared_ptr<joint_run>& run) {
+  const no_logger_after at_end;
+  std::vector<caf::actor> replicas;
+  for (std::size_t i = 0; i < run->tasks.size(); ++i)
+    replicas.push_back(system.spawn<replica_actor>(run, i));
+  try {
+    for (auto& each : replicas)
+      caf::anon_send(each, run_task::value);
+  } catch (...) {
+    // Those that run use what the caller owns. The others end with their last
+    // handle.
+    replicas.clear();
+    run->running.wait();
+    throw;
+  }
+}
+
 } // namespace
 
 void run_replicas(caf::actor_system& system, std::span<const device_id> on,
@@ -90,28 +137,12 @@ void run_replicas(caf::actor_system& system, std::span<const device_id> on,
     throw error(errc::invalid_argument,
                 std::to_string(on.size()) + " devices for "
                   + std::to_string(tasks.size()) + " tasks");
-  std::vector<std::exception_ptr> failures(tasks.size());
-  {
-    const no_logger_after at_end;
-    caf::scoped_actor self{system};
-    using answer = decltype(self->request(std::declval<caf::actor>(),
-                                          caf::infinite, run_task::value));
-    std::vector<answer> answers;
-    for (std::size_t i = 0; i < tasks.size(); ++i)
-      answers.push_back(
-        self->request(system.spawn<replica_actor>(tasks[i], failures[i]),
-                      caf::infinite, run_task::value));
-    for (std::size_t i = 0; i < answers.size(); ++i)
-      answers[i].receive(
-        [] {},
-        [&](const caf::error& why) {
-          failures[i] = std::make_exception_ptr(error(
-            errc::peer_failure, "its actor has ended: " + caf::to_string(why)));
-        });
-  }
-  for (std::size_t i = 0; i < failures.size(); ++i)
-    if (failures[i])
-      throw_first(failures, i, on);
+  const auto run = std::make_shared<joint_run>(tasks);
+  start(system, run);
+  run->running.wait();
+  for (std::size_t i = 0; i < tasks.size(); ++i)
+    if (run->failures[i])
+      throw_first(run->failures, i, on);
 }
 
 } // namespace troupe::parallel
