@@ -15,7 +15,8 @@ const std::vector<words> all_commands{
   {"graph", "mlp"},          {"inspect", "mlp"},
   {"bench", "tasks"},        {"bench", "schedule", "mlp"},
   {"bench", "steps", "mlp"}, {"bench", "latency"},
-  {"bench", "train", "mlp"}, {"launch", "--nodes", "1"}};
+  {"bench", "train", "mlp"}, {"bench", "inference", "mlp"},
+  {"launch", "--nodes", "1"}};
 
 /// The options of a command whose values have one of the types, according to
 /// `--help`.
@@ -355,8 +356,8 @@ TEST_CASE("a command that is not there is named") {
   CHECK(fails_with(run_troupe({}), 2, {"a command is missing"}));
   CHECK(fails_with(run_troupe({"bench", "fly"}), 2,
                    {"unknown command 'bench fly'; commands of bench are tasks, "
-                    "schedule, steps, latency, train, comm (see troupe "
-                    "bench"}));
+                    "schedule, steps, latency, inference, train, comm (see "
+                    "troupe bench"}));
   CHECK(fails_with(run_troupe({"bench"}), 2,
                    {"a command is missing (see troupe bench --help)"}));
 }

@@ -29,4 +29,5 @@
 #include <troupe/training/data/dataset.hpp>
 #include <troupe/training/data/generator_source.hpp>
 #include <troupe/training/data_parallel/data_parallel.hpp>
+#include <troupe/training/inference_session.hpp>
 #include <troupe/training/training_session.hpp>

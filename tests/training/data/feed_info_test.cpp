@@ -83,6 +83,8 @@ TEST_CASE_FIXTURE(tagged_text, "a classifier is found by its cross entropy") {
   REQUIRE(found);
   CHECK(found->label == "tag");
   CHECK(net.main.main().var(found->scores).dims.dim(-1) == 3);
+  CHECK(found->logits != found->scores);
+  CHECK(net.main.main().var(found->logits).dims.dim(-1) == 3);
 }
 
 TEST_CASE("hits are rows whose largest score is the label's") {

@@ -33,7 +33,7 @@ void check_levels(const std::string& name, const tensor& fed,
 }
 
 /// The concatenated levels of all parts; null unless all parts have levels.
-shared_lod joined_levels(const std::vector<const tensor*>& parts) {
+shared_lod joined_levels(std::span<const tensor* const> parts) {
   lod levels;
   for (auto* p : parts) {
     if (!p->levels())
@@ -76,7 +76,8 @@ tensor samples_in(const tensor& whole,
   std::vector<const tensor*> in_order;
   for (auto& p : parts)
     in_order.push_back(&p);
-  return joined(in_order);
+  arena memory{make_host_memory_source()}; // its blocks outlive it
+  return joined(in_order, memory);
 }
 
 /// NaN if no device has a loss.
@@ -118,14 +119,13 @@ void check_feed(const std::string& name, const tensor& fed,
   check_levels(name, fed, declared);
 }
 
-tensor joined(const std::vector<const tensor*>& parts) {
+tensor joined(std::span<const tensor* const> parts, arena& memory) {
   auto dims = parts.front()->dims();
   if (dims.rank() == 0)
     dims = {0};
   dims[0] = 0;
   for (auto* p : parts)
     dims[0] += p->dims().rank() == 0 ? 1 : p->dims()[0];
-  arena memory{make_host_memory_source()}; // its blocks outlive it
   auto whole = tensor::make(memory, dims, parts.front()->type());
   whole.set_levels(joined_levels(parts));
   auto* to = whole.raw();
@@ -307,7 +307,8 @@ tensor step_result::merged(std::string_view name) const {
     return {};
   if (parts.front()->dims().rank() == 0 && entry->second.size() == 1)
     return *parts.front();
-  return actors::joined(parts);
+  arena memory{make_host_memory_source()}; // its blocks outlive it
+  return actors::joined(parts, memory);
 }
 
 } // namespace troupe

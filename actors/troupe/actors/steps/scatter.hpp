@@ -6,6 +6,7 @@
 #include <troupe/graph/program.hpp>
 #include <troupe/kernels/kernel.hpp>
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,11 +48,6 @@ struct needed_feeds {
 void check_feed(const std::string& name, const tensor& fed,
                 const graph::var_desc& declared);
 
-/// The parts, at least one, one after the other along axis 0, in new host
-/// memory, with their levels. They are plain, in host memory, of the same dtype
-/// and the same extents after axis 0. Scalars become a vector.
-tensor joined(const std::vector<const tensor*>& parts);
-
 /// Checks the feeds of a step against the program's declarations and returns
 /// the number of samples. It must be the same for all feeds that are split: the
 /// extent of axis 0, or the number of outermost sequences if the feed has
@@ -76,6 +72,11 @@ feed_map select_samples(const feed_map& batch, const needed_feeds& needed,
                         const graph::block& declarations,
                         const std::vector<step_info>& shards,
                         const placement& where);
+
+/// The parts one after the other along axis 0, with their levels if all have
+/// some. Scalars become a vector. The parts are plain, in host memory, of one
+/// dtype, and differ only in axis 0. There is at least one.
+tensor joined(std::span<const tensor* const> parts, arena& memory);
 
 /// The mean of a loss's values; NaN unless it is float32 or float64. The value
 /// is in host memory.

@@ -43,6 +43,7 @@ void add_bench(CLI::App& app, action& chosen) {
   add_bench_schedule(bench, chosen);
   add_bench_steps(bench, chosen);
   add_bench_latency(bench, chosen);
+  add_bench_inference(bench, chosen);
   add_bench_train(bench, chosen);
   add_bench_comm(bench, chosen);
   // CLI11 calls this after the callback of the subcommand.

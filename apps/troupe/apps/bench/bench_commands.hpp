@@ -24,6 +24,7 @@ void add_bench_tasks(CLI::App& bench, action& chosen);
 void add_bench_schedule(CLI::App& bench, action& chosen);
 void add_bench_steps(CLI::App& bench, action& chosen);
 void add_bench_latency(CLI::App& bench, action& chosen);
+void add_bench_inference(CLI::App& bench, action& chosen);
 void add_bench_train(CLI::App& bench, action& chosen);
 void add_bench_comm(CLI::App& bench, action& chosen);
 

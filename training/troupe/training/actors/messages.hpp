@@ -4,29 +4,18 @@
 // What trainers, predictors and an application's actors tell each other. The
 // messages stay within the process, because they share memory.
 
-#include <troupe/actors/executor.hpp>
-#include <troupe/kernels/scope.hpp>
 #include <troupe/training/evaluation.hpp>
+#include <troupe/training/prediction.hpp>
 
 #include <caf/actor.hpp>
 #include <caf/allowed_unsafe_message_type.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 namespace troupe {
-
-/// A batch that several actors may hold. Nobody changes it.
-using shared_batch = std::shared_ptr<const feed_map>;
-/// Makes one.
-inline shared_batch share_batch(feed_map feeds) {
-  return std::make_shared<const feed_map>(std::move(feeds));
-}
 
 /// To a trainer: a step on this batch. The answer is `trained_step`.
 struct train_batch {
@@ -77,11 +66,6 @@ struct save_program_to {
 /// To a trainer: the parameters after all batches that were sent before. The
 /// answer is `parameter_set`.
 struct ask_parameters {};
-/// Copies of the parameters and statistics of a test program, for predictors.
-struct parameter_set {
-  std::shared_ptr<const scope> values;
-  std::uint64_t steps = 0; ///< after so many steps of the run
-};
 
 /// To a trainer: how it is. The answer is `trainer_state`, at once.
 struct ask_state {};
@@ -124,10 +108,6 @@ struct variable_value {
 /// To a predictor: the outputs for these feeds. The answer is `prediction`.
 struct predict_batch {
   shared_batch feeds;
-};
-struct prediction {
-  std::map<std::string, tensor, std::less<>> outputs; ///< in host memory
-  std::uint64_t steps = 0; ///< of the parameters, as in `parameter_set`
 };
 
 } // namespace troupe

@@ -3,178 +3,255 @@
 
 #include <troupe/base/error.hpp>
 #include <troupe/training/actors/actor_door.hpp>
-#include <troupe/training/actors/work_queue.hpp>
+#include <troupe/training/actors/predictor_front.hpp>
+#include <troupe/training/inference/merged_batch.hpp>
+#include <troupe/training/inference/predicting_executor.hpp>
 #include <troupe/training/output_program.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
-#include <deque>
+#include <cstdint>
+#include <map>
 #include <memory>
-#include <optional>
 #include <utility>
 
 namespace troupe {
 
 namespace {
 
-/// The step of a request has ended, for the predictor.
+/// The step of a batch has ended, for the predictor.
 struct ended_prediction {
+  std::uint64_t batch;
   std::shared_ptr<step_outcome> outcome;
 };
+
+/// The queue has something for the predictor.
+struct look_again {};
+/// The next step is due.
+struct time_is_up {};
 
 } // namespace
 
 } // namespace troupe
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::ended_prediction)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::look_again)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::time_is_up)
 
 namespace troupe {
 
 namespace {
 
-using inner_predictor = predictor::extend<caf::reacts_to<ended_prediction>>;
+using inference::predicting_executor;
+using inference::request_batch;
 
-/// A program with parameters that nobody else has.
-class predicting_executor {
-public:
-  predicting_executor(std::shared_ptr<const graph::program> program,
-                      executor_options options, const parameter_set& from)
-    : steps_(from.steps) {
-    if (!from.values)
-      throw error(errc::invalid_argument, "a message without parameters");
-    options.parameters = copy_parameters(*from.values, *program);
-    exe_.emplace(std::move(program), std::move(options));
+using inner_predictor =
+  predictor::extend<caf::reacts_to<ended_prediction>,
+                    caf::reacts_to<look_again>, caf::reacts_to<time_is_up>>;
+
+/// What a predictor is made of.
+struct predictor_parts {
+  std::shared_ptr<const graph::program> program;
+  predictor_options options;
+  std::shared_ptr<inference::request_queue> queue;
+
+  std::shared_ptr<predicting_executor> with(const parameter_set& from) const {
+    return std::make_shared<predicting_executor>(program, options, *queue,
+                                                 from);
   }
-
-  executor& exe() { return *exe_; }
-  /// Of the run that made the parameters.
-  std::uint64_t steps() const { return steps_; }
-
-private:
-  std::uint64_t steps_;
-  std::optional<executor> exe_;
 };
 
 class predictor_actor final : public inner_predictor::base {
 public:
-  predictor_actor(caf::actor_config& cfg,
-                  std::shared_ptr<const graph::program> program,
-                  const predictor_options& options,
-                  std::unique_ptr<predicting_executor> first)
-    : inner_predictor::base(cfg), program_(std::move(program)),
-      options_(options), now_(std::move(first)),
-      queue_(options.most_waiting, options.executor.steps_in_flight),
-      door_(std::make_shared<actors::actor_door>(*this)) {}
+  predictor_actor(caf::actor_config& cfg, predictor_parts parts,
+                  std::shared_ptr<predicting_executor> first)
+    : inner_predictor::base(cfg), parts_(std::move(parts)),
+      door_(std::make_shared<actors::actor_door>(*this)) {
+    queue().open(std::move(first),
+                 [door = door_] { door->leave(look_again{}); });
+  }
 
   const char* name() const override { return "predictor"; }
 
   void on_exit() override {
+    const error why(errc::cancelled, "the predictor has ended");
+    queue().close(why);
     door_->close();
-    queue_.stop(error(errc::cancelled, "the predictor has been told to exit"));
-    for (auto& promise : running_)
-      promise.deliver(
-        to_caf(error(errc::cancelled, "the predictor has ended")));
-    running_.clear();
-    now_.reset(); // cancels steps, and waits for them
+    for (auto& [id, batch] : running_)
+      inference::refuse(batch, why);
+    running_.clear(); // cancels steps, and waits for them
     keeps_alive_ = nullptr;
   }
 
 protected:
   behavior_type make_behavior() override {
-    return {[this](const predict_batch& m) { return add_request(m.feeds); },
-            [this](const parameter_set& m) { return add_parameters(m); },
-            [this](const ended_prediction& m) { step_ended(*m.outcome); }};
+    return {[this](const predict_batch& m) { return ask(m.feeds); },
+            [this](const parameter_set& m) { return replace(m); },
+            [this](const ended_prediction& m) { step_ended(m); },
+            [this](look_again) { begin_steps(); },
+            [this](time_is_up) {
+              has_alarm_ = false;
+              begin_steps();
+            }};
   }
 
 private:
-  template <class T>
-  using promise_of = caf::typed_response_promise<T>;
+  inference::request_queue& queue() { return *parts_.queue; }
 
-  template <class T, class Start>
-  promise_of<T> add(Start begin, bool needs_rest) {
-    auto promise = this->make_response_promise<promise_of<T>>();
-    queue_.add(
-      {[promise, begin]() mutable { begin(promise); },
-       [promise](const error& why) mutable { promise.deliver(to_caf(why)); },
-       needs_rest});
+  caf::typed_response_promise<prediction> ask(const shared_batch& feeds) {
+    auto promise =
+      this->make_response_promise<caf::typed_response_promise<prediction>>();
+    try {
+      queue().add(feeds, [promise](prediction_outcome outcome) mutable {
+        if (outcome.failure)
+          promise.deliver(to_caf(*outcome.failure));
+        else
+          promise.deliver(std::move(outcome.answer));
+      });
+    } catch (const error& why) {
+      promise.deliver(to_caf(why));
+    }
     settle();
     return promise;
   }
 
-  promise_of<prediction> add_request(const shared_batch& batch) {
-    return add<prediction>(
-      [this, batch](promise_of<prediction>& promise) {
-        if (!batch)
-          throw error(errc::invalid_argument, "a message without a batch");
-        now_->exe().run_async(
-          *batch, options_.outputs, [door = door_](step_outcome outcome) {
-            door->leave(ended_prediction{
-              std::make_shared<step_outcome>(std::move(outcome))});
-          });
-        running_.push_back(promise);
-      },
-      false);
+  caf::result<void> replace(const parameter_set& from) {
+    try {
+      // Steps that run, and requests that wait, keep the old executor.
+      queue().use(parts_.with(from));
+      return caf::unit;
+    } catch (const error& why) {
+      return to_caf(why);
+    }
   }
 
-  promise_of<void> add_parameters(const parameter_set& from) {
-    return add<void>(
-      [this, from](promise_of<void>& promise) {
-        now_ = std::make_unique<predicting_executor>(program_,
-                                                     options_.executor, from);
-        static_cast<caf::response_promise&>(promise).deliver(caf::unit);
-        queue_.ended();
-      },
-      true);
-  }
-
-  void step_ended(const step_outcome& outcome) {
-    auto promise = std::move(running_.front());
-    running_.pop_front();
-    actors::deliver_to(promise, [&] {
-      if (outcome.failure)
-        throw *outcome.failure;
-      prediction answer{{}, now_->steps()};
-      for (auto& name : options_.outputs)
-        answer.outputs.emplace(name, outcome.result.merged(name));
-      return answer;
-    });
-    queue_.ended();
+  void begin_steps() {
+    auto next = next_step();
+    for (; !next.batch.empty(); next = next_step())
+      begin(std::move(next.batch));
+    if (next.due && !std::exchange(has_alarm_, true))
+      this->delayed_send(this,
+                         *next.due - inference::waiting_requests::clock::now(),
+                         time_is_up{});
     settle();
   }
 
-  /// Threads that work for the predictor keep it alive.
-  void settle() {
-    keeps_alive_ =
-      queue_.is_at_rest() ? nullptr : caf::strong_actor_ptr{this->ctrl()};
+  inference::next_step next_step() {
+    const bool is_free =
+      !runs_alone_ && running_.size() < parts_.options.executor.steps_in_flight;
+    return queue().next(is_free, running_.empty());
   }
 
-  std::shared_ptr<const graph::program> program_;
-  predictor_options options_;
-  std::unique_ptr<predicting_executor> now_;
-  actors::work_queue queue_;
+  void begin(request_batch batch) {
+    const auto id = next_batch_++;
+    auto& by = *batch.front().by;
+    try {
+      std::vector<const feed_map*> parts;
+      for (auto& item : batch)
+        parts.push_back(&item.request->feeds());
+      by.exe().run_async(
+        inference::merged_feeds(parts, memory_), parts_.options.outputs,
+        [id, door = door_](step_outcome outcome) {
+          door->leave(ended_prediction{
+            id, std::make_shared<step_outcome>(std::move(outcome))});
+        });
+    } catch (const error& why) {
+      return failed(std::move(batch), why);
+    }
+    runs_alone_ = batch.front().alone;
+    running_.emplace(id, std::move(batch));
+  }
+
+  void step_ended(const ended_prediction& ended) {
+    auto batch = std::move(running_.extract(ended.batch).mapped());
+    runs_alone_ = false;
+    queue().step_ended();
+    const auto& failure = ended.outcome->failure;
+    if (failure)
+      failed(std::move(batch), *failure);
+    // Waking many callers takes time, in which the next step can run.
+    begin_steps();
+    if (!failure)
+      answer(batch, ended.outcome->result);
+  }
+
+  /// The values of one request can make a step fail; then steps that have begun
+  /// behind it are cancelled. The other requests are not to suffer, so they run
+  /// again. Each of them does at most twice.
+  void failed(request_batch batch, const error& why) {
+    const bool is_cancelled = why.code() == errc::cancelled;
+    if (batch.front().alone || (batch.size() == 1 && !is_cancelled))
+      return inference::refuse(batch, why);
+    for (auto& item : batch) {
+      item.alone = !is_cancelled || item.was_cancelled;
+      item.was_cancelled = is_cancelled;
+    }
+    queue().put_back(std::move(batch));
+  }
+
+  void answer(const request_batch& batch, const step_result& result) {
+    std::vector<std::int64_t> samples;
+    std::int64_t all = 0;
+    for (auto& item : batch)
+      all += samples.emplace_back(item.request->samples());
+    try {
+      if (parts_.options.max_batch > 1)
+        inference::require_samples(result, parts_.options.outputs, all);
+      auto outputs =
+        inference::split_outputs(samples, result, parts_.options.outputs);
+      for (std::size_t i = 0; i < batch.size(); ++i)
+        batch[i].request->answer(
+          {{std::move(outputs[i]), batch[i].by->steps()}, {}});
+    } catch (const error& why) {
+      inference::refuse(batch, why);
+    }
+  }
+
+  /// Threads that work for the predictor keep it alive, and so do requests.
+  void settle() {
+    const bool rests = running_.empty() && queue().empty();
+    if (rests != !keeps_alive_)
+      keeps_alive_ = rests ? nullptr : caf::strong_actor_ptr{this->ctrl()};
+  }
+
+  predictor_parts parts_;
   std::shared_ptr<actors::actor_door> door_;
   caf::strong_actor_ptr keeps_alive_;
-  std::deque<promise_of<prediction>> running_; // oldest first
+  std::map<std::uint64_t, request_batch> running_; // by number
+  std::uint64_t next_batch_ = 0;
+  bool runs_alone_ = false; // the request that must
+  bool has_alarm_ = false;
+  arena memory_{make_host_memory_source()}; // of merged feeds
 };
 
 } // namespace
 
-predictor spawn_predictor(caf::actor_system& system, const graph::program& test,
-                          const parameter_set& parameters,
-                          predictor_options options) {
-  if (options.most_waiting == 0)
-    throw error(errc::invalid_argument,
-                "a predictor for which nothing may wait");
-  auto program = std::make_shared<const graph::program>(
+actors::predictor_front actors::start_predictor(caf::actor_system& system,
+                                                const graph::program& test,
+                                                const parameter_set& parameters,
+                                                predictor_options options) {
+  predictor_parts parts;
+  parts.program = std::make_shared<const graph::program>(
     make_output_program(test, options.outputs));
   options.executor.system = &system;
   options.executor.loss.clear();
   options.executor.fetches = options.outputs;
-  auto first = std::make_unique<predicting_executor>(program, options.executor,
-                                                     parameters);
-  return system.spawn<predictor_actor>(std::move(program), options,
-                                       std::move(first));
+  options.executor.borrow_feeds = true; // nobody changes a request's feeds
+  parts.queue =
+    std::make_shared<inference::request_queue>(parts.program, options);
+  parts.options = std::move(options);
+  auto first = parts.with(parameters);
+  auto queue = parts.queue;
+  return {system.spawn<predictor_actor>(std::move(parts), std::move(first)),
+          std::move(queue)};
+}
+
+predictor spawn_predictor(caf::actor_system& system, const graph::program& test,
+                          const parameter_set& parameters,
+                          predictor_options options) {
+  return actors::start_predictor(system, test, parameters, std::move(options))
+    .address;
 }
 
 } // namespace troupe

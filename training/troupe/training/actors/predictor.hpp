@@ -10,11 +10,6 @@
 
 #include <caf/typed_actor.hpp>
 
-#include <cstddef>
-#include <memory>
-#include <string>
-#include <vector>
-
 namespace caf {
 class actor_system;
 } // namespace caf
@@ -23,28 +18,24 @@ namespace troupe {
 
 /// The address of a predictor.
 ///
-/// `predict_batch` is answered with the outputs. A `parameter_set`, as a
-/// trainer gives it, replaces the parameters for all requests that come later;
-/// the answer is empty. Requests wait, fail, and are refused with error(busy)
-/// as those of a trainer.
+/// `predict_batch` is answered with the outputs. Requests that come while steps
+/// run share a step (`predictor_options`). One that does not fit the program is
+/// answered with its own error. If a step of several requests fails, each of
+/// them runs again alone, so that only those fail whose values are at fault.
+///
+/// A `parameter_set`, as a trainer gives it, replaces the parameters for all
+/// requests that come later; the answer is empty. Requests that are too many
+/// are answered with error(busy). An exit message ends the predictor: running
+/// steps are cancelled, and each request is answered with error(cancelled).
 using predictor =
   caf::typed_actor<caf::replies_to<predict_batch>::with<prediction>,
                    caf::reacts_to<parameter_set>>;
 
-/// How a predictor computes.
-struct predictor_options {
-  /// Devices, kernels, steps in flight. Parameters, loss and fetches are set
-  /// by the predictor.
-  executor_options executor = {};
-  /// Variables of the program that are answered; at least one.
-  std::vector<std::string> outputs = {};
-  std::size_t most_waiting = 64; ///< requests that wait, at least 1
-};
-
 /// Starts a predictor with copies of `parameters`. Only what the outputs need
 /// is computed, and only its feeds are sent. Throws on the caller's thread:
-/// what `make_output_program` and `executor` throw, and
-/// error(invalid_argument).
+/// what `make_output_program` and `executor` throw, what the example's steps
+/// throw, and error(invalid_argument) for options out of range and for a
+/// program whose requests cannot be merged.
 /// @param test a program without gradients, e.g. `training_program::test`
 /// @param parameters in plain layout; not used after the call
 predictor spawn_predictor(caf::actor_system& system, const graph::program& test,

@@ -18,9 +18,11 @@ std::optional<classifier> find_classifier(const graph::program& p) {
     const auto& label = op.only_input("Label");
     if (std::ranges::binary_search(feeds, label)
         && !op.attributes.get_bool("soft_label", false))
-      return classifier{with_softmax ? op.only_output("Softmax")
-                                     : op.only_input("X"),
-                        label, ignored_label(op)};
+      return with_softmax
+               ? classifier{op.only_output("Softmax"), label, ignored_label(op),
+                            op.only_input("Logits")}
+               : classifier{op.only_input("X"), label, ignored_label(op),
+                            op.only_input("X")};
   }
   return std::nullopt;
 }

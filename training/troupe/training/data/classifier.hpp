@@ -14,6 +14,9 @@ struct classifier {
   std::string scores; ///< variable [..., classes]; the largest score wins
   std::string label;  ///< feed of class numbers, one per row of scores
   std::int64_t ignored = -100; ///< label of samples that do not count
+  /// The variable to ask of a predictor, which has no labels: the scores, or
+  /// their logits if the loss computes the scores itself. The largest wins.
+  std::string logits = {};
 };
 
 /// Finds the cross entropy whose labels are fed; empty if the program has none.

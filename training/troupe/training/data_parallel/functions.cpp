@@ -162,17 +162,17 @@ void check_chunks(const std::vector<tensor>& chunks, std::size_t axis) {
 }
 
 tensor joined_along(std::size_t axis, const std::vector<tensor>& chunks) {
+  arena host{make_host_memory_source()}; // its blocks outlive it
   if (axis == 0) {
     std::vector<const tensor*> parts;
     for (auto& c : chunks)
       parts.push_back(&c);
-    return actors::joined(parts);
+    return actors::joined(parts, host);
   }
   auto dims = chunks.front().dims();
   dims[axis] = 0;
   for (auto& c : chunks)
     dims[axis] += c.dims()[axis];
-  arena host{make_host_memory_source()}; // its blocks outlive it
   auto whole = tensor::make(host, dims, chunks.front().type());
   std::int64_t first = 0;
   for (auto& c : chunks) {
