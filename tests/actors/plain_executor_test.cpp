@@ -4,7 +4,9 @@
 #include <actors/small_nets.hpp>
 #include <support/caught.hpp>
 
+#include <troupe/graph/layers.hpp>
 #include <troupe/graph/network.hpp>
+#include <troupe/graph/optimizer.hpp>
 
 #include <doctest/doctest.h>
 
@@ -222,6 +224,43 @@ TEST_CASE("a foreign exception of a kernel becomes an error") {
   CHECK(e.code() == errc::kernel_failure);
   CHECK(e.where().op_type == "tanh");
   CHECK(says(e, "of another library"));
+}
+
+TEST_CASE("a cost, an optimizer's minimize, an executor over devices: the "
+          "form of ParallelExecutor's design") {
+  graph::network net;
+  const auto neural_network = [](graph::network& in) {
+    const auto x = in.data("x", {-1, 4});
+    const auto label = in.data("label", {-1, 1}, dtype::int64);
+    const auto scores = layers::fc(layers::fc(x, 8, {.act = "tanh"}), 3);
+    return layers::mean(layers::softmax_with_cross_entropy(scores, label));
+  };
+  auto cost = neural_network(net);
+  optimizer::sgd opt;
+  opt.minimize(cost);
+
+  arena memory{make_host_memory_source()};
+  auto x = tensor::make(memory, {6, 4}, dtype::float32);
+  auto label = tensor::make(memory, {6, 1}, dtype::int64);
+  for (std::int64_t i = 0; i < 24; ++i)
+    x.data<float>()[i] = static_cast<float>(i % 5) - 2;
+  for (std::int64_t i = 0; i < 6; ++i)
+    label.data<std::int64_t>()[i] = i % 3;
+
+  const auto losses = [&](const char* devices) {
+    const auto parameters = std::make_shared<scope>();
+    run_startup(net.startup, *parameters, 1);
+    executor exe{net.main,
+                 {.devices = parse_devices(devices), .parameters = parameters}};
+    std::vector<double> seen;
+    for (int iter = 0; iter < 10; ++iter)
+      seen.push_back(exe.run({{"x", x}, {"label", label}}).loss);
+    return seen;
+  };
+  const auto one = losses("cpu:1"), two = losses("cpu:2");
+  CHECK(one.back() < one.front());
+  for (std::size_t i = 0; i < one.size(); ++i)
+    CHECK(two[i] == doctest::Approx(one[i]).epsilon(1e-5));
 }
 
 } // TEST_SUITE("actors.plain_executor")

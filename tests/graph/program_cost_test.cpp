@@ -16,9 +16,9 @@ TEST_SUITE("graph.program_cost") {
 namespace {
 
 /// Work of the ops of one type.
-work of_type(const program& p, const program_cost& cost,
-             const std::string& type) {
-  work sum;
+graph::work of_type(const program& p, const program_cost& cost,
+                    const std::string& type) {
+  graph::work sum;
   for (std::size_t i = 0; i < cost.ops.size(); ++i)
     if (p.main().ops[i].type == type)
       sum = sum + cost.ops[i];
@@ -148,8 +148,8 @@ TEST_CASE("a sparse table moves the rows that are looked up") {
 
 TEST_CASE("an op takes the longer of computing and moving") {
   const roofline machine{.flops_per_s = 100, .bytes_per_s = 10};
-  CHECK(machine.seconds(work{.flops = 200, .bytes = 10}) == 2);
-  CHECK(machine.seconds(work{.flops = 200, .bytes = 50}) == 5);
+  CHECK(machine.seconds(graph::work{.flops = 200, .bytes = 10}) == 2);
+  CHECK(machine.seconds(graph::work{.flops = 200, .bytes = 50}) == 5);
   const program_cost step{{{200, 10}, {200, 50}}};
   CHECK(machine.seconds(step) == 7);
   CHECK(step.total().flops == 400);

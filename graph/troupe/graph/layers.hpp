@@ -5,6 +5,7 @@
 #include <troupe/graph/network.hpp>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <source_location>
 #include <string>
@@ -17,7 +18,8 @@
 ///     auto h = layers::conv2d(image, {.filters = 20, .kernel = {5, 5}});
 ///
 /// Each op records the source line of the layer call. Images are [batch,
-/// channels, height, width].
+/// channels, height, width]. In shapes, [...] is any shape, and the same one on
+/// both sides of an arrow.
 ///
 /// Shapes are checked at once. A layer throws error(shape_mismatch), naming op,
 /// slot and shapes, if they do not match. It throws error(dtype_mismatch |
@@ -95,8 +97,8 @@ struct batch_norm_options {
   parameter_options bias = {};   ///< [channels]; default 0
 };
 
-/// Normalizes each channel over a device's batch. x is [batch, channels] or
-/// [batch, channels, h, w].
+/// Normalizes each channel over a device's batch: [batch, channels] or
+/// [batch, channels, h, w] -> the same.
 /// Source: Ioffe and Szegedy, ICML 2015.
 variable_ref batch_norm(const variable_ref& x,
                         const batch_norm_options& options = {},
@@ -110,7 +112,8 @@ struct layer_norm_options {
   parameter_options bias = {};  ///< default 0
 };
 
-/// Normalizes each sample.
+/// Normalizes each sample: [batch, ...] -> [batch, ...]. The parameters have
+/// the product of the normalized extents, [size].
 /// Source: Ba, Kiros and Hinton, 2016.
 variable_ref layer_norm(const variable_ref& x,
                         const layer_norm_options& options = {},
@@ -125,20 +128,20 @@ struct embedding_options {
   parameter_options weight = {}; ///< [rows, width]; default xavier uniform
 };
 
-/// Looks up rows of a table: int64 ids [...] -> [..., width].
+/// Looks up rows of a table: int64 ids [...] -> float32 [..., width].
 variable_ref embedding(const variable_ref& ids,
                        const embedding_options& options,
                        call at = call::current());
 
 // Activations and other functions of one input (layers/functions.cpp).
 
-/// max(x, 0), per element.
+/// max(x, 0), per element: [...] -> [...].
 variable_ref relu(const variable_ref& x, call at = call::current());
-/// 1 / (1 + exp(-x)), per element.
+/// 1 / (1 + exp(-x)), per element: [...] -> [...].
 variable_ref sigmoid(const variable_ref& x, call at = call::current());
-/// The hyperbolic tangent, per element.
+/// The hyperbolic tangent, per element: [...] -> [...].
 variable_ref tanh(const variable_ref& x, call at = call::current());
-/// x * x, per element.
+/// x * x, per element: [...] -> [...].
 variable_ref square(const variable_ref& x, call at = call::current());
 
 /// Options of `gelu`.
@@ -146,7 +149,8 @@ struct gelu_options {
   bool approximate = false; ///< use the tanh approximation
 };
 
-/// x * Phi(x), where Phi is the normal distribution function.
+/// x * Phi(x), where Phi is the normal distribution function, per element:
+/// [...] -> [...].
 /// Source: Hendrycks and Gimpel, 2016.
 variable_ref gelu(const variable_ref& x, const gelu_options& options = {},
                   call at = call::current());
@@ -156,12 +160,13 @@ struct softmax_options {
   std::int32_t axis = -1;
 };
 
-/// exp(x) divided by its sum along `axis`. Negative axes count from the end.
+/// exp(x) divided by its sum along `axis`: [...] -> [...]. Negative axes count
+/// from the end.
 variable_ref softmax(const variable_ref& x, const softmax_options& options = {},
                      call at = call::current());
 
-/// Applies the activation of that name. Returns x if the name is empty. Throws
-/// error(invalid_argument) listing the accepted names.
+/// Applies the activation of that name: [...] -> [...]. Returns x if the name
+/// is empty. Throws error(invalid_argument) listing the accepted names.
 variable_ref activation(const variable_ref& x, const std::string& name,
                         call at = call::current());
 
@@ -171,7 +176,7 @@ struct scale_options {
   float bias = 0;
 };
 
-/// scale * x + bias.
+/// scale * x + bias, per element: [...] -> [...].
 variable_ref scale(const variable_ref& x, const scale_options& options,
                    call at = call::current());
 
@@ -185,30 +190,33 @@ struct dropout_options {
   std::int32_t seed = 0;
 };
 
-/// Randomly sets elements to zero. The same elements are dropped for any number
-/// of devices.
-/// Source: Srivastava et al., JMLR 2014.
+/// Randomly sets elements to zero: [...] -> [...]. The same elements are
+/// dropped for any number of devices. Source: Srivastava et al., JMLR 2014.
 variable_ref dropout(const variable_ref& x, const dropout_options& options = {},
                      call at = call::current());
 
-/// x converted to another dtype. The gradient has the dtype of x.
+/// x converted to another dtype: [...] -> [...]. The gradient has the dtype of
+/// x.
 variable_ref cast(const variable_ref& x, dtype type, call at = call::current());
-/// A copy of x.
+/// A copy of x: [...] -> [...].
 variable_ref assign(const variable_ref& x, call at = call::current());
 
-// Functions of several inputs (layers/functions.cpp). Extents of 1 broadcast.
+// Functions of several inputs (layers/functions.cpp).
 
-/// x + y, per element.
+/// x + y, per element: [...], [...] -> [...]. Extents of 1 broadcast; so do
+/// leading extents that one of them lacks.
 variable_ref add(const variable_ref& x, const variable_ref& y,
                  call at = call::current());
-/// x - y, per element.
+/// x - y, per element: [...], [...] -> [...]. Extents of 1 broadcast; so do
+/// leading extents that one of them lacks.
 variable_ref sub(const variable_ref& x, const variable_ref& y,
                  call at = call::current());
-/// x * y, per element.
+/// x * y, per element: [...], [...] -> [...]. Extents of 1 broadcast; so do
+/// leading extents that one of them lacks.
 variable_ref mul(const variable_ref& x, const variable_ref& y,
                  call at = call::current());
 
-/// Sum of one or more variables of the same shape.
+/// Sum of one or more variables of the same shape: [...], ... -> [...].
 variable_ref sum(const std::vector<variable_ref>& x, call at = call::current());
 
 /// Options of `matmul`.
@@ -217,7 +225,8 @@ struct matmul_options {
   bool transpose_y = false;
 };
 
-/// Matrix product over the last two axes; leading axes broadcast.
+/// Matrix product over the last two axes: [..., m, k], [..., k, n] ->
+/// [..., m, n]; leading axes broadcast.
 variable_ref matmul(const variable_ref& x, const variable_ref& y,
                     const matmul_options& options = {},
                     call at = call::current());
@@ -244,7 +253,8 @@ struct adaptive_pool2d_options {
   bool average = true; ///< else the maximum
 };
 
-/// Pools to a given output size, independent of the input size.
+/// Pools to a given output size, independent of the input size:
+/// [batch, channels, h, w] -> [batch, channels, output.height, output.width].
 variable_ref adaptive_pool2d(const variable_ref& x,
                              const adaptive_pool2d_options& options = {},
                              call at = call::current());
@@ -256,8 +266,8 @@ struct concat_options {
   std::int32_t axis = 0;
 };
 
-/// Concatenates variables along `axis`. All other extents must be equal.
-/// Negative axes count from the end.
+/// Concatenates variables along `axis`: [a, b], [c, b] -> [a + c, b] for axis
+/// 0. All other extents must be equal. Negative axes count from the end.
 variable_ref concat(const std::vector<variable_ref>& x,
                     const concat_options& options = {},
                     call at = call::current());
@@ -270,18 +280,20 @@ struct split_options {
   std::vector<std::int32_t> sections = {};
 };
 
-/// Splits x along `axis` into `parts` equal parts or into `sections`. Inverse
-/// of `concat`.
+/// Splits x along `axis` into `parts` equal parts or into `sections`:
+/// [batch, 6] -> [batch, 3], [batch, 3]. Inverse of `concat`.
 std::vector<variable_ref> split(const variable_ref& x,
                                 const split_options& options = {},
                                 call at = call::current());
 
-/// Reshapes x. An extent of 0 is copied from x; one extent of -1 is inferred.
+/// Reshapes x: [...] -> `dims`. An extent of 0 is copied from x; one extent of
+/// -1 is inferred.
 variable_ref reshape(const variable_ref& x,
                      const std::vector<std::int32_t>& dims,
                      call at = call::current());
 
-/// Axis i of the result is axis axes[i] of x.
+/// Axis i of the result is axis axes[i] of x: [a, b, c] -> [a, c, b] for axes
+/// {0, 2, 1}.
 variable_ref transpose(const variable_ref& x,
                        const std::vector<std::int32_t>& axes,
                        call at = call::current());
@@ -292,7 +304,8 @@ struct flatten_options {
   std::int32_t stop_axis = -1;
 };
 
-/// Merges axes start_axis to stop_axis (inclusive) into one.
+/// Merges axes start_axis to stop_axis (inclusive) into one:
+/// [batch, a, b] -> [batch, a * b] by default.
 variable_ref flatten(const variable_ref& x, const flatten_options& options = {},
                      call at = call::current());
 
@@ -303,8 +316,8 @@ struct slice_options {
   std::vector<std::int32_t> ends;   ///< exclusive
 };
 
-/// Elements [starts[i], ends[i]) along axis axes[i]. Other axes and the rank do
-/// not change.
+/// Elements [starts[i], ends[i]) along axis axes[i], which gets the extent
+/// ends[i] - starts[i]. Other axes and the rank do not change.
 variable_ref slice(const variable_ref& x, const slice_options& options,
                    call at = call::current());
 
@@ -326,7 +339,7 @@ variable_ref reduce_sum(const variable_ref& x,
 
 // Losses and metrics (layers/losses.cpp).
 
-/// Mean of all elements, shape []. Turns a loss per sample into one that
+/// Mean of all elements: [...] -> []. Turns a loss per sample into one that
 /// `minimize` accepts.
 variable_ref mean(const variable_ref& x, call at = call::current());
 
@@ -344,7 +357,8 @@ variable_ref softmax_with_cross_entropy(
   const softmax_with_cross_entropy_options& options = {},
   call at = call::current());
 
-/// Mean softmax cross entropy, shape [].
+/// Mean softmax cross entropy: logits [..., classes], int64 labels [..., 1] ->
+/// [].
 variable_ref cross_entropy(const variable_ref& logits,
                            const variable_ref& label,
                            call at = call::current());
@@ -355,11 +369,31 @@ struct accuracy_options {
   std::int32_t k = 1;
 };
 
-/// Fraction of samples whose label is among the k largest scores; shape [].
-/// scores [batch, classes] (logits or probabilities), label [batch, 1].
+/// Fraction of samples whose label is among the k largest scores (logits or
+/// probabilities): [batch, classes], int64 labels [batch, 1] -> [].
 variable_ref accuracy(const variable_ref& scores, const variable_ref& label,
                       const accuracy_options& options = {},
                       call at = call::current());
+
+// Ops without a layer of their own (layers/any_op.cpp).
+
+/// A slot of an op, and its variables.
+struct layer_slot {
+  std::string name;
+  std::vector<variable_ref> variables;
+};
+
+/// Any op of the network's schemas, such as an application's own (own_op.hpp),
+/// that has an input. Returns its outputs by slot: a new variable for each
+/// output slot that takes one, with the shape that the schema infers. Throws
+/// error(unsupported_op) for a type that the schemas lack, and what the schema
+/// finds wrong.
+///
+///     auto y = layers::op("gaussian", {{"X", {x}}}).at("Out");
+std::map<std::string, variable_ref> op(const std::string& type,
+                                       const std::vector<layer_slot>& inputs,
+                                       attribute_map attributes = {},
+                                       call at = call::current());
 
 } // namespace troupe::graph::layers
 

@@ -98,17 +98,18 @@ struct gradient_context {
 /// so that schedulers can delay the weight's.
 struct gradient_rule {
   /// Input slots. Without groups, ops of this type have no gradients.
-  std::vector<std::vector<std::string_view>> groups;
-  std::vector<std::string_view> reads;   ///< forward inputs and outputs
-  std::vector<std::string_view> outputs; ///< slots whose gradients are read
+  std::vector<std::vector<std::string_view>> groups = {};
+  std::vector<std::string_view> reads = {}; ///< forward inputs and outputs
+  /// slots whose gradients are read
+  std::vector<std::string_view> outputs = {};
   std::vector<op_desc> (*make)(const gradient_context&) = nullptr;
 };
 
 /// What the graph layer knows about an op type.
 struct op_schema {
   std::string_view type;
-  std::vector<slot_schema> inputs;
-  std::vector<slot_schema> outputs;
+  std::vector<slot_schema> inputs = {};
+  std::vector<slot_schema> outputs = {};
   /// Sets the shapes and dtypes of the outputs.
   void (*infer)(shape_inference&) = nullptr;
   gradient_rule gradient = {};

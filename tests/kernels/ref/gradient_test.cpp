@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kernels/cases/cases.hpp>
-#include <support/gradient_check.hpp>
+#include <kernels/ref/gradient_check.hpp>
 #include <support/op_runner.hpp>
 
 #include <troupe/kernels/kernel.hpp>

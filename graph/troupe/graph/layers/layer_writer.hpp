@@ -10,12 +10,6 @@
 
 namespace troupe::graph::layers {
 
-/// A slot of an op under construction.
-struct layer_slot {
-  std::string name;
-  std::vector<variable_ref> variables;
-};
-
 /// Writes one layer into a network. Its ops share a name ("fc_0") and the
 /// source line of the call.
 class layer_writer {
