@@ -10,6 +10,8 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -126,6 +128,46 @@ TEST_CASE_FIXTURE(served, "outputs that the program lacks are refused before "
         }).code()
         == errc::not_found);
   CHECK(caught([&] { start(0); }).code() == errc::invalid_argument);
+}
+
+TEST_CASE_FIXTURE(served, "a predictor merges the requests of actors") {
+  const auto answers = spawn_predictor(
+    *app.system, program.test, first(),
+    {.outputs = {output}, .max_batch = 6, .max_delay = std::chrono::hours{24}});
+  auto one = self->request(answers, patience, question(1, 1));
+  auto two = self->request(answers, patience, question(2, 2));
+  // Only together are they a full step.
+  auto three = ask<prediction>(self, answers, question(3, 3)).get();
+  const auto check = [&](prediction& got, float x, std::int64_t samples) {
+    CHECK(got.outputs.at(output).dims() == shape{samples, 1});
+    auto alone = ask<prediction>(self, start(), question(x)).get();
+    CHECK(at(got) == doctest::Approx(at(alone)));
+  };
+  check(three, 3, 3);
+  const auto fails = [](const caf::error& why) { FAIL(text_of(why)); };
+  one.receive([&](prediction& got) { check(got, 1, 1); }, fails);
+  two.receive([&](prediction& got) { check(got, 2, 2); }, fails);
+}
+
+TEST_CASE_FIXTURE(served, "each request that waits when a predictor ends is "
+                          "answered with an error") {
+  const auto answers = spawn_predictor(*app.system, program.test, first(),
+                                       {.outputs = {output},
+                                        .max_batch = 64,
+                                        .max_delay = std::chrono::hours{24}});
+  std::vector<decltype(self->request(answers, patience, question(0)))> requests;
+  for (int i = 0; i < 5; ++i)
+    requests.push_back(self->request(answers, patience, question(1)));
+  // Its answer says that those before it have come.
+  CHECK(ask<prediction>(self, answers, predict_batch{}).failure);
+  self->send_exit(answers, caf::exit_reason::user_shutdown);
+  int refused = 0;
+  for (auto& r : requests)
+    r.receive([](prediction&) { FAIL("answered"); },
+              [&](const caf::error& why) {
+                refused += code_of(why) == errc::cancelled;
+              });
+  CHECK(refused == 5);
 }
 
 } // TEST_SUITE("training.predictor")

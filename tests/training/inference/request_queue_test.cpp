@@ -122,6 +122,8 @@ TEST_CASE("options out of range are refused") {
   options.max_batch = 2;
   options.max_delay = std::chrono::microseconds{-1};
   CHECK(says(made(options), "max_delay is -1 us"));
+  options.max_delay = std::chrono::microseconds::max();
+  CHECK(says(made(options), "must be from 0 to a day"));
   options.max_delay = {};
   options.most_waiting = 0;
   CHECK(made(options).code() == errc::invalid_argument);

@@ -65,9 +65,9 @@ struct predictor_options {
   /// with more is a step of its own. With 1, each request is; only then may
   /// feeds and outputs lack the batch on axis 0.
   std::int64_t max_batch = 64;
-  /// How long a request may wait for others while a step could begin, >= 0. It
-  /// waits no longer once `max_batch` samples wait. 0: a step begins at once,
-  /// with the requests that have come while others ran.
+  /// How long a request may wait for others while a step could begin, from 0 to
+  /// a day. It waits no longer once `max_batch` samples wait. 0: a step begins
+  /// at once, with the requests that have come while others ran.
   std::chrono::microseconds max_delay{0};
   /// Requests that wait, at least 1. One more is refused with error(busy).
   std::size_t most_waiting = 1024;

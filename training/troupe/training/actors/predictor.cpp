@@ -11,6 +11,8 @@
 #include <caf/actor_system.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -131,10 +133,17 @@ private:
     for (; !next.batch.empty(); next = next_step())
       begin(std::move(next.batch));
     if (next.due && !std::exchange(has_alarm_, true))
-      this->delayed_send(this,
-                         *next.due - inference::waiting_requests::clock::now(),
-                         time_is_up{});
+      set_alarm(*next.due);
     settle();
+  }
+
+  /// CAF's clock holds on to the predictor until the alarm, also if it ends
+  /// before. So an alarm is never far away.
+  void set_alarm(inference::waiting_requests::clock::time_point due) {
+    using clock = inference::waiting_requests::clock;
+    constexpr clock::duration longest = std::chrono::seconds{1};
+    this->delayed_send(this, std::min(due - clock::now(), longest),
+                       time_is_up{});
   }
 
   inference::next_step next_step() {

@@ -3,12 +3,16 @@
 
 #include <troupe/base/error.hpp>
 
+#include <chrono>
 #include <string>
 #include <utility>
 
 namespace troupe::inference {
 
 namespace {
+
+/// Times that are due must not overflow.
+constexpr std::chrono::hours longest_delay{24};
 
 void require_batch_axis(const graph::program& program, const char* what,
                         const std::string& name) {
@@ -42,10 +46,10 @@ void check_ranges(const predictor_options& options) {
     throw error(errc::invalid_argument, "max_batch is "
                                           + std::to_string(options.max_batch)
                                           + ", but must be at least 1");
-  if (options.max_delay.count() < 0)
+  if (options.max_delay.count() < 0 || options.max_delay > longest_delay)
     throw error(errc::invalid_argument,
                 "max_delay is " + std::to_string(options.max_delay.count())
-                  + " us, but must not be negative");
+                  + " us, but must be from 0 to a day");
 }
 
 } // namespace
